@@ -28,7 +28,7 @@ func pathOf(e httpapi.Route) string {
 	case strings.HasSuffix(e.Path, "/explain"):
 		path = explained("/api/v1/vaults/"+vaultA.Hex(), "/stats/userCount")
 	case strings.HasSuffix(e.Path, "/statement"):
-		path = statementPath + "2023-11-14T22:15:32Z" // the time of block 11
+		path = statementPath + "2023-11-14T22:15:31Z" // a second before block 11
 	}
 	return path
 }

@@ -61,6 +61,9 @@ type Config struct {
 	// StatementKey signs partners' statements: 32 bytes in base64, only ever from the
 	// environment; default none, and then no statements are made.
 	StatementKey string `yaml:"-" env:"STATEMENT_KEY"`
+	// StatementConfirmations is how many blocks a statement's block is below the newest indexed
+	// one at least, whatever ingest reports as final: 0 to 1,000,000, default 32.
+	StatementConfirmations int `yaml:"statementConfirmations" env:"STATEMENT_CONFIRMATIONS"`
 }
 
 // DefaultConfig has everything but the router.
@@ -78,7 +81,8 @@ func DefaultConfig() Config {
 		FileTimeout:      15 * time.Minute,
 		ShutdownTimeout:  10 * time.Second,
 
-		ProofCallsPerSecond: 25,
+		ProofCallsPerSecond:    25,
+		StatementConfirmations: 32,
 	}
 }
 
@@ -116,6 +120,9 @@ func (c Config) Validate() error {
 	}
 	if c.ProofCallsPerSecond < 1 || c.ProofCallsPerSecond > 10_000 {
 		fault("http.proofCallsPerSecond is %d and must be 1 to 10000", c.ProofCallsPerSecond)
+	}
+	if c.StatementConfirmations < 0 || c.StatementConfirmations > 1_000_000 {
+		fault("http.statementConfirmations is %d and must be 0 to 1000000", c.StatementConfirmations)
 	}
 	if c.StatementKey != "" {
 		if _, err := statement.Key(c.StatementKey); err != nil {

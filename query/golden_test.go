@@ -101,6 +101,8 @@ func TestGolden(t *testing.T) {
 	w.exec(`UPDATE partner SET rate_limit = 1 WHERE id = 9`)
 	w.get("/api/v1/partner/router", "x-api-key", keys["limited"])
 	w.deliveries()
+	w.exec(`INSERT INTO statement_key (public_key, since, retired_at) VALUES (decode('%x', 'hex'), '2023-10-01', '2023-11-01'), (decode('%x', 'hex'), '2023-11-01', NULL)`,
+		bytes.Repeat([]byte{1}, 32), w.statements.Key.Public())
 	for _, c := range goldenCases() {
 		t.Run(c.name, func(t *testing.T) {
 			w := w

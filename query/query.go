@@ -82,7 +82,7 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 
 	q.feed = events.NewFeed()
 	q.webhooks = webhooks.New(pool, checkURL, log)
-	q.statements = &statements.Statements{}
+	q.statements = &statements.Statements{Pool: pool, Depth: uint64(cfg.StatementConfirmations)}
 	if key, err := statement.Key(cfg.StatementKey); err == nil { // Validate has seen it
 		q.statements.Key = key
 	}

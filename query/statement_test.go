@@ -22,7 +22,7 @@ const statementPath = "/api/v1/partner/statement?from=2023-11-14&to="
 func TestStatement(t *testing.T) {
 	w := newFixture(t)
 	seven, eight := w.partner(7, "Seven"), w.partner(8, "Eight")
-	defer w.final(11)()
+	end11 := w.final(11)
 	ids := func(key, to string) (events []uuid.UUID, d *statement.Document) {
 		t.Helper()
 		r := w.get(statementPath+to, "x-api-key", key)
@@ -47,10 +47,10 @@ func TestStatement(t *testing.T) {
 	event := func(n byte, index uint32, kind string, partner uint32) uuid.UUID {
 		return webhook.EventID(testChain, tx(n), index, kind, partner)
 	}
-	end := "2023-11-14T22:15:32Z" // the time of block 11
+	end := "2023-11-14T22:15:31Z" // a second before block 11
 	got, d := ids(seven, end)
-	same(t, "partner 7", got, []uuid.UUID{event(2, 2, webhook.DepositReferral, 7), event(6, 1, webhook.WithdrawalReferral, 7), event(18, 0, webhook.DepositReferral, 7)})
-	same(t, "header", d.Header, statement.Header{Statement: "navlog/1", ChainID: testChain, PartnerID: 7, From: "2023-11-14T00:00:00.000Z", To: "2023-11-14T22:15:32.000Z",
+	same(t, "partner 7", got, []uuid.UUID{event(2, 2, webhook.DepositReferral, 7), event(6, 1, webhook.WithdrawalReferral, 7)})
+	same(t, "header", d.Header, statement.Header{Statement: "navlog/1", ChainID: testChain, PartnerID: 7, From: "2023-11-14T00:00:00.000Z", To: "2023-11-14T22:15:31.000Z",
 		Vaults: []statement.Vault{{Address: vaultA.Hex(), StartBlock: "1"}, {Address: vaultB.Hex(), StartBlock: "2"}},
 		Block:  statement.Block{Number: "11", Hash: "0x" + strings.Repeat("0", 64), Timestamp: "2023-11-14T22:15:32.000Z"}})
 	got, _ = ids(eight, end)
@@ -59,6 +59,14 @@ func TestStatement(t *testing.T) {
 	same(t, "up to block 7", got, []uuid.UUID{event(2, 2, webhook.DepositReferral, 7), event(6, 1, webhook.WithdrawalReferral, 7)})
 	got, _ = ids(seven, "2023-11-14T22:14:43.9Z")
 	same(t, "up to before block 7", got, []uuid.UUID{event(2, 2, webhook.DepositReferral, 7)})
+
+	// Of a block that was mined twice, what the second one has counts.
+	end11()
+	w.chain.Append(readtest.BlockRecord(12))
+	w.publish()
+	defer w.final(12)()
+	got, _ = ids(seven, "2023-11-14T22:15:32Z") // the time of block 11
+	same(t, "up to block 11", got, []uuid.UUID{event(2, 2, webhook.DepositReferral, 7), event(6, 1, webhook.WithdrawalReferral, 7), event(18, 0, webhook.DepositReferral, 7)})
 }
 
 // What cannot be stated is refused, and says what to do.
@@ -78,25 +86,32 @@ func TestStatementRefusals(t *testing.T) {
 	ask("?from=2023-11-15&to=2023-11-14", 400, "must not be after to")
 	ask("?from=0001-01-01&to=2023-11-14", 400, `"from","reason":"must not be before 1970`)
 	ask("?from=1900-01-01&to=1969-12-31", 400, `"to","reason":"must not be before 1970`)
-	ask("?from=2023-11-14&to=2023-11-14T22:15:09Z", 400, "must not be after 2023-11-14T22:15:08.000Z, the time of the newest final block")
-	ask("?from=2023-11-14&to=2023-11-14T22:15:08Z", 200, `"root"`)
+	ask("?from=2023-11-14&to=2023-11-14T22:15:09Z", 400, "must be before 2023-11-14T22:15:08.000Z, the time of the newest block that statements are made of")
+	ask("?from=2023-11-14&to=2023-11-14T22:15:08Z", 400, "must be before 2023-11-14T22:15:08.000Z") // another block may have that time
+	ask("?from=2023-11-14&to=2023-11-14T22:15:07Z", 200, `"root"`)
 	end()
 	// What ingest knows to be final is of a log that the read models do not have yet: they may be of another branch there.
 	seq := w.watcher.Snapshot().Seq
 	end = w.finalUpTo(9, seq+1)
-	ask("?from=2023-11-14&to=2023-11-14T22:15:08Z", 503, "The read models are behind the log")
+	ask("?from=2023-11-14&to=2023-11-14T22:15:07Z", 503, "The read models are behind the log")
 	end()
 	end = w.finalUpTo(9, seq)
-	ask("?from=2023-11-14&to=2023-11-14T22:15:08Z", 200, `"root"`)
+	ask("?from=2023-11-14&to=2023-11-14T22:15:07Z", 200, `"root"`)
 	end()
 	// What it says while it does not go on from the log is what it knew before: a final block may not be the chain's any more.
 	for _, state := range []string{"frozen", "starting", "fenced"} {
 		end = w.ingestSays(state, 9, seq)
-		ask("?from=2023-11-14&to=2023-11-14T22:15:08Z", 503, "Which blocks are final is not known")
+		ask("?from=2023-11-14&to=2023-11-14T22:15:07Z", 503, "Which blocks are final is not known")
 		end()
 	}
+	end = w.ingestSays("backfilling", 9, seq, `"backfill":{"block":8}`)
+	ask("?from=2023-11-14&to=2023-11-14T22:15:07Z", 503, "still being read for some vaults")
+	end()
 	end = w.ingestSays("backfilling", 9, seq)
-	ask("?from=2023-11-14&to=2023-11-14T22:15:08Z", 200, `"root"`)
+	ask("?from=2023-11-14&to=2023-11-14T22:15:07Z", 503, "still being read for some vaults")
+	end()
+	end = w.ingestSays("backfilling", 9, seq, `"backfill":{"block":9}`)
+	ask("?from=2023-11-14&to=2023-11-14T22:15:07Z", 200, `"root"`)
 	end()
 	defer w.final(2)()
 	ask("?from=2023-11-14&to=2023-11-14T22:14:44Z", 503, "Which blocks are final is not known")
@@ -136,8 +151,9 @@ func TestLongStatement(t *testing.T) {
 		}
 		w.chain.Append(append(facts, readtest.BlockRecord(block))...)
 	}
+	w.chain.Append(readtest.BlockRecord(blocks + 1))
 	w.publish()
-	defer w.final(blocks)()
+	defer w.final(blocks + 1)()
 	r := w.get(statementPath+fmt.Sprint(blockTime(blocks)), "x-api-key", key)
 	d, err := statement.Parse(r.Body.Bytes())
 	if err != nil || !d.Signed() || len(d.Events) != blocks*each {

@@ -87,6 +87,7 @@ type world struct {
 func testConfig() Config {
 	c := DefaultConfig()
 	c.Listen, c.Router, c.PublicRateLimit = "127.0.0.1:0", router.Hex(), 0
+	c.StatementConfirmations = 0 // the chains of tests are short
 	c.StatementKey = base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32))
 	return c
 }
@@ -191,9 +192,15 @@ func (w *world) finalUpTo(block, seq uint64) (end func()) {
 	return w.ingestSays("following", block, seq)
 }
 
-// ingestSays lets it say so in any state.
-func (w *world) ingestSays(state string, block, seq uint64) (end func()) {
-	w.exec(`INSERT INTO program_status (program, instance, at, status) VALUES ('ingest', 'final', now(), '{"state":"%s","finalBlock":%d,"seq":%d}')`, state, block, seq)
+// ingestSays lets it say so in any state, and what else it says.
+func (w *world) ingestSays(state string, block, seq uint64, more ...string) (end func()) {
+	said := fmt.Sprintf(`"state":"%s","finalBlock":%d,"seq":%d,"logId":"%032x"`, state, block, seq, 0)
+	return w.ingestReports(strings.Join(append([]string{said}, more...), ","))
+}
+
+// ingestReports lets it report some fields; a later one of the same name counts.
+func (w *world) ingestReports(fields string) (end func()) {
+	w.exec(`INSERT INTO program_status (program, instance, at, status) VALUES ('ingest', 'final', now(), '{%s}')`, fields)
 	w.look()
 	return func() {
 		w.exec(`DELETE FROM program_status WHERE instance = 'final'`)

@@ -192,6 +192,8 @@ func (u *up) applyDevelopmentSettings() error {
 		}
 		u.config.HTTP.StatementKey = key
 	}
+	// The development chain calls a block final that is two epochs deep.
+	u.config.HTTP.StatementConfirmations = min(u.config.HTTP.StatementConfirmations, devSlotsInEpoch)
 	if u.config.HTTP.ProofRPC == "" && strings.HasPrefix(u.ready.RPC, "http") {
 		u.config.HTTP.ProofRPC = u.ready.RPC
 	}

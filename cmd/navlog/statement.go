@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/ed25519"
 	"encoding/base64"
 	"encoding/csv"
 	"encoding/json"
@@ -13,9 +12,11 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/ethclient"
 
 	"github.com/navlog/navlog/cmd/internal/api"
@@ -148,40 +149,50 @@ func writeCSV(out io.Writer, d *statement.Document) error {
 }
 
 type statementVerifyCmd struct {
-	File    string `arg:"" type:"existingfile" help:"The statement."`
-	RPCFile string `name:"rpc-file" type:"path" placeholder:"FILE" help:"File with the URL of any node of the chain that has its history, over HTTP: of whom you trust. Without it, NAVLOG_STATEMENT_RPC has the URL."`
-	RPC     string `name:"rpc" secret:"--rpc-file FILE or NAVLOG_STATEMENT_RPC" placeholder:"URL" help:"The same with a URL that holds no key: others can read it in the list of processes."`
-	Key     string `placeholder:"BASE64" xor:"key" help:"The public key that it must be signed by, as you know it from elsewhere."`
-	URL     string `name:"url" placeholder:"URL" xor:"key" help:"Address of the API whose key it must be signed by: /.well-known/navlog-statements."`
-	JSON    bool   `name:"json" help:"Write what was found as JSON."`
+	File     string   `arg:"" type:"existingfile" help:"The statement."`
+	RPCFile  string   `name:"rpc-file" type:"path" placeholder:"FILE" help:"File with the URL of any node of the chain that has its history, over HTTP: of whom you trust. Without it, NAVLOG_STATEMENT_RPC has the URL."`
+	RPC      string   `name:"rpc" secret:"--rpc-file FILE or NAVLOG_STATEMENT_RPC" placeholder:"URL" help:"The same with a URL that holds no key: others can read it in the list of processes."`
+	Key      string   `placeholder:"BASE64" xor:"key" help:"The public key that it must be signed by, as you know it from elsewhere."`
+	KeysFrom string   `placeholder:"FILE" xor:"key" help:"File with the keys that it may be signed by: an answer of /.well-known/navlog-statements, or a key a line."`
+	URL      string   `name:"url" placeholder:"URL" xor:"key" help:"Address of the API whose key it must be signed by: /.well-known/navlog-statements."`
+	Partner  uint32   `placeholder:"ID" help:"The partner that it must be for."`
+	Vault    []string `placeholder:"ADDRESS" help:"A vault that it must have; may be given several times."`
+	Ignore   []string `placeholder:"ADDRESS" help:"A contract with events for the partner that is known to be no vault; may be given several times."`
+	JSON     bool     `name:"json" help:"Write what was found as JSON."`
 }
 
 // verified is what a verification found.
 type verified struct {
-	ChainID   uint64 `json:"chainId"`
-	PartnerID uint32 `json:"partnerId"`
-	From      string `json:"from"`
-	To        string `json:"to"`
+	Verified bool `json:"verified"`
+	// Unproven says what could not be compared; empty if it is verified.
+	Unproven  []string `json:"unproven"`
+	ChainID   uint64   `json:"chainId"`
+	PartnerID uint32   `json:"partnerId"`
+	From      string   `json:"from"`
+	To        string   `json:"to"`
 	// Vaults, and the first block of each, are the word of the signer: no chain says which there must be.
-	Vaults    []statement.Vault `json:"vaults"`
-	Block     statement.Block   `json:"block"`
-	Events    int               `json:"events"`
-	PublicKey string            `json:"publicKey"`
-	// KeyKnown: the key is the one that was asked for. Without one, whose it is remains
-	// to be seen.
-	KeyKnown bool            `json:"keyKnown"`
-	Totals   json.RawMessage `json:"totals"`
+	Vaults []statement.Vault `json:"vaults"`
+	// LeftOut are events for the partner that the chain has in the range, and the statement has not.
+	LeftOut   []statement.LeftOut `json:"leftOut"`
+	Block     statement.Block     `json:"block"`
+	Events    int                 `json:"events"`
+	PublicKey string              `json:"publicKey"`
+	// KeyKnown: the key is one of those that were given. Otherwise anybody may have signed.
+	KeyKnown     bool            `json:"keyKnown"`
+	KeyRetiredAt *time.Time      `json:"keyRetiredAt,omitempty"`
+	Totals       json.RawMessage `json:"totals"`
 }
 
-// Run makes a statement again, and fails where a byte differs.
+// Run makes a statement again. It fails with Different if a byte differs, and with Unproven if
+// all bytes are the same but the signer is unknown or the vaults may not be all.
 func (cmd statementVerifyCmd) Run(ctx context.Context, s *cli.Streams) error {
-	node := cli.Secret{Flag: "--rpc", Given: cmd.RPC, File: cmd.RPCFile, Variable: "NAVLOG_STATEMENT_RPC"}
-	rpc, err := node.Read()
+	vaults, err := addresses("--vault", cmd.Vault)
 	if err != nil {
 		return err
 	}
-	if rpc == "" {
-		return node.Missing("node of the chain")
+	ignored, err := addresses("--ignore", cmd.Ignore)
+	if err != nil {
+		return err
 	}
 	text, err := os.ReadFile(cmd.File)
 	if err != nil {
@@ -194,64 +205,119 @@ func (cmd statementVerifyCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if !d.Signed() {
 		return cli.Different.With(fmt.Errorf("the signature of %s does not hold: it was changed after it was signed", cmd.File))
 	}
-	known, err := cmd.knows(ctx, d.PublicKey)
+	signer, err := cmd.signer(ctx, d)
 	if err != nil {
 		return err
 	}
+	if cmd.Partner != 0 && cmd.Partner != d.Header.PartnerID {
+		return cli.Different.With(fmt.Errorf("%s is for partner %d, and must be for partner %d",
+			cmd.File, d.Header.PartnerID, cmd.Partner))
+	}
+	for _, v := range vaults {
+		if !slices.ContainsFunc(d.Header.Vaults, func(of statement.Vault) bool { return of.Address == v }) {
+			return cli.Different.With(fmt.Errorf("%s does not have vault %s, which it must have", cmd.File, v))
+		}
+	}
+	found, err := cmd.compare(ctx, s, d)
+	if err != nil {
+		return err
+	}
+	h := d.Header
+	v := &verified{ChainID: h.ChainID, PartnerID: h.PartnerID, From: h.From, To: h.To, Vaults: h.Vaults,
+		LeftOut: []statement.LeftOut{}, Block: h.Block, Events: len(d.Events), PublicKey: base64.StdEncoding.EncodeToString(d.PublicKey), Totals: d.Totals}
+	if signer != nil {
+		v.KeyKnown, v.KeyRetiredAt = true, signer.retiredAt
+	}
+	for _, l := range found.LeftOut {
+		if !slices.Contains(ignored, l.Address) {
+			v.LeftOut = append(v.LeftOut, l)
+		}
+	}
+	v.Unproven = unproven(v, found)
+	v.Verified = len(v.Unproven) == 0
+	if err := cmd.print(s.Out, v); err != nil || v.Verified {
+		return err
+	}
+	return cli.Unproven.With(fmt.Errorf("%s is not verified: %s", cmd.File, strings.Join(v.Unproven, "; ")))
+}
+
+// addresses reads those of a flag, and writes them as statements do.
+func addresses(flag string, texts []string) (out []string, err error) {
+	for _, text := range texts {
+		if !common.IsHexAddress(text) {
+			return nil, cli.Usage.With(fmt.Errorf("%s is %q and must be an address: 0x and 40 hex digits", flag, text))
+		}
+		out = append(out, common.HexToAddress(text).Hex())
+	}
+	return out, nil
+}
+
+// compare makes a statement again from what the node says, and compares every byte.
+func (cmd statementVerifyCmd) compare(ctx context.Context, s *cli.Streams,
+	d *statement.Document) (*statement.Findings, error) {
+	node := cli.Secret{Flag: "--rpc", Given: cmd.RPC, File: cmd.RPCFile, Variable: "NAVLOG_STATEMENT_RPC"}
+	rpc, err := node.Read()
+	if err != nil {
+		return nil, err
+	}
+	if rpc == "" {
+		return nil, node.Missing("node of the chain")
+	}
 	chain, err := ethclient.DialContext(ctx, rpc)
 	if err != nil {
-		return cli.Unreachable.With(fmt.Errorf("reach the node: %w", contracts.Discreet(err, rpc)))
+		return nil, cli.Unreachable.With(fmt.Errorf("reach the node: %w", contracts.Discreet(err, rpc)))
 	}
 	defer chain.Close()
 	same := &comparison{want: d.Body}
 	steps := progress(cli.Flags{}, s)
-	err = statement.Rebuild(ctx, same, d.Header, chain, func(done, of uint64) { steps.Tell("statement: blocks", done, of) })
+	found, err := statement.Rebuild(ctx, same, d.Header, chain,
+		func(done, of uint64) { steps.Tell("statement: blocks", done, of) })
 	steps.End()
 	var contradiction *statement.Contradiction
 	switch {
 	case errors.As(err, &contradiction), errors.Is(err, errDiffers):
-		return cli.Different.With(fmt.Errorf("%s is not what the chain says: %w", cmd.File, err))
+		return nil, cli.Different.With(fmt.Errorf("%s is not what the chain says: %w", cmd.File, err))
 	case ctx.Err() != nil: // it was given up, and the node may well be there
-		return cli.Failed.With(contracts.Discreet(err, rpc))
+		return nil, cli.Failed.With(contracts.Discreet(err, rpc))
 	case err != nil:
-		return cli.Unreachable.With(contracts.Discreet(err, rpc))
+		return nil, cli.Unreachable.With(contracts.Discreet(err, rpc))
 	case len(same.want) > 0:
-		return cli.Different.With(fmt.Errorf("%s is not what the chain says: it goes on with %s", cmd.File, excerpt(same.want)))
+		return nil, cli.Different.With(fmt.Errorf("%s is not what the chain says: it goes on with %s",
+			cmd.File, excerpt(same.want)))
 	}
-	h := d.Header
-	return cmd.print(s.Out, &verified{h.ChainID, h.PartnerID, h.From, h.To, h.Vaults, h.Block, len(d.Events), base64.StdEncoding.EncodeToString(d.PublicKey), known, d.Totals})
+	return found, nil
 }
 
-// knows tells whether a key is the one that it has to be.
-func (cmd statementVerifyCmd) knows(ctx context.Context, key ed25519.PublicKey) (bool, error) {
-	var keys [][]byte
-	switch {
-	case cmd.Key != "":
-		want, err := base64.StdEncoding.DecodeString(cmd.Key)
-		if err != nil {
-			return false, cli.Usage.With(fmt.Errorf("--key is %q and no base64", cmd.Key))
-		}
-		keys = [][]byte{want}
-	case cmd.URL != "":
-		public, err := api.New(api.Config{URL: cmd.URL})
-		if err != nil {
-			return false, err
-		}
-		answer, err := api.Read[struct{ Data struct{ PublicKeys [][]byte } }](public.GetStatementKeys(ctx))
-		if err != nil {
-			return false, err
-		}
-		keys = answer.Is.Data.PublicKeys
-	default:
-		return false, nil
+// unproven says, a sentence each, why a statement whose bytes are the chain's is not verified.
+func unproven(v *verified, found *statement.Findings) (out []string) {
+	out = []string{}
+	if !v.KeyKnown {
+		out = append(out, "who signed it is not known: anybody can sign,"+
+			" so give the key that it must be signed by as --key, --keys-from or --url")
 	}
-	if !slices.ContainsFunc(keys, func(k []byte) bool { return bytes.Equal(k, key) }) {
-		return false, cli.Different.With(fmt.Errorf("%s is signed by the key %s, which is not the one that it has to be", cmd.File, base64.StdEncoding.EncodeToString(key)))
+	if len(v.Vaults) == 0 {
+		out = append(out, "it names no vault")
 	}
-	return true, nil
+	for _, l := range v.LeftOut {
+		switch {
+		case l.StartBlock != "":
+			out = append(out, fmt.Sprintf("it has vault %s from block %s on, and the chain has %d events for the partner before"+
+				" it in the range", l.Address, l.StartBlock, l.Events))
+		default:
+			out = append(out, fmt.Sprintf("it does not have contract %s, which has %d events for the partner in the range:"+
+				" if that is no vault, give it as --ignore", l.Address, l.Events))
+		}
+	}
+	if found.Blocks == 0 {
+		out = append(out, "no block is in its range")
+	}
+	if found.Pending {
+		out = append(out, fmt.Sprintf("block %s, at which it was made, is not final yet by the node", v.Block.Number))
+	}
+	return out
 }
 
-// errDiffers says that what is made anew is not what was signed.
+// errDiffers says that what is made again is not what was signed.
 var errDiffers = errors.New("the statement differs")
 
 // comparison takes what is written for what is left of want.
@@ -276,11 +342,20 @@ func (cmd statementVerifyCmd) print(out io.Writer, v *verified) error {
 		return json.NewEncoder(out).Encode(v)
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	cli.Fprintf(w, "The statement is what the chain says, byte for byte.\n\nchain\t%d\npartner\t%d\nspan\t%s to %s\nmade at\tblock %s, %s\nevents\t%d\n",
+	cli.Fprintf(w, "%s\n", firstLine(v))
+	cli.Fprintf(w, "\nproven\tits events, totals and root are what the chain says, byte for byte,"+
+		" for its vaults from their first blocks on\n")
+	for _, reason := range v.Unproven {
+		cli.Fprintf(w, "not proven\t%s\n", reason)
+	}
+	cli.Fprintf(w, "\nchain\t%d\npartner\t%d\nspan\t%s to %s\nmade at\tblock %s, %s\nevents\t%d\n",
 		v.ChainID, v.PartnerID, v.From, v.To, v.Block.Number, v.Block.Hash, v.Events)
-	trust := "which is the one that it has to be"
-	if !v.KeyKnown {
-		trust = "see whose it is: --key, --url"
+	trust := "of somebody unknown"
+	switch {
+	case v.KeyRetiredAt != nil:
+		trust = "a known key, retired at " + v.KeyRetiredAt.UTC().Format(time.RFC3339)
+	case v.KeyKnown:
+		trust = "a known key"
 	}
 	cli.Fprintf(w, "signed by\t%s, %s\n", v.PublicKey, trust)
 	var totals []struct {
@@ -298,4 +373,12 @@ func (cmd statementVerifyCmd) print(out io.Writer, v *verified) error {
 		cli.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%s\n", t.VaultAddress, v.Vaults[i].StartBlock, t.Deposits, t.Assets, t.Withdrawals, t.AssetsEstimate)
 	}
 	return w.Flush()
+}
+
+// firstLine says whether the statement is verified.
+func firstLine(v *verified) string {
+	if v.Verified {
+		return "VERIFIED: the statement is what the chain says, byte for byte, and is signed by a known key."
+	}
+	return "NOT VERIFIED: " + v.Unproven[0] + "."
 }

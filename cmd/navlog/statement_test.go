@@ -14,6 +14,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -136,10 +138,10 @@ func TestStatementVerify(t *testing.T) {
 	verify(bytes.Replace(whole, []byte(`"assets":"100"`), []byte(`"assets":"900"`), 1), "it was changed after it was signed", cli.Different, rpc...)
 	verify(bytes.Replace(whole, []byte("\"}\n"), []byte(`","totals":[]}`+"\n"), 1), "has more after its signed part", cli.Different, rpc...)
 	verify(whole, "it is of chain 5, and the node serves chain 6", cli.Different, append(rpc, "--url", api.URL)...)
-	verify(whole, "which is not the one that it has to be", cli.Different, append(rpc, "--key", base64.StdEncoding.EncodeToString(make([]byte, 32)))...)
+	verify(whole, "which is not one that it may be signed by", cli.Different, append(rpc, "--key", base64.StdEncoding.EncodeToString(make([]byte, 32)))...)
 	verify(whole, "no base64", cli.Usage, append(rpc, "--key", "!")...)
-	keys = ""
-	verify(whole, "which is not the one that it has to be", cli.Different, append(rpc, "--url", api.URL)...)
+	keys = base64.StdEncoding.EncodeToString(make([]byte, 32))
+	verify(whole, "which is not one that it may be signed by", cli.Different, append(rpc, "--url", api.URL)...)
 	verify(whole, "ask the node for its chain", cli.Unreachable, "--rpc", "http://127.0.0.1:1")
 	same := &comparison{want: []byte("one\ntwo\n")}
 	if _, err := same.Write([]byte("one\n")); err != nil {
@@ -167,7 +169,7 @@ func statementNode(t *testing.T, logs ...types.Log) string {
 		case "eth_chainId":
 			result = "0x5"
 		case "eth_getBlockByNumber":
-			var number hexutil.Uint64
+			number := hexutil.Uint64(40) // the finalized one
 			_ = json.Unmarshal(q.Params[0], &number)
 			result = statementBlock(uint64(number))
 		case "eth_getLogs":
@@ -185,54 +187,175 @@ func statementBlock(number uint64) *types.Header {
 	return &types.Header{Number: new(big.Int).SetUint64(number), Time: 1_700_000_000 + 12*number, Difficulty: new(big.Int)}
 }
 
-// A statement that starts a vault after an event is what the chain says, for no chain says where a vault starts: so that
-// is shown, to people and to scripts.
-func TestStatementVerifyShowsWhatIsBelieved(t *testing.T) {
-	vault := common.HexToAddress("0xa1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1")
-	topics, data, err := contracts.Encode(contracts.DepositAccepted{DepositID: big.NewInt(1), Owner: vault, Sender: vault, PartnerID: 7, Assets: big.NewInt(5), Shares: big.NewInt(5)})
+// statementWorld is a chain with a deposit for partner 7 in block 11, and statements about its blocks 10 to 30.
+type statementWorld struct {
+	t      *testing.T
+	rpc    string
+	vault  common.Address
+	header statement.Header
+}
+
+func newStatementWorld(t *testing.T) *statementWorld {
+	t.Helper()
+	w := &statementWorld{t: t, vault: common.HexToAddress("0xa1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1")}
+	topics, data, err := contracts.Encode(contracts.DepositAccepted{DepositID: big.NewInt(1), Owner: w.vault, Sender: w.vault, PartnerID: 7, Assets: big.NewInt(5), Shares: big.NewInt(5)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rpc := statementNode(t, types.Log{Address: vault, Topics: topics, Data: data, BlockNumber: 11, BlockHash: statementBlock(11).Hash()})
+	w.rpc = statementNode(t, types.Log{Address: w.vault, Topics: topics, Data: data, BlockNumber: 11, BlockHash: statementBlock(11).Hash()})
 	at := statementBlock(32)
-	header := statement.Header{ChainID: 5, PartnerID: 7, From: webhook.FormatTime(statementBlock(10).Time), To: webhook.FormatTime(statementBlock(30).Time),
-		Block: statement.Block{Number: "32", Hash: at.Hash().Hex(), Timestamp: webhook.FormatTime(at.Time)}}
-	verifyWith := func(start string, args ...string) (string, error) {
-		header.Vaults = []statement.Vault{{Address: vault.Hex(), StartBlock: start}}
-		var b, out bytes.Buffer
-		if err := statement.NewWriter(&b, header).Finish(statementKey); err != nil {
-			t.Fatal(err)
-		}
-		file := filepath.Join(t.TempDir(), "statement.json")
-		if err := os.WriteFile(file, b.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		err := run(t.Context(), append([]string{"statement", "verify", file}, args...), &out, &out)
-		return out.String(), err
-	}
-	verify := func(start string, args ...string) (string, error) {
-		return verifyWith(start, append([]string{"--rpc", rpc}, args...)...)
-	}
-	if _, err := verifyWith("12"); cli.CodeOf(err) != cli.Usage || !strings.Contains(err.Error(), "there is no node of the chain: name a file with its URL as --rpc-file, set NAVLOG_STATEMENT_RPC") {
-		t.Errorf("without a node: %v", err)
-	}
-	if out, err := verify("11"); cli.CodeOf(err) != cli.Different {
-		t.Errorf("without its event: %v\n%s", err, out)
-	}
-	out, err := verify("12")
-	if words := strings.Join(strings.Fields(out), " "); err != nil || !strings.Contains(words, "VAULT FROM BLOCK DEPOSITS ASSETS WITHDRAWALS ESTIMATE "+vault.Hex()+" 12 0 0 0 0") {
-		t.Errorf("%v\n%s", err, out)
-	}
-	for how, args := range map[string][]string{"a file": {"--rpc-file", secretFile(t, rpc)}, "the environment": nil} {
-		if how == "the environment" {
-			t.Setenv("NAVLOG_STATEMENT_RPC", rpc)
-		}
-		if out, err := verifyWith("12", args...); err != nil || !strings.Contains(out, "byte for byte") {
-			t.Errorf("with the node's URL from %s: %v\n%s", how, err, out)
+	w.header = statement.Header{ChainID: 5, PartnerID: 7, From: webhook.FormatTime(statementBlock(10).Time), To: webhook.FormatTime(statementBlock(30).Time),
+		Vaults: []statement.Vault{{Address: w.vault.Hex(), StartBlock: "11"}}, Block: statement.Block{Number: "32", Hash: at.Hash().Hex(), Timestamp: webhook.FormatTime(at.Time)}}
+	return w
+}
+
+// sign makes the statement of the header as the chain says it, and gives its file.
+func (w *statementWorld) sign(h statement.Header, key ed25519.PrivateKey) string {
+	w.t.Helper()
+	var b bytes.Buffer
+	out := statement.NewWriter(&b, h)
+	start, _ := strconv.ParseUint(append(h.Vaults, statement.Vault{StartBlock: "99"})[0].StartBlock, 10, 64)
+	if len(h.Vaults) > 0 && h.Vaults[0].Address == w.vault.Hex() && start <= 11 && h.From < webhook.FormatTime(statementBlock(11).Time) && h.To > h.From && h.PartnerID == 7 {
+		e := statement.Event{ID: webhook.EventID(5, common.Hash{}, 0, webhook.DepositReferral, 7), Type: webhook.DepositReferral, BlockHash: statementBlock(11).Hash().Hex(),
+			Data: webhook.DepositData{VaultAddress: w.vault.Hex(), UserAddress: w.vault.Hex(), Assets: "5", Shares: "5", TxHash: common.Hash{}.Hex(),
+				BlockNumber: "11", Timestamp: webhook.FormatTime(statementBlock(11).Time)}}
+		if err := out.Add(e); err != nil {
+			w.t.Fatal(err)
 		}
 	}
-	if out, err := verify("12", "--json"); err != nil || !strings.Contains(out, `"vaults":[{"address":"`+vault.Hex()+`","startBlock":"12"}]`) {
-		t.Errorf("as JSON: %v\n%s", err, out)
+	if err := out.Finish(key); err != nil {
+		w.t.Fatal(err)
+	}
+	return w.file(b.String())
+}
+
+func (w *statementWorld) file(text string) string {
+	w.t.Helper()
+	file := filepath.Join(w.t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	return file
+}
+
+func (w *statementWorld) verify(file string, args ...string) (string, error) {
+	var out bytes.Buffer
+	err := run(w.t.Context(), append([]string{"statement", "verify", file, "--rpc", w.rpc}, args...), &out, &out)
+	return out.String(), err
+}
+
+// What is verified is what the chain says and what a known key signed, with every vault that has events for the partner.
+// All else has an exit code of its own, and its first line says why.
+func TestStatementVerifySaysWhatIsProven(t *testing.T) {
+	w := newStatementWorld(t)
+	public := base64.StdEncoding.EncodeToString(statementKey.Public().(ed25519.PublicKey))
+	strangers := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{4}, ed25519.SeedSize))
+	strangersPublic := base64.StdEncoding.EncodeToString(strangers.Public().(ed25519.PublicKey))
+	retired := func(at uint64) string { // the key of the statement, at the time of a block, beside one that signs now
+		return fmt.Sprintf(`{"ok":true,"data":{"algorithm":"Ed25519","publicKeys":[%q],"keys":[{"publicKey":%q,"since":"2020-01-01T00:00:00.000Z","retiredAt":%q},{"publicKey":%q,"retiredAt":null}]}}`,
+			strangersPublic, public, webhook.FormatTime(statementBlock(at).Time), strangersPublic)
+	}
+	other := "0xb2b2b2b2b2B2b2B2B2b2b2B2B2b2B2B2b2b2b2b2"
+	for name, c := range map[string]struct {
+		change func(*statement.Header)
+		by     ed25519.PrivateKey
+		args   []string
+		code   cli.Code
+		says   string // in the error, or in the first line
+	}{
+		"by a known key":                      {args: []string{"--key", public}, says: "VERIFIED: the statement is what the chain says"},
+		"for the right partner":               {args: []string{"--key", public, "--partner", "7", "--vault", strings.ToLower(w.vault.Hex())}, says: "VERIFIED:"},
+		"by a key of a file":                  {args: []string{"--keys-from", w.file("# of navlog.example\n" + strangersPublic + "\n" + public + "\n")}, says: "VERIFIED:"},
+		"by a key of an answer that was kept": {args: []string{"--keys-from", w.file(fmt.Sprintf(`{"ok":true,"data":{"algorithm":"Ed25519","publicKeys":[%q]}}`, public))}, says: "VERIFIED:"},
+		"by a key that was retired later":     {args: []string{"--keys-from", w.file(retired(33))}, says: "VERIFIED:"},
+		"by a key that was retired before":    {args: []string{"--keys-from", w.file(retired(32))}, code: cli.Different, says: "was retired at"},
+		"without a key":                       {code: cli.Unproven, says: "who signed it is not known"},
+		"by a stranger, without a key":        {by: strangers, code: cli.Unproven, says: "who signed it is not known"},
+		"by a stranger":                       {by: strangers, args: []string{"--key", public}, code: cli.Different, says: "not one that it may be signed by"},
+		"by another origin":                   {args: []string{"--keys-from", w.file(strangersPublic)}, code: cli.Different, says: "not one that it may be signed by"},
+		"without vaults": {change: func(h *statement.Header) { h.Vaults = []statement.Vault{} }, args: []string{"--key", public},
+			code: cli.Unproven, says: "it names no vault"},
+		"without the vault that has the events": {change: func(h *statement.Header) { h.Vaults[0].Address = other }, args: []string{"--key", public},
+			code: cli.Unproven, says: "it does not have contract " + w.vault.Hex() + ", which has 1 events"},
+		"without a contract that is known to be no vault": {change: func(h *statement.Header) { h.Vaults[0].Address = other },
+			args: []string{"--key", public, "--ignore", w.vault.Hex()}, says: "VERIFIED:"},
+		"without a vault that it must have": {change: func(h *statement.Header) { h.Vaults[0].Address = other }, args: []string{"--key", public, "--vault", w.vault.Hex()},
+			code: cli.Different, says: "does not have vault " + w.vault.Hex()},
+		"of a vault from behind its event on": {change: func(h *statement.Header) { h.Vaults[0].StartBlock = "12" }, args: []string{"--key", public},
+			code: cli.Unproven, says: "from block 12 on, and the chain has 1 events for the partner before it"},
+		"for another partner": {args: []string{"--key", public, "--partner", "8"}, code: cli.Different, says: "is for partner 7, and must be for partner 8"},
+		"of another chain": {change: func(h *statement.Header) { h.ChainID = 6 }, args: []string{"--key", public},
+			code: cli.Different, says: "it is of chain 6, and the node serves chain 5"},
+		"of a range without a block": {change: func(h *statement.Header) { h.From, h.To = "2023-11-14T22:15:21.000Z", "2023-11-14T22:15:21.000Z" }, args: []string{"--key", public},
+			code: cli.Unproven, says: "no block is in its range"},
+		"of a range that ends before it begins": {change: func(h *statement.Header) { h.From, h.To = h.To, h.From }, args: []string{"--key", public},
+			code: cli.Different, says: "no time after its from"},
+		"of a vault twice": {change: func(h *statement.Header) { h.Vaults = append(h.Vaults, h.Vaults[0]) }, args: []string{"--key", public},
+			code: cli.Different, says: "twice"},
+		"with a file without keys":    {args: []string{"--keys-from", w.file("\n")}, code: cli.Usage, says: "it has no key"},
+		"with a key that is too long": {args: []string{"--keys-from", w.file(public[:40] + "AAAA" + public[40:])}, code: cli.Usage, says: "bytes and must have 32"},
+		"with keys for another algorithm": {args: []string{"--keys-from", w.file(fmt.Sprintf(`{"algorithm":"RSA","publicKeys":[%q]}`, public))},
+			code: cli.Usage, says: `of the algorithm "RSA"`},
+		"with a vault that is none": {args: []string{"--vault", "0x1"}, code: cli.Usage, says: "must be an address"},
+	} {
+		h := w.header
+		h.Vaults = slices.Clone(h.Vaults)
+		if c.change != nil {
+			c.change(&h)
+		}
+		by := statementKey
+		if c.by != nil {
+			by = c.by
+		}
+		out, err := w.verify(w.sign(h, by), c.args...)
+		first, _, _ := strings.Cut(out, "\n")
+		if cli.CodeOf(err) != c.code {
+			t.Errorf("%s: code %d, want %d: %v\n%s", name, cli.CodeOf(err), c.code, err, out)
+			continue
+		}
+		switch c.code {
+		case cli.Done:
+			if !strings.HasPrefix(first, c.says) {
+				t.Errorf("%s: the first line is %q", name, first)
+			}
+		case cli.Unproven:
+			if !strings.HasPrefix(first, "NOT VERIFIED: ") || !strings.Contains(first, c.says) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s: the first line is %q, the error %v", name, first, err)
+			}
+			if words := strings.Join(strings.Fields(out), " "); !strings.Contains(words, "proven its events, totals and root") || !strings.Contains(words, "not proven ") {
+				t.Errorf("%s: what is proven and what is not is not said:\n%s", name, out)
+			}
+		default:
+			if !strings.Contains(err.Error(), c.says) || strings.Contains(out, "VERIFIED") {
+				t.Errorf("%s: %v\n%s", name, err, out)
+			}
+		}
+	}
+	for args, want := range map[string]string{"--key": `"verified":true,"unproven":[]`, "": `"verified":false,"unproven":["who signed it`} {
+		all := []string{"--json"}
+		if args != "" {
+			all = append(all, args, public)
+		}
+		if out, err := w.verify(w.sign(w.header, statementKey), all...); !strings.Contains(out, want) || (err == nil) != (args != "") {
+			t.Errorf("as JSON: %v\n%s", err, out)
+		}
+	}
+}
+
+// Which vaults there are, and from which block on, is shown beside the totals.
+func TestStatementVerifyShowsWhatIsBelieved(t *testing.T) {
+	w := newStatementWorld(t)
+	w.header.Vaults[0].StartBlock = "12"
+	file := w.sign(w.header, statementKey)
+	out, _ := w.verify(file)
+	if words := strings.Join(strings.Fields(out), " "); !strings.Contains(words, "VAULT FROM BLOCK DEPOSITS ASSETS WITHDRAWALS ESTIMATE "+w.vault.Hex()+" 12 0 0 0 0") {
+		t.Errorf("%s", out)
+	}
+	out, _ = w.verify(file, "--json")
+	for _, want := range []string{`"vaults":[{"address":"` + w.vault.Hex() + `","startBlock":"12"}]`, `"leftOut":[{"address":"` + w.vault.Hex() + `","events":1,"startBlock":"12"}]`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("as JSON: %s", out)
+		}
 	}
 }
 

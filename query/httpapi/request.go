@@ -72,27 +72,39 @@ func (r *Request) Pinned(answer func(context.Context, *pin.Pin) (*Answer, error)
 	return r.pinned(block, answer)
 }
 
-// PinnedToFinal is Pinned to the newest indexed block that cannot change any more, by the
-// word of ingest: that is of a log of which the read models must have all, for below that
-// block ingest may have taken back what they still have. It is believed only while ingest
-// sees that the chain goes on from the log: one that is frozen knows that a final block is
-// not the chain's, and one that was, or starts again, still says what it knew before.
-func (r *Request) PinnedToFinal(answer func(context.Context, *pin.Pin) (*Answer, error)) (*Answer, error) {
+// PinnedToFinal is Pinned to the newest indexed block that cannot change any more, as ingest
+// reports it in the registry, where only its login may write that row (roles.sql). The
+// handler gets the report too. Beyond that the row is not trusted: it must be about the log
+// of the served generation; the read models must have all of that log, for ingest may have
+// retracted blocks that they still have; and the block is at least depth below the newest
+// one of the read models, whatever the row says. ingest is believed only while it sees that
+// the chain goes on from the log: a frozen one knows that a final block is not the chain's,
+// and a starting one still reports what it knew before.
+func (r *Request) PinnedToFinal(depth uint64,
+	answer func(context.Context, *pin.Pin, *registry.ProgramStatus) (*Answer, error)) (*Answer, error) {
 	if err := r.Params.Err(); err != nil {
 		return nil, err
 	}
 	if r.snapshot == nil || r.snapshot.Partial && !r.partial {
 		return nil, notYet(r.watcher)
 	}
-	ingest := r.watcher.Registry().Report(registry.Ingest, r.watcher.Now())
+	programs := r.watcher.Registry()
+	ingest := programs.Report(registry.Ingest, r.watcher.Now())
 	if ingest == nil || ingest.State != registry.Following && ingest.State != registry.Backfilling || ingest.FinalBlock < r.snapshot.First {
 		return nil, Unavailable("Which blocks are final is not known at the moment.", nil)
+	}
+	if ingest.LogID == "" || ingest.LogID != programs.LogOf(r.snapshot.Generation) {
+		return nil, Unavailable(
+			"Which blocks are final is not known: ingest reports on another log than the one of the read models.", nil)
 	}
 	if r.snapshot = r.watcher.Reach(r.Context, r.snapshot, ingest.Seq); r.snapshot == nil {
 		return nil, Unavailable("The read models are behind the log: which of their blocks are final is not known at the moment.", nil)
 	}
-	block := min(ingest.FinalBlock, r.snapshot.Block)
-	return r.pinned(&block, answer)
+	if r.snapshot.Block < r.snapshot.First+depth {
+		return nil, Unavailable(fmt.Sprintf("No indexed block is %d blocks below the newest one yet.", depth), nil)
+	}
+	block := min(ingest.FinalBlock, r.snapshot.Block-depth)
+	return r.pinned(&block, func(ctx context.Context, p *pin.Pin) (*Answer, error) { return answer(ctx, p, ingest) })
 }
 
 // Following makes an answer that goes on, from the end of the newest whole unit or from

@@ -71,6 +71,11 @@ func (p *Pin) Vault(address common.Address) (*Vault, bool) {
 	return &p.Vaults[i], true
 }
 
+// Left reports whether a vault left navlog and the generation was made without it.
+func (p *Pin) Left(address common.Address) bool {
+	return slices.ContainsFunc(p.snapshot.Absent, func(v Vault) bool { return v.Address == address && v.Removed })
+}
+
 // Rank is the place of a vault in the list of vaults, -1 where it is not there.
 func (p *Pin) Rank(address common.Address) int {
 	return slices.IndexFunc(p.Vaults, func(v Vault) bool { return v.Address == address })

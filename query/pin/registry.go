@@ -2,6 +2,7 @@ package pin
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -25,6 +26,7 @@ type Registry struct {
 	building bool   // it is that one
 	fault    string // why no generation can be served; empty: one can
 	programs []programStatus
+	logs     map[int32]string // of each generation: the id of its log, in hex
 }
 
 // programStatus is the last word of one program's instance.
@@ -89,6 +91,10 @@ func (r *Registry) ask(ctx context.Context, queries *db.Queries, now time.Time) 
 		return fmt.Errorf("read what the programs say: %w", err)
 	}
 	r.choose(generations)
+	r.logs = make(map[int32]string, len(generations))
+	for _, g := range generations {
+		r.logs[g.ID] = hex.EncodeToString(g.LogID)
+	}
 	r.programs = nil
 	for _, s := range status {
 		p := programStatus{program: s.Program, at: now.Add(-time.Duration(s.AgeMs) * time.Millisecond)}
@@ -125,8 +131,17 @@ func (r *Registry) choose(generations []db.ListGenerationsRow) {
 	}
 }
 
+// LogOf is the id of the log that a generation is made of, in hex; empty if the registry
+// does not know the generation.
+func (r *Registry) LogOf(generation int32) string {
+	if r == nil {
+		return ""
+	}
+	return r.logs[generation]
+}
+
 // Report is the newest word of a program, of one that stands by only where no other says
-// anything; nil when it is older than TrustedFor.
+// anything; nil when it is older than TrustedFor, or from a future as far away.
 func (r *Registry) Report(program string, now time.Time) *registry.ProgramStatus {
 	if r == nil {
 		return nil
@@ -134,7 +149,7 @@ func (r *Registry) Report(program string, now time.Time) *registry.ProgramStatus
 	var newest *programStatus
 	for i := range r.programs {
 		p := &r.programs[i]
-		if p.program != program || now.Sub(p.at) > TrustedFor {
+		if age := now.Sub(p.at); p.program != program || age > TrustedFor || age < -TrustedFor {
 			continue
 		}
 		works, before := p.status.State != registry.StandingBy, newest != nil && newest.status.State != registry.StandingBy

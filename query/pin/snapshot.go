@@ -56,6 +56,10 @@ type Snapshot struct {
 
 // Vault is what the newest record about a vault says of it.
 type Vault struct {
+	// Seq is that record.
+	Seq uint64
+	// Absent says that the generation has no logs of it.
+	Absent bool
 	// Removed says that it is not configured any more: the next generation will not
 	// have it.
 	Removed    bool
@@ -218,6 +222,7 @@ func vaults(records []vaultRecord, chainID uint64) (here, absent []Vault, err er
 			v = before
 			v.Removed = true
 		}
+		v.Seq = r.Seq
 		newest[v.Address] = v
 		has[v.Address] = has[v.Address] || !r.Passed
 	}
@@ -226,15 +231,35 @@ func vaults(records []vaultRecord, chainID uint64) (here, absent []Vault, err er
 		if has[v.Address] {
 			here = append(here, v)
 		} else {
+			v.Absent = true
 			absent = append(absent, v)
 		}
 	}
-	for _, list := range [][]Vault{here, absent} {
-		slices.SortFunc(list, func(a, b Vault) int {
-			return cmp.Or(cmp.Compare(a.StartBlock, b.StartBlock), a.Address.Cmp(b.Address))
-		})
+	return sorted(here), sorted(absent), nil
+}
+
+// VaultsAt folds the records about vaults up to a seq of the log, that is: says which vaults
+// the log had there, those that had left included. They are listed by their start block, then
+// by address. It answers the same at every later seq of the pin, unless an operator's decision
+// retracts one of these records.
+func (p *Pin) VaultsAt(ctx context.Context, seq uint64) ([]Vault, error) {
+	records, err := Ask[vaultRecord](ctx, p, sqlVaults, nil)
+	if err != nil {
+		return nil, err
 	}
-	return here, absent, nil
+	records = slices.DeleteFunc(records, func(r vaultRecord) bool { return r.Sign > 0 && r.Seq > seq })
+	here, absent, err := vaults(records, p.ChainID)
+	if err != nil {
+		return nil, fmt.Errorf("read the vaults at record %d: %w", seq, err)
+	}
+	return sorted(append(here, absent...)), nil
+}
+
+func sorted(vaults []Vault) []Vault {
+	slices.SortFunc(vaults, func(a, b Vault) int {
+		return cmp.Or(cmp.Compare(a.StartBlock, b.StartBlock), a.Address.Cmp(b.Address))
+	})
+	return vaults
 }
 
 func decode(payload string, chainID uint64) (Vault, error) {

@@ -1,58 +1,101 @@
-// Package statements makes the statements of account that a partner is paid by, and says
-// by which key they are signed. What a statement is stands in schemas/statement.
+// Package statements makes the signed statements that partners are paid by, and lists the keys
+// that they are signed with. schemas/statement says what a statement is.
 //
-//	final block of ingest ──▶ pin ──▶ header ──▶ events, some thousands at a time ──▶ signature
+//	final block of ingest ──▶ pin ──▶ place in the log ──▶ vaults there ──▶ events, a page at a time ──▶ signature
 //
-// It is of final blocks alone, and of facts alone: nothing that is written meanwhile can
-// change what a question answers. The next events are asked for by the place of the last
-// one, so that a statement of a million costs the memory of some thousands.
+// A statement is a function of its time range: asked for again, it has the same signed bytes,
+// or an error says why it cannot be made. So its block is the first one in the log after the
+// range, and its vaults are those that the log had at that record; both are the same at every
+// later answer (place.sql). Events are final, and nothing written meanwhile changes them. They
+// are read by pages, each from where the last one ended, in the order of a table: what is read
+// grows with the length of a statement, and the memory does not.
 package statements
 
 import (
 	"context"
 	"crypto/ed25519"
 	_ "embed"
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
+	"slices"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/navlog/navlog/query/blocks"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/pin"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
 	"github.com/navlog/navlog/schemas/statement"
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
 var (
-	//go:embed block.sql
-	sqlBlock string
-	//go:embed events.sql
-	sqlEvents string
+	//go:embed place.sql
+	sqlPlace string
+	//go:embed left.sql
+	sqlLeft string
+	//go:embed deposits.sql
+	sqlDeposits string
+	//go:embed withdrawals.sql
+	sqlWithdrawals string
 )
 
-// atOnce is how many events are asked for at once.
-const atOnce = 5000
-
-// Statements answers about statements. Without a key there are none.
-type Statements struct{ Key ed25519.PrivateKey }
-
-type keysJSON struct {
-	Algorithm string   `json:"algorithm"`
-	Keys      [][]byte `json:"publicKeys"`
+// Statements answers about statements. Without a key it makes none.
+type Statements struct {
+	Key  ed25519.PrivateKey
+	Pool *pgxpool.Pool // lists the keys
+	// Depth is how many blocks a statement's block is below the newest one at least.
+	Depth uint64
 }
 
-// Keys are the public keys that statements are signed by.
-func (s *Statements) Keys(*httpapi.Request) (*httpapi.Answer, error) {
-	out := keysJSON{Algorithm: "Ed25519", Keys: [][]byte{}}
+func (s *Statements) public() ed25519.PublicKey { return s.Key.Public().(ed25519.PublicKey) }
+
+type keysJSON struct {
+	Algorithm string    `json:"algorithm"`
+	Current   [][]byte  `json:"publicKeys"`
+	Keys      []keyJSON `json:"keys"`
+}
+
+type keyJSON struct {
+	PublicKey []byte  `json:"publicKey"`
+	Since     string  `json:"since"`
+	RetiredAt *string `json:"retiredAt"`
+}
+
+// Keys lists the public keys of statements: the one that signs, and the retired ones.
+func (s *Statements) Keys(r *httpapi.Request) (*httpapi.Answer, error) {
+	out := keysJSON{Algorithm: "Ed25519", Current: [][]byte{}, Keys: []keyJSON{}}
 	if s.Key != nil {
-		out.Keys = append(out.Keys, s.Key.Public().(ed25519.PublicKey))
+		switch err := registry.UseStatementKey(r.Context, s.Pool, s.public()); {
+		case err == nil:
+			out.Current = append(out.Current, s.public())
+		case !errors.Is(err, registry.ErrStatementKeyRetired):
+			return nil, httpapi.Unavailable("The keys cannot be listed at the moment.", err)
+		}
+	}
+	known, err := db.New(s.Pool).StatementKeys(r.Context)
+	if err != nil {
+		return nil, httpapi.Unavailable("The keys cannot be listed at the moment.", err)
+	}
+	for _, k := range known {
+		key := keyJSON{PublicKey: k.PublicKey, Since: milliseconds(k.Since)}
+		if k.RetiredAt != nil {
+			retired := milliseconds(*k.RetiredAt)
+			key.RetiredAt = &retired
+		}
+		out.Keys = append(out.Keys, key)
 	}
 	return &httpapi.Answer{Data: out}, nil
 }
 
-// Get is the statement of the partner who asks about a span of time.
+func milliseconds(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// Get makes the statement of the partner who asks about a time range.
 func (s *Statements) Get(r *httpapi.Request) (*httpapi.Answer, error) {
 	span := r.Params.Span()
 	for _, name := range []string{"from", "to"} {
@@ -68,46 +111,166 @@ func (s *Statements) Get(r *httpapi.Request) (*httpapi.Answer, error) {
 	if s.Key == nil {
 		return nil, httpapi.NotFound("Statements are not made here: the operator has given no key to sign them with.")
 	}
-	return r.PinnedToFinal(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
-		block, ok, err := pin.AskOne[blockRow](ctx, p, sqlBlock, nil)
+	answer := func(ctx context.Context, p *pin.Pin, ingest *registry.ProgramStatus) (*httpapi.Answer, error) {
+		if err := registry.UseStatementKey(ctx, s.Pool, s.public()); errors.Is(err, registry.ErrStatementKeyRetired) {
+			return nil, httpapi.Unavailable("Statements are not signed here: the key of this instance is retired.", err)
+		} else if err != nil {
+			return nil, httpapi.Unavailable("The statement's key cannot be listed at the moment.", err)
+		}
+		b, err := begin(ctx, p, r.Partner.ID, span, ingest)
 		if err != nil {
 			return nil, err
 		}
-		if !ok {
-			return nil, httpapi.Unavailable("No final block is indexed yet.", nil)
-		}
-		if span.To > int64(block.Time) {
-			return nil, httpapi.InvalidParameter(httpapi.Fault{Field: "to",
-				Reason: "must not be after " + httpapi.Time(uint64(block.Time)) + ", the time of the newest final block that is indexed"})
-		}
-		h := header(p, r.Partner.ID, span, &block)
 		name := fmt.Sprintf("statement-%d-%d-%d-%d.json", p.ChainID, r.Partner.ID, span.From, span.To)
-		return &httpapi.Answer{Name: name, Stream: func(ctx context.Context, out io.Writer) error { return s.write(ctx, out, p, h, span) }}, nil
-	})
+		write := func(ctx context.Context, out io.Writer) error { return b.write(ctx, out, s.Key) }
+		return &httpapi.Answer{Name: name, Stream: write}, nil
+	}
+	return r.PinnedToFinal(s.Depth, answer)
 }
 
-type blockRow struct {
+// place is where in the log a time range lies: see place.sql.
+type place struct {
+	Latest uint32 `ch:"latest"`
+	Below  uint64 `ch:"below"`
+	Begins uint64 `ch:"begins"`
+	Anchor uint64 `ch:"anchor"` // 0: the log does not go beyond the range yet
+	Number uint64 `ch:"number"`
+	Hash   string `ch:"hash"`
+	Time   uint32 `ch:"time"`
+}
+
+// building is a statement that is being made.
+type building struct {
+	pin    *pin.Pin
+	place  place
+	span   httpapi.Span
+	header statement.Header
+	vaults []pin.Vault
+}
+
+func begin(ctx context.Context, p *pin.Pin, partner uint32, span httpapi.Span,
+	ingest *registry.ProgramStatus) (*building, error) {
+	b := &building{pin: p, span: span}
+	var err error
+	if b.place, _, err = pin.AskOne[place](ctx, p, sqlPlace, pin.Args{"from": span.From, "to": span.To}); err != nil {
+		return nil, err
+	}
+	switch {
+	case b.place.Latest == 0:
+		return nil, httpapi.Unavailable("No final block is indexed yet.", nil)
+	case b.place.Anchor == 0: // a block may have the time of the one before it
+		latest := httpapi.Time(uint64(b.place.Latest))
+		return nil, httpapi.InvalidParameter(httpapi.Fault{Field: "to",
+			Reason: "must be before " + latest + ", the time of the newest block that statements are made of"})
+	}
+	if err := b.choose(ctx); err != nil {
+		return nil, err
+	}
+	if err := b.covered(ingest); err != nil {
+		return nil, err
+	}
+	b.header = statement.Header{
+		ChainID: p.ChainID, PartnerID: partner, From: webhook.FormatTime(uint64(span.From)), To: webhook.FormatTime(uint64(span.To)),
+		Vaults: []statement.Vault{},
+		Block: statement.Block{Number: httpapi.Decimal(b.place.Number), Hash: httpapi.ToHash(b.place.Hash),
+			Timestamp: webhook.FormatTime(uint64(b.place.Time))},
+	}
+	for _, v := range b.vaults {
+		listed := statement.Vault{Address: v.Written, StartBlock: httpapi.Decimal(v.StartBlock)}
+		b.header.Vaults = append(b.header.Vaults, listed)
+	}
+	return b, nil
+}
+
+// choose finds the vaults of the statement: those that the log had at its first record after
+// the range. A vault that left before the range is none of them, one that left after it is,
+// and for one that left within it two statements are needed, for a statement names vaults
+// from a start block on, without an end.
+func (b *building) choose(ctx context.Context) error {
+	vaults, err := b.pin.VaultsAt(ctx, b.place.Anchor)
+	if err != nil {
+		return err
+	}
+	for _, v := range vaults {
+		if v.Removed && v.Seq < b.place.Begins {
+			continue
+		}
+		if v.Removed {
+			last, ok, err := pin.AskOne[lastBlock](ctx, b.pin, sqlLeft, pin.Args{"left": v.Seq})
+			if err != nil {
+				return err
+			}
+			if !ok || last.Block+1 < b.place.Number { // a block of the range may come between
+				return httpapi.InvalidParameter(httpapi.Fault{Field: "to", Reason: fmt.Sprintf(
+					"must be before or at %[2]s, or from after it: vault %[1]s left navlog then, after block %[3]d,"+
+						" so ask for two statements", v.Written, httpapi.Time(uint64(last.Time)), last.Block)})
+			}
+		}
+		switch {
+		case !v.Absent:
+		case b.pin.Left(v.Address):
+			return httpapi.InvalidParameter(httpapi.Fault{Field: "from", Reason: fmt.Sprintf(
+				"is of a range whose statement cannot be made any more: vault %s has left navlog since, and the read model"+
+					" has no events of it; a statement of this range that was made before stays valid", v.Written)})
+		default:
+			return httpapi.Unavailable(fmt.Sprintf(
+				"The read model has no events of vault %s yet: the next one, which is being built, has them.", v.Written), nil)
+		}
+		b.vaults = append(b.vaults, v)
+	}
+	return nil
+}
+
+type lastBlock struct {
 	Block uint64 `ch:"block"`
-	Hash  string `ch:"hash"`
 	Time  uint32 `ch:"ts"`
 }
 
-func header(p *pin.Pin, partner uint32, span httpapi.Span, block *blockRow) statement.Header {
-	h := statement.Header{
-		ChainID: p.ChainID, PartnerID: partner, From: webhook.FormatTime(uint64(span.From)), To: webhook.FormatTime(uint64(span.To)),
-		Vaults: []statement.Vault{},
-		Block:  statement.Block{Number: httpapi.Decimal(block.Block), Hash: httpapi.ToHash(block.Hash), Timestamp: webhook.FormatTime(uint64(block.Time))},
+// covered fails if the log does not have all blocks of the range for each of the vaults yet:
+// one that joined late is read from its start block on, while the others follow the head.
+func (b *building) covered(ingest *registry.ProgramStatus) error {
+	if ingest.State == registry.Backfilling && (ingest.Backfill == nil || ingest.Backfill.Block < b.place.Number) {
+		return httpapi.Unavailable("The blocks of this range are still being read for some vaults.", nil)
 	}
-	for _, v := range p.Vaults {
-		h.Vaults = append(h.Vaults, statement.Vault{Address: v.Written, StartBlock: httpapi.Decimal(v.StartBlock)})
+	for _, late := range ingest.LateVaults {
+		address := common.HexToAddress(late.Address)
+		listed := slices.ContainsFunc(b.vaults, func(v pin.Vault) bool { return v.Address == address })
+		if listed && late.CoveredTo < b.place.Number {
+			return httpapi.Unavailable(fmt.Sprintf(
+				"The blocks of this range are still being read for vault %s, which is at block %d.", address.Hex(), late.CoveredTo), nil)
+		}
 	}
-	return h
+	return nil
 }
 
-// event is a deposit or a withdrawal request.
+// write writes the statement, its events in the order of the chain.
+func (b *building) write(ctx context.Context, out io.Writer, key ed25519.PrivateKey) error {
+	w := statement.NewWriter(out, b.header)
+	streams := b.streams()
+	for {
+		some, err := b.next(ctx, streams)
+		if err != nil {
+			return err
+		}
+		if len(some) == 0 {
+			return w.Finish(key)
+		}
+		hashes, err := blocks.Hashes(ctx, b.pin, some, (*event).log)
+		if err != nil {
+			return err
+		}
+		for i := range some {
+			if err := w.Add(some[i].told(b.pin, b.header.PartnerID, hashes[i])); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// event is a row about a deposit or a withdrawal request.
 type event struct {
 	Seq          uint64   `ch:"seq"`
-	Withdrawal   uint8    `ch:"withdrawal"`
+	Sign         int8     `ch:"sign"`
 	Vault        string   `ch:"vault"`
 	User         string   `ch:"user"`
 	Assets       *big.Int `ch:"assets"`
@@ -117,31 +280,8 @@ type event struct {
 	Time         uint32   `ch:"ts"`
 	Tx           string   `ch:"tx"`
 	LogIndex     uint32   `ch:"log_index"`
-}
 
-func (s *Statements) write(ctx context.Context, out io.Writer, p *pin.Pin, h statement.Header, span httpapi.Span) error {
-	w := statement.NewWriter(out, h)
-	args := pin.Args{"partner": h.PartnerID, "from": span.From, "to": span.To, "limit": uint64(atOnce), "at": uint64(0), "log": uint32(0)}
-	for {
-		rows, err := pin.Ask[event](ctx, p, sqlEvents, args)
-		if err != nil {
-			return err
-		}
-		hashes, err := blocks.Hashes(ctx, p, rows, (*event).log)
-		if err != nil {
-			return err
-		}
-		for i := range rows {
-			if err := w.Add(rows[i].told(p, h.PartnerID, hashes[i])); err != nil {
-				return err
-			}
-		}
-		if len(rows) < atOnce {
-			return w.Finish(s.Key)
-		}
-		last := &rows[len(rows)-1]
-		args["at"], args["log"] = last.Block, last.LogIndex
-	}
+	withdrawal bool
 }
 
 // log is the event as the spine names it.
@@ -149,14 +289,14 @@ func (e *event) log() blocks.Log { return blocks.Log{Seq: e.Seq, Block: e.Block}
 
 // told is the event as its webhook tells it, and the hash of its block.
 func (e *event) told(p *pin.Pin, partner uint32, hash common.Hash) statement.Event {
-	vault, _ := p.Written(httpapi.ToAddress(e.Vault))
+	vault := httpapi.ToAddress(e.Vault).Hex()
 	user, tx, at := httpapi.ToAddress(e.User).Hex(), httpapi.ToHash(e.Tx), webhook.FormatTime(uint64(e.Time))
 	block := httpapi.Decimal(e.Block)
 	out := statement.Event{Type: webhook.DepositReferral, Data: webhook.DepositData{
 		VaultAddress: vault, UserAddress: user, Assets: e.Assets.String(), Shares: e.Shares.String(),
 		TxHash: tx, BlockNumber: block, LogIndex: e.LogIndex, Timestamp: at,
 	}}
-	if e.Withdrawal == 1 {
+	if e.withdrawal {
 		out = statement.Event{Type: webhook.WithdrawalReferral, Data: webhook.WithdrawalData{
 			VaultAddress: vault, UserAddress: user, Shares: e.Shares.String(), AssetsEstimate: e.Assets.String(),
 			RequestIndex: httpapi.Decimal(e.RequestIndex), TxHash: tx, BlockNumber: block, LogIndex: e.LogIndex, Timestamp: at,

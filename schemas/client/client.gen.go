@@ -1027,7 +1027,7 @@ type Statement struct {
 	// Signature 64 bytes, base64.
 	Signature string `json:"signature"`
 	Statement struct {
-		// Block A final block, not before `to`.
+		// Block A final block after `to`, the first one of the log.
 		Block struct {
 			Hash      Hash    `json:"hash"`
 			Number    Decimal `json:"number"`
@@ -1071,8 +1071,18 @@ type StatementStatementStatement string
 // StatementKeysAnswer defines model for StatementKeysAnswer.
 type StatementKeysAnswer struct {
 	Data struct {
-		Algorithm  StatementKeysAnswerDataAlgorithm `json:"algorithm"`
-		PublicKeys []string                         `json:"publicKeys"`
+		Algorithm StatementKeysAnswerDataAlgorithm `json:"algorithm"`
+
+		// Keys All keys that have signed, oldest first.
+		Keys []struct {
+			// PublicKey 32 bytes, base64.
+			PublicKey string      `json:"publicKey"`
+			RetiredAt *TimeOrNull `json:"retiredAt"`
+			Since     Time        `json:"since"`
+		} `json:"keys"`
+
+		// PublicKeys The key that signs now.
+		PublicKeys []string `json:"publicKeys"`
 	} `json:"data"`
 	Ok bool `json:"ok"`
 }
@@ -1588,7 +1598,7 @@ type GetStatementParams struct {
 	// From The first time of the span, included, in the forms of other lists.
 	From StatementFrom `form:"from" json:"from"`
 
-	// To The last time of the span, included, and not after the newest final block; a date alone is the end of that day.
+	// To The last time of the span, included, and before the newest block that statements are made of, which is final and `http.statementConfirmations` blocks below the newest one (32 by default); a date alone is the end of that day.
 	To StatementTo `form:"to" json:"to"`
 }
 
@@ -2266,8 +2276,13 @@ type ClientInterface interface {
 	// the comma that ends it. The signature is Ed25519, of `navlog statement`, a newline, and the SHA-256 of all bytes before
 	// the comma and newline that `"publicKey"` comes after. What comes after them must be `publicKey`, `signature`, the brace and
 	// a newline, and nothing else: nobody signed it. Statements are streamed, whatever their length, as they are, without an envelope, and within the time
-	// that the operator gives files (15 minutes by default). 503 also while it is not known which blocks are final.
-	// 404 where the operator has given no key to sign them with.
+	// that the operator gives files (15 minutes by default).
+	//
+	// Asked for again, a statement of the same partner and span has the same signed bytes. Its block is the first one
+	// that the log has after the span, and its vaults are those that the log had there. 503 while it is not known
+	// which blocks are final, or while blocks of the span are still being read for one of the vaults. 400 if a vault left
+	// within the span (`details` names the time at which to divide it), or if a vault of the statement has left since and
+	// the read model has none of its events any more. 404 if the operator has given no key to sign with.
 	//
 	// Corresponds with GET /api/v1/partner/statement (the `GetStatement` operationId).
 	GetStatement(ctx context.Context, params *GetStatementParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2584,8 +2599,13 @@ func (c *Client) GetRouter(ctx context.Context, reqEditors ...RequestEditorFn) (
 // the comma that ends it. The signature is Ed25519, of `navlog statement`, a newline, and the SHA-256 of all bytes before
 // the comma and newline that `"publicKey"` comes after. What comes after them must be `publicKey`, `signature`, the brace and
 // a newline, and nothing else: nobody signed it. Statements are streamed, whatever their length, as they are, without an envelope, and within the time
-// that the operator gives files (15 minutes by default). 503 also while it is not known which blocks are final.
-// 404 where the operator has given no key to sign them with.
+// that the operator gives files (15 minutes by default).
+//
+// Asked for again, a statement of the same partner and span has the same signed bytes. Its block is the first one
+// that the log has after the span, and its vaults are those that the log had there. 503 while it is not known
+// which blocks are final, or while blocks of the span are still being read for one of the vaults. 400 if a vault left
+// within the span (`details` names the time at which to divide it), or if a vault of the statement has left since and
+// the read model has none of its events any more. 404 if the operator has given no key to sign with.
 //
 // Corresponds with GET /api/v1/partner/statement (the `GetStatement` operationId).
 func (c *Client) GetStatement(ctx context.Context, params *GetStatementParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6032,8 +6052,13 @@ type ClientWithResponsesInterface interface {
 	// the comma that ends it. The signature is Ed25519, of `navlog statement`, a newline, and the SHA-256 of all bytes before
 	// the comma and newline that `"publicKey"` comes after. What comes after them must be `publicKey`, `signature`, the brace and
 	// a newline, and nothing else: nobody signed it. Statements are streamed, whatever their length, as they are, without an envelope, and within the time
-	// that the operator gives files (15 minutes by default). 503 also while it is not known which blocks are final.
-	// 404 where the operator has given no key to sign them with.
+	// that the operator gives files (15 minutes by default).
+	//
+	// Asked for again, a statement of the same partner and span has the same signed bytes. Its block is the first one
+	// that the log has after the span, and its vaults are those that the log had there. 503 while it is not known
+	// which blocks are final, or while blocks of the span are still being read for one of the vaults. 400 if a vault left
+	// within the span (`details` names the time at which to divide it), or if a vault of the statement has left since and
+	// the read model has none of its events any more. 404 if the operator has given no key to sign with.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7267,8 +7292,13 @@ func (c *ClientWithResponses) GetRouterWithResponse(ctx context.Context, reqEdit
 // the comma that ends it. The signature is Ed25519, of `navlog statement`, a newline, and the SHA-256 of all bytes before
 // the comma and newline that `"publicKey"` comes after. What comes after them must be `publicKey`, `signature`, the brace and
 // a newline, and nothing else: nobody signed it. Statements are streamed, whatever their length, as they are, without an envelope, and within the time
-// that the operator gives files (15 minutes by default). 503 also while it is not known which blocks are final.
-// 404 where the operator has given no key to sign them with.
+// that the operator gives files (15 minutes by default).
+//
+// Asked for again, a statement of the same partner and span has the same signed bytes. Its block is the first one
+// that the log has after the span, and its vaults are those that the log had there. 503 while it is not known
+// which blocks are final, or while blocks of the span are still being read for one of the vaults. 400 if a vault left
+// within the span (`details` names the time at which to divide it), or if a vault of the statement has left since and
+// the read model has none of its events any more. 404 if the operator has given no key to sign with.
 //
 // Returns a wrapper object for the known response body format(s).
 //

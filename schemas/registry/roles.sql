@@ -21,12 +21,39 @@ REVOKE ALL ON ALL TABLES IN SCHEMA public FROM PUBLIC, navlog_ingest, navlog_pro
 GRANT USAGE ON SCHEMA public TO navlog_ingest, navlog_project, navlog_serve, navlog_dispatch, navlog_operator;
 GRANT SELECT ON goose_db_version TO navlog_ingest, navlog_project, navlog_serve, navlog_dispatch, navlog_operator;
 
--- What each program says of itself, and project of others: who still reads a generation.
+-- Each program writes the rows of its own state only: serve signs statements by what ingest
+-- reports as final. A time in the future would be fresh for ever. All programs read all rows.
 GRANT SELECT, INSERT, UPDATE, DELETE ON program_status TO navlog_ingest, navlog_project, navlog_serve, navlog_dispatch;
+ALTER TABLE program_status ENABLE ROW LEVEL SECURITY;
+DROP POLICY IF EXISTS everybody_reads ON program_status;
+CREATE POLICY everybody_reads ON program_status FOR SELECT USING (true);
+DO $$
+DECLARE name text;
+BEGIN
+  FOREACH name IN ARRAY ARRAY['ingest', 'project', 'serve', 'dispatch'] LOOP
+    EXECUTE format('DROP POLICY IF EXISTS %I ON program_status', 'own_' || name);
+    EXECUTE format('CREATE POLICY %I ON program_status TO %I
+      USING (program = %L) WITH CHECK (program = %L AND at <= now())',
+      'own_' || name, 'navlog_' || name, name, name);
+  END LOOP;
+END $$;
 
--- ingest resume and projection ... are given where these programs run. A row can be
--- added, and neither read nor changed.
-GRANT INSERT ON audit TO navlog_ingest, navlog_project;
+-- A row of the audit can be added, and not changed. The database sets id, time and login,
+-- and a role records only the commands that its login runs: `ingest resume` and
+-- `projection ...` run where these programs run.
+GRANT INSERT (operator, command, partner_id, detail, outcome)
+  ON audit TO navlog_ingest, navlog_project, navlog_operator;
+GRANT SELECT ON audit TO navlog_operator;
+ALTER TABLE audit ENABLE ROW LEVEL SECURITY;
+DROP POLICY IF EXISTS operator_reads ON audit;
+DROP POLICY IF EXISTS of_ingest ON audit;
+DROP POLICY IF EXISTS of_project ON audit;
+DROP POLICY IF EXISTS of_operator ON audit;
+CREATE POLICY operator_reads ON audit FOR SELECT TO navlog_operator USING (true);
+CREATE POLICY of_ingest ON audit FOR INSERT TO navlog_ingest WITH CHECK (command = 'ingest resume');
+CREATE POLICY of_project ON audit FOR INSERT TO navlog_project WITH CHECK (command LIKE 'projection %');
+CREATE POLICY of_operator ON audit FOR INSERT TO navlog_operator
+  WITH CHECK (command LIKE 'partner %' OR command LIKE 'webhook %' OR command = 'kafka grant');
 
 GRANT SELECT, INSERT, UPDATE ON generation TO navlog_project;
 
@@ -35,8 +62,31 @@ GRANT SELECT, INSERT, UPDATE ON generation TO navlog_project;
 GRANT SELECT ON partner, delivery, attempt, breaker, generation TO navlog_serve;
 GRANT SELECT (partner_id, hash, revoked_at) ON api_key TO navlog_serve;
 GRANT SELECT (partner_id, version, url, updated_at), UPDATE (version, url, updated_at) ON endpoint TO navlog_serve;
+-- A partner asks for test events and single replays; ranges are an operator's.
 GRANT SELECT (id), INSERT (partner_id, kind, event_id) ON command TO navlog_serve;
+ALTER TABLE command ENABLE ROW LEVEL SECURITY;
+DROP POLICY IF EXISTS serve_returns ON command;
+DROP POLICY IF EXISTS serve_asks ON command;
+DROP POLICY IF EXISTS operator_reads ON command;
+DROP POLICY IF EXISTS operator_asks ON command;
+DROP POLICY IF EXISTS dispatch_answers ON command;
+CREATE POLICY serve_returns ON command FOR SELECT TO navlog_serve USING (true);
+CREATE POLICY serve_asks ON command FOR INSERT TO navlog_serve WITH CHECK (kind IN ('test', 'replay'));
+CREATE POLICY operator_reads ON command FOR SELECT TO navlog_operator USING (true);
+CREATE POLICY operator_asks ON command FOR INSERT TO navlog_operator WITH CHECK (true);
+CREATE POLICY dispatch_answers ON command TO navlog_dispatch USING (true);
 GRANT SELECT, INSERT, UPDATE ON rate_bucket TO navlog_serve;
+-- It lists the key that it signs statements with, and retires the one before; a retired
+-- key stays retired, and stays in the list.
+GRANT SELECT, INSERT (public_key), UPDATE (retired_at) ON statement_key TO navlog_serve;
+ALTER TABLE statement_key ENABLE ROW LEVEL SECURITY;
+DROP POLICY IF EXISTS serve_reads ON statement_key;
+DROP POLICY IF EXISTS serve_lists ON statement_key;
+DROP POLICY IF EXISTS serve_retires ON statement_key;
+CREATE POLICY serve_reads ON statement_key FOR SELECT TO navlog_serve USING (true);
+CREATE POLICY serve_lists ON statement_key FOR INSERT TO navlog_serve WITH CHECK (true);
+CREATE POLICY serve_retires ON statement_key FOR UPDATE TO navlog_serve
+  USING (retired_at IS NULL) WITH CHECK (retired_at = now());
 
 -- Everything about deliveries, and where and with which secret a partner is told.
 GRANT SELECT, INSERT, UPDATE, DELETE ON position, stream, delivery, attempt, breaker, lease, dead_record, dispatcher, adopted, backfill_lease, retention TO navlog_dispatch;
@@ -45,8 +95,13 @@ GRANT SELECT, UPDATE, DELETE ON command TO navlog_dispatch;
 GRANT SELECT ON partner, endpoint TO navlog_dispatch;
 
 -- Operators: partners, keys and secrets, and what they ask dispatch for.
-GRANT SELECT, INSERT, UPDATE ON partner, api_key, endpoint TO navlog_operator;
-GRANT SELECT, INSERT ON command, audit TO navlog_operator;
+GRANT SELECT ON partner, api_key, endpoint TO navlog_operator;
+GRANT INSERT (id, name), UPDATE (name, disabled, rate_limit) ON partner TO navlog_operator;
+GRANT INSERT (partner_id, hash, last4), UPDATE (revoked_at) ON api_key TO navlog_operator;
+GRANT INSERT (partner_id, secret), UPDATE (version, secret, next_secret, next_at, held, updated_at)
+  ON endpoint TO navlog_operator;
+GRANT SELECT, INSERT (partner_id, kind, event_id, first_sequence, last_sequence, only_state)
+  ON command TO navlog_operator;
 GRANT SELECT ON delivery, correction, attempt, breaker, stream, position, dead_record, dispatcher, generation, program_status TO navlog_operator;
 GRANT UPDATE (retry_at) ON dead_record TO navlog_operator;
 GRANT UPDATE (log_id) ON position TO navlog_operator;

@@ -32,11 +32,21 @@ type ProgramStatus struct {
 	// Reason says why the program is not going on, or what it waits for; empty
 	// where nothing is wrong.
 	Reason string `json:"reason,omitempty"`
-	// Seq is the last record of the log when ingest said this.
-	Seq uint64 `json:"seq,omitempty"`
+	// LogID is the log that ingest writes, in hex; Seq is its last record when ingest said this.
+	LogID string `json:"logId,omitempty"`
+	Seq   uint64 `json:"seq,omitempty"`
+	// LateVaults are behind the head, which the other vaults follow meanwhile. ingest
+	// reports them while it is Following.
+	LateVaults []LateVault `json:"lateVaults,omitempty"`
 	// Building is there while project makes the first generation, and none is live.
 	Building *BuildingStatus `json:"building,omitempty"`
 	ChainStatus
+}
+
+// LateVault is a vault whose history is still being read.
+type LateVault struct {
+	Address   string `json:"address"`
+	CoveredTo uint64 `json:"coveredTo"` // the last block of it that is in the log
 }
 
 // BuildingStatus is how far a generation is that is being made.

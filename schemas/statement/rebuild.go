@@ -15,6 +15,7 @@ import (
 	"github.com/ethereum/go-ethereum"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rpc"
 
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
@@ -45,25 +46,48 @@ func (c *Contradiction) Error() string { return c.Reason }
 
 func contradict(format string, a ...any) error { return &Contradiction{fmt.Sprintf(format, a...)} }
 
-// Rebuild writes to out what the statement with this header has above its signature, out
-// of nothing but what the chain says. Which vaults there are, and from which block on, no
-// chain says: that is the header's word. progress, where set, hears of the blocks that are
-// done. The error is a *Contradiction where the header is not the chain's.
-func Rebuild(ctx context.Context, out io.Writer, h Header, chain Chain, progress func(done, of uint64)) error {
+// Findings are what the chain says beside the bytes of a statement.
+type Findings struct {
+	Blocks  uint64    // with a time in the range
+	Pending bool      // the node says that the block at which it was made is not final
+	LeftOut []LeftOut // in the order in which they appear in the chain
+}
+
+// LeftOut are events for the partner in the range that a statement does not have. Anybody may
+// deploy a contract that emits such events, so whether it is a vault no chain says.
+type LeftOut struct {
+	Address    string `json:"address"`
+	Events     int    `json:"events"`
+	StartBlock string `json:"startBlock,omitempty"` // a vault of the statement: they are before this block
+}
+
+// Rebuild writes to out what the statement with this header has above its signature, from
+// what the chain says and nothing else. Which vaults there are, and from which block on, only
+// the header says; events of the partner that are left out by that are among the findings.
+// progress may be nil; it gets how many blocks are done. The error is a *Contradiction if the
+// header contradicts the chain.
+func Rebuild(ctx context.Context, out io.Writer, h Header, chain Chain,
+	progress func(done, of uint64)) (*Findings, error) {
 	r := rebuilding{ctx: ctx, chain: chain, header: h, progress: progress, times: map[uint64]uint64{}}
 	from, to, err := r.span()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	first, last, err := r.blocks(from, to)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	if first <= last {
+		r.found.Blocks = last - first + 1
+	}
+	// A node that knows no finalized block proves nothing about finality, and contradicts nothing.
+	final, err := chain.HeaderByNumber(ctx, big.NewInt(rpc.FinalizedBlockNumber.Int64()))
+	r.found.Pending = err == nil && final.Number.Uint64() < r.anchor
 	w := NewWriter(out, h)
 	if err := r.events(w, first, last); err != nil {
-		return err
+		return nil, err
 	}
-	return w.Finish(nil)
+	return &r.found, w.Finish(nil)
 }
 
 type rebuilding struct {
@@ -75,6 +99,7 @@ type rebuilding struct {
 	starts   []uint64
 	anchor   uint64
 	times    map[uint64]uint64 // of blocks, Unix seconds
+	found    Findings
 }
 
 // span reads the header, and holds it against the chain.
@@ -100,6 +125,9 @@ func (r *rebuilding) span() (from, to uint64, err error) {
 		address := common.HexToAddress(v.Address)
 		if err != nil || address.Hex() != v.Address { // as events name it, which is how it finds its totals
 			return 0, 0, contradict("its vault %q from block %q is none", v.Address, v.StartBlock)
+		}
+		if slices.Contains(r.vaults, address) {
+			return 0, 0, contradict("it names vault %s twice", v.Address)
 		}
 		r.vaults, r.starts = append(r.vaults, address), append(r.starts, start)
 	}
@@ -177,25 +205,25 @@ func (r *rebuilding) blocks(from, to uint64) (first, last uint64, err error) {
 	if next == 0 {
 		return 1, 0, nil
 	}
-	if len(r.starts) > 0 {
-		first = max(first, slices.Min(r.starts))
-	}
 	return first, next - 1, nil
 }
 
 // mostBlocks is the widest range that a node is asked for at once.
 const mostBlocks = 10_000
 
-// events writes the events of some blocks. A range that a node refuses is halved.
+// events writes the events of some blocks. A range that a node refuses is halved. The logs of
+// all contracts are asked for, and those of the partner only, whose id both events index.
 func (r *rebuilding) events(w *Writer, first, last uint64) error {
-	if len(r.vaults) == 0 || first > last {
+	if first > last {
 		return nil
 	}
-	topics := [][]common.Hash{{contracts.KindDepositAccepted.Topic(), contracts.KindWithdrawalRequested.Topic()}}
+	kinds := []common.Hash{contracts.KindDepositAccepted.Topic(), contracts.KindWithdrawalRequested.Topic()}
+	partner := common.BigToHash(new(big.Int).SetUint64(uint64(r.header.PartnerID)))
+	topics := [][]common.Hash{kinds, nil, nil, {partner}}
 	for at, width := first, uint64(mostBlocks); at <= last; {
 		end := min(last, at+width-1)
 		logs, err := r.chain.FilterLogs(r.ctx, ethereum.FilterQuery{
-			FromBlock: new(big.Int).SetUint64(at), ToBlock: new(big.Int).SetUint64(end), Addresses: r.vaults, Topics: topics,
+			FromBlock: new(big.Int).SetUint64(at), ToBlock: new(big.Int).SetUint64(end), Topics: topics,
 		})
 		if err != nil && width > 1 && r.ctx.Err() == nil {
 			width /= 2
@@ -221,8 +249,7 @@ func (r *rebuilding) add(w *Writer, logs []types.Log) error {
 	})
 	for i := range logs {
 		l := &logs[i]
-		vault := slices.Index(r.vaults, l.Address)
-		if vault < 0 || l.BlockNumber < r.starts[vault] || l.Removed {
+		if l.Removed {
 			continue
 		}
 		t, err := r.time(l.BlockNumber)
@@ -234,11 +261,31 @@ func (r *rebuilding) add(w *Writer, logs []types.Log) error {
 		for _, topic := range l.Topics {
 			record.Topics = append(record.Topics, topic[:])
 		}
-		if e, ok := FromLog(r.header.ChainID, r.header.PartnerID, record); ok {
-			if err := w.Add(e); err != nil {
-				return err
-			}
+		e, ok := FromLog(r.header.ChainID, r.header.PartnerID, record)
+		if !ok {
+			continue
+		}
+		if vault := slices.Index(r.vaults, l.Address); vault < 0 || l.BlockNumber < r.starts[vault] {
+			r.leaveOut(l.Address, vault)
+			continue
+		}
+		if err := w.Add(e); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// leaveOut counts an event that is not in the statement; vault is -1, or the index of the vault
+// that begins later.
+func (r *rebuilding) leaveOut(address common.Address, vault int) {
+	i := slices.IndexFunc(r.found.LeftOut, func(l LeftOut) bool { return l.Address == address.Hex() })
+	if i < 0 {
+		i = len(r.found.LeftOut)
+		r.found.LeftOut = append(r.found.LeftOut, LeftOut{Address: address.Hex()})
+		if vault >= 0 {
+			r.found.LeftOut[i].StartBlock = strconv.FormatUint(r.starts[vault], 10)
+		}
+	}
+	r.found.LeftOut[i].Events++
 }

@@ -37,6 +37,7 @@ const genesis = 1_700_000_000 // of the fake chain, in Unix seconds: a block eac
 // fakeChain has blocks of 12 seconds, and refuses wide ranges.
 type fakeChain struct {
 	id, head uint64
+	final    uint64
 	logs     []types.Log
 	widest   uint64
 	asked    []string
@@ -48,6 +49,9 @@ func (c *fakeChain) ChainID(context.Context) (*big.Int, error) {
 }
 
 func (c *fakeChain) HeaderByNumber(_ context.Context, n *big.Int) (*types.Header, error) {
+	if n.Sign() < 0 { // the finalized one
+		return c.header(c.final), c.fails
+	}
 	if n.Uint64() > c.head {
 		return nil, ethereum.NotFound
 	}
@@ -65,7 +69,8 @@ func (c *fakeChain) FilterLogs(_ context.Context, q ethereum.FilterQuery) (out [
 	}
 	c.asked = append(c.asked, fmt.Sprintf("%d-%d", from, to))
 	for _, l := range slices.Backward(c.logs) { // in no order that helps
-		if l.BlockNumber >= from && l.BlockNumber <= to && slices.Contains(q.Addresses, l.Address) && slices.Contains(q.Topics[0], l.Topics[0]) {
+		if l.BlockNumber >= from && l.BlockNumber <= to && len(q.Addresses) == 0 && slices.Contains(q.Topics[0], l.Topics[0]) &&
+			slices.Contains(q.Topics[3], l.Topics[3]) {
 			out = append(out, l)
 		}
 	}
@@ -125,7 +130,7 @@ func write(t *testing.T, h statement.Header, key ed25519.PrivateKey, events ...s
 // other events, other vaults, blocks outside of the span or before a vault's start, nor
 // what counts in no total.
 func TestRebuild(t *testing.T) {
-	c := &fakeChain{id: 5, head: 40, widest: 7}
+	c := &fakeChain{id: 5, head: 40, final: 40, widest: 7}
 	c.emit(t, vaultB, 9, 0, deposit(7, 1, 1))   // before the span
 	c.emit(t, vaultB, 10, 3, deposit(7, 2, 10)) // its first block
 	c.emit(t, vaultB, 10, 1, deposit(7, 3, 11))
@@ -148,8 +153,19 @@ func TestRebuild(t *testing.T) {
 	}
 	var again bytes.Buffer
 	var progress []uint64
-	if err := statement.Rebuild(t.Context(), &again, d.Header, c, func(done, of uint64) { progress = append(progress, done, of) }); err != nil {
+	found, err := statement.Rebuild(t.Context(), &again, d.Header, c, func(done, of uint64) { progress = append(progress, done, of) })
+	if err != nil {
 		t.Fatal(err)
+	}
+	// What the header leaves out is found: before a vault's start, and of a contract that is no vault of it.
+	left := []statement.LeftOut{{Address: vaultA.Hex(), Events: 1, StartBlock: "12"}, {Address: alice.Hex(), Events: 1}}
+	if found.Blocks != 21 || found.Pending || !slices.Equal(found.LeftOut, left) {
+		t.Errorf("found %+v", found)
+	}
+	asked := c.asked
+	c.final = 31
+	if found, err := statement.Rebuild(t.Context(), io.Discard, d.Header, c, nil); err != nil || !found.Pending {
+		t.Errorf("a block that is not final: %+v, %v", found, err)
 	}
 	if !bytes.Equal(again.Bytes(), d.Body) {
 		t.Errorf("rebuilt\n%s\nand signed was\n%s", again.Bytes(), d.Body)
@@ -157,12 +173,12 @@ func TestRebuild(t *testing.T) {
 	if last := progress[len(progress)-2:]; last[0] != 21 || last[1] != 21 {
 		t.Errorf("progress %v", progress)
 	}
-	for i := 1; i < len(c.asked); i++ { // each block once
+	for i := 1; i < len(asked); i++ { // each block once
 		var end, next uint64
-		_, _ = fmt.Sscanf(c.asked[i-1][strings.Index(c.asked[i-1], "-")+1:], "%d", &end)
-		_, _ = fmt.Sscanf(c.asked[i], "%d-", &next)
+		_, _ = fmt.Sscanf(asked[i-1][strings.Index(asked[i-1], "-")+1:], "%d", &end)
+		_, _ = fmt.Sscanf(asked[i], "%d-", &next)
 		if next != end+1 {
-			t.Errorf("asked for %v", c.asked)
+			t.Errorf("asked for %v", asked)
 		}
 	}
 
@@ -187,6 +203,7 @@ func TestRebuildRefusals(t *testing.T) {
 		"is no time":                           nil,
 		`its from is "soon"`:                   func(h *statement.Header) { h.From = "soon" },
 		"no time after its from":               func(h *statement.Header) { h.To = webhook.FormatTime(genesis) },
+		"twice":                                func(h *statement.Header) { h.Vaults[1].Address = h.Vaults[0].Address },
 		`its vault "0x1"`:                      func(h *statement.Header) { h.Vaults[0].Address = "0x1" },
 		`its vault "0xa1a1`:                    func(h *statement.Header) { h.Vaults[0].Address = strings.ToLower(h.Vaults[0].Address) },
 		`from block "x"`:                       func(h *statement.Header) { h.Vaults[0].StartBlock = "x" },
@@ -201,17 +218,17 @@ func TestRebuildRefusals(t *testing.T) {
 		h := header(c)
 		change(&h)
 		var contradiction *statement.Contradiction
-		if err := statement.Rebuild(t.Context(), io.Discard, h, c, nil); !errors.As(err, &contradiction) || !strings.Contains(err.Error(), part) {
+		if _, err := statement.Rebuild(t.Context(), io.Discard, h, c, nil); !errors.As(err, &contradiction) || !strings.Contains(err.Error(), part) {
 			t.Errorf("%q: %v", part, err)
 		}
 	}
 	var contradiction *statement.Contradiction
 	c.fails = errors.New("away")
-	if err := statement.Rebuild(t.Context(), io.Discard, header(c), c, nil); err == nil || errors.As(err, &contradiction) {
+	if _, err := statement.Rebuild(t.Context(), io.Discard, header(c), c, nil); err == nil || errors.As(err, &contradiction) {
 		t.Errorf("a node that is away: %v", err)
 	}
 	c.fails, c.widest = nil, 0
-	if err := statement.Rebuild(t.Context(), io.Discard, header(c), c, nil); err == nil || !strings.Contains(err.Error(), "logs of blocks 10 to 10") {
+	if _, err := statement.Rebuild(t.Context(), io.Discard, header(c), c, nil); err == nil || !strings.Contains(err.Error(), "logs of blocks 10 to 10") {
 		t.Errorf("a node that gives no logs: %v", err)
 	}
 }
@@ -230,7 +247,7 @@ func TestEmptyStatements(t *testing.T) {
 		h := header(c)
 		change(&h)
 		var b bytes.Buffer
-		if err := statement.Rebuild(t.Context(), &b, h, c, nil); err != nil || !bytes.Equal(b.Bytes(), write(t, h, nil)) {
+		if _, err := statement.Rebuild(t.Context(), &b, h, c, nil); err != nil || !bytes.Equal(b.Bytes(), write(t, h, nil)) {
 			t.Errorf("%s: %v\n%s", name, err, b.Bytes())
 		}
 		// The root of no leaves is the hash of nothing (RFC 6962, 2.1).

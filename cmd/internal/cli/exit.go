@@ -22,6 +22,7 @@ const (
 	Unreachable   Code = 4 // an engine or a node does not answer, or an engine refuses the login
 	Different     Code = 5 // two things that must be equal are not
 	Frozen        Code = 6 // nothing is appended until an operator decides
+	Unproven      Code = 7 // what was compared is equal, and something that matters could not be compared
 )
 
 // coded is an error with the code that the process ends with.

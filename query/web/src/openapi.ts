@@ -584,8 +584,13 @@ export interface paths {
          *     the comma that ends it. The signature is Ed25519, of `navlog statement`, a newline, and the SHA-256 of all bytes before
          *     the comma and newline that `"publicKey"` comes after. What comes after them must be `publicKey`, `signature`, the brace and
          *     a newline, and nothing else: nobody signed it. Statements are streamed, whatever their length, as they are, without an envelope, and within the time
-         *     that the operator gives files (15 minutes by default). 503 also while it is not known which blocks are final.
-         *     404 where the operator has given no key to sign them with.
+         *     that the operator gives files (15 minutes by default).
+         *
+         *     Asked for again, a statement of the same partner and span has the same signed bytes. Its block is the first one
+         *     that the log has after the span, and its vaults are those that the log had there. 503 while it is not known
+         *     which blocks are final, or while blocks of the span are still being read for one of the vaults. 400 if a vault left
+         *     within the span (`details` names the time at which to divide it), or if a vault of the statement has left since and
+         *     the read model has none of its events any more. 404 if the operator has given no key to sign with.
          */
         get: operations["getStatement"];
         put?: never;
@@ -1450,7 +1455,7 @@ export interface components {
                     address: components["schemas"]["Address"];
                     startBlock: components["schemas"]["Decimal"];
                 }[];
-                /** @description A final block, not before `to`. */
+                /** @description A final block after `to`, the first one of the log. */
                 block: {
                     number: components["schemas"]["Decimal"];
                     hash: components["schemas"]["Hash"];
@@ -1488,7 +1493,16 @@ export interface components {
             data: {
                 /** @constant */
                 algorithm: "Ed25519";
+                /** @description The key that signs now. */
                 publicKeys: string[];
+                /** @description All keys that have signed, oldest first. */
+                keys: {
+                    /** @description 32 bytes, base64. */
+                    publicKey: string;
+                    since: components["schemas"]["Time"];
+                    /** @description No statement of a later block is signed by it; null: it signs now. */
+                    retiredAt: components["schemas"]["TimeOrNull"];
+                }[];
             };
         };
         RouterAnswer: {
@@ -2065,7 +2079,7 @@ export interface components {
          */
         StatementFrom: components["schemas"]["TimeIn"];
         /**
-         * @description The last time of the span, included, and not after the newest final block; a date alone is the end of that day.
+         * @description The last time of the span, included, and before the newest block that statements are made of, which is final and `http.statementConfirmations` blocks below the newest one (32 by default); a date alone is the end of that day.
          * @example 2023-11-14T22:14:56Z
          */
         StatementTo: components["schemas"]["TimeIn"];
@@ -4638,7 +4652,7 @@ export interface operations {
                  */
                 from: components["parameters"]["StatementFrom"];
                 /**
-                 * @description The last time of the span, included, and not after the newest final block; a date alone is the end of that day.
+                 * @description The last time of the span, included, and before the newest block that statements are made of, which is final and `http.statementConfirmations` blocks below the newest one (32 by default); a date alone is the end of that day.
                  * @example 2023-11-14T22:14:56Z
                  */
                 to: components["parameters"]["StatementTo"];
@@ -4852,7 +4866,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The public keys; none where no statements are made. */
+            /** @description The public keys, the retired ones included, so that old statements can be verified. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4876,6 +4890,7 @@ export interface operations {
             429: components["responses"]["RateLimited"];
             431: components["responses"]["HeaderTooLarge"];
             500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
         };
     };
     getOpenAPIJSON: {

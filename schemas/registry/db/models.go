@@ -195,6 +195,12 @@ type Retention struct {
 	Until time.Time
 }
 
+type StatementKey struct {
+	PublicKey []byte
+	Since     time.Time
+	RetiredAt *time.Time
+}
+
 type Stream struct {
 	PartnerID    int64
 	LastSequence int64

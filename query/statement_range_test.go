@@ -1,0 +1,299 @@
+package query
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/statement"
+)
+
+// asking asks for statements of partner 7 by blocks: from the time of one to the time of another.
+type asking struct {
+	*world
+	key string
+}
+
+func (s asking) ask(from, to uint64) reply {
+	s.t.Helper()
+	return s.get(fmt.Sprintf("/api/v1/partner/statement?from=%d&to=%d", blockTime(from), blockTime(to)), "x-api-key", s.key)
+}
+
+func (s asking) signed(from, to uint64) *statement.Document {
+	s.t.Helper()
+	r := s.ask(from, to)
+	d, err := statement.Parse(r.Body.Bytes())
+	if err != nil || !d.Signed() {
+		s.t.Fatalf("blocks %d to %d: %d %v %s", from, to, r.Code, err, r.Body)
+	}
+	return d
+}
+
+func (s asking) refused(from, to uint64, status int, parts ...string) {
+	s.t.Helper()
+	r := s.ask(from, to)
+	for _, part := range parts {
+		if r.Code != status || !strings.Contains(r.Body.String(), part) {
+			s.t.Errorf("blocks %d to %d: %d %s; want %d and %q", from, to, r.Code, r.Body, status, part)
+		}
+	}
+}
+
+func listed(d *statement.Document) (out []string) {
+	for _, v := range d.Header.Vaults {
+		out = append(out, v.Address)
+	}
+	return out
+}
+
+func depositOf(vault common.Address, block uint64) fact {
+	return fact{
+		Kind: readtest.Deposit, Vault: vault, User: alice, Other: router, Partner: 7, ID: block, Assets: int64(block), Shares: 1,
+		Block: block, Index: uint32(vault[0]), Tx: tx(byte(block)),
+	}
+}
+
+// removal is the record by which a vault leaves.
+func removal(vault common.Address, start uint64) fact {
+	return fact{Kind: readtest.Vault, Meta: &event.Vault{Address: vault.Bytes(), StartBlock: start, Removed: true}}
+}
+
+// passed marks what a generation is made without.
+func passed(f fact) fact { f.Passed = true; return f }
+
+// A statement of a range has the same bytes whenever it is asked for: after more blocks, after
+// a vault has joined with older events, and after one has left. Once the read model has
+// nothing of a vault of the statement, an error says so.
+func TestStatementOfARangeStaysTheSame(t *testing.T) {
+	w := asking{world: newWorld(t)}
+	w.key = w.partner(7, "Seven")
+	history := func(l *readtest.Log, withoutA bool) {
+		a := func(f fact) fact {
+			if withoutA {
+				return passed(f)
+			}
+			return f
+		}
+		l.Append(a(readtest.VaultRecord(vaultA, "Alpha", 1)))
+		l.Append(readtest.VaultRecord(vaultB, "Beta", 2))
+		for block := uint64(1); block <= 4; block++ {
+			l.Append(a(depositOf(vaultA, block)), readtest.BlockRecord(block))
+		}
+	}
+	history(w.chain, false)
+	w.publish()
+	end := w.final(4)
+	w.refused(1, 4, 400, "must be before") // another block may have the time of block 4
+	first := w.ask(1, 3)
+	if d := w.signed(1, 3); len(d.Events) != 3 || d.Header.Block.Number != "4" {
+		t.Fatalf("%d events at %+v", len(d.Events), d.Header.Block)
+	}
+	same := func(when string) {
+		t.Helper()
+		if r := w.ask(1, 3); !bytes.Equal(r.Body.Bytes(), first.Body.Bytes()) {
+			t.Errorf("%s the statement is another one: %d\n%s\nand was\n%s", when, r.Code, r.Body, first.Body)
+		}
+	}
+	end()
+	for block := uint64(5); block <= 6; block++ {
+		w.chain.Append(depositOf(vaultB, block), readtest.BlockRecord(block))
+	}
+	w.publish()
+	end = w.final(6)
+	same("after more blocks")
+	end()
+
+	// C joins late, with events in the range and a record about an old block.
+	w.chain.Append(readtest.VaultRecord(vaultC, "Gamma", 2))
+	w.chain.Append(depositOf(vaultC, 2), readtest.BlockRecord(5))
+	w.chain.Append(readtest.BlockRecord(7))
+	w.publish()
+	end = w.final(7)
+	same("after a vault has joined")
+	if got := listed(w.signed(1, 6)); !equal(got, vaultA, vaultB, vaultC) {
+		t.Errorf("after the vault has joined it is not in %v", got)
+	}
+	end()
+
+	// A leaves after block 7.
+	w.chain.Append(removal(vaultA, 1))
+	w.chain.Append(readtest.BlockRecord(8))
+	w.chain.Append(depositOf(vaultB, 9), readtest.BlockRecord(9))
+	w.chain.Append(readtest.BlockRecord(10))
+	w.publish()
+	end = w.final(10)
+	same("after a vault has left")
+	if got := listed(w.signed(1, 7)); !equal(got, vaultA, vaultB, vaultC) {
+		t.Errorf("up to the block at which it left, the vault is not in %v", got)
+	}
+	if got := listed(w.signed(8, 9)); !equal(got, vaultB, vaultC) {
+		t.Errorf("the vault left before the range, and it has %v", got)
+	}
+	w.refused(1, 8, 400, vaultA.Hex(), "left", "2023-11-14T22:14:44.000Z") // the time of block 7
+	end()
+
+	// A comes back after block 10: ranges before do not have it back.
+	w.chain.Append(readtest.VaultRecord(vaultA, "Alpha", 1))
+	w.chain.Append(depositOf(vaultA, 11), readtest.BlockRecord(11))
+	w.chain.Append(readtest.BlockRecord(12))
+	w.publish()
+	defer w.final(12)()
+	same("after the vault has come back")
+	if got := listed(w.signed(8, 9)); !equal(got, vaultB, vaultC) {
+		t.Errorf("the vault was not there, and the range has %v", got)
+	}
+	w.refused(1, 8, 400, vaultA.Hex())
+	if got := listed(w.signed(1, 11)); !equal(got, vaultA, vaultB, vaultC) {
+		t.Errorf("the vault is back, and the range has %v", got)
+	}
+}
+
+func equal(got []string, want ...common.Address) bool {
+	if len(got) != len(want) {
+		return false
+	}
+	for i := range want {
+		if got[i] != want[i].Hex() {
+			return false
+		}
+	}
+	return true
+}
+
+// A generation that is made without a vault has no events of it: a statement with the vault
+// is refused and not made smaller. One that does not have a new vault yet is waited for.
+func TestStatementOfAVaultThatTheReadModelDoesNotHave(t *testing.T) {
+	for _, left := range []bool{true, false} {
+		w := asking{world: newWorld(t)}
+		w.key = w.partner(7, "Seven")
+		w.chain.Append(passed(readtest.VaultRecord(vaultA, "Alpha", 1)))
+		w.chain.Append(readtest.VaultRecord(vaultB, "Beta", 2))
+		for block := uint64(1); block <= 4; block++ {
+			w.chain.Append(passed(depositOf(vaultA, block)), readtest.BlockRecord(block))
+		}
+		if left {
+			w.chain.Append(passed(removal(vaultA, 1)))
+		}
+		w.chain.Append(readtest.BlockRecord(5))
+		w.chain.Append(readtest.BlockRecord(6))
+		w.publish()
+		end := w.final(6)
+		if left {
+			w.refused(1, 3, http.StatusBadRequest, "cannot be made any more", vaultA.Hex())
+			if got := listed(w.signed(5, 5)); !equal(got, vaultB) {
+				t.Errorf("after the vault left: %v", got)
+			}
+		} else {
+			w.refused(1, 3, http.StatusServiceUnavailable, "no events of vault "+vaultA.Hex()+" yet")
+		}
+		end()
+	}
+}
+
+// A vault that is still being read is in no statement of blocks that it lacks.
+func TestStatementWaitsForALateVault(t *testing.T) {
+	w := asking{world: newWorld(t)}
+	w.key = w.partner(7, "Seven")
+	w.chain.Append(readtest.VaultRecord(vaultA, "Alpha", 1))
+	w.chain.Append(readtest.BlockRecord(1))
+	w.chain.Append(readtest.BlockRecord(2))
+	w.chain.Append(readtest.VaultRecord(vaultB, "Beta", 1))
+	for block := uint64(3); block <= 6; block++ {
+		w.chain.Append(readtest.BlockRecord(block))
+	}
+	w.publish()
+	late := func(covered int) string {
+		return fmt.Sprintf(`"lateVaults":[{"address":"%s","coveredTo":%d}]`, vaultB.Hex(), covered)
+	}
+	end := w.ingestSays("following", 6, 0, late(3))
+	w.refused(1, 4, http.StatusServiceUnavailable, "still being read for vault "+vaultB.Hex())
+	if got := listed(w.signed(1, 1)); !equal(got, vaultA) { // it joined after this range
+		t.Errorf("%v", got)
+	}
+	end()
+	defer w.ingestSays("following", 6, 0, late(5))()
+	if got := listed(w.signed(1, 4)); !equal(got, vaultA, vaultB) {
+		t.Errorf("%v", got)
+	}
+}
+
+// What is final is ingest's word about the log that is served, and no more than that: a report
+// about another log, or from the future, is none, and the newest blocks are in no statement
+// whatever it says.
+func TestStatementsAreOfBlocksThatAreDeepEnough(t *testing.T) {
+	w := asking{world: newFixture(t, func(c *Config) { c.StatementConfirmations = 2 })}
+	w.key = w.partner(7, "Seven")
+	end := w.final(1_000_000)
+	if d := w.signed(3, 8); d.Header.Block.Number != "9" {
+		t.Errorf("it is made at block %s", d.Header.Block.Number)
+	}
+	w.refused(3, 9, 400, "must be before 2023-11-14T22:15:08.000Z") // block 9, of 11
+	end()
+	end = w.ingestReports(`"state":"following","finalBlock":9,"seq":1,"logId":"ffffffffffffffffffffffffffffffff"`)
+	w.refused(3, 8, 503, "another log")
+	end()
+	end = w.ingestReports(`"state":"following","finalBlock":9,"seq":1`)
+	w.refused(3, 8, 503, "another log")
+	end()
+	end = w.final(9)
+	w.exec(`UPDATE program_status SET at = now() + interval '1 year' WHERE program = 'ingest'`)
+	w.look()
+	w.refused(3, 8, 503, "is not known")
+	end()
+	w.serve(func(c *Config) { c.StatementConfirmations = 100 })
+	w.look()
+	defer w.final(9)()
+	w.refused(3, 8, 503, "100 blocks below")
+	c := testConfig()
+	c.StatementConfirmations = -1
+	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "http.statementConfirmations is -1") {
+		t.Error(err)
+	}
+}
+
+// The next key retires the one before, which stays in the list and signs no more.
+func TestStatementKeyIsRotated(t *testing.T) {
+	w := asking{world: newFixture(t)}
+	w.key = w.partner(7, "Seven")
+	defer w.final(9)()
+	keys := func() (current []string, retired map[string]bool) {
+		t.Helper()
+		data := w.get("/.well-known/navlog-statements").Data(t).(object)
+		for _, k := range data["publicKeys"].([]any) {
+			current = append(current, k.(string))
+		}
+		retired = map[string]bool{}
+		for _, k := range data["keys"].([]any) {
+			retired[k.(object)["publicKey"].(string)] = k.(object)["retiredAt"] != nil
+		}
+		return current, retired
+	}
+	first := w.signed(3, 7)
+	before, _ := keys()
+	old := w.Query
+	w.serve(func(c *Config) { c.StatementKey = strings.Repeat("A", 43) + "=" })
+	w.look()
+	second := w.signed(3, 7)
+	if !bytes.Equal(first.Body, second.Body) || bytes.Equal(first.PublicKey, second.PublicKey) {
+		t.Error("the next key does not sign the same bytes")
+	}
+	now, retired := keys()
+	if len(before) != 1 || len(now) != 1 || before[0] == now[0] || len(retired) != 2 || !retired[before[0]] || retired[now[0]] {
+		t.Errorf("before %v, now %v, retired %v", before, now, retired)
+	}
+	// An instance that still has the old key signs nothing.
+	w.world.Query, w.Client = old, &readtest.Client{T: t, Watcher: old.watcher, Handler: old.Handler()}
+	if r := w.ask(3, 7); r.Code != http.StatusServiceUnavailable || !strings.Contains(r.Body.String(), "is retired") {
+		t.Errorf("with a retired key: %d %s", r.Code, r.Body)
+	}
+	if err := registry.UseStatementKey(t.Context(), w.pool, first.PublicKey); err == nil {
+		t.Error("a retired key signs again")
+	}
+}

@@ -1,0 +1,281 @@
+package registry
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+// logins makes the roles, a login of its own for each, and gives a pool per role.
+func logins(t *testing.T) (owner *pgxpool.Pool, as map[string]*pgxpool.Pool) {
+	t.Helper()
+	at := enginetest.Postgres(t)
+	owner = open(t, at)
+	if err := GrantRoles(t.Context(), owner); err != nil {
+		t.Fatal(err)
+	}
+	as = map[string]*pgxpool.Pool{}
+	for _, role := range []string{"ingest", "project", "serve", "dispatch", "operator"} {
+		login := "login_" + role
+		create := "DROP ROLE IF EXISTS %[1]s; CREATE ROLE %[1]s LOGIN PASSWORD 'secret' IN ROLE navlog_%[2]s"
+		if _, err := owner.Exec(t.Context(), fmt.Sprintf(create, login, role)); err != nil {
+			t.Fatal(err)
+		}
+		u, err := url.Parse(at)
+		if err != nil {
+			t.Fatal("parse the test's URL")
+		}
+		u.User = url.UserPassword(login, "secret")
+		as[role] = open(t, u.String())
+	}
+	return owner, as
+}
+
+// denied reports whether PostgreSQL refused a statement for a missing right or by a policy.
+func denied(err error) bool {
+	var refusal *pgconn.PgError
+	return errors.As(err, &refusal) && refusal.Code == "42501"
+}
+
+// A login writes the state of its own program only: serve signs statements by the state of
+// ingest, and no other login can forge, change, age or delete it.
+func TestProgramsWriteTheirOwnStateOnly(t *testing.T) {
+	owner, as := logins(t)
+	for program, pool := range as {
+		for _, of := range Programs {
+			said := db.PutStatusParams{Program: of, Instance: "real", Status: []byte(`{"by":"` + program + `"}`)}
+			err := db.New(pool).PutStatus(t.Context(), said)
+			if of == program && err != nil {
+				t.Errorf("%s cannot write its own state: %v", program, err)
+			}
+			if of != program && !denied(err) {
+				t.Errorf("%s may write the state of %s: %v", program, of, err)
+			}
+		}
+	}
+	for program, pool := range as {
+		for _, statement := range []string{
+			"UPDATE program_status SET status = '{}' WHERE program <> '%s'", "DELETE FROM program_status WHERE program <> '%s'",
+			"UPDATE program_status SET instance = 'other' WHERE program <> '%s'",
+		} {
+			tag, err := pool.Exec(t.Context(), fmt.Sprintf(statement, program))
+			if tag.RowsAffected() != 0 || err != nil && !denied(err) {
+				t.Errorf("%s: %s changes %d rows, %v", program, statement, tag.RowsAffected(), err)
+			}
+		}
+		if program == "operator" {
+			continue
+		}
+		// Neither does a row change its program, nor is its time in the future, where it would be fresh for ever.
+		for _, statement := range []string{
+			"UPDATE program_status SET program = 'ingest' WHERE program = '%s' AND program <> 'ingest'",
+			"UPDATE program_status SET program = 'serve' WHERE program = '%s' AND program <> 'serve'",
+			"UPDATE program_status SET at = now() + interval '1 year' WHERE program = '%s'",
+			"INSERT INTO program_status VALUES ('%s', 'later', now() + interval '1 s', '{}')",
+		} {
+			statement = fmt.Sprintf(statement, program)
+			if tag, err := pool.Exec(t.Context(), statement); tag.RowsAffected() != 0 || err != nil && !denied(err) {
+				t.Errorf("%s may: %s (%v)", program, statement, err)
+			}
+		}
+	}
+	rows, err := db.New(owner).ListStatus(t.Context())
+	if err != nil || len(rows) != len(Programs) {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	for _, r := range rows {
+		if want := fmt.Sprintf(`{"by": "%s"}`, r.Program); string(r.Status) != want {
+			t.Errorf("the state of %s is %s, want %s", r.Program, r.Status, want)
+		}
+	}
+}
+
+// The audit names the login that wrote a row, and its time, whatever the statement claims;
+// and a login records only what its program's commands do.
+func TestTheAuditNamesTheLogin(t *testing.T) {
+	owner, as := logins(t)
+	may := map[string][]string{
+		"ingest":  {"ingest resume"},
+		"project": {"projection rebuild", "projection switch", "projection rollback", "projection drop"},
+		"operator": {
+			"partner create", "partner rotate-key", "partner revoke-key", "partner rotate-secret", "partner reseal",
+			"partner disable", "partner enable", "partner set-limit", "webhook park", "webhook resume", "webhook test",
+			"webhook replay", "webhook replay-range", "webhook dead retry", "webhook follow-log", "kafka grant",
+		},
+	}
+	commands := append(slices.Concat(slices.Collect(maps.Values(may))...), "migrate")
+	for role, pool := range as {
+		for _, command := range commands {
+			deed := db.AuditParams{Operator: "alice", Command: command, Detail: "d", Outcome: DeedDone}
+			err := db.New(pool).Audit(t.Context(), deed)
+			if slices.Contains(may[role], command) && err != nil {
+				t.Errorf("%s cannot record %q: %v", role, command, err)
+			}
+			if !slices.Contains(may[role], command) && !denied(err) {
+				t.Errorf("%s may record %q: %v", role, command, err)
+			}
+		}
+		for _, claim := range []string{
+			"INSERT INTO audit (operator, login, command, detail, outcome) VALUES ('x', 'navlog_migrate', '%s', 'd', 'done')",
+			"INSERT INTO audit (operator, at, command, detail, outcome) VALUES ('x', '2020-01-01', '%s', 'd', 'done')",
+			"INSERT INTO audit (id, operator, command, detail, outcome) OVERRIDING SYSTEM VALUE" +
+				" VALUES (1, 'x', '%s', 'd', 'done')",
+		} {
+			claim = fmt.Sprintf(claim, append(may[role], "migrate")[0])
+			if _, err := pool.Exec(t.Context(), claim); !denied(err) {
+				t.Errorf("%s may: %s (%v)", role, claim, err)
+			}
+		}
+	}
+	var wrong int
+	const others = `SELECT count(*) FROM audit WHERE login <> CASE WHEN command = 'ingest resume' THEN 'login_ingest'
+		WHEN command LIKE 'projection %' THEN 'login_project' ELSE 'login_operator' END`
+	if err := owner.QueryRow(t.Context(), others).Scan(&wrong); err != nil || wrong != 0 {
+		t.Errorf("%d rows name another login than the one that wrote them (%v)", wrong, err)
+	}
+	// Also for the login that owns the tables, which no right and no policy binds.
+	var me, login string
+	var recent bool
+	const claim = `INSERT INTO audit (operator, login, at, command, detail, outcome)
+		VALUES ('x', 'somebody', '2020-01-01', 'migrate', 'd', 'done')
+		RETURNING session_user, login, at > now() - interval '1 hour'`
+	if err := owner.QueryRow(t.Context(), claim).Scan(&me, &login, &recent); err != nil || login != me || !recent {
+		t.Errorf("the owner writes as %q at its own time (%t), and is %q (%v)", login, recent, me, err)
+	}
+}
+
+// The rights of each role, all of them: who changes roles.sql decides here what a role may.
+func TestGrantsOfEachRole(t *testing.T) {
+	owner, _ := logins(t)
+	rows, err := owner.Query(t.Context(), `
+		SELECT grantee || ' ' || lower(privilege_type) || ' ' || table_name FROM information_schema.role_table_grants
+		WHERE grantee LIKE 'navlog\_%' AND table_schema = 'public' AND privilege_type <> 'SELECT'
+		UNION
+		SELECT grantee || ' ' || lower(c.privilege_type) || ' ' || c.table_name || '.' || column_name
+		FROM information_schema.role_column_grants c
+		WHERE grantee LIKE 'navlog\_%' AND table_schema = 'public' AND privilege_type <> 'SELECT' AND NOT EXISTS (
+			SELECT FROM information_schema.role_table_grants t
+			WHERE (t.grantee, t.table_name, t.privilege_type) = (c.grantee, c.table_name, c.privilege_type))`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	add := func(role, privileges, tables string) {
+		for _, privilege := range strings.Fields(privileges) {
+			for _, table := range strings.Fields(tables) {
+				want = append(want, "navlog_"+role+" "+privilege+" "+table)
+			}
+		}
+	}
+	for _, role := range []string{"ingest", "project", "serve", "dispatch"} { // their own rows, by policy
+		add(role, "insert update delete", "program_status")
+	}
+	for _, role := range []string{"ingest", "project", "operator"} { // neither login nor time nor id
+		add(role, "insert", "audit.operator audit.command audit.partner_id audit.detail audit.outcome")
+	}
+	add("project", "insert update", "generation")
+	add("serve", "update", "endpoint.version endpoint.url endpoint.updated_at statement_key.retired_at")
+	add("serve", "insert", "command.partner_id command.kind command.event_id statement_key.public_key")
+	add("serve", "insert update", "rate_bucket")
+	add("dispatch", "insert update delete", "position stream delivery attempt breaker lease dead_record dispatcher adopted retention")
+	add("dispatch", "insert", "correction")
+	add("dispatch", "update delete", "command")
+	add("operator", "insert", "partner.id partner.name api_key.partner_id api_key.hash api_key.last4")
+	add("operator", "insert", "endpoint.partner_id endpoint.secret command.partner_id command.kind command.event_id")
+	add("operator", "insert", "command.first_sequence command.last_sequence command.only_state")
+	add("operator", "update", "partner.name partner.disabled partner.rate_limit api_key.revoked_at")
+	add("operator", "update", "endpoint.version endpoint.secret endpoint.next_secret endpoint.next_at endpoint.held")
+	add("operator", "update", "endpoint.updated_at dead_record.retry_at position.log_id")
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		for _, g := range got {
+			if !slices.Contains(want, g) {
+				t.Errorf("granted and not expected: %s", g)
+			}
+		}
+		for _, w := range want {
+			if !slices.Contains(got, w) {
+				t.Errorf("expected and not granted: %s", w)
+			}
+		}
+	}
+}
+
+// What a login could claim for another: an API key moved to another partner, a command of a
+// kind that is an operator's, one that is done already.
+func TestNoLoginActsAsAnother(t *testing.T) {
+	owner, as := logins(t)
+	for _, statement := range []string{
+		`INSERT INTO partner (id, name) VALUES (7, 'Seven'), (8, 'Eight')`,
+		`INSERT INTO endpoint (partner_id, secret) VALUES (7, 'sealed')`,
+		`INSERT INTO api_key (partner_id, hash, last4) VALUES (7, sha256('key'), 'abcd')`,
+	} {
+		if _, err := owner.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for statement, roles := range map[string]string{
+		`UPDATE api_key SET partner_id = 8`:        "ingest project serve dispatch operator",
+		`UPDATE api_key SET hash = sha256('mine')`: "ingest project serve dispatch operator",
+		`INSERT INTO command (partner_id, kind, first_sequence, last_sequence) VALUES (7, 'replay-range', 1, 2)`: "ingest project serve dispatch",
+		`INSERT INTO command (partner_id, kind) VALUES (7, 'replay-range')`:                                      "ingest project serve dispatch",
+		`INSERT INTO command (partner_id, kind, done_at) VALUES (7, 'test', now())`:                              "ingest project serve dispatch operator",
+		`UPDATE endpoint SET url = 'https://mine.example'`:                                                       "ingest project dispatch operator",
+		`INSERT INTO statement_key (public_key) VALUES (sha256('mine'))`:                                         "ingest project dispatch operator",
+		`UPDATE statement_key SET retired_at = now()`:                                                            "ingest project dispatch operator",
+		`DELETE FROM statement_key`:                                                                              "ingest project serve dispatch operator",
+		`UPDATE generation SET state = 'live'`:                                                                   "ingest serve dispatch operator",
+	} {
+		for _, role := range strings.Fields(roles) {
+			if _, err := as[role].Exec(t.Context(), statement); !denied(err) {
+				t.Errorf("%s may: %s (%v)", role, statement, err)
+			}
+		}
+	}
+}
+
+// A key is listed before it signs; the next one retires it, and a retired key stays in the
+// list and never signs again, with the rights of serve.
+func TestStatementKeysAreListedAndRetired(t *testing.T) {
+	_, as := logins(t)
+	first, second := make([]byte, 32), append(make([]byte, 31), 1)
+	for range 2 {
+		if err := UseStatementKey(t.Context(), as["serve"], first); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := UseStatementKey(t.Context(), as["serve"], second); err != nil {
+		t.Fatal(err)
+	}
+	if err := UseStatementKey(t.Context(), as["serve"], first); !errors.Is(err, ErrStatementKeyRetired) {
+		t.Errorf("a retired key: %v", err)
+	}
+	tag, err := as["serve"].Exec(t.Context(), "UPDATE statement_key SET retired_at = NULL")
+	if tag.RowsAffected() != 0 || err != nil && !denied(err) {
+		t.Errorf("a key is brought back: %v", err)
+	}
+	_, err = as["serve"].Exec(t.Context(), "UPDATE statement_key SET retired_at = now() + interval '1 year'")
+	if !denied(err) {
+		t.Errorf("a key is retired in the future: %v", err)
+	}
+	keys, err := db.New(as["serve"]).StatementKeys(t.Context())
+	if err != nil || len(keys) != 2 || keys[0].RetiredAt == nil || keys[1].RetiredAt != nil {
+		t.Errorf("%+v, %v", keys, err)
+	}
+}
