@@ -387,3 +387,25 @@ func TestStatementVerifyIsInterrupted(t *testing.T) {
 		t.Errorf("it ends with %d: %v", cli.CodeOf(err), err)
 	}
 }
+
+// TestStatementVerifyReadsItsNode: the node's URL comes from a file, the environment or a flag, and
+// without any the error names them.
+func TestStatementVerifyReadsItsNode(t *testing.T) {
+	w := newStatementWorld(t)
+	file, public := w.sign(w.header, statementKey), base64.StdEncoding.EncodeToString(statementKey.Public().(ed25519.PublicKey))
+	verify := func(args ...string) error {
+		var out bytes.Buffer
+		return run(t.Context(), append([]string{"statement", "verify", file, "--key", public}, args...), &out, &out)
+	}
+	if err := verify(); cli.CodeOf(err) != cli.Usage ||
+		!strings.Contains(err.Error(), "there is no node of the chain: name a file with its URL as --rpc-file, set NAVLOG_STATEMENT_RPC") {
+		t.Errorf("without a node: %v", err)
+	}
+	if err := verify("--rpc-file", secretFile(t, w.rpc)); err != nil {
+		t.Errorf("with the node's URL from a file: %v", err)
+	}
+	t.Setenv("NAVLOG_STATEMENT_RPC", w.rpc)
+	if err := verify(); err != nil {
+		t.Errorf("with the node's URL from the environment: %v", err)
+	}
+}
