@@ -80,6 +80,9 @@ func (p *patientWriter) Write(b []byte) (written int, err error) {
 func (p *patientWriter) Flush() error {
 	p.begin()
 	err := p.control.Flush()
+	if errors.Is(err, http.ErrNotSupported) { // nothing is buffered that could be sent sooner
+		err = nil
+	}
 	p.done(0, err)
 	return err
 }
