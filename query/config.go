@@ -23,6 +23,10 @@ type Config struct {
 	// PublicRateLimit is in requests a minute per IP address: 1 to 1,000,000,
 	// default 600; 0 switches it off.
 	PublicRateLimit int `yaml:"publicRateLimit" env:"PUBLIC_RATE_LIMIT"`
+	// PublicEngineTime is how long the requests of an IP address may keep the engine busy
+	// in a minute: 1 s to 10 min, default 30 s; 0 switches it off. An IPv6 /56 has twice as
+	// much, a /48 and an IPv4 /24 four times.
+	PublicEngineTime time.Duration `yaml:"publicEngineTime" env:"PUBLIC_ENGINE_TIME"`
 	// PartnerRateLimit is in requests a minute per partner, where the registry
 	// has no other number for it: 1 to 1,000,000, default 120.
 	PartnerRateLimit int `yaml:"partnerRateLimit" env:"PARTNER_RATE_LIMIT"`
@@ -32,9 +36,14 @@ type Config struct {
 	// CacheBytes bounds the finished answers about the newest state that are
 	// kept: up to 1 GiB, default 32 MiB; 0 keeps none.
 	CacheBytes int `yaml:"cacheBytes" env:"CACHE_BYTES"`
-	// Concurrency is how many requests are answered at once: 1 to 1000, default
-	// 16, and a quarter more for partners alone. One address, or partner, has half of
-	// them at most. Others wait, and what would wait too long is answered 503.
+	// ForwardedHeader is the header that these proxies set: X-Forwarded-For (default, and
+	// then Forwarded is read if there is none) or Forwarded.
+	ForwardedHeader string `yaml:"forwardedHeader" env:"FORWARDED_HEADER"`
+	// Concurrency is how many cheap requests are answered at once: 1 to 1000, or 0, the
+	// default, for two of each processor and at least 4. A quarter as many expensive ones
+	// are answered beside them, and a quarter more of both for partners only. One address
+	// or partner has half of them at most. Others wait, and those that would wait too long
+	// are answered 503.
 	Concurrency int `yaml:"concurrency" env:"CONCURRENCY"`
 	// RequestTimeout bounds the work for one answer: 100 ms to 10 min, default
 	// 10 s. Of it one question to ClickHouse may take a minute at most.
@@ -49,6 +58,16 @@ type Config struct {
 	// statement: 100 ms to 1 h, default 15 min, and longer than RequestTimeout. A generation is not dropped until
 	// so long after a switch.
 	FileTimeout time.Duration `yaml:"fileTimeout" env:"FILE_TIMEOUT"`
+	// IdleTimeout is how long a connection may wait for its next request: 100 ms to 10 min,
+	// default 2 min, and less the more connections there are.
+	IdleTimeout time.Duration `yaml:"idleTimeout" env:"IDLE_TIMEOUT"`
+	// MaxConnections is how many connections are open at most: 16 to 1,000,000, default
+	// 4096, and never more than the descriptors of the process allow.
+	MaxConnections int `yaml:"maxConnections" env:"MAX_CONNECTIONS"`
+	// MaxConnectionsPerAddress is how many of them an IP address has, if it is no trusted
+	// proxy's: 1 to 1,000,000, default 256; 0 for any number. An IPv6 /56 or /48 has twice as
+	// many, an IPv4 /24 four times.
+	MaxConnectionsPerAddress int `yaml:"maxConnectionsPerAddress" env:"MAX_CONNECTIONS_PER_ADDRESS"`
 	// ShutdownTimeout is how long open requests may take when the program ends:
 	// 100 ms to 10 min, default 10 s.
 	ShutdownTimeout time.Duration `yaml:"shutdownTimeout" env:"SHUTDOWN_TIMEOUT"`
@@ -58,6 +77,12 @@ type Config struct {
 	// ProofCallsPerSecond is how often that node is asked at most, two calls for a block: 1
 	// to 10,000, default 25.
 	ProofCallsPerSecond int `yaml:"proofCallsPerSecond" env:"PROOF_CALLS_PER_SECOND"`
+	// ProofCallsPerDay is how often this instance asks that node in a day: 40 to
+	// 1,000,000,000, default 20,000; 0 for any number. Requests without a key have half of
+	// them, and an address a twentieth.
+	ProofCallsPerDay int `yaml:"proofCallsPerDay" env:"PROOF_CALLS_PER_DAY"`
+	// ProofsForPartners has proofs made for partners only.
+	ProofsForPartners bool `yaml:"proofsForPartners" env:"PROOFS_FOR_PARTNERS"`
 	// StatementKey signs partners' statements: 32 bytes in base64, only ever from the
 	// environment; default none, and then no statements are made.
 	StatementKey string `yaml:"-" env:"STATEMENT_KEY"`
@@ -74,14 +99,20 @@ func DefaultConfig() Config {
 		PartnerRateLimit: 120,
 		TrustedProxies:   []string{"127.0.0.0/8", "::1/128"},
 		CacheBytes:       32 << 20,
-		Concurrency:      16,
+		ForwardedHeader:  access.XForwardedFor,
+		PublicEngineTime: 30 * time.Second,
+		IdleTimeout:      2 * time.Minute,
+		MaxConnections:   4096,
 		RequestTimeout:   10 * time.Second,
 		ReadTimeout:      10 * time.Second,
 		WriteTimeout:     30 * time.Second,
 		FileTimeout:      15 * time.Minute,
 		ShutdownTimeout:  10 * time.Second,
 
+		MaxConnectionsPerAddress: 256,
+
 		ProofCallsPerSecond:    25,
+		ProofCallsPerDay:       20_000,
 		StatementConfirmations: 32,
 	}
 }
@@ -105,8 +136,20 @@ func (c Config) Validate() error {
 	if c.CacheBytes < 0 || c.CacheBytes > 1<<30 {
 		fault("http.cacheBytes is %d and must be 0 (off) to 1 GiB", c.CacheBytes)
 	}
-	if c.Concurrency < 1 || c.Concurrency > 1000 {
-		fault("http.concurrency is %d and must be 1 to 1000", c.Concurrency)
+	if c.Concurrency < 0 || c.Concurrency > 1000 {
+		fault("http.concurrency is %d and must be 1 to 1000, or 0 for a number that suits the processors", c.Concurrency)
+	}
+	if c.PublicEngineTime != 0 && (c.PublicEngineTime < time.Second || c.PublicEngineTime > 10*time.Minute) {
+		fault("http.publicEngineTime is %s and must be 1s to 10m of each minute, or 0 (off)", c.PublicEngineTime)
+	}
+	if c.ForwardedHeader != access.XForwardedFor && c.ForwardedHeader != access.Forwarded {
+		fault("http.forwardedHeader is %q and must be %s or %s", c.ForwardedHeader, access.XForwardedFor, access.Forwarded)
+	}
+	if c.MaxConnections < 16 || c.MaxConnections > 1_000_000 {
+		fault("http.maxConnections is %d and must be 16 to 1000000", c.MaxConnections)
+	}
+	if c.MaxConnectionsPerAddress < 0 || c.MaxConnectionsPerAddress > 1_000_000 {
+		fault("http.maxConnectionsPerAddress is %d and must be 0 (any number) to 1000000", c.MaxConnectionsPerAddress)
 	}
 	for _, proxy := range c.TrustedProxies {
 		if _, err := netip.ParsePrefix(proxy); err != nil {
@@ -124,6 +167,9 @@ func (c Config) Validate() error {
 	if c.StatementConfirmations < 0 || c.StatementConfirmations > 1_000_000 {
 		fault("http.statementConfirmations is %d and must be 0 to 1000000", c.StatementConfirmations)
 	}
+	if c.ProofCallsPerDay != 0 && (c.ProofCallsPerDay < 40 || c.ProofCallsPerDay > 1_000_000_000) {
+		fault("http.proofCallsPerDay is %d and must be 40 to 1000000000, or 0 for any number", c.ProofCallsPerDay)
+	}
 	if c.StatementKey != "" {
 		if _, err := statement.Key(c.StatementKey); err != nil {
 			faults = append(faults, err)
@@ -135,7 +181,7 @@ func (c Config) Validate() error {
 	}{
 		{"requestTimeout", c.RequestTimeout, 10 * time.Minute}, {"readTimeout", c.ReadTimeout, 10 * time.Minute},
 		{"writeTimeout", c.WriteTimeout, 10 * time.Minute}, {"fileTimeout", c.FileTimeout, time.Hour},
-		{"shutdownTimeout", c.ShutdownTimeout, 10 * time.Minute},
+		{"shutdownTimeout", c.ShutdownTimeout, 10 * time.Minute}, {"idleTimeout", c.IdleTimeout, 10 * time.Minute},
 	} {
 		if timeout.value < 100*time.Millisecond || timeout.value > timeout.longest {
 			fault("http.%s is %s and must be 100ms to %.0fm", timeout.name, timeout.value, timeout.longest.Minutes())

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
 )
@@ -101,7 +102,7 @@ func TestHTTPBehaviour(t *testing.T) {
 		}
 		for path, allow := range map[string]string{
 			"/api/v1/vaults": "GET, HEAD, OPTIONS", "/api/v1/users/" + a: "GET, HEAD, OPTIONS", "/api/v1/partner/stats": "GET, HEAD",
-			"/api/v1/partner/webhooks": "GET, HEAD, POST", "/healthz": "GET, HEAD", "/readyz": "GET, HEAD", "/status": "GET, HEAD",
+			"/api/v1/partner/webhooks": "GET, HEAD, POST", "/healthz": "GET, HEAD, OPTIONS", "/readyz": "GET, HEAD, OPTIONS", "/status": "GET, HEAD, OPTIONS",
 		} {
 			for _, method := range []string{"PUT", "DELETE", "PATCH", "BREW"} {
 				r := w.Do(method, path, nil, "x-api-key", key)
@@ -121,24 +122,76 @@ func TestHTTPBehaviour(t *testing.T) {
 		}
 	})
 
-	t.Run("cors", func(t *testing.T) {
-		r := w.get("/api/v1/vaults", "Origin", "https://example.com")
-		if r.Header().Get("Access-Control-Allow-Origin") != "*" || r.Header().Get("Access-Control-Expose-Headers") != "*" {
-			t.Errorf("public: %v", r.Header())
-		}
-		if r := w.get("/api/v1/vaults/0x"); r.Header().Get("Access-Control-Allow-Origin") != "*" {
-			t.Error("a browser cannot read the errors of public routes")
-		}
-		pre := w.Do("OPTIONS", "/api/v1/vaults", nil, "Origin", "https://example.com", "Access-Control-Request-Method", "GET")
-		if pre.Code != 204 || pre.Header().Get("Access-Control-Allow-Methods") != "GET, HEAD" {
-			t.Errorf("preflight: %d %v", pre.Code, pre.Header())
-		}
-		for name := range w.get("/api/v1/partner/stats", "x-api-key", key, "Origin", "https://example.com").Header() {
-			if strings.HasPrefix(name, "Access-Control") {
-				t.Errorf("partner routes must have no CORS, got %s", name)
+	t.Run("cors", func(t *testing.T) { w.testCORS(t, key) })
+}
+
+// testCORS: a page reads every public answer, errors too, and may send what browsers,
+// libraries and tracing tools add; it can do nothing on partner routes.
+func (w *world) testCORS(t *testing.T, key string) {
+	readable := func(what string, h http.Header) {
+		t.Helper()
+		exposed := ", " + strings.ToLower(h.Get("Access-Control-Expose-Headers")) + ","
+		for _, name := range []string{"*", "ETag", "Link", "Retry-After", "RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset",
+			"X-Indexed-Block", "X-Indexed-Seq", "X-Generation", "X-Chain-State", "X-Request-Id", "Content-Disposition"} {
+			if h.Get("Access-Control-Allow-Origin") != "*" || !strings.Contains(exposed, ", "+strings.ToLower(name)+",") {
+				t.Errorf("%s: a page cannot read %s: %v", what, name, h)
 			}
 		}
-	})
+	}
+	closed := func(what string, h http.Header) {
+		t.Helper()
+		for name := range h {
+			if strings.HasPrefix(name, "Access-Control") {
+				t.Errorf("%s must have no CORS, got %s", what, name)
+			}
+		}
+	}
+	const origin = "https://example.com"
+	for path, status := range map[string]int{
+		"/api/v1/vaults": 200, "/api/v1/vaults/0x": 400, "/api/v1/vaults/" + nobody.Hex(): 404, "/api/v1/nothing": 404, "/nothing": 404, "/api/v1/partners": 404,
+		"/status": 200, "/healthz": 200, "/readyz": 200, "/.well-known/navlog-statements": 200, "/openapi.json": 200, "/api/v1/users?page=0": 400,
+	} {
+		r := w.get(path, "Origin", origin)
+		if r.Code != status {
+			t.Errorf("%s: %d, should be %d", path, r.Code, status)
+		}
+		readable(path, r.Header())
+		for _, sent := range []string{"Cache-Control", "traceparent", "tracestate", "sentry-trace", "baggage", "content-type", "if-none-match", "x-request-id", "last-event-id", "pragma", "x-requested-with"} {
+			pre := w.Do("OPTIONS", path, nil, "Origin", origin, "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", sent)
+			allowed := ", " + strings.ToLower(pre.Header().Get("Access-Control-Allow-Headers")) + ","
+			if pre.Code != 204 || pre.Header().Get("Access-Control-Allow-Methods") != "GET, HEAD" || pre.Header().Get("Access-Control-Allow-Origin") != "*" ||
+				!strings.Contains(allowed, ", "+strings.ToLower(sent)+",") {
+				t.Errorf("%s: a page may not send %s: %d %v", path, sent, pre.Code, pre.Header())
+			}
+		}
+	}
+	for _, path := range []string{"/api/v1/vaults", "/status"} {
+		readable("POST "+path, w.Do("POST", path, strings.NewReader("{}"), "Origin", origin, "Content-Type", "application/json").Header())
+	}
+	tag := w.get("/api/v1/vaults").Header().Get("ETag")
+	readable("304", w.get("/api/v1/vaults", "If-None-Match", tag).Header())
+	for _, path := range []string{"/api/v1/partner/stats", "/api/v1/partner/nothing", "/api/v1/partner", "/api/v1/explain?of=/api/v1/partner/stats&field=/totalVolume"} {
+		for _, k := range []string{key, ""} {
+			closed(path, w.get(path, "x-api-key", k, "Origin", origin).Header())
+		}
+		pre := w.Do("OPTIONS", path, nil, "Origin", origin, "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "x-api-key")
+		if pre.Code < 400 {
+			t.Errorf("%s: a page may ask it: %d", path, pre.Code)
+		}
+		closed("OPTIONS "+path, pre.Header())
+	}
+
+	limited := newFixture(t, func(c *Config) { c.PublicRateLimit = 1 })
+	limited.get("/api/v1/vaults").Data(t)
+	for _, path := range []string{"/api/v1/vaults", "/status"} {
+		r := limited.get(path, "Origin", origin)
+		r.Failed(t, 429, "RATE_LIMITED")
+		readable("429 "+path, r.Header())
+	}
+	empty := newWorld(t)
+	r := empty.get("/api/v1/users", "Origin", origin)
+	r.Failed(t, 503, "UNAVAILABLE")
+	readable("503", r.Header())
 }
 
 func TestValidation(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -83,6 +84,56 @@ func TestProofs(t *testing.T) {
 	if strings.Contains(plain, "proof\"") || n.Calls != 4 {
 		t.Errorf("without proofs: %d calls, %s", n.Calls, plain)
 	}
+}
+
+// TestProvenBlocksAreKept: the node is asked once for a block, whoever asks for its proofs, and
+// by whatever path.
+func TestProvenBlocksAreKept(t *testing.T) {
+	w, n, path := newProven(t)
+	for i := range 3 {
+		w.get(fmt.Sprintf("%s&pageSize=%d", path, 20-i)).Data(t)
+		w.get(explained("/api/v1/users/"+alice.Hex(), "/totalDeposited", "proof=true", fmt.Sprintf("x=%d", i))).Data(t)
+	}
+	same(t, "calls for two blocks", n.Calls, 4)
+}
+
+// TestProofCallsOfADay: an address has a part of the node's calls of a day, and is 429 then;
+// what it has had proven, and everything without proofs, it still gets.
+func TestProofCallsOfADay(t *testing.T) {
+	w, n, path := newProven(t)
+	w.serve(func(c *Config) {
+		c.ProofRPC, c.ProofCallsPerSecond, c.ProofCallsPerDay, c.CacheBytes = n.URL, 10_000, 40, 0
+	})
+	w.look()
+	w.get(path + "&pageSize=1").Data(t) // two calls for its block, which is a twentieth
+	r := w.get(path)
+	r.Failed(t, 429, "RATE_LIMITED")
+	same(t, "Retry-After", r.Header().Get("Retry-After"), fmt.Sprint(24*60*60))
+	same(t, "calls", n.Calls, 2)
+	w.get(path + "&pageSize=1").Data(t)
+	w.get(strings.Replace(path, "proof=true", "proof=false", 1)).Data(t)
+	if got := w.metric("navlog_query_rate_limited_total", "proofs"); got != 1 {
+		t.Errorf("%v refusals are counted", got)
+	}
+	w.clock.add(24 * time.Hour)
+	w.get(path + "&pageSize=5").Data(t)
+}
+
+// TestProofsForPartners: a key is needed where the operator says so, and nothing else is.
+func TestProofsForPartners(t *testing.T) {
+	w, n, path := newProven(t)
+	w.serve(func(c *Config) { c.ProofRPC, c.ProofCallsPerSecond, c.ProofsForPartners = n.URL, 10_000, true })
+	w.look()
+	key := w.partner(7, "Seven")
+	for _, proof := range []string{"true", "true&proof=false"} {
+		r := w.get(strings.Replace(path, "proof=true", "proof="+proof, 1))
+		r.Failed(t, 401, "UNAUTHORIZED")
+		same(t, "CORS", r.Header().Get("Access-Control-Allow-Origin"), "")
+	}
+	same(t, "calls", n.Calls, 0)
+	w.get(path, "x-api-key", key).Data(t)
+	w.get(strings.Replace(path, "proof=true", "proof=false&proof=true", 1)).Data(t)
+	same(t, "calls for two blocks", n.Calls, 4)
 }
 
 // TestProofsBesideAStateSync: the log of a Polygon state sync says that nothing proves it,

@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/netip"
 	"slices"
 	"sync/atomic"
-	"time"
+	"syscall"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
@@ -51,6 +52,7 @@ type Query struct {
 	watcher    *pin.Watcher
 	access     *access.Access
 	server     *httpapi.Server
+	conns      *httpapi.Conns
 	webhooks   *webhooks.Webhooks
 	statements *statements.Statements
 	explainer  *explain.Explainer
@@ -65,11 +67,11 @@ type Query struct {
 func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, checkURL webhooks.CheckURL,
 	reg prometheus.Registerer, log *slog.Logger) *Query {
 	q := &Query{cfg: cfg, chainID: chainID, pool: pool, log: log}
-	q.watcher = pin.New(chainID, httpapi.Conns(cfg.Concurrency), max(cfg.WriteTimeout, cfg.FileTimeout), ch, pool, log)
+	q.watcher = pin.New(chainID, httpapi.Questions(cfg.Concurrency), max(cfg.WriteTimeout, cfg.FileTimeout), ch, pool, log)
 	q.watcher.Register(reg)
 
 	q.access = access.New(pool, cfg.PartnerRateLimit, reg, log)
-	q.access.PublicRateLimit = cfg.PublicRateLimit
+	q.access.PublicRateLimit, q.access.ForwardedHeader = cfg.PublicRateLimit, cfg.ForwardedHeader
 	for _, proxy := range cfg.TrustedProxies {
 		if prefix, err := netip.ParsePrefix(proxy); err == nil { // Validate has seen it
 			q.access.Proxies = append(q.access.Proxies, prefix)
@@ -79,6 +81,12 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 	q.server = httpapi.New(cfg.Concurrency, cfg.CacheBytes, reg)
 	q.server.Watcher, q.server.Admit, q.server.Log = q.watcher, q.access.Admit, log
 	q.server.RequestTimeout, q.server.WriteTimeout, q.server.FileTimeout = cfg.RequestTimeout, cfg.WriteTimeout, cfg.FileTimeout
+
+	if cfg.PublicEngineTime > 0 {
+		q.server.SetBudget(q.access.EngineTime(cfg.PublicEngineTime))
+	}
+	q.conns = httpapi.NewConns(min(cfg.MaxConnections, descriptors()), cfg.MaxConnectionsPerAddress, reg)
+	q.conns.Trusted, q.conns.IdleTimeout = q.access.Trusted, cfg.IdleTimeout
 
 	q.feed = events.NewFeed()
 	q.webhooks = webhooks.New(pool, checkURL, log)
@@ -93,6 +101,7 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 		}
 	}
 	q.explainer = explain.New(proofs)
+	q.explainer.Spend, q.explainer.ProofsForPartners = q.access.ProofCalls(cfg.ProofCallsPerDay).Spend, cfg.ProofsForPartners
 	q.health = health.New(q.watcher, q.Addr)
 	return q
 }
@@ -133,14 +142,18 @@ func (q *Query) Run(ctx context.Context) error {
 		ReadHeaderTimeout: q.cfg.ReadTimeout,
 		ReadTimeout:       q.cfg.ReadTimeout,
 		WriteTimeout:      q.cfg.WriteTimeout,
-		IdleTimeout:       2 * time.Minute,
+		IdleTimeout:       q.cfg.IdleTimeout,
+		ConnContext:       httpapi.ConnContext,
+		ConnState:         q.conns.State,
+		Protocols:         new(http.Protocols), // HTTP/1.1: a connection has one request at a time
 		MaxHeaderBytes:    maxHeader - 2*headerSlop,
 		ErrorLog:          slog.NewLogLogger(q.log.Handler(), slog.LevelDebug),
 	}
+	server.Protocols.SetHTTP1(true)
 	server.RegisterOnShutdown(q.server.EndLive)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(q.conns.Listen(listener)); !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("serve HTTP on %s: %w", addr, err)
 		}
 		return nil
@@ -155,6 +168,19 @@ func (q *Query) Run(ctx context.Context) error {
 	group.Go(func() error { return q.watcher.Run(work) })
 	group.Go(func() error { return registry.Report(work, q.pool, registry.Serve, q.Status) })
 	return group.Wait()
+}
+
+// spareDescriptors are those that the process needs beside the connections of clients: for
+// the engines, files and libraries.
+const spareDescriptors = 512
+
+// descriptors is how many connections the descriptors of the process allow.
+func descriptors() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return math.MaxInt
+	}
+	return int(max(16, min(limit.Cur, math.MaxInt32)-min(spareDescriptors, limit.Cur/2)))
 }
 
 // shutDown stops accepting and waits for the open requests.

@@ -86,7 +86,7 @@ type world struct {
 
 func testConfig() Config {
 	c := DefaultConfig()
-	c.Listen, c.Router, c.PublicRateLimit = "127.0.0.1:0", router.Hex(), 0
+	c.Listen, c.Router, c.PublicRateLimit, c.PublicEngineTime = "127.0.0.1:0", router.Hex(), 0, 0
 	c.StatementConfirmations = 0 // the chains of tests are short
 	c.StatementKey = base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32))
 	return c

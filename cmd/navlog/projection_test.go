@@ -196,6 +196,7 @@ func TestProjectionLife(t *testing.T) {
 	t.Setenv("NAVLOG_CLICKHOUSE_PREFIX", fmt.Sprintf("cmd%d", os.Getpid()))
 	t.Setenv("NAVLOG_HTTP_LISTEN", "127.0.0.1:0")
 	t.Setenv("NAVLOG_HTTP_PUBLIC_RATE_LIMIT", "0")
+	t.Setenv("NAVLOG_HTTP_PUBLIC_ENGINE_TIME", "0")
 	url := startProject(t, c) + "/api/v1/users"
 	answers := func(want string) {
 		t.Helper()

@@ -10,6 +10,10 @@
 // without a valid key count against an address. keys.go says why a flood of them costs
 // PostgreSQL next to nothing.
 //
+// An address counts for its prefixes too (httpapi.Prefixes), so that a customer with many of
+// them has no more than a multiple: of requests, of the engine's time (budget.go), and of a
+// node's calls for proofs (proofs.go). Which address a request is of: client.go.
+//
 // What the registry said of a key counts for a second; with PostgreSQL gone partner
 // routes are 503. Whatever is wrong with a key, the answer is the same.
 package access
@@ -21,7 +25,6 @@ import (
 	"net/http"
 	"net/netip"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -50,15 +53,19 @@ var postLimits = map[httpapi.Policy]int{httpapi.Registrations: 10, httpapi.Sends
 type Access struct {
 	PublicRateLimit int            // requests a minute per address; 0: any number
 	Proxies         []netip.Prefix // whose X-Forwarded-For is believed
+	ForwardedHeader string         // that the proxies set: Forwarded; else X-Forwarded-For, and Forwarded if there is none
 	Now             func() time.Time
 	Log             *slog.Logger
 
 	db        *db.Queries
 	keys      *keys
-	byIP      *limiter[netip.Addr]
-	byFailure *limiter[netip.Addr]
+	byIP      *limiter[netip.Prefix]
+	byFailure *limiter[netip.Prefix]
 	leases    leases
-	forwarded sync.Once // that X-Forwarded-For of a stranger was warned of
+
+	// What is warned of once: a stranger that sends X-Forwarded-For, and a client that a
+	// proxy does not name.
+	forwarded, unreadable sync.Once
 
 	limited      *prometheus.CounterVec // limit
 	authFailures prometheus.Counter
@@ -69,6 +76,8 @@ const (
 	limitPublic     = "public"
 	limitPartner    = "partner"
 	limitFailedKeys = "failed-keys"
+	limitEngineTime = "engine-time"
+	limitProofs     = "proofs"
 )
 
 // New makes an Access that knows of nobody yet. partnerRateLimit is in requests a minute,
@@ -77,15 +86,15 @@ func New(pool *pgxpool.Pool, partnerRateLimit int, reg prometheus.Registerer, lo
 	queries := db.New(pool)
 	a := &Access{
 		Now: time.Now, Log: log, db: queries,
-		byIP: newLimiter[netip.Addr](maxAddresses), byFailure: newLimiter[netip.Addr](maxAddresses), leases: leases{held: make(map[rateKey]lease)},
+		byIP: newLimiter[netip.Prefix](maxAddresses), byFailure: newLimiter[netip.Prefix](maxAddresses), leases: leases{held: make(map[rateKey]lease)},
 		limited: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "navlog_query_rate_limited_total", Help: "Requests refused by a limit: public, partner, webhooks, sends or failed-keys.",
+			Name: "navlog_query_rate_limited_total", Help: "Requests refused by a limit: public, partner, webhooks, sends, failed-keys, engine-time or proofs.",
 		}, []string{"limit"}),
 		authFailures: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "navlog_query_auth_failures_total", Help: "Requests with no key or an invalid one.",
 		}),
 	}
-	for _, limit := range []string{limitPublic, limitPartner, string(httpapi.Registrations), string(httpapi.Sends), limitFailedKeys} {
+	for _, limit := range []string{limitPublic, limitPartner, string(httpapi.Registrations), string(httpapi.Sends), limitFailedKeys, limitEngineTime, limitProofs} {
 		a.limited.WithLabelValues(limit) // from 0 on: a series that begins with its first refusal has not risen
 	}
 	a.keys = &keys{ask: queries.PartnersByKeys, now: func() time.Time { return a.Now() }, defaultLimit: partnerRateLimit,
@@ -102,7 +111,7 @@ func (a *Access) Admit(r *httpapi.Request, e *httpapi.Route) error {
 		if a.PublicRateLimit == 0 {
 			return nil
 		}
-		return a.charge(r, limitPublic, a.byIP.take(r.Client, a.PublicRateLimit, a.Now()))
+		return a.charge(r, limitPublic, takeOf(a.byIP, r.Client, a.PublicRateLimit, a.Now()))
 	}
 	partner, err := a.authenticate(r)
 	if err != nil {
@@ -165,56 +174,10 @@ func (a *Access) authenticate(r *httpapi.Request) (*httpapi.Partner, error) {
 // answered.
 func (a *Access) noKey(client netip.Addr) error {
 	a.authFailures.Inc()
-	if failed := a.byFailure.take(client, failedKeysPerMinute, a.Now()); !failed.ok {
+	if failed := takeOf(a.byFailure, client, failedKeysPerMinute, a.Now()); !failed.ok {
 		a.limited.WithLabelValues(limitFailedKeys).Inc()
 		return &httpapi.Failure{Status: http.StatusTooManyRequests, Code: httpapi.CodeRateLimited,
 			Message: "Too many requests without a valid key. Retry-After says when to come back.", Retry: max(failed.retry, time.Second)}
 	}
 	return &httpapi.Failure{Status: http.StatusUnauthorized, Code: httpapi.CodeUnauthorized, Message: "A valid API key is needed in the header x-api-key."}
-}
-
-// clientIP is the address that a request came from: that of the connection,
-// or behind trusted proxies the last one in X-Forwarded-For that is not
-// theirs. IPv6 addresses count by their /64, which is one customer's.
-func (a *Access) clientIP(r *http.Request) netip.Addr {
-	at, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return netip.Addr{}
-	}
-	ip, forwarded := at.Addr().Unmap(), r.Header.Values("X-Forwarded-For")
-	if len(forwarded) > 0 && !a.trusted(ip) {
-		a.warnOfProxy(ip)
-	}
-	hops := strings.Split(strings.Join(forwarded, ","), ",")
-	for i := len(hops) - 1; i >= 0 && a.trusted(ip); i-- {
-		hop, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
-		if err != nil {
-			break
-		}
-		ip = hop.Unmap()
-	}
-	if ip.Is6() {
-		if prefix, err := ip.WithZone("").Prefix(64); err == nil {
-			return prefix.Addr()
-		}
-	}
-	return ip
-}
-
-// warnOfProxy says once that a setting may be wrong. Once, for anybody can send the
-// header to a server that has no proxy.
-func (a *Access) warnOfProxy(peer netip.Addr) {
-	a.forwarded.Do(func() {
-		a.Log.Warn("X-Forwarded-For is not believed: its sender is in no network of http.trustedProxies. If it is your proxy, all clients behind it count as one address: "+
-			"add its network to http.trustedProxies (NAVLOG_HTTP_TRUSTED_PROXIES)", "sender", peer)
-	})
-}
-
-func (a *Access) trusted(ip netip.Addr) bool {
-	for _, p := range a.Proxies {
-		if p.Contains(ip) {
-			return true
-		}
-	}
-	return false
 }

@@ -2,6 +2,7 @@ package access
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -10,32 +11,160 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/navlog/navlog/query/httpapi"
 )
 
+// TestClientIP: the address that requests are counted for, by what proxies send. Ours are in
+// 10.0.0.0/8 and fd00::/8.
 func TestClientIP(t *testing.T) {
-	a := &Access{Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}, Log: slog.New(slog.DiscardHandler)}
-	for _, c := range []struct{ remote, forwarded, want string }{
-		{"1.2.3.4:5", "", "1.2.3.4"},
-		{"1.2.3.4:5", "9.9.9.9", "1.2.3.4"}, // not a proxy of ours
-		{"10.0.0.1:5", "", "10.0.0.1"},
-		{"10.0.0.1:5", "9.9.9.9", "9.9.9.9"},
-		{"10.0.0.1:5", "6.6.6.6, 9.9.9.9", "9.9.9.9"}, // what the client made up counts not
-		{"10.0.0.1:5", "9.9.9.9, 10.0.0.2", "9.9.9.9"},
-		{"10.0.0.1:5", "garbage", "10.0.0.1"},
-		{"10.0.0.1:5", "10.0.0.3,10.0.0.2", "10.0.0.3"},
-		{"[::ffff:1.2.3.4]:5", "", "1.2.3.4"},
-		{"[2001:db8:1:2:3:4:5:6]:5", "", "2001:db8:1:2::"},
-		{"[fd00::1]:5", "2001:db8::9", "2001:db8::"},
-		{"garbage", "", "invalid IP"},
+	proxies := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
+	const unread = "a trusted proxy names no address"
+	for _, c := range []struct {
+		remote, want string
+		warned       bool
+		header       http.Header
+	}{
+		{"1.2.3.4:5", "1.2.3.4", false, nil},
+		{"1.2.3.4:5", "1.2.3.4", false, x("9.9.9.9")}, // not a proxy of ours
+		{"10.0.0.1:5", "10.0.0.1", false, nil},
+		{"10.0.0.1:5", "9.9.9.9", false, x("9.9.9.9")},
+		{"10.0.0.1:5", "9.9.9.9", false, x("6.6.6.6, 9.9.9.9")}, // what the client made up counts not
+		{"10.0.0.1:5", "9.9.9.9", false, x("unknown, garbage, 9.9.9.9")},
+		{"10.0.0.1:5", "9.9.9.9", false, x("9.9.9.9, 10.0.0.2")},
+		{"10.0.0.1:5", "10.0.0.1", true, x("garbage")},
+		{"10.0.0.1:5", "10.0.0.3", false, x("10.0.0.3,10.0.0.2")},
+		{"[::ffff:1.2.3.4]:5", "1.2.3.4", false, nil},
+		{"[2001:db8:1:2:3:4:5:6]:5", "2001:db8:1:2::", false, nil},
+		{"[fd00::1]:5", "2001:db8::", false, x("2001:db8::9")},
+		{"garbage", "invalid IP", false, nil},
+
+		// With a port, as Azure's gateways send it, and the other forms.
+		{"10.0.0.1:5", "1.2.3.4", false, x("1.2.3.4:5678")},
+		{"10.0.0.1:5", "1.2.3.4", false, x("6.6.6.6:1, 1.2.3.4:5678, 10.0.0.2:443")},
+		{"10.0.0.1:5", "2001:db8:1:2::", false, x("[2001:db8:1:2::1]:443")},
+		{"10.0.0.1:5", "2001:db8:1:2::", false, x("[2001:db8:1:2::1]")},
+		{"10.0.0.1:5", "2001:db8:1:2::", false, x(`"[2001:db8:1:2::1]"`)},
+		{"10.0.0.1:5", "2001:db8:1:2::", false, x(`"[2001:db8:1:2::1]:443"`)},
+		{"10.0.0.1:5", "fe80::", false, x("fe80::1%eth0")},
+		{"10.0.0.1:5", "fe80::", false, x("[fe80::1%eth0]:443")},
+		{"10.0.0.1:5", "1.2.3.4", false, x("::ffff:1.2.3.4")},
+		{"10.0.0.1:5", "1.2.3.4", false, x("[::ffff:1.2.3.4]:80")},
+		{"10.0.0.1:5", "1.2.3.4", false, x("  1.2.3.4  ,, ,")},
+		{"10.0.0.1:5", "1.2.3.4", false, http.Header{"X-Forwarded-For": {"6.6.6.6", "1.2.3.4", "10.0.0.2"}}},
+		{"10.0.0.1:5", "10.0.0.1", true, x("1.2.3.4, unknown")},
+		{"10.0.0.1:5", "10.0.0.1", true, x("1.2.3.4, _hidden")},
+		{"10.0.0.1:5", "10.0.0.2", true, x("1.2.3.4, _hidden, 10.0.0.2")},
+		{"10.0.0.1:5", "10.0.0.1", true, x("[2001:db8::1")},
+		{"10.0.0.1:5", "10.0.0.1", true, x("[2001:db8::1]x")},
+
+		// RFC 7239, which is read if there is no X-Forwarded-For.
+		{"10.0.0.1:5", "1.2.3.4", false, f("for=1.2.3.4")},
+		{"10.0.0.1:5", "1.2.3.4", false, f(`For="1.2.3.4:80";proto=https;by=10.0.0.9`)},
+		{"10.0.0.1:5", "2001:db8:1:2::", false, f(`for="[2001:db8:1:2::1]:443"`)},
+		{"10.0.0.1:5", "1.2.3.4", false, f(`for=6.6.6.6, for=1.2.3.4;host="a, for=7.7.7.7; b", for=10.0.0.2`)},
+		{"10.0.0.1:5", "10.0.0.1", true, f("for=1.2.3.4, for=unknown")},
+		{"10.0.0.1:5", "10.0.0.1", true, f("for=1.2.3.4, proto=https")},
+		{"10.0.0.1:5", "10.0.0.1", true, f(`for="_hidden"`)},
+		{"1.2.3.4:5", "1.2.3.4", false, f("for=9.9.9.9")},
+		{"10.0.0.1:5", "9.9.9.9", false, http.Header{"Forwarded": {"for=6.6.6.6"}, "X-Forwarded-For": {"9.9.9.9"}}}, // which the client wrote
 	} {
+		var log bytes.Buffer
+		a := &Access{Proxies: proxies, Log: slog.New(slog.NewTextHandler(&log, nil))}
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
-		r.RemoteAddr = c.remote
-		if c.forwarded != "" {
-			r.Header.Set("X-Forwarded-For", c.forwarded)
+		r.RemoteAddr, r.Header = c.remote, c.header
+		for range 2 {
+			if got := a.clientIP(r).String(); got != c.want {
+				t.Errorf("%s with %q is %s, should be %s", c.remote, c.header, got, c.want)
+			}
 		}
-		if got := a.clientIP(r).String(); got != c.want {
-			t.Errorf("%s with %q is %s, should be %s", c.remote, c.forwarded, got, c.want)
+		if n := strings.Count(log.String(), unread); n > 1 || n == 1 != c.warned {
+			t.Errorf("%s with %q: warned %d times", c.remote, c.header, n)
 		}
+	}
+	a := &Access{Proxies: proxies, ForwardedHeader: Forwarded, Log: slog.New(slog.DiscardHandler)}
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.RemoteAddr, r.Header = "10.0.0.1:5", http.Header{"Forwarded": {"for=9.9.9.9"}, "X-Forwarded-For": {"6.6.6.6"}}
+	if got := a.clientIP(r).String(); got != "9.9.9.9" {
+		t.Errorf("behind proxies that set Forwarded, X-Forwarded-For makes a client %s", got)
+	}
+}
+
+func x(value string) http.Header { return http.Header{"X-Forwarded-For": {value}} }
+func f(value string) http.Header { return http.Header{"Forwarded": {value}} }
+
+// TestLimitsOfPrefixes: many /64s of one /48 are one customer's, and the addresses of a /24 may
+// be many customers'.
+func TestLimitsOfPrefixes(t *testing.T) {
+	now := time.Unix(1000, 0)
+	granted := func(of func(n int) string) (n int) {
+		l := newLimiter[netip.Prefix](maxAddresses)
+		for i := range 10_000 {
+			if takeOf(l, netip.MustParseAddr(of(i)), 10, now).ok {
+				n++
+			}
+		}
+		return n
+	}
+	for name, c := range map[string]struct {
+		of   func(n int) string
+		want int
+	}{
+		"an address":         {func(int) string { return "198.51.100.7" }, 10},
+		"a /24":              {func(n int) string { return fmt.Sprintf("198.51.100.%d", n%256) }, 160},
+		"a /56":              {func(n int) string { return fmt.Sprintf("2001:db8:0:%x::", n%256) }, 40},
+		"a /48":              {func(n int) string { return fmt.Sprintf("2001:db8:0:%x::", n%65536) }, 160},
+		"addresses apart":    {func(n int) string { return fmt.Sprintf("198.%d.%d.7", 18+n/256%100, n%256) }, 10_000},
+		"customers of a /32": {func(n int) string { return fmt.Sprintf("2001:db8:%x::", n) }, 10_000},
+	} {
+		if got := granted(c.of); got != c.want {
+			t.Errorf("%s was granted %d requests, should be %d", name, got, c.want)
+		}
+	}
+}
+
+// TestProofCallsAreShared: no address, prefix or partner has all calls of a day, and the public
+// leaves half of them to partners.
+func TestProofCallsAreShared(t *testing.T) {
+	now := time.Unix(1000, 0)
+	a := New(nil, 120, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	a.Now = func() time.Time { return now }
+	calls := a.ProofCalls(1000)
+	made := func(r func(n int) *httpapi.Request) (n int) {
+		for i := range 2000 {
+			if calls.Spend(r(i)) == nil {
+				n++
+			}
+		}
+		return n
+	}
+	client := func(of string) *httpapi.Request { return &httpapi.Request{Client: netip.MustParseAddr(of)} }
+	partner := func(id uint32) *httpapi.Request { return &httpapi.Request{Partner: &httpapi.Partner{ID: id}} }
+	for _, c := range []struct {
+		who  string
+		of   func(n int) *httpapi.Request
+		want int
+	}{
+		{"an address", func(int) *httpapi.Request { return client("198.51.100.7") }, 50},
+		{"a /48", func(n int) *httpapi.Request { return client(fmt.Sprintf("2001:db8:0:%x::", n)) }, 100},
+		{"a /24", func(n int) *httpapi.Request { return client(fmt.Sprintf("203.0.113.%d", n%256)) }, 200},
+		{"the public", func(n int) *httpapi.Request { return client(fmt.Sprintf("198.%d.%d.1", 18+n/256, n%256)) }, 150},
+		{"a partner", func(int) *httpapi.Request { return partner(7) }, 250},
+		{"all partners", func(n int) *httpapi.Request { return partner(uint32(100 + n)) }, 250},
+	} {
+		if got := made(c.of); got != c.want {
+			t.Errorf("%s made %d calls, should make %d", c.who, got, c.want)
+		}
+	}
+	var f *httpapi.Failure
+	if err := calls.Spend(client("198.51.100.7")); !errors.As(err, &f) || f.Status != 429 || f.Retry != 24*time.Hour {
+		t.Errorf("an address without calls: %v", err)
+	}
+	now = now.Add(24 * time.Hour)
+	if err := calls.Spend(client("198.51.100.7")); err != nil {
+		t.Errorf("a day later: %v", err)
 	}
 }
 

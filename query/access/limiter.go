@@ -1,8 +1,11 @@
 package access
 
 import (
+	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/navlog/navlog/query/httpapi"
 )
 
 // window is how long the windows of all limits are. One begins with the first request
@@ -23,7 +26,8 @@ type limiter[K comparable] struct {
 	recent  map[K]use
 	older   map[K]use // what was in recent before turned
 	turned  time.Time
-	maxKeys int // in both together
+	maxKeys int           // in both together
+	window  time.Duration // how long one is
 }
 
 // use is how much of a window is used.
@@ -32,8 +36,25 @@ type use struct {
 	used int
 }
 
-func newLimiter[K comparable](maxKeys int) *limiter[K] {
-	return &limiter[K]{recent: make(map[K]use), maxKeys: maxKeys}
+func newLimiter[K comparable](maxKeys int) *limiter[K] { return newLimiterOf[K](maxKeys, window) }
+
+func newLimiterOf[K comparable](maxKeys int, window time.Duration) *limiter[K] {
+	return &limiter[K]{recent: make(map[K]use), maxKeys: maxKeys, window: window}
+}
+
+// takeOf takes one request of an address, which counts for its prefixes too. What the quota
+// says is of the address, or of the prefix that has no more.
+func takeOf(l *limiter[netip.Prefix], client netip.Addr, perMinute int, now time.Time) (of quota) {
+	for i, prefix := range httpapi.Prefixes(client) {
+		q := l.take(prefix, perMinute*multiple(prefix, requestsOfSubnet, requestsOfSite, requestsOfBlock), now)
+		if i == 0 || !q.ok {
+			of = q
+		}
+		if !q.ok {
+			break
+		}
+	}
+	return of
 }
 
 // quota is where a key stands.
@@ -45,8 +66,8 @@ type quota struct {
 	retry     time.Duration // until the next request is granted; 0 when ok
 }
 
-// take asks for one request of a key that may make perMinute of them.
-func (l *limiter[K]) take(key K, perMinute int, now time.Time) quota {
+// take asks for one request of a key that may make so many of them in a window.
+func (l *limiter[K]) take(key K, most int, now time.Time) quota {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	u, ok := l.recent[key]
@@ -54,18 +75,18 @@ func (l *limiter[K]) take(key K, perMinute int, now time.Time) quota {
 		u = l.older[key]
 	}
 	if !now.Before(u.end) {
-		u = use{end: now.Add(window)}
+		u = use{end: now.Add(l.window)}
 	}
-	granted := u.used < perMinute
+	granted := u.used < most
 	if granted {
 		u.used++
 		l.keep(key, u, now)
 	}
-	return u.quota(perMinute, granted, now)
+	return u.quota(most, granted, now)
 }
 
 func (l *limiter[K]) keep(key K, u use, now time.Time) {
-	if now.Sub(l.turned) >= window || len(l.recent) >= l.maxKeys/2 {
+	if now.Sub(l.turned) >= l.window || len(l.recent) >= l.maxKeys/2 {
 		l.older, l.recent, l.turned = l.recent, make(map[K]use), now
 	}
 	l.recent[key] = u

@@ -26,6 +26,8 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"net/http"
+	"net/url"
 	"strconv"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -69,14 +71,27 @@ var errNoKey = errors.New("the numbers of a partner are asked for without a key"
 // Explainer answers why numbers are what they are.
 type Explainer struct {
 	// Node is what proofs are made from; nil: there are none.
-	Node  *node.Node
-	slots *httpapi.Slots
+	Node *node.Node
+	// Spend is called before each call of the node for a request. Its error, a
+	// *httpapi.Failure, refuses the call.
+	Spend func(*httpapi.Request) error
+	// ProofsForPartners has proofs made for partners only.
+	ProofsForPartners bool
 }
 
 // New makes one with a node, or with nil.
 func New(n *node.Node) *Explainer {
-	return &Explainer{Node: n, slots: httpapi.NewSlots(provenAtOnce)}
+	return &Explainer{Node: n, Spend: func(*httpapi.Request) error { return nil }}
 }
+
+// NeedsKey reports whether a request needs a partner's key: for a partner's numbers, and for
+// proofs if the operator pays for those of partners only.
+func (e *Explainer) NeedsKey(r *http.Request) bool {
+	return NeedsKey(r) || e.ProofsForPartners && Proves(r.URL.Query())
+}
+
+// Proves reports whether a request asks for proofs, and so for calls of the node.
+func Proves(values url.Values) bool { return values.Get("proof") == "true" }
 
 // Explain is a page of the logs that make a number.
 func (e *Explainer) Explain(r *httpapi.Request) (*httpapi.Answer, error) {

@@ -21,8 +21,6 @@ const (
 	mostProven = 20
 	// longestProofs bounds the proofs of a page together, in bytes.
 	longestProofs = 4 << 20
-	// provenAtOnce are the pages that are proven at once: each holds the receipts of a block.
-	provenAtOnce = 4
 )
 
 // proofJSON is what proves an event, or why nothing does.
@@ -40,12 +38,7 @@ func (e *eventJSON) log() (l blocks.Log) {
 
 // prove adds to each event what proves it, from the hash of its block, or why nothing does.
 func (e *Explainer) prove(r *httpapi.Request, events []eventJSON, hashes []common.Hash) error {
-	release, err := e.slots.Acquire(r)
-	if err != nil {
-		return err
-	}
-	defer release()
-	p, size := prover{node: e.Node}, 0
+	p, size := prover{node: e.Node, pay: func() error { return e.Spend(r) }}, 0
 	for i := range events {
 		at := &events[i]
 		if at.State != "live" {
@@ -72,16 +65,20 @@ func (e *Explainer) prove(r *httpapi.Request, events []eventJSON, hashes []commo
 // A prover asks for blocks one after the other, and holds one at a time.
 type prover struct {
 	node  *node.Node
-	held  common.Hash // of block
-	block *chainproof.Block
+	pay   func() error // for each call of the node
+	held  common.Hash  // of block
+	block *node.Block
 }
 
 // proof proves an event that is in a block. Its error is *chainproof.UnprovableError where nothing can.
 func (p *prover) proof(ctx context.Context, e *eventJSON, hash common.Hash) (*chainproof.Proof, error) {
 	var unprovable *chainproof.UnprovableError
 	if p.block == nil || p.held != hash {
-		block, err := p.node.Block(ctx, hash)
+		block, err := p.node.Block(ctx, hash, p.pay)
+		var refused *httpapi.Failure
 		switch {
+		case errors.As(err, &refused): // by pay
+			return nil, refused
 		case errors.As(err, &unprovable):
 			return nil, unprovable
 		case err != nil:

@@ -37,6 +37,7 @@ type Answer struct {
 
 	links    string // the header Link; empty: none
 	untagged bool   // what is streamed has no ETag
+	turns    bool   // Stream takes a slot of the engine for each of its questions by itself
 }
 
 // envelope is the body of every successful answer.

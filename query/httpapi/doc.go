@@ -21,11 +21,18 @@
 //
 // # Under load
 //
-// So many answers are made at once as there are slots. Others wait, for two seconds and
-// sixteen to a slot, and then are 503. What comes out of the cache, and the health
-// endpoints, need no slot. A long answer is sent while it is made, on one of a few slots for
-// those; who reads too slowly is cut off. Nobody has more than half of either, and partners
-// do not wait behind the public: slots.go.
+// The engine has slots of three classes (class.go): cheap and expensive requests, and those
+// that wait for proofs. Each class has a fair queue (slots.go): prefixes take turns, then the
+// addresses in them, and nobody has more than a share of the slots and of the queue. Partners
+// do not wait behind the public. Requests wait for some seconds at most and then are 503. The
+// time that a request holds its slot is charged to its address and its prefixes (engine.go).
+// What comes out of the cache, and the health endpoints, need no slot.
+//
+// A client that leaves ends the work for it, and its questions in the engine: whileWanted.
+//
+// A long answer is sent while it is made, and holds one of a few places for those, and memory,
+// until its client has it; a slot of the engine it holds only while it asks (turnstile). A
+// client that takes less than MinRate is cut off: pace.go. Connections are bounded too: conns.go.
 //
 // # Files
 //
@@ -33,14 +40,14 @@
 // handler reads pages as long as a file asks for at once, and gives Whole what reads the next
 // one. The first is read before anything is sent, while an error can still be told; each
 // other one while the one before it is written, and only what still is of the file's block
-// is. A file takes one of a few slots for files, and has a time of its own, as
-// has what is a file itself (IsFile). Error, panic or slow reader: the connection ends, which no client
+// is. A file takes one of a few places for files, a slot of the engine for each part, and has
+// a time of its own, as has what is a file itself (IsFile). Error, panic or slow reader: the connection ends, which no client
 // takes for the end of the file.
 //
 // # Answers that go on
 //
-// A Route that is Live answers for as long as its client stays: live.go. It has a slot
-// of its own kind, and takes one of the others for each question that it asks, so that
+// A Route that is Live answers for as long as its client stays: live.go. It has a place
+// of its own kind, and takes a slot of the engine for each question that it asks, so that
 // 2,000 of them wait like one request. It is neither cached nor compressed, each piece has
 // a deadline of its own, and a comment now and then says that the connection lives. What
 // it tells and when is the handler's (package events); EndLive ends all of them whole,

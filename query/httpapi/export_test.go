@@ -10,8 +10,9 @@ import (
 // What tests see of a server.
 
 const (
-	MaxStreams = maxStreams
-	MaxLive    = maxLive
+	LongPerAddress  = longPerAddress
+	LivePerAddress  = livePerAddress
+	FilesPerPartner = filesPerPartner
 )
 
 // Occupy takes a slot for an address, and OccupyStream one for a long answer.
@@ -27,15 +28,40 @@ func (s *Server) OccupyLive(ctx context.Context, ip netip.Addr) (release func(),
 
 // Crowd has so many more of the public wait for a slot as may wait.
 func (s *Server) Crowd() (disperse func()) {
-	n := waitersPerSlot * s.slots.all()
-	s.slots.add(n)
-	return func() { s.slots.add(-n) }
+	n := s.slots.slots[cheap].places()
+	s.slots.slots[cheap].add(n)
+	return func() { s.slots.slots[cheap].add(-n) }
 }
 
 func (s *slots) add(waiting int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.waiting[public] += waiting
+	s.roots[public].waiting += waiting
+}
+
+// taken is how many slots are.
+func (s *slots) taken() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.roots[public].taken + s.roots[partner].taken
+}
+
+// EngineTaken is how many slots of the engine are taken, of all classes.
+func (s *Server) EngineTaken() (n int) {
+	for _, of := range s.slots.slots {
+		n += of.taken()
+	}
+	return n
+}
+
+// Waiting is how many requests of the public wait for a slot of the engine.
+func (s *Server) Waiting() (n int) {
+	for _, of := range s.slots.slots {
+		of.mu.Lock()
+		n += of.roots[public].waiting
+		of.mu.Unlock()
+	}
+	return n
 }
 
 func (s *Server) Refused() float64 { return testutil.ToFloat64(s.metrics.refused) }
@@ -44,13 +70,9 @@ func (s *Server) Cached() int      { return s.cache.len() }
 func (s *Server) Counted(route, method, status string) float64 {
 	return testutil.ToFloat64(s.metrics.requests.WithLabelValues(route, method, status))
 }
-func (s *Server) StreamsTaken() int {
-	s.streams.mu.Lock()
-	defer s.streams.mu.Unlock()
-	return s.streams.taken[public] + s.streams.taken[partner]
+func (s *Server) CutOff(why string) float64 {
+	return testutil.ToFloat64(s.metrics.cut.WithLabelValues(why))
 }
-func (s *Server) LiveTaken() int {
-	s.lives.mu.Lock()
-	defer s.lives.mu.Unlock()
-	return s.lives.taken[public] + s.lives.taken[partner]
-}
+func (s *Server) StreamsTaken() int { return s.streams.taken() }
+func (s *Server) LiveTaken() int    { return s.lives.taken() }
+func (s *Server) FilesTaken() int   { return s.files.taken() }

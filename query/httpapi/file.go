@@ -12,8 +12,11 @@ import (
 )
 
 const (
-	// maxFiles is how many files are being sent at once, a quarter more for partners.
-	maxFiles = 4
+	// maxFiles is how many files are being sent at once, a quarter more for partners. A file
+	// holds two parts of fileRows in memory, and a slot of the engine only while it reads one.
+	maxFiles = 12
+	// filesPerPartner are those of one partner.
+	filesPerPartner = 3
 	// fileRows is how much of a list is asked for at once for a file.
 	fileRows = 4000
 )
@@ -92,13 +95,18 @@ func whole[T any](ctx context.Context, r *Request, name string, columns []files.
 	if err != nil {
 		return nil, err
 	}
-	return &Answer{Kind: r.format.ContentType(), Name: fmt.Sprintf("navlog-%s.%s", name, r.format), Stream: func(ctx context.Context, out io.Writer) error {
+	return &Answer{Kind: r.format.ContentType(), Name: fmt.Sprintf("navlog-%s.%s", name, r.format), turns: true, Stream: func(ctx context.Context, out io.Writer) error {
 		w := files.NewWriter(r.format, columns, out)
 		for len(rows) > 0 {
 			var more []T
 			err := pin.Together(
 				func() error { return w.Write(rows) },
 				func() (err error) {
+					release, err := r.turn(ctx)
+					if err != nil {
+						return err
+					}
+					defer release()
 					ctx, cancel := context.WithTimeout(ctx, r.work)
 					defer cancel()
 					if more, err = next(ctx); err == nil {

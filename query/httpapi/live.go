@@ -10,9 +10,12 @@ import (
 )
 
 const (
-	// maxLive is how many answers that go on are open at once, of which one address has
-	// half at most.
-	maxLive = 2000
+	// maxLive is how many answers that go on are open at once. Many browsers may be behind
+	// one address; nobody has so many that a few addresses take all.
+	maxLive        = 2000
+	livePerAddress = 100
+	livePerSite    = 200
+	livePerBlock   = 400
 	// heartbeat is the longest silence of one: proxies close what says nothing.
 	heartbeat = 15 * time.Second
 )
@@ -25,7 +28,7 @@ var chunks = sync.Pool{New: func() any { return new([]byte) }}
 type Live struct {
 	server  *Server
 	request *Request
-	out     patientWriter
+	out     *patientWriter
 	beat    *time.Timer
 }
 
@@ -40,16 +43,18 @@ func (l *Live) Newest() (*pin.Snapshot, <-chan struct{}) {
 	return s, changed
 }
 
-// Work asks the engine, on a slot as every answer does, and within RequestTimeout. Like
-// every other question it is not broken off by a client that goes away.
+// Work asks the engine for what only this answer needs, as one that catches up does: on
+// an expensive slot, within RequestTimeout, and for as long as the client stays.
 func (l *Live) Work(ctx context.Context, work func(context.Context) error) error {
-	return l.work(ctx, l.request.holder(), work)
+	h := l.request.holder()
+	h.class = expensive
+	return l.work(ctx, h, work)
 }
 
-// WorkForAll does the same for all answers that go on together: neither the crowd of the
-// client that happens to ask nor its leaving is theirs.
+// WorkForAll asks for all answers that go on together: neither the crowd of the client
+// that happens to ask nor its leaving is theirs.
 func (l *Live) WorkForAll(ctx context.Context, work func(context.Context) error) error {
-	return l.work(context.WithoutCancel(ctx), allLive, work)
+	return l.work(withClient(context.WithoutCancel(ctx), context.Background()), allLive, work)
 }
 
 func (l *Live) work(ctx context.Context, h holder, work func(context.Context) error) error {
@@ -58,13 +63,13 @@ func (l *Live) work(ctx context.Context, h holder, work func(context.Context) er
 		return err
 	}
 	defer release()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.server.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, l.server.RequestTimeout)
 	defer cancel()
 	return work(ctx)
 }
 
 // Send sends pieces of the answer, each of which is whole for the client. A client that
-// takes none of StreamChunk within Patience is cut off: the error is for Answer.Live to return.
+// takes less than MinRate is cut off: the error is for Answer.Live to return.
 func (l *Live) Send(pieces ...[]byte) error {
 	chunk := chunks.Get().(*[]byte)
 	defer chunks.Put(chunk)
@@ -77,7 +82,7 @@ func (l *Live) Send(pieces ...[]byte) error {
 		if _, err := l.out.Write(*chunk); err != nil {
 			return err
 		}
-		if err := l.out.control.Flush(); err != nil {
+		if err := l.out.Flush(); err != nil {
 			return err
 		}
 		*chunk = (*chunk)[:0]
@@ -134,7 +139,7 @@ func (s *Server) live(w http.ResponseWriter, r *Request, h Handler) error {
 	defer s.cutOff(r)
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Time{}) // a recorder of a test has none
-	l := &Live{server: s, request: r, out: patientWriter{w, control, s.Patience, time.Time{}}, beat: time.NewTimer(s.Heartbeat)}
+	l := &Live{server: s, request: r, out: s.patient(w, r, time.Time{}), beat: time.NewTimer(s.Heartbeat)}
 	defer l.beat.Stop()
 	ctx, cancel := context.WithCancel(r.Context)
 	defer cancel()
@@ -146,8 +151,8 @@ func (s *Server) live(w http.ResponseWriter, r *Request, h Handler) error {
 	case s.ending.Err() != nil: // a whole end: the client comes back to who is there then
 		_ = control.SetWriteDeadline(time.Now().Add(s.Patience)) // that of the last piece may be over
 		return nil
-	case err != nil && r.HTTP.Context().Err() == nil:
-		s.Log.Info("stream cut off", "request_id", r.Header.Get(headerRequestID), "route", routeOf(r.HTTP), "error", err)
+	case err != nil:
+		s.cut(r, l.out, err)
 	}
 	panic(http.ErrAbortHandler)
 }

@@ -144,7 +144,7 @@ func TestLiveBeyondAnAddress(t *testing.T) {
 	c := serve(t, 1, httpapi.Route{Path: "/live", Get: silent, Live: true})
 	var ip netip.Addr // that of everybody here
 	var leave func()
-	for range httpapi.MaxLive / 2 {
+	for range httpapi.LivePerAddress {
 		var err error
 		if leave, err = c.Server.OccupyLive(t.Context(), ip); err != nil {
 			t.Fatal(err)
@@ -161,7 +161,7 @@ func TestLiveBeyondAnAddress(t *testing.T) {
 	if r := c.Serve("/live"); r.Code != 200 {
 		t.Errorf("with a slot free: %d %s", r.Code, r.Body)
 	}
-	if n := c.Server.LiveTaken(); n != httpapi.MaxLive/2-1 {
+	if n := c.Server.LiveTaken(); n != httpapi.LivePerAddress-1 {
 		t.Errorf("%d slots taken", n)
 	}
 }

@@ -8,6 +8,8 @@ type metrics struct {
 	panics   prometheus.Counter
 	refused  prometheus.Counter
 	live     prometheus.Gauge
+	cut      *prometheus.CounterVec // why
+	engine   *prometheus.CounterVec // class
 }
 
 func newMetrics(reg prometheus.Registerer, cached func() int) metrics {
@@ -29,9 +31,18 @@ func newMetrics(reg prometheus.Registerer, cached func() int) metrics {
 	m.live = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "navlog_query_open_streams", Help: "Streams of events that are open.",
 	})
+	m.cut = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "navlog_query_cut_off_total", Help: "Long answers that ended before their end: slow (the client took too little), late, left (by the client) or error.",
+	}, []string{"why"})
+	m.engine = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "navlog_query_slot_seconds_total", Help: "Time that requests held a slot of the engine, by class: cheap, expensive or proving.",
+	}, []string{"class"})
+	for _, why := range []string{"slow", "late", "left", "error"} {
+		m.cut.WithLabelValues(why)
+	}
 	kept := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "navlog_query_cached_answers", Help: "Finished answers about the newest state that are kept.",
 	}, func() float64 { return float64(cached()) })
-	reg.MustRegister(kept, m.requests, m.seconds, m.panics, m.refused, m.live)
+	reg.MustRegister(kept, m.requests, m.seconds, m.panics, m.refused, m.live, m.cut, m.engine)
 	return m
 }

@@ -30,11 +30,13 @@ type Request struct {
 	vars     map[string]string // of the path
 	snapshot *pin.Snapshot     // nil: there is none yet
 	watcher  *pin.Watcher
-	asFile   bool          // the list can be had as a file
-	format   files.Format  // of the file that is asked for; empty: of none
-	fileRows int           // of the list, asked for at once
-	work     time.Duration // how long one part of a file may take to make
-	partial  bool          // may be answered out of the first generation while it is built
+	asFile   bool                                              // the list can be had as a file
+	format   files.Format                                      // of the file that is asked for; empty: of none
+	fileRows int                                               // of the list, asked for at once
+	work     time.Duration                                     // how long one part of a file may take to make
+	class    class                                             // of slots that it needs
+	turn     func(context.Context) (release func(), err error) // on the engine, for one part of a file
+	partial  bool                                              // may be answered out of the first generation while it is built
 }
 
 // Partner is the partner whose key a request carries.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"net/http"
+	"net/url"
 	"regexp"
 	"runtime/debug"
 	"strconv"
@@ -42,6 +43,11 @@ type Route struct {
 	AsFile bool
 	// IsFile answers are files themselves, of any length: they are sent as those are.
 	IsFile bool
+	// Expensive reports from the parameters whether a question takes the engine so long that
+	// it needs a slot of the expensive ones (class.go); nil: none does.
+	Expensive func(url.Values) bool
+	// Proves reports whether the node of the chain is asked too; nil: it never is.
+	Proves func(url.Values) bool
 	// FirstSync answers are made of facts alone, and so are there while the first
 	// generation is being built.
 	FirstSync bool
@@ -81,43 +87,40 @@ type Server struct {
 	RequestTimeout time.Duration // for the work of one answer
 	WriteTimeout   time.Duration // from the header of a request to the end of its answer
 	FileTimeout    time.Duration // the same of a file
-	Patience       time.Duration // with a reader of a long answer that takes nothing
+	Patience       time.Duration // with a reader of a long answer that takes nothing, or less than MinRate
 	Heartbeat      time.Duration // the longest silence of an answer that goes on
 
 	FileRows int // of a list, asked for at once for a file
 
 	cache   cache
-	slots   *slots
+	slots   *engine
 	streams *slots // the long answers, which hold memory until the client has them
 	lives   *slots // the answers that go on
 	ending  context.Context
 	end     context.CancelFunc // of those
-	files   *slots             // the files, which last longest: none of the others waits for them
+	files   *slots             // the files, which last longest: no other request waits for them
 	metrics metrics
 }
 
-// New makes a server that answers so many requests at once, a quarter more for partners,
-// and keeps so many bytes of finished answers. The other fields are to be set.
+// New makes a server that answers so many cheap requests at once, a quarter more for
+// partners, and a quarter of both expensive ones; 0 is DefaultConcurrency. It keeps
+// cacheBytes of finished answers. The caller sets the other fields.
 func New(concurrency, cacheBytes int, reg prometheus.Registerer) *Server {
 	s := &Server{Now: time.Now, Patience: streamPatience, Heartbeat: heartbeat, FileRows: fileRows, cache: cache{limit: cacheBytes}}
 	s.metrics = newMetrics(reg, s.cache.len)
 	refused := s.metrics.refused.Inc
-	s.slots, s.streams = newSlots(concurrency, forPartners(concurrency), refused), newSlots(maxStreams, 0, refused)
-	s.files = newSlots(maxFiles, forPartners(maxFiles), refused)
-	s.lives = newSlots(maxLive, 0, refused)
+	s.slots = newEngine(orDefault(concurrency), s.metrics)
+	s.streams, s.files, s.lives = newSlots(maxStreams, 0, refused), newSlots(maxFiles, forPartners(maxFiles), refused), newSlots(maxLive, 0, refused)
+	s.streams.share = shares{address: longPerAddress, site: longPerSite, block: longPerBlock}
+	s.files.share = shares{partner: filesPerPartner, address: longPerAddress, site: longPerSite, block: longPerBlock}
+	s.lives.share = shares{address: livePerAddress, site: livePerSite, block: livePerBlock}
 	s.ending, s.end = context.WithCancel(context.Background())
 	return s
 }
 
-// forPartners is how many slots partners have beside those for everybody.
-func forPartners(concurrency int) int { return (concurrency + 3) / 4 }
-
-// Conns is how many questions are asked at once at most: of the requests that have a
-// slot and of the files each asks six, a long answer asks one, and a few are for the
-// snapshot.
-func Conns(concurrency int) int {
-	return 6*(concurrency+forPartners(concurrency)+maxFiles+forPartners(maxFiles)) + maxStreams + 8
-}
+// SetBudget has the time that requests hold slots of the engine charged to their addresses.
+// Partners are not charged: their limits are those of the registry.
+func (s *Server) SetBudget(b Budget) { s.slots.budget = b }
 
 // Handler answers every path.
 func (s *Server) Handler(routes []Route, probes []Probe, files []File) http.Handler {
@@ -142,9 +145,7 @@ func (s *Server) Handler(routes []Route, probes []Probe, files []File) http.Hand
 	for path, file := range pages {
 		handle(path, s.getOnly(serveFile(file, vary)))
 	}
-	r.NotFoundHandler = s.measure("none", func(w http.ResponseWriter, r *http.Request) {
-		s.fail(w, r, NotFound("There is nothing at this path."))
-	})
+	r.NotFoundHandler = s.measure("none", s.nowhere)
 	return s.outermost(r)
 }
 
@@ -153,10 +154,11 @@ var requestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 // nosniff, like every value that many answers share, is never changed.
 var nosniff = []string{"nosniff"}
 
-// outermost names the request and turns a panic into an error: what is sent while it is made
+// outermost keeps the connection while the request is answered, names the request and turns a panic into an error: what is sent while it is made
 // does not get here with one (cutOff).
 func (s *Server) outermost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answering(r.Context())
 		id := r.Header.Get(headerRequestID)
 		if !requestID.MatchString(id) {
 			id = uuid.Must(uuid.NewV7()).String()
@@ -259,11 +261,7 @@ func (s *Server) serveAll(e Route) http.HandlerFunc {
 		case r.Method == http.MethodPost:
 			h = e.Post
 		case r.Method == http.MethodOptions && !e.Partner:
-			w.Header().Set("Allow", allow)
-			w.Header().Set("Access-Control-Allow-Methods", "GET, HEAD")
-			w.Header().Set("Access-Control-Allow-Headers", "If-None-Match, Last-Event-ID, X-Request-Id")
-			w.Header().Set("Access-Control-Max-Age", "86400")
-			w.WriteHeader(http.StatusNoContent)
+			preflight(w, allow)
 			return
 		}
 		if h == nil {
@@ -283,6 +281,11 @@ func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Han
 	r.partial, r.asFile, r.work = e.FirstSync, e.AsFile, s.RequestTimeout
 	if e.AsFile {
 		r.format, r.fileRows = formatOf(hr), s.FileRows
+	}
+	r.class = e.class(r)
+	r.turn = func(ctx context.Context) (func(), error) { return s.slots.acquirePatiently(ctx, r.holder()) }
+	if hr.Method != http.MethodPost && !e.Uncached { // those ask PostgreSQL, and a POST is finished in any case
+		r.Context, h = withClient(r.Context, hr.Context()), whileWanted(h)
 	}
 	file := e.IsFile || r.format != ""
 	if e.Partner || e.Streamed || file { // the others wait for nothing but their turn, and for what make bounds
@@ -385,8 +388,15 @@ func byAccept(page, probe http.HandlerFunc) http.HandlerFunc {
 // getOnly guards the paths outside the API.
 func (s *Server) getOnly(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			s.fail(w, r, wrongMethod(w, "GET, HEAD"))
+		const allow = "GET, HEAD, OPTIONS"
+		allowAnyOrigin(w.Header())
+		switch r.Method {
+		case http.MethodGet, http.MethodHead:
+		case http.MethodOptions:
+			preflight(w, allow)
+			return
+		default:
+			s.fail(w, r, wrongMethod(w, allow))
 			return
 		}
 		w.Header().Set("Cache-Control", "no-store")
@@ -424,13 +434,6 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(f.Status)
 	_, _ = w.Write(body)
-}
-
-// allowAnyOrigin lets any web page read an answer and all its headers, for
-// nothing on a public route depends on who asks.
-func allowAnyOrigin(h http.Header) {
-	h.Set("Access-Control-Allow-Origin", "*")
-	h.Set("Access-Control-Expose-Headers", "*")
 }
 
 func wrongMethod(w http.ResponseWriter, allow string) *Failure {

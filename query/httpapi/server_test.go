@@ -248,7 +248,7 @@ func TestLongAnswerBeyondAnAddress(t *testing.T) {
 	c := serve(t, 1, httpapi.Route{Path: "/long", Get: long, Streamed: true})
 	var ip netip.Addr // that of everybody here
 	var leave func()
-	for range httpapi.MaxStreams / 2 {
+	for range httpapi.LongPerAddress {
 		var err error
 		if leave, err = c.Server.OccupyStream(t.Context(), ip); err != nil {
 			t.Fatal(err)
@@ -262,7 +262,7 @@ func TestLongAnswerBeyondAnAddress(t *testing.T) {
 	other()
 	leave()
 	c.Serve("/long").JSON(t)
-	if n := c.Server.StreamsTaken(); n != httpapi.MaxStreams/2-1 {
+	if n := c.Server.StreamsTaken(); n != httpapi.LongPerAddress-1 {
 		t.Errorf("%d slots taken", n)
 	}
 }
@@ -338,17 +338,17 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 	c.Serve("/long").JSON(t)
 }
 
-// TestConnectionsForAllAtOnce: requests that have a slot never wait for a
-// connection, and neither does the look at the newest state.
+// TestConnectionsForAllAtOnce: requests that have a slot never wait for a connection to the
+// engine, and neither does the look at the newest state.
 func TestConnectionsForAllAtOnce(t *testing.T) {
 	const concurrency = 3
-	conn, err := readtest.Config(enginetest.ClickHouse(t)).OpenReader("", httpapi.Conns(concurrency))
+	conn, err := readtest.Config(enginetest.ClickHouse(t)).OpenReader("", httpapi.Questions(concurrency))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	const withPartners = concurrency + 1
-	if open, most := conn.Stats().MaxOpenConns, 6*withPartners+httpapi.MaxStreams; open <= most {
+	const cheap, expensive, proving = concurrency + 1, 1 + 1, 4 + 1
+	if open, most := conn.Stats().MaxOpenConns, 6*(cheap+expensive+proving); open <= most {
 		t.Errorf("%d connections for %d questions at once", open, most)
 	}
 }

@@ -10,27 +10,34 @@ import (
 )
 
 const (
-	// waitForSlot is how long a request waits for its turn before it is sent
-	// away.
+	// waitForSlot is how long a cheap request waits for its turn before it is 503.
 	waitForSlot = 2 * time.Second
-	// waitersPerSlot each that is being answered is how many may wait.
+	// waitForExpensive is the same of an expensive one, whose turn comes after questions
+	// that take a second each.
+	waitForExpensive = 5 * time.Second
+	// waitersPerSlot is how many requests may wait for each slot, but never fewer than
+	// minWaiters in all: with the few slots of a small machine, one crowd would fill a
+	// shorter queue.
 	waitersPerSlot = 16
+	minWaiters     = 256
 )
 
 // holder is who a request is counted for: a partner, whatever its address, or an address.
+// The class says which slots the request needs.
 type holder struct {
 	partner uint32 // 0: none
 	client  netip.Addr
+	class   class
 }
 
-// allLive are all answers that go on, for what one of them asks for the others: nobody has that address.
+// allLive holds what one stream asks for all streams. No client has that address.
 var allLive = holder{client: netip.IPv6Unspecified()}
 
 func (r *Request) holder() holder {
 	if r.Partner != nil {
-		return holder{partner: r.Partner.ID}
+		return holder{partner: r.Partner.ID, class: r.class}
 	}
-	return holder{client: r.Client}
+	return holder{client: r.Client, class: r.class}
 }
 
 // kind is partner or public: those are counted apart.
@@ -49,171 +56,327 @@ func (h holder) kind() kind {
 	return public
 }
 
-// slots bound how many requests are being answered at once, so that a crowd makes a
-// queue and not a heap: what the engines are asked, and what memory holds, does not grow
-// with it. Those that would wait too long are answered 503 at once. Answers out of the
-// cache and the health endpoints need no slot.
-//
-// Nobody's crowd is felt by others. One holder has half of the slots and half of the
-// queue at most, and holders take turns, whatever each of them has waiting. Some slots
-// are kept for partners, and partners come first: they never wait behind the public.
-type slots struct {
-	forAll      int // slots
-	forPartners int // slots beside these
-	refused     func()
-
-	mu      sync.Mutex
-	taken   [kinds]int
-	waiting [kinds]int
-	queue   [kinds][]*line // holders that have somebody waiting, in the order of turns
-	lines   map[holder]*line
-}
-
-// Slots bound how many do at once what is dear beside the answer itself, as fairly as
-// the slots of all requests are given.
-type Slots struct{ slots *slots }
-
-// NewSlots makes so many slots, and a quarter more for partners.
-func NewSlots(n int) *Slots {
-	return &Slots{newSlots(n, forPartners(n), func() {})}
-}
-
-// Acquire waits for a slot; release gives it back. Who would wait too long is refused.
-func (s *Slots) Acquire(r *Request) (release func(), err error) {
-	return s.slots.acquire(r.Context, r.holder())
-}
-
-// line is one holder: the slots that it has, and those who wait for another one.
-type line struct {
-	holder  holder
-	taken   int
-	waiters []chan struct{} // each closed when its turn has come
-}
-
-func newSlots(forAll, forPartners int, refused func()) *slots {
-	return &slots{forAll: forAll, forPartners: forPartners, refused: refused, lines: make(map[holder]*line)}
-}
-
-// all are the slots that there are.
-func (s *slots) all() int { return s.forAll + s.forPartners }
-
-// share is how many of them one holder has at most.
-func (s *slots) share(k kind) int {
-	if k == public {
-		return half(s.forAll)
+// Prefixes returns what an address counts for, the narrowest first: a customer has an IPv4
+// address or an IPv6 /64, often an IPv6 /56 or /48 of 256 or 65,536 of them, and a network
+// that rents out machines has an IPv4 /24.
+func Prefixes(ip netip.Addr) []netip.Prefix {
+	widths := []int{64, 56, 48}
+	if ip.Is4() {
+		widths = []int{32, 24}
 	}
-	return half(s.all())
+	prefixes := make([]netip.Prefix, len(widths))
+	for i, bits := range widths {
+		prefixes[i], _ = ip.WithZone("").Prefix(bits) // of no address: no prefix, which counts as one
+	}
+	return prefixes
+}
+
+// member is who takes turns: a partner, an address, or a prefix of addresses.
+type member struct {
+	partner uint32
+	prefix  netip.Prefix
+}
+
+// members are those that a holder counts for, the narrowest first.
+func (h holder) members() []member {
+	if h.partner != 0 {
+		return []member{{partner: h.partner}}
+	}
+	prefixes := Prefixes(h.client)
+	out := make([]member, len(prefixes))
+	for i, prefix := range prefixes {
+		out[i] = member{prefix: prefix}
+	}
+	return out
+}
+
+// shares are how many slots one member has at most.
+type shares struct {
+	partner int
+	address int // an IPv4 address, an IPv6 /64
+	site    int // an IPv6 /56 or /48
+	block   int // an IPv4 /24, which may be 256 customers
+}
+
+func (s shares) of(m member) int {
+	switch bits := m.prefix.Bits(); {
+	case m.partner != 0:
+		return s.partner
+	case bits == 24:
+		return s.block
+	case bits == 48 || bits == 56:
+		return s.site
+	}
+	return s.address
+}
+
+// halves give nobody more than half, and an IPv4 /24 three quarters.
+func halves(forAll, all int) shares {
+	return shares{partner: half(all), address: half(forAll), site: half(forAll), block: max(half(forAll), forAll*3/4)}
 }
 
 // half of something, and at least one.
 func half(n int) int { return (n + 1) / 2 }
 
-// acquire waits for a slot; release gives it back.
+// slots bound how many requests are worked on at once, so that a crowd makes a queue
+// and not a heap: neither the load of the engines nor the memory grows with the crowd.
+// Requests that would wait too long are answered 503. Answers out of the cache and the
+// health endpoints need no slot.
+//
+// One crowd does not keep others out. Prefixes take turns, then the addresses within each
+// of them, however many requests each has waiting. No member has more than its share of the
+// slots and of the queue. If the queue is full, the newest request of the prefix with the
+// most requests makes room for one of a prefix with fewer. Some slots are kept for
+// partners, and partners come first; they leave half of the public's slots to the public.
+type slots struct {
+	forAll      int // slots
+	forPartners int // slots beside these
+	share       shares
+	queueShare  shares
+	patience    time.Duration
+	refused     func()
+
+	mu    sync.Mutex
+	roots [kinds]line
+	lines map[member]*line
+}
+
+// line is a member: the slots that it has, and the requests that wait for one.
+type line struct {
+	member  member
+	parent  *line // the next wider member, or the root of the kind
+	taken   int
+	waiting int
+	next    []*line   // narrower members with waiting requests, in the order of turns
+	ahead   bool      // it came before the others of its parent
+	jumped  bool      // one of next did, and no other had its turn since
+	waiters []*waiter // of the narrowest member
+}
+
+// waiter is a request that waits.
+type waiter struct {
+	line    *line
+	settled chan struct{} // closed when granted or dropped is set
+	granted bool
+	dropped bool
+}
+
+func newSlots(forAll, forPartners int, refused func()) *slots {
+	s := &slots{forAll: forAll, forPartners: forPartners, refused: refused, patience: waitForSlot, lines: make(map[member]*line)}
+	s.share, s.queueShare = halves(forAll, s.all()), halves(s.places(), s.places())
+	return s
+}
+
+// all are the slots that there are.
+func (s *slots) all() int { return s.forAll + s.forPartners }
+
+// places are how many requests of a kind may wait.
+func (s *slots) places() int { return max(minWaiters, waitersPerSlot*s.all()) }
+
+// acquire waits for a slot for as long as requests wait; release gives it back.
 func (s *slots) acquire(ctx context.Context, h holder) (release func(), err error) {
-	turn, err := s.ask(h)
+	late := time.NewTimer(s.patience)
+	defer late.Stop()
+	return s.acquireUntil(ctx, h, late.C)
+}
+
+// acquireUntil waits for a slot until late, which may be nil, or until the client has left.
+func (s *slots) acquireUntil(ctx context.Context, h holder, late <-chan time.Time) (release func(), err error) {
+	w, err := s.ask(h)
 	if err != nil {
 		return nil, err
 	}
-	release = func() { s.leave(h) }
-	patience := time.NewTimer(waitForSlot)
-	defer patience.Stop()
+	left := clientOf(ctx)
 	select {
-	case <-turn:
-		return release, nil
+	case <-w.settled:
 	case <-ctx.Done():
 		err = tooLong(ctx.Err())
-	case <-patience.C:
+	case <-left.Done():
+		err = clientLeft(left)
+	case <-late:
 		err = s.full()
 	}
-	if s.giveUp(h, turn) {
+	switch {
+	case s.giveUp(w):
 		return nil, err
-	}
-	return release, nil // its turn came at that moment
-}
-
-// ask queues a request; its turn may have come when it returns.
-func (s *slots) ask(h holder) (turn chan struct{}, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l, k, most := s.lines[h], h.kind(), waitersPerSlot*s.all()
-	if l == nil {
-		l = &line{holder: h}
-		s.lines[h] = l
-	}
-	turn = make(chan struct{})
-	l.waiters, s.waiting[k] = append(l.waiters, turn), s.waiting[k]+1
-	if len(l.waiters) == 1 {
-		s.queue[k] = append(s.queue[k], l)
-	}
-	s.giveTurns()
-	if s.waiting[k] > most || len(l.waiters) > half(most) {
-		s.remove(l, len(l.waiters)-1)
+	case w.dropped:
 		return nil, s.full()
 	}
-	return turn, nil
+	return func() { s.leave(w.line) }, nil
 }
 
-// giveTurns hands out what is free. s.mu is held.
+// ask queues a request; its turn may have come when ask returns.
+func (s *slots) ask(h holder) (*waiter, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := &waiter{line: s.line(h), settled: make(chan struct{})}
+	w.line.waiters = append(w.line.waiters, w)
+	for l := w.line; l != nil; l = l.parent {
+		if l.waiting++; l.waiting == 1 && l.parent != nil {
+			l.parent.queue(l)
+		}
+	}
+	s.giveTurns()
+	if w.granted || s.fits(w) {
+		return w, nil
+	}
+	s.remove(w)
+	return nil, s.full()
+}
+
+// line is that of the narrowest member that a holder counts for. s.mu is held.
+func (s *slots) line(h holder) *line {
+	parent := &s.roots[h.kind()]
+	for _, m := range slices.Backward(h.members()) {
+		l := s.lines[m]
+		if l == nil {
+			l = &line{member: m, parent: parent}
+			s.lines[m] = l
+		}
+		parent = l
+	}
+	return parent
+}
+
+// queue has a member wait that did not. It comes first, for the others have had turns while
+// it had none: otherwise it would wait for the request that is being answered and for one
+// more of everybody. But of those that come first and those that were there, every second
+// turn at least is for the latter.
+func (l *line) queue(newcomer *line) {
+	if l.jumped || len(l.next) == 0 {
+		l.next = append(l.next, newcomer)
+		return
+	}
+	l.next = slices.Insert(l.next, 0, newcomer)
+	l.jumped, newcomer.ahead = true, true
+}
+
+// fits reports whether there is a place in the queue for the newest request, if need be
+// that of a request of a longer line. s.mu is held.
+func (s *slots) fits(w *waiter) bool {
+	widest := w.line
+	for l := w.line; l.parent != nil; l = l.parent {
+		if l.waiting > s.queueShare.of(l.member) {
+			return false
+		}
+		widest = l
+	}
+	root := widest.parent
+	if root.waiting <= s.places() {
+		return true
+	}
+	longest := slices.MaxFunc(root.next, byWaiting)
+	if longest.waiting <= widest.waiting {
+		return false
+	}
+	for len(longest.next) > 0 {
+		longest = slices.MaxFunc(longest.next, byWaiting)
+	}
+	last := longest.waiters[len(longest.waiters)-1]
+	s.remove(last)
+	last.dropped = true
+	close(last.settled)
+	return true
+}
+
+func byWaiting(a, b *line) int { return a.waiting - b.waiting }
+
+// giveTurns hands out the free slots. s.mu is held.
 func (s *slots) giveTurns() {
 	for k := partner; k < kinds; {
-		i := slices.IndexFunc(s.queue[k], func(l *line) bool { return l.taken < s.share(k) }) // few have as much
-		if i < 0 || !s.free(k) {
+		var l *line
+		if s.free(k) {
+			l = s.turn(&s.roots[k])
+		}
+		if l == nil {
 			k++
 			continue
 		}
-		l := s.queue[k][i]
-		close(l.waiters[0])
-		l.taken, s.taken[k] = l.taken+1, s.taken[k]+1
-		s.remove(l, 0)
-		if len(l.waiters) > 0 { // to the end
-			s.queue[k] = append(slices.Delete(s.queue[k], i, i+1), l)
+		w := l.waiters[0]
+		for at := l; at != nil; at = at.parent {
+			at.taken++
+			if p := at.parent; p != nil { // to the end
+				i := slices.Index(p.next, at)
+				p.next = append(slices.Delete(p.next, i, i+1), at)
+				p.jumped, at.ahead = at.ahead, false
+			}
+		}
+		s.remove(w)
+		w.granted = true
+		close(w.settled)
+	}
+}
+
+// turn is the line whose turn it is; nil if no line may have a slot.
+func (s *slots) turn(l *line) *line {
+	if len(l.waiters) > 0 {
+		return l
+	}
+	for _, next := range l.next {
+		if next.taken < s.share.of(next.member) {
+			if found := s.turn(next); found != nil {
+				return found
+			}
 		}
 	}
+	return nil
 }
 
-// free tells whether there is a slot for that kind.
+// free reports whether there is a slot for that kind. s.mu is held.
 func (s *slots) free(k kind) bool {
-	return s.taken[partner]+s.taken[public] < s.all() && (k == partner || s.taken[public] < s.forAll)
-}
-
-// remove takes one out of a line that waits. s.mu is held.
-func (s *slots) remove(l *line, i int) {
-	k := l.holder.kind()
-	l.waiters, s.waiting[k] = slices.Delete(l.waiters, i, i+1), s.waiting[k]-1
-	if len(l.waiters) == 0 {
-		s.queue[k] = slices.DeleteFunc(s.queue[k], func(other *line) bool { return other == l })
-		s.forget(l)
+	ofPartners, ofPublic := s.roots[partner].taken, s.roots[public].taken
+	if ofPartners+ofPublic >= s.all() {
+		return false
 	}
+	if k == public {
+		return ofPublic < s.forAll
+	}
+	return ofPartners < max(1, s.all()-half(s.forAll))
 }
 
-// giveUp takes one out of the queue that has waited too long; false: its turn has come.
-func (s *slots) giveUp(h holder, turn chan struct{}) bool {
+// remove takes a request out of its line. s.mu is held.
+func (s *slots) remove(w *waiter) {
+	i := slices.Index(w.line.waiters, w)
+	w.line.waiters = slices.Delete(w.line.waiters, i, i+1)
+	for l := w.line; l != nil; l = l.parent {
+		if l.waiting--; l.waiting == 0 && l.parent != nil {
+			l.parent.next = slices.DeleteFunc(l.parent.next, func(other *line) bool { return other == l })
+			if l.ahead {
+				l.parent.jumped, l.ahead = false, false
+			}
+		}
+	}
+	s.forget(w.line)
+}
+
+// giveUp takes a request out of the queue; false if it has a slot, or was dropped.
+func (s *slots) giveUp(w *waiter) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	select {
-	case <-turn:
+	if w.granted || w.dropped {
 		return false
-	default:
 	}
-	l := s.lines[h]
-	s.remove(l, slices.Index(l.waiters, turn))
+	s.remove(w)
 	return true
 }
 
 // leave gives a slot back.
-func (s *slots) leave(h holder) {
+func (s *slots) leave(l *line) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.lines[h]
-	l.taken, s.taken[h.kind()] = l.taken-1, s.taken[h.kind()]-1
+	for at := l; at != nil; at = at.parent {
+		at.taken--
+	}
 	s.giveTurns()
 	s.forget(l)
 }
 
-// forget lets go of a holder that has nothing here. s.mu is held.
+// forget lets go of members that have nothing here. s.mu is held.
 func (s *slots) forget(l *line) {
-	if l.taken == 0 && len(l.waiters) == 0 {
-		delete(s.lines, l.holder)
+	for ; l.parent != nil; l = l.parent {
+		if l.taken == 0 && l.waiting == 0 {
+			delete(s.lines, l.member)
+		}
 	}
 }
 

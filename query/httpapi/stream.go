@@ -1,13 +1,13 @@
 package httpapi
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,11 +17,14 @@ import (
 
 const (
 	// maxStreams is how many long answers are being sent at once.
-	maxStreams = 8
-	// StreamChunk is what a client must take within streamPatience, or it is
-	// cut off: a reader that is slower than that costs the others too much.
-	StreamChunk    = 64 << 10
-	streamPatience = 5 * time.Second
+	maxStreams = 12
+	// longPerAddress, longPerSite and longPerBlock are how many long answers, and how many
+	// files, are sent to one address, to an IPv6 /56 or /48, and to an IPv4 /24.
+	longPerAddress = 2
+	longPerSite    = 3
+	longPerBlock   = 4
+	// StreamChunk is the size of the pieces in which a long answer is sent.
+	StreamChunk = 64 << 10
 )
 
 // stream sends an answer while it is made. Until the first byte RequestTimeout
@@ -31,11 +34,17 @@ const (
 func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *slots, limit time.Duration) error {
 	end := time.Now().Add(limit)
 	r.readParams()
-	release, err := of.acquire(r.Context, r.holder())
+	leave, err := of.acquire(r.Context, r.holder())
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer leave()
+	release, err := s.slots.acquire(r.Context, r.holder())
+	if err != nil {
+		return err
+	}
+	defer func() { release() }()
+	client := r.HTTP.Context()
 	a, err := h(r)
 	if err != nil {
 		return err
@@ -50,6 +59,7 @@ func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *slots,
 	}
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(r.Context), end)
 	defer cancel()
+	defer context.AfterFunc(client, cancel)()
 	send := func(w io.Writer) error { return a.Stream(ctx, w) }
 	if acceptsGzip(r.HTTP.Header) && r.format != files.Parquet { // which is compressed by itself
 		plain := send
@@ -64,14 +74,26 @@ func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *slots,
 		return nil
 	}
 	defer s.cutOff(r)
-	out := patientWriter{w, http.NewResponseController(w), s.Patience, end}
-	if err := send(out); err != nil {
-		if r.HTTP.Context().Err() == nil {
-			s.Log.Error("answer cut off", "request_id", r.Header.Get(headerRequestID), "route", routeOf(r.HTTP), "error", err)
-		}
+	out := s.patient(w, r, end)
+	turns := &turnstile{to: out, enter: func() (func(), error) { return r.turn(ctx) }, release: release}
+	release = turns.leave
+	if a.turns {
+		turns.leave()
+		turns.enter = nil
+	}
+	pieces := bufio.NewWriterSize(turns, StreamChunk)
+	if err = send(pieces); err == nil {
+		err = pieces.Flush()
+	}
+	turns.leave()
+	if err == nil {
+		err = out.Flush()
+	}
+	if err != nil {
+		s.cut(r, out, err)
 		panic(http.ErrAbortHandler)
 	}
-	_ = out.control.SetWriteDeadline(time.Now().Add(s.Patience)) // what net/http keeps, and the end of the answer
+	out.finish()
 	return nil
 }
 
@@ -84,26 +106,26 @@ func (r *Request) stateTag() string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// patientWriter gives each piece its own deadline, and none a later one than
-// the end of the answer, where it has one.
-type patientWriter struct {
-	http.ResponseWriter
-	control  *http.ResponseController
-	patience time.Duration
-	end      time.Time
+// turnstile gives up the slot of the engine while the client takes what is written: a slow
+// reader keeps a place among the long answers, and nothing of the engine.
+type turnstile struct {
+	to      io.Writer
+	enter   func() (release func(), err error) // nil: there is no slot to be had again
+	release func()                             // nil: the slot is given up
 }
 
-func (w patientWriter) Write(b []byte) (written int, err error) {
-	for piece := range slices.Chunk(b, StreamChunk) {
-		deadline := time.Now().Add(w.patience)
-		if !w.end.IsZero() && w.end.Before(deadline) {
-			deadline = w.end
-		}
-		_ = w.control.SetWriteDeadline(deadline) // a recorder of a test has none
-		n, err := w.ResponseWriter.Write(piece)
-		if written += n; err != nil {
-			return written, err
-		}
+func (t *turnstile) Write(b []byte) (int, error) {
+	t.leave()
+	n, err := t.to.Write(b)
+	if err == nil && t.enter != nil {
+		t.release, err = t.enter()
 	}
-	return written, nil
+	return n, err
+}
+
+func (t *turnstile) leave() {
+	if t.release != nil {
+		t.release()
+		t.release = nil
+	}
 }

@@ -2,7 +2,8 @@
 // nothing: a block is given when its header and receipts are those that its hash stands for.
 //
 // It is asked at a pace of its own, since a provider bills each call, and what it answers
-// is bounded in size and time. Nothing is kept.
+// is bounded in size and time. Proven blocks are kept by their hash, which they are proven
+// by, so that the same proofs cost no second call.
 package node
 
 import (
@@ -41,6 +42,7 @@ type Node struct {
 	url    string
 	client *rpc.Client
 	pace   *rate.Limiter
+	kept   kept
 }
 
 // New makes the node at a URL, which CheckURL has seen, asked at most so often a second.
@@ -58,7 +60,7 @@ func New(rawURL string, perSecond int) (*Node, error) {
 	if err != nil {
 		return nil, contracts.Discreet(err, rawURL)
 	}
-	return &Node{rawURL, c, rate.NewLimiter(rate.Limit(perSecond), perSecond)}, nil
+	return &Node{url: rawURL, client: c, pace: rate.NewLimiter(rate.Limit(perSecond), perSecond), kept: kept{limit: keptBytes}}, nil
 }
 
 // CheckURL is nil for a URL of a node that is asked over HTTP. Its text repeats no part of
@@ -83,14 +85,19 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// Block gives the block with a hash, proven. The error is a *chainproof.WrongError where
-// the node's answer is not what the hash stands for, a *chainproof.UnprovableError where
-// the chain has nothing to prove it by, one of those above, or that the node failed.
-func (n *Node) Block(ctx context.Context, hash common.Hash) (*chainproof.Block, error) {
-	raw, err := n.ask(ctx, "eth_getBlockByHash", hash, false)
+// Block gives the block with a hash, proven. pay is called before each call of the node,
+// and an error of it ends the work. The error is a *chainproof.WrongError if the node's
+// answer is not what the hash stands for, a *chainproof.UnprovableError if the chain has
+// nothing to prove it by, one of those above, that of pay, or that the node failed.
+func (n *Node) Block(ctx context.Context, hash common.Hash, pay func() error) (*Block, error) {
+	if b := n.kept.get(hash); b != nil {
+		return b, nil
+	}
+	raw, err := n.ask(ctx, pay, "eth_getBlockByHash", hash, false)
 	if err != nil {
 		return nil, err
 	}
+	size := len(raw)
 	header, err := chainproof.ReadHeader(raw)
 	switch {
 	case err != nil:
@@ -98,9 +105,10 @@ func (n *Node) Block(ctx context.Context, hash common.Hash) (*chainproof.Block, 
 	case header == nil:
 		return nil, ErrNoBlock
 	}
-	if raw, err = n.ask(ctx, "eth_getBlockReceipts", hash); err != nil {
+	if raw, err = n.ask(ctx, pay, "eth_getBlockReceipts", hash); err != nil {
 		return nil, err
 	}
+	size += len(raw)
 	receipts, err := chainproof.ReadReceipts(raw)
 	switch {
 	case err != nil:
@@ -108,13 +116,22 @@ func (n *Node) Block(ctx context.Context, hash common.Hash) (*chainproof.Block, 
 	case receipts == nil:
 		return nil, ErrNoReceipts
 	}
-	return chainproof.Prove(hash, header, receipts)
+	proven, err := chainproof.Prove(hash, header, receipts)
+	if err != nil {
+		return nil, err
+	}
+	b := &Block{proven: proven}
+	n.kept.put(hash, b, size)
+	return b, nil
 }
 
 // methodNotFound is the code of JSON-RPC for a method that is not there.
 const methodNotFound = -32601
 
-func (n *Node) ask(ctx context.Context, method string, params ...any) (raw json.RawMessage, err error) {
+func (n *Node) ask(ctx context.Context, pay func() error, method string, params ...any) (raw json.RawMessage, err error) {
+	if err := pay(); err != nil {
+		return nil, err
+	}
 	if err := n.pace.Wait(ctx); err != nil {
 		return nil, fmt.Errorf("%s: %w: it is asked no more often than the configuration allows", method, err)
 	}

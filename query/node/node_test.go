@@ -19,6 +19,9 @@ import (
 // emitsOneLog is the code of a contract that emits a log while it is made.
 const emitsOneLog = "0x60006000a000"
 
+// free has nobody pay for calls.
+func free() error { return nil }
+
 // TestBlockOfARealNode: logs of transactions of the types that a development chain makes
 // are proven, several in one block.
 func TestBlockOfARealNode(t *testing.T) {
@@ -48,7 +51,7 @@ func TestBlockOfARealNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := n.Block(t.Context(), block.Hash)
+	b, err := n.Block(t.Context(), block.Hash, free)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +69,7 @@ func TestBlockOfARealNode(t *testing.T) {
 	if len(kinds) != 3 {
 		t.Errorf("the receipts begin with %v: they are not of three types", kinds)
 	}
-	if _, err := n.Block(t.Context(), common.Hash{1}); !errors.Is(err, ErrNoBlock) {
+	if _, err := n.Block(t.Context(), common.Hash{1}, free); !errors.Is(err, ErrNoBlock) {
 		t.Errorf("a block that is not there: %v", err)
 	}
 }
@@ -82,7 +85,7 @@ func TestNodeIsBounded(t *testing.T) {
 	}
 	for range 2 {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		_, err := n.Block(ctx, common.Hash{1})
+		_, err := n.Block(ctx, common.Hash{1}, free)
 		cancel()
 		if err == nil || strings.Contains(err.Error(), "secretkey") {
 			t.Errorf("a node that does not answer: %v", err)

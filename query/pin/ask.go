@@ -154,10 +154,12 @@ func ask[T any](ctx context.Context, s *source, question string, args Args) ([]T
 		}
 		values[name] = text
 	}
-	ctx, cancel := unhurried(ctx, values)
+	asked, cancel := unhurried(ctx, values)
 	defer cancel()
+	asked, stop := s.killable(ctx, asked)
+	defer stop()
 	var rows []T
-	if err := s.conn.Select(ctx, &rows, question); err != nil {
+	if err := s.conn.Select(asked, &rows, question); err != nil {
 		return nil, failed(err)
 	}
 	return rows, nil

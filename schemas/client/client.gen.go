@@ -1547,7 +1547,7 @@ type ExplainParams struct {
 	// Retracted With `true` also what a reorganisation took back, with the record that did so.
 	Retracted *ExplainParamsRetracted `form:"retracted,omitempty" json:"retracted,omitempty"`
 
-	// Proof With `true` each event carries what proves that its log is in its block, and a page has 20 events at most. Where the operator has configured no node to make proofs from, it is 400.
+	// Proof With `true` each event carries what proves that its log is in its block, and a page has 20 events at most. Where the operator has configured no node to make proofs from, it is 400; where proofs are for partners only, a key is needed.
 	Proof *ExplainParamsProof `form:"proof,omitempty" json:"proof,omitempty"`
 
 	// Page Number of the page. page x pageSize must not be above 100000.

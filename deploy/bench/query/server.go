@@ -36,7 +36,7 @@ func (w *world) serve(ctx context.Context, binary string, cacheBytes int, more .
 	cmd := exec.Command(binary, "serve")
 	cmd.Dir = w.dir
 	cmd.Env = append(w.Environment("NAVLOG_CHAIN_ID="+strconv.Itoa(workload.ChainID), "NAVLOG_HTTP_LISTEN="+addr, "NAVLOG_HTTP_ROUTER="+workload.Router.Hex(),
-		"NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0", "NAVLOG_HTTP_CACHE_BYTES="+strconv.Itoa(cacheBytes), "NAVLOG_OPS_LISTEN=127.0.0.1:0"), more...)
+		"NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0", "NAVLOG_HTTP_PUBLIC_ENGINE_TIME=0", "NAVLOG_HTTP_CACHE_BYTES="+strconv.Itoa(cacheBytes), "NAVLOG_OPS_LISTEN=127.0.0.1:0"), more...)
 	return start(ctx, cmd, addr, "/readyz")
 }
 

@@ -19,7 +19,7 @@ if [ ! -e node_modules/.ready ] || [ package.json -nt node_modules/.ready ]; the
 fi
 
 # A page asks for several things at once, and the tests ask beside it.
-NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0 \
+NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0 NAVLOG_HTTP_PUBLIC_ENGINE_TIME=0 \
   "$root/bin/navlog-dev" up --data "$work/data" --listen 127.0.0.1:0 --interval 500ms --ready-file "$work/ready.json" >"$work/up.log" 2>&1 &
 up=$!
 # A test that is broken off may have stopped it for a reorganisation: what is stopped does not end.

@@ -55,7 +55,7 @@ func newWorld(t *testing.T, args ...string) *world {
 	t.Cleanup(r.Close)
 	w := &world{data: openTempDir(t), args: args, receiver: r, client: &oracle.Client{}, settings: []string{
 		"NAVLOG_WEBHOOKS_CA_FILE=" + r.CAFile,
-		"NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0",
+		"NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0", "NAVLOG_HTTP_PUBLIC_ENGINE_TIME=0",
 		"NAVLOG_HTTP_PARTNER_RATE_LIMIT=1000000",
 		"NAVLOG_CHAIN_POLL_INTERVAL=100ms",
 		"NAVLOG_CHAIN_PRICES=eth_getLogs:75", // without prices nothing is counted at them

@@ -2118,7 +2118,7 @@ export interface components {
          * @example true
          */
         Retracted: "true" | "false";
-        /** @description With `true` each event carries what proves that its log is in its block, and a page has 20 events at most. Where the operator has configured no node to make proofs from, it is 400. */
+        /** @description With `true` each event carries what proves that its log is in its block, and a page has 20 events at most. Where the operator has configured no node to make proofs from, it is 400; where proofs are for partners only, a key is needed. */
         Proof: "true" | "false";
         /**
          * @description The `meta.next` of an earlier answer with the same filters; opaque.
@@ -2258,10 +2258,10 @@ export interface components {
         AnyOrigin: "*";
         /** @description Any web page may read this; absent on partner routes. */
         AnyOriginPublic: "*";
-        /** @description And every header of it. */
-        AnyHeader: "*";
-        /** @description And every header of it; absent on partner routes. */
-        AnyHeaderPublic: "*";
+        /** @description And every header of it: a star, and the names for clients that know no star. */
+        AnyHeader: string;
+        /** @description And every header of it, as on public routes; absent on partner routes. */
+        AnyHeaderPublic: string;
         /** @description The page loads nothing from elsewhere. */
         ContentSecurityPolicy: string;
         /** @description The page loads nothing from elsewhere. */
@@ -3866,7 +3866,7 @@ export interface operations {
                  * @example true
                  */
                 retracted?: components["parameters"]["Retracted"];
-                /** @description With `true` each event carries what proves that its log is in its block, and a page has 20 events at most. Where the operator has configured no node to make proofs from, it is 400. */
+                /** @description With `true` each event carries what proves that its log is in its block, and a page has 20 events at most. Where the operator has configured no node to make proofs from, it is 400; where proofs are for partners only, a key is needed. */
                 proof?: components["parameters"]["Proof"];
                 /**
                  * @description Number of the page. page x pageSize must not be above 100000.
@@ -4739,6 +4739,8 @@ export interface operations {
                     "Cache-Control": components["headers"]["CacheControl"];
                     Vary: components["headers"]["Vary"];
                     "X-Content-Type-Options": components["headers"]["NoSniff"];
+                    "Access-Control-Allow-Origin": components["headers"]["AnyOrigin"];
+                    "Access-Control-Expose-Headers": components["headers"]["AnyHeader"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4779,6 +4781,8 @@ export interface operations {
                     "Cache-Control": components["headers"]["CacheControl"];
                     Vary: components["headers"]["Vary"];
                     "X-Content-Type-Options": components["headers"]["NoSniff"];
+                    "Access-Control-Allow-Origin": components["headers"]["AnyOrigin"];
+                    "Access-Control-Expose-Headers": components["headers"]["AnyHeader"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4825,10 +4829,8 @@ export interface operations {
                     "X-RateLimit-Reset": components["headers"]["XRateLimitReset"];
                     Vary: components["headers"]["Vary"];
                     "X-Content-Type-Options": components["headers"]["NoSniff"];
-                    /** @description Of the page. */
-                    "Access-Control-Allow-Origin"?: "*";
-                    /** @description Of the page. */
-                    "Access-Control-Expose-Headers"?: "*";
+                    "Access-Control-Allow-Origin": components["headers"]["AnyOrigin"];
+                    "Access-Control-Expose-Headers": components["headers"]["AnyHeader"];
                     "Content-Security-Policy": components["headers"]["ContentSecurityPolicyKnown"];
                     "Referrer-Policy": components["headers"]["ReferrerPolicyKnown"];
                     [name: string]: unknown;
@@ -4879,6 +4881,8 @@ export interface operations {
                     "X-RateLimit-Reset": components["headers"]["XRateLimitReset"];
                     Vary: components["headers"]["Vary"];
                     "X-Content-Type-Options": components["headers"]["NoSniff"];
+                    "Access-Control-Allow-Origin": components["headers"]["AnyOrigin"];
+                    "Access-Control-Expose-Headers": components["headers"]["AnyHeader"];
                     [name: string]: unknown;
                 };
                 content: {

@@ -1,0 +1,134 @@
+package access
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/navlog/navlog/query/httpapi"
+)
+
+// Prefixes have multiples of what one address has. A site, an IPv6 /56 or /48, is one
+// customer's as a rule, though a carrier may give each of its phones a /64 of one. An IPv4
+// /24 may be 256 customers.
+const (
+	requestsOfSubnet = 4  // an IPv6 /56
+	requestsOfSite   = 16 // an IPv6 /48
+	requestsOfBlock  = 16 // an IPv4 /24
+	timeOfSubnet     = 2
+	timeOfSite       = 4
+	timeOfBlock      = 4
+)
+
+// multiple is which of these belongs to a prefix.
+func multiple(prefix netip.Prefix, subnet, site, block int) int {
+	switch prefix.Bits() {
+	case 56:
+		return subnet
+	case 48:
+		return site
+	case 24:
+		return block
+	}
+	return 1
+}
+
+// budget is how much of the engine's time the requests of each address and prefix took.
+// What is used decays at the rate of the budget, and a request is refused while more than
+// a minute's budget is used. One request may take longer than what was left; more than
+// half a minute of waiting never comes of it.
+//
+// As in limiter, there are two maps, and the older one is dropped as a whole: what it holds
+// has decayed, or belongs to the addresses seen longest ago.
+type budget struct {
+	perMinute time.Duration // of an address
+	now       func() time.Time
+	maxKeys   int // in both maps together
+
+	mu     sync.Mutex
+	recent map[netip.Prefix]spent
+	older  map[netip.Prefix]spent
+	turned time.Time
+}
+
+// spent is the time used as of a moment.
+type spent struct {
+	used time.Duration
+	at   time.Time
+}
+
+// decayed is what is left of it at another moment, if perMinute decays in a minute.
+func (s spent) decayed(now time.Time, perMinute time.Duration) time.Duration {
+	gone := float64(now.Sub(s.at)) / float64(time.Minute) * float64(perMinute)
+	return max(0, s.used-time.Duration(gone))
+}
+
+func newBudget(perMinute time.Duration, now func() time.Time) *budget {
+	return &budget{perMinute: perMinute, now: now, maxKeys: maxAddresses, recent: make(map[netip.Prefix]spent)}
+}
+
+func (b *budget) of(prefix netip.Prefix) time.Duration {
+	return b.perMinute * time.Duration(multiple(prefix, timeOfSubnet, timeOfSite, timeOfBlock))
+}
+
+// wait is how long an address has to wait until it has budget again; 0: it has some.
+func (b *budget) wait(client netip.Addr) (wait time.Duration) {
+	now := b.now()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, prefix := range httpapi.Prefixes(client) {
+		perMinute := b.of(prefix)
+		if over := b.look(prefix).decayed(now, perMinute) - perMinute; over > 0 {
+			wait = max(wait, time.Duration(float64(over)/float64(perMinute)*float64(time.Minute)))
+		}
+	}
+	return wait
+}
+
+// charge takes time off.
+func (b *budget) charge(client netip.Addr, used time.Duration) {
+	now := b.now()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if now.Sub(b.turned) >= 2*time.Minute || len(b.recent) >= b.maxKeys/2 {
+		b.older, b.recent, b.turned = b.recent, make(map[netip.Prefix]spent), now
+	}
+	for _, prefix := range httpapi.Prefixes(client) {
+		perMinute := b.of(prefix)
+		b.recent[prefix] = spent{min(b.look(prefix).decayed(now, perMinute)+used, perMinute*3/2), now}
+	}
+}
+
+func (b *budget) look(prefix netip.Prefix) spent {
+	if s, ok := b.recent[prefix]; ok {
+		return s
+	}
+	return b.older[prefix]
+}
+
+// EngineTime bounds the time of the engine that the requests of an address take, in each
+// minute: twice as much of an IPv6 /56, four times of a /48 and of an IPv4 /24.
+func (a *Access) EngineTime(perMinute time.Duration) httpapi.Budget {
+	return engineTime{a, newBudget(perMinute, func() time.Time { return a.Now() })}
+}
+
+type engineTime struct {
+	access *Access
+	budget *budget
+}
+
+// Afford implements httpapi.Budget.
+func (e engineTime) Afford(client netip.Addr) error {
+	wait := e.budget.wait(client)
+	if wait == 0 {
+		return nil
+	}
+	e.access.limited.WithLabelValues(limitEngineTime).Inc()
+	return &httpapi.Failure{Status: http.StatusTooManyRequests, Code: httpapi.CodeRateLimited, Crowd: true, Retry: max(wait, time.Second),
+		Message: fmt.Sprintf("The requests of this address have used more than %s of the engine's time within a minute. Retry-After says when to come back.", e.budget.perMinute)}
+}
+
+// Charge implements httpapi.Budget.
+func (e engineTime) Charge(client netip.Addr, used time.Duration) { e.budget.charge(client, used) }

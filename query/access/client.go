@@ -1,0 +1,152 @@
+package access
+
+import (
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// Names of the headers by which proxies say for whom they ask.
+const (
+	XForwardedFor = "X-Forwarded-For"
+	Forwarded     = "Forwarded" // RFC 7239
+)
+
+// clientIP is the address that a request came from: that of the connection, or behind
+// trusted proxies the last one that they name and that is not theirs. The proxies' own
+// list is read from its end: what stands before the first address that is not trusted, the
+// client may have written itself. IPv6 addresses count by their /64, which is one
+// customer's.
+func (a *Access) clientIP(r *http.Request) netip.Addr {
+	at, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	ip := a.behind(at.Addr().Unmap(), r.Header)
+	if ip.Is6() {
+		if prefix, err := ip.WithZone("").Prefix(64); err == nil {
+			return prefix.Addr()
+		}
+	}
+	return ip
+}
+
+// behind is the client on whose behalf a peer asks; the peer itself if it is no proxy of ours.
+func (a *Access) behind(peer netip.Addr, h http.Header) netip.Addr {
+	hops := a.hops(h)
+	if len(hops) > 0 && !a.Trusted(peer) {
+		a.warnOfProxy(peer)
+		return peer
+	}
+	ip := peer
+	for i := len(hops) - 1; i >= 0 && a.Trusted(ip); i-- {
+		hop, ok := parseHop(hops[i])
+		if !ok {
+			a.warnOfHop(peer, hops[i])
+			break
+		}
+		ip = hop
+	}
+	return ip
+}
+
+// hops are the addresses that proxies added, in their order. Proxies that add to one of the
+// two headers let the other through as the client wrote it. So only one is read: Forwarded
+// if the operator says so, or there is no other.
+func (a *Access) hops(h http.Header) (hops []string) {
+	x, f := h[XForwardedFor], h[Forwarded]
+	if a.ForwardedHeader != Forwarded && (len(x) > 0 || len(f) == 0) {
+		for _, line := range x {
+			for hop := range strings.SplitSeq(line, ",") {
+				if hop = strings.TrimSpace(hop); hop != "" {
+					hops = append(hops, hop)
+				}
+			}
+		}
+		return hops
+	}
+	for _, line := range f {
+		for _, element := range splitQuoted(line, ',') {
+			if strings.TrimSpace(element) == "" {
+				continue
+			}
+			hop := "" // an element without for= is that of a proxy which hides the client
+			for _, pair := range splitQuoted(element, ';') {
+				name, value, _ := strings.Cut(pair, "=")
+				if strings.EqualFold(strings.TrimSpace(name), "for") {
+					hop = strings.TrimSpace(value)
+				}
+			}
+			hops = append(hops, hop)
+		}
+	}
+	return hops
+}
+
+// splitQuoted splits a header at a separator that is not within quotes.
+func splitQuoted(s string, separator byte) (parts []string) {
+	quoted, from := false, 0
+	for i := 0; i < len(s); i++ {
+		switch {
+		case quoted && s[i] == '\\':
+			i++
+		case s[i] == '"':
+			quoted = !quoted
+		case s[i] == separator && !quoted:
+			parts, from = append(parts, s[from:i]), i+1
+		}
+	}
+	return append(parts, s[from:])
+}
+
+// parseHop reads an address as proxies write it: with or without a port, brackets, quotes
+// and a zone. "unknown" and names of a proxy's own, which begin with an underscore, are none.
+func parseHop(s string) (netip.Addr, bool) {
+	if len(s) >= 2 && s[0] == '"' && s[len(s)-1] == '"' {
+		s = strings.TrimSpace(strings.ReplaceAll(s[1:len(s)-1], `\`, ""))
+	}
+	host := s
+	switch rest, bracket := strings.CutPrefix(s, "["); {
+	case bracket:
+		var after string
+		host, after, bracket = strings.Cut(rest, "]")
+		if !bracket || after != "" && !strings.HasPrefix(after, ":") {
+			return netip.Addr{}, false
+		}
+	case strings.Count(s, ":") == 1: // an IPv6 address has more
+		host, _, _ = strings.Cut(s, ":")
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return netip.Addr{}, false
+	}
+	return ip.Unmap().WithZone(""), true
+}
+
+// warnOfProxy warns once that a setting may be wrong. Once, because everybody can send the
+// header to a server that has no proxy.
+func (a *Access) warnOfProxy(peer netip.Addr) {
+	a.forwarded.Do(func() {
+		a.Log.Warn("X-Forwarded-For is not believed: its sender is in no network of http.trustedProxies. If it is your proxy, all clients behind it count as one address: "+
+			"add its network to http.trustedProxies (NAVLOG_HTTP_TRUSTED_PROXIES)", "sender", peer)
+	})
+}
+
+// warnOfHop warns once of what a trusted proxy wrote and nobody can read: the clients behind
+// it count as one address, that of the last proxy that can be read.
+func (a *Access) warnOfHop(peer netip.Addr, hop string) {
+	a.unreadable.Do(func() {
+		a.Log.Warn("a trusted proxy names no address as its client: such clients count as one address, that of the proxy. "+
+			"Have the proxy send X-Forwarded-For or Forwarded with addresses", "sender", peer, "client", hop[:min(len(hop), 100)])
+	})
+}
+
+// Trusted reports whether an address is that of a proxy of the operator's.
+func (a *Access) Trusted(ip netip.Addr) bool {
+	for _, p := range a.Proxies {
+		if p.Contains(ip) {
+			return true
+		}
+	}
+	return false
+}

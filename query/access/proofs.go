@@ -1,0 +1,72 @@
+package access
+
+import (
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/navlog/navlog/query/httpapi"
+)
+
+// day is the window of what is counted by the day. It begins with the first call.
+const day = 24 * time.Hour
+
+// The calls of a day for proofs are shared out: no address, prefix or partner has all of
+// them, and half is kept for partners.
+const (
+	callsOfPublic  = 2  // the public has a half
+	callsOfPartner = 4  // a partner a quarter
+	callsOfBlock   = 5  // an IPv4 /24 a fifth
+	callsOfSite    = 10 // an IPv6 /48 or /56 a tenth
+	callsOfAddress = 20 // an address a twentieth
+)
+
+// ProofCalls bounds the calls of a node that proofs are made from, in each day. Only this
+// instance is counted: each has its own budget.
+type ProofCalls struct {
+	access  *Access
+	perDay  int
+	all     *limiter[struct{}]
+	public  *limiter[struct{}]
+	partner *limiter[uint32]
+	address *limiter[netip.Prefix]
+}
+
+// ProofCalls makes the budget of so many calls a day; 0: any number.
+func (a *Access) ProofCalls(perDay int) *ProofCalls {
+	return &ProofCalls{a, perDay, newLimiterOf[struct{}](1, day), newLimiterOf[struct{}](1, day),
+		newLimiterOf[uint32](maxAddresses, day), newLimiterOf[netip.Prefix](maxAddresses, day)}
+}
+
+// Spend takes one call off, or says why it may not be made.
+func (p *ProofCalls) Spend(r *httpapi.Request) error {
+	if p.perDay == 0 {
+		return nil
+	}
+	now, share := p.access.Now(), func(of int) int { return max(1, p.perDay/of) }
+	if r.Partner != nil {
+		if q := p.partner.take(r.Partner.ID, share(callsOfPartner), now); !q.ok {
+			return p.refuse(q, "This partner has")
+		}
+	} else {
+		for _, prefix := range httpapi.Prefixes(r.Client) {
+			of := callsOfAddress / multiple(prefix, callsOfAddress/callsOfSite, callsOfAddress/callsOfSite, callsOfAddress/callsOfBlock)
+			if q := p.address.take(prefix, share(of), now); !q.ok {
+				return p.refuse(q, "This address has")
+			}
+		}
+		if q := p.public.take(struct{}{}, share(callsOfPublic), now); !q.ok {
+			return p.refuse(q, "Requests without a key have")
+		}
+	}
+	if q := p.all.take(struct{}{}, p.perDay, now); !q.ok {
+		return p.refuse(q, "All requests together have")
+	}
+	return nil
+}
+
+func (p *ProofCalls) refuse(q quota, whose string) error {
+	p.access.limited.WithLabelValues(limitProofs).Inc()
+	return &httpapi.Failure{Status: http.StatusTooManyRequests, Code: httpapi.CodeRateLimited, Retry: max(q.retry, time.Second),
+		Message: whose + " used up the proofs of a day. Blocks that were proven lately are still proven, and without proof=true everything is answered."}
+}

@@ -1,0 +1,272 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/navlog/navlog/query/access"
+	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/pin"
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+// slice is how long a question has a processor of the fake engine before others have it.
+const slice = 5 * time.Millisecond
+
+// fakeEngine is an engine with some processors, which its questions share. It has the time of
+// the bubble that the test runs in.
+type fakeEngine struct {
+	processors chan struct{}
+
+	mu      sync.Mutex
+	running int
+	most    int // that ran at once
+}
+
+func newFakeEngine(processors int) *fakeEngine {
+	return &fakeEngine{processors: make(chan struct{}, processors)}
+}
+
+// ask takes so much time of a processor, or ends with its context.
+func (e *fakeEngine) ask(ctx context.Context, cost time.Duration) error {
+	e.mu.Lock()
+	e.running++
+	e.most = max(e.most, e.running)
+	e.mu.Unlock()
+	defer func() {
+		e.mu.Lock()
+		e.running--
+		e.mu.Unlock()
+	}()
+	for ; cost > 0 && ctx.Err() == nil; cost -= slice {
+		select {
+		case e.processors <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		<-time.After(slice)
+		<-e.processors
+	}
+	return ctx.Err()
+}
+
+// loaded is a server in front of a fake engine. A request is of the address in X-Forwarded-For.
+type loaded struct {
+	handler http.Handler
+	server  *httpapi.Server
+	engine  *fakeEngine
+}
+
+func newLoaded(concurrency int, engineTime time.Duration, processors int) *loaded {
+	log := slog.New(slog.DiscardHandler)
+	l := &loaded{engine: newFakeEngine(processors), server: httpapi.New(concurrency, 0, prometheus.NewRegistry())}
+	a := access.New(nil, 120, prometheus.NewRegistry(), log)
+	l.server.Watcher = pin.New(testChain, 1, time.Minute, readmodel.DefaultConfig(), nil, log)
+	l.server.Log, l.server.RequestTimeout, l.server.WriteTimeout, l.server.FileTimeout = log, 10*time.Second, 30*time.Second, time.Minute
+	if engineTime > 0 {
+		l.server.SetBudget(a.EngineTime(engineTime))
+	}
+	l.server.Admit = func(r *httpapi.Request, e *httpapi.Route) error {
+		r.HTTP.RemoteAddr = r.HTTP.Header.Get("X-From") + ":1"
+		return a.Admit(r, e)
+	}
+	asking := func(cost time.Duration) httpapi.Handler {
+		return func(r *httpapi.Request) (*httpapi.Answer, error) {
+			if err := l.engine.ask(r.Context, cost); err != nil {
+				return nil, err
+			}
+			return &httpapi.Answer{Data: "done"}, nil
+		}
+	}
+	l.handler = l.server.Handler([]httpapi.Route{
+		{Path: "/normal", Get: asking(20 * time.Millisecond)},
+		{Path: "/users", Get: asking(700 * time.Millisecond), Expensive: httpapi.PastByAmount},
+		{Path: "/explain", Get: asking(300 * time.Millisecond), Expensive: httpapi.Always},
+		{Path: "/list", Get: asking(250 * time.Millisecond)},
+	}, nil, nil)
+	return l
+}
+
+// get asks once.
+func (l *loaded) get(ctx context.Context, method, path, from string) int {
+	r := httptest.NewRequestWithContext(ctx, method, path, nil)
+	r.Header.Set("X-From", from)
+	rec := httptest.NewRecorder()
+	l.handler.ServeHTTP(rec, r)
+	return rec.Code
+}
+
+// crowd has connections ask one request after the other until ctx ends.
+func (l *loaded) crowd(ctx context.Context, connections int, path, from func(n int) string) *sync.WaitGroup {
+	var group sync.WaitGroup
+	for n := range connections {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				method := http.MethodGet
+				if n%3 == 0 {
+					method = http.MethodHead
+				}
+				if l.get(ctx, method, path(n), from(n)) != 200 {
+					<-time.After(50 * time.Millisecond) // a program that does not mind refusals
+				}
+			}
+		})
+	}
+	return &group
+}
+
+// bystanders ask a normal question ten times a second, from an address each, and report the
+// 99th percentile and how many were refused.
+func (l *loaded) bystanders(path string, ctx context.Context) (p99 time.Duration, refused int) {
+	var mu sync.Mutex
+	var took []time.Duration
+	var group sync.WaitGroup
+	for n := range 10 {
+		group.Go(func() {
+			<-time.After(time.Duration(n) * 97 * time.Millisecond)
+			for range 10 {
+				begun := time.Now()
+				code := l.get(ctx, http.MethodGet, path, fmt.Sprintf("192.0.%d.1", n))
+				mu.Lock()
+				took = append(took, time.Since(begun))
+				if code != 200 {
+					refused++
+				}
+				mu.Unlock()
+				<-time.After(max(0, time.Second-time.Since(begun)))
+			}
+		})
+	}
+	group.Wait()
+	slices.Sort(took)
+	return took[len(took)*99/100], refused
+}
+
+// TestBystandersUnderLoad: sixty hostile connections of each kind, from one address or from
+// twenty /64s of a /48, at most double what others wait, and have none of them refused. The
+// hostile ones are refused by no count of requests: only classes, turns and shares hold them.
+func TestBystandersUnderLoad(t *testing.T) {
+	one := func(int) string { return "198.51.100.7" }
+	kinds := map[string]struct {
+		path, from func(n int) string
+	}{
+		"past users by totals":     {func(n int) string { return fmt.Sprintf("/users?sortBy=totalDeposited&asOfBlock=%d", n) }, one},
+		"the same of a /48":        {func(n int) string { return fmt.Sprintf("/users?sortBy=totalWithdrawn&asOfBlock=%d", n) }, func(n int) string { return fmt.Sprintf("[2001:db8:1:%x::1]", n%20) }},
+		"explain":                  {func(n int) string { return fmt.Sprintf("/explain?x=%d", n) }, one},
+		"deep pages":               {func(n int) string { return fmt.Sprintf("/list?page=%d&pageSize=100", 500+n) }, one},
+		"cheap questions":          {func(n int) string { return fmt.Sprintf("/normal?x=%d", n) }, one},
+		"cheap questions of a /24": {func(n int) string { return fmt.Sprintf("/normal?x=%d", n) }, func(n int) string { return fmt.Sprintf("198.51.100.%d", n) }},
+		"cheap questions of a /48": {func(n int) string { return fmt.Sprintf("/normal?x=%d", n) }, func(n int) string { return fmt.Sprintf("[2001:db8:1:%x::1]", n*256) }},
+		"past users with repeated arguments": {func(n int) string {
+			return fmt.Sprintf("/users?sortBy=&asOfBlock=%d&sortBy=totalDeposited&sortBy=firstSeen", n)
+		}, one},
+	}
+	var alone time.Duration
+	synctest.Test(t, func(t *testing.T) { alone, _ = newLoaded(4, 0, 2).bystanders("/normal", t.Context()) })
+	for name, k := range kinds {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLoaded(4, 0, 2)
+				ctx, end := context.WithCancel(t.Context())
+				group := l.crowd(ctx, 60, k.path, k.from)
+				p99, refused := l.bystanders("/normal", t.Context())
+				end()
+				group.Wait()
+				t.Logf("bar %s %s %s", "p99 "+name, p99, 2*alone)
+				if p99 > 2*alone || refused > 0 {
+					t.Errorf("others waited %s at p99, alone %s, and %d of 100 were refused", p99, alone, refused)
+				}
+			})
+		})
+	}
+}
+
+// TestExpensiveBystanders: whoever asks an expensive question now and then waits for one of
+// the crowd's, and is not refused.
+func TestExpensiveBystanders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLoaded(4, 0, 2)
+		ctx, end := context.WithCancel(t.Context())
+		group := l.crowd(ctx, 60, func(n int) string { return fmt.Sprintf("/users?sortBy=totalDeposited&asOfBlock=%d", n) }, func(int) string { return "198.51.100.7" })
+		for range 10 {
+			begun := time.Now()
+			if code := l.get(t.Context(), http.MethodGet, "/explain", "192.0.2.1"); code != 200 || time.Since(begun) > 1100*time.Millisecond {
+				t.Errorf("%d after %s", code, time.Since(begun))
+			}
+			<-time.After(time.Second)
+		}
+		end()
+		group.Wait()
+	})
+}
+
+// TestEngineTimeIsCharged: an address that keeps the engine busy is refused until its budget
+// is back, and so is its /48, whatever /64 of it asks; others are not.
+func TestEngineTimeIsCharged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLoaded(4, 2*time.Second, 2)
+		until := func(from func(n int) string) (n int) {
+			for n = range 200 {
+				if l.get(t.Context(), http.MethodGet, fmt.Sprintf("/users?sortBy=totalDeposited&asOfBlock=%d", n), from(n)) == 429 {
+					return n
+				}
+			}
+			return n
+		}
+		if n := until(func(int) string { return "198.51.100.7" }); n != 3 { // 2.1 s of 2
+			t.Errorf("an address was refused after %d questions", n)
+		}
+		if code := l.get(t.Context(), http.MethodGet, "/normal", "198.51.100.7"); code != 429 {
+			t.Errorf("a cheap question without budget: %d", code)
+		}
+		if code := l.get(t.Context(), http.MethodGet, "/normal", "198.51.100.8"); code != 200 {
+			t.Errorf("another address: %d", code)
+		}
+		if n := until(func(n int) string { return fmt.Sprintf("[2001:db8:1:%x::1]", n*256) }); n < 11 || n > 14 {
+			t.Errorf("a /48 was refused after %d questions of 0.7 s, with 8 s", n)
+		}
+		<-time.After(time.Minute)
+		if code := l.get(t.Context(), http.MethodGet, "/normal", "198.51.100.7"); code != 200 {
+			t.Errorf("a minute later: %d", code)
+		}
+	})
+}
+
+// TestLeavingFreesTheEngine: a client that leaves ends its question and gives its slot back at
+// once, and leaves the queue.
+func TestLeavingFreesTheEngine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLoaded(4, 0, 2)
+		ctx, leave := context.WithCancel(t.Context())
+		var group sync.WaitGroup
+		for n := range 6 {
+			group.Go(func() {
+				l.get(ctx, http.MethodGet, fmt.Sprintf("/users?sortBy=totalDeposited&asOfBlock=%d", n), "198.51.100.7")
+			})
+		}
+		<-time.After(100 * time.Millisecond)
+		synctest.Wait()
+		begun := time.Now()
+		leave()
+		group.Wait()
+		if took := time.Since(begun); took > 2*slice {
+			t.Errorf("it took %s to end what nobody waits for", took)
+		}
+		if l.engine.running != 0 {
+			t.Errorf("%d questions go on", l.engine.running)
+		}
+		if l.engine.most > 1 {
+			t.Errorf("%d expensive questions ran at once on two processors", l.engine.most)
+		}
+	})
+}

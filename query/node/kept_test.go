@@ -1,0 +1,32 @@
+package node
+
+import (
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// TestKeptBlocksAreBounded: the blocks that were used last are kept, within the bytes that
+// there are for them.
+func TestKeptBlocksAreBounded(t *testing.T) {
+	k := kept{limit: 100}
+	hash := func(n byte) common.Hash { return common.Hash{n} }
+	for n := range byte(10) {
+		k.put(hash(n), &Block{}, 30)
+		k.get(hash(0)) // is used again and again
+	}
+	var there []byte
+	for n := range byte(10) {
+		if k.get(hash(n)) != nil {
+			there = append(there, n)
+		}
+	}
+	if string(there) != "\x00\x08\x09" || k.size != 90 || k.byUse.Len() != 3 {
+		t.Errorf("kept are %v, %d bytes", there, k.size)
+	}
+	k.put(hash(50), &Block{}, 101)
+	k.put(hash(9), &Block{}, 30)
+	if k.get(hash(50)) != nil || k.size != 90 {
+		t.Errorf("a block that is too long is kept, or one twice: %d bytes", k.size)
+	}
+}
