@@ -45,9 +45,9 @@ type Status struct {
 	ReferralBlock uint64    `json:"referralBlock"`
 	Time          time.Time `json:"time"`
 
-	headTime, indexedTime uint64    // Unix seconds
-	checked               time.Time // when the chain was last seen to go on from the log
-	pace                  pace
+	indexedTime uint64    // Unix seconds
+	checked     time.Time // when the chain was last seen to go on from the log
+	pace        pace
 }
 
 // LateVault is a vault whose history is still being read.
@@ -67,8 +67,8 @@ func (i *Ingest) Status() Status {
 	st.Calls = i.nodes.Calls()
 	st.Logs = i.metrics.appended.Load()
 	st.Backfill, st.ETASeconds = i.status.pace.backfill(st.Time, i.vaults, st.FinalBlock, st.Logs)
-	if st.headTime > 0 && st.indexedTime > 0 && !i.blind(&st) {
-		blocks, seconds := difference(st.HeadBlock, st.IndexedBlock), difference(st.headTime, st.indexedTime)
+	if st.HeadTime > 0 && st.indexedTime > 0 && !i.blind(&st) {
+		blocks, seconds := difference(st.HeadBlock, st.IndexedBlock), difference(st.HeadTime, st.indexedTime)
 		st.LagBlocks, st.LagSeconds = &blocks, &seconds
 	}
 	return st
@@ -110,7 +110,7 @@ func (i *Ingest) note(change func(*Status)) {
 
 // seen notes the head of a chain that goes on from the log.
 func (st *Status) seen(tip *rpc.Header, now time.Time) {
-	st.HeadBlock, st.headTime, st.checked, st.Reason = tip.Number, tip.Time, now, ""
+	st.HeadBlock, st.HeadTime, st.checked, st.Reason = tip.Number, tip.Time, now, ""
 }
 
 // indexed notes a committed state.

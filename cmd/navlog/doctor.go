@@ -369,6 +369,11 @@ func (e *examination) programs(ctx context.Context, pool *pgxpool.Pool) {
 		return
 	}
 	running := map[string]bool{}
+	rows := make([]statusRow, 0, len(found))
+	for _, f := range found {
+		rows = append(rows, statusRow{f.Program, f.Instance, f.AgeMs, f.AgeMs <= staleAfter.Milliseconds(), f.Status})
+	}
+	e.answers(rows)
 	for _, f := range found {
 		if f.AgeMs > staleAfter.Milliseconds() {
 			continue
@@ -384,16 +389,38 @@ func (e *examination) programs(ctx context.Context, pool *pgxpool.Pool) {
 			e.fail(cli.Different, f.Program, "nothing may be appended before you know why: run `navlog verify`", "%s", st.Disproven)
 		case f.Program == registry.Project && st.State == projections.Bad:
 			e.fail(cli.Failed, f.Program, "`navlog projection rebuild` makes another generation from the log", "bad: %s", st.Reason)
+		case f.Program == registry.Project && st.State == projections.Retrying:
+			e.warn(f.Program, "answers do not advance until it has written: docs/operations.md, \"What can go wrong\"", "retrying: %s", st.Reason)
 		case st.Reason != "":
 			e.warn(f.Program, "`navlog status` shows more", "%s: %s", st.State, st.Reason)
 		default:
 			e.fine(f.Program, "%s", st.State)
+		}
+		for _, v := range st.VaultWarnings {
+			e.warn("vault "+v.Address, "docs/operations.md, vaults, has each case", "%s", v.Warning)
 		}
 	}
 	for _, program := range registry.Programs {
 		if !running[program] {
 			e.warn(program, fmt.Sprintf("none, where it is to stand still: `navlog %s` starts it", program), "it does not run, or it cannot write its state")
 		}
+	}
+}
+
+// servedWithin is how far answers may be behind what is in the log before it is mentioned: the
+// read model has a block within a second.
+const servedWithin = 64
+
+// answers compares what is served with what is in the log.
+func (e *examination) answers(rows []statusRow) {
+	ingest := ingestOf(rows)
+	for _, r := range rows {
+		s, ok := servedBy(r, ingest)
+		if !ok || ingest == nil || ingest.IndexedBlock < s.IndexedBlock+servedWithin {
+			continue
+		}
+		e.warn("answers of "+r.Instance, "look at project: `navlog status` has its state and its reason",
+			"they are of block %d, and the log has block %d: the read model does not advance, or catches up", s.IndexedBlock, ingest.IndexedBlock)
 	}
 }
 
