@@ -39,6 +39,8 @@ type Status struct {
 	// Logs that this process appended, retractions not counted.
 	Logs uint64 `json:"logs"`
 	registry.ChainStatus
+	// VaultWarnings name the vaults about which chain.vaults and the log disagree.
+	VaultWarnings []registry.VaultWarning `json:"vaultWarnings,omitempty"`
 	// LateVaults are behind the head, which the others follow meanwhile.
 	LateVaults []LateVault `json:"lateVaults,omitempty"`
 	// ReferralBlock is the last block whose referrals were told.
@@ -66,7 +68,7 @@ func (i *Ingest) Status() Status {
 	st.Endpoints = i.nodes.Status()
 	st.Calls = i.nodes.Calls()
 	st.Logs = i.metrics.appended.Load()
-	st.Backfill, st.ETASeconds = i.status.pace.backfill(st.Time, i.vaults, st.FinalBlock, st.Logs)
+	st.Backfill, st.ETASeconds = i.status.pace.backfill(st.Time, i.indexes, st.FinalBlock, st.Logs)
 	if st.HeadTime > 0 && st.indexedTime > 0 && !i.blind(&st) {
 		blocks, seconds := difference(st.HeadBlock, st.IndexedBlock), difference(st.HeadTime, st.indexedTime)
 		st.LagBlocks, st.LagSeconds = &blocks, &seconds
@@ -126,7 +128,7 @@ func (st *Status) indexed(s *state) {
 // furthest behind.
 func (i *Ingest) noteProven(covered []coverage) {
 	lowest := uint64(math.MaxUint64)
-	for _, v := range i.vaults {
+	for _, v := range i.watched() {
 		to := uint64(0)
 		for _, have := range covered {
 			if have.address == v.address {

@@ -45,7 +45,7 @@ type Fact struct {
 	// for one that does nothing.
 	Named       contracts.Kind
 	Quarantined bool
-	Removed     bool // of a vault record: the vault left the configuration
+	Removed     bool // of a vault record: the vault was removed
 	Log         Log
 	Hash        common.Hash // of the block
 	Effects     []Effect    // what the log does; none of what is quarantined

@@ -56,7 +56,7 @@ type Snapshot struct {
 
 // Vault is what the newest record about a vault says of it.
 type Vault struct {
-	// Removed says that it is not configured any more: the next generation will not
+	// Removed says that an operator removed it: the next generation will not
 	// have it.
 	Removed    bool
 	Address    common.Address

@@ -28,6 +28,10 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON program_status TO navlog_ingest, navlog_
 -- added, and neither read nor changed.
 GRANT INSERT ON audit TO navlog_ingest, navlog_project;
 
+-- What operators want done to vaults, and what came of it.
+GRANT SELECT, UPDATE (outcome, detail, finished_at) ON vault_command TO navlog_ingest;
+GRANT SELECT, INSERT (chain_id, kind, vault) ON vault_command TO navlog_operator;
+
 GRANT SELECT, INSERT, UPDATE ON generation TO navlog_project;
 
 -- The API: what a partner may see of itself, its URL, and what it asks dispatch for.
