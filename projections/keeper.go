@@ -180,6 +180,9 @@ func (k *keeper) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := w.CountLogs(ctx, patient); err != nil {
+		return err
+	}
 	last, err := locate(ctx, k.chainID, w.Position(), k.kafka.Options())
 	if err != nil {
 		return err
@@ -200,6 +203,7 @@ func (k *keeper) follow(ctx context.Context) error {
 		begins = -1
 	}
 	k.board.open(k.id, after, begins, w.Derived())
+	k.warn(w)
 	if err := k.report(ctx, w.Outdated()); err != nil {
 		return err
 	}
@@ -295,6 +299,7 @@ func (k *keeper) insert(ctx context.Context, w *write.Writer, ready <-chan batch
 				return err
 			}
 			k.board.wrote(b.reaches)
+			k.warn(w)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -306,6 +311,19 @@ func (k *keeper) insert(ctx context.Context, w *write.Writer, ready <-chan batch
 			return ctx.Err()
 		}
 	}
+}
+
+// warn says which vaults have logs and none of a known event: those of another protocol, most
+// likely, of which nothing is in any answer.
+func (k *keeper) warn(w *write.Writer) {
+	vaults, logs := w.Foreign()
+	var warnings []registry.VaultWarning
+	for i, v := range vaults {
+		warnings = append(warnings, registry.VaultWarning{Address: v.Hex(),
+			Warning: fmt.Sprintf("it has %d logs and none is a known event, so nothing of it is in the answers: is it a vault of a protocol that navlog knows?", logs[i])})
+	}
+	k.metrics.foreign.Set(float64(len(vaults)))
+	k.board.warn(warnings)
 }
 
 // report says in the registry that the generation is outdated, once it is: the successor

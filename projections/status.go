@@ -48,6 +48,8 @@ type Status struct {
 	ETASeconds *uint64 `json:"etaSeconds,omitempty"`
 	// Building is how far the first generation of all is, while none is live.
 	Building *registry.BuildingStatus `json:"building,omitempty"`
+	// VaultWarnings name the vaults whose logs are all unknown.
+	VaultWarnings []registry.VaultWarning `json:"vaultWarnings,omitempty"`
 	// Reason is why the state is retrying or bad, or that the log cannot be read to its end.
 	Reason string `json:"reason,omitempty"`
 	// Others are the generations that are written beside the live one, by id.
@@ -121,6 +123,13 @@ func (b *board) open(generation int32, seq uint64, offset int64, derived bool) {
 	b.status = Status{State: Building, Generation: generation, Seq: seq, Block: b.status.Block, BlockTime: b.status.BlockTime, Derived: derived}
 	b.offset, b.read, b.moved, b.seen, b.answered = offset, -1, false, seq, time.Now()
 	b.deriving = false
+}
+
+// warn says what is wrong with vaults.
+func (b *board) warn(warnings []registry.VaultWarning) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.status.VaultWarnings = warnings
 }
 
 // derive tells that the derived tables are being made, or that they are there.
@@ -284,7 +293,7 @@ func (p *Projections) Status() Status {
 		if other := k.board.get(); other.Generation != s.Generation {
 			s.Others = append(s.Others, other)
 			if s.Generation == 0 {
-				s.Building = k.board.building()
+				s.Building, s.VaultWarnings = k.board.building(), other.VaultWarnings
 			}
 		}
 	}
