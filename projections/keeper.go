@@ -36,10 +36,15 @@ type keeper struct {
 	metrics *metrics
 	log     *slog.Logger
 	board   board
-	wrote   chan struct{} // there is something to announce; it holds one
-	cancel  context.CancelFunc
-	done    chan struct{} // closed when it has ended
-	err     error         // why it ended; nil: it was told to. Read after done.
+	// suspect says that the engine's disk was full, or that it could not read a part: broken
+	// parts are looked for before anything is written. searched is when that was last done.
+	suspect  bool
+	searched time.Time
+	broken   map[string][]part // by table, of a repair that has not ended
+	wrote    chan struct{}     // there is something to announce; it holds one
+	cancel   context.CancelFunc
+	done     chan struct{} // closed when it has ended
+	err      error         // why it ended; nil: it was told to. Read after done.
 }
 
 // keep starts a keeper. ended gets a word when it ends by itself.
@@ -98,6 +103,8 @@ func (k *keeper) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
+		k.suspect = k.suspect || corrupted(err) || diskFull(err)
+		err = explained(err)
 		k.board.set(Retrying, err)
 		k.log.Warn("the projection stopped and begins again", "error", err)
 		if time.Since(began) > time.Minute {
@@ -155,6 +162,9 @@ func (k *keeper) wanted(ctx context.Context) error {
 // follow opens the generation and writes what the log has, and will have. It
 // never returns nil.
 func (k *keeper) follow(ctx context.Context) error {
+	if err := k.repair(ctx); err != nil {
+		return err
+	}
 	if err := k.clickhouse.Create(ctx, k.conn, k.database); err != nil {
 		return err
 	}
