@@ -60,6 +60,9 @@ func (f *Fact) Name() string {
 	return f.Named.String()
 }
 
+// Known tells whether a log is of an event that navlog knows, quarantined ones included.
+func (f *Fact) Known() bool { return f.Kind == LogKind && f.Named != contracts.KindUnknown }
+
 // String says what the record is.
 func (f *Fact) String() string {
 	return fmt.Sprintf("%s %s of block %d %x, log %d, time %d, takes back seq %d, boundary %t",

@@ -10,7 +10,6 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/projections/decode"
-	"github.com/navlog/navlog/schemas/contracts"
 )
 
 //go:embed sql/vault_logs.sql
@@ -57,10 +56,10 @@ func (w *Writer) countLogs(batch decode.Batch) {
 			n = new(VaultLogs)
 			w.logs[f.Log.Vault] = n
 		}
-		if f.Named == contracts.KindUnknown {
-			n.Unknown += int64(f.Sign)
-		} else {
+		if f.Known() {
 			n.Known += int64(f.Sign)
+		} else {
+			n.Unknown += int64(f.Sign)
 		}
 	}
 }

@@ -61,7 +61,7 @@ type disk struct {
 // newDisk mounts a tmpfs of some mebibytes, or skips the test where the user may not.
 func newDisk(t *testing.T, mebibytes int) *disk {
 	t.Helper()
-	//nolint:usetesting // PostgreSQL runs as another user, who cannot enter the folder that t.TempDir gives
+	// Not t.TempDir: PostgreSQL runs as another user, who cannot enter such a folder.
 	dir, err := os.MkdirTemp("", "navlog-full-")
 	must(t, err)
 	must(t, os.Chmod(dir, 0o755))
