@@ -125,6 +125,8 @@ func (i *Ingest) run(ctx context.Context) error {
 			return err
 		}
 		i.metrics.frozen.Set(0) // whether the log is, the other one says
+		i.metrics.differing.Set(0)
+		i.note(func(s *Status) { s.VaultWarnings = nil })
 		i.log.Warn("another ingest took over", "error", err)
 	}
 }

@@ -25,7 +25,7 @@ type session struct {
 	nodes  *rpc.Pool
 	client *kgo.Client
 
-	inbox        *inbox        // nil where nobody can command
+	inbox        *inbox        // nil without a registry
 	prover       *prover       // nil where nothing is proven afterwards
 	ranges       *rpc.Pipeline // of final blocks, read ahead; nil while there are none
 	appended     *rpc.Header   // the last of them that was appended; nil before the first

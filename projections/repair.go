@@ -17,7 +17,7 @@ import (
 )
 
 // Error codes of ClickHouse. A part whose files are empty or cut, as a full disk leaves them,
-// gives one of corruptCodes to whoever reads it; which one depends on the file that is read
+// gives one of corruptCodes to every reader; which one depends on the file that is read
 // first. A disk that is full gives one of fullCodes, or an error of the operating system.
 var (
 	corruptCodes = []int32{
@@ -40,13 +40,13 @@ var (
 
 const noSpace = "No space left on device"
 
-// corrupted tells whether ClickHouse could not read what it has stored.
+// corrupted reports whether ClickHouse could not read what it has stored.
 func corrupted(err error) bool {
 	e, ok := errors.AsType[*clickhouse.Exception](err)
 	return ok && slices.Contains(corruptCodes, e.Code)
 }
 
-// diskFull tells whether ClickHouse had no space to write.
+// diskFull reports whether ClickHouse had no space to write.
 func diskFull(err error) bool {
 	if err == nil {
 		return false
@@ -55,7 +55,7 @@ func diskFull(err error) bool {
 	return ok && slices.Contains(fullCodes, e.Code) || strings.Contains(err.Error(), noSpace)
 }
 
-// denied tells whether the login may not do what was asked.
+// denied reports whether the login may not do what was asked.
 func denied(err error) bool {
 	const notEnoughPrivileges = 497
 	e, ok := errors.AsType[*clickhouse.Exception](err)
@@ -190,7 +190,7 @@ func (k *keeper) detach(ctx context.Context, conn driver.Conn, table string) err
 	return nil
 }
 
-// replaced tells whether parts hold all rows of a broken one. Tables that only append keep
+// replaced reports whether parts hold all rows of a broken one. Tables that only append keep
 // every row in a merge, so the rows are counted. A derived table loses rows that cancel each
 // other: its parts must have every block number of the broken one, with no gap.
 func replaced(broken part, parts []part, collapses bool) bool {

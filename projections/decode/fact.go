@@ -60,7 +60,7 @@ func (f *Fact) Name() string {
 	return f.Named.String()
 }
 
-// Known tells whether a log is of an event that navlog knows, quarantined ones included.
+// Known reports whether a log is of an event that navlog knows, quarantined ones included.
 func (f *Fact) Known() bool { return f.Kind == LogKind && f.Named != contracts.KindUnknown }
 
 // String says what the record is.

@@ -214,12 +214,12 @@ func (s *system) caughtUp() {
 				return fmt.Errorf("%s is not ready: %w", name, err)
 			}
 		}
-		return s.toldAll(in.ReferralBlock)
+		return s.deliveredAll(in.ReferralBlock)
 	})
 }
 
-// toldAll is nil when dispatch has a delivery of each deposit that names a partner, up to a block.
-func (s *system) toldAll(block uint64) error {
+// deliveredAll is nil when dispatch has a delivery of each deposit that names a partner, up to a block.
+func (s *system) deliveredAll(block uint64) error {
 	conn, err := s.ch.Open("")
 	if err != nil {
 		return err
