@@ -23,10 +23,10 @@ const (
 	doubtsEnough = 8
 )
 
-// lowest is the block up to which every configured vault is covered.
+// lowest is the block up to which every indexed vault is covered.
 func (s *session) lowest() uint64 {
-	lowest := s.state.coverageOf(s.ingest.vaults[0].address).to
-	for _, v := range s.ingest.vaults {
+	lowest := s.state.coverageOf(s.ingest.watched()[0].address).to
+	for _, v := range s.ingest.watched() {
 		lowest = min(lowest, s.state.coverageOf(v.address).to)
 	}
 	return lowest
@@ -86,7 +86,7 @@ func (s *session) backfill(ctx context.Context, n *rpc.Node, tip *rpc.Header, fr
 // block.
 func (s *session) reach(from, final uint64) (to uint64, behind []common.Address) {
 	to = final
-	for _, v := range s.ingest.vaults {
+	for _, v := range s.ingest.watched() {
 		switch have := s.state.coverageOf(v.address); {
 		case have.to+1 == from:
 			behind = append(behind, v.address)

@@ -144,7 +144,7 @@ func tooLargeToAppend(r *event.Record, size int) error {
 	if l == nil {
 		return refuse("record %d, a %s, would have %d bytes, more than the %d that a record of the log may have: nothing was appended", r.GetSeq(), chainlog.TypeOf(r), size, maxRecord)
 	}
-	return refuse("log %d of block %d has %d bytes of data, so its record would have %d, more than the %d that a record of the log may have: vault 0x%x cannot be indexed beyond block %d; remove it from chain.vaults",
+	return refuse("log %d of block %d has %d bytes of data, so its record would have %d, more than the %d that a record of the log may have: vault 0x%x cannot be indexed beyond block %d; remove it with `navlog vault remove`",
 		l.GetLogIndex(), l.GetBlockNumber(), len(l.GetData()), size, maxRecord, l.GetAddress(), difference(l.GetBlockNumber(), 1))
 }
 

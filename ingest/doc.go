@@ -29,6 +29,7 @@
 //
 //	head at the node is lower than ours ........ nothing: a lagging node proves nothing
 //	another hash at our height, read twice ..... nothing while another endpoint has ours; else reorganise, or freeze
+//	an operator commands about a vault ......... a vault record: it is removed, or comes back
 //	a vault that is new, or has another name ... vault records, from eth_call
 //	the head is below the final block .......... ranges of final blocks of the vaults at the head, or,
 //	                                             where none is, of those that are furthest behind
@@ -39,6 +40,12 @@
 //
 // So a vault that was added later catches up between the steps of the others,
 // which wait neither for its history nor for a node that fails to give it.
+//
+// The vaults are those of the log that were not removed, and those that chain.vaults adds.
+// A vault that is missing from chain.vaults stays, with a warning. Only a command removes one
+// (`navlog vault remove`): it waits in PostgreSQL, is read once a second, and is done when the
+// log has its record. Doing it twice changes nothing, so a crash between the log and the
+// registry needs no repair. Without PostgreSQL the log's vaults stay.
 //
 // A reorganisation below the final block, or below what the window knows, is
 // not followed: ingest freezes. The cursor says why, nothing is appended, and a

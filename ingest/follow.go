@@ -54,8 +54,14 @@ func (s *session) advance(ctx context.Context) (more bool, err error) {
 	}
 	s.ingest.note(func(st *Status) { st.seen(tip, time.Now()) })
 	s.ingest.metrics.head.Set(float64(tip.Number))
-	if vaults, left := s.undescribed(), s.left(); len(vaults)+len(left) > 0 {
-		return true, s.introduce(ctx, n, vaults, left)
+	if did, err := s.obey(ctx, n); did || err != nil {
+		return true, err
+	}
+	if err := s.room(); err != nil {
+		return false, err
+	}
+	if vaults := s.undescribed(); len(vaults) > 0 {
+		return true, s.introduce(ctx, n, vaults)
 	}
 	if from, far := s.farBehind(final); far {
 		s.ingest.note(func(st *Status) { st.State, st.LateVaults = Backfilling, nil })
@@ -82,7 +88,7 @@ func (s *session) farBehind(final uint64) (from uint64, far bool) {
 
 // leading gives the vaults that are at the head, or begin above it.
 func (s *session) leading() (leading []coverage) {
-	for _, v := range s.ingest.vaults {
+	for _, v := range s.ingest.watched() {
 		if have := s.state.coverageOf(v.address); s.state.head != nil && have.to >= s.state.head.Number {
 			leading = append(leading, *have)
 		}
@@ -213,7 +219,7 @@ func (s *session) factsOf(ctx context.Context, n *rpc.Node, h *rpc.Header, addre
 // those that are covered up to the head, from their start block on. A vault that
 // is not in the log yet is none of them: a reorganisation may come before it.
 func (s *session) joined(number uint64) (addresses []common.Address) {
-	for _, v := range s.ingest.vaults {
+	for _, v := range s.ingest.watched() {
 		if have := s.state.coverageOf(v.address); have != nil && have.to >= s.state.head.Number && have.start <= number {
 			addresses = append(addresses, v.address)
 		}

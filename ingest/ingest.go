@@ -40,8 +40,9 @@ type Ingest struct {
 	pool     *pgxpool.Pool
 	log      *slog.Logger
 	metrics  *metrics
-	vaults   []vault
-	instance []byte // 16 random bytes: this writer, in every cursor that it commits
+	vaults   []vault  // those of chain.vaults
+	commands commands // nil: there is no registry
+	instance []byte   // 16 random bytes: this writer, in every cursor that it commits
 	nodes    *rpc.Pool
 
 	// hook, where set, is called at every step of a transaction, for tests that
@@ -53,12 +54,13 @@ type Ingest struct {
 	// partsAtOnce is how many parts without a block a commit waits for.
 	partsAtOnce int
 
-	mu     sync.Mutex
-	status Status
+	mu      sync.Mutex
+	status  Status
+	indexes []vault // those that are indexed
 }
 
 // New makes an ingest of a valid configuration. It does nothing before Run.
-// pool may be nil; with it, Run writes the status to the registry.
+// pool may be nil; with it, Run writes the status to the registry, and does what operators command there.
 func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheus.Registerer, log *slog.Logger) *Ingest {
 	config = config.Complete()
 	instance := make([]byte, 16)
@@ -67,6 +69,7 @@ func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheu
 		config: config, kafka: kafka, pool: pool, log: log, metrics: newMetrics(reg), vaults: config.vaults(), instance: instance,
 		status: Status{State: Starting, ChainID: config.ID, Instance: fmt.Sprintf("%x", instance)},
 	}
+	i.indexes, i.commands = i.vaults, commandsOf(pool, config.ID)
 	i.partsAtOnce = rpc.PartsAtOnce
 	i.takeBack.atOnce, i.takeBack.asUnit = takenBackAtOnce, takenBackAsUnit
 	i.nodes = rpc.NewPool(config.ID, config.RPC, config.Prices, reg, log)
@@ -122,6 +125,8 @@ func (i *Ingest) run(ctx context.Context) error {
 			return err
 		}
 		i.metrics.frozen.Set(0) // whether the log is, the other one says
+		i.metrics.differing.Set(0)
+		i.note(func(s *Status) { s.VaultWarnings = nil })
 		i.log.Warn("another ingest took over", "error", err)
 	}
 }

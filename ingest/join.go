@@ -15,7 +15,7 @@ import (
 
 // late gives the vaults that are behind the head.
 func (s *session) late() (late []coverage) {
-	for _, v := range s.ingest.vaults {
+	for _, v := range s.ingest.watched() {
 		if have := s.state.coverageOf(v.address); have.to < s.state.head.Number {
 			late = append(late, *have)
 		}

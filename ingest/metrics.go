@@ -11,11 +11,11 @@ import (
 )
 
 type metrics struct {
-	head, indexed, final, referral, seq prometheus.Gauge
-	frozen, proven, disproven           prometheus.Gauge
-	logs, referrals                     *prometheus.CounterVec
-	transactions, reorgs                prometheus.Counter
-	appended                            atomic.Uint64 // logs, retractions not counted
+	head, indexed, final, referral, seq  prometheus.Gauge
+	frozen, proven, disproven, differing prometheus.Gauge
+	logs, referrals                      *prometheus.CounterVec
+	transactions, reorgs                 prometheus.Counter
+	appended                             atomic.Uint64 // logs, retractions not counted
 
 	disagreements *prometheus.CounterVec // by endpoint
 	reorgDepth    prometheus.Histogram
@@ -37,6 +37,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		frozen:       gauge("frozen", "1 while nothing is appended until an operator acts."),
 		proven:       gauge("proven_block", "Block up to which the logs of every vault were compared with the headers of their blocks, or proven where these told too little; near the head as chain.proof says."),
 		disproven:    gauge("disproven", "1 when the log was found not to be what the chain has; the status says where."),
+		differing:    gauge("vaults_differing", "Vaults about which chain.vaults and the log disagree; the status names them."),
 		logs:         prometheus.NewCounterVec(counter("logs_total", "Logs appended, retractions not counted."), []string{"vault", "event"}),
 		referrals:    prometheus.NewCounterVec(counter("referrals_total", "Referrals written."), []string{"kind"}),
 		transactions: prometheus.NewCounter(counter("transactions_total", "Committed Kafka transactions.")),
@@ -47,7 +48,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}),
 		disagreements: prometheus.NewCounterVec(counter("disagreements_total", "Looks at which another endpoint contradicted a block at the head, by that endpoint."), []string{"endpoint"}),
 	}
-	reg.MustRegister(m.disagreements, m.head, m.indexed, m.final, m.referral, m.seq, m.frozen, m.proven, m.disproven, m.logs, m.referrals, m.transactions, m.reorgs, m.reorgDepth)
+	reg.MustRegister(m.disagreements, m.head, m.indexed, m.final, m.referral, m.seq, m.frozen, m.proven, m.disproven, m.differing, m.logs, m.referrals, m.transactions, m.reorgs, m.reorgDepth)
 	return m
 }
 

@@ -125,12 +125,12 @@ func (p *prover) run(ctx context.Context) {
 	}
 }
 
-// known is the coverage of the configured vaults, as it is now.
+// known is the coverage of the indexed vaults, as it is now.
 func (p *prover) known() []coverage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var known []coverage
-	for _, v := range p.ingest.vaults {
+	for _, v := range p.ingest.watched() {
 		for _, have := range p.covered {
 			if have.address == v.address {
 				have.proven = max(have.proven, p.proven[v.address])
@@ -280,14 +280,18 @@ func (p *prover) read(ctx context.Context) error {
 }
 
 // forget drops what will not be compared: blocks that are proven, of a session
-// before this one, and vaults that left the configuration. Blocks above the last
-// believed one stay, although they were compared when they were read: it moves, and
-// the proof begins below them again.
+// before this one. Blocks above the last believed one stay, although they were compared
+// when they were read: it moves, and the proof begins below them again. The logs of a
+// removed vault stay too: a command may bring it back while this index lives, and without
+// them the log would look as if it lacked them.
 func (p *prover) forget() {
 	known := map[common.Address]coverage{}
-	for _, c := range p.known() {
+	p.mu.Lock()
+	for _, c := range p.covered {
+		c.proven = max(c.proven, p.proven[c.address])
 		known[c.address] = c
 	}
+	p.mu.Unlock()
 	for number, have := range p.index.blocks {
 		have.logs = slices.DeleteFunc(have.logs, func(d digest) bool {
 			c, ours := known[d.address]

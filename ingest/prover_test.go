@@ -190,20 +190,21 @@ func TestProofBesideReorganisations(t *testing.T) {
 }
 
 // Logs of blocks that were compared when they were read stay in the index, for what
-// is believed later may lie above them: the proof then begins below.
+// is believed later may lie above them: the proof then begins below. So do those of a removed
+// vault, which a command may bring back while the index lives.
 func TestProofRemembersComparedBlocks(t *testing.T) {
-	address := historyVaults[0]
+	address, removed := historyVaults[0], common.Address{7}
 	p := &prover{
-		ingest: &Ingest{vaults: []vault{{address: address, start: 1}}}, proven: map[common.Address]uint64{},
-		covered: []coverage{{address: address, start: 1, to: 90, believed: 50, proven: 20}}, index: index{blocks: map[uint64]*held{}},
+		ingest: &Ingest{indexes: []vault{{address: address, start: 1}}}, proven: map[common.Address]uint64{},
+		covered: []coverage{{address: address, start: 1, to: 90, believed: 50, proven: 20}, {address: removed, start: 1, to: 90, believed: 90, proven: 20, removed: true}}, index: index{blocks: map[uint64]*held{}},
 	}
 	for seq, number := range []uint64{15, 40, 80} {
-		for _, of := range []common.Address{address, historyVaults[1]} {
+		for _, of := range []common.Address{address, removed, historyVaults[1]} {
 			p.index.apply(chainlog.Entry{Record: &event.Record{Seq: uint64(seq) + 1, Fact: logFact(&event.Log{Address: of[:], BlockNumber: number, BlockHash: make([]byte, 32)}).Fact}})
 		}
 	}
 	p.forget()
-	for number, want := range map[uint64]int{15: 0, 40: 1, 80: 1} {
+	for number, want := range map[uint64]int{15: 0, 40: 2, 80: 2} {
 		have := 0
 		if b := p.index.blocks[number]; b != nil {
 			have = len(b.logs)

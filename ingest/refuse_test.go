@@ -282,7 +282,7 @@ func TestLogThatIsTooLongIsRefused(t *testing.T) {
 				return logs, nil, true
 			})
 			r.config.RPC = rpc.Endpoints(long.URL)
-			r.refused("has 1100000 bytes of data", "cannot be indexed beyond block", "remove it from chain.vaults")
+			r.refused("has 1100000 bytes of data", "cannot be indexed beyond block", "navlog vault remove")
 			for _, record := range r.verify() {
 				if record.GetLog() != nil {
 					t.Errorf("record %d is a log", record.GetSeq())

@@ -99,7 +99,7 @@ func (s *session) reorganise(ctx context.Context, n *rpc.Node, tip *rpc.Header) 
 }
 
 // cutBack is the coverage of the vaults whose logs a reorganisation takes back
-// and does not read again, because they left the configuration or are late: it
+// and does not read again, because they were removed or are late: it
 // ends at the ancestor, so that the new branch is read when their turn comes.
 func (s *session) cutBack(ancestor uint64) (cut []coverage) {
 	joined := s.joined(s.state.head.Number)

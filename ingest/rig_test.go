@@ -8,10 +8,12 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/ethclient"
 	ethrpc "github.com/ethereum/go-ethereum/rpc"
@@ -46,6 +48,70 @@ type rig struct {
 	// partsAtOnce, where it is not 0, is how many ranges of old blocks lie between
 	// two records of blocks.
 	partsAtOnce int
+	orders      *orders
+}
+
+// orders are the commands that a test gives, and what came of them.
+type orders struct {
+	mu    sync.Mutex
+	given []command
+	came  map[int64]outcome
+	fault error // what the registry answers instead
+}
+
+func (o *orders) pending(context.Context) (left []command, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, c := range o.given {
+		if _, ended := o.came[c.id]; !ended {
+			left = append(left, c)
+		}
+	}
+	return left, o.fault
+}
+
+func (o *orders) finish(_ context.Context, id int64, came outcome) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.fault == nil {
+		o.came[id] = came
+	}
+	return o.fault
+}
+
+func (o *orders) fail(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.fault = err
+}
+
+// order gives a command about vaults, for the ingest that runs or the next one.
+func (r *rig) order(kind string, vaults ...VaultConfig) (ids []int64) {
+	r.orders.mu.Lock()
+	defer r.orders.mu.Unlock()
+	for _, v := range vaults {
+		id := int64(len(r.orders.given) + 1)
+		r.orders.given = append(r.orders.given, command{id, kind, common.HexToAddress(v.Address)})
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// came waits until commands have ended, and gives the outcome of the last one.
+func (p *process) came(ids []int64) (last outcome) {
+	p.rig.t.Helper()
+	p.until("outcome of a command", func(Status) bool {
+		p.rig.orders.mu.Lock()
+		defer p.rig.orders.mu.Unlock()
+		for _, id := range ids {
+			var ended bool
+			if last, ended = p.rig.orders.came[id]; !ended {
+				return false
+			}
+		}
+		return true
+	})
+	return last
 }
 
 // partners that the traffic is attributed to.
@@ -104,7 +170,7 @@ func newRig(t *testing.T, brokers func(testing.TB) []string) *rig {
 	anvil := enginetest.Anvil(t, engines.AnvilOptions{ChainID: id, SlotsInEpoch: 4})
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
-	r := &rig{t: t, ctx: ctx, url: anvil.URL}
+	r := &rig{t: t, ctx: ctx, url: anvil.URL, orders: &orders{came: map[int64]outcome{}}}
 	var err error
 	if r.chain, err = ethclient.DialContext(ctx, anvil.URL); err != nil {
 		t.Fatal(err)
@@ -196,6 +262,9 @@ func (r *rig) start(prepare ...func(*Ingest)) *process {
 	p := &process{
 		Ingest: New(r.config, r.kafka, nil, reg, slog.New(slog.DiscardHandler)),
 		rig:    r, reg: reg, done: make(chan struct{}),
+	}
+	if r.orders != nil {
+		p.commands = r.orders
 	}
 	if r.partsAtOnce > 0 {
 		p.partsAtOnce = r.partsAtOnce
@@ -295,7 +364,7 @@ func (p *process) caughtUp() {
 	p.caughtUpBut(0)
 }
 
-// caughtUpBut leaves out that many vaults, which are not configured any more.
+// caughtUpBut leaves out that many vaults, which were removed.
 func (p *process) caughtUpBut(left int) {
 	p.rig.t.Helper()
 	p.until("log that reaches the head", func(st Status) bool {

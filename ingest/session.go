@@ -25,6 +25,7 @@ type session struct {
 	nodes  *rpc.Pool
 	client *kgo.Client
 
+	inbox        *inbox        // nil without a registry
 	prover       *prover       // nil where nothing is proven afterwards
 	ranges       *rpc.Pipeline // of final blocks, read ahead; nil while there are none
 	appended     *rpc.Header   // the last of them that was appended; nil before the first
@@ -69,6 +70,15 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *rpc.Backoff) e
 		if err := s.commit(ctx, &change{claim: true, frozen: s.state.frozen}); err != nil {
 			return err
 		}
+	}
+	if i.commands != nil {
+		s.inbox = newInbox(i.commands, i.log)
+		looking, stop := context.WithCancel(ctx)
+		var stopped sync.WaitGroup
+		first := make(chan struct{})
+		stopped.Go(func() { s.inbox.run(looking, first) })
+		defer func() { stop(); stopped.Wait() }()
+		<-first // a command may make room for a vault of chain.vaults
 	}
 	*last = i.instance // from here on a cursor by the last writer is one that came back
 	if s.prover = i.newProver(s.state); s.prover != nil && s.state.frozen == "" {
@@ -165,11 +175,13 @@ func (s *session) restoreFrom(ctx context.Context, cursor *event.Cursor) error {
 	if cursor == nil {
 		s.state = &state{logID: make([]byte, 16), genesis: genesis}
 		rand.Read(s.state.logID)
+		s.watch()
 		return nil
 	}
 	if s.state, err = stateOf(cursor); err != nil {
 		return err
 	}
+	s.watch()
 	return s.readTail(ctx, cursor)
 }
 

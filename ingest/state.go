@@ -28,8 +28,8 @@ type state struct {
 	frozen  string
 }
 
-// coverage is how far one vault is in the log. A vault that was removed from
-// the configuration keeps its coverage, and has a record that says so.
+// coverage is how far one vault is in the log. A vault that was removed keeps its
+// coverage, and has a record that says so.
 type coverage struct {
 	address common.Address
 	start   uint64
@@ -38,7 +38,7 @@ type coverage struct {
 	// believed is the last block whose logs were taken without its header, proven the
 	// last one up to which these have been compared since; 0 for none.
 	believed, proven uint64
-	removed          bool // its newest record says that it is not configured any more
+	removed          bool // its newest record says that it was removed
 }
 
 // provenTo is the last block up to which the vault's logs were compared with the

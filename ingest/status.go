@@ -39,15 +39,17 @@ type Status struct {
 	// Logs that this process appended, retractions not counted.
 	Logs uint64 `json:"logs"`
 	registry.ChainStatus
+	// VaultWarnings name the vaults about which chain.vaults and the log disagree.
+	VaultWarnings []registry.VaultWarning `json:"vaultWarnings,omitempty"`
 	// LateVaults are behind the head, which the others follow meanwhile.
 	LateVaults []LateVault `json:"lateVaults,omitempty"`
 	// ReferralBlock is the last block whose referrals were told.
 	ReferralBlock uint64    `json:"referralBlock"`
 	Time          time.Time `json:"time"`
 
-	headTime, indexedTime uint64    // Unix seconds
-	checked               time.Time // when the chain was last seen to go on from the log
-	pace                  pace
+	indexedTime uint64    // Unix seconds
+	checked     time.Time // when the chain was last seen to go on from the log
+	pace        pace
 }
 
 // LateVault is a vault whose history is still being read.
@@ -66,9 +68,9 @@ func (i *Ingest) Status() Status {
 	st.Endpoints = i.nodes.Status()
 	st.Calls = i.nodes.Calls()
 	st.Logs = i.metrics.appended.Load()
-	st.Backfill, st.ETASeconds = i.status.pace.backfill(st.Time, i.vaults, st.FinalBlock, st.Logs)
-	if st.headTime > 0 && st.indexedTime > 0 && !i.blind(&st) {
-		blocks, seconds := difference(st.HeadBlock, st.IndexedBlock), difference(st.headTime, st.indexedTime)
+	st.Backfill, st.ETASeconds = i.status.pace.backfill(st.Time, i.indexes, st.FinalBlock, st.Logs)
+	if st.HeadTime > 0 && st.indexedTime > 0 && !i.blind(&st) {
+		blocks, seconds := difference(st.HeadBlock, st.IndexedBlock), difference(st.HeadTime, st.indexedTime)
 		st.LagBlocks, st.LagSeconds = &blocks, &seconds
 	}
 	return st
@@ -110,7 +112,7 @@ func (i *Ingest) note(change func(*Status)) {
 
 // seen notes the head of a chain that goes on from the log.
 func (st *Status) seen(tip *rpc.Header, now time.Time) {
-	st.HeadBlock, st.headTime, st.checked, st.Reason = tip.Number, tip.Time, now, ""
+	st.HeadBlock, st.HeadTime, st.checked, st.Reason = tip.Number, tip.Time, now, ""
 }
 
 // indexed notes a committed state.
@@ -126,7 +128,7 @@ func (st *Status) indexed(s *state) {
 // furthest behind.
 func (i *Ingest) noteProven(covered []coverage) {
 	lowest := uint64(math.MaxUint64)
-	for _, v := range i.vaults {
+	for _, v := range i.watched() {
 		to := uint64(0)
 		for _, have := range covered {
 			if have.address == v.address {

@@ -93,7 +93,7 @@ func TestReady(t *testing.T) {
 	check(false, func(*Status) {}) // not started
 	lag(false)
 	check(true, func(st *Status) {
-		*st = Status{State: Following, ChainStatus: registry.ChainStatus{HeadBlock: 10, IndexedBlock: 10}, headTime: 5, indexedTime: 5, checked: time.Now()}
+		*st = Status{State: Following, ChainStatus: registry.ChainStatus{HeadBlock: 10, IndexedBlock: 10, HeadTime: 5}, indexedTime: 5, checked: time.Now()}
 	})
 	check(true, func(st *Status) { st.HeadBlock = 12 })
 	lag(true)

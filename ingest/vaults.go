@@ -16,6 +16,7 @@ import (
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/contracts/reference"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/registry"
 )
 
 // checkVaults sees that every configured vault is a contract, by what one endpoint says.
@@ -44,41 +45,91 @@ func (i *Ingest) checkVaults(ctx context.Context, n *rpc.Node) error {
 	return refuse("%s", errors.Join(faults...).Error())
 }
 
-// undescribed are the configured vaults that the log does not know, knows under
-// another configured name, or says were removed.
+// watch works out which vaults are indexed: those of the log that were not removed, and those
+// of chain.vaults that the log does not know. So the configuration adds vaults, and only a
+// command removes one.
+func (s *session) watch() {
+	i := s.ingest
+	var vaults []vault
+	var differ []registry.VaultWarning
+	warn := func(address common.Address, text string) {
+		differ = append(differ, registry.VaultWarning{Address: address.Hex(), Warning: text})
+	}
+	for _, v := range i.vaults {
+		if have := s.state.coverageOf(v.address); have != nil && have.removed {
+			warn(v.address, "it was removed, and is still in chain.vaults of ingest: take it out there, or bring it back with `navlog vault restore`")
+			continue
+		}
+		vaults = append(vaults, v)
+	}
+	for _, known := range s.state.covered {
+		if !known.removed && !i.configured(known.address) {
+			warn(known.address, "it is not in chain.vaults of ingest, and is still indexed and served: add it there, or remove it with `navlog vault remove`")
+			vaults = append(vaults, vault{known.address, known.start, known.name})
+		}
+	}
+	i.mu.Lock()
+	before := i.status.VaultWarnings
+	i.indexes, i.status.VaultWarnings = vaults, differ
+	i.mu.Unlock()
+	i.metrics.differing.Set(float64(len(differ)))
+	if !slices.Equal(before, differ) {
+		for _, w := range differ {
+			i.log.Warn("vault", "vault", w.Address, "warning", w.Warning)
+		}
+	}
+}
+
+// watched are the vaults that are indexed. Before the log was read they are those of chain.vaults.
+func (i *Ingest) watched() []vault {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.indexes
+}
+
+func (i *Ingest) configured(address common.Address) bool {
+	return slices.ContainsFunc(i.vaults, func(v vault) bool { return v.address == address })
+}
+
+// nameOf is the display name that chain.vaults has for a vault, or else the one given.
+func (i *Ingest) nameOf(address common.Address, otherwise string) string {
+	for _, v := range i.vaults {
+		if v.address == address {
+			return v.name
+		}
+	}
+	return otherwise
+}
+
+// undescribed are the indexed vaults that the log does not know, or knows under another
+// configured name.
 func (s *session) undescribed() (vaults []vault) {
-	for _, v := range s.ingest.vaults {
-		if have := s.state.coverageOf(v.address); have == nil || have.name != v.name || have.removed {
+	for _, v := range s.ingest.watched() {
+		if have := s.state.coverageOf(v.address); have == nil || have.name != v.name {
 			vaults = append(vaults, v)
 		}
 	}
 	return vaults
 }
 
-// left are the vaults that the configuration does not have any more, and of which
-// the log does not say so yet.
-func (s *session) left() (vaults []coverage) {
-	for _, known := range s.state.covered {
-		configured := slices.ContainsFunc(s.ingest.vaults, func(v vault) bool { return v.address == known.address })
-		if !configured && !known.removed {
-			vaults = append(vaults, known)
-		}
+// room refuses more vaults than one deployment may index: those of the log stay whatever
+// chain.vaults says.
+func (s *session) room() error {
+	n := len(s.ingest.watched())
+	if n == 0 {
+		return refuse("every vault of chain.vaults was removed: add another one, or bring one back with `navlog vault restore`")
 	}
-	return vaults
+	if n > MaxVaults {
+		return refuse("the log and chain.vaults have %d vaults together and may have %d: vaults of the log stay until they are removed, so remove some with `navlog vault remove`, or take the new ones out of chain.vaults", n, MaxVaults)
+	}
+	return nil
 }
 
-// introduce appends the records of vaults that are new or renamed, came back, or left,
-// as one unit: one that takes another one's place is never beside it. What a vault has
-// answered is kept, so that a failure on the way costs one call.
-func (s *session) introduce(ctx context.Context, n *rpc.Node, vaults []vault, left []coverage) error {
+// introduce appends the records of vaults that are new or renamed, or came back, as one
+// unit. What a vault has answered is kept, so that a failure on the way costs one call.
+func (s *session) introduce(ctx context.Context, n *rpc.Node, vaults []vault) error {
 	c := &change{}
 	var unit []*event.Record
-	for _, v := range left {
-		unit = append(unit, vaultFact(&event.Vault{Address: v.address[:], StartBlock: v.start, Removed: true}))
-		v.removed = true
-		c.covered = append(c.covered, v)
-		s.ingest.log.Info("a vault is not configured any more: it leaves the answers with the next generation, its history stays in the log", "vault", v.address, "coveredTo", v.to)
-	}
 	for _, v := range vaults {
 		known := coverage{address: v.address, start: v.start, to: v.start - 1}
 		if have := s.state.coverageOf(v.address); have != nil {
@@ -91,10 +142,14 @@ func (s *session) introduce(ctx context.Context, n *rpc.Node, vaults []vault, le
 		}
 		unit = append(unit, vaultFact(fact))
 		c.covered = append(c.covered, known)
-		s.ingest.log.Info("a vault is new in the log, or has another name", "vault", v.address, "name", fact.GetName(), "startBlock", known.start)
+		s.ingest.log.Info("a vault is new in the log, came back, or has another name", "vault", v.address, "name", fact.GetName(), "startBlock", known.start)
 	}
 	c.units = [][]*event.Record{unit}
-	return s.commit(ctx, c)
+	if err := s.commit(ctx, c); err != nil {
+		return err
+	}
+	s.watch()
+	return nil
 }
 
 // describe reads what a vault says about itself. A missing name or symbol is

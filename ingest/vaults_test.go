@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"math/big"
 	"slices"
@@ -16,11 +17,12 @@ import (
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/registry"
 )
 
 // A vault that is configured later is backfilled from its own start block,
 // through final and unfinalised blocks, and then follows with the others; the
-// same after it was left out for a while.
+// same after it was removed for a while.
 func TestVaultAddedLater(t *testing.T) {
 	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
 		r := newRig(t, brokers)
@@ -43,63 +45,140 @@ func TestVaultAddedLater(t *testing.T) {
 		r.verify()
 		p.halt()
 
-		r.config.Vaults = all[:2] // the third is left out ...
+		r.order(registry.RemoveVault, all[2])
 		r.steps(20)
 		p = r.start()
 		p.until("head without the third vault", func(st Status) bool { return st.IndexedBlock == r.height() })
-		p.halt()
-		r.config.Vaults = all // ... and comes back
-		p = r.start()
+		p.came(r.order(registry.RestoreVault, all[2]))
 		p.caughtUp()
 		r.verify()
 	})
 }
 
-// A vault that another one takes the place of has a record that says so, once and in
-// the unit that introduces the other; that it is back has one as well. Between them it
-// keeps what is in the log of it, and nothing is added.
-func TestVaultIsReplaced(t *testing.T) {
+// A vault that is missing from chain.vaults stays, with a warning, and only a command removes
+// it: once, by a record of its own, and whatever chain.vaults says. Another command brings it
+// back. Between them it keeps what is in the log of it, and nothing is added.
+func TestVaultIsRemovedOnlyByACommand(t *testing.T) {
 	r := newRig(t, kfake)
 	all := r.config.Vaults
 	first := common.HexToAddress(all[0].Address)
 	r.steps(20)
-	said := func() (removed []bool, alone bool) {
-		alone = true
+	said := func() (removed []bool) {
 		for _, record := range r.verify() {
 			if v := record.GetVault(); v != nil && common.BytesToAddress(v.GetAddress()) == first {
 				removed = append(removed, v.GetRemoved())
-				alone = record.GetBoundary()
 			}
 		}
-		return removed, alone
+		return removed
 	}
 	for n, run := range []struct {
-		vaults []VaultConfig
-		want   []bool
-		alone  bool // its newest record ends its unit
+		vaults  []VaultConfig
+		order   string
+		comes   outcome // of the order, its detail in part
+		want    []bool  // the records of the first vault: whether each removes it
+		warning string  // about it
 	}{
-		{all[:1], []bool{false}, true},
-		{all[1:], []bool{false, true}, false}, // all[1] and all[2] follow it in the unit
-		{all[1:], []bool{false, true}, false}, // a restart says nothing again
-		{all, []bool{false, true, false}, true},
+		{all[:1], "", outcome{}, []bool{false}, ""},
+		{all[:1], registry.RemoveVault, refused("is the only one"), []bool{false}, ""},
+		{all[1:], "", outcome{}, []bool{false}, "it is not in chain.vaults of ingest, and is still indexed"},
+		{all[1:], registry.RestoreVault, done("was not removed"), []bool{false}, "it is not in chain.vaults"},
+		{all[1:], registry.RemoveVault, done("leaves the answers"), []bool{false, true}, ""},
+		{all[1:], registry.RemoveVault, done("was removed before"), []bool{false, true}, ""}, // also after a crash before the outcome was written
+		{all, "", outcome{}, []bool{false, true}, "it was removed, and is still in chain.vaults"},
+		{all, registry.RestoreVault, done("goes on from block"), []bool{false, true, false}, ""},
+		{all, registry.RemoveVault, done("leaves the answers"), []bool{false, true, false, true}, "it was removed, and is still in chain.vaults"},
+		{all[1:], "rename", refused("does not know"), []bool{false, true, false, true}, ""},
 	} {
 		r.config.Vaults = run.vaults
 		r.steps(3)
-		p := r.start()
-		p.until("the head", func(st Status) bool { return st.IndexedBlock == r.height() && len(st.LateVaults) == 0 })
-		p.halt()
-		removed, alone := said()
-		if !slices.Equal(removed, run.want) || alone != run.alone {
-			t.Errorf("run %d: the records of the first vault say removed %v, the newest is the end of its unit: %t; want %v, %t", n, removed, alone, run.want, run.alone)
+		var ids []int64
+		if run.order != "" {
+			ids = r.order(run.order, all[0])
 		}
-		for _, v := range r.cursor().GetVaults() {
-			gone := !slices.ContainsFunc(run.vaults, func(c VaultConfig) bool {
-				return common.HexToAddress(c.Address) == common.BytesToAddress(v.GetAddress())
-			})
-			if v.GetRemoved() != gone {
-				t.Errorf("run %d: the cursor says of vault 0x%x removed %t, want %t", n, v.GetAddress(), v.GetRemoved(), gone)
+		p := r.start()
+		if came := p.came(ids); came.is != run.comes.is || !strings.Contains(came.detail, run.comes.detail) {
+			t.Errorf("run %d: the command comes to %v, want %v", n, came, run.comes)
+		}
+		p.until("the head", func(st Status) bool { return st.IndexedBlock == r.height() && len(st.LateVaults) == 0 })
+		var warning string
+		for _, w := range p.Status().VaultWarnings {
+			if w.Address == first.Hex() {
+				warning = w.Warning
 			}
 		}
+		if !strings.Contains(warning, run.warning) || (warning == "") != (run.warning == "") {
+			t.Errorf("run %d: the warning is %q, want %q", n, warning, run.warning)
+		}
+		if differ := p.metric("vaults_differing"); int(differ) != len(p.Status().VaultWarnings) {
+			t.Errorf("run %d: %v vaults differ, and the warnings are %v", n, differ, p.Status().VaultWarnings)
+		}
+		p.halt()
+		if removed := said(); !slices.Equal(removed, run.want) {
+			t.Errorf("run %d: the records of the first vault say removed %v, want %v", n, removed, run.want)
+		}
+		for _, v := range r.cursor().GetVaults() {
+			gone := common.BytesToAddress(v.GetAddress()) == first && run.want[len(run.want)-1]
+			if v.GetRemoved() != gone || !gone && v.GetCoveredTo() != r.height() {
+				t.Errorf("run %d: the cursor says of vault 0x%x removed %t, want %t, and covers it to block %d of %d", n, v.GetAddress(), v.GetRemoved(), gone, v.GetCoveredTo(), r.height())
+			}
+		}
+	}
+}
+
+// A running ingest does a command within seconds, says of an unknown vault that it is, and goes
+// on while the registry is away: then the log's vaults stay.
+func TestCommandsOnARunningIngest(t *testing.T) {
+	r := newRig(t, kfake)
+	all := r.config.Vaults
+	r.steps(20)
+	p := r.start()
+	p.caughtUp()
+	if came := p.came(r.order(registry.RemoveVault, VaultConfig{Address: r.contracts.Router.Hex()})); came.is != registry.CommandRefused || !strings.Contains(came.detail, "has no vault") {
+		t.Errorf("the removal of an unknown vault comes to %v", came)
+	}
+	r.orders.fail(errors.New("away"))
+	ids := r.order(registry.RemoveVault, all[0], all[1])
+	r.steps(5)
+	p.caughtUp()
+	r.orders.fail(nil)
+	if came := p.came(ids); came.is != registry.CommandDone {
+		t.Errorf("the removal comes to %v", came)
+	}
+	r.steps(5)
+	p.caughtUpBut(2)
+	r.verify()
+	if came := p.came(r.order(registry.RemoveVault, all[2])); came.is != registry.CommandRefused {
+		t.Errorf("the removal of the last vault comes to %v", came)
+	}
+}
+
+// More vaults than may be indexed are refused, counted over the log and chain.vaults; a
+// command that waits makes room first.
+func TestVaultsOfLogAndConfigurationAreCounted(t *testing.T) {
+	r := newRig(t, kfake)
+	p := r.start()
+	p.caughtUp()
+	p.halt()
+	s := r.session()
+	for n := byte(1); n <= MaxVaults-3; n++ {
+		s.state.covered = append(s.state.covered, coverage{address: common.Address{n}, start: 1})
+	}
+	s.watch()
+	r.must(s.room())
+	s.state.covered = append(s.state.covered, coverage{address: common.Address{99}, start: 1})
+	s.watch()
+	if err := s.room(); err == nil || !strings.Contains(err.Error(), "vault remove") {
+		t.Errorf("%d vaults: %v", MaxVaults+1, err)
+	}
+	s.state.covered[0].removed = true
+	s.watch()
+	r.must(s.room())
+	for i := range s.state.covered {
+		s.state.covered[i].removed = true
+	}
+	s.watch()
+	if err := s.room(); err == nil || !strings.Contains(err.Error(), "vault restore") {
+		t.Errorf("no vault: %v", err)
 	}
 }
 
@@ -108,7 +187,7 @@ func TestVaultIsReplaced(t *testing.T) {
 // common ancestor from then on, so that nothing of the branch is missing when
 // they come back, or come near.
 func TestReorganisationBelowAnAbsentVault(t *testing.T) {
-	for name, late := range map[string]bool{"left out": false, "late": true} {
+	for name, late := range map[string]bool{"removed": false, "late": true} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, kfake)
 			all := r.config.Vaults
@@ -130,13 +209,13 @@ func TestReorganisationBelowAnAbsentVault(t *testing.T) {
 			}
 			deposits = slices.Compact(deposits) // each has several logs
 
-			r.config.Vaults = all[1:]
+			r.order(registry.RemoveVault, all[0])
 			p = r.start()
 			r.mine(2)
 			p.caughtUpBut(1)
 			if late {
 				p.halt()
-				r.config.Vaults = all
+				r.order(registry.RestoreVault, all[0])
 				old, err := r.chain.HeaderByNumber(r.ctx, new(big.Int).SetUint64(covered+1))
 				r.must(err)
 				r.config.RPC = rpc.Endpoints(r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
@@ -152,9 +231,7 @@ func TestReorganisationBelowAnAbsentVault(t *testing.T) {
 			} else {
 				p.caughtUpBut(1)
 				r.verify()
-				p.halt()
-				r.config.Vaults = all
-				p = r.start()
+				p.came(r.order(registry.RestoreVault, all[0]))
 				p.caughtUp()
 			}
 			again := map[common.Hash]bool{}
@@ -488,14 +565,13 @@ func TestLateVaultAfterAnAbsence(t *testing.T) {
 	p.halt()
 
 	// Only a vault that is behind the log's head is left, and one far in the future.
-	r.config.Vaults = []VaultConfig{all[2]}
+	r.order(registry.RemoveVault, all[0], all[1])
 	r.steps(20)
 	p = r.start()
 	p.caughtUpBut(2)
-	p.halt()
-	r.config.Vaults = []VaultConfig{all[0], all[1]}
+	r.order(registry.RestoreVault, all[0], all[1])
+	p.came(r.order(registry.RemoveVault, all[2]))
 	r.steps(20)
-	p = r.start()
 	p.caughtUpBut(1)
 	r.verify()
 }

@@ -24,7 +24,7 @@ type generation struct {
 	logID    []byte
 	schema   string
 	database string
-	// without are the vaults that had left the configuration when it was made: it has
+	// without are the vaults that had been removed when it was made: it has
 	// none of their records, and nobody who makes an answer of it hears of them.
 	without []common.Address
 	// outdated: it cannot have all that the log says, of a vault that joined, left or
@@ -132,7 +132,7 @@ func (p *Projections) createFirst(ctx context.Context, origin *event.Origin) err
 }
 
 // create puts a generation into the list, where no other instance was faster. It is
-// made without the vaults that have left the configuration by now.
+// made without the vaults that have been removed by now.
 func (p *Projections) create(ctx context.Context, g generation) error {
 	without, err := removed(ctx, p.chainID, p.kafka)
 	if err != nil {
@@ -150,7 +150,7 @@ func (p *Projections) create(ctx context.Context, g generation) error {
 	return nil
 }
 
-// removed are the addresses of the vaults that have left the configuration, by ingest's
+// removed are the addresses of the vaults that were removed, by ingest's
 // newest cursor, which is written with the records that say so.
 func removed(ctx context.Context, chainID uint64, kafka chainlog.Config) (out [][]byte, err error) {
 	cursor, err := chainlog.ReadCursor(ctx, chainID, kafka.Options()...)

@@ -36,10 +36,15 @@ type keeper struct {
 	metrics *metrics
 	log     *slog.Logger
 	board   board
-	wrote   chan struct{} // there is something to announce; it holds one
-	cancel  context.CancelFunc
-	done    chan struct{} // closed when it has ended
-	err     error         // why it ended; nil: it was told to. Read after done.
+	// suspect says that the engine's disk was full, or that it could not read a part: broken
+	// parts are looked for before anything is written. searched is when that was last done.
+	suspect  bool
+	searched time.Time
+	broken   map[string][]part // by table, of a repair that has not ended
+	wrote    chan struct{}     // there is something to announce; it holds one
+	cancel   context.CancelFunc
+	done     chan struct{} // closed when it has ended
+	err      error         // why it ended; nil: it was told to. Read after done.
 }
 
 // keep starts a keeper. ended gets a word when it ends by itself.
@@ -98,6 +103,8 @@ func (k *keeper) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
+		k.suspect = k.suspect || corrupted(err) || diskFull(err)
+		err = explained(err)
 		k.board.set(Retrying, err)
 		k.log.Warn("the projection stopped and begins again", "error", err)
 		if time.Since(began) > time.Minute {
@@ -155,6 +162,9 @@ func (k *keeper) wanted(ctx context.Context) error {
 // follow opens the generation and writes what the log has, and will have. It
 // never returns nil.
 func (k *keeper) follow(ctx context.Context) error {
+	if err := k.repair(ctx); err != nil {
+		return err
+	}
 	if err := k.clickhouse.Create(ctx, k.conn, k.database); err != nil {
 		return err
 	}
@@ -180,6 +190,9 @@ func (k *keeper) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := w.CountLogs(ctx, patient); err != nil {
+		return err
+	}
 	last, err := locate(ctx, k.chainID, w.Position(), k.kafka.Options())
 	if err != nil {
 		return err
@@ -200,6 +213,7 @@ func (k *keeper) follow(ctx context.Context) error {
 		begins = -1
 	}
 	k.board.open(k.id, after, begins, w.Derived())
+	k.warn(w)
 	if err := k.report(ctx, w.Outdated()); err != nil {
 		return err
 	}
@@ -295,6 +309,7 @@ func (k *keeper) insert(ctx context.Context, w *write.Writer, ready <-chan batch
 				return err
 			}
 			k.board.wrote(b.reaches)
+			k.warn(w)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -306,6 +321,19 @@ func (k *keeper) insert(ctx context.Context, w *write.Writer, ready <-chan batch
 			return ctx.Err()
 		}
 	}
+}
+
+// warn says which vaults have logs and none of a known event: those of another protocol, most
+// likely, of which nothing is in any answer.
+func (k *keeper) warn(w *write.Writer) {
+	vaults, logs := w.Foreign()
+	var warnings []registry.VaultWarning
+	for i, v := range vaults {
+		warnings = append(warnings, registry.VaultWarning{Address: v.Hex(),
+			Warning: fmt.Sprintf("it has %d logs and none is a known event, so nothing of it is in the answers: is it a vault of a protocol that navlog knows?", logs[i])})
+	}
+	k.metrics.foreign.Set(float64(len(vaults)))
+	k.board.warn(warnings)
 }
 
 // report says in the registry that the generation is outdated, once it is: the successor

@@ -30,6 +30,7 @@ type Projections struct {
 	every       time.Duration // between looks at the end of the log, and at what ingest has covered
 	hanging     time.Duration // that a transaction of the log may be open
 	audit       time.Duration // between audits of a generation that is written
+	repairs     time.Duration // between searches for broken parts
 	merging     merging
 	conn        driver.Conn
 	open        func(database string) (driver.Conn, error)
@@ -40,7 +41,7 @@ type Projections struct {
 // New makes a projector. It does nothing before Run.
 func New(cfg Config, chainID uint64, kafka chainlog.Config, ch readmodel.Config, pool *pgxpool.Pool, reg prometheus.Registerer, log *slog.Logger) *Projections {
 	p := &Projections{config: cfg, chainID: chainID, kafka: kafka, clickhouse: ch, pool: pool,
-		reg: reg, log: log, every: time.Second, hanging: chainlog.HangingAfter, audit: time.Hour, merging: defaultMerging(), open: ch.Open, openPatient: ch.OpenPatient}
+		reg: reg, log: log, every: time.Second, hanging: chainlog.HangingAfter, audit: time.Hour, repairs: repairEvery, merging: defaultMerging(), open: ch.Open, openPatient: ch.OpenPatient}
 	p.roster.set(Starting, nil)
 	return p
 }

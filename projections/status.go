@@ -22,10 +22,10 @@ const (
 	Starting   = "starting"          // not running yet
 	Waiting    = "waiting"           // the log has no record
 	StandingBy = registry.StandingBy // another instance writes the generation
-	Building   = "building"          // writes, and is not at the end of the log or not derived
-	Following  = "following"         // writes, is derived, and is at the end of the log
-	Retrying   = "retrying"          // an engine is away or another writer fenced this one
-	Bad        = "bad"               // the generation cannot be written: `navlog projection rebuild`
+	Building   = registry.Building   // writes, and is not at the end of the log or not derived
+	Following  = registry.Following  // writes, is derived, and is at the end of the log
+	Retrying   = registry.Retrying   // an engine is away or fails, or another writer fenced this one
+	Bad        = registry.Bad        // the generation cannot be written: `navlog projection rebuild`
 )
 
 // Status is what a projector knows of itself.
@@ -43,8 +43,13 @@ type Status struct {
 	// Lag is how many log offsets are left, 0 at the end.
 	Lag              int64   `json:"lag"`
 	RecordsPerSecond float64 `json:"recordsPerSecond"`
+	// ETASeconds until the end of the log is reached, of a generation that is building; nil
+	// when it is not known.
+	ETASeconds *uint64 `json:"etaSeconds,omitempty"`
 	// Building is how far the first generation of all is, while none is live.
 	Building *registry.BuildingStatus `json:"building,omitempty"`
+	// VaultWarnings name the vaults whose logs are all unknown.
+	VaultWarnings []registry.VaultWarning `json:"vaultWarnings,omitempty"`
 	// Reason is why the state is retrying or bad, or that the log cannot be read to its end.
 	Reason string `json:"reason,omitempty"`
 	// Others are the generations that are written beside the live one, by id.
@@ -69,12 +74,23 @@ type board struct {
 	answered time.Time
 	// Why nothing behind an open transaction can be read; nil while none hangs.
 	hanging error
+	// Why the last term ended, until a later one has written or has nothing to write. A term
+	// that begins again and again would otherwise look like one that starts.
+	failed string
 }
 
 func (b *board) get() Status {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.status
+	s := b.status
+	if b.failed != "" && (s.State == Starting || s.State == Building) {
+		s.State, s.Reason = Retrying, b.failed
+	}
+	if s.State == Building && s.Derived && s.RecordsPerSecond > 0 {
+		eta := uint64(float64(s.Lag)/s.RecordsPerSecond) + 1
+		s.ETASeconds = &eta
+	}
+	return s
 }
 
 // set changes the state; err may be nil.
@@ -84,6 +100,12 @@ func (b *board) set(state string, err error) {
 	b.status.State, b.status.Reason = state, ""
 	if err != nil {
 		b.status.Reason = err.Error()
+	}
+	if state != Starting {
+		b.failed = ""
+	}
+	if state == Retrying {
+		b.failed = b.status.Reason
 	}
 }
 
@@ -101,6 +123,13 @@ func (b *board) open(generation int32, seq uint64, offset int64, derived bool) {
 	b.status = Status{State: Building, Generation: generation, Seq: seq, Block: b.status.Block, BlockTime: b.status.BlockTime, Derived: derived}
 	b.offset, b.read, b.moved, b.seen, b.answered = offset, -1, false, seq, time.Now()
 	b.deriving = false
+}
+
+// warn says what is wrong with vaults.
+func (b *board) warn(warnings []registry.VaultWarning) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.status.VaultWarnings = warnings
 }
 
 // derive tells that the derived tables are being made, or that they are there.
@@ -158,7 +187,7 @@ func reached(facts decode.Batch) progress {
 func (b *board) wrote(p progress) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.status.Seq, b.offset = p.seq, p.offset
+	b.status.Seq, b.offset, b.failed = p.seq, p.offset, ""
 	if p.block != nil {
 		at := time.Unix(int64(p.block.Time), 0).UTC()
 		b.status.Block, b.status.BlockTime = p.block.Block, &at
@@ -191,6 +220,9 @@ func (b *board) look(end chainlog.Tail, hanging error, elapsed time.Duration) (S
 	s.Lag = max(0, end.Written-b.offset-1)
 	if silent := b.read >= 0 && !b.moved; s.Lag <= 1 || silent && b.read <= b.offset && end.Stable == end.Written {
 		s.Lag = 0
+	}
+	if s.Lag == 0 {
+		b.failed = ""
 	}
 	if s.Lag == 0 && s.Derived {
 		s.State = Following
@@ -261,7 +293,7 @@ func (p *Projections) Status() Status {
 		if other := k.board.get(); other.Generation != s.Generation {
 			s.Others = append(s.Others, other)
 			if s.Generation == 0 {
-				s.Building = k.board.building()
+				s.Building, s.VaultWarnings = k.board.building(), other.VaultWarnings
 			}
 		}
 	}

@@ -369,3 +369,36 @@ func TestBadWhileItIsStopped(t *testing.T) {
 	wantError(t, k.run(ctx), "users differ")
 	wantError(t, k.board.ready(), "bad: ", "users differ")
 }
+
+// A term that fails again and again is retrying throughout, and not starting or building in between;
+// a term that wrote, or that has nothing to write, ends that.
+func TestBoardOfAFailingTerm(t *testing.T) {
+	t.Parallel()
+	atEnd := chainlog.Tail{Written: 142, Stable: 142}
+	for name, mend := range map[string]func(*board){
+		"wrote":           func(b *board) { b.wrote(progress{seq: 101, offset: 141}) },
+		"at the end":      func(b *board) { b.look(atEnd, nil, time.Second) },
+		"another writes":  func(b *board) { b.set(StandingBy, nil) },
+		"cannot go on":    func(b *board) { b.set(Bad, errors.New("a hole")) },
+		"fails otherwise": func(b *board) { b.set(Retrying, errors.New("no engine")) },
+	} {
+		b := new(board)
+		b.begin(3)
+		b.set(Retrying, errors.New("a broken part"))
+		for step, do := range []func(){
+			func() {},
+			func() { b.set(Starting, nil) },
+			func() { b.open(3, 100, 140, true) },
+			func() { b.look(chainlog.Tail{Written: 9000, Stable: 9000}, nil, time.Second) },
+		} {
+			do()
+			if s := b.get(); s.State != Retrying || s.Reason != "a broken part" {
+				t.Errorf("%s, step %d: %s, %q", name, step, s.State, s.Reason)
+			}
+		}
+		mend(b)
+		if s := b.get(); s.Reason == "a broken part" {
+			t.Errorf("%s: still %s, %q", name, s.State, s.Reason)
+		}
+	}
+}

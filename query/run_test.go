@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -87,10 +88,14 @@ func TestRun(t *testing.T) {
 	})
 
 	// What ingest says of itself shows, until it is 5 s old.
-	queries := db.New(w.pool)
+	queries, projectState := db.New(w.pool), "following"
+	headTime := fmt.Sprint(readtest.BlockTime(20))
 	ingestSays := func(state string) {
 		t.Helper()
-		status := []byte(`{"state":"` + state + `","headBlock":20,"finalBlock":10,"provenTo":7,"lagBlocks":8,"lagSeconds":96,"etaSeconds":null,"instance":"private","reason":"block 9 is final","endpoints":[{"name":"https://a.example","state":"down","inUse":true,"latencyMs":1.5,"headBlock":20,"lastError":"private","calls":42,"units":1050},{"name":"https://b.example","state":"up","calls":7}]}`)
+		if err := queries.PutStatus(ctx, db.PutStatusParams{Program: "project", Instance: "b", Status: []byte(`{"state":"` + projectState + `","vaultWarnings":[{"address":"0xA1A1a1a1A1A1A1A1A1a1a1a1a1a1A1A1a1A1a1a1","warning":"it has 3 logs and none is a known event"}]}`)}); err != nil {
+			t.Fatal(err)
+		}
+		status := []byte(`{"state":"` + state + `","headBlock":20,"finalBlock":10,"provenTo":7,"lagBlocks":0,"lagSeconds":0,"etaSeconds":null,"instance":"private","reason":"block 9 is final","headTime":` + headTime + `,"endpoints":[{"name":"https://a.example","state":"down","inUse":true,"latencyMs":1.5,"headBlock":20,"lastError":"private","calls":42,"units":1050},{"name":"https://b.example","state":"up","calls":7}]}`)
 		if err := queries.PutStatus(ctx, db.PutStatusParams{Program: "ingest", Instance: "a", Status: status}); err != nil {
 			t.Fatal(err)
 		}
@@ -117,6 +122,12 @@ func TestRun(t *testing.T) {
 			t.Errorf("/status: %s is %v, should be %v", name, status.Data[name], want)
 		}
 	}
+	for _, v := range status.Data["vaults"].([]any) {
+		v := v.(map[string]any)
+		if warned := len(v["warnings"].([]any)) == 1; warned != (v["address"] == "0xA1A1a1a1A1A1A1A1A1a1a1a1a1a1A1A1a1A1a1a1") {
+			t.Errorf("/status: of vault %v it warns %v", v["address"], v["warnings"])
+		}
+	}
 	asked := []any{map[string]any{"calls": 42.0, "units": 1050.0}, map[string]any{"calls": 7.0, "units": 0.0}}
 	if got := status.Data["endpoints"]; !reflect.DeepEqual(got, asked) {
 		t.Errorf("/status: of its two nodes it says %v, should say %v", got, asked)
@@ -132,6 +143,22 @@ func TestRun(t *testing.T) {
 	if _, body := read("GET", "/status"); strings.Contains(body, "private") || strings.Contains(body, "a.example") || strings.Contains(body, "latency") {
 		t.Errorf("/status tells what is not for the public: %s", body)
 	}
+	// The read model does not follow: that is worse than what ingest says.
+	for _, state := range []string{"bad", "retrying"} {
+		projectState = state
+		wait.For(t, "the state of a project that is "+state, func() bool {
+			ingestSays("following")
+			resp, _ := read("GET", "/api/v1/vaults")
+			_, body := read("GET", "/status")
+			return resp.Header.Get("X-Chain-State") == "stalled" && strings.Contains(body, `"chainState":"stalled"`) && strings.Contains(body, `"lagBlocks":8`) && strings.Contains(body, `"project":"`+state+`"`)
+		})
+	}
+	projectState = "following"
+	wait.For(t, "it follows again", func() bool {
+		ingestSays("following")
+		resp, _ := read("GET", "/api/v1/vaults")
+		return resp.Header.Get("X-Chain-State") == "following"
+	})
 	if _, err := w.pool.Exec(ctx, `UPDATE program_status SET at = now() - interval '6 seconds' WHERE program = 'ingest'`); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/ethclient"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -22,9 +23,11 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -182,10 +185,66 @@ func (e *examination) kafka(ctx context.Context, deep bool) {
 		e.warn("topics", "ask as "+chainlog.UserName(chainlog.Operator)+" too, who may", "%s may not see how all of chain %d are configured", c.Kafka.SASL.User, c.Chain.ID)
 	case err == nil:
 		e.fine("topics", "%s and its companions keep what they must", chainlog.LogTopic(c.Chain.ID))
+		e.vaults(ctx)
 	case errors.Is(err, kerr.UnknownTopicOrPartition):
 		e.warn("topics", "none, where navlog is new: `navlog ingest` makes them", "not all of chain %d are there", c.Chain.ID)
 	default:
 		e.fail(cli.Failed, "topics", "do what it says before anything is lost", "%v", oneLine(err))
+	}
+}
+
+// vaults compares chain.vaults with the vaults of the log.
+func (e *examination) vaults(ctx context.Context) {
+	if e.config.Validate(config.NeedChain) != nil {
+		return // what is wrong with chain.vaults was said
+	}
+	cursor, err := chainlog.ReadCursor(ctx, e.config.Chain.ID, e.config.Kafka.Options()...)
+	if err != nil {
+		e.warn("vaults", "ask as "+chainlog.UserName(chainlog.Operator)+" too, who may read it", "the vaults of the log cannot be read as this user: %v", oneLine(err))
+		return
+	}
+	e.compareVaults(cursor)
+}
+
+// compareVaults names each difference. A cursor of nil is that of a log that is not there yet.
+func (e *examination) compareVaults(cursor *event.Cursor) {
+	if cursor == nil {
+		return
+	}
+	before := len(e.findings)
+	configured := map[common.Address]bool{}
+	for _, v := range e.config.Chain.Vaults {
+		address := common.HexToAddress(v.Address)
+		configured[address] = true
+		e.compareVault(address, v, cursor)
+	}
+	for _, have := range cursor.GetVaults() {
+		if address := common.BytesToAddress(have.GetAddress()); !configured[address] && !have.GetRemoved() {
+			e.warn("vault "+address.Hex(), "add it to chain.vaults, or remove it with `navlog vault remove`", "it is in the log and is not in chain.vaults: it is still indexed and served")
+		}
+	}
+	if len(e.findings) == before {
+		e.fine("vaults", "chain.vaults and the log have the same %d", len(configured))
+	}
+}
+
+func (e *examination) compareVault(address common.Address, v ingest.VaultConfig, cursor *event.Cursor) {
+	check := "vault " + address.Hex()
+	i := slices.IndexFunc(cursor.GetVaults(), func(have *event.Coverage) bool { return common.BytesToAddress(have.GetAddress()) == address })
+	if i < 0 {
+		e.warn(check, "start ingest with this configuration", "it is in chain.vaults, and the log does not have it")
+		return
+	}
+	have := cursor.GetVaults()[i]
+	if have.GetRemoved() {
+		e.warn(check, "take it out of chain.vaults, or bring it back with `navlog vault restore`", "it is in chain.vaults, and it was removed: it is not indexed")
+		return
+	}
+	if start := max(v.StartBlock, 1); start != have.GetStartBlock() {
+		e.warn(check, "write the log's block into chain.vaults; for an earlier one the chain is indexed into a new log", "chain.vaults has it from block %d on, and the log has it from block %d on", start, have.GetStartBlock())
+	}
+	if v.Name != have.GetConfiguredName() {
+		e.warn(check, "start ingest with this configuration, or write the log's name into it", "its name is %q in chain.vaults and %q in the log", v.Name, have.GetConfiguredName())
 	}
 }
 
@@ -369,6 +428,11 @@ func (e *examination) programs(ctx context.Context, pool *pgxpool.Pool) {
 		return
 	}
 	running := map[string]bool{}
+	rows := make([]statusRow, 0, len(found))
+	for _, f := range found {
+		rows = append(rows, statusRow{f.Program, f.Instance, f.AgeMs, f.AgeMs <= staleAfter.Milliseconds(), f.Status})
+	}
+	e.answers(rows)
 	for _, f := range found {
 		if f.AgeMs > staleAfter.Milliseconds() {
 			continue
@@ -384,16 +448,38 @@ func (e *examination) programs(ctx context.Context, pool *pgxpool.Pool) {
 			e.fail(cli.Different, f.Program, "nothing may be appended before you know why: run `navlog verify`", "%s", st.Disproven)
 		case f.Program == registry.Project && st.State == projections.Bad:
 			e.fail(cli.Failed, f.Program, "`navlog projection rebuild` makes another generation from the log", "bad: %s", st.Reason)
+		case f.Program == registry.Project && st.State == projections.Retrying:
+			e.warn(f.Program, "answers do not advance until it has written: docs/operations.md, \"What can go wrong\"", "retrying: %s", st.Reason)
 		case st.Reason != "":
 			e.warn(f.Program, "`navlog status` shows more", "%s: %s", st.State, st.Reason)
 		default:
 			e.fine(f.Program, "%s", st.State)
+		}
+		for _, v := range st.VaultWarnings {
+			e.warn("vault "+v.Address, "docs/operations.md, vaults, has each case", "%s", v.Warning)
 		}
 	}
 	for _, program := range registry.Programs {
 		if !running[program] {
 			e.warn(program, fmt.Sprintf("none, where it is to stand still: `navlog %s` starts it", program), "it does not run, or it cannot write its state")
 		}
+	}
+}
+
+// servedWithin is how far answers may be behind what is in the log before it is mentioned: the
+// read model has a block within a second.
+const servedWithin = 64
+
+// answers compares what is served with what is in the log.
+func (e *examination) answers(rows []statusRow) {
+	ingest := ingestOf(rows)
+	for _, r := range rows {
+		s, ok := servedBy(r, ingest)
+		if !ok || ingest == nil || ingest.IndexedBlock < s.IndexedBlock+servedWithin {
+			continue
+		}
+		e.warn("answers of "+r.Instance, "look at project: `navlog status` has its state and its reason",
+			"they are of block %d, and the log has block %d: the read model does not advance, or catches up", s.IndexedBlock, ingest.IndexedBlock)
 	}
 }
 

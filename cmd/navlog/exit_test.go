@@ -154,9 +154,9 @@ func TestHelpIsOneScreen(t *testing.T) {
 
 // --url needs no configuration: everybody may ask the API.
 func TestStatusOfAnAPI(t *testing.T) {
-	document := `{"chainId":5,"chainState":"following","frozenReason":null,"generation":3,"seq":77,"indexedBlock":"11","indexedAt":"2023-11-14T22:15:32.000Z",
+	document := `{"chainId":5,"chainState":"stalled","chainReason":"project retries","frozenReason":null,"generation":3,"seq":77,"indexedBlock":"11","indexedAt":"2023-11-14T22:15:32.000Z",
 		"headBlock":"12","finalBlock":null,"lagBlocks":1,"lagSeconds":12,"etaSeconds":null,"endpoints":[{"calls":42,"units":1050}],"firstSync":null,"programs":{"serve":"serving","ingest":"unknown"},
-		"vaults":[{"address":"0xA1","name":"Alpha","lastNavAt":null,"state":"leaving"}]}`
+		"vaults":[{"address":"0xA1","name":"Alpha","lastNavAt":null,"state":"leaving","warnings":["none of its logs is known"]}]}`
 	body := `{"ok":true,"data":` + document + `}`
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/status" {
@@ -173,8 +173,8 @@ func TestStatusOfAnAPI(t *testing.T) {
 	}
 	out, err := status()
 	words := strings.Join(strings.Fields(out), " ")
-	for _, want := range []string{"CHAIN 5 following", "head block 12", "indexed block 11 (1 blocks, 12s behind)", "final unknown", "generation 3, seq 77, block time 2023-11-14T22:15:32Z",
-		"ENDPOINT CALLS UNITS 1 42 1050", "ingest unknown serve serving", "0xA1 Alpha - leaving"} {
+	for _, want := range []string{"CHAIN 5 stalled", "reason project retries", "head block 12", "indexed block 11 (1 blocks, 12s behind)", "final unknown", "generation 3, seq 77, block time 2023-11-14T22:15:32Z",
+		"ENDPOINT CALLS UNITS 1 42 1050", "ingest unknown serve serving", "0xA1 Alpha - leaving none of its logs is known"} {
 		if err != nil || !strings.Contains(words, want) {
 			t.Errorf("the status does not say %q: %v\n%s", want, err, out)
 		}

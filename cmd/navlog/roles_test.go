@@ -49,7 +49,8 @@ func TestProgramsWorkAsTheirRoles(t *testing.T) {
 		{"partner", "list"}, {"partner", "show", "7"}, {"partner", "disable", "7"}, {"partner", "enable", "7"}, {"partner", "set-limit", "7", "30"}, {"partner", "rotate-secret", "7"},
 		{"partner", "reseal"}, {"partner", "revoke-key", "7", last4(second.APIKey)}, {"webhook", "list"}, {"webhook", "test", "7", "--wait", "0s"},
 		{"webhook", "replay-range", "7", "1", "2", "--wait", "0s"}, {"webhook", "park", "7"}, {"webhook", "resume", "7"}, {"webhook", "dead", "list"},
-		{"webhook", "dead", "retry", "--all", "--wait", "0s"}, {"status"}, {"audit"},
+		{"webhook", "dead", "retry", "--all", "--wait", "0s"},
+		{"vault", "remove", "0xa1A1a1a1A1A1A1A1A1a1a1a1a1a1A1A1A1A1a1a1", "--yes", "--wait", "200ms"}, {"status"}, {"audit"},
 	} {
 		if _, err := c.run(args...); err != nil {
 			t.Errorf("navlog %s: %v", strings.Join(args, " "), err)

@@ -169,6 +169,8 @@ func writeStatus(out io.Writer, rows []statusRow, deliveries map[string]int64) e
 			writeChain(w, r.Status)
 		}
 	}
+	writeServed(w, rows)
+	writeVaultWarnings(w, rows)
 	if len(deliveries) > 0 {
 		fmt.Fprintln(w, "\nDELIVERIES\t")
 		for _, state := range slices.Sorted(maps.Keys(deliveries)) {
@@ -176,6 +178,79 @@ func writeStatus(out io.Writer, rows []statusRow, deliveries map[string]int64) e
 		}
 	}
 	return w.Flush()
+}
+
+// served is what an instance of serve answers from, and how far that is behind the head.
+type served struct {
+	Generation   int32      `json:"generation"`
+	IndexedBlock uint64     `json:"indexedBlock"`
+	IndexedAt    *time.Time `json:"indexedAt"`
+	Behind       *uint64    // nil while no ingest sees the head
+	BehindFor    *uint64
+}
+
+// servedBy compares what an instance of serve reports with the head that ingest reports; false
+// where it serves nothing.
+func servedBy(r statusRow, ingest *registry.ProgramStatus) (s served, ok bool) {
+	if r.Program != registry.Serve || !r.Known || json.Unmarshal(r.Status, &s) != nil || s.Generation == 0 {
+		return s, false
+	}
+	if ingest == nil || ingest.LagBlocks == nil || ingest.HeadBlock == 0 {
+		return s, true
+	}
+	behind := ingest.HeadBlock - min(ingest.HeadBlock, s.IndexedBlock)
+	s.Behind = &behind
+	if s.IndexedAt != nil && ingest.HeadTime > 0 {
+		at := uint64(s.IndexedAt.Unix())
+		apart := ingest.HeadTime - min(ingest.HeadTime, at)
+		s.BehindFor = &apart
+	}
+	return s, true
+}
+
+// ingestOf is what the ingest that writes reports; nil while none does.
+func ingestOf(rows []statusRow) *registry.ProgramStatus {
+	for _, r := range rows {
+		var st registry.ProgramStatus
+		if r.Program == registry.Ingest && r.Known && json.Unmarshal(r.Status, &st) == nil && st.State != registry.StandingBy {
+			return &st
+		}
+	}
+	return nil
+}
+
+// writeServed says from which block each instance of serve answers.
+func writeServed(w io.Writer, rows []statusRow) {
+	title := "\nANSWERS OF\tGENERATION\tBLOCK\t"
+	for _, r := range rows {
+		s, ok := servedBy(r, ingestOf(rows))
+		if !ok {
+			continue
+		}
+		if title != "" {
+			fmt.Fprintln(w, title)
+		}
+		title = ""
+		fmt.Fprintf(w, "%s\t%d\t%d%s\n", r.Instance, s.Generation, s.IndexedBlock, lag(s.Behind, s.BehindFor))
+	}
+}
+
+// writeVaultWarnings says what the programs have against vaults.
+func writeVaultWarnings(w io.Writer, rows []statusRow) {
+	title := "\nVAULT\tWARNING"
+	for _, r := range rows {
+		var st registry.ProgramStatus
+		if !r.Known || json.Unmarshal(r.Status, &st) != nil {
+			continue
+		}
+		for _, v := range st.VaultWarnings {
+			if title != "" {
+				fmt.Fprintln(w, title)
+			}
+			title = ""
+			fmt.Fprintf(w, "%s\t%s\n", v.Address, v.Warning)
+		}
+	}
 }
 
 // details are the other things that a program says of itself, but for ingest,
@@ -232,8 +307,11 @@ func writeChain(w io.Writer, raw json.RawMessage) {
 }
 
 func lag[N int | uint64](blocks, seconds *N) string {
-	if blocks == nil || seconds == nil {
+	if blocks == nil {
 		return ""
+	}
+	if seconds == nil {
+		return fmt.Sprintf(" (%d blocks behind)", *blocks)
 	}
 	return fmt.Sprintf(" (%d blocks, %s behind)", *blocks, time.Duration(*seconds)*time.Second)
 }

@@ -7,15 +7,17 @@ import (
 )
 
 func TestStatusForPeople(t *testing.T) {
-	ingest := `{"state":"frozen","reason":"block 90 is final, but the chain has another one there","headBlock":125,"indexedBlock":123,"finalBlock":90,"lagBlocks":2,"lagSeconds":24,"etaSeconds":80,
+	ingest := `{"state":"frozen","reason":"block 90 is final, but the chain has another one there","headBlock":125,"indexedBlock":123,"headTime":1700001500,"finalBlock":90,"lagBlocks":2,"lagSeconds":24,"etaSeconds":80,
 		"backfill":{"fromBlock":1,"block":45,"toBlock":90,"blocksPerSecond":0.56,"logsPerSecond":17.8},
 		"calls":[{"method":"eth_getLogs","calls":7,"bytes":900,"units":525},{"method":"eth_getBlockByNumber","calls":2,"bytes":100}],
 		"endpoints":[{"name":"https://a.example","state":"up","inUse":true,"subscribed":true,"latencyMs":12.345,"headBlock":125},
 			{"name":"https://b.example","state":"rate-limited","limitedUntil":"2026-01-02T03:04:05Z","lastError":"HTTP 429 Too Many Requests","lastErrorAt":"2026-01-02T03:03:05Z"}]}`
 	rows := []statusRow{
 		{"ingest", "host:1", 300, true, []byte(ingest)},
-		{"project", "host:2", 400, true, []byte(`{"state":"writing","seq":9007199254740993,"lag":0,"others":[{"state":"x"}]}`)},
-		{"serve", "host:3", 6000, false, []byte(`{"state":"serving"}`)},
+		{"project", "host:2", 400, true, []byte(`{"state":"writing","seq":9007199254740993,"lag":0,"vaultWarnings":[{"address":"0xA1","warning":"none of its logs is known"}],"others":[{"state":"x"}]}`)},
+		{"serve", "host:3", 6000, false, []byte(`{"state":"serving","generation":1,"indexedBlock":9}`)},
+		{"serve", "host:5", 200, true, []byte(`{"state":"serving","generation":2,"indexedBlock":25,"indexedAt":"2023-11-14T22:18:20.000Z"}`)},
+		{"serve", "host:6", 200, true, []byte(`{"state":"unready","generation":0}`)},
 		{"dispatch", "host:4", 100, true, []byte(`[]`)},
 	}
 	var out bytes.Buffer
@@ -28,6 +30,7 @@ func TestStatusForPeople(t *testing.T) {
 		"head block 125 indexed block 123 (2 blocks, 24s behind) final block 90", "backfill 50.0%: block 45 of 90, 0 blocks/s, 17 logs/s, 1m20s left",
 		"asked 9 calls, 525 units, 1000 bytes (eth_getLogs: 7, eth_getBlockByNumber: 2)", "frozen block 90 is final, but", "https://a.example up, in use, announces blocks 12.3 ms 125",
 		"https://b.example rate-limited until 03:04:05 - - 0 0 2026-01-02 03:03:05: HTTP 429 Too Many Requests", "DELIVERIES delivered 4 pending 3",
+		"ANSWERS OF GENERATION BLOCK host:5 2 25 (100 blocks, 20m0s behind) VAULT WARNING 0xA1 none of its logs is known DELIVERIES",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the status does not say %q:\n%s", want, out.String())

@@ -42,6 +42,9 @@ func printPublicStatus(out io.Writer, st client.Status) error {
 		fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
 	row(fmt.Sprintf("CHAIN %d", st.ChainID), string(st.ChainState))
+	if st.ChainReason != nil {
+		row("reason", *st.ChainReason)
+	}
 	if st.FrozenReason != nil {
 		row("frozen", *st.FrozenReason)
 	}
@@ -68,10 +71,10 @@ func printPublicStatus(out io.Writer, st client.Status) error {
 		row(name, string(st.Programs[name]))
 	}
 	if len(st.Vaults) > 0 {
-		fmt.Fprintln(w, "\nVAULT\tNAME\tLAST NAV\tSTATE")
+		fmt.Fprintln(w, "\nVAULT\tNAME\tLAST NAV\tSTATE\tWARNINGS")
 	}
 	for _, v := range st.Vaults {
-		row(v.Address, v.Name, clock(v.LastNavAt), string(v.State))
+		row(v.Address, v.Name, clock(v.LastNavAt), string(v.State), strings.Join(v.Warnings, "; "))
 	}
 	return w.Flush()
 }

@@ -45,7 +45,7 @@ type Fact struct {
 	// for one that does nothing.
 	Named       contracts.Kind
 	Quarantined bool
-	Removed     bool // of a vault record: the vault left the configuration
+	Removed     bool // of a vault record: the vault was removed
 	Log         Log
 	Hash        common.Hash // of the block
 	Effects     []Effect    // what the log does; none of what is quarantined
@@ -59,6 +59,9 @@ func (f *Fact) Name() string {
 	}
 	return f.Named.String()
 }
+
+// Known reports whether a log is of an event that navlog knows, quarantined ones included.
+func (f *Fact) Known() bool { return f.Kind == LogKind && f.Named != contracts.KindUnknown }
 
 // String says what the record is.
 func (f *Fact) String() string {

@@ -17,6 +17,9 @@ type BrokenError struct{ what string }
 
 func (e *BrokenError) Error() string { return e.what + ": rows were lost or doubled" }
 
+// Broken is the error that says what rows cannot be.
+func Broken(what string) *BrokenError { return &BrokenError{what} }
+
 // Condemn marks a generation bad when an audit's verdict is that it is broken,
 // whatever it is used for: better no answer than a wrong one. It gives the
 // *BrokenError then, wrapped in what to do, and any other verdict as it is.

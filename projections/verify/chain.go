@@ -182,7 +182,7 @@ func (c *chainCheck) ask(ctx context.Context, question func(context.Context) err
 
 // covers tells whether the log has what a vault did in a block. It lacks, and
 // rightly, the blocks before the vault's start, and those after the block up to
-// which one was read that left the configuration or is still late.
+// which one was read that was removed or is still late.
 func (c *chainCheck) covers(address common.Address, number uint64) bool {
 	v := c.covered[address]
 	return v != nil && v.GetStartBlock() <= number && number <= v.GetCoveredTo()

@@ -33,6 +33,7 @@ type Writer struct {
 	vaults  map[common.Address]bool // those that it has, known while derived
 	said    map[common.Address]bool // whether the log has a vault among the configured ones, by its newest record
 	newest  uint64                  // newest indexed block, kept while derived
+	logs    map[common.Address]*VaultLogs
 	spare   chan *encoded
 }
 
@@ -331,6 +332,7 @@ func (w *Writer) insert(ctx context.Context, batch decode.Batch, e *encoded, uni
 		return err
 	}
 	w.counts.Rows(readmodel.Spine, spine.count)
+	w.countLogs(batch)
 	for _, event := range e.quarantined {
 		w.counts.Quarantined(event)
 	}

@@ -158,6 +158,7 @@ func (h *Health) readyz(*httpapi.Request) (*httpapi.Answer, error) {
 type statusJSON struct {
 	ChainID      uint64                   `json:"chainId"`
 	ChainState   string                   `json:"chainState"`
+	ChainReason  *string                  `json:"chainReason"`
 	FrozenReason *string                  `json:"frozenReason"`
 	Generation   *int32                   `json:"generation"`
 	Seq          *uint64                  `json:"seq"`
@@ -183,10 +184,11 @@ type endpointJSON struct {
 }
 
 type vaultJSON struct {
-	Address   string  `json:"address"`
-	Name      string  `json:"name"`
-	LastNavAt *string `json:"lastNavAt"`
-	State     string  `json:"state"`
+	Address   string   `json:"address"`
+	Name      string   `json:"name"`
+	LastNavAt *string  `json:"lastNavAt"`
+	State     string   `json:"state"`
+	Warnings  []string `json:"warnings"`
 }
 
 // States of a vault: whether the generation that is served has it, and whether it is
@@ -198,8 +200,8 @@ const (
 	vaultRemoved = "removed"
 )
 
-// vaultsOf are all vaults of the log.
-func vaultsOf(s *pin.Snapshot, navs map[common.Address]uint64) []vaultJSON {
+// vaultsOf are all vaults of the log, with what the programs say against them.
+func vaultsOf(s *pin.Snapshot, navs map[common.Address]uint64, warnings []registry.VaultWarning) []vaultJSON {
 	out := []vaultJSON{}
 	list := func(vaults []pin.Vault, configured, removed string) {
 		for _, v := range vaults {
@@ -207,7 +209,13 @@ func vaultsOf(s *pin.Snapshot, navs map[common.Address]uint64) []vaultJSON {
 			if v.Removed {
 				state = removed
 			}
-			out = append(out, vaultJSON{v.Written, v.Name, httpapi.TimeOrNull(navs[v.Address]), state})
+			said := []string{}
+			for _, w := range warnings {
+				if w.Address == v.Written {
+					said = append(said, w.Warning)
+				}
+			}
+			out = append(out, vaultJSON{v.Written, v.Name, httpapi.TimeOrNull(navs[v.Address]), state, said})
 		}
 	}
 	list(s.Vaults, vaultServed, vaultLeaving)
@@ -219,45 +227,49 @@ func vaultsOf(s *pin.Snapshot, navs map[common.Address]uint64) []vaultJSON {
 // or unknown. Which nodes the chain is read from, and how they are, is for operators:
 // `navlog status`.
 func (h *Health) status(r *httpapi.Request) (*httpapi.Answer, error) {
-	out := statusJSON{ChainID: h.Watcher.ChainID, ChainState: h.Watcher.ChainState(), FirstSync: h.Watcher.FirstSync(),
+	s, chain := h.Watcher.Snapshot(), h.Watcher.Chain()
+	out := statusJSON{ChainID: h.Watcher.ChainID, ChainState: chain.State, FirstSync: h.Watcher.FirstSync(),
 		Endpoints: []endpointJSON{}, Programs: map[string]string{}, Vaults: []vaultJSON{}}
-	s := h.Watcher.Snapshot()
-	h.describePrograms(&out, s)
+	if chain.Reason != "" {
+		out.ChainReason = &chain.Reason
+	}
+	warnings := h.describePrograms(&out, s)
+	out.LagBlocks, out.LagSeconds = chain.Lag(s)
+	out.ETASeconds = chain.ETA(s)
 	if s != nil {
 		block := httpapi.Decimal(s.Block)
 		out.Generation, out.Seq, out.IndexedBlock, out.IndexedAt = &s.Generation, &s.Seq, &block, httpapi.TimeOrNull(s.Time)
-		out.Vaults = vaultsOf(s, h.navs.at(r.Context, s))
+		out.Vaults = vaultsOf(s, h.navs.at(r.Context, s), warnings)
 	}
 	return &httpapi.Answer{Data: out}, nil
 }
 
-func (h *Health) describePrograms(out *statusJSON, s *pin.Snapshot) {
+// describePrograms adds what the programs reported, and gives what they say against vaults.
+func (h *Health) describePrograms(out *statusJSON, s *pin.Snapshot) (warnings []registry.VaultWarning) {
 	view := h.Watcher.Registry()
 	for _, program := range registry.Programs {
-		out.Programs[program] = "unknown"
+		out.Programs[program] = registry.Unknown
 		report := view.Report(program, h.Now())
 		if report == nil || report.State == "" {
 			continue
 		}
 		out.Programs[program] = report.State
+		warnings = append(warnings, report.VaultWarnings...)
 		if program == registry.Ingest {
 			describeIngest(report, s, out)
 		}
 	}
+	return warnings
 }
 
-// describeIngest tells what ingest said within the last second or so. The tables have a block in milliseconds: what they have
-// is of the chain, whatever ingest has said of its head.
+// describeIngest adds what ingest reported within the last seconds. The tables have a block
+// milliseconds before ingest reports it, so the head is at least what is served.
 func describeIngest(report *registry.ProgramStatus, s *pin.Snapshot, out *statusJSON) {
-	out.LagBlocks, out.LagSeconds, out.ETASeconds = report.LagBlocks, report.LagSeconds, report.ETASeconds
 	out.HeadBlock, out.FinalBlock = known(report.HeadBlock), known(report.FinalBlock)
 	if s != nil && report.HeadBlock > 0 && s.Block > report.HeadBlock {
 		out.HeadBlock = known(s.Block)
-		if report.LagBlocks != nil {
-			out.LagBlocks, out.LagSeconds = new(uint64), new(uint64)
-		}
 	}
-	if report.State == "frozen" {
+	if report.State == registry.Frozen {
 		out.FrozenReason = &report.Reason
 	}
 	out.ProvenTo = known(report.ProvenTo)

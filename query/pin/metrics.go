@@ -1,6 +1,10 @@
 package pin
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"math"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // Register has reg show what answers are made of.
 func (w *Watcher) Register(reg prometheus.Registerer) {
@@ -24,4 +28,26 @@ func (w *Watcher) Register(reg prometheus.Registerer) {
 			return w.Now().Sub(seen).Seconds()
 		}),
 	)
+	behind := func(name, help string, value func(blocks, seconds *uint64) *uint64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "navlog_query_" + name, Help: help}, func() float64 {
+			chain := w.Chain()
+			if v := value(chain.Lag(w.Snapshot())); v != nil {
+				return float64(*v)
+			}
+			return math.NaN()
+		})
+	}
+	reg.MustRegister(
+		behind("lag_blocks", "Blocks from what is served to the head of the chain; NaN while that is not known.", func(blocks, _ *uint64) *uint64 { return blocks }),
+		behind("lag_seconds", "The same by the time of the blocks.", func(_, seconds *uint64) *uint64 { return seconds }),
+	)
+	for _, state := range chainStates {
+		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "navlog_query_chain_state", ConstLabels: prometheus.Labels{"state": state},
+			Help: "1 for the state of the way from the chain to an answer, as X-Chain-State has it, 0 for the others."}, func() float64 {
+			if w.ChainState() == state {
+				return 1
+			}
+			return 0
+		}))
+	}
 }

@@ -175,14 +175,3 @@ func (w *Watcher) FirstSync() *registry.BuildingStatus {
 	}
 	return nil
 }
-
-// ChainState is how ingest is doing.
-func (w *Watcher) ChainState() string {
-	if report := w.registry.Load().Report(registry.Ingest, w.Now()); report != nil {
-		switch report.State {
-		case registry.Following, registry.Backfilling, registry.Frozen:
-			return report.State
-		}
-	}
-	return "unknown"
-}

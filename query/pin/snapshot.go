@@ -60,7 +60,7 @@ type Vault struct {
 	Seq uint64
 	// Absent says that the generation has no logs of it.
 	Absent bool
-	// Removed says that it is not configured any more: the next generation will not
+	// Removed says that an operator removed it: the next generation will not
 	// have it.
 	Removed    bool
 	Address    common.Address

@@ -137,6 +137,7 @@ const (
 	StatusChainStateBackfilling StatusChainState = "backfilling"
 	StatusChainStateFollowing   StatusChainState = "following"
 	StatusChainStateFrozen      StatusChainState = "frozen"
+	StatusChainStateStalled     StatusChainState = "stalled"
 	StatusChainStateUnknown     StatusChainState = "unknown"
 )
 
@@ -1092,7 +1093,12 @@ type StatementKeysAnswerDataAlgorithm string
 
 // Status defines model for Status.
 type Status struct {
-	ChainID    Count            `json:"chainId"`
+	ChainID Count `json:"chainId"`
+
+	// ChainReason Which part the state is of, and why; null while it is following.
+	ChainReason *string `json:"chainReason"`
+
+	// ChainState The worst of the indexer, the projector and the read model that is served, the best value first: backfilling reads history, unknown is a program that did not report within 5 s, stalled is a read model that does not advance, frozen waits for an operator.
 	ChainState StatusChainState `json:"chainState"`
 
 	// Endpoints What each node was asked since the indexer began, in the order of its configuration; empty where it does not say.
@@ -1110,7 +1116,7 @@ type Status struct {
 	IndexedAt    *TimeOrNull    `json:"indexedAt"`
 	IndexedBlock *DecimalOrNull `json:"indexedBlock"`
 
-	// LagBlocks From indexedBlock to headBlock; null where that is not known, as while no node gives a head that goes on from the log.
+	// LagBlocks From indexedBlock, the newest block that is served, to headBlock; null where that is not known, as while no node gives a head that goes on from the log.
 	LagBlocks *int `json:"lagBlocks"`
 
 	// LagSeconds The same by the time of the blocks.
@@ -1123,7 +1129,7 @@ type Status struct {
 	Vaults   []VaultStatus     `json:"vaults"`
 }
 
-// StatusChainState defines model for Status.ChainState.
+// StatusChainState The worst of the indexer, the projector and the read model that is served, the best value first: backfilling reads history, unknown is a program that did not report within 5 s, stalled is a read model that does not advance, frozen waits for an operator.
 type StatusChainState string
 
 // StatusAnswer defines model for StatusAnswer.
@@ -1248,6 +1254,9 @@ type VaultStatus struct {
 
 	// State served is in the answers; joining will be, and leaving will not be any more, from the next generation of read models on, which is being made; removed has left the answers, and its history stays in the log.
 	State VaultStatusState `json:"state"`
+
+	// Warnings What an operator should look at, in words: a vault whose logs are all unknown, or that the configuration and the log disagree about.
+	Warnings []string `json:"warnings"`
 }
 
 // VaultStatusState served is in the answers; joining will be, and leaving will not be any more, from the next generation of read models on, which is being made; removed has left the answers, and its history stays in the log.

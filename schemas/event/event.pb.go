@@ -482,7 +482,7 @@ type Vault struct {
 	Symbol   string `protobuf:"bytes,4,opt,name=symbol,proto3" json:"symbol,omitempty"`
 	Decimals uint32 `protobuf:"varint,5,opt,name=decimals,proto3" json:"decimals,omitempty"`
 	Asset    *Token `protobuf:"bytes,6,opt,name=asset,proto3" json:"asset,omitempty"`
-	// The vault left the configuration: answers are made without it from the next
+	// An operator removed the vault: answers are made without it from the next
 	// generation of read models on, until a later record brings it back. Of the other
 	// fields only address and start_block are set.
 	Removed       bool `protobuf:"varint,7,opt,name=removed,proto3" json:"removed,omitempty"`
@@ -861,8 +861,8 @@ type Coverage struct {
 	// The last block up to which the logs that were believed have been compared with
 	// the headers since; 0 for none.
 	ProvenTo uint64 `protobuf:"varint,6,opt,name=proven_to,json=provenTo,proto3" json:"proven_to,omitempty"`
-	// The newest vault record says that the vault left the configuration: nothing is
-	// read for it, and covered_to stays where it was.
+	// The newest vault record says that the vault was removed: nothing is read for it,
+	// and covered_to stays where it was.
 	Removed       bool `protobuf:"varint,7,opt,name=removed,proto3" json:"removed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -66,6 +66,14 @@ const (
 	Dropped  = "dropped"
 )
 
+// What operators want done to a vault, and what came of it.
+const (
+	RemoveVault    = "remove"
+	RestoreVault   = "restore"
+	CommandDone    = "done"
+	CommandRefused = "refused"
+)
+
 // Config says how to reach PostgreSQL.
 type Config struct {
 	// URL like postgres://user:password@host:5432/navlog?sslmode=verify-full

@@ -55,6 +55,10 @@ CREATE POLICY of_project ON audit FOR INSERT TO navlog_project WITH CHECK (comma
 CREATE POLICY of_operator ON audit FOR INSERT TO navlog_operator
   WITH CHECK (command LIKE 'partner %' OR command LIKE 'webhook %' OR command = 'kafka grant');
 
+-- What operators want done to vaults, and what came of it.
+GRANT SELECT, UPDATE (outcome, detail, finished_at) ON vault_command TO navlog_ingest;
+GRANT SELECT, INSERT (chain_id, kind, vault) ON vault_command TO navlog_operator;
+
 GRANT SELECT, INSERT, UPDATE ON generation TO navlog_project;
 
 -- The API: what a partner may see of itself, its URL, and what it asks dispatch for.

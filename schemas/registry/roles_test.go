@@ -97,8 +97,16 @@ func TestRolesCanDoTheirWorkAndNothingElse(t *testing.T) {
 			t.Errorf("navlog_serve cannot %s: %v", what, err)
 		}
 	}
+	ingest := db.New(as(t, url, "navlog_ingest"))
+	if _, err := ingest.PendingVaultCommands(ctx, 1); err != nil {
+		t.Errorf("navlog_ingest cannot read commands about vaults: %v", err)
+	}
+	if err := ingest.FinishVaultCommand(ctx, db.FinishVaultCommandParams{ID: 1, Outcome: CommandDone}); err != nil {
+		t.Errorf("navlog_ingest cannot write what came of one: %v", err)
+	}
 	refused := map[string][]string{
 		"navlog_serve": {
+			`SELECT FROM vault_command`, `INSERT INTO vault_command (chain_id, kind, vault) VALUES (1, 'remove', '01234567890123456789')`,
 			`SELECT secret FROM endpoint`, `SELECT next_secret FROM endpoint`, `UPDATE endpoint SET secret = ''`, `UPDATE endpoint SET held = true`, `SELECT * FROM endpoint`,
 			`UPDATE delivery SET state = 'delivered'`, `INSERT INTO delivery SELECT * FROM delivery`, `DELETE FROM delivery`, `DELETE FROM attempt`,
 			`SELECT last4 FROM api_key`, `UPDATE api_key SET revoked_at = NULL`, `INSERT INTO api_key (partner_id, hash, last4) VALUES (7, sha256('mine'), 'mine')`,
@@ -109,6 +117,7 @@ func TestRolesCanDoTheirWorkAndNothingElse(t *testing.T) {
 		},
 		"navlog_ingest": {
 			`SELECT FROM partner`, `SELECT FROM endpoint`, `SELECT FROM api_key`, `SELECT FROM delivery`, `SELECT FROM generation`, `SELECT FROM audit`, `INSERT INTO command (partner_id, kind) VALUES (7, 'test')`,
+			`INSERT INTO vault_command (chain_id, kind, vault) VALUES (1, 'remove', '01234567890123456789')`, `UPDATE vault_command SET kind = 'remove'`, `DELETE FROM vault_command`,
 			`CREATE TABLE mine (n int)`,
 		},
 		"navlog_project": {
@@ -121,7 +130,7 @@ func TestRolesCanDoTheirWorkAndNothingElse(t *testing.T) {
 		},
 		"navlog_operator": {
 			`UPDATE audit SET operator = 'x'`, `DELETE FROM audit`, `TRUNCATE audit`, `UPDATE delivery SET state = 'delivered'`, `DELETE FROM delivery`, `DELETE FROM partner`, `UPDATE position SET next_offset = 0`,
-			`UPDATE dead_record SET resolved_at = now()`, `UPDATE command SET done_at = now()`, `UPDATE lease SET fence = 0`, `UPDATE generation SET state = 'bad'`, `CREATE TABLE mine (n int)`,
+			`UPDATE dead_record SET resolved_at = now()`, `UPDATE vault_command SET outcome = 'done'`, `DELETE FROM vault_command`, `UPDATE command SET done_at = now()`, `UPDATE lease SET fence = 0`, `UPDATE generation SET state = 'bad'`, `CREATE TABLE mine (n int)`,
 		},
 	}
 	for role, statements := range refused {

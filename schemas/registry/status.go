@@ -25,6 +25,16 @@ const (
 	Frozen      = "frozen" // the chain changed below the final block, and an operator has to act
 )
 
+// Retrying is the state of a project that cannot write: an engine is away, or fails, or another
+// writer fenced this one. Following, Building and Bad are states of it too.
+const Retrying = "retrying"
+
+// States of the whole way from the chain to an answer, which also has those of ingest.
+const (
+	Stalled = "stalled" // the read model that is served does not advance
+	Unknown = "unknown" // a program did not say within 5 s how it is
+)
+
 // ProgramStatus is the part of a status that others read. State is the
 // program's own word for what it is doing; only ingest knows of the chain.
 type ProgramStatus struct {
@@ -38,6 +48,8 @@ type ProgramStatus struct {
 	// LateVaults are behind the head, which the other vaults follow meanwhile. ingest
 	// reports them while it is Following.
 	LateVaults []LateVault `json:"lateVaults,omitempty"`
+	// VaultWarnings are what an operator should look at, in words that the public may read.
+	VaultWarnings []VaultWarning `json:"vaultWarnings,omitempty"`
 	// Building is there while project makes the first generation, and none is live.
 	Building *BuildingStatus `json:"building,omitempty"`
 	ChainStatus
@@ -47,6 +59,12 @@ type ProgramStatus struct {
 type LateVault struct {
 	Address   string `json:"address"`
 	CoveredTo uint64 `json:"coveredTo"` // the last block of it that is in the log
+}
+
+// VaultWarning is what a program says against one vault.
+type VaultWarning struct {
+	Address string `json:"address"` // with its checksum
+	Warning string `json:"warning"`
 }
 
 // BuildingStatus is how far a generation is that is being made.
@@ -75,6 +93,8 @@ type ChainStatus struct {
 	HeadBlock    uint64 `json:"headBlock,omitempty"`
 	IndexedBlock uint64 `json:"indexedBlock,omitempty"`
 	FinalBlock   uint64 `json:"finalBlock,omitempty"`
+	// HeadTime is the Unix time of HeadBlock.
+	HeadTime uint64 `json:"headTime,omitempty"`
 	// LagBlocks and LagSeconds are between head and indexed block, by number and
 	// by block time; nil before both are known, and while no head is seen but in a backfill.
 	LagBlocks  *uint64 `json:"lagBlocks,omitempty"`

@@ -259,7 +259,7 @@ func (s *Script) Vault(a common.Address) {
 	s.Boundary()
 }
 
-// Removed appends that a vault left the configuration.
+// Removed appends that a vault was removed.
 func (s *Script) Removed(a common.Address) {
 	s.put(&event.Record{Fact: &event.Record_Vault{Vault: &event.Vault{Address: a.Bytes(), StartBlock: s.First, Removed: true}}})
 	s.Boundary()

@@ -1222,8 +1222,13 @@ export interface components {
         };
         Status: {
             chainId: components["schemas"]["Count"];
-            /** @enum {string} */
-            chainState: "following" | "backfilling" | "frozen" | "unknown";
+            /**
+             * @description The worst of the indexer, the projector and the read model that is served, the best value first: backfilling reads history, unknown is a program that did not report within 5 s, stalled is a read model that does not advance, frozen waits for an operator.
+             * @enum {string}
+             */
+            chainState: "following" | "backfilling" | "unknown" | "stalled" | "frozen";
+            /** @description Which part the state is of, and why; null while it is following. */
+            chainReason: string | null;
             /** @description Why nothing is appended until an operator acts; null while it is. */
             frozenReason: string | null;
             generation: number | null;
@@ -1234,7 +1239,7 @@ export interface components {
             finalBlock: components["schemas"]["DecimalOrNull"];
             /** @description The block up to which the logs of every vault were compared with the headers of their blocks; null where nothing was. */
             provenTo: components["schemas"]["DecimalOrNull"];
-            /** @description From indexedBlock to headBlock; null where that is not known, as while no node gives a head that goes on from the log. */
+            /** @description From indexedBlock, the newest block that is served, to headBlock; null where that is not known, as while no node gives a head that goes on from the log. */
             lagBlocks: number | null;
             /** @description The same by the time of the blocks. */
             lagSeconds: number | null;
@@ -1278,6 +1283,8 @@ export interface components {
              * @enum {string}
              */
             state: "served" | "joining" | "leaving" | "removed";
+            /** @description What an operator should look at, in words: a vault whose logs are all unknown, or that the configuration and the log disagree about. */
+            warnings: string[];
         };
         VaultListAnswer: {
             /** @constant */
@@ -2212,8 +2219,8 @@ export interface components {
         IndexedSeq: components["schemas"]["Decimal"];
         /** @description The generation of read models that the answer is made of. */
         Generation: components["schemas"]["Decimal"];
-        /** @description How the indexing is doing. */
-        ChainState: "following" | "backfilling" | "frozen" | "unknown";
+        /** @description The state of the way from the chain to this answer, that of its worst part. */
+        ChainState: "following" | "backfilling" | "unknown" | "stalled" | "frozen";
         /** @description Names these bytes. */
         ETag: string;
         /** @description Whether and by whom the answer may be kept. */
@@ -2244,8 +2251,8 @@ export interface components {
         IndexedSeqKnown: components["schemas"]["Decimal"];
         /** @description The live generation of read models; absent while nothing is indexed. */
         GenerationKnown: components["schemas"]["Decimal"];
-        /** @description How the indexing is doing; on routes of the API. */
-        ChainStateKnown: "following" | "backfilling" | "frozen" | "unknown";
+        /** @description The state of the way from the chain to an answer; on routes of the API. */
+        ChainStateKnown: "following" | "backfilling" | "unknown" | "stalled" | "frozen";
         /** @description The pages first, prev, next and last (RFC 8288); on lists. */
         LinkKnown: string;
         /** @description The request headers that the answer depends on. */

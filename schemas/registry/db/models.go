@@ -205,3 +205,14 @@ type Stream struct {
 	PartnerID    int64
 	LastSequence int64
 }
+
+type VaultCommand struct {
+	ID         int64
+	At         time.Time
+	ChainID    int64
+	Kind       string
+	Vault      []byte
+	Outcome    *string
+	Detail     string
+	FinishedAt *time.Time
+}

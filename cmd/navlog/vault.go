@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+// Vaults are in the log, which only ingest writes: these commands leave a row for it, and wait
+// for what comes of it.
+
+type vaultCmd struct {
+	Remove  vaultRemoveCmd  `cmd:"" help:"Take a vault out of the answers and totals, from the next generation on; its history stays in the log."`
+	Restore vaultRestoreCmd `cmd:"" help:"Bring a removed vault back: it goes on from the block up to which it was read."`
+}
+
+// stdin is where a confirmation is read from.
+var stdin io.Reader = os.Stdin
+
+type vaultFlags struct {
+	changeFlags
+	Address string        `arg:"" help:"Address of the vault."`
+	Yes     bool          `short:"y" help:"Do it without asking."`
+	Wait    time.Duration `default:"10s" help:"How long to wait for ingest to do it; 0: not at all. It is done anyway."`
+}
+
+type vaultRemoveCmd struct{ vaultFlags }
+
+// Run removes a vault.
+func (cmd vaultRemoveCmd) Run(ctx context.Context, s *cli.Streams) error {
+	return cmd.order(ctx, s, registry.RemoveVault,
+		"From the next generation on it is in no answer, its amounts are in no total of a user or a partner, and what waits in its queue is not shown.")
+}
+
+type vaultRestoreCmd struct{ vaultFlags }
+
+// Run brings a vault back.
+func (cmd vaultRestoreCmd) Run(ctx context.Context, s *cli.Streams) error {
+	return cmd.order(ctx, s, registry.RestoreVault,
+		"It is read from where it stopped, and the generation after that has all of it, with its amounts in every total.")
+}
+
+// vaultOrder is what became of a command about a vault.
+type vaultOrder struct {
+	Command int64  `json:"command"`
+	Vault   string `json:"vault"`
+	Kind    string `json:"kind"`
+	Outcome string `json:"outcome"` // done, refused; empty: ingest has not done it yet
+	Detail  string `json:"detail,omitempty"`
+}
+
+// order leaves a command for ingest, waits for it, and says what became of it.
+func (f vaultFlags) order(ctx context.Context, s *cli.Streams, kind, effect string) error {
+	if !common.IsHexAddress(f.Address) || !strings.HasPrefix(f.Address, "0x") {
+		return cli.Usage.With(fmt.Errorf("%q is no address: it must be 0x and 40 hex digits", f.Address))
+	}
+	vault := common.HexToAddress(f.Address)
+	return f.withRegistry(ctx, func(pool *pgxpool.Pool, c config.Config) error {
+		if !f.Yes {
+			fmt.Fprintf(s.Err, "%s vault %s of chain %d. %s\nType yes to go on: ", kind, vault, c.Chain.ID, effect)
+			if answer, _ := bufio.NewReader(stdin).ReadString('\n'); strings.TrimSpace(answer) != "yes" {
+				return cli.Usage.With(errors.New("nothing was changed: type yes, or give --yes"))
+			}
+		}
+		o := vaultOrder{Vault: vault.Hex(), Kind: kind}
+		err := registry.Change(ctx, pool, f.operator(), func(q *db.Queries) (_ registry.Deed, err error) {
+			o.Command, err = q.AddVaultCommand(ctx, db.AddVaultCommandParams{ChainID: int64(c.Chain.ID), Kind: kind, Vault: vault[:]})
+			if err != nil {
+				return registry.Deed{}, fmt.Errorf("leave a command about vault %s: %w", vault, err)
+			}
+			return registry.Deed{Command: "vault " + kind, Detail: fmt.Sprintf("chain %d, vault %s, command %d", c.Chain.ID, vault, o.Command)}, nil
+		})
+		if err != nil {
+			return err
+		}
+		steps := progress(f.Flags, s)
+		steps.Tell(fmt.Sprintf("waiting for ingest to carry out command %d", o.Command), 0, 0)
+		err = f.await(ctx, db.New(pool), &o)
+		steps.End()
+		if err != nil {
+			return err
+		}
+		return f.report(s, o)
+	}, config.NeedChainID)
+}
+
+// await waits until ingest has an outcome, or the time is over.
+func (f vaultFlags) await(ctx context.Context, q *db.Queries, o *vaultOrder) error {
+	ctx, cancel := context.WithTimeout(ctx, f.Wait)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		row, err := q.VaultCommand(ctx, o.Command)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read command %d: %w", o.Command, err)
+		}
+		if o.Outcome, o.Detail = row.Outcome, row.Detail; o.Outcome != "" {
+			return nil
+		}
+	}
+}
+
+func (f vaultFlags) report(s *cli.Streams, o vaultOrder) error {
+	var refusal error
+	if o.Outcome == registry.CommandRefused {
+		refusal = fmt.Errorf("command %d was refused: %s", o.Command, cli.Printable(o.Detail))
+	}
+	if f.JSON {
+		return errors.Join(json.NewEncoder(s.Out).Encode(o), refusal)
+	}
+	if refusal != nil {
+		return refusal
+	}
+	var err error
+	if o.Outcome == "" {
+		_, err = fmt.Fprintf(s.Out, "%s vault %s is queued as command %d: a running ingest carries it out, but not while it is frozen (`navlog status`)\n", o.Kind, o.Vault, o.Command)
+	} else {
+		_, err = fmt.Fprintf(s.Out, "%s vault %s: done, %s\n", o.Kind, o.Vault, cli.Printable(o.Detail))
+	}
+	return err
+}

@@ -1,0 +1,343 @@
+// Package fulldisk holds a test of its own: the disk of one engine fills up under the whole of
+// navlog, and space comes back. Each program goes on by itself or names its state, and no event
+// is lost.
+package fulldisk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/ethclient"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sys/unix"
+
+	"github.com/navlog/navlog/deploy/devchain"
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/partner"
+	"github.com/navlog/navlog/deploy/testkit/wait"
+	"github.com/navlog/navlog/dispatch"
+	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/projections"
+	"github.com/navlog/navlog/projections/verify"
+	"github.com/navlog/navlog/query"
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/readmodel"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/webhook"
+	"github.com/navlog/navlog/schemas/webhook/guard"
+)
+
+const chainID = 31337
+
+var partners = []uint32{1, 2}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// disk is a file system of its own that can be filled.
+type disk struct {
+	t   *testing.T
+	dir string
+}
+
+// newDisk mounts a tmpfs of some mebibytes, or skips the test where the user may not.
+func newDisk(t *testing.T, mebibytes int) *disk {
+	t.Helper()
+	// Not t.TempDir: PostgreSQL runs as another user, who cannot enter such a folder.
+	dir, err := os.MkdirTemp("", "navlog-full-")
+	must(t, err)
+	must(t, os.Chmod(dir, 0o755))
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%dm,mode=755", mebibytes)); err != nil {
+		t.Skipf("a file system for the engine cannot be mounted, which takes root: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return &disk{t, dir}
+}
+
+func (d *disk) ballast() string { return filepath.Join(d.dir, "ballast") }
+
+// fill leaves no byte free.
+func (d *disk) fill() {
+	d.t.Helper()
+	f, err := os.OpenFile(d.ballast(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	must(d.t, err)
+	defer f.Close()
+	for size := 1 << 20; size > 0; {
+		if _, err := f.Write(make([]byte, size)); errors.Is(err, syscall.ENOSPC) {
+			size /= 2
+		} else {
+			must(d.t, err)
+		}
+	}
+}
+
+// free gives the space back.
+func (d *disk) free() { must(d.t, os.Remove(d.ballast())) }
+
+// system is the four programs on engines of which one is on the disk.
+type system struct {
+	t        *testing.T
+	kafka    chainlog.Config
+	ch       readmodel.Config
+	pg       registry.Config
+	pool     *pgxpool.Pool
+	node     string
+	chain    *ethclient.Client
+	deployed *devchain.Contracts
+	scenario *devchain.Scenario
+	ingest   *ingest.Ingest
+	project  *projections.Projections
+	serve    *query.Query
+	dispatch *dispatch.Dispatch
+}
+
+func newSystem(t *testing.T, brokers []string, clickhouse, postgres string) *system {
+	t.Helper()
+	s := &system{t: t, kafka: chainlog.DefaultConfig(), ch: readmodel.DefaultConfig(), pg: registry.DefaultConfig()}
+	s.kafka.Brokers, s.ch.Addr, s.ch.Prefix, s.pg.URL = brokers, clickhouse, fmt.Sprintf("full%d_%s", os.Getpid(), strings.ToLower(t.Name()[4:8])), postgres
+	var err error
+	s.pool, err = registry.Open(t.Context(), s.pg)
+	must(t, err)
+	t.Cleanup(s.pool.Close)
+	anvil := enginetest.Anvil(t, engines.AnvilOptions{SlotsInEpoch: 1, States: 100_000})
+	s.node = anvil.URL
+	s.chain, err = ethclient.DialContext(t.Context(), s.node)
+	must(t, err)
+	t.Cleanup(s.chain.Close)
+	s.deployed, err = devchain.Deploy(t.Context(), s.node)
+	must(t, err)
+	s.scenario = devchain.New(s.node, s.deployed, 1, partners, slog.New(slog.DiscardHandler))
+	s.steps(30)
+	for _, id := range partners {
+		_, err := partner.Make(t.Context(), s.pool, int64(id), fmt.Sprint("partner ", id), "")
+		must(t, err)
+	}
+	s.programs()
+	s.caughtUp()
+	return s
+}
+
+func (s *system) steps(n int) {
+	s.t.Helper()
+	must(s.t, s.scenario.Steps(s.t.Context(), n))
+}
+
+func (s *system) programs() {
+	s.t.Helper()
+	chain := ingest.DefaultConfig()
+	chain.ID, chain.PollInterval = chainID, 50*time.Millisecond
+	chain.RPC = []rpc.Endpoint{{URL: s.node}}
+	for _, v := range s.deployed.Vaults {
+		chain.Vaults = append(chain.Vaults, ingest.VaultConfig{Address: v.Address.Hex(), StartBlock: v.StartBlock})
+	}
+	must(s.t, chain.Validate())
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	s.ingest = ingest.New(chain, s.kafka, s.pool, prometheus.NewRegistry(), log)
+	s.run(s.ingest.Run)
+	s.project = projections.New(projections.DefaultConfig(), chainID, s.kafka, s.ch, s.pool, prometheus.NewRegistry(), log)
+	s.run(s.project.Run)
+	http := query.DefaultConfig()
+	http.Listen, http.Router, http.PublicRateLimit = "127.0.0.1:0", s.deployed.Router.Hex(), 0
+	noURL := func(context.Context, string) (string, error) { return "", errors.New("no URL is taken") }
+	s.serve = query.New(http, chainID, s.ch, s.pool, noURL, prometheus.NewRegistry(), log)
+	s.run(s.serve.Run)
+	g, err := guard.New(guard.DefaultConfig())
+	must(s.t, err)
+	webhooks := dispatch.DefaultConfig()
+	webhooks.ChainID = chainID
+	s.dispatch = dispatch.New(webhooks, s.kafka, s.pool, partner.Sealer(), g, prometheus.NewRegistry(), log)
+	s.run(s.dispatch.Run)
+}
+
+// run runs a program until the end of the test. None may end by itself.
+func (s *system) run(program func(context.Context) error) {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		err := program(ctx)
+		if ctx.Err() == nil {
+			s.t.Errorf("a program ended while the disk was full: %v", err)
+		}
+		done <- err
+	}()
+	s.t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			s.t.Error(err)
+		}
+	})
+}
+
+// head is the newest block of the chain.
+func (s *system) head() uint64 {
+	s.t.Helper()
+	head, err := s.chain.BlockNumber(s.t.Context())
+	must(s.t, err)
+	return head
+}
+
+// caughtUp waits until everything of the chain is in the log, in the read model, and with dispatch.
+func (s *system) caughtUp() {
+	s.t.Helper()
+	head := s.head()
+	wait.Until(s.t, func() error {
+		in, out := s.ingest.Status(), s.project.Status()
+		if in.State != ingest.Following || in.IndexedBlock < head || out.State != projections.Following || out.Block < head || out.Seq != in.Seq {
+			return fmt.Errorf("of block %d: ingest is %s at block %d, %q, project is %s at block %d, %q", head, in.State, in.IndexedBlock, in.Reason, out.State, out.Block, out.Reason)
+		}
+		for name, ready := range map[string]func() error{"ingest": s.ingest.Ready, "project": s.project.Ready, "serve": s.serve.Ready, "dispatch": s.dispatch.Ready} {
+			if err := ready(); err != nil {
+				return fmt.Errorf("%s is not ready: %w", name, err)
+			}
+		}
+		return s.deliveredAll(in.ReferralBlock)
+	})
+}
+
+// deliveredAll is nil when dispatch has a delivery of each deposit that names a partner, up to a block.
+func (s *system) deliveredAll(block uint64) error {
+	conn, err := s.ch.Open("")
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	var want, got int64
+	ask := fmt.Sprintf("SELECT sum(sign) FROM %s.deposits WHERE partner IN (1, 2) AND block <= %d", s.ch.Database(1), block)
+	if err := conn.QueryRow(s.t.Context(), ask).Scan(&want); err != nil {
+		return err
+	}
+	if err := s.pool.QueryRow(s.t.Context(), "SELECT count(*) FROM delivery WHERE type = $1", webhook.DepositReferral).Scan(&got); err != nil {
+		return err
+	}
+	if got != want || want == 0 {
+		return fmt.Errorf("dispatch has %d deliveries of %d deposits", got, want)
+	}
+	return nil
+}
+
+// verify proves that the read model equals the log, and the log the chain: no event is lost or there twice.
+func (s *system) verify() {
+	s.t.Helper()
+	r, err := verify.Verify(s.t.Context(), chainID, s.kafka, s.ch, s.pool, verify.Options{Node: s.node})
+	must(s.t, err)
+	if r.Err() != nil {
+		s.t.Fatalf("not equal:\n%s", r)
+	}
+}
+
+// The tables of ClickHouse fill up. project names that, and goes on when there is space, with broken parts or without.
+func TestClickHouseDiskFull(t *testing.T) {
+	t.Parallel()
+	d := newDisk(t, 512)
+	ch, err := engines.StartClickHouse(t.Context(), filepath.Join(d.dir, "data"), 0)
+	must(t, err)
+	t.Cleanup(func() { _ = ch.Close() })
+	s := newSystem(t, enginetest.Kafka(t), ch.Addr, enginetest.Postgres(t))
+	conn, err := s.ch.Open("")
+	must(t, err)
+	t.Cleanup(func() { conn.Close() })
+	var kept uint64
+	var refusedBelow string
+	must(t, conn.QueryRow(t.Context(), "SELECT any(keep_free_space), (SELECT value FROM system.merge_tree_settings WHERE name = 'min_free_disk_bytes_to_perform_insert') FROM system.disks").Scan(&kept, &refusedBelow))
+	if kept == 0 || refusedBelow == "0" {
+		t.Errorf("the engine keeps %d bytes free, and refuses inserts below %s", kept, refusedBelow)
+	}
+	for round := range 2 {
+		d.fill()
+		s.steps(10)
+		wait.Until(t, func() error {
+			if st := s.project.Status(); st.State != projections.Retrying || !strings.Contains(st.Reason, "the disk of ClickHouse is full") {
+				return fmt.Errorf("round %d: with a full disk project is %s, %q", round, st.State, st.Reason)
+			}
+			return nil
+		})
+		d.free()
+		s.steps(5)
+		s.caughtUp()
+	}
+	s.verify()
+}
+
+// The log's disk fills up. ingest says why it does not go on, and goes on when there is space.
+func TestKafkaDiskFull(t *testing.T) {
+	t.Parallel()
+	d := newDisk(t, 64)
+	dir := filepath.Join(d.dir, "log")
+	k, err := engines.StartKafka(t.Context(), dir)
+	must(t, err)
+	t.Cleanup(func() { _ = k.Close() })
+	s := newSystem(t, []string{k.Addr}, enginetest.ClickHouse(t), enginetest.Postgres(t))
+	d.fill()
+	before := s.ingest.Status().IndexedBlock
+	s.steps(10)
+	wait.Until(t, func() error {
+		if st := s.ingest.Status(); st.Reason == "" {
+			return fmt.Errorf("with a full log ingest is %s at block %d (before %d), and gives no reason", st.State, st.IndexedBlock, before)
+		}
+		return nil
+	})
+	d.free()
+	s.steps(5)
+	s.caughtUp()
+	s.verify()
+}
+
+// The registry's disk fills up. PostgreSQL may end, and starts again when there is space; nothing of dispatch is lost.
+func TestPostgresDiskFull(t *testing.T) {
+	t.Parallel()
+	d := newDisk(t, 256)
+	dir := filepath.Join(d.dir, "pg")
+	p, err := engines.StartPostgres(t.Context(), dir, 0)
+	must(t, err)
+	t.Cleanup(func() { _ = p.Close() })
+	s := newSystem(t, enginetest.Kafka(t), enginetest.ClickHouse(t), p.URL)
+	d.fill()
+	s.steps(20)
+	wait.Until(t, func() error {
+		if err := s.dispatch.Ready(); err == nil {
+			return errors.New("with a full registry dispatch is ready")
+		}
+		return nil
+	})
+	d.free()
+	if ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second); s.pool.Ping(ctx) != nil { // it has ended, or ends
+		p.Kill()
+		address, err := url.Parse(p.URL)
+		must(t, err)
+		port, err := strconv.Atoi(address.Port())
+		must(t, err)
+		again, err := engines.StartPostgres(t.Context(), dir, port)
+		must(t, err)
+		t.Cleanup(func() { _ = again.Close() })
+		cancel()
+	} else {
+		cancel()
+	}
+	s.steps(5)
+	s.caughtUp()
+	s.verify()
+}

@@ -1,0 +1,252 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+// command is what an operator wants done to a vault.
+type command struct {
+	id    int64
+	kind  string // registry.RemoveVault, registry.RestoreVault
+	vault common.Address
+}
+
+// outcome is what came of a command: registry.CommandDone or CommandRefused, and a sentence.
+type outcome struct{ is, detail string }
+
+// commands are where operators' commands wait for ingest, in their order.
+type commands interface {
+	// pending gives those without an outcome.
+	pending(ctx context.Context) ([]command, error)
+	finish(ctx context.Context, id int64, o outcome) error
+}
+
+// registryCommands are those in PostgreSQL.
+type registryCommands struct {
+	q       *db.Queries
+	chainID uint64
+}
+
+// commandsOf are the commands of a chain; nil without a registry.
+func commandsOf(pool *pgxpool.Pool, chainID uint64) commands {
+	if pool == nil {
+		return nil
+	}
+	return registryCommands{db.New(pool), chainID}
+}
+
+func (r registryCommands) pending(ctx context.Context) ([]command, error) {
+	rows, err := r.q.PendingVaultCommands(ctx, int64(r.chainID))
+	if err != nil {
+		return nil, fmt.Errorf("read the commands about vaults: %w", err)
+	}
+	var out []command
+	for _, row := range rows {
+		out = append(out, command{row.ID, row.Kind, common.BytesToAddress(row.Vault)})
+	}
+	return out, nil
+}
+
+func (r registryCommands) finish(ctx context.Context, id int64, o outcome) error {
+	if err := r.q.FinishVaultCommand(ctx, db.FinishVaultCommandParams{ID: id, Outcome: o.is, Detail: o.detail}); err != nil {
+		return fmt.Errorf("write what came of command %d: %w", id, err)
+	}
+	return nil
+}
+
+const (
+	// commandsEvery is how often commands are looked for.
+	commandsEvery = time.Second
+	// commandsWithin bounds a look, so that a start without PostgreSQL waits no longer.
+	commandsWithin = 2 * time.Second
+)
+
+// inbox carries commands to the session, which never waits for PostgreSQL, and their outcomes
+// back. An outcome that is lost is found again: to do a command a second time changes nothing.
+type inbox struct {
+	from commands
+	log  *slog.Logger
+
+	mu      sync.Mutex
+	waiting []command
+	ended   map[int64]outcome // not written yet
+	failing bool
+}
+
+func newInbox(from commands, log *slog.Logger) *inbox {
+	return &inbox{from: from, log: log, ended: map[int64]outcome{}}
+}
+
+// run looks for commands until ctx ends, and then writes the last outcomes. The first look
+// is over when first is closed.
+func (b *inbox) run(ctx context.Context, first chan<- struct{}) {
+	b.look(ctx)
+	close(first)
+	for rpc.Sleep(ctx, commandsEvery) == nil {
+		b.look(ctx)
+	}
+	b.mu.Lock()
+	left := len(b.ended)
+	b.mu.Unlock()
+	if left > 0 {
+		b.look(context.WithoutCancel(ctx))
+	}
+}
+
+func (b *inbox) look(ctx context.Context) {
+	limited, cancel := context.WithTimeout(ctx, commandsWithin)
+	defer cancel()
+	err := b.exchange(limited)
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil && !b.failing { // once, not every second
+		b.log.Warn("commands about vaults not readable, the log's vaults stay", "error", err)
+	}
+	b.failing = err != nil
+}
+
+// exchange writes outcomes, and then reads what is pending.
+func (b *inbox) exchange(ctx context.Context) error {
+	b.mu.Lock()
+	ended := make(map[int64]outcome, len(b.ended))
+	for id, o := range b.ended {
+		ended[id] = o
+	}
+	b.mu.Unlock()
+	for id, o := range ended {
+		if err := b.from.finish(ctx, id, o); err != nil {
+			return err
+		}
+	}
+	pending, err := b.from.pending(ctx)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for id := range ended {
+		delete(b.ended, id)
+	}
+	b.waiting = nil
+	for _, c := range pending {
+		if _, known := b.ended[c.id]; !known { // it ended while they were read
+			b.waiting = append(b.waiting, c)
+		}
+	}
+	return nil
+}
+
+// next is the oldest command that waits.
+func (b *inbox) next() (c command, ok bool) {
+	if b == nil {
+		return c, false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.waiting) == 0 {
+		return c, false
+	}
+	return b.waiting[0], true
+}
+
+// end notes what came of the oldest command.
+func (b *inbox) end(c command, o outcome) {
+	b.log.Info("command about a vault", "command", c.id, "kind", c.kind, "vault", c.vault, "outcome", o.is, "detail", o.detail)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ended[c.id] = o
+	if len(b.waiting) > 0 && b.waiting[0].id == c.id {
+		b.waiting = b.waiting[1:]
+	}
+}
+
+// obey does the oldest command that waits, and says whether there was one. It is ended when
+// the log has what it says.
+func (s *session) obey(ctx context.Context, n *rpc.Node) (did bool, err error) {
+	c, ok := s.inbox.next()
+	if !ok {
+		return false, nil
+	}
+	var o outcome
+	switch c.kind {
+	case registry.RemoveVault:
+		o, err = s.remove(ctx, c.vault)
+	case registry.RestoreVault:
+		o, err = s.restoreVault(ctx, n, c.vault)
+	default:
+		o = refused("this navlog does not know what %q means: start a newer one", c.kind)
+	}
+	if err != nil {
+		return true, err
+	}
+	s.inbox.end(c, o)
+	return true, nil
+}
+
+func refused(format string, a ...any) outcome {
+	return outcome{registry.CommandRefused, fmt.Sprintf(format, a...)}
+}
+
+func done(format string, a ...any) outcome {
+	return outcome{registry.CommandDone, fmt.Sprintf(format, a...)}
+}
+
+// remove appends the record that a vault was removed. Its history stays in the log, and
+// nothing is added to it any more.
+func (s *session) remove(ctx context.Context, address common.Address) (o outcome, err error) {
+	have := s.state.coverageOf(address)
+	switch {
+	case have == nil:
+		return refused("the log of chain %d has no vault %s", s.ingest.config.ID, address), nil
+	case have.removed:
+		return done("vault %s was removed before", address), nil
+	case len(s.ingest.watched()) == 1:
+		return refused("vault %s is the only one: add another one to chain.vaults first", address), nil
+	}
+	gone := *have
+	gone.removed = true
+	fact := vaultFact(&event.Vault{Address: address[:], StartBlock: gone.start, Removed: true})
+	if err := s.commit(ctx, &change{units: [][]*event.Record{{fact}}, covered: []coverage{gone}}); err != nil {
+		return o, err
+	}
+	s.watch()
+	return done("seq %d: the vault leaves the answers with the next generation, and is covered up to block %d", fact.GetSeq(), gone.to), nil
+}
+
+// restoreVault appends the record that brings a removed vault back. It goes on from the block
+// up to which it is covered.
+func (s *session) restoreVault(ctx context.Context, n *rpc.Node, address common.Address) (o outcome, err error) {
+	have := s.state.coverageOf(address)
+	switch {
+	case have == nil:
+		return refused("the log of chain %d has no vault %s: add it to chain.vaults", s.ingest.config.ID, address), nil
+	case !have.removed:
+		return done("vault %s was not removed", address), nil
+	case len(s.ingest.watched()) >= MaxVaults:
+		return refused("%d vaults are indexed, and there can be no more: remove one first", MaxVaults), nil
+	}
+	back := vault{address, have.start, s.ingest.nameOf(address, have.name)}
+	err = s.introduce(ctx, n, []vault{back})
+	var impossible *RefusedError
+	if errors.As(err, &impossible) {
+		return refused("%v", err), nil
+	}
+	if err != nil {
+		return o, err
+	}
+	return done("seq %d: vault %s goes on from block %d", s.state.seq, address, have.to+1), nil
+}

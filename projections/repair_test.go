@@ -1,0 +1,229 @@
+package projections
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/testkit/wait"
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+// A full disk leaves merged parts whose files are empty. Where the parts that they were merged from
+// are still there, project loads these instead and goes on, in every table; where they are gone, the
+// generation is bad, with a sentence that says what to do.
+func TestBrokenParts(t *testing.T) {
+	t.Parallel()
+	for name, lost := range map[string]bool{"the sources are there": false, "the sources are gone": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ch, err := engines.StartClickHouse(t.Context(), t.TempDir(), 0)
+			must(t, err)
+			t.Cleanup(func() { must(t, ch.Close()) })
+			w := newWorldAt(t, ch.Addr)
+			s := everyEvent()
+			w.append(t, s.Records)
+			p, _ := w.projector(t)
+			p.repairs = 0
+			start(t, p)
+			reaches(t, p, s.Seq())
+			for range 3 {
+				w.more(t, s)
+				reaches(t, p, s.Seq())
+			}
+			repairs := p.measured().repairs
+			database := w.ch.Database(1)
+			for _, table := range readmodel.All {
+				if lost {
+					must(t, w.conn.Exec(t.Context(), "ALTER TABLE "+database+"."+table+" MODIFY SETTING old_parts_lifetime = 0, cleanup_delay_period = 0, cleanup_delay_period_random_add = 0, cleanup_thread_preferred_points_per_iteration = 0"))
+				}
+				must(t, w.conn.Exec(t.Context(), "OPTIMIZE TABLE "+database+"."+table+" FINAL"))
+			}
+			if lost {
+				wait.Until(t, func() error {
+					if n := number(t, w.conn, "SELECT count() FROM system.parts WHERE NOT active AND database = '"+database+"'"); n > 0 {
+						return fmt.Errorf("%d merged parts are left", n)
+					}
+					return nil
+				})
+			}
+			w.emptyParts(t, database)
+			w.more(t, s)
+			if !lost {
+				reaches(t, p, s.Seq())
+				if done := testutil.ToFloat64(repairs.WithLabelValues(repairDone)); done == 0 {
+					t.Error("nothing was repaired")
+				}
+				w.more(t, s)
+				reaches(t, p, s.Seq())
+				w.verify(t, s.Seq())
+				return
+			}
+			wait.Until(t, func() error {
+				if s := p.Status(); s.State != Bad || !strings.Contains(s.Reason, "is broken, as after a full disk") || !strings.Contains(s.Reason, "navlog projection rebuild") {
+					return fmt.Errorf("status is %+v", s)
+				}
+				return nil
+			})
+			if state := states(t, w.operator(t)); state != "1 bad" {
+				t.Errorf("the generations are %s", state)
+			}
+		})
+	}
+}
+
+// emptyParts cuts all files of the active parts to nothing, as the engine left them after a full disk,
+// and makes it read them again.
+func (w *world) emptyParts(t *testing.T, database string) {
+	t.Helper()
+	rows, err := w.conn.Query(t.Context(), "SELECT path FROM system.parts WHERE active AND level > 0 AND database = '"+database+"'")
+	must(t, err)
+	defer rows.Close()
+	for rows.Next() {
+		var path string
+		must(t, rows.Scan(&path))
+		must(t, filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			return os.Truncate(file, 0)
+		}))
+	}
+	must(t, rows.Err())
+	for _, cache := range []string{"MARK", "UNCOMPRESSED", "PRIMARY INDEX", "INDEX MARK"} {
+		must(t, w.conn.Exec(context.Background(), "SYSTEM DROP "+cache+" CACHE"))
+	}
+}
+
+// Which errors of the engine say that it cannot read its parts, and which that its disk is full.
+func TestErrorsOfABrokenDisk(t *testing.T) {
+	code := func(code int32, message string) error {
+		return fmt.Errorf("insert: %w", &clickhouse.Exception{Code: code, Message: message})
+	}
+	for name, c := range map[string]struct {
+		err             error
+		corrupted, full bool
+	}{
+		"empty marks file":   {code(246, "Empty marks file"), true, false},
+		"cut file":           {code(33, "Cannot read all data"), true, false},
+		"checksum":           {code(40, "Checksum doesn't match"), true, false},
+		"file gone":          {code(107, "File doesn't exist"), true, false},
+		"file of no size":    {code(228, "bad size of file"), true, false},
+		"no reservation":     {code(243, "Cannot reserve 1.00 MiB, not enough space"), false, true},
+		"write fails":        {code(75, "Cannot write to file, errno: 28, strerror: No space left on device"), false, true},
+		"of the file system": {code(1001, "std::filesystem_error: No space left on device"), false, true},
+		"another one":        {code(241, "memory limit exceeded"), false, false},
+		"of the network":     {errors.New("connection refused"), false, false},
+	} {
+		if corrupted(c.err) != c.corrupted || diskFull(c.err) != c.full {
+			t.Errorf("%s: corrupted %t, full %t", name, corrupted(c.err), diskFull(c.err))
+		}
+		text := explained(c.err).Error()
+		if strings.Contains(text, "operations.md") != (c.corrupted || c.full) || !errors.Is(explained(c.err), c.err) {
+			t.Errorf("%s is explained as %q", name, text)
+		}
+	}
+}
+
+// A broken part is replaced where others hold all of it: every row of a table that only appends, every
+// block number of one that loses rows in merges.
+func TestReplacedPart(t *testing.T) {
+	broken := part{"0_3_6_1", "0", 3, 6, 10}
+	for name, c := range map[string]struct {
+		parts     []part
+		collapses bool
+		want      bool
+	}{
+		"all rows":                   {[]part{{"0_3_3_0", "0", 3, 3, 4}, {"0_5_6_1", "0", 5, 6, 6}}, false, true}, // block 4 was given up
+		"a part is missing":          {[]part{{"0_3_3_0", "0", 3, 3, 4}}, false, false},
+		"none":                       {nil, false, false},
+		"of another partition":       {[]part{{"1_3_6_1", "1", 3, 6, 10}}, false, false},
+		"of other blocks":            {[]part{{"0_1_2_1", "0", 1, 2, 10}}, false, false},
+		"derived, all blocks":        {[]part{{"0_3_4_1", "0", 3, 4, 20}, {"0_5_6_1", "0", 5, 6, 20}}, true, true},
+		"derived, a gap":             {[]part{{"0_3_4_1", "0", 3, 4, 20}, {"0_6_6_0", "0", 6, 6, 20}}, true, false},
+		"derived, the end is absent": {[]part{{"0_3_5_1", "0", 3, 5, 20}}, true, false},
+	} {
+		if got := replaced(broken, c.parts, c.collapses); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// What a killed repair has detached is attached by the next term.
+func TestDetachedTableIsAttached(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := everyEvent()
+	w.append(t, s.Records)
+	p, _ := w.projector(t)
+	stop := start(t, p)
+	reaches(t, p, s.Seq())
+	must(t, stop())
+	must(t, w.conn.Exec(t.Context(), "DETACH TABLE "+w.ch.Database(1)+"."+readmodel.Deposits))
+	w.more(t, s)
+	p, _ = w.projector(t)
+	start(t, p)
+	reaches(t, p, s.Seq())
+	w.verify(t, s.Seq())
+}
+
+// A login without the rights for a repair writes all the same, and the metric says that nothing was looked at.
+func TestRepairWithoutRights(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := everyEvent()
+	w.append(t, s.Records)
+	p, _ := w.projector(t)
+	start(t, p)
+	reaches(t, p, s.Seq())
+	k := p.roster.all()[0]
+	refusal := &clickhouse.Exception{Code: 497, Message: "Not enough privileges"}
+	conn := denyingConn{k.conn, refusal}
+	lookup := &Projections{chainID: p.chainID, clickhouse: p.clickhouse, pool: p.pool, log: p.log,
+		openPatient: func(string) (driver.Conn, error) { return conn, nil }}
+	other := &keeper{Projections: lookup, generation: k.generation, metrics: newMetrics(prometheus.NewRegistry()), log: p.log, conn: conn, suspect: true}
+	must(t, other.repair(t.Context()))
+	if other.suspect || testutil.ToFloat64(other.metrics.repairs.WithLabelValues(repairFailed)) != 1 {
+		t.Errorf("suspect %t, failed %v", other.suspect, testutil.ToFloat64(other.metrics.repairs.WithLabelValues(repairFailed)))
+	}
+}
+
+// denyingConn refuses what a repair asks.
+type denyingConn struct {
+	driver.Conn
+	refusal error
+}
+
+func (c denyingConn) Query(ctx context.Context, query string, args ...any) (driver.Rows, error) {
+	if strings.HasPrefix(query, "CHECK TABLE") {
+		return nil, c.refusal
+	}
+	return c.Conn.Query(ctx, query, args...)
+}
+
+func (c denyingConn) QueryRow(ctx context.Context, query string, args ...any) driver.Row {
+	if strings.Contains(query, "system.detached_tables") {
+		return deniedRow{c.refusal}
+	}
+	return c.Conn.QueryRow(ctx, query, args...)
+}
+
+// Close leaves the connection to whom it belongs.
+func (denyingConn) Close() error { return nil }
+
+type deniedRow struct{ err error }
+
+func (r deniedRow) Err() error           { return r.err }
+func (r deniedRow) Scan(...any) error    { return r.err }
+func (r deniedRow) ScanStruct(any) error { return r.err }
