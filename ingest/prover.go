@@ -214,6 +214,9 @@ func (p *prover) advance(vaults []common.Address, number uint64) {
 // compare compares what the log has of a block with its header, and where that
 // tells too little with the logs of the block.
 func (p *prover) compare(ctx context.Context, n *rpc.Node, h *rpc.Header, vaults []common.Address) error {
+	if err := n.HasBloom(h); err != nil {
+		return err
+	}
 	var ours []digest
 	if have := p.index.blocks[h.Number]; have != nil {
 		if have.hash != h.Hash {
