@@ -71,7 +71,12 @@ func digestOf(l *event.Log) digest {
 	for _, topic := range l.GetTopics() {
 		h.Write(topic)
 	}
-	h.Write(l.GetData())
+	bounded := event.Log{Data: l.GetData(), DataLength: l.GetDataLength(), DataHash: l.GetDataHash()}
+	if !bounded.Omitted() {
+		bounded.SetData(l.GetData()) // a record of an earlier version may hold a little more
+	}
+	h.Write(bounded.Data)
+	h.Write(bounded.DataHash)
 	h.Write(l.GetTxHash())
 	_ = binary.Write(&h, binary.BigEndian, l.GetBlockTime())
 	return digest{common.Address(l.GetAddress()), kindOf(l), l.GetLogIndex(), h.Sum64()}

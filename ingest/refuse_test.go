@@ -260,39 +260,7 @@ func TestTopicWithRetentionIsRefused(t *testing.T) {
 	})
 }
 
-// A log that is too long for Kafka is not tried again and again.
-func TestLogThatIsTooLongIsRefused(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a large record, and nothing at the same time")
-	}
-	for name, depth := range map[string]uint64{"in backfill": 1, "at the head": 500} {
-		t.Run(name, func(t *testing.T) {
-			r := newRig(t, kfake)
-			r.config.Finality = Finality{Depth: depth}
-			r.steps(12)
-			long := r.liar(func(method string, _ []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
-				if method != "eth_getLogs" {
-					return nil, nil, false
-				}
-				var logs []map[string]any
-				_ = json.Unmarshal(truth(), &logs)
-				for _, l := range logs {
-					l["data"] = "0x" + strings.Repeat("ab", 1_100_000)
-				}
-				return logs, nil, true
-			})
-			r.config.RPC = rpc.Endpoints(long.URL)
-			r.refused("has 1100000 bytes of data", "cannot be indexed beyond block", "remove it from chain.vaults")
-			for _, record := range r.verify() {
-				if record.GetLog() != nil {
-					t.Errorf("record %d is a log", record.GetSeq())
-				}
-			}
-		})
-	}
-}
-
-// The sentence about another record that is too long is not about a log.
+// All records are bounded, so this is for a mistake of ours.
 func TestRecordThatIsTooLongIsRefused(t *testing.T) {
 	record := vaultFact(&event.Vault{Name: strings.Repeat("x", maxRecord)})
 	record.Seq, record.ChainId = 3, 1

@@ -21,6 +21,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/ethclient"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
@@ -162,6 +163,24 @@ func TestChainIsComparedAsFarAsItIsCovered(t *testing.T) {
 	must(t, err)
 	if fault := report.Err(); fault == nil || !strings.Contains(fault.Error(), "does not say how far the vault was read") {
 		t.Errorf("a cursor without a vault of the log: %v", fault)
+	}
+}
+
+// A log whose data no record holds is compared by the length and the hash of the data.
+func TestLogWithoutDataIsCompared(t *testing.T) {
+	data := bytes.Repeat([]byte{7}, event.MaxData+1)
+	said := types.Log{Address: common.Address{1}, Topics: []common.Hash{{2}}, Data: data, BlockNumber: 3, TxHash: common.Hash{4}, Index: 5}
+	kept := &event.Log{Address: said.Address[:], Topics: [][]byte{said.Topics[0][:]}, BlockNumber: 3, TxHash: said.TxHash[:], LogIndex: 5}
+	kept.SetData(data)
+	if difference := differ([]*event.Log{kept}, []types.Log{said}); difference != "" {
+		t.Errorf("the same log: %s", difference)
+	}
+	said.Data = bytes.Repeat([]byte{8}, len(data))
+	for _, other := range [][]byte{said.Data, data[1:], nil} {
+		said.Data = other
+		if difference := differ([]*event.Log{kept}, []types.Log{said}); difference == "" {
+			t.Errorf("%d bytes of other data are no difference", len(other))
+		}
 	}
 }
 
