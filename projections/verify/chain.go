@@ -320,15 +320,6 @@ func inBlock(number uint64, hash common.Hash, difference string) string {
 	return fmt.Sprintf("block %d with hash %s: %s", number, hash, difference)
 }
 
-// ofChain gives the logs that the node has.
-func (c *chainCheck) ofChain(ctx context.Context, query ethereum.FilterQuery) (logs []types.Log, err error) {
-	err = c.ask(ctx, func(ctx context.Context) (err error) {
-		logs, err = c.client.FilterLogs(ctx, query)
-		return err
-	})
-	return logs, err
-}
-
 // left compares a block's hash with the one that the chain has at its height, and
 // gives the difference, empty for none.
 func (c *chainCheck) left(ctx context.Context, number uint64, hash common.Hash) (difference string, err error) {
