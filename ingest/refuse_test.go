@@ -162,14 +162,14 @@ func TestVaultNamesOfAnyBytes(t *testing.T) {
 	r := newRig(t, kfake)
 	parsed, err := reference.ReferenceVaultMetaData.GetAbi()
 	r.must(err)
-	answer, err := parsed.Methods["name"].Outputs.Pack("\xff\xfe" + strings.Repeat("é", 500_000))
+	answer, err := parsed.Methods["name"].Outputs.Pack("\xff\xfe\x00" + strings.Repeat("é", 500_000))
 	r.must(err)
 	names := selectors("name()", "symbol()")
 	r.config.RPC = rpc.Endpoints(r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		return hexutil.Bytes(answer), nil, method == "eth_call" && names(string(params[0]))
 	}).URL)
 	r.start().caughtUp()
-	want := "\uFFFD" + strings.Repeat("é", 126) // 255 bytes: another é would be cut in two
+	want := "\uFFFD\uFFFD" + strings.Repeat("é", 125) // 256 bytes: what comes after is cut off
 	if got := r.verify()[0].GetVault(); got.GetName() != want || got.GetSymbol() != want || got.GetAsset().GetSymbol() != want {
 		t.Errorf("the record is %v", got)
 	}

@@ -21,14 +21,20 @@ const (
 )
 
 // Text returns the beginning of text, at most so many bytes of it, as valid UTF-8 on one line. White space of any kind
-// becomes a space. What does not print becomes U+FFFD: control characters, NUL among them, invalid UTF-8, characters
-// without a width, and those that turn the direction of the line.
+// becomes a space. What does not print becomes U+FFFD: each control character, NUL among them, each character without a
+// width or that turns the direction of the line, and each run of bytes that are no UTF-8.
 func Text(text string, most int) string {
 	if len(text) <= most && plain(text) {
 		return text
 	}
 	var line strings.Builder
-	for _, r := range text {
+	for invalid := false; len(text) > 0; {
+		r, size := utf8.DecodeRuneInString(text)
+		text = text[size:]
+		before := invalid
+		if invalid = r == utf8.RuneError && size == 1; invalid && before {
+			continue
+		}
 		r = printed(r)
 		if line.Len()+utf8.RuneLen(r) > most {
 			break
