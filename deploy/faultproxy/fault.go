@@ -99,7 +99,7 @@ func All() []Fault {
 	for i, k := range kinds {
 		all[i] = k.fault
 	}
-	return append(all, Oddities()...)
+	return slices.Concat(all, Oddities())
 }
 
 // Except are all faults but some.
