@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -16,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/printable"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 	"github.com/navlog/navlog/schemas/webhook"
@@ -340,7 +340,7 @@ func bury(ctx context.Context, q *db.Queries, deads []dead, counts map[string]in
 	for _, b := range deads {
 		err := q.InsertDeadRecord(ctx, db.InsertDeadRecordParams{
 			TopicID: b.parcel.id, Partition: b.parcel.partition, Offset: b.record.Offset, Topic: b.parcel.topic,
-			Reason: b.reason, Error: strings.ToValidUTF8(b.why, "?"), Value: b.record.Value,
+			Reason: b.reason, Error: printable.Text(b.why, printable.Message), Value: b.record.Value,
 		})
 		if err != nil {
 			return err

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/navlog/navlog/schemas/printable"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -56,7 +56,7 @@ func (d *Dispatch) retryOneDead(ctx context.Context) (tried bool, err error) {
 			return q.ResolveDeadRecord(ctx, db.ResolveDeadRecordParams{ID: row.ID, RetriedAt: row.RetryAt})
 		}
 		return q.KeepDeadRecord(ctx, db.KeepDeadRecordParams{
-			ID: row.ID, RetriedAt: row.RetryAt, Reason: still.reason, Error: strings.ToValidUTF8(still.why, "?"),
+			ID: row.ID, RetriedAt: row.RetryAt, Reason: still.reason, Error: printable.Text(still.why, printable.Message),
 		})
 	})
 	if err != nil {

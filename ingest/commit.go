@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
@@ -20,7 +21,7 @@ const (
 	// commitTimeout bounds one transaction; it must be shorter.
 	commitTimeout = 45 * time.Second
 	// maxRecord is the longest value that fits into a record batch, with room for
-	// the rest. On chain a log of this length costs eight million gas.
+	// the rest. The data of a log that would not fit is left out (event.MaxData).
 	maxRecord = chainlog.MaxBatchBytes - 1000
 )
 
@@ -56,7 +57,11 @@ func (s *session) commit(ctx context.Context, c *change) error {
 		return &commitError{err}
 	}
 	s.prover.committed(s.state)
-	s.ingest.metrics.committed(c, due, s.state)
+	if omitted := s.ingest.metrics.committed(c, due, s.state); len(omitted) > 0 {
+		l := omitted[0]
+		s.ingest.log.Warn("logs appended without their data, which no record holds: their length and hash are there instead", "logs", len(omitted),
+			"vault", common.Address(l.GetAddress()), "event", kindOf(l), "block", l.GetBlockNumber(), "logIndex", l.GetLogIndex(), "bytes", l.GetDataLength())
+	}
 	s.ingest.note(func(st *Status) { st.indexed(s.state) })
 	s.ingest.noteProven(s.state.covered)
 	return nil
@@ -122,7 +127,8 @@ func encode(c *change, due []referral, logID []byte) ([]*kgo.Record, error) {
 				return nil, err
 			}
 			if len(k.Value) > maxRecord {
-				return nil, tooLargeToAppend(r, len(k.Value))
+				return nil, refuse("record %d, a %s, would have %d bytes, more than the %d that a record of the log may have: nothing was appended",
+					r.GetSeq(), chainlog.TypeOf(r), len(k.Value), maxRecord)
 			}
 			records = append(records, k)
 		}
@@ -135,17 +141,6 @@ func encode(c *change, due []referral, logID []byte) ([]*kgo.Record, error) {
 		records = append(records, k)
 	}
 	return records, nil
-}
-
-// tooLargeToAppend refuses a record that no batch of Kafka holds. All but logs
-// are bounded, so it says of another one only what it is.
-func tooLargeToAppend(r *event.Record, size int) error {
-	l := r.GetLog()
-	if l == nil {
-		return refuse("record %d, a %s, would have %d bytes, more than the %d that a record of the log may have: nothing was appended", r.GetSeq(), chainlog.TypeOf(r), size, maxRecord)
-	}
-	return refuse("log %d of block %d has %d bytes of data, so its record would have %d, more than the %d that a record of the log may have: vault 0x%x cannot be indexed beyond block %d; remove it with `navlog vault remove`",
-		l.GetLogIndex(), l.GetBlockNumber(), len(l.GetData()), size, maxRecord, l.GetAddress(), difference(l.GetBlockNumber(), 1))
 }
 
 // produce appends records and returns when the broker has all of them.

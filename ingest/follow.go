@@ -14,10 +14,11 @@ import (
 )
 
 // A transaction at the head holds at most so many blocks, and no further one
-// once it has so many logs.
+// once it has so many logs, or so many bytes of data in them.
 const (
 	blocksAtOnce = 64
 	logsAtOnce   = 20_000
+	bytesAtOnce  = 16 << 20
 )
 
 // advance takes the next steps (the package comment lists them) and says whether
@@ -148,8 +149,8 @@ func (s *session) anchor(ctx context.Context, n *rpc.Node, tip *rpc.Header, fina
 // that fails now and then slows ingest down and does not stop it.
 func (s *session) climb(ctx context.Context, n *rpc.Node, tip *rpc.Header, final uint64) (more bool, err error) {
 	c := &change{final: final, head: s.state.head}
-	var logs int
-	for c.head.Number < tip.Number && len(c.units) < blocksAtOnce && logs < logsAtOnce {
+	var logs, bytes int
+	for c.head.Number < tip.Number && len(c.units) < blocksAtOnce && logs < logsAtOnce && bytes < bytesAtOnce {
 		h, unit, err := s.unitAbove(ctx, n, c.head, tip)
 		if err != nil && (len(c.units) == 0 || ctx.Err() != nil) {
 			return false, err
@@ -161,7 +162,7 @@ func (s *session) climb(ctx context.Context, n *rpc.Node, tip *rpc.Header, final
 		if unit == nil {
 			break // the chain is being reorganised: the next look decides
 		}
-		c.units, c.head, logs = append(c.units, unit), h, logs+len(unit)-1
+		c.units, c.head, logs, bytes = append(c.units, unit), h, logs+len(unit)-1, bytes+dataOf(unit)
 	}
 	if len(c.units) == 0 {
 		return false, nil
@@ -171,6 +172,14 @@ func (s *session) climb(ctx context.Context, n *rpc.Node, tip *rpc.Header, final
 		return false, err
 	}
 	return c.head.Number < tip.Number, nil
+}
+
+// dataOf is how many bytes of data the logs of a unit have.
+func dataOf(unit []*event.Record) (bytes int) {
+	for _, r := range unit {
+		bytes += len(r.GetLog().GetData())
+	}
+	return bytes
 }
 
 // unitAbove makes the unit of the block above one, none where the node has no

@@ -25,6 +25,9 @@ func (s *session) logsOfBlock(ctx context.Context, n *rpc.Node, h *rpc.Header, a
 		logs, err = n.OneBlock(ctx, h, w, level)
 		return logs, n, err
 	}
+	if err := n.HasBloom(h); err != nil {
+		return nil, n, err
+	}
 	if !w.MayHold(&h.Bloom) {
 		if h.Bloom != (types.Bloom{}) {
 			return nil, n, nil

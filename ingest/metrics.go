@@ -14,8 +14,9 @@ type metrics struct {
 	head, indexed, final, referral, seq  prometheus.Gauge
 	frozen, proven, disproven, differing prometheus.Gauge
 	logs, referrals                      *prometheus.CounterVec
-	transactions, reorgs                 prometheus.Counter
+	transactions, reorgs, omitted        prometheus.Counter
 	appended                             atomic.Uint64 // logs, retractions not counted
+	withoutData                          atomic.Uint64 // of them
 
 	disagreements *prometheus.CounterVec // by endpoint
 	reorgDepth    prometheus.Histogram
@@ -41,6 +42,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		logs:         prometheus.NewCounterVec(counter("logs_total", "Logs appended, retractions not counted."), []string{"vault", "event"}),
 		referrals:    prometheus.NewCounterVec(counter("referrals_total", "Referrals written."), []string{"kind"}),
 		transactions: prometheus.NewCounter(counter("transactions_total", "Committed Kafka transactions.")),
+		omitted:      prometheus.NewCounter(counter("logs_without_data_total", "Logs appended with the length and the hash of their data, which no record holds.")),
 		reorgs:       prometheus.NewCounter(counter("reorgs_total", "Reorganisations of the chain.")),
 		reorgDepth: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: "navlog", Subsystem: "ingest", Name: "reorg_depth_blocks", Help: "Blocks lost in a reorganisation.",
@@ -48,12 +50,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}),
 		disagreements: prometheus.NewCounterVec(counter("disagreements_total", "Looks at which another endpoint contradicted a block at the head, by that endpoint."), []string{"endpoint"}),
 	}
-	reg.MustRegister(m.disagreements, m.head, m.indexed, m.final, m.referral, m.seq, m.frozen, m.proven, m.disproven, m.differing, m.logs, m.referrals, m.transactions, m.reorgs, m.reorgDepth)
+	reg.MustRegister(m.disagreements, m.head, m.indexed, m.final, m.referral, m.seq, m.frozen, m.proven, m.disproven, m.differing, m.logs, m.referrals, m.transactions, m.omitted, m.reorgs, m.reorgDepth)
 	return m
 }
 
-// committed counts what a transaction did.
-func (m *metrics) committed(c *change, due []referral, s *state) {
+// committed counts what a transaction did, and returns the logs that it appended without their data.
+func (m *metrics) committed(c *change, due []referral, s *state) (omitted []*event.Log) {
 	m.transactions.Inc()
 	type label struct {
 		vault common.Address
@@ -65,6 +67,11 @@ func (m *metrics) committed(c *change, due []referral, s *state) {
 			if log := r.GetLog(); log != nil && r.GetRetracts() == 0 {
 				m.appended.Add(1)
 				logs[label{common.BytesToAddress(log.GetAddress()), kindOf(log)}]++
+				if log.Omitted() {
+					m.omitted.Inc()
+					m.withoutData.Add(1)
+					omitted = append(omitted, log)
+				}
 			}
 		}
 	}
@@ -83,6 +90,7 @@ func (m *metrics) committed(c *change, due []referral, s *state) {
 		m.reorgDepth.Observe(float64(s.head.Number - *c.ancestor))
 	}
 	m.position(s)
+	return omitted
 }
 
 // position shows where the log is.

@@ -71,7 +71,12 @@ func digestOf(l *event.Log) digest {
 	for _, topic := range l.GetTopics() {
 		h.Write(topic)
 	}
-	h.Write(l.GetData())
+	bounded := event.Log{Data: l.GetData(), DataLength: l.GetDataLength(), DataHash: l.GetDataHash()}
+	if !bounded.Omitted() {
+		bounded.SetData(l.GetData()) // a record of an earlier version may hold a little more
+	}
+	h.Write(bounded.Data)
+	h.Write(bounded.DataHash)
 	h.Write(l.GetTxHash())
 	_ = binary.Write(&h, binary.BigEndian, l.GetBlockTime())
 	return digest{common.Address(l.GetAddress()), kindOf(l), l.GetLogIndex(), h.Sum64()}
@@ -214,6 +219,9 @@ func (p *prover) advance(vaults []common.Address, number uint64) {
 // compare compares what the log has of a block with its header, and where that
 // tells too little with the logs of the block.
 func (p *prover) compare(ctx context.Context, n *rpc.Node, h *rpc.Header, vaults []common.Address) error {
+	if err := n.HasBloom(h); err != nil {
+		return err
+	}
 	var ours []digest
 	if have := p.index.blocks[h.Number]; have != nil {
 		if have.hash != h.Hash {

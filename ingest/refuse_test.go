@@ -162,14 +162,14 @@ func TestVaultNamesOfAnyBytes(t *testing.T) {
 	r := newRig(t, kfake)
 	parsed, err := reference.ReferenceVaultMetaData.GetAbi()
 	r.must(err)
-	answer, err := parsed.Methods["name"].Outputs.Pack("\xff\xfe" + strings.Repeat("é", 500_000))
+	answer, err := parsed.Methods["name"].Outputs.Pack("\xff\xfe\x00" + strings.Repeat("é", 500_000))
 	r.must(err)
 	names := selectors("name()", "symbol()")
 	r.config.RPC = rpc.Endpoints(r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		return hexutil.Bytes(answer), nil, method == "eth_call" && names(string(params[0]))
 	}).URL)
 	r.start().caughtUp()
-	want := "\uFFFD" + strings.Repeat("é", 126) // 255 bytes: another é would be cut in two
+	want := "\uFFFD\uFFFD" + strings.Repeat("é", 125) // 256 bytes: what comes after is cut off
 	if got := r.verify()[0].GetVault(); got.GetName() != want || got.GetSymbol() != want || got.GetAsset().GetSymbol() != want {
 		t.Errorf("the record is %v", got)
 	}
@@ -260,39 +260,7 @@ func TestTopicWithRetentionIsRefused(t *testing.T) {
 	})
 }
 
-// A log that is too long for Kafka is not tried again and again.
-func TestLogThatIsTooLongIsRefused(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a large record, and nothing at the same time")
-	}
-	for name, depth := range map[string]uint64{"in backfill": 1, "at the head": 500} {
-		t.Run(name, func(t *testing.T) {
-			r := newRig(t, kfake)
-			r.config.Finality = Finality{Depth: depth}
-			r.steps(12)
-			long := r.liar(func(method string, _ []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
-				if method != "eth_getLogs" {
-					return nil, nil, false
-				}
-				var logs []map[string]any
-				_ = json.Unmarshal(truth(), &logs)
-				for _, l := range logs {
-					l["data"] = "0x" + strings.Repeat("ab", 1_100_000)
-				}
-				return logs, nil, true
-			})
-			r.config.RPC = rpc.Endpoints(long.URL)
-			r.refused("has 1100000 bytes of data", "cannot be indexed beyond block", "navlog vault remove")
-			for _, record := range r.verify() {
-				if record.GetLog() != nil {
-					t.Errorf("record %d is a log", record.GetSeq())
-				}
-			}
-		})
-	}
-}
-
-// The sentence about another record that is too long is not about a log.
+// All records are bounded, so this is for a mistake of ours.
 func TestRecordThatIsTooLongIsRefused(t *testing.T) {
 	record := vaultFact(&event.Vault{Name: strings.Repeat("x", maxRecord)})
 	record.Seq, record.ChainId = 3, 1

@@ -67,7 +67,7 @@ func (i *Ingest) Status() Status {
 	st.Time = time.Now().UTC()
 	st.Endpoints = i.nodes.Status()
 	st.Calls = i.nodes.Calls()
-	st.Logs = i.metrics.appended.Load()
+	st.Logs, st.LogsWithoutData = i.metrics.appended.Load(), i.metrics.withoutData.Load()
 	st.Backfill, st.ETASeconds = i.status.pace.backfill(st.Time, i.indexes, st.FinalBlock, st.Logs)
 	if st.HeadTime > 0 && st.indexedTime > 0 && !i.blind(&st) {
 		blocks, seconds := difference(st.HeadBlock, st.IndexedBlock), difference(st.HeadTime, st.indexedTime)

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -16,6 +15,7 @@ import (
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/contracts/reference"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/printable"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -221,17 +221,9 @@ const maxLabel = 256
 
 // label asks for a name or a symbol. A contract may give any bytes, and as many
 // as it likes; a record of the log holds UTF-8, and people read labels, so what
-// is no UTF-8 is replaced and what is too long is cut.
+// does not print is replaced and what is too long is cut.
 func label(q *questions, of common.Address, method string) string {
-	text := strings.ToValidUTF8(optional[string](q, of, method), string(utf8.RuneError))
-	if len(text) <= maxLabel {
-		return text
-	}
-	end := maxLabel
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end]
+	return printable.Text(optional[string](q, of, method), maxLabel)
 }
 
 // ask calls a view function without arguments at the newest block.
@@ -246,7 +238,7 @@ func ask[T any](q *questions, v view) (answer T, err error) {
 	}
 	output, heard := q.heard[v]
 	if !heard {
-		if err := q.node.Call(q.ctx, &output, "eth_call", map[string]any{"to": v.of, "data": hexutil.Bytes(data)}, "latest"); err != nil {
+		if output, err = q.node.CallContract(q.ctx, v.of, data); err != nil {
 			if reverted(err) {
 				err = fmt.Errorf("%w: %w", errNoAnswer, err)
 			}
@@ -271,6 +263,14 @@ func reverted(err error) bool {
 		return false
 	}
 	const executionError = 3
-	text := strings.ToLower(answer.Error())
+	text := answer.Error()
+	if more := ethrpc.DataError(nil); errors.As(err, &more) {
+		text += fmt.Sprintf(" %.100v", more.ErrorData())
+	}
+	text = strings.ToLower(text)
+	// Data may be what Solidity answers when it reverts: the selectors of Error(string) and Panic(uint256).
+	if strings.Contains(text, "0x08c379a0") || strings.Contains(text, "0x4e487b71") {
+		return true
+	}
 	return answer.ErrorCode() == executionError || strings.Contains(text, "revert") || strings.Contains(text, "invalid opcode") || strings.Contains(text, "out of gas")
 }

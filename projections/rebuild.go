@@ -16,6 +16,7 @@ import (
 	"github.com/navlog/navlog/projections/verify"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/printable"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -180,7 +181,7 @@ func (o *Operator) judgeByLive(ctx context.Context, g, live *Generation, out *Re
 func (o *Operator) keep(ctx context.Context, r *Rebuilt) error {
 	text, err := json.Marshal(r)
 	if err == nil {
-		err = db.New(o.pool).KeepGenerationReport(ctx, db.KeepGenerationReportParams{ID: r.Generation, Report: text})
+		err = db.New(o.pool).KeepGenerationReport(ctx, db.KeepGenerationReportParams{ID: r.Generation, Report: printable.JSON(text)})
 	}
 	if err != nil {
 		return fmt.Errorf("keep the report of generation %d in PostgreSQL: %w", r.Generation, err)

@@ -85,6 +85,10 @@ func at(ms uint64) *time.Time {
 }
 
 func (l *logLine) decode(raw *event.Log) error {
+	if raw.Omitted() {
+		l.Undecoded = fmt.Sprintf("its %d bytes of data are not in the log: their hash is 0x%x", raw.DataLength, raw.DataHash)
+		return nil
+	}
 	topics := make([]common.Hash, len(raw.Topics))
 	for i, topic := range raw.Topics {
 		topics[i] = common.BytesToHash(topic)

@@ -291,6 +291,9 @@ func writeChain(w io.Writer, raw json.RawMessage) {
 	if st.Disproven != "" {
 		cli.Fprintf(w, "DISPROVEN\t%s\n", st.Disproven)
 	}
+	if st.LogsWithoutData > 0 {
+		fmt.Fprintf(w, "without data\t%d logs, whose data no record holds: `navlog verify` lists them\n", st.LogsWithoutData)
+	}
 	if len(st.Calls) > 0 {
 		cli.Fprintf(w, "asked\t%s, %d bytes (%s)\n", console.Spent(st.Calls), registry.Spent(st.Calls).Bytes, console.ByMethod(st.Calls))
 	}

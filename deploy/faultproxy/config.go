@@ -54,7 +54,7 @@ func (c Config) Validate() error {
 			fault("upstream %d is not a URL such as http://127.0.0.1:8545: only http and https are proxied", i+1)
 		}
 	}
-	if _, err := kindsOf(c.Faults); err != nil {
+	if _, _, err := kindsOf(c.Faults); err != nil {
 		faults = append(faults, err)
 	}
 	if err := checkRate(c.Rate); err != nil {

@@ -8,6 +8,10 @@
 //	                                                                                     │
 //	client ◀── deliver: slow, cut, 429, reset … ◀── alter: stale, empty, wrong … ◀── ask the backend
 //
+// Some of what goes wrong is no failure: oddities are answers that are written
+// otherwise than most nodes write them and mean one thing all the same. They are
+// drawn apart, so that a seed has the same failures with them and without.
+//
 // No clock and no order between methods enters a draw, so the same seed and the
 // same sequence of requests of each method meet the same faults. A fault that
 // finds nothing to spoil (partial logs of an empty answer, a range limit that

@@ -93,13 +93,13 @@ var kinds = []kind{
 	{fault: Reset, deliver: reset},
 }
 
-// All are the names of all faults.
+// All are the names of all faults, oddities included.
 func All() []Fault {
 	all := make([]Fault, len(kinds))
 	for i, k := range kinds {
 		all[i] = k.fault
 	}
-	return all
+	return slices.Concat(all, Oddities())
 }
 
 // Except are all faults but some.
@@ -111,8 +111,8 @@ func Except(some ...Fault) []Fault {
 const batch = "batch"
 
 func (k *kind) befalls(method string) bool {
-	if method == batch {
-		return k.deliver != nil && k.methods == nil
+	if method == batch && k.methods == nil {
+		return k.deliver != nil
 	}
 	return k.methods == nil || slices.Contains(k.methods, method)
 }
@@ -123,6 +123,11 @@ func kindOf(f Fault) (*kind, error) {
 			return &kinds[i], nil
 		}
 	}
+	for i := range oddities {
+		if oddities[i].fault == f {
+			return &oddities[i], nil
+		}
+	}
 	var names []string
 	for _, known := range All() {
 		names = append(names, string(known))
@@ -130,18 +135,20 @@ func kindOf(f Fault) (*kind, error) {
 	return nil, fmt.Errorf("there is no fault %q; there are %s", f, strings.Join(names, ", "))
 }
 
-// kindsOf gives the kinds of some faults, in the order of kinds.
-func kindsOf(faults []Fault) ([]*kind, error) {
+// kindsOf gives the kinds of some faults, in the order of kinds, and oddities apart from the others.
+func kindsOf(faults []Fault) (some, odd []*kind, err error) {
 	for _, f := range faults {
 		if _, err := kindOf(f); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	var some []*kind
-	for i := range kinds {
-		if slices.Contains(faults, kinds[i].fault) {
-			some = append(some, &kinds[i])
+	among := func(kinds []kind) (some []*kind) {
+		for i := range kinds {
+			if slices.Contains(faults, kinds[i].fault) {
+				some = append(some, &kinds[i])
+			}
 		}
+		return some
 	}
-	return some, nil
+	return among(kinds), among(oddities), nil
 }

@@ -36,6 +36,7 @@ type Proxy struct {
 
 	mu       sync.Mutex
 	enabled  []*kind
+	odd      []*kind // oddities that are enabled
 	rate     float64
 	scripted map[string][]*kind // by method; a nil kind is None
 	calls    map[string]uint64  // by method
@@ -54,9 +55,9 @@ func New(config Config, report func(Injection)) (*Proxy, error) {
 	if report == nil {
 		report = func(Injection) {}
 	}
-	enabled, err := kindsOf(config.Faults)
+	enabled, odd, err := kindsOf(config.Faults)
 	return &Proxy{
-		config: config, client: &http.Client{Timeout: upstreamTimeout}, report: report, enabled: enabled, rate: config.Rate,
+		config: config, client: &http.Client{Timeout: upstreamTimeout}, report: report, enabled: enabled, odd: odd, rate: config.Rate,
 		scripted: map[string][]*kind{}, calls: map[string]uint64{}, counts: map[Fault]int{},
 	}, err
 }
@@ -64,13 +65,13 @@ func New(config Config, report func(Injection)) (*Proxy, error) {
 // Use replaces the faults that may be drawn. None at all makes the proxy
 // honest, but for what Next has still to come.
 func (p *Proxy) Use(faults ...Fault) error {
-	enabled, err := kindsOf(faults)
+	enabled, odd, err := kindsOf(faults)
 	if err != nil {
 		return err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.enabled = enabled
+	p.enabled, p.odd = enabled, odd
 	return nil
 }
 
@@ -112,7 +113,7 @@ func (p *Proxy) Next(method string, faults ...Fault) error {
 func (p *Proxy) Off() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.enabled, p.scripted = nil, map[string][]*kind{}
+	p.enabled, p.odd, p.scripted = nil, nil, map[string][]*kind{}
 }
 
 // Counts says how often each fault was injected.
@@ -157,16 +158,26 @@ func (p *Proxy) draw(method string, may func(*kind) bool) *fate {
 		f.kind, p.scripted[method] = script[0], script[1:]
 		return f
 	}
+	f.kind = p.pick(p.enabled, method, may, chance, pick)
+	if f.kind == nil { // with draws of their own, so that oddities leave all other draws as they are
+		own := rand.New(rand.NewPCG(p.config.Seed^name.Sum64(), ^f.n))
+		f.kind = p.pick(p.odd, method, may, own.Float64(), own.Uint64())
+	}
+	return f
+}
+
+// pick gives one of some kinds, or none. p.mu is held.
+func (p *Proxy) pick(some []*kind, method string, may func(*kind) bool, chance float64, pick uint64) *kind {
 	var possible []*kind
-	for _, k := range p.enabled {
+	for _, k := range some {
 		if k.befalls(method) && may(k) {
 			possible = append(possible, k)
 		}
 	}
-	if chance < p.rate && len(possible) > 0 {
-		f.kind = possible[pick%uint64(len(possible))]
+	if chance >= p.rate || len(possible) == 0 {
+		return nil
 	}
-	return f
+	return possible[pick%uint64(len(possible))]
 }
 
 // fate is what was drawn for one call or one batch.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/navlog/navlog/schemas/printable"
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
 
@@ -21,11 +22,11 @@ func failure(err error) Result {
 	var network net.Error
 	switch {
 	case errors.As(err, &refusal):
-		r.Outcome, r.Err = outcomeForbidden, refusal.Error()
+		r.Outcome, r.Err = outcomeForbidden, printable.Text(refusal.Error(), printable.Sentence)
 	case errors.Is(err, context.DeadlineExceeded) || errors.As(err, &network) && network.Timeout():
 		r.Outcome, r.Err = outcomeTimeout, "no answer in time"
 	default:
-		r.Err = printable(reason(err))
+		r.Err = printable.Text(reason(err), printable.Sentence)
 	}
 	return r
 }
@@ -63,10 +64,4 @@ func disconnected(op *net.OpError) string {
 		return "cannot be reached"
 	}
 	return "lost the connection"
-}
-
-// printable gives the beginning of a text in characters that PostgreSQL takes.
-func printable(text string) string {
-	text = strings.ToValidUTF8(text[:min(len(text), 500)], "?")
-	return strings.ReplaceAll(text, "\x00", "?")
 }

@@ -3,6 +3,7 @@ package lane
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/partner"
+	"github.com/navlog/navlog/schemas/printable"
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
 
@@ -124,8 +126,10 @@ func TestFailuresNameOnlyThePartner(t *testing.T) {
 	}
 }
 
-func TestPrintable(t *testing.T) {
-	if got := printable("a\x00b\xffc" + strings.Repeat("é", 300)); !strings.HasPrefix(got, "a?b?cé") || len(got) > 500 || !utf8.ValidString(got) {
+// What a receiver says is stored and shown to its partner: any bytes may be in it.
+func TestFailureIsPrintable(t *testing.T) {
+	got := failure(errors.New("a\x00b\xffc\x1b[2J\u202e" + strings.Repeat("é", 300))).Err
+	if !strings.HasPrefix(got, "a\ufffdb\ufffdc\ufffd[2J\ufffdé") || len(got) > printable.Sentence || !utf8.ValidString(got) {
 		t.Errorf("%q", got)
 	}
 }

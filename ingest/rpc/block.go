@@ -28,12 +28,22 @@ func (e *UnprovenError) Error() string {
 // foreign refuses a log that a header's bloom does not hold.
 func (n *Node) foreign(h *Header, l *event.Log, known proof.Patterns) error {
 	switch {
+	case h.NoBloom:
+		return n.HasBloom(h)
 	case known.Holds(&h.Bloom, l):
 		return nil
 	case h.Bloom == (types.Bloom{}):
 		return fmt.Errorf("the header of block %d at %s has an empty logsBloom although the block has logs: where the chain does not fill it, set chain.proof to none", h.Number, n.Name)
 	}
 	return fmt.Errorf("%s answers a log of 0x%x in block %d (log %d) that the block's logsBloom does not hold", n.Name, l.Address, h.Number, l.LogIndex)
+}
+
+// HasBloom refuses a header without a bloom. It is for whoever is about to prove logs by it.
+func (n *Node) HasBloom(h *Header) error {
+	if !h.NoBloom {
+		return nil
+	}
+	return fmt.Errorf("%s gives the header of block %d without logsBloom, by which logs are proven: use an endpoint that gives it, or set chain.proof to none", n.Name, h.Number)
 }
 
 // Native refuses logs of which a header's bloom does not hold every one.
@@ -58,6 +68,9 @@ func ours(logs []*event.Log, addresses []common.Address) []*event.Log {
 // is asked again, since one address may stand for several backends, and then
 // for the receipts, which nodes do not take from the same index.
 func (n *Node) prove(ctx context.Context, h *Header, w *proof.Watched, have []*event.Log) ([]*event.Log, error) {
+	if err := n.HasBloom(h); err != nil {
+		return nil, err
+	}
 	if len(have) > 0 && proof.Incomplete(&h.Bloom, have) == "" {
 		return have, nil
 	}
@@ -112,6 +125,11 @@ func (e *overLimitError) Unwrap() error { return e.err }
 // too long to give as a range: by its hash, out of the receipts, or of one vault
 // after the other.
 func (n *Node) OneBlock(ctx context.Context, h *Header, w *proof.Watched, level proof.Level) ([]*event.Log, error) {
+	if level != proof.None {
+		if err := n.HasBloom(h); err != nil {
+			return nil, err
+		}
+	}
 	if level == proof.Head || level == proof.Full {
 		logs, err := n.prove(ctx, h, w, nil)
 		var over *overLimitError

@@ -43,11 +43,21 @@ func (p *Pool) Confirms(ctx context.Context, other *Node, h *Header, addresses [
 		return fmt.Errorf("%w: block %d (%s) has %d logs of the vaults, but %d at %s", ErrDisagree, h.Number, h.Hash, len(logs), len(again), other.Name)
 	}
 	for i, l := range again {
-		if !proto.Equal(l, logs[i].GetLog()) {
+		if !same(l, logs[i].GetLog()) {
 			return fmt.Errorf("%w: log %d of block %d (%s) is another one at %s", ErrDisagree, l.GetLogIndex(), h.Number, h.Hash, other.Name)
 		}
 	}
 	return nil
+}
+
+// same reports whether two logs are the same, but for the index of the transaction, which not every node gives.
+func same(a, b *event.Log) bool {
+	if a.TxIndex == b.TxIndex {
+		return proto.Equal(a, b)
+	}
+	twin := proto.CloneOf(a)
+	twin.TxIndex = b.TxIndex
+	return (a.TxIndex == 0 || b.TxIndex == 0) && proto.Equal(twin, b)
 }
 
 // awaitBlock reads a block that an endpoint may get in a moment.

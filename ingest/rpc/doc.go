@@ -9,6 +9,10 @@
 //	          themselves
 //	Pipeline  several ranges in flight, given back in the order of their blocks
 //
+// What is not needed of an answer is not required, what can mean one thing only is taken
+// for it, and what is wrong is refused with the name of its field. Some relays take no
+// batches of questions, which is remembered for each endpoint (batch).
+//
 // An answer is JSON of a stranger: an envelope is opened without building anything
 // (envelope), the logs in it are decoded by a scanner of our own (scan, decode), since
 // a generic decoder takes most of the time of a backfill, and both are bounded in

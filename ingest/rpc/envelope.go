@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
+	"strings"
 )
 
 // What can be wrong with the body of an answer. All of them are the node's
@@ -35,15 +38,14 @@ func openEnvelope(body []byte) (envelope, error) {
 }
 
 // openBatch finds the parts of the answers in the body of a batch. A node that
-// refuses the whole batch gives a single answer.
-func openBatch(body []byte) ([]envelope, error) {
+// refuses the whole batch gives a single answer: then list is false.
+func openBatch(body []byte) (all []envelope, list bool, err error) {
 	s := scanner{b: body}
 	if s.peek() != '[' {
 		one, err := openEnvelope(body)
-		return []envelope{one}, err
+		return []envelope{one}, false, err
 	}
-	var all []envelope
-	err := s.members('[', ']', func() error {
+	err = s.members('[', ']', func() error {
 		e, err := s.envelope()
 		all = append(all, e)
 		return err
@@ -51,7 +53,7 @@ func openBatch(body []byte) ([]envelope, error) {
 	if err == nil {
 		err = s.end()
 	}
-	return all, err
+	return all, true, err
 }
 
 // envelope takes the members of an answer.
@@ -85,34 +87,79 @@ func (s *scanner) envelope() (e envelope, err error) {
 }
 
 // about gives the bytes of the result of an answer to the question id, or its
-// error as an *rpcError.
+// error as an *rpcError. An answer without an id is taken: each comes on a request of its own.
 func (e envelope) about(id []byte) ([]byte, error) {
-	if e.fault != nil && !bytes.Equal(e.fault, null) {
-		// An answer to a question that could not be read has the id null.
-		if !bytes.Equal(e.id, id) && !bytes.Equal(e.id, null) && e.id != nil {
-			return nil, fmt.Errorf("%w: id %.40q instead of %s", errWrongID, e.id, id)
-		}
-		return nil, faultOf(e.fault)
-	}
 	switch {
+	case !e.names(id) && !none(e.id):
+		return nil, fmt.Errorf("%w: id %.40q instead of %s", errWrongID, e.id, id)
+	case e.failed():
+		return nil, faultOf(e.fault)
 	case e.result == nil:
 		return nil, fmt.Errorf("%w: it has neither result nor error", errForeign)
-	case !bytes.Equal(e.id, id):
-		return nil, fmt.Errorf("%w: id %.40q instead of %s", errWrongID, e.id, id)
 	}
 	return e.result, nil
 }
 
+// names reports whether an answer has the id of a question. Some nodes write it as a string, or with a fraction.
+func (e envelope) names(id []byte) bool { return bytes.Equal(e.question(), id) }
+
+// question is the id of an answer as its question has it.
+func (e envelope) question() []byte {
+	id := e.id
+	if len(id) >= 2 && id[0] == '"' {
+		id = id[1 : len(id)-1]
+	}
+	if whole, fraction, found := bytes.Cut(id, []byte(".")); found && len(bytes.Trim(fraction, "0")) == 0 {
+		id = whole
+	}
+	return id
+}
+
+// failed reports whether an answer is an error. Beside a result, an error that says nothing is none.
+func (e envelope) failed() bool {
+	if none(e.fault) {
+		return false
+	}
+	if none(e.result) {
+		return true
+	}
+	switch string(e.fault) {
+	case "false", `""`, "{}", "0":
+		return false
+	}
+	return true
+}
+
+// none reports whether a member is missing or null.
+func none(member []byte) bool { return member == nil || bytes.Equal(member, null) }
+
 var null = []byte("null")
 
-// faultOf reads the member "error", which some put as a bare string.
+// faultOf reads the member "error", which some put as a bare string, and its parts in other types than they should have.
 func faultOf(raw []byte) error {
 	fault := new(rpcError)
-	if json.Unmarshal(raw, fault) == nil {
-		return fault
-	}
 	if json.Unmarshal(raw, &fault.Message) == nil {
 		return fault
 	}
-	return fmt.Errorf("%w: its error is %.200q", errForeign, raw)
+	var parts map[string]json.RawMessage
+	if json.Unmarshal(raw, &parts) != nil || parts == nil {
+		return fmt.Errorf("%w: its error is %.200q", errForeign, raw)
+	}
+	fault.Code, fault.Data = codeOf(parts["code"]), parts["data"]
+	if message := parts["message"]; !none(message) && json.Unmarshal(message, &fault.Message) != nil {
+		fault.Message = string(message)
+	}
+	return fault
+}
+
+// codeOf reads the code of an error: a number, or one in a string; 0 where there is none.
+func codeOf(raw []byte) int {
+	text := strings.Trim(string(raw), `"`)
+	if n, err := strconv.ParseInt(text, 0, 32); err == nil {
+		return int(n)
+	}
+	if f, err := strconv.ParseFloat(text, 64); err == nil && f == math.Trunc(f) && math.Abs(f) < 1<<31 {
+		return int(f)
+	}
+	return 0
 }

@@ -40,8 +40,15 @@ func TestOpenEnvelope(t *testing.T) {
 		{`{"id":7}`, ``, errForeign},
 		{`{"id":7,"error":[1]}`, ``, errForeign},
 		{`{"id":8,"result":1}`, ``, errWrongID},
-		{`{"result":1}`, ``, errWrongID},
-		{`{"id":"7","result":1}`, ``, errWrongID},
+		{`{"id":"8","result":1}`, ``, errWrongID},
+		{`{"id":7.5,"result":1}`, ``, errWrongID},
+		{`{"result":1}`, `1`, nil},
+		{`{"id":null,"result":1}`, `1`, nil},
+		{`{"id":"7","result":1}`, `1`, nil},
+		{`{"id":7.0,"result":1}`, `1`, nil},
+		{`{"id":7,"error":"","result":1}`, `1`, nil},
+		{`{"id":7,"error":false,"result":1}`, `1`, nil},
+		{`{"id":7,"error":{},"result":1}`, `1`, nil},
 		{`{"id":8,"error":{"code":1,"message":"m"}}`, ``, errWrongID},
 	} {
 		e, err := openEnvelope([]byte(c.body))
@@ -61,6 +68,11 @@ func TestNodeErrorsKeepTheirParts(t *testing.T) {
 		`{"id":null,"error":{"code":-32700,"message":"parse error"}}`:                                               {-32700, "parse error", nil},
 		`{"error":{"code":3,"message":"m","data":"0x"},"result":null,"id":7}`:                                       {3, "m", json.RawMessage(`"0x"`)},
 		`{"id":7,"error":"out of capacity"}`:                                                                        {0, "out of capacity", nil},
+		`{"id":7,"error":{"code":"-32005","message":"limit"}}`:                                                      {-32005, "limit", nil},
+		`{"id":7,"error":{"code":-32005.0,"message":null}}`:                                                         {-32005, "", nil},
+		`{"id":7,"error":{"code":null,"message":{"en":"limit"},"data":[1]}}`:                                        {0, `{"en":"limit"}`, json.RawMessage("[1]")},
+		`{"id":7,"error":{"code":"LIMIT","message":"m"}}`:                                                           {0, "m", nil},
+		`{"id":7,"error":{},"result":null}`:                                                                         {0, "", nil},
 	} {
 		e, err := openEnvelope([]byte(body))
 		if err != nil {
@@ -91,7 +103,7 @@ func FuzzOpenEnvelope(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if all, err := openBatch(body); err == nil && !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) && len(all) != 1 {
+		if all, _, err := openBatch(body); err == nil && !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) && len(all) != 1 {
 			t.Errorf("%q is %d answers", body, len(all))
 		}
 		got, err := openEnvelope(body)

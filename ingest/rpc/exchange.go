@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	ethrpc "github.com/ethereum/go-ethereum/rpc"
 
 	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/printable"
 )
 
 // callTimeout bounds one call of a node, from the question to the last byte of
@@ -26,7 +28,9 @@ type rpcError struct {
 	Data    json.RawMessage `json:"data"` // as the node gives it, nil for none
 }
 
-func (e *rpcError) Error() string  { return fmt.Sprintf("%.300s (code %d)", e.Message, e.Code) }
+func (e *rpcError) Error() string {
+	return fmt.Sprintf("%s (code %d)", printable.Text(e.Message, 300), e.Code)
+}
 func (e *rpcError) ErrorCode() int { return e.Code }
 
 // ErrorData gives the data as encoding/json makes it, nil for none.
@@ -60,19 +64,6 @@ func (n *Node) exchangeUpTo(ctx context.Context, most int, method string, params
 		return err
 	})
 	return result, err
-}
-
-// exchangeBatch asks several questions at once and gives the bytes of their
-// results in the order of the questions. One error is the error of all.
-func (n *Node) exchangeBatch(ctx context.Context, method string, params [][]any) (results [][]byte, err error) {
-	if len(params) == 0 {
-		return nil, nil
-	}
-	err = n.attempt(ctx, method, len(params), func(ctx context.Context) error {
-		results, err = n.askAllOnce(ctx, method, params)
-		return err
-	})
-	return results, err
 }
 
 // triesAtOnce is how often a question is asked that the endpoint puts off for a
@@ -215,26 +206,43 @@ func (t *transport) askAll(ctx context.Context, method string, params [][]any) (
 	if err != nil {
 		return nil, err
 	}
-	answers, err := openBatch(body)
-	if err != nil {
-		return nil, quoting(err, body)
+	results, err := resultsOf(body, place)
+	return results, quoting(err, body)
+}
+
+// resultsOf finds the results in the answer to a batch, place being the index of each question by its id. They may come in
+// any order, and one more than once.
+func resultsOf(body []byte, place map[string]int) ([][]byte, error) {
+	answers, list, err := openBatch(body)
+	switch {
+	case err != nil:
+		return nil, &batchError{err}
+	case !list && answers[0].failed():
+		return nil, &batchError{faultOf(answers[0].fault)}
+	case !list:
+		return nil, &batchError{fmt.Errorf("%w: one answer to a batch of %d questions", errForeign, len(place))}
 	}
-	results := make([][]byte, len(params))
+	results := make([][]byte, len(place))
 	for _, e := range answers {
-		i, ours := place[string(e.id)]
+		i, ours := place[string(e.question())]
 		if !ours { // an error about the whole batch, or nothing that was asked for
-			if _, err := e.about(null); err != nil {
-				return nil, quoting(err, body)
+			if e.failed() && none(e.id) {
+				return nil, &batchError{faultOf(e.fault)}
 			}
-			return nil, fmt.Errorf("%w: id %.40q of no question in the batch", errWrongID, e.id)
+			return nil, &batchError{fmt.Errorf("%w: id %.40q of no question in the batch", errWrongID, e.id)}
 		}
-		if results[i], err = e.about(e.id); err != nil {
+		result, err := e.about(e.question())
+		if err != nil {
 			return nil, err
 		}
+		if results[i] != nil && !bytes.Equal(results[i], result) {
+			return nil, &batchError{fmt.Errorf("%w: two different answers have the id %.40q", errForeign, e.id)}
+		}
+		results[i] = result
 	}
 	for i := range results {
 		if results[i] == nil {
-			return nil, fmt.Errorf("%w: %d answers to a batch of %d questions", errForeign, len(answers), len(params))
+			return nil, &batchError{fmt.Errorf("%w: %d answers to a batch of %d questions", errForeign, len(answers), len(place))}
 		}
 	}
 	return results, nil
@@ -251,5 +259,5 @@ func quoting(err error, body []byte) error {
 
 // excerpt is the beginning of a body on one line.
 func excerpt(body []byte) string {
-	return fmt.Sprintf("%.200s", strings.Join(strings.Fields(string(body[:min(len(body), 1000)])), " "))
+	return printable.Text(strings.Join(strings.Fields(string(body[:min(len(body), 1000)])), " "), 200)
 }

@@ -167,6 +167,7 @@ type limits struct {
 	known        bool         // something holds the width: what is asked for, a limit, or how much the blocks hold
 	batch        int          // headers to ask for at once
 	batches      int          // of headers, as long as allowed, since the last refusal or relaxation
+	singles      time.Time    // until when no batch is sent, since the endpoint takes none
 
 	vouching sync.Mutex // held while the node is asked whether it has old logs
 	vouches  int        // how often it may still be asked, 0 when that is known
@@ -302,6 +303,20 @@ func (l *limits) cuts(logs int) {
 	if logs > 0 {
 		l.counts[logs] = true
 	}
+}
+
+// batchless reports whether no batch is sent now.
+func (l *limits) batchless(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return now.Before(l.singles)
+}
+
+// noBatches remembers that no batch is sent until then.
+func (l *limits) noBatches(until time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.singles = until
 }
 
 func (l *limits) headers() int {

@@ -65,6 +65,17 @@ func (n *Node) LogsByHash(ctx context.Context, h *Header, addresses []common.Add
 	if err != nil {
 		return nil, err
 	}
+	return n.ofBlock(a, h, addresses)
+}
+
+// ofBlock gives the logs of an answer about one block. A log of it that the node calls removed says that the block has left
+// the node's chain; one of another block says nothing about this one.
+func (n *Node) ofBlock(a *answer, h *Header, addresses []common.Address) ([]*event.Log, error) {
+	for _, l := range a.removed {
+		if len(l.BlockHash) == 0 || bytes.Equal(l.BlockHash, h.Hash[:]) {
+			return nil, fmt.Errorf("%s answers a log of block %d (%s) that is removed, so the block has left its chain (log %d)", n.Name, h.Number, h.Hash, l.LogIndex)
+		}
+	}
 	if err := n.belong(a.logs, h); err != nil {
 		return nil, err
 	}
@@ -95,10 +106,7 @@ func (n *Node) plausible(logs []*event.Log, addresses []common.Address) error {
 		if i == 0 {
 			continue
 		}
-		switch before := logs[i-1]; {
-		case l.BlockNumber < before.BlockNumber || l.BlockNumber == before.BlockNumber && l.LogIndex <= before.LogIndex:
-			return fmt.Errorf("%s answers logs out of order (block %d, log %d after block %d, log %d)", n.Name, l.BlockNumber, l.LogIndex, before.BlockNumber, before.LogIndex)
-		case l.BlockNumber == before.BlockNumber && !bytes.Equal(l.BlockHash, before.BlockHash):
+		if before := logs[i-1]; l.BlockNumber == before.BlockNumber && !bytes.Equal(l.BlockHash, before.BlockHash) {
 			return fmt.Errorf("%s answers logs of two blocks with number %d", n.Name, l.BlockNumber)
 		}
 	}
@@ -216,12 +224,9 @@ func (n *Node) receipts(ctx context.Context, h *Header) ([]*event.Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	logs, err := decodeReceipts(result)
+	a, err := decodeReceipts(result)
 	if err != nil {
 		return nil, fmt.Errorf("eth_getBlockReceipts at %s: %w", n.Name, err)
 	}
-	if err := n.belong(logs, h); err != nil {
-		return nil, err
-	}
-	return logs, n.plausible(logs, nil)
+	return n.ofBlock(a, h, nil)
 }

@@ -3,7 +3,6 @@ package rpc
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -79,16 +78,21 @@ func (n *Node) close() {
 	}
 }
 
-// Call asks the node. result must be a pointer.
-func (n *Node) Call(ctx context.Context, result any, method string, args ...any) error {
-	raw, err := n.exchange(ctx, method, args...)
+// CallContract calls a contract at the newest block, and returns what it answers.
+func (n *Node) CallContract(ctx context.Context, to common.Address, input []byte) ([]byte, error) {
+	return asked(ctx, n, decodeBytes, "eth_call", map[string]any{"to": to, "data": hexutil.Bytes(input)}, "latest")
+}
+
+// asked asks a question and decodes the result. What cannot be decoded is the fault of the node.
+func asked[T any](ctx context.Context, n *Node, decode func([]byte) (T, error), method string, params ...any) (result T, err error) {
+	raw, err := n.exchange(ctx, method, params...)
 	if err != nil {
-		return err
+		return result, err
 	}
-	if err := json.Unmarshal(raw, result); err != nil {
-		return n.blame(ctx, method, n.babbles(fmt.Errorf("the result cannot be read: %w", err)))
+	if result, err = decode(raw); err != nil {
+		err = n.blame(ctx, method, n.babbles(fmt.Errorf("the result cannot be read: %w", err)))
 	}
-	return nil
+	return result, err
 }
 
 // babbles notes an answer that cannot be read.
@@ -104,6 +108,8 @@ type Header struct {
 	Parent common.Hash
 	Time   uint64 // Unix seconds
 	Bloom  types.Bloom
+	// NoBloom: the node gave the header without one. Bloom is empty then, and says nothing.
+	NoBloom bool
 }
 
 // Record is the block as a fact of the log.
@@ -166,15 +172,12 @@ func (n *Node) ByHash(ctx context.Context, hash common.Hash) (*Header, error) {
 }
 
 func (n *Node) chainID(ctx context.Context) (uint64, error) {
-	var id hexutil.Uint64
-	err := n.Call(ctx, &id, "eth_chainId")
-	return uint64(id), err
+	return asked(ctx, n, decodeQuantity, "eth_chainId")
 }
 
 // HasCode says that there is a contract at an address.
 func (n *Node) HasCode(ctx context.Context, address common.Address) (bool, error) {
-	var code hexutil.Bytes
-	err := n.Call(ctx, &code, "eth_getCode", address, "latest")
+	code, err := asked(ctx, n, decodeBytes, "eth_getCode", address, "latest")
 	return len(code) > 0, err
 }
 
@@ -231,22 +234,5 @@ func NamesNoFinal(err error) bool {
 // LogsOf gives address, topics and data of the logs of a transaction in their order, in
 // whichever block of the node's chain it is; none where it is in no block.
 func (n *Node) LogsOf(ctx context.Context, tx common.Hash) ([]*event.Log, error) {
-	var receipt struct {
-		Logs []struct {
-			Address common.Address `json:"address"`
-			Topics  []common.Hash  `json:"topics"`
-			Data    hexutil.Bytes  `json:"data"`
-		} `json:"logs"`
-	}
-	if err := n.Call(ctx, &receipt, "eth_getTransactionReceipt", tx); err != nil {
-		return nil, err
-	}
-	logs := make([]*event.Log, len(receipt.Logs))
-	for i, l := range receipt.Logs {
-		logs[i] = &event.Log{Address: l.Address[:], Data: l.Data}
-		for _, topic := range l.Topics {
-			logs[i].Topics = append(logs[i].Topics, topic[:])
-		}
-	}
-	return logs, nil
+	return asked(ctx, n, decodeReceipt, "eth_getTransactionReceipt", tx)
 }

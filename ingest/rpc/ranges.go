@@ -155,6 +155,12 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 		if j.headers, err = n.Headers(ctx, j.at, j.to); err != nil {
 			return nil, err
 		}
+		for _, h := range j.headers {
+			if err := n.HasBloom(h); err != nil {
+				j.headers = nil
+				return nil, err
+			}
+		}
 	}
 	width := j.step
 	if width == 0 {
@@ -170,8 +176,15 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 	if err != nil {
 		return r.less(ctx, n, j, to, err)
 	}
-	l.gave(to-j.at+1, len(a.logs), a.bytes, r.wanted, time.Since(began))
+	l.gave(to-j.at+1, a.given, a.bytes, r.wanted, time.Since(began))
 	j.step = 0
+	if len(a.removed) > 0 || a.disordered && l.cut(a.given) {
+		// The node is of two minds about a block, or its answer may lack any log of the range.
+		if j.step = (to - j.at + 1) / 2; j.step > 0 {
+			return nil, nil
+		}
+		return r.alone(ctx, n, j)
+	}
 	if !compared {
 		return r.believe(ctx, n, j, to, a)
 	}
@@ -197,6 +210,9 @@ func (r *Reader) vouch(ctx context.Context, n *Node, at uint64) error {
 	}
 	h, err := n.ByNumber(ctx, at)
 	if err != nil {
+		return err
+	}
+	if err := n.HasBloom(h); err != nil {
 		return err
 	}
 	if h.Bloom == (types.Bloom{}) {
@@ -288,7 +304,7 @@ func (r *Reader) alone(ctx context.Context, n *Node, j *job) (_ *Part, err error
 // wire is about how many bytes of an answer logs have taken.
 func wire(logs []*event.Log) (bytes int) {
 	for _, l := range logs {
-		bytes += typicalLog + 2*len(l.Data)
+		bytes += typicalLog + 2*len(l.Data) + int(l.DataLength)
 	}
 	return bytes
 }
@@ -297,7 +313,7 @@ func wire(logs []*event.Log) (bytes int) {
 // nothing speaks against it.
 func (r *Reader) accept(ctx context.Context, n *Node, j *job, to uint64, a *answer) (*Part, error) {
 	l := n.limits
-	cut := l.cut(len(a.logs))
+	cut := l.cut(a.given)
 	asked := to
 	if cut { // what comes after its last block is asked for again
 		to = a.logs[len(a.logs)-1].BlockNumber
@@ -314,13 +330,13 @@ func (r *Reader) accept(ctx context.Context, n *Node, j *job, to uint64, a *answ
 			return nil, err
 		}
 		if lost {
-			l.cuts(len(a.logs))
+			l.cuts(a.given)
 		} else if to == asked {
-			l.whole(len(a.logs))
+			l.whole(a.given)
 		}
 		doubtful[last] = false
 	} else {
-		l.whole(len(a.logs))
+		l.whole(a.given)
 	}
 	if err := r.resolve(ctx, n, headers, byBlock, doubtful); err != nil {
 		j.step = max(1, uint64(len(headers))/2)
@@ -458,6 +474,9 @@ func (r *Reader) fit(n *Node, h *Header, logs []*event.Log) error {
 	if err := n.belong(logs, h); err != nil || r.proof == proof.None {
 		return err
 	}
+	if err := n.HasBloom(h); err != nil {
+		return err
+	}
 	_, err := n.Native(h, logs)
 	return err
 }
@@ -477,8 +496,8 @@ func (r *Reader) complete(ctx context.Context, n *Node, h *Header, logs []*event
 // blocks that are recorded and of blocks whose logs came without their time.
 func (r *Reader) believe(ctx context.Context, n *Node, j *job, to uint64, a *answer) (*Part, error) {
 	l := n.limits
-	if !l.cut(len(a.logs)) {
-		l.whole(len(a.logs))
+	if !l.cut(a.given) {
+		l.whole(a.given)
 	} else {
 		// The last block may be cut, and those after it missing: they come next.
 		last := a.logs[len(a.logs)-1].BlockNumber

@@ -67,7 +67,7 @@ func (r *Reader) sampleAt(ctx context.Context, n *Node, from uint64, at *Stratum
 		return false, nil
 	}
 	at.Blocks, at.WithLogs, at.Logs, at.Bytes, at.Took = asked, 0, len(a.logs), a.bytes, time.Since(began)
-	n.limits.gave(asked, len(a.logs), a.bytes, r.wanted, at.Took)
+	n.limits.gave(asked, a.given, a.bytes, r.wanted, at.Took)
 	for i, l := range a.logs {
 		if i == 0 || l.BlockNumber != a.logs[i-1].BlockNumber {
 			at.WithLogs++

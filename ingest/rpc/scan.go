@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strconv"
+
+	"github.com/navlog/navlog/schemas/printable"
 )
 
 // scanner walks over the bytes of one JSON value and gives its parts as they
@@ -86,6 +89,9 @@ func (s *scanner) name() ([]byte, error) {
 // text takes a string and gives what is between the quotes. Strings that are
 // asked for have escapes only where somebody plays tricks.
 func (s *scanner) text() ([]byte, error) {
+	if c := s.peek(); c != '"' && c != 0 {
+		return nil, s.otherThan("a string")
+	}
 	from := s.at
 	raw, err := s.quoted()
 	if err != nil || bytes.IndexByte(raw, '\\') < 0 {
@@ -121,9 +127,18 @@ func (s *scanner) quoted() ([]byte, error) {
 	}
 }
 
+// otherThan takes the value that is next and returns the error that says what it is instead of what was expected.
+func (s *scanner) otherThan(expected string) error {
+	value, err := s.value()
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("it is %s and not %s", printable.Text(string(value[:min(len(value), 60)]), 60), expected)
+}
+
 // flag takes true or false.
 func (s *scanner) flag() (bool, error) {
-	switch c := s.peek(); {
+	switch {
 	case bytes.HasPrefix(s.b[s.at:], []byte("true")):
 		s.at += len("true")
 		return true, nil
@@ -131,7 +146,7 @@ func (s *scanner) flag() (bool, error) {
 		s.at += len("false")
 		return false, nil
 	default:
-		return false, s.unexpected(c)
+		return false, s.otherThan("true or false")
 	}
 }
 
@@ -226,12 +241,15 @@ var nibbles = func() (table [256]byte) {
 
 const bad = 0xff
 
-// digits cuts the prefix of a hexadecimal string off.
-func digits(text []byte) ([]byte, error) {
-	if len(text) < 2 || text[0] != '0' || text[1]|0x20 != 'x' {
-		return nil, fmt.Errorf("%.20q is not hexadecimal", text)
+// prefixed reports whether a text begins with 0x.
+func prefixed(text []byte) bool { return len(text) >= 2 && text[0] == '0' && text[1]|0x20 == 'x' }
+
+// digits cuts the prefix of a hexadecimal string off. Some nodes write bytes without it, and bytes are never decimal.
+func digits(text []byte) []byte {
+	if prefixed(text) {
+		return text[2:]
 	}
-	return text[2:], nil
+	return text
 }
 
 // unhex decodes digits into out, which is half as long.
@@ -247,18 +265,24 @@ func unhex(out, digits []byte) error {
 	return nil
 }
 
-// quantity takes a number as JSON-RPC writes it: hexadecimal without leading
-// zeros.
+// quantity takes a number of 64 bits: as JSON-RPC writes it, in hexadecimal after 0x, perhaps with leading zeros; or as an
+// integer of JSON. Digits in quotes without 0x may be of either base and are refused.
 func (s *scanner) quantity() (n uint64, err error) {
+	switch c := s.peek(); {
+	case c >= '0' && c <= '9' || c == '-':
+		return s.integer()
+	case c != '"' && c != 0:
+		return 0, s.otherThan("a number")
+	}
 	text, err := s.text()
 	if err != nil {
 		return 0, err
 	}
-	d, err := digits(text)
-	switch {
-	case err != nil:
-		return 0, err
-	case len(d) == 0 || len(d) > 16 || len(d) > 1 && d[0] == '0':
+	if !prefixed(text) {
+		return 0, fmt.Errorf("%.20q has no 0x, so that its base is not known", text)
+	}
+	d := bytes.TrimLeft(text[2:], "0")
+	if len(text) == 2 || len(d) > 16 {
 		return 0, fmt.Errorf("%.20q is not a number of 64 bits", text)
 	}
 	for _, c := range d {
@@ -267,6 +291,20 @@ func (s *scanner) quantity() (n uint64, err error) {
 			return 0, fmt.Errorf("%.20q is not a number", text)
 		}
 		n = n<<4 | uint64(nibble)
+	}
+	return n, nil
+}
+
+// integer takes a number of JSON that is a whole one.
+func (s *scanner) integer() (uint64, error) {
+	word, err := s.value()
+	if err != nil {
+		return 0, err
+	}
+	whole, fraction, _ := bytes.Cut(word, []byte("."))
+	n, err := strconv.ParseUint(string(whole), 10, 64)
+	if err != nil || len(bytes.Trim(fraction, "0")) > 0 {
+		return 0, fmt.Errorf("%.40s is not a whole number of 64 bits", word)
 	}
 	return n, nil
 }
@@ -294,8 +332,8 @@ func (s *scanner) fixedDigits(size int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := digits(text)
-	if err == nil && len(d) != 2*size {
+	d := digits(text)
+	if len(d) != 2*size {
 		err = fmt.Errorf("%.20q… has %d hexadecimal digits and must have %d", text, len(d), 2*size)
 	}
 	return d, err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ethereum/go-ethereum/common/hexutil"
 	ethrpc "github.com/ethereum/go-ethereum/rpc"
 
 	"github.com/navlog/navlog/schemas/contracts"
@@ -72,9 +71,7 @@ func (p *Pool) hear(ctx context.Context, n *Node, wait *Backoff) error {
 		return fmt.Errorf("connect: %w", err)
 	}
 	defer client.Close()
-	heads := make(chan struct {
-		Number hexutil.Uint64 `json:"number"`
-	}, 64)
+	heads := make(chan announcement, 64)
 	subscription, err := client.EthSubscribe(bounded, heads, "newHeads")
 	if err != nil {
 		return fmt.Errorf("subscribe to newHeads: %w", err)
@@ -95,14 +92,44 @@ func (p *Pool) hear(ctx context.Context, n *Node, wait *Backoff) error {
 			return err
 		case h := <-heads:
 			wait.Reset()
-			missing.heard(uint64(h.Number))
-			p.announce(n, sighting{uint64(h.Number), p.clock.now()})
+			missing.heard(h.number)
+			p.announce(n, sighting{h.number, p.clock.now()})
 		case <-check.C:
 			if err := missing.check(p.told.Load(), p.clock.now()); err != nil {
 				return err
 			}
 		}
 	}
+}
+
+// announcement is a block that a node announces. Nothing but its number is read.
+type announcement struct{ number uint64 }
+
+// UnmarshalJSON reads a header.
+func (a *announcement) UnmarshalJSON(b []byte) error {
+	s := scanner{b: b}
+	has := false
+	err := s.object("a block", func() error {
+		name, err := s.name()
+		if err != nil {
+			return err
+		}
+		if string(name) != "number" {
+			return s.skip()
+		}
+		has = true
+		if a.number, err = s.quantity(); err != nil {
+			err = fmt.Errorf("number: %w", err)
+		}
+		return err
+	})
+	if err == nil && !has {
+		err = errors.New("it has no number")
+	}
+	if err != nil {
+		return fmt.Errorf("the announced block cannot be read: %w", err)
+	}
+	return nil
 }
 
 // announce wakes the one who rests.

@@ -2,6 +2,8 @@ package rpc
 
 import (
 	"bytes"
+	"compress/gzip"
+	"compress/zlib"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,7 +58,16 @@ func loopback(host string) bool {
 
 func (t *transport) close() { t.client.CloseIdleConnections() }
 
-// httpError is an HTTP answer with a status other than 200.
+// successful reports whether an answer with a status has a body that answers the question.
+func successful(status int) bool {
+	switch status {
+	case http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNonAuthoritativeInfo:
+		return true
+	}
+	return false
+}
+
+// httpError is an HTTP answer with a status that brings no answer of the node.
 type httpError struct {
 	Status     int
 	RetryAfter time.Duration // 0 where the header is missing
@@ -105,7 +117,7 @@ func (t *transport) post(ctx context.Context, method string, question any, most 
 		return nil, err
 	}
 	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
+	if !successful(response.StatusCode) {
 		return nil, httpErrorOf(response)
 	}
 	// A node that names no length often answers as much as before. A buffer that grows to
@@ -128,7 +140,7 @@ func httpErrorOf(response *http.Response) error {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusProxyAuthRequired, http.StatusBadGateway:
 		return e // not about the question, whatever the body looks like
 	}
-	if all, err := openBatch(body); err == nil && len(all) > 0 && all[0].fault != nil {
+	if all, _, err := openBatch(body); err == nil && len(all) > 0 && all[0].failed() {
 		_ = errors.As(faultOf(all[0].fault), &e.answer)
 	}
 	return e
@@ -164,7 +176,41 @@ func readAnswer(response *http.Response, most int, room int64) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read the answer, after %d bytes: %w", body.Len(), err)
 	}
-	return body.Bytes(), nil
+	return unpacked(response.Header.Get("Content-Encoding"), body.Bytes(), most)
+}
+
+// likeJSON reports whether a body begins as an answer or a batch of them does.
+func likeJSON(body []byte) bool {
+	s := scanner{b: body}
+	c := s.peek()
+	return c == '{' || c == '['
+}
+
+// unpacked decompresses a body that came compressed although nobody asked for that, with a header that says so or
+// without, and cuts a byte order mark off.
+func unpacked(encoding string, body []byte, most int) ([]byte, error) {
+	var packed io.Reader
+	var err error
+	switch encoding = strings.ToLower(strings.TrimSpace(encoding)); {
+	case bytes.HasPrefix(body, []byte{0x1f, 0x8b}): // no JSON begins so
+		packed, err = gzip.NewReader(bytes.NewReader(body))
+	case encoding == "deflate":
+		packed, err = zlib.NewReader(bytes.NewReader(body))
+	case encoding != "" && encoding != "identity" && encoding != "gzip" && !likeJSON(body):
+		return nil, fmt.Errorf("%w: its Content-Encoding is %.40q, which was not asked for", errNotJSON, encoding)
+	}
+	if err == nil && packed != nil {
+		body, err = io.ReadAll(io.LimitReader(packed, int64(most)+1))
+	}
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, fmt.Errorf("%w, after %d bytes", errTruncated, len(body))
+	case err != nil:
+		return nil, fmt.Errorf("%w: it cannot be decompressed: %w", errNotJSON, err)
+	case len(body) > most:
+		return nil, tooLong(most)
+	}
+	return bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")), nil
 }
 
 func tooLong(most int) error {

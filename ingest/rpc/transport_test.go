@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -137,7 +138,12 @@ func TestBatches(t *testing.T) {
 			Method  string
 			Params  []any
 		}
-		if err := json.NewDecoder(req.Body).Decode(&questions); err != nil {
+		body, err := io.ReadAll(req.Body)
+		if err != nil || bytes.HasPrefix(body, []byte("{")) { // it is asked whether it takes no batches: TestOddBatches
+			http.Error(w, "down", http.StatusInternalServerError)
+			return
+		}
+		if err := json.Unmarshal(body, &questions); err != nil {
 			t.Error(err)
 		}
 		var ids []string

@@ -30,6 +30,7 @@ const (
 	logTime    = varint | 6
 	logTx      = 7
 	logIndex   = varint | 9
+	logNoData  = 11 // the hash of data that the record does not hold
 
 	blockNumber = varint | 1
 	blockHash   = 2
@@ -143,11 +144,11 @@ func fields(m []byte, see func(n protowire.Number, v uint64, b []byte)) error {
 const maxTopics = 4
 
 // log reads a log. One that cannot be counted is quarantined: it has lengths that
-// no EVM gives, is not laid out like the event that it announces, names a number
+// no EVM gives, or data that its record does not hold, is not laid out like the event that it announces, names a number
 // that the tables cannot hold, or does what they cannot hold.
 func (r *reader) log(f *Fact, m []byte) error {
 	var data []byte
-	count, odd := 0, false
+	count, odd, omitted := 0, false, false
 	addressLength, txLength := 0, 0
 	err := fields(m, func(n protowire.Number, v uint64, b []byte) {
 		switch n {
@@ -171,6 +172,8 @@ func (r *reader) log(f *Fact, m []byte) error {
 			txLength, f.Log.Tx = len(b), common.BytesToHash(b)
 		case logIndex:
 			f.Log.Index = uint32(v)
+		case logNoData:
+			omitted = len(b) > 0
 		}
 	})
 	if err != nil {
@@ -183,7 +186,7 @@ func (r *reader) log(f *Fact, m []byte) error {
 		return nil
 	}
 	made := effects[before:len(effects):len(effects)]
-	if odd || addressLength != common.AddressLength || txLength != common.HashLength || !ok || !held(made) {
+	if odd || omitted || addressLength != common.AddressLength || txLength != common.HashLength || !ok || !held(made) {
 		f.Quarantined = true
 		return nil
 	}

@@ -30,7 +30,7 @@ func want(r *event.Record) (kind, name string, e contracts.Event, quarantined bo
 		return kind, "", nil, false
 	}
 	var topics []common.Hash
-	odd := len(l.GetAddress()) != 20 || len(l.GetTxHash()) != 32
+	odd := len(l.GetAddress()) != 20 || len(l.GetTxHash()) != 32 || l.Omitted()
 	for _, t := range l.GetTopics() {
 		topics = append(topics, common.BytesToHash(t))
 		odd = odd || len(t) != 32
@@ -173,6 +173,8 @@ func spoil(rng *rand.Rand, l *event.Log) {
 		i := rng.IntN(len(l.Topics))
 		l.Topics[i] = bytes.Clone(l.Topics[i])
 		l.Topics[i][rng.IntN(32)] ^= 0xff
+	case 8:
+		l.SetData(make([]byte, event.MaxData+1))
 	}
 }
 

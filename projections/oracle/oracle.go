@@ -72,6 +72,17 @@ func (f *Fold) Apply(r *event.Record) error {
 	return nil
 }
 
+// WithoutData is the seqs of live logs of which the log has the length and the hash of their data alone.
+func (f *Fold) WithoutData() (seqs []uint64) {
+	for seq, r := range f.live {
+		if r.GetLog().Omitted() {
+			seqs = append(seqs, seq)
+		}
+	}
+	slices.Sort(seqs)
+	return seqs
+}
+
 // bare is a record's fact alone.
 func bare(r *event.Record) *event.Record { return &event.Record{Fact: r.GetFact()} }
 
@@ -104,7 +115,7 @@ var limit = new(big.Int).Exp(big.NewInt(2), big.NewInt(191), nil)
 func Read(r *event.Record) (l Log, counts, quarantined bool) {
 	raw := r.GetLog()
 	topics := make([]common.Hash, 0, len(raw.GetTopics()))
-	wellFormed := len(raw.GetAddress()) == 20 && len(raw.GetTxHash()) == 32
+	wellFormed := len(raw.GetAddress()) == 20 && len(raw.GetTxHash()) == 32 && !raw.Omitted()
 	for _, t := range raw.GetTopics() {
 		wellFormed = wellFormed && len(t) == 32
 		topics = append(topics, common.BytesToHash(t))

@@ -3,6 +3,7 @@ package oracle_test
 import (
 	"math/big"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -204,6 +205,28 @@ func TestQuarantined(t *testing.T) {
 	books := b.fold.Books(oracle.Newest)
 	if len(books.Quarantined) != 1 || books.Quarantined[0] != 2 || books.Users[alice].Deposited.Cmp(largest) != 0 {
 		t.Errorf("quarantined %v, alice %+v", books.Quarantined, books.Users[alice])
+	}
+}
+
+// A log whose data no record holds counts in nothing, and is listed.
+func TestWithoutData(t *testing.T) {
+	f := oracle.New()
+	known, unknown := contracts.KindDepositAccepted.Topic(), common.HexToHash("0x77")
+	for i, topic := range []common.Hash{known, unknown, unknown} {
+		l := &event.Log{Address: vaultA[:], Topics: [][]byte{topic[:]}, TxHash: make([]byte, 32)}
+		if i < 2 {
+			l.SetData(make([]byte, event.MaxData+1))
+		}
+		r := &event.Record{Seq: uint64(i + 1), Boundary: true, Fact: &event.Record_Log{Log: l}}
+		if err := f.Apply(r); err != nil {
+			t.Fatal(err)
+		}
+		if _, counts, quarantined := oracle.Read(r); counts || quarantined != (topic == known) {
+			t.Errorf("record %d counts %t, quarantined %t", r.Seq, counts, quarantined)
+		}
+	}
+	if got := f.WithoutData(); !slices.Equal(got, []uint64{1, 2}) {
+		t.Errorf("without data: %v", got)
 	}
 }
 

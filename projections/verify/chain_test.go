@@ -13,16 +13,20 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/ethereum/go-ethereum"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/ethclient"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/time/rate"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/deploy/devchain"
@@ -162,6 +166,71 @@ func TestChainIsComparedAsFarAsItIsCovered(t *testing.T) {
 	must(t, err)
 	if fault := report.Err(); fault == nil || !strings.Contains(fault.Error(), "does not say how far the vault was read") {
 		t.Errorf("a cursor without a vault of the log: %v", fault)
+	}
+}
+
+// A log whose data no record holds is compared by the length and the hash of the data.
+func TestLogWithoutDataIsCompared(t *testing.T) {
+	data := bytes.Repeat([]byte{7}, event.MaxData+1)
+	said := types.Log{Address: common.Address{1}, Topics: []common.Hash{{2}}, Data: data, BlockNumber: 3, TxHash: common.Hash{4}, Index: 5}
+	kept := &event.Log{Address: said.Address[:], Topics: [][]byte{said.Topics[0][:]}, BlockNumber: 3, TxHash: said.TxHash[:], LogIndex: 5}
+	kept.SetData(data)
+	if difference := differ([]*event.Log{kept}, []types.Log{said}); difference != "" {
+		t.Errorf("the same log: %s", difference)
+	}
+	said.Data = bytes.Repeat([]byte{8}, len(data))
+	for _, other := range [][]byte{said.Data, data[1:], nil} {
+		said.Data = other
+		if difference := differ([]*event.Log{kept}, []types.Log{said}); difference == "" {
+			t.Errorf("%d bytes of other data are no difference", len(other))
+		}
+	}
+}
+
+// What a node writes in another way than others is compared all the same; what is not a number is an error that names it.
+func TestOddLogsAreCompared(t *testing.T) {
+	hash := func(n byte) string { return common.Hash{n}.Hex() }
+	log := func(number, index, more string) string {
+		return fmt.Sprintf(`{"address":%q,"topics":[%q],"data":"0x0102","blockNumber":%s,"blockHash":%q,"transactionHash":%q,"logIndex":%s%s}`,
+			common.Address{1}, hash(2), number, hash(3), hash(4), index, more)
+	}
+	var result string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var question struct{ ID json.RawMessage }
+		if err := json.NewDecoder(r.Body).Decode(&question); err != nil {
+			t.Error(err)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, question.ID, result)
+	}))
+	t.Cleanup(server.Close)
+	client, err := ethclient.Dial(server.URL)
+	must(t, err)
+	t.Cleanup(client.Close)
+	c := &chainCheck{client: client, url: server.URL, patience: patience, pace: rate.NewLimiter(rate.Inf, 1)}
+	block := common.Hash{3}
+	of := func(answer string) ([]types.Log, error) {
+		result = answer
+		return c.ofChain(t.Context(), ethereum.FilterQuery{BlockHash: &block, Addresses: []common.Address{{1}}})
+	}
+	want, err := of("[" + log(`"0x7"`, `"0x0"`, "") + "," + log(`"0x7"`, `"0x1"`, "") + "]")
+	must(t, err)
+	for name, answer := range map[string]string{
+		"integers":      "[" + log("7", "0", "") + "," + log("7", "1", "") + "]",
+		"leading zeros": "[" + log(`"0x07"`, `"0x00"`, "") + "," + log(`"0X007"`, `"0x01"`, "") + "]",
+		"order":         "[" + log(`"0x7"`, `"0x1"`, "") + "," + log(`"0x7"`, `"0x0"`, "") + "]",
+		"more":          "[" + log(`"0x7"`, `"0x0"`, `,"blockTimestamp":1700000000,"removed":null`) + "," + log(`"0x7"`, `"0x1"`, `,"transactionIndex":{}`) + "]",
+		"removed":       "[" + log(`"0x7"`, `"0x0"`, `,"removed":true`) + "," + log(`"0x7"`, `"0x0"`, "") + "," + log(`"0x7"`, `"0x1"`, "") + "]",
+	} {
+		if got, err := of(answer); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+	if got, err := of("null"); err != nil || len(got) > 0 {
+		t.Errorf("null: %v, %v", got, err)
+	}
+	if _, err := of("[" + log(`"7"`, `"0x0"`, "") + "]"); err == nil || !strings.Contains(err.Error(), `"7" is not a number`) {
+		t.Errorf("a number of an unknown base: %v", err)
 	}
 }
 

@@ -171,7 +171,7 @@ func (v *verifier) againstFold(ctx context.Context, tables []string, seq uint64)
 		}
 	}
 	books := v.fold.Books(oracle.Newest, v.passed...)
-	v.report.Quarantined, v.report.Impossible = books.Quarantined, books.Impossible
+	v.report.Quarantined, v.report.Impossible, v.report.WithoutData = books.Quarantined, books.Impossible, v.fold.WithoutData()
 	v.sample.thin(books)
 	for i, table := range tables {
 		check := Check{Name: table + ": the fold of the log"}

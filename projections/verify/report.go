@@ -21,6 +21,9 @@ type Report struct {
 	// the read model.
 	Quarantined []uint64 `json:"quarantined"`
 	Impossible  []string `json:"impossible"`
+	// WithoutData is the live logs whose data no record holds: their length and hash are
+	// compared with the chain. One of an event that counts is quarantined too.
+	WithoutData []uint64 `json:"withoutData,omitempty"`
 }
 
 // Check is one comparison.
@@ -63,6 +66,12 @@ func (r *Report) String() string {
 	}
 	fmt.Fprintf(&b, "%-40s %10d\n", "quarantined logs", len(r.Quarantined))
 	for _, seq := range r.Quarantined {
+		fmt.Fprintf(&b, "  seq %d\n", seq)
+	}
+	if len(r.WithoutData) > 0 {
+		fmt.Fprintf(&b, "%-40s %10d\n", "logs without their data", len(r.WithoutData))
+	}
+	for _, seq := range r.WithoutData {
 		fmt.Fprintf(&b, "  seq %d\n", seq)
 	}
 	fmt.Fprintf(&b, "%-40s %10d\n", "logs that cannot be", len(r.Impossible))

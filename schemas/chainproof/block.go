@@ -73,9 +73,10 @@ func (b *Block) Logs(addresses map[common.Address]bool) (logs []*event.Log) {
 		for _, l := range r.Logs {
 			if addresses[l.Address] {
 				out := &event.Log{
-					Address: l.Address.Bytes(), Data: l.Data, BlockNumber: b.header.Number.Uint64(), BlockHash: b.hash.Bytes(), BlockTime: b.header.Time,
+					Address: l.Address.Bytes(), BlockNumber: b.header.Number.Uint64(), BlockHash: b.hash.Bytes(), BlockTime: b.header.Time,
 					TxHash: r.TxHash.Bytes(), TxIndex: uint32(tx), LogIndex: index,
 				}
+				out.SetData(l.Data)
 				for _, t := range l.Topics {
 					out.Topics = append(out.Topics, t.Bytes())
 				}

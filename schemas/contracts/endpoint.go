@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/ethereum/go-ethereum/rpc"
+
+	"github.com/navlog/navlog/schemas/printable"
 )
 
 // EndpointName is what may be shown of a node's URL: scheme and host. Providers put keys into the rest.
@@ -20,8 +22,8 @@ func EndpointName(rawURL string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// Discreet gives an error of a node the text that may be shown, on one short line of the answer where the answer is no
-// JSON-RPC. What EndpointName leaves out of the URL is not in it: net/http puts the URL into its errors, and a server may
+// Discreet gives an error of a node the text that may be shown and stored: printable, of bounded length, and with one
+// short line of the answer where the answer is no JSON-RPC. What EndpointName leaves out of the URL is not in it: net/http puts the URL into its errors, and a server may
 // say the path again in its answer. To errors.Is and errors.As the error is what it was.
 func Discreet(err error, rawURL string) error {
 	if err == nil {
@@ -40,14 +42,19 @@ func Discreet(err error, rawURL string) error {
 	if fault != nil {
 		return &discreetError{"the URL of the node cannot be read", err} // nor can be said what of it is a key
 	}
+	text = text[:min(len(text), searched)]
 	for _, secret := range secrets(u) {
 		text = strings.ReplaceAll(text, secret, "(hidden)")
 	}
+	text = printable.Text(text, printable.Message)
 	if text == err.Error() {
 		return err
 	}
 	return &discreetError{text, err}
 }
+
+// searched is how much of an error is looked through for keys: a message of a node may have megabytes.
+const searched = 64 << 10
 
 type discreetError struct {
 	text string

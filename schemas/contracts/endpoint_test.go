@@ -13,6 +13,7 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 
 	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/printable"
 )
 
 func TestEndpointName(t *testing.T) {
@@ -81,5 +82,14 @@ func TestDiscreet(t *testing.T) {
 	}
 	if contracts.Discreet(nil, echo.URL) != nil {
 		t.Error("no error is one")
+	}
+}
+
+// What a node says is stored and shown: it is printable and of bounded length, and still the error that it was.
+func TestDiscreetIsPrintable(t *testing.T) {
+	cause := errors.New("HTTP 500: page\x00with\x1b[2J\xff a NUL \u202e" + strings.Repeat("\x00", 1<<20))
+	err := contracts.Discreet(fmt.Errorf("eth_chainId: %w", cause), "https://node.example/v3/secretkey")
+	if text := err.Error(); !strings.HasPrefix(text, "eth_chainId: HTTP 500: page\ufffdwith\ufffd[2J\ufffd a NUL \ufffd") || len(text) > printable.Message || !errors.Is(err, cause) {
+		t.Errorf("%.100q", text)
 	}
 }

@@ -290,19 +290,26 @@ func (x *Origin) GetGenesisHash() []byte {
 	return nil
 }
 
-// Log is one EVM log exactly as the node gave it.
+// Log is one EVM log exactly as the node gave it, but for data that no record of Kafka
+// holds.
 type Log struct {
-	state       protoimpl.MessageState `protogen:"open.v1"`
-	Address     []byte                 `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
-	Topics      [][]byte               `protobuf:"bytes,2,rep,name=topics,proto3" json:"topics,omitempty"`
-	Data        []byte                 `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
-	BlockNumber uint64                 `protobuf:"varint,4,opt,name=block_number,json=blockNumber,proto3" json:"block_number,omitempty"`
-	BlockHash   []byte                 `protobuf:"bytes,5,opt,name=block_hash,json=blockHash,proto3" json:"block_hash,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Address []byte                 `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
+	Topics  [][]byte               `protobuf:"bytes,2,rep,name=topics,proto3" json:"topics,omitempty"`
+	// Empty where data_hash is not.
+	Data        []byte `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
+	BlockNumber uint64 `protobuf:"varint,4,opt,name=block_number,json=blockNumber,proto3" json:"block_number,omitempty"`
+	BlockHash   []byte `protobuf:"bytes,5,opt,name=block_hash,json=blockHash,proto3" json:"block_hash,omitempty"`
 	// Unix seconds.
-	BlockTime     uint64 `protobuf:"varint,6,opt,name=block_time,json=blockTime,proto3" json:"block_time,omitempty"`
-	TxHash        []byte `protobuf:"bytes,7,opt,name=tx_hash,json=txHash,proto3" json:"tx_hash,omitempty"`
-	TxIndex       uint32 `protobuf:"varint,8,opt,name=tx_index,json=txIndex,proto3" json:"tx_index,omitempty"`
-	LogIndex      uint32 `protobuf:"varint,9,opt,name=log_index,json=logIndex,proto3" json:"log_index,omitempty"`
+	BlockTime uint64 `protobuf:"varint,6,opt,name=block_time,json=blockTime,proto3" json:"block_time,omitempty"`
+	TxHash    []byte `protobuf:"bytes,7,opt,name=tx_hash,json=txHash,proto3" json:"tx_hash,omitempty"`
+	// 0 also where the node does not say.
+	TxIndex  uint32 `protobuf:"varint,8,opt,name=tx_index,json=txIndex,proto3" json:"tx_index,omitempty"`
+	LogIndex uint32 `protobuf:"varint,9,opt,name=log_index,json=logIndex,proto3" json:"log_index,omitempty"`
+	// Of a log whose data is longer than a record may be: the length of the data in bytes
+	// and its Keccak-256 hash. Both are unset in all other logs.
+	DataLength    uint64 `protobuf:"varint,10,opt,name=data_length,json=dataLength,proto3" json:"data_length,omitempty"`
+	DataHash      []byte `protobuf:"bytes,11,opt,name=data_hash,json=dataHash,proto3" json:"data_hash,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -398,6 +405,20 @@ func (x *Log) GetLogIndex() uint32 {
 		return x.LogIndex
 	}
 	return 0
+}
+
+func (x *Log) GetDataLength() uint64 {
+	if x != nil {
+		return x.DataLength
+	}
+	return 0
+}
+
+func (x *Log) GetDataHash() []byte {
+	if x != nil {
+		return x.DataHash
+	}
+	return nil
 }
 
 // Block says that the chain is indexed up to and including it, for every
@@ -1053,7 +1074,7 @@ const file_event_event_proto_rawDesc = "" +
 	"\x04fact\"B\n" +
 	"\x06Origin\x12\x15\n" +
 	"\x06log_id\x18\x01 \x01(\fR\x05logId\x12!\n" +
-	"\fgenesis_hash\x18\x02 \x01(\fR\vgenesisHash\"\xfd\x01\n" +
+	"\fgenesis_hash\x18\x02 \x01(\fR\vgenesisHash\"\xbb\x02\n" +
 	"\x03Log\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x16\n" +
 	"\x06topics\x18\x02 \x03(\fR\x06topics\x12\x12\n" +
@@ -1065,7 +1086,11 @@ const file_event_event_proto_rawDesc = "" +
 	"block_time\x18\x06 \x01(\x04R\tblockTime\x12\x17\n" +
 	"\atx_hash\x18\a \x01(\fR\x06txHash\x12\x19\n" +
 	"\btx_index\x18\b \x01(\rR\atxIndex\x12\x1b\n" +
-	"\tlog_index\x18\t \x01(\rR\blogIndex\"h\n" +
+	"\tlog_index\x18\t \x01(\rR\blogIndex\x12\x1f\n" +
+	"\vdata_length\x18\n" +
+	" \x01(\x04R\n" +
+	"dataLength\x12\x1b\n" +
+	"\tdata_hash\x18\v \x01(\fR\bdataHash\"h\n" +
 	"\x05Block\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\fR\x04hash\x12\x1f\n" +

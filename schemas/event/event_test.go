@@ -42,7 +42,10 @@ var golden = map[string]proto.Message{
 			Address: fill(20, 0x10), StartBlock: 18_000_000, Name: "Dollar Treasury Vault", Symbol: "vTREAS", Decimals: 18,
 			Asset: &event.Token{Address: fill(20, 0x30), Symbol: "USDC", Decimals: 6},
 		}}},
-	"record-log-1":      &event.Record{Seq: 2, ChainId: 1, Fact: &event.Record_Log{Log: log}},
+	"record-log-1": &event.Record{Seq: 2, ChainId: 1, Fact: &event.Record_Log{Log: log}},
+	"record-log-without-data-1": &event.Record{Seq: 5, ChainId: 1, Fact: &event.Record_Log{Log: &event.Log{
+		Address: fill(20, 0x10), Topics: [][]byte{fill(32, 0x20)}, BlockNumber: 19_000_001, BlockHash: fill(32, 0x80), BlockTime: 1_700_000_012,
+		TxHash: fill(32, 0xa0), TxIndex: 17, LogIndex: 302, DataLength: 1_100_000, DataHash: fill(32, 0x33)}}},
 	"record-block-1":    &event.Record{Seq: 3, Boundary: true, ChainId: 1, Fact: &event.Record_Block{Block: block}},
 	"record-retracts-1": &event.Record{Seq: 4, Retracts: 3, ChainId: 1, Fact: &event.Record_Block{Block: block}},
 	"record-decision-1": &event.Record{Seq: 1 << 40, Boundary: true, ChainId: 1, Fact: &event.Record_Decision{Decision: &event.Decision{

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/navlog/navlog/schemas/printable"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -26,7 +27,7 @@ type Deed struct {
 
 // RecordDeed adds a deed to the audit; q may be of the transaction that does it.
 func RecordDeed(ctx context.Context, q *db.Queries, operator string, d Deed, outcome string) error {
-	p := db.AuditParams{Operator: operator, Command: d.Command, Detail: d.Detail, Outcome: outcome}
+	p := db.AuditParams{Operator: printable.Text(operator, printable.Sentence), Command: d.Command, Detail: printable.Text(d.Detail, printable.Message), Outcome: outcome}
 	if d.Partner != 0 {
 		p.PartnerID = &d.Partner
 	}

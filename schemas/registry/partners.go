@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/navlog/navlog/schemas/printable"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -57,9 +58,15 @@ func ProvenSealer(ctx context.Context, pool *pgxpool.Pool, key string) (*Sealer,
 	return sealer, nil
 }
 
+// maxName is how many bytes the name of a partner may have.
+const maxName = 1000
+
 // CreatePartner makes partner, endpoint, key and secret in one transaction. An
 // id of 0 takes the next free one.
 func CreatePartner(ctx context.Context, pool *pgxpool.Pool, operator string, sealer *Sealer, id int64, name string, testKey bool) (NewPartner, error) {
+	if printable.Text(name, maxName) != name {
+		return NewPartner{}, fmt.Errorf("the name %.40q has characters that do not print, or more than %d bytes: give another one", name, maxName)
+	}
 	created := NewPartner{ID: id, Name: name, APIKey: NewAPIKey(testKey), SigningSecret: NewSigningSecret()}
 	err := Change(ctx, pool, operator, func(q *db.Queries) (_ Deed, err error) {
 		if id == 0 {

@@ -42,6 +42,7 @@ import (
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 
+	"github.com/navlog/navlog/schemas/printable"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -297,14 +298,14 @@ func Instance() string {
 	if err != nil {
 		host = "unknown"
 	}
-	return fmt.Sprintf("%s-%d", host, os.Getpid())
+	return fmt.Sprintf("%s-%d", printable.Text(host, 255), os.Getpid())
 }
 
 // Report writes what status returns once a second until ctx ends. status must
 // be fast and safe to call from another goroutine; its value becomes JSON.
 // Anything older than 5 s is to be read as unknown. What has said nothing for a
 // day is forgotten first: an instance has the name of its process, and the rows
-// of all that ever ran would stay.
+// of all that ever ran would stay. A failure that lasts is logged once a minute.
 func Report(ctx context.Context, pool *pgxpool.Pool, program string, status func() any) error {
 	queries, instance := db.New(pool), Instance()
 	if err := forgetOld(ctx, queries); err != nil && ctx.Err() == nil {
@@ -312,14 +313,40 @@ func Report(ctx context.Context, pool *pgxpool.Pool, program string, status func
 	}
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+	var failing outage
 	for {
-		if err := report(ctx, queries, program, instance, status()); err != nil && ctx.Err() == nil {
-			slog.Warn("status not written", "program", program, "error", err)
+		err := report(ctx, queries, program, instance, status())
+		if ctx.Err() == nil {
+			failing.note(slog.Default().With("program", program), err, time.Now())
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
+		}
+	}
+}
+
+// outageLogged is how often a failure to write the status is logged while it lasts.
+const outageLogged = time.Minute
+
+// outage is a time in which the status cannot be written.
+type outage struct {
+	failures int
+	logged   time.Time
+}
+
+// note logs the first failure, one a minute of those that follow, and the end of it.
+func (o *outage) note(log *slog.Logger, err error, now time.Time) {
+	switch {
+	case err == nil && o.failures > 0:
+		log.Info("status written again", "failures", o.failures)
+		*o = outage{}
+	case err == nil:
+	default:
+		if o.failures++; o.failures == 1 || now.Sub(o.logged) >= outageLogged {
+			log.Warn("status not written", "error", err, "failures", o.failures)
+			o.logged = now
 		}
 	}
 }
@@ -330,6 +357,8 @@ func forgetOld(ctx context.Context, queries *db.Queries) error {
 	return queries.DeleteOldStatus(ctx)
 }
 
+// report writes a status. One that PostgreSQL refuses for what is in it is written again without its texts: a row that is
+// missing means that the program does not live.
 func report(ctx context.Context, queries *db.Queries, program, instance string, status any) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -337,5 +366,38 @@ func report(ctx context.Context, queries *db.Queries, program, instance string, 
 	if err != nil {
 		return fmt.Errorf("encode the status of %s: %w", program, err)
 	}
-	return queries.PutStatus(ctx, db.PutStatusParams{Program: program, Instance: instance, Status: b})
+	err = queries.PutStatus(ctx, db.PutStatusParams{Program: program, Instance: instance, Status: printable.JSON(b)})
+	var refusal *pgconn.PgError
+	if !errors.As(err, &refusal) || !strings.HasPrefix(refusal.Code, dataException) {
+		return err
+	}
+	if again := queries.PutStatus(ctx, db.PutStatusParams{Program: program, Instance: instance, Status: withoutTexts(b, refusal)}); again != nil {
+		return errors.Join(err, again)
+	}
+	return fmt.Errorf("the status is written without its texts: %w", err)
+}
+
+// dataException is how the codes of PostgreSQL for a value that it does not take begin.
+const dataException = "22"
+
+// withoutTexts returns the state, the numbers and the flags of a status, and why there is no more of it.
+func withoutTexts(status []byte, refusal *pgconn.PgError) []byte {
+	var all map[string]any
+	_ = json.Unmarshal(status, &all) // no object: nothing is kept of it
+	kept := map[string]any{"reason": "PostgreSQL refuses the status (" + refusal.Code + "): the program's log says why"}
+	for name, value := range all {
+		switch value := value.(type) {
+		case float64, bool:
+			kept[name] = value
+		case string:
+			if name == "state" {
+				kept[name] = printable.Text(value, printable.Sentence)
+			}
+		}
+	}
+	b, err := json.Marshal(kept)
+	if err != nil {
+		panic(err) // it came from JSON
+	}
+	return b
 }

@@ -3,8 +3,10 @@ package registry
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net/url"
 	"reflect"
 	"slices"
@@ -563,6 +565,71 @@ func TestReportWritesUntilTheEnd(t *testing.T) {
 	}
 	if err := report(context.Background(), db.New(pool), "query", "i", func() {}); err == nil || !strings.Contains(err.Error(), "encode the status of query") {
 		t.Errorf("a status that is no JSON: %v", err)
+	}
+}
+
+// What a program says of strangers may hold any text. Its row is written all the same, since one that is missing means
+// that the program does not live.
+func TestAnyStatusIsWritten(t *testing.T) {
+	pool := open(t, enginetest.Postgres(t))
+	queries := db.New(pool)
+	stored := func(status any) (s map[string]any, err error) {
+		err = report(t.Context(), queries, Ingest, "i", status)
+		rows, fault := queries.ListStatus(t.Context())
+		if fault != nil || len(rows) != 1 {
+			t.Fatalf("%d rows, %v", len(rows), fault)
+		}
+		if err := json.Unmarshal(rows[0].Status, &s); err != nil {
+			t.Fatal(err)
+		}
+		return s, err
+	}
+	for text, want := range map[string]string{
+		"HTTP 500: page\x00with a NUL": "HTTP 500: page\ufffdwith a NUL",
+		"cut \xe2\x82 and \xff":        "cut \ufffd\ufffd and \ufffd",
+		"\\u0000 as it is said":        "\\u0000 as it is said",
+	} {
+		s, err := stored(ProgramStatus{State: Following, ChainStatus: ChainStatus{Endpoints: []EndpointStatus{{LastError: text}}}})
+		if err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		if got := s["endpoints"].([]any)[0].(map[string]any)["lastError"]; got != want {
+			t.Errorf("%q is stored as %q, want %q", text, got, want)
+		}
+	}
+	// What PostgreSQL refuses for another reason is left out, and said.
+	s, err := stored(map[string]any{"state": Following, "headBlock": 7, "weird": json.Number("1e400000")})
+	if err == nil || s["state"] != Following || s["headBlock"] != 7.0 || s["reason"] == nil || s["weird"] != nil {
+		t.Errorf("of a status that is refused there is %v (%v)", s, err)
+	}
+}
+
+// A failure that lasts is not logged each second.
+func TestOutageIsLoggedNowAndThen(t *testing.T) {
+	var out bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&out, nil))
+	var o outage
+	at := time.Unix(1_700_000_000, 0)
+	for i := range 150 { // seconds
+		o.note(log, fmt.Errorf("refused, the %d. time", i), at.Add(time.Duration(i)*time.Second))
+	}
+	if lines := strings.Count(out.String(), "\n"); lines != 3 {
+		t.Errorf("150 s of failures make %d lines:\n%s", lines, out.String())
+	}
+	out.Reset()
+	for range 3 {
+		o.note(log, nil, at)
+	}
+	if !strings.Contains(out.String(), "status written again") || strings.Count(out.String(), "\n") != 1 {
+		t.Errorf("the end is logged as %q", out.String())
+	}
+}
+
+func TestPartnerNamePrints(t *testing.T) {
+	for _, name := range []string{"a\x00b", "a\u202eb", "\xff", strings.Repeat("x", maxName+1)} {
+		if _, err := CreatePartner(t.Context(), nil, "me", nil, 0, name, false); err == nil || !strings.Contains(err.Error(), "do not print") {
+			t.Errorf("%.20q: %v", name, err)
+		}
 	}
 }
 

@@ -1,0 +1,361 @@
+package faultproxy
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+)
+
+// Oddities: answers that are written otherwise than most nodes write them, and mean one thing all the same.
+const (
+	Integers     Fault = "integers"      // quantities are integers of JSON
+	LeadingZeros Fault = "leading-zeros" // quantities have leading zeros
+	UpperHex     Fault = "upper-hex"     // 0X and upper-case digits
+	NoPrefix     Fault = "no-prefix"     // bytes have no 0x
+	NullLists    Fault = "null-lists"    // an empty list is null
+	NullOptional Fault = "null-optional" // what a log may lack is null or missing
+	MoreMembers  Fault = "more-members"  // members that nobody knows
+	DoubledLogs  Fault = "doubled-logs"  // a log is there twice
+	ShuffledLogs Fault = "shuffled-logs" // logs are in another order
+	RemovedLogs  Fault = "removed-logs"  // logs of orphaned blocks are there too
+	PendingLogs  Fault = "pending-logs"  // logs that are in no block yet are there too
+	NoBloom      Fault = "no-bloom"      // headers have no bloom
+	StringIDs    Fault = "string-ids"    // the id comes back as a string
+	NullError    Fault = "null-error"    // an error beside the result that is null, empty or false
+	Packed       Fault = "packed"        // gzip that nobody asked for
+	Marked       Fault = "marked"        // a byte order mark and white space
+	PlainText    Fault = "plain-text"    // in chunks, as text/plain, with HTTP 203
+	OddBatch     Fault = "odd-batch"     // the answers to a batch are in another order, and some are there twice
+	NoBatches    Fault = "no-batches"    // batches are refused
+)
+
+// Failures in odd forms.
+const (
+	OddError  Fault = "odd-error"  // an error with a code in quotes, odd data and characters that do not print
+	HTML      Fault = "html"       // a page of HTML with HTTP 200, with a NUL in it
+	NoContent Fault = "no-content" // HTTP 204
+)
+
+var (
+	blocks   = []string{"eth_getBlockByNumber", "eth_getBlockByHash"}
+	withLogs = []string{"eth_getLogs", "eth_getBlockReceipts"}
+	written  = slices.Concat(blocks, getLogs, []string{"eth_chainId"})
+)
+
+// oddities are drawn apart from the other faults, which so stay as they are for a seed. Draws depend on their order.
+var oddities = []kind{
+	{fault: Integers, methods: written, alter: rewritten(quantities, func(_ *rand.Rand, text string) any { return json.Number(decimal(text)) })},
+	{fault: LeadingZeros, methods: written, alter: rewritten(quantities, func(rng *rand.Rand, text string) any {
+		return "0x" + strings.Repeat("0", 1+rng.IntN(20)) + text[2:]
+	})},
+	{fault: UpperHex, methods: written, alter: rewritten(slices.Concat(quantities, octets), func(_ *rand.Rand, text string) any {
+		return "0X" + strings.ToUpper(text[2:])
+	})},
+	{fault: NoPrefix, methods: slices.Concat(blocks, getLogs), alter: rewritten(octets, func(_ *rand.Rand, text string) any { return text[2:] })},
+	{fault: NullLists, methods: getLogs, alter: nullLists},
+	{fault: NullOptional, methods: getLogs, alter: ofEachLog(nullOptional)},
+	{fault: MoreMembers, methods: slices.Concat(blocks, getLogs), alter: moreMembers},
+	{fault: DoubledLogs, methods: withLogs, alter: ofLogs(doubled)},
+	{fault: ShuffledLogs, methods: withLogs, alter: ofLogs(shuffled)},
+	{fault: RemovedLogs, methods: getLogs, alter: ofLogs(withRemoved)},
+	{fault: PendingLogs, methods: getLogs, alter: ofLogs(withPending)},
+	{fault: NoBloom, methods: blocks, alter: noBloom},
+	{fault: StringIDs, alter: stringIDs},
+	{fault: NullError, deliver: rebuilt(nullError)},
+	{fault: Packed, deliver: packed},
+	{fault: Marked, deliver: marked},
+	{fault: PlainText, deliver: plainText},
+	{fault: OddBatch, methods: []string{batch}, deliver: rebuilt(oddBatch)},
+	{fault: NoBatches, methods: []string{batch}, deliver: noBatches},
+	{fault: OddError, alter: oddError},
+	{fault: HTML, deliver: status(http.StatusOK, "", "<html>\x00<body>down for maintenance</body></html>")},
+	{fault: NoContent, deliver: func(context.Context, *Proxy, *exchange) (string, sender, error) {
+		return "HTTP 204", func(w http.ResponseWriter) { w.WriteHeader(http.StatusNoContent) }, nil
+	}},
+}
+
+// Oddities are the names of all of them, failures in odd forms included.
+func Oddities() []Fault {
+	all := make([]Fault, len(oddities))
+	for i, k := range oddities {
+		all[i] = k.fault
+	}
+	return all
+}
+
+// Members of blocks and logs.
+var (
+	quantities = []string{"number", "timestamp", "blockNumber", "logIndex", "transactionIndex", "blockTimestamp"}
+	octets     = []string{"hash", "parentHash", "logsBloom", "address", "data", "blockHash", "transactionHash"}
+)
+
+func decimal(text string) string {
+	n, ok := number(text)
+	if !ok {
+		return "0"
+	}
+	return fmt.Sprint(n)
+}
+
+// rewritten writes some members of a block, or of each log, in another way; of a result that is a quantity, the result.
+func rewritten(members []string, write func(rng *rand.Rand, text string) any) alteration {
+	return func(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string, error) {
+		one := func(object map[string]any) {
+			for _, name := range members {
+				if text, ok := object[name].(string); ok && strings.HasPrefix(text, "0x") {
+					object[name] = write(c.rng, text)
+				}
+			}
+		}
+		switch result := decoded(truth.Result).(type) {
+		case string:
+			if _, ok := number(result); ok && slices.Contains(members, "number") {
+				return truth.with(write(c.rng, result)), result, nil
+			}
+		case map[string]any:
+			one(result)
+			return truth.with(result), "a block", nil
+		case []any:
+			for _, l := range result {
+				if l, ok := l.(map[string]any); ok {
+					one(l)
+				}
+			}
+			if len(result) > 0 {
+				return truth.with(result), fmt.Sprintf("%d logs", len(result)), nil
+			}
+		}
+		return truth, "", nil
+	}
+}
+
+// decoded is JSON as encoding/json reads it, with numbers as they are written.
+func decoded(raw json.RawMessage) (v any) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	_ = d.Decode(&v)
+	return v
+}
+
+func nullLists(_ context.Context, _ *Proxy, _ *call, truth reply) (reply, string, error) {
+	if list, ok := decoded(truth.Result).([]any); !ok || len(list) > 0 {
+		return truth, "", nil
+	}
+	return truth.with(nil), "null instead of []", nil
+}
+
+// ofLogs changes the logs of an answer; of receipts, those of each.
+func ofLogs(change func(rng *rand.Rand, logs []any) []any) alteration {
+	return func(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string, error) {
+		list, _ := decoded(truth.Result).([]any)
+		if len(list) == 0 {
+			return truth, "", nil
+		}
+		if c.Method != "eth_getBlockReceipts" {
+			list = change(c.rng, list)
+			return truth.with(list), fmt.Sprintf("%d logs", len(list)), nil
+		}
+		for _, r := range list {
+			receipt, _ := r.(map[string]any)
+			if logs, _ := receipt["logs"].([]any); len(logs) > 0 {
+				receipt["logs"] = change(c.rng, logs)
+			}
+		}
+		return truth.with(list), fmt.Sprintf("the logs of %d receipts", len(list)), nil
+	}
+}
+
+func ofEachLog(change func(rng *rand.Rand, l map[string]any)) alteration {
+	return ofLogs(func(rng *rand.Rand, logs []any) []any {
+		for _, l := range logs {
+			if l, ok := l.(map[string]any); ok {
+				change(rng, l)
+			}
+		}
+		return logs
+	})
+}
+
+func nullOptional(rng *rand.Rand, l map[string]any) {
+	for _, name := range []string{"removed", "blockTimestamp"} {
+		if l[name] = nil; rng.IntN(2) == 0 {
+			delete(l, name)
+		}
+	}
+}
+
+func moreMembers(_ context.Context, _ *Proxy, _ *call, truth reply) (reply, string, error) {
+	more := func(object map[string]any) { object["l1Fee"] = map[string]any{"logs": []any{nil, "]}\"", 1.5e3}} }
+	switch result := decoded(truth.Result).(type) {
+	case map[string]any:
+		more(result)
+		return truth.with(result), "a block", nil
+	case []any:
+		for _, l := range result {
+			if l, ok := l.(map[string]any); ok {
+				more(l)
+			}
+		}
+		if len(result) > 0 {
+			return truth.with(result), fmt.Sprintf("%d logs", len(result)), nil
+		}
+	}
+	return truth, "", nil
+}
+
+func doubled(rng *rand.Rand, logs []any) []any {
+	return append(logs, logs[rng.IntN(len(logs))])
+}
+
+func shuffled(rng *rand.Rand, logs []any) []any {
+	rng.Shuffle(len(logs), func(i, j int) { logs[i], logs[j] = logs[j], logs[i] })
+	return logs
+}
+
+// twin is a log once more, with some members changed.
+func twin(l any, change func(map[string]any)) any {
+	copied, _ := decoded(mustJSON(l)).(map[string]any)
+	if copied != nil {
+		change(copied)
+	}
+	return copied
+}
+
+func withRemoved(rng *rand.Rand, logs []any) []any {
+	var hash hexutil.Bytes = make([]byte, 32)
+	for i := range hash {
+		hash[i] = byte(rng.Uint32())
+	}
+	return append([]any{twin(logs[0], func(l map[string]any) { l["removed"], l["blockHash"] = true, hash })}, logs...)
+}
+
+func withPending(_ *rand.Rand, logs []any) []any {
+	return append(logs, twin(logs[0], func(l map[string]any) {
+		for _, name := range []string{"blockNumber", "blockHash", "transactionHash", "transactionIndex", "logIndex", "blockTimestamp"} {
+			l[name] = nil
+		}
+	}))
+}
+
+func noBloom(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string, error) {
+	block, ok := decoded(truth.Result).(map[string]any)
+	if !ok {
+		return truth, "", nil
+	}
+	way := []any{nil, "0x", "", "missing"}[c.rng.IntN(4)]
+	if block["logsBloom"] = way; way == "missing" {
+		delete(block, "logsBloom")
+	}
+	return truth.with(block), fmt.Sprintf("logsBloom is %v", way), nil
+}
+
+func stringIDs(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string, error) {
+	truth.ID = mustJSON(string(c.ID))
+	return truth, string(truth.ID), nil
+}
+
+func oddError(_ context.Context, _ *Proxy, _ *call, truth reply) (reply, string, error) {
+	truth.Result = nil
+	truth.Error = mustJSON(map[string]any{"code": "-32000", "message": "internal\x00error \u202e", "data": []any{nil, map[string]any{"cause": 7}}})
+	return truth, "an error with a NUL", nil
+}
+
+// rebuilt sends the upstream's answer, or answers, with some change.
+func rebuilt(change func(rng *rand.Rand, answers []map[string]any) []map[string]any) func(context.Context, *Proxy, *exchange) (string, sender, error) {
+	return func(ctx context.Context, p *Proxy, x *exchange) (string, sender, error) {
+		code, body, err := p.post(ctx, x.backend, x.body)
+		if err != nil || code != http.StatusOK {
+			return "", nil, err
+		}
+		var answers []map[string]any
+		list := body
+		if !x.batch {
+			list = slices.Concat([]byte("["), body, []byte("]"))
+		}
+		d := json.NewDecoder(bytes.NewReader(list))
+		d.UseNumber()
+		if err := d.Decode(&answers); err != nil || len(answers) == 0 {
+			return "", nil, err
+		}
+		answers = change(x.rng, answers)
+		var out any = answers
+		if !x.batch {
+			out = answers[0]
+		}
+		return fmt.Sprintf("%d answers", len(answers)), func(w http.ResponseWriter) { sendJSON(w, code, mustJSON(out)) }, nil
+	}
+}
+
+func nullError(rng *rand.Rand, answers []map[string]any) []map[string]any {
+	for _, a := range answers {
+		if _, has := a["result"]; has && a["result"] != nil {
+			a["error"] = []any{nil, "", false, map[string]any{}}[rng.IntN(4)]
+		}
+	}
+	return answers
+}
+
+func oddBatch(rng *rand.Rand, answers []map[string]any) []map[string]any {
+	answers = append(answers, answers[rng.IntN(len(answers))])
+	rng.Shuffle(len(answers), func(i, j int) { answers[i], answers[j] = answers[j], answers[i] })
+	return answers
+}
+
+// noBatches refuses a batch in one of the ways of relays that know none.
+func noBatches(ctx context.Context, p *Proxy, x *exchange) (string, sender, error) {
+	refused := func(code int, body string) (string, sender, error) {
+		return fmt.Sprintf("HTTP %d %s", code, body), func(w http.ResponseWriter) { sendJSON(w, code, []byte(body)) }, nil
+	}
+	switch x.rng.IntN(5) {
+	case 0:
+		return refused(http.StatusOK, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid request"}}`)
+	case 1:
+		return refused(http.StatusBadRequest, `{"message":"cannot unmarshal array"}`)
+	case 2:
+		return refused(http.StatusMethodNotAllowed, `{}`)
+	case 3:
+		return refused(http.StatusOK, `[]`)
+	}
+	return reset(ctx, p, x)
+}
+
+// asBytes sends the upstream's answer as other bytes.
+func asBytes(detail string, send func(w http.ResponseWriter, code int, body []byte)) func(context.Context, *Proxy, *exchange) (string, sender, error) {
+	return func(ctx context.Context, p *Proxy, x *exchange) (string, sender, error) {
+		code, body, err := p.post(ctx, x.backend, x.body)
+		if err != nil || code != http.StatusOK {
+			return "", nil, err
+		}
+		return detail, func(w http.ResponseWriter) { send(w, code, body) }, nil
+	}
+}
+
+var packed = asBytes("gzip", func(w http.ResponseWriter, code int, body []byte) {
+	w.Header().Set("Content-Encoding", "gzip")
+	w.WriteHeader(code)
+	z := gzip.NewWriter(w)
+	_, _ = z.Write(body)
+	_ = z.Close()
+})
+
+var marked = asBytes("a byte order mark", func(w http.ResponseWriter, code int, body []byte) {
+	sendJSON(w, code, slices.Concat([]byte("\xef\xbb\xbf\r\n "), body, []byte(" \r\n\t")))
+})
+
+var plainText = asBytes("text/plain in chunks", func(w http.ResponseWriter, _ int, body []byte) {
+	w.Header().Set("Content-Type", "text/plain")
+	w.WriteHeader(http.StatusNonAuthoritativeInfo)
+	for _, piece := range [][]byte{body[:len(body)/2], body[len(body)/2:]} {
+		_, _ = io.Copy(w, bytes.NewReader(piece))
+		_ = http.NewResponseController(w).Flush()
+	}
+})

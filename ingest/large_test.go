@@ -1,0 +1,122 @@
+package ingest
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// Logs with much data are no reason to stop: what a record holds is in it, and of what none holds its length and its hash.
+// Many in a block are one unit, and a reorganisation takes them back as they are.
+func TestLargeLogs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("large records, and nothing at the same time")
+	}
+	for name, c := range map[string]struct {
+		depth uint64 // of finality
+		bytes int
+	}{
+		"whole, in backfill": {1, event.MaxData}, "whole, at the head": {500, event.MaxData},
+		"too large, in backfill": {1, event.MaxData + 1}, "too large, at the head": {500, 1_500_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, kfake)
+			r.config.Finality = Finality{Depth: c.depth}
+			r.steps(6)
+			data := bytes.Repeat([]byte{0xab}, c.bytes)
+			large := r.liar(func(method string, _ []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+				if method != "eth_getLogs" {
+					return nil, nil, false
+				}
+				var logs []map[string]any
+				_ = json.Unmarshal(truth(), &logs)
+				for _, l := range logs {
+					l["data"] = hexutil.Bytes(data)
+				}
+				return logs, nil, true
+			})
+			r.config.RPC = rpc.Endpoints(large.URL)
+			p := r.start()
+			p.caughtUp()
+			if c.depth > 100 {
+				r.reorg(1)
+				r.steps(1)
+				p.caughtUp()
+			}
+			r.settle()
+			all, live := r.log()
+			logs := 0
+			for _, record := range live {
+				l := record.GetLog()
+				if l == nil {
+					continue
+				}
+				logs++
+				if l.Omitted() != (c.bytes > event.MaxData) || !l.HasData(data) || l.HasData(data[1:]) {
+					t.Fatalf("record %d has %d bytes of data, and says %d and %x of it", record.GetSeq(), len(l.GetData()), l.GetDataLength(), l.GetDataHash())
+				}
+			}
+			appended := 0
+			for _, record := range all {
+				if record.GetRetracts() == 0 && record.GetLog().Omitted() {
+					appended++
+				}
+			}
+			if counted := p.metric("logs_without_data_total"); logs < 5 || counted != float64(appended) || p.Status().LogsWithoutData != uint64(appended) {
+				t.Errorf("%d logs; %d without data, counted %v", logs, appended, counted)
+			}
+			if told := r.told(); len(told) > 0 {
+				t.Errorf("%d referrals of logs that are none of ours", len(told))
+			}
+		})
+	}
+}
+
+// The largest record that there can be fits into a batch of Kafka.
+func TestLargestRecordFits(t *testing.T) {
+	full := func(n int) []byte { return bytes.Repeat([]byte{0xff}, n) }
+	l := &event.Log{
+		Address: full(20), Topics: [][]byte{full(32), full(32), full(32), full(32)}, BlockNumber: math.MaxUint64, BlockHash: full(32),
+		BlockTime: math.MaxUint64, TxHash: full(32), TxIndex: math.MaxUint32, LogIndex: math.MaxUint32,
+	}
+	l.SetData(full(event.MaxData))
+	record := logFact(l)
+	record.Seq, record.Retracts, record.Boundary, record.ChainId = math.MaxUint64, math.MaxUint64, true, math.MaxUint64
+	record.Origin = &event.Origin{LogId: full(16), GenesisHash: full(32)}
+	k, err := chainlog.Encode(record)
+	if err != nil || len(k.Value) > maxRecord || len(l.Data) != event.MaxData {
+		t.Errorf("the record has %d bytes and may have %d (%v)", len(k.Value), maxRecord, err)
+	}
+	l.SetData(full(event.MaxData + 1))
+	if len(l.Data) > 0 || l.DataLength != event.MaxData+1 || !bytes.Equal(l.DataHash, crypto.Keccak256(full(event.MaxData+1))) {
+		t.Errorf("of larger data the record says %d and %x", l.DataLength, l.DataHash)
+	}
+}
+
+// Whatever of a log's data is in a record, proofs see the same log.
+func TestDigestOfLargeLogs(t *testing.T) {
+	data := bytes.Repeat([]byte{1}, event.MaxData+500) // which an earlier version kept whole
+	made := func(change func(*event.Log)) digest {
+		l := &event.Log{Address: common.Address{1}.Bytes(), Topics: [][]byte{common.Hash{2}.Bytes()}}
+		change(l)
+		return digestOf(l)
+	}
+	omitted := made(func(l *event.Log) { l.SetData(data) })
+	if whole := made(func(l *event.Log) { l.Data = data }); whole != omitted {
+		t.Error("the same log with and without its data has two digests")
+	}
+	for i, other := range []digest{made(func(l *event.Log) { l.SetData(data[1:]) }), made(func(*event.Log) {})} {
+		if other == omitted {
+			t.Errorf("other data %d has the same digest", i)
+		}
+	}
+}

@@ -1,0 +1,715 @@
+package rpc
+
+import (
+	"bytes"
+	"compress/gzip"
+	"compress/zlib"
+	"context"
+	"encoding/json"
+	"io"
+	"maps"
+	"math/big"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/ingest/proof"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// oddNode is a node whose way of answering is up to the test.
+type oddNode struct {
+	*Node
+	t *testing.T
+
+	mu     sync.Mutex
+	result func(method string, params []json.RawMessage) any // what each question is answered
+	send   func(w http.ResponseWriter, questions []oddQuestion, batch bool)
+	calls  int // HTTP requests
+}
+
+type oddQuestion struct {
+	ID     json.RawMessage
+	Method string
+	Params []json.RawMessage
+}
+
+func newOddNode(t *testing.T) *oddNode {
+	t.Helper()
+	o := &oddNode{t: t}
+	o.send = func(w http.ResponseWriter, questions []oddQuestion, batch bool) {
+		_, _ = w.Write(o.body(questions, batch))
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		var questions []oddQuestion
+		batch := bytes.HasPrefix(body, []byte("["))
+		if !batch {
+			body = slices.Concat([]byte("["), body, []byte("]"))
+		}
+		if err := json.Unmarshal(body, &questions); err != nil {
+			t.Errorf("asked %s: %v", body, err)
+		}
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.calls++
+		o.send(w, questions, batch)
+	}))
+	t.Cleanup(server.Close)
+	o.Node = newNode(Endpoint{URL: server.URL}, "odd", wallClock, newCallMetrics(newRegistry()))
+	t.Cleanup(o.close)
+	return o
+}
+
+// answers are the answers to some questions as they should be.
+func (o *oddNode) answers(questions []oddQuestion) (all []map[string]any) {
+	for _, q := range questions {
+		all = append(all, map[string]any{"jsonrpc": "2.0", "id": q.ID, "result": o.result(q.Method, q.Params)})
+	}
+	return all
+}
+
+func (o *oddNode) body(questions []oddQuestion, batch bool) []byte {
+	answers := o.answers(questions)
+	if batch {
+		return mustJSON(o.t, answers)
+	}
+	return mustJSON(o.t, answers[0])
+}
+
+// oddBlock is a block as a node gives it, and oddLogs are its logs.
+var (
+	oddHash  = common.HexToHash("0x0a0b")
+	oddBlock = map[string]any{
+		"number": "0x1f", "hash": oddHash, "parentHash": common.HexToHash("0x0c0d"), "timestamp": "0x6553f11f",
+		"logsBloom": "0x" + strings.Repeat("ff", 256), "transactions": []any{}, "extraData": "0x", "gasUsed": "0x0",
+	}
+)
+
+func oddLogs() (logs []map[string]any) {
+	rng := rand.New(rand.NewPCG(6, 6))
+	for i := range 3 {
+		l := someLog(rng, 0x1f, i, 32)
+		l["blockHash"], l["blockTimestamp"], l["address"] = oddHash, oddBlock["timestamp"], common.HexToAddress("0xa1")
+		l["topics"] = []any{common.HexToHash("0xE1")}
+		logs = append(logs, mustCopy(l))
+	}
+	return logs
+}
+
+// mustCopy is an object as encoding/json reads it, to be changed.
+func mustCopy(v any) (out map[string]any) {
+	b, err := json.Marshal(v)
+	if err == nil {
+		err = json.Unmarshal(b, &out)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return out
+}
+
+func with(object map[string]any, name string, value any) map[string]any {
+	changed := maps.Clone(object)
+	changed[name] = value
+	return changed
+}
+
+func without(object map[string]any, name string) map[string]any {
+	changed := maps.Clone(object)
+	delete(changed, name)
+	return changed
+}
+
+// asking is each method that ingest calls, in each way in which it does.
+type asking struct {
+	name, method string
+	truth        any
+	ask          func(*oddNode, context.Context) (any, error)
+}
+
+func askings() []asking {
+	h := &Header{Number: 0x1f, Hash: oddHash, Parent: common.HexToHash("0x0c0d"), Time: 0x6553f11f}
+	vault := []common.Address{common.HexToAddress("0xa1")}
+	block := mustCopy(oddBlock)
+	return []asking{
+		{"chain id", "eth_chainId", "0x1f", func(n *oddNode, ctx context.Context) (any, error) { return n.chainID(ctx) }},
+		{"code", "eth_getCode", "0x6001", func(n *oddNode, ctx context.Context) (any, error) { return n.HasCode(ctx, vault[0]) }},
+		{"call", "eth_call", "0x00ff", func(n *oddNode, ctx context.Context) (any, error) { return n.CallContract(ctx, vault[0], nil) }},
+		{"latest", "eth_getBlockByNumber", block, func(n *oddNode, ctx context.Context) (any, error) { return n.Latest(ctx) }},
+		{"finalized", "eth_getBlockByNumber", block, func(n *oddNode, ctx context.Context) (any, error) { return n.Finalized(ctx) }},
+		{"by number", "eth_getBlockByNumber", block, func(n *oddNode, ctx context.Context) (any, error) { return n.ByNumber(ctx, 0x1f) }},
+		{"by hash", "eth_getBlockByHash", block, func(n *oddNode, ctx context.Context) (any, error) { return n.ByHash(ctx, oddHash) }},
+		{"one header", "eth_getBlockByNumber", block, func(n *oddNode, ctx context.Context) (any, error) { return n.Headers(ctx, 0x1f, 0x1f) }},
+		{"headers", "eth_getBlockByHash", block, func(n *oddNode, ctx context.Context) (any, error) {
+			return n.headersByHash(ctx, []common.Hash{oddHash, oddHash})
+		}},
+		{"logs of a range", "eth_getLogs", oddLogs(), func(n *oddNode, ctx context.Context) (any, error) {
+			a, err := n.logsOfRange(ctx, maxAnswer, 0x1f, 0x1f, vault)
+			if err != nil {
+				return nil, err
+			}
+			return a.logs, n.belong(a.logs, h)
+		}},
+		{"logs of a block", "eth_getLogs", oddLogs(), func(n *oddNode, ctx context.Context) (any, error) { return n.LogsByHash(ctx, h, vault) }},
+		{"receipts of a block", "eth_getBlockReceipts", []any{map[string]any{"status": "0x1", "logs": oddLogs()}},
+			func(n *oddNode, ctx context.Context) (any, error) { return n.receipts(ctx, h) }},
+		{"a receipt", "eth_getTransactionReceipt", map[string]any{"status": "0x1", "logs": oddLogs()},
+			func(n *oddNode, ctx context.Context) (any, error) { return n.LogsOf(ctx, common.Hash{1}) }},
+		{"an announcement", "eth_subscription", block, func(n *oddNode, _ context.Context) (any, error) {
+			var a announcement
+			err := json.Unmarshal(mustJSON(n.t, n.result("", nil)), &a)
+			return a.number, err
+		}},
+	}
+}
+
+func sameAnswer(a, b any) bool {
+	some, isLogs := a.([]*event.Log)
+	if !isLogs {
+		return reflect.DeepEqual(a, b)
+	}
+	return slices.EqualFunc(some, b.([]*event.Log), func(a, b *event.Log) bool { return proto.Equal(a, b) })
+}
+
+// logAtOdds is an oddity of the second of three logs.
+type logAtOdds struct {
+	name   string
+	change func(l map[string]any) []map[string]any
+	// refused is what the error must name; empty where the answer is the same as ever. what receipts say of single
+	// transactions needs neither places nor order.
+	refused string
+}
+
+func logOddities() []logAtOdds {
+	one := func(l map[string]any) []map[string]any { return []map[string]any{l} }
+	set := func(name string, value any) func(map[string]any) []map[string]any {
+		return func(l map[string]any) []map[string]any { return one(with(l, name, value)) }
+	}
+	drop := func(name string) func(map[string]any) []map[string]any {
+		return func(l map[string]any) []map[string]any { return one(without(l, name)) }
+	}
+	text := func(name string, change func(string) string) func(map[string]any) []map[string]any {
+		return func(l map[string]any) []map[string]any { return one(with(l, name, change(l[name].(string)))) }
+	}
+	upper := func(s string) string { return "0X" + strings.ToUpper(s[2:]) }
+	bare := func(s string) string { return s[2:] }
+	return []logAtOdds{
+		{"integers", func(l map[string]any) []map[string]any {
+			return one(with(with(with(with(l, "blockNumber", 0x1f), "logIndex", 1), "transactionIndex", 1), "blockTimestamp", 0x6553f11f))
+		}, ""},
+		{"leading zeros", func(l map[string]any) []map[string]any {
+			return one(with(with(with(l, "blockNumber", "0x000000000000000000001f"), "logIndex", "0x01"), "blockTimestamp", "0x006553f11f"))
+		}, ""},
+		{"upper-case address", text("address", upper), ""},
+		{"upper-case data", text("data", upper), ""},
+		{"upper-case block hash", text("blockHash", upper), ""},
+		{"no 0x in address", text("address", bare), ""},
+		{"no 0x in data", text("data", bare), ""},
+		{"no 0x in transaction hash", text("transactionHash", bare), ""},
+		{"no 0x in block number", set("blockNumber", "1f"), "blockNumber"},
+		{"decimal log index", set("logIndex", "1"), "logIndex"},
+		{"unknown members", func(l map[string]any) []map[string]any {
+			return one(with(with(l, "type", "mined"), "l1Fee", map[string]any{"a": []any{nil, "]}"}}))
+		}, ""},
+		{"no removed", drop("removed"), ""},
+		{"null removed", set("removed", nil), ""},
+		{"no blockTimestamp", drop("blockTimestamp"), ""},
+		{"null blockTimestamp", set("blockTimestamp", nil), ""},
+		{"blockTimestamp 0", set("blockTimestamp", "0x0"), ""},
+		{"blockTimestamp in words", set("blockTimestamp", "2023-11-14T22:13:20Z"), ""},
+		{"blockTimestamp in milliseconds", set("blockTimestamp", 0x6553f11f*1000), ""},
+		{"another blockTimestamp", set("blockTimestamp", "0x6553f120"), "time"},
+		{"no address", drop("address"), "address"},
+		{"null address", set("address", nil), "address"},
+		{"short address", set("address", "0xa1"), "address"},
+		{"no topics", drop("topics"), "topics"},
+		{"a null topic", set("topics", []any{nil}), "topics"},
+		{"short topic", set("topics", []any{"0xe1"}), "topics"},
+		{"topics as a string", set("topics", "0x"), "topics"},
+		{"no data", drop("data"), "data"},
+		{"half a digit pair", set("data", "0x123"), "data"},
+		{"data as a number", set("data", 12), "data"},
+		{"no blockNumber", drop("blockNumber"), "blockNumber"},
+		{"null blockNumber", set("blockNumber", nil), "blockNumber"},
+		{"null blockHash", set("blockHash", nil), "blockHash"},
+		{"no transactionHash", drop("transactionHash"), "transactionHash"},
+		{"no logIndex", drop("logIndex"), "logIndex"},
+		{"null logIndex", set("logIndex", nil), "logIndex"},
+		{"huge logIndex", set("logIndex", "0x100000000"), "logIndex"},
+		{"removed in words", set("removed", "no"), "removed"},
+		{"twice", func(l map[string]any) []map[string]any { return []map[string]any{l, l} }, ""},
+		{"twice, and another one", func(l map[string]any) []map[string]any {
+			return []map[string]any{l, with(l, "data", "0x00")}
+		}, "logIndex"},
+		{"a pending one", func(l map[string]any) []map[string]any {
+			p := maps.Clone(l)
+			for _, name := range []string{"blockNumber", "blockHash", "transactionHash", "transactionIndex", "logIndex", "blockTimestamp"} {
+				p[name] = nil
+			}
+			return []map[string]any{p, l}
+		}, ""},
+		{"removed of another block", func(l map[string]any) []map[string]any {
+			return []map[string]any{with(with(l, "removed", true), "blockHash", common.HexToHash("0x0e0f")), l}
+		}, ""},
+	}
+}
+
+// Every method and every oddity of its result: what means one thing is taken for it, what does not is refused with the name
+// of the field.
+func TestOddResults(t *testing.T) {
+	type oddity struct {
+		name    string
+		result  any
+		refused string
+	}
+	for _, a := range askings() {
+		var odd []oddity
+		add := func(name string, result any, refused string) { odd = append(odd, oddity{name, result, refused}) }
+		switch truth := a.truth.(type) {
+		case string: // a quantity or bytes
+			add("upper case", "0X"+strings.ToUpper(truth[2:]), "")
+			add("an object", map[string]any{}, a.method)
+			add("null", nil, a.method)
+			if a.method == "eth_chainId" {
+				add("an integer", 0x1f, "")
+				add("leading zeros", "0x001f", "")
+				add("no 0x", "31", a.method)
+				add("65 bits", "0x10000000000000000", a.method)
+			} else {
+				add("no 0x", truth[2:], "")
+				add("odd digits", truth+"0", a.method)
+				add("an integer", 12, a.method)
+			}
+		case map[string]any: // a block or a receipt
+			if a.method == "eth_getTransactionReceipt" {
+				break
+			}
+			add("integers", with(with(truth, "number", 0x1f), "timestamp", 0x6553f11f), "")
+			add("leading zeros", with(with(truth, "number", "0x001f"), "timestamp", "0x00006553f11f"), "")
+			add("unknown members", with(truth, "withdrawals", []any{map[string]any{"number": "0x1"}}), "")
+			add("no 0x in the number", with(truth, "number", "31"), "number")
+			add("no number", without(truth, "number"), "number")
+			if a.method == "eth_subscription" {
+				break
+			}
+			add("upper case", with(truth, "hash", "0X"+strings.ToUpper(oddHash.Hex()[2:])), "")
+			add("no 0x", with(with(truth, "hash", oddHash.Hex()[2:]), "logsBloom", strings.Repeat("ff", 256)), "")
+			add("null number", with(truth, "number", nil), "number")
+			add("no hash", without(truth, "hash"), "hash")
+			add("short hash", with(truth, "hash", "0x12"), "hash")
+			add("no parent", without(truth, "parentHash"), "parentHash")
+			add("null parent", with(truth, "parentHash", nil), "parentHash")
+			add("no time", without(truth, "timestamp"), "timestamp")
+			add("short bloom", with(truth, "logsBloom", "0x00"), "logsBloom")
+			add("bloom as a list", with(truth, "logsBloom", []any{}), "logsBloom")
+			add("null", nil, ErrNoBlock.Error())
+			add("a list", []any{}, "a list and not a block")
+			odd[len(odd)-1].refused = "not a block"
+		}
+		for _, o := range odd {
+			t.Run(a.name+", "+o.name, func(t *testing.T) { checkOdd(t, a, o.result, o.refused) })
+		}
+		logs := func(change func([]map[string]any) []map[string]any) any {
+			changed := change(oddLogs())
+			switch a.method {
+			case "eth_getBlockReceipts":
+				return []any{map[string]any{"logs": changed[:1]}, map[string]any{"logs": changed[1:]}}
+			case "eth_getTransactionReceipt":
+				return map[string]any{"logs": changed}
+			}
+			return changed
+		}
+		switch a.method {
+		case "eth_getLogs", "eth_getBlockReceipts":
+		default:
+			continue
+		}
+		for _, o := range logOddities() {
+			t.Run(a.name+", "+o.name, func(t *testing.T) {
+				checkOdd(t, a, logs(func(l []map[string]any) []map[string]any { return slices.Concat(l[:1], o.change(l[1]), l[2:]) }), o.refused)
+			})
+		}
+		t.Run(a.name+", out of order", func(t *testing.T) {
+			checkOdd(t, a, logs(func(l []map[string]any) []map[string]any { slices.Reverse(l); return l }), "")
+		})
+		t.Run(a.name+", removed", func(t *testing.T) {
+			result := logs(func(l []map[string]any) []map[string]any { l[1]["removed"] = true; return l })
+			if a.name == "logs of a range" {
+				n := newOddNode(t)
+				n.result = func(string, []json.RawMessage) any { return result }
+				if a, err := n.logsOfRange(t.Context(), maxAnswer, 0x1f, 0x1f, nil); err != nil || len(a.logs) != 2 || len(a.removed) != 1 {
+					t.Errorf("%+v, %v", a, err)
+				}
+				return
+			}
+			checkOdd(t, a, result, "removed")
+		})
+	}
+}
+
+// checkOdd compares what comes of a result with what comes of the truth.
+func checkOdd(t *testing.T, a asking, result any, refused string) {
+	t.Helper()
+	n := newOddNode(t)
+	n.result = func(string, []json.RawMessage) any { return a.truth }
+	want, err := a.ask(n, t.Context())
+	if err != nil {
+		t.Fatalf("the truth is refused: %v", err)
+	}
+	n.result = func(string, []json.RawMessage) any { return result }
+	got, err := a.ask(n, t.Context())
+	switch {
+	case refused == "" && err != nil:
+		t.Errorf("it is refused: %v", err)
+	case refused == "" && !sameAnswer(got, want):
+		t.Errorf("it is read as %v instead of %v", got, want)
+	case refused != "" && (err == nil || !strings.Contains(err.Error(), refused)):
+		t.Errorf("the error must name %s and is %v (%v)", refused, err, got)
+	}
+}
+
+// A result that is empty in one way or another.
+func TestOddEmptyResults(t *testing.T) {
+	for _, a := range askings() {
+		if a.method != "eth_getLogs" && a.method != "eth_getTransactionReceipt" && a.method != "eth_getBlockReceipts" {
+			continue
+		}
+		results := map[string]any{"null": nil, "no logs": []any{}}
+		switch a.method {
+		case "eth_getTransactionReceipt":
+			results = map[string]any{"null": nil, "no logs": map[string]any{"logs": []any{}}, "null logs": map[string]any{"logs": nil}}
+		case "eth_getBlockReceipts":
+			results = map[string]any{"no receipts": []any{}, "null logs": []any{map[string]any{"logs": nil}}}
+		}
+		for name, result := range results {
+			n := newOddNode(t)
+			n.result = func(string, []json.RawMessage) any { return result }
+			if got, err := a.ask(n, t.Context()); err != nil || len(got.([]*event.Log)) > 0 {
+				t.Errorf("%s, %s: %v, %v", a.name, name, got, err)
+			}
+		}
+	}
+	n := newOddNode(t)
+	n.result = func(string, []json.RawMessage) any { return nil }
+	if _, err := n.receipts(t.Context(), &Header{}); err == nil || !strings.Contains(err.Error(), ErrNoReceipts.Error()) {
+		t.Errorf("null receipts: %v", err)
+	}
+	// Logs whose parts are empty.
+	for name, value := range map[string][]any{"topics": {nil, []any{}}, "data": {nil, "", "0x"}} {
+		for _, empty := range value {
+			logs := oddLogs()
+			logs[0][name] = empty
+			a, err := decodeLogs(mustJSON(t, logs))
+			if err != nil || name == "topics" && len(a.logs[0].Topics) > 0 || name == "data" && len(a.logs[0].Data) > 0 {
+				t.Errorf("%s %v: %v", name, empty, err)
+			}
+		}
+	}
+}
+
+// oddDelivery is a way in which a whole answer may come; refused where it is none.
+type oddDelivery struct {
+	name    string
+	send    func(o *oddNode, w http.ResponseWriter, questions []oddQuestion, batch bool)
+	refused string
+}
+
+func oddDeliveries() []oddDelivery {
+	answers := func(change func(map[string]any)) func(o *oddNode, w http.ResponseWriter, questions []oddQuestion, batch bool) {
+		return func(o *oddNode, w http.ResponseWriter, questions []oddQuestion, batch bool) {
+			all := o.answers(questions)
+			for _, a := range all {
+				change(a)
+			}
+			var out any = all
+			if !batch {
+				out = all[0]
+			}
+			_, _ = w.Write(mustJSON(o.t, out))
+		}
+	}
+	body := func(change func(w http.ResponseWriter, body []byte)) func(o *oddNode, w http.ResponseWriter, questions []oddQuestion, batch bool) {
+		return func(o *oddNode, w http.ResponseWriter, questions []oddQuestion, batch bool) {
+			change(w, o.body(questions, batch))
+		}
+	}
+	quoted := func(a map[string]any) { a["id"] = string(a["id"].(json.RawMessage)) }
+	squeeze := func(body []byte, to func(io.Writer) io.WriteCloser) []byte {
+		var packed bytes.Buffer
+		w := to(&packed)
+		_, _ = w.Write(body)
+		_ = w.Close()
+		return packed.Bytes()
+	}
+	zip := func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) }
+	return []oddDelivery{
+		{"id as a string", answers(quoted), ""},
+		{"id with a fraction", answers(func(a map[string]any) { a["id"] = json.RawMessage(string(a["id"].(json.RawMessage)) + ".0") }), ""},
+		{"unknown members", answers(func(a map[string]any) { a["node"], a["took"] = map[string]any{"id": 1, "result": nil}, 0.5 }), ""},
+		{"error null", answers(func(a map[string]any) { a["error"] = nil }), ""},
+		{"error empty", answers(func(a map[string]any) { a["error"] = "" }), ""},
+		{"no jsonrpc", answers(func(a map[string]any) { delete(a, "jsonrpc") }), ""},
+		{"another id", answers(func(a map[string]any) { a["id"] = 1_000_000 }), errWrongID.Error()},
+		{"no result", answers(func(a map[string]any) { delete(a, "result") }), errForeign.Error()},
+		{"byte order mark", body(func(w http.ResponseWriter, body []byte) { _, _ = w.Write(slices.Concat([]byte("\xef\xbb\xbf"), body)) }), ""},
+		{"white space", body(func(w http.ResponseWriter, body []byte) {
+			_, _ = w.Write(slices.Concat([]byte(" \r\n\t"), body, []byte("\r\n\n")))
+		}), ""},
+		{"gzip", body(func(w http.ResponseWriter, body []byte) {
+			w.Header().Set("Content-Encoding", "gzip")
+			_, _ = w.Write(squeeze(body, zip))
+		}), ""},
+		{"gzip without a header", body(func(w http.ResponseWriter, body []byte) { _, _ = w.Write(squeeze(body, zip)) }), ""},
+		{"a header of gzip without gzip", body(func(w http.ResponseWriter, body []byte) {
+			w.Header().Set("Content-Encoding", "gzip")
+			_, _ = w.Write(body)
+		}), ""},
+		{"deflate", body(func(w http.ResponseWriter, body []byte) {
+			w.Header().Set("Content-Encoding", "deflate")
+			_, _ = w.Write(squeeze(body, func(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) }))
+		}), ""},
+		{"half of a gzip", body(func(w http.ResponseWriter, body []byte) {
+			packed := squeeze(body, zip)
+			_, _ = w.Write(packed[:len(packed)/2])
+		}), errTruncated.Error()},
+		{"brotli", body(func(w http.ResponseWriter, _ []byte) {
+			w.Header().Set("Content-Encoding", "br")
+			_, _ = w.Write([]byte{0x8b, 0x02, 0x80})
+		}), "Content-Encoding"},
+		{"plain text in chunks", body(func(w http.ResponseWriter, body []byte) {
+			w.Header().Set("Content-Type", "text/plain")
+			for _, piece := range [][]byte{body[:len(body)/2], body[len(body)/2:]} {
+				_, _ = w.Write(piece)
+				_ = http.NewResponseController(w).Flush()
+			}
+		}), ""},
+		{"HTTP 203", body(func(w http.ResponseWriter, body []byte) {
+			w.WriteHeader(http.StatusNonAuthoritativeInfo)
+			_, _ = w.Write(body)
+		}), ""},
+		{"HTTP 204", body(func(w http.ResponseWriter, _ []byte) { w.WriteHeader(http.StatusNoContent) }), "HTTP 204"},
+		{"nothing", body(func(http.ResponseWriter, []byte) {}), errTruncated.Error()},
+		{"HTML", body(func(w http.ResponseWriter, _ []byte) {
+			_, _ = io.WriteString(w, "<html>\x00<body>down for\n maintenance\u202e</body></html>")
+		}), "<html>\ufffd<body>down for maintenance\ufffd</body></html>"},
+		{"an error without words", answers(func(a map[string]any) { a["result"], a["error"] = nil, map[string]any{} }), "code 0"},
+		{"an error with a code in quotes", answers(func(a map[string]any) {
+			delete(a, "result")
+			a["error"] = map[string]any{"code": "-32000", "message": "no\x00thing", "data": []any{1}}
+		}), "no\ufffdthing (code -32000)"},
+	}
+}
+
+// Every method and every way in which its answer may be delivered.
+func TestOddDeliveries(t *testing.T) {
+	for _, a := range askings() {
+		if a.method == "eth_subscription" {
+			continue
+		}
+		for _, d := range oddDeliveries() {
+			t.Run(a.name+", "+d.name, func(t *testing.T) {
+				n := newOddNode(t)
+				n.result = func(string, []json.RawMessage) any { return a.truth }
+				want, err := a.ask(n, t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				n.send = func(w http.ResponseWriter, questions []oddQuestion, batch bool) { d.send(n, w, questions, batch) }
+				got, err := a.ask(n, t.Context())
+				switch {
+				case d.refused == "" && (err != nil || !sameAnswer(got, want)):
+					t.Errorf("%v, %v", got, err)
+				case d.refused != "" && (err == nil || !strings.Contains(err.Error(), d.refused)):
+					t.Errorf("the error must say %q and is %v", d.refused, err)
+				}
+			})
+		}
+	}
+}
+
+// headersOfOddNode makes a node that has blocks 0 to 40.
+func headersOfOddNode(t *testing.T) *oddNode {
+	n := newOddNode(t)
+	n.result = func(_ string, params []json.RawMessage) any {
+		var number hexutil.Uint64
+		if err := json.Unmarshal(params[0], &number); err != nil {
+			t.Error(err)
+		}
+		hash := func(number uint64) common.Hash { return common.BigToHash(new(big.Int).SetUint64(number + 1)) }
+		return map[string]any{"number": number, "hash": hash(uint64(number)), "parentHash": hash(uint64(number) - 1), "timestamp": "0x1", "logsBloom": "0x"}
+	}
+	return n
+}
+
+// Batches that are answered in odd ways, and relays that take none: the headers come all the same, and how is remembered.
+func TestOddBatches(t *testing.T) {
+	whole := func(answer string) func(o *oddNode, w http.ResponseWriter, q []oddQuestion) {
+		return func(_ *oddNode, w http.ResponseWriter, _ []oddQuestion) { _, _ = io.WriteString(w, answer) }
+	}
+	status := func(code int, text string) func(o *oddNode, w http.ResponseWriter, q []oddQuestion) {
+		return func(_ *oddNode, w http.ResponseWriter, _ []oddQuestion) { http.Error(w, text, code) }
+	}
+	changed := func(change func([]map[string]any) []map[string]any) func(o *oddNode, w http.ResponseWriter, q []oddQuestion) {
+		return func(o *oddNode, w http.ResponseWriter, q []oddQuestion) {
+			_, _ = w.Write(mustJSON(o.t, change(o.answers(q))))
+		}
+	}
+	for _, c := range []struct {
+		name  string
+		batch func(o *oddNode, w http.ResponseWriter, q []oddQuestion)
+		takes bool // it is a batch that is answered
+	}{
+		{"out of order", changed(func(a []map[string]any) []map[string]any { slices.Reverse(a); return a }), true},
+		{"each twice", changed(func(a []map[string]any) []map[string]any { return slices.Concat(a, a) }), true},
+		{"ids as strings", changed(func(a []map[string]any) []map[string]any {
+			for _, one := range a {
+				one["id"] = string(one["id"].(json.RawMessage))
+			}
+			return a
+		}), true},
+		{"one is missing", changed(func(a []map[string]any) []map[string]any { return a[1:] }), false},
+		{"no ids", changed(func(a []map[string]any) []map[string]any {
+			for _, one := range a {
+				delete(one, "id")
+			}
+			return a
+		}), false},
+		{"an answer of its own", changed(func(a []map[string]any) []map[string]any { a[0]["id"] = 77_777; return a }), false},
+		{"one answer twice and not the same", changed(func(a []map[string]any) []map[string]any {
+			return append(a, map[string]any{"id": a[0]["id"], "result": nil})
+		}), false},
+		{"one error for all", whole(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid request"}}`), false},
+		{"one error for all, with id 0", whole(`{"jsonrpc":"2.0","id":0,"error":{"code":"-32600","message":"no arrays"}}`), false},
+		{"one error in a list", whole(`[{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid request"}}]`), false},
+		{"an error of each", changed(func(a []map[string]any) []map[string]any {
+			for _, one := range a {
+				delete(one, "result")
+				one["error"] = map[string]any{"code": -32601, "message": "Batch requests are not supported"}
+			}
+			return a
+		}), false},
+		{"an empty list", whole(`[]`), false},
+		{"null", whole(`null`), false},
+		{"nothing", whole(``), false},
+		{"one answer", func(o *oddNode, w http.ResponseWriter, q []oddQuestion) { _, _ = w.Write(o.body(q[:1], false)) }, false},
+		{"HTML", whole(`<html>what?</html>`), false},
+		{"HTTP 204", func(_ *oddNode, w http.ResponseWriter, _ []oddQuestion) { w.WriteHeader(http.StatusNoContent) }, false},
+		{"HTTP 400", status(http.StatusBadRequest, "cannot unmarshal array"), false},
+		{"HTTP 403", status(http.StatusForbidden, "blocked"), false},
+		{"HTTP 405", status(http.StatusMethodNotAllowed, ""), false},
+		{"HTTP 415", status(http.StatusUnsupportedMediaType, ""), false},
+		{"HTTP 500", status(http.StatusInternalServerError, "panic"), false},
+		{"HTTP 500 with an answer", status(http.StatusInternalServerError, `{"id":null,"error":{"code":-32700,"message":"parse error"}}`), false},
+		{"the connection is closed", func(o *oddNode, w http.ResponseWriter, _ []oddQuestion) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				o.t.Error(err)
+				return
+			}
+			conn.Close()
+		}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := headersOfOddNode(t)
+			batches, answered := 0, n.send
+			n.send = func(w http.ResponseWriter, questions []oddQuestion, batch bool) {
+				switch {
+				case batch && len(questions) == 1:
+					t.Error("a batch of one question")
+				case batch:
+					batches++
+					c.batch(n, w, questions)
+				default:
+					answered(w, questions, false)
+				}
+			}
+			for range 2 {
+				headers, err := n.Headers(t.Context(), 1, 20)
+				if err != nil || len(headers) != 20 || headers[19].Number != 20 {
+					t.Fatalf("%d headers, %v", len(headers), err)
+				}
+			}
+			if want := map[bool]int{true: 2, false: 1}[c.takes]; batches != want {
+				t.Errorf("%d batches were sent, want %d", batches, want)
+			}
+			if headers, err := n.Headers(t.Context(), 7, 7); err != nil || len(headers) != 1 {
+				t.Errorf("one header: %v, %v", headers, err)
+			}
+			// After a while a batch is tried again: the endpoint may be another one.
+			n.limits.noBatches(n.health.now())
+			n.send = answered
+			n.calls = 0
+			if _, err := n.Headers(t.Context(), 1, 20); err != nil || n.calls != 1 {
+				t.Errorf("%d requests for a batch that is taken, %v", n.calls, err)
+			}
+		})
+	}
+}
+
+// A batch that the endpoint refuses because it is too long becomes shorter, down to single questions, and an endpoint that
+// fails altogether is not asked one question after the other.
+func TestBatchesThatAreRefusedForOtherReasons(t *testing.T) {
+	n := headersOfOddNode(t)
+	answered, longest := n.send, 0
+	n.send = func(w http.ResponseWriter, questions []oddQuestion, batch bool) {
+		if batch && len(questions) > 3 {
+			_, _ = io.WriteString(w, `{"id":null,"error":{"code":-32600,"message":"batch too large"}}`)
+			return
+		}
+		if batch {
+			longest = max(longest, len(questions))
+		}
+		answered(w, questions, batch)
+	}
+	if headers, err := n.Headers(t.Context(), 1, 20); err != nil || len(headers) != 20 || longest < 2 {
+		t.Errorf("%d headers in batches of %d, %v", len(headers), longest, err)
+	}
+	n = headersOfOddNode(t)
+	n.send = func(w http.ResponseWriter, _ []oddQuestion, _ bool) {
+		http.Error(w, "down", http.StatusInternalServerError)
+	}
+	if _, err := n.Headers(t.Context(), 1, 20); err == nil || n.calls != 2 || n.limits.batchless(n.health.now()) {
+		t.Errorf("%d requests to an endpoint that is down, %v", n.calls, err)
+	}
+}
+
+// Without proof a chain may have no blooms; with it, the error says which field is missing and what to do.
+func TestHeadersWithoutBloom(t *testing.T) {
+	for name, block := range map[string]map[string]any{
+		"null": with(oddBlock, "logsBloom", nil), "0x": with(oddBlock, "logsBloom", "0x"), "empty": with(oddBlock, "logsBloom", ""), "missing": without(oddBlock, "logsBloom"),
+	} {
+		n := newOddNode(t)
+		n.result = func(method string, _ []json.RawMessage) any {
+			if strings.HasPrefix(method, "eth_getBlockBy") {
+				return block
+			}
+			return oddLogs()
+		}
+		h, err := n.Latest(t.Context())
+		if err != nil || !h.NoBloom {
+			t.Fatalf("%s: %+v, %v", name, h, err)
+		}
+		w := proof.Watch([]common.Address{common.HexToAddress("0xa1")})
+		for _, level := range []proof.Level{proof.Bloom, proof.Head, proof.Full} {
+			if _, err := n.OneBlock(t.Context(), h, w, level); err == nil || !strings.Contains(err.Error(), "logsBloom") || !strings.Contains(err.Error(), "chain.proof") {
+				t.Errorf("%s, proof %s: %v", name, level, err)
+			}
+		}
+		if logs, err := n.OneBlock(t.Context(), h, w, proof.None); err != nil || len(logs) != 3 {
+			t.Errorf("%s, without proof: %d logs, %v", name, len(logs), err)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package verify
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/ethereum/go-ethereum"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// nodeLog is what is compared of a log as a node gives it. Nodes differ in the other members, such as blockTimestamp, and
+// what is not compared need not be readable.
+type nodeLog struct {
+	Address     common.Address `json:"address"`
+	Topics      []common.Hash  `json:"topics"`
+	Data        hexutil.Bytes  `json:"data"`
+	BlockNumber quantity       `json:"blockNumber"`
+	BlockHash   common.Hash    `json:"blockHash"`
+	TxHash      common.Hash    `json:"transactionHash"`
+	Index       quantity       `json:"logIndex"`
+	Removed     *bool          `json:"removed"`
+}
+
+// quantity is a number as JSON-RPC writes it, perhaps with leading zeros, or an integer of JSON.
+type quantity uint64
+
+// UnmarshalJSON reads it.
+func (q *quantity) UnmarshalJSON(b []byte) error {
+	text, base := b, 10
+	if hex, is := bytes.CutPrefix(bytes.ToLower(bytes.Trim(b, `"`)), []byte("0x")); is && b[0] == '"' {
+		text, base = hex, 16
+	}
+	n, err := strconv.ParseUint(string(text), base, 64)
+	if err != nil {
+		return fmt.Errorf("%.40s is not a number of 64 bits", b)
+	}
+	*q = quantity(n)
+	return nil
+}
+
+// ofChain gives the logs that the node has, in the order of the chain. null is how some nodes write that there are none.
+func (c *chainCheck) ofChain(ctx context.Context, query ethereum.FilterQuery) ([]types.Log, error) {
+	filter := map[string]any{"address": query.Addresses}
+	if query.BlockHash != nil {
+		filter["blockHash"] = *query.BlockHash
+	} else {
+		filter["fromBlock"], filter["toBlock"] = (*hexutil.Big)(query.FromBlock), (*hexutil.Big)(query.ToBlock)
+	}
+	var said []json.RawMessage
+	if err := c.ask(ctx, func(ctx context.Context) error {
+		return c.client.Client().CallContext(ctx, &said, "eth_getLogs", filter)
+	}); err != nil {
+		return nil, err
+	}
+	var logs []types.Log
+	for i, raw := range said {
+		var l nodeLog
+		if err := json.Unmarshal(raw, &l); err != nil {
+			return nil, fmt.Errorf("log %d of the answer cannot be read: %w", i, err)
+		}
+		if l.Removed != nil && *l.Removed {
+			continue // it is in no block of the node's chain any more
+		}
+		logs = append(logs, types.Log{Address: l.Address, Topics: l.Topics, Data: l.Data, BlockNumber: uint64(l.BlockNumber), BlockHash: l.BlockHash,
+			TxHash: l.TxHash, Index: uint(l.Index)})
+	}
+	slices.SortStableFunc(logs, func(a, b types.Log) int {
+		return cmp.Or(cmp.Compare(a.BlockNumber, b.BlockNumber), cmp.Compare(a.Index, b.Index))
+	})
+	return logs, nil
+}

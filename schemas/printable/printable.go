@@ -1,0 +1,122 @@
+// Package printable makes text of strangers fit to be logged, stored and shown: what a node, a receiver or a contract
+// says may hold any bytes. PostgreSQL refuses a NUL, terminals obey control characters, and characters that turn the
+// direction of a line make it say something else than what it holds.
+//
+// Text is for the place where foreign text enters. JSON is for the place where a whole document is stored that may hold
+// such text: it does not rely on every entrance having used Text.
+package printable
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Lengths in bytes that text of strangers may have.
+const (
+	// Sentence is for what says why something failed.
+	Sentence = 500
+	// Message is for an error that wraps such sentences, of several endpoints perhaps.
+	Message = 4000
+)
+
+// Text returns the beginning of text, at most so many bytes of it, as valid UTF-8 on one line. White space of any kind
+// becomes a space. What does not print becomes U+FFFD: each control character, NUL among them, each character without a
+// width or that turns the direction of the line, and each run of bytes that are no UTF-8.
+func Text(text string, most int) string {
+	if len(text) <= most && plain(text) {
+		return text
+	}
+	var line strings.Builder
+	for invalid := false; len(text) > 0; {
+		r, size := utf8.DecodeRuneInString(text)
+		text = text[size:]
+		before := invalid
+		if invalid = r == utf8.RuneError && size == 1; invalid && before {
+			continue
+		}
+		r = printed(r)
+		if line.Len()+utf8.RuneLen(r) > most {
+			break
+		}
+		line.WriteRune(r)
+	}
+	return line.String()
+}
+
+func printed(r rune) rune {
+	switch {
+	case unicode.IsSpace(r):
+		return ' '
+	case !unicode.IsPrint(r):
+		return unicode.ReplacementChar
+	}
+	return r
+}
+
+// plain reports whether a text is of printable ASCII characters, as most are.
+func plain(text string) bool {
+	for i := range len(text) {
+		if text[i] < ' ' || text[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// JSON returns a JSON document in which no string holds an escape that PostgreSQL's jsonb refuses: a NUL, or half of a
+// pair of surrogates. Each of them becomes U+FFFD. It returns the document itself if there is none.
+func JSON(document []byte) []byte {
+	var out []byte
+	copied := 0
+	for i := 0; i < len(document); {
+		if document[i] != '\\' {
+			i++
+			continue
+		}
+		unit, ok := escaped(document[i:])
+		if !ok {
+			i += 2 // \n, \", \\ and the like
+			continue
+		}
+		length, fine := 6, unit != 0
+		if unit >= 0xd800 && unit <= 0xdfff {
+			low, paired := uint16(0), false
+			if i+6 <= len(document) {
+				low, paired = escaped(document[i+6:])
+			}
+			if fine = paired && unit < 0xdc00 && low >= 0xdc00 && low <= 0xdfff; fine {
+				length = 12
+			}
+		}
+		if !fine {
+			out = append(append(out, document[copied:i]...), `\ufffd`...)
+			copied = i + length
+		}
+		i += length
+	}
+	if out == nil {
+		return document
+	}
+	return append(out, document[copied:]...)
+}
+
+// escaped reads an escape such as \u0041 at the beginning of b.
+func escaped(b []byte) (unit uint16, ok bool) {
+	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
+		return 0, false
+	}
+	for _, c := range b[2:6] {
+		var digit byte
+		switch {
+		case '0' <= c && c <= '9':
+			digit = c - '0'
+		case 'a' <= c|0x20 && c|0x20 <= 'f':
+			digit = c | 0x20 - 'a' + 10
+		default:
+			return 0, false
+		}
+		unit = unit<<4 | uint16(digit)
+	}
+	return unit, true
+}
