@@ -244,9 +244,13 @@ func (r *Reader) dense(headers []*Header) bool {
 
 // less decides what to do about a range that was not given. A failure, and an
 // endpoint that does not answer in time, teach nothing about how much it gives:
-// the next endpoint is asked, for less.
+// the next endpoint is asked, for less. An endpoint that does not have the blocks teaches
+// nothing either, and less would not help.
 func (r *Reader) less(ctx context.Context, n *Node, j *job, to uint64, err error) (*Part, error) {
 	refusal, asked := refusalOf(ctx, err, j.at), to-j.at+1
+	if refusal.kind == absent {
+		return nil, err // another endpoint has the blocks, or this one will: as many as before are asked for
+	}
 	if asked > 1 {
 		if refusal.kind == notRefused || refusal.kind == unanswered {
 			j.step = asked / 2
