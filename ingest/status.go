@@ -48,6 +48,7 @@ type Status struct {
 	headTime, indexedTime uint64    // Unix seconds
 	checked               time.Time // when the chain was last seen to go on from the log
 	pace                  pace
+	standby               standing
 }
 
 // LateVault is a vault whose history is still being read.
@@ -82,11 +83,13 @@ func (i *Ingest) blind(st *Status) bool {
 
 func difference(a, b uint64) uint64 { return a - min(a, b) }
 
-// Ready is nil while ingest is the writer of a log that reaches the chain's
-// head, and says otherwise why not.
+// Ready is nil while ingest does its role: as the writer of a log that reaches the
+// chain's head, or as a standby that could take over (StandsBy). Otherwise it says why not.
 func (i *Ingest) Ready() error {
 	st := i.Status()
 	switch {
+	case st.State == Standby:
+		return i.standbyReady(&st)
 	case st.State == Backfilling:
 		return fmt.Errorf("ingest is backfilling: block %d of %d", st.IndexedBlock, st.HeadBlock)
 	case st.State != Following:

@@ -351,6 +351,23 @@ func (p *Pool) sawHead(n *Node, head *Header) {
 	}
 }
 
+// Answers is nil when an endpoint gives the head of the chain; each is asked once at most.
+func (p *Pool) Answers(ctx context.Context) error {
+	var faults []error
+	for range p.all {
+		n, err := p.Current(ctx)
+		if err == nil {
+			_, err = n.Latest(ctx)
+		}
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		faults = append(faults, err)
+		p.Next()
+	}
+	return noneAnswers(faults)
+}
+
 func (p *Pool) inUse() *Node {
 	p.mu.Lock()
 	defer p.mu.Unlock()
