@@ -160,6 +160,9 @@ func (s *session) climb(ctx context.Context, n *rpc.Node, tip *rpc.Header, final
 	if len(c.units) == 0 {
 		return false, nil
 	}
+	if s.ingest.config.Finality.Depth > 0 {
+		c.final = max(c.final, s.deepEnough(c.head.Number))
+	}
 	c.covered = s.moved(c.head.Number)
 	if err := s.commit(ctx, c); err != nil {
 		return false, err
@@ -232,46 +235,4 @@ func (s *session) moved(number uint64) (moved []coverage) {
 		moved = append(moved, have)
 	}
 	return moved
-}
-
-// finalBlock asks for the block that cannot change any more. A node that names
-// none leaves everything unfinal, and the status says so; a node that fails to
-// answer is asked again.
-func (s *session) finalBlock(ctx context.Context, n *rpc.Node, tip *rpc.Header) (uint64, error) {
-	if depth := s.ingest.config.Finality.Depth; depth > 0 {
-		return tip.Number - min(tip.Number, depth), nil
-	}
-	h, err := n.Finalized(ctx)
-	if err == nil {
-		s.ingest.note(func(st *Status) { st.Warning = "" })
-		return s.agreedFinal(ctx, n, tip, h)
-	}
-	if !rpc.NamesNoFinal(err) {
-		return 0, err
-	}
-	warning := fmt.Sprintf("%s names no finalized block, so nothing is final and referrals wait: where it never will, set chain.finality to a depth", n.Name)
-	s.ingest.note(func(st *Status) { st.Warning = warning })
-	if !s.noFinalNoted {
-		s.noFinalNoted = true
-		s.ingest.log.Warn(warning, "error", err)
-	}
-	return 0, nil
-}
-
-// agreedFinal is the final block that the log may rely on. tip and final were asked for one
-// after the other, and the chain may have been reorganised in between: then final is of
-// another branch, and its number must not make our blocks final. So it counts only where
-// our block at its height is the same, or, where it is not below tip, where tip is in its
-// chain. Otherwise what was final stays.
-func (s *session) agreedFinal(ctx context.Context, n *rpc.Node, tip, final *rpc.Header) (uint64, error) {
-	if ours, known := s.state.window.hashAt(final.Number); known && ours != final.Hash {
-		return s.state.final, nil
-	}
-	if final.Number < tip.Number {
-		return final.Number, nil
-	}
-	if through, err := n.Passes(ctx, final, tip); err != nil || !through {
-		return s.state.final, err
-	}
-	return tip.Number, nil
 }

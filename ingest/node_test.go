@@ -13,6 +13,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+
 	"github.com/navlog/navlog/ingest/rpc"
 )
 
@@ -356,6 +359,18 @@ func TestFalseReorganisation(t *testing.T) {
 	watched.tell(honest)
 	p.caughtUp()
 	r.verify()
+}
+
+// reseal makes another block of one: with these extra data, and the hash that its fields have
+// then.
+func reseal(h map[string]any, extra string) {
+	h["extraData"] = hexutil.Encode([]byte(extra))
+	raw, _ := json.Marshal(h)
+	var header types.Header
+	if err := json.Unmarshal(raw, &header); err != nil {
+		panic(err)
+	}
+	h["hash"] = header.Hash().Hex()
 }
 
 const otherHash = "0x00000000000000000000000000000000000000000000000000000000000000aa"

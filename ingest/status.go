@@ -48,6 +48,7 @@ type Status struct {
 	headTime, indexedTime uint64    // Unix seconds
 	checked               time.Time // when the chain was last seen to go on from the log
 	pace                  pace
+	finalWarning          string // why nothing more becomes final
 	standby               standing
 }
 
@@ -64,6 +65,7 @@ func (i *Ingest) Status() Status {
 	defer i.mu.Unlock()
 	st := i.status
 	st.Time = time.Now().UTC()
+	st.Warning = st.finalWarning
 	st.Endpoints = i.nodes.Status()
 	st.Calls = i.nodes.Calls()
 	st.Logs = i.metrics.appended.Load()

@@ -74,7 +74,7 @@ func NewPool(chainID uint64, endpoints []Endpoint, prices map[string]uint64, reg
 		}
 		n := newNode(e, names[i], p.clock, m)
 		m.limited.WithLabelValues(n.Name) // from 0 on
-		n.heads = func(h *Header) { p.sawHead(n, h) }
+		n.heads = func(ctx context.Context, h *Header) error { return p.sawHead(ctx, n, h) }
 		p.all = append(p.all, n)
 	}
 	reg.MustRegister(p)
@@ -332,23 +332,6 @@ func (p *Pool) look(ctx context.Context, n *Node) error {
 	}
 	_, err := n.Latest(ctx)
 	return err
-}
-
-// sawHead notes the head of an endpoint.
-func (p *Pool) sawHead(n *Node, head *Header) {
-	var best *Header
-	for _, other := range p.all {
-		if other == n || other.health.rank() == wrong {
-			continue
-		}
-		if h := other.health.headSince(p.clock.now().Add(-headHolds)); h != nil && (best == nil || h.Number > best.Number) {
-			best = h
-		}
-	}
-	n.health.sawHead(head, best)
-	if n == p.inUse() {
-		p.told.Store(&sighting{head.Number, p.clock.now()})
-	}
 }
 
 // Answers is nil when an endpoint gives the head of the chain; each is asked once at most.
