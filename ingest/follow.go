@@ -143,6 +143,7 @@ func (s *session) anchor(ctx context.Context, n *rpc.Node, tip *rpc.Header, fina
 func (s *session) climb(ctx context.Context, n *rpc.Node, tip *rpc.Header, final uint64) (more bool, err error) {
 	c := &change{final: final, head: s.state.head}
 	var logs int
+	var unsealed uint64 // the last block whose header is not
 	for c.head.Number < tip.Number && len(c.units) < blocksAtOnce && logs < logsAtOnce {
 		h, unit, err := s.unitAbove(ctx, n, c.head, tip)
 		if err != nil && (len(c.units) == 0 || ctx.Err() != nil) {
@@ -156,6 +157,9 @@ func (s *session) climb(ctx context.Context, n *rpc.Node, tip *rpc.Header, final
 			break // the chain is being reorganised: the next look decides
 		}
 		c.units, c.head, logs = append(c.units, unit), h, logs+len(unit)-1
+		if !h.Sealed {
+			unsealed = h.Number
+		}
 	}
 	if len(c.units) == 0 {
 		return false, nil
@@ -163,7 +167,8 @@ func (s *session) climb(ctx context.Context, n *rpc.Node, tip *rpc.Header, final
 	if s.ingest.config.Finality.Depth > 0 {
 		c.final = max(c.final, s.deepEnough(c.head.Number))
 	}
-	c.covered = s.moved(c.head.Number)
+	c.covered = s.moved(c.head.Number, unsealed)
+	s.noteUnsealed(unsealed)
 	if err := s.commit(ctx, c); err != nil {
 		return false, err
 	}
@@ -224,14 +229,25 @@ func (s *session) joined(number uint64) (addresses []common.Address) {
 	return addresses
 }
 
-// moved is the coverage of the joined vaults when the head is at number.
-func (s *session) moved(number uint64) (moved []coverage) {
+// noteUnsealed warns of a block whose header is not sealed; 0 for none.
+func (s *session) noteUnsealed(number uint64) {
+	warning := ""
+	if number > 0 && s.ingest.config.Proof != proof.None {
+		warning = fmt.Sprintf("the fields of the header of block %d do not hash to its hash, so its bloom proves nothing and provenTo does not move: the chain hashes its headers in a way of its own, or an endpoint changes them", number)
+	}
+	s.ingest.note(func(st *Status) { st.sealWarning = warning })
+}
+
+// moved is the coverage of the joined vaults when the head is at number, and the block
+// unsealed, 0 for none, the last one whose header is not.
+func (s *session) moved(number, unsealed uint64) (moved []coverage) {
 	for _, address := range s.joined(number) {
 		have := *s.state.coverageOf(address)
-		have.to = number
 		if s.ingest.config.Proof == proof.None {
-			have.believed = number
+			unsealed = number
 		}
+		have.believe(have.to, unsealed)
+		have.to = number
 		moved = append(moved, have)
 	}
 	return moved

@@ -3,6 +3,8 @@ package ingest
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/navlog/navlog/ingest/proof"
@@ -49,6 +51,7 @@ type Status struct {
 	checked               time.Time // when the chain was last seen to go on from the log
 	pace                  pace
 	finalWarning          string // why nothing more becomes final
+	sealWarning           string // why blooms prove nothing
 	standby               standing
 }
 
@@ -65,7 +68,7 @@ func (i *Ingest) Status() Status {
 	defer i.mu.Unlock()
 	st := i.status
 	st.Time = time.Now().UTC()
-	st.Warning = st.finalWarning
+	st.Warning = strings.Join(slices.DeleteFunc([]string{st.finalWarning, st.sealWarning}, func(w string) bool { return w == "" }), "; ")
 	st.Endpoints = i.nodes.Status()
 	st.Calls = i.nodes.Calls()
 	st.Logs = i.metrics.appended.Load()

@@ -26,6 +26,7 @@ type Node struct {
 	http    *transport
 	health  *health
 	limits  *limits
+	seals   *seals // of the chain
 	metrics *callMetrics
 	spent   Bill
 	// heads hears of every head, and says what is wrong with one that is not to be believed.
@@ -37,7 +38,7 @@ type Node struct {
 
 // newNode makes an endpoint of a valid configuration, without connecting.
 func newNode(e Endpoint, name string, c clock, m *callMetrics) *Node {
-	n := &Node{Name: name, spare: e.Spare, url: e.URL, ws: e.WS, health: newHealth(e, c), limits: newLimits(), metrics: m, heads: func(context.Context, *Header) error { return nil }, spent: Bill{Prices: e.Prices}}
+	n := &Node{Name: name, spare: e.Spare, url: e.URL, ws: e.WS, health: newHealth(e, c), limits: newLimits(), seals: new(seals), metrics: m, heads: func(context.Context, *Header) error { return nil }, spent: Bill{Prices: e.Prices}}
 	if u, err := url.Parse(e.URL); err != nil || u.Scheme == "ws" || u.Scheme == "wss" {
 		n.ws = cmp.Or(n.ws, n.url)
 	} else {
@@ -105,6 +106,7 @@ type Header struct {
 	Parent common.Hash
 	Time   uint64 // Unix seconds
 	Bloom  types.Bloom
+	Sealed bool // its fields hash to Hash; otherwise Bloom is only what a node says
 }
 
 // Record is the block as a fact of the log.

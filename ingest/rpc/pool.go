@@ -44,6 +44,7 @@ type Pool struct {
 
 	// wake gets a value when an endpoint announced a block.
 	wake  chan struct{}
+	seals seals
 	giant sync.Mutex // held while an answer of unusual length is in memory
 	// announced is the newest block that was; told is the head that the endpoint
 	// in use gave when it was last asked.
@@ -74,6 +75,7 @@ func NewPool(chainID uint64, endpoints []Endpoint, prices map[string]uint64, reg
 		}
 		n := newNode(e, names[i], p.clock, m)
 		m.limited.WithLabelValues(n.Name) // from 0 on
+		n.seals = &p.seals
 		n.heads = func(ctx context.Context, h *Header) error { return p.sawHead(ctx, n, h) }
 		p.all = append(p.all, n)
 	}
