@@ -32,11 +32,13 @@ func (p *Pool) sawHead(ctx context.Context, n *Node, head *Header) error {
 		}
 		if head.farAbove(h) {
 			if err := n.backs(ctx, head, h.Number+1); err != nil {
-				return err
+				return n.doubt(err)
 			}
 		}
-		if h.farAbove(head) && other.backs(ctx, h, head.Number+1) != nil {
-			continue
+		if h.farAbove(head) {
+			if h = other.backedHead(ctx, h, head.Number+1); h == nil {
+				continue
+			}
 		}
 		if best == nil || h.Number > best.Number {
 			best = h
@@ -50,8 +52,7 @@ func (p *Pool) sawHead(ctx context.Context, n *Node, head *Header) error {
 }
 
 // Backs is nil when the node has the block below its head, by hash, and the block with a
-// number that others lack. Otherwise the node is doubted until its next head, unless it
-// merely failed to answer.
+// number that others lack. The error is ErrNoBlock when it lacks one itself.
 func (n *Node) Backs(ctx context.Context, head *Header, lacked uint64) error {
 	below, err := n.ByHash(ctx, head.Parent)
 	if err == nil && (below.Number+1 != head.Number || below.Time > head.Time) {
@@ -62,14 +63,38 @@ func (n *Node) Backs(ctx context.Context, head *Header, lacked uint64) error {
 	}
 	switch {
 	case errors.Is(err, ErrNoBlock):
-		err = fmt.Errorf("%s names block %d as its head and does not have the blocks up to it: %w", n.Name, head.Number, err)
-		n.health.doubt(err.Error())
-		return err
+		return fmt.Errorf("%s names block %d as its head and does not have the blocks up to it: %w", n.Name, head.Number, err)
 	case err != nil:
 		return err
 	}
 	n.health.set(func(h *health) { h.backed = head })
 	return nil
+}
+
+// doubt makes the node lag until its next head, unless it merely failed to answer.
+func (n *Node) doubt(err error) error {
+	if errors.Is(err, ErrNoBlock) {
+		n.health.doubt(err.Error())
+	}
+	return err
+}
+
+// backedHead returns the head that a node named a while ago when the node backs it, or else
+// the one that it names now: blocks of the old one may have been reorganised. It is nil when
+// the node backs neither.
+func (n *Node) backedHead(ctx context.Context, head *Header, lacked uint64) *Header {
+	if n.backs(ctx, head, lacked) == nil {
+		return head
+	}
+	head, err := n.block(ctx, "eth_getBlockByNumber", "latest")
+	if err == nil && head.Number >= lacked {
+		err = n.doubt(n.Backs(ctx, head, lacked))
+	}
+	if err != nil {
+		return nil
+	}
+	n.health.set(func(h *health) { h.head, h.headAt = head, h.now() })
+	return head
 }
 
 // backs is Backs, without a question where the head is the next one after a head for

@@ -398,6 +398,28 @@ func TestBoastedHeadMakesNobodyLag(t *testing.T) {
 	}
 }
 
+// A head of a while ago whose blocks were reorganised since makes nobody doubt its endpoint:
+// it is asked for the head that it has now.
+func TestReorganisedHeadIsAskedForAgain(t *testing.T) {
+	a, b := newBareNode(t), newBareNode(t)
+	p, _ := poolOf(t, a, b)
+	if _, err := p.First(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.set(func(c *bareNode) { c.head, c.headTime = 110, 1010 })
+	if err := p.look(t.Context(), p.all[1]); err != nil {
+		t.Fatal(err)
+	}
+	b.set(func(c *bareNode) { c.head, c.headTime = 105, 1100 }) // which has no block 109 any more
+	a.set(func(c *bareNode) { c.headTime = 970 })
+	if err := p.look(t.Context(), p.all[0]); err != nil {
+		t.Fatal(err)
+	}
+	if !p.all[0].Lags() || p.all[1].Lags() {
+		t.Errorf("the one behind lags: %v, the one whose head was reorganised: %v", p.all[0].Lags(), p.all[1].Lags())
+	}
+}
+
 // At the start a wrong chain is refused, every one at once; later it puts the
 // endpoint aside, until it serves the right one again.
 func TestEndpointOfAnotherChain(t *testing.T) {
