@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ethereum/go-ethereum/common/hexutil"
+
 	"github.com/navlog/navlog/ingest/proof"
 	"github.com/navlog/navlog/ingest/rpc"
 )
@@ -45,7 +47,8 @@ func TestAgreementAtTheHead(t *testing.T) {
 			if method != "eth_getBlockByNumber" || string(params[0]) == `"0x0"` || json.Unmarshal(truth(), &h) != nil || h == nil {
 				return nil, nil, false
 			}
-			h["hash"], h["logsBloom"] = otherHash, "0x"+strings.Repeat("0", 512)
+			h["logsBloom"] = "0x" + strings.Repeat("0", 512)
+			reseal(h, "another block")
 			return h, nil, true
 		}, "disagree"}, // as another head, or as another branch where the liar is the one in use
 		"it does not have the block": {func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
@@ -92,8 +95,8 @@ func TestAgreementAtTheHead(t *testing.T) {
 	}
 }
 
-// What two endpoints agreed on is told when it becomes final, also while one of them is
-// away and nothing further is taken.
+// What two endpoints agreed on is told when both name it final, also while one of them does
+// not have the next blocks and nothing further is taken.
 func TestFinalBlocksAreToldWhileNothingIsAgreedOn(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Agreement = 2
@@ -104,8 +107,9 @@ func TestFinalBlocksAreToldWhileNothingIsAgreedOn(t *testing.T) {
 	p.caughtUp()
 	r.verify()
 	head, before := r.height(), len(r.told())
-	second.tell(func(string, []json.RawMessage, func() json.RawMessage) (any, error, bool) {
-		return nil, errHangUp, true
+	second.tell(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+		number, err := hexutil.DecodeUint64(strings.Trim(string(params[0]), `"`))
+		return nil, nil, method == "eth_getBlockByNumber" && err == nil && number > head
 	})
 	r.mine(6) // of the 8 blocks that are not final
 	p.until("complaint", func(st Status) bool { return strings.Contains(st.Reason, "waits for a second endpoint") })

@@ -123,7 +123,8 @@ func (s *session) appendParts(ctx context.Context, parts []*rpc.Part, vaults []c
 	}
 	for _, address := range vaults {
 		have := *s.state.coverageOf(address)
-		have.to, have.believed = before.Number, max(have.believed, believed)
+		have.believe(have.to, believed)
+		have.to = before.Number
 		c.covered = append(c.covered, have)
 	}
 	if s.state.head == nil || before.Number > s.state.head.Number {

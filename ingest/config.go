@@ -34,7 +34,8 @@ type Config struct {
 	RPC []rpc.Endpoint `yaml:"rpc" env:"RPC" envPrefix:"RPC_"`
 	// Agreement is how many endpoints must give the same block, by hash, with the
 	// same logs, before it is taken at the head: 1 or 2, default 1. With 2, ingest
-	// waits while the endpoints disagree. Final blocks are read from one.
+	// waits while the endpoints disagree. As many must name a block as final, or a higher
+	// one of its chain. Final blocks are read from one.
 	Agreement int `yaml:"agreement" env:"AGREEMENT"`
 	// Vaults to index: 1 to MaxVaults.
 	Vaults []VaultConfig `yaml:"vaults" envPrefix:"VAULTS_"`
@@ -90,29 +91,35 @@ func DefaultConfig() Config {
 }
 
 // Finality is the rule by which a block becomes final: the node's `finalized`
-// tag (zero value, text "tag"), or a depth below the head (text "depth: 64").
+// tag (zero value, text "tag"), a depth below the head (text "depth: 64"), or the tag on
+// a chain whose blocks are final at once (text "instant").
 type Finality struct {
 	// Depth: the block with number head - Depth is final. 0 means the tag.
 	Depth uint64
+	// Instant: the tag may name the head itself. Otherwise a node that does so names none.
+	Instant bool
 }
 
 var finalityText = regexp.MustCompile(`^(?:depth *: *)?([0-9]+)$`)
 
-// UnmarshalText reads "tag", "depth: 64" or "64".
+// UnmarshalText reads "tag", "instant", "depth: 64" or "64".
 func (f *Finality) UnmarshalText(text []byte) error {
-	if s := string(text); s != "tag" && s != "" {
+	switch s := string(text); s {
+	case "tag", "":
+		*f = Finality{}
+	case "instant":
+		*f = Finality{Instant: true}
+	default:
 		m := finalityText.FindStringSubmatch(s)
 		if m == nil {
-			return fmt.Errorf("finality %q must be tag or a depth such as `depth: 64`", s)
+			return fmt.Errorf("finality %q must be tag, instant or a depth such as `depth: 64`", s)
 		}
 		depth, err := strconv.ParseUint(m[1], 10, 64)
 		if err != nil || depth == 0 {
 			return fmt.Errorf("finality depth %s must be 1 or more", m[1])
 		}
-		*f = Finality{depth}
-		return nil
+		*f = Finality{Depth: depth}
 	}
-	*f = Finality{}
 	return nil
 }
 
@@ -134,7 +141,10 @@ func mistake(node *yaml.Node, err error) error {
 
 // MarshalText is the inverse of UnmarshalText.
 func (f Finality) MarshalText() ([]byte, error) {
-	if f.Depth == 0 {
+	switch {
+	case f.Instant:
+		return []byte("instant"), nil
+	case f.Depth == 0:
 		return []byte("tag"), nil
 	}
 	return fmt.Appendf(nil, "depth: %d", f.Depth), nil

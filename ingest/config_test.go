@@ -79,7 +79,7 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 
 func TestConfigFromYAML(t *testing.T) {
 	for text, want := range map[string]Finality{
-		"finality: tag": {}, "finality: 'depth: 64'": {64}, "finality: 64": {64}, "finality:\n  depth: 64": {64}, "finality: depth:64": {64}, "id: 1": {},
+		"finality: tag": {}, "finality: instant": {Instant: true}, "finality: 'depth: 64'": {Depth: 64}, "finality: 64": {Depth: 64}, "finality:\n  depth: 64": {Depth: 64}, "finality: depth:64": {Depth: 64}, "id: 1": {},
 	} {
 		c := DefaultConfig().Complete()
 		if err := yaml.Unmarshal([]byte(text), &c); err != nil || c.Finality != want {
@@ -156,9 +156,9 @@ func TestConfigFromEnvironment(t *testing.T) {
 
 // Every text form reads back as itself.
 func TestTextForms(t *testing.T) {
-	for _, f := range []Finality{{}, {1}, {64}} {
+	for _, f := range []Finality{{}, {Depth: 1}, {Instant: true}, {Depth: 64}} {
 		text, _ := f.MarshalText()
-		back := Finality{99}
+		back := Finality{Depth: 99}
 		if err := back.UnmarshalText(text); err != nil || back != f {
 			t.Errorf("%+v becomes %q and then %+v, %v", f, text, back, err)
 		}

@@ -94,9 +94,9 @@
 // separate: the head is the newest block that was indexed for all vaults that
 // had joined it. The vaults that are furthest behind advance together until they
 // meet the next one, so the logs of one vault are always in chain order. The
-// final block is the one that a node names, or one at a depth; it only moves back
-// by an operator's decision. A node that names none leaves everything unfinal,
-// one that fails to answer is asked again.
+// final block is the highest one that chain.agreement nodes name, or one at a depth below
+// the log's head; it only moves back by an operator's decision. A node that names none,
+// or its head, leaves everything unfinal, one that fails to answer is asked again.
 //
 // The window is the part of the log that can still change something: live
 // records of blocks that are not final (they may have to be retracted), and

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"math"
 	"time"
 
@@ -96,11 +97,13 @@ func (i *Ingest) finalOf(ctx context.Context, n *rpc.Node, tip *rpc.Header) (uin
 	if depth := i.config.Finality.Depth; depth > 0 {
 		return tip.Number - min(tip.Number, depth), nil
 	}
-	h, err := n.Finalized(ctx)
-	if err != nil && rpc.NamesNoFinal(err) {
+	h, err := i.finalAt(ctx, n, tip)
+	switch {
+	case errors.Is(err, rpc.ErrNamesHead):
+		return 0, refuse("%v, so every block would be read by itself: set chain.finality to a depth, or to instant on a chain whose blocks are final at once", err)
+	case err != nil && rpc.NamesNoFinal(err):
 		return 0, refuse("%s names no finalized block, so every block would be read by itself: set chain.finality to a depth", n.Name)
-	}
-	if err != nil {
+	case err != nil:
 		return 0, err
 	}
 	return min(h.Number, tip.Number), nil
@@ -182,7 +185,7 @@ func (m *estimator) backfill(recordFrom uint64) {
 	}
 	learning := 2 * far // short ranges at the beginning
 	m.add("eth_getLogs", ranges+learning+vouches+unfinal+proofs, bytes)
-	m.headers("eth_getBlockByNumber", headers+commits+vouches+unfinal+3*looks+endpoints)
+	m.headers("eth_getBlockByNumber", headers+commits+vouches+unfinal+4*looks+2*endpoints)
 	m.headers("eth_getBlockByHash", dated)
 	m.add("eth_chainId", endpoints, 0)
 	m.add("eth_getCode", vaults, 0)

@@ -3,8 +3,12 @@ package ingest
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"github.com/navlog/navlog/ingest/rpc"
 )
@@ -106,5 +110,211 @@ func TestFinalizedIsGenesis(t *testing.T) {
 	r.verify()
 	if st := p.Status(); st.FinalBlock != 0 || st.Warning != "" {
 		t.Errorf("final block %d, warning %q", st.FinalBlock, st.Warning)
+	}
+}
+
+// namesFinal is a node that names the block so far below its head as final.
+func (r *rig) namesFinal(below uint64) lie {
+	return func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+		if method != "eth_getBlockByNumber" || string(params[0]) != `"finalized"` {
+			return nil, nil, false
+		}
+		var head struct{ Number hexutil.Uint64 }
+		var block json.RawMessage
+		if err := r.chain.Client().CallContext(r.ctx, &head, "eth_getBlockByNumber", "latest", false); err != nil {
+			return nil, err, true
+		}
+		err := r.chain.Client().CallContext(r.ctx, &block, "eth_getBlockByNumber", head.Number-min(head.Number, hexutil.Uint64(below)), false)
+		return block, err, true
+	}
+}
+
+// A node that names its head as final names nothing: an ordinary reorganisation is
+// followed, and no referral of an orphaned block was told. One backend of it that is a
+// block behind changes nothing about that.
+func TestHeadNamedAsFinal(t *testing.T) {
+	r := newRig(t, kfake)
+	r.steps(20)
+	naming := r.liar(r.namesFinal(0))
+	r.config.RPC = rpc.Endpoints(naming.URL)
+	p := r.start()
+	p.until("head", func(st Status) bool { return st.IndexedBlock == r.height() })
+	naming.tell(r.namesFinal(1)) // what a backend names that is one block behind
+	naming.lookedAt(p)
+	st := p.Status()
+	if st.FinalBlock != 0 || st.ReferralBlock != 0 || len(r.told()) != 0 {
+		t.Errorf("block %d is final and %d referrals are told where the head is named as final", st.FinalBlock, len(r.told()))
+	}
+	if !strings.Contains(st.Warning, "names its head as final") || !strings.Contains(st.Warning, "set chain.finality to a depth, or to instant") {
+		t.Errorf("the warning is %q", st.Warning)
+	}
+	r.reorg(3)
+	r.steps(2)
+	p.until("reorganisation", func(st Status) bool { return p.metric("reorgs_total") == 1 && st.IndexedBlock == r.height() })
+	if st := p.Status(); st.State != Following {
+		t.Errorf("the state is %s: %s", st.State, st.Reason)
+	}
+	r.verify()
+	p.halt()
+
+	// Where blocks are final at once that is right, and the configuration says so.
+	r.config.Finality = Finality{Instant: true}
+	naming.tell(r.namesFinal(0))
+	p = r.start()
+	p.until("final head", func(st Status) bool { return st.FinalBlock == r.height() && st.ReferralBlock == r.height() })
+	r.steps(3)
+	p.until("final head", func(st Status) bool { return st.FinalBlock == r.height() && st.IndexedBlock == r.height() })
+	r.verify()
+	if st := p.Status(); st.Warning != "" {
+		t.Errorf("the warning is %q", st.Warning)
+	}
+}
+
+// With chain.agreement 2 the final block is the lower one of two, whichever endpoint is in
+// use: a head that one of them all but names as final is not.
+func TestFinalityNeedsAgreement(t *testing.T) {
+	for _, liarFirst := range []bool{false, true} {
+		t.Run(fmt.Sprintf("the liar is in use %v", liarFirst), func(t *testing.T) {
+			r := newRig(t, kfake)
+			r.config.Agreement = 2
+			r.steps(25)
+			hasty := r.liar(r.namesFinal(1))
+			if r.config.RPC = rpc.Endpoints(r.url, hasty.URL); liarFirst {
+				slices.Reverse(r.config.RPC)
+			}
+			p := r.start()
+			p.caughtUp()
+			for range 3 {
+				r.steps(3)
+				p.caughtUp()
+				if got, want := r.cursor().GetFinalBlock(), r.final(); got != want {
+					t.Errorf("block %d is final, and the other endpoint names block %d", got, want)
+				}
+			}
+			r.reorg(5)
+			r.steps(1)
+			p.caughtUp()
+			if depth := reorgOf(r.verify()); depth != 5 {
+				t.Errorf("the reorganisation took back %d blocks, want 5", depth)
+			}
+		})
+	}
+}
+
+// While two endpoints do not name the same final block, or only one names any, nothing
+// more becomes final; the rest goes on, and the status says why.
+func TestFinalityIsNotAgreedOn(t *testing.T) {
+	for name, c := range map[string]struct {
+		lie  func(r *rig) lie
+		want string
+	}{
+		"another block": {func(r *rig) lie {
+			return func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+				var h map[string]any
+				if method != "eth_getBlockByNumber" || string(params[0]) != `"finalized"` || json.Unmarshal(truth(), &h) != nil {
+					return nil, nil, false
+				}
+				reseal(h, "another block")
+				return h, nil, true
+			}
+		}, "as final with the hash"},
+		"null":          {func(*rig) lie { return finalized(nil, nil) }, "does not have this block"},
+		"an error":      {func(*rig) lie { return finalized(nil, errors.New("finalized block not found")) }, "finalized block not found"},
+		"no answer":     {func(*rig) lie { return finalized(nil, errHangUp) }, "EOF"},
+		"its head":      {func(r *rig) lie { return r.namesFinal(0) }, "names its head as final"},
+		"an older head": {func(r *rig) lie { return finalized(r.blockAt("0x5"), nil) }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, kfake)
+			r.config.Agreement = 2
+			r.steps(15)
+			other := r.liar(honest)
+			r.config.RPC = rpc.Endpoints(r.url, other.URL)
+			p := r.start()
+			p.caughtUp()
+			final := p.Status().FinalBlock
+			other.tell(c.lie(r))
+			r.steps(12)
+			p.until("head", func(st Status) bool { return st.IndexedBlock == r.height() && strings.Contains(st.Warning, c.want) })
+			other.lookedAt(p)
+			if st := p.Status(); st.FinalBlock != final || st.State != Following {
+				t.Errorf("block %d is final, before it was %d; state %s", st.FinalBlock, final, st.State)
+			}
+			r.verify()
+
+			// A third one agrees with the first.
+			p.halt()
+			r.config.RPC = append(r.config.RPC, rpc.Endpoint{URL: r.liar(honest).URL})
+			p = r.start()
+			p.caughtUp()
+			r.verify()
+		})
+	}
+}
+
+func (r *rig) blockAt(which string) (block json.RawMessage) {
+	r.t.Helper()
+	r.must(r.chain.Client().CallContext(r.ctx, &block, "eth_getBlockByNumber", which, false))
+	return block
+}
+
+// An endpoint that takes over and names an older final block takes nothing back.
+func TestFinalityDoesNotMoveBack(t *testing.T) {
+	r := newRig(t, kfake)
+	r.steps(25)
+	first, second := r.liar(honest), r.liar(finalized(r.blockAt("0x5"), nil))
+	r.config.RPC = rpc.Endpoints(first.URL, second.URL)
+	p := r.start()
+	p.caughtUp()
+	final := p.Status().FinalBlock
+	first.tell(func(string, []json.RawMessage, func() json.RawMessage) (any, error, bool) {
+		return nil, errHangUp, true
+	})
+	r.steps(3)
+	p.until("failover", func(st Status) bool { return st.IndexedBlock == r.height() })
+	second.lookedAt(p)
+	if now := p.Status().FinalBlock; now != final || r.cursor().GetFinalBlock() != final {
+		t.Errorf("block %d is final after block %d was", now, final)
+	}
+	r.verify()
+}
+
+// A depth counts from blocks that are in the log: a head that an endpoint only names makes
+// nothing final.
+func TestDepthCountsFromTheLog(t *testing.T) {
+	r := newRig(t, kfake)
+	r.config.Finality = Finality{Depth: 6}
+	r.steps(20)
+	boaster := r.liar(honest)
+	r.config.RPC = rpc.Endpoints(boaster.URL)
+	p := r.start()
+	p.caughtUp()
+	for _, by := range []uint64{4, 1_000_000} { // within the depth, and far beyond everything
+		boaster.tell(boasts(by))
+		r.steps(2)
+		boaster.lookedAt(p)
+		if got, most := r.cursor().GetFinalBlock(), r.final(); got > most {
+			t.Errorf("block %d is final, and the chain makes block %d so", got, most)
+		}
+	}
+	boaster.tell(honest)
+	p.caughtUp()
+	r.reorg(5)
+	r.steps(1)
+	p.caughtUp()
+	r.verify()
+}
+
+// boasts is a node whose head is named so much higher than it is.
+func boasts(by uint64) lie {
+	return func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+		var h map[string]any
+		if method != "eth_getBlockByNumber" || string(params[0]) != `"latest"` || json.Unmarshal(truth(), &h) != nil {
+			return nil, nil, false
+		}
+		number, _ := hexutil.DecodeUint64(h["number"].(string))
+		h["number"], h["parentHash"] = hexutil.Uint64(number+by), otherHash
+		reseal(h, "boast")
+		return h, nil, true
 	}
 }

@@ -150,6 +150,7 @@ func (s *session) anchor(ctx context.Context, n *rpc.Node, tip *rpc.Header, fina
 func (s *session) climb(ctx context.Context, n *rpc.Node, tip *rpc.Header, final uint64) (more bool, err error) {
 	c := &change{final: final, head: s.state.head}
 	var logs, bytes int
+	var unsealed uint64 // the last block whose header is not
 	for c.head.Number < tip.Number && len(c.units) < blocksAtOnce && logs < logsAtOnce && bytes < bytesAtOnce {
 		h, unit, err := s.unitAbove(ctx, n, c.head, tip)
 		if err != nil && (len(c.units) == 0 || ctx.Err() != nil) {
@@ -163,11 +164,18 @@ func (s *session) climb(ctx context.Context, n *rpc.Node, tip *rpc.Header, final
 			break // the chain is being reorganised: the next look decides
 		}
 		c.units, c.head, logs, bytes = append(c.units, unit), h, logs+len(unit)-1, bytes+dataOf(unit)
+		if !h.Sealed {
+			unsealed = h.Number
+		}
 	}
 	if len(c.units) == 0 {
 		return false, nil
 	}
-	c.covered = s.moved(c.head.Number)
+	if s.ingest.config.Finality.Depth > 0 {
+		c.final = max(c.final, s.deepEnough(c.head.Number))
+	}
+	c.covered = s.moved(c.head.Number, unsealed)
+	s.noteUnsealed(unsealed)
 	if err := s.commit(ctx, c); err != nil {
 		return false, err
 	}
@@ -236,57 +244,26 @@ func (s *session) joined(number uint64) (addresses []common.Address) {
 	return addresses
 }
 
-// moved is the coverage of the joined vaults when the head is at number.
-func (s *session) moved(number uint64) (moved []coverage) {
+// noteUnsealed warns of a block whose header is not sealed; 0 for none.
+func (s *session) noteUnsealed(number uint64) {
+	warning := ""
+	if number > 0 && s.ingest.config.Proof != proof.None {
+		warning = fmt.Sprintf("the fields of the header of block %d do not hash to its hash, so its bloom proves nothing and provenTo does not move: the chain hashes its headers in a way of its own, or an endpoint changes them", number)
+	}
+	s.ingest.note(func(st *Status) { st.sealWarning = warning })
+}
+
+// moved is the coverage of the joined vaults when the head is at number, and the block
+// unsealed, 0 for none, the last one whose header is not.
+func (s *session) moved(number, unsealed uint64) (moved []coverage) {
 	for _, address := range s.joined(number) {
 		have := *s.state.coverageOf(address)
-		have.to = number
 		if s.ingest.config.Proof == proof.None {
-			have.believed = number
+			unsealed = number
 		}
+		have.believe(have.to, unsealed)
+		have.to = number
 		moved = append(moved, have)
 	}
 	return moved
-}
-
-// finalBlock asks for the block that cannot change any more. A node that names
-// none leaves everything unfinal, and the status says so; a node that fails to
-// answer is asked again.
-func (s *session) finalBlock(ctx context.Context, n *rpc.Node, tip *rpc.Header) (uint64, error) {
-	if depth := s.ingest.config.Finality.Depth; depth > 0 {
-		return tip.Number - min(tip.Number, depth), nil
-	}
-	h, err := n.Finalized(ctx)
-	if err == nil {
-		s.ingest.note(func(st *Status) { st.Warning = "" })
-		return s.agreedFinal(ctx, n, tip, h)
-	}
-	if !rpc.NamesNoFinal(err) {
-		return 0, err
-	}
-	warning := fmt.Sprintf("%s names no finalized block, so nothing is final and referrals wait: where it never will, set chain.finality to a depth", n.Name)
-	s.ingest.note(func(st *Status) { st.Warning = warning })
-	if !s.noFinalNoted {
-		s.noFinalNoted = true
-		s.ingest.log.Warn(warning, "error", err)
-	}
-	return 0, nil
-}
-
-// agreedFinal is the final block that the log may rely on. tip and final were asked for one
-// after the other, and the chain may have been reorganised in between: then final is of
-// another branch, and its number must not make our blocks final. So it counts only where
-// our block at its height is the same, or, where it is not below tip, where tip is in its
-// chain. Otherwise what was final stays.
-func (s *session) agreedFinal(ctx context.Context, n *rpc.Node, tip, final *rpc.Header) (uint64, error) {
-	if ours, known := s.state.window.hashAt(final.Number); known && ours != final.Hash {
-		return s.state.final, nil
-	}
-	if final.Number < tip.Number {
-		return final.Number, nil
-	}
-	if through, err := n.Passes(ctx, final, tip); err != nil || !through {
-		return s.state.final, err
-	}
-	return tip.Number, nil
 }

@@ -9,11 +9,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"github.com/navlog/navlog/ingest/rpc"
-	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 )
 
@@ -122,33 +120,6 @@ func checkVaultRecord(t *testing.T, r *rig, got *event.Vault) {
 		string(got.GetAsset().GetAddress()) != string(want.Asset.Bytes()) || got.GetAsset().GetSymbol() != "DUSD" || got.GetAsset().GetDecimals() != 6 ||
 		got.GetStartBlock() != want.StartBlock {
 		t.Errorf("the vault record is %v, want %+v", got, want)
-	}
-}
-
-// The tip is read before the final block. Where the chain was reorganised in
-// between, ours must not become final with the number of another branch.
-func TestFinalBlockOfAnotherBranch(t *testing.T) {
-	block := func(number uint64, branch byte) *rpc.Header {
-		return &rpc.Header{Number: number, Hash: common.Hash{byte(number), branch}, Parent: common.Hash{byte(number - 1), branch}}
-	}
-	s := &session{state: &state{final: 5}}
-	for n := uint64(6); n <= 9; n++ {
-		s.state.window.apply(chainlog.Entry{Record: blockFact(block(n, 'a'))})
-	}
-	for name, c := range map[string]struct {
-		tip, final *rpc.Header
-		want       uint64
-	}{
-		"ours":                            {block(9, 'a'), block(7, 'a'), 7},
-		"another one at a height of ours": {block(9, 'a'), block(8, 'b'), 5},
-		"above ours":                      {block(12, 'a'), block(11, 'a'), 11},
-		"the tip itself":                  {block(12, 'a'), block(12, 'a'), 12},
-		"another one at the tip":          {block(12, 'a'), block(12, 'b'), 5},
-	} {
-		got, err := s.agreedFinal(t.Context(), nil, c.tip, c.final)
-		if err != nil || got != c.want {
-			t.Errorf("%s: block %d is final, %v; want %d", name, got, err, c.want)
-		}
 	}
 }
 

@@ -29,10 +29,10 @@ func (s *session) logsOfBlock(ctx context.Context, n *rpc.Node, h *rpc.Header, a
 		return nil, n, err
 	}
 	if !w.MayHold(&h.Bloom) {
-		if h.Bloom != (types.Bloom{}) {
+		if h.Sealed && h.Bloom != (types.Bloom{}) {
 			return nil, n, nil
 		}
-		// No log at all, or a chain that does not fill its blooms.
+		// No log at all, a chain that does not fill its blooms, or a bloom that proves nothing.
 		if logs, err = n.LogsByHash(ctx, h, addresses); err != nil {
 			return nil, n, err
 		}

@@ -94,6 +94,7 @@ func (s *session) join(ctx context.Context, n *rpc.Node, late []coverage, final 
 	}
 	var unit []*event.Record
 	var last *rpc.Header
+	var unsealed uint64 // the last block whose header is not
 	for began := time.Now(); len(blocks) > 0 && (last == nil || time.Since(began) < lookAgain); blocks = blocks[1:] {
 		h, logs, err := s.lateLogs(ctx, n, blocks[0].Hash, late)
 		if err != nil && (last == nil || ctx.Err() != nil) {
@@ -104,10 +105,14 @@ func (s *session) join(ctx context.Context, n *rpc.Node, late []coverage, final 
 			break
 		}
 		unit, last = append(unit, logs...), h
+		if !h.Sealed {
+			unsealed = h.Number
+		}
 	}
 	c := &change{units: [][]*event.Record{append(unit, blockFact(last))}, final: final}
 	for _, v := range late {
 		if v.to < last.Number {
+			v.believe(v.to, unsealed)
 			v.to = last.Number
 			c.covered = append(c.covered, v)
 		}

@@ -13,6 +13,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+
 	"github.com/navlog/navlog/ingest/rpc"
 )
 
@@ -316,7 +319,8 @@ func TestFalseReorganisation(t *testing.T) {
 	another := func(truth json.RawMessage) map[string]any {
 		var h map[string]any
 		_ = json.Unmarshal(truth, &h)
-		h["hash"], h["logsBloom"] = otherHash, "0x"+strings.Repeat("0", 512)
+		h["logsBloom"] = "0x" + strings.Repeat("0", 512)
+		reseal(h, "another block")
 		return h
 	}
 
@@ -347,6 +351,7 @@ func TestFalseReorganisation(t *testing.T) {
 		case method == "eth_getBlockByNumber" && string(params[0]) == `"latest"`:
 			h := another(truth())
 			h["parentHash"] = otherHash
+			reseal(h, "another block")
 			return h, nil, true
 		}
 		return nil, nil, false
@@ -356,6 +361,18 @@ func TestFalseReorganisation(t *testing.T) {
 	watched.tell(honest)
 	p.caughtUp()
 	r.verify()
+}
+
+// reseal makes another block of one: with these extra data, and the hash that its fields have
+// then.
+func reseal(h map[string]any, extra string) {
+	h["extraData"] = hexutil.Encode([]byte(extra))
+	raw, _ := json.Marshal(h)
+	var header types.Header
+	if err := json.Unmarshal(raw, &header); err != nil {
+		panic(err)
+	}
+	h["hash"] = header.Hash().Hex()
 }
 
 const otherHash = "0x00000000000000000000000000000000000000000000000000000000000000aa"

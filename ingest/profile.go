@@ -9,7 +9,7 @@ import (
 
 // Profile is a kind of chain. It says how often its head is looked at, how many blocks
 // may be unfinal at once, and how long a range of final blocks may be. Finality is the
-// node's finalized tag in all of them.
+// node's finalized tag in all of them, which may name the head in none.
 type Profile string
 
 // The kinds of chains.

@@ -13,6 +13,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"github.com/navlog/navlog/ingest/proof"
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 )
@@ -20,7 +21,7 @@ import (
 // shortHistory has a few thousand blocks below the window.
 func shortHistory(t *testing.T) *history {
 	h := newHistory(t, true)
-	h.tip, h.final, h.every = 6_000, 5_990, 50
+	h.tip, h.final, h.every, h.sealed = 6_000, 5_990, 50, true
 	return h
 }
 
@@ -212,5 +213,60 @@ func TestProofRemembersComparedBlocks(t *testing.T) {
 		if have != want {
 			t.Errorf("the index has %d logs of block %d, want %d", have, number, want)
 		}
+	}
+}
+
+// A chain whose headers are hashed in a way of its own is followed, and nothing of it is
+// called proven: neither at the head, nor by the pass, nor with full proof.
+func TestHeadersThatAreNotSealedProveNothing(t *testing.T) {
+	h := shortHistory(t)
+	h.sealed = false
+	r := h.rig()
+	r.config.Proof, r.config.Prove = proof.Full, 5_000
+	p := r.start()
+	h.caughtUp(p)
+	st := p.Status()
+	if st.ProvenTo != 0 || !strings.Contains(st.Warning, "do not hash to its hash") {
+		t.Errorf("blocks up to %d are proven, warning %q", st.ProvenTo, st.Warning)
+	}
+}
+
+// An endpoint that zeroes the blooms of headers and leaves their logs out is not believed
+// where other headers of the chain are sealed: nothing is lost, and what is proven is so.
+func TestZeroedBloomsWithDroppedLogs(t *testing.T) {
+	r := newRig(t, kfake)
+	r.steps(20)
+	lying := r.liar(honest)
+	r.config.RPC = rpc.Endpoints(lying.URL)
+	p := r.start()
+	p.caughtUp()
+	if st := p.Status(); st.ProvenTo != st.IndexedBlock {
+		t.Fatalf("blocks up to %d of %d are proven of an honest endpoint", st.ProvenTo, st.IndexedBlock)
+	}
+	seq := p.Status().Seq
+	lying.tell(func(method string, _ []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+		switch method {
+		case "eth_getLogs":
+			return []any{}, nil, true
+		case "eth_getBlockByNumber", "eth_getBlockByHash":
+			var h map[string]any
+			if json.Unmarshal(truth(), &h) != nil || h == nil {
+				return nil, nil, false
+			}
+			h["logsBloom"] = "0x" + strings.Repeat("0", 512)
+			return h, nil, true
+		}
+		return nil, nil, false
+	})
+	r.steps(8)
+	p.until("complaint", func(st Status) bool { return strings.Contains(st.Reason, "a field was changed") })
+	if now := p.Status().Seq; now != seq {
+		t.Errorf("%d records were appended of changed headers", now-seq)
+	}
+	lying.tell(honest)
+	p.caughtUp()
+	r.verify()
+	if st := p.Status(); st.ProvenTo != st.IndexedBlock {
+		t.Errorf("blocks up to %d of %d are proven", st.ProvenTo, st.IndexedBlock)
 	}
 }

@@ -84,6 +84,7 @@ func (s *session) reorganise(ctx context.Context, n *rpc.Node, tip *rpc.Header) 
 	}
 	ancestor := branch[0].Number - 1
 	var unit []*event.Record
+	covered, unsealed := s.cutBack(ancestor), uint64(0)
 	for _, lost := range s.state.window.above(ancestor) {
 		unit = append(unit, retraction(lost))
 	}
@@ -93,9 +94,19 @@ func (s *session) reorganise(ctx context.Context, n *rpc.Node, tip *rpc.Header) 
 			return err
 		}
 		unit = append(unit, facts...)
+		if !h.Sealed {
+			unsealed = h.Number
+		}
 	}
+	for _, address := range s.joined(tip.Number) {
+		have := *s.state.coverageOf(address)
+		if have.believe(ancestor, unsealed); unsealed > 0 {
+			covered = append(covered, have)
+		}
+	}
+	s.noteUnsealed(unsealed)
 	s.ingest.log.Warn("the chain was reorganised", "depth", len(branch), "ancestor", ancestor, "old", s.state.head.Hash, "new", tip.Hash)
-	return s.commit(ctx, &change{units: [][]*event.Record{unit}, head: tip, ancestor: &ancestor, covered: s.cutBack(ancestor)})
+	return s.commit(ctx, &change{units: [][]*event.Record{unit}, head: tip, ancestor: &ancestor, covered: covered})
 }
 
 // cutBack is the coverage of the vaults whose logs a reorganisation takes back

@@ -25,14 +25,14 @@ type session struct {
 	nodes  *rpc.Pool
 	client *kgo.Client
 
-	inbox        *inbox        // nil without a registry
-	prover       *prover       // nil where nothing is proven afterwards
-	ranges       *rpc.Pipeline // of final blocks, read ahead; nil while there are none
-	appended     *rpc.Header   // the last of them that was appended; nil before the first
-	doubts       doubts
-	lateness     lateness
-	noFinalNoted bool
-	heard        map[view]hexutil.Bytes // what vaults have answered, for nodes that fail between two questions
+	inbox    *inbox        // nil without a registry
+	prover   *prover       // nil where nothing is proven afterwards
+	ranges   *rpc.Pipeline // of final blocks, read ahead; nil while there are none
+	appended *rpc.Header   // the last of them that was appended; nil before the first
+	doubts   doubts
+	lateness lateness
+	finality finality
+	heard    map[view]hexutil.Bytes // what vaults have answered, for nodes that fail between two questions
 }
 
 // session fences every other writer, restores the state and advances until ctx

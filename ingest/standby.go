@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -78,8 +79,11 @@ func (i *Ingest) standBy(ctx context.Context) error {
 		return fmt.Errorf("make a Kafka client: %w", err)
 	}
 	defer client.Close()
+	examining, stop := context.WithCancel(ctx)
+	var examined sync.WaitGroup
+	defer func() { stop(); examined.Wait() }()
 	h, last, trouble, since := i.heart(client), "", "", time.Now()
-	for {
+	for waiting := false; ; waiting = true {
 		bounded, cancel := context.WithTimeout(ctx, i.config.Standby)
 		beat, err := h.heard(bounded)
 		cancel()
@@ -109,11 +113,95 @@ func (i *Ingest) standBy(ctx context.Context) error {
 		if trouble != "" {
 			reason = trouble
 		}
-		i.note(func(s *Status) { s.State, s.Reason = Standby, reason })
+		i.note(func(s *Status) {
+			s.State, s.Reason, s.standby.trouble = Standby, reason, trouble
+			if err == nil {
+				s.standby.heard = time.Now()
+			}
+		})
+		if !waiting {
+			examined.Go(func() { i.examine(examining) })
+		}
 		if err := rpc.Sleep(ctx, i.config.Standby/beatsPerStandby); err != nil {
 			return err
 		}
 	}
+}
+
+// standing is what a standby knows of whether it could take over.
+type standing struct {
+	heard   time.Time // when Kafka last said who writes
+	trouble string    // why Kafka does not say it; empty when it does
+	unfit   string    // why the log, the chain and the configuration do not let it write; empty for nothing
+	known   bool      // whether that was looked at
+}
+
+// examineEvery is the pause between two looks whether a standby could take over.
+const examineEvery = 10 * time.Second
+
+// examine looks again and again, until ctx ends, whether this ingest could write the log: a
+// configuration that contradicts the log shows now, and not when the writer is gone. It
+// fences nobody.
+func (i *Ingest) examine(ctx context.Context) {
+	i.note(func(s *Status) { s.standby.unfit, s.standby.known = "", false })
+	for {
+		err := i.wouldFit(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		unfit := ""
+		if err != nil {
+			unfit = err.Error()
+		}
+		i.note(func(s *Status) { s.standby.unfit, s.standby.known = unfit, true })
+		if rpc.Sleep(ctx, examineEvery) != nil {
+			return
+		}
+	}
+}
+
+// wouldFit is nil when a node answers, and log, chain and configuration belong together.
+func (i *Ingest) wouldFit(ctx context.Context) error {
+	if err := i.nodes.Answers(ctx); err != nil {
+		return err
+	}
+	cursor, err := i.readCursor(ctx)
+	if err != nil {
+		return err
+	}
+	bounded, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	origin, err := chainlog.ReadOrigin(bounded, i.config.ID, i.kafka.Options()...)
+	if err != nil {
+		return err
+	}
+	genesis := i.nodes.Genesis()
+	if err := i.compatible(cursor, origin, genesis[:]); err != nil {
+		return i.unlessMoved(ctx, cursor, err)
+	}
+	if cursor != nil {
+		_, err = stateOf(cursor)
+	}
+	return err
+}
+
+// StandsBy reports whether another ingest writes the log, and this one waits for its end.
+func (i *Ingest) StandsBy() bool { return i.Status().State == Standby }
+
+// standbyReady is nil when a standby could take over: Kafka says who writes, the
+// configuration fits the log, and a node of the chain answers.
+func (i *Ingest) standbyReady(st *Status) error {
+	switch s := st.standby; {
+	case s.trouble != "":
+		return fmt.Errorf("ingest stands by and could not take over: %s", s.trouble)
+	case st.Time.Sub(s.heard) > 2*i.config.Standby+examineEvery:
+		return fmt.Errorf("ingest stands by, and Kafka has not said who writes since %s", s.heard.UTC().Format(time.RFC3339))
+	case !s.known:
+		return errors.New("ingest stands by and does not know yet whether it could take over")
+	case s.unfit != "":
+		return fmt.Errorf("ingest stands by and could not take over: %s", s.unfit)
+	}
+	return nil
 }
 
 // own tells whether a beat is this process's.

@@ -1,12 +1,14 @@
 package ingest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,8 +31,9 @@ func TestStandby(t *testing.T) {
 		second, third := r.start(), r.start()
 		for _, p := range []*process{second, third} {
 			p.until("standby", func(st Status) bool { return st.State == Standby })
-			if err := p.Ready(); err == nil || !strings.Contains(err.Error(), "standby: another ingest writes this chain's log: "+first.Status().Instance) {
-				t.Errorf("a standby's readiness: %v", err)
+			p.until("standby that could take over", func(Status) bool { return p.Ready() == nil && p.StandsBy() })
+			if why := p.Status().Reason; !strings.Contains(why, "another ingest writes this chain's log: "+first.Status().Instance) {
+				t.Errorf("a standby says %q", why)
 			}
 		}
 		r.steps(3)
@@ -271,5 +274,56 @@ func TestTakeoverWithoutANode(t *testing.T) {
 	second.until("a writer that waits for its node", func(st Status) bool { return st.State == Starting && st.Reason != "" })
 	if reason := second.Status().Reason; strings.Contains(reason, "another ingest writes") {
 		t.Errorf("it says %q", reason)
+	}
+}
+
+// A standby that could not take over is not ready, and says why: Kafka or the nodes are gone,
+// or its configuration contradicts the log.
+func TestStandbyThatCannotTakeOverIsNotReady(t *testing.T) {
+	r := newRig(t, kfake)
+	r.config.Standby = time.Second
+	r.steps(5)
+	writer := r.start()
+	writer.caughtUp()
+
+	own, err := url.Parse(r.url)
+	r.must(err)
+	node := httptest.NewServer(httputil.NewSingleHostReverseProxy(own))
+	defer node.Close()
+	proper := r.config
+	r.config.RPC = rpc.Endpoints(node.URL)
+	nodeless := r.start()
+	nodeless.until("ready standby", func(Status) bool { return nodeless.StandsBy() && nodeless.Ready() == nil })
+	node.CloseClientConnections()
+	node.Close()
+	nodeless.until("standby without a node", func(Status) bool {
+		err := nodeless.Ready()
+		return nodeless.StandsBy() && err != nil && strings.Contains(err.Error(), "no endpoint of chain.rpc answers")
+	})
+
+	r.config = proper
+	r.config.Vaults = slices.Clone(proper.Vaults)
+	r.config.Vaults[0].StartBlock--
+	contrary := r.start()
+	contrary.until("standby that contradicts the log", func(Status) bool {
+		err := contrary.Ready()
+		return contrary.StandsBy() && err != nil && strings.Contains(err.Error(), "was lowered from")
+	})
+
+	r.config = proper
+	broken := r.kafka
+	broken.Brokers = []string{"127.0.0.1:1"}
+	away := New(r.config, broken, nil, newRegistry(), slog.New(slog.DiscardHandler))
+	ctx, stop := context.WithCancel(r.ctx)
+	done := make(chan error, 1)
+	go func() { done <- away.standBy(ctx) }()
+	r.eventually("a standby without Kafka", func() bool {
+		err := away.Ready()
+		return away.StandsBy() && err != nil && strings.Contains(err.Error(), "could not take over: read from the Kafka group")
+	})
+	stop()
+	<-done
+	if err := writer.Ready(); err != nil || writer.StandsBy() {
+		t.Errorf("the writer was disturbed: %v", err)
 	}
 }

@@ -35,8 +35,8 @@ type coverage struct {
 	start   uint64
 	to      uint64 // the last block that is in the log; start-1 before the first
 	name    string // the configured display name in its newest record, empty for the contract's own
-	// believed is the last block whose logs were taken without its header, proven the
-	// last one up to which these have been compared since; 0 for none.
+	// believed is the last block whose logs were taken without its header, or with one that is
+	// not sealed; proven the last one up to which these have been compared since; 0 for none.
 	believed, proven uint64
 	removed          bool // its newest record says that it was removed
 }
@@ -48,6 +48,18 @@ func (c coverage) provenTo() uint64 {
 		return c.to
 	}
 	return max(c.proven, c.start-1)
+}
+
+// believe notes that blocks above have, up to a number, were taken without a proof. What was
+// proven below them stays so.
+func (c *coverage) believe(have, number uint64) {
+	if number <= c.believed {
+		return
+	}
+	if c.proven >= c.believed {
+		c.proven = have
+	}
+	c.believed = number
 }
 
 func (s *state) coverageOf(address common.Address) *coverage {

@@ -3,6 +3,8 @@ package ingest
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/navlog/navlog/ingest/proof"
@@ -47,9 +49,12 @@ type Status struct {
 	ReferralBlock uint64    `json:"referralBlock"`
 	Time          time.Time `json:"time"`
 
-	indexedTime uint64    // Unix seconds
-	checked     time.Time // when the chain was last seen to go on from the log
-	pace        pace
+	indexedTime  uint64    // Unix seconds
+	checked      time.Time // when the chain was last seen to go on from the log
+	pace         pace
+	finalWarning string // why nothing more becomes final
+	sealWarning  string // why blooms prove nothing
+	standby      standing
 }
 
 // LateVault is a vault whose history is still being read.
@@ -65,6 +70,7 @@ func (i *Ingest) Status() Status {
 	defer i.mu.Unlock()
 	st := i.status
 	st.Time = time.Now().UTC()
+	st.Warning = strings.Join(slices.DeleteFunc([]string{st.finalWarning, st.sealWarning}, func(w string) bool { return w == "" }), "; ")
 	st.Endpoints = i.nodes.Status()
 	st.Calls = i.nodes.Calls()
 	st.Logs, st.LogsWithoutData = i.metrics.appended.Load(), i.metrics.withoutData.Load()
@@ -84,11 +90,13 @@ func (i *Ingest) blind(st *Status) bool {
 
 func difference(a, b uint64) uint64 { return a - min(a, b) }
 
-// Ready is nil while ingest is the writer of a log that reaches the chain's
-// head, and says otherwise why not.
+// Ready is nil while ingest does its role: as the writer of a log that reaches the
+// chain's head, or as a standby that could take over (StandsBy). Otherwise it says why not.
 func (i *Ingest) Ready() error {
 	st := i.Status()
 	switch {
+	case st.State == Standby:
+		return i.standbyReady(&st)
 	case st.State == Backfilling:
 		return fmt.Errorf("ingest is backfilling: block %d of %d", st.IndexedBlock, st.HeadBlock)
 	case st.State != Following:

@@ -208,6 +208,9 @@ func (b *board) look(end chainlog.Tail, hanging error, elapsed time.Duration) (S
 	defer b.mu.Unlock()
 	b.hanging = hanging
 	s := &b.status
+	if s.State == StandingBy {
+		b.answered = time.Now()
+	}
 	if s.State != Building && s.State != Following {
 		return *s, false
 	}
@@ -300,20 +303,30 @@ func (p *Projections) Status() Status {
 	return s
 }
 
-// Ready is nil while this projector follows the log with the live generation,
-// or stands by while another one writes it; otherwise it says in one sentence
-// what is missing.
-func (p *Projections) Ready() error {
+// Ready is nil while this projector does its role: it follows the log with the live
+// generation, or stands by while another one writes it and could take over (StandsBy).
+// Otherwise it says in one sentence what is missing.
+func (p *Projections) Ready() error { return p.board().ready() }
+
+// StandsBy reports whether another projector writes the live generation, and this one waits
+// for its end.
+func (p *Projections) StandsBy() bool { return p.board().get().State == StandingBy }
+
+// board is that of the live generation, or of the first one of all while it is made.
+func (p *Projections) board() *board {
 	b := p.roster.live()
 	if all := p.roster.all(); len(all) > 0 && b.get().State == Waiting { // the first generation of all is made
 		b = &all[len(all)-1].board
 	}
-	return b.ready()
+	return b
 }
 
 func (b *board) ready() error {
 	switch s := b.get(); s.State {
 	case StandingBy:
+		if d := b.silent(); d > silence {
+			return fmt.Errorf("it stands by and could not take over: no answer from Kafka or ClickHouse within %s", silence)
+		}
 		return nil
 	case Following:
 		if err := b.hangs(); err != nil {

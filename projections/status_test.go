@@ -402,3 +402,19 @@ func TestBoardOfAFailingTerm(t *testing.T) {
 		}
 	}
 }
+
+// TestStandbyIsReadyWhileItCouldTakeOver: one that stands by is ready while its engines
+// answer, and not any more.
+func TestStandbyIsReadyWhileItCouldTakeOver(t *testing.T) {
+	t.Parallel()
+	var b board
+	b.begin(1)
+	b.set(StandingBy, nil)
+	wantError(t, b.ready(), "stands by and could not take over")
+	b.look(chainlog.Tail{}, nil, time.Second) // both have answered
+	if err := b.ready(); err != nil {
+		t.Errorf("a standby whose engines answer: %v", err)
+	}
+	b.answered = b.answered.Add(-2 * silence)
+	wantError(t, b.ready(), "stands by and could not take over")
+}

@@ -274,7 +274,7 @@ func (u *up) startPrograms(ctx context.Context, d *wiring.Deps) error {
 		return err
 	}
 	u.ready.Ops = "http://" + ops.Addr().String()
-	u.services.Start(ctx, "ops", func(ctx context.Context) error { return wiring.ServeOps(ctx, ops, d.Metrics, allReady) })
+	u.services.Start(ctx, "ops", func(ctx context.Context) error { return wiring.ServeOps(ctx, ops, d.Metrics, allReady, nil) })
 	for _, p := range programs {
 		d.ShowReady(p.name, p)
 		u.services.Start(ctx, p.name, p.Run)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"os"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/ethclient"
+	ethrpc "github.com/ethereum/go-ethereum/rpc"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -24,8 +26,10 @@ import (
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/ingest/proof"
 	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/chainproof"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/registry"
@@ -152,6 +156,56 @@ func (e *examination) node(ctx context.Context, url string, deep bool) {
 		e.warn(check, "look whether it follows the chain; a chain that stands still is older too", "its newest block is %s old", age.Round(time.Second))
 	} else if deep && age < -clocksWithin {
 		e.warn(check, "set the clock of this machine (NTP)", "its newest block is %s in the future", (-age).Round(time.Second))
+	}
+	if deep {
+		e.finality(ctx, check+", finality", client)
+		e.headerHash(ctx, check+", headers", client)
+	}
+}
+
+// finality looks at what the node calls final, as ingest does.
+func (e *examination) finality(ctx context.Context, check string, client *ethclient.Client) {
+	const advice = "set chain.finality to a depth, or to instant on a chain whose blocks are final at once"
+	rule := e.config.Chain.Finality
+	if rule.Depth > 0 {
+		return
+	}
+	final, err := client.HeaderByNumber(ctx, big.NewInt(ethrpc.FinalizedBlockNumber.Int64()))
+	if err != nil {
+		e.warn(check, "set chain.finality to a depth where the node never names a finalized block: referrals wait for one", "it names no finalized block: %v", oneLine(err))
+		return
+	}
+	head, err := client.HeaderByNumber(ctx, nil) // afterwards, so that a head that went on is not taken for a final one
+	switch {
+	case err != nil:
+		e.warn(check, "look at chain.rpc and whether the node is up", "%v", oneLine(err))
+	case rule.Instant || final.Number.Sign() == 0 || final.Number.Cmp(head.Number) < 0:
+		e.fine(check, "block %s is final, %s below the newest one", final.Number, new(big.Int).Sub(head.Number, final.Number))
+	case time.Since(time.Unix(int64(head.Time), 0)) > headWithin: // a chain that stands still becomes final up to its head
+		e.warn(check, advice, "it names its newest block %s as final, which is not believed until there is a newer one", head.Number)
+	default:
+		e.fail(cli.Configuration, check, advice, "it names its newest block %s as final, which counts as naming none: nothing becomes final, and referrals wait", head.Number)
+	}
+}
+
+// headerHash looks whether the fields of the node's newest header hash to the block's hash.
+func (e *examination) headerHash(ctx context.Context, check string, client *ethclient.Client) {
+	if e.config.Chain.Proof == proof.None {
+		return
+	}
+	var raw json.RawMessage
+	if err := client.Client().CallContext(ctx, &raw, "eth_getBlockByNumber", "latest", false); err != nil {
+		e.warn(check, "look at chain.rpc and whether the node is up", "%v", oneLine(err))
+		return
+	}
+	var named struct{ Hash common.Hash }
+	_ = json.Unmarshal(raw, &named)
+	switch header, err := chainproof.ReadHeader(raw); {
+	case err == nil && header != nil && header.Hash() == named.Hash:
+		e.fine(check, "their fields hash to their hashes, so their blooms prove logs")
+	default:
+		e.warn(check, "none, where the chain hashes its headers in a way of its own; otherwise take another node",
+			"the fields of its newest header do not hash to the block's hash: its blooms prove nothing, and provenTo does not move")
 	}
 }
 

@@ -29,7 +29,9 @@ func runAlone(ctx context.Context, d *wiring.Deps, name string, p wiring.Program
 		if err != nil {
 			return err
 		}
-		group.Go(func() error { return wiring.ServeOps(ctx, listener, d.Metrics, p.Ready) })
+		group.Go(func() error {
+			return wiring.ServeOps(ctx, listener, d.Metrics, p.Ready, func() string { return wiring.RoleOf(p) })
+		})
 	}
 	group.Go(func() error { return p.Run(ctx) })
 	if i, ok := p.(*ingest.Ingest); ok {

@@ -95,7 +95,7 @@ func (n *Node) prove(ctx context.Context, h *Header, w *proof.Watched, have []*e
 func (n *Node) allLogs(ctx context.Context, h *Header) ([]*event.Log, error) {
 	logs, err := n.LogsByHash(ctx, h, nil)
 	refusal := refusalOf(ctx, err, h.Number).kind
-	if refusal == notRefused {
+	if !refusal.splits() {
 		return logs, err
 	}
 	fromReceipts, why := n.receipts(ctx, h)
@@ -164,5 +164,5 @@ func (n *Node) OneBlock(ctx context.Context, h *Header, w *proof.Watched, level 
 }
 
 func mayBeTooMuch(ctx context.Context, err error) bool {
-	return refusalOf(ctx, err, 0).kind != notRefused
+	return refusalOf(ctx, err, 0).kind.splits()
 }

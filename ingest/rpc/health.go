@@ -70,6 +70,9 @@ type health struct {
 	lags        bool
 	subscribed  bool
 	left        time.Time // when it lost the turn
+	namedHead   time.Time // when it last named its head as final
+	doubted     string    // why its newest head is not believed; empty for not doubted
+	backed      *Header   // newest head that it has shown to have; nil for none
 }
 
 func newHealth(e Endpoint, c clock) *health {
@@ -225,7 +228,7 @@ type rank int
 
 const (
 	fit        rank = iota
-	lagging         // its head is far below another's
+	lagging         // its head is far below another's, or is none that it has
 	recovering      // it failed, and may be tried again
 	limited         // it is asked too often
 	down            // it failed a moment ago
@@ -245,7 +248,7 @@ func (h *health) rank() rank {
 		return limited
 	case h.failures > 0:
 		return recovering
-	case h.lags:
+	case h.lags, h.doubted != "":
 		return lagging
 	}
 	return fit
@@ -284,8 +287,15 @@ func (h *health) rests() time.Duration {
 func (h *health) sawHead(head, best *Header) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.head, h.headAt = head, h.now()
-	h.lags = best != nil && best.Number >= head.Number+lagBlocks && best.Time >= head.Time+lagSeconds
+	h.head, h.headAt, h.doubted = head, h.now(), ""
+	h.lags = best != nil && best.farAbove(head)
+}
+
+// doubt forgets the head of an endpoint that does not have it.
+func (h *health) doubt(why string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.head, h.backed, h.doubted, h.lastError, h.fault = nil, nil, why, why, h.now()
 }
 
 // headSince gives the newest head, nil when it was seen before then.
@@ -331,7 +341,7 @@ func (h *health) status(name string) registry.EndpointStatus {
 		st.State = registry.EndpointDown
 	case h.limited.After(now):
 		st.State = registry.EndpointLimited
-	case h.lags:
+	case h.lags, h.doubted != "":
 		st.State = registry.EndpointLagging
 	case !h.answered:
 		st.State = registry.EndpointUntried

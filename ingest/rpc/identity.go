@@ -56,6 +56,7 @@ func (p *Pool) meet(ctx context.Context) error {
 			id, err := n.identity(bounded)
 			if err == nil {
 				time.AfterFunc(grace, cancel)
+				_, _ = n.Latest(bounded) // the heads of all are compared from the start on
 			}
 			answers[i] <- answer{id, err}
 		}()

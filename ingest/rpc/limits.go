@@ -34,7 +34,11 @@ const (
 	tooMuch                       // the sentence, the code or the status says that less would do
 	unclear                       // an error of the node that may mean anything
 	unanswered                    // no answer in time: less may do, or the endpoint hangs
+	absent                        // the node does not have the blocks, not yet or not any more: less would not help
 )
+
+// splits reports whether a shorter range may be answered where this one was not.
+func (k refusalKind) splits() bool { return k == tooMuch || k == unclear || k == unanswered }
 
 // What the numbers in the sentences look like: 10000, 10,000, 10k.
 const figure = `([0-9][0-9,_']*(?:\.[0-9]+)? ?(?:k|m|thousand|million)?)\b`
@@ -55,12 +59,36 @@ var (
 	}
 	// A range that is said to work.
 	ofRange = regexp.MustCompile(`\[ ?"?(0x[0-9a-f]+|[0-9]+)"? ?, ?"?(0x[0-9a-f]+|[0-9]+)"? ?\]|range (0x[0-9a-f]+|[0-9]+) ?(?:-|to|\.\.) ?(0x[0-9a-f]+|[0-9]+)|"from" ?: ?"(0x[0-9a-f]+)" ?,.{0,60}"to" ?: ?"(0x[0-9a-f]+)"`)
+	// ofHead are the sentences of a node that is behind: go-ethereum, reth and Erigon ("block range extends
+	// beyond current head block", "request beyond head block"), Nethermind and OpenEthereum ("One of the blocks
+	// specified in filter ... cannot be found"), Avalanche ("requested to block 8 after last accepted block 7"),
+	// Tendermint chains ("height 8 must be less than or equal to the current blockchain height 7"), and load
+	// balancers ("block 8 is beyond the latest block 7 of this node", "upstream does not have the requested block
+	// yet"). A bound that is not the head ("beyond the limit of 1000 blocks") is none of them.
+	ofHead = regexp.MustCompile(`(?:beyond|past|after|above|ahead of|(?:greater|higher|larger|newer|more) than|exceeds?|(?:less|lower|smaller) than or equal to) ` +
+		`(?:the |its |our |this )*(?:(?:node|chain|network)(?:'s)? )?(?:(?:current|latest|last|newest|highest|best|known|accepted|blockchain|chain) ?)+(?:head|tip|block|height)\b` +
+		`|(?:beyond|past|above|ahead of|exceeds?|(?:greater|higher) than) (?:the )?(?:head|tip)\b` +
+		`|blocks? specified in (?:the )?filter.{0,60}cannot be found` +
+		`|(?:does not|doesn't|do not|don't) have (?:the |this |these )?(?:requested )?(?:block|header)s?\b` +
+		`|(?:block|header|height)s?\b[^.]{0,40}(?:not (?:been )?yet\b|(?:is|are|lies?) in the future|not (?:found|available)|do(?:es)? ?n[o']t exist)` +
+		`|future block|unknown block|(?:could not|cannot|can't) find (?:the )?(?:block|header)`)
+	// ofHistory are the sentences of a node that has dropped the blocks.
+	ofHistory = regexp.MustCompile(`\bpruned\b|histor(?:y|ical)[^.]{0,30}(?:unavailable|not available|expired)|missing trie node`)
 	// Any other sentence about too much.
 	ofLimit = regexp.MustCompile(`range|too (?:large|big|wide|long|many)|larger than|exceed|limit|time(?:d)? ?-?out|deadline|more than|smaller|narrow|reduce`)
 )
 
-// Codes that stand for a limit without further words, and HTTP statuses.
-const limitExceeded = -32005
+// Codes that need no further words.
+const (
+	limitExceeded = -32005
+	prunedHistory = 4444 // of EIP-4444, as go-ethereum and others answer
+)
+
+// lacks reports whether a node says that it does not have the blocks of a range. Such a
+// sentence is about where the range is and not about how long it is.
+func lacks(code int, text string) bool {
+	return code == prunedHistory || ofHead.MatchString(text) || ofHistory.MatchString(text)
+}
 
 // refusalOf reads the error of a question for the logs of blocks from `from`.
 func refusalOf(ctx context.Context, err error, from uint64) refusal {
@@ -84,7 +112,10 @@ func refusalOf(ctx context.Context, err error, from uint64) refusal {
 	case http.StatusRequestEntityTooLarge, http.StatusRequestTimeout, http.StatusGatewayTimeout, 524: // 524: a proxy gave up waiting
 		return refusal{kind: tooMuch}
 	}
-	if text := strings.ToLower(status.Body); status.Status < 500 && ofLimit.MatchString(text) && !ofRate.MatchString(text) {
+	switch text := strings.ToLower(beginning(status.Body)); {
+	case lacks(0, text):
+		return refusal{kind: absent}
+	case status.Status < 500 && ofLimit.MatchString(text) && !ofRate.MatchString(text):
 		return refusal{kind: tooMuch}
 	}
 	return refusal{}
@@ -105,6 +136,9 @@ func read(answer ethrpc.Error, from uint64) refusal {
 		text = beginning(answer.Error())
 	}
 	text = strings.ToLower(text)
+	if lacks(answer.ErrorCode(), text) {
+		return refusal{kind: absent}
+	}
 	r := refusal{kind: unclear}
 	if m := ofRange.FindStringSubmatch(text); m != nil {
 		first, _ := strconv.ParseUint(m[1]+m[3]+m[5], 0, 64)

@@ -53,7 +53,29 @@ func TestRefusals(t *testing.T) {
 		{-32029, "Too many requests", "", refusal{}},
 		{429, "Your app has exceeded its compute units per second capacity", "", refusal{}},
 		{-32603, "internal error", "", refusal{kind: unclear}},
-		{-32000, "header not found", "", refusal{kind: unclear}},
+		{-32000, "the method is not available", "", refusal{kind: unclear}},
+		{-32602, "block range extends beyond current head block", "", refusal{kind: absent}},
+		{-32602, "block range extends beyond current head block: requested 21000100, head 21000000", "", refusal{kind: absent}},
+		{-32000, "block 50162452 is beyond the latest block 50162448 of this node, retry later", "", refusal{kind: absent}},
+		{-32000, "requested to block 23734227 after last accepted block 23734226", "", refusal{kind: absent}},
+		{-32603, "internal error: height 10004 must be less than or equal to the current blockchain height 9542", "", refusal{kind: absent}},
+		{-32001, "One of the blocks specified in filter (fromBlock, toBlock or blockHash) cannot be found.", "", refusal{kind: absent}},
+		{-32603, "upstream does not have the requested block yet", "", refusal{kind: absent}},
+		{-32000, "request beyond head block: requested 21000100, head 21000000", "", refusal{kind: absent}},
+		{-32000, "toBlock is greater than latest block", "", refusal{kind: absent}},
+		{-32000, "block number 0x10 exceeds the current block number", "", refusal{kind: absent}},
+		{-32000, "Version has either been pruned, or is for a future block", "", refusal{kind: absent}},
+		{-32000, "block has not yet been mined", "", refusal{kind: absent}},
+		{-32000, "header not found", "", refusal{kind: absent}},
+		{-32000, "Unknown block", "", refusal{kind: absent}},
+		{-32000, "could not find block", "", refusal{kind: absent}},
+		{4444, "pruned history unavailable", "", refusal{kind: absent}},
+		{-32000, "missing trie node 12ab (path )", "", refusal{kind: absent}},
+		// These name a head or a bound, and are about the length all the same.
+		{-32000, "block range exceeds the maximum of 1000 blocks", "", refusal{kind: tooMuch, blocks: 1000}},
+		{-32000, "range beyond the limit of 1000 blocks", "", refusal{kind: tooMuch, blocks: 1000}},
+		{-32602, "block range is greater than 2000 blocks, try a smaller one up to the latest block", "", refusal{kind: tooMuch, blocks: 2000}},
+		{-32005, "the query exceeds the limit of 500 results", "", refusal{kind: tooMuch, results: 500}},
 	} {
 		fault := &rpcError{Code: c.code, Message: c.message}
 		if c.data != "" {
@@ -70,7 +92,8 @@ func TestRefusals(t *testing.T) {
 		{&httpError{Status: 413}, tooMuch}, {&httpError{Status: 504}, tooMuch}, {&httpError{Status: 408}, tooMuch}, {errAnswerTooLong, tooMuch},
 		{context.DeadlineExceeded, unanswered}, {&httpError{Status: 400, Body: "block range too large"}, tooMuch},
 		{&httpError{Status: 429, Body: "limit exceeded"}, notRefused}, {&httpError{Status: 502}, notRefused}, {errTruncated, notRefused}, {errors.New("connection reset"), notRefused},
-		{nil, notRefused},
+		{&httpError{Status: 400, Body: `{"message":"block range extends beyond current head block"}`}, absent},
+		{&httpError{Status: 502, Body: "upstream does not have the requested block yet"}, absent}, {nil, notRefused},
 	} {
 		if got := refusalOf(t.Context(), c.err, 1).kind; got != c.want {
 			t.Errorf("%v teaches %d, want %d", c.err, got, c.want)

@@ -122,6 +122,11 @@ func (n *Node) headerAt(result []byte, which any) (*Header, error) {
 	if h == nil {
 		return nil, fmt.Errorf("block %v at %s: %w", which, n.Name, ErrNoBlock)
 	}
+	var plain bool
+	h.Sealed, plain = sealed(result, h.Hash)
+	if err := n.seals.saw(h, plain); err != nil {
+		return nil, fmt.Errorf("block %v at %s: %w", which, n.Name, n.babbles(err))
+	}
 	return h, nil
 }
 

@@ -25,9 +25,11 @@ type Node struct {
 	http    *transport
 	health  *health
 	limits  *limits
+	seals   *seals // of the chain
 	metrics *callMetrics
 	spent   Bill
-	heads   func(*Header) // told of every head
+	// heads hears of every head, and says what is wrong with one that is not to be believed.
+	heads func(context.Context, *Header) error
 
 	dialling sync.Mutex
 	socket   *ethrpc.Client // nil for HTTP, and before the first question
@@ -35,7 +37,7 @@ type Node struct {
 
 // newNode makes an endpoint of a valid configuration, without connecting.
 func newNode(e Endpoint, name string, c clock, m *callMetrics) *Node {
-	n := &Node{Name: name, spare: e.Spare, url: e.URL, ws: e.WS, health: newHealth(e, c), limits: newLimits(), metrics: m, heads: func(*Header) {}, spent: Bill{Prices: e.Prices}}
+	n := &Node{Name: name, spare: e.Spare, url: e.URL, ws: e.WS, health: newHealth(e, c), limits: newLimits(), seals: new(seals), metrics: m, heads: func(context.Context, *Header) error { return nil }, spent: Bill{Prices: e.Prices}}
 	if u, err := url.Parse(e.URL); err != nil || u.Scheme == "ws" || u.Scheme == "wss" {
 		n.ws = cmp.Or(n.ws, n.url)
 	} else {
@@ -110,6 +112,7 @@ type Header struct {
 	Bloom  types.Bloom
 	// NoBloom: the node gave the header without one. Bloom is empty then, and says nothing.
 	NoBloom bool
+	Sealed  bool // its fields hash to Hash; otherwise Bloom is only what a node says
 }
 
 // Record is the block as a fact of the log.
@@ -138,13 +141,17 @@ func (n *Node) block(ctx context.Context, method string, which any) (*Header, er
 	return n.headerAt(result, which)
 }
 
-// Latest is the newest block. The pool learns from it which endpoints lag.
+// Latest is the newest block. The pool learns from it which endpoints lag. A head far
+// above those of other endpoints is an error unless the node shows that it has such blocks.
 func (n *Node) Latest(ctx context.Context) (*Header, error) {
 	h, err := n.block(ctx, "eth_getBlockByNumber", "latest")
-	if err == nil {
-		n.heads(h)
+	if err != nil {
+		return nil, err
 	}
-	return h, err
+	if err := n.heads(ctx, h); err != nil {
+		return nil, err
+	}
+	return h, nil
 }
 
 // Finalized is the block that the node calls final. NamesNoFinal tells the error of a
@@ -208,10 +215,10 @@ func (n *Node) Passes(ctx context.Context, end, h *Header) (bool, error) {
 	return end.Hash == h.Hash, nil
 }
 
-// NamesNoFinal says that a node has no finalized block or does not know the
-// tag, by null or in one of the wordings of the field, and did not merely fail.
+// NamesNoFinal says that a node has no finalized block, names its head as final, or does
+// not know the tag, by null or in one of the wordings of the field, and did not merely fail.
 func NamesNoFinal(err error) bool {
-	if errors.Is(err, ErrNoBlock) {
+	if errors.Is(err, ErrNoBlock) || errors.Is(err, ErrNamesHead) {
 		return true
 	}
 	var answer ethrpc.Error

@@ -44,6 +44,7 @@ type Pool struct {
 
 	// wake gets a value when an endpoint announced a block.
 	wake  chan struct{}
+	seals seals
 	giant sync.Mutex // held while an answer of unusual length is in memory
 	// announced is the newest block that was; told is the head that the endpoint
 	// in use gave when it was last asked.
@@ -74,7 +75,8 @@ func NewPool(chainID uint64, endpoints []Endpoint, prices map[string]uint64, reg
 		}
 		n := newNode(e, names[i], p.clock, m)
 		m.limited.WithLabelValues(n.Name) // from 0 on
-		n.heads = func(h *Header) { p.sawHead(n, h) }
+		n.seals = &p.seals
+		n.heads = func(ctx context.Context, h *Header) error { return p.sawHead(ctx, n, h) }
 		p.all = append(p.all, n)
 	}
 	reg.MustRegister(p)
@@ -334,21 +336,21 @@ func (p *Pool) look(ctx context.Context, n *Node) error {
 	return err
 }
 
-// sawHead notes the head of an endpoint.
-func (p *Pool) sawHead(n *Node, head *Header) {
-	var best *Header
-	for _, other := range p.all {
-		if other == n || other.health.rank() == wrong {
-			continue
+// Answers is nil when an endpoint gives the head of the chain; each is asked once at most.
+func (p *Pool) Answers(ctx context.Context) error {
+	var faults []error
+	for range p.all {
+		n, err := p.Current(ctx)
+		if err == nil {
+			_, err = n.Latest(ctx)
 		}
-		if h := other.health.headSince(p.clock.now().Add(-headHolds)); h != nil && (best == nil || h.Number > best.Number) {
-			best = h
+		if err == nil || ctx.Err() != nil {
+			return err
 		}
+		faults = append(faults, err)
+		p.Next()
 	}
-	n.health.sawHead(head, best)
-	if n == p.inUse() {
-		p.told.Store(&sighting{head.Number, p.clock.now()})
-	}
+	return noneAnswers(faults)
 }
 
 func (p *Pool) inUse() *Node {

@@ -28,6 +28,7 @@ type bareNode struct {
 	headTime uint64
 	fault    func(w http.ResponseWriter) // instead of an answer
 	calls    int
+	boasts   uint64 // is added to the number of its head, and nothing else
 }
 
 func newBareNode(t *testing.T) *bareNode {
@@ -64,16 +65,25 @@ func (c *bareNode) serve(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	block := func(number, hash, time uint64) string {
-		return fmt.Sprintf(`{"number":"%#x","hash":"0x%064x","parentHash":"0x%064x","timestamp":"%#x","logsBloom":"0x%0512x"}`, number, hash, hash, time, 0)
+		return fmt.Sprintf(`{"number":"%#x","hash":"0x%064x","parentHash":"0x%064x","timestamp":"%#x","logsBloom":"0x%0512x"}`, number, hash, hash-1, time, 0)
 	}
 	result := `null`
+	var number, hash uint64
 	switch {
 	case q.Method == "eth_chainId":
 		result = fmt.Sprintf(`"%#x"`, c.id)
 	case q.Params[0] == "0x0":
 		result = block(0, uint64(c.genesis), 0)
 	case q.Params[0] == "latest":
-		result = block(c.head, c.head+1000, c.headTime)
+		result = block(c.head+c.boasts, c.head+c.boasts+1000, c.headTime)
+	case q.Method == "eth_getBlockByNumber":
+		if _, err := fmt.Sscanf(fmt.Sprint(q.Params[0]), "0x%x", &number); err == nil && number <= c.head {
+			result = block(number, number+1000, c.headTime-(c.head-number))
+		}
+	case q.Method == "eth_getBlockByHash":
+		if _, err := fmt.Sscanf(fmt.Sprint(q.Params[0]), "0x%x", &hash); err == nil && hash > 1000 && hash <= c.head+1000 {
+			result = block(hash-1000, hash, c.headTime-(c.head+1000-hash))
+		}
 	}
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, q.ID, result)
 }
@@ -352,6 +362,64 @@ func TestLaggingEndpointIsLeft(t *testing.T) {
 	}
 }
 
+// A head far above those of the others makes none of them lag when its endpoint does not
+// have it, whichever of them is asked first and however long it goes on.
+func TestBoastedHeadMakesNobodyLag(t *testing.T) {
+	for _, liar := range []int{0, 1} {
+		t.Run(fmt.Sprintf("endpoint %d", liar), func(t *testing.T) {
+			chains := []*bareNode{newBareNode(t), newBareNode(t), newBareNode(t)}
+			p, f := poolOf(t, chains...)
+			if _, err := p.First(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			chains[liar].set(func(c *bareNode) { c.boasts, c.headTime = 1_000_000, 1100 })
+			for range 3 {
+				for i := range p.all {
+					if err := p.look(t.Context(), p.all[i]); (err != nil) && i != liar {
+						t.Fatal(err)
+					}
+				}
+				f.pass(time.Second)
+				for i, n := range p.all {
+					if lags := n.Lags(); lags != (i == liar) {
+						t.Errorf("endpoint %d lags: %v", i, lags)
+					}
+				}
+				if got := p.inUseNow(t); got == liar {
+					t.Errorf("endpoint %d is in use", got)
+				}
+			}
+			// What it names is what it has again.
+			chains[liar].set(func(c *bareNode) { c.boasts = 0 })
+			if err := p.look(t.Context(), p.all[liar]); err != nil || p.all[liar].Lags() {
+				t.Errorf("an honest head is not believed: %v", err)
+			}
+		})
+	}
+}
+
+// A head of a while ago whose blocks were reorganised since makes nobody doubt its endpoint:
+// it is asked for the head that it has now.
+func TestReorganisedHeadIsAskedForAgain(t *testing.T) {
+	a, b := newBareNode(t), newBareNode(t)
+	p, _ := poolOf(t, a, b)
+	if _, err := p.First(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.set(func(c *bareNode) { c.head, c.headTime = 110, 1010 })
+	if err := p.look(t.Context(), p.all[1]); err != nil {
+		t.Fatal(err)
+	}
+	b.set(func(c *bareNode) { c.head, c.headTime = 105, 1100 }) // which has no block 109 any more
+	a.set(func(c *bareNode) { c.headTime = 970 })
+	if err := p.look(t.Context(), p.all[0]); err != nil {
+		t.Fatal(err)
+	}
+	if !p.all[0].Lags() || p.all[1].Lags() {
+		t.Errorf("the one behind lags: %v, the one whose head was reorganised: %v", p.all[0].Lags(), p.all[1].Lags())
+	}
+}
+
 // At the start a wrong chain is refused, every one at once; later it puts the
 // endpoint aside, until it serves the right one again.
 func TestEndpointOfAnotherChain(t *testing.T) {
@@ -460,7 +528,7 @@ func TestEndpointMetrics(t *testing.T) {
 	}
 	fmt.Fprintf(&want, "# HELP navlog_ingest_endpoint_in_use 1 for the endpoint that is asked for the head.\n# TYPE navlog_ingest_endpoint_in_use gauge\n")
 	fmt.Fprintf(&want, "navlog_ingest_endpoint_in_use{endpoint=%q} 1\nnavlog_ingest_endpoint_in_use{endpoint=%q} 0\n", p.all[0].Name, p.all[1].Name)
-	fmt.Fprintf(&want, "# HELP navlog_ingest_endpoint_head_block Newest block that the endpoint gave.\n# TYPE navlog_ingest_endpoint_head_block gauge\nnavlog_ingest_endpoint_head_block{endpoint=%q} 100\n", p.all[0].Name)
+	fmt.Fprintf(&want, "# HELP navlog_ingest_endpoint_head_block Newest block that the endpoint gave.\n# TYPE navlog_ingest_endpoint_head_block gauge\nnavlog_ingest_endpoint_head_block{endpoint=%q} 100\nnavlog_ingest_endpoint_head_block{endpoint=%q} 100\n", p.all[0].Name, p.all[1].Name)
 	if err := testutil.CollectAndCompare(p, strings.NewReader(want.String()), "navlog_ingest_endpoint_state", "navlog_ingest_endpoint_in_use", "navlog_ingest_endpoint_head_block"); err != nil {
 		t.Error(err)
 	}

@@ -54,7 +54,7 @@ type Part struct {
 	Blocks   []*Header   // that are to be recorded, the last of them block to; none where headers were not read
 	Logs     []*event.Log
 	bytes    int
-	Believed uint64 // the last of the blocks whose logs were taken without headers; 0 for none
+	Believed uint64 // the last of the blocks whose logs were taken without sealed headers; 0 for none
 }
 
 // precedes compares the last logs of a part with the block that the next one goes
@@ -260,9 +260,13 @@ func (r *Reader) dense(headers []*Header) bool {
 
 // less decides what to do about a range that was not given. A failure, and an
 // endpoint that does not answer in time, teach nothing about how much it gives:
-// the next endpoint is asked, for less.
+// the next endpoint is asked, for less. An endpoint that does not have the blocks teaches
+// nothing either, and less would not help.
 func (r *Reader) less(ctx context.Context, n *Node, j *job, to uint64, err error) (*Part, error) {
 	refusal, asked := refusalOf(ctx, err, j.at), to-j.at+1
+	if refusal.kind == absent {
+		return nil, err // another endpoint has the blocks, or this one will: as many as before are asked for
+	}
 	if asked > 1 {
 		if refusal.kind == notRefused || refusal.kind == unanswered {
 			j.step = asked / 2
@@ -298,7 +302,11 @@ func (r *Reader) alone(ctx context.Context, n *Node, j *job) (_ *Part, err error
 	if err != nil {
 		return nil, err
 	}
-	return &Part{From: j.at, To: j.at, Parent: h.Parent, Blocks: []*Header{h}, Logs: logs, bytes: wire(logs)}, nil
+	p := &Part{From: j.at, To: j.at, Parent: h.Parent, Blocks: []*Header{h}, Logs: logs, bytes: wire(logs)}
+	if !h.Sealed {
+		p.Believed = h.Number
+	}
+	return p, nil
 }
 
 // wire is about how many bytes of an answer logs have taken.
@@ -344,6 +352,9 @@ func (r *Reader) accept(ctx context.Context, n *Node, j *job, to uint64, a *answ
 	}
 	p := &Part{From: j.at, To: to, Parent: headers[0].Parent, bytes: a.bytes}
 	for i, h := range headers {
+		if !h.Sealed {
+			p.Believed = h.Number
+		}
 		p.Logs = append(p.Logs, ours(byBlock[i], r.watched.Addresses)...)
 		if h.Number >= j.recordFrom || h.Number == to {
 			p.Blocks = append(p.Blocks, h)

@@ -610,3 +610,43 @@ func TestBatchesGrowAgain(t *testing.T) {
 	}
 	t.Errorf("a batch still has %d headers", l.headers())
 }
+
+// A backend that is behind says that it does not have the blocks. That teaches nothing
+// about how long a range may be: as many blocks as before are asked for again.
+func TestBackendBehindDoesNotShortenRanges(t *testing.T) {
+	const blocks = 6000
+	for _, wording := range []string{
+		"block range extends beyond current head block: requested 21000100, head 21000000",
+		"requested to block 23734227 after last accepted block 23734226",
+		"One of the blocks specified in filter (fromBlock, toBlock or blockHash) cannot be found",
+	} {
+		for name, believing := range map[string]bool{"near the head": false, "far below the head": true} {
+			t.Run(name+" "+wording[:20], func(t *testing.T) {
+				calls := map[bool]int{}
+				for _, behind := range []bool{false, true} {
+					chain := newFakeChain(t, 5, blocks, sparse)
+					refused := map[uint64]bool{}
+					chain.refuse = func(q fakeQuestion) *fakeRefusal {
+						if !behind || q.byHash || refused[q.from] {
+							return nil
+						}
+						refused[q.from] = true // the next backend has the blocks
+						return &fakeRefusal{code: -32602, message: wording}
+					}
+					r := chain.reading(proof.Bloom)
+					if believing {
+						r = chain.believing(proof.Bloom)
+					}
+					if err := r.all(1, nil); err != nil {
+						t.Fatal(err)
+					}
+					r.whole()
+					calls[behind] = chain.asked("eth_getLogs") - len(refused)
+				}
+				if calls[true] != calls[false] {
+					t.Errorf("%d ranges were read from a backend that is behind now and then, and %d from one that never is", calls[true], calls[false])
+				}
+			})
+		}
+	}
+}

@@ -60,7 +60,7 @@ func (r *Reader) sampleAt(ctx context.Context, n *Node, from uint64, at *Stratum
 	s.Ranges++
 	if err != nil {
 		refusal := refusalOf(ctx, err, from)
-		if asked == 1 || refusal.kind == notRefused || refusal.kind == unanswered {
+		if asked == 1 || refusal.kind != tooMuch && refusal.kind != unclear {
 			return false, err
 		}
 		n.limits.refused(asked, from, refusal)

@@ -46,21 +46,35 @@ func ReadHeader(raw []byte) (*types.Header, error) {
 	return h, nil
 }
 
-// known are the members of a block in JSON that are of a header of Ethereum, or that nodes
-// give beside it: none of these is hashed in another way on any chain.
-var known = map[string]bool{
-	"hash": true, "parentHash": true, "sha3Uncles": true, "miner": true, "stateRoot": true, "transactionsRoot": true, "receiptsRoot": true,
-	"logsBloom": true, "difficulty": true, "number": true, "gasLimit": true, "gasUsed": true, "timestamp": true, "extraData": true, "mixHash": true,
-	"nonce": true, "baseFeePerGas": true, "withdrawalsRoot": true, "blobGasUsed": true, "excessBlobGas": true, "parentBeaconBlockRoot": true,
-	"requestsHash": true, "blockAccessListHash": true, "slotNumber": true,
-	"transactions": true, "uncles": true, "withdrawals": true, "size": true, "totalDifficulty": true, "author": true, "sealFields": true,
-	"l1BlockNumber": true, "sendRoot": true, "sendCount": true, // Arbitrum has them in extraData and mixHash
+// hashed are the members of a block in JSON that are fields of a header of Ethereum.
+var hashed = setOf("parentHash", "sha3Uncles", "miner", "stateRoot", "transactionsRoot", "receiptsRoot", "logsBloom", "difficulty", "number",
+	"gasLimit", "gasUsed", "timestamp", "extraData", "mixHash", "nonce", "baseFeePerGas", "withdrawalsRoot", "blobGasUsed", "excessBlobGas",
+	"parentBeaconBlockRoot", "requestsHash", "blockAccessListHash", "slotNumber")
+
+// beside are members that nodes give beside them: none of these is hashed on any chain, but
+// that Arbitrum has its own in extraData and mixHash too.
+var beside = setOf("hash", "transactions", "uncles", "withdrawals", "size", "totalDifficulty", "author", "sealFields",
+	"l1BlockNumber", "sendRoot", "sendCount")
+
+func setOf(names ...string) map[string]bool {
+	set := make(map[string]bool, len(names))
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
+}
+
+// Member reports whether a member of a block in JSON is a field of a header of Ethereum,
+// which its hash stands for, and whether it is known at all: what is not may be hashed by a
+// chain with a rule of its own.
+func Member(name string) (isHashed, known bool) {
+	return hashed[name], hashed[name] || beside[name]
 }
 
 // foreign are at most three other members that are not null.
 func foreign(members map[string]json.RawMessage) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		if !known[name] && string(members[name]) != "null" && len(names) < 3 {
+		if _, known := Member(name); !known && string(members[name]) != "null" && len(names) < 3 {
 			names = append(names, fmt.Sprintf("%.40q", name))
 		}
 	}

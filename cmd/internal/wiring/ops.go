@@ -22,12 +22,15 @@ func ListenOps(listen string) (net.Listener, error) {
 	return listener, nil
 }
 
-// ServeOps answers until ctx ends. ready gives nil while the program's
-// invariant holds.
-func ServeOps(ctx context.Context, listener net.Listener, gatherer prometheus.Gatherer, ready func() error) error {
+// ServeOps answers until ctx ends. ready gives nil while the program does its role, which
+// role names; nil for several programs in one process.
+func ServeOps(ctx context.Context, listener net.Listener, gatherer prometheus.Gatherer, ready func() error, role func() string) error {
+	if role == nil {
+		role = func() string { return "" }
+	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeOps(w, nil) })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { writeOps(w, ready()) })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeOps(w, nil, "") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { writeOps(w, ready(), role()) })
 	mux.Handle("GET /metrics", promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{}))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10}
 	stop := context.AfterFunc(ctx, func() {
@@ -42,9 +45,12 @@ func ServeOps(ctx context.Context, listener net.Listener, gatherer prometheus.Ga
 	return nil
 }
 
-func writeOps(w http.ResponseWriter, fault error) {
+func writeOps(w http.ResponseWriter, fault error, role string) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	answer := map[string]any{"ok": fault == nil}
+	if role != "" {
+		answer["role"] = role
+	}
 	if fault != nil {
 		answer["reason"] = fault.Error()
 		w.WriteHeader(http.StatusServiceUnavailable)

@@ -16,7 +16,9 @@ import (
 // TestOpsServer: what it says of a program that is ready and of one that is not,
 // and what `navlog probe`, which a container is judged by, makes of it.
 func TestOpsServer(t *testing.T) {
-	metrics, fault := prometheus.NewRegistry(), atomic.Pointer[error]{}
+	metrics, fault, role := prometheus.NewRegistry(), atomic.Pointer[error]{}, atomic.Pointer[string]{}
+	active, standby := Active, Standby
+	role.Store(&active)
 	metrics.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "seen_total", Help: "For the test."}))
 	ready := func() error {
 		if err := fault.Load(); err != nil {
@@ -30,11 +32,11 @@ func TestOpsServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	addr, done := listener.Addr().String(), make(chan error, 1)
-	go func() { done <- ServeOps(ctx, listener, metrics, ready) }()
+	go func() { done <- ServeOps(ctx, listener, metrics, ready, func() string { return *role.Load() }) }()
 	probe := func(path string) error {
 		return Probe(t.Context(), "http://"+addr+path)
 	}
-	answers := func(path string, status int, ok bool, reason string) {
+	answers := func(path string, status int, ok bool, reason, role string) {
 		t.Helper()
 		response, err := http.Get("http://" + addr + path)
 		if err != nil {
@@ -42,25 +44,27 @@ func TestOpsServer(t *testing.T) {
 		}
 		defer response.Body.Close()
 		var got struct {
-			OK     bool
-			Reason string
+			OK           bool
+			Reason, Role string
 		}
 		if err := json.NewDecoder(response.Body).Decode(&got); err != nil {
 			t.Fatal(err)
 		}
-		if response.StatusCode != status || got.OK != ok || got.Reason != reason {
+		if response.StatusCode != status || got.OK != ok || got.Reason != reason || got.Role != role {
 			t.Errorf("%s answers %d, %+v", path, response.StatusCode, got)
 		}
 	}
-	answers("/healthz", http.StatusOK, true, "")
-	answers("/readyz", http.StatusOK, true, "")
+	answers("/healthz", http.StatusOK, true, "", "")
+	answers("/readyz", http.StatusOK, true, "", "active")
+	role.Store(&standby)
+	answers("/readyz", http.StatusOK, true, "", "standby")
 	if err := probe("/readyz"); err != nil {
 		t.Error(err)
 	}
 	trouble := errors.New("the chain is away")
 	fault.Store(&trouble)
-	answers("/healthz", http.StatusOK, true, "")
-	answers("/readyz", http.StatusServiceUnavailable, false, "the chain is away")
+	answers("/healthz", http.StatusOK, true, "", "")
+	answers("/readyz", http.StatusServiceUnavailable, false, "the chain is away", "standby")
 	if err := probe("/readyz"); err == nil || !strings.Contains(err.Error(), "503") || !strings.Contains(err.Error(), "the chain is away") {
 		t.Errorf("the probe says %v", err)
 	}

@@ -26,6 +26,20 @@ type Program interface {
 	Ready() error
 }
 
+// Roles of an instance. Ready says whether it does its role.
+const (
+	Active  = "active"
+	Standby = "standby" // another instance does the work, and this one takes over when that ends
+)
+
+// RoleOf returns the role of a program's instance. Of serve and dispatch all are active.
+func RoleOf(p Program) string {
+	if s, may := p.(interface{ StandsBy() bool }); may && s.StandsBy() {
+		return Standby
+	}
+	return Active
+}
+
 // Deps are the things that programs share in one process.
 type Deps struct {
 	Config  config.Config
@@ -79,9 +93,18 @@ func (d *Deps) Dispatch() (*dispatch.Dispatch, error) {
 	return dispatch.New(c, d.Config.Kafka, d.Pool, sealer, g, d.Metrics, d.Log.With("program", "dispatch")), nil
 }
 
-// ShowReady makes the readiness of a program a metric. Its other gauges keep
-// their last values while it cannot do anything.
+// ShowReady makes the readiness of a program a metric, and whether it stands by, since a
+// standby that is ready does not do the work. Its other gauges keep their last values while
+// it cannot do anything.
 func (d *Deps) ShowReady(name string, p Program) {
+	d.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "navlog_standby", Help: "1 while the program stands by for another instance that does the work.", ConstLabels: prometheus.Labels{"program": name},
+	}, func() float64 {
+		if RoleOf(p) == Standby {
+			return 1
+		}
+		return 0
+	}))
 	d.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "navlog_ready", Help: "1 while the program is ready, as on /readyz.", ConstLabels: prometheus.Labels{"program": name},
 	}, func() float64 {

@@ -12,26 +12,41 @@ import (
 )
 
 // fakeProgram is ready when it has no fault.
-type fakeProgram struct{ fault error }
+type fakeProgram struct {
+	fault  error
+	stands bool
+}
 
 func (p *fakeProgram) Run(context.Context) error { return nil }
 func (p *fakeProgram) Ready() error              { return p.fault }
+func (p *fakeProgram) StandsBy() bool            { return p.stands }
 
 // Each program says whether it is ready, and there is an alert for each one that
 // is not, or that says nothing because it does not run.
 func TestReadinessIsAlerted(t *testing.T) {
 	d := &Deps{Metrics: prometheus.NewRegistry()}
-	works, waits := new(fakeProgram), &fakeProgram{errors.New("no engine")}
+	works, waits := new(fakeProgram), &fakeProgram{fault: errors.New("no engine")}
 	d.ShowReady("serve", works)
 	d.ShowReady("ingest", waits)
 	const metric = `# HELP navlog_ready 1 while the program is ready, as on /readyz.
 # TYPE navlog_ready gauge
 `
-	if err := testutil.GatherAndCompare(d.Metrics, strings.NewReader(metric+"navlog_ready{program=\"ingest\"} 0\nnavlog_ready{program=\"serve\"} 1\n")); err != nil {
+	if err := testutil.GatherAndCompare(d.Metrics, strings.NewReader(metric+"navlog_ready{program=\"ingest\"} 0\nnavlog_ready{program=\"serve\"} 1\n"), "navlog_ready"); err != nil {
 		t.Error(err)
 	}
 	works.fault, waits.fault = waits.fault, nil
-	if err := testutil.GatherAndCompare(d.Metrics, strings.NewReader(metric+"navlog_ready{program=\"ingest\"} 1\nnavlog_ready{program=\"serve\"} 0\n")); err != nil {
+	if err := testutil.GatherAndCompare(d.Metrics, strings.NewReader(metric+"navlog_ready{program=\"ingest\"} 1\nnavlog_ready{program=\"serve\"} 0\n"), "navlog_ready"); err != nil {
+		t.Error(err)
+	}
+
+	// One that stands by is ready and does not do the work: it must not hide one that should.
+	waits.stands = true
+	const standby = `# HELP navlog_standby 1 while the program stands by for another instance that does the work.
+# TYPE navlog_standby gauge
+navlog_standby{program="ingest"} 1
+navlog_standby{program="serve"} 0
+`
+	if err := testutil.GatherAndCompare(d.Metrics, strings.NewReader(standby), "navlog_standby"); err != nil {
 		t.Error(err)
 	}
 
@@ -40,7 +55,7 @@ func TestReadinessIsAlerted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, rule := range []string{
-		"max by (program) (navlog_ready) == 0",
+		"max by (program) (navlog_ready * (1 - navlog_standby)) == 0", "navlog_standby == 1 and navlog_ready == 0",
 		`absent(navlog_ready{program="ingest"})`, `absent(navlog_ready{program="project"})`,
 		`absent(navlog_ready{program="serve"})`, `absent(navlog_ready{program="dispatch"})`,
 		"max(navlog_projections_open_transaction_seconds) > 90", "max(navlog_dispatch_open_transaction_seconds) > 90", // chainlog.HangingAfter

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/ethclient"
+
+	"github.com/navlog/navlog/ingest"
+)
+
+// TestDoctorLooksAtFinality: a node that names its newest block as final is found out,
+// unless the configuration says that this is right.
+func TestDoctorLooksAtFinality(t *testing.T) {
+	now := uint64(time.Now().Unix())
+	for name, c := range map[string]struct {
+		final    int64 // below 0: null
+		headTime uint64
+		rule     ingest.Finality
+		verdict  string
+		found    string
+	}{
+		"a final block below the head": {60, now, ingest.Finality{}, fine, "block 60 is final, 40 below"},
+		"its head":                     {100, now, ingest.Finality{}, failing, "names its newest block 100 as final"},
+		"above its head":               {101, now, ingest.Finality{}, failing, "names its newest block 100 as final"},
+		"its head, rightly":            {100, now, ingest.Finality{Instant: true}, fine, "block 100 is final, 0 below"},
+		"a chain that stands still":    {100, now - 3600, ingest.Finality{}, warning, "until there is a newer one"},
+		"nothing but the genesis":      {0, now, ingest.Finality{}, fine, "block 0 is final"},
+		"none":                         {-1, now, ingest.Finality{}, warning, "names no finalized block"},
+		"none, and a depth":            {-1, now, ingest.Finality{Depth: 5}, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				var q struct {
+					ID     json.RawMessage
+					Params []any
+				}
+				_ = json.NewDecoder(r.Body).Decode(&q)
+				header := &types.Header{Number: big.NewInt(100), Time: c.headTime, Difficulty: new(big.Int)}
+				result, _ := json.Marshal(header)
+				if q.Params[0] == "finalized" {
+					header.Number = big.NewInt(c.final)
+					if result, _ = json.Marshal(header); c.final < 0 {
+						result = []byte("null")
+					}
+				}
+				fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, q.ID, result)
+			}))
+			defer node.Close()
+			client, err := ethclient.Dial(node.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			e := new(examination)
+			e.config.Chain.Finality = c.rule
+			e.finality(t.Context(), "finality", client)
+			if c.verdict == "" {
+				if len(e.findings) > 0 {
+					t.Errorf("it finds %+v", e.findings)
+				}
+				return
+			}
+			if len(e.findings) != 1 || e.findings[0].Verdict != c.verdict || !strings.Contains(e.findings[0].Found, c.found) {
+				t.Errorf("it finds %+v, want %s: %s", e.findings, c.verdict, c.found)
+			}
+		})
+	}
+}

@@ -1,0 +1,240 @@
+package ingest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/navlog/navlog/ingest/rpc"
+)
+
+const (
+	// finalSoon and finalLater are the pauses after the other endpoints were asked for
+	// their final blocks and nothing more became final: while the endpoint in use names a
+	// higher one than is final, and while it does not.
+	finalSoon  = time.Second
+	finalLater = 30 * time.Second
+	// movedOften is how many looks in a row may find that the head moved before it is reported.
+	movedOften = 10
+)
+
+// finality is what a session remembers of the final blocks that endpoints named.
+type finality struct {
+	asked time.Time // when the other endpoints were asked last, zero where more became final by it
+	moved int       // looks in a row at which the head moved while it was asked for the final block
+	noted string    // the warning that was logged last
+}
+
+// A namedFinal is the block that an endpoint names as final.
+type namedFinal struct {
+	node  *rpc.Node
+	block *rpc.Header
+}
+
+// finalBlock returns the newest block that cannot change any more: the highest one that
+// chain.agreement endpoints name, each of them that block or a higher one of its chain.
+// It is not above tip, and it may be below what was final before.
+//
+// A depth counts from the head of the log, whose blocks were followed by their parent
+// hashes and agreed upon; only while the log is further behind it counts from what the
+// endpoints call their heads.
+func (s *session) finalBlock(ctx context.Context, n *rpc.Node, tip *rpc.Header) (uint64, error) {
+	if depth := s.ingest.config.Finality.Depth; depth > 0 && s.state.head != nil && tip.Number-min(tip.Number, depth) <= s.state.head.Number {
+		return s.deepEnough(min(tip.Number, s.state.head.Number)), nil
+	}
+	own, err := s.finalAt(ctx, n, tip)
+	if err != nil && !namesNone(err) {
+		return 0, err
+	}
+	// far reports whether many blocks that the log lacks would be read as final ones. Without
+	// an agreement on them they would be read one by one, which is dear, so they wait.
+	far := func(own *rpc.Header) bool {
+		return s.state.head == nil || own != nil && own.Number > s.state.head.Number+s.ingest.config.Window
+	}
+	need, gains := s.ingest.config.Agreement, own != nil && (own.Number > s.state.final || s.state.head == nil)
+	if own != nil && need == 1 && !gains {
+		s.noteFinality(nil)
+		return s.state.final, nil
+	}
+	var named []namedFinal
+	none := []error{err}
+	if own != nil {
+		named, none = []namedFinal{{n, own}}, nil
+	}
+	if len(named) < need {
+		pause := finalLater
+		if gains {
+			pause = finalSoon
+		}
+		if !far(own) && time.Since(s.finality.asked) < pause {
+			return s.state.final, nil
+		}
+		s.finality.asked = time.Now()
+		others, failed, faults := s.finalsOfOthers(ctx, n)
+		if named, none = append(named, others...), append(none, faults...); ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+		if far(own) && len(named) < need && failed { // a new log does not begin at block 0 for that
+			return 0, fmt.Errorf("the final block is not known: %w", errors.Join(none...))
+		}
+	}
+	final, faults := s.agreedFinal(ctx, n, tip, named)
+	if final > s.state.final {
+		s.finality.asked = time.Time{}
+		s.noteFinality(nil)
+		return final, nil
+	}
+	if far(own) && len(faults) > 0 {
+		return 0, fmt.Errorf("the final block is not known: %w", errors.Join(faults...))
+	}
+	if len(named) >= need { // they agree on what is final already, or will in a moment
+		none = faults
+	}
+	s.noteFinality(errors.Join(none...))
+	return s.state.final, nil
+}
+
+// deepEnough returns the block that is the configured depth below another one.
+func (s *session) deepEnough(number uint64) uint64 {
+	return number - min(number, s.ingest.config.Finality.Depth)
+}
+
+// finalAt returns the block that is final at one endpoint whose head is tip.
+func (s *session) finalAt(ctx context.Context, n *rpc.Node, tip *rpc.Header) (*rpc.Header, error) {
+	return s.ingest.finalAt(ctx, n, tip)
+}
+
+func (i *Ingest) finalAt(ctx context.Context, n *rpc.Node, tip *rpc.Header) (*rpc.Header, error) {
+	if depth := i.config.Finality.Depth; depth > 0 {
+		if err := n.Backs(ctx, tip, tip.Number); err != nil && tip.Number > 0 {
+			return nil, err
+		}
+		return n.ByNumber(ctx, tip.Number-min(tip.Number, depth))
+	}
+	return n.FinalBelow(ctx, tip, i.config.Finality.Instant)
+}
+
+// namesNone reports whether an error of finalAt says that the endpoint names no final
+// block, and not that it failed.
+func namesNone(err error) bool {
+	return errors.Is(err, rpc.ErrNamesHead) || errors.Is(err, rpc.ErrHeadMoved) || rpc.NamesNoFinal(err)
+}
+
+// finalsOfOthers asks all endpoints but n. failed reports whether one of them failed to
+// answer, and so may name a final block later.
+func (s *session) finalsOfOthers(ctx context.Context, n *rpc.Node) (named []namedFinal, failed bool, faults []error) {
+	for _, other := range s.nodes.Others(n) {
+		err := s.nodes.Identified(ctx, other)
+		var tip, block *rpc.Header
+		if err == nil {
+			tip, err = other.Latest(ctx)
+		}
+		if err == nil {
+			block, err = s.finalAt(ctx, other, tip)
+		}
+		if err != nil {
+			failed, faults = failed || !namesNone(err), append(faults, err)
+			continue
+		}
+		named = append(named, namedFinal{other, block})
+	}
+	return named, failed, faults
+}
+
+// agreedFinal returns the highest of the named blocks that enough endpoints have in the
+// chain below what they name, and that does not contradict the log. Where there is none
+// above what is final already, it returns that one, and who contradicts whom.
+func (s *session) agreedFinal(ctx context.Context, n *rpc.Node, tip *rpc.Header, named []namedFinal) (uint64, []error) {
+	slices.SortFunc(named, func(a, b namedFinal) int { return cmp.Compare(b.block.Number, a.block.Number) })
+	var faults []error
+	for _, f := range named {
+		if f.block.Number <= s.state.final && s.state.head != nil {
+			break
+		}
+		if f.block.Number > tip.Number {
+			continue // of a head that n does not have yet
+		}
+		// tip and final block were asked for one after the other, and the chain may have been
+		// reorganised in between: the number of another branch's block says nothing about ours.
+		if ours, known := s.state.hashAt(f.block.Number); known && ours != f.block.Hash {
+			faults = append(faults, fmt.Errorf("%s names block %d as final with the hash %s, but it is %s in the log", f.node.Name, f.block.Number, f.block.Hash, ours))
+			continue
+		}
+		// Blocks above the log's head are read from n, so it must have the block, also where it
+		// named it itself: that a node names a block does not show that it has it.
+		if s.state.head == nil || f.block.Number > s.state.head.Number {
+			if err := s.inChainOf(ctx, n, f); err != nil {
+				faults = append(faults, err)
+				continue
+			}
+		}
+		supporters := 0
+		for _, o := range named {
+			if o.block.Number < f.block.Number {
+				continue
+			}
+			err := error(nil)
+			if o.node != f.node {
+				err = s.inChainOf(ctx, o.node, f)
+			}
+			if o.block.Number == f.block.Number && o.block.Hash != f.block.Hash {
+				err = fmt.Errorf("%w: %s names block %d as final with the hash %s, and %s with %s",
+					rpc.ErrDisagree, f.node.Name, f.block.Number, f.block.Hash, o.node.Name, o.block.Hash)
+			}
+			if err == nil {
+				supporters++
+				continue
+			}
+			if faults = append(faults, err); errors.Is(err, rpc.ErrDisagree) {
+				s.ingest.metrics.disagreements.WithLabelValues(o.node.Name).Inc()
+			}
+		}
+		if supporters >= s.ingest.config.Agreement {
+			return f.block.Number, nil
+		}
+	}
+	return s.state.final, faults
+}
+
+// inChainOf is nil when the chain of an endpoint has, at its height, the block that is
+// named as final.
+func (s *session) inChainOf(ctx context.Context, n *rpc.Node, f namedFinal) error {
+	h, err := n.ByNumber(ctx, f.block.Number)
+	if err == nil && h.Hash != f.block.Hash {
+		err = fmt.Errorf("%w: %s names block %d as final with the hash %s, but it is %s at %s", rpc.ErrDisagree, f.node.Name, f.block.Number, f.block.Hash, h.Hash, n.Name)
+	}
+	return err
+}
+
+// noteFinality shows why nothing more becomes final, and logs it once. nil is for when
+// something does, or could.
+func (s *session) noteFinality(why error) {
+	if errors.Is(why, rpc.ErrHeadMoved) && !errors.Is(why, rpc.ErrNamesHead) && !rpc.NamesNoFinal(why) {
+		if s.finality.moved++; s.finality.moved < movedOften {
+			return
+		}
+	} else {
+		s.finality.moved = 0
+	}
+	warning := ""
+	switch {
+	case why == nil:
+	case s.ingest.config.Finality.Depth > 0 && s.ingest.config.Agreement == 1:
+		warning = fmt.Sprintf("no block is final: no endpoint gives the one that is %d below its head (%v)", s.ingest.config.Finality.Depth, why)
+	case s.ingest.config.Agreement > 1:
+		warning = fmt.Sprintf("nothing above block %d becomes final before %d endpoints name the same final block (chain.agreement), and referrals wait: %v",
+			s.state.final, s.ingest.config.Agreement, why)
+	case errors.Is(why, rpc.ErrNamesHead), errors.Is(why, rpc.ErrHeadMoved):
+		warning = fmt.Sprintf("a head that is named as final counts as naming no finalized block, so nothing is final and referrals wait: set chain.finality to a depth, or to instant on a chain whose blocks are final at once (%v)", why)
+	default:
+		warning = fmt.Sprintf("an endpoint names no finalized block, so nothing is final and referrals wait: where none ever will, set chain.finality to a depth (%v)", why)
+	}
+	s.ingest.note(func(st *Status) { st.finalWarning = warning })
+	if warning != "" && s.finality.noted == "" {
+		s.ingest.log.Warn("nothing more becomes final", "reason", warning)
+	}
+	s.finality.noted = warning
+}

@@ -1,0 +1,98 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Errors of FinalBelow.
+var (
+	// ErrNamesHead says that a node names its head, or a block above it, as final. On a chain
+	// whose blocks can still be reorganised that is not finality.
+	ErrNamesHead = errors.New("the node names its head as final")
+	// ErrHeadMoved says that the chain went on while a node was asked for its final block,
+	// so that it is not known whether it named its head.
+	ErrHeadMoved = errors.New("the head moved on while the final block was asked for")
+)
+
+const (
+	// namedHeadHolds is how long a node that named its head as final is not believed. Behind
+	// one URL several backends may answer: the head that one of them names looks like a final
+	// block to whoever saw the head of another one.
+	namedHeadHolds = 10 * time.Minute
+	// namedAboveHolds is how long a node that named a block above its head is not believed.
+	namedAboveHolds = 20 * time.Second
+	// namedHeadAgain is the pause between two questions to such a node.
+	namedHeadAgain = 10 * time.Second
+)
+
+// FinalBelow returns the block that the node names as final and that is below tip, its
+// head of a moment ago. With instant, for chains whose blocks are final at once, tip itself
+// may be final too.
+//
+// The errors ErrNamesHead and ErrHeadMoved, and those for which NamesNoFinal is true, say
+// that the node names none.
+func (n *Node) FinalBelow(ctx context.Context, tip *Header, instant bool) (*Header, error) {
+	if instant {
+		return n.finalUpTo(ctx, tip)
+	}
+	now := n.health.now()
+	named := n.health.namedHeadAt()
+	if now.Sub(named) < namedHeadAgain {
+		return nil, n.namesHead(tip)
+	}
+	final, err := n.Finalized(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if final.Number >= tip.Number && final.Number > 0 {
+		// Only a second look at the head tells a node that names its head from a chain that went on.
+		head, err := n.Latest(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if head.Number > final.Number {
+			return nil, fmt.Errorf("block %d at %s: %w", final.Number, n.Name, ErrHeadMoved)
+		}
+		if head.Number < final.Number { // two backends, one of which is behind; maybe the other one names its head
+			n.health.set(func(h *health) { h.namedHead = now.Add(namedAboveHolds - namedHeadHolds) })
+			return nil, fmt.Errorf("%w: it names block %d, and its head is block %d at %s", ErrNamesHead, final.Number, head.Number, n.Name)
+		}
+		n.health.set(func(h *health) { h.namedHead = now })
+		return nil, n.namesHead(head)
+	}
+	if now.Sub(named) < namedHeadHolds {
+		return nil, n.namesHead(tip)
+	}
+	return final, nil
+}
+
+func (n *Node) namesHead(head *Header) error {
+	return fmt.Errorf("%w: its head is block %d at %s", ErrNamesHead, head.Number, n.Name)
+}
+
+// finalUpTo returns the final block, or tip where the final block is above it and the
+// chain goes through tip.
+func (n *Node) finalUpTo(ctx context.Context, tip *Header) (*Header, error) {
+	final, err := n.Finalized(ctx)
+	if err != nil || final.Number < tip.Number {
+		return final, err
+	}
+	through, err := n.Passes(ctx, final, tip)
+	switch {
+	case err != nil:
+		return nil, err
+	case !through:
+		return nil, fmt.Errorf("block %d at %s: %w", final.Number, n.Name, ErrHeadMoved)
+	}
+	return tip, nil
+}
+
+// namedHeadAt returns when the node last named its head as final, zero for never.
+func (h *health) namedHeadAt() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.namedHead
+}

@@ -1,0 +1,114 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// backedReach is how far above a head that a node has shown to have the next ones are
+// believed without another look.
+const backedReach = 64
+
+// farAbove reports whether a head is so far above another one that the other one lags.
+func (h *Header) farAbove(other *Header) bool {
+	return h.Number >= other.Number+lagBlocks && h.Time >= other.Time+lagSeconds
+}
+
+// sawHead notes the head of an endpoint. A head far above that of another endpoint would
+// make the other one lag, and so take its turn and its say in reorganisations. So it counts
+// only when the endpoint that names it also has it, and a block that the other one lacks: a
+// number is easily said. The error says that the endpoint does not have what it names.
+func (p *Pool) sawHead(ctx context.Context, n *Node, head *Header) error {
+	var best *Header
+	since := p.clock.now().Add(-headHolds)
+	for _, other := range p.all {
+		if other == n || other.health.rank() == wrong {
+			continue
+		}
+		h := other.health.headSince(since)
+		if h == nil {
+			continue
+		}
+		if head.farAbove(h) {
+			if err := n.backs(ctx, head, h.Number+1); err != nil {
+				return n.doubt(err)
+			}
+		}
+		if h.farAbove(head) {
+			if h = other.backedHead(ctx, h, head.Number+1); h == nil {
+				continue
+			}
+		}
+		if best == nil || h.Number > best.Number {
+			best = h
+		}
+	}
+	n.health.sawHead(head, best)
+	if n == p.inUse() {
+		p.told.Store(&sighting{head.Number, p.clock.now()})
+	}
+	return nil
+}
+
+// Backs is nil when the node has the block below its head, by hash, and the block with a
+// number that others lack. The error is ErrNoBlock when it lacks one itself.
+func (n *Node) Backs(ctx context.Context, head *Header, lacked uint64) error {
+	below, err := n.ByHash(ctx, head.Parent)
+	if err == nil && (below.Number+1 != head.Number || below.Time > head.Time) {
+		err = fmt.Errorf("its parent is block %d: %w", below.Number, ErrNoBlock)
+	}
+	if err == nil {
+		_, err = n.ByNumber(ctx, min(lacked, head.Number-1))
+	}
+	switch {
+	case errors.Is(err, ErrNoBlock):
+		return fmt.Errorf("%s names block %d as its head and does not have the blocks up to it: %w", n.Name, head.Number, err)
+	case err != nil:
+		return err
+	}
+	n.health.set(func(h *health) { h.backed = head })
+	return nil
+}
+
+// doubt makes the node lag until its next head, unless it merely failed to answer.
+func (n *Node) doubt(err error) error {
+	if errors.Is(err, ErrNoBlock) {
+		n.health.doubt(err.Error())
+	}
+	return err
+}
+
+// backedHead returns the head that a node named a while ago when the node backs it, or else
+// the one that it names now: blocks of the old one may have been reorganised. It is nil when
+// the node backs neither.
+func (n *Node) backedHead(ctx context.Context, head *Header, lacked uint64) *Header {
+	if n.backs(ctx, head, lacked) == nil {
+		return head
+	}
+	head, err := n.block(ctx, "eth_getBlockByNumber", "latest")
+	if err == nil && head.Number >= lacked {
+		err = n.doubt(n.Backs(ctx, head, lacked))
+	}
+	if err != nil {
+		return nil
+	}
+	n.health.set(func(h *health) { h.head, h.headAt = head, h.now() })
+	return head
+}
+
+// backs is Backs, without a question where the head is the next one after a head for
+// which it was asked.
+func (n *Node) backs(ctx context.Context, head *Header, lacked uint64) error {
+	if n.health.backs(head) {
+		return nil
+	}
+	return n.Backs(ctx, head, lacked)
+}
+
+// backs reports whether a head is the next one after a head that was backed.
+func (h *health) backs(head *Header) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.backed != nil && head.Number >= h.backed.Number && head.Number-h.backed.Number <= backedReach
+}

@@ -1,0 +1,82 @@
+package rpc
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// A header is sealed when its fields hash to its hash, whatever forks they are of; with a
+// field changed it is not, and it is plain unless it lacks one or has one that is unknown.
+func TestSealed(t *testing.T) {
+	one, root := uint64(1), common.Hash{1}
+	header := func(change func(*types.Header)) *types.Header {
+		h := &types.Header{UncleHash: types.EmptyUncleHash, Number: big.NewInt(9), Difficulty: new(big.Int), Extra: []byte("extra"), MixDigest: root}
+		change(h)
+		return h
+	}
+	given := func(h *types.Header, members string) []byte {
+		raw, err := json.Marshal(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Appendf(nil, `{"transactions":["0x01"],"size":"0x1",%s%s`, members, raw[1:])
+	}
+	london := func(h *types.Header) { h.BaseFee = big.NewInt(7) }
+	prague := func(h *types.Header) {
+		london(h)
+		h.WithdrawalsHash, h.BlobGasUsed, h.ExcessBlobGas, h.ParentBeaconRoot, h.RequestsHash = &root, &one, &one, &root, &root
+	}
+	for name, h := range map[string]*types.Header{"frontier": header(func(*types.Header) {}), "london": header(london), "prague": header(prague)} {
+		if seals, plain := sealed(given(h, ""), h.Hash()); !seals || !plain {
+			t.Errorf("%s: sealed %v, plain %v", name, seals, plain)
+		}
+		if seals, plain := sealed(given(h, ""), common.Hash{2}); seals || !plain {
+			t.Errorf("%s of another hash: sealed %v, plain %v", name, seals, plain)
+		}
+		bare := strings.Replace(string(given(h, "")), `"stateRoot"`, `"noRoot"`, 1)
+		for what, text := range map[string]string{"a field that is unknown": string(given(h, `"extDataHash":"0x01",`)), "a field that is missing": bare} {
+			changed := *h
+			changed.GasUsed++
+			if seals, plain := sealed([]byte(text), changed.Hash()); seals || plain {
+				t.Errorf("%s with %s: sealed %v, plain %v", name, what, seals, plain)
+			}
+		}
+		if seals, _ := sealed(given(h, `"unknown":null,`), h.Hash()); !seals {
+			t.Errorf("%s with an unknown field that is null is not sealed", name)
+		}
+	}
+	if seals, plain := sealed([]byte(`{"number":"0x1"`), common.Hash{}); seals || plain {
+		t.Errorf("what is cut is sealed %v, plain %v", seals, plain)
+	}
+}
+
+// Where headers of no higher blocks are sealed, a plain one that is not was changed. Headers
+// of before, and ones with fields that are unknown, are of another rule.
+func TestSealsAreKept(t *testing.T) {
+	var s seals
+	for i, c := range []struct {
+		number        uint64
+		sealed, plain bool
+		fault         bool
+	}{
+		{0, true, true, false}, // a genesis may be hashed in another way than the rest
+		{7, false, true, false},
+		{10, true, true, false},
+		{9, false, true, false},
+		{10, false, true, true},
+		{11, false, false, false},
+		{8, true, true, false},
+		{9, false, true, true},
+	} {
+		err := s.saw(&Header{Number: c.number, Sealed: c.sealed}, c.plain)
+		if (err != nil) != c.fault {
+			t.Errorf("header %d, of block %d: %v", i, c.number, err)
+		}
+	}
+}
