@@ -112,6 +112,7 @@ func TestTheAuditNamesTheLogin(t *testing.T) {
 			"partner create", "partner rotate-key", "partner revoke-key", "partner rotate-secret", "partner reseal",
 			"partner disable", "partner enable", "partner set-limit", "webhook park", "webhook resume", "webhook test",
 			"webhook replay", "webhook replay-range", "webhook dead retry", "webhook follow-log", "kafka grant",
+			"vault remove", "vault restore",
 		},
 	}
 	commands := append(slices.Concat(slices.Collect(maps.Values(may))...), "migrate")
