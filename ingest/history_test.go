@@ -48,7 +48,7 @@ type history struct {
 	kind     chainKind
 	// sealed: the headers have all fields of Ethereum's, and hash to their hashes.
 	sealed  bool
-	sealing sync.Once
+	sealing sync.Mutex // guards headers and byHash, which grow with the chain
 	headers []*types.Header
 	byHash  map[common.Hash]uint64
 	// spoil, where set, changes the result of a question.
@@ -75,33 +75,50 @@ func (h *history) config() Config {
 // The hash of a block holds its number, so that a block is found by its hash; where headers
 // are sealed it is that of its fields.
 func (h *history) hash(number uint64) common.Hash {
-	if h.sealed {
-		h.sealing.Do(h.seal)
-		if number < uint64(len(h.headers)) {
-			return h.headers[number].Hash()
-		}
+	if header := h.sealedHeader(number); header != nil {
+		return header.Hash()
 	}
 	return common.BigToHash(new(big.Int).SetUint64(1<<63 + number))
 }
 
-// seal makes the chain of headers.
-func (h *history) seal() {
-	h.byHash = map[common.Hash]uint64{}
-	parent := common.Hash{}
-	for number := range h.tip + 1 {
-		header := &types.Header{
-			ParentHash: parent, UncleHash: types.EmptyUncleHash, Number: new(big.Int).SetUint64(number), Time: h.time(number), Difficulty: new(big.Int),
-			Bloom: types.CreateBloom(&types.Receipt{Logs: h.emitted(number, common.Hash{})}), ReceiptHash: types.EmptyReceiptsHash,
-		}
-		parent = header.Hash()
-		h.headers, h.byHash[parent] = append(h.headers, header), number
+// sealedHeader returns the header of a block of the chain; nil where headers are not sealed.
+func (h *history) sealedHeader(number uint64) *types.Header {
+	if tip := h.at().tip; !h.sealed || number > tip {
+		return nil
 	}
+	h.sealing.Lock()
+	defer h.sealing.Unlock()
+	for next := uint64(len(h.headers)); next <= number; next++ {
+		header := &types.Header{
+			UncleHash: types.EmptyUncleHash, Number: new(big.Int).SetUint64(next), Time: h.time(next), Difficulty: new(big.Int),
+			Bloom: h.bloom(next), ReceiptHash: types.EmptyReceiptsHash,
+		}
+		if next > 0 {
+			header.ParentHash = h.headers[next-1].Hash()
+		} else {
+			h.byHash = map[common.Hash]uint64{}
+		}
+		if h.kind.fork != nil {
+			h.kind.fork(header)
+		}
+		h.headers, h.byHash[header.Hash()] = append(h.headers, header), next
+	}
+	return h.headers[number]
+}
+
+// bloom is that of a block's logs, as far as the chain has them in blooms.
+func (h *history) bloom(number uint64) types.Bloom {
+	return types.CreateBloom(&types.Receipt{Logs: slices.DeleteFunc(h.emitted(number, common.Hash{}), func(l *types.Log) bool {
+		return h.kind.zeroBlooms || l.Address == historyBridge
+	})})
 }
 
 // number is that of the block with a hash.
 func (h *history) number(hash common.Hash) uint64 {
 	if h.sealed {
-		h.sealing.Do(h.seal)
+		h.sealedHeader(h.at().tip)
+		h.sealing.Lock()
+		defer h.sealing.Unlock()
 		return h.byHash[hash]
 	}
 	return hash.Big().Uint64() - 1<<63
@@ -144,22 +161,20 @@ func (h *history) header(number uint64) any {
 	if number > h.at().tip {
 		return nil
 	}
-	if h.sealed {
-		h.sealing.Do(h.seal)
-		raw, _ := json.Marshal(h.headers[number])
-		var header map[string]any
+	header := map[string]any{}
+	if sealed := h.sealedHeader(number); sealed != nil {
+		raw, _ := json.Marshal(sealed)
 		_ = json.Unmarshal(raw, &header)
-		return header
+	} else {
+		header = map[string]any{
+			"number": hexutil.Uint64(number), "hash": h.hash(number), "parentHash": common.Hash{}, "timestamp": hexutil.Uint64(h.time(number)),
+			"logsBloom": h.bloom(number), "receiptsRoot": types.EmptyReceiptsHash,
+		}
+		if number > 0 {
+			header["parentHash"] = h.hash(number - 1)
+		}
 	}
-	parent := common.Hash{}
-	if number > 0 {
-		parent = h.hash(number - 1)
-	}
-	inBloom := slices.DeleteFunc(h.logsOf(number), func(l *types.Log) bool { return h.kind.zeroBlooms || l.Address == historyBridge })
-	header := map[string]any{
-		"number": hexutil.Uint64(number), "hash": h.hash(number), "parentHash": parent, "timestamp": hexutil.Uint64(h.time(number)),
-		"logsBloom": types.CreateBloom(&types.Receipt{Logs: inBloom}), "receiptsRoot": types.EmptyReceiptsHash, "transactions": []string{crypto32("tx").Hex()},
-	}
+	header["transactions"] = []string{crypto32("tx").Hex()}
 	if h.kind.nullRoot {
 		header["receiptsRoot"] = nil
 	}

@@ -1,10 +1,12 @@
 package ingest
 
 import (
+	"math/big"
 	"testing"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
 
 	"github.com/navlog/navlog/ingest/proof"
 	"github.com/navlog/navlog/ingest/rpc"
@@ -12,12 +14,13 @@ import (
 
 // chainKind is what a chain has otherwise than Ethereum.
 type chainKind struct {
-	noFinal    bool           // its nodes know no finalized block
-	zeroBlooms bool           // headers have empty blooms
-	nullRoot   bool           // headers have no receipts root
-	bridge     bool           // logs of its bridge are in no bloom
-	txType     hexutil.Uint64 // of its receipts
-	fields     map[string]any // that headers have besides
+	noFinal    bool                // its nodes know no finalized block
+	zeroBlooms bool                // headers have empty blooms
+	nullRoot   bool                // headers have no receipts root
+	bridge     bool                // logs of its bridge are in no bloom
+	txType     hexutil.Uint64      // of its receipts
+	fork       func(*types.Header) // adds the fields of later forks, which the hash covers
+	fields     map[string]any      // that headers have besides, and that the hash does not cover
 }
 
 func TestProfiles(t *testing.T) {
@@ -53,7 +56,7 @@ func TestChainsOfEachKind(t *testing.T) {
 		change   func(*Config)
 	}{
 		"ethereum": {profile: Ethereum, interval: 12 * time.Second, final: 95},
-		"base":     {profile: Base, interval: 2 * time.Second, final: 1800, kind: chainKind{txType: 0x7e, fields: map[string]any{"withdrawalsRoot": crypto32("w"), "blobGasUsed": "0x0"}}},
+		"base":     {profile: Base, interval: 2 * time.Second, final: 1800, kind: chainKind{txType: 0x7e, fork: cancun}},
 		"optimism": {profile: Optimism, interval: 2 * time.Second, final: 600, kind: chainKind{txType: 0x7e}},
 		"arbitrum": {profile: Arbitrum, interval: 250 * time.Millisecond, final: 14_400, kind: chainKind{txType: 0x6a, fields: map[string]any{"l1BlockNumber": "0x1", "sendCount": "0x2", "sendRoot": crypto32("s")}}},
 		"polygon":  {profile: Polygon, interval: 2 * time.Second, final: 3, kind: chainKind{bridge: true, txType: 0x7f}},
@@ -68,7 +71,7 @@ func TestChainsOfEachKind(t *testing.T) {
 				t.Skip("another chain, and the same goroutines")
 			}
 			h := newHistory(t, false)
-			h.kind, h.interval = c.kind, c.interval
+			h.kind, h.interval, h.sealed = c.kind, c.interval, !c.kind.nullRoot
 			h.tip, h.every = 30_000, 100
 			h.final = h.tip - c.final
 			r := h.rig()
@@ -95,6 +98,13 @@ func TestChainsOfEachKind(t *testing.T) {
 			h.recorded(r)
 		})
 	}
+}
+
+// cancun adds the fields that Ethereum's forks up to Cancun added to headers.
+func cancun(h *types.Header) {
+	withdrawals, beacon := crypto32("w"), crypto32("b")
+	h.BaseFee, h.WithdrawalsHash, h.ParentBeaconRoot = big.NewInt(7), &withdrawals, &beacon
+	h.BlobGasUsed, h.ExcessBlobGas = new(uint64), new(uint64)
 }
 
 // mine adds blocks, and makes as many final.

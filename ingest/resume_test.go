@@ -439,13 +439,21 @@ func TestResumeIsRefused(t *testing.T) {
 		}
 	}
 	t.Run("not frozen", func(t *testing.T) { refused(t, indexed(t), "is not frozen") })
-	r, p := frozen(t, kfake, func(uint64) uint64 { return 14 }, func(*rig) {})
+	var r *rig
+	block := func(number uint64) (header map[string]any) {
+		r.must(r.chain.Client().CallContext(r.ctx, &header, "eth_getBlockByNumber", fmt.Sprintf("%#x", number), false))
+		return header
+	}
+	var ours map[string]any // the log's head, read before it is reorganised
+	_, p := frozen(t, kfake, func(uint64) uint64 {
+		ours = block(r.cursor().GetHead().GetNumber())
+		return 14
+	}, func(prepared *rig) { r = prepared })
 	p.halt()
-	good := r.config
-	var old, ours map[string]any
-	r.must(r.chain.Client().CallContext(r.ctx, &old, "eth_getBlockByNumber", "0x5", false))
-	r.must(r.chain.Client().CallContext(r.ctx, &ours, "eth_getBlockByNumber", fmt.Sprintf("%#x", r.height()), false))
-	ours["hash"] = fmt.Sprintf("0x%x", r.cursor().GetHead().GetHash())
+	good, old := r.config, block(5)
+	if head := fmt.Sprintf("%#x", r.cursor().GetHead().GetHash()); ours["hash"] != head {
+		t.Fatalf("the log's head is %s, and the block read before the reorganisation %s", head, ours["hash"])
+	}
 	t.Run("a node that is behind", func(t *testing.T) {
 		r.config.RPC = rpc.Endpoints(r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 			return old, nil, method == "eth_getBlockByNumber" && string(params[0]) == `"latest"`
@@ -454,7 +462,7 @@ func TestResumeIsRefused(t *testing.T) {
 	})
 	t.Run("endpoints that disagree", func(t *testing.T) {
 		keeper := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
-			return ours, nil, method == "eth_getBlockByNumber" && string(params[0]) == fmt.Sprintf(`"%#x"`, r.height())
+			return ours, nil, method == "eth_getBlockByNumber" && string(params[0]) == fmt.Sprintf("%q", ours["number"])
 		})
 		r.config.RPC = append(rpc.Endpoints(r.url), rpc.Endpoints(keeper.URL)...)
 		refused(t, r, "take the wrong one out of chain.rpc")

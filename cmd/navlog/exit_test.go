@@ -292,14 +292,22 @@ func TestDoctor(t *testing.T) {
 // Who was given some secrets and not others, as every service of compose.yaml, is told which, and that nothing is wrong. A
 // login that has a password, and a key that was given, must be right.
 func TestDoctorWithoutSomeSecrets(t *testing.T) {
-	header, err := json.Marshal(&types.Header{Number: big.NewInt(9), Difficulty: new(big.Int), Time: uint64(time.Now().Unix())})
-	if err != nil {
-		t.Fatal(err)
+	block := func(number int64) string {
+		h := &types.Header{Number: big.NewInt(number), Difficulty: new(big.Int), Time: uint64(time.Now().Unix())}
+		header, err := json.Marshal(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(header)
 	}
+	head, final := block(9), block(8)
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer := string(header)
-		if asked, _ := io.ReadAll(r.Body); strings.Contains(string(asked), "eth_chainId") {
+		answer := head
+		switch asked, _ := io.ReadAll(r.Body); {
+		case bytes.Contains(asked, []byte("eth_chainId")):
 			answer = `"0x7a69"`
+		case bytes.Contains(asked, []byte("finalized")):
+			answer = final
 		}
 		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":1,"result":%s}`, answer)
 	}))

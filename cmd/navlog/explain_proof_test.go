@@ -84,6 +84,7 @@ func TestExplainProof(t *testing.T) {
 		t.Errorf("without proofs no node is needed, also where there is one: %v\n%s", err, out)
 	}
 	t.Setenv("NAVLOG_EXPLAIN_RPC", "")
+	api, n = newAProvenAPI(t) // another one, for an API keeps the blocks that it has proven
 	n.Spoil = func(method, result string) string {
 		return strings.Replace(result, `"receiptsRoot":"0x`, `"receiptsRoot":null,"was":"0x`, 1)
 	}

@@ -45,11 +45,14 @@ func TestNothingForgesALine(t *testing.T) {
 			return st.print(out)
 		},
 		"statement": func(out *cli.Screen) error {
-			v := &verified{From: forged, To: forged, Vaults: []statement.Vault{{}}, Totals: json.RawMessage(totals)}
+			v := &verified{
+				From: forged, To: forged, Vaults: []statement.Vault{{}}, Totals: json.RawMessage(totals),
+				Unproven: []string{forged},
+			}
 			return statementVerifyCmd{}.print(out, v)
 		},
 		"statement as JSON": func(out *cli.Screen) error {
-			v := &verified{From: forged, To: forged, Totals: json.RawMessage(totals)}
+			v := &verified{From: forged, To: forged, Totals: json.RawMessage(totals), Unproven: []string{forged}}
 			return statementVerifyCmd{JSON: true}.print(out, v)
 		},
 		"doctor": func(out *cli.Screen) error {

@@ -112,6 +112,7 @@ func TestTheAuditNamesTheLogin(t *testing.T) {
 			"partner create", "partner rotate-key", "partner revoke-key", "partner rotate-secret", "partner reseal",
 			"partner disable", "partner enable", "partner set-limit", "webhook park", "webhook resume", "webhook test",
 			"webhook replay", "webhook replay-range", "webhook dead retry", "webhook follow-log", "kafka grant",
+			"vault remove", "vault restore",
 		},
 	}
 	commands := append(slices.Concat(slices.Collect(maps.Values(may))...), "migrate")
@@ -188,16 +189,19 @@ func TestGrantsOfEachRole(t *testing.T) {
 	for _, role := range []string{"ingest", "project", "operator"} { // neither login nor time nor id
 		add(role, "insert", "audit.operator audit.command audit.partner_id audit.detail audit.outcome")
 	}
+	add("ingest", "update", "vault_command.outcome vault_command.detail vault_command.finished_at")
 	add("project", "insert update", "generation")
 	add("serve", "update", "endpoint.version endpoint.url endpoint.updated_at statement_key.retired_at")
 	add("serve", "insert", "command.partner_id command.kind command.event_id statement_key.public_key")
 	add("serve", "insert update", "rate_bucket")
-	add("dispatch", "insert update delete", "position stream delivery attempt breaker lease dead_record dispatcher adopted retention")
+	add("dispatch", "insert update delete", "position stream delivery attempt breaker lease dead_record dispatcher")
+	add("dispatch", "insert update delete", "adopted backfill_lease retention")
 	add("dispatch", "insert", "correction")
 	add("dispatch", "update delete", "command")
 	add("operator", "insert", "partner.id partner.name api_key.partner_id api_key.hash api_key.last4")
 	add("operator", "insert", "endpoint.partner_id endpoint.secret command.partner_id command.kind command.event_id")
 	add("operator", "insert", "command.first_sequence command.last_sequence command.only_state")
+	add("operator", "insert", "vault_command.chain_id vault_command.kind vault_command.vault")
 	add("operator", "update", "partner.name partner.disabled partner.rate_limit api_key.revoked_at")
 	add("operator", "update", "endpoint.version endpoint.secret endpoint.next_secret endpoint.next_at endpoint.held")
 	add("operator", "update", "endpoint.updated_at dead_record.retry_at position.log_id")

@@ -53,7 +53,7 @@ CREATE POLICY operator_reads ON audit FOR SELECT TO navlog_operator USING (true)
 CREATE POLICY of_ingest ON audit FOR INSERT TO navlog_ingest WITH CHECK (command = 'ingest resume');
 CREATE POLICY of_project ON audit FOR INSERT TO navlog_project WITH CHECK (command LIKE 'projection %');
 CREATE POLICY of_operator ON audit FOR INSERT TO navlog_operator
-  WITH CHECK (command LIKE 'partner %' OR command LIKE 'webhook %' OR command = 'kafka grant');
+  WITH CHECK (command LIKE 'partner %' OR command LIKE 'webhook %' OR command LIKE 'vault %' OR command = 'kafka grant');
 
 -- What operators want done to vaults, and what came of it.
 GRANT SELECT, UPDATE (outcome, detail, finished_at) ON vault_command TO navlog_ingest;

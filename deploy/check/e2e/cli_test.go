@@ -121,14 +121,19 @@ func listen(t *testing.T) net.Listener {
 }
 
 func TestUpSaysWhatIsUnreachable(t *testing.T) {
-	for flag, format := range map[string]string{
-		"--rpc": "http://%s", "--kafka": "%s", "--clickhouse": "%s", "--postgres": "postgres://navlog:" + hidden + "@%s/navlog",
-	} {
-		t.Run(flag, func(t *testing.T) {
-			args := []string{"up", "--data", openTempDir(t), "--listen", "127.0.0.1:0", "--no-scenario", flag, fmt.Sprintf(format, closed)}
-			fails(t, nil, args, closed)
-		})
+	up := func(t *testing.T, settings []string, flags ...string) {
+		args := []string{"up", "--data", openTempDir(t), "--listen", "127.0.0.1:0", "--no-scenario"}
+		fails(t, settings, append(args, flags...), closed)
 	}
+	for flag, format := range map[string]string{
+		"--rpc": "http://%s", "--kafka": "%s", "--clickhouse": "%s", "--postgres": "postgres://%s",
+	} {
+		t.Run(flag, func(t *testing.T) { up(t, nil, flag, fmt.Sprintf(format, closed)) })
+	}
+	// A URL with a password is given where nobody reads it: as a flag it is warned of.
+	t.Run("NAVLOG_POSTGRES_URL", func(t *testing.T) {
+		up(t, []string{"NAVLOG_POSTGRES_URL=postgres://navlog:" + hidden + "@" + closed + "/navlog"})
+	})
 }
 
 func TestUpSaysThatThePortIsTaken(t *testing.T) {

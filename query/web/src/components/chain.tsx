@@ -26,7 +26,8 @@ const states: Record<Status["chainState"], string> = {
   following: "Following the chain",
   backfilling: "Catching up with the chain",
   frozen: "Frozen",
-  unknown: "Ingest says nothing",
+  unknown: "A program does not report",
+  stalled: "The read model does not advance",
 }
 
 function Facts({ status }: { status: Status }) {
