@@ -349,7 +349,10 @@ func TestStandbyThatHasTheLease(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- k.run(ctx) }()
-	wait.Until(t, k.board.ready)
+	wait.Until(t, func() error {
+		k.board.look(chainlog.Tail{}, nil, time.Second) // as long as it stands by, the engines answer
+		return k.board.ready()
+	})
 	lease.Release()
 	<-opens
 	wantError(t, k.board.ready(), "not running yet")
