@@ -76,7 +76,7 @@ test: engines kafka samples test-web $(TOOLS)/gotestsum ## Run all tests, on rea
 # seeds of the fuzz tests are such too: one after the other.
 # Where goroutines of ours share something. What these packages use is watched with them, and the tests of the others have
 # found nothing for long: RACE=./... is all.
-RACE ?= ./ingest ./dispatch ./query ./projections ./projections/write ./query/pin ./query/httpapi ./query/access ./query/health ./ingest/rpc ./dispatch/lane ./schemas/readmodel ./cmd/internal/wiring ./cmd/internal/console
+RACE ?= ./ingest ./dispatch ./query ./projections ./projections/write ./query/state ./query/ask ./query/httpapi ./query/access ./query/health ./ingest/rpc ./dispatch/lane ./schemas/readmodel ./cmd/internal/wiring ./cmd/internal/console
 .PHONY: race
 race: engines kafka samples $(TOOLS)/gotestsum ## Run tests under the race detector, which needs a C compiler (RACE=./... for all)
 	@mkdir -p build

@@ -105,7 +105,7 @@ func gone(ctx context.Context, n *rpc.Node, chainID uint64, told []*event.Record
 	lost := []LostReferral{}
 	for _, r := range told {
 		l := r.GetLog()
-		tx, vault, a := common.BytesToHash(l.GetTxHash()), common.BytesToAddress(l.GetAddress()), *referralOf(l)
+		tx, vault, a := common.BytesToHash(l.GetTxHash()), common.BytesToAddress(l.GetAddress()), referralOf(l).attribution
 		if !asked[tx] {
 			logs, err := n.LogsOf(ctx, tx)
 			if err != nil {
@@ -113,7 +113,7 @@ func gone(ctx context.Context, n *rpc.Node, chainID uint64, told []*event.Record
 			}
 			for _, l := range logs {
 				if a := referralOf(l); a != nil {
-					there[cause{tx, common.BytesToAddress(l.GetAddress()), *a}]++
+					there[cause{tx, common.BytesToAddress(l.GetAddress()), a.attribution}]++
 				}
 			}
 			asked[tx] = true

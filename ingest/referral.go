@@ -4,57 +4,43 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/schemas/chainlog"
-	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
 )
 
-// attribution says that a log names a partner.
+// attribution says which partner a log names, and for what. Two of them can be compared.
 type attribution struct {
 	kind    event.Referral_Kind
 	partner uint32
 }
 
-// referralOf gives the attribution of a log, nil for a log that names no
-// partner or cannot be decoded.
-func referralOf(log *event.Log) *attribution {
-	if t := log.GetTopics(); len(t) != 4 || common.BytesToHash(t[3]) == (common.Hash{}) {
-		return nil // most logs: the partner is the last topic, and 0
-	}
-	switch kindOf(log) {
-	case contracts.KindDepositAccepted, contracts.KindWithdrawalRequested:
-	default:
+// attributed is a log's attribution with what the log does.
+type attributed struct {
+	attribution
+	effect *event.Effect
+}
+
+// referralOf returns the attribution of a log; nil for a log that names no partner or cannot be decoded.
+func referralOf(log *event.Log) *attributed {
+	effect, err := mapping.Reference().Referral(log)
+	if err != nil || effect == nil {
 		return nil
 	}
-	topics := make([]common.Hash, len(log.GetTopics()))
-	for i, t := range log.GetTopics() {
-		topics[i] = common.BytesToHash(t)
+	kind := event.Referral_KIND_DEPOSIT
+	if effect.GetKind() == event.Effect_KIND_REQUESTED {
+		kind = event.Referral_KIND_WITHDRAWAL
 	}
-	decoded, err := contracts.Decode(topics, log.GetData())
-	if err != nil {
-		return nil
-	}
-	switch e := decoded.(type) {
-	case contracts.DepositAccepted:
-		if e.PartnerID != 0 {
-			return &attribution{event.Referral_KIND_DEPOSIT, e.PartnerID}
-		}
-	case contracts.WithdrawalRequested:
-		if e.PartnerID != 0 {
-			return &attribution{event.Referral_KIND_WITHDRAWAL, e.PartnerID}
-		}
-	}
-	return nil
+	return &attributed{attribution{kind, effect.GetPartnerId()}, effect}
 }
 
 // referral is a record whose log names a partner.
 type referral struct {
 	*event.Record
-	*attribution
+	*attributed
 }
 
 // due gives the live referrals that told makes due: those of blocks after
@@ -78,7 +64,7 @@ func (w *window) due(before, told, seq uint64) []referral {
 // key is the partner id in decimal: a partner's referrals stay in order.
 func encodeReferral(logID []byte, r referral) (*kgo.Record, error) {
 	value, err := proto.Marshal(&event.Referral{
-		ChainId: r.GetChainId(), Kind: r.kind, PartnerId: r.partner, Seq: r.GetSeq(), LogId: logID, Log: r.GetLog(),
+		ChainId: r.GetChainId(), Kind: r.kind, PartnerId: r.partner, Seq: r.GetSeq(), LogId: logID, Log: r.GetLog(), Effect: r.effect,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode the referral of record %d: %w", r.GetSeq(), err)

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -212,6 +213,16 @@ func TestReferralOf(t *testing.T) {
 	}
 	if a := referralOf(l); a == nil || a.partner != 9 || a.kind != event.Referral_KIND_WITHDRAWAL {
 		t.Errorf("a request of partner 9 is %+v", a)
+	}
+	if a := referralOf(l); a.effect.GetPartnerId() != 9 || a.effect.GetKind() != event.Effect_KIND_REQUESTED ||
+		!bytes.Equal(a.effect.GetShares(), []byte{1}) || len(a.effect.GetKey()) != 0 || a.effect.GetQuarantined() != "" {
+		t.Errorf("its effect is %v", a.effect)
+	}
+	large := proto.Clone(l).(*event.Log)
+	large.Data[32] = 0xff // of the shares, which cannot be summed: the referral is kept, and says so
+	if a := referralOf(large); a == nil || a.partner != 9 || len(a.effect.GetShares()) != 32 ||
+		!strings.HasPrefix(a.effect.GetQuarantined(), "shares is 1153") {
+		t.Errorf("a request of too many shares is %+v", a)
 	}
 	l.Data = l.Data[1:]
 	if a := referralOf(l); a != nil {

@@ -1,29 +1,29 @@
 // Package projections turns the chain log into read models in ClickHouse.
 //
-//	chain.<id>.log ──feed──▶ units ──decode──▶ facts ──write──▶ generation (one database)
-//	                                             └──derive──▶
+//	chain.<id>.log ──feed──▶ units ──decode──▶ facts ──write──▶ generation (one database: events, lists)
+//	                                             └──fold───┘
 //
-// Its rooms: decode makes a fact of a record, derive says how a unit changes the
-// derived tables, write inserts, verify proves, and oracle is the slow and obvious
+// Its rooms: decode makes a fact of a record, fold says what rows a unit adds to the two
+// tables, write inserts them, verify proves them, and oracle is the slow and obvious
 // fold that tests compare with. Here are the programs: Projections, which keeps
 // generations up to date, and Operator, which decides which there are.
 //
 // # The life of a generation
 //
-//	building ─ facts alone, in large batches ─▶ at a cursor that covers every vault ─▶ derived ─▶ following
-//	   │                                                                                       │
-//	   └─ not served                                                  facts, derived rows, spine: unit after unit
+//	building ─ events only, in large batches ─▶ at a cursor that covers every vault ─▶ lists built ─▶ following
+//	   │                                                                                               │
+//	   └─ not served                                                            events, lists: unit after unit
 //
-// While it is built a generation has the spine and facts, which follow from each
-// record alone: no look-up, no memory. When it has reached a cursor of ingest's that
-// says that the log had all of every vault there, the derived tables are made from
-// their definitions in a few statements (write.Writer.Derive), and from then on each
-// unit brings its own part of them. It need not be at the end of the log, which one
-// that is written all the time does not have.
+// While it is built a generation has events only, which follow from each record: no
+// look-up, no memory. When it has reached a cursor of ingest's that says that the log
+// had all of every vault there, lists is built of events by its definitions in a few
+// statements (write.Writer.Build), and from then on each unit brings its own part of it.
+// It need not be at the end of the log, which one that is written all the time does not
+// have.
 //
 // The first generation of all then goes live by itself, and so does the successor of
-// one that cannot have what the log says: a vault that joins after a generation was
-// derived has its history below the newest block, where nothing may change but by a
+// one that cannot have what the log says: a vault that joins after lists was built has
+// its history below the newest block, where nothing may change but by a
 // reorganisation. The live generation passes its records over, and another one is
 // made beside it, from the log. Any other generation is made live by an Operator,
 // which is what `navlog projection` runs (see its comment for the states).
@@ -43,7 +43,7 @@
 //
 //	            ┌────────────── lease lost, fenced, engine away: back off ─────────────┐
 //	            ▼                                                                      │
-//	waiting ─ first record ─▶ standby ─ lease ─▶ building ─ derived, end of the log ─▶ following
+//	waiting ─ first record ─▶ standby ─ lease ─▶ building ─ lists built, end of the log ─▶ following
 //	                                               │
 //	                                               ├─ hole or double found ─▶ bad (ends by `navlog projection rebuild`)
 //	                                               ├─ a vault came back ─▶ outdated (ends by its successor)

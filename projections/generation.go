@@ -28,7 +28,7 @@ type generation struct {
 	// none of their records, and nobody who makes an answer of it hears of them.
 	without []common.Address
 	// outdated: it cannot have all that the log says, of a vault that joined, left or
-	// came back since it was derived.
+	// came back since it was built.
 	outdated bool
 }
 
@@ -112,21 +112,18 @@ func (p *Projections) generations(ctx context.Context, origin *event.Origin) (*l
 // something else.
 func (p *Projections) createFirst(ctx context.Context, origin *event.Origin) error {
 	g := generation{id: 1, logID: origin.GetLogId(), schema: readmodel.Schema(), database: p.clickhouse.Database(1)}
-	if err := p.clickhouse.Create(ctx, p.conn, g.database); err != nil {
+	if err := p.clickhouse.CreateEvents(ctx, p.conn, g.database); err != nil {
 		return err
 	}
-	for _, table := range append([]string{readmodel.Spine}, readmodel.Facts...) {
-		seq, err := readmodel.LastSeq(ctx, p.conn, g.database+"."+table)
-		if err != nil {
-			return err
-		}
-		if seq == 0 {
-			continue
-		}
+	var seq uint64
+	if err := p.conn.QueryRow(ctx, "SELECT max(seq) FROM "+g.database+".events").Scan(&seq); err != nil {
+		return fmt.Errorf("read the last seq of %s.events: %w", g.database, err)
+	}
+	if seq > 0 {
 		if again, err := db.New(p.pool).ListGenerations(ctx); err != nil || len(again) > 0 {
 			return err // another instance was faster, and has begun to write
 		}
-		return &permanentError{fmt.Errorf("database %s holds rows (%s up to seq %d), and PostgreSQL knows of no generation: restore PostgreSQL, or drop the database", g.database, table, seq)}
+		return &permanentError{fmt.Errorf("database %s holds rows (events up to seq %d), and PostgreSQL knows of no generation: restore PostgreSQL, or drop the database", g.database, seq)}
 	}
 	return p.create(ctx, g)
 }

@@ -74,7 +74,7 @@ func newGeneration(t testing.TB) *written {
 	t.Helper()
 	c := clickhouseAt(t, enginetest.ClickHouse(t))
 	g := &written{ch: c, database: c.Database(1)}
-	must(t, c.Create(t.Context(), open(t, c), g.database))
+	must(t, c.CreateEvents(t.Context(), open(t, c), g.database))
 	var err error
 	g.conn, err = c.Open(g.database)
 	must(t, err)
@@ -84,10 +84,10 @@ func newGeneration(t testing.TB) *written {
 
 func (g *written) writer(t testing.TB) *write.Writer {
 	t.Helper()
-	derived, err := g.ch.CheckTables(t.Context(), g.conn, g.database)
+	built, err := g.ch.CheckGeneration(t.Context(), g.conn, g.database)
 	must(t, err)
-	uncounted := write.Counts{Rows: func(string, int) {}, Insert: func(string, string) {}, Impossible: func(string) {}, Quarantined: func(string) {}}
-	w, err := write.Open(t.Context(), g.conn, g.ch, g.database, derived, nil, uncounted, slog.New(slog.DiscardHandler))
+	uncounted := write.Counts{Batch: func() {}, Rows: func(string, int) {}, Insert: func(string, string) {}, Impossible: func(string) {}, Quarantined: func(string) {}}
+	w, err := write.Open(t.Context(), g.conn, g.ch, g.database, built, nil, uncounted, slog.New(slog.DiscardHandler))
 	must(t, err)
 	return w
 }

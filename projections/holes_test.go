@@ -58,11 +58,11 @@ func TestHolesAreMarked(t *testing.T) {
 	w.verify(t, s.Seq())
 }
 
-// loseAPart takes a part with a block of its own out of a generation's records,
+// loseAPart takes a part with a block of its own out of a generation's events,
 // behind the projector's back. It is not the newest one.
 func (w *world) loseAPart(t *testing.T, s *script, id int32) {
 	t.Helper()
-	table := w.ch.Database(id) + ".records"
+	table := w.ch.Database(id) + ".events"
 	must(t, w.conn.Exec(t.Context(), "SYSTEM STOP MERGES "+table))
 	lost := s.Seq() + 1
 	for range 2 {

@@ -165,10 +165,10 @@ func (k *keeper) follow(ctx context.Context) error {
 	if err := k.repair(ctx); err != nil {
 		return err
 	}
-	if err := k.clickhouse.Create(ctx, k.conn, k.database); err != nil {
+	if err := k.clickhouse.CreateEvents(ctx, k.conn, k.database); err != nil {
 		return err
 	}
-	derived, err := k.clickhouse.CheckTables(ctx, k.conn, k.database)
+	built, err := k.clickhouse.CheckGeneration(ctx, k.conn, k.database)
 	if err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func (k *keeper) follow(ctx context.Context) error {
 	if err := k.judge(ctx, k.audited(ctx, patient)); err != nil {
 		return err
 	}
-	w, err := write.Open(ctx, conn, k.clickhouse, k.database, derived, k.without, k.counts(), k.log)
+	w, err := write.Open(ctx, conn, k.clickhouse, k.database, built, k.without, k.counts(), k.log)
 	if err != nil {
 		return err
 	}
@@ -212,12 +212,12 @@ func (k *keeper) follow(ctx context.Context) error {
 	if after == 0 {
 		begins = -1
 	}
-	k.board.open(k.id, after, begins, w.Derived())
+	k.board.open(k.id, after, begins, w.Built())
 	k.warn(w)
 	if err := k.report(ctx, w.Outdated()); err != nil {
 		return err
 	}
-	k.log.Info("writing", "database", k.database, "after", after, "derived", w.Derived())
+	k.log.Info("writing", "database", k.database, "after", after, "built", w.Built())
 	f := newFeed(reader, k.chainID, after, k.config.MaxRows, k.board.gave)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return f.run(ctx) })
@@ -232,7 +232,7 @@ func (k *keeper) follow(ctx context.Context) error {
 var sqlRecord string
 
 // endsWith proves that the record which the log has at the position is the one
-// that the tables were made of. A log that was restored from an older copy has
+// that events was made of. A log that was restored from an older copy has
 // the log's id, and goes on with other records under the same seqs.
 func endsWith(ctx context.Context, conn driver.Conn, database string, position uint64, last *decode.Fact) error {
 	if position == 0 {
@@ -240,7 +240,7 @@ func endsWith(ctx context.Context, conn driver.Conn, database string, position u
 	}
 	var row string
 	if err := conn.QueryRow(readmodel.Parameters(ctx, map[string]uint64{"seq": position}), sqlRecord).Scan(&row); err != nil {
-		return fmt.Errorf("read seq %d of %s.records: %w", position, database, err)
+		return fmt.Errorf("read seq %d of %s.events: %w", position, database, err)
 	}
 	if row != last.String() {
 		return &permanentError{fmt.Errorf("at seq %d %s has %q and the log has %q: the log was replaced by an older copy, and written on; restore the true log, or run `navlog projection rebuild` if this one is it", position, database, row, last)}
@@ -248,8 +248,8 @@ func endsWith(ctx context.Context, conn driver.Conn, database string, position u
 	return nil
 }
 
-// write encodes batch after batch while the one before is inserted, and derives
-// the tables when the log has all of every vault (derive).
+// write encodes batch after batch while the one before is inserted, and builds the
+// lists when the log has all of every vault (build).
 func (k *keeper) write(ctx context.Context, w *write.Writer, f *feed, patient driver.Conn) error {
 	ready := make(chan batch)
 	group, ctx := errgroup.WithContext(ctx)
@@ -260,7 +260,7 @@ func (k *keeper) write(ctx context.Context, w *write.Writer, f *feed, patient dr
 				return err
 			}
 			units := write.Whole(facts)
-			if !k.board.get().Derived {
+			if !k.board.get().Built {
 				units = w.Encode(facts)
 			}
 			select {
@@ -280,20 +280,20 @@ type batch struct {
 	reaches progress
 }
 
-// lookToDerive is the pause between looks whether a generation can be derived.
-const lookToDerive = 100 * time.Millisecond
+// lookToBuild is the pause between looks whether the lists can be built.
+const lookToBuild = 100 * time.Millisecond
 
 func (k *keeper) insert(ctx context.Context, w *write.Writer, ready <-chan batch, patient driver.Conn) error {
-	look := time.NewTicker(lookToDerive)
+	look := time.NewTicker(lookToBuild)
 	defer look.Stop()
 	var known lookout
 	for {
-		if w.Derived() {
+		if w.Built() {
 			look.Stop()
 		}
 		select {
 		case <-look.C:
-			if err := k.derive(ctx, w, &known, patient); err != nil {
+			if err := k.build(ctx, w, &known, patient); err != nil {
 				return err
 			}
 			continue
@@ -350,7 +350,7 @@ func (k *keeper) report(ctx context.Context, outdated bool) error {
 	return nil
 }
 
-// lookout is what is known of when a generation can be derived: the cursor of ingest's that
+// lookout is what is known of when the lists can be built: the cursor of ingest's that
 // was read last, and when. The whole topic is read for it, so one that covers too little is
 // good for k.every, and until the generation has all that it speaks of.
 type lookout struct {
@@ -358,11 +358,11 @@ type lookout struct {
 	read   time.Time
 }
 
-// derive makes the derived tables as soon as that can be done once and for all: when the
+// build builds the lists as soon as that can be done once and for all: when the
 // generation has all records up to a cursor of ingest's at which every vault was read up
 // to the head. Whatever is appended after it is of a newer block, or is a retraction, and
-// both can be added row by row. What earlier calls have learnt is in known.
-func (k *keeper) derive(ctx context.Context, w *write.Writer, known *lookout, patient driver.Conn) error {
+// both can be added unit by unit. What earlier calls have learnt is in known.
+func (k *keeper) build(ctx context.Context, w *write.Writer, known *lookout, patient driver.Conn) error {
 	if w.Position() < known.cursor.GetSeq() {
 		return nil
 	}
@@ -384,12 +384,12 @@ func (k *keeper) derive(ctx context.Context, w *write.Writer, known *lookout, pa
 		return err
 	}
 	began := time.Now()
-	k.board.derive(true, false)
-	if err := w.Derive(ctx, patient); err != nil {
+	k.board.build(true, false)
+	if err := w.Build(ctx, patient); err != nil {
 		return err
 	}
-	k.board.derive(false, true)
-	k.log.Info("derived", "database", k.database, "seq", w.Position(), "took", time.Since(began).Round(time.Millisecond))
+	k.board.build(false, true)
+	k.log.Info("lists built", "database", k.database, "seq", w.Position(), "took", time.Since(began).Round(time.Millisecond))
 	return nil
 }
 

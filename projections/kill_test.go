@@ -52,7 +52,7 @@ func TestClickHouseKilled(t *testing.T) {
 	p, _ := w.projector(t)
 	p.config.MaxRows = 10
 	start(t, p)
-	reaches(t, p, begun) // the derived tables are there, and kept
+	reaches(t, p, begun) // lists is built, and kept
 	w.append(t, s.Records[begun:])
 	const kills = 3
 	for i := range uint64(kills) {
@@ -240,7 +240,7 @@ func TestRestoredLogThatWentOn(t *testing.T) {
 	w.append(t, wentOn)
 	p, _ = w.projector(t)
 	refuses(t, p, fmt.Sprintf("at seq %d %s has", position, w.ch.Database(1)), "an older copy, and written on", "`navlog projection rebuild`")
-	if n := number(t, w.conn, "SELECT max(seq) FROM "+w.ch.Database(1)+".records"); n != position {
+	if n := number(t, w.conn, "SELECT max(seq) FROM "+w.ch.Database(1)+".events"); n != position {
 		t.Errorf("the tables go on to seq %d, after %d", n, position)
 	}
 }

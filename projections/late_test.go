@@ -53,7 +53,7 @@ func TestFirstGeneration(t *testing.T) {
 		wantStates(t, o, "1 building")
 	}
 	built(s.Seq())
-	// Nobody derives however long the log stands still: here until the keeper has
+	// Nobody builds lists however long the log stands still: here until the keeper has
 	// looked again at what it said of the end.
 	s.Decision("wait")
 	w.transaction(t, s.Records[s.Seq()-1:], kgo.TryAbort)
@@ -124,7 +124,7 @@ func TestRefusalEnds(t *testing.T) {
 	})
 }
 
-// TestCovered: what ingest's newest cursor must say before a generation is derived.
+// TestCovered: what ingest's newest cursor must say before the lists of a generation are built.
 func TestCovered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -190,7 +190,7 @@ func TestCursorIsReadRarely(t *testing.T) {
 	w.append(t, s.Records)
 	writer := g.writer(t)
 	var known lookout
-	must(t, k.derive(t.Context(), writer, &known, g.conn))
+	must(t, k.build(t.Context(), writer, &known, g.conn))
 	if known.cursor.GetSeq() != s.Seq() || covered(known.cursor) {
 		t.Fatalf("the cursor is %v", known.cursor)
 	}
@@ -200,12 +200,12 @@ func TestCursorIsReadRarely(t *testing.T) {
 	must(t, w.producer.ProduceSync(t.Context(), corrupt).FirstErr())
 	must(t, w.producer.EndTransaction(t.Context(), kgo.TryCommit))
 	p.every = 0
-	must(t, k.derive(t.Context(), writer, &known, g.conn)) // the generation lacks what the cursor speaks of
+	must(t, k.build(t.Context(), writer, &known, g.conn)) // the generation lacks what the cursor speaks of
 	must(t, writer.Write(t.Context(), writer.Encode(batchOf(t, s.Records))))
 	p.every = time.Hour
-	must(t, k.derive(t.Context(), writer, &known, g.conn)) // too soon
+	must(t, k.build(t.Context(), writer, &known, g.conn)) // too soon
 	p.every = 0
-	wantError(t, k.derive(t.Context(), writer, &known, g.conn), "is corrupt")
+	wantError(t, k.build(t.Context(), writer, &known, g.conn), "is corrupt")
 }
 
 // TestFirstGenerationBreaks: the only generation cannot be built, and the projector
@@ -236,13 +236,13 @@ func (w *world) count(t *testing.T, id int32, table, condition string) uint64 {
 }
 
 // TestLateVault: the live generation passes the records of a vault over that joined
-// after it was derived. The projector makes the next one by itself, which takes over
+// after its lists were built. The projector makes the next one by itself, which takes over
 // when the vault is covered, and not before.
 func TestLateVault(t *testing.T) {
 	t.Parallel()
 	w, s, p, o := running(t)
 	late := vaultAt(2)
-	of := fmt.Sprintf("vault = unhex('%x')", late[:])
+	of := fmt.Sprintf("list = 'vault_events' AND kind = 'deposit' AND owner = unhex('%x')", late[:])
 	from := s.Seq()
 	s.Vault(late)
 	w.append(t, s.Records[from:])
@@ -254,7 +254,7 @@ func TestLateVault(t *testing.T) {
 	})
 	w.wantAt(t, 1, s.Seq())
 	w.wantAt(t, 2, s.Seq())
-	if n := w.count(t, 1, "records", "passed"); n != 1 {
+	if n := w.count(t, 1, "events", "passed"); n != 1 {
 		t.Errorf("generation 1 passed %d records over, want the vault's", n)
 	}
 	w.verify(t, s.Seq())
@@ -272,10 +272,10 @@ func TestLateVault(t *testing.T) {
 		return nil
 	})
 	w.wantAt(t, 1, s.Seq())
-	if passed, rows := w.count(t, 1, "records", "passed"), w.count(t, 1, "deposits", of); passed != 4 || rows != 0 {
+	if passed, rows := w.count(t, 1, "events", "passed"), w.count(t, 1, "lists", of); passed != 4 || rows != 0 {
 		t.Errorf("generation 1 passed %d records over, and has %d deposits of the vault", passed, rows)
 	}
-	if passed, rows := w.count(t, 2, "records", "passed"), w.count(t, 2, "deposits", of); passed != 0 || rows != 2 {
+	if passed, rows := w.count(t, 2, "events", "passed"), w.count(t, 2, "lists", of); passed != 0 || rows != 2 {
 		t.Errorf("generation 2 passed %d records over, and has %d deposits of the vault", passed, rows)
 	}
 	w.verify(t, s.Seq())
@@ -289,7 +289,7 @@ func TestLateVault(t *testing.T) {
 type gatedConn struct {
 	driver.Conn
 	gate  *sync.RWMutex
-	spine string // of the generation
+	lists string // of the generation
 	asked *atomic.Int32
 }
 
@@ -300,7 +300,7 @@ func (c *gatedConn) PrepareBatch(ctx context.Context, query string, options ...d
 }
 
 func (c *gatedConn) QueryRow(ctx context.Context, query string, args ...any) driver.Row {
-	if strings.Contains(query, c.spine) {
+	if strings.Contains(query, c.lists) {
 		c.asked.Add(1)
 	}
 	return c.Conn.QueryRow(ctx, query, args...)
@@ -328,7 +328,7 @@ func TestLateVaultElsewhere(t *testing.T) {
 	var asked atomic.Int32
 	second.open = func(database string) (driver.Conn, error) {
 		conn, err := open(database)
-		return &gatedConn{conn, &gate, w.ch.Database(1) + ".records", &asked}, err
+		return &gatedConn{conn, &gate, w.ch.Database(1) + ".lists", &asked}, err
 	}
 	start(t, second)
 	o := w.operator(t)
@@ -395,7 +395,7 @@ func TestVaultComesBack(t *testing.T) {
 	follows(t, p, 2, s.Seq())
 	wantStates(t, o, "1 standby, 2 live")
 	w.verify(t, s.Seq())
-	if n := number(t, w.conn, "SELECT max(seq) FROM "+w.ch.Database(1)+".records"); n != position {
+	if n := number(t, w.conn, "SELECT max(seq) FROM "+w.ch.Database(1)+".events"); n != position {
 		t.Errorf("generation 1 was written up to seq %d, after %d", n, position)
 	}
 	old := p.roster.all()[0]
@@ -418,7 +418,7 @@ func TestVaultComesBack(t *testing.T) {
 func TestVaultRemoved(t *testing.T) {
 	t.Parallel()
 	w, s, p, o := running(t)
-	of := fmt.Sprintf("vault = unhex('%x')", vaultB[:])
+	of := fmt.Sprintf("unhex('%x') IN (owner, scope, vault)", vaultB[:])
 	from := s.Seq()
 	s.Mine(said{vaultB, deposit(50, bob, 9, whole(3))}, said{vaultB, requested(50, bob)})
 	s.Removed(vaultB)
@@ -435,16 +435,15 @@ func TestVaultRemoved(t *testing.T) {
 	}
 	becomes("1 standby, 2 live")
 	follows(t, p, 2, s.Seq())
-	for _, table := range []string{"deposits", "withdrawal_events", "navs", "sweeps", "withdrawals", "partner_totals", "users"} {
-		if n := w.count(t, 2, table, of); n != 0 {
-			t.Errorf("generation 2 has %d rows of the removed vault in %s", n, table)
-		}
+	if n := w.count(t, 2, "lists", of); n != 0 {
+		t.Errorf("lists of generation 2 has %d rows of the removed vault", n)
 	}
-	if n := w.count(t, 1, "deposits", of); n == 0 {
-		t.Error("generation 1 lost the deposits of the removed vault")
+	if n := w.count(t, 1, "lists", of); n == 0 {
+		t.Error("generation 1 lost the rows of the removed vault")
 	}
 	through := func(id int32) uint64 {
-		return number(t, w.conn, fmt.Sprintf("SELECT toUInt64(sum(deposits * sign)) FROM %s.partner_totals WHERE partner = 9 AND until_block = %d", w.ch.Database(id), uint64(readmodel.Never)))
+		return number(t, w.conn, fmt.Sprintf("SELECT toUInt64(sum(deposits * sign)) FROM %s.lists WHERE list = 'totals' AND owner = unhex('%x') AND key = %d",
+			w.ch.Database(id), readmodel.PartnerOwner(9), uint64(readmodel.Never)))
 	}
 	if first, second := through(1), through(2); first != second+1 {
 		t.Errorf("partner 9 has %d deposits with the vault and %d without it, of which it has one", first, second)
@@ -464,8 +463,8 @@ func TestVaultRemoved(t *testing.T) {
 	w.append(t, s.Records[from:])
 	becomes("1 standby, 2 standby, 3 live")
 	w.wantAt(t, 3, s.Seq())
-	if n := w.count(t, 3, "deposits", of); n < 2 {
-		t.Errorf("generation 3 has %d deposits of the vault that came back", n)
+	if n := w.count(t, 3, "lists", of); n < 2 {
+		t.Errorf("generation 3 has %d rows of the vault that came back", n)
 	}
 	w.verify(t, s.Seq())
 }
@@ -486,7 +485,7 @@ func TestRebuildAfterRemoval(t *testing.T) {
 		t.Errorf("rebuilt %+v:\n%s", out, out.Parity)
 	}
 	follows(t, p, 3, s.Seq())
-	if n := w.count(t, 3, "records", "passed"); n == 0 {
+	if n := w.count(t, 3, "events", "passed"); n == 0 {
 		t.Error("the rebuilt generation passed no record of the removed vault over")
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/projections/verify"
-	"github.com/navlog/navlog/schemas/readmodel"
+	"github.com/navlog/navlog/projections/write"
 )
 
 // partsOf counts the rows of each part of a table.
@@ -63,22 +63,22 @@ func TestMergeScattered(t *testing.T) {
 	for len(rest) > 0 {
 		must(t, w.Write(t.Context(), w.Encode(batchOf(t, rest[0]))))
 		rest = rest[1:]
-		if w.Position() > 0 && !w.Derived() && len(rest) < len(units(s.Records))-4 {
-			must(t, w.Derive(t.Context(), conn))
-			unmerged(t, conn, database, readmodel.All...)
+		if w.Position() > 0 && !w.Built() && len(rest) < len(units(s.Records))-4 {
+			must(t, w.Build(t.Context(), conn))
+			unmerged(t, conn, database, write.Tables...)
 		}
 	}
-	must(t, conn.Exec(t.Context(), "OPTIMIZE TABLE "+database+".navs FINAL"))
+	must(t, conn.Exec(t.Context(), "OPTIMIZE TABLE "+database+".events FINAL"))
 	const least = 50
 	var want []string
 	before := map[string][]uint64{}
-	for _, table := range readmodel.All {
+	for _, table := range write.Tables {
 		before[table] = partsOf(t, conn, database, table)
 		if total := number(t, conn, "SELECT count() FROM "+database+"."+table); total >= least && inPieces(before[table]) {
 			want = append(want, table)
 		}
 	}
-	if len(want) < 3 || slices.Contains(want, "navs") {
+	if !slices.Equal(want, []string{"lists"}) {
 		t.Fatalf("%v are to be merged, of %v: the test proves nothing", want, before)
 	}
 
@@ -90,7 +90,7 @@ func TestMergeScattered(t *testing.T) {
 
 	_, err := mergeScattered(t.Context(), conn, database, least)
 	must(t, err)
-	for _, table := range readmodel.All {
+	for _, table := range write.Tables {
 		parts := partsOf(t, conn, database, table)
 		if merged := slices.Contains(want, table); merged && len(parts) != 1 || !merged && len(parts) != len(before[table]) {
 			t.Errorf("%s had the parts %v and has %v, to be merged: %v", table, before[table], parts, merged)
@@ -121,28 +121,29 @@ func TestMergeOfNothing(t *testing.T) {
 	optimize := func(table string) error {
 		return mergeTable(t.Context(), g.conn, g.database, table)
 	}
-	must(t, optimize("sweeps"))
-	must(t, g.conn.Exec(t.Context(), "INSERT INTO navs (seq) SELECT number + 1 FROM numbers(100)"))
+	must(t, g.ch.CreateLists(t.Context(), g.conn, g.database, "lists"))
+	must(t, optimize("lists"))
+	must(t, g.conn.Exec(t.Context(), "INSERT INTO events (seq) SELECT number + 1 FROM numbers(100)"))
 	for range 2 { // the second time there is nothing left to merge
-		must(t, optimize("navs"))
+		must(t, optimize("events"))
 	}
 	// Parts before and after a mutation that does not end cannot become one.
-	must(t, g.conn.Exec(t.Context(), "ALTER TABLE navs UPDATE total_assets = throwIf(1) WHERE 1 SETTINGS mutations_sync = 0"))
-	must(t, g.conn.Exec(t.Context(), "INSERT INTO navs (seq) SELECT number + 101 FROM numbers(100)"))
-	unmerged(t, g.conn, g.database, "deposits") // which is larger
+	must(t, g.conn.Exec(t.Context(), "ALTER TABLE events UPDATE assets = throwIf(1) WHERE 1 SETTINGS mutations_sync = 0"))
+	must(t, g.conn.Exec(t.Context(), "INSERT INTO events (seq) SELECT number + 101 FROM numbers(100)"))
+	unmerged(t, g.conn, g.database, "lists") // which is larger
 	for i := range 2 {
-		must(t, g.conn.Exec(t.Context(), fmt.Sprintf("INSERT INTO deposits (seq) SELECT number + %d FROM numbers(150)", 1+150*i)))
+		must(t, g.conn.Exec(t.Context(), fmt.Sprintf("INSERT INTO lists (sign, key) SELECT 1, number + %d FROM numbers(150)", 1+150*i)))
 	}
 	merged, err := mergeScattered(t.Context(), g.conn, g.database, 50)
-	wantError(t, err, "merge the 200 rows of "+g.database+".navs")
-	if !slices.Equal(merged, []string{"deposits"}) || len(partsOf(t, g.conn, g.database, "deposits")) != 1 {
-		t.Errorf("%v were merged, deposits lies in the parts %v and navs in %v", merged, partsOf(t, g.conn, g.database, "deposits"), partsOf(t, g.conn, g.database, "navs"))
+	wantError(t, err, "merge the 200 rows of "+g.database+".events")
+	if !slices.Equal(merged, []string{"lists"}) || len(partsOf(t, g.conn, g.database, "lists")) != 1 {
+		t.Errorf("%v were merged, lists lies in the parts %v and events in %v", merged, partsOf(t, g.conn, g.database, "lists"), partsOf(t, g.conn, g.database, "events"))
 	}
 	must(t, g.conn.Exec(t.Context(), "KILL MUTATION WHERE database = {db:String} SYNC", clickhouse.Named("db", g.database)))
 	merged, err = mergeScattered(t.Context(), g.conn, g.database, 50)
 	must(t, err)
-	if !slices.Equal(merged, []string{"navs"}) || len(partsOf(t, g.conn, g.database, "navs")) != 1 {
-		t.Errorf("%v were merged, and navs lies in the parts %v", merged, partsOf(t, g.conn, g.database, "navs"))
+	if !slices.Equal(merged, []string{"events"}) || len(partsOf(t, g.conn, g.database, "events")) != 1 {
+		t.Errorf("%v were merged, and events lies in the parts %v", merged, partsOf(t, g.conn, g.database, "events"))
 	}
 }
 
@@ -159,9 +160,9 @@ func TestKeeperMerges(t *testing.T) {
 	half := slices.Concat(parts[:len(parts)/2]...)
 	w.append(t, half)
 	reaches(t, p, uint64(len(half)))
-	unmerged(t, w.conn, w.ch.Database(1), readmodel.All...)
+	unmerged(t, w.conn, w.ch.Database(1), write.Tables...)
 	merged := func() error {
-		for _, table := range readmodel.All {
+		for _, table := range write.Tables {
 			if parts := partsOf(t, w.conn, w.ch.Database(1), table); inPieces(parts) {
 				return fmt.Errorf("%s has the parts %v", table, parts)
 			}

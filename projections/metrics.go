@@ -5,7 +5,6 @@ import (
 
 	"github.com/navlog/navlog/projections/write"
 	"github.com/navlog/navlog/schemas/contracts"
-	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 // metrics of one generation, which is a label of each. Counters start at 0 with the process; records
@@ -28,12 +27,12 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) *metrics {
 	name := func(n string) string { return prometheus.BuildFQName("navlog", "projections", n) }
 	m := &metrics{
-		batches:         prometheus.NewCounter(prometheus.CounterOpts{Name: name("batches_total"), Help: "Batches that all tables have."}),
+		batches:         prometheus.NewCounter(prometheus.CounterOpts{Name: name("batches_total"), Help: "Batches that count."}),
 		rows:            prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("rows_total"), Help: "Rows inserted."}, []string{"table"}),
 		inserts:         prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("inserts_total"), Help: "Compare-and-swap inserts by outcome: ok; failed (sent again); absent (acknowledged and not there: alarm); fenced (another writer); given_up."}, []string{"table", "outcome"}),
 		audits:          prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("audits_total"), Help: "Audits beside the writer by outcome: sound; failed (could not be made: alarm). A broken generation is bad, and not written any more."}, []string{"outcome"}),
 		repairs:         prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("repairs_total"), Help: "Searches for broken parts of ClickHouse, made after a full disk or an unreadable part, by outcome: none (no part is broken); done (replaced by those that they were merged from); lost (the generation is bad: alarm); failed (could not be made: alarm)."}, []string{"outcome"}),
-		seq:             prometheus.NewGauge(prometheus.GaugeOpts{Name: name("seq"), Help: "Seq up to which every table is written; NaN where this instance does not write the generation."}),
+		seq:             prometheus.NewGauge(prometheus.GaugeOpts{Name: name("seq"), Help: "Seq up to which both tables are written; NaN where this instance does not write the generation."}),
 		lag:             prometheus.NewGauge(prometheus.GaugeOpts{Name: name("lag_records"), Help: "Log offsets after the last record written; transaction markers included while records are missing, and what lies behind an open transaction. NaN where this instance does not write the generation."}),
 		foreign:         prometheus.NewGauge(prometheus.GaugeOpts{Name: name("vaults_without_known_events"), Help: "Vaults that have logs, and none of a known event; the status names them."}),
 		openTransaction: prometheus.NewGauge(prometheus.GaugeOpts{Name: name("open_transaction_seconds"), Help: "For how long the oldest open transaction of the log was seen; 0 without one. Behind it nothing can be read."}),
@@ -49,7 +48,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	for _, outcome := range repairOutcomes {
 		m.repairs.WithLabelValues(outcome)
 	}
-	for _, table := range readmodel.All {
+	for _, table := range write.Tables {
 		for _, outcome := range write.Outcomes {
 			m.inserts.WithLabelValues(table, outcome)
 		}
@@ -76,12 +75,8 @@ func (m *metrics) forget(reg prometheus.Registerer) {
 func (k *keeper) counts() write.Counts {
 	m := k.metrics
 	return write.Counts{
-		Rows: func(table string, n int) {
-			m.rows.WithLabelValues(table).Add(float64(n))
-			if table == readmodel.Spine { // which is written last
-				m.batches.Inc()
-			}
-		},
+		Batch:       m.batches.Inc,
+		Rows:        func(table string, n int) { m.rows.WithLabelValues(table).Add(float64(n)) },
 		Insert:      func(table, outcome string) { m.inserts.WithLabelValues(table, outcome).Inc() },
 		Impossible:  func(event string) { m.impossibleLogs.WithLabelValues(event).Inc() },
 		Quarantined: func(event string) { m.quarantinedLogs.WithLabelValues(event).Inc() },

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -77,7 +76,7 @@ type Generation struct {
 	Schema   string `json:"schema"`
 	Database string `json:"database"`
 	LogID    string `json:"logId"`
-	// Seq up to which every table is written; nil where there are no tables, or
+	// Seq up to which both tables are written; nil where there are no tables, or
 	// those of another schema under other names.
 	Seq       *uint64   `json:"seq"`
 	CreatedAt time.Time `json:"createdAt"`
@@ -103,21 +102,17 @@ func (o *Operator) List(ctx context.Context) ([]Generation, error) {
 }
 
 // seq is how far a generation is, nil when it lacks a table that this binary
-// knows: it has none (yet, or any more), or it is of a schema with other names,
-// and must be listed, replaced and dropped all the same.
+// knows: it has none (yet, or any more), or it is of a schema with other names, or when
+// a part of it cannot be read. It must be listed, replaced and dropped all the same.
 func (o *Operator) seq(ctx context.Context, database string) (*uint64, error) {
-	var tables uint64
-	known := append([]string{readmodel.Spine}, readmodel.Facts...)
-	err := o.conn.QueryRow(ctx, "SELECT count() FROM system.tables WHERE database = {database:String} AND name IN ({tables:Array(String)})",
-		clickhouse.Named("database", database), clickhouse.Named("tables", known)).Scan(&tables)
-	if err != nil {
-		return nil, fmt.Errorf("look for the tables of %s: %w", database, err)
-	}
-	if tables < uint64(len(known)) {
+	seq, found, err := o.clickhouse.Position(ctx, o.conn, database)
+	if corrupted(err) {
 		return nil, nil
 	}
-	seq, err := position(ctx, o.conn, database)
-	return &seq, err
+	if err != nil || !found {
+		return nil, err
+	}
+	return &seq, nil
 }
 
 // find gives the generation of that id and the live one, nil when none is live.
@@ -175,7 +170,7 @@ func (o *Operator) Switch(ctx context.Context, id int32) error {
 // reaches waits until a generation has what the live one has now.
 func (o *Operator) reaches(ctx context.Context, g *Generation, want uint64) error {
 	for began := time.Now(); ; {
-		seq, err := position(ctx, o.conn, g.Database)
+		seq, _, err := o.clickhouse.Position(ctx, o.conn, g.Database)
 		if err != nil || seq >= want {
 			return err
 		}
@@ -187,11 +182,6 @@ func (o *Operator) reaches(ctx context.Context, g *Generation, want uint64) erro
 			return err
 		}
 	}
-}
-
-// position is the seq up to which a generation is written.
-func position(ctx context.Context, conn driver.Conn, database string) (uint64, error) {
-	return readmodel.LastSeq(ctx, conn, database+"."+readmodel.Spine)
 }
 
 // promote moves the pointer, in one transaction.

@@ -102,24 +102,24 @@ func TestEveryEvent(t *testing.T) {
 	if err != nil || live.ID != 1 || !bytes.Equal(live.LogID, s.Records[0].GetOrigin().GetLogId()) || live.Schema != readmodel.Schema() {
 		t.Errorf("generation is %+v, %v", live, err)
 	}
-	compareLines(t, w, "records", "kind, event, quarantined, length(payload) > 0", []string{
+	compareLines(t, w, "events", "record, event, quarantined, length(payload) > 0", []string{
 		"block  false 0", "block  false 0", "block  false 0", "block  false 0", "block  false 0", "block  false 0", "block  false 0",
 		"decision  false 1", "log DepositAccepted false 0", "log DepositsSwept false 0", "log NavUpdated false 0", "log Unknown false 0",
 		"log WithdrawalCancelled false 0", "log WithdrawalClaimed false 0", "log WithdrawalExpired false 0", "log WithdrawalFunded false 0",
 		"log WithdrawalRequested false 0", "log WithdrawalRequested false 0", "log WithdrawalRequested false 0", "log WithdrawalsSettled false 1",
 		"vault  false 1", "vault  false 1"})
 	var payload []byte
-	if err := w.conn.QueryRow(t.Context(), "SELECT payload FROM "+w.ch.Database(1)+".records WHERE kind = 'vault' ORDER BY seq LIMIT 1").Scan(&payload); err != nil {
+	if err := w.conn.QueryRow(t.Context(), "SELECT payload FROM "+w.ch.Database(1)+".events WHERE record = 'vault' ORDER BY seq LIMIT 1").Scan(&payload); err != nil {
 		t.Fatal(err)
 	}
 	if in, err := chainlog.Decode(chainID, &kgo.Record{Value: payload}); err != nil || in.GetVault().GetSymbol() != "V" || in.GetSeq() != 1 {
 		t.Errorf("the vault's payload is %v, %v", in, err)
 	}
-	if n, err := testutil.GatherAndCount(reg, "navlog_projections_rows_total"); err != nil || n != 1+len(readmodel.Facts) { // it was built, and then derived
+	if n, err := testutil.GatherAndCount(reg, "navlog_projections_rows_total"); err != nil || n != 1 { // in events, of which lists was built
 		t.Errorf("rows are counted for %d tables, %v", n, err)
 	}
-	if got := testutil.ToFloat64(p.measured().rows.WithLabelValues("records")); got != float64(s.Seq()) {
-		t.Errorf("%v rows of records are counted, want %d", got, s.Seq())
+	if got := testutil.ToFloat64(p.measured().rows.WithLabelValues("events")); got != float64(s.Seq()) {
+		t.Errorf("%v rows of events are counted, want %d", got, s.Seq())
 	}
 	wait.Until(t, func() error {
 		if got := testutil.ToFloat64(p.measured().seq); got != float64(s.Seq()) {
@@ -131,10 +131,8 @@ func TestEveryEvent(t *testing.T) {
 	s.Mine(said{vaultB, deposit(1, alice, 3, whole(1))}, said{vaultB, requested(1, alice)})
 	w.append(t, s.Records[s.Seq()-3:])
 	reaches(t, p, s.Seq())
-	for table, rows := range map[string]float64{"deposits": 2, "withdrawals": 4, "users": 10, "partner_totals": 3} { // a cursor is two of them
-		if got := testutil.ToFloat64(p.measured().rows.WithLabelValues(table)); got != rows {
-			t.Errorf("%v rows of %s are counted, want %v", got, table, rows)
-		}
+	if got := testutil.ToFloat64(p.measured().rows.WithLabelValues("lists")); got < 20 {
+		t.Errorf("%v rows of lists are counted", got)
 	}
 	if err := stop(); err != nil {
 		t.Fatalf("Run: %v", err)
@@ -197,13 +195,13 @@ func TestQuarantine(t *testing.T) {
 		t.Errorf("%v quarantined deposits are counted, want 5", n)
 	}
 	var sum big.Int
-	if err := w.conn.QueryRow(t.Context(), "SELECT sum(sign * deposited) FROM "+w.ch.Database(1)+".users WHERE list = 'member' AND partner = 0 AND vault = toFixedString('', 20)").Scan(&sum); err != nil {
+	if err := w.conn.QueryRow(t.Context(), "SELECT sum(sign * key) FROM "+w.ch.Database(1)+".lists WHERE list = 'deposited' AND owner = toFixedString('', 20)").Scan(&sum); err != nil {
 		t.Fatal(err)
 	}
 	if want := power(192, -1); sum.Cmp(want) != 0 { // 2 * (2^191 - 1) + 0 + 1
 		t.Errorf("the sum is %d, want %d", &sum, want)
 	}
-	if n := number(t, w.conn, "SELECT count() FROM "+w.ch.Database(1)+".records WHERE quarantined AND length(payload) > 0"); n != 6 {
+	if n := number(t, w.conn, "SELECT count() FROM "+w.ch.Database(1)+".events WHERE quarantined AND length(payload) > 0"); n != 6 {
 		t.Errorf("%d quarantined records keep their bytes, want 6", n)
 	}
 	// They can be taken back like anything else.
@@ -217,7 +215,7 @@ func TestQuarantine(t *testing.T) {
 }
 
 // TestThereAndBack: A -> B -> A with everything that can hang on a block, of which
-// the generation has branch A when it is derived.
+// the generation has branch A when its lists are built.
 func TestThereAndBack(t *testing.T) {
 	t.Parallel()
 	w, s, p, _ := running(t)
@@ -277,7 +275,7 @@ func TestImpossibleLogs(t *testing.T) {
 			t.Errorf("%v impossible %s are counted, want %v", got, name, want)
 		}
 	}
-	if n := number(t, w.conn, "SELECT toUInt64(sum(sign * withdrawn)) FROM "+w.ch.Database(1)+".users WHERE list = 'member' AND partner = 0 AND vault = toFixedString('', 20)"); n != 10 {
+	if n := number(t, w.conn, "SELECT toUInt64(sum(sign * claimed)) FROM "+w.ch.Database(1)+".lists WHERE list = 'totals' AND owner = scope AND key = 18446744073709551615"); n != 10 {
 		t.Errorf("withdrawn is %d, and the chain says 10", n)
 	}
 }
@@ -368,28 +366,28 @@ func TestRefusals(t *testing.T) {
 			w.registered(t, 1, logID, readmodel.Schema(), registry.Bad)
 		}, []string{"no generation is live", "1 (bad)", "navlog projection rebuild"}},
 		"rows that nobody knows": {func(t *testing.T, w *world) {
-			must(t, w.ch.Create(ctx, w.conn, w.ch.Database(1)))
-			must(t, w.conn.Exec(ctx, "INSERT INTO "+w.ch.Database(1)+".navs (seq) VALUES (5)"))
-		}, []string{"holds rows (navs up to seq 5)", "drop the database"}},
+			must(t, w.ch.CreateEvents(ctx, w.conn, w.ch.Database(1)))
+			must(t, w.conn.Exec(ctx, "INSERT INTO "+w.ch.Database(1)+".events (seq) VALUES (5)"))
+		}, []string{"holds rows (events up to seq 5)", "drop the database"}},
 		"a hole": {func(t *testing.T, w *world) {
 			w.registered(t, 1, logID, readmodel.Schema(), registry.Live)
-			must(t, w.ch.Create(ctx, w.conn, w.ch.Database(1)))
-			must(t, w.conn.Exec(ctx, "INSERT INTO "+w.ch.Database(1)+".records (seq) VALUES (1), (2), (4)"))
-		}, []string{"3 rows of 3 seqs up to 4", "marked bad", "navlog projection rebuild"}},
+			must(t, w.ch.CreateEvents(ctx, w.conn, w.ch.Database(1)))
+			must(t, w.conn.Exec(ctx, "INSERT INTO "+w.ch.Database(1)+".events (seq) VALUES (1), (2), (4)"))
+		}, []string{"events has 3 rows of 3 seqs up to seq 4", "marked bad", "navlog projection rebuild"}},
 		"a double": {func(t *testing.T, w *world) {
 			w.registered(t, 1, logID, readmodel.Schema(), registry.Live)
-			must(t, w.ch.Create(ctx, w.conn, w.ch.Database(1)))
-			must(t, w.conn.Exec(ctx, "INSERT INTO "+w.ch.Database(1)+".records (seq) VALUES (1), (2), (2)"))
-		}, []string{"3 rows of 2 seqs up to 2", "marked bad"}},
+			must(t, w.ch.CreateEvents(ctx, w.conn, w.ch.Database(1)))
+			must(t, w.conn.Exec(ctx, "INSERT INTO "+w.ch.Database(1)+".events (seq) VALUES (1), (2), (2)"))
+		}, []string{"events has 3 rows of 2 effects up to seq 2", "marked bad"}},
 		"an altered table": {func(t *testing.T, w *world) {
 			w.registered(t, 1, logID, readmodel.Schema(), registry.Live)
-			must(t, w.ch.Create(ctx, w.conn, w.ch.Database(1)))
-			must(t, w.conn.Exec(ctx, "ALTER TABLE "+w.ch.Database(1)+".deposits MODIFY SETTING non_replicated_deduplication_window = 0"))
-		}, []string{"deposits lacks non_replicated_deduplication_window = 100000", "navlog projection rebuild"}},
+			must(t, w.ch.CreateEvents(ctx, w.conn, w.ch.Database(1)))
+			must(t, w.conn.Exec(ctx, "ALTER TABLE "+w.ch.Database(1)+".events MODIFY SETTING non_replicated_deduplication_window = 0"))
+		}, []string{"events lacks non_replicated_deduplication_window = 100000", "navlog projection rebuild"}},
 		"an older copy of the log": {func(t *testing.T, w *world) {
 			w.registered(t, 1, logID, readmodel.Schema(), registry.Live)
-			must(t, w.ch.Create(ctx, w.conn, w.ch.Database(1)))
-			must(t, w.conn.Exec(ctx, "INSERT INTO "+w.ch.Database(1)+".records (seq) SELECT number + 1 FROM numbers(1000)"))
+			must(t, w.ch.CreateEvents(ctx, w.conn, w.ch.Database(1)))
+			must(t, w.conn.Exec(ctx, "INSERT INTO "+w.ch.Database(1)+".events (seq) SELECT number + 1 FROM numbers(1000)"))
 		}, []string{"ends before seq 1000", "replaced by an older copy"}},
 		"a corrupt record": {func(t *testing.T, w *world) {
 			r, err := chainlog.Encode(s.Records[0])

@@ -318,7 +318,7 @@ func (o *Operator) built(ctx context.Context, id int32, options RebuildOptions) 
 				if target == nil && (atEnd || *g.Seq+near >= *live.Seq) {
 					target = live.Seq
 				}
-				atEnd = target != nil && *g.Seq >= *target && s.Derived
+				atEnd = target != nil && *g.Seq >= *target && s.Built
 			}
 			o.Progress.Tell(building(id), *g.Seq, endOf(*g.Seq, s.Lag, atEnd))
 			if atEnd {

@@ -62,7 +62,7 @@ func (w *world) servedBy(t *testing.T) int32 {
 func (w *world) wantAt(t *testing.T, id int32, seq uint64) {
 	t.Helper()
 	wait.Until(t, func() error {
-		if at, err := position(t.Context(), w.conn, w.ch.Database(id)); err != nil || at != seq {
+		if at, _, err := w.ch.Position(t.Context(), w.conn, w.ch.Database(id)); err != nil || at != seq {
 			return fmt.Errorf("generation %d is at seq %d, %v; want %d", id, at, err, seq)
 		}
 		return nil
@@ -154,8 +154,8 @@ func TestRebuild(t *testing.T) {
 	if others := p.Status().Others; len(others) != 1 || others[0].Generation != 1 {
 		t.Errorf("beside the live generation there is %+v", others)
 	}
-	if got := testutil.ToFloat64(p.measured().rows.WithLabelValues("records")); got != float64(s.Seq()) {
-		t.Errorf("%v rows of records are counted for generation 2, want %d", got, s.Seq())
+	if got := testutil.ToFloat64(p.measured().rows.WithLabelValues("events")); got != float64(s.Seq()) {
+		t.Errorf("%v rows of events are counted for generation 2, want %d", got, s.Seq())
 	}
 
 	back, err := o.Rollback(t.Context())
@@ -199,10 +199,10 @@ func TestRebuild(t *testing.T) {
 func TestRebuildDiffers(t *testing.T) {
 	t.Parallel()
 	w, s, p, o := running(t)
-	at := number(t, w.conn, "SELECT min(seq) FROM "+w.ch.Database(1)+".navs WHERE sign = 1")
+	at := number(t, w.conn, "SELECT min(seq) FROM "+w.ch.Database(1)+".events WHERE effect = 'valuation' AND sign = 1")
 	o.Progress = func(what string, done, of uint64) {
 		if what == building(2) && done == of {
-			must(t, w.conn.Exec(t.Context(), "ALTER TABLE "+w.ch.Database(2)+".navs UPDATE total_assets = 7 WHERE sign = 1 SETTINGS mutations_sync = 2"))
+			must(t, w.conn.Exec(t.Context(), "ALTER TABLE "+w.ch.Database(2)+".events UPDATE assets = 7 WHERE effect = 'valuation' AND sign = 1 SETTINGS mutations_sync = 2"))
 		}
 	}
 	out, err := o.Rebuild(t.Context(), RebuildOptions{})
@@ -210,7 +210,7 @@ func TestRebuildDiffers(t *testing.T) {
 		t.Fatalf("rebuilt %+v, %v", out, err)
 	}
 	wantError(t, err, "generation 2 is not equal to generation 1, which stays live", "--accept-diff")
-	wantError(t, out.Parity.Err(), fmt.Sprintf("navs: rows: generation 1 has 1 rows and generation 2 has 1, the first difference is in the rows of seq %d", at))
+	wantError(t, out.Parity.Err(), fmt.Sprintf("events: rows: generation 1 has %d rows and generation 2 has %d, the first difference is in the rows of seq %d", s.Seq(), s.Seq(), at))
 	if text := out.Parity.String(); !strings.Contains(text, fmt.Sprintf("first difference: seq %d, ", at)) || !strings.Contains(text, "of block ") || !strings.Contains(text, "DIFFERENT") {
 		t.Errorf("the report prints\n%s", text)
 	}
@@ -273,7 +273,7 @@ func TestRebuildOfBad(t *testing.T) {
 	stop := start(t, p)
 	reaches(t, p, s.Seq())
 	must(t, stop())
-	must(t, w.conn.Exec(t.Context(), "INSERT INTO "+w.ch.Database(1)+".records (seq) VALUES (2)"))
+	must(t, w.conn.Exec(t.Context(), "INSERT INTO "+w.ch.Database(1)+".events (seq) VALUES (2)"))
 	p, _ = w.projector(t)
 	stop = refuses(t, p, "marked bad", "navlog projection rebuild")
 	must(t, stop())
@@ -346,8 +346,8 @@ func TestOldSchema(t *testing.T) {
 	s := everyEvent()
 	w.append(t, s.Records)
 	old := w.ch.Database(1)
-	must(t, w.ch.Create(t.Context(), w.conn, old))
-	must(t, w.conn.Exec(t.Context(), "RENAME TABLE "+old+".deposits TO "+old+".flows"))
+	must(t, w.ch.CreateEvents(t.Context(), w.conn, old))
+	must(t, w.conn.Exec(t.Context(), "RENAME TABLE "+old+".events TO "+old+".flows"))
 	w.registered(t, 1, s.Records[0].GetOrigin().GetLogId(), "fedcba987654", registry.Live)
 	p, _ := w.projector(t)
 	start(t, p)
@@ -371,7 +371,7 @@ func TestLiveBreaks(t *testing.T) {
 	_, err := o.Rebuild(t.Context(), RebuildOptions{})
 	must(t, err)
 	follows(t, p, 2, s.Seq())
-	must(t, w.conn.Exec(t.Context(), "INSERT INTO "+w.ch.Database(2)+".records (seq) VALUES (2)"))
+	must(t, w.conn.Exec(t.Context(), "INSERT INTO "+w.ch.Database(2)+".events (seq) VALUES (2)"))
 	// Its lease is lost, and it is proven again when it is opened again.
 	_, err = w.pool.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND classid = $1 AND objid = 2 AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())", int64(leaseClass))
 	must(t, err)
@@ -394,8 +394,8 @@ func TestLiveBreaks(t *testing.T) {
 func TestBrokenBeside(t *testing.T) {
 	t.Parallel()
 	w, s, p, o := running(t)
-	must(t, w.ch.Create(t.Context(), w.conn, w.ch.Database(2)))
-	must(t, w.conn.Exec(t.Context(), "INSERT INTO "+w.ch.Database(2)+".records (seq) VALUES (1), (3)"))
+	must(t, w.ch.CreateEvents(t.Context(), w.conn, w.ch.Database(2)))
+	must(t, w.conn.Exec(t.Context(), "INSERT INTO "+w.ch.Database(2)+".events (seq) VALUES (1), (3)"))
 	w.registered(t, 2, s.Records[0].GetOrigin().GetLogId(), readmodel.Schema(), registry.Building)
 	_, err := o.Rebuild(t.Context(), RebuildOptions{})
 	wantError(t, err, "generation 2")
@@ -428,7 +428,7 @@ func TestOperatorRefusals(t *testing.T) {
 	wantError(t, err, "exists, and PostgreSQL knows of no generation 2")
 	w.registered(t, 2, []byte("another log's id"), readmodel.Schema(), registry.Standby)
 	wantError(t, o.Switch(t.Context(), 2), "has no tables")
-	must(t, w.ch.Create(t.Context(), w.conn, w.ch.Database(2)))
+	must(t, w.ch.CreateEvents(t.Context(), w.conn, w.ch.Database(2)))
 	wantError(t, o.Switch(t.Context(), 2), "an older log cannot be served again")
 	wantError(t, o.Switch(t.Context(), 1), "live already")
 	must(t, db.New(w.pool).PutStatus(t.Context(), db.PutStatusParams{Program: registry.Serve, Instance: "one", Status: []byte(`{"generation": 2}`)}))

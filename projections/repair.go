@@ -13,6 +13,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
 	"github.com/navlog/navlog/projections/verify"
+	"github.com/navlog/navlog/projections/write"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -86,7 +87,7 @@ const (
 
 var repairOutcomes = []string{repairNone, repairDone, repairLost, repairFailed}
 
-// part is an active part of a table.
+// part is a part of a table.
 type part struct {
 	name, partition string
 	first, last     int64 // numbers of the blocks that it is made of
@@ -116,7 +117,7 @@ func (k *keeper) repair(ctx context.Context) error {
 	}
 	defer conn.Close()
 	outcome := repairNone
-	for _, table := range readmodel.All {
+	for _, table := range write.Tables {
 		repaired, err := k.repairTable(ctx, conn, table)
 		if broken := new(verify.BrokenError); errors.As(err, &broken) {
 			k.metrics.repairs.WithLabelValues(repairLost).Inc()
@@ -156,7 +157,7 @@ func (k *keeper) repairTable(ctx context.Context, conn driver.Conn, table string
 		return false, err
 	}
 	for _, p := range k.broken[table] {
-		if !replaced(p, after, slices.Contains(readmodel.Derived, table)) {
+		if !replaced(p, after, table == readmodel.ListsTable.Name) {
 			return false, verify.Broken(fmt.Sprintf("part %s of %s.%s is broken, as after a full disk, and the parts that it was merged from are not there any more", p.name, k.database, table))
 		}
 	}
@@ -190,16 +191,18 @@ func (k *keeper) detach(ctx context.Context, conn driver.Conn, table string) err
 	return nil
 }
 
-// replaced reports whether parts hold all rows of a broken one. Tables that only append keep
-// every row in a merge, so the rows are counted. A derived table loses rows that cancel each
-// other: its parts must have every block number of the broken one, with no gap.
+// replaced reports whether parts, in the order of parts.sql, hold all rows of a broken one. The
+// table events keeps every row in a merge, so the rows are counted. The table lists loses rows that
+// cancel each other: its parts must have every block number of the broken one, with no gap. Parts
+// that the engine has merged with later ones meanwhile count, for no merge loses them.
 func replaced(broken part, parts []part, collapses bool) bool {
 	var rows uint64
-	next := broken.first
+	next, end := broken.first, broken.first-1
 	for _, p := range parts {
-		if p.partition != broken.partition || p.first < broken.first || p.last > broken.last {
-			continue
+		if p.partition != broken.partition || p.first < broken.first || p.last > broken.last || p.last <= end {
+			continue // of other rows, or merged into the one before
 		}
+		end = p.last
 		rows += p.rows
 		if p.first == next {
 			next = p.last + 1
@@ -265,7 +268,7 @@ func (k *keeper) attach(ctx context.Context, conn driver.Conn) error {
 		return fmt.Errorf("look for detached tables of %s: %w", k.database, err)
 	}
 	for _, table := range tables {
-		if !slices.Contains(readmodel.All, table) {
+		if !slices.Contains(write.Tables, table) {
 			continue // not ours
 		}
 		if err := conn.Exec(ctx, "ATTACH TABLE "+k.database+"."+table); err != nil {

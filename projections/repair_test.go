@@ -17,6 +17,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/testkit/wait"
+	"github.com/navlog/navlog/projections/write"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -44,7 +45,7 @@ func TestBrokenParts(t *testing.T) {
 			}
 			repairs := p.measured().repairs
 			database := w.ch.Database(1)
-			for _, table := range readmodel.All {
+			for _, table := range write.Tables {
 				if lost {
 					must(t, w.conn.Exec(t.Context(), "ALTER TABLE "+database+"."+table+" MODIFY SETTING old_parts_lifetime = 0, cleanup_delay_period = 0, cleanup_delay_period_random_add = 0, cleanup_thread_preferred_points_per_iteration = 0"))
 				}
@@ -136,8 +137,8 @@ func TestErrorsOfABrokenDisk(t *testing.T) {
 	}
 }
 
-// A broken part is replaced where others hold all of it: every row of a table that only appends, every
-// block number of one that loses rows in merges.
+// A broken part is replaced where others hold all of it: every row of events, every
+// block number of lists, which loses rows in merges.
 func TestReplacedPart(t *testing.T) {
 	broken := part{"0_3_6_1", "0", 3, 6, 10}
 	for name, c := range map[string]struct {
@@ -145,14 +146,17 @@ func TestReplacedPart(t *testing.T) {
 		collapses bool
 		want      bool
 	}{
-		"all rows":                   {[]part{{"0_3_3_0", "0", 3, 3, 4}, {"0_5_6_1", "0", 5, 6, 6}}, false, true}, // block 4 was given up
-		"a part is missing":          {[]part{{"0_3_3_0", "0", 3, 3, 4}}, false, false},
-		"none":                       {nil, false, false},
-		"of another partition":       {[]part{{"1_3_6_1", "1", 3, 6, 10}}, false, false},
-		"of other blocks":            {[]part{{"0_1_2_1", "0", 1, 2, 10}}, false, false},
-		"derived, all blocks":        {[]part{{"0_3_4_1", "0", 3, 4, 20}, {"0_5_6_1", "0", 5, 6, 20}}, true, true},
-		"derived, a gap":             {[]part{{"0_3_4_1", "0", 3, 4, 20}, {"0_6_6_0", "0", 6, 6, 20}}, true, false},
-		"derived, the end is absent": {[]part{{"0_3_5_1", "0", 3, 5, 20}}, true, false},
+		"all rows":                 {[]part{{"0_3_3_0", "0", 3, 3, 4}, {"0_5_6_1", "0", 5, 6, 6}}, false, true}, // block 4 was given up
+		"a part is missing":        {[]part{{"0_3_3_0", "0", 3, 3, 4}}, false, false},
+		"none":                     {nil, false, false},
+		"of another partition":     {[]part{{"1_3_6_1", "1", 3, 6, 10}}, false, false},
+		"of other blocks":          {[]part{{"0_1_2_1", "0", 1, 2, 10}}, false, false},
+		"merged meanwhile":         {[]part{{"0_3_7_2", "0", 3, 7, 12}, {"0_3_3_0", "0", 3, 3, 4}, {"0_5_6_1", "0", 5, 6, 6}}, false, true},
+		"merged in two steps":      {[]part{{"0_3_6_1", "0", 3, 6, 10}, {"0_3_4_0", "0", 3, 4, 4}, {"0_5_6_0", "0", 5, 6, 6}}, false, true},
+		"lists, merged meanwhile":  {[]part{{"0_2_7_2", "0", 2, 7, 30}, {"0_3_4_1", "0", 3, 4, 20}, {"0_4_4_0", "0", 4, 4, 20}, {"0_5_6_1", "0", 5, 6, 20}}, true, true},
+		"lists, all blocks":        {[]part{{"0_3_4_1", "0", 3, 4, 20}, {"0_5_6_1", "0", 5, 6, 20}}, true, true},
+		"lists, a gap":             {[]part{{"0_3_4_1", "0", 3, 4, 20}, {"0_6_6_0", "0", 6, 6, 20}}, true, false},
+		"lists, the end is absent": {[]part{{"0_3_5_1", "0", 3, 5, 20}}, true, false},
 	} {
 		if got := replaced(broken, c.parts, c.collapses); got != c.want {
 			t.Errorf("%s: %t", name, got)
@@ -170,7 +174,7 @@ func TestDetachedTableIsAttached(t *testing.T) {
 	stop := start(t, p)
 	reaches(t, p, s.Seq())
 	must(t, stop())
-	must(t, w.conn.Exec(t.Context(), "DETACH TABLE "+w.ch.Database(1)+"."+readmodel.Deposits))
+	must(t, w.conn.Exec(t.Context(), "DETACH TABLE "+w.ch.Database(1)+"."+readmodel.ListsTable.Name))
 	w.more(t, s)
 	p, _ = w.projector(t)
 	start(t, p)

@@ -150,8 +150,8 @@ func (p *Projections) muster(ctx context.Context, origin *event.Origin, ended ch
 
 // succeed gives queries a generation that has all that the log says. It is called for where
 // no generation is live, and where the live one is outdated: a vault joined after that one
-// was derived, was removed, or came back. Then a new generation is made here, beside the
-// live one, and a later call makes it live, when it is derived and follows the log.
+// was built, was removed, or came back. Then a new generation is made here, beside the
+// live one, and a later call makes it live, when it is built and follows the log.
 func (p *Projections) succeed(ctx context.Context, origin *event.Origin, l *list, wanted map[int32]generation) (made bool, err error) {
 	live := p.roster.keepers[l.live]
 	if l.live != 0 && (live == nil || !wanted[l.live].outdated) {
@@ -166,7 +166,7 @@ func (p *Projections) succeed(ctx context.Context, origin *event.Origin, l *list
 		case k.fault() != nil:
 			outdated = outdated || g.outdated
 		case next == nil || id > next.id:
-			next = k // also where a vault joined since it was derived: it has the others
+			next = k // also where a vault joined since it was built: it has the others
 		}
 	}
 	if next == nil {
@@ -181,7 +181,7 @@ func (p *Projections) succeed(ctx context.Context, origin *event.Origin, l *list
 		return false, nil
 	}
 	if live != nil { // another instance may write it, whose status is not here
-		has, err := position(ctx, p.conn, live.database)
+		has, _, err := p.clickhouse.Position(ctx, p.conn, live.database)
 		if err != nil || next.board.get().Seq < has {
 			return false, err
 		}

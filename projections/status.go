@@ -22,8 +22,8 @@ const (
 	Starting   = "starting"          // not running yet
 	Waiting    = "waiting"           // the log has no record
 	StandingBy = registry.StandingBy // another instance writes the generation
-	Building   = registry.Building   // writes, and is not at the end of the log or not derived
-	Following  = registry.Following  // writes, is derived, and is at the end of the log
+	Building   = registry.Building   // writes, and is not at the end of the log or has no lists yet
+	Following  = registry.Following  // writes, has lists, and is at the end of the log
 	Retrying   = registry.Retrying   // an engine is away or fails, or another writer fenced this one
 	Bad        = registry.Bad        // the generation cannot be written: `navlog projection rebuild`
 )
@@ -32,14 +32,13 @@ const (
 type Status struct {
 	State      string `json:"state"`
 	Generation int32  `json:"generation"`
-	// Seq up to which every table is written; Block is the newest block of
+	// Seq up to which both tables are written; Block is the newest block of
 	// those records and BlockTime its time (null before the first).
 	Seq       uint64     `json:"seq"`
 	Block     uint64     `json:"block"`
 	BlockTime *time.Time `json:"blockTime"`
-	// Derived tells whether the derived tables are there: without them nothing is
-	// served.
-	Derived bool `json:"derived"`
+	// Built reports whether the lists are built: without them nothing is served.
+	Built bool `json:"derived"`
 	// Lag is how many log offsets are left, 0 at the end.
 	Lag              int64   `json:"lag"`
 	RecordsPerSecond float64 `json:"recordsPerSecond"`
@@ -66,8 +65,8 @@ type board struct {
 	// whether it gave one since the last look at its end.
 	read  int64
 	moved bool
-	// Whether the derived tables are being made.
-	deriving bool
+	// Whether the lists are being built.
+	listing bool
 	// Seq at the last look, for the speed.
 	seen uint64
 	// When the engines last answered.
@@ -86,7 +85,7 @@ func (b *board) get() Status {
 	if b.failed != "" && (s.State == Starting || s.State == Building) {
 		s.State, s.Reason = Retrying, b.failed
 	}
-	if s.State == Building && s.Derived && s.RecordsPerSecond > 0 {
+	if s.State == Building && s.Built && s.RecordsPerSecond > 0 {
 		eta := uint64(float64(s.Lag)/s.RecordsPerSecond) + 1
 		s.ETASeconds = &eta
 	}
@@ -117,12 +116,12 @@ func (b *board) begin(generation int32) {
 }
 
 // open tells where the writer of a generation begins: after the record of that seq and offset.
-func (b *board) open(generation int32, seq uint64, offset int64, derived bool) {
+func (b *board) open(generation int32, seq uint64, offset int64, built bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.status = Status{State: Building, Generation: generation, Seq: seq, Block: b.status.Block, BlockTime: b.status.BlockTime, Derived: derived}
+	b.status = Status{State: Building, Generation: generation, Seq: seq, Block: b.status.Block, BlockTime: b.status.BlockTime, Built: built}
 	b.offset, b.read, b.moved, b.seen, b.answered = offset, -1, false, seq, time.Now()
-	b.deriving = false
+	b.listing = false
 }
 
 // warn says what is wrong with vaults.
@@ -132,23 +131,23 @@ func (b *board) warn(warnings []registry.VaultWarning) {
 	b.status.VaultWarnings = warnings
 }
 
-// derive tells that the derived tables are being made, or that they are there.
-func (b *board) derive(deriving, derived bool) {
+// build tells that the lists are being built, or that they are.
+func (b *board) build(listing, built bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.deriving, b.status.Derived = deriving, derived
+	b.listing, b.status.Built = listing, built
 }
 
-// building is how far a generation is that is not derived yet.
+// building is how far a generation is that has no lists yet.
 func (b *board) building() *registry.BuildingStatus {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.status
 	out := &registry.BuildingStatus{Generation: s.Generation, Seq: s.Seq, RecordsLeft: s.Lag, Phase: registry.PhaseFacts}
-	if b.deriving || s.Derived {
+	if b.listing || s.Built {
 		out.Phase = registry.PhaseDeriving
 	}
-	if s.RecordsPerSecond > 0 && !b.deriving {
+	if s.RecordsPerSecond > 0 && !b.listing {
 		eta := uint64(float64(s.Lag)/s.RecordsPerSecond) + 1
 		out.ETASeconds = &eta
 	}
@@ -227,9 +226,9 @@ func (b *board) look(end chainlog.Tail, hanging error, elapsed time.Duration) (S
 	if s.Lag == 0 {
 		b.failed = ""
 	}
-	if s.Lag == 0 && s.Derived {
+	if s.Lag == 0 && s.Built {
 		s.State = Following
-	} else if s.Lag > 1000 || !s.Derived {
+	} else if s.Lag > 1000 || !s.Built {
 		s.State = Building
 	}
 	b.seen, b.moved, b.answered = s.Seq, false, time.Now()

@@ -70,7 +70,7 @@ func TestBoard(t *testing.T) {
 }
 
 // TestBoardOfABuilding: what is said of a generation while it is built, and that
-// it follows the log only when it is derived.
+// it follows the log only when its lists are built.
 func TestBoardOfABuilding(t *testing.T) {
 	t.Parallel()
 	b := new(board)
@@ -92,15 +92,15 @@ func TestBoardOfABuilding(t *testing.T) {
 	b.look(chainlog.Tail{Written: 1401, Stable: 1401}, nil, time.Second)
 	eta = 1
 	wants("at the end of the log", Building, 0, &eta, registry.PhaseFacts)
-	b.derive(true, false)
-	wants("while it is derived", Building, 0, nil, registry.PhaseDeriving)
-	b.derive(false, true)
+	b.build(true, false)
+	wants("while its lists are built", Building, 0, nil, registry.PhaseDeriving)
+	b.build(false, true)
 	b.look(chainlog.Tail{Written: 1401, Stable: 1401}, nil, time.Second)
-	if s := b.get(); s.State != Following || !s.Derived || b.ready() != nil {
-		t.Errorf("derived: %+v, ready %v", s, b.ready())
+	if s := b.get(); s.State != Following || !s.Built || b.ready() != nil {
+		t.Errorf("built: %+v, ready %v", s, b.ready())
 	}
 	b.open(1, 1200, 1400, true) // the writer begins again
-	if s := b.get(); s.State != Building || !s.Derived {
+	if s := b.get(); s.State != Building || !s.Built {
 		t.Errorf("opened again: %+v", s)
 	}
 }
@@ -138,7 +138,7 @@ func TestAudit(t *testing.T) {
 	p.audit = 0
 	start(t, p)
 	reaches(t, p, s.Seq())
-	must(t, w.conn.Exec(t.Context(), "INSERT INTO "+w.ch.Database(1)+".records (seq) VALUES (2)"))
+	must(t, w.conn.Exec(t.Context(), "INSERT INTO "+w.ch.Database(1)+".events (seq) VALUES (2)"))
 	s.Mine()
 	w.append(t, s.Records[p.Status().Seq:])
 	refusing(t, p, "navlog projection rebuild")

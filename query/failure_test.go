@@ -167,10 +167,10 @@ func TestNoSnapshot(t *testing.T) {
 	refused("no generation is live")
 }
 
-// TestFirstSync: while the first generation is built, vaults and NAVs are answered out of
-// what is there, and everything else says how far it is.
+// TestFirstSync: while the first generation is built, the decoded log is answered out of what is
+// there, and everything else says how far it is.
 func TestFirstSync(t *testing.T) {
-	g := readtest.Building(t, enginetest.ClickHouse(t))
+	g := readtest.New(t, enginetest.ClickHouse(t))
 	w := newWorldOf(t, g, enginetest.Postgres(t))
 	w.register(g, registry.Building)
 	key := w.partner(7, "Seven")
@@ -209,22 +209,21 @@ func TestFirstSync(t *testing.T) {
 
 	// Facts are.
 	w.chain = readtest.SmallChain()
-	g.WriteFacts(w.chain)
-	g.WriteSpine(w.chain)
+	g.WriteEvents(w.chain)
 	says(42, "60", registry.PhaseDeriving)
 	if err := w.watcher.Look(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"/api/v1/vaults", "/api/v1/vaults/" + vaultA.Hex() + "/nav", "/api/v1/partner/vaults", "/api/v1/partner/vaults/" + vaultA.Hex() + "/nav"} {
-		r := w.get(path, "x-api-key", key)
+	for _, path := range []string{"/api/v1/events?kind=NavUpdated", "/api/v1/vaults/" + vaultA.Hex() + "/events?kind=NavUpdated"} {
+		r := w.get(path)
 		if n := len(r.Data(t).([]any)); n != 2 || r.Header().Get("X-Indexed-Block") != "11" {
 			t.Errorf("%s: %d entries with %v", path, n, r.Header())
 		}
 	}
-	w.get("/api/v1/vaults/"+nobody.Hex()+"/nav").Failed(t, 404, "NOT_FOUND")
-	same(t, "reorganisations, which the spine has", len(w.get("/api/v1/reorganisations").Data(t).([]any)), 1)
+	w.get("/api/v1/vaults/"+nobody.Hex()+"/events").Failed(t, 404, "NOT_FOUND")
+	same(t, "reorganisations", len(w.get("/api/v1/reorganisations").Data(t).([]any)), 1)
 	for _, path := range w.paths() {
-		if strings.HasSuffix(path, "/vaults") || strings.HasSuffix(path, "/nav") || strings.Contains(path, "/webhooks") || strings.Contains(path, "/events") || strings.HasSuffix(path, "/reorganisations") || strings.Contains(path, "/router") {
+		if strings.Contains(path, "/webhooks") || strings.Contains(path, "/events") || strings.HasSuffix(path, "/reorganisations") || strings.Contains(path, "/router") {
 			continue
 		}
 		r := w.get(path, "x-api-key", key)
@@ -239,8 +238,7 @@ func TestFirstSync(t *testing.T) {
 	same(t, "reasons", reasons, []any{fmt.Sprintf("no generation is live, and generation %d is being built", g.ID)})
 
 	// It is live.
-	g.Derive()
-	g.WriteDerived(w.chain)
+	g.WriteLists(w.chain)
 	w.exec(`UPDATE generation SET state = 'live'`)
 	defer w.final(11)() // statements are of final blocks
 	for _, path := range w.paths() {
@@ -252,12 +250,11 @@ func TestFirstSync(t *testing.T) {
 	w.get("/readyz").Data(t)
 }
 
-// TestNeverAMixture: a reorganisation is written into all tables but the spine, and the
-// projector dies. Every endpoint answers either what the log up to the spine's end says
-// of the newest block, or what it says of the last block that the reorganisation leaves
-// as it was; as of blocks above that some say 503, and none says anything else.
-func TestNeverAMixture(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.PartnerRateLimit = 100_000 })
+// TestEventsAhead: a reorganisation is written into events, and the projector dies before lists. Every
+// endpoint answers what the log says up to the cursor of lists, of the newest block and of past ones,
+// and goes on when lists are there.
+func TestEventsAhead(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.CacheBytes, c.PartnerRateLimit = 0, 100_000 })
 	key := w.partner(7, "Seven")
 	whole := readtest.SmallChain()
 	start := uint64(0) // of the last unit, which goes back to block 9
@@ -268,64 +265,44 @@ func TestNeverAMixture(t *testing.T) {
 	}
 	w.chain.Entries = whole.Entries[:start]
 	w.publish()
-	w.watcher.CatchUpWithin = time.Millisecond
-	body := func(path string) string {
-		t.Helper()
-		return w.get(path, "x-api-key", key, "X-Request-Id", "same").Body.String()
-	}
-	newest, before, blocks := map[string]string{}, map[string]string{}, map[string]map[uint64]string{}
 	paths := slices.DeleteFunc(w.paths(), func(path string) bool { return strings.Contains(path, "/statement") }) // of final blocks: they are not rewritten
 	for _, by := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
 		paths = append(paths, "/api/v1/users?sortBy="+by)
 	}
-	for _, list := range []string{"/users", "/queues/withdrawals", "/users/" + alice.Hex() + "/withdrawals"} { // whose 503 is none of a file
+	for _, list := range []string{"/users", "/queues/withdrawals", "/users/" + alice.Hex() + "/withdrawals"} {
 		paths = append(paths, "/api/v1"+list+"?format=csv")
 	}
+	body := func(path string) string {
+		t.Helper()
+		r := w.get(path, "x-api-key", key, "X-Request-Id", "same")
+		return fmt.Sprintf("%d %s %s", r.Code, r.Header().Get("X-Indexed-Block"), r.Body)
+	}
+	want := map[string]string{}
 	for _, path := range paths {
-		newest[path], before[path], blocks[path] = body(path), body(asOf(path, 9)), map[uint64]string{}
-		for x := uint64(3); x <= 11; x++ {
-			blocks[path][x] = body(asOf(path, x))
+		want[path] = body(path)
+		for _, x := range []uint64{3, 9, 10, 11} {
+			want[asOf(path, x)] = body(asOf(path, x))
 		}
 	}
-	bare := *w // without what is in the cache already
-	bare.serve(func(c *Config) { c.CacheBytes, c.PartnerRateLimit = 0, 100_000 })
-	bare.watcher.CatchUpWithin = time.Millisecond
-	w = &bare
-	w.look()
 	w.chain.Entries = whole.Entries
-	fenced := 0
-	for _, step := range []func(*readtest.Log){w.g.WriteFacts, w.g.WriteDerived} {
-		step(w.chain)
-		w.look()
-		for _, path := range paths {
-			r := w.get(path, "x-api-key", key, "X-Request-Id", "same")
-			switch at := r.Header().Get("X-Indexed-Block"); {
-			case at == "11":
-				same(t, path, r.Body.String(), newest[path])
-			case at == "9":
-				same(t, path, r.Body.String(), before[path])
-				fenced++
-			default:
-				t.Errorf("%s is about block %s", path, at)
-			}
-			for x := uint64(3); x <= 11; x++ {
-				r := w.get(asOf(path, x), "x-api-key", key, "X-Request-Id", "same")
-				if r.Code == 503 && x > 9 && r.Header().Get("Retry-After") != "" {
-					continue
-				}
-				same(t, fmt.Sprint(path, " as of ", x), r.Body.String(), blocks[path][x])
-			}
-		}
-	}
-	if fenced < 5 {
-		t.Errorf("only %d endpoints met the fence: the test shows nothing", fenced)
-	}
-	w.g.WriteSpine(w.chain)
+	w.g.WriteEvents(w.chain)
 	w.look()
-	for _, path := range paths {
-		if r := w.get(path, "x-api-key", key, "X-Request-Id", "same"); r.Code != 200 || r.Header().Get("X-Indexed-Block") != "11" {
-			t.Errorf("%s afterwards: %d about %s", path, r.Code, r.Header().Get("X-Indexed-Block"))
+	for path, was := range want {
+		same(t, path, body(path), was)
+	}
+	w.g.WriteLists(w.chain)
+	changed := 0
+	for _, path := range paths { // without a look: each finds out by itself that its snapshot is gone
+		got := body(path)
+		if !strings.HasPrefix(got, "200 11") {
+			t.Errorf("%s afterwards: %s", path, got)
 		}
+		if got != want[path] {
+			changed++
+		}
+	}
+	if changed < 5 {
+		t.Errorf("only %d answers changed: the test shows nothing", changed)
 	}
 }
 

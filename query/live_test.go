@@ -48,7 +48,7 @@ func (h *history) at(seq, block uint64) (c counted) {
 }
 
 // TestReadersWhileUnitsAreWritten: readers ask about the newest block and past ones while
-// blocks and reorganisations are written, and a fence is up now and then. Each answer
+// blocks and reorganisations are written, and events are ahead of lists now and then. Each answer
 // names a state, and says exactly what the log says of that state.
 func TestReadersWhileUnitsAreWritten(t *testing.T) {
 	w := newWorld(t, func(c *Config) { c.CacheBytes, c.PartnerRateLimit = 0, 1_000_000 })
@@ -147,13 +147,12 @@ func TestReadersWhileUnitsAreWritten(t *testing.T) {
 		h.log.Append(unit(head)...)
 		now := &readtest.Log{ChainID: h.log.ChainID, Entries: h.log.Entries}
 		h.mu.Unlock()
-		w.g.WriteFacts(now)
-		w.g.WriteDerived(now)
-		if n%4 == 3 { // the projector takes its time with the fence up
+		w.g.WriteEvents(now)
+		if n%4 == 3 { // the projector takes its time with lists
 			before := asked.Load()
 			wait.For(t, "answers meanwhile", func() bool { return asked.Load() >= before+5 })
 		}
-		w.g.WriteSpine(now)
+		w.g.WriteLists(now)
 	}
 	stop()
 	readers.Wait()

@@ -16,7 +16,7 @@ import (
 
 	"github.com/navlog/navlog/query/access"
 	"github.com/navlog/navlog/query/httpapi"
-	"github.com/navlog/navlog/query/pin"
+	"github.com/navlog/navlog/query/state"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -71,7 +71,7 @@ func newLoaded(concurrency int, engineTime time.Duration, processors int) *loade
 	log := slog.New(slog.DiscardHandler)
 	l := &loaded{engine: newFakeEngine(processors), server: httpapi.New(concurrency, 0, prometheus.NewRegistry())}
 	a := access.New(nil, 120, prometheus.NewRegistry(), log)
-	l.server.Watcher = pin.New(testChain, 1, time.Minute, readmodel.DefaultConfig(), nil, log)
+	l.server.Watcher = state.New(testChain, 1, time.Minute, readmodel.DefaultConfig(), nil, log)
 	l.server.Log, l.server.RequestTimeout, l.server.WriteTimeout, l.server.FileTimeout = log, 10*time.Second, 30*time.Second, time.Minute
 	if engineTime > 0 {
 		l.server.SetBudget(a.EngineTime(engineTime))

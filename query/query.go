@@ -24,7 +24,7 @@ import (
 	"github.com/navlog/navlog/query/health"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/node"
-	"github.com/navlog/navlog/query/pin"
+	"github.com/navlog/navlog/query/state"
 	"github.com/navlog/navlog/query/statements"
 	"github.com/navlog/navlog/query/web"
 	"github.com/navlog/navlog/query/webhooks"
@@ -49,7 +49,7 @@ type Query struct {
 	pool    *pgxpool.Pool
 	log     *slog.Logger
 
-	watcher    *pin.Watcher
+	watcher    *state.Watcher
 	access     *access.Access
 	server     *httpapi.Server
 	conns      *httpapi.Conns
@@ -67,7 +67,7 @@ type Query struct {
 func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, checkURL webhooks.CheckURL,
 	reg prometheus.Registerer, log *slog.Logger) *Query {
 	q := &Query{cfg: cfg, chainID: chainID, pool: pool, log: log}
-	q.watcher = pin.New(chainID, httpapi.Questions(cfg.Concurrency), max(cfg.WriteTimeout, cfg.FileTimeout), ch, pool, log)
+	q.watcher = state.New(chainID, httpapi.Questions(cfg.Concurrency), max(cfg.WriteTimeout, cfg.FileTimeout), ch, pool, log)
 	q.watcher.Register(reg)
 
 	q.access = access.New(pool, cfg.PartnerRateLimit, reg, log)

@@ -8,8 +8,6 @@ import (
 	"github.com/navlog/navlog/query/explain"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/partner"
-	"github.com/navlog/navlog/query/series"
-	"github.com/navlog/navlog/query/settlement"
 	"github.com/navlog/navlog/query/users"
 	"github.com/navlog/navlog/query/vaults"
 	"github.com/navlog/navlog/query/withdrawals"
@@ -19,15 +17,15 @@ import (
 func (q *Query) routes() []httpapi.Route {
 	hooks := q.webhooks
 	return []httpapi.Route{
-		{Path: "/api/v1/vaults", Get: vaults.List, AsFile: true, FirstSync: true},
+		{Path: "/api/v1/vaults", Get: vaults.List, AsFile: true},
 		{Path: "/api/v1/vaults/{address}", Get: vaults.Detail},
-		{Path: "/api/v1/vaults/{address}/nav", Get: vaults.Navs, AsFile: true, FirstSync: true},
+		{Path: "/api/v1/vaults/{address}/nav", Get: vaults.Navs, AsFile: true},
 		{Path: "/api/v1/vaults/{address}/deposits", Get: deposits.OfVault, AsFile: true},
 		{Path: "/api/v1/vaults/{address}/withdrawals", Get: withdrawals.OfVault, AsFile: true},
-		{Path: "/api/v1/vaults/{address}/users", Get: users.OfVault, AsFile: true, Expensive: httpapi.Always},
+		{Path: "/api/v1/vaults/{address}/users", Get: users.OfVault, AsFile: true, Expensive: httpapi.PastByAmount},
 		{Path: "/api/v1/vaults/{address}/events", Get: events.OfVault, AsFile: true, FirstSync: true},
 		{Path: "/api/v1/events", Get: events.List, AsFile: true, FirstSync: true},
-		{Path: "/api/v1/vaults/{address}/series", Get: series.OfVault, AsFile: true},
+		{Path: "/api/v1/vaults/{address}/series", Get: vaults.Series, AsFile: true},
 		{Path: "/api/v1/users", Get: users.List, AsFile: true, Expensive: httpapi.PastByAmount},
 		{Path: "/api/v1/reorganisations", Get: events.Reorganisations, AsFile: true, FirstSync: true},
 		{Path: "/api/v1/stream", Get: q.feed.Stream, Live: true, FirstSync: true},
@@ -36,11 +34,11 @@ func (q *Query) routes() []httpapi.Route {
 		{Path: "/api/v1/users/{address}/withdrawals", Get: withdrawals.OfUser, AsFile: true},
 		{Path: "/api/v1/queues/withdrawals", Get: withdrawals.Queue, AsFile: true},
 		{Path: "/api/v1/queues/deposits", Get: deposits.Queue, AsFile: true, Streamed: true},
-		{Path: "/api/v1/settlement/summary", Get: settlement.Summary, AsFile: true},
+		{Path: "/api/v1/settlement/summary", Get: vaults.Settlement, AsFile: true},
 		{Path: "/api/v1/explain", Get: q.explainer.Explain, PartnerIf: q.explainer.NeedsKey, Expensive: httpapi.Always, Proves: explain.Proves},
 
-		{Path: "/api/v1/partner/vaults", Partner: true, Get: vaults.List, AsFile: true, FirstSync: true},
-		{Path: "/api/v1/partner/vaults/{address}/nav", Partner: true, Get: vaults.Navs, AsFile: true, FirstSync: true},
+		{Path: "/api/v1/partner/vaults", Partner: true, Get: vaults.List, AsFile: true},
+		{Path: "/api/v1/partner/vaults/{address}/nav", Partner: true, Get: vaults.Navs, AsFile: true},
 		{Path: "/api/v1/partner/webhooks", Partner: true, Get: hooks.Registered, Post: hooks.Register, PostLimit: httpapi.Registrations, Uncached: true},
 		{Path: "/api/v1/partner/webhooks/test", Partner: true, Post: hooks.Test, PostLimit: httpapi.Sends},
 		{Path: "/api/v1/partner/webhooks/deliveries", Partner: true, Get: hooks.Deliveries, Uncached: true, AsFile: true},

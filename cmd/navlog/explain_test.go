@@ -21,7 +21,6 @@ import (
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/partner"
 	"github.com/navlog/navlog/query/readtest"
-	"github.com/navlog/navlog/query/settlement"
 	"github.com/navlog/navlog/query/users"
 	"github.com/navlog/navlog/query/vaults"
 )
@@ -43,7 +42,7 @@ func newAnAPI(t *testing.T) *anAPI {
 		httpapi.Route{Path: "/api/v1/vaults", Get: vaults.List},
 		httpapi.Route{Path: "/api/v1/vaults/{address}", Get: vaults.Detail},
 		httpapi.Route{Path: "/api/v1/users/{address}", Get: users.Detail},
-		httpapi.Route{Path: "/api/v1/settlement/summary", Get: settlement.Summary},
+		httpapi.Route{Path: "/api/v1/settlement/summary", Get: vaults.Settlement},
 		httpapi.Route{Path: "/api/v1/partner/stats", Partner: true, Get: partner.Stats},
 		httpapi.Route{Path: "/api/v1/explain", Get: explain.New(nil).Explain, PartnerIf: explain.NeedsKey}))
 }

@@ -28,6 +28,7 @@ type subcommands struct {
 	Dispatch dispatchCmd `cmd:"" group:"programs" help:"log -> signed webhooks to partners"`
 
 	Config  configCmd  `cmd:"" group:"begin" help:"Check the configuration, and with --connect the engines."`
+	Mapping mappingCmd `cmd:"" group:"begin" help:"Check a mapping, or try one on the logs of a vault."`
 	Doctor  doctorCmd  `cmd:"" group:"begin" help:"Say what is wrong with all that navlog needs, and what to do."`
 	Migrate migrateCmd `cmd:"" group:"begin" help:"Update the tables in PostgreSQL; --roles grants rights."`
 

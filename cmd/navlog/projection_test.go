@@ -257,7 +257,7 @@ func TestProjectionLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := conn.Exec(t.Context(), "ALTER TABLE "+loaded.ClickHouse.Database(2)+".records DELETE WHERE seq = 5 SETTINGS mutations_sync = 2"); err != nil {
+	if err := conn.Exec(t.Context(), "ALTER TABLE "+loaded.ClickHouse.Database(2)+".events DELETE WHERE seq = 5 SETTINGS mutations_sync = 2"); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := c.run("verify", "--no-chain"); cli.CodeOf(err) != cli.Different {

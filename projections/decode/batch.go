@@ -96,18 +96,15 @@ func newUnit(facts Batch) Unit {
 	return u
 }
 
-// Keep gives the unit without the facts for which keep is false; false where
-// nothing is left. Its end and what it rewrites stay.
-func (u Unit) Keep(keep func(*Fact) bool) (Unit, bool) {
+// Keep gives the unit without the facts for which keep is false. There may be no fact
+// left; its end and what it rewrites stay.
+func (u Unit) Keep(keep func(*Fact) bool) Unit {
 	var kept []Fact
 	for f := range u.Facts.All() {
 		if keep(f) {
 			kept = append(kept, *f)
 		}
 	}
-	if len(kept) == 0 {
-		return u, false
-	}
 	u.Facts = Batch{kept}
-	return u, true
+	return u
 }

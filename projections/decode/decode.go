@@ -3,12 +3,14 @@ package decode
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/ethereum/go-ethereum/common"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/mapping"
 )
 
 // Numbers of fields in event.proto; those of varints have a bit of their own,
@@ -42,12 +44,16 @@ const (
 
 var errMangled = errors.New("it is not the protobuf of a record")
 
+// reference is the Mapping of the reference contracts.
+var reference = sync.OnceValue(func() Mapping { return Of(mapping.Reference()) })
+
 // reader reads records of the log, and has what is made once for many of them:
 // the effects of all, in one piece, and the topics of the log that is being read.
 type reader struct {
 	mapping Mapping
 	effects []Effect
 	topics  [maxTopics]common.Hash
+	mapped  mapping.Log // that is being mapped
 }
 
 // one reads a record. The fact keeps the bytes of those that no table says
@@ -150,6 +156,7 @@ func (r *reader) log(f *Fact, m []byte) error {
 	var data []byte
 	count, odd, omitted := 0, false, false
 	addressLength, txLength := 0, 0
+	var at uint64
 	err := fields(m, func(n protowire.Number, v uint64, b []byte) {
 		switch n {
 		case logAddress:
@@ -167,7 +174,7 @@ func (r *reader) log(f *Fact, m []byte) error {
 		case logHash:
 			f.Hash = common.BytesToHash(b)
 		case logTime:
-			f.Log.Time = seconds(v)
+			at, f.Log.Time = v, seconds(v)
 		case logTx:
 			txLength, f.Log.Tx = len(b), common.BytesToHash(b)
 		case logIndex:
@@ -180,7 +187,8 @@ func (r *reader) log(f *Fact, m []byte) error {
 		return err
 	}
 	before := len(r.effects)
-	named, effects, ok := r.mapping(r.topics[:count], data, r.effects)
+	r.mapped = mapping.Log{Place: mapping.Place(f.Log.Block, f.Log.Index), Time: at, Topics: r.topics[:count], Data: data}
+	named, effects, ok := r.mapping(&r.mapped, r.effects)
 	f.Named = named
 	if named == contracts.KindUnknown {
 		return nil
@@ -194,20 +202,11 @@ func (r *reader) log(f *Fact, m []byte) error {
 	return nil
 }
 
-func held(effects []Effect) bool {
-	for i := range effects {
-		if !effects[i].Kind.Held() {
-			return false
-		}
-	}
-	return true
-}
-
 // All reads records one after the other. A record that is none is a
 // *chainlog.CorruptError.
 func All(chainID uint64, in []chainlog.Raw) ([]Fact, error) {
 	out := make([]Fact, len(in))
-	r := reader{mapping: Reference, effects: make([]Effect, 0, len(in))}
+	r := reader{mapping: reference(), effects: make([]Effect, 0, len(in))}
 	for i := range in {
 		var err error
 		if out[i], err = r.one(in[i]); err != nil {

@@ -6,10 +6,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
-	"os"
-	"regexp"
 	"slices"
-	"strconv"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -20,6 +17,8 @@ import (
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
+	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 // want is what the protobuf library and the decoder of contracts say of a record.
@@ -76,32 +75,51 @@ func amountOf(v *big.Int) (out Amount) {
 
 // effectsOf is what an event of the reference contracts does.
 func effectsOf(e contracts.Event) []Effect {
+	const (
+		id, owner, other = mapping.ID, mapping.Owner, mapping.Other
+		assets, shares   = mapping.Assets, mapping.Shares
+		nav              = mapping.Nav
+	)
+	partner := func(id uint32) mapping.Fields {
+		if id == 0 {
+			return 0
+		}
+		return mapping.Partner
+	}
 	switch e := e.(type) {
 	case contracts.DepositAccepted:
-		return []Effect{{Kind: Deposit, ID: e.DepositID.Uint64(), Owner: e.Owner, Other: e.Sender, Partner: e.PartnerID, Assets: amountOf(e.Assets), Shares: amountOf(e.Shares)}}
+		return []Effect{{Kind: Deposit, Has: id | owner | other | assets | shares | partner(e.PartnerID), ID: e.DepositID.Uint64(),
+			Owner: e.Owner, Other: e.Sender, Partner: e.PartnerID, Assets: amountOf(e.Assets), Shares: amountOf(e.Shares)}}
 	case contracts.WithdrawalRequested:
-		return []Effect{{Kind: Requested, ID: e.RequestIndex.Uint64(), Owner: e.Owner, Other: e.Receiver, Partner: e.PartnerID, Shares: amountOf(e.Shares), Assets: amountOf(e.AssetsEstimate), Expires: e.ExpiresAt}}
+		return []Effect{{Kind: Requested, Has: id | owner | other | assets | shares | mapping.Expires | partner(e.PartnerID),
+			ID: e.RequestIndex.Uint64(), Owner: e.Owner, Other: e.Receiver, Partner: e.PartnerID, Shares: amountOf(e.Shares),
+			Assets: amountOf(e.AssetsEstimate), Expires: e.ExpiresAt}}
 	case contracts.WithdrawalFunded:
-		return []Effect{{Kind: Funded, ID: e.RequestIndex.Uint64(), Owner: e.Owner, Shares: amountOf(e.Shares), Assets: amountOf(e.Assets)}}
+		return []Effect{{Kind: Funded, Has: id | owner | assets | shares, ID: e.RequestIndex.Uint64(), Owner: e.Owner,
+			Shares: amountOf(e.Shares), Assets: amountOf(e.Assets)}}
 	case contracts.WithdrawalClaimed:
-		return []Effect{{Kind: Claimed, ID: e.RequestIndex.Uint64(), Owner: e.Owner, Other: e.Receiver, Shares: amountOf(e.Shares), Assets: amountOf(e.Assets)}}
+		return []Effect{{Kind: Claimed, Has: id | owner | other | assets | shares, ID: e.RequestIndex.Uint64(), Owner: e.Owner,
+			Other: e.Receiver, Shares: amountOf(e.Shares), Assets: amountOf(e.Assets)}}
 	case contracts.WithdrawalCancelled:
-		return []Effect{{Kind: Cancelled, ID: e.RequestIndex.Uint64(), Owner: e.Owner, Shares: amountOf(e.Shares)}}
+		return []Effect{{Kind: Cancelled, Has: id | owner | shares, ID: e.RequestIndex.Uint64(), Owner: e.Owner, Shares: amountOf(e.Shares)}}
 	case contracts.WithdrawalExpired:
-		return []Effect{{Kind: Expired, ID: e.RequestIndex.Uint64(), Owner: e.Owner, Shares: amountOf(e.Shares)}}
+		return []Effect{{Kind: Expired, Has: id | owner | shares, ID: e.RequestIndex.Uint64(), Owner: e.Owner, Shares: amountOf(e.Shares)}}
 	case contracts.NavUpdated:
-		return []Effect{{Kind: NAV, Other: e.Updater, Nav: amountOf(e.NavPerShare), Assets: amountOf(e.TotalAssets), Shares: amountOf(e.TotalSupply)}}
+		return []Effect{{Kind: NAV, Has: nav | other | assets | shares, Other: e.Updater, Nav: amountOf(e.NavPerShare),
+			Assets: amountOf(e.TotalAssets), Shares: amountOf(e.TotalSupply)}}
 	case contracts.DepositsSwept:
-		return []Effect{{Kind: Sweep, ID: e.FromDepositID.Uint64(), To: e.ToDepositID.Uint64(), Other: e.Custodian, Assets: amountOf(e.Assets)}}
+		return []Effect{{Kind: Sweep, Has: id | mapping.To | other | assets, ID: e.FromDepositID.Uint64(), To: e.ToDepositID.Uint64(),
+			Other: e.Custodian, Assets: amountOf(e.Assets)}}
 	case contracts.WithdrawalsSettled:
-		return []Effect{{Kind: GroupPrice, Other: e.Funder, Shares: amountOf(e.Shares), Assets: amountOf(e.Assets), Nav: amountOf(e.NavPerShare)}}
+		return []Effect{{Kind: GroupPrice, Has: nav | other | assets | shares, Other: e.Funder, Shares: amountOf(e.Shares),
+			Assets: amountOf(e.Assets), Nav: amountOf(e.NavPerShare)}}
 	}
 	return nil
 }
 
 // one reads a record by the mapping of the reference contracts.
 func one(in chainlog.Raw) (Fact, error) {
-	r := reader{mapping: Reference}
+	r := reader{mapping: reference()}
 	return r.one(in)
 }
 
@@ -178,41 +196,15 @@ func spoil(rng *rand.Rand, l *event.Log) {
 	}
 }
 
-// TestNumbers: the numbers by which facts name kinds and events are those that the
-// tables give the names.
+// TestNumbers: the numbers by which facts name kinds of records are those that the read
+// model gives the names.
 func TestNumbers(t *testing.T) {
 	t.Parallel()
-	numbers := enums(t, "../../schemas/readmodel/tables/records.sql")
 	for _, k := range []Kind{LogKind, BlockKind, VaultKind, DecisionKind} {
-		if n, ok := numbers["kind"][k.String()]; !ok || n != int(k) {
-			t.Errorf("records.kind %s is %d, and not %d", k, n, k)
+		if name := readmodel.RecordKind(k).String(); name != k.String() {
+			t.Errorf("the read model calls %s %s", k, name)
 		}
 	}
-	for _, k := range append(contracts.Kinds(), contracts.KindUnknown) {
-		f := Fact{Named: k}
-		if n, ok := numbers["event"][k.String()]; !ok || n != int(f.EventNumber()) {
-			t.Errorf("records.event %s is %d, and not %d", k, n, f.EventNumber())
-		}
-	}
-	if n := numbers["event"][""]; n != int((&Fact{Kind: BlockKind}).EventNumber()) {
-		t.Errorf("what is no log is event %d", n)
-	}
-}
-
-// enums reads the numbers of the names of a table's columns.
-func enums(t *testing.T, path string) map[string]map[string]int {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	must(t, err)
-	out := map[string]map[string]int{}
-	for _, column := range regexp.MustCompile(`(?s)(\w+) Enum8\((.*?)\)`).FindAllStringSubmatch(string(b), -1) {
-		out[column[1]] = map[string]int{}
-		for _, value := range regexp.MustCompile(`'(\w*)' = (\d+)`).FindAllStringSubmatch(column[2], -1) {
-			out[column[1]][value[1]], err = strconv.Atoi(value[2])
-			must(t, err)
-		}
-	}
-	return out
 }
 
 func must(t *testing.T, err error) {
@@ -267,43 +259,42 @@ func TestUnits(t *testing.T) {
 		}
 	}
 	unit := Batch{facts}.Units()[4]
-	kept, some := unit.Keep(func(f *Fact) bool { return f.Sign > 0 })
-	if !some || kept.Facts.Len() != 1 || kept.End != unit.End || kept.Lowest != unit.Lowest || !kept.Rewrites || unit.Facts.Len() != 3 {
+	kept := unit.Keep(func(f *Fact) bool { return f.Sign > 0 })
+	if kept.Facts.Len() != 1 || kept.End != unit.End || kept.Lowest != unit.Lowest || !kept.Rewrites || unit.Facts.Len() != 3 {
 		t.Errorf("kept %+v of %+v", kept, unit)
 	}
-	if _, some := unit.Keep(func(*Fact) bool { return false }); some {
-		t.Error("something is left of nothing")
+	if none := unit.Keep(func(*Fact) bool { return false }); none.Facts.Len() != 0 || none.End != unit.End || !none.Rewrites {
+		t.Errorf("of nothing there is %+v", none)
 	}
 }
 
-// TestEffects: the closed set of effects has a name for each, those that the read
-// model holds are exactly those that the reference contracts have, and each of their
-// events has one.
-func TestEffects(t *testing.T) {
+// TestHeld: the tables hold each effect of the reference contracts, and none that lacks a field of its table.
+func TestHeld(t *testing.T) {
 	t.Parallel()
-	held := map[EffectKind]bool{}
+	all := map[EffectKind]bool{}
 	for _, k := range contracts.Kinds() {
 		topics, words := k.Layout()
-		hashes := make([]common.Hash, topics)
-		hashes[0] = k.Topic()
-		named, effects, ok := Reference(hashes, make([]byte, 32*words), nil)
-		if named != k || !ok || len(effects) != 1 {
+		log := mapping.Log{Topics: make([]common.Hash, topics), Data: make([]byte, 32*words)}
+		log.Topics[0] = k.Topic()
+		named, effects, ok := reference()(&log, nil)
+		if named != k || !ok || len(effects) != 1 || !held(effects) {
 			t.Fatalf("%s is %s and does %v, %t", k, named, effects, ok)
 		}
-		held[effects[0].Kind] = true
-	}
-	names := map[string]bool{}
-	for k := Deposit; k < effectCount; k++ {
-		if k.Held() != held[k] {
-			t.Errorf("%s is held: %t, and the reference contracts have it: %t", k, k.Held(), held[k])
+		all[effects[0].Kind] = true
+		if !held(append(effects, effects[0])) || held(slices.Repeat(effects, 256)) {
+			t.Errorf("of %s, a log may have more effects than one, and no more than 255", k)
 		}
-		names[k.String()] = true
+		if effects[0].Has = mapping.Owner; held(effects) {
+			t.Errorf("%s is held with an owner only", effects[0].Kind)
+		}
 	}
-	if len(names) != 12 || names[""] {
-		t.Errorf("the effects are %v", names)
+	for k := mapping.Deposit; k <= mapping.Sample; k++ {
+		if want := heldFields[k] != 0; want != all[k] {
+			t.Errorf("%s is held: %t, and the reference contracts have it: %t", k, want, all[k])
+		}
 	}
-	if EffectKind(99).String() != "effect 99" {
-		t.Error(EffectKind(99))
+	if !held(nil) || !held([]Effect{{Kind: Claimed, Has: ^mapping.Fields(0)}, {Kind: Requested, Has: ^mapping.Fields(0)}}) {
+		t.Error("two effects on requests are not held")
 	}
 }
 
@@ -317,12 +308,13 @@ func TestAnotherMapping(t *testing.T) {
 		must(t, err)
 		return chainlog.Raw{Value: value}
 	}
-	r := reader{mapping: func(topics []common.Hash, _ []byte, some []Effect) (contracts.Kind, []Effect, bool) {
-		switch topics[0][0] {
+	r := reader{mapping: func(l *mapping.Log, some []Effect) (contracts.Kind, []Effect, bool) {
+		whole := ^mapping.Fields(0)
+		switch l.Topics[0][0] {
 		case 1:
-			return contracts.KindDepositsSwept, append(some, Effect{Kind: NAV, To: 9}, Effect{Kind: Sweep, ID: 1, To: 2}), true
+			return contracts.KindDepositsSwept, append(some, Effect{Kind: NAV, Has: whole, To: 9}, Effect{Kind: Sweep, Has: whole, ID: 1, To: 2}), true
 		case 2:
-			return contracts.KindDepositAccepted, append(some, Effect{Kind: Deposit}, Effect{Kind: Instant}), true
+			return contracts.KindDepositAccepted, append(some, Effect{Kind: Deposit, Has: whole}, Effect{Kind: mapping.Instant, Has: whole}), true
 		case 3:
 			return contracts.KindDepositAccepted, append(some, Effect{Kind: Deposit}), false
 		}
@@ -344,9 +336,9 @@ func TestAnotherMapping(t *testing.T) {
 	}
 	var all []string
 	for f, e := range (Batch{facts[:2], facts[2:]}).Effects() {
-		all = append(all, fmt.Sprint(f.Named, " ", e.Kind, e.ID, e.To))
+		all = append(all, fmt.Sprint(f.Named, " ", e.Kind, " ", e.ID, " ", e.To))
 	}
-	if want := []string{"DepositsSwept NAV 0 9", "DepositsSwept sweep 1 2", "DepositsSwept NAV 0 9", "DepositsSwept sweep 1 2"}; !slices.Equal(all, want) {
+	if want := []string{"DepositsSwept valuation 0 9", "DepositsSwept sweep 1 2", "DepositsSwept valuation 0 9", "DepositsSwept sweep 1 2"}; !slices.Equal(all, want) {
 		t.Errorf("the effects are %q, want %q", all, want)
 	}
 	for range (Batch{facts}).Effects() { // a reader may stop

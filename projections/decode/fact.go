@@ -3,17 +3,15 @@
 //
 //	bytes ──▶ log, block, vault or decision ──▶ of a log: its effects, or quarantined
 //
-// What a log does is said by a Mapping, in effects (EffectKind), of which facts and
-// derived tables are made: they know no event of any contract.
+// Package schemas/mapping says what a log does, in effects (EffectKind), of which the rows of the read model are made:
+// they know no event of any contract.
 //
-// What it says is what proto.Unmarshal and contracts.Decode say, which a test
-// holds it to. It has a decoder of its own since a rebuild reads every record
-// there is: with a struct for each record and a big.Int for each number, reading
-// would be the dearest part of it.
+// Records have a decoder of their own, because a rebuild reads all of them: with a struct for each record and a big.Int
+// for each number, reading would cost more than everything else. A test compares it with proto.Unmarshal and
+// contracts.Decode.
 //
-// A log that announces an event of ours and cannot be counted is quarantined: it
-// is not laid out like the event, or names a number that the tables cannot hold
-// (readmodel.MaxAmount). It keeps its raw bytes and is in no total.
+// A log that announces an event of its mapping and cannot be counted is quarantined: the mapping says so, or no table
+// can hold its effects. It keeps its raw bytes and is in no total.
 package decode
 
 import (
@@ -21,18 +19,14 @@ import (
 	"math"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/holiman/uint256"
 
 	"github.com/navlog/navlog/schemas/contracts"
-	"github.com/navlog/navlog/schemas/readmodel"
+	"github.com/navlog/navlog/schemas/mapping"
 )
 
 // Amount is a signed number of 256 bits, in two's complement and with the lowest
 // word first: what Int256 is in ClickHouse.
-type Amount = uint256.Int
-
-// amountBits is how long an amount that can be summed may be.
-var amountBits = readmodel.MaxAmount.BitLen() - 1
+type Amount = mapping.Amount
 
 // Fact is a record of the log, decoded.
 type Fact struct {
@@ -69,7 +63,7 @@ func (f *Fact) String() string {
 		f.Kind, f.Name(), f.Log.Block, f.Hash, f.Log.Index, f.Log.Time, f.Retracts, f.Boundary)
 }
 
-// Kind is what a record tells, by the numbers that the table records gives them.
+// Kind is what a record tells, by the numbers that readmodel.RecordKind has for them.
 type Kind uint8
 
 // The kinds of records.
@@ -81,23 +75,6 @@ const (
 )
 
 func (k Kind) String() string { return [...]string{"log", "block", "vault", "decision"}[k] }
-
-// EventNumber is what the table records calls the event of a log; 0 for what is
-// no log. It keeps the name of a quarantined one.
-func (f *Fact) EventNumber() uint8 {
-	if f.Kind != LogKind {
-		return 0
-	}
-	return 1 + uint8(f.Named)
-}
-
-// Owner is whom the log is about; zero for none.
-func (f *Fact) Owner() (owner common.Address) {
-	if len(f.Effects) > 0 {
-		owner = f.Effects[0].Owner
-	}
-	return owner
-}
 
 func (f *Fact) has(kind EffectKind) bool {
 	for i := range f.Effects {

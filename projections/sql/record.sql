@@ -1,5 +1,5 @@
 -- What a record of the log is, as decode.Fact says it.
-SELECT concat(toString(kind), ' ', toString(event), ' of block ', toString(block), ' ', lower(hex(hash)), ', log ', toString(log_index),
+SELECT concat(toString(record), ' ', toString(event), ' of block ', toString(block), ' ', lower(hex(hash)), ', log ', toString(log_index),
   ', time ', toString(ts), ', takes back seq ', toString(retracts), ', boundary ', toString(boundary))
-FROM records
-WHERE seq = {seq:UInt64}
+FROM events
+WHERE seq = {seq:UInt64} AND sub = 0

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,76 +47,55 @@ func markBad(ctx context.Context, pool *pgxpool.Pool, id int32) error {
 	return nil
 }
 
-// factsOf are the events that give a table a row, one for each log and one for
-// each retraction of it.
-var factsOf = map[string]string{
-	readmodel.Deposits:         "'DepositAccepted'",
-	readmodel.WithdrawalEvents: "'WithdrawalRequested', 'WithdrawalFunded', 'WithdrawalClaimed', 'WithdrawalCancelled', 'WithdrawalExpired'",
-	readmodel.Navs:             "'NavUpdated'",
-	readmodel.Sweeps:           "'DepositsSwept'",
-}
-
-// Audit proves that the generation of a connection's database lost no row of what
-// all else is made of, and doubled none: the spine has one row for every seq, and
-// each table of facts has a row of exactly those seqs that the spine says it must
-// have. The derived tables have one cursor row each and add up to what the facts do,
-// which finds most of what they can lose; all of it only Verify finds. Audit takes
-// seconds, can run beside the writer, and gives a *BrokenError when the proof fails.
+// Audit proves that the generation of a connection's database lost no row of events, and
+// doubled none: up to the cursor of its lists there is every seq, every effect of a record
+// once, and as many of them as the record says. Lists have one cursor and come to what
+// events come to, which finds most of what they can lose; all of it only Verify finds. Audit
+// takes seconds, can run beside the writer, and gives a *BrokenError when the proof fails.
 func Audit(ctx context.Context, conn driver.Conn) error {
-	var rows, seqs, newest uint64
-	if err := conn.QueryRow(ctx, question("contiguous")).Scan(&rows, &seqs, &newest); err != nil {
-		return fmt.Errorf("count the rows of the spine: %w", err)
-	}
-	if rows != seqs || seqs != newest {
-		return &BrokenError{fmt.Sprintf("%s has %d rows of %d seqs up to %d, and must have one of each", readmodel.Spine, rows, seqs, newest)}
-	}
-	for _, table := range readmodel.Facts {
-		var found, wanted fingerprint
-		ask := question("audit_rows", "{table}", table, "{events}", factsOf[table])
-		if err := conn.QueryRow(readmodel.Parameters(ctx, numbers{"seq": newest}), ask).Scan(&found.rows, &found.hash, &wanted.rows, &wanted.hash); err != nil {
-			return fmt.Errorf("audit %s: %w", table, err)
-		}
-		if found != wanted {
-			return &BrokenError{fmt.Sprintf("%s has %d rows up to seq %d, and must have one for each of %d logs", table, found.rows, newest, wanted.rows)}
-		}
-	}
-	there, err := derivedTables(ctx, conn)
+	seq, built, err := position(ctx, conn)
 	if err != nil {
 		return err
 	}
-	for _, table := range readmodel.Derived {
-		if !there[table] {
-			continue
-		}
-		if err := auditDerived(ctx, conn, table); err != nil {
-			return err
-		}
+	if fault, _, err := countEvents(ctx, conn, seq); err != nil || fault != "" {
+		return cmp.Or(err, error(&BrokenError{fault}))
 	}
-	return nil
+	if !built {
+		return nil
+	}
+	if fault, err := oneCursor(ctx, conn); err != nil || fault != "" {
+		return cmp.Or(err, error(&BrokenError{fault}))
+	}
+	return auditLists(ctx, conn)
 }
 
-// auditDerived compares sums over a derived table with those over the facts up to
-// its cursor: a table that is behind lost nothing, and its writer sees to it. One
-// that is ahead of the spine, as it is for a moment at every unit and after a crash
-// until the unit is ended, is left to the next audit.
-func auditDerived(ctx context.Context, conn driver.Conn, table string) error {
-	seq, err := readmodel.LastSeq(ctx, conn, readmodel.Spine)
-	if err != nil {
-		return err
+// countEvents says what is wrong with the number of rows of events up to a seq, and how
+// many there are.
+func countEvents(ctx context.Context, conn driver.Conn, seq uint64) (fault string, rows uint64, err error) {
+	var seqs, last, places, off uint64
+	row := conn.QueryRow(readmodel.Parameters(ctx, numbers{"seq": seq}), question("audit_events"))
+	switch err := row.Scan(&rows, &seqs, &last, &places, &off); {
+	case err != nil:
+		return "", 0, fmt.Errorf("count the rows of events: %w", err)
+	case seqs != seq || last != seq:
+		fault = fmt.Sprintf("events has %d rows of %d seqs up to seq %d, and must have all of them", rows, seqs, seq)
+	case rows != places:
+		fault = fmt.Sprintf("events has %d rows of %d effects up to seq %d", rows, places, seq)
+	case off != 0:
+		fault = fmt.Sprintf("events has %d rows up to seq %d, and %d effects more or less than its records say", rows, seq, off)
 	}
-	var written uint64
-	var cursors int64
+	return fault, rows, nil
+}
+
+// auditLists compares sums over lists with sums over events up to their cursor.
+func auditLists(ctx context.Context, conn driver.Conn) error {
+	var seq uint64
 	var found, wanted string
-	if err := conn.QueryRow(readmodel.Parameters(ctx, nil), question("audit_"+table)).Scan(&written, &cursors, &found, &wanted); err != nil {
-		return fmt.Errorf("audit %s: %w", table, err)
+	if err := conn.QueryRow(readmodel.Parameters(ctx, nil), question("audit_lists")).Scan(&seq, &found, &wanted); err != nil {
+		return fmt.Errorf("audit lists: %w", err)
 	}
-	switch {
-	case written > seq:
-		return nil
-	case cursors != 1:
-		return &BrokenError{fmt.Sprintf("%s has %d live cursor rows, and must have one", table, cursors)}
-	case found != wanted:
-		return &BrokenError{fmt.Sprintf("%s comes to %s up to seq %d, and must come to %s", table, found, written, wanted)}
+	if found != wanted {
+		return &BrokenError{fmt.Sprintf("lists come to %s up to seq %d, and must come to %s", found, seq, wanted)}
 	}
 	return nil
 }

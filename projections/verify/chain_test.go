@@ -248,8 +248,8 @@ func TestVerifyWithTheChainBehindTheLog(t *testing.T) {
 	}
 	w := newWorld(t)
 	w.append(t, records[:behind])
-	w.build(t, records[:behind])
-	w.derive(t)
+	w.events(t, records[:behind])
+	w.build(t)
 	w.registered(t, registry.Live)
 
 	options := Options{Node: v.url}

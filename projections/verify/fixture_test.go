@@ -3,7 +3,6 @@ package verify
 import (
 	"context"
 	"fmt"
-	"math/big"
 	"os"
 	"slices"
 	"strings"
@@ -30,9 +29,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// The tests fill the tables in the plainest way: facts row by row from records,
-// and derived tables by what their definition gives and they do not hold. So they
-// depend on nothing that verify is to judge.
+// The tests fill the tables in the plainest way: events row by row from records, and lists
+// by what their definitions give and they do not hold. So they depend on no writer.
 
 const (
 	chainID = 31337
@@ -72,10 +70,10 @@ type generation struct {
 	id      int32
 	conn    driver.Conn // to its database
 	late    []common.Address
-	written uint64 // the last seq that it has
+	written uint64 // the last seq that its events have
 }
 
-// newGeneration makes a generation without derived tables.
+// newGeneration makes a generation without lists.
 func newGeneration(t testing.TB) *generation {
 	t.Helper()
 	ch := readmodel.DefaultConfig()
@@ -87,7 +85,7 @@ func another(t testing.TB, ch readmodel.Config, id int32) *generation {
 	t.Helper()
 	outside, err := ch.OpenPatient("")
 	must(t, err)
-	must(t, ch.Create(t.Context(), outside, ch.Database(id)))
+	must(t, ch.CreateEvents(t.Context(), outside, ch.Database(id)))
 	g := &generation{ch: ch, id: id}
 	g.conn, err = ch.OpenPatient(ch.Database(id))
 	must(t, err)
@@ -101,169 +99,85 @@ func another(t testing.TB, ch readmodel.Config, id int32) *generation {
 	return g
 }
 
-// filled is a generation that has a log, and its derived tables.
+// filled is a generation that has a log, and its lists.
 func filled(t testing.TB, records []*event.Record) *generation {
 	t.Helper()
 	g := newGeneration(t)
-	g.build(t, records)
-	g.derive(t)
+	g.events(t, records)
+	g.build(t)
 	return g
 }
 
-// build writes facts and the spine.
-func (g *generation) build(t testing.TB, records []*event.Record) {
-	t.Helper()
-	g.facts(t, records)
-	g.spine(t, records)
-}
+// writer is the id of who writes.
+const writer = 1
 
-// derive makes the derived tables.
-func (g *generation) derive(t testing.TB) {
+// events writes events.
+func (g *generation) events(t testing.TB, records []*event.Record) {
 	t.Helper()
-	for _, table := range readmodel.Derived {
-		draft := table + "_draft"
-		must(t, g.ch.CreateDerived(t.Context(), g.conn, g.ch.Database(g.id), table, draft))
-		g.update(t, table, draft, g.written)
-		must(t, g.ch.Publish(t.Context(), g.conn, g.ch.Database(g.id), table, draft))
-	}
-}
-
-// live writes units as a projector does: facts, derived tables, and then the spine.
-func (g *generation) live(t testing.TB, records []*event.Record) {
-	t.Helper()
-	for _, unit := range histories.Units(records) {
-		g.facts(t, unit)
-		for _, table := range readmodel.Derived {
-			g.update(t, table, table, unit[len(unit)-1].GetSeq())
-		}
-		g.spine(t, unit)
-	}
-}
-
-// columns of the derived tables that their definitions give, as text where the table
-// has an enum, a condition that only the cursor row meets, and its values.
-var columns = map[string]struct{ names, texts, cursor, values string }{
-	readmodel.Withdrawals: {"list, user, key, requested_log, vault, request_index, owner, estimate, expires_ts, requested_block, funded_block, closed_block, closed_by",
-		"toString(list) AS list, user, key, requested_log, vault, request_index, owner, estimate, expires_ts, requested_block, funded_block, closed_block, toString(closed_by) AS closed_by",
-		"list = 'cursor'", "'cursor', toFixedString('', 20), 0, 0, toFixedString('', 20), 0, toFixedString('', 20), 0, 0, 0, 0, 0, ''"},
-	readmodel.Users: {"list, vault, partner, key, user, first_block, first_ts, deposited, withdrawn",
-		"toString(list) AS list, vault, partner, key, user, first_block, first_ts, deposited, withdrawn",
-		"list = 'cursor'", "'cursor', toFixedString('', 20), 0, 0, toFixedString('', 20), 0, 0, 0, 0"},
-	readmodel.PartnerTotals: {"partner, vault, from_block, until_block, deposits, volume",
-		"partner, vault, from_block, until_block, deposits, volume", "partner = 0", "0, toFixedString('', 20), 0, {never:UInt64}, 0, 0"},
-}
-
-// update writes what a table's definition gives at a seq and the table does not
-// hold, and what it holds too much, and moves its cursor, in one insert.
-func (g *generation) update(t testing.TB, table, name string, seq uint64) {
-	t.Helper()
-	c := columns[table]
-	ask := strings.NewReplacer("{name}", name, "{columns}", c.names, "{cursor}", c.cursor, "{values}", c.values,
-		"{texts}", c.texts,
-		"{definition}", readmodel.Definition(table)).Replace(`
-INSERT INTO {name} ({columns}, sign, seq, writer, fence_seq)
-SELECT {columns}, toInt8(n) AS sign, at, 1, 0 FROM (
-  SELECT {columns}, sum(s) AS n, {seq:UInt64} AS at FROM (
-    SELECT {texts}, toInt64(1) AS s FROM ({definition})
-    UNION ALL
-    SELECT {texts}, -toInt64(sign) FROM (SELECT * FROM {name} WHERE NOT ({cursor}))
-  ) GROUP BY {columns} HAVING n != 0
-  UNION ALL SELECT {values}, 1, {seq:UInt64}
-  UNION ALL SELECT {texts}, -1, seq FROM (SELECT * FROM {name} WHERE {cursor}) GROUP BY {columns}, seq HAVING sum(sign) > 0
-) ORDER BY sign`)
-	ctx := clickhouse.Context(readmodel.Parameters(t.Context(), numbers{"seq": seq}), clickhouse.WithSettings(clickhouse.Settings{"max_insert_threads": 1, "insert_deduplicate": 0}))
-	if err := g.conn.Exec(ctx, ask); err != nil {
-		t.Fatalf("derive %s at seq %d: %v", table, seq, err)
-	}
-}
-
-func (g *generation) spine(t testing.TB, records []*event.Record) {
-	t.Helper()
-	b := g.batch(t, readmodel.Spine, "seq, sign, retracts, writer, kind, event, boundary, quarantined, passed, block, hash, ts, vault, user, tx, log_index, payload")
+	rows := readmodel.EventsTable.NewRows()
 	for _, r := range records {
-		payload, err := proto.Marshal(r)
+		value, err := proto.Marshal(r)
 		must(t, err)
-		name, quarantined := oracle.Named(r)
-		l, block := r.GetLog(), r.GetBlock()
-		number, hash, at, index := block.GetNumber(), block.GetHash(), block.GetTime(), uint32(0)
-		if l != nil {
-			number, hash, at, index = l.GetBlockNumber(), l.GetBlockHash(), l.GetBlockTime(), l.GetLogIndex()
-		}
-		said, _, _ := oracle.Read(r)
-		vault := common.BytesToAddress(append(l.GetAddress(), r.GetVault().GetAddress()...))
-		if block != nil || l != nil && !quarantined && name != "WithdrawalsSettled" {
-			payload = nil
-		}
-		must(t, b.Append(r.GetSeq(), chainlog.Sign(r), r.GetRetracts(), uint64(1), chainlog.TypeOf(r), name, r.GetBoundary(), quarantined, g.passes(r),
-			number, common.BytesToHash(hash).Bytes(), uint32(at), vault.Bytes(), ownerOf(said.Event).Bytes(), common.BytesToHash(l.GetTxHash()).Bytes(), index, payload))
+		row := oracle.Rows(r, value, g.passes(r))
+		row.Writer = writer
+		rows.Add(&row)
 	}
+	ctx := clickhouse.Context(t.Context(), clickhouse.WithSettings(clickhouse.Settings{"deduplicate_insert": "disable", "deduplicate_insert_select": "disable"}))
+	b, err := g.conn.PrepareBatch(ctx, "INSERT INTO events ("+readmodel.EventsTable.Names()+")")
+	must(t, err)
+	must(t, rows.Fill(b.Columns()))
 	must(t, b.Send())
 	g.written = records[len(records)-1].GetSeq()
 }
 
+// passes reports whether a record is of a vault that joined when the lists were built.
 func (g *generation) passes(r *event.Record) bool {
-	return slices.Contains(g.late, common.BytesToAddress(r.GetLog().GetAddress())) || r.GetVault() != nil && slices.Contains(g.late, common.BytesToAddress(r.GetVault().GetAddress()))
-}
-
-func (g *generation) batch(t testing.TB, table, columns string) driver.Batch {
-	t.Helper()
-	ctx := clickhouse.Context(t.Context(), clickhouse.WithSettings(clickhouse.Settings{"insert_deduplicate": 0}))
-	b, err := g.conn.PrepareBatch(ctx, "INSERT INTO "+table+" ("+columns+")")
-	must(t, err)
-	return b
-}
-
-func (g *generation) facts(t testing.TB, records []*event.Record) {
-	t.Helper()
-	deposits := g.batch(t, readmodel.Deposits, "seq, sign, retracts, writer, vault, deposit_id, user, sender, partner, assets, shares, block, ts, tx, log_index")
-	events := g.batch(t, readmodel.WithdrawalEvents, "seq, sign, retracts, writer, vault, request_index, kind, user, receiver, partner, shares, assets, expires_ts, block, ts, tx, log_index")
-	navs := g.batch(t, readmodel.Navs, "seq, sign, retracts, writer, vault, nav_per_share, total_assets, total_supply, block, ts, tx, log_index")
-	sweeps := g.batch(t, readmodel.Sweeps, "seq, sign, retracts, writer, vault, from_id, to_id, assets, block, ts, tx, log_index")
-	for _, r := range records {
-		l, counts, _ := oracle.Read(r)
-		if !counts || g.passes(r) {
-			continue
-		}
-		put := func(b driver.Batch, values ...any) {
-			head := []any{r.GetSeq(), chainlog.Sign(r), r.GetRetracts(), uint64(1), l.Vault.Bytes()}
-			must(t, b.Append(append(append(head, values...), l.Block, uint32(l.Time), l.Tx.Bytes(), l.Index)...))
-		}
-		about := func(index *big.Int, kind string, user, receiver common.Address, partner uint32, shares, assets *big.Int, expires uint64) {
-			put(events, index.Uint64(), kind, user.Bytes(), receiver.Bytes(), partner, shares, assets, expires)
-		}
-		none := common.Address{}
-		switch e := l.Event.(type) {
-		case contracts.DepositAccepted:
-			put(deposits, e.DepositID.Uint64(), e.Owner.Bytes(), e.Sender.Bytes(), e.PartnerID, e.Assets, e.Shares)
-		case contracts.WithdrawalRequested:
-			about(e.RequestIndex, "requested", e.Owner, e.Receiver, e.PartnerID, e.Shares, e.AssetsEstimate, e.ExpiresAt)
-		case contracts.WithdrawalFunded:
-			about(e.RequestIndex, "funded", e.Owner, none, 0, e.Shares, e.Assets, 0)
-		case contracts.WithdrawalClaimed:
-			about(e.RequestIndex, "claimed", e.Owner, none, 0, e.Shares, e.Assets, 0)
-		case contracts.WithdrawalCancelled:
-			about(e.RequestIndex, "cancelled", e.Owner, none, 0, e.Shares, whole(0), 0)
-		case contracts.WithdrawalExpired:
-			about(e.RequestIndex, "expired", e.Owner, none, 0, e.Shares, whole(0), 0)
-		case contracts.NavUpdated:
-			put(navs, e.NavPerShare, e.TotalAssets, e.TotalSupply)
-		case contracts.DepositsSwept:
-			put(sweeps, e.FromDepositID.Uint64(), e.ToDepositID.Uint64(), e.Assets)
-		}
+	address := r.GetLog().GetAddress()
+	if r.GetVault() != nil {
+		address = r.GetVault().GetAddress()
 	}
-	for _, b := range []driver.Batch{deposits, events, navs, sweeps} {
-		if b.Rows() == 0 {
-			must(t, b.Abort())
-			continue
-		}
-		must(t, b.Send())
+	return address != nil && slices.Contains(g.late, common.BytesToAddress(address))
+}
+
+// build makes the lists.
+func (g *generation) build(t testing.TB) {
+	t.Helper()
+	must(t, g.ch.CreateLists(t.Context(), g.conn, g.ch.Database(g.id), readmodel.ListsTable.Name))
+	must(t, readmodel.BuildLists(t.Context(), g.conn, readmodel.ListsTable.Name, g.written, writer))
+}
+
+// live writes units as a projector does: events, and then the lists.
+func (g *generation) live(t testing.TB, records []*event.Record) {
+	t.Helper()
+	for _, unit := range histories.Units(records) {
+		g.events(t, unit)
+		g.update(t)
+	}
+}
+
+// update writes what the definitions of the lists give and the lists do not hold, and what
+// they hold too much, with their cursor, in one insert.
+func (g *generation) update(t testing.TB) {
+	t.Helper()
+	ask := strings.NewReplacer("{columns}", strings.Join(definedColumns(), ", "), "{definitions}", union(readmodel.Definitions)).Replace(`
+INSERT INTO lists ({columns}, sign, writer)
+SELECT {columns}, toInt8(n), list IN ('cursor', 'cursor_end') FROM (
+  SELECT {columns}, sum(s) AS n FROM (
+    SELECT {columns}, toInt64(1) AS s FROM ({definitions})
+    UNION ALL
+    SELECT {columns}, -toInt64(sign) FROM lists
+  ) GROUP BY {columns} HAVING n != 0
+) ORDER BY n`)
+	ctx := clickhouse.Context(readmodel.AsOf(t.Context(), g.written, 0, 1), clickhouse.WithSettings(clickhouse.Settings{"max_insert_threads": 1, "deduplicate_insert": "disable", "deduplicate_insert_select": "disable"}))
+	if err := g.conn.Exec(ctx, ask); err != nil {
+		t.Fatalf("update lists at seq %d: %v", g.written, err)
 	}
 }
 
 // change runs statements, and waits for what they start; at a test's end too.
 func (g *generation) change(t testing.TB, statements ...string) {
 	t.Helper()
-	ctx := clickhouse.Context(context.WithoutCancel(t.Context()), clickhouse.WithSettings(clickhouse.Settings{"mutations_sync": 2, "insert_deduplicate": 0}))
+	ctx := clickhouse.Context(context.WithoutCancel(t.Context()), clickhouse.WithSettings(clickhouse.Settings{"mutations_sync": 2, "deduplicate_insert": "disable", "deduplicate_insert_select": "disable"}))
 	for _, statement := range statements {
 		if err := g.conn.Exec(ctx, statement); err != nil {
 			t.Fatalf("%s: %v", statement, err)

@@ -25,10 +25,10 @@ type Side struct {
 type Parity struct {
 	Live int32 `json:"live"`
 	New  int32 `json:"new"`
-	// Seq up to which the spine and the facts of both were compared.
+	// Seq up to which events of both were compared.
 	Seq uint64 `json:"seq"`
-	// Checks are the rows of the spine and of the facts, totals, which say what a
-	// difference comes to, and each generation's derived tables by their definition.
+	// Checks are the rows of events, totals, which say what a difference comes to, and
+	// each generation's lists by their definition.
 	Checks []Check `json:"checks"`
 	// FirstSeq is the lowest record of the log whose rows differ, 0 when none
 	// does, and FirstRecord is what that record says.
@@ -59,18 +59,18 @@ func (p *Parity) String() string {
 	return b.String()
 }
 
-// Compare compares two generations at the highest seq that the spines of both
-// have. Vaults that one of them passes over are left out of the facts of both: the
-// other one may hold them. Both may be written meanwhile. progress hears what is compared;
-// nil for nobody.
+// Compare compares two generations at the highest seq that both have. Vaults that one of
+// them passes over are left out of the totals of both: the other one may count them. Both
+// may be written meanwhile. progress hears what is compared; nil for nobody.
 func Compare(ctx context.Context, live, fresh Side, progress Progress) (*Parity, error) {
 	c := &comparer{sides: [2]Side{live, fresh}, progress: progress, report: &Parity{Live: live.ID, New: fresh.ID, Seq: math.MaxUint64}}
-	for _, s := range c.sides {
-		seq, err := readmodel.LastSeq(ctx, s.Conn, readmodel.Spine)
+	var built [2]bool
+	for i, s := range c.sides {
+		seq, is, err := position(ctx, s.Conn)
 		if err != nil {
 			return nil, err
 		}
-		c.report.Seq = min(c.report.Seq, seq)
+		c.report.Seq, built[i] = min(c.report.Seq, seq), is
 	}
 	var passed []common.Address
 	for _, s := range c.sides {
@@ -81,22 +81,21 @@ func Compare(ctx context.Context, live, fresh Side, progress Progress) (*Parity,
 		passed = append(passed, vaults...)
 	}
 	c.both = notOf(passed)
-	for _, table := range appended {
-		if err := c.rows(ctx, table); err != nil {
-			return nil, err
-		}
+	if err := c.rows(ctx); err != nil {
+		return nil, err
 	}
 	for _, lines := range []struct{ name, question string }{
 		{"totals by vault", "totals_by_vault"},
 		{"totals by partner", "totals_by_partner"},
+		{"totals by user", "totals_by_user"},
 		{"quarantined logs", "quarantined"},
 	} {
 		if err := c.lines(ctx, lines.name, lines.question); err != nil {
 			return nil, err
 		}
 	}
-	for _, s := range c.sides {
-		if err := c.derived(ctx, s); err != nil {
+	for i, s := range c.sides {
+		if err := c.lists(ctx, s, built[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -105,45 +104,37 @@ func Compare(ctx context.Context, live, fresh Side, progress Progress) (*Parity,
 
 type comparer struct {
 	sides  [2]Side
-	both   string // the condition that a fact is of a vault that both have
+	both   string // the condition that a row of events is of a vault that both have
 	report *Parity
 
 	progress Progress
 }
 
-func (c *comparer) fingerprints(ctx context.Context, table string, after, to uint64) (both [2]fingerprint, err error) {
-	unsaid, where := "writer", c.both
-	if table == readmodel.Spine {
-		unsaid, where = "writer, passed", "1"
-	}
-	ask := question("rows", "{table}", table, "{unsaid}", unsaid, "{both}", where)
+func (c *comparer) fingerprints(ctx context.Context, after, to uint64) (both [2]fingerprint, err error) {
 	for i, s := range c.sides {
-		if err := s.Conn.QueryRow(readmodel.Parameters(ctx, numbers{"from": following(after), "to": to}), ask).Scan(&both[i].rows, &both[i].hash); err != nil {
-			return both, fmt.Errorf("compare the rows of %s of generation %d: %w", table, s.ID, err)
+		row := s.Conn.QueryRow(readmodel.Parameters(ctx, numbers{"from": following(after), "to": to}), question("rows"))
+		if err := row.Scan(&both[i].rows, &both[i].hash); err != nil {
+			return both, fmt.Errorf("compare the rows of events of generation %d: %w", s.ID, err)
 		}
 	}
 	return both, nil
 }
 
-// rows compares all rows of a table, and finds the first seq that differs.
-func (c *comparer) rows(ctx context.Context, table string) error {
-	check := Check{Name: table + ": rows"}
+// rows compares all rows of events, and finds the first seq that differs.
+func (c *comparer) rows(ctx context.Context) error {
+	check := Check{Name: "events: rows"}
 	ctx = c.progress.Asked(ctx, check.Name)
-	both, err := c.fingerprints(ctx, table, 0, c.report.Seq)
+	both, err := c.fingerprints(ctx, 0, c.report.Seq)
 	if err != nil {
 		return err
 	}
 	check.Compared = both[0].rows
 	if both[0] != both[1] {
-		first, err := c.bisect(ctx, table)
-		if err != nil {
+		if c.report.FirstSeq, err = c.bisect(ctx); err != nil {
 			return err
 		}
 		check.Difference = fmt.Sprintf("generation %d has %d rows and generation %d has %d, the first difference is in the rows of seq %d",
-			c.sides[0].ID, both[0].rows, c.sides[1].ID, both[1].rows, first)
-		if c.report.FirstSeq == 0 || first < c.report.FirstSeq {
-			c.report.FirstSeq = first
-		}
+			c.sides[0].ID, both[0].rows, c.sides[1].ID, both[1].rows, c.report.FirstSeq)
 	}
 	c.report.Checks = append(c.report.Checks, check)
 	return nil
@@ -151,11 +142,11 @@ func (c *comparer) rows(ctx context.Context, table string) error {
 
 // bisect finds the lowest seq whose rows differ: all before after are equal,
 // and those up to last are not.
-func (c *comparer) bisect(ctx context.Context, table string) (uint64, error) {
+func (c *comparer) bisect(ctx context.Context) (uint64, error) {
 	after, last := uint64(0), c.report.Seq
 	for last-after > 1 {
 		middle := after + (last-after)/2
-		both, err := c.fingerprints(ctx, table, after, middle)
+		both, err := c.fingerprints(ctx, after, middle)
 		if err != nil {
 			return 0, err
 		}
@@ -202,21 +193,20 @@ func (c *comparer) lines(ctx context.Context, name, ask string) error {
 	return nil
 }
 
-// derived compares the derived tables of a generation with their definitions:
-// where the facts are equal, so are then the tables.
-func (c *comparer) derived(ctx context.Context, s Side) error {
-	there, err := derivedTables(ctx, s.Conn)
-	if err != nil {
-		return err
+// lists compares the lists of a generation with their definitions: if events are equal, so
+// are then the lists.
+func (c *comparer) lists(ctx context.Context, s Side, built bool) error {
+	name := func(check string) string { return fmt.Sprintf("generation %d: %s", s.ID, check) }
+	if !built {
+		c.report.Checks = append(c.report.Checks, Check{Name: name("lists: not built yet")})
+		return nil
 	}
-	for _, table := range readmodel.Derived {
-		check := Check{Name: table + ": not derived yet"}
-		if there[table] {
-			if check, err = defined(ctx, s.Conn, table, c.progress); err != nil {
-				return fmt.Errorf("generation %d: %w", s.ID, err)
-			}
+	for _, g := range groups() {
+		check, err := defined(ctx, s.Conn, g, c.progress)
+		if err != nil {
+			return fmt.Errorf("generation %d: %w", s.ID, err)
 		}
-		check.Name = fmt.Sprintf("generation %d: %s", s.ID, check.Name)
+		check.Name = name(check.Name)
 		c.report.Checks = append(c.report.Checks, check)
 	}
 	return nil
@@ -237,7 +227,7 @@ func (c *comparer) tell(ctx context.Context) error {
 		}
 	}
 	for _, s := range c.sides {
-		for line, err := range texts(ctx, s.Conn, question("events"), at) {
+		for line, err := range texts(ctx, s.Conn, question("history"), at) {
 			if err != nil {
 				return fmt.Errorf("read the events of seq %d from generation %d: %w", c.report.FirstSeq, s.ID, err)
 			}

@@ -10,7 +10,7 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/histories"
 )
 
-// TestParityFindsDifferences: each table is compared, in both directions, and the
+// TestParityFindsDifferences: events and lists are compared, in both directions, and the
 // first record that differs is found.
 func TestParityFindsDifferences(t *testing.T) {
 	if testing.Short() {
@@ -20,7 +20,7 @@ func TestParityFindsDifferences(t *testing.T) {
 	s := everyEvent()
 	one := filled(t, s.Records)
 	two := another(t, one.ch, 2)
-	two.build(t, s.Records)
+	two.events(t, s.Records)
 	sides := []Side{{1, one.conn}, {2, two.conn}}
 	compare := func(live, fresh Side) *Parity {
 		t.Helper()
@@ -28,16 +28,16 @@ func TestParityFindsDifferences(t *testing.T) {
 		must(t, err)
 		return p
 	}
-	if p := compare(sides[0], sides[1]); p.Err() != nil || p.Seq != s.Seq() || !strings.Contains(p.String(), "generation 2: users: not derived yet") || !strings.Contains(p.String(), "generation 1: users: its definition") {
-		t.Errorf("a generation that is built:\n%s", p)
+	if p := compare(sides[0], sides[1]); p.Err() != nil || p.Seq != s.Seq() || !strings.Contains(p.String(), "generation 2: lists: not built yet") || !strings.Contains(p.String(), "generation 1: requests: the definition") {
+		t.Errorf("a generation whose lists are not built:\n%s", p)
 	}
-	two.derive(t)
-	if p := compare(sides[0], sides[1]); p.Err() != nil || p.FirstSeq != 0 || strings.Contains(p.String(), "not derived") {
+	two.build(t)
+	if p := compare(sides[0], sides[1]); p.Err() != nil || p.FirstSeq != 0 || strings.Contains(p.String(), "not built") {
 		t.Errorf("two equal generations:\n%s", p)
 	}
-	first := func(table, of string) (seq uint64) {
+	first := func(of string) (seq uint64) {
 		t.Helper()
-		must(t, one.conn.QueryRow(t.Context(), "SELECT min(seq) FROM "+table+" WHERE "+of).Scan(&seq))
+		must(t, one.conn.QueryRow(t.Context(), "SELECT min(seq) FROM events WHERE "+of).Scan(&seq))
 		return seq
 	}
 	for _, c := range []struct {
@@ -45,16 +45,20 @@ func TestParityFindsDifferences(t *testing.T) {
 		seq           uint64
 		words         []string
 	}{
-		{"deposits", "ALTER TABLE deposits UPDATE assets = assets + 1, partner = 8 WHERE deposit_id = 2", first("deposits", "deposit_id = 2"),
-			[]string{"deposits: rows: ", "totals by vault: generation ", "totals by partner: generation ", "generation 2: users: its definition", "generation 2: partner_totals: its definition"}},
-		{"withdrawal_events", "ALTER TABLE withdrawal_events UPDATE assets = assets + 1 WHERE kind = 'requested' AND request_index > 1", first("withdrawal_events", "request_index = 2"),
-			[]string{"withdrawal_events: rows: ", "totals by vault: ", "generation 2: withdrawals: its definition"}},
-		{"navs", "ALTER TABLE navs DELETE WHERE 1", first("navs", "1"), []string{"navs: rows: generation ", "has 0"}},
-		{"sweeps", "ALTER TABLE sweeps UPDATE to_id = 5 WHERE 1", first("sweeps", "1"), []string{"sweeps: rows: "}},
-		{"records", "ALTER TABLE records UPDATE quarantined = 1 WHERE event = 'NavUpdated'", first("records", "event = 'NavUpdated'"),
-			[]string{"records: rows: ", "quarantined logs: "}},
-		{"records", "ALTER TABLE records UPDATE hash = toFixedString('x', 32) WHERE kind = 'block' AND seq > 3", first("records", "kind = 'block' AND seq > 3"), []string{"records: rows: "}},
-		{"users", "ALTER TABLE users UPDATE deposited = 1 WHERE list = 'deposited'", 0, []string{"generation 2: users: its definition"}},
+		{"events", "ALTER TABLE events UPDATE assets = assets + 1, partner = 8 WHERE effect = 'deposit' AND id = 2", first("effect = 'deposit' AND id = 2"),
+			[]string{"events: rows: ", "totals by vault: generation ", "totals by partner: generation ", "totals by user: generation ",
+				"generation 2: members: the definition", "generation 2: totals: the definition", "generation 2: effects and deposits: the definition"}},
+		{"events", "ALTER TABLE events UPDATE assets = assets + 1 WHERE effect = 'requested' AND id > 1", first("effect = 'requested' AND id = 2"),
+			[]string{"events: rows: ", "totals by vault: ", "generation 2: requests: the definition"}},
+		{"events", "ALTER TABLE events DELETE WHERE effect = 'valuation'", first("effect = 'valuation'"), []string{"events: rows: generation ", "generation 2: effects and deposits: "}},
+		{"events", "ALTER TABLE events UPDATE id_to = 5 WHERE effect = 'sweep'", first("effect = 'sweep'"), []string{"events: rows: ", "generation 2: effects and deposits: "}},
+		{"events", "ALTER TABLE events UPDATE quarantined = 1 WHERE event = 'NavUpdated'", first("event = 'NavUpdated'"),
+			[]string{"events: rows: ", "quarantined logs: "}},
+		{"events", "ALTER TABLE events UPDATE hash = toFixedString('x', 32) WHERE record = 'block' AND seq > 3", first("record = 'block' AND seq > 3"),
+			[]string{"events: rows: ", "generation 2: blocks: the definition"}},
+		{"lists", "ALTER TABLE lists UPDATE ts = 1 WHERE list = 'deposited'", 0, []string{"generation 2: members: the definition"}},
+		{"lists", "ALTER TABLE lists UPDATE rewrites = 9 WHERE list = 'cursor'", 0, []string{"generation 2: cursor: the definition"}},
+		{"lists", "ALTER TABLE lists UPDATE ts = 1 WHERE list = 'cursor_end'", 0, []string{"generation 2: cursor: the definition"}},
 	} {
 		t.Run(c.change, func(t *testing.T) {
 			two.restores(t, c.table)
@@ -84,8 +88,8 @@ func TestParityFindsDifferences(t *testing.T) {
 	three := another(t, one.ch, 3)
 	units := histories.Units(s.Records)
 	behind := slices.Concat(units[:len(units)-2]...)
-	three.build(t, behind)
-	three.change(t, "ALTER TABLE records UPDATE writer = 9 WHERE 1", "ALTER TABLE deposits UPDATE writer = 9 WHERE 1")
+	three.events(t, behind)
+	three.change(t, "ALTER TABLE events UPDATE writer = 9 WHERE 1")
 	if p := compare(sides[0], Side{3, three.conn}); p.Err() != nil || p.Seq != uint64(len(behind)) {
 		t.Errorf("a generation that is behind:\n%s", p)
 	}
@@ -98,12 +102,12 @@ func TestParityTellsWhatWasBefore(t *testing.T) {
 	s := everyEvent()
 	one := filled(t, s.Records)
 	two := another(t, one.ch, 2)
-	two.build(t, s.Records)
-	two.change(t, "ALTER TABLE withdrawal_events UPDATE assets = 13 WHERE kind = 'claimed'")
+	two.events(t, s.Records)
+	two.change(t, "ALTER TABLE events UPDATE assets = 13 WHERE effect = 'claimed'")
 	p, err := Compare(t.Context(), Side{1, one.conn}, Side{2, two.conn}, nil)
 	must(t, err)
 	text := p.String()
-	for _, words := range []string{"first difference: seq ", "WithdrawalClaimed of block 4", "generation 1: withdrawal_events: seq ", "claimed, user ", "assets 12", "generation 2: ", "assets 13", "requested", "generation 1: deposits: seq "} {
+	for _, words := range []string{"first difference: seq ", "WithdrawalClaimed of block 4", "generation 1: events: seq ", ", claimed, vault ", "assets 12", "generation 2: ", "assets 13", ", requested, vault ", ", deposit, vault "} {
 		if !strings.Contains(text, words) {
 			t.Errorf("%q is not told:\n%s", words, text)
 		}

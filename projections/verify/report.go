@@ -11,9 +11,9 @@ import (
 type Report struct {
 	Generation int32  `json:"generation"`
 	Database   string `json:"database"`
-	// Seq at which the log was compared with the spine and the facts. A derived table
-	// is compared as of its own cursor, which may be a later seq where the chain moves,
-	// and the log and the chain at the seq of the newest cursor.
+	// Seq at which the log was compared with events. Lists are compared as of their
+	// cursor, which may be a later seq if the chain moves, and the log and the chain at the
+	// seq of ingest's newest cursor.
 	Seq    uint64  `json:"seq"`
 	Checks []Check `json:"checks"`
 	// Quarantined is the live logs that are in no total, Impossible what the

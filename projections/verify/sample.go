@@ -2,7 +2,6 @@ package verify
 
 import (
 	"encoding/binary"
-	"maps"
 	"math/big"
 	"math/rand/v2"
 
@@ -11,11 +10,12 @@ import (
 	"github.com/navlog/navlog/projections/oracle"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 // sample is one user, request and partner in n, those whose number leaves the rest
-// k; all of them where n is 0 or 1. The number of a user is the last 8 bytes of the
-// address, as live_users.sql has it too.
+// k; all of them if n is 0 or 1. The number of a user is the last 8 bytes of the
+// address, as live.sql has it too.
 type sample struct{ n, k uint64 }
 
 func newSample(n uint64) sample {
@@ -42,7 +42,7 @@ func (s sample) keeps(r *event.Record) bool {
 	case contracts.DepositAccepted:
 		return s.user(e.Owner) || s.number(uint64(e.PartnerID))
 	case contracts.WithdrawalRequested:
-		return request(e.Owner, e.RequestIndex)
+		return true // of all requests of an id the first is one
 	case contracts.WithdrawalFunded:
 		return request(e.Owner, e.RequestIndex)
 	case contracts.WithdrawalClaimed:
@@ -51,21 +51,30 @@ func (s sample) keeps(r *event.Record) bool {
 		return request(e.Owner, e.RequestIndex)
 	case contracts.WithdrawalExpired:
 		return request(e.Owner, e.RequestIndex)
-	case contracts.DepositsSwept:
-		return true // one that cannot be is told of
+	case contracts.DepositsSwept, contracts.NavUpdated:
+		return true // they belong to no user
 	}
 	return false
 }
 
-// thin takes out of the books what is not whole, because only the sample was kept.
-func (s sample) thin(b *oracle.Books) {
+// whole tells whether all records that a row of lists depends on are kept.
+func (s sample) whole(r *readmodel.ListRow) bool {
 	if s.n <= 1 {
-		return
+		return true
 	}
-	maps.DeleteFunc(b.Users, func(a common.Address, _ *oracle.User) bool { return !s.user(a) })
-	maps.DeleteFunc(b.Withdrawals, func(k oracle.RequestKey, _ *oracle.Withdrawal) bool { return !s.number(k.Index) })
-	maps.DeleteFunc(b.Totals, func(k oracle.PartnerVault, _ []oracle.Total) bool { return !s.number(uint64(k.Partner)) })
-	for _, members := range b.Members {
-		maps.DeleteFunc(members, func(a common.Address, _ oracle.Since) bool { return !s.user(a) })
+	switch r.List {
+	case readmodel.Blocks:
+		return true
+	case readmodel.VaultEvents:
+		return r.Kind != readmodel.Deposit || s.user(r.User)
+	case readmodel.PartnerEvents:
+		return s.number(uint64(r.Partner))
+	case readmodel.Queue, readmodel.Requests, readmodel.UserRequests:
+		return s.number(r.ID)
+	case readmodel.UserTotals:
+		return s.user(r.Owner)
+	case readmodel.Totals: // of a partner, whose number is the last bytes of the owner
+		return r.Owner != r.Scope && r.Owner != common.Address{} && s.user(r.Owner)
 	}
+	return s.user(r.User)
 }

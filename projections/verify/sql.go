@@ -52,18 +52,6 @@ func texts(ctx context.Context, conn driver.Conn, ask string, parameters numbers
 	}
 }
 
-// derivedTables gives those of the derived tables that there are.
-func derivedTables(ctx context.Context, conn driver.Conn) (map[string]bool, error) {
-	there := map[string]bool{}
-	for name, err := range texts(ctx, conn, question("tables"), nil) {
-		if err != nil {
-			return nil, fmt.Errorf("read the names of the tables: %w", err)
-		}
-		there[name] = true
-	}
-	return there, nil
-}
-
 // notOf is the condition that a row is of none of these vaults.
 func notOf(vaults []common.Address) string {
 	if len(vaults) == 0 {

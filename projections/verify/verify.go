@@ -24,8 +24,8 @@ import (
 type Options struct {
 	// Sample of n compares with the oracle one user, request and partner in n, and
 	// with the chain one block and one range of BatchBlocks blocks in n, chosen anew
-	// each time; 0 and 1 compare all. What was not chosen is not proven. The spine,
-	// the facts and the definitions are always compared whole.
+	// each time; 0 and 1 compare all. What was not chosen is not proven. Events and the
+	// definitions are always compared whole.
 	Sample uint64
 	// Node is the URL of a node of the chain; empty: the log is not compared
 	// with the chain.
@@ -43,7 +43,7 @@ type Options struct {
 }
 
 // Verify proves that the live generation is a fold of the log: it reads the
-// log from its first record to the last seq of the spine, folds it in plain
+// log from its first record to the cursor of lists, folds it in plain
 // maps, and compares; and that the log is what a node says of the chain, as far as
 // it covers each vault. It runs beside live traffic and writes nothing, but that a
 // generation which lost or doubled a row is marked bad. Its memory grows with the
@@ -83,7 +83,7 @@ func Verify(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readm
 }
 
 // Generation compares a generation that need not be live with the log: its
-// derived tables may not be there yet, which the report says. Its questions
+// lists may not be built yet, which the report says. Its questions
 // read whole tables: conn is to be a patient one, to the generation's database.
 func Generation(ctx context.Context, chainID uint64, kafka chainlog.Config, conn driver.Conn, id int32, database string, options Options) (*Report, error) {
 	v := newVerifier(conn, kafkaLog(chainID, kafka), options)
@@ -149,8 +149,7 @@ type verifier struct {
 	report  *Report
 	options Options
 	sample  sample
-	live    bool   // the generation must have its derived tables
-	atOnce  uint64 // seqs whose rows are told apart at once
+	live    bool // the generation must have its lists
 
 	fold   *oracle.Fold
 	at     chainlog.Position // of the fold's last record
@@ -159,7 +158,7 @@ type verifier struct {
 }
 
 func newVerifier(conn driver.Conn, log readLog, options Options) *verifier {
-	v := &verifier{conn: conn, log: log, report: new(Report), options: options, sample: newSample(options.Sample), atOnce: rowsAtOnce, fold: oracle.New()}
+	v := &verifier{conn: conn, log: log, report: new(Report), options: options, sample: newSample(options.Sample), fold: oracle.New()}
 	if options.Node == "" { // the chain's totals need every log
 		v.fold = oracle.Sampled(v.sample.keeps)
 	}
@@ -188,9 +187,10 @@ func (v *verifier) all(ctx context.Context, chainID uint64, kafka chainlog.Confi
 	return againstChain(ctx, v.options, cursor, v.fold.Records(), v.report)
 }
 
-// tables compares all tables with the log.
+// tables compares events and lists with the log.
 func (v *verifier) tables(ctx context.Context) (err error) {
-	if v.report.Seq, err = readmodel.LastSeq(ctx, v.conn, readmodel.Spine); err != nil {
+	var built bool
+	if v.report.Seq, built, err = position(ctx, v.conn); err != nil {
 		return err
 	}
 	if v.passed, err = passedVaults(ctx, v.conn, v.report.Seq); err != nil {
@@ -200,47 +200,40 @@ func (v *verifier) tables(ctx context.Context) (err error) {
 	if err := v.follow(ctx, v.report.Seq); err != nil {
 		return err
 	}
-	for _, table := range appended {
-		if err := v.unique(ctx, table); err != nil {
-			return err
-		}
+	if err := v.unique(ctx); err != nil {
+		return err
 	}
 	if v.broken() {
 		return nil // there is nothing that the tables could be equal to
 	}
-	for _, table := range appended {
-		if err := v.said(ctx, table); err != nil {
-			return err
-		}
-	}
-	there, err := derivedTables(ctx, v.conn)
-	if err != nil {
+	if err := v.says(ctx); err != nil {
 		return err
 	}
-	var derived []string
-	for _, table := range readmodel.Derived {
-		if there[table] {
-			derived = append(derived, table)
-		} else {
-			v.report.Checks = append(v.report.Checks, v.missing(table))
-		}
+	if !built {
+		v.report.Checks = append(v.report.Checks, v.missing())
+		return nil
 	}
-	for _, table := range derived {
-		check, err := defined(ctx, v.conn, table, v.options.Progress)
+	cursor := Check{Name: "lists: one cursor", Compared: 1}
+	if cursor.Difference, err = oneCursor(v.options.Progress.Asked(ctx, cursor.Name), v.conn); err != nil {
+		return err
+	}
+	v.report.Checks = append(v.report.Checks, cursor)
+	for _, g := range groups() {
+		check, err := defined(ctx, v.conn, g, v.options.Progress)
 		if err != nil {
 			return err
 		}
 		v.report.Checks = append(v.report.Checks, check)
 	}
-	return v.againstOracle(ctx, derived)
+	return v.againstOracle(ctx)
 }
 
-// missing says that a derived table is not there: for good, or not yet.
-func (v *verifier) missing(table string) Check {
+// missing says that lists have no cursor: for good, or not yet.
+func (v *verifier) missing() Check {
 	if v.live {
-		return Check{Name: table, Difference: "a live generation must have this table, and it is not there; run `navlog projection rebuild`"}
+		return Check{Name: "lists", Difference: "a live generation must have lists, and they have no cursor; run `navlog projection rebuild`"}
 	}
-	return Check{Name: table + ": not derived yet"}
+	return Check{Name: "lists: not built yet"}
 }
 
 // broken tells whether the log itself is broken.

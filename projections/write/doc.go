@@ -2,25 +2,22 @@
 //
 // # A unit
 //
-//	units ──▶ rows of facts ──────────────┐
-//	  └─────▶ what derived tables lack ───┴──▶ inserted at once ──▶ the spine ──▶ it counts
+//	units ──▶ rows of events ───────────────────▶ insert into events ──┐
+//	  └─────▶ named keys ──look-ups in lists──▶ rows of lists ─────────┴──▶ insert into lists with the cursor row ──▶ it counts
 //
-// The spine is the commit point. Whatever a unit brings is in all other tables before
-// the spine has it, and what is served is the spine's newest unit. A writer that dies
-// leaves tables ahead of the spine; the next one begins at the spine, makes the same
-// rows again, however it cuts the batches, and gives each table only what comes after
-// its cursor.
+// The cursor row of lists is the commit point. Whatever a unit brings is in events
+// before lists has it, and what is served is the unit that the cursor names. A writer
+// that dies between the two leaves events a batch ahead; the next one begins at the
+// cursor, makes the same rows again, however it cuts the batches, and gives events only
+// what comes after its last seq.
 //
-// A unit that rewrites the past, a reorganisation, stands alone in its batch. It
-// replaces the cursor row of every derived table, in the same insert as its rows: the
-// fence in it says from which block on the past is another (readmodel.Fence), also
-// where this unit brings the table no row, for the units after it may. Facts need no
-// fence: they are only appended, and read up to a seq.
+// A unit that retracts stands alone in its batch, for its look-ups have an ancestor of
+// their own, and it adds one to rewrites in the cursor.
 //
 // # One insert
 //
-// The insert is a compare-and-swap: its deduplication token is made of the cursor
-// that it follows, and ClickHouse accepts a token once.
+// Each insert is one block, hence one part, and a compare-and-swap: its deduplication
+// token is made of the cursor that it follows, and ClickHouse accepts a token once.
 //
 //	read cursor c ──▶ insert the rows after c, token "<table>:after:<c>" ──▶ read cursor
 //	      ▲                     ▲                                              │
@@ -32,7 +29,13 @@
 //	      │                                                                    │
 //	      └── give up: drop the writer, open another ◀── c older than 10 s     └─ anything else ──▶ fenced
 //
-// Every unit that concerns a derived table moves its cursor, also where no row
-// changes: else the token would stay free, and the insert of a writer that was stopped
-// for a while could still be accepted. What concerns a table is a function of the log.
+// The cursor of events is its last seq, that of lists its cursor row. Each insert into
+// lists replaces that row, also if nothing else changes: a part that collapses to
+// nothing would take its token with it, and the insert of a writer that stalled could
+// still be accepted.
+//
+// # Building
+//
+// While a generation is built only events is written, in large blocks and without
+// look-ups. Then lists is built of events by its definitions (Build).
 package write

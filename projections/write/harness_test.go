@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"math/big"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -21,7 +21,6 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/histories"
 	"github.com/navlog/navlog/projections/decode"
 	"github.com/navlog/navlog/projections/oracle"
-	"github.com/navlog/navlog/projections/verify"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
@@ -45,7 +44,7 @@ func deposit(id int64, owner common.Address, assets int64) said {
 	return said{Vault: vaultA, Event: contracts.DepositAccepted{DepositID: whole(id), Owner: owner, PartnerID: 7, Sender: bob, Assets: whole(assets), Shares: whole(1)}}
 }
 
-// unattributed is a deposit that no partner brought: of the derived tables it concerns users alone.
+// unattributed is a deposit that no partner brought.
 func unattributed(id int64, owner common.Address) said {
 	return said{Vault: vaultA, Event: contracts.DepositAccepted{DepositID: whole(id), Owner: owner, Sender: bob, Assets: whole(1), Shares: whole(1)}}
 }
@@ -98,7 +97,7 @@ func newGeneration(t testing.TB) *generation {
 	g := &generation{ch: ch, database: ch.Database(1)}
 	server, err := ch.Open("")
 	must(t, err)
-	must(t, ch.Create(t.Context(), server, g.database))
+	must(t, ch.CreateEvents(t.Context(), server, g.database))
 	g.conn, err = ch.Open(g.database)
 	must(t, err)
 	t.Cleanup(func() {
@@ -111,13 +110,13 @@ func newGeneration(t testing.TB) *generation {
 	return g
 }
 
-// derivedGeneration is one that holds records, with its derived tables.
-func derivedGeneration(t testing.TB, records []*event.Record) *generation {
+// builtGeneration is one that holds records, with its lists.
+func builtGeneration(t testing.TB, records []*event.Record) *generation {
 	t.Helper()
 	g := newGeneration(t)
 	w := g.writer(t)
 	g.write(t, w, records)
-	must(t, w.Derive(t.Context(), g.conn))
+	must(t, w.Build(t.Context(), g.conn))
 	return g
 }
 
@@ -136,9 +135,9 @@ func (g *generation) writer(t testing.TB) *Writer {
 
 func (g *generation) writerOver(t testing.TB, conn driver.Conn, counts Counts) *Writer {
 	t.Helper()
-	derived, err := g.ch.CheckTables(t.Context(), g.conn, g.database)
+	built, err := g.ch.CheckGeneration(t.Context(), g.conn, g.database)
 	must(t, err)
-	w, err := Open(t.Context(), conn, g.ch, g.database, derived, nil, counts, slog.New(slog.DiscardHandler))
+	w, err := Open(t.Context(), conn, g.ch, g.database, built, nil, counts, slog.New(slog.DiscardHandler))
 	must(t, err)
 	return w
 }
@@ -150,7 +149,7 @@ func (g *generation) write(t testing.TB, w *Writer, records []*event.Record) {
 }
 
 func uncounted() Counts {
-	return Counts{Rows: func(string, int) {}, Insert: func(string, string) {}, Impossible: func(string) {}, Quarantined: func(string) {}}
+	return Counts{Batch: func() {}, Rows: func(string, int) {}, Insert: func(string, string) {}, Impossible: func(string) {}, Quarantined: func(string) {}}
 }
 
 // tally counts what writers tell.
@@ -177,6 +176,7 @@ func (n *tally) of(what ...string) int {
 // hear is the counts that a writer is given.
 func (n *tally) hear() Counts {
 	return Counts{
+		Batch:       func() { n.add(1, "batch") },
 		Rows:        func(table string, k int) { n.add(k, "rows", table) },
 		Insert:      func(table, outcome string) { n.add(1, table, outcome) },
 		Impossible:  func(event string) { n.add(1, "impossible", event) },
@@ -198,157 +198,154 @@ func batchOf(t testing.TB, records []*event.Record) decode.Batch {
 	return decode.Batch{facts}
 }
 
-// joined is batches as one.
-func joined(units []decode.Unit) (all decode.Batch) {
-	for _, u := range units {
-		all = append(all, u.Facts...)
-	}
-	return all
+// dies has a writer die in the middle of a part of a batch: when events has its rows, or
+// also some time before lists has.
+func dies(t testing.TB, w *Writer, part []decode.Unit) {
+	t.Helper()
+	e := w.encode(joined(part), w.events.cursor.seq, w.vaults)
+	must(t, w.insertEvents(t.Context(), e, part[len(part)-1].End))
 }
 
-// dies gives a part of a batch to some tables only, as a writer that dies then.
-func dies(t testing.TB, w *Writer, part []decode.Unit, has func(table string) bool) {
+// same fails the test unless two sets of lines are equal.
+func same(t testing.TB, what string, got, want []string) {
 	t.Helper()
-	rows := w.encode(joined(part), w.vaults)
-	units := w.kept(part)
-	if !w.Derived() {
-		rows, units = w.encode(joined(part), nil), nil
+	counts := map[string]int{}
+	for _, line := range got {
+		counts[line]++
 	}
-	for _, table := range slices.Concat(readmodel.Facts, readmodel.Derived) {
-		if !has(table) {
-			delete(w.facts, table)
-			delete(w.derived, table)
+	for _, line := range want {
+		counts[line]--
+	}
+	for _, line := range slices.Sorted(maps.Keys(counts)) {
+		if n := counts[line]; n > 0 {
+			t.Errorf("%s: %d too many of\n%s", what, n, line)
+		} else if n < 0 {
+			t.Errorf("%s: %d lacking of\n%s", what, -n, line)
 		}
 	}
-	must(t, w.insertAhead(t.Context(), rows, units))
+	if t.Failed() {
+		t.FailNow()
+	}
 }
 
-// equal fails the test unless all tables hold what records say: the spine, the
-// facts, and the derived tables by their definitions and by the oracle.
+// lines are what a question answers.
+func (g *generation) lines(t testing.TB, question string, numbers map[string]uint64) (lines []string) {
+	t.Helper()
+	rows, err := g.conn.Query(readmodel.Parameters(t.Context(), numbers), question)
+	if err != nil {
+		t.Fatalf("%s\n%v", question, err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var line string
+		must(t, rows.Scan(&line))
+		lines = append(lines, line)
+	}
+	must(t, rows.Err())
+	return lines
+}
+
+// passed are the vaults whose records the generation passes over.
+func (g *generation) passed(t testing.TB) (vaults []common.Address) {
+	t.Helper()
+	for _, v := range g.lines(t, "SELECT DISTINCT hex(vault) FROM events WHERE passed", nil) {
+		vaults = append(vaults, common.HexToAddress(v))
+	}
+	return vaults
+}
+
+// equal fails the test unless both tables hold what records say by the oracle, and lists
+// also what its definitions say.
 func (g *generation) equal(t testing.TB, records []*event.Record) {
 	t.Helper()
-	r, err := verify.Records(t.Context(), g.conn, records, verify.Options{})
-	must(t, err)
-	if r.Err() != nil || r.Seq != uint64(len(records)) {
-		t.Fatalf("want all equal at seq %d, got\n%s", len(records), r)
-	}
-	for _, c := range r.Checks {
-		if strings.Contains(c.Name, "not derived yet") {
-			t.Fatalf("want derived tables, got\n%s", r)
-		}
-	}
-	must(t, verify.Audit(t.Context(), g.conn))
-}
-
-// check compares the derived tables with their definitions, both ways, where they
-// are not ahead of the spine.
-func (g *generation) check(t testing.TB) {
-	t.Helper()
-	spine, err := readmodel.ReadCursor(t.Context(), g.conn, readmodel.Spine, 0)
-	must(t, err)
-	for _, table := range readmodel.Derived {
-		cursor, err := readmodel.ReadCursor(t.Context(), g.conn, table, 0)
+	passed := g.passed(t)
+	var want []string
+	for _, r := range records {
+		value, err := proto.Marshal(r)
 		must(t, err)
-		if cursor.Seq > spine.Seq {
-			continue // a killed writer's rows, which the facts may not have yet
-		}
-		columns := dataColumns(table)
-		question := "SELECT toString(tuple(" + columns + ")) AS row, toInt64(sum(s)) AS n FROM (SELECT " + columns + ", toInt64(sign) AS s FROM " + table +
-			" WHERE NOT (" + readmodel.CursorRow(table) + ") UNION ALL SELECT " + columns + ", toInt64(-1) FROM (" + readmodel.Definition(table) + ")) GROUP BY " + columns + " HAVING n != 0 LIMIT 5"
-		var rows []struct {
-			Row string `ch:"row"`
-			N   int64  `ch:"n"`
-		}
-		must(t, g.conn.Select(readmodel.Parameters(t.Context(), map[string]uint64{"seq": cursor.Seq}), &rows, question))
-		if len(rows) > 0 {
-			t.Fatalf("%s at seq %d: of the rows that differ, how many more the table has than its definition: %v", table, cursor.Seq, rows)
-		}
+		row := oracle.Rows(r, value, slices.Contains(passed, vaultOf(r)))
+		want = append(want, readmodel.EventsTable.Line(&row, "writer"))
 	}
+	same(t, "events", g.lines(t, "SELECT "+readmodel.EventsTable.LineSQL("writer")+" FROM events", nil), want)
+	g.listed(t, records)
+	g.check(t)
 }
 
-// pastRows are the questions for what a derived table says of a block, in words.
-var pastRows = map[string]string{
-	readmodel.Withdrawals: `SELECT concatWithSeparator(' ', toString(list), lower(hex(user)), lower(hex(owner)), lower(hex(vault)), toString(request_index), toString(estimate), toString(expires_ts),
-		toString(requested_block), toString(requested_log), toString(if(funded_block > {block:UInt64}, {never:UInt64}, funded_block)),
-		toString(if(closed_block > {block:UInt64}, {never:UInt64}, closed_block)), if(closed_block > {block:UInt64}, '', toString(closed_by))) AS line
-		FROM withdrawals WHERE requested_block <= {block:UInt64} AND NOT ({cursor})
-		GROUP BY list, user, owner, vault, request_index, estimate, expires_ts, requested_block, requested_log, funded_block, closed_block, closed_by HAVING sum(sign) > 0 ORDER BY line`,
-	readmodel.Users: `SELECT concatWithSeparator(' ', toString(list), lower(hex(vault)), toString(partner), toString(key), lower(hex(user)), toString(first_block), toString(first_ts)) AS line
-		FROM users WHERE list IN ('member', 'first') AND first_block <= {block:UInt64}
-		GROUP BY list, vault, partner, key, user, first_block, first_ts HAVING sum(sign) > 0 ORDER BY line`,
-	readmodel.PartnerTotals: `SELECT concatWithSeparator(' ', toString(partner), lower(hex(vault)), toString(from_block),
-		toString(if(until_block > {block:UInt64}, {never:UInt64}, until_block)), toString(deposits), toString(volume)) AS line
-		FROM partner_totals WHERE from_block <= {block:UInt64} AND NOT ({cursor})
-		GROUP BY partner, vault, from_block, until_block, deposits, volume HAVING sum(sign) > 0 ORDER BY line`,
+// vaultOf is the vault that a record is about; zero for none.
+func vaultOf(r *event.Record) common.Address {
+	return common.BytesToAddress(append(r.GetVault().GetAddress(), r.GetLog().GetAddress()...))
 }
 
-// pastLines is what they must say, by the oracle.
-func pastLines(b *oracle.Books) map[string][]string {
-	out := map[string][]string{}
-	add := func(table, format string, values ...any) {
-		out[table] = append(out[table], fmt.Sprintf(format, values...))
-	}
-	for k, w := range b.Withdrawals {
-		ask := w.Ask()
-		for list, user := range map[string]common.Address{"queue": {}, "user": ask.Owner} {
-			add(readmodel.Withdrawals, "%s %x %x %x %d %d %d %d %d %d %d %s", list, user[:], ask.Owner[:], k.Vault[:], k.Index, ask.AssetsEstimate, ask.ExpiresAt,
-				w.Requested.Block, w.Requested.Index, oracle.BlockOf(w.Funded), oracle.BlockOf(w.Ended), w.EndedBy())
+// listed compares lists with what the oracle gives of records.
+func (g *generation) listed(t testing.TB, records []*event.Record) {
+	t.Helper()
+	fold, cursor := oracle.New(), readmodel.ListsCursor{Seq: uint64(len(records))}
+	retracted := false
+	for _, r := range records {
+		must(t, fold.Apply(r))
+		retracted = retracted || r.GetRetracts() != 0
+		if r.GetBoundary() && retracted {
+			cursor.Rewrites++
+			retracted = false
 		}
 	}
-	for scope, members := range b.Members {
-		for a, since := range members {
-			add(readmodel.Users, "member %x %d 0 %x %d %d", scope.Vault[:], scope.Partner, a[:], since.Block, since.Time)
+	rows := fold.Lists(g.passed(t)...)
+	for _, r := range rows {
+		if r.List == readmodel.Blocks && r.Block >= cursor.Block {
+			cursor.Block, cursor.TS = r.Block, r.TS
 		}
 	}
-	for a, u := range b.Users {
-		if u.First.Block != oracle.Never {
-			add(readmodel.Users, "member %x 0 0 %x %d %d", make([]byte, 20), a[:], u.First.Block, u.First.Time)
-			add(readmodel.Users, "first %x 0 %d %x %d %d", make([]byte, 20), new(big.Int).SetUint64(u.First.Block), a[:], u.First.Block, u.First.Time)
+	var want []string
+	for _, r := range append(rows, cursor.Rows(0)...) {
+		want = append(want, readmodel.ListsTable.Line(&r, "sign", "writer"))
+	}
+	same(t, fmt.Sprintf("lists at seq %d", len(records)), slices.Collect(maps.Keys(g.live(t))), want)
+}
+
+// live are the live rows of lists, but those of the list touched, and the keys that name
+// them there.
+func (g *generation) live(t testing.TB) map[string]readmodel.TouchedKey {
+	t.Helper()
+	out := map[string]readmodel.TouchedKey{}
+	line := readmodel.ListsTable.LineSQL("sign", "writer")
+	rows, err := g.conn.Query(t.Context(), "SELECT "+line+" AS line, toInt8(list), owner, toInt64(sum(sign)) AS n FROM lists WHERE list != 'touched' GROUP BY line, list, owner HAVING n != 0")
+	must(t, err)
+	defer rows.Close()
+	for rows.Next() {
+		var text string
+		var list int8
+		var owner common.Address
+		var n int64
+		must(t, rows.Scan(&text, &list, &owner, &n))
+		if n != 1 {
+			t.Fatalf("the signs of a row of lists add up to %d: %s", n, text)
 		}
+		out[text] = readmodel.Touch(readmodel.List(list), owner)
 	}
-	for k, totals := range b.Totals {
-		for _, n := range totals {
-			add(readmodel.PartnerTotals, "%d %x %d %d %d %d", k.Partner, k.Vault[:], n.Block, n.Until, n.Deposits, n.Volume)
-		}
-	}
-	for _, lines := range out {
-		slices.Sort(lines)
-	}
+	must(t, rows.Err())
 	return out
 }
 
-// past compares what the derived tables say of a block, whatever writer died in the
-// middle of a unit, with what the records up to the spine's last seq say of it,
-// wherever the fence lets a reader believe the table. It tells how many it compared.
-func (g *generation) past(t testing.TB, records []*event.Record, block uint64, passed ...common.Address) (compared int) {
+// check compares lists with its definitions over events.
+func (g *generation) check(t testing.TB) {
 	t.Helper()
-	spine, err := readmodel.ReadCursor(t.Context(), g.conn, readmodel.Spine, 0)
+	cursor, err := readmodel.ReadListsCursor(t.Context(), g.conn, readmodel.ListsTable.Name)
 	must(t, err)
-	fold := oracle.New()
-	for _, r := range records[:spine.Seq] {
-		must(t, fold.Apply(r))
+	line := readmodel.ListsTable.LineSQL("sign", "writer")
+	var want []string
+	for _, d := range readmodel.Definitions {
+		want = append(want, g.lines(t, "SELECT "+line+" FROM ("+d.Rows()+")", map[string]uint64{"seq": cursor.Seq, "slice": 0, "slices": 1})...)
 	}
-	books := fold.Books(block, passed...)
-	want := pastLines(books)
-	for _, table := range readmodel.Derived {
-		cursor, err := readmodel.ReadCursor(t.Context(), g.conn, table, 0)
-		must(t, err)
-		if block > books.Block || !cursor.Fence.Holds(spine.Seq, block) {
-			continue
-		}
-		var rows []struct {
-			Line string `ch:"line"`
-		}
-		ask := strings.ReplaceAll(pastRows[table], "{cursor}", readmodel.CursorRow(table))
-		must(t, g.conn.Select(readmodel.Parameters(t.Context(), map[string]uint64{"block": block}), &rows, ask))
-		var got []string
-		for _, r := range rows {
-			got = append(got, r.Line)
-		}
-		if !slices.Equal(got, want[table]) {
-			t.Fatalf("%s, whose cursor is %+v, says of block %d at seq %d\n%s\nwant\n%s", table, cursor, block, spine.Seq, strings.Join(got, "\n"), strings.Join(want[table], "\n"))
-		}
-		compared++
+	same(t, fmt.Sprintf("lists at seq %d, by its definitions", cursor.Seq), slices.Collect(maps.Keys(g.live(t))), want)
+}
+
+// touched are the keys that units after a seq touched.
+func (g *generation) touched(t testing.TB, after uint64) map[readmodel.TouchedKey]bool {
+	t.Helper()
+	out := map[readmodel.TouchedKey]bool{}
+	question := "SELECT hex(arrayJoin(touched)) FROM lists WHERE list = 'touched' AND key > {after:UInt64} AND seq > {after:UInt64}"
+	for _, key := range g.lines(t, question, map[string]uint64{"after": after}) {
+		out[readmodel.TouchedKey(common.FromHex(key))] = true
 	}
-	return compared
+	return out
 }

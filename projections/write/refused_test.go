@@ -16,7 +16,6 @@ import (
 
 	"github.com/navlog/navlog/deploy/testkit/histories"
 	"github.com/navlog/navlog/schemas/event"
-	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 // refusingConn is a connection on which one question fails the first time that it is asked.
@@ -42,6 +41,7 @@ var errRefused = errors.New("the engine refuses")
 
 // refuses tells whether a question fails here and now, in one of these ways.
 func (c *refusingConn) refuses(question string, rows bool, ways ...way) bool {
+	question, _, _ = strings.Cut(question, "\nWHERE (list") // the keys of a look-up are others each time
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.asked == nil {
@@ -144,81 +144,75 @@ func eachRefused(t *testing.T, conn driver.Conn, of func(question string) bool, 
 func TestOpenIsRefused(t *testing.T) {
 	t.Parallel()
 	s := started()
-	g := derivedGeneration(t, s.Records)
-	derived, err := g.ch.CheckTables(t.Context(), g.conn, g.database)
-	must(t, err)
+	g := builtGeneration(t, s.Records)
+	from := s.Seq()
+	s.Mine(deposit(4, alice, 1))
+	more := s.Records[from:]
+	dies(t, g.writer(t), batchOf(t, more).Units()) // so that events is ahead, which makes Open look why
 	every := func(string) bool { return true }
 	eachRefused(t, g.conn, every, func(conn *refusingConn) {
-		must(t, g.conn.Exec(t.Context(), "CREATE TABLE IF NOT EXISTS users"+draftMark+"left AS users"))
-		_, err := Open(t.Context(), conn, g.ch, g.database, derived, nil, uncounted(), slog.New(slog.DiscardHandler))
+		must(t, g.conn.Exec(t.Context(), "CREATE TABLE IF NOT EXISTS lists"+draftMark+"left AS lists"))
+		_, err := Open(t.Context(), conn, g.ch, g.database, true, nil, uncounted(), slog.New(slog.DiscardHandler))
 		if conn.refused != errors.Is(err, errRefused) || !conn.refused && err != nil {
 			t.Errorf("%q, %s: Open gives %v", conn.question, conn.how, err)
 		}
 	})
 }
 
-// TestOldTablesStay: derived tables that are older than the facts, and that the engine does
-// not remove, are nobody's: Open fails.
-func TestOldTablesStay(t *testing.T) {
+// TestOldListsStay: lists that lack a vault which events has, and that the engine does not
+// remove, are of no use: Open fails.
+func TestOldListsStay(t *testing.T) {
 	t.Parallel()
 	g := newGeneration(t)
 	s := started()
 	g.write(t, g.writer(t), s.Records)
 	late := g.writer(t)
-	s.Mine(deposit(4, alice, 1), request(3, bob))
+	s.Vault(histories.VaultAt(2))
+	s.Mine(said{Vault: histories.VaultAt(2), Event: deposit(1, alice, 100).Event})
 	g.write(t, g.writer(t), s.Records)
-	must(t, late.Derive(t.Context(), g.conn))
-	conn := &refusingConn{Conn: g.conn, question: "DROP TABLE IF EXISTS " + g.database + "." + readmodel.Derived[0] + " SYNC", how: unanswered}
-	_, err := Open(t.Context(), conn, g.ch, g.database, readmodel.Derived, nil, uncounted(), slog.New(slog.DiscardHandler))
+	must(t, late.Build(t.Context(), g.conn))
+	conn := &refusingConn{Conn: g.conn, question: "DROP TABLE IF EXISTS " + g.database + ".lists SYNC", how: unanswered}
+	_, err := Open(t.Context(), conn, g.ch, g.database, true, nil, uncounted(), slog.New(slog.DiscardHandler))
 	if !errors.Is(err, errRefused) {
 		t.Errorf("Open gives %v", err)
 	}
 }
 
-// TestDeriveIsRefused: so it is with what Derive asks, beside what it does
-// (TestDeriveKilledAtEveryStep). By then the tables have their names, and the next writer
-// takes them.
-func TestDeriveIsRefused(t *testing.T) {
+// TestBuildIsRefused: so it is with what Build asks, beside what it does
+// (TestBuildKilledAtEveryStep). By then lists has its name, and the next writer takes it.
+func TestBuildIsRefused(t *testing.T) {
 	t.Parallel()
 	s := started()
 	g := newGeneration(t)
 	g.write(t, g.writer(t), s.Records)
 	questions := func(q string) bool { return strings.HasPrefix(q, "SELECT") }
 	eachRefused(t, g.conn, questions, func(conn *refusingConn) {
-		for _, table := range readmodel.Derived {
-			must(t, g.ch.Discard(t.Context(), g.conn, g.database, table))
-		}
+		must(t, g.ch.Discard(t.Context(), g.conn, g.database, "lists"))
 		w := g.writer(t)
 		w.conn = conn
-		err := w.Derive(t.Context(), g.conn)
+		err := w.Build(t.Context(), g.conn)
 		if conn.refused != errors.Is(err, errRefused) || !conn.refused && err != nil {
-			t.Errorf("%q, %s: Derive gives %v", conn.question, conn.how, err)
+			t.Errorf("%q, %s: Build gives %v", conn.question, conn.how, err)
 		}
 	})
-	if !g.writer(t).Derived() {
-		t.Error("the tables of a writer that could not go on are not the generation's")
+	if !g.writer(t).Built() {
+		t.Error("the lists of a writer that could not go on are not the generation's")
 	}
 	g.equal(t, s.Records)
 }
 
 // TestWriteIsRefused: while a batch is written the engine may refuse a cursor once, which is
-// asked for again. What a derived table holds it must say, or nothing of the batch counts.
+// asked for again. What lists holds it must say, or nothing of the batch counts.
 func TestWriteIsRefused(t *testing.T) {
 	t.Parallel()
 	s := started()
-	g := derivedGeneration(t, s.Records)
-	few := func(q string) bool { // the cursors of two tables stand for those of all
-		return !isCursor(q) || strings.Contains(q, " FROM "+readmodel.Spine+" ") || strings.Contains(q, " FROM "+readmodel.Users+" ")
-	}
-	eachRefused(t, g.conn, few, func(conn *refusingConn) {
+	g := builtGeneration(t, s.Records)
+	every := func(string) bool { return true }
+	eachRefused(t, g.conn, every, func(conn *refusingConn) {
 		s.Mine(deposit(4, alice, 1), request(3, alice), claim(1, alice, 1), nav(1), sweep(2, 3))
 		w := g.writer(t)
 		w.conn = conn
-		for _, tables := range []map[string]*swapper{{readmodel.Spine: w.spine}, w.facts, w.derived} {
-			for _, table := range tables {
-				table.conn = conn
-			}
-		}
+		w.events.conn, w.lists.conn = conn, conn
 		from := w.Position()
 		err := w.Write(t.Context(), w.Encode(batchOf(t, s.Records[from:])))
 		switch {
@@ -244,8 +238,8 @@ func TestCursorCannotBeRead(t *testing.T) {
 	g := newGeneration(t)
 	away := func() *swapper {
 		w := g.writer(t)
-		w.spine.conn = awayConn{g.conn}
-		return w.spine
+		w.events.conn = awayConn{g.conn}
+		return w.events
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
@@ -260,7 +254,7 @@ func TestCursorCannotBeRead(t *testing.T) {
 	if _, _, err := away().look(ended); !errors.Is(err, errRefused) || !errors.Is(err, context.Canceled) {
 		t.Errorf("a cursor that cannot be read when the program is to end: %v", err)
 	}
-	if _, _, err := g.writer(t).spine.look(ended); err != nil {
+	if _, _, err := g.writer(t).events.look(ended); err != nil {
 		t.Errorf("a cursor that can be read when the program is to end: %v", err)
 	}
 	s = away()
@@ -279,22 +273,25 @@ func (awayConn) QueryRow(context.Context, string, ...any) driver.Row { return re
 // it was to bring does not count.
 func TestToldToStop(t *testing.T) {
 	t.Parallel()
-	for table, derived := range map[string]bool{readmodel.Deposits: false, readmodel.Users: true, readmodel.Spine: true} {
-		t.Run(table, func(t *testing.T) {
+	for name, c := range map[string]struct {
+		table string
+		built bool
+	}{"events while building": {"events", false}, "events": {"events", true}, "lists": {"lists", true}} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := started()
 			g := newGeneration(t)
 			w := g.writer(t)
 			g.write(t, w, s.Records)
-			if derived { // of which one table alone is concerned, so that no question of another one ends the writer
-				must(t, w.Derive(t.Context(), g.conn))
+			if c.built {
+				must(t, w.Build(t.Context(), g.conn))
 			}
 			from := s.Seq()
 			s.Mine(unattributed(4, alice))
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			conn := newFaultyConn(g.conn, func(_ *faultyConn, of string, _ int, send func() error) error {
-				if of == table {
+				if of == c.table {
 					stop()
 					return errors.New("the network is away")
 				}
@@ -302,55 +299,24 @@ func TestToldToStop(t *testing.T) {
 			})
 			w = g.writerOver(t, conn, uncounted())
 			err := w.Write(ctx, w.Encode(batchOf(t, s.Records[from:])))
-			if !errors.Is(err, context.Canceled) || conn.inserts[table] != 1 {
-				t.Fatalf("Write gives %v after %d inserts", err, conn.inserts[table])
+			if !errors.Is(err, context.Canceled) || conn.inserts[c.table] != 1 {
+				t.Fatalf("Write gives %v after %d inserts", err, conn.inserts[c.table])
 			}
 			w = g.writer(t)
 			if w.Position() != from {
-				t.Fatalf("the spine is at seq %d, and was at %d", w.Position(), from)
+				t.Fatalf("the generation is at seq %d, and was at %d", w.Position(), from)
 			}
 			g.write(t, w, s.Records)
-			if !derived {
-				must(t, w.Derive(t.Context(), g.conn))
+			if !c.built {
+				must(t, w.Build(t.Context(), g.conn))
 			}
 			g.equal(t, s.Records)
 		})
 	}
 }
 
-// TestNotWholeRows: rows that lack a value, or have one too many, are not sent, for what
-// follows would stand in the wrong columns. That is a failure, and no absent insert.
-func TestNotWholeRows(t *testing.T) {
-	t.Parallel()
-	g := newGeneration(t)
-	for name, value := range map[string]func(r *rows){
-		"a value is missing":     func(r *rows) { r.data[0] = r.data[0][8:] },
-		"there is one too many":  func(r *rows) { r.data[0] = append(r.data[0], make([]byte, 8)...) },
-		"a half one is too many": func(r *rows) { r.data[1] = append(r.data[1], make([]byte, 4)...) },
-	} {
-		r := newRows(readmodel.Navs, 1)
-		s := histories.New(chainID)
-		s.Mine(nav(1))
-		for f := range batchOf(t, s.Records).All() {
-			for i := range f.Effects {
-				r.nav(f, &f.Effects[i])
-			}
-		}
-		if r.count != 1 {
-			t.Fatalf("there are %d rows", r.count)
-		}
-		value(r)
-		if err := g.writer(t).facts[readmodel.Navs].send(t.Context(), r, 0); err == nil || !strings.Contains(err.Error(), readmodel.Navs+".") {
-			t.Errorf("%s: %v", name, err)
-		}
-		if n := g.rowsIn(t, readmodel.Navs); n != 0 {
-			t.Errorf("%s: the table has %d rows", name, n)
-		}
-	}
-}
-
-// TestWithout: a generation that is made without a vault has its records in the spine, marked,
-// and nowhere else, before its tables are derived and after.
+// TestWithout: a generation that is made without a vault has its records in events, marked,
+// and in no list, before lists is built and after.
 func TestWithout(t *testing.T) {
 	t.Parallel()
 	s := started()
@@ -358,15 +324,15 @@ func TestWithout(t *testing.T) {
 	s.Mine(ofB(deposit(1, alice, 100)), ofB(request(0, alice)), ofB(nav(2)), deposit(4, bob, 1))
 	g := newGeneration(t)
 	open := func() *Writer {
-		derived, err := g.ch.CheckTables(t.Context(), g.conn, g.database)
+		built, err := g.ch.CheckGeneration(t.Context(), g.conn, g.database)
 		must(t, err)
-		w, err := Open(t.Context(), g.conn, g.ch, g.database, derived, []common.Address{vaultB}, uncounted(), slog.New(slog.DiscardHandler))
+		w, err := Open(t.Context(), g.conn, g.ch, g.database, built, []common.Address{vaultB}, uncounted(), slog.New(slog.DiscardHandler))
 		must(t, err)
 		return w
 	}
 	w := open()
 	g.write(t, w, s.Records)
-	must(t, w.Derive(t.Context(), g.conn))
+	must(t, w.Build(t.Context(), g.conn))
 	s.Mine(ofB(deposit(2, bob, 100)), ofB(claim(0, alice, 3)), deposit(5, bob, 1))
 	g.write(t, open(), s.Records)
 	want := uint64(0)
@@ -376,18 +342,14 @@ func TestWithout(t *testing.T) {
 		}
 	}
 	var passed uint64
-	must(t, g.conn.QueryRow(t.Context(), "SELECT countIf(passed) FROM records").Scan(&passed))
+	must(t, g.conn.QueryRow(t.Context(), "SELECT countIf(passed) FROM events").Scan(&passed))
 	if passed != want || want == 0 {
 		t.Errorf("%d records are passed over, want %d", passed, want)
 	}
-	for _, table := range slices.Concat(readmodel.Facts, readmodel.Derived) {
-		var n uint64
-		must(t, g.conn.QueryRow(t.Context(), "SELECT count() FROM "+table+" WHERE vault = unhex('"+vaultB.Hex()[2:]+"')").Scan(&n))
-		if n != 0 {
-			t.Errorf("%s has %d rows of the vault", table, n)
-		}
+	if n := g.ofVault(t, vaultB); n != 0 {
+		t.Errorf("lists has %d rows of the vault", n)
 	}
-	g.check(t)
+	g.equal(t, s.Records)
 }
 
 // isOf tells whether a record is about a vault, or of it.

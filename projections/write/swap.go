@@ -8,10 +8,9 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/column"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/google/uuid"
-
-	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 // cursorAge is how long the cursor that an insert follows may be known. It
@@ -29,20 +28,33 @@ var errGivenUp = errors.New("given up: the cursor that the insert follows is old
 // fencedError says that another writer moved the cursor.
 type fencedError struct {
 	table         string
-	seq, writer   uint64
+	now           mark
 	cursor, wrote uint64
 }
 
 func (e *fencedError) Error() string {
-	return fmt.Sprintf("fenced: %s stands at seq %d of writer %x, where this writer had put rows after %d up to %d: another projector writes this generation", e.table, e.seq, e.writer, e.cursor, e.wrote)
+	return fmt.Sprintf("fenced: %s stands at seq %d of writer %x, where this writer had put rows after %d up to %d: "+
+		"another projector writes this generation", e.table, e.now.seq, e.now.writer, e.cursor, e.wrote)
+}
+
+// mark is a table's cursor: the last seq that it has, and who wrote it.
+type mark struct{ seq, writer uint64 }
+
+// block is rows that are inserted at once.
+type block interface {
+	Len() int
+	Fill([]column.Interface) error
 }
 
 // swapper inserts into one table by compare-and-swap.
 type swapper struct {
-	conn    driver.Conn
-	table   string
-	writer  uint64
-	cursor  readmodel.Cursor
+	conn   driver.Conn
+	table  string
+	names  string // columns of the table
+	writer uint64
+	// read reads the cursor, which does not fall: the table has at least what it had at seq from.
+	read    func(ctx context.Context, conn driver.Conn, from uint64) (mark, error)
+	cursor  mark
 	readAt  time.Time // when the cursor was read
 	outcome func(string)
 	log     *slog.Logger
@@ -53,54 +65,55 @@ type swapper struct {
 // open reads the cursor of a table of which nothing is known.
 func (s *swapper) open(ctx context.Context) (err error) {
 	s.readAt = time.Now()
-	s.cursor, err = readmodel.ReadCursor(ctx, s.conn, s.table, 0)
+	s.cursor, err = s.read(ctx, s.conn, 0)
 	return err
 }
 
-// read reads the cursor, which does not fall: it is where it was or further on,
-// and at seq 0 where the table has lost the row that it was at.
-func (s *swapper) read(ctx context.Context) (readmodel.Cursor, time.Time, error) {
+// reread reads the cursor, which is at seq 0 if the table has lost the row that it was at.
+func (s *swapper) reread(ctx context.Context) (mark, time.Time, error) {
 	at := time.Now()
-	cursor, err := readmodel.ReadCursor(ctx, s.conn, s.table, s.cursor.Seq)
+	cursor, err := s.read(ctx, s.conn, s.cursor.seq)
 	return cursor, at, err
 }
 
-// swap inserts the rows from the given one on, after which the table's cursor is
-// at seq last, exactly once. A *fencedError means that somebody else writes; any
-// other error leaves open what was inserted.
-func (s *swapper) swap(ctx context.Context, all *rows, from int, last uint64) error {
+// swap inserts rows, after which the table's cursor is at seq last, exactly once. A
+// *fencedError means that somebody else writes; any other error leaves open what was
+// inserted.
+func (s *swapper) swap(ctx context.Context, rows block, last uint64) error {
 	if err := s.refresh(ctx, last); err != nil {
 		return err
 	}
-	token := fmt.Sprintf("%s:after:%d", s.table, s.cursor.Seq)
+	token := fmt.Sprintf("%s:after:%d", s.table, s.cursor.seq)
 	var failure error // of the last insert
 	for absent := 0; time.Since(s.readAt) < cursorAge; {
-		failure = s.insert(ctx, all, from, token, absent)
+		failure = s.insert(ctx, rows, token, absent)
 		seen, at, err := s.look(ctx)
 		switch {
 		case err != nil:
 			return errors.Join(failure, err)
-		case seen.Seq == last && seen.Writer == s.writer:
+		case seen == mark{last, s.writer}:
 			s.cursor, s.readAt = seen, at
 			s.outcome(outcomeAcknowledged)
 			return nil
-		case seen.Seq != s.cursor.Seq:
+		case seen.seq != s.cursor.seq:
 			s.outcome(outcomeFenced)
-			return &fencedError{s.table, seen.Seq, seen.Writer, s.cursor.Seq, last}
+			return &fencedError{s.table, seen, s.cursor.seq, last}
 		case failure == nil:
 			absent++
 			s.outcome(outcomeAbsent)
-			s.log.Error("an acknowledged insert is absent, it is sent again under another token", "table", s.table, "after", s.cursor.Seq, "last", last)
+			s.log.Error("acknowledged insert absent, sending it again under another token",
+				"table", s.table, "after", s.cursor.seq, "last", last)
 		default:
 			s.outcome(outcomeFailed)
-			s.log.Warn("an insert failed and is sent again", "table", s.table, "after", s.cursor.Seq, "last", last, "error", failure)
+			s.log.Warn("insert failed, sending it again",
+				"table", s.table, "after", s.cursor.seq, "last", last, "error", failure)
 		}
 		if err := pause(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}
 	s.outcome(outcomeGivenUp)
-	return errors.Join(fmt.Errorf("insert into %s after seq %d: %w", s.table, s.cursor.Seq, errGivenUp), failure)
+	return errors.Join(fmt.Errorf("insert into %s after seq %d: %w", s.table, s.cursor.seq, errGivenUp), failure)
 }
 
 // refresh reads the cursor again when it was read too long ago.
@@ -108,13 +121,13 @@ func (s *swapper) refresh(ctx context.Context, last uint64) error {
 	if time.Since(s.readAt) < cursorAge/2 {
 		return nil
 	}
-	seen, at, err := s.read(ctx)
+	seen, at, err := s.reread(ctx)
 	if err != nil {
 		return err
 	}
-	if seen.Seq != s.cursor.Seq {
+	if seen.seq != s.cursor.seq {
 		s.outcome(outcomeFenced)
-		return &fencedError{s.table, seen.Seq, seen.Writer, s.cursor.Seq, last}
+		return &fencedError{s.table, seen, s.cursor.seq, last}
 	}
 	s.readAt = at
 	return nil
@@ -122,30 +135,31 @@ func (s *swapper) refresh(ctx context.Context, last uint64) error {
 
 // insert sends rows as one block, then makes sure that nothing of it is under way
 // any more.
-func (s *swapper) insert(ctx context.Context, all *rows, from int, token string, absent int) error {
+func (s *swapper) insert(ctx context.Context, rows block, token string, absent int) error {
 	if absent > 0 {
 		token = fmt.Sprintf("%s:retry%d", token, absent)
 	}
 	queryID := uuid.NewString()
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), insertTimeout)
 	defer cancel()
-	err := s.send(clickhouse.Context(limited, clickhouse.WithQueryID(queryID), clickhouse.WithSettings(clickhouse.Settings{
+	err := send(clickhouse.Context(limited, clickhouse.WithQueryID(queryID), clickhouse.WithSettings(clickhouse.Settings{
 		"insert_deduplication_token": token,
 		"async_insert":               0,
-	})), all, from)
+	})), s.conn, s.table, s.names, rows)
 	if err == nil {
 		return nil
 	}
-	return errors.Join(fmt.Errorf("insert into %s after seq %d: %w", s.table, s.cursor.Seq, err), s.settle(ctx, queryID))
+	return errors.Join(fmt.Errorf("insert into %s after seq %d: %w", s.table, s.cursor.seq, err), s.settle(ctx, queryID))
 }
 
-func (s *swapper) send(ctx context.Context, all *rows, from int) error {
-	batch, err := s.conn.PrepareBatch(ctx, fmt.Sprintf("INSERT INTO %s (%s)", s.table, all.names()))
+// send inserts rows as one block.
+func send(ctx context.Context, conn driver.Conn, table, names string, rows block) error {
+	batch, err := conn.PrepareBatch(ctx, fmt.Sprintf("INSERT INTO %s (%s)", table, names))
 	if err != nil {
 		return err
 	}
 	defer batch.Close()
-	if err := all.fill(batch.Columns(), from); err != nil {
+	if err := rows.Fill(batch.Columns()); err != nil {
 		return err
 	}
 	return batch.Send()
@@ -156,7 +170,8 @@ func (s *swapper) send(ctx context.Context, all *rows, from int) error {
 func (s *swapper) settle(ctx context.Context, queryID string) (unknown error) {
 	for time.Since(s.readAt) < cursorAge {
 		var running uint64
-		err := s.conn.QueryRow(ctx, "SELECT count() FROM "+s.processes+" WHERE query_id = {id:String}", clickhouse.Named("id", queryID)).Scan(&running)
+		question := "SELECT count() FROM " + s.processes + " WHERE query_id = {id:String}"
+		err := s.conn.QueryRow(ctx, question, clickhouse.Named("id", queryID)).Scan(&running)
 		if err == nil && running == 0 {
 			return nil
 		}
@@ -172,12 +187,12 @@ func (s *swapper) settle(ctx context.Context, queryID string) (unknown error) {
 
 // look reads the cursor after an insert, and goes on trying for as long as the
 // batch may be sent again.
-func (s *swapper) look(ctx context.Context) (readmodel.Cursor, time.Time, error) {
+func (s *swapper) look(ctx context.Context) (mark, time.Time, error) {
 	// Not cancelled with the program: the answer to the last insert is worth the wait.
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), insertTimeout)
 	defer cancel()
 	for {
-		seen, at, err := s.read(limited)
+		seen, at, err := s.reread(limited)
 		if err == nil || time.Since(s.readAt) >= cursorAge {
 			return seen, at, err
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,7 +15,6 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/histories"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
-	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 // faultyConn lets a test come between the writer and the engine.
@@ -78,7 +76,7 @@ func (b *faultyBatch) Close() error {
 	return b.Batch.Close()
 }
 
-// written is a random history, written unit by unit into a derived generation
+// written is a random history, written unit by unit into a built generation
 // through a faulty connection.
 type written struct {
 	*generation
@@ -98,7 +96,7 @@ func writeAll(t *testing.T, send func(c *faultyConn, table string, n int, real f
 		}
 		s.Mine(deposit(4, alice, rng.Int64N(50)), request(rng.Int64N(4), bob), histories.Anything(rng, 2, 5), nav(4), sweep(2, 3))
 	}
-	all := &written{generation: derivedGeneration(t, s.Records[:first]), records: s.Records}
+	all := &written{generation: builtGeneration(t, s.Records[:first]), records: s.Records}
 	all.conn = newFaultyConn(all.generation.conn, send)
 	w := all.writerOver(t, all.conn, all.counts.hear())
 	for _, unit := range histories.Units(s.Records[first:]) {
@@ -116,7 +114,7 @@ func TestFailedInsertIsSentAgainOnce(t *testing.T) {
 		}
 		return send()
 	})
-	for _, table := range readmodel.All {
+	for _, table := range Tables {
 		if n := all.counts.of(table, "failed"); n != 1 {
 			t.Errorf("%s: %v failed inserts, want 1", table, n)
 		}
@@ -138,7 +136,7 @@ func TestLostAnswer(t *testing.T) {
 		lost.add(1, table)
 		return errors.New("the answer is lost")
 	})
-	for _, table := range readmodel.All {
+	for _, table := range Tables {
 		if sent, ok := all.conn.inserts[table], all.counts.of(table, "ok"); sent != ok || lost.of(table) == 0 {
 			t.Errorf("%s: %d inserts for %d batches, of which %d were not answered: one was sent although the engine had it", table, sent, ok, lost.of(table))
 		}
@@ -150,14 +148,13 @@ func TestLostAnswer(t *testing.T) {
 // as when a deduplication record outlived its part.
 func TestAcknowledgedAndAbsent(t *testing.T) {
 	t.Parallel()
-	absent := []string{readmodel.Deposits, readmodel.Users, readmodel.Spine}
-	all := writeAll(t, func(_ *faultyConn, table string, n int, send func() error) error {
-		if slices.Contains(absent, table) && n == 2 {
+	all := writeAll(t, func(_ *faultyConn, _ string, n int, send func() error) error {
+		if n == 2 {
 			return nil
 		}
 		return send()
 	})
-	for _, table := range absent {
+	for _, table := range Tables {
 		if n := all.counts.of(table, "absent"); n != 1 {
 			t.Errorf("%s: %v alarms, want 1", table, n)
 		}
@@ -169,7 +166,7 @@ func TestAcknowledgedAndAbsent(t *testing.T) {
 // waiting for its answer; the writer must not send it again beside it.
 func TestStillRunning(t *testing.T) {
 	t.Parallel()
-	for _, slow := range []string{readmodel.WithdrawalEvents, readmodel.Withdrawals} {
+	for _, slow := range Tables {
 		t.Run(slow, func(t *testing.T) {
 			late := make(chan error, 1)
 			all := writeAll(t, func(conn *faultyConn, table string, n int, send func() error) error {
@@ -203,8 +200,8 @@ func TestStillRunning(t *testing.T) {
 func TestLateWriter(t *testing.T) {
 	t.Parallel()
 	for name, ahead := range map[string]int{"same batch": 1, "further": 3} {
-		for _, derived := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, derived %t", name, derived), func(t *testing.T) {
+		for _, built := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, built %t", name, built), func(t *testing.T) {
 				t.Parallel()
 				s := started()
 				first := s.Seq()
@@ -212,8 +209,8 @@ func TestLateWriter(t *testing.T) {
 				s.Retract(1)
 				s.Mine(deposit(4, bob, 2))
 				s.Mine(claim(1, alice, 2))
-				g := derivedGeneration(t, s.Records[:first])
-				if !derived {
+				g := builtGeneration(t, s.Records[:first])
+				if !built {
 					g = newGeneration(t)
 					g.write(t, g.writer(t), s.Records[:first])
 				}
@@ -230,8 +227,8 @@ func TestLateWriter(t *testing.T) {
 				for _, unit := range rest[ahead:] {
 					must(t, other.Write(t.Context(), other.Encode(batchOf(t, unit))))
 				}
-				if !derived {
-					must(t, other.Derive(t.Context(), g.conn))
+				if !built {
+					must(t, other.Build(t.Context(), g.conn))
 				}
 				g.equal(t, s.Records)
 			})
@@ -248,16 +245,13 @@ func TestOldCursorIsReadAgain(t *testing.T) {
 	for i := range int64(2) {
 		s.Mine(deposit(4+i, alice, 1), request(3+i, alice), nav(1), sweep(2, 3))
 	}
-	g := derivedGeneration(t, s.Records[:first])
+	g := builtGeneration(t, s.Records[:first])
 	rest := histories.Units(s.Records[first:])
 	conn := newFaultyConn(g.conn, func(_ *faultyConn, _ string, _ int, send func() error) error { return send() })
 	late := g.writerOver(t, conn, uncounted())
 	age := func() {
-		late.spine.readAt = time.Now().Add(-time.Hour)
-		for _, tables := range []map[string]*swapper{late.facts, late.derived} {
-			for _, table := range tables {
-				table.readAt = time.Now().Add(-time.Hour)
-			}
+		for _, table := range []*swapper{late.events, late.lists} {
+			table.readAt = time.Now().Add(-time.Hour)
 		}
 	}
 	age()
@@ -270,7 +264,7 @@ func TestOldCursorIsReadAgain(t *testing.T) {
 	if err := late.Write(t.Context(), late.Encode(batchOf(t, rest[1]))); !errors.As(err, &fenced) {
 		t.Fatalf("got %v, want to be fenced", err)
 	}
-	for _, table := range readmodel.All {
+	for _, table := range Tables {
 		if n := conn.inserts[table]; n != 1 {
 			t.Errorf("%s: %d inserts, want the first one only", table, n)
 		}
@@ -290,7 +284,7 @@ func TestWritersRace(t *testing.T) {
 		s.Retract(1)
 		s.Mine(deposit(4, bob, 2), claim(1, alice, 1))
 	}
-	g := derivedGeneration(t, s.Records[:first])
+	g := builtGeneration(t, s.Records[:first])
 	for tries := 0; ; tries++ {
 		var writers [2]*Writer
 		for i := range writers {
@@ -362,9 +356,9 @@ func TestGivenUp(t *testing.T) {
 			conn := newFaultyConn(asked, func(*faultyConn, string, int, func() error) error { return errors.New("disk full") })
 			var counts tally
 			w := g.writerOver(t, conn, counts.hear())
-			w.spine.readAt = time.Now().Add(300*time.Millisecond - cursorAge/2) // 5 s are left
+			w.events.readAt = time.Now().Add(300*time.Millisecond - cursorAge/2) // 5 s are left
 			s := histories.New(chainID)
-			s.Mine() // a block concerns the spine alone
+			s.Mine()
 			err := w.Write(t.Context(), w.Encode(batchOf(t, s.Records)))
 			if !errors.Is(err, errGivenUp) {
 				t.Fatalf("got %v, want to give up", err)
@@ -374,7 +368,7 @@ func TestGivenUp(t *testing.T) {
 					t.Errorf("got %v, which lacks %q", err, word)
 				}
 			}
-			if n := counts.of(readmodel.Spine, "given_up"); n != 1 {
+			if n := counts.of("events", "given_up"); n != 1 {
 				t.Errorf("%v given up, want 1", n)
 			}
 		})
@@ -391,23 +385,23 @@ func TestGoneWrong(t *testing.T) {
 	}
 }
 
-// TestCounts: a writer tells how many rows it inserted, and which logs cannot be: of
-// requests once the tables are derived, for before nothing is known of them.
+// TestCounts: a writer reports how many rows it inserted, and which logs cannot be: of
+// requests once lists is built, for before nothing is known of them.
 func TestCounts(t *testing.T) {
 	t.Parallel()
-	for derived, want := range map[bool]map[string]int{
+	for built, want := range map[bool]map[string]int{
 		true: {"impossible WithdrawalClaimed": 2, "impossible WithdrawalFunded": 1, "impossible WithdrawalRequested": 1, "impossible DepositsSwept": 1,
-			"quarantined DepositAccepted": 1, "rows records": 11, "rows sweeps": 2, "rows withdrawal_events": 5, "rows deposits": 0},
-		false: {"impossible WithdrawalClaimed": 0, "impossible DepositsSwept": 1, "quarantined DepositAccepted": 1, "rows records": 11, "rows sweeps": 2},
+			"quarantined DepositAccepted": 1, "rows events": 11, "rows lists": 48, "batch": 2},
+		false: {"impossible WithdrawalClaimed": 0, "impossible DepositsSwept": 1, "quarantined DepositAccepted": 1, "rows events": 11, "rows lists": 0, "batch": 2},
 	} {
-		t.Run(fmt.Sprintf("derived %t", derived), func(t *testing.T) {
+		t.Run(fmt.Sprintf("built %t", built), func(t *testing.T) {
 			t.Parallel()
 			s := started()
 			g := newGeneration(t)
 			w := g.writer(t)
 			g.write(t, w, s.Records)
-			if derived {
-				must(t, w.Derive(t.Context(), g.conn))
+			if built {
+				must(t, w.Build(t.Context(), g.conn))
 			}
 			var counts tally
 			w = g.writerOver(t, g.conn, counts.hear())

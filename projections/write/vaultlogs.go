@@ -42,13 +42,13 @@ func (w *Writer) CountLogs(ctx context.Context, patient driver.Conn) error {
 	return nil
 }
 
-// countLogs adds a batch that was written.
-func (w *Writer) countLogs(batch decode.Batch) {
+// countLogs adds the records after a seq, which were written.
+func (w *Writer) countLogs(batch decode.Batch, after uint64) {
 	if w.logs == nil {
 		return
 	}
 	for f := range batch.All() {
-		if f.Kind != decode.LogKind {
+		if f.Kind != decode.LogKind || f.Seq <= after {
 			continue
 		}
 		n := w.logs[f.Log.Vault]

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"slices"
 
@@ -12,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/navlog/navlog/projections/decode"
-	"github.com/navlog/navlog/projections/derive"
+	"github.com/navlog/navlog/projections/fold"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -26,19 +27,20 @@ type Writer struct {
 	counts   Counts
 	log      *slog.Logger
 
-	spine   *swapper
-	facts   map[string]*swapper
-	derived map[string]*swapper     // empty while the generation is being built
-	without map[common.Address]bool // vaults that the generation is made without
-	vaults  map[common.Address]bool // those that it has, known while derived
-	said    map[common.Address]bool // whether the log has a vault among the configured ones, by its newest record
-	newest  uint64                  // newest indexed block, kept while derived
-	logs    map[common.Address]*VaultLogs
+	events  *swapper
+	lists   *swapper                      // nil while the generation is being built
+	cursor  readmodel.ListsCursor         // of lists
+	without map[common.Address]bool       // vaults that the generation is made without
+	vaults  map[common.Address]bool       // those that it has, known once lists is built
+	said    map[common.Address]bool       // whether the log has a vault among the configured ones, by its newest record
+	logs    map[common.Address]*VaultLogs // those of events, nil if they are not counted
 	spare   chan *encoded
+	changes *readmodel.Rows[readmodel.ListRow]
 }
 
 // Counts hear of what a writer does, for metrics.
 type Counts struct {
+	Batch       func() // a batch that counts now
 	Rows        func(table string, n int)
 	Insert      func(table, outcome string)
 	Impossible  func(event string) // a log that cannot be, and changes nothing
@@ -57,55 +59,60 @@ const (
 // Outcomes are all that Insert may hear.
 var Outcomes = []string{outcomeAcknowledged, outcomeFailed, outcomeAbsent, outcomeFenced, outcomeGivenUp}
 
-// Open reads where the tables of a generation stand. They must be as CheckTables
-// wants them; derived are the names that it gave, and without the vaults that the
-// generation is made without: every writer of it must be given the same. What was left
-// of an interrupted Derive is removed.
-func Open(ctx context.Context, conn driver.Conn, ch readmodel.Config, database string, derived []string, without []common.Address, counts Counts, log *slog.Logger) (*Writer, error) {
-	w := &Writer{conn: conn, ch: ch, database: database, id: rand.Uint64(), counts: counts, log: log, without: map[common.Address]bool{}, said: map[common.Address]bool{},
-		facts: map[string]*swapper{}, derived: map[string]*swapper{}, spare: make(chan *encoded, 1)}
+// Tables are the names of the tables that a writer inserts into.
+var Tables = []string{readmodel.EventsTable.Name, readmodel.ListsTable.Name}
+
+// Open reads where the tables of a generation stand. They must be as CheckGeneration
+// wants them; built is what it reported, and without the vaults that the generation is
+// made without: every writer of it must be given the same. What was left of an
+// interrupted Build is removed.
+func Open(
+	ctx context.Context, conn driver.Conn, ch readmodel.Config, database string, built bool, without []common.Address,
+	counts Counts, log *slog.Logger,
+) (*Writer, error) {
+	w := &Writer{conn: conn, ch: ch, database: database, id: rand.Uint64(), counts: counts, log: log,
+		without: map[common.Address]bool{}, said: map[common.Address]bool{},
+		spare: make(chan *encoded, 1), changes: readmodel.ListsTable.NewRows()}
 	for _, v := range without {
 		w.without[v] = true
 	}
-	if err := w.clean(ctx, derived); err != nil {
+	if err := w.clean(ctx); err != nil {
 		return nil, err
 	}
-	var err error
-	if w.spine, err = w.open(ctx, readmodel.Spine); err != nil {
+	read := func(ctx context.Context, conn driver.Conn, from uint64) (m mark, err error) {
+		m.seq, m.writer, err = readmodel.ReadEventsCursor(ctx, conn, from)
+		return m, err
+	}
+	w.events = w.swapper(readmodel.EventsTable.Name, readmodel.EventsTable.Names(), read)
+	if err := w.events.open(ctx); err != nil {
 		return nil, err
 	}
-	for _, table := range readmodel.Facts {
-		if w.facts[table], err = w.open(ctx, table); err != nil {
-			return nil, err
-		}
-	}
-	if len(derived) < len(readmodel.Derived) {
+	if !built {
 		return w, nil
 	}
-	for _, table := range readmodel.Derived {
-		if w.derived[table], err = w.open(ctx, table); err != nil {
-			return nil, err
-		}
+	if err := w.openLists(ctx); err != nil {
+		return nil, err
 	}
-	if whole, err := w.whole(ctx); err != nil || !whole {
-		return w, err
-	}
-	return w, w.know(ctx)
+	return w, w.fits(ctx)
 }
 
-func (w *Writer) open(ctx context.Context, table string) (*swapper, error) {
-	s := &swapper{conn: w.conn, table: table, writer: w.id, log: w.log, processes: w.ch.Processes(),
-		outcome: func(outcome string) { w.counts.Insert(table, outcome) }}
-	return s, s.open(ctx)
+func (w *Writer) swapper(table, names string, read func(context.Context, driver.Conn, uint64) (mark, error)) *swapper {
+	return &swapper{conn: w.conn, table: table, names: names, read: read, writer: w.id, log: w.log,
+		processes: w.ch.Processes(), outcome: func(outcome string) { w.counts.Insert(table, outcome) }}
 }
 
 // Position is the seq up to which the generation is written.
-func (w *Writer) Position() uint64 { return w.spine.cursor.Seq }
+func (w *Writer) Position() uint64 {
+	if w.Built() {
+		return w.cursor.Seq
+	}
+	return w.events.cursor.seq
+}
 
-// Derived tells whether the derived tables are there, and kept.
-func (w *Writer) Derived() bool { return len(w.derived) > 0 }
+// Built reports whether lists is there, and kept.
+func (w *Writer) Built() bool { return w.lists != nil }
 
-// Outdated tells whether the generation, once derived, has other vaults than the log
+// Outdated tells whether the generation, once built, has other vaults than the log
 // says are configured: one joined since, was removed, or came back. Only another
 // generation will have what they have.
 func (w *Writer) Outdated() bool {
@@ -117,19 +124,21 @@ func (w *Writer) Outdated() bool {
 	return false
 }
 
-// encoded is whole units of the log as rows of the spine and of facts.
+// encoded is records of the log as rows of events.
 type encoded struct {
-	rows map[string]*rows
-	// Events of appended logs that cannot be counted, and of sweeps that cannot be:
-	// counted when the rows are written, for rows may be encoded twice.
-	quarantined, impossible []string
+	rows *readmodel.Rows[readmodel.EventRow]
+	odd
 }
 
+// odd are the events of appended logs that cannot be counted, and of sweeps that cannot
+// be: counted when the rows are written, for rows may be encoded twice.
+type odd struct{ quarantined, impossible []string }
+
 // Encode makes the rows of whole units for a generation that is being built. It
-// may run while others are inserted. For one that is derived there is nothing to be
+// may run while others are inserted. For one that is built there is nothing to be
 // made before it is known where the units are to be cut: Whole is as good.
 func (w *Writer) Encode(batch decode.Batch) *Encoded {
-	return &Encoded{batch, w.encode(batch, nil)}
+	return &Encoded{batch, w.encode(batch, 0, nil)}
 }
 
 // Whole is whole units whose rows are made when they are written.
@@ -141,50 +150,34 @@ type Encoded struct {
 	rows  *encoded // nil: not made yet
 }
 
-// encode makes rows. vaults are those whose records are not passed over; nil for all
-// that the generation is not made without.
-func (w *Writer) encode(batch decode.Batch, vaults map[common.Address]bool) *encoded {
+// encode makes the rows of the records after a seq. vaults are those whose records are
+// not passed over; nil for all that the generation is not made without.
+func (w *Writer) encode(batch decode.Batch, after uint64, vaults map[common.Address]bool) *encoded {
 	out := w.empty()
 	for f := range batch.All() {
 		passed := w.passes(f, vaults)
-		out.rows[readmodel.Spine].spine(f, passed)
-		if f.Quarantined && f.Sign > 0 {
+		if f.Seq > after {
+			fold.Events(f, w.id, passed, out.rows.Add)
+		}
+		switch {
+		case f.Sign < 0:
+		case f.Quarantined:
 			out.quarantined = append(out.quarantined, f.Name())
-		}
-		if passed {
-			continue
-		}
-		for i := range f.Effects {
-			out.add(f, &f.Effects[i])
+		case !passed && fold.ImpossibleSweep(f):
+			out.impossible = append(out.impossible, f.Name())
 		}
 	}
 	return out
 }
 
-// add makes the row of what a log does, in the table that has such effects.
-func (e *encoded) add(f *decode.Fact, does *decode.Effect) {
-	switch does.Kind {
-	case decode.Deposit:
-		e.rows[readmodel.Deposits].deposit(f, does)
-	case decode.Requested, decode.Funded, decode.Claimed, decode.Cancelled, decode.Expired:
-		e.rows[readmodel.WithdrawalEvents].withdrawalEvent(f, does)
-	case decode.NAV:
-		e.rows[readmodel.Navs].nav(f, does)
-	case decode.Sweep:
-		e.rows[readmodel.Sweeps].sweep(f, does)
-		if f.Sign > 0 && (does.ID == 0 || does.ID > does.To) {
-			e.impossible = append(e.impossible, f.Name())
-		}
-	}
+// passes reports whether a record is passed over: it is of a vault that the generation
+// is made without, or that joined after its lists were built.
+func (w *Writer) passes(f *decode.Fact, vaults map[common.Address]bool) bool {
+	return (f.Kind == decode.LogKind || f.Kind == decode.VaultKind) && w.passesVault(f.Log.Vault, vaults)
 }
 
-// passes tells whether a record is passed over: it is of a vault that the generation
-// is made without, or that joined after its tables were derived.
-func (w *Writer) passes(f *decode.Fact, vaults map[common.Address]bool) bool {
-	if f.Kind != decode.LogKind && f.Kind != decode.VaultKind {
-		return false
-	}
-	return w.without[f.Log.Vault] || vaults != nil && !vaults[f.Log.Vault]
+func (w *Writer) passesVault(v common.Address, vaults map[common.Address]bool) bool {
+	return w.without[v] || vaults != nil && !vaults[v]
 }
 
 // empty is room for rows: their memory is most of what a writer needs.
@@ -193,24 +186,20 @@ func (w *Writer) empty() *encoded {
 	case out := <-w.spare:
 		return out
 	default:
+		return &encoded{rows: readmodel.EventsTable.NewRows()}
 	}
-	out := &encoded{rows: map[string]*rows{}}
-	for _, table := range slices.Concat([]string{readmodel.Spine}, readmodel.Facts) {
-		out.rows[table] = newRows(table, w.id)
-	}
-	return out
 }
 
-// keep takes room back, unless it is much more than the rows needed: then building
-// is over, and its memory is given back.
+// bulkRows is how many rows a live unit hardly has. The memory of more is given back:
+// building is over.
+const bulkRows = 4096
+
+// keep takes room back.
 func (w *Writer) keep(e *encoded) {
-	spine := e.rows[readmodel.Spine]
-	if cap(spine.seqs) > 4096 && spine.count < cap(spine.seqs)/8 {
+	if w.Built() && e.rows.Len() > bulkRows {
 		return
 	}
-	for _, r := range e.rows {
-		r.reset()
-	}
+	e.rows.Reset()
 	e.quarantined, e.impossible = e.quarantined[:0], e.impossible[:0]
 	select {
 	case w.spare <- e:
@@ -225,22 +214,26 @@ func (w *Writer) Write(ctx context.Context, e *Encoded) error {
 	if first := e.batch.First().Seq; first != w.Position()+1 {
 		return fmt.Errorf("a batch begins at seq %d where %s needs %d", first, w.database, w.Position()+1)
 	}
-	if !w.Derived() {
+	if !w.Built() {
 		if e.rows == nil {
-			e.rows = w.encode(e.batch, nil)
+			e.rows = w.encode(e.batch, 0, nil)
 		}
-		return w.insert(ctx, e.batch, e.rows, nil)
+		if err := w.insertEvents(ctx, e.rows, e.batch.Last().Seq); err != nil {
+			return err
+		}
+		w.wrote(e.rows)
+		w.countLogs(e.batch, 0)
+		return nil
 	}
 	for _, part := range parts(e.batch.Units()) {
-		if err := w.writeDerived(ctx, part); err != nil {
+		if err := w.writePart(ctx, part); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// parts cuts units so that one that rewrites the past stands alone: while its rows
-// are inserted the fence has to say what it rewrites, and nothing else.
+// parts cuts units so that one that retracts stands alone: it has an ancestor of its own.
 func parts(units []decode.Unit) (out [][]decode.Unit) {
 	for start, i := 0, 0; i < len(units); i++ {
 		if units[i].Rewrites && i > start {
@@ -255,17 +248,82 @@ func parts(units []decode.Unit) (out [][]decode.Unit) {
 	return out
 }
 
-// writeDerived writes a part of a batch into a generation that is derived.
-func (w *Writer) writeDerived(ctx context.Context, part []decode.Unit) error {
-	var batch decode.Batch
-	for _, u := range part {
-		batch = append(batch, u.Facts...)
-	}
+// writePart writes a part of a batch into a generation whose lists are built: events,
+// while what changes in lists is looked up, and then lists, which makes it count.
+func (w *Writer) writePart(ctx context.Context, part []decode.Unit) error {
 	units := w.kept(part)
 	if err := w.above(units); err != nil {
 		return err
 	}
-	return w.insert(ctx, batch, w.encode(batch, w.vaults), units)
+	batch, had := joined(part), w.events.cursor.seq
+	e := w.encode(batch, had, w.vaults)
+	last := part[len(part)-1].End
+	var change *fold.Change
+	group, limited := errgroup.WithContext(ctx)
+	group.Go(func() error { return w.insertEvents(ctx, e, last) })
+	group.Go(func() (err error) {
+		kept := fold.Batch{Units: units, Last: last, Writer: w.id, Vaults: slices.Collect(maps.Keys(w.vaults))}
+		change, err = fold.Lists(limited, w.conn, w.cursor, kept)
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	if err := w.insertLists(ctx, change); err != nil {
+		return err
+	}
+	e.impossible = append(e.impossible, change.Impossible...)
+	w.wrote(e)
+	w.countLogs(batch, had)
+	return nil
+}
+
+// joined is the records of units as one batch.
+func joined(units []decode.Unit) (all decode.Batch) {
+	for i := range units {
+		all = append(all, units[i].Facts...)
+	}
+	return all
+}
+
+// insertEvents inserts rows into events, up to a seq. A writer before this one may have
+// inserted them, and died before it inserted into lists.
+func (w *Writer) insertEvents(ctx context.Context, e *encoded, last uint64) error {
+	if e.rows.Len() == 0 {
+		return nil
+	}
+	if err := w.events.swap(ctx, e.rows, last); err != nil {
+		return err
+	}
+	w.counts.Rows(w.events.table, e.rows.Len())
+	return nil
+}
+
+// insertLists inserts what units change in lists.
+func (w *Writer) insertLists(ctx context.Context, change *fold.Change) error {
+	change.Rows(w.changes)
+	if err := w.lists.swap(ctx, w.changes, change.Cursor.Seq); err != nil {
+		return err
+	}
+	w.cursor = change.Cursor
+	w.counts.Rows(w.lists.table, w.changes.Len())
+	if w.changes.Len() > bulkRows {
+		w.changes = readmodel.ListsTable.NewRows()
+	}
+	w.changes.Reset()
+	return nil
+}
+
+// wrote counts a batch that the tables have.
+func (w *Writer) wrote(e *encoded) {
+	w.counts.Batch()
+	for _, event := range e.quarantined {
+		w.counts.Quarantined(event)
+	}
+	for _, event := range e.impossible {
+		w.counts.Impossible(event)
+	}
+	w.keep(e)
 }
 
 // kept is units without what is passed over.
@@ -276,9 +334,7 @@ func (w *Writer) kept(part []decode.Unit) (units []decode.Unit) {
 				w.said[f.Log.Vault] = !f.Removed
 			}
 		}
-		if kept, ok := u.Keep(func(f *decode.Fact) bool { return !w.passes(f, w.vaults) }); ok {
-			units = append(units, kept)
-		}
+		units = append(units, u.Keep(func(f *decode.Fact) bool { return !w.passes(f, w.vaults) }))
 	}
 	return units
 }
@@ -290,13 +346,14 @@ type OutdatedError struct {
 }
 
 func (e *OutdatedError) Error() string {
-	return fmt.Sprintf("the log brings block %d of vault %s after block %d was indexed: a vault came back, and only another generation can have it", e.Block, e.Vault, e.Newest)
+	return fmt.Sprintf("the log brings block %d of vault %s after block %d was indexed: a vault came back, "+
+		"and only another generation can have it", e.Block, e.Vault, e.Newest)
 }
 
-// above makes sure that what takes nothing back lies above the newest block: what
-// derived tables say of a block never changes by it.
+// above makes sure that what retracts nothing lies above the newest block: what the
+// lists say of a block never changes by it.
 func (w *Writer) above(units []decode.Unit) error {
-	newest := w.newest
+	newest := w.cursor.Block
 	for i := range units {
 		for f := range units[i].Facts.All() {
 			if f.Kind == decode.LogKind && !units[i].Rewrites && f.Log.Block <= newest {
@@ -319,140 +376,4 @@ func newestAfter(newest uint64, u *decode.Unit) uint64 {
 		}
 	}
 	return newest
-}
-
-// insert gives each table what it lacks of a batch, the spine last, which makes it
-// count.
-func (w *Writer) insert(ctx context.Context, batch decode.Batch, e *encoded, units []decode.Unit) error {
-	if err := w.insertAhead(ctx, e, units); err != nil {
-		return err
-	}
-	spine := e.rows[readmodel.Spine]
-	if err := w.spine.swap(ctx, spine, 0, batch.Last().Seq); err != nil {
-		return err
-	}
-	w.counts.Rows(readmodel.Spine, spine.count)
-	w.countLogs(batch)
-	for _, event := range e.quarantined {
-		w.counts.Quarantined(event)
-	}
-	for _, event := range e.impossible {
-		w.counts.Impossible(event)
-	}
-	for i := range units {
-		w.newest = newestAfter(w.newest, &units[i])
-	}
-	w.keep(e)
-	return nil
-}
-
-// insertAhead gives all tables but the spine what they lack, at once. One that
-// fails does not stop the others: what they have need not be sent again.
-func (w *Writer) insertAhead(ctx context.Context, e *encoded, units []decode.Unit) error {
-	var group errgroup.Group
-	for table, s := range w.facts {
-		all := e.rows[table]
-		from := all.after(s.cursor.Seq)
-		if from == all.count {
-			continue // the batch does not concern the table, or the table has it
-		}
-		group.Go(func() error {
-			if err := s.swap(ctx, all, from, all.seqs[all.count-1]); err != nil {
-				return err
-			}
-			w.counts.Rows(table, all.count-from)
-			return nil
-		})
-	}
-	for table, s := range w.derived {
-		group.Go(func() error { return w.derive(ctx, table, s, units) })
-	}
-	return group.Wait()
-}
-
-// concerned gives the units that concern a derived table. Each of them moves the table's
-// cursor, also where no row changes: so the token of a late insert is used up, and which
-// units do follows from the log alone. A unit that rewrites the past concerns every table.
-// Its new blocks have the numbers of blocks that were there before, and whoever still asks
-// about the old ones must see by the fence that they are gone.
-func concerned(table string, units []decode.Unit) (out []decode.Unit) {
-	for _, u := range units {
-		concerned := u.Rewrites
-		for _, e := range u.Facts.Effects() {
-			concerned = concerned || concerns(table, e)
-		}
-		if concerned {
-			out = append(out, u)
-		}
-	}
-	return out
-}
-
-func concerns(table string, e *decode.Effect) bool {
-	switch table {
-	case readmodel.Withdrawals:
-		return e.Kind.Withdrawal()
-	case readmodel.Users:
-		return e.Kind == decode.Deposit || e.Kind == decode.Requested || e.Kind == decode.Claimed
-	case readmodel.PartnerTotals:
-		return e.Kind == decode.Deposit && e.Partner > 0
-	}
-	return false
-}
-
-// derive gives a derived table what it lacks of some units. It has those before them
-// already where a writer died.
-func (w *Writer) derive(ctx context.Context, table string, s *swapper, units []decode.Unit) error {
-	units = concerned(table, units)
-	n := slices.IndexFunc(units, func(u decode.Unit) bool { return u.End > s.cursor.Seq })
-	if n < 0 {
-		return nil
-	}
-	had, lacking := units[:n], units[n:]
-	changes, err := w.difference(ctx, table, had, lacking)
-	if err != nil {
-		return err
-	}
-	last := &lacking[len(lacking)-1]
-	after := readmodel.Cursor{Seq: last.End, Writer: w.id, Fence: s.cursor.Fence}
-	if last.Rewrites {
-		after.Fence = readmodel.Fence{Seq: last.End, Block: last.Ancestor(), Before: s.cursor.Fence.Seq}
-	}
-	changes.cursor(s.cursor, -1)
-	changes.cursor(after, 1)
-	if err := s.swap(ctx, changes, 0, after.Seq); err != nil {
-		return err
-	}
-	w.counts.Rows(table, changes.count)
-	return nil
-}
-
-// difference is the rows that some units add to a derived table, which had those between
-// the position and them already. What goes stands before what comes: of the rows with one
-// key the engine keeps the last.
-func (w *Writer) difference(ctx context.Context, table string, had, units []decode.Unit) (*rows, error) {
-	r := newRows(table, w.id)
-	switch table {
-	case readmodel.Withdrawals:
-		d, err := derive.Withdrawals(ctx, w.conn, w.Position(), had, units, func(f *decode.Fact) { w.counts.Impossible(f.Name()) })
-		addRows(d, r.withdrawal)
-		return r, err
-	case readmodel.Users:
-		d, err := derive.Users(ctx, w.conn, units)
-		addRows(d, r.user)
-		return r, err
-	default:
-		d, err := derive.PartnerTotals(ctx, w.conn, units)
-		addRows(d, r.partnerTotal)
-		return r, err
-	}
-}
-
-func addRows[Row comparable](d derive.Difference[Row], add func(*Row, int8)) {
-	for i := range d.Gone {
-		add(&d.Gone[i], -1)
-	}
-	for i := range d.Come {
-		add(&d.Come[i], 1)
-	}
 }

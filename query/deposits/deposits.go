@@ -1,40 +1,29 @@
 // Package deposits answers about deposits: those of a user, of a vault, those through a
 // partner, and the queue of those that no sweep has reached.
 //
-// All of it is read out of facts, but for one number. A list is read newest first, in the
-// order in which the rows of a user, a vault or a partner lie together, and reading stops
-// at the end of the page, so that somebody with a million deposits costs what anybody
-// costs. How long the list is, is the sum of the signs of the same rows; of a partner it
-// stands in the partner's running totals. When a deposit was swept is what the first sweep says
-// whose range holds its number.
+// Each is one list, read newest first up to the end of the page, so that a user with a
+// million deposits costs what any user costs. How long a list is, running totals say. When a
+// deposit was swept stands in its row.
 package deposits
 
 import (
 	"context"
 	_ "embed"
-	"math/big"
-	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 
-	"github.com/navlog/navlog/query/counts"
+	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/httpapi"
-	"github.com/navlog/navlog/query/pin"
+	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 var (
 	//go:embed user.sql
 	sqlUser string
-	//go:embed user_count.sql
-	sqlUserCount string
 	//go:embed vault.sql
 	sqlVault string
-	//go:embed vault_count.sql
-	sqlVaultCount string
 	//go:embed partner.sql
 	sqlPartner string
-	//go:embed sweeps.sql
-	sqlSweeps string
 )
 
 type depositJSON struct {
@@ -53,26 +42,60 @@ type depositJSON struct {
 	Timestamp     string  `json:"timestamp"`
 }
 
-// deposit is one as the questions give it.
+// deposit is one as the lists have it.
 type deposit struct {
-	Vault    string   `ch:"vault"`
-	Number   uint64   `ch:"deposit_id"`
-	User     string   `ch:"user"`
-	Sender   string   `ch:"sender"`
-	Partner  uint32   `ch:"partner"`
-	Assets   *big.Int `ch:"assets"`
-	Shares   *big.Int `ch:"shares"`
-	Block    uint64   `ch:"block"`
-	Time     uint32   `ch:"ts"`
-	Tx       string   `ch:"tx"`
-	LogIndex uint32   `ch:"log_index"`
+	ask.Entry
+	Vault       common.Address `ch:"vault"`
+	Sender      common.Address `ch:"other"`
+	Partner     uint32         `ch:"partner"`
+	Number      uint64         `ch:"id"`
+	Assets      string         `ch:"amount"`
+	Shares      string         `ch:"share_amount"`
+	Time        uint32         `ch:"ts"`
+	Tx          common.Hash    `ch:"hash"`
+	ClosedBlock uint64         `ch:"closed_block"`
+	ClosedTime  uint32         `ch:"closed_ts"`
 }
+
+// blocks bound a list, both included.
+type blocks struct {
+	First uint64 `ask:"first"`
+	Last  uint64 `ask:"last"`
+}
+
+type ofUser struct {
+	User  common.Address `ask:"user" reads:"user_events"`
+	Vault common.Address `ask:"vault"` // zero: all
+	blocks
+}
+
+type ofVault struct {
+	Vault common.Address `ask:"vault" reads:"vault_events"`
+	blocks
+}
+
+type ofPartner struct {
+	Partner ask.Partner `ask:"partner" reads:"partner_events"`
+	blocks
+}
+
+var (
+	userPage = ask.NewPage[ofUser, deposit]("user_events", sqlUser, ask.NewestFirst).Deep(func(_ *ask.Pin, a ofUser) (ask.Filter, bool) {
+		return ask.Filter{Owner: a.User, Kind: "deposit", Above: ask.LowestKey, UpTo: ask.HighestKey, First: a.First, Last: a.Last, Vault: a.Vault}, true
+	})
+	vaultPage = ask.NewPage[ofVault, deposit]("vault_events", sqlVault, ask.NewestFirst).Deep(func(_ *ask.Pin, a ofVault) (ask.Filter, bool) {
+		return ask.Filter{Owner: a.Vault, Kind: "deposit", Above: ask.LowestKey, UpTo: ask.HighestKey, First: a.First, Last: a.Last}, true
+	})
+	partnerPage = ask.NewPage[ofPartner, deposit]("partner_events", sqlPartner, ask.NewestFirst).Deep(func(_ *ask.Pin, a ofPartner) (ask.Filter, bool) {
+		return ask.Filter{Owner: readmodel.PartnerOwner(uint32(a.Partner)), Kind: "deposit", Above: ask.LowestKey, UpTo: ask.HighestKey, First: a.First, Last: a.Last}, true
+	})
+)
 
 // OfUser is a page of a user's deposits, newest first, of all vaults or one.
 func OfUser(r *httpapi.Request) (*httpapi.Answer, error) {
 	user, page, span, vault := r.PathAddress(), r.Params.Page(), r.Params.Span(), r.Params.Vault()
-	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
-		var anyVault common.Address
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
+		args := ofUser{User: user}
 		if vault != nil {
 			if _, known := p.Vault(*vault); !known {
 				if r.AsFile() {
@@ -80,138 +103,100 @@ func OfUser(r *httpapi.Request) (*httpapi.Answer, error) {
 				}
 				return r.List([]depositJSON{}, page, 0), nil
 			}
-			anyVault = *vault
+			args.Vault = *vault
 		}
-		args := pin.Args{"user": user, "vault": anyVault, "from": span.From, "to": span.To}
-		return answer(ctx, r, p, page, sqlUser, args, func() (int64, error) { return count(ctx, p, sqlUserCount, args) })
+		var err error
+		if args.blocks, err = between(ctx, p, span); err != nil {
+			return nil, err
+		}
+		return answer(ctx, r, p, page, userPage, args, func() (int64, error) { return count(ctx, p, ask.UserTotalsBetween, args.blocks, user, vault) })
 	})
 }
 
 // OfVault is a page of a vault's deposits, newest first, as the vault numbers them.
 func OfVault(r *httpapi.Request) (*httpapi.Answer, error) {
 	vault, page, span := r.PathAddress(), r.Params.Page(), r.Params.Span()
-	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
 		if _, known := p.Vault(vault); !known {
 			return nil, httpapi.NoSuchVault()
 		}
-		args := pin.Args{"vault": vault, "from": span.From, "to": span.To}
-		return answer(ctx, r, p, page, sqlVault, args, func() (int64, error) { return count(ctx, p, sqlVaultCount, args) })
+		args, err := ofVault{Vault: vault}, error(nil)
+		if args.blocks, err = between(ctx, p, span); err != nil {
+			return nil, err
+		}
+		return answer(ctx, r, p, page, vaultPage, args, func() (int64, error) { return count(ctx, p, ask.TotalsBetween, args.blocks, vault, nil) })
 	})
 }
 
-// OfPartner is a page of the deposits through the partner who asks, newest first.
+// OfPartner is a page of the deposits through the partner whose key the request has, newest first.
 func OfPartner(r *httpapi.Request) (*httpapi.Answer, error) {
 	page := r.Params.Page()
-	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
-		args := pin.Args{"partner": r.Partner.ID}
-		return answer(ctx, r, p, page, sqlPartner, args, func() (int64, error) { return through(ctx, p, r.Partner.ID) })
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
+		args := ofPartner{Partner: ask.Partner(r.Partner.ID), blocks: blocks{Last: p.Block}}
+		return answer(ctx, r, p, page, partnerPage, args, func() (int64, error) {
+			return count(ctx, p, ask.TotalsBetween, args.blocks, readmodel.PartnerOwner(r.Partner.ID), nil)
+		})
 	})
 }
 
-// answer is a page of deposits, or all of them as a file.
-func answer(ctx context.Context, r *httpapi.Request, p *pin.Pin, page httpapi.Page, question string, args pin.Args, count func() (int64, error)) (*httpapi.Answer, error) {
-	args["limit"], args["offset"] = uint64(page.Size), page.Offset()
-	before(args, nil)
+// between are the blocks of a time range.
+func between(ctx context.Context, p *ask.Pin, span httpapi.Span) (b blocks, err error) {
+	b.First, b.Last, err = p.Blocks(ctx, span.From, span.To)
+	return b, err
+}
+
+// answer is a page of deposits, or all of them as a file. count says how many there are.
+func answer[A any](ctx context.Context, r *httpapi.Request, p *ask.Pin, page httpapi.Page, question *ask.Page[A, deposit], args A,
+	count func() (int64, error)) (*httpapi.Answer, error) {
 	if r.AsFile() {
-		return file(ctx, r, p, question, args)
+		return file(ctx, r, p, page, question, args)
 	}
-	var out []depositJSON
+	var rows []deposit
 	var total int64
-	err := pin.Together(
-		func() (err error) { out, err = list(ctx, p, question, args); return },
+	err := ask.Together(
+		func() (err error) { rows, err = question.Read(ctx, p, args, page.Offset(), page.Size); return },
 		func() (err error) { total, err = count(); return },
 	)
 	if err != nil {
 		return nil, err
 	}
-	return r.List(out, page, total), nil
+	return r.List(described(p, rows), page, total), nil
 }
 
-// count is the answer to a question for how many deposits there are, put to facts.
-func count(ctx context.Context, p *pin.Pin, question string, args pin.Args) (int64, error) {
-	type row struct {
-		Total int64 `ch:"total"`
+// count is how many deposits an owner has in some blocks, in all vaults or one.
+func count(ctx context.Context, p *ask.Pin, between func(context.Context, *ask.Pin, uint64, uint64, ...common.Address) (upTo, before ask.AllTotals, err error),
+	in blocks, owner common.Address, vault *common.Address) (int64, error) {
+	if in.Last < in.First {
+		return 0, nil
 	}
-	r, _, err := pin.AskOne[row](ctx, p, question, args)
-	return r.Total, err
+	upTo, before, err := between(ctx, p, in.First, in.Last, owner)
+	return int64(upTo.Sum(owner, vault).Deposits) - int64(before.Sum(owner, vault).Deposits), err
 }
 
-// through is how many deposits there are through a partner.
-func through(ctx context.Context, p *pin.Pin, partner uint32) (total int64, err error) {
-	vaults, err := counts.Through(ctx, p, partner)
-	for _, v := range vaults {
-		total += v.Deposits
-	}
-	return total, err
-}
-
-// list reads a page of deposits.
-func list(ctx context.Context, p *pin.Pin, question string, args pin.Args) ([]depositJSON, error) {
-	rows, err := pin.Ask[deposit](ctx, p, question, args)
-	if err != nil {
-		return nil, err
-	}
-	return described(ctx, p, rows)
-}
-
-// described are some deposits with the sweeps that reached them.
-func described(ctx context.Context, p *pin.Pin, rows []deposit) ([]depositJSON, error) {
-	sweeps, err := sweepsOf(ctx, p, rows)
-	if err != nil {
-		return nil, err
-	}
+func described(p *ask.Pin, rows []deposit) []depositJSON {
 	out := make([]depositJSON, len(rows))
-	for i, d := range rows {
-		out[i] = d.json(p)
-		out[i].SweptAt = httpapi.TimeOrNull(uint64(sweptAt(&d, sweeps)))
+	for i := range rows {
+		out[i] = rows[i].json(p)
 	}
-	return out, nil
+	return out
 }
 
-// sweep took some deposits of a vault.
-type sweep struct {
-	Vault string `ch:"vault"`
-	From  uint64 `ch:"from_id"`
-	To    uint64 `ch:"to_id"`
-	Time  uint32 `ch:"ts"`
-}
-
-// sweepsOf are the sweeps that hold one of some deposits, and perhaps others of the same
-// numbers, in the order of the chain.
-func sweepsOf(ctx context.Context, p *pin.Pin, deposits []deposit) ([]sweep, error) {
-	if len(deposits) == 0 {
-		return nil, nil
-	}
-	numbers := make([]uint64, len(deposits))
-	for i, d := range deposits {
-		numbers[i] = d.Number
-	}
-	slices.Sort(numbers)
-	return pin.Ask[sweep](ctx, p, sqlSweeps, pin.Args{"ids": numbers})
-}
-
-// sweptAt is the time of the first sweep that holds a deposit; 0 for none.
-func sweptAt(d *deposit, sweeps []sweep) uint32 {
-	for _, s := range sweeps {
-		if s.Vault == d.Vault && s.From <= d.Number && d.Number <= s.To {
-			return s.Time
-		}
-	}
-	return 0
-}
-
-// json is the deposit as one that was not swept.
-func (d *deposit) json(p *pin.Pin) depositJSON {
-	user := httpapi.ToAddress(d.User).Hex()
+// json is the deposit at the pin's block.
+func (d *deposit) json(p *ask.Pin) depositJSON {
+	user := d.User.Hex()
 	sender := user // mostly, and its checksum takes as long as the rest of the row
 	if d.Sender != d.User {
-		sender = httpapi.ToAddress(d.Sender).Hex()
+		sender = d.Sender.Hex()
 	}
-	address, name := p.Written(httpapi.ToAddress(d.Vault))
-	tx := httpapi.ToHash(d.Tx)
-	return depositJSON{
+	address, name := p.Written(d.Vault)
+	tx := d.Tx.Hex()
+	out := depositJSON{
 		ID: httpapi.LogID(tx, d.LogIndex), VaultAddress: address, VaultName: name, UserAddress: user, SenderAddress: sender,
-		AssetAmount: d.Assets.String(), Shares: d.Shares.String(), PartnerID: httpapi.PartnerOrAbsent(d.Partner),
+		AssetAmount: d.Assets, Shares: d.Shares, PartnerID: httpapi.PartnerOrAbsent(d.Partner),
 		TxHash: tx, BlockNumber: httpapi.Decimal(d.Block), LogIndex: d.LogIndex, Timestamp: httpapi.Time(uint64(d.Time)),
 	}
+	if d.ClosedBlock <= p.Block {
+		out.SweptAt = httpapi.TimeOrNull(uint64(d.ClosedTime))
+	}
+	return out
 }

@@ -2,12 +2,10 @@ package deposits
 
 import (
 	"context"
-	"math"
 
+	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/files"
 	"github.com/navlog/navlog/query/httpapi"
-	"github.com/navlog/navlog/query/pin"
-	"github.com/navlog/navlog/query/unswept"
 )
 
 // columns are those of a file of deposits.
@@ -27,60 +25,36 @@ var columns = []files.Column[depositJSON]{
 	files.Time("timestamp", func(d *depositJSON) string { return d.Timestamp }),
 }
 
-// before has a list begin before a deposit, nil for its beginning.
-func before(args pin.Args, d *deposit) {
-	args["before_id"], args["before_block"], args["before_log"] = uint64(math.MaxUint64), uint64(math.MaxUint64), uint32(math.MaxUint32)
-	if d != nil {
-		args["before_id"], args["before_block"], args["before_log"] = d.Number, d.Block, d.LogIndex
-	}
-}
-
-// file is a whole list: page after page of the question, each before the last deposit of
-// the one before.
-func file(ctx context.Context, r *httpapi.Request, p *pin.Pin, question string, args pin.Args) (*httpapi.Answer, error) {
+// file is a whole list: page after page of the question, each after the last deposit of the one
+// before.
+func file[A any](ctx context.Context, r *httpapi.Request, p *ask.Pin, page httpapi.Page, question *ask.Page[A, deposit], args A) (*httpapi.Answer, error) {
+	var last *ask.Place
 	return httpapi.Whole(ctx, r, p, columns, func(ctx context.Context) ([]depositJSON, error) {
-		rows, err := pin.Ask[deposit](ctx, p, question, args)
+		rows, err := question.After(ctx, p, args, last, page.Size)
 		if err != nil || len(rows) == 0 {
 			return nil, err
 		}
-		before(args, &rows[len(rows)-1])
-		return described(ctx, p, rows)
+		place := rows[len(rows)-1].Place()
+		last = &place
+		return described(p, rows), nil
 	})
 }
 
-// from has a queue begin after a deposit of a vault, nil for its beginning.
-func from(args pin.Args, d *deposit) {
-	if d == nil {
-		d = &deposit{}
-	}
-	args["from_id"], args["from_block"], args["from_log"] = d.Number, d.Block, d.LogIndex
-}
-
-// queueFile is the whole queue: vault after vault, the deposits of each by their numbers,
-// as the vault gave them, and page after page.
-func queueFile(ctx context.Context, r *httpapi.Request, p *pin.Pin, ranges []unswept.Range) (*httpapi.Answer, error) {
-	var last *deposit
-	size := uint64(r.Params.PageSize())
+// queueFile is the whole queue: vault after vault, the deposits of each by their numbers, as the
+// vault gave them, and page after page.
+func queueFile(ctx context.Context, r *httpapi.Request, p *ask.Pin, groups []group) (*httpapi.Answer, error) {
+	var last *ask.Place
+	size := r.Params.PageSize()
 	return httpapi.Whole(ctx, r, p, columns, func(ctx context.Context) ([]depositJSON, error) {
-		for ; len(ranges) > 0; ranges, last = ranges[1:], nil {
-			some := ranges[0]
-			if last != nil {
-				some.After = last.Number - 1 // from is exact, this is what the engine finds its beginning by
-			}
-			args := unswept.Args([]*unswept.Range{&some})
-			args["limit"] = size
-			from(args, last)
-			rows, err := pin.Ask[deposit](ctx, p, sqlUnswept, args)
+		for ; len(groups) > 0; groups, last = groups[1:], nil {
+			rows, err := unsweptPage.After(ctx, p, groups[0].args, last, size)
 			if err != nil {
 				return nil, err
 			}
 			if len(rows) > 0 {
-				last = &rows[len(rows)-1]
-				out := make([]depositJSON, len(rows))
-				for i := range rows {
-					out[i] = rows[i].json(p)
-				}
-				return out, nil
+				place := rows[len(rows)-1].Place()
+				last = &place
+				return described(p, rows), nil
 			}
 		}
 		return nil, nil

@@ -12,9 +12,9 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/httpapi"
-	"github.com/navlog/navlog/query/pin"
-	"github.com/navlog/navlog/query/unswept"
+	"github.com/navlog/navlog/query/state"
 )
 
 //go:embed unswept.sql
@@ -32,28 +32,68 @@ type groupJSON struct {
 	Truncated    bool          `json:"truncated,omitempty"`
 }
 
-// Queue is the deposits that no sweep has reached, oldest first, by vault. They are
-// counted before the first byte is sent, while an error can still be told, and read
-// while the answer is sent: some vaults at once, so that memory holds no more of
-// them than are shown of one vault.
+type unswept struct {
+	Vault common.Address `ask:"vault" reads:"vault_events"`
+	// Above is the highest number that a sweep named; a sweep up to 0 reaches nothing.
+	Above ask.Decimal `ask:"above"`
+}
+
+var unsweptPage = ask.NewPage[unswept, deposit]("vault_events", sqlUnswept, ask.OldestFirst)
+
+// group is the deposits of a vault that no sweep has reached.
+type group struct {
+	args  unswept
+	total int64
+}
+
+// groups are those of some vaults that have such deposits.
+func groups(ctx context.Context, p *ask.Pin, vaults []state.Vault) (out []group, err error) {
+	owners := make([]common.Address, len(vaults))
+	for i, v := range vaults {
+		owners[i] = v.Address
+	}
+	totals, err := ask.TotalsOf(ctx, p, owners...)
+	for _, vault := range owners {
+		t := totals.Of(vault, vault)
+		if total := int64(t.Deposits) - int64(t.Swept); total > 0 {
+			above := ask.Decimal("-1")
+			if t.SweptTo > 0 {
+				above = ask.Decimal(httpapi.Decimal(t.SweptTo))
+			}
+			out = append(out, group{unswept{vault, above}, total})
+		}
+	}
+	return out, err
+}
+
+// Queue is the deposits that no sweep has reached, oldest first, by vault. They are counted before
+// the first byte is sent, while an error can still be told, and read while the answer is sent, one
+// vault after the other, so that memory holds no more of them than are shown of one vault.
 func Queue(r *httpapi.Request) (*httpapi.Answer, error) {
 	filter := r.Params.Vault()
-	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
-		ranges, err := unswept.Find(ctx, p, p.Wanted(filter))
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
+		all, err := groups(ctx, p, p.Wanted(filter))
 		if err != nil {
 			return nil, err
 		}
 		if r.AsFile() {
-			return queueFile(ctx, r, p, ranges)
+			return queueFile(ctx, r, p, all)
 		}
 		return &httpapi.Answer{Stream: func(ctx context.Context, w io.Writer) error {
 			out := bufio.NewWriterSize(w, httpapi.StreamChunk)
 			out.WriteString(`{"ok":true,"data":[`)
-			for i, some := range batches(ranges) {
+			for i := range all {
 				if i > 0 {
 					out.WriteByte(',')
 				}
-				if err := writeBatch(ctx, out, p, some); err != nil {
+				deposits, err := unsweptPage.Read(ctx, p, all[i].args, 0, maxQueued)
+				if err == nil {
+					err = r.Settled(ctx, p)
+				}
+				if err == nil {
+					err = writeGroup(out, p, &all[i], deposits)
+				}
+				if err != nil {
 					return err
 				}
 			}
@@ -63,61 +103,18 @@ func Queue(r *httpapi.Request) (*httpapi.Answer, error) {
 	})
 }
 
-// batches are the ranges that hold deposits, in parts that are read at once: as many
-// as have no more deposits than are shown of one vault. A longer one is alone.
-func batches(ranges []unswept.Range) (out [][]*unswept.Range) {
-	room := int64(0)
-	for i := range ranges {
-		r := &ranges[i]
-		if r.Total <= 0 {
-			continue
-		}
-		if len(out) == 0 || r.Total > room || len(out[len(out)-1]) == unswept.Slots {
-			out, room = append(out, nil), maxQueued
-		}
-		last := len(out) - 1
-		out[last], room = append(out[last], r), room-r.Total
-	}
-	return out
-}
-
-// writeBatch reads the deposits of some ranges and writes a group for each.
-func writeBatch(ctx context.Context, out *bufio.Writer, p *pin.Pin, ranges []*unswept.Range) error {
-	args := unswept.Args(ranges)
-	args["limit"] = uint64(maxQueued)
-	from(args, nil)
-	rows, err := pin.Ask[deposit](ctx, p, sqlUnswept, args)
+// writeGroup writes a groupJSON, some of its deposits after the other. A vault numbers its deposits
+// in the order of the chain, and the group is in that order also where one does not.
+func writeGroup(out *bufio.Writer, p *ask.Pin, g *group, deposits []deposit) error {
+	slices.SortFunc(deposits, func(a, b deposit) int {
+		return cmp.Or(cmp.Compare(a.Block, b.Block), cmp.Compare(a.LogIndex, b.LogIndex))
+	})
+	address, name := p.Written(g.args.Vault)
+	encoded, err := httpapi.Encode(groupJSON{VaultAddress: address, VaultName: name, Deposits: []depositJSON{}, Count: g.total, Truncated: g.total > int64(len(deposits))})
 	if err != nil {
 		return err
 	}
-	byVault := make(map[common.Address][]deposit, len(ranges))
-	for _, d := range rows {
-		vault := httpapi.ToAddress(d.Vault)
-		byVault[vault] = append(byVault[vault], d)
-	}
-	for i, r := range ranges {
-		if i > 0 {
-			out.WriteByte(',')
-		}
-		deposits := byVault[r.Vault]
-		slices.SortFunc(deposits, func(a, b deposit) int {
-			return cmp.Or(cmp.Compare(a.Block, b.Block), cmp.Compare(a.LogIndex, b.LogIndex))
-		})
-		if err := writeGroup(out, p, r, deposits); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// writeGroup writes a groupJSON, some of its deposits after the other.
-func writeGroup(out *bufio.Writer, p *pin.Pin, r *unswept.Range, deposits []deposit) error {
-	address, name := p.Written(r.Vault)
-	group, err := httpapi.Encode(groupJSON{VaultAddress: address, VaultName: name, Deposits: []depositJSON{}, Count: r.Total, Truncated: r.Total > int64(len(deposits))})
-	if err != nil {
-		return err
-	}
-	before, after, _ := bytes.Cut(bytes.TrimSpace(group), []byte(`"deposits":[`))
+	before, after, _ := bytes.Cut(bytes.TrimSpace(encoded), []byte(`"deposits":[`))
 	out.Write(before)
 	out.WriteString(`"deposits":[`)
 	for i, some := range slices.Collect(slices.Chunk(deposits, encodedAtOnce)) {
@@ -137,7 +134,7 @@ const encodedAtOnce = 1024
 
 // writeDeposits writes some deposits with commas between them. Each processor encodes a
 // part of them. None of them was swept.
-func writeDeposits(out *bufio.Writer, p *pin.Pin, deposits []deposit) error {
+func writeDeposits(out *bufio.Writer, p *ask.Pin, deposits []deposit) error {
 	each := (len(deposits) + runtime.GOMAXPROCS(0) - 1) / runtime.GOMAXPROCS(0)
 	parts := slices.Collect(slices.Chunk(deposits, max(1, each)))
 	encoded, encoding := make([][]byte, len(parts)), make([]func() error, len(parts))
@@ -151,7 +148,7 @@ func writeDeposits(out *bufio.Writer, p *pin.Pin, deposits []deposit) error {
 			return err
 		}
 	}
-	if err := pin.Together(encoding...); err != nil {
+	if err := ask.Together(encoding...); err != nil {
 		return err
 	}
 	for i, list := range encoded {

@@ -1,20 +1,10 @@
--- The first deposits with numbers after one of some vaults, in the order of the numbers: of the rows at a place the newest
--- one says whether there is a live log.
-SELECT vault, deposit_id, user, sender, partner, assets, shares, block, ts, tx, log_index
-FROM (
-  SELECT vault, deposit_id, user, sender, partner, assets, shares, block, ts, tx, log_index, sign
-  FROM deposits
-  WHERE seq <= {seq:UInt64} AND block <= {block:UInt64}
-    AND (deposit_id, block, log_index) > ({from_id:UInt64}, {from_block:UInt64}, {from_log:UInt32})
-    AND (vault = {vault1:FixedString(20)} AND deposit_id > {after1:UInt64}
-    OR vault = {vault2:FixedString(20)} AND deposit_id > {after2:UInt64}
-    OR vault = {vault3:FixedString(20)} AND deposit_id > {after3:UInt64}
-    OR vault = {vault4:FixedString(20)} AND deposit_id > {after4:UInt64}
-    OR vault = {vault5:FixedString(20)} AND deposit_id > {after5:UInt64}
-    OR vault = {vault6:FixedString(20)} AND deposit_id > {after6:UInt64})
-  ORDER BY vault, deposit_id, block, log_index, seq DESC
-  LIMIT 1 BY vault, deposit_id, block, log_index
-)
-WHERE sign = 1
-LIMIT {limit:UInt64}
-SETTINGS optimize_use_projections = 0
+-- The first deposits of a vault with a number after one, in the order of the numbers: those that no sweep has reached.
+SELECT list, seq, rewrites, toString(key) AS sort_key, block, log_index, sub, user, sign,
+  vault, other, partner, id, toString(assets) AS amount, toString(shares) AS share_amount, ts, hash, closed_block, closed_ts
+FROM lists
+WHERE (list = 'vault_events' AND owner = {vault:FixedString(20)} AND kind = 'deposit' AND key > {above:Int256} AND block <= {block:UInt64}
+    AND key >= {after_key:Int256} AND (key, block, log_index, sub) > ({after_key:Int256}, {after_block:UInt64}, {after_log:UInt32}, {after_sub:UInt8}))
+  OR list = 'cursor'
+ORDER BY list, owner, scope, kind, key, block, log_index, sub, user
+LIMIT {rows:UInt64}
+SETTINGS max_block_size = 512, read_in_order_use_buffering = 0

@@ -1,17 +1,13 @@
--- A page of the deposits of a vault, which numbers them, newest first: of the rows at a place the newest one says whether
--- there is a live log. It is read in the order of the table and stops at the end of the page, also where several parts are
--- merged, which by itself would read blocks and buffers of 65,536 rows.
-SELECT vault, deposit_id, user, sender, partner, assets, shares, block, ts, tx, log_index
-FROM (
-  SELECT vault, deposit_id, user, sender, partner, assets, shares, block, ts, tx, log_index, sign
-  FROM deposits
-  WHERE vault = {vault:FixedString(20)} AND seq <= {seq:UInt64} AND block <= {block:UInt64}
-    AND deposit_id <= {before_id:UInt64}
-    AND (deposit_id < {before_id:UInt64} OR block < {before_block:UInt64} OR block = {before_block:UInt64} AND log_index < {before_log:UInt32})
-    AND ts >= {from:Int64} AND ts <= {to:Int64}
-  ORDER BY vault DESC, deposit_id DESC, block DESC, log_index DESC, seq DESC
-  LIMIT 1 BY deposit_id, block, log_index
-)
-WHERE sign = 1
-LIMIT {limit:UInt64} OFFSET {offset:UInt64}
-SETTINGS optimize_use_projections = 0, max_block_size = 512, read_in_order_use_buffering = 0
+-- A page of the deposits of a vault in some blocks, as the vault numbers them, newest first. Granules
+-- of other blocks are left out by the index of blocks: the cursor's block is one of the newest.
+SELECT list, seq, rewrites, toString(key) AS sort_key, block, log_index, sub, user, sign,
+  vault, other, partner, id, toString(assets) AS amount, toString(shares) AS share_amount, ts, hash, closed_block, closed_ts
+FROM lists
+WHERE ((list = 'vault_events' AND owner = {vault:FixedString(20)} AND kind = 'deposit'
+    AND block >= {first:UInt64} AND block <= {last:UInt64} AND key <= {after_key:Int256}
+    AND (key, block, log_index, sub) < ({after_key:Int256}, {after_block:UInt64}, {after_log:UInt32}, {after_sub:UInt8}))
+  OR list = 'cursor_end')
+  AND (block >= {first:UInt64} AND block <= {last:UInt64} OR block >= {lately:UInt64})
+ORDER BY list DESC, owner DESC, scope DESC, kind DESC, key DESC, block DESC, log_index DESC, sub DESC, user DESC
+LIMIT {rows:UInt64}
+SETTINGS max_block_size = 512, read_in_order_use_buffering = 0

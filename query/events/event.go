@@ -3,43 +3,36 @@ package events
 import (
 	"context"
 	_ "embed"
-	"fmt"
-	"math/big"
+	"strconv"
 
 	"github.com/ethereum/go-ethereum/common"
-	"google.golang.org/protobuf/proto"
 
+	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/httpapi"
-	"github.com/navlog/navlog/query/pin"
-	"github.com/navlog/navlog/schemas/contracts"
-	"github.com/navlog/navlog/schemas/event"
 )
 
-var (
-	//go:embed retractions.sql
-	sqlRetractions string
-	//go:embed deposits.sql
-	sqlDeposits string
-	//go:embed withdrawals.sql
-	sqlWithdrawals string
-	//go:embed navs.sql
-	sqlNavs string
-	//go:embed sweeps.sql
-	sqlSweeps string
-)
+//go:embed retractions.sql
+var sqlRetractions string
 
-// row is a log as the spine has it.
+// row is an effect of a log as the table events has it, or a log without effect.
 type row struct {
-	Seq         uint64 `ch:"seq"`
-	Kind        string `ch:"kind"`
-	Quarantined bool   `ch:"quarantined"`
-	Vault       string `ch:"vault"`
-	User        string `ch:"user"`
-	Tx          string `ch:"tx"`
-	Block       uint64 `ch:"block"`
-	Time        uint32 `ch:"ts"`
-	LogIndex    uint32 `ch:"log_index"`
-	Payload     string `ch:"payload"`
+	Seq         uint64         `ch:"seq"`
+	Sub         uint8          `ch:"sub"`
+	Kind        string         `ch:"name"`
+	Effect      string         `ch:"effect"`
+	Quarantined bool           `ch:"quarantined"`
+	Vault       common.Address `ch:"vault"`
+	User        common.Address `ch:"user"`
+	Tx          common.Hash    `ch:"tx"`
+	Block       uint64         `ch:"block"`
+	Time        uint32         `ch:"ts"`
+	LogIndex    uint32         `ch:"log_index"`
+	Partner     uint32         `ch:"partner"`
+	ID          uint64         `ch:"id"`
+	IDTo        uint64         `ch:"id_to"`
+	Assets      string         `ch:"amount"`
+	Shares      string         `ch:"share_amount"`
+	NavPerShare string         `ch:"nav_per_share"`
 }
 
 // place is where the row stands in a list, of live logs or of all.
@@ -83,176 +76,85 @@ type eventJSON struct {
 	RetractedBySeq *string `json:"retractedBySeq"`
 }
 
-// describe makes the events of some rows, in their order. Whether they were taken back
-// is looked up where they may have been.
-func describe(ctx context.Context, p *pin.Pin, rows []row, mayBeGone bool) ([]eventJSON, error) {
+// ofRetracted are some logs of some blocks.
+type ofRetracted struct {
+	Blocks []uint64 `ask:"blocks"`
+	Seqs   []uint64 `ask:"seqs"`
+}
+
+type retraction struct {
+	Seq      uint64 `ch:"seq"`
+	Retracts uint64 `ch:"retracts"`
+}
+
+var retractions = ask.New[ofRetracted, retraction](sqlRetractions)
+
+// describe makes the events of some rows, in their order. Whether they were retracted is looked up
+// where they may have been.
+func describe(ctx context.Context, p *ask.Pin, rows []row, mayBeGone bool) ([]eventJSON, error) {
 	out := make([]eventJSON, len(rows))
-	said := make(map[uint64]*eventJSON, len(rows))
-	tables := make(map[string][]row)
 	for i := range rows {
-		r := &rows[i]
-		out[i] = r.json(p)
-		said[r.Seq] = &out[i]
-		if table := tableOf(r.Kind); table != "" && !r.Quarantined {
-			tables[table] = append(tables[table], *r)
+		out[i] = rows[i].json(p)
+	}
+	if !mayBeGone || len(rows) == 0 {
+		return out, nil
+	}
+	var args ofRetracted
+	for i, r := range rows { // those of a block stand together
+		if i == 0 || r.Block != rows[i-1].Block {
+			args.Blocks = append(args.Blocks, r.Block)
 		}
-		if r.Kind == contracts.KindWithdrawalsSettled.String() && !r.Quarantined {
-			if err := out[i].settled(r); err != nil {
-				return nil, err
-			}
+		args.Seqs = append(args.Seqs, r.Seq)
+	}
+	found, err := retractions.Rows(ctx, p, args)
+	if err != nil {
+		return nil, err
+	}
+	by := make(map[uint64]uint64, len(found))
+	for _, r := range found {
+		by[r.Retracts] = r.Seq
+	}
+	for i := range rows {
+		if seq, gone := by[rows[i].Seq]; gone {
+			out[i].State, out[i].RetractedBySeq = retracted, number(seq)
 		}
 	}
-	asking := []func() error{
-		func() error { return deposited(ctx, p, tables[sqlDeposits], said) },
-		func() error { return requested(ctx, p, tables[sqlWithdrawals], said) },
-		func() error { return valued(ctx, p, tables[sqlNavs], said) },
-		func() error { return swept(ctx, p, tables[sqlSweeps], said) },
-	}
-	if mayBeGone {
-		asking = append(asking, func() error { return takenBack(ctx, p, rows, said) })
-	}
-	return out, pin.Together(asking...)
+	return out, nil
 }
 
-// tableOf is the question to the table that has what logs of a kind say; empty for none.
-func tableOf(kind string) string {
-	switch kind {
-	case contracts.KindDepositAccepted.String():
-		return sqlDeposits
-	case contracts.KindWithdrawalRequested.String(), contracts.KindWithdrawalFunded.String(), contracts.KindWithdrawalClaimed.String(),
-		contracts.KindWithdrawalCancelled.String(), contracts.KindWithdrawalExpired.String():
-		return sqlWithdrawals
-	case contracts.KindNavUpdated.String():
-		return sqlNavs
-	case contracts.KindDepositsSwept.String():
-		return sqlSweeps
-	}
-	return ""
-}
-
-// json is the event without what only the table of its kind has.
-func (r *row) json(p *pin.Pin) eventJSON {
-	address, name := p.Written(httpapi.ToAddress(r.Vault))
-	tx := httpapi.ToHash(r.Tx)
+// json is the event that the row says.
+func (r *row) json(p *ask.Pin) eventJSON {
+	address, name := p.Written(r.Vault)
+	tx := r.Tx.Hex()
 	out := eventJSON{
 		ID: httpapi.LogID(tx, r.LogIndex), Seq: httpapi.Decimal(r.Seq), Kind: r.Kind, VaultAddress: address, VaultName: name,
 		BlockNumber: httpapi.Decimal(r.Block), Timestamp: httpapi.Time(uint64(r.Time)), TxHash: tx, LogIndex: r.LogIndex, State: live,
 	}
-	if user := httpapi.ToAddress(r.User); user != (common.Address{}) {
-		written := user.Hex()
+	if r.Sub > 0 {
+		out.ID += "." + strconv.Itoa(int(r.Sub))
+	}
+	if r.User != (common.Address{}) {
+		written := r.User.Hex()
 		out.UserAddress = &written
 	}
 	if r.Quarantined {
 		out.State = quarantined
 	}
+	switch r.Effect {
+	case "deposit":
+		out.DepositID, out.PartnerID, out.Assets, out.Shares = number(r.ID), httpapi.PartnerOrAbsent(r.Partner), &r.Assets, &r.Shares
+	case "requested", "funded", "claimed":
+		out.RequestIndex, out.PartnerID, out.Assets, out.Shares = number(r.ID), httpapi.PartnerOrAbsent(r.Partner), &r.Assets, &r.Shares
+	case "cancelled", "expired": // these name no assets
+		out.RequestIndex, out.Shares = number(r.ID), &r.Shares
+	case "valuation":
+		out.NavPerShare, out.TotalAssets, out.TotalSupply = &r.NavPerShare, &r.Assets, &r.Shares
+	case "sweep":
+		out.FromID, out.ToID, out.Assets = number(r.ID), number(r.IDTo), &r.Assets
+	case "settled":
+		out.Assets, out.Shares, out.NavPerShare = &r.Assets, &r.Shares, &r.NavPerShare
+	}
 	return out
 }
 
-// settled adds what a log of the kind WithdrawalsSettled says, which the spine alone has.
-func (e *eventJSON) settled(r *row) error {
-	var record event.Record
-	if err := proto.Unmarshal([]byte(r.Payload), &record); err != nil {
-		return fmt.Errorf("decode the payload of record %d: %w; rebuild the generation with `navlog projection rebuild`", r.Seq, err)
-	}
-	var topics []common.Hash
-	for _, topic := range record.GetLog().GetTopics() {
-		topics = append(topics, common.BytesToHash(topic))
-	}
-	decoded, err := contracts.Decode(topics, record.GetLog().GetData())
-	s, ok := decoded.(contracts.WithdrawalsSettled)
-	if err != nil || !ok {
-		return fmt.Errorf("the payload of record %d is no settlement (%v): rebuild the generation with `navlog projection rebuild`", r.Seq, err)
-	}
-	e.Assets, e.Shares, e.NavPerShare = amount(s.Assets), amount(s.Shares), amount(s.NavPerShare)
-	return nil
-}
-
-func deposited(ctx context.Context, p *pin.Pin, rows []row, said map[uint64]*eventJSON) error {
-	return add(ctx, p, sqlDeposits, rows, func(d struct {
-		Seq     uint64   `ch:"seq"`
-		Number  uint64   `ch:"deposit_id"`
-		Partner uint32   `ch:"partner"`
-		Assets  *big.Int `ch:"assets"`
-		Shares  *big.Int `ch:"shares"`
-	}) {
-		e := said[d.Seq]
-		e.DepositID, e.PartnerID = number(d.Number), httpapi.PartnerOrAbsent(d.Partner)
-		e.Assets, e.Shares = amount(d.Assets), amount(d.Shares)
-	})
-}
-
-func requested(ctx context.Context, p *pin.Pin, rows []row, said map[uint64]*eventJSON) error {
-	return add(ctx, p, sqlWithdrawals, rows, func(w struct {
-		Seq     uint64   `ch:"seq"`
-		Index   uint64   `ch:"request_index"`
-		Partner uint32   `ch:"partner"`
-		Assets  *big.Int `ch:"assets"`
-		Shares  *big.Int `ch:"shares"`
-	}) {
-		e := said[w.Seq]
-		e.RequestIndex, e.PartnerID, e.Shares = number(w.Index), httpapi.PartnerOrAbsent(w.Partner), amount(w.Shares)
-		if e.Kind != contracts.KindWithdrawalCancelled.String() && e.Kind != contracts.KindWithdrawalExpired.String() { // these name none
-			e.Assets = amount(w.Assets)
-		}
-	})
-}
-
-func valued(ctx context.Context, p *pin.Pin, rows []row, said map[uint64]*eventJSON) error {
-	return add(ctx, p, sqlNavs, rows, func(n struct {
-		Seq         uint64   `ch:"seq"`
-		NavPerShare *big.Int `ch:"nav_per_share"`
-		TotalAssets *big.Int `ch:"total_assets"`
-		TotalSupply *big.Int `ch:"total_supply"`
-	}) {
-		e := said[n.Seq]
-		e.NavPerShare, e.TotalAssets, e.TotalSupply = amount(n.NavPerShare), amount(n.TotalAssets), amount(n.TotalSupply)
-	})
-}
-
-func swept(ctx context.Context, p *pin.Pin, rows []row, said map[uint64]*eventJSON) error {
-	return add(ctx, p, sqlSweeps, rows, func(s struct {
-		Seq    uint64   `ch:"seq"`
-		From   uint64   `ch:"from_id"`
-		To     uint64   `ch:"to_id"`
-		Assets *big.Int `ch:"assets"`
-	}) {
-		e := said[s.Seq]
-		e.FromID, e.ToID, e.Assets = number(s.From), number(s.To), amount(s.Assets)
-	})
-}
-
-func takenBack(ctx context.Context, p *pin.Pin, rows []row, said map[uint64]*eventJSON) error {
-	return add(ctx, p, sqlRetractions, rows, func(r struct {
-		Seq      uint64 `ch:"seq"`
-		Retracts uint64 `ch:"retracts"`
-	}) {
-		e := said[r.Retracts]
-		e.State, e.RetractedBySeq = retracted, number(r.Seq)
-	})
-}
-
-// add puts a question about some rows of the spine, and gives each row of the answer to see.
-func add[T any](ctx context.Context, p *pin.Pin, question string, rows []row, see func(T)) error {
-	if len(rows) == 0 {
-		return nil
-	}
-	var blocks, seqs pin.Keys
-	for i, r := range rows { // those of a block stand together
-		if i == 0 || r.Block != rows[i-1].Block {
-			blocks.Number(r.Block)
-		}
-		seqs.Number(r.Seq)
-	}
-	answer, err := pin.Ask[T](ctx, p, question, pin.Args{"blocks": &blocks, "seqs": &seqs})
-	if err != nil {
-		return err
-	}
-	for _, a := range answer {
-		see(a)
-	}
-	return nil
-}
-
 func number(n uint64) *string { s := httpapi.Decimal(n); return &s }
-
-func amount(n *big.Int) *string { s := n.String(); return &s }

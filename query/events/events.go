@@ -1,28 +1,18 @@
-// Package events answers what the chain said: every log of the vaults that is decoded,
-// newest first, the ones that a reorganisation took back on request.
+// Package events answers about the decoded log: the logs of all vaults or one, newest first, the
+// ones that a reorganisation retracted on request, and the stream of them.
 //
-// The spine has a row for each record, whatever its kind, in the order of the blocks, so
-// the newest page is that order backwards, and its rows say of which vault, user and
-// transaction they are. What a log says stands in the table of its kind, and is read
-// there for the logs of the page alone:
+// The table events has a row for each effect of a log, in the order of the blocks, so the newest
+// page is that order backwards. A page is named by the place before which it begins: pages that
+// are counted would move with each block.
 //
-//	spine, backwards ──▶ logs of a page ──▶ deposits, withdrawal_events, navs, sweeps: amounts
-//	                                   └──▶ spine: what was taken back, by which record
+// The stream sends the same logs in the order of the log, with their retractions and the ends of
+// units, for as long as the client stays:
 //
-// A page is named by the place before which it begins, for pages that are counted would
-// move with each block, and their sum would be the length of the log.
-//
-// Which reorganisations there were is what the spine takes back: records that follow each
-// other in the log.
-//
-// The stream tells the same logs in the order of the log, with what takes them back and
-// the ends of units, for as long as the client stays:
-//
-//	snapshot ──▶ stretch after a seq: spine by seq ──▶ amounts, as for a page ──▶ frames
+//	snapshot ──▶ records after a seq ──▶ frames
 //	             near the end read once for all streams (Feed), behind it by each its own
 //
-// A client is at a seq and at nothing else, so any instance and any generation goes on
-// where another left off. A generation that is behind is waited for.
+// A client is at a seq and at nothing else, so any instance and any generation goes on where
+// another left off. A generation that is behind is waited for.
 package events
 
 import (
@@ -33,8 +23,8 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/httpapi"
-	"github.com/navlog/navlog/query/pin"
 	"github.com/navlog/navlog/schemas/contracts"
 )
 
@@ -43,7 +33,7 @@ var sqlPage string
 
 // filter says which logs a list has.
 type filter struct {
-	kinds     []uint64 // as the spine numbers them
+	kinds     []ask.Name
 	vault     *common.Address
 	user      *common.Address
 	tx        *common.Hash
@@ -64,14 +54,14 @@ type meta struct {
 func List(r *httpapi.Request) (*httpapi.Answer, error) {
 	f := newFilter(r.Params)
 	f.vault = r.Params.Vault()
-	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) { return f.answer(ctx, r, p) })
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) { return f.answer(ctx, r, p) })
 }
 
 // OfVault is a page of the logs of a vault, newest first.
 func OfVault(r *httpapi.Request) (*httpapi.Answer, error) {
 	address, f := r.PathAddress(), newFilter(r.Params)
 	f.vault = &address
-	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
 		if _, ok := p.Vault(address); !ok {
 			return nil, httpapi.NoSuchVault()
 		}
@@ -88,21 +78,18 @@ func newFilter(params *httpapi.Params) *filter {
 }
 
 // kinds reads the kinds of logs that are asked for, all when absent.
-func kinds(params *httpapi.Params) (numbers []uint64) {
+func kinds(params *httpapi.Params) (all []ask.Name) {
 	value := params.Get("kind")
 	for _, k := range contracts.Kinds() {
 		if value == "" || slices.Contains(strings.Split(value, ","), k.String()) {
-			numbers = append(numbers, inSpine(k))
+			all = append(all, ask.Name(k.String()))
 		}
 	}
-	if value != "" && len(numbers) != strings.Count(value, ",")+1 {
+	if value != "" && len(all) != strings.Count(value, ",")+1 {
 		params.Fault("kind", "must be different ones of "+strings.Join(names(), ", ")+", joined by commas")
 	}
-	return numbers
+	return all
 }
-
-// inSpine is a kind as the spine numbers it, where 0 is no kind of ours.
-func inSpine(k contracts.Kind) uint64 { return 1 + uint64(k) }
 
 func names() (all []string) {
 	for _, k := range contracts.Kinds() {
@@ -112,7 +99,7 @@ func names() (all []string) {
 }
 
 // answer is a page, or all of them as a file.
-func (f *filter) answer(ctx context.Context, r *httpapi.Request, p *pin.Pin) (*httpapi.Answer, error) {
+func (f *filter) answer(ctx context.Context, r *httpapi.Request, p *ask.Pin) (*httpapi.Answer, error) {
 	if r.AsFile() {
 		return f.file(ctx, r, p)
 	}
@@ -133,32 +120,46 @@ func (f *filter) answer(ctx context.Context, r *httpapi.Request, p *pin.Pin) (*h
 	return &httpapi.Answer{Data: out, Meta: m}, nil
 }
 
+// ofPage is what a page of logs is asked by; a zero vault, user and transaction stand for any.
+type ofPage struct {
+	Kinds       []ask.Name     `ask:"kinds"`
+	Vault       common.Address `ask:"vault"`
+	User        common.Address `ask:"user"`
+	Tx          common.Hash    `ask:"tx"`
+	From        int64          `ask:"from"`
+	To          int64          `ask:"to"`
+	BeforeBlock uint64         `ask:"before_block"`
+	BeforeIndex uint64         `ask:"before_index"`
+	BeforeSeq   uint64         `ask:"before_seq"`
+	Retracted   bool           `ask:"retracted"`
+	Limit       uint64         `ask:"limit"`
+}
+
+var logs = ask.New[ofPage, row](sqlPage)
+
 // page reads the logs of a page and one more, where there is one.
-func (f *filter) page(ctx context.Context, p *pin.Pin) ([]row, error) {
-	args := pin.Args{
-		"kinds": f.kinds, "vault": common.Address{}, "user": common.Address{}, "tx": common.Hash{}, "from": f.span.From, "to": f.span.To,
-		"before_block": f.before.block, "before_index": f.before.index, "before_seq": f.before.seq, "retracted": uint64(0), "limit": uint64(f.size) + 1,
+func (f *filter) page(ctx context.Context, p *ask.Pin) ([]row, error) {
+	args := ofPage{
+		Kinds: f.kinds, From: f.span.From, To: f.span.To, BeforeBlock: f.before.block, BeforeIndex: f.before.index, BeforeSeq: f.before.seq,
+		Retracted: f.retracted, Limit: uint64(f.size) + 1,
 	}
 	if f.vault != nil {
 		if _, known := p.Vault(*f.vault); !known {
 			return nil, nil
 		}
-		args["vault"] = *f.vault
+		args.Vault = *f.vault
 	}
 	if f.user != nil {
 		if *f.user == (common.Address{}) {
-			return nil, nil // stands in the spine for no user
+			return nil, nil // which stands for no user
 		}
-		args["user"] = *f.user
+		args.User = *f.user
 	}
 	if f.tx != nil {
 		if *f.tx == (common.Hash{}) {
 			return nil, nil
 		}
-		args["tx"] = *f.tx
+		args.Tx = *f.tx
 	}
-	if f.retracted {
-		args["retracted"] = uint64(1)
-	}
-	return pin.Ask[row](ctx, p, sqlPage, args)
+	return logs.Rows(ctx, p, args)
 }

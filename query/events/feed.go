@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/navlog/navlog/query/httpapi"
-	"github.com/navlog/navlog/query/pin"
+	"github.com/navlog/navlog/query/state"
 )
 
 //go:embed stretch.sql
@@ -43,7 +43,7 @@ type shared struct {
 func NewFeed() *Feed { return &Feed{} }
 
 // next is the stretch after a seq, which is below that of the snapshot.
-func (f *Feed) next(ctx context.Context, out *httpapi.Live, s *pin.Snapshot, after uint64, told *only) (*stretch, error) {
+func (f *Feed) next(ctx context.Context, out *httpapi.Live, s *state.Snapshot, after uint64, told *only) (*stretch, error) {
 	to := min(after+stretchLength, s.Seq)
 	if s.Seq-after > stretchLength {
 		var own *stretch

@@ -3,9 +3,9 @@ package events
 import (
 	"context"
 
+	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/files"
 	"github.com/navlog/navlog/query/httpapi"
-	"github.com/navlog/navlog/query/pin"
 )
 
 // columns are those of a file of events.
@@ -35,7 +35,7 @@ var columns = []files.Column[eventJSON]{
 }
 
 // file is all pages of the list. What a try before this one read does not count.
-func (f *filter) file(ctx context.Context, r *httpapi.Request, p *pin.Pin) (*httpapi.Answer, error) {
+func (f *filter) file(ctx context.Context, r *httpapi.Request, p *ask.Pin) (*httpapi.Answer, error) {
 	some := *f
 	return httpapi.Whole(ctx, r, p, columns, func(ctx context.Context) ([]eventJSON, error) {
 		rows, err := some.page(ctx, p)

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/files"
 	"github.com/navlog/navlog/query/httpapi"
-	"github.com/navlog/navlog/query/pin"
 )
 
 //go:embed reorganisations.sql
@@ -39,34 +39,44 @@ type reorganisationsMeta struct {
 	Total int64 `json:"total"`
 }
 
+type ofReorganisations struct {
+	Kinds  []ask.Name `ask:"kinds"`
+	Width  uint64     `ask:"width"`
+	Before uint64     `ask:"before"`
+	Most   uint64     `ask:"most"`
+}
+
+type reorganisation struct {
+	From  uint64 `ch:"from"`
+	To    uint64 `ch:"to"`
+	Count uint64 `ch:"count"`
+	Logs  uint64 `ch:"logs"`
+	Seq   uint64 `ch:"seq"`
+	Total uint64 `ch:"total"`
+}
+
+var reorganisations = ask.New[ofReorganisations, reorganisation](sqlReorganisations)
+
 // Reorganisations are those that took blocks back, up to a block, by where each begins and
 // newest first. Those that begin in one section of `width` blocks are told together, so
 // that a chain of any length fits on a slider.
 func Reorganisations(r *httpapi.Request) (*httpapi.Answer, error) {
 	width := r.Params.Integer("width", 1, 1, math.MaxInt64, fmt.Sprintf("must be a number of blocks, 1 to %d", math.MaxInt64))
-	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
-		type row struct {
-			From  uint64 `ch:"from"`
-			To    uint64 `ch:"to"`
-			Count uint64 `ch:"count"`
-			Logs  uint64 `ch:"logs"`
-			Seq   uint64 `ch:"seq"`
-			Total uint64 `ch:"total"`
-		}
-		args := pin.Args{"kinds": every(), "width": width, "before": uint64(math.MaxUint64), "most": uint64(mostSections)}
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
+		args := ofReorganisations{Kinds: every(), Width: width, Before: math.MaxUint64, Most: mostSections}
 		m := reorganisationsMeta{}
 		sections := func(ctx context.Context) ([]reorganisationsJSON, error) {
-			rows, err := pin.Ask[row](ctx, p, sqlReorganisations, args)
+			rows, err := reorganisations.Rows(ctx, p, args)
 			out := make([]reorganisationsJSON, len(rows))
 			for i, row := range rows {
 				out[i] = reorganisationsJSON{httpapi.Decimal(row.From), httpapi.Decimal(row.To), int64(row.Count), int64(row.Logs), httpapi.Decimal(row.Seq)}
 				m.Total = int64(row.Total)
-				args["before"] = row.From / width
+				args.Before = row.From / width
 			}
 			return out, err
 		}
 		if r.AsFile() { // which has the older sections too
-			args["most"] = uint64(r.Params.PageSize())
+			args.Most = uint64(r.Params.PageSize())
 			return httpapi.Whole(ctx, r, p, reorganisationsColumns, sections)
 		}
 		out, err := sections(ctx)

@@ -1,4 +1,4 @@
--- Which of some logs were taken back, and by which records.
+-- Which of some logs were retracted, and by which records.
 SELECT seq, retracts
-FROM records
-WHERE kind = 'log' AND sign = -1 AND seq <= {seq:UInt64} AND block IN ({blocks}) AND retracts IN ({seqs})
+FROM events
+WHERE record = 'log' AND sub = 0 AND sign = -1 AND seq <= {seq:UInt64} AND block IN ({blocks}) AND retracts IN ({seqs})

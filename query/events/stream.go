@@ -12,8 +12,9 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/httpapi"
-	"github.com/navlog/navlog/query/pin"
+	"github.com/navlog/navlog/query/state"
 	"github.com/navlog/navlog/schemas/contracts"
 )
 
@@ -27,7 +28,7 @@ const (
 
 // only is what of the log a stream tells.
 type only struct {
-	kinds []uint64 // as the spine numbers them
+	kinds []ask.Name
 	vault *common.Address
 	user  *common.Address
 }
@@ -76,7 +77,7 @@ func (f *Feed) follow(ctx context.Context, out *httpapi.Live, after uint64, told
 		var most time.Duration
 		if s != nil && after < s.Seq {
 			st, err := f.next(ctx, out, s, after, told)
-			var question *pin.Error
+			var question *state.Error
 			switch {
 			case ctx.Err() != nil:
 				return ctx.Err()
@@ -106,8 +107,8 @@ type stretch struct {
 
 // frame is one event as it is sent, and what filters ask of it.
 type frame struct {
-	unit        bool   // the end of one, which is told to all
-	kind        uint64 // as the spine numbers it
+	unit        bool // the end of one, which is told to all
+	kind        ask.Name
 	vault, user common.Address
 	text        []byte
 }
@@ -122,18 +123,8 @@ func (st *stretch) pieces(told *only) (out [][]byte) {
 	return out
 }
 
-func (o *only) lets(kind uint64, vault, user common.Address) bool {
+func (o *only) lets(kind ask.Name, vault, user common.Address) bool {
 	return slices.Contains(o.kinds, kind) && (o.vault == nil || *o.vault == vault) && (o.user == nil || *o.user == user && user != common.Address{})
-}
-
-// inSpineByName is inSpine of a kind by its name.
-func inSpineByName(kind string) uint64 {
-	for _, k := range contracts.Kinds() {
-		if k.String() == kind {
-			return inSpine(k)
-		}
-	}
-	return 0
 }
 
 // stretchRow is a record of the log.
@@ -145,6 +136,14 @@ type stretchRow struct {
 	Told     bool   `ch:"told"`
 }
 
+type ofStretch struct {
+	After uint64     `ask:"after"`
+	To    uint64     `ask:"to"`
+	Kinds []ask.Name `ask:"kinds"`
+}
+
+var stretches = ask.New[ofStretch, stretchRow](sqlStretch)
+
 type unitJSON struct {
 	Seq         string  `json:"seq"`
 	Generation  int32   `json:"generation"`
@@ -155,12 +154,12 @@ type unitJSON struct {
 // read makes a stretch of the log: of what a stream tells alone, where told is not nil.
 // Of a record the row says all that the log says of it, and nothing of what became of it
 // later: that is told when it comes.
-func read(ctx context.Context, s *pin.Snapshot, after, to uint64, told *only) (*stretch, error) {
-	p, err := s.At(nil)
+func read(ctx context.Context, s *state.Snapshot, after, to uint64, told *only) (*stretch, error) {
+	p, err := ask.At(s, nil)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := pin.Ask[stretchRow](ctx, p, sqlStretch, pin.Args{"after": after, "to": to, "kinds": every()})
+	rows, err := stretches.Rows(ctx, p, ofStretch{after, to, every()})
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +167,7 @@ func read(ctx context.Context, s *pin.Snapshot, after, to uint64, told *only) (*
 	for i := range rows {
 		r := &rows[i]
 		if r.Told && told != nil {
-			r.Told = told.lets(inSpineByName(r.Kind), httpapi.ToAddress(r.Vault), httpapi.ToAddress(r.User))
+			r.Told = told.lets(ask.Name(r.Kind), r.Vault, r.User)
 		}
 		if r.Told {
 			logs = append(logs, r.row)
@@ -196,7 +195,7 @@ func read(ctx context.Context, s *pin.Snapshot, after, to uint64, told *only) (*
 			if err != nil {
 				return nil, err
 			}
-			out.frames = append(out.frames, frame{kind: inSpineByName(r.Kind), vault: httpapi.ToAddress(r.Vault), user: httpapi.ToAddress(r.User), text: text})
+			out.frames = append(out.frames, frame{kind: ask.Name(r.Kind), vault: r.Vault, user: r.User, text: text})
 		}
 		if r.Boundary {
 			unit := unitJSON{Seq: httpapi.Decimal(r.Seq), Generation: s.Generation}
@@ -214,12 +213,12 @@ func read(ctx context.Context, s *pin.Snapshot, after, to uint64, told *only) (*
 	return out, nil
 }
 
-// every is all kinds, as the spine numbers them.
-func every() (numbers []uint64) {
+// every is all kinds.
+func every() (all []ask.Name) {
 	for _, k := range contracts.Kinds() {
-		numbers = append(numbers, inSpine(k))
+		all = append(all, ask.Name(k.String()))
 	}
-	return numbers
+	return all
 }
 
 // encode writes an event as it is sent; id 0: it has none.

@@ -1,10 +1,10 @@
--- A stretch of the log, in its order: the logs that are told with their retractions, and the ends of units.
-SELECT seq, retracts, boundary, record = 'block' AND sign = 1 AS indexed, told, event AS kind, quarantined, vault, user, tx, block, ts, log_index, payload
+-- Consecutive records of the log: the logs that are told with their retractions, and the ends of units.
+SELECT seq, sub, retracts, boundary, record = 'block' AND sign = 1 AS indexed, told, event AS name, effect, quarantined, vault, user, tx, block, ts, log_index,
+  partner, id, id_to, toString(assets) AS amount, toString(shares) AS share_amount, toString(nav) AS nav_per_share
 FROM (
-  SELECT seq, sign, retracts, boundary, toString(kind) AS record, kind = 'log' AND NOT passed AND has({kinds:Array(UInt64)}, toUInt64(records.event)) AS told,
-    toString(event) AS event, quarantined, vault, user, tx, block, ts, log_index, payload
-  FROM records
+  SELECT *, record = 'log' AND NOT passed AND event IN ({kinds}) AS told
+  FROM events
   WHERE seq > {after:UInt64} AND seq <= {to:UInt64}
 )
 WHERE told OR boundary
-ORDER BY seq
+ORDER BY seq, sub

@@ -13,10 +13,10 @@ import (
 // TestStretchReadsLittle: a stretch of a long log is found by the index of seqs. The table
 // is in the order of kinds and blocks, so that without that index all of it is read.
 func TestStretchReadsLittle(t *testing.T) {
-	g := readtest.Building(t, enginetest.ClickHouse(t))
-	g.Exec("INSERT INTO records (seq, kind, block, boundary) SELECT number + 1, if(number % 2 = 0, 'log', 'block'), intDiv(number, 2), number % 2 FROM numbers(200000)")
-	g.Exec("OPTIMIZE TABLE records FINAL") // one part: parts know their seqs too
-	question := strings.NewReplacer("{after:UInt64}", "100000", "{to:UInt64}", strconv.Itoa(100000+stretchLength), "{kinds:Array(UInt64)}", "[1]").Replace(sqlStretch)
+	g := readtest.New(t, enginetest.ClickHouse(t))
+	g.Exec("INSERT INTO events (seq, record, block, boundary) SELECT number + 1, if(number % 2 = 0, 'log', 'block'), intDiv(number, 2), number % 2 FROM numbers(200000)")
+	g.Exec("OPTIMIZE TABLE events FINAL") // one part: parts know their seqs too
+	question := strings.NewReplacer("{after:UInt64}", "100000", "{to:UInt64}", strconv.Itoa(100000+stretchLength), "{kinds}", "'DepositAccepted'").Replace(sqlStretch)
 	rows, err := g.Conn.Query(t.Context(), "EXPLAIN indexes = 1 "+question)
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,5 @@
--- The deposits of a user, in all vaults or one: each counts as one, or as what was put in.
-SELECT seq, sign, block, log_index, 'DepositAccepted' AS event, vault, deposit_id AS id,
-  if({measure:String} = 'count', toInt256(1), assets) AS change
-FROM deposits
-WHERE user = {user:FixedString(20)} AND seq <= {seq:UInt64} AND block <= {block:UInt64}
-  AND ({vault:FixedString(20)} = toFixedString('', 20) OR vault = {vault:FixedString(20)})
-SETTINGS preferred_optimize_projection_name = 'by_user'
+-- The deposits of a user, in all vaults or one: each counts as one, or as its assets.
+SELECT seq, sign, block, log_index, sub, event, vault, user, ts, tx, if({measure:String} = 'count', toInt256(1), assets) AS change
+FROM events
+WHERE record = 'log' AND NOT passed AND NOT quarantined AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+  AND effect = 'deposit' AND user = {user:FixedString(20)} AND ({vault:FixedString(20)} = toFixedString('', 20) OR vault = {vault:FixedString(20)})

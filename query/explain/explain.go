@@ -5,14 +5,13 @@
 //	of, field ──▶ target ──▶ numbers: which logs, and how they make it
 //	                            │
 //	              page: some of them, oldest first ──▶ before: the sum up to there
-//	              total: how many, and the number      └▶ logs: whose, when, where
+//	              total: how many, and the number
 //
-// The table of numbers names for each a .sql file that gives its logs (numbers.go). Four
-// questions are asked around any of them: page or page_retracted, total and before. So a
-// number is explained by facts alone, of which every answer is exact whatever is written
-// meanwhile; the number itself may stand in a table that is derived from them. That both
-// are equal is therefore worth to be asserted, and is, for every number, by the tests of
-// query and by deploy/check/histories.
+// The table of numbers names for each a .sql file that gives its logs (numbers.go). Three
+// questions are asked around any of them: page or page_retracted, total and before. They read the
+// table events alone, and the number itself stands in a list: that both are equal is therefore
+// worth to be asserted, and is, for every number, by the tests of query and by
+// deploy/check/histories.
 //
 // With proof=true each log carries what proves that it is in its block (proof.go), out of
 // what a node says: that is held against the hash that the log has of the block first.
@@ -32,10 +31,9 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
-	"github.com/navlog/navlog/query/blocks"
+	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/node"
-	"github.com/navlog/navlog/query/pin"
 )
 
 type explanationJSON struct {
@@ -106,11 +104,11 @@ func (e *Explainer) Explain(r *httpapi.Request) (*httpapi.Answer, error) {
 	}
 	var events []eventJSON
 	var hashes []common.Hash
-	answer, err := r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
+	answer, err := r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
 		answer, shown, err := explained(ctx, p, r, &t, page, retracted)
 		if err == nil && proof {
 			events = shown
-			hashes, err = blocks.Hashes(ctx, p, shown, (*eventJSON).log)
+			hashes, err = ask.BlockHashes(ctx, p, shown, (*eventJSON).log)
 		}
 		return answer, err
 	})
@@ -125,7 +123,7 @@ func (e *Explainer) Explain(r *httpapi.Request) (*httpapi.Answer, error) {
 }
 
 // explained is a page of an explanation, and its events.
-func explained(ctx context.Context, p *pin.Pin, r *httpapi.Request, t *target, page httpapi.Page, retracted bool) (*httpapi.Answer, []eventJSON, error) {
+func explained(ctx context.Context, p *ask.Pin, r *httpapi.Request, t *target, page httpapi.Page, retracted bool) (*httpapi.Answer, []eventJSON, error) {
 	if t.number.of == ofPartner && r.Partner == nil {
 		return nil, nil, httpapi.Internal(errNoKey)
 	}
@@ -139,7 +137,7 @@ func explained(ctx context.Context, p *pin.Pin, r *httpapi.Request, t *target, p
 		return r.List(out, page, 0), nil, nil
 	}
 	var made total
-	err = pin.Together(
+	err = ask.Together(
 		func() (err error) { made, err = l.total(ctx); return },
 		func() (err error) { out.Events, err = l.page(ctx, page); return },
 		func() error { return t.exists(ctx, p) },
@@ -150,7 +148,7 @@ func explained(ctx context.Context, p *pin.Pin, r *httpapi.Request, t *target, p
 	case t.sparse() && made.Live == 0:
 		return nil, nil, noSuchPlace()
 	case t.number.operation != last || made.Live > 0:
-		out.Value = t.number.written(made.Sum)
+		out.Value = t.number.written(ask.Number(made.Sum))
 	}
 	if !retracted {
 		made.Retracted = 0
@@ -160,19 +158,11 @@ func explained(ctx context.Context, p *pin.Pin, r *httpapi.Request, t *target, p
 
 // find gives the logs of the number; nil where a queue is asked for that of a vault that
 // is not there.
-func (t *target) find(ctx context.Context, p *pin.Pin, partner *httpapi.Partner, retracted bool) (*logs, error) {
-	l := &logs{pin: p, number: &t.number, retracted: retracted, args: pin.Args{
-		"user": t.user(), "vault": common.Address{}, "partner": uint32(0), "measure": string(t.number.measure),
-		"unfunded": flag(t.number.unfunded), "retracted": flag(retracted)}}
+func (t *target) find(ctx context.Context, p *ask.Pin, partner *httpapi.Partner, retracted bool) (*logs, error) {
+	l := &logs{pin: p, number: &t.number, args: ofLogs{
+		User: t.user(), Measure: ask.Word(t.number.measure), Unfunded: t.number.unfunded, Retracted: retracted}}
 	if partner != nil {
-		l.args["partner"] = partner.ID
-	}
-	if t.number.logs == requestsWaiting {
-		now, err := p.Now(ctx)
-		if err != nil {
-			return nil, err
-		}
-		l.args["now"] = now
+		l.args.Partner = partner.ID
 	}
 	switch {
 	case t.place != "":
@@ -180,17 +170,17 @@ func (t *target) find(ctx context.Context, p *pin.Pin, partner *httpapi.Partner,
 		if err != nil {
 			return nil, err
 		}
-		l.args["vault"] = vault
+		l.args.Vault = vault
 	case t.filter != nil:
 		if _, known := p.Vault(*t.filter); !known {
 			return nil, nil
 		}
-		l.args["vault"] = *t.filter
+		l.args.Vault = *t.filter
 	case t.number.of == ofVault || t.number.of == ofMember:
 		if _, known := p.Vault(t.address); !known {
 			return nil, httpapi.NoSuchVault()
 		}
-		l.args["vault"] = t.address
+		l.args.Vault = t.address
 	}
 	return l, nil
 }
@@ -203,15 +193,8 @@ func (t *target) user() common.Address {
 	return t.address
 }
 
-func flag(on bool) uint32 {
-	if on {
-		return 1
-	}
-	return 0
-}
-
 // exists is an error where the answer that shows the number is 404.
-func (t *target) exists(ctx context.Context, p *pin.Pin) error {
+func (t *target) exists(ctx context.Context, p *ask.Pin) error {
 	var vault common.Address
 	switch t.number.of {
 	case ofUser:
@@ -220,11 +203,8 @@ func (t *target) exists(ctx context.Context, p *pin.Pin) error {
 	default:
 		return nil
 	}
-	type row struct {
-		Live int64 `ch:"live"`
-	}
-	r, _, err := pin.AskOne[row](ctx, p, sqlUser, pin.Args{"user": t.user(), "vault": vault})
-	if err == nil && r.Live == 0 {
+	member, err := ask.IsMember(ctx, p, t.user(), vault)
+	if err == nil && !member {
 		return httpapi.NotFound("There is no such user.")
 	}
 	return err
@@ -237,7 +217,7 @@ func noSuchPlace() error { return httpapi.NotFound("The answer has no such vault
 
 // vaultAt is the vault at a place in a list: by its address, or by an index, for which the
 // vaults that the list has are counted.
-func (t *target) vaultAt(ctx context.Context, p *pin.Pin, l *logs) (common.Address, error) {
+func (t *target) vaultAt(ctx context.Context, p *ask.Pin, l *logs) (common.Address, error) {
 	vaults := p.Wanted(t.filter)
 	if httpapi.IsAddress(t.place) {
 		address := common.HexToAddress(t.place)
@@ -259,7 +239,7 @@ func (t *target) vaultAt(ctx context.Context, p *pin.Pin, l *logs) (common.Addre
 			live[i], asking[i] = 1, func() error { return nil }
 		}
 	}
-	if err := pin.Together(asking...); err != nil {
+	if err := ask.Together(asking...); err != nil {
 		return common.Address{}, err
 	}
 	index, _ := strconv.Atoi(t.place) // read has seen that it is one

@@ -3,14 +3,13 @@ package explain
 import (
 	"context"
 	_ "embed"
-	"maps"
 	"math/big"
 	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/httpapi"
-	"github.com/navlog/navlog/query/pin"
 )
 
 // The questions around some logs, which stand in them as {logs}.
@@ -25,158 +24,133 @@ var (
 	sqlBefore string
 )
 
-var (
-	//go:embed user.sql
-	sqlUser string
-	//go:embed deposits.sql
-	sqlDeposits string
-	//go:embed withdrawals.sql
-	sqlWithdrawals string
-	//go:embed navs.sql
-	sqlNavs string
-)
+// questions are those around the logs of one .sql file.
+type questions struct {
+	page, retracted *ask.Question[ofPage, entry]
+	total           *ask.Question[ofLogs, total]
+	before          *ask.Question[beforeLog, amount]
+}
+
+// around makes the questions around some logs: the one place where a question is put together out
+// of two.
+func around(logs string) *questions {
+	in := func(question string) string { return strings.Replace(question, "{logs}", logs, 1) }
+	return &questions{
+		page: ask.New[ofPage, entry](in(sqlPage)), retracted: ask.New[ofPage, entry](in(sqlPageRetracted)),
+		total: ask.New[ofLogs, total](in(sqlTotal)), before: ask.New[beforeLog, amount](in(sqlBefore)),
+	}
+}
+
+// ofLogs is whose logs they are, and what of them counts.
+type ofLogs struct {
+	User      common.Address `ask:"user,optional"`
+	Vault     common.Address `ask:"vault,optional"` // zero: all
+	Partner   uint32         `ask:"partner,optional"`
+	Measure   ask.Word       `ask:"measure,optional"`
+	Unfunded  bool           `ask:"unfunded,optional"`
+	Retracted bool           `ask:"retracted,optional"` // shown too
+}
+
+type ofPage struct {
+	ofLogs
+	Limit  uint64 `ask:"limit"`
+	Offset uint64 `ask:"offset"`
+}
+
+type beforeLog struct {
+	ofLogs
+	Block    uint64 `ask:"before_block"`
+	LogIndex uint32 `ask:"before_log"`
+	Sub      uint8  `ask:"before_sub"`
+	Seq      uint64 `ask:"before_seq"`
+}
 
 // logs are those that make one number at one state.
 type logs struct {
-	pin       *pin.Pin
-	number    *number
-	retracted bool // shown too
-	args      pin.Args
+	pin    *ask.Pin
+	number *number
+	args   ofLogs
 }
 
 // of are those in one vault.
 func (l *logs) of(vault common.Address) *logs {
 	out := *l
-	out.args = maps.Clone(l.args)
-	out.args["vault"] = vault
+	out.args.Vault = vault
 	return &out
-}
-
-// around is a question with the logs in it: the one place where a question is put together out of two.
-func (l *logs) around(question string) string {
-	return strings.Replace(question, "{logs}", l.number.logs, 1)
 }
 
 // total is what logs come to.
 type total struct {
-	Live      int64    `ch:"live"`
-	Retracted int64    `ch:"retracted"`
-	Sum       *big.Int `ch:"sum"`
+	Live      int64  `ch:"live"`
+	Retracted int64  `ch:"retracted"`
+	Sum       string `ch:"amount"`
+}
+
+type amount struct {
+	Sum string `ch:"amount"`
 }
 
 func (l *logs) total(ctx context.Context) (total, error) {
-	made, _, err := pin.AskOne[total](ctx, l.pin, l.around(sqlTotal), l.args)
+	made, _, err := l.number.logs.total.One(ctx, l.pin, l.args)
 	return made, err
 }
 
 // entry is one log as the questions give it.
 type entry struct {
-	Seq         uint64   `ch:"seq"`
-	Block       uint64   `ch:"block"`
-	LogIndex    uint32   `ch:"log_index"`
-	Event       string   `ch:"event"`
-	Vault       string   `ch:"vault"`
-	ID          uint64   `ch:"id"`
-	Change      *big.Int `ch:"change"`
-	RetractedBy uint64   `ch:"retracted_by"`
+	Seq         uint64         `ch:"seq"`
+	Sub         uint8          `ch:"sub"`
+	Block       uint64         `ch:"block"`
+	LogIndex    uint32         `ch:"log_index"`
+	Event       string         `ch:"name"`
+	Vault       common.Address `ch:"vault"`
+	User        common.Address `ch:"user"`
+	Time        uint32         `ch:"ts"`
+	Tx          common.Hash    `ch:"tx"`
+	Change      string         `ch:"amount"`
+	RetractedBy uint64         `ch:"retracted_by"`
 }
 
 // page gives some of the logs, oldest first, with the sum after each.
 func (l *logs) page(ctx context.Context, page httpapi.Page) ([]eventJSON, error) {
-	question := sqlPage
-	if l.retracted {
-		question = sqlPageRetracted
+	question := l.number.logs.page
+	if l.args.Retracted {
+		question = l.number.logs.retracted
 	}
-	args := maps.Clone(l.args)
-	args["limit"], args["offset"] = uint64(page.Size), page.Offset()
-	rows, err := pin.Ask[entry](ctx, l.pin, l.around(question), args)
+	rows, err := question.Rows(ctx, l.pin, ofPage{l.args, uint64(page.Size), page.Offset()})
 	if err != nil || len(rows) == 0 {
 		return []eventJSON{}, err
 	}
 	running := new(big.Int)
-	var circumstances map[uint64]circumstance
-	err = pin.Together(
-		func() (err error) { circumstances, err = l.circumstancesOf(ctx, rows); return },
-		func() (err error) {
-			if page.Number > 1 {
-				running, err = l.before(ctx, &rows[0])
-			}
-			return err
-		},
-	)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]eventJSON, len(rows))
-	for i := range rows {
-		if rows[i].RetractedBy > 0 {
-			rows[i].Change = new(big.Int)
-		}
-		running.Add(running, rows[i].Change)
-		out[i] = l.json(&rows[i], circumstances[rows[i].Seq], running)
-	}
-	return out, nil
-}
-
-// before is what the logs before one come to.
-func (l *logs) before(ctx context.Context, e *entry) (*big.Int, error) {
-	type row struct {
-		Sum *big.Int `ch:"sum"`
-	}
-	args := maps.Clone(l.args)
-	args["before_block"], args["before_log"], args["before_seq"] = e.Block, e.LogIndex, e.Seq
-	r, _, err := pin.AskOne[row](ctx, l.pin, l.around(sqlBefore), args)
-	return r.Sum, err
-}
-
-// circumstance is what only the row of a fact itself knows.
-type circumstance struct {
-	Seq  uint64 `ch:"seq"`
-	User string `ch:"user"`
-	Time uint32 `ch:"ts"`
-	Tx   string `ch:"tx"`
-}
-
-// facts are the tables that logs stand in, by their kind, each as the question that reads
-// some of them by their names.
-var facts = map[string]*string{
-	"DepositAccepted": &sqlDeposits, "WithdrawalRequested": &sqlWithdrawals, "WithdrawalClaimed": &sqlWithdrawals, "NavUpdated": &sqlNavs,
-}
-
-// circumstancesOf gives those of some logs, by their seq.
-func (l *logs) circumstancesOf(ctx context.Context, rows []entry) (map[uint64]circumstance, error) {
-	names, seqs := map[*string]*pin.Keys{}, make([]uint64, len(rows))
-	for i, e := range rows {
-		question := facts[e.Event]
-		if names[question] == nil {
-			names[question] = new(pin.Keys)
-		}
-		names[question].Numbered(httpapi.ToAddress(e.Vault), e.ID)
-		seqs[i] = e.Seq
-	}
-	out := make(map[uint64]circumstance, len(rows))
-	for question, keys := range names {
-		found, err := pin.Ask[circumstance](ctx, l.pin, *question, pin.Args{"names": keys, "seqs": seqs})
+	if page.Number > 1 {
+		first := &rows[0]
+		before, _, err := l.number.logs.before.One(ctx, l.pin, beforeLog{l.args, first.Block, first.LogIndex, first.Sub, first.Seq})
 		if err != nil {
 			return nil, err
 		}
-		for _, c := range found {
-			out[c.Seq] = c
+		running = ask.Number(before.Sum)
+	}
+	out := make([]eventJSON, len(rows))
+	for i := range rows {
+		change := ask.Number(rows[i].Change)
+		if rows[i].RetractedBy > 0 {
+			change = new(big.Int)
 		}
+		running.Add(running, change)
+		out[i] = l.json(&rows[i], change, running)
 	}
 	return out, nil
 }
 
-func (l *logs) json(e *entry, c circumstance, sum *big.Int) eventJSON {
-	tx := httpapi.ToHash(c.Tx)
-	vault, _ := l.pin.Written(httpapi.ToAddress(e.Vault))
+func (l *logs) json(e *entry, change, sum *big.Int) eventJSON {
+	tx := e.Tx.Hex()
+	vault, _ := l.pin.Written(e.Vault)
 	out := eventJSON{
 		ID: httpapi.LogID(tx, e.LogIndex), Seq: httpapi.Decimal(e.Seq), Kind: e.Event, VaultAddress: vault, BlockNumber: httpapi.Decimal(e.Block),
-		Timestamp: httpapi.Time(uint64(c.Time)), TxHash: tx, LogIndex: e.LogIndex,
-		Change: *l.number.written(e.Change), Sum: *l.number.written(sum), State: "live",
+		Timestamp: httpapi.Time(uint64(e.Time)), TxHash: tx, LogIndex: e.LogIndex,
+		Change: *l.number.written(change), Sum: *l.number.written(sum), State: "live",
 	}
-	if user := httpapi.ToAddress(c.User); e.Event != "NavUpdated" {
-		written := user.Hex()
+	if e.Event != "NavUpdated" {
+		written := e.User.Hex()
 		out.UserAddress = &written
 	}
 	if e.RetractedBy > 0 {

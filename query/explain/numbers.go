@@ -2,32 +2,42 @@ package explain
 
 import _ "embed"
 
-// The logs that numbers are made of. Each gives rows of seq, sign, block, log_index, event,
-// vault, id (of the deposit or request; of a NAV its block) and change. A row that takes a
-// log back stands in the log's place and changes by as much, so that the two cancel. Where
-// not every live log counts, the live ones that do are given, and those that were taken
-// back, with the rows that did, only where they are asked for (retracted).
+// The logs that numbers are made of. Each gives rows of seq, sign, block, log_index, sub, event,
+// vault, user, ts, tx and change. A row that retracts a log stands in the log's place and changes by
+// as much, so that the two cancel. Where not every live log counts, the live ones that do are given,
+// and those that were retracted, with the rows that did it, only where they are asked for (retracted).
 var (
 	//go:embed deposits_of_user.sql
-	depositsOfUser string
+	sqlDepositsOfUser string
 	//go:embed requests_of_user.sql
-	requestsOfUser string
+	sqlRequestsOfUser string
 	//go:embed claims_of_user.sql
-	claimsOfUser string
+	sqlClaimsOfUser string
 	//go:embed first_of_user.sql
-	firstOfUser string
+	sqlFirstOfUser string
 	//go:embed newest_nav.sql
-	newestNav string
+	sqlNewestNav string
 	//go:embed users_of_vault.sql
-	usersOfVault string
+	sqlUsersOfVault string
 	//go:embed requests_waiting.sql
-	requestsWaiting string
+	sqlRequestsWaiting string
 	//go:embed deposits_unswept.sql
-	depositsUnswept string
+	sqlDepositsUnswept string
 	//go:embed deposits_of_partner.sql
-	depositsOfPartner string
+	sqlDepositsOfPartner string
 	//go:embed users_of_partner.sql
-	usersOfPartner string
+	sqlUsersOfPartner string
+
+	depositsOfUser    = around(sqlDepositsOfUser)
+	requestsOfUser    = around(sqlRequestsOfUser)
+	claimsOfUser      = around(sqlClaimsOfUser)
+	firstOfUser       = around(sqlFirstOfUser)
+	newestNav         = around(sqlNewestNav)
+	usersOfVault      = around(sqlUsersOfVault)
+	requestsWaiting   = around(sqlRequestsWaiting)
+	depositsUnswept   = around(sqlDepositsUnswept)
+	depositsOfPartner = around(sqlDepositsOfPartner)
+	usersOfPartner    = around(sqlUsersOfPartner)
 )
 
 // operation is how logs make a number.
@@ -54,7 +64,7 @@ const (
 type number struct {
 	of        string // path of the answer, after /api/v1
 	field     string // pointer to it
-	logs      string // the .sql file
+	logs      *questions
 	operation operation
 	measure   measure
 	unfunded  bool // of the requests that wait, those for money only

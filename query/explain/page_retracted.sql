@@ -1,10 +1,9 @@
--- A page of some logs, live and retracted ones, oldest first: the row that takes one back comes next at its place.
-SELECT seq, block, log_index, event, vault, id, change, retracted_by
+-- A page of some logs, live and retracted ones, oldest first: the row that retracts one comes next at its place.
+SELECT seq, sub, block, log_index, event AS name, vault, user, ts, tx, toString(change) AS amount, retracted_by
 FROM (
-  SELECT seq, sign, block, log_index, event, vault, id, change,
-    leadInFrame(seq, 1, toUInt64(0)) OVER (PARTITION BY block, log_index ORDER BY seq ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING) AS retracted_by
+  SELECT *, leadInFrame(seq, 1, toUInt64(0)) OVER (PARTITION BY block, log_index, sub ORDER BY seq ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING) AS retracted_by
   FROM ({logs})
 )
 WHERE sign = 1
-ORDER BY block, log_index, seq
+ORDER BY block, log_index, sub, seq
 LIMIT {limit:UInt64} OFFSET {offset:UInt64}

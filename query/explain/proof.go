@@ -9,7 +9,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
-	"github.com/navlog/navlog/query/blocks"
+	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/node"
 	"github.com/navlog/navlog/schemas/chainproof"
@@ -29,8 +29,8 @@ type proofJSON struct {
 	*chainproof.Proof
 }
 
-// log is the event as the spine names it.
-func (e *eventJSON) log() (l blocks.Log) {
+// log is the event as the table events names it.
+func (e *eventJSON) log() (l ask.Log) {
 	l.Seq, _ = strconv.ParseUint(e.Seq, 10, 64) // decimal numbers of our own
 	l.Block, _ = strconv.ParseUint(e.BlockNumber, 10, 64)
 	return l

@@ -1,7 +1,27 @@
--- The withdrawal requests of a user, in all vaults or one: each counts as one, or as what was asked for.
-SELECT seq, sign, block, log_index, 'WithdrawalRequested' AS event, vault, request_index AS id,
-  if({measure:String} = 'count', toInt256(1), assets) AS change
-FROM withdrawal_events
-WHERE user = {user:FixedString(20)} AND kind = 'requested' AND seq <= {seq:UInt64} AND block <= {block:UInt64}
-  AND ({vault:FixedString(20)} = toFixedString('', 20) OR vault = {vault:FixedString(20)})
-SETTINGS preferred_optimize_projection_name = 'by_user'
+-- The withdrawal requests of a user, in all vaults or one: each counts as one, or as its estimate. Of the live requests of an
+-- id the first is the one, whoever made the others.
+SELECT seq, sign, block, log_index, sub, event, vault, user, ts, tx, if({measure:String} = 'count', toInt256(1), assets) AS change
+FROM events
+WHERE record = 'log' AND NOT passed AND NOT quarantined AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+    AND effect = 'requested' AND user = {user:FixedString(20)} AND ({vault:FixedString(20)} = toFixedString('', 20) OR vault = {vault:FixedString(20)})
+  AND (vault, id, seq) IN (
+    SELECT vault, id, argMin(seq, (block, log_index, sub))
+    FROM events
+    WHERE record = 'log' AND NOT passed AND NOT quarantined AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+    AND effect = 'requested' AND sign = 1 AND seq NOT IN (
+      SELECT retracts FROM events
+      WHERE sign = -1 AND record = 'log' AND NOT passed AND NOT quarantined AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+    AND effect = 'requested')
+      AND (vault, id) IN (SELECT vault, id FROM events WHERE record = 'log' AND NOT passed AND NOT quarantined AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+    AND effect = 'requested' AND user = {user:FixedString(20)} AND ({vault:FixedString(20)} = toFixedString('', 20) OR vault = {vault:FixedString(20)}))
+    GROUP BY vault, id
+  )
+UNION ALL
+SELECT seq, sign, block, log_index, sub, event, vault, user, ts, tx, toInt256(0)
+FROM events
+WHERE {retracted:Bool} AND record = 'log' AND NOT passed AND NOT quarantined AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+  AND effect = 'requested' AND user = {user:FixedString(20)} AND ({vault:FixedString(20)} = toFixedString('', 20) OR vault = {vault:FixedString(20)})
+  AND (sign = -1 OR seq IN (
+    SELECT retracts FROM events
+    WHERE sign = -1 AND record = 'log' AND NOT passed AND NOT quarantined AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+    AND effect = 'requested' AND user = {user:FixedString(20)} AND ({vault:FixedString(20)} = toFixedString('', 20) OR vault = {vault:FixedString(20)})))

@@ -16,15 +16,15 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/httpapi"
-	"github.com/navlog/navlog/query/navs"
-	"github.com/navlog/navlog/query/pin"
+	"github.com/navlog/navlog/query/state"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
 // Health judges the watcher's view of the engines.
 type Health struct {
-	Watcher *pin.Watcher
+	Watcher *state.Watcher
 	Listen  func() string // the address that is listened on
 	Now     func() time.Time
 
@@ -32,7 +32,7 @@ type Health struct {
 }
 
 // New makes one; listen gives the address that is listened on.
-func New(watcher *pin.Watcher, listen func() string) *Health {
+func New(watcher *state.Watcher, listen func() string) *Health {
 	return &Health{Watcher: watcher, Listen: listen, Now: time.Now, navs: lastNavs{read: readLastNavs}}
 }
 
@@ -59,7 +59,7 @@ func (r reason) full() error {
 }
 
 func (r reason) public() string {
-	if plain := pin.Plain(r.cause); plain != "" {
+	if plain := state.Plain(r.cause); plain != "" {
 		return r.text + ": " + plain
 	}
 	return r.text
@@ -83,12 +83,12 @@ func (h *Health) unready() []reason {
 	switch s := h.Watcher.Snapshot(); {
 	case s == nil:
 		reasons = append(reasons, reason{"there is no snapshot of the read models yet", fault})
-	case now.Sub(seen) > pin.TrustedFor:
+	case now.Sub(seen) > state.TrustedFor:
 		reasons = append(reasons, reason{fmt.Sprintf("the read models were last seen %s ago", now.Sub(seen).Round(time.Second)), fault})
 	case s.Partial:
 		reasons = append(reasons, reason{fmt.Sprintf("no generation is live, and generation %d is being built", s.Generation), nil})
 	}
-	if v := h.Watcher.Registry(); v == nil || !v.Known || now.Sub(v.Answered) > pin.TrustedFor {
+	if v := h.Watcher.Registry(); v == nil || !v.Known || now.Sub(v.Answered) > state.TrustedFor {
 		r := reason{text: "PostgreSQL did not answer within 5 s"}
 		if v != nil {
 			r.cause = v.Err
@@ -201,13 +201,13 @@ const (
 )
 
 // vaultsOf are all vaults of the log, with what the programs say against them.
-func vaultsOf(s *pin.Snapshot, navs map[common.Address]uint64, warnings []registry.VaultWarning) []vaultJSON {
+func vaultsOf(s *state.Snapshot, navs map[common.Address]uint64, warnings []registry.VaultWarning) []vaultJSON {
 	out := []vaultJSON{}
-	list := func(vaults []pin.Vault, configured, removed string) {
+	list := func(vaults []state.Vault, configured, removed string) {
 		for _, v := range vaults {
-			state := configured
+			now := configured
 			if v.Removed {
-				state = removed
+				now = removed
 			}
 			said := []string{}
 			for _, w := range warnings {
@@ -215,7 +215,7 @@ func vaultsOf(s *pin.Snapshot, navs map[common.Address]uint64, warnings []regist
 					said = append(said, w.Warning)
 				}
 			}
-			out = append(out, vaultJSON{v.Written, v.Name, httpapi.TimeOrNull(navs[v.Address]), state, said})
+			out = append(out, vaultJSON{v.Written, v.Name, httpapi.TimeOrNull(navs[v.Address]), now, said})
 		}
 	}
 	list(s.Vaults, vaultServed, vaultLeaving)
@@ -245,7 +245,7 @@ func (h *Health) status(r *httpapi.Request) (*httpapi.Answer, error) {
 }
 
 // describePrograms adds what the programs reported, and gives what they say against vaults.
-func (h *Health) describePrograms(out *statusJSON, s *pin.Snapshot) (warnings []registry.VaultWarning) {
+func (h *Health) describePrograms(out *statusJSON, s *state.Snapshot) (warnings []registry.VaultWarning) {
 	view := h.Watcher.Registry()
 	for _, program := range registry.Programs {
 		out.Programs[program] = registry.Unknown
@@ -264,7 +264,7 @@ func (h *Health) describePrograms(out *statusJSON, s *pin.Snapshot) (warnings []
 
 // describeIngest adds what ingest reported within the last seconds. The tables have a block
 // milliseconds before ingest reports it, so the head is at least what is served.
-func describeIngest(report *registry.ProgramStatus, s *pin.Snapshot, out *statusJSON) {
+func describeIngest(report *registry.ProgramStatus, s *state.Snapshot, out *statusJSON) {
 	out.HeadBlock, out.FinalBlock = known(report.HeadBlock), known(report.FinalBlock)
 	if s != nil && report.HeadBlock > 0 && s.Block > report.HeadBlock {
 		out.HeadBlock = known(s.Block)
@@ -294,18 +294,18 @@ const navsWithin = 2 * time.Second
 // however many ask for /status, so that this needs no place among the requests; while
 // ClickHouse is gone, /status has what was seen last.
 type lastNavs struct {
-	read   func(context.Context, *pin.Snapshot) (map[common.Address]uint64, error)
+	read   func(context.Context, *state.Snapshot) (map[common.Address]uint64, error)
 	asking singleflight.Group
 	seen   atomic.Pointer[navTimes]
 }
 
 // navTimes are when the vaults of a snapshot had their newest NAV.
 type navTimes struct {
-	of    *pin.Snapshot
+	of    *state.Snapshot
 	times map[common.Address]uint64
 }
 
-func (n *lastNavs) at(ctx context.Context, s *pin.Snapshot) map[common.Address]uint64 {
+func (n *lastNavs) at(ctx context.Context, s *state.Snapshot) map[common.Address]uint64 {
 	if seen := n.seen.Load(); seen != nil && seen.of == s {
 		return seen.times
 	}
@@ -328,14 +328,17 @@ func (n *lastNavs) at(ctx context.Context, s *pin.Snapshot) map[common.Address]u
 	return nil
 }
 
-func readLastNavs(ctx context.Context, s *pin.Snapshot) (map[common.Address]uint64, error) {
-	p, err := s.At(nil)
+func readLastNavs(ctx context.Context, s *state.Snapshot) (map[common.Address]uint64, error) {
+	if s.Partial {
+		return nil, nil // there are no lists yet
+	}
+	p, err := ask.At(s, nil)
 	if err != nil {
 		return nil, err
 	}
 	times := make(map[common.Address]uint64, len(p.Vaults))
 	for _, v := range p.Vaults {
-		nav, err := navs.Newest(ctx, p, v.Address, math.MaxInt64)
+		nav, err := ask.NewestNav(ctx, p, v.Address, math.MaxInt64)
 		if err != nil {
 			return nil, err
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
-	"github.com/navlog/navlog/query/pin"
+	"github.com/navlog/navlog/query/state"
 )
 
 // TestStatusWaitsForNoOther: while the read models hang on a question of one request for
@@ -17,15 +17,15 @@ import (
 func TestStatusWaitsForNoOther(t *testing.T) {
 	begun, release := make(chan struct{}, 100), make(chan error)
 	vault := common.Address{1}
-	n := &lastNavs{read: func(_ context.Context, s *pin.Snapshot) (map[common.Address]uint64, error) {
+	n := &lastNavs{read: func(_ context.Context, s *state.Snapshot) (map[common.Address]uint64, error) {
 		begun <- struct{}{}
 		return map[common.Address]uint64{vault: s.Seq}, <-release
 	}}
-	first, second := &pin.Snapshot{Seq: 1}, &pin.Snapshot{Seq: 2}
+	first, second := &state.Snapshot{Seq: 1}, &state.Snapshot{Seq: 2}
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	var group sync.WaitGroup
-	ask := func(s *pin.Snapshot, want uint64) {
+	ask := func(s *state.Snapshot, want uint64) {
 		group.Go(func() {
 			if got := n.at(t.Context(), s)[vault]; got != want {
 				t.Errorf("of seq %d the newest NAV was at %d, should be %d", s.Seq, got, want)

@@ -3,22 +3,22 @@ package health
 import (
 	"testing"
 
-	"github.com/navlog/navlog/query/pin"
+	"github.com/navlog/navlog/query/state"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
 // The tables have a block before ingest reports it: what is indexed is never beyond the head.
 func TestIndexedBlockIsNotBeyondTheHead(t *testing.T) {
 	for _, c := range []struct {
-		s    *pin.Snapshot
+		s    *state.Snapshot
 		head uint64 // as ingest reports, 0 while it knows none
 		want string
 	}{
 		{nil, 81, "81"},
-		{&pin.Snapshot{Block: 77}, 81, "81"},
-		{&pin.Snapshot{Block: 81}, 81, "81"},
-		{&pin.Snapshot{Block: 85}, 81, "85"},
-		{&pin.Snapshot{Block: 85}, 0, ""}, // its node is away: nobody knows how far the chain is
+		{&state.Snapshot{Block: 77}, 81, "81"},
+		{&state.Snapshot{Block: 81}, 81, "81"},
+		{&state.Snapshot{Block: 85}, 81, "85"},
+		{&state.Snapshot{Block: 85}, 0, ""}, // its node is away: nobody knows how far the chain is
 	} {
 		report := &registry.ProgramStatus{State: registry.Following}
 		report.HeadBlock = c.head

@@ -17,6 +17,9 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/gzip"
+
+	"github.com/navlog/navlog/query/ask"
+	"github.com/navlog/navlog/query/state"
 )
 
 // Answer is what a handler has to say.
@@ -28,8 +31,8 @@ type Answer struct {
 	Kind   string // Content-Type; empty: JSON
 	Name   string // of the file that what is streamed is to be saved as; empty: of none
 	// Stream writes the body piece by piece, on routes whose answers may be long. It
-	// is called once the answer is known to be exact: what it asks must stay so, as facts do,
-	// and derived tables while their fences hold (Whole).
+	// is called once the answer is known to be exact: what it asks meanwhile must be checked
+	// to be of the same state (Whole).
 	Stream func(context.Context, io.Writer) error
 	// Live sends the body for as long as the client stays, on routes that are so. An error
 	// ends the connection, and so does nil.
@@ -94,7 +97,17 @@ type finished struct {
 	header http.Header // what both forms say
 	tag    string      // hash of the plain body
 	plain  form
-	zipped func() form // made when it is first asked for
+	zipped func() form   // made when it is first asked for
+	about  *ask.Validity // until when it is right; nil: it was not pinned
+}
+
+// position says which state an answer to a request at a snapshot is made of: that of the
+// snapshot where it holds there, too, else the one that it was made at.
+func (f *finished) position(s *state.Snapshot) http.Header {
+	if f.about == nil || s == nil {
+		return nil
+	}
+	return position(f.about.At(s))
 }
 
 // form is a body and the header that goes with its bytes.
@@ -184,11 +197,12 @@ func acceptsGzip(h http.Header) bool {
 // page does.
 func acceptsHTML(h http.Header) bool { return weight(h, "Accept", "text/html") > 0 }
 
-// send sends a finished answer in the form that the client takes, or 304 when the
-// client has it already.
-func send(w http.ResponseWriter, r *http.Request, f *finished) {
+// send sends a finished answer, with headers beside its own, in the form that the client takes,
+// or 304 when the client has it already.
+func send(w http.ResponseWriter, r *http.Request, f *finished, beside http.Header) {
 	h := w.Header()
 	maps.Copy(h, f.header)
+	maps.Copy(h, beside)
 	if r.Method != http.MethodPost && unchanged(w, r, f.tag) {
 		return
 	}

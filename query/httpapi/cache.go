@@ -1,14 +1,12 @@
 package httpapi
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"net/http"
 	"net/url"
 	"sync"
-	"sync/atomic"
-
-	"github.com/navlog/navlog/query/pin"
 )
 
 // maxCachedAnswer keeps one long answer from taking the room of many.
@@ -16,79 +14,60 @@ const maxCachedAnswer = 512 << 10
 
 var errPanicked = errors.New("the handler panicked")
 
-// cache holds finished answers about the newest snapshot. They can never be wrong: an
-// answer is a function of generation, seq and request, and those of a seq go when the
-// next one is served. What a node says for a proof makes no difference: it is what the hash
-// of a block in the log stands for, or nothing is proven. Of two equal requests at once, one is answered and the other
-// waits for it.
+// cache holds finished answers for as long as nothing that they are about changed
+// (ask.Validity), and the ones used last. It never changes an answer: without it every answer
+// is the same, byte for byte. Of equal requests at once one is answered, and the others wait
+// for it.
 type cache struct {
 	limit int // bytes
-	of    atomic.Pointer[answers]
+
+	mu      sync.Mutex
+	size    int
+	entries map[cacheKey]*cacheEntry
+	used    list.List // of *cacheEntry with an answer, the one used last in front
 }
 
-// answers are those about one snapshot.
-type answers struct {
-	snapshot *pin.Snapshot
-	limit    int
-	mu       sync.Mutex
-	size     int
-	entries  map[cacheKey]*cacheEntry
-}
-
-// cacheKey is what an answer is made of, besides the snapshot: the request, and of a
-// partner the number and the name.
+// cacheKey is what an answer is made of, besides the rows that it read: the generation, the
+// newest record about a vault, the request, and of a partner the number and the name.
 type cacheKey struct {
+	generation  int32
+	vaults      uint64
 	path, query string
 	partner     uint32
 	name        string
 }
 
-// cacheEntry is one answer, or the wait for it.
+// cacheEntry is the answer to a key, and the answer to it that is being made.
 type cacheEntry struct {
+	key    cacheKey
+	finish *finished     // nil: none is kept
+	place  *list.Element // in used, while one is kept
+	flight *flight       // nil: none is being made
+}
+
+// flight is an answer that is being made.
+type flight struct {
 	ready  chan struct{} // closed when finish or err is set
 	finish *finished
 	err    error
-	kept   bool
 }
 
-// about is the answers about a snapshot; nil where it is not the newest one any more,
-// or nothing is kept.
-func (c *cache) about(s, newest *pin.Snapshot) *answers {
-	held := c.of.Load()
-	switch {
-	case c.limit == 0 || s == nil:
-		return nil
-	case held != nil && held.snapshot == s:
-		return held
-	case s != newest:
-		return nil
-	}
-	fresh := newAnswers(s, c.limit)
-	if c.of.CompareAndSwap(held, fresh) {
-		return fresh
-	}
-	return nil // somebody else was first; this answer is made on its own
-}
-
-func newAnswers(s *pin.Snapshot, limit int) *answers {
-	return &answers{snapshot: s, limit: limit, entries: make(map[cacheKey]*cacheEntry)}
+func newCache(limit int) *cache {
+	return &cache{limit: limit, entries: make(map[cacheKey]*cacheEntry)}
 }
 
 // len is how many answers are kept.
 func (c *cache) len() int {
-	held := c.of.Load()
-	if held == nil {
-		return 0
-	}
-	held.mu.Lock()
-	defer held.mu.Unlock()
-	return len(held.entries)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.used.Len()
 }
 
 // keyOf names a request: equal parameters in another order, or with others that do not
 // count (empty or repeated), make the same name.
 func keyOf(r *Request) cacheKey {
-	key := cacheKey{path: r.HTTP.URL.EscapedPath(), query: canonical(r.HTTP.URL.RawQuery)}
+	key := cacheKey{generation: r.snapshot.Generation, vaults: r.snapshot.VaultsSeq,
+		path: r.HTTP.URL.EscapedPath(), query: canonical(r.HTTP.URL.RawQuery)}
 	if r.Partner != nil {
 		key.partner, key.name = r.Partner.ID, r.Partner.Name
 	}
@@ -113,64 +92,65 @@ func canonical(rawQuery string) string {
 	return values.Encode()
 }
 
-// finished gives an answer that is there; nil: it is not.
-func (a *answers) finished(key cacheKey) *finished {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	e := a.entries[key]
-	if e == nil || !e.kept {
+// kept gives the answer to a key that holds; nil: there is none.
+func (c *cache) kept(key cacheKey, holds func(*finished) bool) *finished {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.entries[key]
+	if e == nil || e.finish == nil || !holds(e.finish) {
 		return nil
 	}
+	c.used.MoveToFront(e.place)
 	return e.finish
 }
 
-// answer gives the answer to key, from make, on a slot, when it is not there. make is not
-// called under the deadline of one client, and once at a time for a key, but in a crowd: where the
-// one that was to make it found no slot, that was the crowd of another: all who waited for
-// it ask for slots of their own, at once and not one after the other, and who has one
-// looks whether another of them was faster.
-func (a *answers) answer(ctx context.Context, key cacheKey, slot func() (release func(), err error), make func() (*finished, error)) (*finished, error) {
-	e, ours := a.entry(key)
+// answer gives the answer to key that holds, from create, on a slot, when none is kept. create is
+// not called under the deadline of one client, and once at a time for a key, but in a crowd: a
+// request that waited for one which found no slot asks for a slot of its own.
+func (c *cache) answer(ctx context.Context, key cacheKey, holds func(*finished) bool, slot func() (release func(), err error),
+	create func() (*finished, error)) (*finished, error) {
+	f, ours := c.join(key)
 	if !ours {
 		select {
-		case <-e.ready:
-			if !crowded(e.err) {
-				return e.finish, e.err
+		case <-f.ready:
+			if f.err == nil && holds(f.finish) || f.err != nil && !crowded(f.err) {
+				return f.finish, f.err
 			}
-			e = newEntry() // for which nobody waits
+			f = &flight{ready: make(chan struct{})} // which no other request waits for
 		case <-ctx.Done():
 			return nil, tooLong(ctx.Err())
 		}
 	}
-	defer close(e.ready)
+	defer close(f.ready)
 	var release func()
-	if release, e.err = slot(); e.err == nil {
+	if release, f.err = slot(); f.err == nil {
 		defer release()
 	}
-	defer a.settle(key, e) // before the next one has the slot, and looks
-	if e.err != nil {
-		return nil, e.err
+	defer c.land(key, f) // before the next one has the slot, and looks
+	if f.err != nil {
+		return nil, f.err
 	}
-	if e.finish = a.finished(key); e.finish != nil {
-		return e.finish, nil
+	if f.finish = c.kept(key, holds); f.finish != nil {
+		return f.finish, nil
 	}
-	e.err = Internal(errPanicked) // unless make returns
-	e.finish, e.err = make()
-	return e.finish, e.err
+	f.err = Internal(errPanicked) // unless create returns
+	f.finish, f.err = create()
+	return f.finish, f.err
 }
 
-func newEntry() *cacheEntry { return &cacheEntry{ready: make(chan struct{})} }
-
-// entry is the one of a key; ours says that it is new, and to be filled by the caller.
-func (a *answers) entry(key cacheKey) (e *cacheEntry, ours bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if e, ok := a.entries[key]; ok {
-		return e, false
+// join is the flight of a key; ours says that it is new, and to be made by the caller.
+func (c *cache) join(key cacheKey) (f *flight, ours bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.entries[key]
+	if e == nil {
+		e = &cacheEntry{key: key}
+		c.entries[key] = e
 	}
-	e = newEntry()
-	a.entries[key] = e
-	return e, true
+	if e.flight == nil {
+		e.flight, ours = &flight{ready: make(chan struct{})}, true
+	}
+	return e.flight, ours
 }
 
 func crowded(err error) bool {
@@ -178,38 +158,52 @@ func crowded(err error) bool {
 	return errors.As(err, &f) && f.Crowd
 }
 
-// settle keeps a finished entry within the limit, in the place of one that is not; a failed
-// or large one is forgotten.
-func (a *answers) settle(key cacheKey, e *cacheEntry) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	now := a.entries[key]
-	switch {
-	case e.err != nil || len(e.finish.plain.body) > maxCachedAnswer:
-		if now == e {
-			delete(a.entries, key)
-		}
-		return
-	case now != nil && now.kept:
+// land ends a flight, and keeps its answer within the limit.
+func (c *cache) land(key cacheKey, f *flight) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.entries[key]
+	if e == nil {
+		e = &cacheEntry{key: key}
+		c.entries[key] = e
+	}
+	if e.flight == f {
+		e.flight = nil
+	}
+	if f.err == nil && f.finish != e.finish && f.finish.about != nil && len(f.finish.plain.body) <= maxCachedAnswer {
+		c.drop(e)
+		e.finish, e.place = f.finish, c.used.PushFront(e)
+		c.size += e.cost()
+	}
+	for c.size > c.limit {
+		oldest := c.used.Back().Value.(*cacheEntry)
+		c.drop(oldest)
+		c.tidy(oldest)
+	}
+	c.tidy(e)
+}
+
+// drop forgets an entry's answer; the entry may hold nothing then.
+func (c *cache) drop(e *cacheEntry) {
+	if e.finish == nil {
 		return
 	}
-	e.kept, a.entries[key] = true, e
-	a.size += e.cost(key)
-	for other, old := range a.entries { // any: all of them go with the next seq
-		if a.size <= a.limit {
-			return
-		}
-		if old.kept {
-			delete(a.entries, other)
-			a.size -= old.cost(other)
-		}
+	c.size -= e.cost()
+	c.used.Remove(e.place)
+	e.finish, e.place = nil, nil
+}
+
+// tidy removes an entry that holds nothing.
+func (c *cache) tidy(e *cacheEntry) {
+	if e.finish == nil && e.flight == nil && c.entries[e.key] == e {
+		delete(c.entries, e.key)
 	}
 }
 
 // cost is what an entry takes at most: the request line, both forms of the body,
 // the header with its links, and the maps and strings that hold them.
-func (e *cacheEntry) cost(key cacheKey) int {
-	size := 2*(len(key.path)+len(key.query)) + len(key.name) + 2*len(e.finish.plain.body) + 1024
+func (e *cacheEntry) cost() int {
+	size := 2*(len(e.key.path)+len(e.key.query)) + len(e.key.name) + 2*len(e.finish.plain.body) + e.finish.about.Size() + 1024
 	for _, values := range e.finish.header {
 		for _, v := range values {
 			size += len(v)
@@ -220,17 +214,17 @@ func (e *cacheEntry) cost(key cacheKey) int {
 
 // cached answers a request out of the cache, or through it.
 func (s *Server) cached(r *Request, h Handler) (*finished, error) {
-	held := s.cache.about(r.snapshot, s.Watcher.Snapshot())
-	if held == nil {
+	if s.cache.limit == 0 || r.snapshot == nil {
 		return s.uncached(r, h)
 	}
 	key := keyOf(r)
-	if f := held.finished(key); f != nil {
+	holds := func(f *finished) bool { return f.about != nil && f.about.Holds(r.snapshot) }
+	if f := s.cache.kept(key, holds); f != nil {
 		return f, nil
 	}
 	own := *r // the answer is not this client's alone
 	own.Context, own.Header = context.WithoutCancel(r.Context), http.Header{}
-	return held.answer(r.Context, key, func() (func(), error) { return s.slot(&own) }, func() (*finished, error) { return s.make(&own, h) })
+	return s.cache.answer(r.Context, key, holds, func() (func(), error) { return s.slot(&own) }, func() (*finished, error) { return s.create(&own, h) })
 }
 
 // uncached answers a request when there is a slot for it.
@@ -240,7 +234,7 @@ func (s *Server) uncached(r *Request, h Handler) (*finished, error) {
 		return nil, err
 	}
 	defer release()
-	return s.make(r, h)
+	return s.create(r, h)
 }
 
 // slot waits for one.
@@ -248,8 +242,8 @@ func (s *Server) slot(r *Request) (release func(), err error) {
 	return s.slots.acquire(r.Context, r.holder())
 }
 
-// make has a handler answer, on a slot.
-func (s *Server) make(r *Request, h Handler) (*finished, error) {
+// create has a handler answer, on a slot.
+func (s *Server) create(r *Request, h Handler) (*finished, error) {
 	// A client that goes away does not break off a question: that would reset
 	// the engine's connection.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context), s.RequestTimeout)
@@ -260,5 +254,9 @@ func (s *Server) make(r *Request, h Handler) (*finished, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.finish(r.Header)
+	f, err := a.finish(r.Header)
+	if err == nil {
+		f.about = r.about
+	}
+	return f, err
 }

@@ -5,31 +5,83 @@ import (
 	"errors"
 	"fmt"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
-	"github.com/navlog/navlog/query/pin"
+	"github.com/navlog/navlog/query/ask"
+	"github.com/navlog/navlog/query/state"
 )
 
-// TestAnswersGoWithTheirSnapshot: those about the newest one are kept; one that is not
-// the newest any more has none, and takes nobody else's away.
-func TestAnswersGoWithTheirSnapshot(t *testing.T) {
-	c := cache{limit: 1 << 20}
-	first, second := &pin.Snapshot{Seq: 1}, &pin.Snapshot{Seq: 2}
-	held := c.about(first, first)
-	if held == nil || c.about(first, first) != held {
-		t.Fatal("answers about the newest snapshot are not kept")
+// at is a snapshot of a generation at a seq.
+func at(seq uint64) *state.Snapshot { return &state.Snapshot{Generation: 3, Seq: seq, VaultsSeq: 5} }
+
+// made is an answer about the newest block of a snapshot.
+func made(body string, s *state.Snapshot) *finished {
+	p, err := ask.At(s, nil)
+	if err != nil {
+		panic(err)
 	}
-	if c.about(second, first) != nil {
-		t.Error("answers about a snapshot that is not shown are kept")
+	return &finished{plain: form{body: []byte(body)}, about: p.Validity()}
+}
+
+// always is that an answer is right.
+func always(*finished) bool { return true }
+
+// maker gives an answer that is made once a test says so.
+func maker(body string) func() (*finished, error) {
+	return func() (*finished, error) { return made(body, at(1)), nil }
+}
+
+// An answer is given as long as it holds, and then another one is made, which takes its place.
+func TestCacheRevalidates(t *testing.T) {
+	c, key := newCache(1<<20), cacheKey{path: "k"}
+	for i, want := range []struct {
+		at    uint64
+		holds bool
+		body  string
+	}{{1, false, "1"}, {2, true, "1"}, {3, false, "3"}, {4, true, "3"}} {
+		holds := func(f *finished) bool { return want.holds }
+		f, err := c.answer(t.Context(), key, holds, free, func() (*finished, error) { return made(fmt.Sprint(want.at), at(want.at)), nil })
+		if err != nil || string(f.plain.body) != want.body || c.len() != 1 || c.size != c.entries[key].cost() {
+			t.Errorf("%d: %v, %v; %d answers in %d bytes", i, f, err, c.len(), c.size)
+		}
 	}
-	now := c.about(second, second)
-	if now == nil || now == held || c.about(first, second) != nil || c.about(second, second) != now {
-		t.Error("answers of another snapshot are given")
+}
+
+// An answer that is not pinned to a state may become another one at any time: it is not kept, and
+// leaves nothing behind.
+func TestCacheKeepsWhatIsPinned(t *testing.T) {
+	c := newCache(1 << 20)
+	f, err := c.answer(t.Context(), cacheKey{path: "k"}, always, free, func() (*finished, error) { return &finished{plain: form{body: []byte("x")}}, nil })
+	if err != nil || string(f.plain.body) != "x" || c.len() != 0 || len(c.entries) != 0 || c.size != 0 {
+		t.Errorf("%v, %v; %d answers, %d entries, %d bytes", f, err, c.len(), len(c.entries), c.size)
 	}
-	if (&cache{}).about(first, first) != nil || c.about(nil, nil) != nil {
-		t.Error("answers are kept without room, or without a snapshot")
+}
+
+// The answer that was used least recently goes first.
+func TestCacheKeepsWhatIsUsed(t *testing.T) {
+	c := newCache(1 << 20)
+	answer := func(path string) {
+		t.Helper()
+		if _, err := c.answer(t.Context(), cacheKey{path: path}, always, free, maker("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answer("a")
+	c.limit = 3 * c.size // for three answers of one size
+	for _, path := range []string{"b", "c"} {
+		answer(path)
+	}
+	if c.kept(cacheKey{path: "a"}, always) == nil {
+		t.Fatal("an answer is gone that there was room for")
+	}
+	answer("d")
+	for path, want := range map[string]bool{"a": true, "b": false, "c": true, "d": true} {
+		if got := c.kept(cacheKey{path: path}, always) != nil; got != want {
+			t.Errorf("%s is kept: %t", path, got)
+		}
 	}
 }
 
@@ -39,9 +91,9 @@ func TestCanonicalRequests(t *testing.T) {
 		"": "", "page=2&pageSize=5": "page=2&pageSize=5", "pageSize=5&page=2": "page=2&pageSize=5", "page=2&page=3": "page=2", "page=&pageSize=5": "pageSize=5",
 		"page=&page=2": "", "vault=%30x": "vault=0x", "page=%zz&a=1": "page=%zz&a=1",
 	} {
-		r := &Request{HTTP: httptest.NewRequest("GET", "/p", nil), Partner: &Partner{ID: 7, Name: "Seven"}}
+		r := &Request{HTTP: httptest.NewRequest("GET", "/p", nil), Partner: &Partner{ID: 7, Name: "Seven"}, snapshot: at(9)}
 		r.HTTP.URL.RawQuery = query
-		if got := keyOf(r); got != (cacheKey{"/p", want, 7, "Seven"}) {
+		if got := keyOf(r); got != (cacheKey{generation: 3, vaults: 5, path: "/p", query: want, partner: 7, name: "Seven"}) {
 			t.Errorf("%q is %+v", query, got)
 		}
 	}
@@ -51,18 +103,18 @@ func TestCanonicalRequests(t *testing.T) {
 func free() (release func(), err error) { return func() {}, nil }
 
 func TestCacheAsksOnce(t *testing.T) {
-	c := newAnswers(nil, 1<<20)
-	var made atomic.Int64
+	c := newCache(1 << 20)
+	var times atomic.Int64
 	begun, release := make(chan struct{}), make(chan struct{})
 	var group sync.WaitGroup
 	for range 50 {
 		group.Go(func() {
-			f, err := c.answer(t.Context(), cacheKey{path: "k"}, free, func() (*finished, error) {
-				if made.Add(1) == 1 {
+			f, err := c.answer(t.Context(), cacheKey{path: "k"}, always, free, func() (*finished, error) {
+				if times.Add(1) == 1 {
 					close(begun)
 				}
 				<-release
-				return &finished{plain: form{body: []byte("x")}}, nil
+				return made("x", at(1)), nil
 			})
 			if err != nil || string(f.plain.body) != "x" {
 				t.Errorf("%v, %v", f, err)
@@ -72,51 +124,51 @@ func TestCacheAsksOnce(t *testing.T) {
 	<-begun
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := c.answer(gone, cacheKey{path: "k"}, nil, nil); err == nil {
+	if _, err := c.answer(gone, cacheKey{path: "k"}, always, nil, nil); err == nil {
 		t.Error("a client that is gone waits")
 	}
 	close(release)
 	group.Wait()
-	if made.Load() != 1 {
-		t.Errorf("made %d times", made.Load())
+	if times.Load() != 1 {
+		t.Errorf("made %d times", times.Load())
 	}
 }
 
 func TestCacheKeepsNoFailure(t *testing.T) {
-	c := newAnswers(nil, 1<<20)
-	if _, err := c.answer(t.Context(), cacheKey{path: "k"}, free, func() (*finished, error) { return nil, errors.New("no") }); err == nil {
+	c := newCache(1 << 20)
+	if _, err := c.answer(t.Context(), cacheKey{path: "k"}, always, free, func() (*finished, error) { return nil, errors.New("no") }); err == nil {
 		t.Error("no error")
 	}
 	func() {
 		defer func() { _ = recover() }()
-		_, _ = c.answer(t.Context(), cacheKey{path: "k"}, free, func() (*finished, error) { panic("boom") })
+		_, _ = c.answer(t.Context(), cacheKey{path: "k"}, always, free, func() (*finished, error) { panic("boom") })
 	}()
-	f, err := c.answer(t.Context(), cacheKey{path: "k"}, free, func() (*finished, error) { return &finished{plain: form{body: []byte("x")}}, nil })
-	if err != nil || string(f.plain.body) != "x" {
+	f, err := c.answer(t.Context(), cacheKey{path: "k"}, always, free, maker("x"))
+	if err != nil || string(f.plain.body) != "x" || c.len() != 1 {
 		t.Errorf("%v, %v", f, err)
 	}
 }
 
 func TestCacheIsBounded(t *testing.T) {
 	const limit = 100 << 10
-	c := newAnswers(nil, limit)
+	c := newCache(limit)
 	put := func(key string, size int) {
 		t.Helper()
-		if _, err := c.answer(t.Context(), cacheKey{path: key}, free, func() (*finished, error) { return &finished{plain: form{body: make([]byte, size)}}, nil }); err != nil {
+		if _, err := c.answer(t.Context(), cacheKey{path: key}, always, free, maker(strings.Repeat("x", size))); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i := range 1000 {
-		put(fmt.Sprint(i), 2000)
+		put(fmt.Sprint(i), 1900)
 		if c.size > limit {
 			t.Fatalf("%d bytes after %d answers", c.size, i)
 		}
 	}
 	held := 0
-	for key, e := range c.entries {
-		held += e.cost(key)
+	for _, e := range c.entries {
+		held += e.cost()
 	}
-	if held != c.size || len(c.entries) < 20 {
+	if held != c.size || len(c.entries) < 20 || len(c.entries) != c.len() {
 		t.Errorf("%d entries with %d bytes, counted %d", len(c.entries), held, c.size)
 	}
 	put("long", maxCachedAnswer+1)
@@ -142,12 +194,12 @@ func (w waiting) Done() <-chan struct{} {
 // TestCrowdOfAnother: who waits for an answer that another asked for, and that found no slot, has it made itself: all who wait
 // ask for slots at once, none waits for another's, and what the first ones make is for all. It is kept, too.
 func TestCrowdOfAnother(t *testing.T) {
-	c := newAnswers(nil, 1<<20)
+	c := newCache(1 << 20)
 	full := &Failure{Status: 503, Crowd: true}
 	begun, release, refused := make(chan struct{}), make(chan struct{}), make(chan error)
 	key := cacheKey{path: "k"}
 	go func() {
-		_, err := c.answer(t.Context(), key, func() (func(), error) {
+		_, err := c.answer(t.Context(), key, always, func() (func(), error) {
 			close(begun)
 			<-release
 			return nil, full
@@ -158,18 +210,18 @@ func TestCrowdOfAnother(t *testing.T) {
 	const many, most = 50, 2
 	asking, asked := make(chan struct{}, many), make(chan struct{})
 	slots := newSlots(most, most, func() { t.Error("there is a crowd") }) // of which partners have as many
-	var made atomic.Int64
+	var times atomic.Int64
 	var group sync.WaitGroup
 	for n := range byte(many) {
 		waits := waiting{t.Context(), make(chan struct{}, 1)}
 		group.Go(func() {
-			f, err := c.answer(waits, key, func() (func(), error) {
+			f, err := c.answer(waits, key, always, func() (func(), error) {
 				asking <- struct{}{}
 				<-asked
 				return slots.acquire(t.Context(), address(n))
 			}, func() (*finished, error) {
-				made.Add(1)
-				return &finished{plain: form{body: []byte("x")}}, nil
+				times.Add(1)
+				return made("x", at(1)), nil
 			})
 			if err != nil || string(f.plain.body) != "x" {
 				t.Errorf("%v, %v", f, err)
@@ -186,22 +238,22 @@ func TestCrowdOfAnother(t *testing.T) {
 	}
 	close(asked)
 	group.Wait()
-	if n := made.Load(); n < 1 || n > most {
+	if n := times.Load(); n < 1 || n > most {
 		t.Errorf("made %d times on %d slots", n, most)
 	}
-	if f := c.finished(key); f == nil || c.size != c.entries[key].cost(key) {
+	if f := c.kept(key, always); f == nil || c.size != c.entries[key].cost() {
 		t.Errorf("%v is kept, in %d bytes", f, c.size)
 	}
 }
 
 // TestCrowdLeavesWhoComesLater: what is made on a slot of one's own is for who came meanwhile, and whose wait for a slot goes on.
 func TestCrowdLeavesWhoComesLater(t *testing.T) {
-	c := newAnswers(nil, 1<<20)
+	c := newCache(1 << 20)
 	key := cacheKey{path: "k"}
 	slot, waits := make(chan struct{}), make(chan struct{})
 	later := make(chan error)
 	go func() {
-		f, err := c.answer(t.Context(), key, func() (func(), error) {
+		f, err := c.answer(t.Context(), key, always, func() (func(), error) {
 			close(waits)
 			<-slot
 			return free()
@@ -212,11 +264,10 @@ func TestCrowdLeavesWhoComesLater(t *testing.T) {
 		later <- err
 	}()
 	<-waits
-	own := newEntry()
-	own.finish = &finished{plain: form{body: []byte("x")}}
-	c.settle(key, own)
+	own := &flight{finish: made("x", at(1))}
+	c.land(key, own)
 	close(slot)
-	if err := <-later; err != nil || c.finished(key) != own.finish || c.size != own.cost(key) {
-		t.Errorf("%v, with %v kept in %d bytes", err, c.finished(key), c.size)
+	if err := <-later; err != nil || c.kept(key, always) != own.finish || c.size != c.entries[key].cost() {
+		t.Errorf("%v, with %v kept in %d bytes", err, c.kept(key, always), c.size)
 	}
 }

@@ -9,14 +9,14 @@
 // A Route names the handlers of a path and what is special about it; query/routes.go
 // lists them all. A handler reads its parameters (Params collects every mistake), and
 // calls Request.Pinned with the rest of its work: that reports the mistakes, reads
-// asOfBlock, pins the answer to one state (package pin), and may run the work again
-// where the tables were found to be of two beliefs.
+// asOfBlock, pins the answer to one state (package ask), and may run the work again
+// if a question read a state that is not the pin's.
 //
 // # The cache
 //
-// A finished answer is a function of generation, seq, request and partner; proofs too, for
-// what a node says is held against the hashes of the log. It is kept with the snapshot that
-// it is about, and all of them go when the next one is served. Of two equal requests at
+// A finished answer is a function of the rows that it read, the request and the partner; proofs
+// too, because what a node says is compared with the hashes of the log. It is kept for as long as
+// none of those rows changed and no request in it lapsed (ask.Validity). Of two equal requests at
 // once one is answered, and the other waits for it.
 //
 // # Under load

@@ -6,7 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/navlog/navlog/query/pin"
+	"github.com/navlog/navlog/query/ask"
+	"github.com/navlog/navlog/query/state"
 )
 
 // Codes of the error envelope; clients may rely on them.
@@ -88,7 +89,7 @@ func RegistryFailure(err error) *Failure {
 
 // about says which state a failure is about: that there is no such thing is true at
 // one block, and may not be at another.
-func (f *Failure) about(p *pin.Pin) *Failure {
+func (f *Failure) about(p *ask.Pin) *Failure {
 	out := *f
 	out.position = position(p.Generation(), p.Seq, p.Block)
 	return &out
@@ -97,13 +98,13 @@ func (f *Failure) about(p *pin.Pin) *Failure {
 // failure is what any error of a handler means to the client.
 func failure(err error) *Failure {
 	var f *Failure
-	var question *pin.Error
-	var block *pin.RangeError
+	var question *state.Error
+	var block *ask.RangeError
 	switch {
 	case errors.As(err, &f):
 		return f
-	case errors.Is(err, pin.ErrNotYet):
-		return Unavailable("The chain was reorganised, and this block is being indexed anew.", err)
+	case errors.Is(err, ask.ErrRewritten):
+		return Unavailable("The chain is being reorganised faster than an answer can be made.", err)
 	case errors.As(err, &block):
 		return InvalidParameter(Fault{asOfBlock, block.Reason})
 	case errors.As(err, &question) && !question.Ours:

@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/files"
-	"github.com/navlog/navlog/query/pin"
 )
 
 const (
@@ -68,11 +68,15 @@ func (r *Request) AsFile() bool { return r.format != "" }
 
 // Whole makes the answer that has a whole list, of which next gives some rows at a time, and
 // none at its end. The first ones are asked for at once, while an error can still be told,
-// and each of the others while the ones before it are written. What next reads of
-// derived tables must give the pin their fences: a file whose block is rewritten meanwhile is cut off.
-func Whole[T any](ctx context.Context, r *Request, p *pin.Pin, columns []files.Column[T], next func(context.Context) ([]T, error)) (*Answer, error) {
-	return whole(ctx, r, fmt.Sprintf("%d-%s-%d", p.ChainID, r.listName(), p.Block), columns, next, p.Settled)
+// and each of the others while the ones before it are written. A file whose block is rewritten
+// meanwhile is cut off.
+func Whole[T any](ctx context.Context, r *Request, p *ask.Pin, columns []files.Column[T], next func(context.Context) ([]T, error)) (*Answer, error) {
+	return whole(ctx, r, fmt.Sprintf("%d-%s-%d", p.ChainID, r.listName(), p.Block), columns, next, func(ctx context.Context) error { return r.Settled(ctx, p) })
 }
+
+// Settled reports whether what a long answer read so far is of the state that it is pinned to; the
+// error is ask.ErrRewritten where it is not, and what was read must not be written.
+func (r *Request) Settled(ctx context.Context, p *ask.Pin) error { return p.Settled(ctx, r.watcher) }
 
 // WholeAsRead is Whole of a list that is about no block, and may change while it is sent: a
 // row is as it was when it was read. So nothing but its bytes could name it, and it has no ETag.
@@ -99,7 +103,7 @@ func whole[T any](ctx context.Context, r *Request, name string, columns []files.
 		w := files.NewWriter(r.format, columns, out)
 		for len(rows) > 0 {
 			var more []T
-			err := pin.Together(
+			err := ask.Together(
 				func() error { return w.Write(rows) },
 				func() (err error) {
 					release, err := r.turn(ctx)

@@ -13,9 +13,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/files"
 	"github.com/navlog/navlog/query/httpapi"
-	"github.com/navlog/navlog/query/pin"
 	"github.com/navlog/navlog/query/readtest"
 )
 
@@ -28,7 +28,7 @@ func TestFileCutOff(t *testing.T) {
 	parts := 0
 	c := readtest.ServeBy(t, httpapi.New(16, 0, prometheus.NewRegistry()), g, httpapi.Route{Path: "/list", AsFile: true, Get: func(r *httpapi.Request) (*httpapi.Answer, error) {
 		failAt := r.Params.Integer("failAt", 1<<20, 0, 1<<30, "")
-		return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
+		return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
 			parts = 0
 			return httpapi.Whole(ctx, r, p, name, func(context.Context) ([]string, error) {
 				if parts++; uint64(parts) == failAt {
@@ -78,7 +78,7 @@ func TestFileTimeout(t *testing.T) {
 	const others, long = 100 * time.Millisecond, 300 * time.Millisecond
 	name := []files.Column[string]{files.Text("name", func(s *string) string { return *s })}
 	c := readtest.ServeBy(t, httpapi.New(16, 0, prometheus.NewRegistry()), g, httpapi.Route{Path: "/list", AsFile: true, Get: func(r *httpapi.Request) (*httpapi.Answer, error) {
-		return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
+		return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
 			first, last := true, time.Now().Add(long)
 			return httpapi.Whole(ctx, r, p, name, func(ctx context.Context) ([]string, error) {
 				if !first {
@@ -94,7 +94,7 @@ func TestFileTimeout(t *testing.T) {
 			})
 		})
 	}}, httpapi.Route{Path: "/document", IsFile: true, Get: func(r *httpapi.Request) (*httpapi.Answer, error) {
-		return r.Pinned(func(context.Context, *pin.Pin) (*httpapi.Answer, error) {
+		return r.Pinned(func(context.Context, *ask.Pin) (*httpapi.Answer, error) {
 			return &httpapi.Answer{Stream: func(ctx context.Context, w io.Writer) error {
 				for range 2 {
 					if _, err := io.WriteString(w, strings.Repeat("x", httpapi.StreamChunk)); err != nil {

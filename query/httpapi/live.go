@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/navlog/navlog/query/pin"
+	"github.com/navlog/navlog/query/state"
 )
 
 const (
@@ -34,7 +34,7 @@ type Live struct {
 
 // Newest is the newest snapshot, nil where there is nothing to serve, and a channel that
 // is closed when there is another one.
-func (l *Live) Newest() (*pin.Snapshot, <-chan struct{}) {
+func (l *Live) Newest() (*state.Snapshot, <-chan struct{}) {
 	changed := l.server.Watcher.Changed()
 	s := l.server.Watcher.Snapshot()
 	if s != nil && s.Partial && !l.request.partial {

@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/navlog/navlog/query/httpapi"
-	"github.com/navlog/navlog/query/pin"
+	"github.com/navlog/navlog/query/state"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -151,7 +151,7 @@ func TestSlowLinks(t *testing.T) {
 				var logged bytes.Buffer
 				s := httpapi.New(1, 0, prometheus.NewRegistry())
 				s.Log = slog.New(slog.NewTextHandler(&logged, nil))
-				s.Watcher = pin.New(1, 1, time.Minute, readmodel.DefaultConfig(), nil, slog.New(slog.DiscardHandler))
+				s.Watcher = state.New(1, 1, time.Minute, readmodel.DefaultConfig(), nil, slog.New(slog.DiscardHandler))
 				s.Admit = func(*httpapi.Request, *httpapi.Route) error { return nil }
 				s.RequestTimeout, s.WriteTimeout, s.FileTimeout = 10*time.Second, 30*time.Second, 15*time.Minute
 				if c.why == "late" {

@@ -12,7 +12,8 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
-	"github.com/navlog/navlog/query/pin"
+	"github.com/navlog/navlog/query/ask"
+	"github.com/navlog/navlog/query/state"
 )
 
 // Limits of lists.
@@ -245,18 +246,18 @@ const asOfBlock = "asOfBlock"
 
 // asOfBlock reads it, for the blocks that there are answers about at a snapshot; nil
 // when absent.
-func (p *Params) asOfBlock(s *pin.Snapshot) *uint64 {
+func (p *Params) asOfBlock(s *state.Snapshot) *uint64 {
 	value := p.Get(asOfBlock)
 	if value == "" {
 		return nil
 	}
 	n, ok := digits(value)
 	if !ok {
-		p.Fault(asOfBlock, s.Range())
+		p.Fault(asOfBlock, ask.Range(s))
 		return nil
 	}
-	var outside *pin.RangeError
-	if _, err := s.At(&n); errors.As(err, &outside) {
+	var outside *ask.RangeError
+	if _, err := ask.At(s, &n); errors.As(err, &outside) {
 		p.Fault(asOfBlock, outside.Reason)
 	}
 	return &n

@@ -9,7 +9,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
-	"github.com/navlog/navlog/query/pin"
+	"github.com/navlog/navlog/query/state"
 )
 
 func fields(p *Params) string {
@@ -140,7 +140,7 @@ func FuzzParams(f *testing.F) {
 		page, span := p.Page(), p.Span()
 		p.Vault()
 		order := p.OneOf("sortOrder", "desc", "asc", "desc")
-		block := p.asOfBlock(&pin.Snapshot{First: 5, Block: 10})
+		block := p.asOfBlock(&state.Snapshot{First: 5, Block: 10})
 		if page.Number < 1 || page.Size < 1 || page.Size > 100 || page.Number*page.Size > 100_000 {
 			t.Errorf("page %v", page)
 		}
@@ -187,7 +187,7 @@ func TestMillis(t *testing.T) {
 // White space and what cannot be seen is a mistake of every parameter, and none takes it for absent or for another
 // value.
 func TestSloppyParameters(t *testing.T) {
-	snapshot := &pin.Snapshot{First: 5, Block: 10}
+	snapshot := &state.Snapshot{First: 5, Block: 10}
 	for field, c := range map[string]struct {
 		value string
 		read  func(p *Params)

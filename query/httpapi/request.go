@@ -13,8 +13,9 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/files"
-	"github.com/navlog/navlog/query/pin"
+	"github.com/navlog/navlog/query/state"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -28,8 +29,9 @@ type Request struct {
 	Client  netip.Addr // who is limited for it
 
 	vars     map[string]string // of the path
-	snapshot *pin.Snapshot     // nil: there is none yet
-	watcher  *pin.Watcher
+	snapshot *state.Snapshot   // nil: there is none yet
+	watcher  *state.Watcher
+	about    *ask.Validity                                     // of the answer, once it was pinned
 	asFile   bool                                              // the list can be had as a file
 	format   files.Format                                      // of the file that is asked for; empty: of none
 	fileRows int                                               // of the list, asked for at once
@@ -59,7 +61,7 @@ func (r *Request) PathAddress() common.Address { return r.Params.pathAddress(r.v
 // Pinned makes an answer about one state: that of the newest block, or of the one that
 // asOfBlock names. A handler reads its parameters before it calls Pinned, which reports
 // all that are wrong with them. answer may be called again, with another pin.
-func (r *Request) Pinned(answer func(context.Context, *pin.Pin) (*Answer, error)) (*Answer, error) {
+func (r *Request) Pinned(answer func(context.Context, *ask.Pin) (*Answer, error)) (*Answer, error) {
 	if r.snapshot == nil {
 		r.Params.Get(asOfBlock)
 		if err := r.Params.Err(); err != nil {
@@ -83,7 +85,7 @@ func (r *Request) Pinned(answer func(context.Context, *pin.Pin) (*Answer, error)
 // the chain goes on from the log: a frozen one knows that a final block is not the chain's,
 // and a starting one still reports what it knew before.
 func (r *Request) PinnedToFinal(depth uint64,
-	answer func(context.Context, *pin.Pin, *registry.ProgramStatus) (*Answer, error)) (*Answer, error) {
+	answer func(context.Context, *ask.Pin, *registry.ProgramStatus) (*Answer, error)) (*Answer, error) {
 	if err := r.Params.Err(); err != nil {
 		return nil, err
 	}
@@ -99,14 +101,19 @@ func (r *Request) PinnedToFinal(depth uint64,
 		return nil, Unavailable(
 			"Which blocks are final is not known: ingest reports on another log than the one of the read models.", nil)
 	}
-	if r.snapshot = r.watcher.Reach(r.Context, r.snapshot, ingest.Seq); r.snapshot == nil {
+	if r.snapshot.Seq < ingest.Seq { // the look that found it may be older than what ingest says
+		if s, err := r.watcher.Newer(r.Context, r.snapshot); err == nil && s != nil && !s.Partial {
+			r.snapshot = s
+		}
+	}
+	if r.snapshot.Seq < ingest.Seq {
 		return nil, Unavailable("The read models are behind the log: which of their blocks are final is not known at the moment.", nil)
 	}
 	if r.snapshot.Block < r.snapshot.First+depth {
 		return nil, Unavailable(fmt.Sprintf("No indexed block is %d blocks below the newest one yet.", depth), nil)
 	}
 	block := min(ingest.FinalBlock, r.snapshot.Block-depth)
-	return r.pinned(&block, func(ctx context.Context, p *pin.Pin) (*Answer, error) { return answer(ctx, p, ingest) })
+	return r.pinned(&block, func(ctx context.Context, p *ask.Pin) (*Answer, error) { return answer(ctx, p, ingest) })
 }
 
 // Following makes an answer that goes on, from the end of the newest whole unit or from
@@ -123,12 +130,12 @@ func (r *Request) Following(answer func(newest uint64) *Answer) (*Answer, error)
 
 // pinned makes an answer as of a block, or of the newest one where none is named. There is
 // a snapshot.
-func (r *Request) pinned(block *uint64, answer func(context.Context, *pin.Pin) (*Answer, error)) (*Answer, error) {
+func (r *Request) pinned(block *uint64, answer func(context.Context, *ask.Pin) (*Answer, error)) (*Answer, error) {
 	if r.snapshot.Partial && !r.partial {
 		return nil, notYet(r.watcher)
 	}
 	var out *Answer
-	p, err := r.watcher.Answer(r.Context, r.snapshot, block, func(ctx context.Context, p *pin.Pin) (err error) {
+	p, err := ask.Answer(r.Context, r.watcher, r.snapshot, block, func(ctx context.Context, p *ask.Pin) (err error) {
 		out, err = answer(ctx, p)
 		return err
 	})
@@ -138,6 +145,7 @@ func (r *Request) pinned(block *uint64, answer func(context.Context, *pin.Pin) (
 	case err != nil:
 		return nil, err
 	}
+	r.about = p.Validity()
 	maps.Copy(r.Header, position(p.Generation(), p.Seq, p.Block))
 	return out, nil
 }
@@ -146,7 +154,7 @@ func (r *Request) pinned(block *uint64, answer func(context.Context, *pin.Pin) (
 const firstSyncRetry = 10 * time.Second
 
 // notYet is what there is no read model for: none is live, or the first is being built.
-func notYet(w *pin.Watcher) *Failure {
+func notYet(w *state.Watcher) *Failure {
 	f := Unavailable("The read model is not there yet.", nil)
 	if progress := w.FirstSync(); progress != nil {
 		f.Message = "The read model is being built. The details say how far it is."

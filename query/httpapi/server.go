@@ -18,7 +18,8 @@ import (
 	"github.com/gorilla/mux"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/navlog/navlog/query/pin"
+	"github.com/navlog/navlog/query/ask"
+	"github.com/navlog/navlog/query/state"
 )
 
 // Route is what can be done at one path of the API.
@@ -48,7 +49,7 @@ type Route struct {
 	Expensive func(url.Values) bool
 	// Proves reports whether the node of the chain is asked too; nil: it never is.
 	Proves func(url.Values) bool
-	// FirstSync answers are made of facts alone, and so are there while the first
+	// FirstSync answers are made of events alone, and so are there while the first
 	// generation is being built.
 	FirstSync bool
 }
@@ -80,7 +81,7 @@ type File struct {
 
 // Server turns routes into an HTTP handler.
 type Server struct {
-	Watcher        *pin.Watcher
+	Watcher        *state.Watcher
 	Admit          func(*Request, *Route) error // lets a request through, or says why not
 	Log            *slog.Logger
 	Now            func() time.Time
@@ -92,7 +93,7 @@ type Server struct {
 
 	FileRows int // of a list, asked for at once for a file
 
-	cache   cache
+	cache   *cache
 	slots   *engine
 	streams *slots // the long answers, which hold memory until the client has them
 	lives   *slots // the answers that go on
@@ -106,7 +107,7 @@ type Server struct {
 // partners, and a quarter of both expensive ones; 0 is DefaultConcurrency. It keeps
 // cacheBytes of finished answers. The caller sets the other fields.
 func New(concurrency, cacheBytes int, reg prometheus.Registerer) *Server {
-	s := &Server{Now: time.Now, Patience: streamPatience, Heartbeat: heartbeat, FileRows: fileRows, cache: cache{limit: cacheBytes}}
+	s := &Server{Now: time.Now, Patience: streamPatience, Heartbeat: heartbeat, FileRows: fileRows, cache: newCache(cacheBytes)}
 	s.metrics = newMetrics(reg, s.cache.len)
 	refused := s.metrics.refused.Inc
 	s.slots = newEngine(orDefault(concurrency), s.metrics)
@@ -183,7 +184,7 @@ func (s *Server) outermost(next http.Handler) http.Handler {
 // panicked logs and counts a panic, with the stack of where it was.
 func (s *Server) panicked(id string, v any) {
 	stack := debug.Stack()
-	if part, ok := v.(*pin.Panic); ok {
+	if part, ok := v.(*ask.Panic); ok {
 		stack = part.Stack
 	}
 	s.metrics.panics.Inc()
@@ -317,7 +318,7 @@ func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Han
 	if err != nil {
 		return err
 	}
-	send(w, hr, f)
+	send(w, hr, f, f.position(r.snapshot))
 	return nil
 }
 
@@ -351,7 +352,7 @@ func (s *Server) probe(p Probe, vary string) http.HandlerFunc {
 			s.fail(w, hr, err)
 			return
 		}
-		send(w, hr, f)
+		send(w, hr, f, nil)
 	}
 }
 
@@ -370,7 +371,7 @@ func serveFile(file File, vary string) http.HandlerFunc {
 	if err != nil {
 		panic(err) // bytes need no encoding
 	}
-	return func(w http.ResponseWriter, r *http.Request) { send(w, r, f) }
+	return func(w http.ResponseWriter, r *http.Request) { send(w, r, f, nil) }
 }
 
 // byAccept gives the page to a browser that is to show something, and the answer to

@@ -16,8 +16,6 @@ import (
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/partner"
 	"github.com/navlog/navlog/query/readtest"
-	"github.com/navlog/navlog/query/series"
-	"github.com/navlog/navlog/query/settlement"
 	"github.com/navlog/navlog/query/users"
 	"github.com/navlog/navlog/query/vaults"
 	"github.com/navlog/navlog/query/withdrawals"
@@ -28,26 +26,26 @@ var stride = flag.Uint64("stride", 10, "how many blocks lie between the past blo
 
 // routes are all that is answered out of the read models.
 var routes = []httpapi.Route{
-	{Path: "/api/v1/vaults", Get: vaults.List, AsFile: true, FirstSync: true},
+	{Path: "/api/v1/vaults", Get: vaults.List, AsFile: true},
 	{Path: "/api/v1/vaults/{address}", Get: vaults.Detail},
-	{Path: "/api/v1/vaults/{address}/nav", Get: vaults.Navs, AsFile: true, FirstSync: true},
+	{Path: "/api/v1/vaults/{address}/nav", Get: vaults.Navs, AsFile: true},
 	{Path: "/api/v1/vaults/{address}/deposits", Get: deposits.OfVault, AsFile: true},
 	{Path: "/api/v1/vaults/{address}/withdrawals", Get: withdrawals.OfVault, AsFile: true},
 	{Path: "/api/v1/vaults/{address}/users", Get: users.OfVault, AsFile: true},
 	{Path: "/api/v1/vaults/{address}/events", Get: events.OfVault, AsFile: true, FirstSync: true},
 	{Path: "/api/v1/events", Get: events.List, AsFile: true, FirstSync: true},
 	{Path: "/api/v1/reorganisations", Get: events.Reorganisations, AsFile: true, FirstSync: true},
-	{Path: "/api/v1/vaults/{address}/series", Get: series.OfVault, AsFile: true},
+	{Path: "/api/v1/vaults/{address}/series", Get: vaults.Series, AsFile: true},
 	{Path: "/api/v1/users", Get: users.List, AsFile: true},
 	{Path: "/api/v1/users/{address}", Get: users.Detail},
 	{Path: "/api/v1/users/{address}/deposits", Get: deposits.OfUser, AsFile: true},
 	{Path: "/api/v1/users/{address}/withdrawals", Get: withdrawals.OfUser, AsFile: true},
 	{Path: "/api/v1/queues/withdrawals", Get: withdrawals.Queue, AsFile: true},
 	{Path: "/api/v1/queues/deposits", Get: deposits.Queue, AsFile: true, Streamed: true},
-	{Path: "/api/v1/settlement/summary", Get: settlement.Summary, AsFile: true},
+	{Path: "/api/v1/settlement/summary", Get: vaults.Settlement, AsFile: true},
 	{Path: "/api/v1/explain", Get: explain.New(nil).Explain, PartnerIf: explain.NeedsKey},
-	{Path: "/api/v1/partner/vaults", Partner: true, Get: vaults.List, AsFile: true, FirstSync: true},
-	{Path: "/api/v1/partner/vaults/{address}/nav", Partner: true, Get: vaults.Navs, AsFile: true, FirstSync: true},
+	{Path: "/api/v1/partner/vaults", Partner: true, Get: vaults.List, AsFile: true},
+	{Path: "/api/v1/partner/vaults/{address}/nav", Partner: true, Get: vaults.Navs, AsFile: true},
 	{Path: "/api/v1/partner/stats", Partner: true, Get: partner.Stats},
 	{Path: "/api/v1/partner/deposits", Partner: true, Get: deposits.OfPartner, AsFile: true},
 	{Path: "/api/v1/partner/router", Partner: true, Get: partner.Router(readtest.Router, readtest.ChainID), Uncached: true},

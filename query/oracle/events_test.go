@@ -62,9 +62,6 @@ func (o *Oracle) event(e readtest.Entry) object {
 		if e.Partner != 0 && (e.Kind == readtest.Deposit || e.Kind == readtest.Request) {
 			out["partnerId"] = e.Partner
 		}
-		if e.Kind != readtest.Deposit && e.Kind != readtest.Request {
-			out["shares"] = "0" // readtest keeps those of a request alone
-		}
 	}
 	if by := o.gone[e.Seq]; by != 0 {
 		out["state"], out["retractedBySeq"] = "retracted", dec(by)

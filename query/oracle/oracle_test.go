@@ -187,13 +187,25 @@ func (o *Oracle) deposit(d readtest.Entry) object {
 	if d.Partner != 0 {
 		out["partnerId"] = d.Partner
 	}
-	for _, s := range o.of(readtest.Sweep, inVault(d.Fact.Vault)) {
-		if s.ID <= d.ID && d.ID <= s.To {
-			out["sweptAt"] = iso(s.At())
-			break
-		}
+	if swept := o.sweptBy(d); swept != nil {
+		out["sweptAt"] = iso(swept.At())
 	}
 	return out
+}
+
+// sweptBy is the log with which a deposit was swept: the first sweep whose last number is at least the
+// deposit's, or the deposit itself where that came later; nil while there is none.
+func (o *Oracle) sweptBy(d readtest.Entry) *readtest.Entry {
+	for _, s := range o.of(readtest.Sweep, inVault(d.Fact.Vault)) {
+		if d.ID > s.To {
+			continue
+		}
+		if inChain(s, d) < 0 {
+			return &d
+		}
+		return &s
+	}
+	return nil
 }
 
 func (o *Oracle) depositsNewestFirst(keep func(readtest.Entry) bool) []any {
@@ -209,16 +221,7 @@ func (o *Oracle) depositsNewestFirst(keep func(readtest.Entry) bool) []any {
 // comes before it or after its end changes nothing.
 func (o *Oracle) requests(keep func(readtest.Entry) bool) []object {
 	var out []object
-	seen := map[string]bool{}
-	for _, asked := range o.of(readtest.Request, nil) {
-		name := fmt.Sprint(asked.Fact.Vault, asked.ID)
-		if seen[name] {
-			continue
-		}
-		seen[name] = true
-		if keep != nil && !keep(asked) {
-			continue
-		}
+	for _, asked := range o.firstRequests(keep) {
 		var funded, end *readtest.Entry
 		for _, e := range o.after(asked) {
 			if end == nil && e.Kind == readtest.Funding && funded == nil {
@@ -228,6 +231,23 @@ func (o *Oracle) requests(keep func(readtest.Entry) bool) []object {
 			}
 		}
 		out = append(out, o.request(asked, funded, end))
+	}
+	return out
+}
+
+// firstRequests are the logs that make the requests that keep lets through: the first of each index.
+func (o *Oracle) firstRequests(keep func(readtest.Entry) bool) (out []readtest.Entry) {
+	type index struct {
+		vault common.Address
+		id    uint64
+	}
+	seen := map[index]bool{}
+	for _, asked := range o.of(readtest.Request, nil) {
+		named := index{asked.Fact.Vault, asked.ID}
+		if !seen[named] && (keep == nil || keep(asked)) {
+			out = append(out, asked)
+		}
+		seen[named] = true
 	}
 	return out
 }
@@ -408,7 +428,7 @@ func (o *Oracle) user(address common.Address) object {
 	for _, v := range o.vaults {
 		var sum, estimate int64
 		mine := func(e readtest.Entry) bool { return e.Fact.Vault == v.address && e.User == address }
-		ds, rs := o.of(readtest.Deposit, mine), o.of(readtest.Request, mine)
+		ds, rs := o.of(readtest.Deposit, mine), o.firstRequests(mine)
 		for _, d := range ds {
 			sum += d.Assets
 		}

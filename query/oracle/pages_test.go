@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/holiman/uint256"
 
 	"github.com/navlog/navlog/query/readtest"
 	"github.com/navlog/navlog/schemas/readmodel"
@@ -74,15 +75,13 @@ func TestEveryPage(t *testing.T) {
 	crowd(s, func() {
 		if a == nil {
 			a = serve(t, s.Log)
-			for _, table := range readmodel.Derived {
-				a.gen.Exec("SYSTEM STOP MERGES " + table)
-			}
+			a.gen.Exec("SYSTEM STOP MERGES lists")
 			return
 		}
 		a.gen.Write(s.Log)
 	})
 	a.Look()
-	if pairs := a.gen.Count("users WHERE sign = -1"); pairs < 20 {
+	if pairs := a.gen.Count("lists WHERE list IN ('first_seen', 'deposited', 'withdrawn') AND sign = -1"); pairs < 20 {
 		t.Fatalf("%d rows are taken back: the test proves less than it says", pairs)
 	}
 	for pinned, o := range map[string]*Oracle{"": At(s.Log, s.Seq(), 1<<62), "asOfBlock=55": At(s.Log, s.Seq(), 55), "asOfBlock=85": At(s.Log, s.Seq(), 85)} {
@@ -108,11 +107,9 @@ func TestDeadRowsBeforeAPage(t *testing.T) {
 	var a *asked
 	crowd(s, func() {})
 	a = serve(t, s.Log)
-	for _, table := range readmodel.Derived {
-		a.gen.Exec("SYSTEM STOP MERGES " + table)
-	}
+	a.gen.Exec("SYSTEM STOP MERGES lists")
 	const dead = 400
-	huge := new(big.Int).Lsh(big.NewInt(1), 100)
+	huge := new(uint256.Int).Lsh(uint256.NewInt(1), 100)
 	asker := s.Log.Entries[slices.IndexFunc(s.Log.Entries, func(e readtest.Entry) bool { return e.Kind == readtest.Request })].User
 	for _, e := range s.Log.Entries {
 		if o := At(s.Log, s.Seq(), 1<<62); e.Kind == readtest.Request && len(o.withStatus("", ofUser(e.User), true)) > len(o.withStatus("", ofUser(asker), true)) {
@@ -120,21 +117,23 @@ func TestDeadRowsBeforeAPage(t *testing.T) {
 		}
 	}
 	for i, sign := range []int8{1, 1, -1, -1} { // in an insert each, for the engine takes pairs out of one
-		was := big.NewInt(int64(i % 2)) // what came and went was not the same each time
-		var users, requests [][]any
-		for i := range int64(dead) {
-			nobody := common.BigToAddress(big.NewInt(1_000_000 + i))
-			for list, keys := range map[string][]*big.Int{"first": {big.NewInt(0), big.NewInt(99)}, "deposited": {big.NewInt(0), huge}, "withdrawn": {big.NewInt(0), huge}} {
+		was := uint32(i % 2) // what came and went was not the same each time
+		var rows []readmodel.ListRow
+		for n := range uint64(dead) {
+			nobody := common.BigToAddress(new(big.Int).SetUint64(1_000_000 + n))
+			for list, keys := range map[readmodel.List][]*uint256.Int{readmodel.FirstSeen: {new(uint256.Int), uint256.NewInt(99)},
+				readmodel.Deposited: {new(uint256.Int), huge}, readmodel.Withdrawn: {new(uint256.Int), huge}} {
 				for _, key := range keys {
-					users = append(users, []any{sign, list, key, nobody.Bytes(), uint64(1), uint32(5), was, huge, uint64(1), readtest.Writer})
+					rows = append(rows, readmodel.ListRow{List: list, Key: *key, User: nobody, Sign: sign, TS: was})
 				}
 			}
-			requests = append(requests,
-				[]any{sign, "queue", make([]byte, 20), readmodel.Never, uint32(i), readtest.VaultA.Bytes(), uint64(1_000_000 + i), nobody.Bytes(), was, uint64(2), readmodel.Never, readmodel.Never, uint64(1), readtest.Writer},
-				[]any{sign, "user", asker.Bytes(), uint64(105), uint32(1_000_000 + i), readtest.VaultA.Bytes(), uint64(1_000_000 + i), asker.Bytes(), was, uint64(105), readmodel.Never, readmodel.Never, uint64(1), readtest.Writer})
+			request := readmodel.ListRow{List: readmodel.Queue, Kind: readmodel.Requested, Key: *uint256.NewInt(readmodel.Never), Block: 2, LogIndex: uint32(n),
+				User: nobody, Sign: sign, Vault: readtest.VaultA, ID: 1_000_000 + n, TS: was, FundedBlock: readmodel.Never, ClosedBlock: readmodel.Never}
+			rows = append(rows, request)
+			request.List, request.Owner, request.Key, request.Block, request.User = readmodel.UserRequests, asker, readmodel.Amount{}, 105, asker
+			rows = append(rows, request)
 		}
-		a.gen.Insert(readmodel.Users, "sign, list, key, user, first_block, first_ts, deposited, withdrawn, seq, writer", users)
-		a.gen.Insert(readmodel.Withdrawals, "sign, list, user, key, requested_log, vault, request_index, owner, estimate, requested_block, funded_block, closed_block, seq, writer", requests)
+		a.gen.InsertLists(rows)
 	}
 	o := At(s.Log, s.Seq(), 1<<62)
 	if n := len(o.withStatus("", ofUser(asker), true)); n < 2 {
@@ -273,19 +272,16 @@ func TestAmountsAreExact(t *testing.T) {
 	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.BlockRecord(1))
 	largest := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 191), big.NewInt(1))
 	sum := new(big.Int).Mul(largest, big.NewInt(3)).String()
-	a := serve(t, l)
-	var rows [][]any
-	for i := range uint64(3) {
-		rows = append(rows, []any{l.Seq() + 1 + i, int8(1), uint64(0), readtest.Writer, readtest.VaultA.Bytes(), i + 1, readtest.Alice.Bytes(), readtest.Alice.Bytes(), uint32(7),
-			largest, largest, uint64(2), readtest.BlockTime(2), make([]byte, 32), uint32(i)})
+	fact := func(kind readtest.Kind, id uint64, index uint32) readtest.Fact {
+		return readtest.Fact{Kind: kind, Vault: readtest.VaultA, User: readtest.Alice, Other: readtest.Alice, ID: id, Largest: true, Block: 2, Index: index}
 	}
-	a.gen.Insert(readmodel.Deposits, "seq, sign, retracts, writer, vault, deposit_id, user, sender, partner, assets, shares, block, ts, tx, log_index", rows)
-	a.gen.Insert(readmodel.WithdrawalEvents, "seq, sign, writer, vault, request_index, kind, user, assets, block, ts, tx, log_index", [][]any{
-		{l.Seq() + 4, int8(1), readtest.Writer, readtest.VaultA.Bytes(), uint64(0), "requested", readtest.Alice.Bytes(), largest, uint64(2), readtest.BlockTime(2), make([]byte, 32), uint32(4)},
-		{l.Seq() + 5, int8(1), readtest.Writer, readtest.VaultA.Bytes(), uint64(1), "claimed", readtest.Alice.Bytes(), largest, uint64(2), readtest.BlockTime(2), make([]byte, 32), uint32(5)}})
-	l.Append(slices.Repeat([]readtest.Fact{readtest.BlockRecord(2)}, 5)...)
-	a.gen.Write(l)
-	a.Look()
+	for i := range uint32(3) {
+		deposit := fact(readtest.Deposit, uint64(i)+1, i)
+		deposit.Partner = 7
+		l.Add(deposit, 0)
+	}
+	l.Append(fact(readtest.Request, 0, 4), fact(readtest.Claim, 1, 5), readtest.BlockRecord(2))
+	a := serve(t, l)
 	same(t, "volume", a.Get("/api/v1/partner/stats").Data(t).(object)["totalVolume"], sum)
 	same(t, "user", a.Get("/api/v1/users/" + readtest.Alice.Hex()).Data(t).(object)["totalDeposited"], sum)
 	for _, by := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
@@ -300,7 +296,7 @@ func TestAmountsAreExact(t *testing.T) {
 	same(t, "deposit", a.Get("/api/v1/partner/deposits").Data(t).([]any)[0].(object)["assetAmount"], largest.String())
 }
 
-// TestTablesAhead: what other tables have more than the spine changes no answer.
+// TestTablesAhead: what the table events has more than the lists changes no answer.
 func TestTablesAhead(t *testing.T) {
 	if testing.Short() {
 		t.Skip("asks one question after the other")
@@ -312,11 +308,9 @@ func TestTablesAhead(t *testing.T) {
 	for range 2 {
 		before := At(s.Log, s.Seq(), 1<<62)
 		s.grow()
-		a.gen.WriteFacts(s.Log)
+		a.gen.WriteEvents(s.Log)
 		a.compare(before, "")
-		a.gen.WriteDerived(s.Log)
-		a.compare(before, "")
-		a.gen.WriteSpine(s.Log)
+		a.gen.WriteLists(s.Log)
 		a.Look()
 		a.compare(At(s.Log, s.Seq(), 1<<62), "")
 	}

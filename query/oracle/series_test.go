@@ -49,11 +49,14 @@ func ended(interval string, start time.Time) time.Time {
 // that made it one.
 func (o *Oracle) counted(v vault) (facts []readtest.Entry, first map[common.Address]readtest.Entry) {
 	first = map[common.Address]readtest.Entry{}
-	for _, k := range []readtest.Kind{readtest.Nav, readtest.Deposit, readtest.Request, readtest.Claim} {
+	for _, k := range []readtest.Kind{readtest.Nav, readtest.Deposit, readtest.Claim} {
 		facts = append(facts, o.of(k, inVault(v.address))...)
 	}
+	came := append(o.of(readtest.Deposit, inVault(v.address)), o.of(readtest.Request, inVault(v.address))...)
+	slices.SortFunc(came, inChain)
+	facts = append(facts, o.firstRequests(inVault(v.address))...)
 	slices.SortFunc(facts, inChain)
-	for _, e := range facts {
+	for _, e := range came {
 		if _, known := first[e.User]; !known && (e.Kind == readtest.Deposit || e.Kind == readtest.Request) {
 			first[e.User] = e
 		}

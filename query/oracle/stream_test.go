@@ -121,9 +121,8 @@ func sameTold(t *testing.T, got, want told) {
 // streamed is a generation that streams are of, over a socket.
 func streamed(t *testing.T, l *readtest.Log) (*readtest.Client, *readtest.Generation, string) {
 	t.Helper()
-	g := readtest.Building(t, enginetest.ClickHouse(t))
-	g.WriteFacts(l)
-	g.WriteSpine(l)
+	g := readtest.New(t, enginetest.ClickHouse(t))
+	g.Write(l)
 	c, url := streamOf(t, g)
 	return c, g, url
 }
@@ -170,9 +169,8 @@ func TestStreamOverASwitch(t *testing.T) {
 	c, g, url := streamed(t, first)
 	f := listen(t, url+"?after=0", "")
 	f.hears(storyOf(first, g.ID, nil))
-	next := readtest.Building(t, enginetest.ClickHouse(t))
-	next.WriteFacts(whole)
-	next.WriteSpine(whole)
+	next := readtest.New(t, enginetest.ClickHouse(t))
+	next.Write(whole)
 	c.Watcher.Only(next.ID)
 	c.Look()
 	f.hears(storyOf(whole, next.ID, nil)[middle:])
@@ -190,8 +188,7 @@ func TestStreamOverARestart(t *testing.T) {
 	if got, ok := f.next(); ok || f.body.Err() != nil {
 		t.Fatalf("a server that ends says %v, %v", got, f.body.Err())
 	}
-	g.WriteFacts(whole)
-	g.WriteSpine(whole)
+	g.Write(whole)
 	_, url = streamOf(t, g)
 	listen(t, url+"?after=0", story[len(story)-1].id).hears(storyOf(whole, g.ID, nil)[middle:])
 }
@@ -209,8 +206,7 @@ func TestStreamThroughAProxy(t *testing.T) {
 	t.Cleanup(func() { c.Server.EndLive(); proxy.Close() })
 	f := listen(t, proxy.URL+"/api/v1/stream?after=0", "")
 	f.hears(storyOf(first, g.ID, nil)) // before there is more
-	g.WriteFacts(whole)
-	g.WriteSpine(whole)
+	g.Write(whole)
 	c.Look()
 	f.hears(storyOf(whole, g.ID, nil)[middle:])
 }
@@ -269,9 +265,8 @@ func (g *gate) run() {
 // goes on when there is.
 func TestStreamWhileTheEngineIsAway(t *testing.T) {
 	l := readtest.SmallChain()
-	g := readtest.Building(t, enginetest.ClickHouse(t))
-	g.WriteFacts(l)
-	g.WriteSpine(l)
+	g := readtest.New(t, enginetest.ClickHouse(t))
+	g.Write(l)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -318,8 +313,7 @@ func TestStreamTellsTheLog(t *testing.T) {
 		for i, l := range whole {
 			if i > 0 {
 				l.Entries = s.Entries[:len(l.Entries)]
-				g.WriteFacts(l) // no stream asks derived tables
-				g.WriteSpine(l)
+				g.Write(l)
 				c.Look()
 			}
 			for _, r := range readers {

@@ -1,18 +1,15 @@
-// Package partner answers what one partner brought, and how deposits are made through
-// it: statistics out of running totals, which say of every block what was deposited in
-// each vault up to it, and out of the list of the partner's users with the block at
-// which each of them came first.
+// Package partner answers what one partner brought, out of running totals, and how deposits are
+// made through it.
 package partner
 
 import (
 	"context"
-	"math/big"
 
 	"github.com/ethereum/go-ethereum/common"
 
-	"github.com/navlog/navlog/query/counts"
+	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/httpapi"
-	"github.com/navlog/navlog/query/pin"
+	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 type statsJSON struct {
@@ -32,25 +29,20 @@ type vaultVolumeJSON struct {
 
 // Stats is what the partner brought: deposits, their sum, and how many users.
 func Stats(r *httpapi.Request) (*httpapi.Answer, error) {
-	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
-		var totals []counts.Brought
-		var users int64
-		err := pin.Together(
-			func() (err error) { totals, err = counts.Through(ctx, p, r.Partner.ID); return },
-			func() (err error) { users, err = counts.Users(ctx, p, common.Address{}, r.Partner.ID); return },
-		)
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
+		owner := readmodel.PartnerOwner(r.Partner.ID)
+		totals, err := ask.TotalsOf(ctx, p, owner)
 		if err != nil {
 			return nil, err
 		}
-		out := statsJSON{PartnerID: r.Partner.ID, PartnerName: r.Partner.Name, UniqueUsers: users, ByVault: []vaultVolumeJSON{}}
-		volume := new(big.Int)
-		for _, t := range totals {
-			out.TotalDeposits += t.Deposits
-			volume.Add(volume, t.Volume)
-			vault, _ := p.Written(httpapi.ToAddress(t.Vault))
-			out.ByVault = append(out.ByVault, vaultVolumeJSON{vault, t.Deposits, t.Volume.String()})
+		sum := totals.Sum(owner, nil)
+		out := statsJSON{PartnerID: r.Partner.ID, PartnerName: r.Partner.Name, TotalDeposits: int64(sum.Deposits), TotalVolume: sum.Deposited.String(),
+			UniqueUsers: int64(totals.Of(owner, common.Address{}).Users), ByVault: []vaultVolumeJSON{}}
+		for _, v := range p.Vaults {
+			if t := totals.Of(owner, v.Address); t.Deposits > 0 {
+				out.ByVault = append(out.ByVault, vaultVolumeJSON{v.Written, int64(t.Deposits), t.Deposited.String()})
+			}
 		}
-		out.TotalVolume = volume.String()
 		return &httpapi.Answer{Data: out}, nil
 	})
 }

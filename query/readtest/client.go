@@ -13,14 +13,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/navlog/navlog/query/httpapi"
-	"github.com/navlog/navlog/query/pin"
+	"github.com/navlog/navlog/query/state"
 )
 
 // Client asks a handler in a test.
 type Client struct {
 	T       testing.TB
 	Handler http.Handler
-	Watcher *pin.Watcher
+	Watcher *state.Watcher
 	Server  *httpapi.Server // where Serve made the client
 }
 
@@ -35,7 +35,7 @@ func Serve(t testing.TB, g *Generation, routes ...httpapi.Route) *Client {
 func ServeBy(t testing.TB, s *httpapi.Server, g *Generation, routes ...httpapi.Route) *Client {
 	t.Helper()
 	s.Log, s.RequestTimeout, s.WriteTimeout, s.FileTimeout = slog.New(slog.NewTextHandler(t.Output(), nil)), time.Minute, time.Minute, time.Minute
-	s.Watcher = pin.New(ChainID, httpapi.Questions(16), s.WriteTimeout, g.Config, nil, s.Log)
+	s.Watcher = state.New(ChainID, httpapi.Questions(16), s.WriteTimeout, g.Config, nil, s.Log)
 	s.Watcher.LookTimeout = time.Minute // the machine may be busy with other tests
 	s.Watcher.Only(g.ID)
 	t.Cleanup(s.Watcher.Close)

@@ -6,8 +6,8 @@
 //	Serve        some routes over a generation, without keys and limits
 //	Judge        the OpenAPI document, which every answer is held against
 //
-// Derived tables are filled by their definitions, and the changes between two writes
-// are rows that take back and rows that add, as project writes them.
+// Lists are filled by their definitions, and the changes between two writes are rows that retract
+// and rows that add, as project writes them.
 package readtest
 
 import (
@@ -56,6 +56,7 @@ type Fact struct {
 	Meta           *event.Vault
 	Quarantined    bool // a log that cannot be counted
 	Passed         bool // of a vault that the generation does not know
+	Largest        bool // its assets and shares are the largest that are counted, 2^191-1
 }
 
 // Entry is a record of the log.

@@ -1,7 +1,7 @@
 -- The newest block that was in the log when a vault left it. Only live block records count.
 SELECT block, ts
-FROM records
-WHERE kind = 'block' AND sign > 0 AND seq < {left:UInt64} AND block <= {block:UInt64}
-  AND seq NOT IN (SELECT retracts FROM records WHERE kind = 'block' AND sign < 0 AND seq <= {seq:UInt64})
+FROM events
+WHERE record = 'block' AND sign > 0 AND seq < {left:UInt64} AND block <= {block:UInt64}
+  AND seq NOT IN (SELECT retracts FROM events WHERE record = 'block' AND sign < 0 AND seq <= {seq:UInt64})
 ORDER BY block DESC, seq DESC
 LIMIT 1

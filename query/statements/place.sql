@@ -4,6 +4,6 @@
 SELECT max(ts) AS latest, maxIf(block, ts < {from:Int64}) AS below, minIf(seq, ts >= {from:Int64}) AS begins,
   minIf(seq, ts > {to:Int64}) AS anchor, argMinIf(block, seq, ts > {to:Int64}) AS number,
   argMinIf(hash, seq, ts > {to:Int64}) AS hash, argMinIf(ts, seq, ts > {to:Int64}) AS time
-FROM records
-WHERE kind = 'block' AND sign > 0 AND seq <= {seq:UInt64} AND block <= {block:UInt64}
-  AND seq NOT IN (SELECT retracts FROM records WHERE kind = 'block' AND sign < 0 AND seq <= {seq:UInt64})
+FROM events
+WHERE record = 'block' AND sign > 0 AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+  AND seq NOT IN (SELECT retracts FROM events WHERE record = 'block' AND sign < 0 AND seq <= {seq:UInt64})

@@ -7,8 +7,8 @@
 // or an error says why it cannot be made. So its block is the first one in the log after the
 // range, and its vaults are those that the log had at that record; both are the same at every
 // later answer (place.sql). Events are final, and nothing written meanwhile changes them. They
-// are read by pages, each from where the last one ended, in the order of a table: what is read
-// grows with the length of a statement, and the memory does not.
+// are read by pages, each from where the last one ended, in the order of the partner's list: what is
+// read grows with the length of a statement, and the memory does not.
 package statements
 
 import (
@@ -18,16 +18,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"slices"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/navlog/navlog/query/blocks"
+	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/httpapi"
-	"github.com/navlog/navlog/query/pin"
+	"github.com/navlog/navlog/query/state"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 	"github.com/navlog/navlog/schemas/statement"
@@ -39,10 +38,8 @@ var (
 	sqlPlace string
 	//go:embed left.sql
 	sqlLeft string
-	//go:embed deposits.sql
-	sqlDeposits string
-	//go:embed withdrawals.sql
-	sqlWithdrawals string
+	//go:embed events.sql
+	sqlEvents string
 )
 
 // Statements answers about statements. Without a key it makes none.
@@ -111,13 +108,13 @@ func (s *Statements) Get(r *httpapi.Request) (*httpapi.Answer, error) {
 	if s.Key == nil {
 		return nil, httpapi.NotFound("Statements are not made here: the operator has given no key to sign them with.")
 	}
-	answer := func(ctx context.Context, p *pin.Pin, ingest *registry.ProgramStatus) (*httpapi.Answer, error) {
+	answer := func(ctx context.Context, p *ask.Pin, ingest *registry.ProgramStatus) (*httpapi.Answer, error) {
 		if err := registry.UseStatementKey(ctx, s.Pool, s.public()); errors.Is(err, registry.ErrStatementKeyRetired) {
 			return nil, httpapi.Unavailable("Statements are not signed here: the key of this instance is retired.", err)
 		} else if err != nil {
 			return nil, httpapi.Unavailable("The statement's key cannot be listed at the moment.", err)
 		}
-		b, err := begin(ctx, p, r.Partner.ID, span, ingest)
+		b, err := begin(ctx, r, p, r.Partner.ID, span, ingest)
 		if err != nil {
 			return nil, err
 		}
@@ -130,29 +127,44 @@ func (s *Statements) Get(r *httpapi.Request) (*httpapi.Answer, error) {
 
 // place is where in the log a time range lies: see place.sql.
 type place struct {
-	Latest uint32 `ch:"latest"`
-	Below  uint64 `ch:"below"`
-	Begins uint64 `ch:"begins"`
-	Anchor uint64 `ch:"anchor"` // 0: the log does not go beyond the range yet
-	Number uint64 `ch:"number"`
-	Hash   string `ch:"hash"`
-	Time   uint32 `ch:"time"`
+	Latest uint32      `ch:"latest"`
+	Below  uint64      `ch:"below"`
+	Begins uint64      `ch:"begins"`
+	Anchor uint64      `ch:"anchor"` // 0: the log does not go beyond the range yet
+	Number uint64      `ch:"number"`
+	Hash   common.Hash `ch:"hash"`
+	Time   uint32      `ch:"time"`
 }
+
+type ofRange struct {
+	From int64 `ask:"from"`
+	To   int64 `ask:"to"`
+}
+
+type ofLeft struct {
+	Left uint64 `ask:"left"`
+}
+
+var (
+	places = ask.New[ofRange, place](sqlPlace)
+	lefts  = ask.New[ofLeft, lastBlock](sqlLeft)
+)
 
 // building is a statement that is being made.
 type building struct {
-	pin    *pin.Pin
-	place  place
-	span   httpapi.Span
-	header statement.Header
-	vaults []pin.Vault
+	request *httpapi.Request
+	pin     *ask.Pin
+	place   place
+	span    httpapi.Span
+	header  statement.Header
+	vaults  []state.Vault
 }
 
-func begin(ctx context.Context, p *pin.Pin, partner uint32, span httpapi.Span,
+func begin(ctx context.Context, r *httpapi.Request, p *ask.Pin, partner uint32, span httpapi.Span,
 	ingest *registry.ProgramStatus) (*building, error) {
-	b := &building{pin: p, span: span}
+	b := &building{request: r, pin: p, span: span}
 	var err error
-	if b.place, _, err = pin.AskOne[place](ctx, p, sqlPlace, pin.Args{"from": span.From, "to": span.To}); err != nil {
+	if b.place, _, err = places.One(ctx, p, ofRange{span.From, span.To}); err != nil {
 		return nil, err
 	}
 	switch {
@@ -172,7 +184,7 @@ func begin(ctx context.Context, p *pin.Pin, partner uint32, span httpapi.Span,
 	b.header = statement.Header{
 		ChainID: p.ChainID, PartnerID: partner, From: webhook.FormatTime(uint64(span.From)), To: webhook.FormatTime(uint64(span.To)),
 		Vaults: []statement.Vault{},
-		Block: statement.Block{Number: httpapi.Decimal(b.place.Number), Hash: httpapi.ToHash(b.place.Hash),
+		Block: statement.Block{Number: httpapi.Decimal(b.place.Number), Hash: b.place.Hash.Hex(),
 			Timestamp: webhook.FormatTime(uint64(b.place.Time))},
 	}
 	for _, v := range b.vaults {
@@ -187,7 +199,7 @@ func begin(ctx context.Context, p *pin.Pin, partner uint32, span httpapi.Span,
 // and for one that left within it two statements are needed, for a statement names vaults
 // from a start block on, without an end.
 func (b *building) choose(ctx context.Context) error {
-	vaults, err := b.pin.VaultsAt(ctx, b.place.Anchor)
+	vaults, err := ask.VaultsAt(ctx, b.pin, b.place.Anchor)
 	if err != nil {
 		return err
 	}
@@ -196,7 +208,7 @@ func (b *building) choose(ctx context.Context) error {
 			continue
 		}
 		if v.Removed {
-			last, ok, err := pin.AskOne[lastBlock](ctx, b.pin, sqlLeft, pin.Args{"left": v.Seq})
+			last, ok, err := lefts.One(ctx, b.pin, ofLeft{v.Seq})
 			if err != nil {
 				return err
 			}
@@ -234,7 +246,7 @@ func (b *building) covered(ingest *registry.ProgramStatus) error {
 	}
 	for _, late := range ingest.LateVaults {
 		address := common.HexToAddress(late.Address)
-		listed := slices.ContainsFunc(b.vaults, func(v pin.Vault) bool { return v.Address == address })
+		listed := slices.ContainsFunc(b.vaults, func(v state.Vault) bool { return v.Address == address })
 		if listed && late.CoveredTo < b.place.Number {
 			return httpapi.Unavailable(fmt.Sprintf(
 				"The blocks of this range are still being read for vault %s, which is at block %d.", address.Hex(), late.CoveredTo), nil)
@@ -246,7 +258,10 @@ func (b *building) covered(ingest *registry.ProgramStatus) error {
 // write writes the statement, its events in the order of the chain.
 func (b *building) write(ctx context.Context, out io.Writer, key ed25519.PrivateKey) error {
 	w := statement.NewWriter(out, b.header)
-	streams := b.streams()
+	streams, err := b.streams(ctx)
+	if err != nil {
+		return err
+	}
 	for {
 		some, err := b.next(ctx, streams)
 		if err != nil {
@@ -255,55 +270,59 @@ func (b *building) write(ctx context.Context, out io.Writer, key ed25519.Private
 		if len(some) == 0 {
 			return w.Finish(key)
 		}
-		hashes, err := blocks.Hashes(ctx, b.pin, some, (*event).log)
+		hashes, err := b.hashes(ctx, some)
 		if err != nil {
 			return err
 		}
 		for i := range some {
-			if err := w.Add(some[i].told(b.pin, b.header.PartnerID, hashes[i])); err != nil {
+			if err := w.Add(some[i].statement(b.pin, b.header.PartnerID, hashes[i])); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// event is a row about a deposit or a withdrawal request.
-type event struct {
-	Seq          uint64   `ch:"seq"`
-	Sign         int8     `ch:"sign"`
-	Vault        string   `ch:"vault"`
-	User         string   `ch:"user"`
-	Assets       *big.Int `ch:"assets"`
-	Shares       *big.Int `ch:"shares"`
-	RequestIndex uint64   `ch:"request_index"`
-	Block        uint64   `ch:"block"`
-	Time         uint32   `ch:"ts"`
-	Tx           string   `ch:"tx"`
-	LogIndex     uint32   `ch:"log_index"`
-
-	withdrawal bool
+// hashes are those of the blocks of some events; the events are of the state that the statement is
+// pinned to.
+func (b *building) hashes(ctx context.Context, some []event) ([]common.Hash, error) {
+	if err := b.request.Settled(ctx, b.pin); err != nil {
+		return nil, err
+	}
+	places := make([]ask.Place, len(some))
+	for i := range some {
+		places[i] = some[i].Place()
+	}
+	return ask.LiveBlockHashes(ctx, b.pin, places)
 }
 
-// log is the event as the spine names it.
-func (e *event) log() blocks.Log { return blocks.Log{Seq: e.Seq, Block: e.Block} }
+// event is a deposit or a withdrawal request that names the partner.
+type event struct {
+	ask.Entry
+	Kind   string         `ch:"kind"`
+	Vault  common.Address `ch:"vault"`
+	ID     uint64         `ch:"id"`
+	Assets string         `ch:"amount"`
+	Shares string         `ch:"share_amount"`
+	Time   uint32         `ch:"ts"`
+	Tx     common.Hash    `ch:"hash"`
+}
 
-// told is the event as its webhook tells it, and the hash of its block.
-func (e *event) told(p *pin.Pin, partner uint32, hash common.Hash) statement.Event {
-	vault := httpapi.ToAddress(e.Vault).Hex()
-	user, tx, at := httpapi.ToAddress(e.User).Hex(), httpapi.ToHash(e.Tx), webhook.FormatTime(uint64(e.Time))
-	block := httpapi.Decimal(e.Block)
+// statement is the event as its webhook has it, and the hash of its block.
+func (e *event) statement(p *ask.Pin, partner uint32, hash common.Hash) statement.Event {
+	vault, user, tx := e.Vault.Hex(), e.User.Hex(), e.Tx.Hex()
+	at, block := webhook.FormatTime(uint64(e.Time)), httpapi.Decimal(e.Block)
 	out := statement.Event{Type: webhook.DepositReferral, Data: webhook.DepositData{
-		VaultAddress: vault, UserAddress: user, Assets: e.Assets.String(), Shares: e.Shares.String(),
+		VaultAddress: vault, UserAddress: user, Assets: e.Assets, Shares: e.Shares,
 		TxHash: tx, BlockNumber: block, LogIndex: e.LogIndex, Timestamp: at,
 	}}
-	if e.withdrawal {
+	if e.Kind == "requested" {
 		out = statement.Event{Type: webhook.WithdrawalReferral, Data: webhook.WithdrawalData{
-			VaultAddress: vault, UserAddress: user, Shares: e.Shares.String(), AssetsEstimate: e.Assets.String(),
-			RequestIndex: httpapi.Decimal(e.RequestIndex), TxHash: tx, BlockNumber: block, LogIndex: e.LogIndex, Timestamp: at,
+			VaultAddress: vault, UserAddress: user, Shares: e.Shares, AssetsEstimate: e.Assets,
+			RequestIndex: httpapi.Decimal(e.ID), TxHash: tx, BlockNumber: block, LogIndex: e.LogIndex, Timestamp: at,
 		}}
 	}
 	out.BlockHash = hash.Hex()
-	out.ID = webhook.EventID(p.ChainID, common.HexToHash(tx), e.LogIndex, out.Type, partner)
+	out.ID = webhook.EventID(p.ChainID, e.Tx, e.LogIndex, out.Type, partner)
 	return out
 }
 

@@ -2,15 +2,12 @@ package users
 
 import (
 	"context"
-	"math/big"
-	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 
-	"github.com/navlog/navlog/query/counts"
+	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/files"
 	"github.com/navlog/navlog/query/httpapi"
-	"github.com/navlog/navlog/query/pin"
 )
 
 // columns are those of a file of users.
@@ -21,68 +18,44 @@ var columns = []files.Column[userJSON]{
 	files.Text("totalWithdrawn", func(u *userJSON) string { return u.TotalWithdrawn }),
 }
 
-// above and below are beyond all keys of a list.
-var above, below = new(big.Int).Lsh(big.NewInt(1), 254), big.NewInt(-1)
-
-// beginning stands before the first user of a list.
-func beginning(descending bool) *user {
-	if descending {
-		return &user{Key: above}
-	}
-	return &user{Key: below}
-}
-
-// addedAtOnce is how many parts of a file are added up at once: each time that is of
-// everybody, and what is kept of a user until its turn comes is little.
+// addedAtOnce is how many parts of a file by amounts are put in order at once: that reads the
+// totals of all users each time.
 const addedAtOnce = 25
 
-// file is all users of a vault or of all, part after part, each after the last user of the one before.
-func (o order) file(ctx context.Context, r *httpapi.Request, p *pin.Pin, vault common.Address) (*httpapi.Answer, error) {
-	part := o.addedUpParts(p, vault)
-	if o.by == firstSeen && vault == allVaults {
-		total, err := counts.Users(ctx, p, allVaults, 0)
-		if err != nil {
-			return nil, err
-		}
-		part = o.listParts(p, total)
+// file is all users of a vault or of all. A list by amounts only knows the newest block, which
+// moves on while a file is sent: so a file by amounts is put in order as of its block.
+func (o order) file(ctx context.Context, r *httpapi.Request, p *ask.Pin, vault common.Address) (*httpapi.Answer, error) {
+	next := o.filePages(p, vault)
+	if o.by != firstSeen {
+		next = o.fileByAmount(p, vault)
 	}
-	return httpapi.Whole(ctx, r, p, columns, func(ctx context.Context) ([]userJSON, error) {
-		users, err := part(ctx)
-		return written(users), err
-	})
+	return httpapi.Whole(ctx, r, p, columns, next)
 }
 
-// listParts are those of the list in the order of first seen, in which so many are left.
-func (o order) listParts(p *pin.Pin, left int64) func(context.Context) ([]user, error) {
-	from := beginning(o.descending)
-	return func(ctx context.Context) ([]user, error) {
-		users, err := o.part(ctx, p, from, func() (int64, error) { return left, nil })
-		if err != nil || len(users) == 0 {
+func (o order) filePages(p *ask.Pin, vault common.Address) func(context.Context) ([]userJSON, error) {
+	var last *ask.Place
+	return func(ctx context.Context) ([]userJSON, error) {
+		rows, err := o.question().After(ctx, p, ofVault{lists[o.by], vault}, last, o.page.Size)
+		if err != nil || len(rows) == 0 {
 			return nil, err
 		}
-		left -= int64(len(users))
-		from = &users[len(users)-1]
-		return users, nil
+		place := rows[len(rows)-1].Place()
+		last = &place
+		return describe(ctx, p, vault, rows)
 	}
 }
 
-// addedUpParts are those of the other lists, also at the newest block: the table's lists by
-// totals hold that one alone, which does not stand still for as long as a file takes. Nobody
-// has two places in such a list, for users of one total follow each other by address.
-func (o order) addedUpParts(p *pin.Pin, vault common.Address) func(context.Context) ([]user, error) {
-	from := beginning(o.descending)
-	var ahead []user // who they are
-	return func(ctx context.Context) ([]user, error) {
+func (o order) fileByAmount(p *ask.Pin, vault common.Address) func(context.Context) ([]userJSON, error) {
+	after := o.beginning()
+	var ahead []user
+	return func(ctx context.Context) (_ []userJSON, err error) {
 		if len(ahead) == 0 {
-			var err error
-			if ahead, err = o.readAddedUp(ctx, p, vault, addedAtOnce*o.page.Size, from); err != nil || len(ahead) == 0 {
+			if ahead, after, err = o.rank(ctx, p, vault, 0, addedAtOnce*uint64(o.page.Size), after); err != nil || len(ahead) == 0 {
 				return nil, err
 			}
-			last := ahead[len(ahead)-1]
-			from = &last
 		}
-		users := slices.Clone(ahead[:min(len(ahead), o.page.Size)]) // which are kept until they are written, with what is shown of them
+		users := ahead[:min(len(ahead), o.page.Size)]
 		ahead = ahead[len(users):]
-		return users, describe(ctx, p, users, vault)
+		return withFirstSeen(ctx, p, vault, users)
 	}
 }

@@ -3,14 +3,36 @@ package users
 import (
 	"strings"
 	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/readtest"
 )
 
-// TestDirections: the two directions of a list are the same question.
-func TestDirections(t *testing.T) {
-	turned := strings.NewReplacer("DESC", "ASC", "key <= {from_key", "key >= {from_key", "(key, user) <", "(key, user) >")
-	for desc, asc := range map[string]string{sqlPageDesc: sqlPageAsc, sqlAddedDesc: sqlAddedAsc} {
-		if turned.Replace(desc) != asc {
-			t.Errorf("these are not one question in two directions:\n%s\n%s", desc, asc)
+// TestPastListsHaveEveryUser: somebody who is in no total, because the number of the only request was taken, is in the lists
+// by amount, too: at the newest block and at a past one.
+func TestPastListsHaveEveryUser(t *testing.T) {
+	g := readtest.New(t, enginetest.ClickHouse(t))
+	l := readtest.NewLog(readtest.ChainID)
+	fact := func(kind readtest.Kind, user common.Address, index uint32) readtest.Fact {
+		return readtest.Fact{Kind: kind, Vault: readtest.VaultA, User: user, Other: user, ID: 1, Assets: 5, Shares: 5,
+			Block: 2, Index: index, Tx: readtest.Tx(byte(index))}
+	}
+	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.BlockRecord(1))
+	l.Append(fact(readtest.Deposit, readtest.Alice, 1), fact(readtest.Request, readtest.Alice, 2),
+		fact(readtest.Request, readtest.Bob, 3), readtest.BlockRecord(2))
+	l.Append(readtest.BlockRecord(3))
+	g.Write(l)
+	client := readtest.Serve(t, g, httpapi.Route{Path: "/api/v1/users", Get: List, Expensive: httpapi.PastByAmount})
+	for _, path := range []string{"/api/v1/users?sortBy=totalDeposited&sortOrder=asc", "/api/v1/users?sortBy=totalWithdrawn",
+		"/api/v1/users?sortBy=totalDeposited&asOfBlock=2", "/api/v1/users?sortBy=totalDeposited&sortOrder=asc&asOfBlock=2", "/api/v1/users?sortBy=totalWithdrawn&asOfBlock=2"} {
+		body := client.Get(path).Body.String()
+		for _, user := range []common.Address{readtest.Alice, readtest.Bob} {
+			if !strings.Contains(body, user.Hex()) {
+				t.Errorf("%s has no %s: %s", path, user.Hex(), body)
+			}
 		}
 	}
 }

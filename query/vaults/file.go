@@ -1,13 +1,6 @@
 package vaults
 
-import (
-	"context"
-
-	"github.com/navlog/navlog/query/files"
-	"github.com/navlog/navlog/query/httpapi"
-	"github.com/navlog/navlog/query/navs"
-	"github.com/navlog/navlog/query/pin"
-)
+import "github.com/navlog/navlog/query/files"
 
 // columns are those of a file of vaults.
 var columns = []files.Column[vaultJSON]{
@@ -27,33 +20,15 @@ var columns = []files.Column[vaultJSON]{
 }
 
 // navColumns are those of a file of NAV updates.
-var navColumns = []files.Column[navs.JSON]{
-	files.Text("id", func(n *navs.JSON) string { return n.ID }),
-	files.Text("vaultAddress", func(n *navs.JSON) string { return n.VaultAddress }),
-	files.Foreign("vaultName", func(n *navs.JSON) string { return n.VaultName }),
-	files.Text("navPerShare", func(n *navs.JSON) string { return n.NavPerShare }),
-	files.Text("totalAssets", func(n *navs.JSON) string { return n.TotalAssets }),
-	files.Text("totalSupply", func(n *navs.JSON) string { return n.TotalSupply }),
-	files.Time("timestamp", func(n *navs.JSON) string { return n.Timestamp }),
-	files.Number("blockNumber", func(n *navs.JSON) string { return n.BlockNumber }),
-	files.Text("txHash", func(n *navs.JSON) string { return n.TxHash }),
-	files.Count("logIndex", func(n *navs.JSON) int64 { return int64(n.LogIndex) }),
-}
-
-// navsFile is all NAV updates of a vault: page after page, each before the last update of
-// the one before.
-func navsFile(ctx context.Context, r *httpapi.Request, p *pin.Pin, v *pin.Vault, args pin.Args) (*httpapi.Answer, error) {
-	return httpapi.Whole(ctx, r, p, navColumns, func(ctx context.Context) ([]navs.JSON, error) {
-		rows, err := pin.Ask[navs.Nav](ctx, p, sqlNavs, args)
-		if err != nil || len(rows) == 0 {
-			return nil, err
-		}
-		last := &rows[len(rows)-1]
-		args["before_block"], args["before_log"] = last.Block, last.LogIndex
-		out := make([]navs.JSON, len(rows))
-		for i := range rows {
-			out[i] = rows[i].JSON(v)
-		}
-		return out, nil
-	})
+var navColumns = []files.Column[navJSON]{
+	files.Text("id", func(n *navJSON) string { return n.ID }),
+	files.Text("vaultAddress", func(n *navJSON) string { return n.VaultAddress }),
+	files.Foreign("vaultName", func(n *navJSON) string { return n.VaultName }),
+	files.Text("navPerShare", func(n *navJSON) string { return n.NavPerShare }),
+	files.Text("totalAssets", func(n *navJSON) string { return n.TotalAssets }),
+	files.Text("totalSupply", func(n *navJSON) string { return n.TotalSupply }),
+	files.Time("timestamp", func(n *navJSON) string { return n.Timestamp }),
+	files.Number("blockNumber", func(n *navJSON) string { return n.BlockNumber }),
+	files.Text("txHash", func(n *navJSON) string { return n.TxHash }),
+	files.Count("logIndex", func(n *navJSON) int64 { return int64(n.LogIndex) }),
 }

@@ -1,5 +1,7 @@
--- The time of the last sweep of a vault, 0 for none. Sweeps are few.
-SELECT max(ts) AS ts
-FROM sweeps
-WHERE vault = {vault:FixedString(20)} AND sign = 1 AND seq <= {seq:UInt64} AND block <= {block:UInt64}
-  AND seq NOT IN (SELECT retracts FROM sweeps WHERE vault = {vault:FixedString(20)} AND sign = -1 AND seq <= {seq:UInt64})
+-- The newest sweeps of a vault.
+SELECT list, seq, rewrites, toString(key) AS sort_key, block, log_index, sub, user, sign, ts
+FROM lists
+WHERE (list = 'vault_events' AND owner = {vault:FixedString(20)} AND kind = 'sweep' AND block <= {block:UInt64}) OR list = 'cursor_end'
+ORDER BY list DESC, owner DESC, scope DESC, kind DESC, key DESC, block DESC, log_index DESC, sub DESC, user DESC
+LIMIT {rows:UInt64}
+SETTINGS max_block_size = 512, read_in_order_use_buffering = 0

@@ -1,7 +1,7 @@
-// Package vaults answers what the vaults are, what they are worth, and what they were
-// worth before. What a vault is stands in the pin; its newest NAV is asked for vault by
-// vault, at once, for each question stops at the first row that it finds, whether that
-// is of the last block or years old.
+// Package vaults answers what the vaults are, what they are and were worth, what flowed through
+// them, and what has to be settled. What a vault is stands in the pin; its newest NAV is asked for
+// vault by vault, at once, for each question stops at the first row that it finds, whether that is
+// of the last block or years old.
 package vaults
 
 import (
@@ -11,19 +11,9 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
-	"github.com/navlog/navlog/query/counts"
+	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/httpapi"
-	"github.com/navlog/navlog/query/navs"
-	"github.com/navlog/navlog/query/pin"
-)
-
-var (
-	//go:embed navs.sql
-	sqlNavs string
-	//go:embed navs_count.sql
-	sqlNavsCount string
-	//go:embed last_sweep.sql
-	sqlLastSweep string
+	"github.com/navlog/navlog/query/state"
 )
 
 type vaultJSON struct {
@@ -58,19 +48,33 @@ type statsJSON struct {
 	LastNavAt          *string `json:"lastNavAt"`
 }
 
+//go:embed last_sweep.sql
+var sqlLastSweep string
+
+type ofSweeps struct {
+	Vault common.Address `ask:"vault" reads:"vault_events"`
+}
+
+type sweep struct {
+	ask.Entry
+	Time uint32 `ch:"ts"`
+}
+
+var lastSweep = ask.NewPage[ofSweeps, sweep]("vault_events", sqlLastSweep, ask.NewestFirst)
+
 // List is all vaults.
 func List(r *httpapi.Request) (*httpapi.Answer, error) {
-	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
 		vaults := p.Vaults
 		out, asking := make([]vaultJSON, len(vaults)), make([]func() error, len(vaults))
 		for i := range vaults {
 			asking[i] = func() error {
-				nav, err := navs.Newest(ctx, p, vaults[i].Address, math.MaxInt64)
+				nav, err := ask.NewestNav(ctx, p, vaults[i].Address, math.MaxInt64)
 				out[i] = describe(p, &vaults[i], nav)
 				return err
 			}
 		}
-		if err := pin.Together(asking...); err != nil {
+		if err := ask.Together(asking...); err != nil {
 			return nil, err
 		}
 		if r.AsFile() {
@@ -84,80 +88,44 @@ func List(r *httpapi.Request) (*httpapi.Answer, error) {
 // and when it was last swept and valued.
 func Detail(r *httpapi.Request) (*httpapi.Answer, error) {
 	address := r.PathAddress()
-	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
 		v, ok := p.Vault(address)
 		if !ok {
 			return nil, httpapi.NoSuchVault()
 		}
-		var newest *navs.Nav
-		var stats statsJSON
-		err := pin.Together(
-			func() (err error) { newest, err = navs.Newest(ctx, p, address, math.MaxInt64); return },
-			func() (err error) { stats.UserCount, err = counts.Users(ctx, p, address, 0); return },
-			func() (err error) { stats.PendingWithdrawals, err = counts.Waiting(ctx, p, address); return },
-			func() (err error) { stats.LastSweepAt, err = lastSweep(ctx, p, address); return },
+		var newest *ask.Nav
+		var totals ask.AllTotals
+		var queue map[common.Address]ask.Queued
+		var sweeps []sweep
+		err := ask.Together(
+			func() (err error) { newest, err = ask.NewestNav(ctx, p, address, math.MaxInt64); return },
+			func() (err error) { totals, err = ask.TotalsOf(ctx, p, address); return },
+			func() (err error) { queue, err = ask.Queue(ctx, p, &address); return },
+			func() (err error) { sweeps, err = lastSweep.Read(ctx, p, ofSweeps{address}, 0, 1); return },
 		)
 		if err != nil {
 			return nil, err
 		}
-		out := detailJSON{describe(p, v, newest), stats}
+		out := detailJSON{describe(p, v, newest), statsJSON{
+			UserCount: int64(totals.Of(address, address).Users), PendingWithdrawals: int64(queue[address].Total),
+		}}
 		out.Stats.LastNavAt = out.NavUpdatedAt
+		if len(sweeps) > 0 {
+			out.Stats.LastSweepAt = httpapi.TimeOrNull(uint64(sweeps[0].Time))
+		}
 		return &httpapi.Answer{Data: out}, nil
 	})
 }
 
-// Navs is a page of the NAVs of a vault, newest first.
-func Navs(r *httpapi.Request) (*httpapi.Answer, error) {
-	address, page, span := r.PathAddress(), r.Params.Page(), r.Params.Span()
-	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
-		v, ok := p.Vault(address)
-		if !ok {
-			return nil, httpapi.NoSuchVault()
-		}
-		type count struct {
-			Total int64 `ch:"total"`
-		}
-		args := pin.Args{"vault": address, "from": span.From, "to": span.To, "limit": uint64(page.Size), "offset": page.Offset(),
-			"before_block": uint64(math.MaxUint64), "before_log": uint32(math.MaxUint32)}
-		if r.AsFile() {
-			return navsFile(ctx, r, p, v, args)
-		}
-		var rows []navs.Nav
-		var n count
-		err := pin.Together(
-			func() (err error) { rows, err = pin.Ask[navs.Nav](ctx, p, sqlNavs, args); return },
-			func() (err error) { n, _, err = pin.AskOne[count](ctx, p, sqlNavsCount, args); return },
-		)
-		if err != nil {
-			return nil, err
-		}
-		out := make([]navs.JSON, len(rows))
-		for i := range rows {
-			out[i] = rows[i].JSON(v)
-		}
-		return r.List(out, page, n.Total), nil
-	})
-}
-
-// lastSweep is when a vault was last swept, nil for never.
-func lastSweep(ctx context.Context, p *pin.Pin, vault common.Address) (*string, error) {
-	type row struct {
-		Time uint32 `ch:"ts"`
-	}
-	r, _, err := pin.AskOne[row](ctx, p, sqlLastSweep, pin.Args{"vault": vault})
-	return httpapi.TimeOrNull(uint64(r.Time)), err
-}
-
 // describe is what a vault is, and its newest NAV where it has one.
-func describe(p *pin.Pin, v *pin.Vault, newest *navs.Nav) vaultJSON {
+func describe(p *ask.Pin, v *state.Vault, newest *ask.Nav) vaultJSON {
 	out := vaultJSON{
 		Address: v.Written, Name: v.Name, Symbol: v.Symbol, ChainID: p.ChainID, Decimals: v.Decimals,
 		Asset:      assetJSON{Address: v.Asset.Address.Hex(), Symbol: v.Asset.Symbol, Decimals: v.Asset.Decimals},
 		StartBlock: httpapi.Decimal(v.StartBlock),
 	}
 	if newest != nil {
-		assets, supply, price := newest.TotalAssets.String(), newest.TotalSupply.String(), newest.NavPerShare.String()
-		out.TotalAssets, out.TotalSupply, out.NavPerShare, out.NavUpdatedAt = &assets, &supply, &price, httpapi.TimeOrNull(uint64(newest.Time))
+		out.TotalAssets, out.TotalSupply, out.NavPerShare, out.NavUpdatedAt = &newest.TotalAssets, &newest.TotalSupply, &newest.NavPerShare, httpapi.TimeOrNull(uint64(newest.Time))
 	}
 	return out
 }

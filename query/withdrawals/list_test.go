@@ -1,79 +1,102 @@
 package withdrawals
 
 import (
-	"log/slog"
+	"context"
+	"errors"
 	"testing"
-	"time"
-
-	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/query/httpapi"
-	"github.com/navlog/navlog/query/pin"
+	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/readtest"
 )
 
-// TestPageAmidUnit: a unit that changes nothing about the block of an answer adds rows to its
-// list, after somebody was told how many requests it has and before a page is read.
+// TestPageAmidUnit: a unit that changes nothing about the block of an answer changes rows of its list,
+// after somebody was told how many requests it has and before a page is read. The queue at the newest
+// block does not have those any more that the unit closed: that page is not believed, and made again.
 func TestPageAmidUnit(t *testing.T) {
 	const requests, size = 100, 50
-	g := readtest.New(t, enginetest.ClickHouse(t))
-	g.Exec("SYSTEM STOP MERGES withdrawals")
-	l := readtest.NewLog(readtest.ChainID)
-	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.BlockRecord(1))
+	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
+	w.Gen.Exec("SYSTEM STOP MERGES lists")
+	w.Log.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.BlockRecord(1))
 	fact := func(kind readtest.Kind, id, block uint64) readtest.Fact {
 		return readtest.Fact{Kind: kind, Vault: readtest.VaultA, User: readtest.Alice, Other: readtest.Alice, ID: id, Assets: 1, Shares: 1, Block: block, Index: uint32(id), Tx: readtest.Tx(byte(block))}
 	}
 	for id := range uint64(requests) {
-		l.Add(fact(readtest.Request, id, 2), 0)
+		w.Log.Add(fact(readtest.Request, id, 2), 0)
 	}
-	l.Append(readtest.BlockRecord(2))
-	g.Write(l)
-	w := pin.New(readtest.ChainID, 4, time.Minute, g.Config, nil, slog.New(slog.NewTextHandler(t.Output(), nil)))
-	w.LookTimeout = time.Minute
-	w.Only(g.ID)
-	defer w.Close()
-	if err := w.Look(t.Context()); err != nil {
-		t.Fatal(err)
+	w.Log.Append(readtest.BlockRecord(2))
+	w.Write()
+	s, block := w.Look(), uint64(2)
+	unit := func(kind readtest.Kind, id func(n int) uint64) {
+		block++
+		for n := range 30 {
+			w.Log.Add(fact(kind, id(n), block), 0)
+		}
+		w.Log.Append(readtest.BlockRecord(block))
+		w.Write()
 	}
-	for i, of := range []struct {
-		list
-		args pin.Args
-		adds readtest.Kind
+	forwards, backwards := func(n int) uint64 { return uint64(n) }, func(n int) uint64 { return uint64(requests - 1 - n) }
+	for _, c := range []struct {
+		name string
+		id   func(n int) uint64
+		kind readtest.Kind
+		read func(context.Context, *ask.Pin) ([]request, error)
+		want error
 	}{
-		{queue, pin.Args{}, readtest.Funding},
-		{ofUser, pin.Args{"user": readtest.Alice, "status": "any"}, readtest.Cancel},
+		{"queue as of its block", forwards, readtest.Funding, func(ctx context.Context, p *ask.Pin) ([]request, error) {
+			return pastQueuePage.Read(ctx, p, inQueue{}, 0, size)
+		}, nil},
+		{"queue as of its block, closed", forwards, readtest.Cancel, func(ctx context.Context, p *ask.Pin) ([]request, error) {
+			return pastQueuePage.Read(ctx, p, inQueue{}, 0, size)
+		}, nil},
+		{"queue", forwards, readtest.Expiry, func(ctx context.Context, p *ask.Pin) ([]request, error) {
+			return queuePage.Read(ctx, p, inQueue{}, 0, size)
+		}, ask.ErrRewritten},
+		{"user", backwards, readtest.Claim, func(ctx context.Context, p *ask.Pin) ([]request, error) {
+			return userPage.Read(ctx, p, ofUser{User: readtest.Alice, Status: queued}, 0, size)
+		}, nil},
+		{"vault", backwards, readtest.Expiry, func(ctx context.Context, p *ask.Pin) ([]request, error) {
+			return vaultPage.Read(ctx, p, ofVault{Vault: readtest.VaultA, Last: 2}, 0, size)
+		}, nil},
 	} {
-		p, err := w.Snapshot().At(nil)
+		p, err := ask.At(s, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		of.args["vault"], of.args["now"] = common.Address{}, uint64(readtest.BlockTime(2))
-		of.from(of.args, nil)
-		total, err := of.total(t.Context(), p, of.args)
-		if err != nil || total != requests {
-			t.Fatalf("list %d has %d requests, %v", i, total, err)
+		queue, err := ask.Queue(t.Context(), p, nil)
+		if n := queue[readtest.VaultA].Total; err != nil || n != requests {
+			t.Fatalf("%s: %d requests, %v", c.name, n, err)
 		}
-		nth := func(n int) uint64 { // the index of the n-th request of the list
-			if of.newestFirst {
-				return uint64(requests - 1 - n)
-			}
-			return uint64(n)
+		unit(c.kind, c.id)
+		rows, err := c.read(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
 		}
-		block := uint64(3 + i)
-		for n := range 60 {
-			l.Add(fact(of.adds, nth(n), block), 0)
+		if err := p.Settled(t.Context(), w.Watcher); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}
-		l.Append(readtest.BlockRecord(block))
-		g.Write(l)
-		places, read, err := of.part(t.Context(), p, of.args, httpapi.Page{Number: 1, Size: size}, func() (int64, error) { return total, nil })
-		if err != nil || len(places) != size || len(read) != size {
-			t.Fatalf("list %d: %d places and %d requests, %v", i, len(places), len(read), err)
+		if c.want != nil {
+			continue
 		}
-		for n, at := range places {
-			if at.Index != nth(n) {
-				t.Errorf("list %d: request %d is at place %d", i, at.Index, n)
+		if len(rows) != size {
+			t.Errorf("%s: %d requests", c.name, len(rows))
+		}
+		for n, r := range rows {
+			if r.Index != c.id(n) || r.status(p.Block, s.Time) != queued {
+				t.Errorf("%s: request %d is at place %d, %s", c.name, r.Index, n, r.status(p.Block, s.Time))
 			}
 		}
+	}
+	tries := 0
+	_, err := ask.Answer(t.Context(), w.Watcher, s, nil, func(ctx context.Context, p *ask.Pin) error {
+		tries++
+		rows, err := queuePage.Read(ctx, p, inQueue{}, 0, requests)
+		if p.Seq != s.Seq && len(rows) != 40 { // 0 to 29 were closed, and 70 to 99
+			t.Errorf("%d requests are in the queue", len(rows))
+		}
+		return err
+	})
+	if err != nil || tries != 2 {
+		t.Errorf("the queue is answered in %d tries: %v", tries, err)
 	}
 }

@@ -1,11 +1,10 @@
--- How many requests a user made, of one status or 'any'. One more row has the fence of the table.
-SELECT sum(sign) AS total, (toUInt64(0), toUInt64(0), toUInt64(0)) AS fence
-FROM withdrawals
-WHERE list = 'user' AND user = {user:FixedString(20)} AND key <= {block:UInt64}
-  AND ({vault:FixedString(20)} = toFixedString('', 20) OR vault = {vault:FixedString(20)})
-  AND ({status:String} = 'any' OR {status:String} = multiIf(closed_block <= {block:UInt64}, toString(closed_by),
-      expires_ts = 0 OR expires_ts > {now:UInt64} OR funded_block <= {block:UInt64}, 'queued', 'expired'))
-UNION ALL
-SELECT toInt64(0), max((fence_seq, fence_block, fence_before))
-FROM withdrawals
-WHERE list = 'cursor'
+-- How many requests of one status a user made, and when the first of them that is open lapses (0: none does).
+SELECT list, toUInt64(sum(sign)) AS total, minIf(expires, closed_block > {block:UInt64} AND funded_block > {block:UInt64} AND expires > {now:UInt64}) AS lapses,
+  toUInt64(sum(sign * seq)) AS seq, toUInt64(sum(sign * rewrites)) AS rewrites
+FROM lists
+WHERE (list = 'user_requests' AND owner = {user:FixedString(20)} AND block <= {block:UInt64}
+    AND ({vault:FixedString(20)} = toFixedString('', 20) OR vault = {vault:FixedString(20)})
+    AND ({status:String} = 'any' OR {status:String} = multiIf(closed_block <= {block:UInt64}, toString(closed_by),
+      expires = 0 OR expires > {now:UInt64} OR funded_block <= {block:UInt64}, 'queued', 'expired')))
+  OR list = 'cursor'
+GROUP BY list

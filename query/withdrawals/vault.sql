@@ -1,20 +1,13 @@
--- A page of the requests of a vault, which numbers them, newest first: of the rows at a place the newest one says whether
--- there is a live log, and of the live ones of an index the first is the request. It is read in the order of the table and
--- stops at the end of the page.
-SELECT vault, request_index
-FROM (
-  SELECT vault, request_index, ts
-  FROM (
-    SELECT vault, request_index, ts, sign
-    FROM withdrawal_events
-    WHERE vault = {vault:FixedString(20)} AND kind = 'requested' AND seq <= {seq:UInt64} AND block <= {block:UInt64}
-      AND request_index <= {up_to:UInt64}
-    ORDER BY vault DESC, request_index DESC, block, log_index, seq DESC
-    LIMIT 1 BY request_index, block, log_index
-  )
-  WHERE sign = 1
-  LIMIT 1 BY request_index
-)
-WHERE ts >= {from:Int64} AND ts <= {to:Int64}
-LIMIT {limit:UInt64} OFFSET {offset:UInt64}
-SETTINGS optimize_use_projections = 0, max_block_size = 512, read_in_order_use_buffering = 0
+-- A page of the requests of a vault in some blocks, newest first, as the vault numbers them. Granules of other blocks are left
+-- out by the index of blocks: the cursor's block is one of the newest.
+SELECT list, seq, rewrites, toString(key) AS sort_key, block, log_index, sub, user, sign,
+  vault, other, partner, id, toString(shares) AS share_amount, toString(assets) AS estimate, expires, ts, hash,
+  funded_block, funded_ts, toString(funded_assets) AS funded_amount, closed_block, closed_ts, closed_by, toString(closed_assets) AS closed_amount
+FROM lists
+WHERE ((list = 'requests' AND owner = {vault:FixedString(20)} AND block >= {first:UInt64} AND block <= {last:UInt64} AND key <= {after_key:Int256}
+    AND (key, block, log_index, sub) < ({after_key:Int256}, {after_block:UInt64}, {after_log:UInt32}, {after_sub:UInt8}))
+  OR list = 'cursor_end')
+  AND (block >= {first:UInt64} AND block <= {last:UInt64} OR block >= {lately:UInt64})
+ORDER BY list DESC, owner DESC, scope DESC, kind DESC, key DESC, block DESC, log_index DESC, sub DESC, user DESC
+LIMIT {rows:UInt64}
+SETTINGS max_block_size = 512, read_in_order_use_buffering = 0

@@ -1,27 +1,18 @@
 // Package withdrawals answers about withdrawal requests: those of a user, of a vault, and the queue
-// of those that wait or can be claimed.
+// of those that are pending or claimable.
 //
-// What a request has come to is not written down anywhere: it is the fold of its
-// events, a handful, read for the requests of a page. Which requests are on the page
-// is asked first, of the table that says from which block to which each was open:
-//
-//	list of a user or the queue ──▶ keys of a page ──▶ their events ──▶ what each has come to
-//	                        └─────▶ how many there are
-//
-// Those of a vault are named by their indexes, which are the order of the events, so that
-// table is asked itself.
+// Each list has whole requests: when each was requested, funded and closed, and by what. What is
+// true of one at a block follows from its row: a later funding or end has not happened yet.
 package withdrawals
 
 import (
 	"context"
 	_ "embed"
-	"maps"
-	"math"
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/httpapi"
-	"github.com/navlog/navlog/query/pin"
 )
 
 var (
@@ -31,100 +22,159 @@ var (
 	sqlUserCount string
 	//go:embed vault.sql
 	sqlVault string
-	//go:embed vault_count.sql
-	sqlVaultCount string
 	//go:embed queue.sql
 	sqlQueue string
+	//go:embed queue_past.sql
+	sqlQueuePast string
+)
+
+type ofUser struct {
+	User   common.Address `ask:"user" reads:"user_requests"`
+	Vault  common.Address `ask:"vault"` // zero: all
+	Status ask.Word       `ask:"status"`
+}
+
+type ofVault struct {
+	Vault common.Address `ask:"vault" reads:"requests"`
+	First uint64         `ask:"first"`
+	Last  uint64         `ask:"last"`
+}
+
+// inQueue is the queue of a vault, or of all where it is zero.
+type inQueue struct {
+	Vault common.Address `ask:"vault" reads:"queue"`
+}
+
+type counted struct {
+	ask.Mark
+	Total  uint64 `ch:"total"`
+	Lapses uint64 `ch:"lapses"`
+}
+
+const anyStatus = "any"
+
+var (
+	userPage = ask.NewPage[ofUser, request]("user_requests", sqlUser, ask.NewestFirst).Deep(func(p *ask.Pin, a ofUser) (ask.Filter, bool) {
+		return ask.Filter{Owner: a.User, Kind: "requested", Above: ask.LowestKey, UpTo: ask.HighestKey, Last: p.Block, Vault: a.Vault}, a.Status == anyStatus
+	})
+	userCount = ask.New[ofUser, counted](sqlUserCount)
+	vaultPage = ask.NewPage[ofVault, request]("requests", sqlVault, ask.NewestFirst).Deep(func(_ *ask.Pin, a ofVault) (ask.Filter, bool) {
+		return ask.Filter{Owner: a.Vault, Kind: "requested", Above: ask.LowestKey, UpTo: ask.HighestKey, First: a.First, Last: a.Last}, true
+	})
+	// What a later unit closes is not among those that nothing has closed: the page only knows the newest block.
+	queuePage = ask.NewPage[inQueue, request]("queue", sqlQueue, ask.OldestFirst).Newest().Deep(func(p *ask.Pin, a inQueue) (ask.Filter, bool) {
+		return ask.Filter{Kind: "requested", Above: ask.Decimal(httpapi.Decimal(p.Block)), UpTo: ask.HighestKey, Last: p.Block, Vault: a.Vault, NotLapsed: true}, true
+	})
+	pastQueuePage = ask.NewPage[inQueue, request]("queue", sqlQueuePast, ask.OldestFirst)
 )
 
 // OfUser is a page of a user's requests, newest first, of all vaults or one and of
 // all or one status.
 func OfUser(r *httpapi.Request) (*httpapi.Answer, error) {
-	user := r.PathAddress()
-	status := r.Params.OneOf("status", "any", queued, claimed, cancelled)
-	return answer(r, ofUser, pin.Args{"user": user, "status": status})
+	user, page, vault := r.PathAddress(), r.Params.Page(), r.Params.Vault()
+	status := r.Params.OneOf("status", anyStatus, queued, claimed, cancelled)
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
+		args := ofUser{User: user, Status: ask.Word(status)}
+		if vault != nil {
+			if _, known := p.Vault(*vault); !known {
+				return nothing(ctx, r, p, page)
+			}
+			args.Vault = *vault
+		}
+		return answer(ctx, r, p, page, userPage, args, func() (int64, error) {
+			if status == anyStatus {
+				totals, err := ask.UserTotals(ctx, p, user)
+				return int64(totals.Sum(user, vault).Requests), err
+			}
+			n, _, err := userCount.One(ctx, p, args)
+			p.Lapses(n.Lapses)
+			return int64(n.Total), err
+		})
+	})
 }
 
 // OfVault is a page of a vault's requests, newest first, as the vault numbers them.
 func OfVault(r *httpapi.Request) (*httpapi.Answer, error) {
 	vault, page, span := r.PathAddress(), r.Params.Page(), r.Params.Span()
-	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
 		if _, known := p.Vault(vault); !known {
 			return nil, httpapi.NoSuchVault()
 		}
-		type count struct {
-			Total int64 `ch:"total"`
-		}
-		args := pin.Args{"vault": vault, "from": span.From, "to": span.To, "limit": uint64(page.Size), "offset": page.Offset(), "up_to": uint64(math.MaxUint64)}
-		if r.AsFile() {
-			return vaultFile(ctx, r, p, args)
-		}
-		var requests []request
-		var n count
-		var now uint64
-		err := pin.Together(
-			func() (err error) {
-				keys, err := pin.Ask[key](ctx, p, sqlVault, args)
-				if err == nil {
-					requests, err = read(ctx, p, keys)
-				}
-				return err
-			},
-			func() (err error) { n, _, err = pin.AskOne[count](ctx, p, sqlVaultCount, args); return },
-			func() (err error) { now, err = p.Now(ctx); return },
-		)
-		if err != nil {
+		args, err := ofVault{Vault: vault}, error(nil)
+		if args.First, args.Last, err = p.Blocks(ctx, span.From, span.To); err != nil {
 			return nil, err
 		}
-		lastFirst(requests)
-		return r.List(written(requests, p, now), page, n.Total), nil
+		return answer(ctx, r, p, page, vaultPage, args, func() (int64, error) {
+			if args.Last < args.First {
+				return 0, nil
+			}
+			upTo, before, err := ask.TotalsBetween(ctx, p, args.First, args.Last, vault)
+			return int64(upTo.Of(vault, vault).Requests) - int64(before.Of(vault, vault).Requests), err
+		})
 	})
 }
 
-// Queue is a page of the requests that wait or can be claimed, oldest first, of all
+// Queue is a page of the requests that are pending or claimable, oldest first, of all
 // vaults or one.
 func Queue(r *httpapi.Request) (*httpapi.Answer, error) {
-	return answer(r, queue, pin.Args{})
-}
-
-// answer is a page of a list, of all vaults or one.
-func answer(r *httpapi.Request, l list, args pin.Args) (*httpapi.Answer, error) {
 	page, vault := r.Params.Page(), r.Params.Vault()
-	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
-		args := maps.Clone(args)
-		l.from(args, nil)
-		args["vault"] = common.Address{}
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
+		var args inQueue
 		if vault != nil {
 			if _, known := p.Vault(*vault); !known {
-				if r.AsFile() {
-					return httpapi.Whole(ctx, r, p, columns, httpapi.Once[requestJSON](nil))
-				}
-				return r.List([]requestJSON{}, page, 0), nil
+				return nothing(ctx, r, p, page)
 			}
-			args["vault"] = *vault
+			args.Vault = *vault
 		}
-		now, err := p.Now(ctx)
-		if err != nil {
-			return nil, err
+		question := queuePage
+		if p.AsOf || r.AsFile() { // a file is of its block, however long it is sent
+			question = pastQueuePage
 		}
-		args["now"] = now
-		if r.AsFile() {
-			return l.file(ctx, r, p, args, page, now)
-		}
-		requests, total, err := l.page(ctx, p, args, page)
-		if err != nil {
-			return nil, err
-		}
-		l.sort(requests)
-		return r.List(written(requests, p, now), page, total), nil
+		return answer(ctx, r, p, page, question, args, func() (total int64, err error) {
+			vaults, err := ask.Queue(ctx, p, vault)
+			for _, v := range vaults {
+				total += int64(v.Total)
+			}
+			return total, err
+		})
 	})
 }
 
-// written are some requests as answers have them.
-func written(requests []request, p *pin.Pin, now uint64) []requestJSON {
-	out := make([]requestJSON, len(requests))
-	for i := range requests {
-		out[i] = requests[i].json(p, now)
+// nothing is the answer about a vault that is not known.
+func nothing(ctx context.Context, r *httpapi.Request, p *ask.Pin, page httpapi.Page) (*httpapi.Answer, error) {
+	if r.AsFile() {
+		return httpapi.Whole(ctx, r, p, columns, httpapi.Once[requestJSON](nil))
+	}
+	return r.List([]requestJSON{}, page, 0), nil
+}
+
+// answer is a page of a list, or all of it as a file. count says how many it has.
+func answer[A any](ctx context.Context, r *httpapi.Request, p *ask.Pin, page httpapi.Page, question *ask.Page[A, request], args A,
+	count func() (int64, error)) (*httpapi.Answer, error) {
+	now, err := p.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if r.AsFile() {
+		return file(ctx, r, p, page, question, args, now)
+	}
+	var rows []request
+	var total int64
+	err = ask.Together(
+		func() (err error) { rows, err = question.Read(ctx, p, args, page.Offset(), page.Size); return },
+		func() (err error) { total, err = count(); return },
+	)
+	if err != nil {
+		return nil, err
+	}
+	return r.List(described(rows, p, now), page, total), nil
+}
+
+// described are some requests as answers have them.
+func described(rows []request, p *ask.Pin, now uint64) []requestJSON {
+	out := make([]requestJSON, len(rows))
+	for i := range rows {
+		out[i] = rows[i].json(p, now)
 	}
 	return out
 }

@@ -74,6 +74,56 @@ func (Referral_Kind) EnumDescriptor() ([]byte, []int) {
 	return file_event_event_proto_rawDescGZIP(), []int{9, 0}
 }
 
+// With the numbers of schemas/mapping.
+type Effect_Kind int32
+
+const (
+	Effect_KIND_UNSPECIFIED Effect_Kind = 0
+	Effect_KIND_DEPOSIT     Effect_Kind = 1
+	Effect_KIND_REQUESTED   Effect_Kind = 8
+)
+
+// Enum value maps for Effect_Kind.
+var (
+	Effect_Kind_name = map[int32]string{
+		0: "KIND_UNSPECIFIED",
+		1: "KIND_DEPOSIT",
+		8: "KIND_REQUESTED",
+	}
+	Effect_Kind_value = map[string]int32{
+		"KIND_UNSPECIFIED": 0,
+		"KIND_DEPOSIT":     1,
+		"KIND_REQUESTED":   8,
+	}
+)
+
+func (x Effect_Kind) Enum() *Effect_Kind {
+	p := new(Effect_Kind)
+	*p = x
+	return p
+}
+
+func (x Effect_Kind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Effect_Kind) Descriptor() protoreflect.EnumDescriptor {
+	return file_event_event_proto_enumTypes[1].Descriptor()
+}
+
+func (Effect_Kind) Type() protoreflect.EnumType {
+	return &file_event_event_proto_enumTypes[1]
+}
+
+func (x Effect_Kind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Effect_Kind.Descriptor instead.
+func (Effect_Kind) EnumDescriptor() ([]byte, []int) {
+	return file_event_event_proto_rawDescGZIP(), []int{10, 0}
+}
+
 // Record is one entry of chain.<id>.log.
 type Record struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -976,9 +1026,12 @@ type Referral struct {
 	Kind      Referral_Kind          `protobuf:"varint,2,opt,name=kind,proto3,enum=navlog.event.v1.Referral_Kind" json:"kind,omitempty"`
 	PartnerId uint32                 `protobuf:"varint,3,opt,name=partner_id,json=partnerId,proto3" json:"partner_id,omitempty"`
 	// The log record that it repeats.
-	Seq           uint64 `protobuf:"varint,4,opt,name=seq,proto3" json:"seq,omitempty"`
-	LogId         []byte `protobuf:"bytes,5,opt,name=log_id,json=logId,proto3" json:"log_id,omitempty"`
-	Log           *Log   `protobuf:"bytes,6,opt,name=log,proto3" json:"log,omitempty"`
+	Seq   uint64 `protobuf:"varint,4,opt,name=seq,proto3" json:"seq,omitempty"`
+	LogId []byte `protobuf:"bytes,5,opt,name=log_id,json=logId,proto3" json:"log_id,omitempty"`
+	Log   *Log   `protobuf:"bytes,6,opt,name=log,proto3" json:"log,omitempty"`
+	// What the log does, so that a reader of the topic decodes nothing. Records of
+	// before have none.
+	Effect        *Effect `protobuf:"bytes,7,opt,name=effect,proto3" json:"effect,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1053,6 +1106,112 @@ func (x *Referral) GetLog() *Log {
 		return x.Log
 	}
 	return nil
+}
+
+func (x *Referral) GetEffect() *Effect {
+	if x != nil {
+		return x.Effect
+	}
+	return nil
+}
+
+// Effect is what a log that names a partner does, as a mapping says it. Numbers are
+// unsigned and big-endian, without leading zeros: one that is too large to be counted
+// keeps all of its digits.
+type Effect struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Kind  Effect_Kind            `protobuf:"varint,1,opt,name=kind,proto3,enum=navlog.event.v1.Effect_Kind" json:"kind,omitempty"`
+	// The number of the deposit or request.
+	Key   []byte `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	Owner []byte `protobuf:"bytes,3,opt,name=owner,proto3" json:"owner,omitempty"`
+	// Of a request, its estimate.
+	Assets    []byte `protobuf:"bytes,4,opt,name=assets,proto3" json:"assets,omitempty"`
+	Shares    []byte `protobuf:"bytes,5,opt,name=shares,proto3" json:"shares,omitempty"`
+	PartnerId uint32 `protobuf:"varint,6,opt,name=partner_id,json=partnerId,proto3" json:"partner_id,omitempty"`
+	// Why the log counts in no sum, count or list, so that its partner is not told;
+	// empty if it counts.
+	Quarantined   string `protobuf:"bytes,7,opt,name=quarantined,proto3" json:"quarantined,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Effect) Reset() {
+	*x = Effect{}
+	mi := &file_event_event_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Effect) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Effect) ProtoMessage() {}
+
+func (x *Effect) ProtoReflect() protoreflect.Message {
+	mi := &file_event_event_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Effect.ProtoReflect.Descriptor instead.
+func (*Effect) Descriptor() ([]byte, []int) {
+	return file_event_event_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *Effect) GetKind() Effect_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return Effect_KIND_UNSPECIFIED
+}
+
+func (x *Effect) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *Effect) GetOwner() []byte {
+	if x != nil {
+		return x.Owner
+	}
+	return nil
+}
+
+func (x *Effect) GetAssets() []byte {
+	if x != nil {
+		return x.Assets
+	}
+	return nil
+}
+
+func (x *Effect) GetShares() []byte {
+	if x != nil {
+		return x.Shares
+	}
+	return nil
+}
+
+func (x *Effect) GetPartnerId() uint32 {
+	if x != nil {
+		return x.PartnerId
+	}
+	return 0
+}
+
+func (x *Effect) GetQuarantined() string {
+	if x != nil {
+		return x.Quarantined
+	}
+	return ""
 }
 
 var File_event_event_proto protoreflect.FileDescriptor
@@ -1142,7 +1301,7 @@ const file_event_event_proto_rawDesc = "" +
 	"\vbelieved_to\x18\x05 \x01(\x04R\n" +
 	"believedTo\x12\x1b\n" +
 	"\tproven_to\x18\x06 \x01(\x04R\bprovenTo\x12\x18\n" +
-	"\aremoved\x18\a \x01(\bR\aremoved\"\x8e\x02\n" +
+	"\aremoved\x18\a \x01(\bR\aremoved\"\xbf\x02\n" +
 	"\bReferral\x12\x19\n" +
 	"\bchain_id\x18\x01 \x01(\x04R\achainId\x122\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x1e.navlog.event.v1.Referral.KindR\x04kind\x12\x1d\n" +
@@ -1150,11 +1309,25 @@ const file_event_event_proto_rawDesc = "" +
 	"partner_id\x18\x03 \x01(\rR\tpartnerId\x12\x10\n" +
 	"\x03seq\x18\x04 \x01(\x04R\x03seq\x12\x15\n" +
 	"\x06log_id\x18\x05 \x01(\fR\x05logId\x12&\n" +
-	"\x03log\x18\x06 \x01(\v2\x14.navlog.event.v1.LogR\x03log\"C\n" +
+	"\x03log\x18\x06 \x01(\v2\x14.navlog.event.v1.LogR\x03log\x12/\n" +
+	"\x06effect\x18\a \x01(\v2\x17.navlog.event.v1.EffectR\x06effect\"C\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fKIND_DEPOSIT\x10\x01\x12\x13\n" +
-	"\x0fKIND_WITHDRAWAL\x10\x02B.Z,github.com/navlog/navlog/schemas/event;eventb\x06proto3"
+	"\x0fKIND_WITHDRAWAL\x10\x02\"\x97\x02\n" +
+	"\x06Effect\x120\n" +
+	"\x04kind\x18\x01 \x01(\x0e2\x1c.navlog.event.v1.Effect.KindR\x04kind\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\fR\x03key\x12\x14\n" +
+	"\x05owner\x18\x03 \x01(\fR\x05owner\x12\x16\n" +
+	"\x06assets\x18\x04 \x01(\fR\x06assets\x12\x16\n" +
+	"\x06shares\x18\x05 \x01(\fR\x06shares\x12\x1d\n" +
+	"\n" +
+	"partner_id\x18\x06 \x01(\rR\tpartnerId\x12 \n" +
+	"\vquarantined\x18\a \x01(\tR\vquarantined\"B\n" +
+	"\x04Kind\x12\x14\n" +
+	"\x10KIND_UNSPECIFIED\x10\x00\x12\x10\n" +
+	"\fKIND_DEPOSIT\x10\x01\x12\x12\n" +
+	"\x0eKIND_REQUESTED\x10\bB.Z,github.com/navlog/navlog/schemas/event;eventb\x06proto3"
 
 var (
 	file_event_event_proto_rawDescOnce sync.Once
@@ -1168,37 +1341,41 @@ func file_event_event_proto_rawDescGZIP() []byte {
 	return file_event_event_proto_rawDescData
 }
 
-var file_event_event_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_event_event_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_event_event_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_event_event_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_event_event_proto_goTypes = []any{
 	(Referral_Kind)(0), // 0: navlog.event.v1.Referral.Kind
-	(*Record)(nil),     // 1: navlog.event.v1.Record
-	(*Origin)(nil),     // 2: navlog.event.v1.Origin
-	(*Log)(nil),        // 3: navlog.event.v1.Log
-	(*Block)(nil),      // 4: navlog.event.v1.Block
-	(*Vault)(nil),      // 5: navlog.event.v1.Vault
-	(*Token)(nil),      // 6: navlog.event.v1.Token
-	(*Decision)(nil),   // 7: navlog.event.v1.Decision
-	(*Cursor)(nil),     // 8: navlog.event.v1.Cursor
-	(*Coverage)(nil),   // 9: navlog.event.v1.Coverage
-	(*Referral)(nil),   // 10: navlog.event.v1.Referral
+	(Effect_Kind)(0),   // 1: navlog.event.v1.Effect.Kind
+	(*Record)(nil),     // 2: navlog.event.v1.Record
+	(*Origin)(nil),     // 3: navlog.event.v1.Origin
+	(*Log)(nil),        // 4: navlog.event.v1.Log
+	(*Block)(nil),      // 5: navlog.event.v1.Block
+	(*Vault)(nil),      // 6: navlog.event.v1.Vault
+	(*Token)(nil),      // 7: navlog.event.v1.Token
+	(*Decision)(nil),   // 8: navlog.event.v1.Decision
+	(*Cursor)(nil),     // 9: navlog.event.v1.Cursor
+	(*Coverage)(nil),   // 10: navlog.event.v1.Coverage
+	(*Referral)(nil),   // 11: navlog.event.v1.Referral
+	(*Effect)(nil),     // 12: navlog.event.v1.Effect
 }
 var file_event_event_proto_depIdxs = []int32{
-	2,  // 0: navlog.event.v1.Record.origin:type_name -> navlog.event.v1.Origin
-	3,  // 1: navlog.event.v1.Record.log:type_name -> navlog.event.v1.Log
-	4,  // 2: navlog.event.v1.Record.block:type_name -> navlog.event.v1.Block
-	5,  // 3: navlog.event.v1.Record.vault:type_name -> navlog.event.v1.Vault
-	7,  // 4: navlog.event.v1.Record.decision:type_name -> navlog.event.v1.Decision
-	6,  // 5: navlog.event.v1.Vault.asset:type_name -> navlog.event.v1.Token
-	4,  // 6: navlog.event.v1.Cursor.head:type_name -> navlog.event.v1.Block
-	9,  // 7: navlog.event.v1.Cursor.vaults:type_name -> navlog.event.v1.Coverage
+	3,  // 0: navlog.event.v1.Record.origin:type_name -> navlog.event.v1.Origin
+	4,  // 1: navlog.event.v1.Record.log:type_name -> navlog.event.v1.Log
+	5,  // 2: navlog.event.v1.Record.block:type_name -> navlog.event.v1.Block
+	6,  // 3: navlog.event.v1.Record.vault:type_name -> navlog.event.v1.Vault
+	8,  // 4: navlog.event.v1.Record.decision:type_name -> navlog.event.v1.Decision
+	7,  // 5: navlog.event.v1.Vault.asset:type_name -> navlog.event.v1.Token
+	5,  // 6: navlog.event.v1.Cursor.head:type_name -> navlog.event.v1.Block
+	10, // 7: navlog.event.v1.Cursor.vaults:type_name -> navlog.event.v1.Coverage
 	0,  // 8: navlog.event.v1.Referral.kind:type_name -> navlog.event.v1.Referral.Kind
-	3,  // 9: navlog.event.v1.Referral.log:type_name -> navlog.event.v1.Log
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	4,  // 9: navlog.event.v1.Referral.log:type_name -> navlog.event.v1.Log
+	12, // 10: navlog.event.v1.Referral.effect:type_name -> navlog.event.v1.Effect
+	1,  // 11: navlog.event.v1.Effect.kind:type_name -> navlog.event.v1.Effect.Kind
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_event_event_proto_init() }
@@ -1217,8 +1394,8 @@ func file_event_event_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_event_event_proto_rawDesc), len(file_event_event_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   10,
+			NumEnums:      2,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -3,8 +3,6 @@ package readmodel
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -29,8 +27,8 @@ const (
 
 // The engines of the tables, alone and on a cluster.
 const (
-	appending         = "ENGINE = MergeTree PARTITION BY seq = 0"
-	appendingCluster  = "ENGINE = ReplicatedMergeTree(" + clusterPath + ") PARTITION BY seq = 0"
+	appending         = "ENGINE = MergeTree PARTITION BY"
+	appendingCluster  = "ENGINE = ReplicatedMergeTree(" + clusterPath + ") PARTITION BY"
 	collapsing        = "ENGINE = CollapsingMergeTree(sign)"
 	collapsingCluster = "ENGINE = ReplicatedCollapsingMergeTree(" + clusterPath + ", sign)"
 )
@@ -43,35 +41,7 @@ func (c Config) on() string {
 	return " ON CLUSTER " + c.Cluster
 }
 
-// DDL is the statements that make the database of a generation, its spine and its
-// tables of facts where they are missing.
-func (c Config) DDL(database string) []string {
-	out := []string{"CREATE DATABASE IF NOT EXISTS " + database + c.on() + " ENGINE = Atomic"}
-	for _, table := range slices.Concat([]string{Spine}, Facts) {
-		out = append(out, c.create(table, "IF NOT EXISTS "+database+"."+table))
-	}
-	return out
-}
-
-// create is the statement that makes a table under a name.
-func (c Config) create(table, name string) string {
-	statement := ddl(table)
-	if c.Cluster != "" {
-		statement = strings.NewReplacer(appending, appendingCluster, collapsing, collapsingCluster, aloneWindow, clusterWindow).Replace(statement)
-	}
-	return strings.Replace(statement, "CREATE TABLE "+table, "CREATE TABLE "+name+c.on(), 1)
-}
-
-// CreateDerived makes an empty derived table under the name of a draft, which
-// nobody else may have. Publish gives it its own name.
-func (c Config) CreateDerived(ctx context.Context, conn driver.Conn, database, table, draft string) error {
-	if err := conn.Exec(ctx, c.create(table, database+"."+draft)); err != nil {
-		return fmt.Errorf("create %s.%s: %w", database, draft, err)
-	}
-	return nil
-}
-
-// Publish gives a draft of a derived table the table's name, at once and for good.
+// Publish gives a draft of lists the table's name, at once and for good.
 // It fails where there is such a table already.
 func (c Config) Publish(ctx context.Context, conn driver.Conn, database, table, draft string) error {
 	if err := conn.Exec(ctx, "RENAME TABLE "+database+"."+draft+" TO "+database+"."+table+c.on()); err != nil {
@@ -120,21 +90,4 @@ func (c Config) clustered(settings clickhouse.Settings) clickhouse.Settings {
 		settings["distributed_ddl_task_timeout"] = 60
 	}
 	return settings
-}
-
-// required is what the definition of a table must have.
-func (c Config) required(table string) []string {
-	engine := map[bool]string{false: "MergeTree PARTITION BY seq = 0", true: "CollapsingMergeTree(sign)"}
-	window := aloneWindow
-	if c.Cluster != "" {
-		engine = map[bool]string{false: "ReplicatedMergeTree(", true: "ReplicatedCollapsingMergeTree("}
-		window = clusterWindow
-	}
-	out := append([]string{engine[slices.Contains(Derived, table)]}, strings.Split(window, ", ")...)
-	for _, setting := range tableSettings {
-		if setting != aloneWindow {
-			out = append(out, setting)
-		}
-	}
-	return out
 }

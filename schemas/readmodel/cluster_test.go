@@ -3,15 +3,11 @@ package readmodel_test
 import (
 	"context"
 	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
-
-	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -25,48 +21,6 @@ type recorder struct {
 func (r *recorder) Exec(_ context.Context, query string, _ ...any) error {
 	r.statements = append(r.statements, query)
 	return nil
-}
-
-// TestDDL: the statements of a generation's life, alone and on a cluster, are those
-// of the golden files.
-func TestDDL(t *testing.T) {
-	for name, cluster := range map[string]string{"alone": "", "cluster": "main"} {
-		c := readmodel.DefaultConfig()
-		c.Cluster = cluster
-		r := new(recorder)
-		must(t, c.Create(t.Context(), r, "navlog_g7"))
-		for _, table := range readmodel.Derived {
-			must(t, c.CreateDerived(t.Context(), r, "navlog_g7", table, table+"_draft"))
-		}
-		must(t, c.Publish(t.Context(), r, "navlog_g7", readmodel.Users, "users_draft"))
-		must(t, c.Discard(t.Context(), r, "navlog_g7", "users_draft"))
-		must(t, c.Drop(t.Context(), r, "navlog_g7"))
-		got := strings.Join(r.statements, ";\n\n") + ";\n"
-		path := filepath.Join("testdata", "ddl-"+name+".sql")
-		if *update {
-			must(t, os.WriteFile(path, []byte(got), 0o644))
-		}
-		want, err := os.ReadFile(path)
-		if err != nil || got != string(want) {
-			t.Errorf("%s: the DDL is not that of %s (%v):\n%s", name, path, err, got)
-		}
-		tables := 0
-		for _, statement := range r.statements {
-			if on := strings.Contains(statement, " ON CLUSTER main"); on != (cluster != "") {
-				t.Errorf("%s: %s", name, statement)
-			}
-			if !strings.Contains(statement, "CREATE TABLE") {
-				continue
-			}
-			tables++
-			if replicated := strings.Contains(statement, "ENGINE = Replicated"); replicated != (cluster != "") {
-				t.Errorf("%s: %s", name, statement)
-			}
-		}
-		if tables != len(readmodel.All) {
-			t.Errorf("%s: %d tables, want %d", name, tables, len(readmodel.All))
-		}
-	}
 }
 
 // TestClusterSettings: a writer with replicas waits for a quorum, it and query
@@ -96,7 +50,7 @@ func TestClusterSettings(t *testing.T) {
 	must(t, err)
 	defer patient.Close()
 	wantSettings(t, patient, map[string]string{"select_sequential_consistency": "1", "insert_quorum": "auto", "max_execution_time": "0"})
-	if _, err := c.CheckTables(t.Context(), conn, "nowhere"); err == nil || !strings.Contains(err.Error(), "ReplicatedMergeTree(") {
+	if _, err := c.CheckGeneration(t.Context(), conn, "nowhere"); err == nil || !strings.Contains(err.Error(), "ReplicatedMergeTree(") {
 		t.Errorf("tables that are not replicated: %v", err)
 	}
 	c.Cluster = "no name"

@@ -2,54 +2,35 @@
 // writes read models (projections) and the one that reads them (query): the
 // tables, what their rows mean, and what a generation is.
 //
-// A generation is one ClickHouse database with one table per file of tables/.
-// It is a deterministic fold of the log up to a seq, disposable, and never
-// altered: a change of the tables is a new generation.
+// A generation is one ClickHouse database with two tables. It is a deterministic fold of
+// the log up to a seq, disposable, and never altered: a change of the tables is a new
+// generation.
 //
-//	records ............................................ the spine, a row for every record of the log
-//	deposits, withdrawal_events, navs, sweeps .......... facts, a row for each log and one for each retraction of it
-//	withdrawals, users, partner_totals ................. derived: from which block on something is true
+//	events ... the decoded log: a row for each record and effect, and one for each retraction of it
+//	lists .... every order in which something is read, and the cursor
 //
 // # When a thing is true
 //
-// What is true at block X never changes when later blocks arrive. So derived
-// tables do not count up and down, they say when a thing is true: a withdrawal
-// request is a row in each of two lists, with the blocks at which it was asked for,
-// funded and closed; a user is a row in each list of users, with the block of the
-// first deposit or request there; a partner's total is one row for each block that
-// changed it. The newest block and any past one are the same question.
+// What is true at block X never changes when later blocks arrive. So the lists do not
+// count up and down, they say when a thing is true: a withdrawal request has the blocks
+// at which it was requested, funded and closed; running totals have a row for each block
+// that changed them. The newest block and any past one are the same question. A unit that
+// retracts changes what is true above its ancestor, and the cursor counts such units
+// (rewrites).
 //
-// # Pins
+// Events are append-only; rows have sign 1, and -1 if they retract the row whose seq
+// retracts names. One log stands at one place of the chain (block, log_index).
 //
-// Facts and the spine are append-only; rows have sign 1, and -1 when they take
-// back the row whose seq retracts names. The newest seq S of the spine is the end
-// of a whole unit of the log, and all other tables hold that unit, for the spine
-// is written last. A question to facts says seq <= S AND block <= X and is exact
-// whatever is written meanwhile. One log stands at one place of the chain (block,
-// log_index), and retractions come newest first: of the rows at a place the one
-// with the highest seq says whether there is a live log.
-//
-// Derived tables collapse: a change writes the old row with sign -1, then the new
-// one with 1, and merges take the pair away. A row is live where the signs of
-// equal rows add up to 1; LIMIT never stands below that sum. A question to them
-// says X alone. A unit above X never changes what they say of X, and one that
-// rewrites the past, a reorganisation, shows in the fence.
-//
-// # The fence
-//
-// Each derived table has one row that is not of the read model: its cursor, with
-// the seq of the last unit that concerned the table and the fence: which unit was the
-// last that rewrote a part of the past (see Fence). Such a unit
-// replaces it in each derived table, in the same insert that rewrites; a question
-// reads it together with the rows of its answer, of one snapshot of the table. So
-// every answer knows of which belief it is.
+// Lists collapse: a change writes the old row with sign -1, then the new one with 1, and
+// merges take the pair away. A row is live if the signs of equal rows add up to 1.
 //
 // # Cursors
 //
-// The cursor of the spine and of a fact table is max(seq). No seq is 0, so that
-// PARTITION BY seq = 0 puts all rows into one partition, and an insert is one part
-// as in a table without. It is there since the engine then keeps the lowest and the
-// highest seq of each part: the cursor is found without a look at older parts.
+// The cursor of lists is a row of it, and the commit point of a unit: readers stop there.
+// The cursor of events is max(seq); after a crash it may be a batch ahead. No seq is 0, so
+// that PARTITION BY seq = 0 puts all rows into one partition, and an insert is one part as
+// in a table without. It is there since the engine then keeps the lowest and the highest
+// seq of each part: the cursor is found without a look at older parts.
 //
 // Amounts are Int256 and |x| < 2^191, so that no sum of 2^64 rows can wrap.
 // Times (ts) are Unix seconds of the block, 0 for never.
@@ -65,7 +46,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"math/big"
 	"net"
 	"regexp"
 	"slices"
@@ -74,33 +54,15 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"github.com/navlog/navlog/schemas/mapping"
 )
 
-//go:embed tables/*.sql definitions/*.sql
+//go:embed definitions/*.sql views/*.sql
 var files embed.FS
 
-// The tables of a generation.
-const (
-	Spine            = "records"
-	Deposits         = "deposits"
-	WithdrawalEvents = "withdrawal_events"
-	Navs             = "navs"
-	Sweeps           = "sweeps"
-	Withdrawals      = "withdrawals"
-	Users            = "users"
-	PartnerTotals    = "partner_totals"
-)
-
-// Facts are the tables that a record alone fills, Derived those that hold what
-// facts come to. All are both, and the spine.
-var (
-	Facts   = []string{Deposits, WithdrawalEvents, Navs, Sweeps}
-	Derived = []string{Withdrawals, Users, PartnerTotals}
-	All     = slices.Concat([]string{Spine}, Facts, Derived)
-)
-
-// Never is the block of what did not happen yet: funded_block, closed_block and
-// until_block of a row, and first_block of somebody who only claimed.
+// Never is the block of what did not happen yet: funded_block and closed_block, and the end
+// of a step of totals that is still true.
 const Never uint64 = math.MaxUint64
 
 // MinVersion is the oldest ClickHouse that navlog is tested with.
@@ -108,7 +70,7 @@ var MinVersion = [2]uint64{26, 7}
 
 // MaxAmount is the smallest amount that is too large to be summed safely:
 // 2^191. Logs with such an amount are quarantined.
-var MaxAmount = new(big.Int).Lsh(big.NewInt(1), 191)
+var MaxAmount = mapping.MaxAmount
 
 // Config says how to reach ClickHouse.
 type Config struct {
@@ -264,22 +226,21 @@ func (c Config) open(database, user, password string, readTimeout time.Duration,
 	return conn, nil
 }
 
-// FoldVersion numbers what the fold makes of a log: it is raised with any change
-// that gives other rows for the same records, for a generation is one fold and
-// never continued by another.
-const FoldVersion = 4
+// FoldVersion numbers what the fold makes of a log. It is raised with any change that gives
+// other rows for the same records: one fold never continues the generation of another.
+const FoldVersion = 5
 
-// Schema names the set of tables that this binary reads and writes: a hash of
-// their definitions, without comments, and of the version of the fold that fills them,
-// kept in the registry with each generation.
+// Schema names the tables that this binary reads and writes, and what they hold: a hash of
+// their DDL, of the definitions of lists and of views without comments, and of FoldVersion. The registry
+// keeps it with each generation.
 func Schema() string {
 	h := sha256.New()
-	fmt.Fprintf(h, "fold %d\n", FoldVersion)
-	for _, table := range All {
-		h.Write([]byte(uncommented(ddl(table))))
+	fmt.Fprintf(h, "fold %d\n%s\n%s\n", FoldVersion, EventsTable.DDL("generation"), ListsTable.DDL("generation"))
+	for _, d := range Definitions {
+		fmt.Fprintf(h, "%s\n%s\n", d.Columns, d.SQL())
 	}
-	for _, table := range Derived {
-		h.Write([]byte(uncommented(Definition(table))))
+	for _, view := range Views {
+		fmt.Fprintf(h, "%s\n%s\n", view, DefaultConfig().viewDDL("generation", view))
 	}
 	return hex.EncodeToString(h.Sum(nil)[:6])
 }
@@ -296,32 +257,12 @@ func uncommented(sql string) string {
 	return b.String()
 }
 
-// Definition is the question that gives the rows of a derived table as of a seq
-// (UInt64), from the facts; never (UInt64) is Never. The tables are those of the
-// connection's database.
-func Definition(table string) string { return file("definitions", table) }
-
-// ddl is the statement that makes a table.
-func ddl(table string) string { return file("tables", table) }
-
 func file(folder, name string) string {
 	b, err := files.ReadFile(folder + "/" + name + ".sql")
 	if err != nil {
 		panic(err) // the files are part of the binary
 	}
 	return string(b)
-}
-
-// Create makes the database of a generation, with the spine and the tables of
-// facts, where they are missing, on all replicas of the cluster where there is one.
-func (c Config) Create(ctx context.Context, conn driver.Conn, database string) error {
-	for _, ddl := range c.DDL(database) {
-		if err := conn.Exec(ctx, ddl); err != nil {
-			what, _, _ := strings.Cut(ddl, "\n")
-			return fmt.Errorf("create %s (%s): %w", database, what, err)
-		}
-	}
-	return nil
 }
 
 // CheckServer refuses a server that is too old, or one whose settings would
@@ -362,45 +303,9 @@ var tableSettings = []string{
 	"non_replicated_deduplication_window = 100000", "fsync_after_insert = 1", "fsync_part_directory = 1", "min_rows_to_fsync_after_merge = 1",
 }
 
-// TableError says that a table of a generation is not as Create makes it.
+// TableError says that a table of a generation is not as CreateEvents or CreateLists makes it.
 type TableError struct{ Database, Table, Lacks string }
 
 func (e *TableError) Error() string {
 	return fmt.Sprintf("table %s.%s lacks %s: it was altered or not made by navlog; run `navlog projection rebuild`, a generation is never altered", e.Database, e.Table, e.Lacks)
-}
-
-// CheckTables refuses a generation (*TableError) whose tables are not as Create
-// and CreateDerived make them. Derived tables that are not there yet are none of
-// its faults: it gives the names of those that are.
-func (c Config) CheckTables(ctx context.Context, conn driver.Conn, database string) (derived []string, err error) {
-	rows, err := conn.Query(ctx, "SELECT name, engine_full FROM system.tables WHERE database = {database:String}", clickhouse.Named("database", database))
-	if err != nil {
-		return nil, fmt.Errorf("read the tables of %s: %w", database, err)
-	}
-	defer rows.Close()
-	engines := map[string]string{}
-	for rows.Next() {
-		var name, engine string
-		if err := rows.Scan(&name, &engine); err != nil {
-			return nil, fmt.Errorf("read the tables of %s: %w", database, err)
-		}
-		engines[name] = engine
-	}
-	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("read the tables of %s: %w", database, err)
-	}
-	for _, table := range All {
-		if slices.Contains(Derived, table) {
-			if engines[table] == "" {
-				continue
-			}
-			derived = append(derived, table)
-		}
-		for _, want := range c.required(table) {
-			if !strings.Contains(engines[table], want) {
-				return nil, &TableError{database, table, want}
-			}
-		}
-	}
-	return derived, nil
 }

@@ -22,9 +22,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/google/uuid"
 
-	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
-	"github.com/navlog/navlog/schemas/readmodel"
+	"github.com/navlog/navlog/schemas/mapping"
 )
 
 // Event types.
@@ -110,69 +109,62 @@ func EventID(chainID uint64, txHash common.Hash, logIndex uint32, eventType stri
 	return uuid.NewSHA1(Namespace, []byte(name))
 }
 
-// FromReferral makes the envelope of a referral. The error says what in the
-// record contradicts itself; such a record can never become a delivery.
+// FromReferral makes the envelope of a referral, from its effect. A record of before, which has none, has the effect that
+// the reference contracts give its log. The error says what in the record contradicts itself; such a record can never
+// become a delivery.
 func FromReferral(r *event.Referral) (*Envelope, error) {
-	log := r.GetLog()
+	log, effect := r.GetLog(), r.GetEffect()
 	if log == nil || len(log.GetAddress()) != 20 || len(log.GetTxHash()) != 32 {
 		return nil, errors.New("the referral carries no complete log")
 	}
-	topics := make([]common.Hash, len(log.GetTopics()))
-	for i, t := range log.GetTopics() {
-		topics[i] = common.BytesToHash(t)
+	if effect == nil {
+		var err error
+		if effect, err = mapping.Reference().Referral(log); err != nil {
+			return nil, fmt.Errorf("the referral's log cannot be decoded: %w", err)
+		}
+		if effect == nil {
+			return nil, errors.New("the referral's log is neither a deposit nor a withdrawal request that names a partner")
+		}
 	}
-	decoded, err := contracts.Decode(topics, log.GetData())
-	if err != nil {
-		return nil, fmt.Errorf("the referral's log cannot be decoded: %w", err)
+	if len(effect.GetOwner()) != 20 {
+		return nil, fmt.Errorf("the owner of the referral has %d bytes and must have 20", len(effect.GetOwner()))
+	}
+	for _, number := range [][]byte{effect.GetKey(), effect.GetAssets(), effect.GetShares()} {
+		if len(number) > 32 {
+			return nil, fmt.Errorf("a number of the referral has %d bytes, and at most 32 are possible", len(number))
+		}
+	}
+	partner := effect.GetPartnerId()
+	if partner == 0 || partner != r.GetPartnerId() {
+		return nil, fmt.Errorf("the referral names partner %d and its log partner %d", r.GetPartnerId(), partner)
 	}
 	at := FormatTime(log.GetBlockTime())
 	vault, tx := common.BytesToAddress(log.GetAddress()).Hex(), common.BytesToHash(log.GetTxHash())
-	block := strconv.FormatUint(log.GetBlockNumber(), 10)
-	envelope := &Envelope{Version: Version, CreatedAt: at, PartnerID: r.GetPartnerId()}
-	var partner uint32
-	switch e := decoded.(type) {
-	case contracts.DepositAccepted:
-		envelope.Type, partner = DepositReferral, e.PartnerID
-		envelope.Quarantined = quarantined(number{"depositId", e.DepositID}, number{"assets", e.Assets}, number{"shares", e.Shares})
+	owner, block := common.BytesToAddress(effect.GetOwner()).Hex(), strconv.FormatUint(log.GetBlockNumber(), 10)
+	assets, shares := decimal(effect.GetAssets()), decimal(effect.GetShares())
+	envelope := &Envelope{Version: Version, CreatedAt: at, PartnerID: partner, Quarantined: effect.GetQuarantined()}
+	switch effect.GetKind() {
+	case event.Effect_KIND_DEPOSIT:
+		envelope.Type = DepositReferral
 		envelope.Data = DepositData{
-			VaultAddress: vault, UserAddress: e.Owner.Hex(), Assets: e.Assets.String(), Shares: e.Shares.String(),
+			VaultAddress: vault, UserAddress: owner, Assets: assets, Shares: shares,
 			TxHash: tx.Hex(), BlockNumber: block, LogIndex: log.GetLogIndex(), Timestamp: at,
 		}
-	case contracts.WithdrawalRequested:
-		envelope.Type, partner = WithdrawalReferral, e.PartnerID
-		envelope.Quarantined = quarantined(number{"requestIndex", e.RequestIndex}, number{"shares", e.Shares}, number{"assetsEstimate", e.AssetsEstimate})
+	case event.Effect_KIND_REQUESTED:
+		envelope.Type = WithdrawalReferral
 		envelope.Data = WithdrawalData{
-			VaultAddress: vault, UserAddress: e.Owner.Hex(), Shares: e.Shares.String(), AssetsEstimate: e.AssetsEstimate.String(),
-			RequestIndex: e.RequestIndex.String(), TxHash: tx.Hex(), BlockNumber: block, LogIndex: log.GetLogIndex(), Timestamp: at,
+			VaultAddress: vault, UserAddress: owner, Shares: shares, AssetsEstimate: assets,
+			RequestIndex: decimal(effect.GetKey()), TxHash: tx.Hex(), BlockNumber: block, LogIndex: log.GetLogIndex(), Timestamp: at,
 		}
 	default:
-		return nil, errors.New("the referral's log is neither a deposit nor a withdrawal request")
-	}
-	if partner == 0 || partner != r.GetPartnerId() {
-		return nil, fmt.Errorf("the referral names partner %d and its log partner %d", r.GetPartnerId(), partner)
+		return nil, fmt.Errorf("the referral has the effect %s, which is neither a deposit nor a withdrawal request", effect.GetKind())
 	}
 	envelope.ID = EventID(r.GetChainId(), tx, log.GetLogIndex(), envelope.Type, partner)
 	return envelope, nil
 }
 
-type number struct {
-	name  string
-	value *big.Int
-}
-
-// quarantined judges by the rule of the read models: the number of a deposit or
-// request has at most 64 bits, and an amount is below readmodel.MaxAmount.
-func quarantined(index number, amounts ...number) string {
-	if !index.value.IsUint64() {
-		return fmt.Sprintf("%s is %s, and the read models hold 64 bits of it", index.name, index.value)
-	}
-	for _, a := range amounts {
-		if a.value.CmpAbs(readmodel.MaxAmount) >= 0 {
-			return fmt.Sprintf("%s is %s, and an amount of 2^191 or more cannot be summed", a.name, a.value)
-		}
-	}
-	return ""
-}
+// decimal writes the number of an effect.
+func decimal(number []byte) string { return new(big.Int).SetBytes(number).String() }
 
 // Body gives the bytes that are stored, signed and sent.
 func (e *Envelope) Body() ([]byte, error) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
@@ -137,6 +138,19 @@ func TestBodies(t *testing.T) {
 		if !json.Valid(got) {
 			t.Error("the body is not JSON")
 		}
+		// A record that carries the effect has the same body, whatever its log says.
+		r := referral(t, 7, fact)
+		if r.Effect, err = mapping.Reference().Referral(r.Log); err != nil {
+			t.Fatal(err)
+		}
+		r.Log.Topics, r.Log.Data = nil, nil
+		same, err := webhook.FromReferral(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := same.Body(); err != nil || string(got) != want || same.Quarantined != envelope.Quarantined || same.Quarantined == "" {
+			t.Errorf("from the effect, %v, %q\n got %s\nwant %s", err, same.Quarantined, got, want)
+		}
 	}
 }
 
@@ -161,6 +175,25 @@ func TestReferralsRefused(t *testing.T) {
 		change(r)
 		if envelope, err := webhook.FromReferral(r); err == nil {
 			t.Errorf("%s: %+v", what, envelope)
+		}
+	}
+	for what, change := range map[string]func(*event.Effect){
+		"no kind":         func(e *event.Effect) { e.Kind = event.Effect_KIND_UNSPECIFIED },
+		"another kind":    func(e *event.Effect) { e.Kind = 9 },
+		"short owner":     func(e *event.Effect) { e.Owner = e.Owner[1:] },
+		"long assets":     func(e *event.Effect) { e.Assets = make([]byte, 33) },
+		"long key":        func(e *event.Effect) { e.Key = make([]byte, 33) },
+		"another partner": func(e *event.Effect) { e.PartnerId = 8 },
+		"no partner":      func(e *event.Effect) { e.PartnerId = 0 },
+	} {
+		r := referral(t, 7, deposit)
+		var err error
+		if r.Effect, err = mapping.Reference().Referral(r.Log); err != nil {
+			t.Fatal(err)
+		}
+		change(r.Effect)
+		if envelope, err := webhook.FromReferral(r); err == nil {
+			t.Errorf("an effect with %s: %+v", what, envelope)
 		}
 	}
 	if _, err := webhook.FromReferral(nil); err == nil {

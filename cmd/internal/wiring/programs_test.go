@@ -55,7 +55,7 @@ navlog_standby{program="serve"} 0
 		t.Fatal(err)
 	}
 	for _, rule := range []string{
-		"max by (program) (navlog_ready * (1 - navlog_standby)) == 0", "navlog_standby == 1 and navlog_ready == 0",
+		"max by (program) (navlog_ready * (1 - navlog_standby)) == 0", "(navlog_standby * (1 - navlog_ready)) == 1",
 		`absent(navlog_ready{program="ingest"})`, `absent(navlog_ready{program="project"})`,
 		`absent(navlog_ready{program="serve"})`, `absent(navlog_ready{program="dispatch"})`,
 		"max(navlog_projections_open_transaction_seconds) > 90", "max(navlog_dispatch_open_transaction_seconds) > 90", // chainlog.HangingAfter

@@ -70,7 +70,7 @@ func wholeLog(ctx context.Context, s *system, c *chain) error {
 	}
 	defer conn.Close()
 	var logs uint64
-	err = conn.QueryRow(ctx, "SELECT uniqExactIf((block, log_index), kind = 'log' AND sign = 1) * (count() = uniqExact(seq)) FROM "+config.Database(1)+".records WHERE sign != 0").Scan(&logs)
+	err = conn.QueryRow(ctx, "SELECT uniqExactIf((block, log_index), record = 'log' AND sign = 1) * (count() = uniqExact(seq, sub)) FROM "+config.Database(1)+".events").Scan(&logs)
 	if err != nil {
 		return fmt.Errorf("count the logs in the read models: %w", err)
 	}

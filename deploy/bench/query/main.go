@@ -25,7 +25,7 @@ import (
 )
 
 // parts of the benchmark, in the order in which they run.
-var parts = []string{"alone", "cold", "people", "stream", "start", "hot", "crowd", "export", "postgres"}
+var parts = []string{"alone", "mix", "cold", "people", "stream", "start", "hot", "crowd", "export", "postgres"}
 
 // options are what the command line says.
 type options struct {
@@ -67,7 +67,7 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	bars, err := w.measure(ctx, o, map[string]measurement{
-		"alone": w.alone, "cold": w.cold, "start": w.start, "hot": w.hot, "crowd": w.crowd, "export": w.export, "people": w.people, "stream": w.stream, "postgres": w.compare,
+		"alone": w.alone, "mix": w.mix, "cold": w.cold, "start": w.start, "hot": w.hot, "crowd": w.crowd, "export": w.export, "people": w.people, "stream": w.stream, "postgres": w.compare,
 	})
 	if err != nil {
 		return err

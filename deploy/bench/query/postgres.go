@@ -156,10 +156,11 @@ func (w *world) loadFacts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// live are the rows of a table of facts that nothing has taken back.
-	live := func(table string) string {
-		from := w.ReadModel().Database(generation.ID) + "." + table
-		return from + " WHERE sign = 1 AND seq NOT IN (SELECT retracts FROM " + from + " WHERE sign = -1)"
+	// live are the events with some effects that nothing has taken back.
+	live := func(effects string) string {
+		from := w.ReadModel().Database(generation.ID) + ".events"
+		return from + " WHERE record = 'log' AND effect IN (" + effects + ") AND NOT passed AND NOT quarantined AND sign = 1" +
+			" AND seq NOT IN (SELECT retracts FROM " + from + " WHERE sign = -1)"
 	}
 	for _, c := range []struct {
 		table   string
@@ -167,13 +168,13 @@ func (w *world) loadFacts(ctx context.Context) error {
 		query   string
 	}{
 		{"deposit", []string{"vault", "deposit_id", "owner", "partner", "assets", "block", "log_index", "ts"},
-			`SELECT vault, toInt64(deposit_id), user, toInt64(partner), toString(assets), toInt64(block), toInt32(log_index), toInt64(ts) FROM ` + live("deposits")},
+			`SELECT vault, toInt64(id), user, toInt64(partner), toString(assets), toInt64(block), toInt32(log_index), toInt64(ts) FROM ` + live("'deposit'")},
 		{"request", []string{"vault", "request_index", "owner", "estimate", "expires", "funded", "claimed", "cancelled", "claimed_assets", "block", "log_index"},
-			`SELECT vault, toInt64(request_index), anyIf(user, kind = 'requested'), toString(anyIf(assets, kind = 'requested')), toInt64(anyIf(expires_ts, kind = 'requested')),
-			   countIf(kind = 'funded') > 0, countIf(kind = 'claimed') > 0, countIf(kind IN ('cancelled', 'expired')) > 0, toString(sumIf(assets, kind = 'claimed')),
-			   toInt64(anyIf(block, kind = 'requested')), toInt32(anyIf(log_index, kind = 'requested'))
-			 FROM ` + live("withdrawal_events") + ` GROUP BY vault, request_index HAVING countIf(kind = 'requested') > 0`},
-		{"sweep", []string{"vault", "to_id"}, `SELECT vault, toInt64(to_id) FROM ` + live("sweeps")},
+			`SELECT vault, toInt64(id), anyIf(user, effect = 'requested'), toString(anyIf(assets, effect = 'requested')), toInt64(anyIf(expires, effect = 'requested')),
+			   countIf(effect = 'funded') > 0, countIf(effect = 'claimed') > 0, countIf(effect IN ('cancelled', 'expired')) > 0, toString(sumIf(assets, effect = 'claimed')),
+			   toInt64(anyIf(block, effect = 'requested')), toInt32(anyIf(log_index, effect = 'requested'))
+			 FROM ` + live("'requested', 'funded', 'claimed', 'cancelled', 'expired'") + ` GROUP BY vault, id HAVING countIf(effect = 'requested') > 0`},
+		{"sweep", []string{"vault", "to_id"}, `SELECT vault, toInt64(id_to) FROM ` + live("'sweep'")},
 	} {
 		rows, err := w.Conn.Query(ctx, c.query)
 		if err != nil {

@@ -20,7 +20,6 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/poll"
 	"github.com/navlog/navlog/deploy/testkit/stack"
 	"github.com/navlog/navlog/projections"
-	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -160,15 +159,14 @@ func (w *world) await(ctx context.Context) error {
 	})
 }
 
-// state is how far the live generation is, whose spine is the last of its tables that gets a unit, and whether nothing is to
-// be merged in it.
+// state is how far the live generation is, and whether nothing is to be merged in it.
 func (w *world) state(ctx context.Context, merged *bench.Merging) (seq uint64, quiet bool, err error) {
 	live, err := db.New(w.Pool).LiveGeneration(ctx)
 	if err != nil {
 		return 0, false, err
 	}
 	database := w.ReadModel().Database(live.ID)
-	if seq, err = readmodel.LastSeq(ctx, w.Conn, database+"."+readmodel.Spine); err != nil || seq < w.chain.Seq {
+	if seq, _, err = w.ReadModel().Position(ctx, w.Conn, database); err != nil || seq < w.chain.Seq {
 		return seq, false, err
 	}
 	quiet, err = merged.Done(ctx, w.Conn, database)
@@ -177,14 +175,19 @@ func (w *world) state(ctx context.Context, merged *bench.Merging) (seq uint64, q
 
 // live appends a unit a second, reorganisations among them, so that the newest state moves while it is asked about.
 func (w *world) live(ctx context.Context) {
+	w.liveBy(ctx, func(int) error { return w.chain.Next() })
+}
+
+// liveBy appends units of another kind, a unit a second.
+func (w *world) liveBy(ctx context.Context, next func(n int) error) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	for {
+	for n := 1; ; n++ {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if err := w.append(); err != nil {
+			if err := w.append(func() error { return next(n) }); err != nil {
 				w.fail(err)
 				return
 			}
@@ -193,10 +196,10 @@ func (w *world) live(ctx context.Context) {
 }
 
 // append writes the next unit. Two parts of the benchmark never write at the same time, but one may end its last one late.
-func (w *world) append() error {
+func (w *world) append(next func() error) error {
 	w.writing.Lock()
 	defer w.writing.Unlock()
-	if err := w.chain.Next(); err != nil {
+	if err := next(); err != nil {
 		return err
 	}
 	if err := w.chain.Commit(); err != nil {

@@ -21,7 +21,7 @@ const (
 )
 
 // kafkaEngine times ClickHouse's own Kafka engine: a materialized view that fills
-// the table records out of a topic. It is given what the projector works out,
+// the table events out of a topic. It is given what the projector works out,
 // rows in RowBinary, one in a message, and has neither to decode logs nor to
 // fold, nor to write the other tables; so the ratio flatters it.
 func (e *system) kafkaEngine(ctx context.Context, b *benchmark, rebuilt float64) (err error) {
@@ -59,7 +59,7 @@ func (e *system) kafkaEngine(ctx context.Context, b *benchmark, rebuilt float64)
 		return err
 	}
 	speed := float64(rows) / took.Seconds()
-	fmt.Printf("ClickHouse's Kafka table engine: %d ready rows into the table records alone in %.1f s, %.0f rows/s; navlog's rebuild of all tables, %.0f events/s, is %.2f times that\n",
+	fmt.Printf("ClickHouse's Kafka table engine: %d ready rows into the table events alone in %.1f s, %.0f rows/s; navlog's rebuild of all tables, %.0f events/s, is %.2f times that\n",
 		rows, took.Seconds(), speed, rebuilt, rebuilt/speed)
 	return nil
 }
@@ -72,24 +72,24 @@ func forgetTopic(ctx context.Context, adm *kadm.Client) error {
 	return err
 }
 
-// writeRows puts the first rows of generation 2's records into the topic.
+// writeRows puts the first rows of generation 2's events into the topic.
 func (e *system) writeRows(ctx context.Context, client *kgo.Client, most int) (written int, err error) {
-	answer, err := e.Conn.Query(ctx, fmt.Sprintf("SELECT formatRow('RowBinary', *) FROM %s.records ORDER BY seq LIMIT %d", e.ch.Database(2), most))
+	answer, err := e.Conn.Query(ctx, fmt.Sprintf("SELECT formatRow('RowBinary', *) FROM %s.events ORDER BY seq LIMIT %d", e.ch.Database(2), most))
 	if err != nil {
-		return 0, fmt.Errorf("read the rows of records: %w", err)
+		return 0, fmt.Errorf("read the rows of events: %w", err)
 	}
 	defer answer.Close()
 	failed := kgo.AbortingFirstErrPromise(client)
 	for answer.Next() {
 		var row string
 		if err := answer.Scan(&row); err != nil {
-			return 0, fmt.Errorf("read a row of records: %w", err)
+			return 0, fmt.Errorf("read a row of events: %w", err)
 		}
 		client.Produce(ctx, kgo.StringRecord(row), failed.Promise())
 		written++
 	}
 	if err := answer.Err(); err != nil {
-		return 0, fmt.Errorf("read the rows of records: %w", err)
+		return 0, fmt.Errorf("read the rows of events: %w", err)
 	}
 	if err := failed.Err(); err != nil {
 		return 0, fmt.Errorf("write rows to %s: %w", fedTopic, err)
@@ -100,13 +100,13 @@ func (e *system) writeRows(ctx context.Context, client *kgo.Client, most int) (w
 // feed makes the tables, lets the engine read the topic, and gives the time from
 // then until all rows are in the table.
 func (e *system) feed(ctx context.Context, rows int) (time.Duration, error) {
-	if err := e.ch.Create(ctx, e.Conn, fedDatabase); err != nil {
+	if err := e.ch.CreateEvents(ctx, e.Conn, fedDatabase); err != nil {
 		return 0, err
 	}
 	var columns string
-	ask := "SELECT arrayStringConcat(groupArray(name || ' ' || type), ', ') FROM (SELECT name, type FROM system.columns WHERE database = '" + fedDatabase + "' AND table = 'records' ORDER BY position)"
+	ask := "SELECT arrayStringConcat(groupArray(name || ' ' || type), ', ') FROM (SELECT name, type FROM system.columns WHERE database = '" + fedDatabase + "' AND table = 'events' ORDER BY position)"
 	if err := e.Conn.QueryRow(ctx, ask).Scan(&columns); err != nil {
-		return 0, fmt.Errorf("read the columns of records: %w", err)
+		return 0, fmt.Errorf("read the columns of events: %w", err)
 	}
 	queue := strings.NewReplacer("{db}", fedDatabase, "{columns}", columns, "{broker}", e.Kafka.Addr, "{topic}", fedTopic).Replace(
 		"CREATE TABLE {db}.queue ({columns}) ENGINE = Kafka SETTINGS kafka_broker_list = '{broker}', kafka_topic_list = '{topic}', kafka_group_name = 'bench', " +
@@ -115,14 +115,14 @@ func (e *system) feed(ctx context.Context, rows int) (time.Duration, error) {
 		return 0, fmt.Errorf("make a table of ClickHouse's Kafka engine: %w", err)
 	}
 	began := time.Now()
-	if err := e.Conn.Exec(ctx, "CREATE MATERIALIZED VIEW "+fedDatabase+".pump TO "+fedDatabase+".records AS SELECT * FROM "+fedDatabase+".queue"); err != nil {
+	if err := e.Conn.Exec(ctx, "CREATE MATERIALIZED VIEW "+fedDatabase+".pump TO "+fedDatabase+".events AS SELECT * FROM "+fedDatabase+".queue"); err != nil {
 		return 0, fmt.Errorf("make the view that feeds the table: %w", err)
 	}
 	bounded, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
 	var n uint64
 	err := poll.Until(bounded, 50*time.Millisecond, func() (bool, error) {
-		err := e.Conn.QueryRow(ctx, "SELECT count() FROM "+fedDatabase+".records").Scan(&n)
+		err := e.Conn.QueryRow(ctx, "SELECT count() FROM "+fedDatabase+".events").Scan(&n)
 		return n >= uint64(rows), err
 	})
 	if err != nil {

@@ -23,7 +23,7 @@ type lively struct {
 }
 
 // live measures blocks at the head. It appends one, waits until every table has it, and appends the next. A block is there
-// when project announces it and the spine has it. Looking at the spine costs the engine something, which is taken off. The
+// when project announces it and lists has it. Looking at the cursor costs the engine something, which is taken off. The
 // blocks stay in the cached log.
 func (e *system) live(ctx context.Context, b *benchmark) (l lively, err error) {
 	ears, err := e.listen(ctx)
@@ -127,7 +127,7 @@ func (h *hearing) next(ctx context.Context) error {
 // untouched checks that each live block is there once.
 func (e *system) untouched(ctx context.Context, last uint64) error {
 	var rows, seqs uint64
-	if err := e.Conn.QueryRow(ctx, "SELECT count(), uniqExact(seq) FROM "+e.ch.Database(2)+".records").Scan(&rows, &seqs); err != nil {
+	if err := e.Conn.QueryRow(ctx, "SELECT count(), uniqExact(seq) FROM "+e.ch.Database(2)+".events").Scan(&rows, &seqs); err != nil {
 		return err
 	}
 	if rows != last || seqs != last {

@@ -1,18 +1,18 @@
 // Command rebuild is the benchmark `make bench-rebuild`: how fast navlog makes
 // its read models anew from a log, beside what ClickHouse takes for the same
-// facts when they only have to be inserted, and how soon a new block is visible.
+// events when they only have to be inserted, and how soon a new block is visible.
 //
 //	log (embedded Kafka, cached) ─┬─ `navlog project`: builds the first generation
 //	                              ├─ `navlog projection rebuild`: the next one, to the switch   ◀─ timed
 //	                              ├─ live: one block after the other, until all tables have it  ◀─ timed
-//	                              ├─ bare: the facts of that generation into the same tables    ◀─ timed
+//	                              ├─ bare: the events of that generation into the same table    ◀─ timed
 //	                              └─ fed: one table's rows by ClickHouse's own Kafka engine     ◀─ timed
 //
 // The log is the unkind one of package workload. What counts is its logs, those
 // that are taken back and those that take them back among them; the records of
 // blocks, of which one in eleven is one, are nearly free and count for nothing. A
 // rebuild is over when the new generation is the live one and its tables are
-// merged, derived tables included.
+// merged, lists included.
 //
 // The rows of the bare insert are read back from the generation as native
 // blocks, which is not timed, and sent as they are: no insert can do less.
@@ -120,12 +120,12 @@ func (b *benchmark) run(ctx context.Context) (err error) {
 		return err
 	}
 	memory := child.Peak(project.Pid)
-	bench.Say("inserting the same facts bare")
+	bench.Say("inserting the same events bare")
 	bare, rows, err := e.bare(ctx, b, last)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("bare insert of the same %d rows of facts: %.1f s, %.0f events/s; what ClickHouse merges later is not in it. The rebuild takes %.2f times that\n",
+	fmt.Printf("bare insert of the same %d rows of events: %.1f s, %.0f events/s; what ClickHouse merges later is not in it. The rebuild takes %.2f times that\n",
 		rows, bare.Seconds(), rate(logs, bare), rebuilt.Seconds()/bare.Seconds())
 	if err := e.kafkaEngine(ctx, b, rate(logs, rebuilt)); err != nil {
 		return err
@@ -260,7 +260,8 @@ func (e *system) reaches(ctx context.Context, id int32, seq uint64) error {
 	return nil
 }
 
-// position is how far a generation is: its spine gets a unit after all other tables.
+// position is how far a generation is.
 func (e *system) position(ctx context.Context, id int32) (uint64, error) {
-	return readmodel.LastSeq(ctx, e.Conn, e.ch.Database(id)+"."+readmodel.Spine)
+	seq, _, err := e.ch.Position(ctx, e.Conn, e.ch.Database(id))
+	return seq, err
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,7 +23,7 @@ import (
 const hidden = "hidden-word"
 
 // fails runs a command that has to end by itself, with a code other than 0 and one sentence on stderr that holds all of
-// the words. The sentence is one line, but for a list behind a colon.
+// the words. The sentence is one line, but for a list behind a colon. Warnings may come before it.
 func fails(t *testing.T, settings, args []string, words ...string) {
 	t.Helper()
 	program := "navlog"
@@ -43,7 +44,9 @@ func fails(t *testing.T, settings, args []string, words ...string) {
 	if err == nil {
 		t.Errorf("navlog %s ended with 0. It said:\n%s%s", strings.Join(args, " "), &stdout, said)
 	}
-	_, sentence, found := strings.Cut("\n"+said, "\n"+program+": ")
+	warning := func(line string) bool { return strings.HasPrefix(line, program+": warning: ") }
+	lines := slices.DeleteFunc(strings.Split(said, "\n"), warning)
+	_, sentence, found := strings.Cut("\n"+strings.Join(lines, "\n"), "\n"+program+": ")
 	if !found || strings.Contains(sentence, "\n"+program+": ") || strings.Contains(said, "panic") || strings.Contains(said, "goroutine ") {
 		t.Errorf("navlog %s does not say one sentence:\n%s", strings.Join(args, " "), said)
 	}

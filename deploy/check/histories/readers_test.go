@@ -128,7 +128,7 @@ func (h *history) judge(q oracle.Question, asked moment, got oracle.Answer) erro
 }
 
 // compareWith compares an answer with what each set of vaults gives that its generation may have: those that were described
-// when its tables were derived, of which nobody tells. Each answer leaves fewer of them, and one has to remain.
+// when its lists were built, of which nobody tells. Each answer leaves fewer of them, and one has to remain.
 func (h *history) compareWith(q oracle.Question, about moment, described int, got oracle.Answer) error {
 	may := h.mayKnow(got.Generation())
 	var left []int

@@ -374,8 +374,10 @@ func (s *system) spoil(t *testing.T, id int32) {
 		return
 	}
 	defer conn.Close()
-	ask := "ALTER TABLE " + s.ch.Database(id) + ".navs UPDATE nav_per_share = nav_per_share + 1, total_assets = total_assets + 1 WHERE sign != 0 SETTINGS mutations_sync = 2"
-	if err := conn.Exec(context.Background(), ask); err != nil {
-		t.Error(err)
+	for table, valuations := range map[string]string{"events": "effect = 'valuation'", "lists": "kind = 'valuation'"} {
+		ask := "ALTER TABLE " + s.ch.Database(id) + "." + table + " UPDATE nav = nav + 1, assets = assets + 1 WHERE " + valuations + " SETTINGS mutations_sync = 2"
+		if err := conn.Exec(context.Background(), ask); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -21,10 +21,10 @@ type state struct {
 	users   map[common.Address]*userState
 	// what every owner of a claim was paid, users or not
 	claimed map[common.Address]*big.Int
-	// in chain order, over all vaults; asked has a request for each time that one was asked for
-	deposits        []*depositState
-	requests, asked []*requestState
-	navs            []navState
+	// in chain order, over all vaults
+	deposits []*depositState
+	requests []*requestState
+	navs     []navState
 }
 
 type vaultState struct {
@@ -32,8 +32,7 @@ type vaultState struct {
 	deposits  []*depositState
 	requests  map[uint64]*requestState
 	users     map[common.Address]bool
-	sweeps    []sweepState // in chain order
-	sweptTo   uint64
+	sweptTo   uint64 // the highest number that a sweep named
 	lastSweep uint64 // Unix seconds, 0 = never
 	lastNav   *navState
 }
@@ -51,8 +50,6 @@ type depositState struct {
 	*reference.ReferenceVaultDepositAccepted
 	sweptAt uint64 // Unix seconds, 0 = not swept
 }
-
-type sweepState struct{ from, to, time uint64 }
 
 // A requestState is a request from the log that asked for it on. Only one of claimedAt, cancelledAt and expiredAt is
 // ever set: the first of these events ends the request.
@@ -141,7 +138,8 @@ func (s *state) apply(f Fact) error {
 
 // contradiction is the error for facts that cannot both be, and nil where the history may say such things. The fold then
 // goes on by the rules of the API: of two requests with one index the first counts; the first of claimed, cancelled and
-// expired after it ends it; what comes before the request or after its end changes nothing of it.
+// expired after it ends it; what comes before the request or after its end changes nothing of it. A deposit is swept by the
+// first sweep whose last number is at least its own, or in its own block where it comes after that sweep.
 func (s *state) contradiction(format string, args ...any) error {
 	if s.history.contradictory {
 		return nil
@@ -173,8 +171,8 @@ func (s *state) deposit(v *vaultState, d *depositState) error {
 	s.deposits = append(s.deposits, d)
 	u := s.seen(v, d.Owner, d.Fact)
 	u.deposited = new(big.Int).Add(u.deposited, d.Assets)
-	for _, w := range v.sweeps {
-		w.reach(d)
+	if d.DepositId.Uint64() <= v.sweptTo && v.sweptTo > 0 {
+		d.sweptAt = d.Time
 	}
 	if d.DepositId.Cmp(big.NewInt(int64(len(v.deposits)))) != 0 {
 		return s.contradiction("deposit %s is the vault's %d-th", d.DepositId, len(v.deposits))
@@ -182,27 +180,21 @@ func (s *state) deposit(v *vaultState, d *depositState) error {
 	return nil
 }
 
-// reach sweeps a deposit, unless an earlier sweep has.
-func (w sweepState) reach(d *depositState) {
-	if id := d.DepositId.Uint64(); w.from <= id && id <= w.to && d.sweptAt == 0 {
-		d.sweptAt = w.time
-	}
-}
-
 func (s *state) sweep(v *vaultState, f Fact, e *reference.ReferenceVaultDepositsSwept) error {
-	w := sweepState{e.FromDepositId.Uint64(), e.ToDepositId.Uint64(), f.Time}
-	before := v.sweptTo
-	v.sweeps = append(v.sweeps, w)
-	v.sweptTo, v.lastSweep = max(before, w.to), f.Time
+	from, to, before := e.FromDepositId.Uint64(), e.ToDepositId.Uint64(), v.sweptTo
+	v.sweptTo, v.lastSweep = max(before, to), f.Time
 	sum := new(big.Int)
 	for _, d := range v.deposits {
-		w.reach(d)
-		if id := d.DepositId.Uint64(); w.from <= id && id <= w.to {
+		id := d.DepositId.Uint64()
+		if to > before && id <= to && d.sweptAt == 0 {
+			d.sweptAt = f.Time
+		}
+		if from <= id && id <= to {
 			sum.Add(sum, d.Assets)
 		}
 	}
-	if w.from != before+1 || w.to < w.from || w.to > uint64(len(v.deposits)) {
-		return s.contradiction("deposits %d to %d are swept after %d of %d", w.from, w.to, before, len(v.deposits))
+	if from != before+1 || to < from || to > uint64(len(v.deposits)) {
+		return s.contradiction("deposits %d to %d are swept after %d of %d", from, to, before, len(v.deposits))
 	}
 	if sum.Cmp(e.Assets) != 0 {
 		return s.contradiction("the swept deposits sum to %s, the sweep says %s", sum, e.Assets)
@@ -212,7 +204,6 @@ func (s *state) sweep(v *vaultState, f Fact, e *reference.ReferenceVaultDeposits
 
 func (s *state) request(v *vaultState, r *requestState) error {
 	s.seen(v, r.Owner, r.Fact)
-	s.asked = append(s.asked, r)
 	index := r.RequestIndex.Uint64()
 	if v.requests[index] != nil {
 		return s.contradiction("request %d comes after %d requests", index, len(v.requests))
@@ -278,7 +269,7 @@ func (s *state) sorted(sortBy, sortOrder string) []*userState {
 	})
 }
 
-// unswept gives the vault's deposits after the last swept one, oldest first.
+// unswept gives the vault's deposits that no sweep has reached, oldest first.
 func (v *vaultState) unswept() []*depositState {
-	return keep(v.deposits, func(d *depositState) bool { return d.DepositId.Uint64() > v.sweptTo })
+	return keep(v.deposits, func(d *depositState) bool { return d.sweptAt == 0 })
 }

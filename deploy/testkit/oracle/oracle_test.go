@@ -245,6 +245,54 @@ func TestOracleOnImpossibleRequests(t *testing.T) {
 		if u := s.users[anna]; u.withdrawn.Cmp(n(try.withdrawn)) != 0 {
 			t.Errorf("%s: %s were withdrawn, want %d", name, u.withdrawn, try.withdrawn)
 		}
+		if u := s.users[bert]; u != nil { // whose request had an index that was taken
+			holdings := s.userWithHoldingsJSON(u)["holdings"].(Object)
+			wantJSON(t, name+": what bert holds", holdings, `{"deposits":[],"withdrawals":[]}`)
+		}
+	}
+}
+
+// TestOracleOnImpossibleSweeps: sweeps that no reference contract emits, and when they sweep deposits.
+func TestOracleOnImpossibleSweeps(t *testing.T) {
+	n := big.NewInt
+	deposit := func(id int64) any {
+		return &reference.ReferenceVaultDepositAccepted{DepositId: n(id), Owner: anna, Sender: anna, Assets: n(1), Shares: n(1)}
+	}
+	sweep := func(from, to int64) any {
+		return &reference.ReferenceVaultDepositsSwept{FromDepositId: n(from), ToDepositId: n(to), Assets: n(1)}
+	}
+	for name, try := range map[string]struct {
+		events []any    // one a block, from block 1 on
+		swept  []uint64 // of the deposits in chain order: the block, 0 for none
+	}{
+		"a sweep that begins late takes all before it": {[]any{deposit(1), deposit(2), sweep(2, 2)}, []uint64{3, 3}},
+		"the first sweep that is far enough counts":    {[]any{deposit(2), sweep(1, 1), sweep(2, 3), sweep(1, 4)}, []uint64{3}},
+		"a deposit comes after its sweep":              {[]any{sweep(1, 3), deposit(2), sweep(1, 4)}, []uint64{2}},
+		"a smaller sweep takes nothing back":           {[]any{deposit(3), sweep(1, 4), sweep(1, 2), deposit(5)}, []uint64{2, 0}},
+		"a sweep to nothing sweeps nothing":            {[]any{deposit(0), sweep(0, 0), deposit(0)}, []uint64{0, 0}},
+	} {
+		h := written()
+		h.contradictory, h.Facts = true, nil
+		for i, event := range try.events {
+			block := uint64(i + 1)
+			h.Facts = append(h.Facts, Fact{vaultA, block, blockTime(block), common.BigToHash(n(int64(block))), 0, event})
+		}
+		s := mustAt(t, h, uint64(len(try.events)))
+		left := 0
+		for i, block := range try.swept {
+			want := uint64(0)
+			if block > 0 {
+				want = blockTime(block)
+			} else {
+				left++
+			}
+			if got := s.deposits[i].sweptAt; got != want {
+				t.Errorf("%s: deposit %d of the chain was swept at %d, want %d", name, i, got, want)
+			}
+		}
+		if got := len(s.vaults[vaultA].unswept()); got != left {
+			t.Errorf("%s: %d deposits wait, want %d", name, got, left)
+		}
 	}
 }
 

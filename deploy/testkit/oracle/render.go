@@ -200,7 +200,7 @@ func (s *state) userWithHoldingsJSON(u *userState) Object {
 				"vaultAddress": v.address.Hex(), "_sum": Object{"assetAmount": assets.String()}, "_count": integer(len(of)),
 			})
 		}
-		if of := keep(s.asked, func(r *requestState) bool { return r.Owner == u.address && r.Vault == v.address }); len(of) > 0 {
+		if of := keep(s.requests, func(r *requestState) bool { return r.Owner == u.address && r.Vault == v.address }); len(of) > 0 {
 			estimate := sum(of, func(r *requestState) *big.Int { return r.AssetsEstimate })
 			withdrawals = append(withdrawals, Object{
 				"vaultAddress": v.address.Hex(), "_sum": Object{"assetsEstimate": estimate.String()}, "_count": integer(len(of)),

@@ -15,6 +15,7 @@ import (
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/webhook"
 )
@@ -69,6 +70,9 @@ func referralOf(topic string, kind event.Referral_Kind, partner uint32, n int, w
 		log.Topics = append(log.Topics, topic.Bytes())
 	}
 	record := &event.Referral{ChainId: ChainID, Kind: kind, PartnerId: partner, Seq: uint64(n), LogId: logID, Log: log}
+	if record.Effect, err = mapping.Reference().Referral(log); err != nil {
+		return Referral{}, fmt.Errorf("event %d of partner %d: %w", n, partner, err)
+	}
 	envelope, err := webhook.FromReferral(record)
 	if err != nil {
 		return Referral{}, fmt.Errorf("event %d of partner %d: %w", n, partner, err)

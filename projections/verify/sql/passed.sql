@@ -1,2 +1,2 @@
 -- The vaults that a generation passes over, as the log has them.
-SELECT DISTINCT payload FROM records WHERE kind = 'vault' AND passed AND seq <= {seq:UInt64}
+SELECT DISTINCT payload FROM events WHERE record = 'vault' AND passed AND seq <= {seq:UInt64}

@@ -1,6 +1,6 @@
 -- Live logs that are in no total.
 SELECT toString(seq)
-FROM records
+FROM events
 WHERE seq <= {seq:UInt64} AND sign = 1 AND quarantined
-  AND seq NOT IN (SELECT retracts FROM records WHERE seq <= {seq:UInt64} AND sign = -1)
+  AND seq NOT IN (SELECT retracts FROM events WHERE seq <= {seq:UInt64} AND sign = -1)
 ORDER BY seq

@@ -1,4 +1,6 @@
 -- What a record of the log says, in words.
-SELECT concat(toString(kind), ' ', toString(event), ' of block ', toString(block), ', log ', toString(log_index), if(sign < 0, concat(', takes back seq ', toString(retracts)), ''))
-FROM records
+SELECT concat(toString(record), ' ', toString(event), ' of block ', toString(block), ', log ', toString(log_index),
+  if(sign < 0, concat(', retracts seq ', toString(retracts)), ''))
+FROM events
 WHERE seq = {seq:UInt64}
+LIMIT 1

@@ -1,6 +1,10 @@
--- Live deposits of partners: how many, and their sum.
-SELECT concatWithSeparator(' ', toString(partner), toString(sum(sign)), toString(sum(sign * assets)))
-FROM deposits
-WHERE seq <= {seq:UInt64} AND partner > 0 AND {both}
+-- Live deposits, requests and claims of partners: how many, and their sums.
+SELECT concatWithSeparator(' ', toString(partner), toString(sumIf(sign, effect = 'deposit')),
+  toString(sumIf(sign * assets, effect = 'deposit')),
+  toString(sumIf(sign, effect = 'requested')), toString(sumIf(sign * assets, effect = 'requested')),
+  toString(sumIf(sign, effect = 'claimed')), toString(sumIf(sign * assets, effect = 'claimed')))
+FROM events
+WHERE record = 'log' AND NOT quarantined AND seq <= {seq:UInt64} AND {both}
+  AND effect IN ('deposit', 'requested') AND partner > 0
 GROUP BY partner
 ORDER BY partner

@@ -226,7 +226,7 @@ func (s *system) deliveredAll(block uint64) error {
 	}
 	defer conn.Close()
 	var want, got int64
-	ask := fmt.Sprintf("SELECT sum(sign) FROM %s.deposits WHERE partner IN (1, 2) AND block <= %d", s.ch.Database(1), block)
+	ask := fmt.Sprintf("SELECT toInt64(count()) FROM %s.deposits WHERE partner IN (1, 2) AND block <= %d", s.ch.Database(1), block)
 	if err := conn.QueryRow(s.t.Context(), ask).Scan(&want); err != nil {
 		return err
 	}

@@ -1,0 +1,378 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/big"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/ethereum/go-ethereum"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/ethclient"
+
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/mapping"
+)
+
+// mappingCmd needs no configuration and no engine: it is for whoever writes a mapping.
+type mappingCmd struct {
+	Check mappingCheckCmd `cmd:"" help:"Print every mistake in a mapping, with its line and column."`
+	Try   mappingTryCmd   `cmd:"" help:"Read the logs of a vault from a node and print what a mapping makes of them. Nothing is stored."`
+}
+
+type mappingCheckCmd struct {
+	File string `arg:"" type:"existingfile" help:"A mapping, or the description of a vault."`
+}
+
+// Run prints the mistakes of a file.
+func (cmd mappingCheckCmd) Run(s *cli.Streams) error {
+	text, err := readMapping(cmd.File)
+	if err != nil {
+		return err
+	}
+	if err := mapping.Check(cmd.File, text); err != nil {
+		return mistaken(s.Out, cmd.File, err)
+	}
+	_, err = cli.Fprintf(s.Out, "%s has no mistakes.\n", cmd.File)
+	return err
+}
+
+// readMapping reads no more of a file than a mapping can have.
+func readMapping(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, cli.Usage.With(fmt.Errorf("read the mapping: %w", err))
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, mapping.MaxText+1))
+	if err != nil {
+		return nil, cli.Usage.With(fmt.Errorf("read the mapping: %w", err))
+	}
+	return text, nil
+}
+
+// mistaken prints the mistakes, a line each, and returns how many there are.
+func mistaken(out io.Writer, file string, err error) error {
+	mistakes, ok := errors.AsType[mapping.Mistakes](err)
+	if !ok {
+		return cli.Configuration.With(err)
+	}
+	for _, m := range mistakes {
+		cli.Fprintf(out, "%s\n", m)
+	}
+	return cli.Configuration.With(fmt.Errorf("mistakes in %s: %d", file, len(mistakes)))
+}
+
+type mappingTryCmd struct {
+	Mapping string   `arg:"" help:"A file with a mapping or the description of a vault, or the name of a preset."`
+	Address []string `placeholder:"[ROLE=]ADDRESS" help:"A contract of the vault, and which of the mapping's sources it is (default: vault); may be given several times. The description of a vault has them already."`
+	From    uint64   `required:"" placeholder:"BLOCK" help:"First block."`
+	To      uint64   `required:"" placeholder:"BLOCK" help:"Last block, included."`
+	RPCFile string   `name:"rpc-file" type:"path" placeholder:"FILE" help:"File with the URL of a node that has the logs of these blocks, over HTTP. Without it, NAVLOG_MAPPING_RPC has the URL."`
+	RPC     string   `name:"rpc" secret:"--rpc-file FILE or NAVLOG_MAPPING_RPC" placeholder:"URL" help:"The same with a URL that holds no key: others can read it in the list of processes."`
+	Limit   int      `default:"100" help:"How many effects and how many quarantined logs are printed; all are counted."`
+	JSON    bool     `name:"json" help:"Write JSON."`
+}
+
+// tried is what a mapping made of logs.
+type tried struct {
+	From        uint64             `json:"from"`
+	To          uint64             `json:"to"`
+	Logs        int                `json:"logs"`
+	Effects     map[string]int     `json:"effects"`
+	Without     map[string]int     `json:"eventsWithoutEffect"`
+	Quarantined int                `json:"quarantined"`
+	Unknown     map[string]int     `json:"unknownTopics"`
+	First       []triedEffect      `json:"firstEffects"`
+	Faults      []triedQuarantined `json:"firstQuarantined"`
+}
+
+// triedLog is where a log stands.
+type triedLog struct {
+	Block uint64      `json:"block"`
+	Tx    common.Hash `json:"txHash"`
+	Index uint32      `json:"logIndex"`
+	Event string      `json:"event"`
+}
+
+type triedEffect struct {
+	triedLog
+	Effect string            `json:"effect"`
+	Fields map[string]string `json:"fields"`
+	values []mapping.Value
+}
+
+type triedQuarantined struct {
+	triedLog
+	Why string `json:"why"`
+}
+
+// Run maps the logs of some blocks.
+func (cmd mappingTryCmd) Run(ctx context.Context, s *cli.Streams) error {
+	if cmd.From > cmd.To {
+		return cli.Usage.With(fmt.Errorf("--from is %d and must not be after --to, %d", cmd.From, cmd.To))
+	}
+	if cmd.Limit < 0 || cmd.Limit > maxTried {
+		return cli.Usage.With(fmt.Errorf("--limit is %d and must be 0 to %d", cmd.Limit, maxTried))
+	}
+	vault, sources, err := cmd.vault(s)
+	if err != nil {
+		return err
+	}
+	node := cli.Secret{Flag: "--rpc", Given: cmd.RPC, File: cmd.RPCFile, Variable: "NAVLOG_MAPPING_RPC"}
+	url, err := node.Read()
+	if err != nil {
+		return err
+	}
+	if url == "" {
+		return node.Missing("node of the chain")
+	}
+	client, err := ethclient.DialContext(ctx, url)
+	if err != nil {
+		return cli.Unreachable.With(fmt.Errorf("reach the node: %w", contracts.Discreet(err, url)))
+	}
+	defer client.Close()
+	t := trial{node: client, vault: vault, sources: sources, limit: cmd.Limit}
+	t.tried = tried{From: cmd.From, To: cmd.To, Effects: map[string]int{}, Without: map[string]int{},
+		Unknown: map[string]int{}, First: []triedEffect{}, Faults: []triedQuarantined{}}
+	steps := progress(cli.Flags{}, s)
+	err = t.run(ctx, func(done uint64) { steps.Tell("mapping: blocks", done, cmd.To-cmd.From+1) })
+	steps.End()
+	if err != nil {
+		code := cli.Unreachable
+		if ctx.Err() != nil {
+			code = cli.Failed
+		}
+		return code.With(contracts.Discreet(err, url))
+	}
+	if cmd.JSON {
+		return json.NewEncoder(s.Out).Encode(t.tried)
+	}
+	return t.print(s.Out)
+}
+
+// maxTried bounds what is kept in memory to be printed.
+const maxTried = 100_000
+
+// vault compiles the mapping, and returns the source that each contract is.
+func (cmd mappingTryCmd) vault(s *cli.Streams) (*mapping.Vault, map[common.Address]uint8, error) {
+	sources := map[common.Address]uint8{}
+	text, err := mapping.PresetText(cmd.Mapping)
+	if err != nil {
+		if _, failed := os.Stat(cmd.Mapping); failed != nil && filepath.Ext(cmd.Mapping) == "" {
+			return nil, nil, cli.Usage.With(fmt.Errorf("there is no such file, and it is an %w", err))
+		}
+		if text, err = readMapping(cmd.Mapping); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := mapping.Check(cmd.Mapping, text); err != nil {
+		return nil, nil, mistaken(s.Out, cmd.Mapping, err)
+	}
+	m, err := mapping.Parse(cmd.Mapping, text)
+	if err != nil { // it has no mistakes, so it is the description of a vault
+		d, err := mapping.ParseVault(cmd.Mapping, text, mapping.Preset)
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(cmd.Address) > 0 {
+			return nil, nil, cli.Usage.With(fmt.Errorf("%s has the addresses of its sources: give no --address", cmd.Mapping))
+		}
+		for i, source := range d.Sources {
+			sources[source.Address] = uint8(i)
+		}
+		return d.Compile(), sources, nil
+	}
+	for _, given := range cmd.Address {
+		name, text, ok := strings.Cut(given, "=")
+		if !ok {
+			name, text = "vault", given
+		}
+		role, known := m.Role(name)
+		if !known {
+			return nil, nil, cli.Usage.With(fmt.Errorf("--address is %q, and the mapping has no source %q", given, name))
+		}
+		if !common.IsHexAddress(text) {
+			return nil, nil, cli.Usage.With(fmt.Errorf("--address is %q and must be an address: 0x and 40 hex digits", given))
+		}
+		sources[common.HexToAddress(text)] = role
+	}
+	if len(sources) == 0 {
+		return nil, nil, cli.Usage.With(errors.New("there is no contract to read: give its address as --address"))
+	}
+	return m.Compile(), sources, nil
+}
+
+// trial maps logs, and counts what becomes of them.
+type trial struct {
+	tried
+	node    *ethclient.Client
+	vault   *mapping.Vault
+	sources map[common.Address]uint8
+	limit   int
+}
+
+// widestTry is how many blocks the node is asked for at once, until it refuses. Many providers allow as many.
+const widestTry = 10_000
+
+func (t *trial) run(ctx context.Context, progress func(done uint64)) error {
+	addresses := slices.SortedFunc(maps.Keys(t.sources), func(a, b common.Address) int { return a.Cmp(b) })
+	for at, width := t.From, uint64(widestTry); ; {
+		end := t.To
+		if end-at >= width {
+			end = at + width - 1
+		}
+		logs, err := t.node.FilterLogs(ctx, ethereum.FilterQuery{Addresses: addresses,
+			FromBlock: new(big.Int).SetUint64(at), ToBlock: new(big.Int).SetUint64(end)})
+		if err != nil && width > 1 && ctx.Err() == nil {
+			width /= 2
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("ask the node for the logs of blocks %d to %d: %w", at, end, err)
+		}
+		if err := t.add(ctx, logs, at, end); err != nil {
+			return err
+		}
+		progress(end - t.From + 1)
+		if end == t.To {
+			return nil
+		}
+		at, width = end+1, min(2*width, widestTry)
+	}
+}
+
+// add maps the logs of some blocks, a transaction at a time.
+func (t *trial) add(ctx context.Context, logs []types.Log, from, to uint64) error {
+	logs = slices.DeleteFunc(logs, func(l types.Log) bool { return l.Removed })
+	for i := range logs {
+		l := &logs[i]
+		if _, ours := t.sources[l.Address]; !ours || l.BlockNumber < from || l.BlockNumber > to || l.Index >= 1<<24 {
+			return fmt.Errorf("the node was asked for the logs of blocks %d to %d and gave log %d of block %d, of contract %s",
+				from, to, l.Index, l.BlockNumber, l.Address)
+		}
+	}
+	slices.SortStableFunc(logs, func(a, b types.Log) int {
+		return cmp.Or(cmp.Compare(a.BlockNumber, b.BlockNumber), cmp.Compare(a.Index, b.Index))
+	})
+	for len(logs) > 0 {
+		n := 1
+		for n < len(logs) && logs[n].BlockNumber == logs[0].BlockNumber && logs[n].TxHash == logs[0].TxHash {
+			n++
+		}
+		seconds := logs[0].BlockTimestamp
+		if seconds == 0 { // an older node
+			header, err := t.node.HeaderByNumber(ctx, new(big.Int).SetUint64(logs[0].BlockNumber))
+			if err != nil {
+				return fmt.Errorf("ask the node for block %d: %w", logs[0].BlockNumber, err)
+			}
+			seconds = header.Time
+		}
+		t.transaction(logs[:n], seconds)
+		logs = logs[n:]
+	}
+	return nil
+}
+
+func (t *trial) transaction(logs []types.Log, seconds uint64) {
+	tx := make([]mapping.Log, len(logs))
+	for i := range logs {
+		l := &logs[i]
+		tx[i] = mapping.Log{Role: t.sources[l.Address], Place: mapping.Place(l.BlockNumber, uint32(l.Index)), Time: seconds,
+			Topics: l.Topics, Data: l.Data}
+	}
+	at := func(i uint32) triedLog {
+		l := &logs[i]
+		return triedLog{l.BlockNumber, l.TxHash, uint32(l.Index), t.vault.Event(&tx[i]).Name}
+	}
+	out, err := t.vault.Map(tx, nil)
+	counted := make([]bool, len(tx))
+	for i := range out {
+		e := &out[i]
+		counted[e.Log] = true
+		if t.Effects[e.Kind.String()]++; len(t.First) >= t.limit {
+			continue
+		}
+		shown := triedEffect{triedLog: at(e.Log), Effect: e.Kind.String(), Fields: map[string]string{}, values: e.Values()}
+		for _, v := range shown.values {
+			shown.Fields[v.Name] = v.Text
+		}
+		t.First = append(t.First, shown)
+	}
+	quarantine, _ := errors.AsType[mapping.Quarantine](err)
+	for _, q := range quarantine {
+		counted[q.Log] = true
+		if t.Quarantined++; len(t.Faults) < t.limit {
+			t.Faults = append(t.Faults, triedQuarantined{at(uint32(q.Log)), q.Why})
+		}
+	}
+	t.Logs += len(tx)
+	for i := range tx {
+		switch e := t.vault.Event(&tx[i]); {
+		case counted[i]:
+		case e != nil:
+			t.Without[e.Name]++
+		case len(tx[i].Topics) == 0:
+			t.Unknown["no topic"]++
+		case len(t.Unknown) < maxTried || t.Unknown[tx[i].Topics[0].Hex()] > 0:
+			t.Unknown[tx[i].Topics[0].Hex()]++
+		default:
+			t.Unknown["more topics"]++
+		}
+	}
+}
+
+func (t *trial) print(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	cli.Fprintf(w, "Blocks %d to %d have %d logs of these contracts. Nothing was stored.\n", t.From, t.To, t.Logs)
+	if len(t.First) > 0 {
+		fmt.Fprintln(w, "\nBLOCK\tLOG\tEVENT\tEFFECT\tFIELDS")
+	}
+	for _, e := range t.First {
+		var fields []string
+		for _, v := range e.values {
+			fields = append(fields, v.Name+"="+v.Text)
+		}
+		cli.Fprintf(w, "%d\t%d\t%s\t%s\t%s\n", e.Block, e.Index, e.Event, e.Effect, strings.Join(fields, " "))
+	}
+	if len(t.Faults) > 0 {
+		fmt.Fprintln(w, "\nBLOCK\tLOG\tEVENT\tQUARANTINED, BECAUSE")
+	}
+	for _, q := range t.Faults {
+		cli.Fprintf(w, "%d\t%d\t%s\t%s\n", q.Block, q.Index, q.Event, q.Why)
+	}
+	counts := func(title string, of map[string]int) {
+		if len(of) == 0 {
+			return
+		}
+		cli.Fprintf(w, "\n%s\tLOGS\n", title)
+		names := slices.SortedFunc(maps.Keys(of), func(a, b string) int {
+			return cmp.Or(cmp.Compare(of[b], of[a]), cmp.Compare(a, b))
+		})
+		for _, name := range names[:min(len(names), max(t.limit, 1))] {
+			cli.Fprintf(w, "%s\t%d\n", name, of[name])
+		}
+	}
+	counts("EFFECT", t.Effects)
+	counts("KNOWN EVENT WITHOUT EFFECT", t.Without)
+	counts("UNKNOWN EVENT, BY ITS FIRST TOPIC", t.Unknown)
+	if t.Quarantined > 0 {
+		cli.Fprintf(w, "\nQuarantined logs: %d.\n", t.Quarantined)
+	}
+	if t.Logs > 0 && len(t.Effects)+len(t.Without)+t.Quarantined == 0 {
+		fmt.Fprintln(w, "\nThe mapping knows none of these events: it is for another protocol,"+
+			" or for another contract of the vault.")
+	}
+	return w.Flush()
+}

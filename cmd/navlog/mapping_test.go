@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/mapping"
+)
+
+// TestMappingCheck: every mistake is printed with its place, and the exit code is that of a wrong configuration.
+func TestMappingCheck(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	check := func(text string) (string, error) {
+		file := filepath.Join(dir, "m.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out, other bytes.Buffer
+		err := run(t.Context(), []string{"mapping", "check", file}, &out, &other)
+		return strings.ReplaceAll(out.String(), dir+"/", ""), err
+	}
+	reference, err := mapping.PresetText("reference")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := check(string(reference)); err != nil || out != "m.yaml has no mistakes.\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+	out, err := check(strings.Replace(strings.Replace(string(reference), "$settlementId", "$x", 1), "key: $depositId", "key: $depositIdd", 1) + "extra: 1\n")
+	if err == nil || cli.CodeOf(err) != cli.Configuration || !strings.Contains(err.Error(), ": 2") ||
+		!strings.Contains(out, "m.yaml:7:16: unknown parameter `$depositIdd`") || !strings.Contains(out, ": unknown key `extra` in a mapping") {
+		t.Errorf("%v (%d)\n%s", err, cli.CodeOf(err), out)
+	}
+	if err := run(t.Context(), []string{"mapping", "check", filepath.Join(dir, "none.yaml")}, &bytes.Buffer{}, &bytes.Buffer{}); cli.CodeOf(err) != cli.Usage {
+		t.Errorf("a file that does not exist: %v (%d)", err, cli.CodeOf(err))
+	}
+}
+
+// mappingNode is a node with these logs that gives at most 4 blocks at once.
+func mappingNode(t *testing.T, logs ...types.Log) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var q struct {
+			ID     json.RawMessage
+			Method string
+			Params []json.RawMessage
+		}
+		if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
+			t.Error(err)
+		}
+		var result any
+		switch q.Method {
+		case "eth_getBlockByNumber":
+			var number hexutil.Uint64
+			_ = json.Unmarshal(q.Params[0], &number)
+			result = statementBlock(uint64(number))
+		case "eth_getLogs":
+			var filter struct {
+				FromBlock, ToBlock hexutil.Uint64
+				Address            []common.Address
+			}
+			if err := json.Unmarshal(q.Params[0], &filter); err != nil || len(filter.Address) == 0 {
+				t.Errorf("%s: %v", q.Params[0], err)
+			}
+			if filter.ToBlock-filter.FromBlock > 3 {
+				fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32005,"message":"too many blocks"}}`, q.ID)
+				return
+			}
+			some := []types.Log{}
+			for _, l := range logs {
+				if l.BlockNumber >= uint64(filter.FromBlock) && l.BlockNumber <= uint64(filter.ToBlock) {
+					some = append(some, l)
+				}
+			}
+			result = some
+		}
+		text, _ := json.Marshal(result)
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, q.ID, text)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// TestMappingTry: a preset, a mapping of one's own and the description of a vault show what they make of real logs.
+func TestMappingTry(t *testing.T) {
+	t.Parallel()
+	vault := common.HexToAddress("0xa1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1")
+	at := func(block uint64, index uint, topics []common.Hash, data []byte) types.Log {
+		return types.Log{Address: vault, Topics: topics, Data: data, BlockNumber: block, Index: index, TxHash: common.Hash{1: byte(block)}}
+	}
+	emit := func(block uint64, index uint, e contracts.Event) types.Log {
+		topics, data, err := contracts.Encode(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at(block, index, topics, data)
+	}
+	deposit := func(assets *big.Int) contracts.Event {
+		return contracts.DepositAccepted{DepositID: big.NewInt(3), Owner: vault, PartnerID: 7, Assets: assets, Shares: big.NewInt(99)}
+	}
+	node := mappingNode(t, emit(20, 1, deposit(big.NewInt(100))), emit(11, 2, deposit(mapping.MaxAmount)),
+		emit(11, 1, contracts.NavUpdated{NavID: big.NewInt(1), NavPerShare: big.NewInt(5), TotalAssets: big.NewInt(6), TotalSupply: big.NewInt(7)}),
+		at(12, 0, []common.Hash{{0xaa}}, nil), at(13, 0, []common.Hash{}, nil), emit(99, 0, deposit(big.NewInt(1))))
+	try := func(args ...string) (string, error) {
+		var out, other bytes.Buffer
+		err := run(t.Context(), append([]string{"mapping", "try"}, args...), &out, &other)
+		return out.String(), err
+	}
+	blocks := []string{"--from", "10", "--to", "30", "--rpc", node}
+	out, err := try(append(blocks, "reference", "--address", vault.Hex(), "--json")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got tried
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Logs != 5 || got.Quarantined != 1 || got.Effects["deposit"] != 1 || got.Effects["valuation"] != 1 ||
+		got.Unknown["no topic"] != 1 || got.Unknown[(common.Hash{0xaa}).Hex()] != 1 || len(got.Without) != 0 {
+		t.Errorf("the counts are %+v", got)
+	}
+	if len(got.First) != 2 || got.First[0].Effect != "valuation" || got.First[1].Block != 20 || got.First[1].Event != "DepositAccepted" ||
+		got.First[1].Fields["assets"] != "100" || got.First[1].Fields["partner"] != "7" {
+		t.Errorf("the effects are %+v", got.First)
+	}
+	if len(got.Faults) != 1 || got.Faults[0].Index != 2 || got.Faults[0].Why !=
+		"assets is "+mapping.MaxAmount.String()+", and an amount of 2^191 or more cannot be summed" {
+		t.Errorf("the quarantined logs are %+v", got.Faults)
+	}
+
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	described := file("v.yaml", "sources: {vault: "+vault.Hex()+"}\npresets: [{preset: reference, from: 12}]\n")
+	out, err = try(append(blocks, described)...)
+	for _, part := range []string{"have 5 logs", "deposit  key=3 owner=0x", "assets=100", "UNKNOWN EVENT, BY ITS FIRST TOPIC"} {
+		if err != nil || !strings.Contains(out, part) {
+			t.Errorf("no %q: %v\n%s", part, err, out)
+		}
+	}
+	own := file("own.yaml", "preset: own\nsources: {gate: required}\nevents:\n  - {on: A(), source: gate, emit: none}\n")
+	out, err = try(append(blocks, own, "--address", "gate="+vault.Hex())...)
+	if err != nil || !strings.Contains(out, "The mapping knows none of these events") {
+		t.Errorf("%v\n%s", err, out)
+	}
+
+	fails := func(part string, code cli.Code, args ...string) {
+		t.Helper()
+		if out, err := try(args...); err == nil || !strings.Contains(err.Error()+out, part) || cli.CodeOf(err) != code {
+			t.Errorf("%v: %v (%d)\n%s", args, err, cli.CodeOf(err), out)
+		}
+	}
+	fails("unknown preset \"nosuch\"", cli.Usage, append(blocks, "nosuch", "--address", vault.Hex())...)
+	fails("there is no contract to read", cli.Usage, append(blocks, "reference")...)
+	fails("the mapping has no source \"gate\"", cli.Usage, append(blocks, "reference", "--address", "gate="+vault.Hex())...)
+	fails("must be an address", cli.Usage, append(blocks, "reference", "--address", "0x01")...)
+	fails("give no --address", cli.Usage, append(blocks, described, "--address", vault.Hex())...)
+	fails("must not be after", cli.Usage, "reference", "--from", "3", "--to", "2", "--rpc", node, "--address", vault.Hex())
+	fails("there is no node of the chain", cli.Usage, "reference", "--from", "1", "--to", "2", "--address", vault.Hex())
+	fails("unknown key `x`", cli.Configuration, append(blocks, file("bad.yaml", "x: 1\n"), "--address", vault.Hex())...)
+	fails("ask the node for the logs", cli.Unreachable, "reference", "--from", "1", "--to", "2", "--rpc", "http://"+closedAddress(t), "--address", vault.Hex())
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/navlog/navlog/deploy/bench"
+	"github.com/navlog/navlog/deploy/bench/workload"
+)
+
+const (
+	mixLogs       = 10 // in a block
+	mixReorgEvery = 20 // blocks
+	mixCacheBytes = 32 << 20
+)
+
+// weighted is questions of one sort, and how many of a hundred requests are of it.
+type weighted struct {
+	share     int
+	questions []question
+}
+
+// traffic is what a protocol's front end, its partners and its dashboards ask.
+func (w *world) traffic(rng *rand.Rand) []weighted {
+	zipf := rand.NewZipf(rng, 1.1, 20, uint64(w.known.Load()-1))
+	user := func(*rand.Rand) string { return api + "/users/" + workload.UserAddress(int(zipf.Uint64())).Hex() }
+	ofVault := func(rest string) func(*rand.Rand) string {
+		return func(r *rand.Rand) string { return api + "/vaults/" + vault(r) + rest }
+	}
+	of := func(name string, path func(*rand.Rand) string) question { return question{name: name, path: path} }
+	page := func(rest string) func(*rand.Rand) string { return func(r *rand.Rand) string { return user(r) + rest } }
+	var partners []question
+	for id := uint32(1); id <= workload.Partners; id++ {
+		partners = append(partners,
+			question{name: "partner-stats", partner: id, path: fixed(api + "/partner/stats")},
+			question{name: "partner-deposits", partner: id, path: fixed(api + "/partner/deposits")})
+	}
+	past := []question{of("user-past", page("?")), of("vault-past", ofVault("?")), of("settlement-past", fixed(api+"/settlement/summary?"))}
+	for i := range past {
+		path := past[i].path
+		past[i].path = func(r *rand.Rand) string { return w.past(path(r), r) }
+	}
+	return []weighted{
+		{28, []question{of("user", page("")), of("user-deposits", page("/deposits")), of("user-withdrawals", page("/withdrawals"))}},
+		{24, []question{of("vaults", fixed(api+"/vaults")), of("vault", ofVault("")), of("vault-nav", ofVault("/nav")), of("vault-deposits", ofVault("/deposits"))}},
+		{20, partners},
+		{16, []question{of("queue-withdrawals", fixed(api+"/queues/withdrawals")), of("queue-deposits", fixed(api+"/queues/deposits")),
+			of("settlement", fixed(api+"/settlement/summary"))}},
+		{9, []question{of("users", fixed(api+"/users")), of("users-by-deposits", fixed(api+"/users?sortBy=totalDeposited")),
+			of("vault-users", ofVault("/users"))}},
+		{3, past},
+	}
+}
+
+// pick is a question as often as its sort is asked.
+func pick(all []weighted, rng *rand.Rand) question {
+	n := rng.IntN(100)
+	for _, w := range all {
+		if n -= w.share; n < 0 {
+			return w.questions[rng.IntN(len(w.questions))]
+		}
+	}
+	panic("the shares are less than a hundred")
+}
+
+// mix is traffic as a protocol sees it, with the default cache, while blocks come: 1, 8 and 64 clients that ask as fast as
+// they are answered.
+func (w *world) mix(ctx context.Context, o options) (bars []bench.Bar, err error) {
+	s, err := w.serve(ctx, o.Navlog, mixCacheBytes)
+	if err != nil {
+		return nil, err
+	}
+	defer s.stop()
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	go w.liveBy(ctx, func(n int) error {
+		if n%mixReorgEvery == 0 {
+			return w.chain.Reorganise(1 + n/mixReorgEvery%3)
+		}
+		return w.chain.Mine(mixLogs)
+	})
+	for _, clients := range []int{1, 8, 64} {
+		t := w.mixed(ctx, newAsker("http://"+s.addr, w.keys), clients, o.Each)
+		var all []time.Duration
+		for _, took := range t.of {
+			all = append(all, took...)
+		}
+		failed, rate := sum(t.failed), float64(len(all))/o.Each.Seconds()
+		t.print(os.Stdout, fmt.Sprintf("mix, clients: %d", clients))
+		fmt.Printf("%d clients: %.0f requests/s, p50 %.2f ms, p99 %.1f ms, %d failed\n", clients, rate, bench.Quantile(all, 0.5), bench.Quantile(all, 0.99), failed)
+		name := fmt.Sprintf("mix-%d-", clients)
+		switch clients {
+		case 1:
+			bars = append(bars, bench.Bar{Name: name + "p50-ms", Value: bench.Quantile(all, 0.5), Bound: 1})
+		case 64:
+			bars = append(bars, bench.Bar{Name: name + "requests-a-second", Value: rate, Bound: 2000, Least: true},
+				bench.Bar{Name: name + "p99-ms", Value: bench.Quantile(all, 0.99), Bound: 60})
+		}
+		bars = append(bars, bench.Bar{Name: name + "failed", Value: float64(failed)})
+	}
+	memory, err := s.memory()
+	return append(bars, bench.Bar{Name: "mix-memory-mib", Value: memory, Bound: mostMemory}), err
+}
+
+// mixed has clients ask for a while.
+func (w *world) mixed(ctx context.Context, a *asker, clients int, for_ time.Duration) *times {
+	t := newTimes()
+	var group sync.WaitGroup
+	end := time.Now().Add(for_)
+	for c := range clients {
+		group.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(c), 11))
+			all := w.traffic(rng)
+			for time.Now().Before(end) && ctx.Err() == nil {
+				q := pick(all, rng)
+				path, start := q.path(rng), time.Now()
+				err := a.ask(ctx, q, path)
+				t.add(q.name, time.Since(start), err)
+			}
+		})
+	}
+	group.Wait()
+	return t
+}

@@ -1,0 +1,279 @@
+package fold
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/projections/decode"
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+const never = readmodel.Never
+
+var (
+	vault = common.HexToAddress("0xa1")
+	alice = common.HexToAddress("0xb1")
+	bob   = common.HexToAddress("0xb2")
+)
+
+// effect is a log with one effect, in the block of its number.
+func effect(kind decode.EffectKind, block, id, assets uint64) decode.Fact {
+	e := decode.Effect{Kind: kind, ID: id, Owner: alice, Partner: 7}
+	e.Assets.SetUint64(assets)
+	if kind == decode.Sweep {
+		e.ID, e.To, e.Owner, e.Partner = 1, id, common.Address{}, 0
+	}
+	return decode.Fact{Sign: 1, Log: decode.Log{Vault: vault, Block: block, Time: uint32(10 * block)}, Effects: []decode.Effect{e}}
+}
+
+// folded is the state after some logs, without anything before them.
+func folded(facts ...decode.Fact) *state {
+	s := newState([]common.Address{vault})
+	s.take(facts...)
+	return s
+}
+
+func (s *state) take(facts ...decode.Fact) {
+	for i := range facts {
+		for j := range facts[i].Effects {
+			e := entryOf(&facts[i], j)
+			s.name(&e)
+		}
+	}
+	s.fold(&decode.Unit{Facts: decode.Batch{facts}})
+}
+
+// settle makes what is true now what was true before.
+func (s *state) settle() {
+	for _, all := range []map[entryKey]*story{s.requests, s.deposits} {
+		for _, e := range all {
+			if e.old = nil; e.now != nil {
+				old := *e.now
+				e.old = &old
+			}
+		}
+	}
+	for _, t := range s.totals {
+		t.old = slices.Clone(t.now)
+	}
+	for _, m := range s.members {
+		m.old = m.now
+	}
+	clear(s.logs)
+}
+
+// lines are the rows that are live now, those of logs as such left out.
+func (s *state) lines() (out []string) {
+	fresh := *s
+	fresh.logs = nil
+	fresh.requests, fresh.deposits, fresh.totals, fresh.members = map[entryKey]*story{}, map[entryKey]*story{}, map[totalKey]*total{}, map[memberKey]*member{}
+	for k, e := range s.requests {
+		fresh.requests[k] = &story{now: e.now}
+	}
+	for k, e := range s.deposits {
+		fresh.deposits[k] = &story{now: e.now}
+	}
+	for k, t := range s.totals {
+		fresh.totals[k] = &total{now: t.now}
+	}
+	for k, m := range s.members {
+		fresh.members[k] = &member{now: m.now}
+	}
+	fresh.difference(func(_ int8, row readmodel.ListRow) { out = append(out, readmodel.ListsTable.Line(&row)) })
+	slices.Sort(out)
+	return out
+}
+
+// TestRequests: what a request is after some logs, a block each from block 1 on.
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	requested, funded, claimed, cancelled, expired := decode.Requested, decode.Funded, decode.Claimed, decode.Cancelled, decode.Expired
+	for name, c := range map[string]struct {
+		events     []decode.EffectKind
+		want       [3]uint64 // requested, funded, closed; zeros for no request
+		impossible int       // events that change nothing
+	}{
+		"requested":                       {[]decode.EffectKind{requested}, [3]uint64{1, never, never}, 0},
+		"funded and claimed":              {[]decode.EffectKind{requested, funded, claimed}, [3]uint64{1, 2, 3}, 0},
+		"requested twice":                 {[]decode.EffectKind{requested, requested, funded}, [3]uint64{1, 3, never}, 1},
+		"funded twice":                    {[]decode.EffectKind{requested, funded, funded}, [3]uint64{1, 2, never}, 1},
+		"requested again after its end":   {[]decode.EffectKind{requested, cancelled, requested}, [3]uint64{1, never, 2}, 1},
+		"funded after it expired":         {[]decode.EffectKind{requested, expired, funded}, [3]uint64{1, never, 2}, 1},
+		"claimed twice":                   {[]decode.EffectKind{requested, claimed, claimed}, [3]uint64{1, never, 2}, 1},
+		"over before it is requested":     {[]decode.EffectKind{claimed, funded, requested}, [3]uint64{3, never, never}, 2},
+		"never requested":                 {[]decode.EffectKind{funded, expired}, [3]uint64{}, 2},
+		"cancelled although it is funded": {[]decode.EffectKind{requested, funded, cancelled}, [3]uint64{1, 2, 3}, 0},
+	} {
+		var facts []decode.Fact
+		for i, kind := range c.events {
+			facts = append(facts, effect(kind, uint64(i)+1, 5, 3))
+		}
+		s := folded(facts...)
+		var got [3]uint64
+		if q := s.requests[entryKey{vault: vault, id: 5}].now; q != nil {
+			got = [3]uint64{q.block, q.fundedBlock, q.closedBlock}
+		}
+		if got != c.want || len(s.impossible) != c.impossible {
+			t.Errorf("%s: %v, and %d logs changed nothing; want %v and %d", name, got, len(s.impossible), c.want, c.impossible)
+		}
+	}
+}
+
+// everything is logs of all kinds, a block each from block 1 on.
+func everything() []decode.Fact {
+	kinds := []decode.EffectKind{decode.Deposit, decode.Requested, decode.Sweep, decode.Deposit, decode.Deposit, decode.Funded, decode.Claimed,
+		decode.Requested, decode.Sweep, decode.Sweep, decode.Deposit, decode.Cancelled, decode.Claimed, decode.NAV}
+	ids := []uint64{1, 5, 1, 2, 9, 5, 5, 6, 3, 2, 3, 6, 77, 0}
+	var facts []decode.Fact
+	for i, kind := range kinds {
+		f := effect(kind, uint64(i)+1, ids[i], 10)
+		if i%3 == 2 && kind != decode.Sweep {
+			f.Effects[0].Owner, f.Effects[0].Partner = bob, 0
+		}
+		facts = append(facts, f)
+	}
+	return facts
+}
+
+// TestClip: clipped at any block, what is true is what was true after that block, and the
+// difference leads from the one to the other.
+func TestClip(t *testing.T) {
+	t.Parallel()
+	all := everything()
+	for ancestor := range all {
+		want := folded(all[:ancestor]...)
+		s := folded(all...)
+		s.settle()
+		before := s.lines()
+		s.clip(uint64(ancestor))
+		if got := s.lines(); !slices.Equal(got, want.lines()) {
+			t.Fatalf("clipped at block %d there is\n%s\nwant\n%s", ancestor, strings.Join(got, "\n"), strings.Join(want.lines(), "\n"))
+		}
+		signs := map[string]int{}
+		for _, line := range before {
+			signs[line]++
+		}
+		came := false
+		s.difference(func(sign int8, row readmodel.ListRow) {
+			if came = came || sign > 0; came && sign < 0 {
+				t.Fatal("a row goes after one came")
+			}
+			signs[readmodel.ListsTable.Line(&row)] += int(sign)
+		})
+		maps.DeleteFunc(signs, func(_ string, n int) bool { return n == 0 })
+		for line, n := range signs {
+			if n != 1 {
+				t.Errorf("clipped at block %d the signs of a row add up to %d: %s", ancestor, n, line)
+			}
+		}
+		if got := slices.Sorted(maps.Keys(signs)); !slices.Equal(got, want.lines()) {
+			t.Errorf("clipped at block %d the difference gives\n%s\nwant\n%s", ancestor, strings.Join(got, "\n"), strings.Join(want.lines(), "\n"))
+		}
+		s.waiting()
+		s.take(all[ancestor:]...) // the same branch again
+		s.difference(func(sign int8, row readmodel.ListRow) {
+			if !slices.Contains([]readmodel.List{readmodel.PartnerEvents, readmodel.UserEvents, readmodel.VaultEvents}, row.List) {
+				t.Errorf("there and back to block %d: sign %d of %+v", ancestor, sign, row)
+			}
+		})
+	}
+}
+
+// TestSweeps: the first sweep whose last number is at least a deposit's has swept it; one
+// that comes when a sweep has reached its number is swept in its own block.
+func TestSweeps(t *testing.T) {
+	t.Parallel()
+	deposit := func(block, id uint64) decode.Fact { return effect(decode.Deposit, block, id, 10) }
+	sweep := func(block, to uint64) decode.Fact { return effect(decode.Sweep, block, to, 0) }
+	for name, c := range map[string]struct {
+		facts []decode.Fact
+		want  map[uint64]uint64 // block in which each deposit is swept
+		total string            // swept, their assets, the highest number
+	}{
+		"in order":                {[]decode.Fact{deposit(1, 1), deposit(2, 2), deposit(3, 3), sweep(4, 2)}, map[uint64]uint64{1: 4, 2: 4, 3: never}, "2 20 2"},
+		"by two sweeps":           {[]decode.Fact{deposit(1, 1), sweep(2, 1), deposit(3, 2), sweep(4, 2)}, map[uint64]uint64{1: 2, 2: 4}, "2 20 2"},
+		"twice":                   {[]decode.Fact{deposit(1, 1), sweep(2, 1), sweep(3, 1)}, map[uint64]uint64{1: 2}, "1 10 1"},
+		"back":                    {[]decode.Fact{deposit(1, 2), sweep(2, 2), sweep(3, 1), deposit(4, 1)}, map[uint64]uint64{2: 2, 1: 4}, "2 20 2"},
+		"after the sweep":         {[]decode.Fact{sweep(1, 7), deposit(2, 7), deposit(3, 8)}, map[uint64]uint64{7: 2, 8: never}, "1 10 7"},
+		"number 0":                {[]decode.Fact{deposit(1, 0), sweep(2, 0), deposit(3, 0), sweep(4, 1)}, map[uint64]uint64{0: 4}, "2 20 1"},
+		"the highest number":      {[]decode.Fact{deposit(1, never), sweep(2, never)}, map[uint64]uint64{never: 2}, fmt.Sprint("1 10 ", uint64(never))},
+		"in the block of a sweep": {[]decode.Fact{deposit(1, 1), sweep(1, 1), deposit(1, 1)}, map[uint64]uint64{1: 1}, "2 20 1"},
+	} {
+		for i := range c.facts {
+			c.facts[i].Log.Index = uint32(i)
+		}
+		s := folded(c.facts...)
+		for k, d := range s.deposits {
+			if d.now.closedBlock != c.want[k.id] {
+				t.Errorf("%s: deposit %d is swept in block %d, want %d", name, k.id, d.now.closedBlock, c.want[k.id])
+			}
+		}
+		n := s.totals[totalsOf(vault, vault)].now.newest()
+		if got := fmt.Sprint(n.swept, n.sweptAssets.Uint64(), n.sweptTo); got != c.total {
+			t.Errorf("%s: swept are %s, want %s", name, got, c.total)
+		}
+	}
+}
+
+// TestTotals: a step is true until the next block that changes a number.
+func TestTotals(t *testing.T) {
+	t.Parallel()
+	var s steps
+	for _, block := range []uint64{2, 2, 5, 9} {
+		s = s.add(block, uint32(10*block), func(n *numbers) { n.deposits++ })
+	}
+	s = s.add(11, 110, func(*numbers) {})
+	var got []string
+	for _, r := range s.rows() {
+		got = append(got, fmt.Sprint(r.from, r.until, r.ts, r.closedTS, r.deposits))
+	}
+	if want := []string{"2 5 20 50 2", "5 9 50 90 3", fmt.Sprint(9, uint64(never), 90, 0, 4)}; !slices.Equal(got, want) {
+		t.Errorf("the steps are %q, want %q", got, want)
+	}
+	for block, want := range map[uint64]uint64{1: 0, 2: 2, 4: 2, 5: 3, 8: 3, 9: 4} {
+		if n := s.clip(block).newest().deposits; n != want {
+			t.Errorf("clipped at block %d there are %d deposits, want %d", block, n, want)
+		}
+	}
+}
+
+// TestChainOrder: a unit of several vaults is folded in the order of the chain, also if
+// the log has one vault after the other.
+func TestChainOrder(t *testing.T) {
+	t.Parallel()
+	other := common.HexToAddress("0xa2")
+	late := effect(decode.Deposit, 9, 1, 10)
+	early := effect(decode.Deposit, 4, 1, 10)
+	early.Log.Vault = other
+	s := newState([]common.Address{vault, other})
+	s.take(late, early)
+	if m := s.members[memberKey{user: alice}].now; m.block != 4 || m.ts != 40 {
+		t.Errorf("alice is seen in block %d, want 4", m.block)
+	}
+	if n := s.totals[totalsOf(common.Address{}, common.Address{})].now; len(n) != 1 || n[0].from != 4 {
+		t.Errorf("the number of users is %+v", n)
+	}
+}
+
+// TestTouched: the touched row names the list and owner of each row, and of a unit that
+// changes too much it says that it changed everything.
+func TestTouched(t *testing.T) {
+	t.Parallel()
+	c := &Change{Cursor: readmodel.ListsCursor{Seq: 9}, retracts: true, ancestor: 4}
+	key := readmodel.Touch(readmodel.Queue, vault)
+	if row := c.touched(map[readmodel.TouchedKey]bool{key: true}); row.Seq != 9 || row.Key.Uint64() != 9 || row.ID != 5 || !slices.Equal(row.Touched, []readmodel.TouchedKey{key}) {
+		t.Errorf("the row is %+v", row)
+	}
+	many := map[readmodel.TouchedKey]bool{}
+	for i := range mostTouched + 1 {
+		many[readmodel.Touch(readmodel.Totals, readmodel.PartnerOwner(uint32(i)))] = true
+	}
+	if row := c.touched(many); !slices.Equal(row.Touched, []readmodel.TouchedKey{readmodel.TouchedAll}) {
+		t.Errorf("%d keys are named by %d", len(many), len(row.Touched))
+	}
+}

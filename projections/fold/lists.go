@@ -1,0 +1,153 @@
+package fold
+
+import (
+	"context"
+	"slices"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/projections/decode"
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+// Change is what units change in lists.
+type Change struct {
+	// Cursor is the cursor after the units.
+	Cursor readmodel.ListsCursor
+	// Impossible are the events of logs that cannot be, and change no request.
+	Impossible []string
+
+	state    *state
+	before   readmodel.ListsCursor
+	ancestor uint64 // of a unit that retracts
+	retracts bool
+}
+
+// Batch is units that follow a cursor, without the records that a generation passes over.
+type Batch struct {
+	Units []decode.Unit
+	// Last is the seq at the end of the units, also if all records of the last one are passed over.
+	Last   uint64
+	Writer uint64
+	// Vaults are those of the generation.
+	Vaults []common.Address
+}
+
+// Lists says what units change in lists. A unit that retracts stands alone. The others
+// lie above the cursor's block.
+func Lists(ctx context.Context, conn driver.Conn, cursor readmodel.ListsCursor, batch Batch) (*Change, error) {
+	c := &Change{Cursor: cursor, before: cursor, state: newState(batch.Vaults), ancestor: cursor.Block}
+	c.Cursor.Seq, c.Cursor.Writer = batch.Last, batch.Writer
+	for i := range batch.Units {
+		if batch.Units[i].Rewrites {
+			c.retracts, c.ancestor = true, batch.Units[i].Ancestor()
+		}
+	}
+	if err := c.read(ctx, conn, batch.Units); err != nil {
+		return nil, err
+	}
+	s := c.state
+	if c.retracts {
+		s.clip(c.ancestor)
+		c.Cursor.Rewrites++
+	}
+	for i := range batch.Units {
+		s.fold(&batch.Units[i])
+	}
+	c.Impossible = s.impossible
+	if number, b := s.newest(); b != nil && (c.retracts || number > cursor.Block) {
+		c.Cursor.Block, c.Cursor.TS = number, b.ts
+	} else if c.retracts && cursor.Block > c.ancestor {
+		var err error
+		if c.Cursor.Block, c.Cursor.TS, err = s.ancestorOf(ctx, conn, c.ancestor); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// read looks up what the lists hold of the keys that the units name.
+func (c *Change) read(ctx context.Context, conn driver.Conn, units []decode.Unit) error {
+	s := c.state
+	gone, sweeps := map[entryKey]bool{}, map[common.Address]uint64{}
+	for i := range units {
+		for f := range units[i].Facts.All() {
+			if f.Kind == decode.BlockKind && !c.retracts {
+				s.blocks[f.Log.Block] = new(struct{ old, now *block })
+			}
+			for j := range f.Effects {
+				e := entryOf(f, j)
+				s.name(&e)
+				switch {
+				case e.kind == readmodel.Deposit && f.Sign < 0:
+					gone[entryKey{vault: e.vault, id: e.id}] = true
+				case e.kind == readmodel.Sweep && f.Sign > 0:
+					sweeps[e.vault] = max(sweeps[e.vault], e.idTo)
+				case e.kind == readmodel.Sweep:
+					sweeps[e.vault] = max(sweeps[e.vault], 0)
+				}
+			}
+		}
+	}
+	if err := s.read(ctx, conn, c.ancestor, gone); err != nil {
+		return err
+	}
+	if err := s.readSwept(ctx, conn, c.ancestor, sweeps); err != nil {
+		return err
+	}
+	s.waiting()
+	return s.known(ctx, conn, c.before.Block)
+}
+
+// Rows adds the rows of the change to rows of lists, those with sign -1 first.
+func (c *Change) Rows(rows *readmodel.Rows[readmodel.ListRow]) {
+	touched := map[readmodel.TouchedKey]bool{}
+	var cursors []readmodel.ListRow
+	plus := func() { // the old cursor goes before anything comes
+		for i := range cursors {
+			rows.Add(&cursors[i])
+		}
+		cursors = nil
+	}
+	if c.before.Seq > 0 {
+		cursors = c.before.Rows(-1)
+	}
+	c.state.difference(func(sign int8, row readmodel.ListRow) {
+		if sign > 0 {
+			plus()
+		}
+		row.Sign = sign
+		rows.Add(&row)
+		touched[readmodel.Touch(row.List, row.Owner)] = true
+		if row.List == readmodel.Queue {
+			touched[readmodel.Touch(row.List, row.Vault)] = true
+		}
+	})
+	plus()
+	row := c.touched(touched)
+	rows.Add(&row)
+	cursors = c.Cursor.Rows(1)
+	plus()
+}
+
+// mostTouched is how many keys a unit may name. A unit that touches more names
+// everything: a reader forgets all its answers anyway, and a row stays small.
+const mostTouched = 5000
+
+func (c *Change) touched(keys map[readmodel.TouchedKey]bool) readmodel.ListRow {
+	row := readmodel.ListRow{List: readmodel.TouchedList, Sign: 1, Seq: c.Cursor.Seq}
+	row.Key.SetUint64(c.Cursor.Seq)
+	if c.retracts {
+		row.ID = c.ancestor + 1
+	}
+	if len(keys) > mostTouched {
+		row.Touched = []readmodel.TouchedKey{readmodel.TouchedAll}
+		return row
+	}
+	for k := range keys {
+		row.Touched = append(row.Touched, k)
+	}
+	slices.SortFunc(row.Touched, func(a, b readmodel.TouchedKey) int { return slices.Compare(a[:], b[:]) })
+	return row
+}

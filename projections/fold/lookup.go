@@ -1,0 +1,324 @@
+package fold
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/ethereum/go-ethereum/common"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+var (
+	//go:embed sql/places.sql
+	sqlPlaces string
+	//go:embed sql/numbers.sql
+	sqlNumbers string
+	//go:embed sql/blocks.sql
+	sqlBlocks string
+)
+
+// most is how many keys a look-up names. More take another one, for the engine parses
+// a question of up to 256 KiB only (max_query_size).
+const most = 1000
+
+// read looks up what the lists hold of the keys that the state names, as far as a
+// change above the ancestor can change it. The look-ups may see different units when
+// another writer goes on meanwhile: then the insert that follows from them is refused.
+func (s *state) read(ctx context.Context, conn driver.Conn, ancestor uint64, gone map[entryKey]bool) error {
+	group, limited := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.readPlaces(limited, conn, s.placeKeys(gone)) })
+	group.Go(func() error { return s.readNumbers(limited, conn, s.numberKeys(ancestor)) })
+	return group.Wait()
+}
+
+// placeKeys are conditions for the requests that the state names, and for deposits that are retracted.
+func (s *state) placeKeys(gone map[entryKey]bool) (out []string) {
+	type list struct {
+		list, kind string
+		vault      common.Address
+	}
+	ids := map[list][]uint64{}
+	for k := range s.requests {
+		l := list{"requests", "requested", k.vault}
+		ids[l] = append(ids[l], k.id)
+	}
+	for k := range gone {
+		l := list{"vault_events", "deposit", k.vault}
+		ids[l] = append(ids[l], k.id)
+	}
+	for l, all := range ids {
+		slices.Sort(all)
+		for some := range slices.Chunk(slices.Compact(all), most) {
+			keys := strings.Trim(strings.ReplaceAll(fmt.Sprint(some), " ", ", "), "[]")
+			out = append(out, fmt.Sprintf("(%s AND key IN (%s))", placesOf(l.list, l.kind, l.vault), keys))
+		}
+	}
+	return out
+}
+
+func placesOf(list, kind string, vault common.Address) string {
+	return fmt.Sprintf("list = '%s' AND owner = %s AND scope = %s AND kind = '%s'",
+		list, quoted(vault), quoted(common.Address{}), kind)
+}
+
+// numberKeys are conditions for the totals and members that the state names.
+func (s *state) numberKeys(ancestor uint64) (out []string) {
+	totals := map[readmodel.List][]string{}
+	for k := range s.totals {
+		totals[k.list] = append(totals[k.list], fmt.Sprintf("(%s, %s)", quoted(k.owner), quoted(k.scope)))
+	}
+	for list, name := range map[readmodel.List]string{readmodel.Totals: "totals", readmodel.UserTotals: "user_totals"} {
+		for some := range slices.Chunk(totals[list], most) {
+			out = append(out, fmt.Sprintf("(list = '%s' AND (owner, scope) IN (%s) AND kind = 'none' AND key > %d)",
+				name, strings.Join(some, ", "), ancestor))
+		}
+	}
+	var members []string
+	for k := range s.members {
+		key := addressKey(k.user)
+		members = append(members, fmt.Sprintf("(%s, %s, '%s')", quoted(k.owner), quoted(k.scope), key.Dec()))
+	}
+	for some := range slices.Chunk(members, most) {
+		out = append(out, fmt.Sprintf("(list = 'members' AND (owner, scope, key) IN (%s) AND kind = 'none')",
+			strings.Join(some, ", ")))
+	}
+	return out
+}
+
+// quoted is an address as a literal, which the engine parses faster than a call of unhex.
+func quoted(a common.Address) string {
+	var b strings.Builder
+	b.WriteByte('\'')
+	for _, c := range a {
+		fmt.Fprintf(&b, `\x%02x`, c)
+	}
+	b.WriteByte('\'')
+	return b.String()
+}
+
+// ask puts a question about some keys, as few at once as the engine takes, and gives each row to scan.
+func ask(ctx context.Context, conn driver.Conn, question string, keys []string, scan func(driver.Rows) error) error {
+	for len(keys) > 0 {
+		n, size := 0, 0
+		for ; n < len(keys) && (n == 0 || size+len(keys[n]) < maxKeys); n++ {
+			size += len(keys[n])
+		}
+		about := strings.Replace(question, "{keys}", strings.Join(keys[:n], "\n  OR "), 1)
+		if err := askOnce(ctx, conn, about, scan); err != nil {
+			return fmt.Errorf("read what lists holds of the keys of a unit: %w", err)
+		}
+		keys = keys[n:]
+	}
+	return nil
+}
+
+// maxKeys bounds the text of the keys of a look-up, and querySize the whole question.
+const (
+	maxKeys   = 256 << 10
+	querySize = 2 * maxKeys
+)
+
+func askOnce(ctx context.Context, conn driver.Conn, question string, scan func(driver.Rows) error) error {
+	settings := clickhouse.Settings{"max_query_size": querySize, "max_threads": 1}
+	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(settings))
+	rows, err := conn.Query(ctx, question)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// alive are rows whose signs add up to 1.
+func alive[Row comparable](signs map[Row]int) (out []Row, err error) {
+	for row, sign := range signs {
+		switch sign {
+		case 0:
+		case 1:
+			out = append(out, row)
+		default:
+			return nil, fmt.Errorf("the signs of a row of lists add up to %d: %+v", sign, row)
+		}
+	}
+	return out, nil
+}
+
+// readPlaces reads requests and deposits.
+func (s *state) readPlaces(ctx context.Context, conn driver.Conn, keys []string) error {
+	signs := map[entry]int{}
+	var sign int8
+	var deposit bool
+	var closedBy int8
+	var shares, assets, fundedAssets, closedAssets big.Int
+	err := ask(ctx, conn, sqlPlaces, keys, func(rows driver.Rows) error {
+		var e entry
+		err := rows.Scan(&sign, &deposit, &e.block, &e.logIndex, &e.sub,
+			&e.user, &e.vault, &e.other, &e.partner, &e.id, &shares, &assets, &e.expires, &e.ts, &e.tx,
+			&e.fundedBlock, &e.fundedTS, &fundedAssets, &e.closedBlock, &e.closedTS, &closedBy, &closedAssets)
+		if err != nil {
+			return err
+		}
+		e.kind, e.closedBy = readmodel.Requested, readmodel.EffectKind(closedBy)
+		if deposit {
+			e.kind = readmodel.Deposit
+		}
+		e.shares.SetFromBig(&shares)
+		e.assets.SetFromBig(&assets)
+		e.fundedAssets.SetFromBig(&fundedAssets)
+		e.closedAssets.SetFromBig(&closedAssets)
+		signs[e] += int(sign)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	live, err := alive(signs)
+	for i := range live {
+		e := &live[i]
+		now := *e
+		if e.kind == readmodel.Requested {
+			s.requests[entryKey{vault: e.vault, id: e.id}] = &story{e, &now}
+		} else {
+			s.deposits[entryKey{e.vault, e.id, e.place}] = &story{e, &now}
+		}
+	}
+	return err
+}
+
+// readNumbers reads totals and members.
+func (s *state) readNumbers(ctx context.Context, conn driver.Conn, keys []string) error {
+	type row struct {
+		list int8
+		memberKey
+		step
+	}
+	signs := map[row]int{}
+	var sign int8
+	var deposited, estimated, claimed, sweptAssets big.Int
+	err := ask(ctx, conn, sqlNumbers, keys, func(rows driver.Rows) error {
+		var r row
+		err := rows.Scan(&sign, &r.list, &r.owner, &r.scope, &r.user, &r.from, &r.ts,
+			&r.deposits, &deposited, &r.requests, &estimated, &r.claims, &claimed, &r.users,
+			&r.swept, &sweptAssets, &r.sweptTo, &r.valuations)
+		if err != nil {
+			return err
+		}
+		r.deposited.SetFromBig(&deposited)
+		r.estimated.SetFromBig(&estimated)
+		r.claimed.SetFromBig(&claimed)
+		r.sweptAssets.SetFromBig(&sweptAssets)
+		signs[r] += int(sign)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	live, err := alive(signs)
+	slices.SortFunc(live, func(a, b row) int { return cmp.Compare(a.from, b.from) })
+	for _, r := range live {
+		list := readmodel.List(r.list)
+		if list == readmodel.Members {
+			s.members[r.memberKey] = &member{&first{r.from, r.ts}, &first{r.from, r.ts}}
+			continue
+		}
+		t := s.totals[totalKey{list, r.owner, r.scope}]
+		t.old, t.now = append(t.old, r.step), append(t.now, r.step)
+	}
+	return err
+}
+
+// readSwept reads the deposits that sweeps of the units may reach, or that such
+// sweeps had reached: those after the last number that was swept at the ancestor.
+func (s *state) readSwept(
+	ctx context.Context, conn driver.Conn, ancestor uint64, sweeps map[common.Address]uint64,
+) error {
+	var keys []string
+	for vault, to := range sweeps {
+		t := s.totals[totalsOf(vault, vault)]
+		from := t.old.clip(ancestor).newest().sweptTo
+		to = max(to, t.old.newest().sweptTo)
+		if to > from {
+			above := fmt.Sprintf("key > %d", from)
+			if from == 0 {
+				above = "key >= 0" // nothing was swept, not even a deposit with the impossible number 0
+			}
+			keys = append(keys, fmt.Sprintf("(%s AND %s AND key <= %d)", placesOf("vault_events", "deposit", vault), above, to))
+		}
+	}
+	return s.readPlaces(ctx, conn, keys)
+}
+
+// readBlocks reads the list of blocks.
+func (s *state) readBlocks(
+	ctx context.Context, conn driver.Conn, keys string, limit int,
+) (numbers []uint64, blocks []block, err error) {
+	ctx = readmodel.Parameters(ctx, map[string]uint64{"limit": uint64(limit)})
+	err = askOnce(ctx, conn, strings.Replace(sqlBlocks, "{keys}", keys, 1), func(rows driver.Rows) error {
+		var number uint64
+		var b block
+		if err := rows.Scan(&number, &b.hash, &b.ts); err != nil {
+			return err
+		}
+		numbers, blocks = append(numbers, number), append(blocks, b)
+		return nil
+	})
+	if err != nil {
+		err = fmt.Errorf("read the blocks of lists: %w", err)
+	}
+	return numbers, blocks, err
+}
+
+// known reads those blocks of the units that are no newer than the newest block.
+func (s *state) known(ctx context.Context, conn driver.Conn, newest uint64) error {
+	var named []string
+	for n := range s.blocks {
+		if n <= newest {
+			named = append(named, fmt.Sprint(n))
+		}
+	}
+	for some := range slices.Chunk(named, most) {
+		numbers, blocks, err := s.readBlocks(ctx, conn, "key IN ("+strings.Join(some, ", ")+")", len(some))
+		if err != nil {
+			return err
+		}
+		for i, n := range numbers {
+			now := blocks[i]
+			s.blocks[n].old, s.blocks[n].now = &blocks[i], &now
+		}
+	}
+	return nil
+}
+
+// ancestorOf finds the newest block that is no newer than an ancestor. 0 without one.
+// It reads further and further back: near the ancestor there mostly is one.
+func (s *state) ancestorOf(
+	ctx context.Context, conn driver.Conn, ancestor uint64,
+) (number uint64, ts uint32, err error) {
+	for back := uint64(1000); ; back *= 64 {
+		from := ancestor - min(back, ancestor)
+		numbers, blocks, err := s.readBlocks(ctx, conn, fmt.Sprintf("key >= %d AND key <= %d", from, ancestor), 1)
+		if err != nil || len(numbers) > 0 {
+			if err == nil {
+				number, ts = numbers[0], blocks[0].ts
+			}
+			return number, ts, err
+		}
+		if from == 0 {
+			return 0, 0, nil
+		}
+	}
+}

@@ -1,0 +1,5 @@
+-- Rows of lists of totals and members, with pairs that no merge has taken away yet.
+SELECT sign, toInt8(list), owner, scope, user, block, ts,
+  deposits, deposited, requests, estimated, claims, claimed, users, swept, swept_assets, swept_to, valuations
+FROM lists
+WHERE {keys}

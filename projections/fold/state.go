@@ -1,0 +1,477 @@
+package fold
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/projections/decode"
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+// entryKey names a request (the place is zero: the first of an id wins) or a deposit.
+type entryKey struct {
+	vault common.Address
+	id    uint64
+	place place
+}
+
+// story is a request or deposit before and after the units.
+type story struct{ old, now *entry }
+
+// total is running totals before and after the units.
+type total struct{ old, now steps }
+
+// block is what the list of blocks holds of a block.
+type block struct {
+	hash common.Hash
+	ts   uint32
+}
+
+// state is what the lists hold of the keys that units name, before the units and after them.
+type state struct {
+	vaults   []common.Address
+	requests map[entryKey]*story
+	deposits map[entryKey]*story
+	unswept  map[common.Address][]*entry // deposits that no sweep has reached
+	logs     map[entry]int               // other effects with rows: those that come (1) and those that go (-1)
+	totals   map[totalKey]*total
+	members  map[memberKey]*member
+	ranks    map[memberKey]bool // users whose place in the lists by amount may change
+	blocks   map[uint64]*struct{ old, now *block }
+	// impossible are the events of logs that cannot be, and change no request.
+	impossible []string
+}
+
+func newState(vaults []common.Address) *state {
+	return &state{
+		vaults: vaults, requests: map[entryKey]*story{}, deposits: map[entryKey]*story{},
+		unswept: map[common.Address][]*entry{}, logs: map[entry]int{}, totals: map[totalKey]*total{}, members: map[memberKey]*member{}, ranks: map[memberKey]bool{},
+		blocks: map[uint64]*struct{ old, now *block }{},
+	}
+}
+
+// clip brings what the unit after it may change back to an ancestor.
+func (s *state) clip(ancestor uint64) {
+	for _, all := range []map[entryKey]*story{s.requests, s.deposits} {
+		for _, e := range all {
+			if e.now != nil && !e.now.clip(ancestor) {
+				e.now = nil
+			}
+		}
+	}
+	for _, t := range s.totals {
+		t.now = t.now.clip(ancestor)
+	}
+	for _, m := range s.members {
+		if m.now != nil && m.now.block > ancestor {
+			m.now = nil
+		}
+	}
+	for n, b := range s.blocks {
+		if n > ancestor {
+			b.now = nil
+		}
+	}
+	s.waiting()
+}
+
+// waiting collects the deposits that no sweep has reached.
+func (s *state) waiting() {
+	clear(s.unswept)
+	for k, d := range s.deposits {
+		if d.now != nil && d.now.open() {
+			s.unswept[k.vault] = append(s.unswept[k.vault], d.now)
+		}
+	}
+}
+
+// fold takes the live effects of a unit, in the order of the chain.
+func (s *state) fold(u *decode.Unit) {
+	var live []logged
+	for f := range u.Facts.All() {
+		if f.Kind == decode.BlockKind {
+			s.block(f)
+		}
+		for i := range f.Effects {
+			e := entryOf(f, i)
+			if f.Sign < 0 {
+				s.log(&e, -1)
+			} else {
+				live = append(live, logged{e, f.Name()})
+			}
+		}
+	}
+	slices.SortStableFunc(live, func(a, b logged) int { return a.compare(b.place) })
+	for i := range live {
+		s.log(&live[i].entry, 1)
+		if !s.effect(&live[i].entry) {
+			s.impossible = append(s.impossible, live[i].event)
+		}
+	}
+}
+
+// logged is an effect and the event that it comes from.
+type logged struct {
+	entry
+	event string
+}
+
+// block takes a block record. The log may have one block twice, where a vault came late.
+func (s *state) block(f *decode.Fact) {
+	at := &block{f.Hash, f.Log.Time}
+	b := s.blocks[f.Log.Block]
+	if b == nil {
+		b = new(struct{ old, now *block })
+		s.blocks[f.Log.Block] = b
+	}
+	switch {
+	case f.Sign > 0:
+		b.now = at
+	case b.old == nil:
+		b.old = at
+	}
+}
+
+// log notes the row that an effect as such has in some lists. Those of deposits follow from their story.
+func (s *state) log(e *entry, sign int) {
+	if e.kind == readmodel.Deposit {
+		return
+	}
+	has := false
+	e.logRows(func(readmodel.ListRow) { has = true })
+	if has {
+		s.logs[*e] += sign
+	}
+}
+
+// effect takes the next live effect. It reports false for one that cannot be.
+func (s *state) effect(e *entry) bool {
+	switch e.kind {
+	case readmodel.Deposit:
+		s.deposit(e)
+	case readmodel.Sweep:
+		s.sweep(e)
+	case readmodel.Valuation:
+		s.add(totalsOf(e.vault, e.vault), e, func(n *numbers) { n.valuations++ })
+	case readmodel.Requested:
+		s.seen(e, false)
+		return s.request(e)
+	case readmodel.Claimed:
+		s.count(e, []totalKey{userIn(e.user, e.vault), totalsOf(e.vault, e.vault)}, func(n *numbers) {
+			n.claims++
+			n.claimed.Add(&n.claimed, &e.assets)
+		})
+		return s.change(e)
+	case readmodel.Funded, readmodel.Cancelled, readmodel.Expired:
+		return s.change(e)
+	}
+	return true
+}
+
+// count changes some totals.
+func (s *state) count(e *entry, of []totalKey, change func(*numbers)) {
+	for _, k := range of {
+		s.add(k, e, change)
+	}
+}
+
+func (s *state) add(k totalKey, e *entry, change func(*numbers)) {
+	t := s.totals[k]
+	t.now = t.now.add(e.block, e.ts, change)
+}
+
+// totals are those of the user, the vault and the partner of an effect.
+func (e *entry) totals() []totalKey {
+	out := []totalKey{userIn(e.user, e.vault), totalsOf(e.vault, e.vault)}
+	if e.partner > 0 {
+		out = append(out, totalsOf(readmodel.PartnerOwner(e.partner), e.vault))
+	}
+	return out
+}
+
+func (s *state) deposit(e *entry) {
+	s.seen(e, true)
+	s.count(e, e.totals(), func(n *numbers) {
+		n.deposits++
+		n.deposited.Add(&n.deposited, &e.assets)
+	})
+	d := e.fresh()
+	k := entryKey{e.vault, e.id, e.place}
+	if s.deposits[k] == nil {
+		s.deposits[k] = new(story)
+	}
+	s.deposits[k].now = d
+	if to := s.totals[totalsOf(e.vault, e.vault)].now.newest().sweptTo; to == 0 || e.id > to {
+		s.unswept[e.vault] = append(s.unswept[e.vault], d)
+		return
+	}
+	s.swept(d, e)
+}
+
+// swept has an effect sweep a deposit: a sweep, or its own deposit if a sweep has reached its number before.
+func (s *state) swept(d, by *entry) {
+	d.close(by, readmodel.Amount{})
+	d.closedBy = readmodel.Sweep
+	s.add(totalsOf(d.vault, d.vault), by, func(n *numbers) {
+		n.swept++
+		n.sweptAssets.Add(&n.sweptAssets, &d.assets)
+	})
+}
+
+// sweep takes a sweep: the first one whose last number is at least a deposit's has swept it.
+func (s *state) sweep(e *entry) {
+	if e.idTo <= s.totals[totalsOf(e.vault, e.vault)].now.newest().sweptTo {
+		return
+	}
+	s.add(totalsOf(e.vault, e.vault), e, func(n *numbers) { n.sweptTo = e.idTo })
+	s.unswept[e.vault] = slices.DeleteFunc(s.unswept[e.vault], func(d *entry) bool {
+		if d.id > e.idTo {
+			return false
+		}
+		s.swept(d, e)
+		return true
+	})
+}
+
+// request takes a request. The first one of an id wins.
+func (s *state) request(e *entry) bool {
+	q := s.requests[entryKey{vault: e.vault, id: e.id}]
+	if q.now != nil {
+		return false
+	}
+	q.now = e.fresh()
+	s.count(e, e.totals(), func(n *numbers) {
+		n.requests++
+		n.estimated.Add(&n.estimated, &e.assets)
+	})
+	return true
+}
+
+// change funds or closes a request. What comes before the request, a second funding
+// and whatever comes after its end changes nothing.
+func (s *state) change(e *entry) bool {
+	q := s.requests[entryKey{vault: e.vault, id: e.id}].now
+	switch {
+	case q == nil || !q.open():
+		return false
+	case e.kind != readmodel.Funded:
+		q.close(e, e.assets)
+		return true
+	case q.fundedBlock != readmodel.Never:
+		return false
+	}
+	q.fundedBlock, q.fundedTS, q.fundedAssets = e.block, e.ts, e.assets
+	return true
+}
+
+// membersOf are the scopes of which a deposit or request makes its user a member, each
+// with the totals that count its users.
+func membersOf(e *entry, deposit bool) map[memberKey]totalKey {
+	out := map[memberKey]totalKey{
+		{user: e.user}:                 totalsOf(common.Address{}, common.Address{}),
+		{owner: e.vault, user: e.user}: totalsOf(e.vault, e.vault),
+	}
+	if deposit && e.partner > 0 {
+		p := readmodel.PartnerOwner(e.partner)
+		out[memberKey{owner: p, user: e.user}] = totalsOf(p, common.Address{})
+		out[memberKey{owner: p, scope: e.vault, user: e.user}] = totalsOf(p, e.vault)
+	}
+	return out
+}
+
+// seen makes the user of an effect a member.
+func (s *state) seen(e *entry, deposit bool) {
+	for k, counted := range membersOf(e, deposit) {
+		if m := s.members[k]; m.now == nil {
+			m.now = &first{e.block, e.ts}
+			s.add(counted, e, func(n *numbers) { n.users++ })
+		}
+	}
+}
+
+// rank is what a user has in the lists by amount.
+func (s *state) rank(k memberKey, f *first, of func(*total) steps) *ranked {
+	if f == nil {
+		return nil
+	}
+	out := &ranked{first: *f}
+	vaults := s.vaults
+	if k.owner != (common.Address{}) {
+		vaults = []common.Address{k.owner}
+	}
+	for _, v := range vaults {
+		if t := s.totals[userIn(k.user, v)]; t != nil {
+			n := of(t).newest()
+			out.deposited.Add(&out.deposited, &n.deposited)
+			out.claimed.Add(&out.claimed, &n.claimed)
+		}
+	}
+	return out
+}
+
+// difference gives each row that was live and is no more with sign -1 and then each
+// that is live now with 1: of the rows with one key the engine keeps the last.
+func (s *state) difference(add func(sign int8, row readmodel.ListRow)) {
+	s.changed(func(row readmodel.ListRow) { add(-1, row) }, nil)
+	s.changed(nil, func(row readmodel.ListRow) { add(1, row) })
+}
+
+// changed gives the rows that go and those that come. One of the two is nil.
+func (s *state) changed(gone, come func(readmodel.ListRow)) {
+	going, coming := gone != nil, come != nil
+	entries := func(all map[entryKey]*story, rows func(*entry, func(readmodel.ListRow))) {
+		for _, e := range all {
+			if e.old != nil && e.now != nil && *e.old == *e.now {
+				continue
+			}
+			if going && e.old != nil {
+				rows(e.old, gone)
+			}
+			if coming && e.now != nil {
+				rows(e.now, come)
+			}
+		}
+	}
+	entries(s.requests, (*entry).requestRows)
+	entries(s.deposits, (*entry).logRows)
+	for e, sign := range s.logs {
+		if going && sign < 0 {
+			e.logRows(gone)
+		}
+		if coming && sign > 0 {
+			e.logRows(come)
+		}
+	}
+	for k, t := range s.totals {
+		old, now := t.old.rows(), t.now.rows()
+		if going {
+			for _, r := range lacking(old, now) {
+				gone(r.row(k))
+			}
+		}
+		if coming {
+			for _, r := range lacking(now, old) {
+				come(r.row(k))
+			}
+		}
+	}
+	for k, m := range s.members {
+		if same(m.old, m.now) {
+			continue
+		}
+		if going {
+			k.rows(m.old, gone)
+		}
+		if coming {
+			k.rows(m.now, come)
+		}
+	}
+	for k := range s.ranks {
+		m := s.members[k]
+		old := s.rank(k, m.old, func(t *total) steps { return t.old })
+		now := s.rank(k, m.now, func(t *total) steps { return t.now })
+		if same(old, now) {
+			continue
+		}
+		if going {
+			k.rankedRows(old, gone)
+		}
+		if coming {
+			k.rankedRows(now, come)
+		}
+	}
+	for n, b := range s.blocks {
+		if same(b.old, b.now) {
+			continue
+		}
+		if going && b.old != nil {
+			gone(b.old.row(n))
+		}
+		if coming && b.now != nil {
+			come(b.now.row(n))
+		}
+	}
+}
+
+// same reports whether both are nil, or equal.
+func same[T comparable](a, b *T) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
+}
+
+func (b *block) row(number uint64) readmodel.ListRow {
+	row := readmodel.ListRow{List: readmodel.Blocks, Block: number, TS: b.ts, Hash: b.hash}
+	row.Key.SetUint64(number)
+	return row
+}
+
+// newest is the newest block among those that the units name.
+func (s *state) newest() (number uint64, b *block) {
+	for n, x := range s.blocks {
+		if x.now != nil && (b == nil || n > number) {
+			number, b = n, x.now
+		}
+	}
+	return number, b
+}
+
+// userTotals names what a user has in each vault, from which the lists by amount follow.
+func (s *state) userTotals(user common.Address) (out []totalKey) {
+	for _, v := range s.vaults {
+		out = append(out, userIn(user, v))
+	}
+	return out
+}
+
+// name notes the keys that an effect touches.
+func (s *state) name(e *entry) {
+	request := func() {
+		k := entryKey{vault: e.vault, id: e.id}
+		if s.requests[k] == nil {
+			s.requests[k] = new(story)
+		}
+	}
+	totals := func(keys ...totalKey) {
+		for _, k := range keys {
+			if s.totals[k] == nil {
+				s.totals[k] = new(total)
+			}
+		}
+	}
+	ranks := func() {
+		totals(s.userTotals(e.user)...)
+		for _, k := range []memberKey{{user: e.user}, {owner: e.vault, user: e.user}} {
+			s.ranks[k] = true
+			if s.members[k] == nil {
+				s.members[k] = new(member)
+			}
+		}
+	}
+	switch e.kind {
+	case readmodel.Deposit, readmodel.Requested:
+		ranks()
+		totals(e.totals()...)
+		of := membersOf(e, e.kind == readmodel.Deposit)
+		totals(slices.Collect(maps.Values(of))...)
+		for k := range of {
+			if s.members[k] == nil {
+				s.members[k] = new(member)
+			}
+		}
+		if e.kind == readmodel.Requested {
+			request()
+		}
+	case readmodel.Claimed:
+		ranks()
+		totals(totalsOf(e.vault, e.vault))
+		request()
+	case readmodel.Funded, readmodel.Cancelled, readmodel.Expired:
+		request()
+	case readmodel.Sweep, readmodel.Valuation:
+		totals(totalsOf(e.vault, e.vault))
+	}
+}

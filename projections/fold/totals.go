@@ -1,0 +1,116 @@
+package fold
+
+import (
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+// totalKey names running totals: of a user (UserTotals), partner or vault (Totals) in a
+// vault, which is the scope, or the number of users of a partner or of everything (scope 0).
+type totalKey struct {
+	list         readmodel.List
+	owner, scope common.Address
+}
+
+func userIn(user, vault common.Address) totalKey {
+	return totalKey{readmodel.UserTotals, user, vault}
+}
+
+func totalsOf(owner, vault common.Address) totalKey {
+	return totalKey{readmodel.Totals, owner, vault}
+}
+
+// numbers are what running totals count.
+type numbers struct {
+	deposits    uint64
+	deposited   readmodel.Amount
+	requests    uint64
+	estimated   readmodel.Amount
+	claims      uint64
+	claimed     readmodel.Amount
+	users       uint64
+	swept       uint64
+	sweptAssets readmodel.Amount
+	sweptTo     uint64
+	valuations  uint64
+}
+
+// step is what totals are from a block on, until the block of the next step.
+type step struct {
+	from uint64
+	ts   uint32
+	numbers
+}
+
+// steps are the newest steps of running totals, in the order of their blocks.
+type steps []step
+
+// newest are the totals after the last step.
+func (s steps) newest() numbers {
+	if len(s) == 0 {
+		return numbers{}
+	}
+	return s[len(s)-1].numbers
+}
+
+// clip drops the steps above a block.
+func (s steps) clip(ancestor uint64) steps {
+	n := len(s)
+	for n > 0 && s[n-1].from > ancestor {
+		n--
+	}
+	return s[:n]
+}
+
+// add changes the totals in a block that is not below the last step. A change that
+// changes no number makes no step.
+func (s steps) add(block uint64, ts uint32, change func(*numbers)) steps {
+	before := s.newest()
+	after := before
+	change(&after)
+	switch {
+	case after == before:
+		return s
+	case len(s) > 0 && s[len(s)-1].from == block:
+		s[len(s)-1].numbers = after
+		return s
+	}
+	return append(s, step{block, ts, after})
+}
+
+// totalRow is a step with its end.
+type totalRow struct {
+	step
+	until    uint64
+	closedTS uint32
+}
+
+func (s steps) rows() []totalRow {
+	out := make([]totalRow, len(s))
+	for i := range s {
+		out[i] = totalRow{s[i], readmodel.Never, 0}
+		if i+1 < len(s) {
+			out[i].until, out[i].closedTS = s[i+1].from, s[i+1].ts
+		}
+	}
+	return out
+}
+
+// lacking are the rows that others do not have.
+func lacking(rows, others []totalRow) []totalRow {
+	return slices.DeleteFunc(slices.Clone(rows), func(r totalRow) bool { return slices.Contains(others, r) })
+}
+
+func (r *totalRow) row(k totalKey) readmodel.ListRow {
+	row := readmodel.ListRow{
+		List: k.list, Owner: k.owner, Scope: k.scope, Block: r.from, TS: r.ts, ClosedTS: r.closedTS,
+		Deposits: r.deposits, Deposited: r.deposited, Requests: r.requests, Estimated: r.estimated,
+		Claims: r.claims, Claimed: r.claimed, Users: r.users,
+		Swept: r.swept, SweptAssets: r.sweptAssets, SweptTo: r.sweptTo, Valuations: r.valuations,
+	}
+	row.Key.SetUint64(r.until)
+	return row
+}

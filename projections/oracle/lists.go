@@ -1,0 +1,289 @@
+package oracle
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+// Lists is what the table lists holds, without the records of some vaults: the rows
+// of all lists but touched and the cursor, in no order.
+func (f *Fold) Lists(without ...common.Address) []readmodel.ListRow {
+	l := lists{
+		deposits: map[common.Address][]*readmodel.ListRow{}, reached: map[common.Address]uint64{}, requests: map[RequestKey]*readmodel.ListRow{},
+		members: map[member]*readmodel.ListRow{}, totals: map[owned][]readmodel.ListRow{},
+	}
+	blocks := map[uint64]*event.Block{}
+	var logs []Log
+	for _, r := range f.Records() {
+		if b := r.GetBlock(); b != nil {
+			blocks[b.GetNumber()] = b
+		}
+		if r.GetLog() == nil || slices.Contains(without, common.BytesToAddress(r.GetLog().GetAddress())) {
+			continue
+		}
+		if log, counts, _ := Read(r); counts {
+			logs = append(logs, log)
+		}
+	}
+	for number, b := range blocks {
+		row := readmodel.ListRow{List: readmodel.Blocks, Block: number, Hash: common.BytesToHash(b.GetHash()), TS: seconds(b.GetTime())}
+		row.Key.SetUint64(number)
+		l.rows = append(l.rows, row)
+	}
+	slices.SortFunc(logs, func(x, y Log) int { return cmp.Or(cmp.Compare(x.Block, y.Block), cmp.Compare(x.Index, y.Index)) })
+	for _, log := range logs {
+		l.add(log)
+	}
+	return l.all()
+}
+
+// lists are made of logs, one after the other in the order of the chain.
+type lists struct {
+	rows     []readmodel.ListRow // that nothing changes any more
+	deposits map[common.Address][]*readmodel.ListRow
+	reached  map[common.Address]uint64 // how far a vault was swept, 0 for not at all
+	requests map[RequestKey]*readmodel.ListRow
+	members  map[member]*readmodel.ListRow
+	totals   map[owned][]readmodel.ListRow // the steps, oldest first
+}
+
+// scope is an owner, and in which vault.
+type scope struct{ owner, vault common.Address }
+
+// owned is whose totals: users have a list of their own.
+type owned struct {
+	list readmodel.List
+	scope
+}
+
+// member is a user in a scope, where users are ranked by their amounts or not.
+type member struct {
+	scope
+	ranked bool
+	user   common.Address
+}
+
+// everything owns the lists of all vaults.
+var everything common.Address
+
+func (l *lists) add(log Log) {
+	e := readmodel.EventRow{}
+	effect(log.Event, &e)
+	row := readmodel.ListRow{Kind: e.Effect, Block: log.Block, LogIndex: log.Index, User: e.User, Vault: log.Vault, Other: e.Other, Partner: e.Partner, ID: e.ID, IDTo: e.IDTo,
+		Shares: e.Shares, Assets: e.Assets, Nav: e.Nav, Expires: e.Expires, TS: uint32(log.Time), Hash: log.Tx}
+	switch log.Event.(type) {
+	case contracts.DepositAccepted:
+		l.deposit(row)
+	case contracts.WithdrawalRequested:
+		l.request(row)
+	case contracts.DepositsSwept:
+		l.put(readmodel.VaultEvents, log.Vault, row)
+		l.sweep(row)
+	case contracts.NavUpdated:
+		l.put(readmodel.VaultEvents, log.Vault, row)
+		l.step(ofVault(row.Vault), row.Block, row.TS, func(t *readmodel.ListRow) { t.Valuations++ })
+	case contracts.WithdrawalClaimed:
+		l.put(readmodel.UserEvents, row.User, row)
+		row.Partner = 0
+		for _, owner := range owners(row) {
+			l.step(owner, row.Block, row.TS, func(t *readmodel.ListRow) { t.Claims++; t.Claimed.Add(&t.Claimed, &row.Assets) })
+		}
+		l.change(row)
+		for _, owner := range []common.Address{everything, row.Vault} {
+			m := l.member(member{scope{owner: owner}, true, row.User})
+			m.Claimed.Add(&m.Claimed, &row.Assets)
+		}
+	case contracts.WithdrawalFunded, contracts.WithdrawalCancelled, contracts.WithdrawalExpired:
+		l.change(row)
+	}
+}
+
+func (l *lists) put(list readmodel.List, owner common.Address, row readmodel.ListRow) {
+	row.List, row.Owner = list, owner
+	l.rows = append(l.rows, row)
+}
+
+func (l *lists) deposit(row readmodel.ListRow) {
+	row.ClosedBlock = Never
+	l.deposits[row.Vault] = append(l.deposits[row.Vault], &row)
+	for _, owner := range owners(row) {
+		l.step(owner, row.Block, row.TS, func(t *readmodel.ListRow) { t.Deposits++; t.Deposited.Add(&t.Deposited, &row.Assets) })
+	}
+	l.seen(row)
+	if to := l.reached[row.Vault]; to > 0 && row.ID <= to {
+		l.close(&row, row)
+	}
+}
+
+// sweep closes the deposits that it reaches.
+func (l *lists) sweep(row readmodel.ListRow) {
+	if row.IDTo <= l.reached[row.Vault] {
+		return
+	}
+	l.reached[row.Vault] = row.IDTo
+	l.step(ofVault(row.Vault), row.Block, row.TS, func(t *readmodel.ListRow) { t.SweptTo = row.IDTo })
+	for _, d := range l.deposits[row.Vault] {
+		if d.ClosedBlock == Never && d.ID <= row.IDTo {
+			l.close(d, row)
+		}
+	}
+}
+
+// close says that a deposit was swept in the block of a row.
+func (l *lists) close(d *readmodel.ListRow, in readmodel.ListRow) {
+	d.ClosedBlock, d.ClosedTS, d.ClosedBy = in.Block, in.TS, readmodel.Sweep
+	l.step(ofVault(d.Vault), in.Block, in.TS, func(t *readmodel.ListRow) { t.Swept++; t.SweptAssets.Add(&t.SweptAssets, &d.Assets) })
+}
+
+func (l *lists) request(row readmodel.ListRow) {
+	if row.Partner != 0 {
+		l.put(readmodel.PartnerEvents, readmodel.PartnerOwner(row.Partner), row)
+	}
+	l.seen(row)
+	key := RequestKey{row.Vault, row.ID}
+	if l.requests[key] != nil {
+		return
+	}
+	row.FundedBlock, row.ClosedBlock = Never, Never
+	l.requests[key] = &row
+	for _, owner := range owners(row) {
+		l.step(owner, row.Block, row.TS, func(t *readmodel.ListRow) { t.Requests++; t.Estimated.Add(&t.Estimated, &row.Assets) })
+	}
+}
+
+// change is of the life of a request.
+func (l *lists) change(row readmodel.ListRow) {
+	q := l.requests[RequestKey{row.Vault, row.ID}]
+	switch {
+	case q == nil || q.ClosedBlock != Never:
+	case row.Kind != readmodel.Funded:
+		q.ClosedBlock, q.ClosedTS, q.ClosedBy, q.ClosedAssets = row.Block, row.TS, row.Kind, row.Assets
+	case q.FundedBlock == Never:
+		q.FundedBlock, q.FundedTS, q.FundedAssets = row.Block, row.TS, row.Assets
+	}
+}
+
+// owners have a deposit or request in their totals.
+func owners(row readmodel.ListRow) []owned {
+	out := []owned{{readmodel.UserTotals, scope{row.User, row.Vault}}, ofVault(row.Vault)}
+	if row.Partner != 0 {
+		out = append(out, owned{readmodel.Totals, scope{readmodel.PartnerOwner(row.Partner), row.Vault}})
+	}
+	return out
+}
+
+func ofVault(vault common.Address) owned { return owned{readmodel.Totals, scope{vault, vault}} }
+
+// step makes the totals of a block, of those before it.
+func (l *lists) step(k owned, block uint64, ts uint32, change func(*readmodel.ListRow)) {
+	steps := l.totals[k]
+	if n := len(steps); n == 0 || steps[n-1].Block != block {
+		next := readmodel.ListRow{}
+		if n > 0 {
+			next = steps[n-1]
+		}
+		next.List, next.Owner, next.Scope, next.Block, next.TS = k.list, k.owner, k.vault, block, ts
+		steps = append(steps, next)
+	}
+	change(&steps[len(steps)-1])
+	l.totals[k] = steps
+}
+
+// member is the user in a scope, who was not seen there if the block is Never. Its
+// Deposited and Claimed are for the lists by amount.
+func (l *lists) member(m member) *readmodel.ListRow {
+	if l.members[m] == nil {
+		l.members[m] = &readmodel.ListRow{Owner: m.owner, Scope: m.vault, User: m.user, Block: Never}
+	}
+	return l.members[m]
+}
+
+// seen notes that the user of a row deposited or requested.
+func (l *lists) seen(row readmodel.ListRow) {
+	l.seenIn(member{scope{}, true, row.User}, everything, row)
+	l.seenIn(member{scope{owner: row.Vault}, true, row.User}, row.Vault, row)
+	if row.Kind == readmodel.Deposit && row.Partner != 0 {
+		partner := readmodel.PartnerOwner(row.Partner)
+		l.seenIn(member{scope{owner: partner}, false, row.User}, everything, row)
+		l.seenIn(member{scope{partner, row.Vault}, false, row.User}, row.Vault, row)
+	}
+}
+
+// seenIn notes it in a scope, whose number of users is in the totals of a vault.
+func (l *lists) seenIn(k member, vault common.Address, row readmodel.ListRow) {
+	m := l.member(k)
+	if row.Kind == readmodel.Deposit {
+		m.Deposited.Add(&m.Deposited, &row.Assets)
+	}
+	if m.Block == Never {
+		m.Block, m.TS = row.Block, row.TS
+		l.step(owned{readmodel.Totals, scope{k.owner, vault}}, row.Block, row.TS, func(t *readmodel.ListRow) { t.Users++ })
+	}
+}
+
+// all gives the rows of all lists.
+func (l *lists) all() []readmodel.ListRow {
+	for _, deposits := range l.deposits {
+		for _, d := range deposits {
+			row := *d
+			row.Key.SetUint64(d.ID)
+			l.put(readmodel.VaultEvents, d.Vault, row)
+			l.put(readmodel.UserEvents, d.User, *d)
+			if d.Partner != 0 {
+				l.put(readmodel.PartnerEvents, readmodel.PartnerOwner(d.Partner), *d)
+			}
+		}
+	}
+	for _, q := range l.requests {
+		row := *q
+		row.Key.SetUint64(q.ClosedBlock)
+		l.put(readmodel.Queue, everything, row)
+		row.Key.SetUint64(q.ID)
+		l.put(readmodel.Requests, q.Vault, row)
+		l.put(readmodel.UserRequests, q.User, *q)
+	}
+	for _, steps := range l.totals {
+		steps = slices.DeleteFunc(steps, func(t readmodel.ListRow) bool {
+			return t.Deposits == 0 && t.Requests == 0 && t.Claims == 0 && t.Users == 0 && t.SweptTo == 0 && t.Valuations == 0
+		})
+		for i, row := range steps {
+			row.Key.SetUint64(Never)
+			if i+1 < len(steps) {
+				row.Key.SetUint64(steps[i+1].Block)
+				row.ClosedTS = steps[i+1].TS
+			}
+			l.rows = append(l.rows, row)
+		}
+	}
+	for m, since := range l.members {
+		if since.Block != Never {
+			l.rows = append(l.rows, ranked(m, *since)...)
+		}
+	}
+	return l.rows
+}
+
+// ranked is a user's rows in a scope.
+func ranked(m member, since readmodel.ListRow) (out []readmodel.ListRow) {
+	deposited, claimed := since.Deposited, since.Claimed
+	since.Deposited, since.Claimed = readmodel.Amount{}, readmodel.Amount{}
+	put := func(list readmodel.List, key *readmodel.Amount) {
+		row := since
+		row.List, row.Key = list, *key
+		out = append(out, row)
+	}
+	put(readmodel.Members, new(readmodel.Amount).SetBytes(m.user[:]))
+	put(readmodel.FirstSeen, new(readmodel.Amount).SetUint64(since.Block))
+	if m.ranked {
+		since.Block = 0
+		put(readmodel.Deposited, &deposited)
+		put(readmodel.Withdrawn, &claimed)
+	}
+	return out
+}

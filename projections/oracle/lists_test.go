@@ -1,0 +1,157 @@
+package oracle_test
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/histories"
+	"github.com/navlog/navlog/projections/oracle"
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+var (
+	plays = flag.Int("histories", 6, "how many random histories TestBuildLists plays")
+	seed  = flag.Uint64("seed", 0, "seed of the first random history; 0: by the clock")
+)
+
+var databases atomic.Int64
+
+// tables makes a database with the two tables.
+func tables(t *testing.T) driver.Conn {
+	t.Helper()
+	ch := readmodel.DefaultConfig()
+	ch.Addr, ch.Prefix = enginetest.ClickHouse(t), fmt.Sprintf("lists%d_%d", os.Getpid(), databases.Add(1))
+	server, err := ch.OpenPatient("")
+	must(t, err)
+	database := ch.Database(1)
+	for _, sql := range []string{"CREATE DATABASE " + database + " ENGINE = Atomic", readmodel.EventsTable.DDL(database), readmodel.ListsTable.DDL(database)} {
+		must(t, server.Exec(t.Context(), sql))
+	}
+	conn, err := ch.OpenPatient(database)
+	must(t, err)
+	t.Cleanup(func() {
+		conn.Close()
+		must(t, server.Exec(context.Background(), "DROP DATABASE "+database))
+		server.Close()
+	})
+	return conn
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestBuildLists: lists that are built of the events of a random history hold what the plain fold of its log
+// gives, at the end of any unit, reorganisations and logs that cannot be included.
+func TestBuildLists(t *testing.T) {
+	t.Parallel()
+	first := *seed
+	if first == 0 {
+		first = uint64(time.Now().UnixNano())
+	}
+	for i := range uint64(*plays) {
+		t.Run(fmt.Sprintf("seed=%d", first+i), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(first+i, 1))
+			s := histories.Random(rng, 1, 40)
+			conn := tables(t)
+			insert(t, conn, s.Records)
+			units := histories.Units(s.Records)
+			for _, n := range []int{1 + rng.IntN(len(units)), len(units)} {
+				records := slices.Concat(units[:n]...)
+				seq := records[len(records)-1].GetSeq()
+				must(t, readmodel.BuildLists(t.Context(), conn, "lists", seq, 99))
+				wantLists(t, conn, seq, records)
+			}
+		})
+	}
+}
+
+func insert(t *testing.T, conn driver.Conn, records []*event.Record) {
+	t.Helper()
+	rows := readmodel.EventsTable.NewRows()
+	for _, r := range records {
+		value, err := proto.Marshal(r)
+		must(t, err)
+		row := oracle.Rows(r, value, false)
+		rows.Add(&row)
+	}
+	batch, err := conn.PrepareBatch(t.Context(), "INSERT INTO events ("+readmodel.EventsTable.Names()+")")
+	must(t, err)
+	must(t, rows.Fill(batch.Columns()))
+	must(t, batch.Send())
+}
+
+// wantLists compares lists with the fold of records, row by row.
+func wantLists(t *testing.T, conn driver.Conn, seq uint64, records []*event.Record) {
+	t.Helper()
+	fold := oracle.New()
+	cursor := readmodel.ListRow{Seq: seq, Writer: 99}
+	rewriting := false
+	for _, r := range records {
+		must(t, fold.Apply(r))
+		if rewriting = rewriting || r.GetRetracts() != 0; r.GetBoundary() && rewriting {
+			cursor.Rewrites, rewriting = cursor.Rewrites+1, false
+		}
+	}
+	want := fold.Lists()
+	for _, row := range want {
+		if row.List == readmodel.Blocks && row.Block >= cursor.Block {
+			cursor.Block, cursor.TS = row.Block, row.TS
+		}
+	}
+	for _, list := range []readmodel.List{readmodel.CursorList, readmodel.CursorEnd} {
+		cursor.List = list
+		want = append(want, cursor)
+	}
+	var wanted, got []string
+	for i := range want {
+		want[i].Sign = 1
+		wanted = append(wanted, readmodel.ListsTable.Line(&want[i]))
+	}
+	rows, err := conn.Query(t.Context(), "SELECT "+readmodel.ListsTable.LineSQL()+" FROM lists")
+	must(t, err)
+	defer rows.Close()
+	for rows.Next() {
+		var line string
+		must(t, rows.Scan(&line))
+		got = append(got, line)
+	}
+	must(t, rows.Err())
+	slices.Sort(wanted)
+	slices.Sort(got)
+	if slices.Equal(got, wanted) {
+		return
+	}
+	differences := 0
+	for i, j := 0, 0; (i < len(got) || j < len(wanted)) && differences < 12; {
+		switch {
+		case j == len(wanted) || i < len(got) && cmp.Less(got[i], wanted[j]):
+			t.Errorf("lists have as of seq %d\n%s", seq, got[i])
+			differences++
+			i++
+		case i == len(got) || cmp.Less(wanted[j], got[i]):
+			t.Errorf("lists lack as of seq %d\n%s", seq, wanted[j])
+			differences++
+			j++
+		default:
+			i++
+			j++
+		}
+	}
+}

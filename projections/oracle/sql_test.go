@@ -1,0 +1,83 @@
+package oracle_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/histories"
+	"github.com/navlog/navlog/projections/oracle"
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+// TestDocumentedQueries: the views of a generation hold what the fold of its log gives, and
+// each query of docs/sql.md is answered.
+func TestDocumentedQueries(t *testing.T) {
+	t.Parallel()
+	s := histories.Random(rand.New(rand.NewPCG(11, 5)), 1, 60)
+	ch := readmodel.DefaultConfig()
+	ch.Addr, ch.Prefix = enginetest.ClickHouse(t), fmt.Sprintf("sql%d", os.Getpid())
+	server, err := ch.OpenPatient("")
+	must(t, err)
+	defer server.Close()
+	must(t, ch.CreateEvents(t.Context(), server, ch.Database(1)))
+	defer func() { must(t, ch.Drop(context.Background(), server, ch.Database(1))) }()
+	conn, err := ch.OpenReader(ch.Database(1), 2)
+	must(t, err)
+	defer conn.Close()
+	writer, err := ch.OpenPatient(ch.Database(1))
+	must(t, err)
+	defer writer.Close()
+	insert(t, writer, s.Records)
+
+	fold := oracle.New()
+	want := map[string]uint64{}
+	for _, r := range s.Records {
+		must(t, fold.Apply(r))
+	}
+	for _, row := range fold.Lists() {
+		switch {
+		case row.List == readmodel.VaultEvents && row.Kind == readmodel.Deposit:
+			want["deposits"]++
+		case row.List == readmodel.VaultEvents && row.Kind == readmodel.Sweep:
+			want["sweeps"]++
+		case row.List == readmodel.VaultEvents && row.Kind == readmodel.Valuation:
+			want["navs"]++
+		case row.List == readmodel.Requests:
+			want["requests"]++
+		case row.List == readmodel.UserEvents && row.Kind == readmodel.Claimed:
+			want["withdrawal_events WHERE event = 'claimed'"]++
+		case row.List == readmodel.Members && row.Owner == [20]byte{}:
+			want["users"]++
+		}
+	}
+	for view, rows := range want {
+		var got uint64
+		if err := conn.QueryRow(t.Context(), "SELECT count() FROM "+view).Scan(&got); err != nil || got != rows {
+			t.Errorf("%s has %d rows, %v; want %d", view, got, err, rows)
+		}
+	}
+	page, err := os.ReadFile("../../docs/sql.md")
+	must(t, err)
+	queries := strings.Split(string(page), "```sql\n")[1:]
+	if len(queries) != 10 {
+		t.Errorf("docs/sql.md has %d queries, want 10", len(queries))
+	}
+	for _, query := range queries {
+		query, _, _ = strings.Cut(query, "```")
+		rows, err := conn.Query(t.Context(), query)
+		if err != nil {
+			t.Errorf("%s: %v", query, err)
+			continue
+		}
+		answered := rows.Next()
+		must(t, rows.Close())
+		if err := rows.Err(); err != nil || !answered && !strings.Contains(query, "now('UTC')") {
+			t.Errorf("no answer to %s: %v", query, err)
+		}
+	}
+}

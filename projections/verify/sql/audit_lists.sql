@@ -1,0 +1,50 @@
+-- What the lists come to, and what they must come to by events up to their cursor: how many rows they have of each
+-- effect, and the newest totals. Of a deposit or request there is one row for its user and one for its vault, and one
+-- for its partner if it has one.
+WITH (
+  SELECT (maxIf(seq, list = 'cursor'),
+    sumIf(sign, list = 'vault_events' AND kind = 'deposit'), sumIf(sign, list = 'user_events' AND kind = 'deposit'),
+    sumIf(sign, list = 'partner_events'), sumIf(sign, list = 'user_events' AND kind = 'claimed'),
+    sumIf(sign, list = 'vault_events' AND kind = 'sweep'), sumIf(sign, list = 'vault_events' AND kind = 'valuation'),
+    sumIf(sign, list = 'queue'), sumIf(sign, list = 'requests'), sumIf(sign, list = 'user_requests'),
+    sumIf(sign * toInt64(deposits), newest), sumIf(sign * deposited, newest),
+    sumIf(sign * toInt64(claims), newest), sumIf(sign * claimed, newest), sumIf(sign * toInt64(users), newest),
+    sumIf(sign, list = 'members'), sumIf(sign, list = 'first_seen'),
+    sumIf(sign, list = 'deposited'), sumIf(sign, list = 'withdrawn'), sumIf(sign * key, list = 'deposited'),
+    sumIf(sign * toInt64(requests), newest), sumIf(sign * (2 + (partner > 0)), list = 'requests'),
+    sumIf(sign * estimated, newest), sumIf(sign * assets * (2 + (partner > 0)), list = 'requests'))
+  FROM (
+    SELECT *, list IN ('totals', 'user_totals') AND key = {never:UInt64} AS newest FROM lists
+  )
+) AS held, (
+  SELECT (sumIf(sign, effect = 'deposit'), sumIf(sign, effect IN ('deposit', 'requested') AND partner > 0),
+    sumIf(sign, effect = 'claimed'), sumIf(sign, effect = 'sweep'), sumIf(sign, effect = 'valuation'),
+    sumIf(sign * (2 + (partner > 0)), effect = 'deposit'),
+    sumIf(sign * assets * (2 + (partner > 0)), effect = 'deposit'),
+    sumIf(sign * 2, effect = 'claimed'), sumIf(sign * assets * 2, effect = 'claimed'),
+    sumIf(sign * assets * 2, effect = 'deposit'))
+  FROM events
+  WHERE record = 'log' AND NOT passed AND NOT quarantined AND seq <= held.1
+) AS said
+SELECT held.1,
+  concat(toString(held.2), ' deposits of vaults, ', toString(held.3), ' of users, ', toString(held.4),
+    ' events of partners, ',
+    toString(held.5), ' claims, ', toString(held.6), ' sweeps, ', toString(held.7), ' valuations, ',
+    toString(held.8), ' requests in the queue, ', toString(held.9), ' of vaults, ', toString(held.10),
+      ' of users, totals of ',
+    toString(held.11), ' deposits of ', toString(held.12), ', ', toString(held.13), ' claims of ', toString(held.14),
+      ', ',
+    toString(held.21), ' requests of ', toString(held.23), ' and ', toString(held.15), ' users, ',
+    toString(held.16), ' members, ', toString(held.17), ' by their first block, ', toString(held.18),
+      ' by what they deposited and ',
+    toString(held.19), ' by what they withdrew, who deposited ', toString(held.20)),
+  concat(toString(said.1), ' deposits of vaults, ', toString(said.1), ' of users, ', toString(said.2),
+    ' events of partners, ',
+    toString(said.3), ' claims, ', toString(said.4), ' sweeps, ', toString(said.5), ' valuations, ',
+    toString(held.8), ' requests in the queue, ', toString(held.8), ' of vaults, ', toString(held.8),
+      ' of users, totals of ',
+    toString(said.6), ' deposits of ', toString(said.7), ', ', toString(said.8), ' claims of ', toString(said.9), ', ',
+    toString(held.22), ' requests of ', toString(held.24), ' and ', toString(held.16), ' users, ',
+    toString(held.16), ' members, ', toString(held.16), ' by their first block, ', toString(held.18),
+      ' by what they deposited and ',
+    toString(held.18), ' by what they withdrew, who deposited ', toString(said.10))

@@ -1,2 +1,0 @@
--- The tables that there are.
-SELECT name FROM system.tables WHERE database = currentDatabase()

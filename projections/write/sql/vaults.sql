@@ -1,0 +1,5 @@
+-- What the log says of vaults up to a seq.
+SELECT passed, payload
+FROM events
+WHERE record = 'vault' AND sign > 0 AND seq <= {seq:UInt64}
+ORDER BY seq

@@ -1,0 +1,305 @@
+package ask
+
+import (
+	"context"
+	_ "embed"
+	"strconv"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/query/state"
+)
+
+// Order is the order of a page's rows.
+type Order bool
+
+// The orders. A page that is read backwards reads cursor_end, one that is read forwards cursor:
+// the cursor comes first then, and no limit cuts it off.
+const (
+	OldestFirst Order = false
+	NewestFirst Order = true
+)
+
+// Place is where an entry stands in its list.
+type Place struct {
+	Key      Decimal
+	Block    uint64
+	LogIndex uint32
+	Sub      uint8
+	User     common.Address
+}
+
+// Entry is embedded in the rows of a page: in the SQL list, seq, rewrites, toString(key) AS
+// sort_key, block, log_index, sub, user and sign.
+type Entry struct {
+	Mark
+	Key      string         `ch:"sort_key"`
+	Block    uint64         `ch:"block"`
+	LogIndex uint32         `ch:"log_index"`
+	Sub      uint8          `ch:"sub"`
+	User     common.Address `ch:"user"`
+	Sign     int8           `ch:"sign"`
+}
+
+func (e *Entry) entry() *Entry { return e }
+
+// Place is that of the entry.
+func (e *Entry) Place() Place {
+	return Place{Key: Decimal(e.Key), Block: e.Block, LogIndex: e.LogIndex, Sub: e.Sub, User: e.User}
+}
+
+type entry interface{ entry() *Entry }
+
+// Page is a question for consecutive entries of one list, in its order. The SQL reads
+//
+//	WHERE (list = '...' AND owner = ... AND (key, block, log_index, sub, user) > ({after_key:Int256},
+//	  {after_block:UInt64}, {after_log:UInt32}, {after_sub:UInt8}, {after_user:FixedString(20)})) OR list = 'cursor'
+//	ORDER BY list, owner, scope, kind, key, block, log_index, sub, user LIMIT {rows:UInt64}
+//
+// or, newest first, < and 'cursor_end' and each column DESC. (A condition on key or block alone
+// beside that on the tuple has the engine find where to begin.)
+//
+// A list holds rows that cancel each other until a merge removes them. So a page reads the first
+// rows, adds up the signs of equal ones, drops the last place where reading was cut there, and
+// asks again for twice as many while the page is not full. R must be comparable.
+type Page[A any, R comparable] struct {
+	list     string
+	question *Question[A, R]
+	filter   func(*Pin, A) (Filter, bool) // nil: a page far from the beginning reads all before it
+	order    Order
+	newest   bool // the list only knows the newest block
+}
+
+// NewPage makes a page's question, for entries of the list named; see New.
+func NewPage[A any, R comparable](list, sql string, order Order) *Page[A, R] {
+	listNamed(list)
+	if _, ok := any(new(R)).(entry); !ok {
+		panic("the rows of a page embed Entry")
+	}
+	return &Page[A, R]{list: list, question: New[A, R](sql), order: order}
+}
+
+// Newest is the page of a list that only knows the newest block: what it reads must be of the pin's
+// seq, or the answer is made again.
+func (q Page[A, R]) Newest() *Page[A, R] {
+	q.newest = true
+	return &q
+}
+
+// Filter says in general which rows of its list a page is about, so that an entry far from the
+// beginning is found without reading all columns of those before.
+type Filter struct {
+	Owner, Scope common.Address
+	Kind         Word
+	// Above and UpTo bound the key, Above excluded.
+	Above, UpTo Decimal
+	First, Last uint64         // blocks, both included
+	Vault       common.Address // zero: all
+	NotLapsed   bool           // without open requests that lapsed
+}
+
+// AnyKey is for a Filter whose list is not bounded by its key.
+const (
+	LowestKey  Decimal = "-57896044618658097711785492504343953926634992332820282019728792003956564819968"
+	HighestKey Decimal = "57896044618658097711785492504343953926634992332820282019728792003956564819967"
+)
+
+// Deep adds what a page's rows are in general; false where a Filter cannot say it.
+func (q *Page[A, R]) Deep(filter func(p *Pin, args A) (Filter, bool)) *Page[A, R] {
+	q.filter = filter
+	return q
+}
+
+//go:embed sql/deep_newest.sql
+var sqlDeepNewest string
+
+//go:embed sql/deep_oldest.sql
+var sqlDeepOldest string
+
+type deepArgs struct {
+	List   Word           `ask:"list"`
+	Owner  common.Address `ask:"owner"`
+	Scope  common.Address `ask:"scope"`
+	Kind   Word           `ask:"kind"`
+	Above  Decimal        `ask:"above"`
+	UpTo   Decimal        `ask:"upto"`
+	First  uint64         `ask:"first"`
+	Last   uint64         `ask:"last"`
+	Vault  common.Address `ask:"vault"`
+	Lapsed bool           `ask:"lapsed"`
+	_      struct{}       `reads:"-"` // the page says what it reads
+}
+
+// deepRow is an entry by its place, and how many rows were read to find it.
+type deepRow struct {
+	Key      string         `ch:"sort_key"`
+	Block    uint64         `ch:"block"`
+	LogIndex uint32         `ch:"log_index"`
+	Sub      uint8          `ch:"sub"`
+	User     common.Address `ch:"user"`
+	Read     uint64         `ch:"rows_read"`
+}
+
+var deepest = map[Order]*Question[deepArgs, deepRow]{
+	NewestFirst: New[deepArgs, deepRow](sqlDeepNewest),
+	OldestFirst: New[deepArgs, deepRow](sqlDeepOldest),
+}
+
+const (
+	// spareRows is how many rows are read at first beside those before a page and on it.
+	spareRows = 64
+	// deepFrom is the offset from which on a page is found by its deep question.
+	deepFrom = 500
+	// mostRows bounds what a page reads: no list has so many.
+	mostRows = 1 << 40
+)
+
+// Read gives the entries of a page after the first offset ones.
+func (q *Page[A, R]) Read(ctx context.Context, p *Pin, args A, offset uint64, size int) ([]R, error) {
+	filter, deep := q.deep(p, args, offset)
+	if !deep {
+		return q.read(ctx, p, args, nil, offset, size)
+	}
+	before, ok, err := q.find(ctx, p, filter, offset-1)
+	switch {
+	case err != nil:
+		return nil, err
+	case !ok: // the list ends before the page, which only a question that reads the cursor can say
+		return q.read(ctx, p, args, nil, offset, size)
+	}
+	return q.read(ctx, p, args, before, 0, size)
+}
+
+// deep is the filter by which entries after an offset are found; false where it is near.
+func (q *Page[A, R]) deep(p *Pin, args A, offset uint64) (Filter, bool) {
+	if q.filter == nil || offset < deepFrom {
+		return Filter{}, false
+	}
+	return q.filter(p, args)
+}
+
+// After gives the entries that follow a place; nil is the beginning of the list.
+func (q *Page[A, R]) After(ctx context.Context, p *Pin, args A, after *Place, size int) ([]R, error) {
+	return q.read(ctx, p, args, after, 0, size)
+}
+
+// find gives the place of the entry after the first offset ones; false where it found none. It reads
+// no cursor: the question that goes on from the place does, and reads a state that is no older.
+// It is sure where another entry follows or the list ends: only the last place that was read may
+// lack some of its rows.
+func (q *Page[A, R]) find(ctx context.Context, p *Pin, f Filter, offset uint64) (*Place, bool, error) {
+	deep := deepArgs{List: Word(q.list), Owner: f.Owner, Scope: f.Scope, Kind: f.Kind, Above: f.Above, UpTo: f.UpTo,
+		First: f.First, Last: f.Last, Vault: f.Vault, Lapsed: !f.NotLapsed}
+	for rows := offset + offset/8 + spareRows; ; rows *= 2 {
+		parameters := clickhouse.Parameters{"rows": strconv.FormatUint(rows, 10), "offset": strconv.FormatUint(offset, 10)}
+		found, err := deepest[q.order].rows(ctx, p, deep, parameters)
+		if err != nil {
+			return nil, false, err
+		}
+		whole := len(found) > 0 && found[0].Read < rows
+		switch {
+		case len(found) == 2 || len(found) == 1 && whole:
+			f := found[0]
+			return &Place{Decimal(f.Key), f.Block, f.LogIndex, f.Sub, f.User}, true, nil
+		case len(found) == 0 && rows > 32*(offset+spareRows): // no list has so many rows that cancel each other
+			return nil, false, nil
+		}
+	}
+}
+
+func (q *Page[A, R]) read(ctx context.Context, p *Pin, args A, after *Place, offset uint64, size int) ([]R, error) {
+	for rows := offset + uint64(size) + spareRows; ; rows *= 2 {
+		parameters := q.after(after)
+		parameters["rows"] = strconv.FormatUint(rows, 10)
+		found, whole, err := q.first(ctx, p, args, parameters, rows)
+		if err != nil {
+			return nil, err
+		}
+		if n := uint64(len(found)); whole || n >= offset+uint64(size) {
+			found = found[min(offset, n):]
+			return found[:min(size, len(found))], nil
+		}
+		if rows > mostRows {
+			return nil, state.Wrong("a list has rows that do not add up to entries: check the generation with `navlog verify`")
+		}
+	}
+}
+
+// first gives the entries among the first rows of the list, and whether these are all.
+func (q *Page[A, R]) first(ctx context.Context, p *Pin, args A, parameters clickhouse.Parameters, rows uint64) (entries []R, whole bool, err error) {
+	raw, err := q.question.all(ctx, p, args, parameters)
+	if err != nil {
+		return nil, false, err
+	}
+	whole = uint64(len(raw)) < rows
+	if !whole {
+		raw = withoutLastPlace(raw)
+	}
+	live, seen := make(map[R]int, len(raw)), false
+	distinct := raw[:0]
+	for _, row := range raw {
+		e := any(&row).(entry).entry()
+		sign := int(e.Sign)
+		e.Sign = 0
+		if _, known := live[row]; !known {
+			distinct = append(distinct, row)
+		}
+		live[row] += sign
+	}
+	for i := range distinct {
+		switch n := live[distinct[i]]; n {
+		case 0:
+			continue
+		case 1:
+		default:
+			return nil, false, state.Wrong("an entry of a list is there %d times: check the generation with `navlog verify`", n)
+		}
+		switch m := any(&distinct[i]).(marked).mark(); {
+		case m.isCursor():
+			p.saw(m)
+			if q.newest {
+				p.sawNewest(m.Seq)
+			}
+			seen = true
+		default:
+			entries = append(entries, distinct[i])
+		}
+	}
+	if !seen {
+		if !whole { // rows of the cursor alone took all room
+			return nil, false, nil
+		}
+		p.saw(&Mark{}) // the generation has lost its cursor: older than every pin
+	}
+	return entries, whole, nil
+}
+
+// withoutLastPlace leaves out the last place that was read, which may lack some of its rows.
+func withoutLastPlace[R any](rows []R) []R {
+	if len(rows) == 0 {
+		return rows
+	}
+	last := any(&rows[len(rows)-1]).(entry).entry()
+	list, place := last.List, last.Place()
+	n := len(rows)
+	for n > 0 {
+		if e := any(&rows[n-1]).(entry).entry(); e.List != list || e.Place() != place {
+			break
+		}
+		n--
+	}
+	return rows[:n]
+}
+
+// after are the parameters by which a list begins behind a place, nil for its beginning.
+func (q *Page[A, R]) after(place *Place) clickhouse.Parameters {
+	if place == nil {
+		place = &Place{Key: LowestKey}
+		if q.order == NewestFirst {
+			place = &Place{HighestKey, 1<<64 - 1, 1<<32 - 1, 1<<8 - 1, common.MaxAddress}
+		}
+	}
+	return clickhouse.Parameters{"after_key": string(place.Key), "after_block": strconv.FormatUint(place.Block, 10),
+		"after_log": strconv.FormatUint(uint64(place.LogIndex), 10), "after_sub": strconv.Itoa(int(place.Sub)), "after_user": escaped(place.User[:])}
+}

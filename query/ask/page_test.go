@@ -1,0 +1,217 @@
+package ask_test
+
+import (
+	"cmp"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/holiman/uint256"
+
+	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/query/ask"
+	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+// ofUsers are the users of an owner in a list.
+type ofUsers struct {
+	List  ask.Word       `ask:"list"`
+	Owner common.Address `ask:"owner" reads:"first_seen,deposited"`
+}
+
+type aUser struct {
+	ask.Entry
+	Time uint32 `ch:"ts"`
+}
+
+const (
+	columns = "SELECT list, seq, rewrites, toString(key) AS sort_key, block, log_index, sub, user, sign, ts FROM lists "
+	oldest  = columns + `WHERE (list = {list:String} AND owner = {owner:FixedString(20)}
+		AND (key, block, user) > ({after_key:Int256}, {after_block:UInt64}, {after_user:FixedString(20)})) OR list = 'cursor'
+		ORDER BY list, owner, scope, kind, key, block, log_index, sub, user LIMIT {rows:UInt64}`
+	newest = columns + `WHERE (list = {list:String} AND owner = {owner:FixedString(20)}
+		AND (key, block, user) < ({after_key:Int256}, {after_block:UInt64}, {after_user:FixedString(20)})) OR list = 'cursor_end'
+		ORDER BY list DESC, owner DESC, scope DESC, kind DESC, key DESC, block DESC, log_index DESC, sub DESC, user DESC LIMIT {rows:UInt64}`
+)
+
+// newPage is a page of users in an order.
+func newPage(list string, order ask.Order) *ask.Page[ofUsers, aUser] {
+	sql := oldest
+	if order == ask.NewestFirst {
+		sql = newest
+	}
+	return ask.NewPage[ofUsers, aUser](list, sql, order)
+}
+
+// deep finds a page far from the beginning.
+func deep(p *ask.Page[ofUsers, aUser]) *ask.Page[ofUsers, aUser] {
+	return p.Deep(func(p *ask.Pin, a ofUsers) (ask.Filter, bool) {
+		return ask.Filter{Owner: a.Owner, Kind: "none", Above: ask.LowestKey, UpTo: ask.HighestKey, Last: p.Block}, true
+	})
+}
+
+// entry is a row of first_seen, with a content that can be another one.
+func entry(n uint64, content uint32, sign int8) readmodel.ListRow {
+	return readmodel.ListRow{List: readmodel.FirstSeen, Owner: readtest.VaultC, Key: *uint256.NewInt(n / 3), User: common.BigToAddress(uint256.NewInt(n).ToBig()), TS: content, Sign: sign}
+}
+
+// numbers are the entries of a page.
+func numbers(rows []aUser) (out []uint64) {
+	for _, r := range rows {
+		out = append(out, r.User.Big().Uint64()*10+uint64(r.Time))
+	}
+	return out
+}
+
+// TestPagesAmidPairs: entries that came, changed and went lie as rows that cancel each other, in any
+// order and none merged. Every page, by offset and after a place, is of those that are left.
+func TestPagesAmidPairs(t *testing.T) {
+	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
+	w.Gen.Exec("SYSTEM STOP MERGES lists")
+	s := w.BeforeReorganisation()
+	random := rand.New(rand.NewPCG(1, 2))
+	live := map[uint64]uint32{}
+	for n := range uint64(900) { // all come
+		live[n] = 1
+	}
+	insert := func(rows []readmodel.ListRow) {
+		for part := range slices.Chunk(rows, 500) {
+			w.Gen.InsertLists(part)
+		}
+	}
+	var rows []readmodel.ListRow
+	for n := range live {
+		rows = append(rows, entry(n, 1, 1))
+	}
+	insert(rows)
+	for content := uint32(2); content < 6; content++ { // many change, and some go or come again
+		rows = nil
+		for n := range uint64(900) {
+			was, there := live[n]
+			if there && random.IntN(3) > 0 {
+				rows = append(rows, entry(n, was, -1))
+				delete(live, n)
+			}
+			if _, there := live[n]; !there && random.IntN(4) > 0 {
+				rows = append(rows, entry(n, content, 1))
+				live[n] = content
+			}
+		}
+		insert(rows)
+	}
+	var want []uint64
+	for n, content := range live {
+		want = append(want, n*10+uint64(content))
+	}
+	slices.Sort(want)
+	if len(want) < 550 || len(want) > 880 {
+		t.Fatalf("%d entries are left", len(want))
+	}
+	args := ofUsers{List: "first_seen", Owner: readtest.VaultC}
+	for _, order := range []ask.Order{ask.OldestFirst, ask.NewestFirst} {
+		page, p := newPage("first_seen", order), pinned(t, s, nil)
+		for _, question := range []*ask.Page[ofUsers, aUser]{page, deep(newPage("first_seen", order))} {
+			for _, offset := range []uint64{0, 1, 37, 499, 500, 501, 530, uint64(len(want)) - 1, uint64(len(want)), 5000} {
+				for _, size := range []int{1, 20, 61} {
+					rows, err := question.Read(t.Context(), p, args, offset, size)
+					from := min(offset, uint64(len(want)))
+					if got := numbers(rows); err != nil || !slices.Equal(got, want[from:min(from+uint64(size), uint64(len(want)))]) {
+						t.Fatalf("order %v, %d entries after %d: %v, %v", order, size, offset, got, err)
+					}
+				}
+			}
+		}
+		var all []uint64
+		var last *ask.Place
+		for {
+			rows, err := page.After(t.Context(), p, args, last, 97)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(rows) == 0 {
+				break
+			}
+			at := rows[len(rows)-1].Place()
+			all, last = append(all, numbers(rows)...), &at
+		}
+		if !slices.Equal(all, want) {
+			t.Errorf("order %v, page after page: %d entries, want %d", order, len(all), len(want))
+		}
+		slices.SortFunc(want, func(a, b uint64) int { return cmp.Compare(b, a) })
+		if err := p.Settled(t.Context(), w.Watcher); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestPageIsCutInAnEntry: the rows of an entry that are read at first are not all of it, wherever reading is cut.
+func TestPageIsCutInAnEntry(t *testing.T) {
+	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
+	w.Gen.Exec("SYSTEM STOP MERGES lists")
+	s := w.BeforeReorganisation()
+	const entries = 100
+	for _, part := range []struct {
+		content uint32
+		sign    int8
+	}{{1, 1}, {1, -1}, {2, 1}, {2, -1}, {3, 1}} { // an insert each: three rows of five go
+		var rows []readmodel.ListRow
+		for n := range uint64(entries) {
+			rows = append(rows, entry(n, part.content, part.sign))
+		}
+		w.Gen.InsertLists(rows)
+	}
+	for size := 1; size <= entries; size += 1 + size/9 {
+		rows, err := newPage("first_seen", ask.OldestFirst).Read(t.Context(), pinned(t, s, nil), ofUsers{List: "first_seen", Owner: readtest.VaultC}, 0, size)
+		if err != nil || len(rows) != size {
+			t.Fatalf("a page of %d has %d, %v", size, len(rows), err)
+		}
+		for n, got := range numbers(rows) {
+			if got != uint64(n)*10+3 {
+				t.Fatalf("in a page of %d entry %d is %d", size, n, got)
+			}
+		}
+	}
+	// An entry that is there twice is a fault of the generation, and no page.
+	w.Gen.InsertLists([]readmodel.ListRow{entry(7, 3, 1)})
+	if _, err := newPage("first_seen", ask.OldestFirst).Read(t.Context(), pinned(t, s, nil), ofUsers{List: "first_seen", Owner: readtest.VaultC}, 0, 20); err == nil {
+		t.Error("an entry that is there twice is shown")
+	}
+}
+
+// TestPagePastTheEnd: that a list ends before a page is said of the state that the pin is of.
+func TestPagePastTheEnd(t *testing.T) {
+	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
+	s := w.BeforeReorganisation()
+	p := pinned(t, s, nil)
+	w.Pass(8)
+	rows, err := deep(newPage("first_seen", ask.NewestFirst)).Read(t.Context(), p, ofUsers{List: "first_seen", Owner: readtest.VaultA}, 600, 20)
+	if err != nil || len(rows) != 0 {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	if err := p.Settled(t.Context(), w.Watcher); !errors.Is(err, ask.ErrRewritten) {
+		t.Errorf("the end of a list that was rewritten is believed: %v", err)
+	}
+}
+
+// TestManyCursors: units that were not merged fill the rows that are read at first.
+func TestManyCursors(t *testing.T) {
+	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
+	w.Gen.Exec("SYSTEM STOP MERGES lists")
+	w.BeforeReorganisation()
+	for range 40 {
+		w.Pass(readmodel.Never)
+	}
+	p := pinned(t, w.Look(), nil)
+	for _, order := range []ask.Order{ask.OldestFirst, ask.NewestFirst} {
+		rows, err := newPage("first_seen", order).Read(t.Context(), p, ofUsers{List: "first_seen", Owner: readtest.VaultA}, 0, 2)
+		if err != nil || len(rows) != 2 {
+			t.Errorf("%d rows, %v", len(rows), err)
+		}
+	}
+	if err := p.Settled(t.Context(), w.Watcher); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,275 @@
+package ask
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/query/state"
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+// Pin is the state that one answer is about: the log up to Seq, the chain up to Block. Its
+// methods may be called by several goroutines at once.
+type Pin struct {
+	Seq     uint64
+	Block   uint64
+	AsOf    bool // Block is not the newest one
+	Vaults  []state.Vault
+	ChainID uint64
+
+	snapshot *state.Snapshot
+
+	clock sync.Mutex
+	time  uint64 // of the newest block up to Block, once it was asked for
+
+	mu       sync.Mutex
+	rewrites uint64 // that the answer is of
+	stale    bool   // a question read another state, which may say the same of Block
+	seen     uint64 // the newest seq that such a question read
+	gone     bool   // a question read what does not say the same of Block
+	keys     []readmodel.TouchedKey
+	all      bool   // the answer depends on everything
+	expiry   uint64 // from when on time alone may make it another answer, Unix seconds; Never: it does not
+}
+
+// RangeError says why asOfBlock names no block that there is an answer about.
+type RangeError struct{ Reason string }
+
+func (e *RangeError) Error() string { return "asOfBlock " + e.Reason }
+
+// At pins an answer to the newest block, or to a past one. The error is a *RangeError.
+func At(s *state.Snapshot, asOfBlock *uint64) (*Pin, error) {
+	p := &Pin{Seq: s.Seq, Block: s.Block, Vaults: s.Vaults, ChainID: s.ChainID, snapshot: s, rewrites: s.Rewrites, expiry: readmodel.Never}
+	switch {
+	case asOfBlock == nil:
+		return p, nil
+	case *asOfBlock > s.Block:
+		return nil, &RangeError{Range(s)}
+	case *asOfBlock < s.First:
+		return nil, &RangeError{"is before the first indexed block"}
+	}
+	p.Block, p.AsOf = *asOfBlock, true
+	return p, nil
+}
+
+// Range says which blocks there are answers about.
+func Range(s *state.Snapshot) string {
+	return fmt.Sprintf("must be a block from the first indexed one to %d", s.Block)
+}
+
+// Generation is the number of the generation that the pin is in.
+func (p *Pin) Generation() int32 { return p.snapshot.Generation }
+
+// Vault finds a vault by its address.
+func (p *Pin) Vault(address common.Address) (*state.Vault, bool) {
+	i := p.Rank(address)
+	if i < 0 {
+		return nil, false
+	}
+	return &p.Vaults[i], true
+}
+
+// Left reports whether a vault left navlog and the generation was made without it.
+func (p *Pin) Left(address common.Address) bool {
+	return slices.ContainsFunc(p.snapshot.Absent, func(v state.Vault) bool { return v.Address == address && v.Removed })
+}
+
+// VaultsAt are the vaults that the log had at a seq: see state.Snapshot.
+func VaultsAt(ctx context.Context, p *Pin, seq uint64) ([]state.Vault, error) {
+	return p.snapshot.VaultsAt(ctx, seq)
+}
+
+// Rank is the place of a vault in the list of vaults, -1 where it is not there.
+func (p *Pin) Rank(address common.Address) int {
+	return slices.IndexFunc(p.Vaults, func(v state.Vault) bool { return v.Address == address })
+}
+
+// Written are the address of a vault as answers write it, and its display name.
+func (p *Pin) Written(address common.Address) (written, name string) {
+	if v, ok := p.Vault(address); ok {
+		return v.Written, v.Name
+	}
+	return address.Hex(), ""
+}
+
+// Wanted are the vaults that a filter lets through, in the order of the list; nil lets all
+// through.
+func (p *Pin) Wanted(filter *common.Address) []state.Vault {
+	if filter == nil {
+		return p.Vaults
+	}
+	if v, ok := p.Vault(*filter); ok {
+		return []state.Vault{*v}
+	}
+	return nil
+}
+
+// saw takes the cursor that a question read among its rows.
+func (p *Pin) saw(m *Mark) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case m.Seq < p.Seq: // the generation has lost its newest part
+		p.gone = true
+	case m.Rewrites != p.rewrites:
+		p.stale, p.seen = true, max(p.seen, m.Seq)
+	}
+}
+
+// sawNewest is for a list that only knows the newest block: seq is that of the cursor read with
+// it, which must be the pin's.
+func (p *Pin) sawNewest(seq uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if seq != p.Seq {
+		p.gone = true
+	}
+}
+
+// dependsOn adds what a question read; none is everything.
+func (p *Pin) dependsOn(keys []readmodel.TouchedKey) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(keys) == 0 {
+		p.all = true
+		return
+	}
+	p.keys = append(p.keys, keys...)
+}
+
+// Lapses says that the answer may be another one from a time on, in Unix seconds, although nothing
+// that it read changes: when an open request that it shows or counts lapses. 0 is never.
+func (p *Pin) Lapses(at uint64) {
+	if at == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.expiry = min(p.expiry, at)
+}
+
+// judged is what the questions read so far.
+func (p *Pin) judged() (stale, gone bool, seen uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stale, p.gone, p.seen
+}
+
+// Validity says until when an answer is right.
+type Validity struct {
+	generation int32
+	seq, block uint64
+	time       uint64
+	asOf, all  bool
+	keys       []readmodel.TouchedKey
+	expiry     uint64
+}
+
+// Validity is that of what was asked by the pin so far.
+func (p *Pin) Validity() *Validity {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	keys := slices.Clone(p.keys)
+	slices.SortFunc(keys, func(a, b readmodel.TouchedKey) int { return slices.Compare(a[:], b[:]) })
+	return &Validity{generation: p.snapshot.Generation, seq: p.snapshot.Seq, block: p.Block, time: p.snapshot.Time, asOf: p.AsOf, all: p.all,
+		keys: slices.Compact(keys), expiry: p.expiry}
+}
+
+// Holds reports whether the answer is right at a snapshot, too.
+//
+// One about the newest block is right until one of the lists that it read changes, or an open
+// request that it shows lapses; one about a past block until that block is rewritten.
+func (v *Validity) Holds(s *state.Snapshot) bool {
+	switch {
+	case s.Generation != v.generation:
+		return false
+	case s.Seq == v.seq:
+		return true
+	case v.asOf:
+		return v.block <= s.Block && s.Kept(v.generation, v.seq, v.block)
+	case v.all:
+		return false
+	}
+	return s.Time >= v.time && s.Time < v.expiry && s.Unchanged(v.generation, v.seq, v.keys)
+}
+
+// At is the position of the answer when it is given at a snapshot: generation, seq and block.
+func (v *Validity) At(s *state.Snapshot) (generation int32, seq, block uint64) {
+	if s.Seq < v.seq || !v.Holds(s) { // it was made at a newer one
+		return v.generation, v.seq, v.block
+	}
+	if v.asOf {
+		return v.generation, s.Seq, v.block
+	}
+	return v.generation, s.Seq, s.Block
+}
+
+// Size is about how many bytes the validity takes.
+func (v *Validity) Size() int { return 96 + 21*len(v.keys) }
+
+// maxTries is how often an answer is made again after a reorganisation met it.
+const maxTries = 10
+
+// ErrRewritten says that reorganisations came faster than an answer could be made.
+var ErrRewritten = errors.New("the chain was reorganised each time that the answer was made")
+
+// Answer makes an answer that is exact: pinned to a snapshot and made again on a newer one where
+// a question found the read model rewritten meanwhile. It gives the pin of the last try. use may
+// be called several times; what an earlier call made must not be used, nor its error believed.
+func Answer(ctx context.Context, w *state.Watcher, s *state.Snapshot, asOfBlock *uint64, use func(context.Context, *Pin) error) (*Pin, error) {
+	for try := 1; ; try++ {
+		p, err := At(s, asOfBlock)
+		if err != nil {
+			return nil, err
+		}
+		err = use(ctx, p)
+		if unsettled := p.Settled(ctx, w); unsettled == nil {
+			return p, err
+		} else if !errors.Is(unsettled, ErrRewritten) {
+			return p, unsettled
+		}
+		if try == maxTries {
+			return p, ErrRewritten
+		}
+		next, failed := w.Newer(ctx, s)
+		switch {
+		case failed != nil:
+			return p, failed
+		case next == nil || next.Partial:
+			return p, ErrRewritten
+		}
+		s = next
+	}
+}
+
+// Settled reports, amid a long answer, whether what its questions read so far is what the log
+// says of Block. The error is ErrRewritten: what was read since the last call must not be used.
+// A rewriting unit above Block changes nothing that the answer says.
+func (p *Pin) Settled(ctx context.Context, w *state.Watcher) error {
+	stale, gone, seen := p.judged()
+	switch {
+	case gone:
+		return ErrRewritten
+	case !stale:
+		return nil
+	}
+	s, err := w.Newer(ctx, p.snapshot)
+	if err == nil && s != nil && s.Seq < seen { // a question saw a unit that the snapshot does not show yet
+		s, err = w.Newer(ctx, s)
+	}
+	if err != nil {
+		return err
+	}
+	if s == nil || s.Seq < seen || !s.Kept(p.snapshot.Generation, p.snapshot.Seq, p.Block) {
+		return ErrRewritten
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rewrites, p.stale = s.Rewrites, p.seen > s.Seq
+	return nil
+}

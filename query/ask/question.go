@@ -1,0 +1,383 @@
+// Package ask asks the read model typed questions about one state. A Pin is a snapshot and a block, the
+// newest one or a past one. A question is a struct of arguments, a file of SQL and a struct of rows; it
+// reads a cursor among its rows, by which Answer finds out that the state is another one and makes the
+// answer again on a newer snapshot. A Page is a question for consecutive entries of a list. Validity says
+// until when a finished answer is right. The package knows no resource and no HTTP.
+package ask
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"math/big"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/query/state"
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+// Question is one statement: a file of SQL with arguments A and rows R.
+//
+// A is a struct. A field tagged `ask:"name"` is the value of {name:Type} in the SQL, and a slice
+// of addresses, numbers or names is {name} without a type, a list of literals: only of literals
+// the engine sees which rows to read. With ,optional the SQL need not name it. A field tagged `reads:"list,list"` is the owner of rows of
+// those lists that the question reads, an address, addresses or a Partner; a
+// blank field with that tag stands for the owner of everything. Answers are kept for as long as
+// nothing that was read changed, so a question must name all; one that names nothing depends on
+// everything, and `reads:"-"` is one by which an answer depends on nothing.
+//
+// The SQL may also name {block}, {seq}, {now} (the time of the pin's block, Unix seconds), {lately} (a
+// block that the newest one is not before, unless a reorganisation leaves the chain much shorter) and {never}, whose values are the pin's.
+//
+// R is a struct whose fields are columns by their `ch` tags. Where it embeds Mark, the question
+// reads the list cursor (or cursor_end) among its rows, in one statement with them, net of rows that
+// cancel each other; that row goes to the pin, which finds out by it whether the rows belong to the state that it is pinned to.
+type Question[A, R any] struct {
+	sql       string
+	arguments []argument
+	reads     []read
+	// readsNothing says that no change of a list changes an answer because of this question.
+	readsNothing bool
+	marked       bool
+	time         bool // it names {now}
+}
+
+// Mark is embedded in the rows of a question that reads a cursor among them: list, seq and
+// rewrites. (Never name a computed column like a column: in WHERE and ORDER BY the engine would
+// then mean the computed one, and find no key.)
+type Mark struct {
+	List     string `ch:"list"`
+	Seq      uint64 `ch:"seq"`
+	Rewrites uint64 `ch:"rewrites"`
+}
+
+func (m *Mark) mark() *Mark { return m }
+
+func (m *Mark) isCursor() bool { return m.List == "cursor" || m.List == "cursor_end" }
+
+type marked interface{ mark() *Mark }
+
+type argument struct {
+	name    string
+	field   []int
+	literal bool
+}
+
+type read struct {
+	list  readmodel.List
+	field []int // nil: the owner of everything
+}
+
+var parameter = regexp.MustCompile(`\{(\w+)(:[^}]+)?\}`)
+
+// pinned are the parameters that every question may name; those from rows on are given by Page.
+var pinned = map[string]bool{"block": true, "seq": true, "now": true, "never": true, "lately": true,
+	"rows": true, "offset": true, "after_key": true, "after_block": true, "after_log": true, "after_sub": true, "after_user": true}
+
+// New makes a question. It panics where the SQL and the fields of A do not fit: that is a
+// mistake in the program, which its first test finds.
+func New[A, R any](sql string) *Question[A, R] {
+	q := &Question[A, R]{sql: sql}
+	named := map[string]bool{} // true: without a type
+	for _, m := range parameter.FindAllStringSubmatch(sql, -1) {
+		named[m[1]] = m[2] == ""
+	}
+	_, q.time = named["now"]
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[A]()) {
+		if tag, ok := field.Tag.Lookup("ask"); ok {
+			name, optional := strings.CutSuffix(tag, ",optional")
+			literal, used := named[name]
+			switch {
+			case !used && optional:
+				continue
+			case !used:
+				panic(fmt.Sprintf("the question has no parameter %s: %s", name, sql))
+			}
+			if !suits(field.Type, literal) {
+				panic(fmt.Sprintf("a %s cannot be the argument %s of a question: %s", field.Type, name, sql))
+			}
+			q.arguments = append(q.arguments, argument{name, field.Index, literal})
+			delete(named, name)
+		}
+		for list := range strings.SplitSeq(field.Tag.Get("reads"), ",") {
+			if list == "" {
+				continue
+			}
+			if list == "-" {
+				q.readsNothing = true
+				continue
+			}
+			r := read{list: listNamed(list), field: field.Index}
+			if field.Name == "_" {
+				r.field = nil
+			}
+			q.reads = append(q.reads, r)
+		}
+	}
+	for name := range named {
+		if !pinned[name] {
+			panic(fmt.Sprintf("the question has a parameter %s that no argument gives: %s", name, sql))
+		}
+	}
+	_, q.marked = any(new(R)).(marked)
+	return q
+}
+
+// suits reports whether a value of a type can be an argument, or a list of literals.
+func suits(of reflect.Type, literal bool) bool {
+	zero, err := reflect.Zero(of).Interface(), error(nil)
+	if literal {
+		_, err = literals(zero)
+	} else {
+		_, err = written(zero)
+	}
+	return !errors.Is(err, errNoArgument)
+}
+
+// errNoArgument says that no value of a type can be an argument.
+var errNoArgument = errors.New("no value of that type can be an argument")
+
+// listNamed is a list by the name that the column list gives it.
+func listNamed(name string) readmodel.List {
+	list, ok := readmodel.ListNamed(name)
+	if !ok {
+		panic(fmt.Sprintf("there is no list %q", name))
+	}
+	return list
+}
+
+// lately is how many blocks the chain may become shorter while an answer is made.
+const lately = 128
+
+// Rows asks the question about the state of a pin. The error is a *state.Error.
+func (q *Question[A, R]) Rows(ctx context.Context, p *Pin, args A) ([]R, error) {
+	return q.rows(ctx, p, args, nil)
+}
+
+// rows is Rows with parameters beside the arguments.
+func (q *Question[A, R]) rows(ctx context.Context, p *Pin, args A, more clickhouse.Parameters) ([]R, error) {
+	rows, err := q.all(ctx, p, args, more)
+	if err != nil || !q.marked {
+		return rows, err
+	}
+	out, seen := rows[:0], false
+	for i := range rows {
+		m := any(&rows[i]).(marked).mark()
+		if m.isCursor() {
+			p.saw(m)
+			seen = true
+			continue
+		}
+		out = append(out, rows[i])
+	}
+	if !seen {
+		p.saw(&Mark{}) // the generation has lost its cursor: older than every pin
+	}
+	return out, nil
+}
+
+// all is rows with that of the cursor.
+func (q *Question[A, R]) all(ctx context.Context, p *Pin, args A, more clickhouse.Parameters) ([]R, error) {
+	v := reflect.ValueOf(args)
+	if !q.readsNothing {
+		p.dependsOn(q.keys(v))
+	}
+	sql, parameters := q.sql, clickhouse.Parameters{"block": strconv.FormatUint(p.Block, 10), "seq": strconv.FormatUint(p.Seq, 10),
+		"lately": strconv.FormatUint(p.snapshot.Block-min(p.snapshot.Block, lately), 10)}
+	if q.time {
+		now, err := p.Now(ctx)
+		if err != nil {
+			return nil, err
+		}
+		parameters["now"] = strconv.FormatUint(now, 10)
+	}
+	maps.Copy(parameters, more)
+	for _, a := range q.arguments {
+		value := v.FieldByIndex(a.field).Interface()
+		if a.literal {
+			literals, err := literals(value)
+			if err != nil {
+				return nil, state.Wrong("the list %s of a question: %w", a.name, err)
+			}
+			sql = strings.ReplaceAll(sql, "{"+a.name+"}", literals)
+			continue
+		}
+		text, err := written(value)
+		if err != nil {
+			return nil, state.Wrong("the parameter %s of a question: %w", a.name, err)
+		}
+		parameters[a.name] = text
+	}
+	var rows []R
+	if err := p.snapshot.Source.Select(ctx, &rows, sql, parameters); err != nil {
+		return nil, err
+	}
+	return rows, nil
+}
+
+// One is Rows of a question with at most one row; false where there is none.
+func (q *Question[A, R]) One(ctx context.Context, p *Pin, args A) (row R, ok bool, err error) {
+	rows, err := q.Rows(ctx, p, args)
+	if err != nil || len(rows) == 0 {
+		return row, false, err
+	}
+	return rows[0], true, nil
+}
+
+// keys are what the question reads; nil where it does not say.
+func (q *Question[A, R]) keys(args reflect.Value) (keys []readmodel.TouchedKey) {
+	for _, r := range q.reads {
+		if r.field == nil {
+			keys = append(keys, readmodel.Touch(r.list, common.Address{}))
+			continue
+		}
+		switch owner := args.FieldByIndex(r.field).Interface().(type) {
+		case common.Address:
+			keys = append(keys, readmodel.Touch(r.list, owner))
+		case Partner:
+			keys = append(keys, readmodel.Touch(r.list, readmodel.PartnerOwner(uint32(owner))))
+		case []common.Address:
+			for _, o := range owner {
+				keys = append(keys, readmodel.Touch(r.list, o))
+			}
+			if len(owner) == 0 { // it reads nothing, which is not to depend on everything
+				keys = append(keys, readmodel.Touch(r.list, common.Address{0xff}))
+			}
+		default:
+			panic(fmt.Sprintf("a %T is no owner of a list", owner))
+		}
+	}
+	return keys
+}
+
+// Partner is a partner's number as the owner of a list, {name:FixedString(20)} in the SQL.
+type Partner uint32
+
+// Word is a value that is one of a few words of the program, of a-z and _.
+type Word string
+
+// AddressAsKey is a user as the key of the list members: the address as a number.
+type AddressAsKey common.Address
+
+// Name is the name of a contract event.
+type Name string
+
+// Numbered names what a vault gave a number.
+type Numbered struct {
+	Vault  common.Address
+	Number uint64
+}
+
+// written is a value as the engine reads a parameter: as text, in which a byte may be written by
+// its number.
+func written(value any) (string, error) {
+	switch v := value.(type) {
+	case uint64:
+		return strconv.FormatUint(v, 10), nil
+	case uint32:
+		return strconv.FormatUint(uint64(v), 10), nil
+	case uint8:
+		return strconv.FormatUint(uint64(v), 10), nil
+	case int64:
+		return strconv.FormatInt(v, 10), nil
+	case int:
+		return strconv.Itoa(v), nil
+	case bool:
+		return strconv.FormatBool(v), nil
+	case readmodel.Amount:
+		return v.ToBig().String(), nil
+	case Decimal:
+		if !decimal.MatchString(string(v)) {
+			return "", fmt.Errorf("%q is no number", string(v))
+		}
+		return string(v), nil
+	case common.Address:
+		return escaped(v[:]), nil
+	case Partner:
+		owner := readmodel.PartnerOwner(uint32(v))
+		return escaped(owner[:]), nil
+	case common.Hash:
+		return escaped(v[:]), nil
+	case Word:
+		if !word.MatchString(string(v)) {
+			return "", fmt.Errorf("%q is none of the program's words", string(v))
+		}
+		return string(v), nil
+	}
+	return "", fmt.Errorf("%w: %T", errNoArgument, value)
+}
+
+// Decimal is an integer as decimal digits: what an Int256 is in an answer.
+type Decimal string
+
+var (
+	decimal = regexp.MustCompile(`^-?[0-9]{1,78}$`)
+	name    = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$]{0,127}$`)
+	word    = regexp.MustCompile(`^[a-z_]+$`)
+)
+
+func escaped(bytes []byte) string {
+	var b strings.Builder
+	for _, c := range bytes {
+		fmt.Fprintf(&b, `\x%02x`, c)
+	}
+	return b.String()
+}
+
+// literals is a list as it stands in the SQL; of nothing it is a value that no row has.
+func literals(value any) (string, error) {
+	var out []string
+	switch v := value.(type) {
+	case []common.Address:
+		for _, a := range v {
+			out = append(out, literal(a[:]))
+		}
+		if len(out) == 0 {
+			out = append(out, "NULL") // not '', which is the zero address
+		}
+	case []uint64:
+		for _, n := range v {
+			out = append(out, strconv.FormatUint(n, 10))
+		}
+		if len(out) == 0 {
+			out = append(out, "NULL")
+		}
+	case []AddressAsKey:
+		for _, a := range v {
+			out = append(out, "toInt256('"+new(big.Int).SetBytes(a[:]).String()+"')")
+		}
+		if len(out) == 0 {
+			out = append(out, "NULL")
+		}
+	case []Name:
+		for _, n := range v {
+			if !name.MatchString(string(n)) {
+				return "", fmt.Errorf("%q is no name of a contract event", string(n))
+			}
+			out = append(out, "'"+string(n)+"'")
+		}
+		if len(out) == 0 {
+			out = append(out, "NULL")
+		}
+	case []Numbered:
+		for _, n := range v {
+			out = append(out, fmt.Sprintf("(%s,%d)", literal(n.Vault[:]), n.Number))
+		}
+		if len(out) == 0 {
+			out = append(out, fmt.Sprintf("(%s,%d)", literal(common.MaxAddress[:]), readmodel.Never))
+		}
+	default:
+		return "", fmt.Errorf("%w: %T", errNoArgument, value)
+	}
+	return strings.Join(out, ","), nil
+}
+
+func literal(b []byte) string { return "x'" + hex.EncodeToString(b) + "'" }

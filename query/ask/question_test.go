@@ -1,0 +1,190 @@
+package ask_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/holiman/uint256"
+
+	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/query/ask"
+	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/query/state"
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+// odd is an address with bytes that mean something to SQL.
+var odd = func() common.Address {
+	a := readtest.VaultA
+	a[0], a[1], a[2], a[3], a[19] = 0, '\'', '\\', '\n', 0
+	return a
+}()
+
+type everyArgument struct {
+	Address common.Address   `ask:"a"`
+	Number  uint64           `ask:"b"`
+	Small   uint32           `ask:"c"`
+	Signed  int64            `ask:"d"`
+	Word    ask.Word         `ask:"f"`
+	Truth   bool             `ask:"h"`
+	Tiny    uint8            `ask:"s"`
+	Amount  readmodel.Amount `ask:"t"`
+	Decimal ask.Decimal      `ask:"i"`
+	Hash    common.Hash      `ask:"j"`
+	Partner ask.Partner      `ask:"k"`
+
+	Addresses []common.Address   `ask:"l"`
+	Numbers   []uint64           `ask:"m"`
+	Keys      []ask.AddressAsKey `ask:"o"`
+	Names     []ask.Name         `ask:"p"`
+	Numbered  []ask.Numbered     `ask:"q"`
+	NotNamed  uint64             `ask:"r,optional"`
+}
+
+// TestArguments: values arrive as they are, those of the pin too.
+func TestArguments(t *testing.T) {
+	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
+	s := w.BeforeReorganisation()
+	type row struct {
+		A     string   `ch:"a"`
+		B     uint64   `ch:"b"`
+		C     uint32   `ch:"c"`
+		D     int64    `ch:"d"`
+		F     string   `ch:"f"`
+		H     bool     `ch:"h"`
+		I     string   `ch:"i"`
+		J     string   `ch:"j"`
+		K     string   `ch:"k"`
+		L     []string `ch:"l"`
+		M     []uint64 `ch:"m"`
+		O     string   `ch:"o"`
+		P     []string `ch:"p"`
+		Q     bool     `ch:"q"`
+		S     uint8    `ch:"s"`
+		T     string   `ch:"t"`
+		Never uint64   `ch:"n"`
+	}
+	question := ask.New[everyArgument, row](`SELECT {a:FixedString(20)} AS a, {b:UInt64} AS b, {c:UInt32} AS c, {d:Int64} AS d, {f:String} AS f, {h:Bool} AS h,
+		toString({i:Int256}) AS i, {j:FixedString(32)} AS j, {k:FixedString(20)} AS k, [{l}] AS l, [{m}] AS m, toString(arraySum([{o}])) AS o, [{p}] AS p,
+		({a:FixedString(20)}, 5) IN ({q}) AS q, {s:UInt8} AS s, toString({t:Int256}) AS t, {never:UInt64} AS n WHERE {seq:UInt64} > 0 AND {block:UInt64} = 11 AND {now:UInt64} > 0`)
+	user := readmodel.PartnerOwner(513)
+	args := everyArgument{Address: odd, Number: readmodel.Never, Small: 7, Signed: -1, Word: "queued", Truth: true, Tiny: 255, Amount: *uint256.NewInt(readmodel.Never), Decimal: ask.LowestKey, Hash: common.Hash{0, '\''}, Partner: 513,
+		Addresses: []common.Address{odd, user}, Numbers: []uint64{1, readmodel.Never}, Keys: []ask.AddressAsKey{ask.AddressAsKey(common.MaxAddress), ask.AddressAsKey(user)},
+		Names: []ask.Name{"DepositAccepted", "_$1"}, Numbered: []ask.Numbered{{Vault: user, Number: 5}, {Vault: odd, Number: 5}}}
+	got, ok, err := question.One(t.Context(), pinned(t, s, nil), args)
+	highest := new(uint256.Int).SetBytes(common.MaxAddress[:])
+	want := row{string(odd[:]), readmodel.Never, 7, -1, "queued", true, string(ask.LowestKey), string(args.Hash[:]), string(user[:]), []string{string(odd[:]), string(user[:])},
+		args.Numbers, highest.AddUint64(highest, 513).Dec(), []string{"DepositAccepted", "_$1"}, true, 255, "18446744073709551615", readmodel.Never}
+	if err != nil || !ok || fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
+		t.Errorf("got %+v, %v\nwant %+v", got, err, want)
+	}
+}
+
+// TestEmptyLists: a list of nothing has no row, and is no wrong question.
+func TestEmptyLists(t *testing.T) {
+	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
+	s := w.BeforeReorganisation()
+	type lists struct {
+		Addresses []common.Address   `ask:"l"`
+		Numbers   []uint64           `ask:"m"`
+		Keys      []ask.AddressAsKey `ask:"o"`
+		Names     []ask.Name         `ask:"p"`
+		Numbered  []ask.Numbered     `ask:"q"`
+	}
+	for _, condition := range []string{"vault IN ({l})", "seq IN ({m})", "toInt256(seq) IN ({o})", "event IN ({p})", "(vault, id) IN ({q})"} {
+		all := "1 OR vault IN ({l}) OR seq IN ({m}) OR toInt256(seq) IN ({o}) OR event IN ({p}) OR (vault, id) IN ({q})"
+		for where, want := range map[string]bool{condition + " AND (" + all + ")": false, all: true} {
+			rows, err := ask.New[lists, one]("SELECT seq AS n FROM events WHERE "+where).Rows(t.Context(), pinned(t, s, nil), lists{})
+			if err != nil || len(rows) > 0 != want {
+				t.Errorf("%s: %d rows, %v", where, len(rows), err)
+			}
+		}
+	}
+}
+
+// of is one argument.
+type of[V any] struct {
+	V V `ask:"v"`
+}
+
+// asking asks by one argument.
+func asking[V any](t *testing.T, p *ask.Pin, sql string, v V) error {
+	t.Helper()
+	_, err := ask.New[of[V], one](sql).Rows(t.Context(), p, of[V]{v})
+	return err
+}
+
+// TestWrongArguments: what is no value of ours is not sent.
+func TestWrongArguments(t *testing.T) {
+	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
+	p := pinned(t, w.BeforeReorganisation(), nil)
+	const value, list = "SELECT toUInt64(1) AS n WHERE {v:String} != ''", "SELECT toUInt64(1) AS n WHERE 'x' IN ({v})"
+	for name, err := range map[string]error{
+		"a word that is none":     asking(t, p, value, ask.Word("x' OR 1")),
+		"an empty word":           asking(t, p, value, ask.Word("")),
+		"a word in capitals":      asking(t, p, value, ask.Word("Queued")),
+		"a number that is none":   asking(t, p, value, ask.Decimal("1; DROP")),
+		"an empty number":         asking(t, p, value, ask.Decimal("")),
+		"a number that is long":   asking(t, p, value, ask.Decimal(strings.Repeat("1", 79))),
+		"a name that is none":     asking(t, p, list, []ask.Name{"a', 'b"}),
+		"a name of no characters": asking(t, p, list, []ask.Name{""}),
+	} {
+		var question *state.Error
+		if !errors.As(err, &question) || !question.Ours {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestQuestionsThatDoNotFit: a question and its arguments are compared when the program starts.
+func TestQuestionsThatDoNotFit(t *testing.T) {
+	type unknownList struct {
+		V common.Address `ask:"v" reads:"totals,nonsense"`
+	}
+	for name, c := range map[string]struct {
+		make func()
+		want string
+	}{
+		"a text":                          {func() { ask.New[of[string], one]("SELECT {v:String}") }, "a string cannot be the argument v"},
+		"texts as a list":                 {func() { ask.New[of[[]string], one]("SELECT 1 IN ({v})") }, "cannot be the argument"},
+		"one address as a list":           {func() { ask.New[of[common.Address], one]("SELECT 1 IN ({v})") }, "cannot be the argument"},
+		"addresses as a value":            {func() { ask.New[of[[]common.Address], one]("SELECT {v:String}") }, "cannot be the argument"},
+		"an argument that is not named":   {func() { ask.New[of[uint64], one]("SELECT 1") }, "has no parameter v"},
+		"a parameter that nothing gives":  {func() { ask.New[none, one]("SELECT {v:UInt64}") }, "that no argument gives"},
+		"a list that nothing gives":       {func() { ask.New[none, one]("SELECT 1 IN ({v})") }, "that no argument gives"},
+		"a list that there is not":        {func() { ask.New[unknownList, one]("SELECT {v:String}") }, `no list "nonsense"`},
+		"a page of a list that is not":    {func() { ask.NewPage[none, aUser]("nonsense", "SELECT 1", ask.OldestFirst) }, `no list "nonsense"`},
+		"a page whose rows have no place": {func() { ask.NewPage[none, one]("queue", "SELECT 1", ask.OldestFirst) }, "embed Entry"},
+	} {
+		var said any
+		func() {
+			defer func() { said = recover() }()
+			c.make()
+		}()
+		if !strings.Contains(fmt.Sprint(said), c.want) {
+			t.Errorf("%s: %v", name, said)
+		}
+	}
+}
+
+// TestTogether: all parts run, the first error is given, and a panic comes out where it is waited for.
+func TestTogether(t *testing.T) {
+	var ran [3]bool
+	first := errors.New("first")
+	parts := []func() error{func() error { ran[0] = true; return nil }, func() error { ran[1] = true; return first }, func() error { ran[2] = true; return nil }}
+	if err := ask.Together(parts...); !errors.Is(err, first) || slices.Contains(ran[:], false) {
+		t.Errorf("%v, %v", err, ran)
+	}
+	defer func() {
+		p, ok := recover().(*ask.Panic)
+		if !ok || p.Value != "boom" || !strings.Contains(string(p.Stack), "TestTogether") {
+			t.Errorf("%+v", p)
+		}
+	}()
+	_ = ask.Together(func() error { return ask.Together(func() error { panic("boom") }) })
+	t.Error("a panic is lost")
+}

@@ -1,0 +1,19 @@
+-- Where a page begins that is far from the oldest entry of a list: its place and the next one, without what the page shows.
+SELECT toString(key) AS sort_key, block, log_index, sub, user, max(nth) AS rows_read
+FROM (
+  SELECT key, block, log_index, sub, user, sign, count() OVER () AS nth
+  FROM (
+    SELECT key, block, log_index, sub, user, sign
+    FROM lists
+    WHERE list = {list:String} AND owner = {owner:FixedString(20)} AND scope = {scope:FixedString(20)} AND kind = {kind:String}
+      AND key > {above:Int256} AND key <= {upto:Int256} AND block >= {first:UInt64} AND block <= {last:UInt64}
+      AND ({vault:FixedString(20)} = toFixedString('', 20) OR vault = {vault:FixedString(20)})
+      AND ({lapsed:Bool} OR expires = 0 OR expires > {now:UInt64} OR funded_block <= {block:UInt64})
+    ORDER BY list, owner, scope, kind, key, block, log_index, sub, user
+    LIMIT {rows:UInt64}
+  )
+)
+GROUP BY key, block, log_index, sub, user
+HAVING sum(sign) > 0
+ORDER BY key, block, log_index, sub, user
+LIMIT 2 OFFSET {offset:UInt64}

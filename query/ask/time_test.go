@@ -1,0 +1,59 @@
+package ask_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/query/ask"
+	"github.com/navlog/navlog/query/readtest"
+)
+
+// TestBlocksOfATime: the blocks of a span of time divide the logs as their times do, also where a block
+// has no record of its own, or has one of a branch that is gone.
+func TestBlocksOfATime(t *testing.T) {
+	w, random := readtest.NewWorld(t, enginetest.ClickHouse(t)), rand.New(rand.NewPCG(3, 3))
+	id := uint64(0)
+	grow := func(from, to uint64) {
+		for n := from; n <= to; n++ {
+			if random.IntN(3) > 0 {
+				id++
+				w.Log.Add(readtest.Fact{Kind: readtest.Deposit, Vault: readtest.VaultA, User: readtest.Alice, ID: id, Assets: 1, Block: n, Tx: readtest.Tx(byte(id))}, 0)
+			}
+			if n%6 == 0 || n == to {
+				w.Log.Append(readtest.BlockRecord(n))
+			}
+		}
+	}
+	w.Log.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.BlockRecord(1))
+	grow(2, 22)
+	w.Log.Retract(15)
+	grow(17, 25)
+	w.Write()
+	s := w.Look()
+	check := func(p *ask.Pin, from, to int64) {
+		t.Helper()
+		first, last, err := p.Blocks(t.Context(), from, to)
+		if err != nil || last > p.Block {
+			t.Fatalf("from %d to %d: %d to %d, %v", from, to, first, last, err)
+		}
+		for _, e := range w.Log.Live(s.Seq, p.Block) {
+			within := int64(e.At()) >= from && int64(e.At()) <= to
+			if e.Kind == readtest.Deposit && within != (e.Block >= first && e.Block <= last) {
+				t.Errorf("of block %d, from %d to %d: block %d is among %d to %d: %t", p.Block, from, to, e.Block, first, last, !within)
+			}
+		}
+	}
+	const late = int64(1) << 40
+	for _, asOf := range []*uint64{nil, block(20)} {
+		p := pinned(t, s, asOf)
+		for n := uint64(1); n <= 26; n++ {
+			at := int64(readtest.BlockTime(n))
+			check(p, 0, at-int64(n%2))
+			check(p, at+int64(n%2), late)
+		}
+		check(p, -5, -1)
+		check(p, late, late)
+		check(p, int64(readtest.BlockTime(9)), int64(readtest.BlockTime(8)))
+	}
+}

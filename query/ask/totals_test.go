@@ -1,0 +1,61 @@
+package ask_test
+
+import (
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/query/ask"
+	"github.com/navlog/navlog/query/readtest"
+)
+
+// TestTotalsBetween: what changed in some blocks is the difference of the totals at their end and before
+// them, also where no step begins or ends at those.
+func TestTotalsBetween(t *testing.T) {
+	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
+	w.Gen.Exec("SYSTEM STOP MERGES lists")
+	w.BeforeReorganisation()
+	w.Reorganisation()
+	w.Write()
+	s := w.Look()
+	a := readtest.VaultA
+	for last := uint64(3); last <= 11; last += 2 {
+		for first := uint64(0); first <= last; first += 3 {
+			p := pinned(t, s, nil)
+			ofVault, before, err := ask.TotalsBetween(t.Context(), p, first, last, a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ofUser, userBefore, err := ask.UserTotalsBetween(t.Context(), p, first, last, readtest.Bob, readtest.Alice)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var deposits, navs, bobs, assets uint64
+			for _, e := range w.Log.Live(s.Seq, last) {
+				switch {
+				case e.Fact.Vault != a || e.Block < first:
+				case e.Kind == readtest.Nav:
+					navs++
+				case e.Kind == readtest.Deposit:
+					deposits, assets = deposits+1, assets+uint64(e.Assets)
+				case e.Kind == readtest.Request && e.User == readtest.Bob:
+					bobs++
+				}
+			}
+			upTo, from := ofVault.Of(a, a), before.Of(a, a)
+			got := [4]uint64{upTo.Deposits - from.Deposits, upTo.Deposited.Uint64() - from.Deposited.Uint64(), upTo.Navs - from.Navs,
+				ofUser.Sum(readtest.Bob, &a).Requests - userBefore.Sum(readtest.Bob, nil).Requests}
+			if want := [4]uint64{deposits, assets, navs, bobs}; got != want {
+				t.Errorf("blocks %d to %d: %v, want %v", first, last, got, want)
+			}
+		}
+	}
+	none, err := ask.UserTotals(t.Context(), pinned(t, s, nil), readtest.Nobody)
+	if sum := none.Sum(readtest.Nobody, nil); err != nil || sum.Deposits != 0 || sum.Deposited.Sign() != 0 {
+		t.Errorf("of nobody: %+v, %v", sum, err)
+	}
+	if all, err := ask.TotalsOf(t.Context(), pinned(t, s, nil), common.Address{}, a); err != nil || all.Of(common.Address{}, common.Address{}).Users != 3 || all.Of(a, a).Users != 3 {
+		t.Errorf("users: %v, %v", all, err)
+	}
+}

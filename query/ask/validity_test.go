@@ -1,0 +1,168 @@
+package ask_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/query/ask"
+	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/query/state"
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+type none struct{}
+
+type one struct {
+	N uint64 `ch:"n"`
+}
+
+type nothing struct {
+	_ struct{} `reads:"-"`
+}
+
+var (
+	readsAll     = ask.New[none, one]("SELECT toUInt64(1) AS n")
+	readsNothing = ask.New[nothing, one]("SELECT toUInt64(1) AS n")
+)
+
+// made is the validity of an answer that asks at a snapshot.
+func made(t *testing.T, s *state.Snapshot, asOfBlock *uint64, questions ...func(context.Context, *ask.Pin) error) *ask.Validity {
+	t.Helper()
+	p := pinned(t, s, asOfBlock)
+	for _, q := range questions {
+		if err := q(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p.Validity()
+}
+
+func totalsOf(owner common.Address) func(context.Context, *ask.Pin) error {
+	return func(ctx context.Context, p *ask.Pin) error { _, err := ask.TotalsOf(ctx, p, owner); return err }
+}
+
+func everything(ctx context.Context, p *ask.Pin) error {
+	_, err := readsAll.Rows(ctx, p, none{})
+	return err
+}
+
+// holds checks at a snapshot which of some answers hold.
+func holds(t *testing.T, what string, s *state.Snapshot, answers map[string]*ask.Validity, want ...string) {
+	t.Helper()
+	left := map[string]bool{}
+	for _, name := range want {
+		left[name] = true
+	}
+	for name, v := range answers {
+		if got := v.Holds(s); got != left[name] {
+			t.Errorf("%s: the answer about %s holds: %t", what, name, got)
+		}
+	}
+}
+
+// TestValidityByKeys: an answer about the newest block holds until a unit touches a list and owner that it
+// read; one whose questions do not say what they read, until the next unit.
+func TestValidityByKeys(t *testing.T) {
+	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
+	s := w.BeforeReorganisation()
+	answers := map[string]*ask.Validity{
+		"A": made(t, s, nil, totalsOf(readtest.VaultA)), "B": made(t, s, nil, totalsOf(readtest.VaultB)),
+		"both": made(t, s, nil, totalsOf(readtest.VaultA), totalsOf(readtest.VaultB)),
+		"the user A": made(t, s, nil, func(ctx context.Context, p *ask.Pin) error {
+			_, err := ask.UserTotals(ctx, p, readtest.VaultA)
+			return err
+		}),
+		"everything":     made(t, s, nil, everything, totalsOf(readtest.VaultA)),
+		"no user at all": made(t, s, nil, func(ctx context.Context, p *ask.Pin) error { _, err := ask.UserTotals(ctx, p); return err }),
+		"nothing": made(t, s, nil, func(ctx context.Context, p *ask.Pin) error {
+			_, err := readsNothing.Rows(ctx, p, nothing{})
+			return err
+		}),
+	}
+	holds(t, "at once", s, answers, "A", "B", "both", "the user A", "everything", "no user at all", "nothing")
+	w.Pass(readmodel.Never, readmodel.Touch(readmodel.Totals, readtest.VaultA), readmodel.Touch(readmodel.VaultEvents, readtest.VaultB))
+	later := w.Look()
+	holds(t, "after a unit that touched A's totals", later, answers, "B", "the user A", "no user at all", "nothing")
+	if g, seq, x := answers["B"].At(later); g != s.Generation || seq != later.Seq || x != later.Block {
+		t.Errorf("an answer that holds is at %d of block %d", seq, x)
+	}
+	if g, seq, x := answers["A"].At(later); g != s.Generation || seq != s.Seq || x != s.Block {
+		t.Errorf("an answer that does not hold is at %d of block %d", seq, x)
+	}
+	if newer := made(t, later, nil, totalsOf(readtest.VaultA)); !newer.Holds(later) {
+		t.Error("an answer that was made later does not hold")
+	} else if _, seq, _ := newer.At(s); seq != later.Seq {
+		t.Errorf("an answer that was made at %d is given at the older %d as of %d", later.Seq, s.Seq, seq)
+	}
+	var all readmodel.TouchedKey
+	for i := range all {
+		all[i] = 0xff
+	}
+	w.Pass(readmodel.Never, all)
+	holds(t, "after a unit that touched all", w.Look(), answers)
+}
+
+// TestValidityByTime: an answer that shows an open request holds until that lapses, and does not hold before
+// it was made: a reorganisation may lead to an earlier time.
+func TestValidityByTime(t *testing.T) {
+	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
+	s := w.BeforeReorganisation()
+	at := func(n uint64) uint64 { return uint64(readtest.BlockTime(n)) }
+	lapses := func(times ...uint64) func(context.Context, *ask.Pin) error {
+		return func(_ context.Context, p *ask.Pin) error {
+			for _, at := range times {
+				p.Lapses(at)
+			}
+			return nil
+		}
+	}
+	answers := map[string]*ask.Validity{"13": made(t, s, nil, lapses(at(13), 0, at(99))), "never": made(t, s, nil, lapses(0)),
+		"past": made(t, s, block(11), lapses(at(12)))}
+	w.Log.Append(readtest.BlockRecord(12))
+	w.Write()
+	holds(t, "before it lapses", w.Look(), answers, "13", "never", "past")
+	w.Log.Append(readtest.BlockRecord(13))
+	w.Write()
+	holds(t, "when it lapses", w.Look(), answers, "never", "past")
+	late := made(t, w.Snapshot(), nil, lapses(0))
+	w.Log.Retract(11)
+	w.Log.Append(readtest.BlockRecord(12))
+	w.Write()
+	holds(t, "back in time", w.Look(), map[string]*ask.Validity{"never": answers["never"], "late": late}, "never")
+}
+
+// TestValidityOfThePast: an answer about a past block holds until a unit has an ancestor below it, whatever
+// it read and whatever else changes.
+func TestValidityOfThePast(t *testing.T) {
+	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
+	s := w.BeforeReorganisation()
+	answers := map[string]*ask.Validity{"8": made(t, s, block(8), everything), "9": made(t, s, block(9), totalsOf(readtest.VaultA))}
+	w.Pass(readmodel.Never, readmodel.Touch(readmodel.Totals, readtest.VaultA))
+	w.Pass(9, readmodel.Touch(readmodel.Totals, readtest.VaultA))
+	later := w.Look()
+	holds(t, "after a unit back to 9", later, answers, "8", "9")
+	if _, seq, x := answers["8"].At(later); seq != later.Seq || x != 8 {
+		t.Errorf("an answer about block 8 is at %d of block %d", seq, x)
+	}
+	w.Pass(8)
+	holds(t, "after a unit back to 8", w.Look(), answers, "8")
+	w.Pass(3)
+	holds(t, "after a unit back to 3", w.Look(), answers)
+}
+
+// TestValidityInAnotherGeneration: nothing holds in a generation that was built anew, nor again in the first.
+func TestValidityInAnotherGeneration(t *testing.T) {
+	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
+	s := w.BeforeReorganisation()
+	answers := map[string]*ask.Validity{"newest": made(t, s, nil, totalsOf(readtest.VaultA)), "past": made(t, s, block(5), totalsOf(readtest.VaultA))}
+	next := readtest.New(t, enginetest.ClickHouse(t))
+	next.Write(w.Log)
+	w.Only(next.ID)
+	holds(t, "in the next one", w.Look(), answers)
+	w.Only(w.Gen.ID)
+	w.Pass(readmodel.Never)
+	holds(t, "in the first one, of which not all units were seen", w.Look(), answers)
+}

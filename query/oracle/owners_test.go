@@ -1,0 +1,56 @@
+package oracle
+
+import (
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+// TestUsersThatLookLikeOwners: anybody can deposit for the address of a vault, for the zero address, and for
+// one whose last bytes are a partner's number. Their totals are theirs alone, and no total of the vault,
+// of everything or of the partner is one of theirs.
+func TestUsersThatLookLikeOwners(t *testing.T) {
+	owners := []common.Address{readtest.VaultA, {}, readmodel.PartnerOwner(7), readtest.Alice}
+	l := readtest.NewLog(readtest.ChainID)
+	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.VaultRecord(readtest.VaultB, "Beta", 1), readtest.BlockRecord(1))
+	id, amount := uint64(0), int64(1)
+	for block := uint64(2); block <= 4; block++ {
+		index := uint32(0)
+		for _, vault := range []common.Address{readtest.VaultA, readtest.VaultB} {
+			for i, user := range owners {
+				fact := func(kind readtest.Kind, partner uint32) readtest.Fact {
+					index++
+					amount *= 2 // each subset has a sum of its own
+					return readtest.Fact{Kind: kind, Vault: vault, User: user, Other: readtest.Router, Partner: partner, ID: id, Assets: amount, Shares: 1,
+						Block: block, Index: index, Tx: readtest.Tx(byte(block))}
+				}
+				id++
+				l.Add(fact(readtest.Deposit, []uint32{0, 7, 8}[(i+int(block))%3]), 0)
+				if block == 3 {
+					l.Add(fact(readtest.Request, 7), 0)
+					l.Add(fact(readtest.Claim, 0), 0)
+				}
+			}
+		}
+		l.Append(readtest.BlockRecord(block))
+	}
+	a := serve(t, l)
+	for pinned, o := range map[string]*Oracle{"": At(l, l.Seq(), 1<<62), "asOfBlock=2": At(l, l.Seq(), 2), "asOfBlock=3": At(l, l.Seq(), 3)} {
+		for _, user := range owners {
+			a.compareUser(o, user, pinned)
+		}
+		for _, v := range o.vaults {
+			a.check("/api/v1/vaults/"+v.address.Hex(), pinned, o.vaultDetail(v))
+		}
+		for _, field := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
+			a.check("/api/v1/users?pageSize=100&sortBy="+field, pinned, o.users(field, true))
+			a.check("/api/v1/vaults/"+readtest.VaultA.Hex()+"/users?pageSize=100&sortBy="+field, pinned, o.usersIn(readtest.VaultA, field, true))
+		}
+		a.check("/api/v1/partner/stats", pinned, o.partnerStats(7, "Seven"))
+		a.check("/api/v1/partner/deposits?pageSize=100", pinned, o.depositsNewestFirst(func(e readtest.Entry) bool { return e.Partner == 7 }))
+		a.check("/api/v1/settlement/summary", pinned, o.settlement())
+	}
+}

@@ -1,0 +1,96 @@
+package readtest
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/holiman/uint256"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/navlog/navlog/query/state"
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+// World is a log, its generation, and a watcher of that, which looks when the test says so.
+type World struct {
+	*state.Watcher
+	Log *Log
+	Gen *Generation
+
+	t testing.TB
+}
+
+// NewWorld makes one with an empty log, in the engine at an address.
+func NewWorld(t testing.TB, clickHouse string) *World {
+	t.Helper()
+	w := &World{t: t, Gen: New(t, clickHouse), Log: NewLog(ChainID)}
+	w.Watch(nil)
+	w.Only(w.Gen.ID)
+	return w
+}
+
+// Watch makes another watcher, by a registry.
+func (w *World) Watch(pool *pgxpool.Pool) {
+	w.Watcher = state.New(ChainID, 16, time.Minute, w.Gen.Config, pool, slog.New(slog.NewTextHandler(w.t.Output(), nil)))
+	w.LookTimeout = time.Minute // the machine may be busy with other tests
+	w.t.Cleanup(w.Watcher.Close)
+}
+
+// Write writes what is new in the log.
+func (w *World) Write() {
+	w.t.Helper()
+	w.Gen.Write(w.Log)
+}
+
+// Look has the watcher look.
+func (w *World) Look() *state.Snapshot {
+	w.t.Helper()
+	if err := w.Watcher.Look(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+	return w.Snapshot()
+}
+
+// BeforeReorganisation writes the small chain without its last unit, which is a reorganisation of the
+// blocks above 9, and looks.
+func (w *World) BeforeReorganisation() *state.Snapshot {
+	w.t.Helper()
+	all := SmallChain().Entries
+	end := len(all) - 1
+	for !all[end-1].Boundary {
+		end--
+	}
+	w.Log.Entries = append(w.Log.Entries, all[:end]...)
+	w.Write()
+	return w.Look()
+}
+
+// Reorganisation appends that unit to the log.
+func (w *World) Reorganisation() {
+	w.Log.Entries = append(w.Log.Entries, SmallChain().Entries[len(w.Log.Entries):]...)
+}
+
+// Pass has the cursor say that one more unit was written, which changed the rows with the keys; one
+// that retracts what lies above an ancestor, unless that is readmodel.Never. No other row changes.
+func (w *World) Pass(ancestor uint64, keys ...readmodel.TouchedKey) {
+	w.t.Helper()
+	var was struct {
+		Seq, Block, Rewrites uint64
+		TS                   uint32
+	}
+	row := w.Gen.Conn.QueryRow(w.t.Context(), "SELECT seq, block, rewrites, ts FROM lists WHERE list = 'cursor' GROUP BY ALL HAVING sum(sign) > 0")
+	w.Gen.must(row.Scan(&was.Seq, &was.Block, &was.Rewrites, &was.TS))
+	touched := readmodel.ListRow{List: readmodel.TouchedList, Key: *uint256.NewInt(was.Seq + 1), Sign: 1, Seq: was.Seq + 1, Touched: keys}
+	rewrites := was.Rewrites
+	if ancestor != readmodel.Never {
+		touched.ID = ancestor + 1
+		rewrites++
+	}
+	var rows []readmodel.ListRow
+	for _, list := range []readmodel.List{readmodel.CursorList, readmodel.CursorEnd} {
+		rows = append(rows, readmodel.ListRow{List: list, Sign: -1, Seq: was.Seq, Block: was.Block, TS: was.TS, Rewrites: was.Rewrites},
+			readmodel.ListRow{List: list, Sign: 1, Seq: was.Seq + 1, Block: was.Block, TS: was.TS, Rewrites: rewrites})
+	}
+	w.Gen.InsertLists(append(rows, touched))
+}

@@ -1,0 +1,16 @@
+package state
+
+import (
+	"context"
+	"time"
+)
+
+// What tests of the listener see of a watcher.
+
+func (w *Watcher) SetPauses(every, rarely time.Duration) {
+	w.listener.every, w.listener.rarely = every, rarely
+}
+func (w *Watcher) Listening() bool            { return w.listener.listening.Load() }
+func (w *Watcher) Notified() chan struct{}    { return w.listener.notified }
+func (w *Watcher) Listen(ctx context.Context) { w.listen(ctx) }
+func (w *Watcher) Follow(ctx context.Context) { w.follow(ctx) }

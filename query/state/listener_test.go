@@ -1,0 +1,72 @@
+package state_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/navlog/navlog/deploy/testkit/wait"
+	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/schemas/readmodel"
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// What project announces of the live generation is heard; after the connection
+// was lost it is heard again, and meanwhile known not to be.
+func TestListener(t *testing.T) {
+	w, pool := registered(t)
+	generation(t, pool, w.Gen.ID, readmodel.Schema(), registry.Live)
+	w.LookAtRegistry(t.Context())
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { w.Listen(ctx); close(done) }()
+	hears := func(generation int32) bool {
+		select {
+		case <-w.Notified():
+		default:
+		}
+		if err := registry.AnnounceWritten(ctx, pool, generation); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-w.Notified():
+			return true
+		case <-time.After(time.Second):
+			return false
+		}
+	}
+	wait.For(t, "it listens", w.Listening)
+	wait.For(t, "it hears", func() bool { return hears(w.Gen.ID) })
+	wait.For(t, "another generation's word is not heard, nor one of before", func() bool { return !hears(w.Gen.ID + 1_000_000) })
+	if _, err := pool.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'`); err != nil {
+		t.Fatal(err)
+	}
+	wait.For(t, "it knows that it hears nothing", func() bool { return !w.Listening() })
+	wait.For(t, "it hears again", func() bool { return w.Listening() && hears(w.Gen.ID) })
+	stop()
+	<-done
+}
+
+// A server shows what was announced without waiting for its next look.
+func TestAnnouncedIsShown(t *testing.T) {
+	w, pool := registered(t)
+	generation(t, pool, w.Gen.ID, readmodel.Schema(), registry.Live)
+	w.LookAtRegistry(t.Context())
+	w.SetPauses(time.Hour, time.Hour)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { w.Follow(ctx); close(done) }()
+	go w.Listen(ctx)
+	defer func() { stop(); <-done }()
+	wait.For(t, "it listens", w.Listening)
+	for block := uint64(12); block < 16; block++ {
+		w.Log.Append(readtest.BlockRecord(block))
+		w.Write()
+		wait.For(t, "the block is shown", func() bool {
+			if err := registry.AnnounceWritten(ctx, pool, w.Gen.ID); err != nil {
+				t.Error(err)
+			}
+			return w.Snapshot() != nil && w.Snapshot().Block == block
+		})
+	}
+}

@@ -1,0 +1,177 @@
+package state
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/navlog/navlog/schemas/readmodel"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+const registryEvery = time.Second
+
+// Registry is what the registry said when it was last asked: which generation is
+// served, and how the programs are.
+type Registry struct {
+	Known    bool      // it has answered at least once
+	Answered time.Time // when it last did
+	Err      error     // of the last question
+
+	served   int32  // the live generation, or the first one, which is being built
+	building bool   // it is that one
+	fault    string // why no generation can be served; empty: one can
+	programs []programStatus
+	logs     map[int32]string // of each generation: the id of its log, in hex
+}
+
+// programStatus is the last word of one program's instance.
+type programStatus struct {
+	program string
+	at      time.Time // by our clock
+	status  registry.ProgramStatus
+}
+
+// Registry is what the registry last said; nil before the first answer.
+func (w *Watcher) Registry() *Registry { return w.registry.Load() }
+
+// watchRegistry keeps the registry's view fresh until ctx ends.
+func (w *Watcher) watchRegistry(ctx context.Context) {
+	tick := time.NewTicker(registryEvery)
+	defer tick.Stop()
+	for {
+		was := w.registry.Load()
+		now := w.LookAtRegistry(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if was != nil && (was.served != now.served || was.building != now.building) {
+			w.notify()
+		}
+		if broken := was != nil && was.Err != nil; now.Err != nil && !broken {
+			w.log.Warn("registry not readable", "error", now.Err)
+		} else if now.Err == nil && broken {
+			w.log.Info("registry readable")
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// LookAtRegistry asks the registry once. When PostgreSQL does not answer, what it said
+// before stays: the read models are still there.
+func (w *Watcher) LookAtRegistry(ctx context.Context) *Registry {
+	asking, cancel := context.WithTimeout(ctx, w.LookTimeout)
+	defer cancel()
+	next := Registry{}
+	if was := w.registry.Load(); was != nil {
+		next = *was
+	}
+	next.Err = next.ask(asking, w.db, w.Now())
+	if ctx.Err() == nil {
+		w.registry.Store(&next)
+	}
+	return &next
+}
+
+func (r *Registry) ask(ctx context.Context, queries *db.Queries, now time.Time) error {
+	generations, err := queries.ListGenerations(ctx)
+	if err != nil {
+		return fmt.Errorf("read the generations: %w", err)
+	}
+	status, err := queries.ListStatus(ctx)
+	if err != nil {
+		return fmt.Errorf("read what the programs say: %w", err)
+	}
+	r.choose(generations)
+	r.logs = make(map[int32]string, len(generations))
+	for _, g := range generations {
+		r.logs[g.ID] = hex.EncodeToString(g.LogID)
+	}
+	r.programs = nil
+	for _, s := range status {
+		p := programStatus{program: s.Program, at: now.Add(-time.Duration(s.AgeMs) * time.Millisecond)}
+		if err := json.Unmarshal(s.Status, &p.status); err != nil {
+			p.status = registry.ProgramStatus{} // a program that says something else is one that says nothing
+		}
+		r.programs = append(r.programs, p)
+	}
+	r.Known, r.Answered = true, now
+	return nil
+}
+
+// choose decides which generation is served: the live one, and where there was none yet
+// the newest one that is being built, as far as it is.
+func (r *Registry) choose(generations []db.ListGenerationsRow) {
+	r.served, r.building, r.fault = 0, false, ""
+	live := slices.IndexFunc(generations, func(g db.ListGenerationsRow) bool { return g.State == registry.Live })
+	switch {
+	case live >= 0 && generations[live].Schema != readmodel.Schema():
+		r.fault = fmt.Sprintf("generation %d is live and has the tables of schema %s; this program reads schema %s: run the version that made it, or `navlog projection rebuild`",
+			generations[live].ID, generations[live].Schema, readmodel.Schema())
+		return
+	case live >= 0:
+		r.served = generations[live].ID
+		return
+	}
+	for _, g := range generations {
+		if g.State == registry.Building && g.Schema == readmodel.Schema() {
+			r.served, r.building = g.ID, true
+		}
+	}
+	if !r.building {
+		r.fault = "no generation is live: `navlog project` makes the first one"
+	}
+}
+
+// LogOf is the id of the log that a generation is made of, in hex; empty if the registry
+// does not know the generation.
+func (r *Registry) LogOf(generation int32) string {
+	if r == nil {
+		return ""
+	}
+	return r.logs[generation]
+}
+
+// Report is the newest word of a program, of one that stands by only where no other says
+// anything; nil when it is older than TrustedFor, or from a future as far away.
+func (r *Registry) Report(program string, now time.Time) *registry.ProgramStatus {
+	if r == nil {
+		return nil
+	}
+	var newest *programStatus
+	for i := range r.programs {
+		p := &r.programs[i]
+		if age := now.Sub(p.at); p.program != program || age > TrustedFor || age < -TrustedFor {
+			continue
+		}
+		works, before := p.status.State != registry.StandingBy, newest != nil && newest.status.State != registry.StandingBy
+		if newest == nil || works && !before || works == before && p.at.After(newest.at) {
+			newest = p
+		}
+	}
+	if newest == nil {
+		return nil
+	}
+	return &newest.status
+}
+
+// FirstSync is how far the first generation is; nil where one is live, or project does
+// not say.
+func (w *Watcher) FirstSync() *registry.BuildingStatus {
+	r := w.registry.Load()
+	if r == nil || !r.building {
+		return nil
+	}
+	if report := r.Report(registry.Project, w.Now()); report != nil && report.Building != nil && report.Building.Generation == r.served {
+		return report.Building
+	}
+	return nil
+}

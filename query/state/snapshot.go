@@ -1,0 +1,335 @@
+package state
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ethereum/go-ethereum/common"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+var (
+	//go:embed sql/cursor.sql
+	sqlCursor string
+	//go:embed sql/building.sql
+	sqlBuilding string
+	//go:embed sql/first_blocks.sql
+	sqlFirstBlocks string
+	//go:embed sql/vaults.sql
+	sqlVaults string
+)
+
+// Snapshot is the newest state of one generation that answers can be pinned to. It is
+// never changed.
+type Snapshot struct {
+	Generation int32
+	Seq        uint64 // the end of the newest whole unit
+	Block      uint64 // the newest indexed one
+	Time       uint64 // of that block, Unix seconds
+	Rewrites   uint64 // how many units retracted something so far
+	First      uint64 // the first indexed block
+	Vaults     []Vault
+	// VaultsSeq is the seq of the newest record about a vault.
+	VaultsSeq uint64
+	// Absent are the vaults of the log of which the generation has nothing.
+	Absent []Vault
+	// Partial says that the generation is still being built, the first one: there are
+	// events and no lists.
+	Partial bool
+	ChainID uint64
+	Source  *Source
+
+	touched *touched
+}
+
+// Unchanged reports whether an answer about the newest block, made at a seq of a generation
+// from rows with the given keys, is still right at the snapshot. Rows that lapse with time are
+// not considered.
+func (s *Snapshot) Unchanged(generation int32, seq uint64, keys []readmodel.TouchedKey) bool {
+	return generation == s.Generation && (seq == s.Seq || s.touched.unchanged(generation, seq, s.Seq, keys))
+}
+
+// Kept reports whether what was true of a past block at a seq of a generation is still true.
+func (s *Snapshot) Kept(generation int32, seq, block uint64) bool {
+	return generation == s.Generation && (seq == s.Seq || s.touched.kept(generation, seq, s.Seq, block))
+}
+
+// Vault is what the newest record about a vault says of it.
+type Vault struct {
+	// Seq is that record.
+	Seq uint64
+	// Absent says that the generation has no logs of it.
+	Absent bool
+	// Removed says that an operator removed it: the next generation will not
+	// have it.
+	Removed    bool
+	Address    common.Address
+	Written    string // the address with its checksum
+	Name       string
+	Symbol     string
+	Decimals   uint32
+	Asset      Asset
+	StartBlock uint64
+}
+
+// Asset is the token that a vault holds.
+type Asset struct {
+	Address  common.Address
+	Symbol   string
+	Decimals uint32
+}
+
+// unlikeAssets tells whether a sum over vaults adds units of different size.
+func (s *Snapshot) unlikeAssets() bool {
+	return s != nil && slices.ContainsFunc(s.Vaults, func(v Vault) bool { return v.Asset.Decimals != s.Vaults[0].Asset.Decimals })
+}
+
+// emptyError says that there is nothing to serve in a generation yet.
+type emptyError struct{ database string }
+
+func (e emptyError) Error() string {
+	return e.database + " holds no indexed block yet: ingest and project have to get there first"
+}
+
+// cursorRow is a row of the cursor's question.
+type cursorRow struct {
+	List     string   `ch:"list"`
+	Seq      uint64   `ch:"seq"`
+	Block    uint64   `ch:"block"`
+	Time     uint32   `ch:"ts"`
+	Rewrites uint64   `ch:"rewrites"`
+	ID       uint64   `ch:"id"` // of a unit that retracts: its ancestor + 1
+	Touched  []string `ch:"touched"`
+}
+
+// look reads how far a generation is, and hands what units after seq touched to see, in
+// their order.
+func look(ctx context.Context, source *Source, after uint64, see func(seq, ancestor uint64, keys []readmodel.TouchedKey)) (*Snapshot, error) {
+	var rows []cursorRow
+	if err := source.Select(ctx, &rows, sqlCursor, numbers{"after": after}.parameters()); err != nil {
+		return nil, fmt.Errorf("read how far %s is: %w", source.Database, err)
+	}
+	var at *cursorRow
+	slices.SortFunc(rows, func(a, b cursorRow) int { return cmp.Compare(a.Seq, b.Seq) })
+	for i := range rows {
+		if rows[i].List != "cursor" {
+			continue
+		}
+		if at != nil {
+			return nil, Wrong("%s has several cursors: rebuild it with `navlog projection rebuild`", source.Database)
+		}
+		at = &rows[i]
+	}
+	if at == nil || at.Block == 0 && at.Time == 0 {
+		return nil, emptyError{source.Database}
+	}
+	for _, r := range rows {
+		if r.List != "touched" {
+			continue
+		}
+		ancestor := readmodel.Never
+		if r.ID > 0 {
+			ancestor = r.ID - 1
+		}
+		keys := make([]readmodel.TouchedKey, len(r.Touched))
+		for i, text := range r.Touched {
+			copy(keys[i][:], text)
+		}
+		see(r.Seq, ancestor, keys)
+	}
+	return &Snapshot{Generation: source.ID, Seq: at.Seq, Block: at.Block, Time: uint64(at.Time), Rewrites: at.Rewrites, Source: source}, nil
+}
+
+// lookBuilding reads how far a generation is whose lists are not there yet.
+func lookBuilding(ctx context.Context, source *Source) (*Snapshot, error) {
+	var rows []struct {
+		Seq   uint64 `ch:"last_seq"`
+		Block uint64 `ch:"newest_block"`
+		Time  uint32 `ch:"newest_ts"`
+		First uint64 `ch:"first_block"`
+	}
+	if err := source.Select(ctx, &rows, sqlBuilding, nil); err != nil {
+		return nil, fmt.Errorf("read how far %s is: %w", source.Database, err)
+	}
+	if len(rows) == 0 || rows[0].Block == 0 && rows[0].Time == 0 {
+		return nil, emptyError{source.Database}
+	}
+	r := rows[0]
+	return &Snapshot{Generation: source.ID, Seq: r.Seq, Block: r.Block, Time: uint64(r.Time), First: r.First, Partial: true, Source: source}, nil
+}
+
+// numbers are the parameters of a question that are numbers.
+type numbers map[string]uint64
+
+func (n numbers) parameters() clickhouse.Parameters {
+	p := clickhouse.Parameters{}
+	for name, v := range n {
+		p[name] = strconv.FormatUint(v, 10)
+	}
+	return p
+}
+
+// read completes a snapshot with the first block and the vaults.
+func (s *Snapshot) read(ctx context.Context) error {
+	var group errgroup.Group
+	group.Go(func() (err error) {
+		if !s.Partial {
+			s.First, err = firstBlock(ctx, s.Source)
+		}
+		return err
+	})
+	group.Go(func() error {
+		var rows []vaultRecord
+		if err := s.Source.Select(ctx, &rows, sqlVaults, numbers{"seq": s.Seq}.parameters()); err != nil {
+			return fmt.Errorf("read the vaults of %s: %w", s.Source.Database, err)
+		}
+		var err error
+		if s.Vaults, s.Absent, err = vaults(rows, s.ChainID); err != nil {
+			return fmt.Errorf("read the vaults of %s: %w", s.Source.Database, err)
+		}
+		if len(rows) > 0 {
+			s.VaultsSeq = rows[len(rows)-1].Seq
+		}
+		return nil
+	})
+	return group.Wait()
+}
+
+// fewBlocks is how many rows of the list of blocks are read first: mostly the first is live.
+const fewBlocks = 16
+
+// firstBlock is the first indexed block; 0 while there is none. All rows of one height lie
+// together, and those of the last one may have been cut.
+func firstBlock(ctx context.Context, source *Source) (uint64, error) {
+	for few := uint64(fewBlocks); ; few *= 64 {
+		var rows []struct {
+			Block uint64 `ch:"block"`
+			Sign  int8   `ch:"sign"`
+		}
+		if err := source.Select(ctx, &rows, sqlFirstBlocks, numbers{"few": few}.parameters()); err != nil {
+			return 0, fmt.Errorf("read the first block of %s: %w", source.Database, err)
+		}
+		live := map[uint64]int{}
+		for _, r := range rows {
+			live[r.Block] += int(r.Sign)
+		}
+		full := uint64(len(rows)) == few
+		for _, r := range rows {
+			if full && r.Block == rows[len(rows)-1].Block {
+				break
+			}
+			if live[r.Block] > 0 {
+				return r.Block, nil
+			}
+		}
+		if !full {
+			return 0, nil
+		}
+	}
+}
+
+// vaultRecord is one row of records with kind vault.
+type vaultRecord struct {
+	Seq      uint64 `ch:"seq"`
+	Sign     int8   `ch:"sign"`
+	Retracts uint64 `ch:"retracts"`
+	Passed   bool   `ch:"passed"`
+	Payload  string `ch:"payload"`
+}
+
+// vaults folds the records about vaults, which are in the order of the log: the newest
+// live one of an address counts, and one that removes it leaves what it was called. here
+// are those that the generation has, absent the others, each listed by their start block,
+// then by address.
+func vaults(records []vaultRecord, chainID uint64) (here, absent []Vault, err error) {
+	gone := make(map[uint64]bool)
+	for _, r := range records {
+		if r.Sign < 0 {
+			gone[r.Retracts] = true
+		}
+	}
+	newest, has := make(map[common.Address]Vault), make(map[common.Address]bool)
+	for _, r := range records {
+		v, err := decode(r.Payload, chainID)
+		if err != nil {
+			return nil, nil, fmt.Errorf("record %d: %w", r.Seq, err)
+		}
+		if r.Sign < 0 || gone[r.Seq] {
+			continue
+		}
+		if before, known := newest[v.Address]; known && v.Removed {
+			v = before
+			v.Removed = true
+		}
+		v.Seq = r.Seq
+		newest[v.Address] = v
+		has[v.Address] = has[v.Address] || !r.Passed
+	}
+	here, absent = []Vault{}, []Vault{}
+	for _, v := range newest {
+		if has[v.Address] {
+			here = append(here, v)
+		} else {
+			v.Absent = true
+			absent = append(absent, v)
+		}
+	}
+	return sorted(here), sorted(absent), nil
+}
+
+// VaultsAt folds the records about vaults up to a seq of the log, that is: says which vaults
+// the log had there, those that had left included. They are listed by their start block, then
+// by address. It answers the same at every later snapshot, unless an operator's decision
+// retracts one of these records.
+func (s *Snapshot) VaultsAt(ctx context.Context, seq uint64) ([]Vault, error) {
+	var records []vaultRecord
+	if err := s.Source.Select(ctx, &records, sqlVaults, numbers{"seq": s.Seq}.parameters()); err != nil {
+		return nil, fmt.Errorf("read the vaults at record %d: %w", seq, err)
+	}
+	records = slices.DeleteFunc(records, func(r vaultRecord) bool { return r.Sign > 0 && r.Seq > seq })
+	here, absent, err := vaults(records, s.ChainID)
+	if err != nil {
+		return nil, fmt.Errorf("read the vaults at record %d: %w", seq, err)
+	}
+	return sorted(append(here, absent...)), nil
+}
+
+func sorted(vaults []Vault) []Vault {
+	slices.SortFunc(vaults, func(a, b Vault) int {
+		return cmp.Or(cmp.Compare(a.StartBlock, b.StartBlock), a.Address.Cmp(b.Address))
+	})
+	return vaults
+}
+
+func decode(payload string, chainID uint64) (Vault, error) {
+	var record event.Record
+	if err := proto.Unmarshal([]byte(payload), &record); err != nil {
+		return Vault{}, fmt.Errorf("its payload cannot be decoded: %w; rebuild the generation with `navlog projection rebuild`", err)
+	}
+	v := record.GetVault()
+	if v == nil || len(v.GetAddress()) != common.AddressLength {
+		return Vault{}, errors.New("its payload names no vault; rebuild the generation with `navlog projection rebuild`")
+	}
+	if record.GetChainId() != chainID {
+		return Vault{}, plainError(fmt.Sprintf("it is of chain %d and this program serves chain %d: give it the read models of its own chain", record.GetChainId(), chainID))
+	}
+	address := common.BytesToAddress(v.GetAddress())
+	return Vault{
+		Address: address, Written: address.Hex(), Name: v.GetName(), Symbol: v.GetSymbol(),
+		Decimals: v.GetDecimals(), StartBlock: v.GetStartBlock(), Removed: v.GetRemoved(),
+		Asset: Asset{
+			Address: common.BytesToAddress(v.GetAsset().GetAddress()),
+			Symbol:  v.GetAsset().GetSymbol(), Decimals: v.GetAsset().GetDecimals(),
+		},
+	}, nil
+}

@@ -1,0 +1,311 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/navlog/navlog/schemas/readmodel"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+const (
+	// lookTimeout is how long a look at the engines may take: at the registry, and at
+	// the read models for a snapshot.
+	lookTimeout = 2 * time.Second
+	// TrustedFor is how old what was seen may be for the program to be ready.
+	TrustedFor = 5 * time.Second
+)
+
+// Watcher keeps the snapshot that answers are pinned to.
+type Watcher struct {
+	// ChainID is the chain that is served; vaults of another one are refused.
+	ChainID uint64
+	// Conns is how many questions may be asked at once.
+	Conns int
+	// LongestAnswer is how long an answer that has begun may go on reading.
+	LongestAnswer time.Duration
+	Now           func() time.Time
+	LookTimeout   time.Duration
+
+	readModel readmodel.Config
+	pool      *pgxpool.Pool
+	db        *db.Queries
+	log       *slog.Logger
+	listener  listener
+
+	snapshot atomic.Pointer[Snapshot]
+	changed  atomic.Pointer[chan struct{}] // closed when the snapshot is another one
+	seen     atomic.Int64                  // when the read models were last seen, Unix nanoseconds
+	fault    atomic.Pointer[error]         // why the last look at them failed
+	registry atomic.Pointer[Registry]
+
+	mu      sync.Mutex
+	looking sync.Mutex // one look at a time
+	touched touched
+	sources map[int32]*Source
+	left    map[int32]time.Time // when the last answer was pinned to a source that no new one is
+}
+
+// New makes a watcher that has not looked yet.
+func New(chainID uint64, conns int, longestAnswer time.Duration, readModel readmodel.Config, pool *pgxpool.Pool, log *slog.Logger) *Watcher {
+	w := &Watcher{
+		ChainID: chainID, Conns: conns, LongestAnswer: longestAnswer, Now: time.Now, LookTimeout: lookTimeout,
+		readModel: readModel, pool: pool, db: db.New(pool), log: log, listener: newListener(),
+		sources: make(map[int32]*Source), left: make(map[int32]time.Time),
+	}
+	changed := make(chan struct{})
+	w.changed.Store(&changed)
+	return w
+}
+
+// Snapshot is the newest one; nil where there is nothing to serve.
+func (w *Watcher) Snapshot() *Snapshot { return w.snapshot.Load() }
+
+// Changed is closed when the snapshot is another one than now. Who waits for that takes it
+// before it looks at the snapshot.
+func (w *Watcher) Changed() <-chan struct{} { return *w.changed.Load() }
+
+// Seen is when the read models were last seen as the snapshot shows them, and why
+// the last look at them failed.
+func (w *Watcher) Seen() (at time.Time, fault error) {
+	if err := w.fault.Load(); err != nil {
+		fault = *err
+	}
+	return time.Unix(0, w.seen.Load()), fault
+}
+
+// Run watches until ctx ends.
+func (w *Watcher) Run(ctx context.Context) error {
+	defer w.Close()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { w.watchRegistry(ctx); return nil })
+	group.Go(func() error { w.listen(ctx); return nil })
+	group.Go(func() error { w.follow(ctx); return nil })
+	return group.Wait()
+}
+
+// follow looks when it hears that there are new rows, and otherwise now and then.
+func (w *Watcher) follow(ctx context.Context) {
+	var last string
+	for heard := false; ; {
+		message, before := "", w.snapshot.Load()
+		if err := w.Look(ctx); err != nil && ctx.Err() == nil {
+			message = err.Error()
+		}
+		if message != last { // once when it breaks and once when it is over, not ten times a second
+			if message != "" {
+				w.log.Warn("read models not readable", "error", message)
+			} else {
+				w.log.Info("read models readable")
+			}
+			last = message
+		}
+		wait := time.NewTimer(w.listener.pause(heard, message == "" && before == w.snapshot.Load()))
+		select {
+		case <-ctx.Done():
+			wait.Stop()
+			return
+		case <-w.listener.notified:
+			heard = true
+		case <-wait.C:
+			heard = false
+		}
+		wait.Stop()
+	}
+}
+
+// Newer gives a snapshot that is newer than one that an answer found to be gone; it looks
+// where nobody has looked since. It is nil where there is nothing to serve.
+func (w *Watcher) Newer(ctx context.Context, than *Snapshot) (*Snapshot, error) {
+	w.looking.Lock()
+	defer w.looking.Unlock()
+	if s := w.snapshot.Load(); s != than {
+		return s, nil
+	}
+	if err := w.lookOnce(ctx); err != nil {
+		return nil, err
+	}
+	return w.snapshot.Load(), nil
+}
+
+// Look looks once at the generation that the registry names, and shows what it sees.
+func (w *Watcher) Look(ctx context.Context) error {
+	w.looking.Lock()
+	defer w.looking.Unlock()
+	return w.lookOnce(ctx)
+}
+
+// lookOnce is Look for the holder of looking.
+func (w *Watcher) lookOnce(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, w.LookTimeout)
+	defer cancel()
+	err := w.look(ctx)
+	w.fault.Store(&err)
+	return err
+}
+
+func (w *Watcher) look(ctx context.Context) error {
+	w.forget()
+	registry := w.registry.Load()
+	if registry == nil || !registry.Known {
+		return plainError("the registry did not say yet which generation is live")
+	}
+	if registry.fault != "" {
+		w.show(nil)
+		return plainError(registry.fault)
+	}
+	source, err := w.source(registry.served)
+	if err != nil {
+		return err
+	}
+	now, was := w.Now(), w.snapshot.Load()
+	s, err := w.snapshotOf(ctx, source, registry.building, was)
+	if err != nil {
+		return err
+	}
+	w.seen.Store(now.UnixNano()) // before it is shown: there is none that was never seen
+	if s == was {
+		return nil
+	}
+	w.show(s)
+	if s.unlikeAssets() && !was.unlikeAssets() {
+		w.log.Warn("the assets of the vaults differ in decimals: a user's and a partner's totals add units of different size", "vaults", len(s.Vaults))
+	}
+	return nil
+}
+
+// snapshotOf reads the newest state of a generation; it is was where nothing changed.
+func (w *Watcher) snapshotOf(ctx context.Context, source *Source, building bool, was *Snapshot) (s *Snapshot, err error) {
+	known := was != nil && was.Generation == source.ID && was.Partial == building
+	if building {
+		s, err = lookBuilding(ctx, source)
+	} else {
+		after := readmodel.Never // of a generation that is new here, nothing before its cursor matters
+		if known {
+			after = was.Seq
+		}
+		s, err = look(ctx, source, after, w.touched.add)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if known && was.Seq == s.Seq && was.Rewrites == s.Rewrites {
+		return was, nil
+	}
+	s.ChainID, s.touched = w.ChainID, &w.touched
+	if err := s.read(ctx); err != nil {
+		return nil, err
+	}
+	if known && !building && s.Seq > was.Seq {
+		w.touched.reach(s.Seq)
+	} else {
+		w.touched.begin(s.Generation, s.Seq) // another generation, or one that lost its newest part
+	}
+	return s, nil
+}
+
+// show makes a snapshot the one that answers are pinned to, nil for none.
+func (w *Watcher) show(s *Snapshot) {
+	was := w.snapshot.Load()
+	if s == nil && was == nil {
+		return // still none: nobody has to be woken
+	}
+	w.mu.Lock()
+	if was != nil { // before the new one is shown: what answers still read is one of the two
+		w.left[was.Generation] = w.Now()
+	}
+	if s != nil {
+		delete(w.left, s.Generation)
+	}
+	w.mu.Unlock()
+	w.snapshot.Store(s)
+	changed := make(chan struct{})
+	close(*w.changed.Swap(&changed))
+}
+
+// source is the way to a generation, which is opened when it is first wanted.
+func (w *Watcher) source(id int32) (*Source, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s := w.sources[id]; s != nil {
+		return s, nil
+	}
+	database := w.readModel.Database(id)
+	conn, err := w.readModel.OpenReader(database, w.Conns)
+	if err != nil {
+		return nil, err
+	}
+	w.sources[id] = &Source{ID: id, Database: database, conn: conn}
+	return w.sources[id], nil
+}
+
+// Leaving is the generations that no new answer is pinned to and that one which began
+// earlier may still be reading, and for how long at most.
+func (w *Watcher) Leaving() map[int32]time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := make(map[int32]time.Duration)
+	for id, at := range w.left {
+		if more := w.LongestAnswer - w.Now().Sub(at); more > 0 {
+			out[id] = more
+		}
+	}
+	return out
+}
+
+// forget closes the ways to generations that no answer reads any more.
+func (w *Watcher) forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id, at := range w.left {
+		if w.Now().Sub(at) < w.LongestAnswer {
+			continue
+		}
+		delete(w.left, id)
+		if s := w.sources[id]; s != nil {
+			_ = s.conn.Close() // nobody asks it any more
+			delete(w.sources, id)
+		}
+	}
+}
+
+// Only has a generation served for good, without a registry, as a test wants it.
+func (w *Watcher) Only(generation int32) {
+	w.registry.Store(&Registry{Known: true, served: generation})
+}
+
+// Close ends all that is open to the engines. Run does so at its end.
+func (w *Watcher) Close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id, s := range w.sources {
+		_ = s.conn.Close()
+		delete(w.sources, id)
+	}
+}
+
+// plainError is a reason in words of our own, which anybody may read: an engine's
+// name addresses and users.
+type plainError string
+
+func (e plainError) Error() string { return string(e) }
+
+// Plain is the part of an error that anybody may read; empty where there is none.
+func Plain(err error) string {
+	var plain plainError
+	var empty emptyError
+	switch {
+	case errors.As(err, &plain):
+		return string(plain)
+	case errors.As(err, &empty):
+		return empty.Error()
+	}
+	return ""
+}

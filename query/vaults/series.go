@@ -1,0 +1,356 @@
+package vaults
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/query/ask"
+	"github.com/navlog/navlog/query/httpapi"
+)
+
+// A series is what a vault was worth and what flowed through it, hour by hour, day by day or week by
+// week, and what it yielded.
+//
+// A log belongs to the bucket that its block's time is in, the beginning included. What a NAV says
+// holds until the next one: a bucket opens with what the one before it closed with, and one without
+// an update has that all along. Flows are differences of the vault's running totals at the ends of
+// the buckets.
+
+var (
+	//go:embed series_navs.sql
+	sqlSeriesNavs string
+	//go:embed series_totals.sql
+	sqlSeriesTotals string
+)
+
+// maxPoints is the most points of one answer.
+const maxPoints = 2000
+
+type seriesJSON struct {
+	VaultAddress string      `json:"vaultAddress"`
+	VaultName    string      `json:"vaultName"`
+	Interval     string      `json:"interval"`
+	Points       []pointJSON `json:"points"`
+	Yields       []yieldJSON `json:"yields"`
+}
+
+type pointJSON struct {
+	Start       string      `json:"start"`
+	End         string      `json:"end"`
+	Complete    bool        `json:"complete"`
+	Nav         *candleJSON `json:"nav"`
+	TotalAssets *string     `json:"totalAssets"`
+	TotalSupply *string     `json:"totalSupply"`
+	Deposits    flowJSON    `json:"deposits"`
+	Requested   flowJSON    `json:"requested"`
+	Claimed     flowJSON    `json:"claimed"`
+	NewUsers    int64       `json:"newUsers"`
+	Users       int64       `json:"users"`
+}
+
+type candleJSON struct {
+	Open    string `json:"open"`
+	High    string `json:"high"`
+	Low     string `json:"low"`
+	Close   string `json:"close"`
+	Updates int64  `json:"updates"`
+}
+
+type flowJSON struct {
+	Count  int64  `json:"count"`
+	Assets string `json:"assets"`
+}
+
+// Series is the series of a vault, oldest first.
+func Series(r *httpapi.Request) (*httpapi.Answer, error) {
+	address, span := r.PathAddress(), r.Params.Span()
+	interval := r.Params.OneOf("interval", "day", "hour", "day", "week")
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
+		v, ok := p.Vault(address)
+		if !ok {
+			return nil, httpapi.NoSuchVault()
+		}
+		out := seriesJSON{VaultAddress: v.Written, VaultName: v.Name, Interval: interval}
+		now, err := p.Now(ctx)
+		if err != nil {
+			return nil, err
+		}
+		b := intervals[interval]
+		p.Lapses(uint64(b.start(b.of(int64(now)) + 1))) // when the bucket of now is over, and the next one begins
+		asking := []func() error{func() (err error) {
+			out.Points, err = points(ctx, p, address, b, span, int64(now))
+			return
+		}}
+		if !r.AsFile() { // its columns are those of points
+			asking = append(asking, func() (err error) { out.Yields, err = yields(ctx, p, v, int64(now)); return })
+		}
+		if err := ask.Together(asking...); err != nil {
+			return nil, err
+		}
+		if r.AsFile() {
+			return httpapi.Whole(ctx, r, p, seriesColumns, httpapi.Once(out.Points))
+		}
+		return &httpapi.Answer{Data: out}, nil
+	})
+}
+
+// buckets cuts time into parts of one width, in seconds. They are numbered, and shift is
+// by how much the one with number 0 began before 1970.
+type buckets struct{ width, shift int64 }
+
+const day = 24 * 60 * 60
+
+// intervals are the buckets by their name. 1970 began on a Thursday, and weeks begin on
+// Mondays.
+var intervals = map[string]buckets{"hour": {day / 24, 0}, "day": {day, 0}, "week": {7 * day, 3 * day}}
+
+// of is the number of the bucket that holds a time, in Unix seconds; those before 1970
+// are all in the first.
+func (b buckets) of(seconds int64) int64 { return (max(0, seconds) + b.shift) / b.width }
+
+// start is when a bucket begins.
+func (b buckets) start(number int64) int64 { return number*b.width - b.shift }
+
+// extent is the buckets that a series may have, both ends included.
+type extent struct{ first, last int64 }
+
+// within are the buckets of which a span has a part.
+func (b buckets) within(span httpapi.Span) extent {
+	e := extent{b.of(span.From), math.MaxInt64}
+	switch {
+	case span.To < 0:
+		e.last = -1
+	case span.To != math.MaxInt64:
+		e.last = b.of(span.To)
+	}
+	return e
+}
+
+// until is when the last of them is over.
+func (e extent) until(b buckets) int64 {
+	if e.last == math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return b.start(e.last + 1)
+}
+
+// ofSeries is a vault in buckets.
+type ofSeries struct {
+	Vault common.Address `ask:"vault" reads:"vault_events,totals"`
+	Width int64          `ask:"width"`
+	Shift int64          `ask:"shift"`
+	Until int64          `ask:"until"`
+}
+
+type navsOfSeries struct {
+	ofSeries
+	First int64 `ask:"first"`
+}
+
+// updates are the NAV updates in a bucket.
+type updates struct {
+	ask.Mark
+	Bucket    int64    `ch:"bucket"`
+	Count     int64    `ch:"updates"`
+	Open      *big.Int `ch:"opened"`
+	High      *big.Int `ch:"high"`
+	Low       *big.Int `ch:"low"`
+	Close     *big.Int `ch:"closed"`
+	Assets    *big.Int `ch:"total_assets"`
+	Supply    *big.Int `ch:"total_supply"`
+	LastBlock uint64   `ch:"last_block"`
+	LastLog   uint32   `ch:"last_log"`
+}
+
+// bucketEnd is the totals of a vault from a block on, after which a bucket ends.
+type bucketEnd struct {
+	ask.Mark
+	Bucket    int64  `ch:"bucket"`
+	Block     uint64 `ch:"from_block"`
+	Deposits  uint64 `ch:"deposit_count"`
+	Deposited string `ch:"deposit_sum"`
+	Requests  uint64 `ch:"request_count"`
+	Estimated string `ch:"estimate_sum"`
+	Claims    uint64 `ch:"claim_count"`
+	Claimed   string `ch:"claim_sum"`
+	Users     uint64 `ch:"user_count"`
+}
+
+var (
+	seriesNavs   = ask.New[navsOfSeries, updates](sqlSeriesNavs)
+	seriesTotals = ask.New[ofSeries, bucketEnd](sqlSeriesTotals)
+)
+
+// flows are what happened in a bucket.
+type flows struct {
+	deposits, requests, claims, users int64
+	deposited, estimated, claimed     *big.Int
+}
+
+// found is all that the questions found, by bucket.
+type found struct {
+	flows map[int64]flows
+	navs  map[int64]updates
+}
+
+// points reads what is in the buckets of a span, and makes points of it.
+func points(ctx context.Context, p *ask.Pin, vault common.Address, b buckets, span httpapi.Span, now int64) ([]pointJSON, error) {
+	e := b.within(span)
+	f, err := find(ctx, p, vault, b, e)
+	if err != nil {
+		return nil, err
+	}
+	e, any := f.narrowed(e, b.of(now))
+	if !any {
+		return []pointJSON{}, nil
+	}
+	if n := e.last - e.first + 1; n > maxPoints {
+		return nil, httpapi.InvalidParameter(httpapi.Fault{Field: "from",
+			Reason: fmt.Sprintf("would give %d points, and at most %d are given: choose a later from, an earlier to, or a longer interval", n, maxPoints)})
+	}
+	return f.points(b, e, now), nil
+}
+
+// find asks for what is in buckets up to the last one, and for the NAV in force before the first.
+func find(ctx context.Context, p *ask.Pin, vault common.Address, b buckets, e extent) (f found, err error) {
+	args := ofSeries{Vault: vault, Width: b.width, Shift: b.shift, Until: e.until(b)}
+	var navs []updates
+	var ends []bucketEnd
+	err = ask.Together(
+		func() (err error) { navs, err = seriesNavs.Rows(ctx, p, navsOfSeries{args, e.first}); return },
+		func() (err error) { ends, err = seriesTotals.Rows(ctx, p, args); return },
+	)
+	f.navs = make(map[int64]updates, len(navs))
+	for _, u := range navs {
+		f.navs[u.Bucket] = u
+	}
+	f.flows = differences(ends, e.last)
+	return f, err
+}
+
+// differences are the flows of buckets up to the last one; totals that stay the same are no flow. A
+// bucket ends several times where the time of a block is before that of the block below it.
+func differences(ends []bucketEnd, last int64) map[int64]flows {
+	slices.SortFunc(ends, func(a, b bucketEnd) int { return cmp.Compare(a.Block, b.Block) })
+	out := make(map[int64]flows, len(ends))
+	before := bucketEnd{Deposited: "0", Estimated: "0", Claimed: "0"}
+	for _, end := range ends {
+		f := flows{
+			deposits: int64(end.Deposits - before.Deposits), requests: int64(end.Requests - before.Requests), claims: int64(end.Claims - before.Claims),
+			users: int64(end.Users - before.Users), deposited: minus(end.Deposited, before.Deposited),
+			estimated: minus(end.Estimated, before.Estimated), claimed: minus(end.Claimed, before.Claimed),
+		}
+		if some := f.deposits != 0 || f.requests != 0 || f.claims != 0 || f.users != 0; some && end.Bucket <= last {
+			out[end.Bucket] = out[end.Bucket].plus(f)
+		}
+		before = end
+	}
+	return out
+}
+
+// plus adds other flows; those of no log are zero.
+func (f flows) plus(other flows) flows {
+	if f.deposited == nil {
+		return other
+	}
+	f.deposits, f.requests, f.claims, f.users = f.deposits+other.deposits, f.requests+other.requests, f.claims+other.claims, f.users+other.users
+	f.deposited.Add(f.deposited, other.deposited)
+	f.estimated.Add(f.estimated, other.estimated)
+	f.claimed.Add(f.claimed, other.claimed)
+	return f
+}
+
+func minus(a, b string) *big.Int { return new(big.Int).Sub(ask.Number(a), ask.Number(b)) }
+
+// narrowed leaves out the buckets before the vault had anything, and those after the one
+// in which the chain is now; false: there are none.
+func (f *found) narrowed(e extent, now int64) (extent, bool) {
+	lowest, highest := int64(math.MaxInt64), now
+	see := func(bucket int64) { lowest, highest = min(lowest, bucket), max(highest, bucket) }
+	for bucket := range f.flows {
+		see(bucket)
+	}
+	for bucket := range f.navs {
+		see(bucket)
+	}
+	e.first, e.last = max(e.first, lowest), min(e.last, highest)
+	return e, lowest != math.MaxInt64 && e.first <= e.last
+}
+
+// points makes a point of each bucket.
+func (f *found) points(b buckets, e extent, now int64) []pointJSON {
+	var inForce *updates
+	total := int64(0)
+	for bucket, flow := range f.flows {
+		if bucket < e.first {
+			total += flow.users
+		}
+	}
+	if before, ok := f.navs[e.first-1]; ok {
+		inForce = &before
+	}
+	out := make([]pointJSON, 0, e.last-e.first+1)
+	for bucket := e.first; bucket <= e.last; bucket++ {
+		end := b.start(bucket + 1)
+		point := pointJSON{Start: httpapi.Millis(time.Unix(b.start(bucket), 0)), End: httpapi.Millis(time.Unix(end, 0)), Complete: end <= now}
+		in := f.flows[bucket]
+		point.Deposits, point.Requested, point.Claimed = flow(in.deposits, in.deposited), flow(in.requests, in.estimated), flow(in.claims, in.claimed)
+		point.NewUsers = in.users
+		total += point.NewUsers
+		point.Users = total
+		point.Nav, inForce = f.nav(bucket, inForce)
+		if inForce != nil {
+			assets, supply := inForce.Assets.String(), inForce.Supply.String()
+			point.TotalAssets, point.TotalSupply = &assets, &supply
+		}
+		out = append(out, point)
+	}
+	return out
+}
+
+// nav is what a bucket that begins with one NAV in force says, and the one that it ends
+// with; nil for none.
+func (f *found) nav(bucket int64, before *updates) (*candleJSON, *updates) {
+	u, updated := f.navs[bucket]
+	switch {
+	case !updated && before == nil:
+		return nil, nil
+	case !updated:
+		price := before.Close.String()
+		return &candleJSON{Open: price, High: price, Low: price, Close: price}, before
+	}
+	after, open, high, low := &u, u.Open, u.High, u.Low
+	if before != nil {
+		open = before.Close
+		if open.Cmp(high) > 0 {
+			high = open
+		}
+		if open.Cmp(low) < 0 {
+			low = open
+		}
+		if before.laterThan(after) {
+			after = before
+		}
+	}
+	return &candleJSON{Open: open.String(), High: high.String(), Low: low.String(), Close: after.Close.String(), Updates: u.Count}, after
+}
+
+// laterThan tells whether the last of some updates is after that of others on the chain.
+func (u *updates) laterThan(other *updates) bool {
+	return u.LastBlock > other.LastBlock || u.LastBlock == other.LastBlock && u.LastLog > other.LastLog
+}
+
+func flow(count int64, assets *big.Int) flowJSON {
+	if assets == nil {
+		return flowJSON{Assets: "0"}
+	}
+	return flowJSON{Count: count, Assets: assets.String()}
+}

@@ -1,0 +1,68 @@
+package vaults
+
+import (
+	"context"
+	"math/big"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/query/ask"
+	"github.com/navlog/navlog/query/files"
+	"github.com/navlog/navlog/query/httpapi"
+)
+
+type entryJSON struct {
+	VaultAddress      string     `json:"vaultAddress"`
+	VaultName         string     `json:"vaultName"`
+	DepositsToSweep   amountJSON `json:"depositsToSweep"`
+	WithdrawalsToFund amountJSON `json:"withdrawalsToFund"`
+}
+
+type amountJSON struct {
+	Count       int64  `json:"count"`
+	TotalAmount string `json:"totalAmount"`
+}
+
+// settlementColumns are those of a file: a row for each vault, as the summary has an entry.
+var settlementColumns = []files.Column[entryJSON]{
+	files.Text("vaultAddress", func(e *entryJSON) string { return e.VaultAddress }),
+	files.Foreign("vaultName", func(e *entryJSON) string { return e.VaultName }),
+	files.Count("depositsToSweep.count", func(e *entryJSON) int64 { return e.DepositsToSweep.Count }),
+	files.Text("depositsToSweep.totalAmount", func(e *entryJSON) string { return e.DepositsToSweep.TotalAmount }),
+	files.Count("withdrawalsToFund.count", func(e *entryJSON) int64 { return e.WithdrawalsToFund.Count }),
+	files.Text("withdrawalsToFund.totalAmount", func(e *entryJSON) string { return e.WithdrawalsToFund.TotalAmount }),
+}
+
+// Settlement is what has to be settled of every vault, zeros included: deposits that no sweep has
+// reached, and requests that are not funded.
+func Settlement(r *httpapi.Request) (*httpapi.Answer, error) {
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
+		owners := make([]common.Address, len(p.Vaults))
+		for i, v := range p.Vaults {
+			owners[i] = v.Address
+		}
+		var totals ask.AllTotals
+		var queue map[common.Address]ask.Queued
+		err := ask.Together(
+			func() (err error) { totals, err = ask.TotalsOf(ctx, p, owners...); return },
+			func() (err error) { queue, err = ask.Queue(ctx, p, nil); return },
+		)
+		if err != nil {
+			return nil, err
+		}
+		out := make([]entryJSON, len(p.Vaults))
+		for i, v := range p.Vaults {
+			t, q := totals.Of(v.Address, v.Address), queue[v.Address]
+			unswept := amountJSON{int64(t.Deposits) - int64(t.Swept), new(big.Int).Sub(t.Deposited, t.SweptAssets).String()}
+			unfunded := amountJSON{int64(q.Unfunded), "0"}
+			if q.Estimate != nil {
+				unfunded.TotalAmount = q.Estimate.String()
+			}
+			out[i] = entryJSON{v.Written, v.Name, unswept, unfunded}
+		}
+		if r.AsFile() {
+			return httpapi.Whole(ctx, r, p, settlementColumns, httpapi.Once(out))
+		}
+		return &httpapi.Answer{Data: out}, nil
+	})
+}

@@ -1,0 +1,73 @@
+package vaults
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/big"
+
+	"github.com/navlog/navlog/query/ask"
+	"github.com/navlog/navlog/query/state"
+)
+
+// yieldJSON is what a share gained while some days passed: (to - from) / from, where
+// those are the NAVs in force at the end and at the beginning.
+type yieldJSON struct {
+	Days        int64   `json:"days"`
+	From        navJSON `json:"from"`
+	To          navJSON `json:"to"`
+	Numerator   string  `json:"numerator"`
+	Denominator string  `json:"denominator"`
+	Percent     string  `json:"percent"`
+}
+
+// yieldDays are the numbers of days.
+var yieldDays = [...]int64{1, 7, 30}
+
+// yields are those over the last days before now, without those over more days than
+// there are NAVs, or from a NAV of zero. As long as there is a NAV after the one from which a yield is,
+// or none from which it could be, it may be another one with the next block.
+func yields(ctx context.Context, p *ask.Pin, v *state.Vault, now int64) ([]yieldJSON, error) {
+	out := []yieldJSON{}
+	to, err := ask.NewestNav(ctx, p, v.Address, math.MaxInt64)
+	if err != nil || to == nil {
+		return out, err
+	}
+	for _, days := range yieldDays {
+		from, err := ask.NewestNav(ctx, p, v.Address, now-days*day)
+		if err != nil {
+			return nil, err
+		}
+		if from == nil {
+			p.Lapses(uint64(now) + 1)
+			break // nor over more days
+		}
+		if from.Place() != to.Place() {
+			p.Lapses(uint64(now) + 1)
+		}
+		if from.NavPerShare != "0" {
+			out = append(out, yield(days, from, to, v))
+		}
+	}
+	return out, nil
+}
+
+func yield(days int64, from, to *ask.Nav, v *state.Vault) yieldJSON {
+	gain := minus(to.NavPerShare, from.NavPerShare)
+	return yieldJSON{Days: days, From: navOf(from, v), To: navOf(to, v),
+		Numerator: gain.String(), Denominator: from.NavPerShare, Percent: percent(gain, ask.Number(from.NavPerShare))}
+}
+
+// percent writes a fraction in hundredths with six decimals, rounded down: what it says
+// is never more than what was gained. The denominator is positive.
+func percent(numerator, denominator *big.Int) string {
+	const decimals = 1_000_000
+	scaled := new(big.Int).Mul(numerator, big.NewInt(100*decimals))
+	scaled.Div(scaled, denominator) // which rounds down, also below zero
+	sign := ""
+	if scaled.Sign() < 0 {
+		sign = "-"
+	}
+	whole, rest := new(big.Int).QuoRem(scaled.Abs(scaled), big.NewInt(decimals), new(big.Int))
+	return fmt.Sprintf("%s%s.%06d", sign, whole, rest)
+}

@@ -1,0 +1,12 @@
+-- A page of the queue at a past block, oldest request first: those that were closed since lie elsewhere, so all are put in order.
+SELECT list, seq, rewrites, toString(key) AS sort_key, block, log_index, sub, user, sign,
+  vault, other, partner, id, toString(shares) AS share_amount, toString(assets) AS estimate, expires, ts, hash,
+  funded_block, funded_ts, toString(funded_assets) AS funded_amount, closed_block, closed_ts, closed_by, toString(closed_assets) AS closed_amount
+FROM lists
+WHERE (list = 'queue' AND key > {block:UInt64} AND block <= {block:UInt64}
+    AND (block, log_index, sub) > ({after_block:UInt64}, {after_log:UInt32}, {after_sub:UInt8})
+    AND ({vault:FixedString(20)} = toFixedString('', 20) OR vault = {vault:FixedString(20)})
+    AND (expires = 0 OR expires > {now:UInt64} OR funded_block <= {block:UInt64}))
+  OR list = 'cursor'
+ORDER BY list, block, log_index, sub, user, key
+LIMIT {rows:UInt64}

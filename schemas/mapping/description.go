@@ -1,0 +1,179 @@
+package mapping
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/ethereum/go-ethereum/common"
+	"go.yaml.in/yaml/v3"
+)
+
+// Description is a vault: the addresses of its sources, and which preset says what their logs do, in which blocks.
+type Description struct {
+	// Sources are in the order of the file; a Log's Role is the index of one.
+	Sources []Source
+	Ranges  []Range
+}
+
+// Source is a contract of a vault.
+type Source struct {
+	Role    string
+	Address common.Address
+}
+
+// Range is the blocks From to To, both included, in which a mapping says what the logs of a vault do.
+type Range struct {
+	From, To uint64
+	Mapping  *Mapping
+}
+
+// ParseVault checks the description of a vault. The error is Mistakes. preset finds a mapping by its name; a mistake in
+// it is one of the description.
+func ParseVault(file string, text []byte, preset func(name string) (*Mapping, error)) (*Description, error) {
+	c := &checker{file: file}
+	d := &Description{}
+	if root := c.document(text); root != nil {
+		c.vault(d, root, preset)
+	}
+	if err := c.result(); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// Check returns the mistakes of a file: a mapping, or the description of a vault, which has the key `presets`. It
+// returns nil if there are none.
+func Check(file string, text []byte) error {
+	c := &checker{file: file}
+	root := c.document(text)
+	if root == nil {
+		return c.result()
+	}
+	if root.Kind == yaml.MappingNode {
+		for i := 0; i < len(root.Content); i += 2 {
+			if root.Content[i].Value == "presets" {
+				c.vault(&Description{}, root, Preset)
+				return c.result()
+			}
+		}
+	}
+	c.mapping(root)
+	return c.result()
+}
+
+// Compile makes a description run.
+func (d *Description) Compile() *Vault {
+	sources := make([]string, len(d.Sources))
+	for i := range d.Sources {
+		sources[i] = d.Sources[i].Role
+	}
+	v := &Vault{}
+	for _, r := range d.Ranges {
+		v.add(r.Mapping, r.From, r.To, sources)
+	}
+	return v
+}
+
+func (c *checker) vault(d *Description, root *yaml.Node, preset func(string) (*Mapping, error)) {
+	entries := c.entries(root, "a vault", []string{"sources", "presets"})
+	if root.Kind != yaml.MappingNode {
+		return
+	}
+	for _, required := range []string{"sources", "presets"} {
+		if named(entries, required) == nil {
+			c.at(root, 0, "the key `%s` is missing", required)
+		}
+	}
+	if e := named(entries, "presets"); e != nil {
+		items := c.list(e.value, "`presets`")
+		if e.value.Kind == yaml.SequenceNode && (len(items) == 0 || len(items) > maxRules) {
+			c.at(e.value, 0, "`presets` must name between 1 and %d presets", maxRules)
+			items = nil
+		}
+		for _, item := range items {
+			c.blockRange(d, item, preset)
+		}
+	}
+	if e := named(entries, "sources"); e != nil {
+		c.addresses(d, e.value)
+	}
+}
+
+// blockRange parses one preset with its blocks.
+func (c *checker) blockRange(d *Description, n *yaml.Node, preset func(string) (*Mapping, error)) {
+	entries := c.entries(n, "a preset of a vault", []string{"preset", "from", "to"})
+	if n.Kind != yaml.MappingNode {
+		return
+	}
+	r := Range{To: math.MaxUint64}
+	good := true
+	for key, bound := range map[string]*uint64{"from": &r.From, "to": &r.To} {
+		if e := named(entries, key); e != nil {
+			v, err := strconv.ParseUint(e.value.Value, 10, 64)
+			if err != nil || e.value.Kind != yaml.ScalarNode {
+				c.at(e.value, 0, "`%s` is the number of a block, and not %q", key, e.value.Value)
+				good = false
+			}
+			*bound = v
+		}
+	}
+	if r.From > r.To {
+		c.at(n, 0, "the blocks %d to %d are none", r.From, r.To)
+		good = false
+	}
+	e := named(entries, "preset")
+	if e == nil {
+		c.at(n, 0, "the key `preset` is missing")
+		return
+	}
+	name, ok := c.word(e.value, "`preset`")
+	if !ok {
+		return
+	}
+	var err error
+	if r.Mapping, err = preset(name); err != nil {
+		c.at(e.value, 0, "%v", err)
+		return
+	}
+	for _, other := range d.Ranges {
+		if good && r.From <= other.To && other.From <= r.To {
+			c.at(n, 0, "the blocks of `%s` overlap those of `%s`", name, other.Mapping.Name)
+		}
+	}
+	d.Ranges = append(d.Ranges, r)
+}
+
+// addresses parses the sources of a vault, and compares them with what its presets want.
+func (c *checker) addresses(d *Description, n *yaml.Node) {
+	at := map[common.Address]string{}
+	for _, e := range c.entries(n, "`sources`", nil) {
+		role := e.key.Value
+		known := slices.ContainsFunc(d.Ranges, func(r Range) bool { _, ok := r.Mapping.Role(role); return ok })
+		if len(d.Ranges) > 0 && !known {
+			c.at(e.key, 0, "no preset of the vault has a source `%s`", role)
+		}
+		if e.value.Kind != yaml.ScalarNode || !common.IsHexAddress(e.value.Value) {
+			c.at(e.value, 0, "%q is no address", e.value.Value)
+			continue
+		}
+		address := common.HexToAddress(e.value.Value)
+		if other, ok := at[address]; ok {
+			c.at(e.value, 0, "the sources `%s` and `%s` have the same address", other, role)
+			continue
+		}
+		at[address] = role
+		d.Sources = append(d.Sources, Source{role, address})
+	}
+	if n.Kind != yaml.MappingNode {
+		return
+	}
+	for _, r := range d.Ranges {
+		for _, role := range r.Mapping.Roles {
+			given := slices.ContainsFunc(d.Sources, func(s Source) bool { return s.Role == role.Name })
+			if !role.Optional && !given && len(c.mistakes) == 0 {
+				c.at(n, 0, "the preset `%s` needs a source `%s`", r.Mapping.Name, role.Name)
+			}
+		}
+	}
+}

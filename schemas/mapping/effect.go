@@ -1,0 +1,302 @@
+package mapping
+
+import (
+	"fmt"
+	"math/big"
+	"strconv"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/holiman/uint256"
+)
+
+// Amount is a signed number of 256 bits, in two's complement and with the lowest word first: Int256 of ClickHouse.
+type Amount = uint256.Int
+
+// amountBits is the longest amount that can be summed: an Int256 holds the sum of 2^64 of them.
+const amountBits = 191
+
+// MaxAmount is the smallest amount that is too large to be summed safely: 2^191. A log with such an amount is
+// quarantined. The caller must not change it.
+var MaxAmount = new(big.Int).Lsh(big.NewInt(1), amountBits)
+
+// Kind is what an effect does to the books of a vault.
+type Kind uint8
+
+// The effects: everything that a read model can learn from a log. The set is closed.
+const (
+	// Deposit: Owner put in Assets for Shares, paid by Other. Without shares, a Priced of its Group gives them.
+	Deposit Kind = 1 + iota
+	// Priced: the deposits or requests (Side) of the groups Group to GroupTo come to Assets and Shares in all.
+	Priced
+	// Void: the deposit ID, or the deposits of Owner in Group, were withdrawn before they were priced.
+	Void
+	// Sweep: the deposits up to To, or up to the group GroupTo, left for the custodian Other, in all Assets. With ID,
+	// the deposits from ID on.
+	Sweep
+	// Settled: a settlement has these totals of Assets, Shares and Count, at Nav, paid by Other. It changes no row.
+	Settled
+	// Valuation: a share is worth Nav; the vault has Assets and a supply of Shares. Absent ones follow from the others.
+	Valuation
+	// Supply: Shares were minted, or burned if negative.
+	Supply
+	// Requested: Owner asks for Shares to be paid to Other, worth Assets now, from Matures on and until Expires.
+	Requested
+	// Funded: the request ID, or every request up to To or up to the group GroupTo, can be claimed, for Assets.
+	Funded
+	// Claimed: the request ID was paid to Other; without a key, the oldest requests of Owner, for Shares and Assets.
+	Claimed
+	// Cancelled: Owner cancelled the request ID, or everything that is open in Group.
+	Cancelled
+	// Expired: the request ID was closed after its expiry.
+	Expired
+	// Instant: Owner was paid Assets for Shares, to Other, without a request in the queue.
+	Instant
+	// Sample: a valuation that ingest measured with eth_call. It has a record and no log, so no mapping emits it.
+	Sample
+
+	kindCount
+)
+
+// String returns the name that the language has for the effect.
+func (k Kind) String() string {
+	if k == 0 || k >= kindCount {
+		return fmt.Sprintf("effect %d", uint8(k))
+	}
+	return effects[k].name
+}
+
+// Withdrawal reports whether the effect is one on a request in the queue.
+func (k Kind) Withdrawal() bool { return k >= Requested && k <= Expired }
+
+// Side is which side of a vault a Priced is about.
+type Side uint8
+
+// The sides of a vault.
+const (
+	DepositSide Side = 1 + iota
+	RedeemSide
+)
+
+// Effect is one thing that a log does. Kind says what its fields mean. Has says which of them are present: zero is a
+// value, so an absent field is not the same as one that is zero. Amounts are in native units.
+type Effect struct {
+	Kind Kind
+	Side Side
+	// Log is the index of its log among those that were given to Map; Sub counts the effects of one log from 0.
+	Log, Sub uint32
+	Has      Fields
+	Partner  uint32 // 0 for none
+	// ID is a key, To the last key of a range, both included.
+	ID, To uint64
+	// Group is a group of deposits or requests, GroupTo the last one of a range, both included.
+	Group, GroupTo uint64
+	Matures        uint64 // Unix seconds
+	Expires        uint64 // Unix seconds, 0 for never
+	Count          uint64
+	Owner          common.Address
+	Other          common.Address
+	Asset          common.Address
+	Assets         Amount
+	Shares         Amount
+	Nav            Amount // per share, 18 decimals
+	// SourceID is the id of a request as the contract emits it.
+	SourceID common.Hash
+	// Attribution is the value by which the log names a partner, as emitted: an alias makes it a partner id.
+	Attribution common.Hash
+}
+
+// Field is a field of an effect, as a bit.
+type Field uint32
+
+// Fields is a set of fields.
+type Fields = Field
+
+// The fields of an effect.
+const (
+	ID Field = 1 << iota
+	To
+	Group
+	GroupTo
+	Matures
+	Expires
+	Count
+	Owner
+	Other
+	Asset
+	Assets
+	Shares
+	Nav
+	SourceID
+	Attribution
+	Partner
+	SideField
+)
+
+// Present reports whether all fields of want are present.
+func (e *Effect) Present(want Fields) bool { return e.Has&want == want }
+
+// form is what fits into a field.
+type form uint8
+
+const (
+	formNumber  form = iota // at most 64 bits, or 32 of a partner
+	formAmount              // below MaxAmount
+	formSigned              // an amount that may be negative
+	formAddress             // an address
+	formWord                // a word as it was emitted
+	formSide                // deposit or redeem
+)
+
+var formNames = [...]string{"a number of at most 64 bits", "an amount", "a signed amount", "an address",
+	"a value of one word", "deposit or redeem"}
+
+// field is a field by the name that the language has for it.
+type field struct {
+	name  string
+	field Field
+	form  form
+}
+
+// effect is one effect of the language: its fields, the sets of fields one of which must be given, and the sets of
+// which at most one field may be given, because each of them says the same thing in another way.
+type effect struct {
+	name      string
+	fields    []field
+	needs     []Fields
+	atMostOne []Fields
+}
+
+// effects is the language's closed set.
+var effects = [kindCount]effect{
+	Deposit: {"deposit", []field{
+		key, owner, {"sender", Other, formAddress}, assets, shares, {"asset", Asset, formAddress}, group,
+		attribution, partner},
+		[]Fields{ID | Owner | Assets | Shares, ID | Owner | Assets | Group}, []Fields{Partner | Attribution}},
+	Priced: {"priced", []field{
+		{"side", SideField, formSide}, group, {"to_group", GroupTo, formNumber}, assets, shares},
+		[]Fields{SideField | Group | Assets | Shares}, nil},
+	Void: {"void", []field{key, sourceID, owner, group},
+		[]Fields{ID, SourceID, Owner | Group}, []Fields{ID | SourceID | Group}},
+	Sweep: {"sweep", []field{
+		{"from_key", ID, formNumber}, upToKey, upToGroup, assets, {"custodian", Other, formAddress}},
+		[]Fields{To | Assets, GroupTo | Assets}, []Fields{To | GroupTo, ID | GroupTo}},
+	Settled: {"settled", []field{
+		group, assets, shares, {"count", Count, formNumber}, {"nav", Nav, formAmount}, {"funder", Other, formAddress}},
+		[]Fields{Assets, Shares, Count}, nil},
+	Valuation: {"valuation", []field{
+		{"nav", Nav, formAmount}, {"total_assets", Assets, formAmount}, {"total_supply", Shares, formAmount},
+		{"updater", Other, formAddress}},
+		[]Fields{Nav, Assets, Shares}, nil},
+	Supply: {"supply", []field{{"shares", Shares, formSigned}},
+		[]Fields{Shares}, nil},
+	Requested: {"requested", []field{
+		key, sourceID, owner, receiver, shares, {"estimate", Assets, formAmount}, group,
+		{"matures", Matures, formNumber}, {"expires", Expires, formNumber}, attribution, partner},
+		[]Fields{ID | Owner | Shares}, []Fields{Partner | Attribution}},
+	Funded: {"funded", []field{key, sourceID, upToKey, upToGroup, owner, assets, shares},
+		[]Fields{ID, SourceID, To, GroupTo}, []Fields{ID | SourceID | To | GroupTo}},
+	Claimed: {"claimed", []field{key, sourceID, owner, receiver, assets, shares},
+		[]Fields{ID, SourceID, Owner | Assets | Shares}, []Fields{ID | SourceID}},
+	Cancelled: {"cancelled", []field{key, sourceID, owner, group, shares},
+		[]Fields{ID, SourceID, Owner | Group}, []Fields{ID | SourceID | Group}},
+	Expired: {"expired", []field{key, sourceID, owner, shares},
+		[]Fields{ID, SourceID}, []Fields{ID | SourceID}},
+	Instant: {"instant", []field{owner, receiver, shares, assets},
+		[]Fields{Owner | Shares | Assets}, nil},
+	Sample: {name: "sample"},
+}
+
+// Fields that several effects have.
+var (
+	key         = field{"key", ID, formNumber}
+	sourceID    = field{"source_id", SourceID, formWord}
+	owner       = field{"owner", Owner, formAddress}
+	receiver    = field{"receiver", Other, formAddress}
+	assets      = field{"assets", Assets, formAmount}
+	shares      = field{"shares", Shares, formAmount}
+	group       = field{"group", Group, formNumber}
+	upToKey     = field{"up_to_key", To, formNumber}
+	upToGroup   = field{"up_to_group", GroupTo, formNumber}
+	attribution = field{"attribution", Attribution, formWord}
+	partner     = field{"partner", Partner, formNumber}
+)
+
+// kindOf returns the effect with a name of the language, 0 for none.
+func kindOf(name string) Kind {
+	for k := Deposit; k < kindCount; k++ {
+		if effects[k].name == name {
+			return k
+		}
+	}
+	return 0
+}
+
+// names lists fields by their names in the language: "owner and group".
+func (e *effect) names(fields Fields, word string) string {
+	var out []string
+	for _, f := range e.fields {
+		if fields&f.field != 0 {
+			out = append(out, "`"+f.name+"`")
+		}
+	}
+	return series(out, word)
+}
+
+// field returns the field of a name.
+func (e *effect) field(name string) (field, bool) {
+	for _, f := range e.fields {
+		if f.name == name {
+			return f, true
+		}
+	}
+	return field{}, false
+}
+
+// series lists words as a sentence does.
+func series(words []string, word string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " " + word + " " + words[last]
+}
+
+// Value is a field of an effect as text, by its name in the language.
+type Value struct{ Name, Text string }
+
+// Values returns the fields that are present, in the order of the language.
+func (e *Effect) Values() (out []Value) {
+	if e.Kind >= kindCount {
+		return nil
+	}
+	for _, f := range effects[e.Kind].fields {
+		if e.Has&f.field != 0 {
+			out = append(out, Value{f.name, e.text(f)})
+		}
+	}
+	return out
+}
+
+func (e *Effect) text(f field) string {
+	switch f.form {
+	case formSide:
+		return [...]string{"", "deposit", "redeem"}[e.Side]
+	case formAddress:
+		return e.address(f.field).Hex()
+	case formWord:
+		if f.field == SourceID {
+			return e.SourceID.Hex()
+		}
+		return e.Attribution.Hex()
+	case formAmount, formSigned:
+		v := *e.amount(f.field)
+		if v.Sign() < 0 {
+			return "-" + v.Neg(&v).Dec()
+		}
+		return v.Dec()
+	}
+	numbers := map[Field]uint64{ID: e.ID, To: e.To, Group: e.Group, GroupTo: e.GroupTo, Matures: e.Matures,
+		Expires: e.Expires, Count: e.Count, Partner: uint64(e.Partner)}
+	return strconv.FormatUint(numbers[f.field], 10)
+}

@@ -1,0 +1,128 @@
+package mapping
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Mistake is one thing that is wrong with a mapping, and where.
+type Mistake struct {
+	File         string
+	Line, Column int
+	Text         string
+}
+
+// String returns "file:line:column: sentence".
+func (m Mistake) String() string {
+	return fmt.Sprintf("%s:%d:%d: %s", m.File, m.Line, m.Column, m.Text)
+}
+
+// Mistakes is everything that is wrong with a mapping, in the order of the file.
+type Mistakes []Mistake
+
+// Error returns one line for each mistake.
+func (m Mistakes) Error() string {
+	lines := make([]string, len(m))
+	for i := range m {
+		lines[i] = m[i].String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// checker collects the mistakes of a file.
+type checker struct {
+	file     string
+	mistakes Mistakes
+}
+
+// at reports a mistake in a node; offset counts the bytes of its value that stand before what is wrong.
+func (c *checker) at(n *yaml.Node, offset int, format string, a ...any) {
+	column := n.Column
+	if n.Kind == yaml.ScalarNode {
+		switch {
+		case n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
+		case n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 && offset > 0:
+			column += 1 + offset
+		default:
+			column += offset
+		}
+	}
+	c.mistakes = append(c.mistakes, Mistake{c.file, n.Line, column, fmt.Sprintf(format, a...)})
+}
+
+// result returns the mistakes as an error, in the order of the file; nil if there are none.
+func (c *checker) result() error {
+	if len(c.mistakes) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(c.mistakes, func(a, b Mistake) int {
+		if a.Line != b.Line {
+			return a.Line - b.Line
+		}
+		return a.Column - b.Column
+	})
+	return c.mistakes
+}
+
+// entry is a key of a YAML mapping with its value.
+type entry struct{ key, value *yaml.Node }
+
+// entries returns what stands in a YAML mapping. It reports another kind of node, a key twice, and a key that is not
+// among allowed; nil allows every key.
+func (c *checker) entries(n *yaml.Node, what string, allowed []string) []entry {
+	if n.Kind != yaml.MappingNode {
+		c.at(n, 0, "%s must be a mapping of keys to values", what)
+		return nil
+	}
+	var out []entry
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, v := n.Content[i], n.Content[i+1]
+		switch {
+		case k.Kind != yaml.ScalarNode:
+			c.at(k, 0, "a key of %s must be one word", what)
+		case seen[k.Value]:
+			c.at(k, 0, "the key `%s` stands twice in %s", k.Value, what)
+		case allowed != nil && !slices.Contains(allowed, k.Value) &&
+			(strings.Contains(k.Value, ")") || strings.HasPrefix(k.Value, "$")):
+			c.at(k, 0, "%q is no key of %s: inside of { } an expression with a comma must stand in quotes", k.Value, what)
+		case allowed != nil && !slices.Contains(allowed, k.Value):
+			c.at(k, 0, "unknown key `%s` in %s; the keys are %s", k.Value, what, series(allowed, "and"))
+		default:
+			seen[k.Value] = true
+			out = append(out, entry{k, v})
+		}
+	}
+	return out
+}
+
+// list returns the items of a YAML sequence.
+func (c *checker) list(n *yaml.Node, what string) []*yaml.Node {
+	if n.Kind != yaml.SequenceNode {
+		c.at(n, 0, "%s must be a list", what)
+		return nil
+	}
+	return n.Content
+}
+
+// word returns the text of a scalar.
+func (c *checker) word(n *yaml.Node, what string) (string, bool) {
+	if n.Kind != yaml.ScalarNode || n.Value == "" || n.Tag == "!!null" {
+		c.at(n, 0, "%s must be one value", what)
+		return "", false
+	}
+	return n.Value, true
+}
+
+// named returns the entry of a key.
+func named(entries []entry, key string) *entry {
+	for i := range entries {
+		if entries[i].key.Value == key {
+			return &entries[i]
+		}
+	}
+	return nil
+}

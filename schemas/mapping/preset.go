@@ -1,0 +1,49 @@
+package mapping
+
+import (
+	"embed"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+//go:embed presets/*.yaml
+var presetFiles embed.FS
+
+// Presets returns the names of the mappings that navlog ships, in alphabetical order.
+func Presets() []string {
+	entries, _ := presetFiles.ReadDir("presets") // it is embedded
+	var out []string
+	for _, e := range entries {
+		out = append(out, strings.TrimSuffix(e.Name(), ".yaml"))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// PresetText returns the YAML of a preset.
+func PresetText(name string) ([]byte, error) {
+	if !slices.Contains(Presets(), name) {
+		return nil, fmt.Errorf("unknown preset %q: the presets are %s", name, series(Presets(), "and"))
+	}
+	return presetFiles.ReadFile("presets/" + name + ".yaml")
+}
+
+// Preset returns a mapping that navlog ships.
+func Preset(name string) (*Mapping, error) {
+	text, err := PresetText(name)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(name+".yaml", text)
+}
+
+// Reference returns the compiled preset of the reference contracts.
+var Reference = sync.OnceValue(func() *Vault {
+	m, err := Preset("reference")
+	if err != nil {
+		panic(err) // a test parses every preset that is embedded
+	}
+	return m.Compile()
+})

@@ -1,0 +1,66 @@
+package mapping
+
+import (
+	"fmt"
+	"math/big"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// recordOf is the log of an event as the log has it.
+func recordOf(t *testing.T, e contracts.Event) *event.Log {
+	t.Helper()
+	l := logOf(t, e)
+	out := &event.Log{Data: l.Data, BlockNumber: 5, LogIndex: 6}
+	for _, topic := range l.Topics {
+		out.Topics = append(out.Topics, topic.Bytes())
+	}
+	return out
+}
+
+// TestReferral: a log that names a partner is a referral, with all digits of its numbers; one with a number that
+// cannot be counted says which.
+func TestReferral(t *testing.T) {
+	t.Parallel()
+	long := new(big.Int).Lsh(n(1), 64)
+	for what, test := range map[string]struct {
+		event contracts.Event
+		want  *event.Effect
+	}{
+		"a deposit": {contracts.DepositAccepted{DepositID: n(1), Owner: alice, PartnerID: 7, Sender: bob, Assets: n(300), Shares: n(0)},
+			&event.Effect{Kind: event.Effect_KIND_DEPOSIT, Key: []byte{1}, Owner: alice[:], PartnerId: 7, Assets: []byte{1, 44}, Shares: []byte{}}},
+		"a request": {contracts.WithdrawalRequested{RequestIndex: n(0), Owner: bob, PartnerID: 8, Shares: n(1), AssetsEstimate: n(2), ExpiresAt: 3},
+			&event.Effect{Kind: event.Effect_KIND_REQUESTED, Key: []byte{}, Owner: bob[:], PartnerId: 8, Assets: []byte{2}, Shares: []byte{1}}},
+		"a large key": {contracts.DepositAccepted{DepositID: long, Owner: alice, PartnerID: 7, Assets: n(1), Shares: n(2)},
+			&event.Effect{Kind: event.Effect_KIND_DEPOSIT, Key: long.Bytes(), Owner: alice[:], PartnerId: 7, Assets: []byte{1}, Shares: []byte{2},
+				Quarantined: fmt.Sprintf("depositId is %s, and the read models hold 64 bits of it", long)}},
+		"two large numbers": {contracts.WithdrawalRequested{RequestIndex: n(0), Owner: bob, PartnerID: 8, Shares: MaxAmount, AssetsEstimate: MaxAmount},
+			&event.Effect{Kind: event.Effect_KIND_REQUESTED, Key: []byte{}, Owner: bob[:], PartnerId: 8, Assets: MaxAmount.Bytes(), Shares: MaxAmount.Bytes(),
+				Quarantined: fmt.Sprintf("shares is %s, and an amount of 2^191 or more cannot be summed", MaxAmount)}},
+		"nobody's deposit":       {contracts.DepositAccepted{DepositID: n(1), Owner: alice, Assets: n(1), Shares: n(2)}, nil},
+		"nobody's large deposit": {contracts.DepositAccepted{DepositID: n(1), Owner: alice, Assets: MaxAmount, Shares: n(2)}, nil},
+		"another event":          {contracts.WithdrawalExpired{RequestIndex: n(1), Owner: alice, Shares: MaxAmount}, nil},
+	} {
+		got, err := Reference().Referral(recordOf(t, test.event))
+		if err != nil || !proto.Equal(got, test.want) {
+			t.Errorf("%s is %v, %v; want %v", what, got, err, test.want)
+		}
+	}
+	bad := recordOf(t, contracts.DepositAccepted{DepositID: long, Owner: alice, PartnerID: 7, Assets: n(1), Shares: n(2)})
+	bad.Topics[2] = common.MaxHash.Bytes() // no address, and so no deposit with a large key either
+	if got, err := Reference().Referral(bad); got != nil || err == nil || !strings.Contains(err.Error(), "DepositAccepted: ") {
+		t.Errorf("a deposit of no owner is %v, %v", got, err)
+	}
+	if got, err := Reference().Referral(&event.Log{}); got != nil || err != nil {
+		t.Errorf("a log without topics is %v, %v", got, err)
+	}
+	if int32(Deposit) != int32(event.Effect_KIND_DEPOSIT) || int32(Requested) != int32(event.Effect_KIND_REQUESTED) {
+		t.Error("a record's kinds have other numbers than those of effects")
+	}
+}

@@ -1,0 +1,719 @@
+package mapping
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// Log is a log of a vault's source, as the chain has it.
+type Log struct {
+	// Role says which source of the vault emitted it: the index of a Mapping's Roles.
+	Role uint8
+	// Place is block<<24 | log index: an id that is unique on a chain, in the order of the chain.
+	Place uint64
+	// Time is the block's, in Unix seconds.
+	Time   uint64
+	Topics []common.Hash
+	Data   []byte
+}
+
+// placeBits is how many bits of a place count the logs of a block. No block has 2^24 logs: each costs gas.
+const placeBits = 24
+
+// Place returns the place of a log.
+func Place(block uint64, index uint32) uint64 {
+	return block<<placeBits | uint64(index)&(1<<placeBits-1)
+}
+
+// Block returns the block of the log's place.
+func (l *Log) Block() uint64 { return l.Place >> placeBits }
+
+// Fault says why a log is quarantined.
+type Fault struct {
+	// Log is its index among those that were given to Map.
+	Log   int
+	Event *Event
+	Why   string
+	// Large is set if the log is laid out like its event, and only a number of it is too large.
+	Large *Large
+}
+
+// Large is the effect of a log with a number that is too large to be counted: an amount has all its digits, and a
+// number of more than 64 bits is in Numbers.
+type Large struct {
+	Effect  Effect
+	Numbers map[Field]Amount
+}
+
+// Error returns "Event: reason".
+func (f *Fault) Error() string { return f.Event.Name + ": " + f.Why }
+
+// Quarantine is the error of Map: the logs that cannot be counted, in their order.
+type Quarantine []*Fault
+
+// Error returns one line for each log.
+func (q Quarantine) Error() string {
+	lines := make([]string, len(q))
+	for i, f := range q {
+		lines[i] = fmt.Sprintf("log %d: %v", f.Log, f)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Vault is compiled mappings, each for its blocks. It never changes, so any number of goroutines may use it.
+type Vault struct {
+	events []*Event
+	spans  []span
+	// companions are those of all rules.
+	companions []*compiledWith
+}
+
+// span is a mapping for the blocks from to to, both included.
+type span struct {
+	from, to uint64
+	// roles has the events of each source.
+	roles []table
+}
+
+// known is an event that the mapping knows, with its rules by the number of topics.
+type known struct {
+	event *Event
+	rules [maxTopics + 1][]compiled
+	// counts is set if one of its rules has an effect: then a log with another number of topics is quarantined.
+	counts bool
+	// names is set if one of its rules can name a partner.
+	names bool
+}
+
+// compiled is a rule that was made to run.
+type compiled struct {
+	event   *Event
+	words   int
+	dynamic bool
+	when    []condition
+	checks  []check
+	effects []program
+	with    *compiledWith
+}
+
+// program makes one effect.
+type program struct {
+	kind  Kind
+	side  Side
+	has   Fields
+	steps []step
+}
+
+// compiledWith is a companion that was made to run.
+type compiledWith struct {
+	index  int
+	source int // that emits it, -1 if the vault has it not
+	of     *signature
+	match  []condition
+	checks []check
+	steps  []step
+	needed bool
+}
+
+// check is a parameter of less than a word that no step reads: its word must hold a value of its type.
+type check struct {
+	place
+	base base
+	bits int
+	why  string
+}
+
+// place says where a word of a log stands.
+type place struct {
+	topic bool
+	at    int
+}
+
+// word returns the word; the caller has checked that the log has it.
+func (p *place) word(l *Log) *[32]byte {
+	if p.topic {
+		return (*[32]byte)(&l.Topics[p.at])
+	}
+	return (*[32]byte)(l.Data[32*p.at:])
+}
+
+// op is how a step makes a field.
+type op uint8
+
+const (
+	opAmount  op = iota // an unsigned parameter that is an amount
+	opNumber            // an unsigned parameter of at most 64 bits
+	opAddress           // a parameter that is an address
+	opWord              // a parameter as it was emitted
+	opCompute           // an expression
+	opFixed             // a literal address
+)
+
+// step gives one field its value.
+type step struct {
+	op op
+	place
+	field  Field
+	bits   int // of what the field takes, or the parameter's type if that is less
+	signed bool
+	number number
+	fixed  common.Address
+	why    string
+	// wide is set if a value of the parameter's type can be too large for the field; name is the parameter's.
+	wide bool
+	name string
+}
+
+// Compile makes a mapping run, for all blocks. A Log's Role is the index of one of the mapping's Roles.
+func (m *Mapping) Compile() *Vault {
+	sources := make([]string, len(m.Roles))
+	for i := range m.Roles {
+		sources[i] = m.Roles[i].Name
+	}
+	v := &Vault{}
+	v.add(m, 0, math.MaxUint64, sources)
+	return v
+}
+
+// add compiles a mapping for blocks. sources are the names of the vault's sources: a rule for another one claims no
+// log.
+func (v *Vault) add(m *Mapping, from, to uint64, sources []string) {
+	of := make([]map[common.Hash]*known, len(sources))
+	for i := range of {
+		of[i] = map[common.Hash]*known{}
+	}
+	source := func(role uint8) int { return slices.Index(sources, m.Roles[role].Name) }
+	for i := range m.rules {
+		r := &m.rules[i]
+		event := v.event(r.event)
+		at := source(r.role)
+		if at < 0 {
+			continue
+		}
+		k := of[at][r.of.Topic]
+		if k == nil {
+			k = &known{event: event}
+			of[at][r.of.Topic] = k
+		}
+		k.counts = k.counts || len(r.effects) > 0
+		k.names = k.names || slices.ContainsFunc(r.effects, func(e emission) bool {
+			return given(e.sets, e.side)&Partner != 0
+		})
+		c := compileRule(r, event)
+		if w := c.with; w != nil {
+			w.index, w.source = len(v.companions), source(r.with.role)
+			v.companions = append(v.companions, w)
+		}
+		k.rules[r.of.topics] = append(k.rules[r.of.topics], c)
+	}
+	s := span{from: from, to: to, roles: make([]table, len(of))}
+	for i := range of {
+		s.roles[i] = newTable(of[i])
+	}
+	v.spans = append(v.spans, s)
+}
+
+// event returns the vault's event of a topic, and adds it if it is new.
+func (v *Vault) event(of *Event) *Event {
+	for _, e := range v.events {
+		if e.Topic == of.Topic {
+			return e
+		}
+	}
+	e := *of
+	e.Number = len(v.events)
+	v.events = append(v.events, &e)
+	return &e
+}
+
+// table finds events by their first topic. A topic is a hash already, so its own bits say where its slot is: a map that
+// hashes it again takes half of the time that it takes to map a log. It is never more than half full, so that every
+// search ends at an empty slot.
+type table []slot
+
+type slot struct {
+	topic common.Hash
+	known *known
+}
+
+func newTable(of map[common.Hash]*known) table {
+	size := 2
+	for size < 2*len(of) {
+		size *= 2
+	}
+	t := make(table, size)
+	for topic, k := range of {
+		i := t.first(&topic)
+		for t[i].known != nil {
+			i = (i + 1) & (len(t) - 1)
+		}
+		t[i] = slot{topic, k}
+	}
+	return t
+}
+
+// first is where the search for a topic begins.
+func (t table) first(topic *common.Hash) int {
+	return int(binary.LittleEndian.Uint64(topic[:])) & (len(t) - 1)
+}
+
+func (t table) find(topic *common.Hash) *known {
+	for i := t.first(topic); ; i = (i + 1) & (len(t) - 1) {
+		if s := &t[i]; s.known == nil || s.topic == *topic {
+			return s.known
+		}
+	}
+}
+
+func compileRule(r *rule, event *Event) compiled {
+	out := compiled{event: event, words: r.of.words, dynamic: r.of.dynamic, when: r.when}
+	var read []assignment
+	for _, e := range r.effects {
+		p := program{kind: e.kind, side: e.side, has: given(e.sets, e.side), steps: steps(e.sets)}
+		out.effects = append(out.effects, p)
+		read = append(read, e.sets...)
+	}
+	if len(r.effects) > 0 {
+		out.checks = checks(r.of, read)
+	}
+	if w := r.with; w != nil {
+		out.with = &compiledWith{of: w.of, match: w.match, checks: checks(w.of, w.sets), steps: steps(w.sets),
+			needed: w.needed}
+	}
+	return out
+}
+
+// checks are those parameters of less than a word that no assignment checks.
+func checks(of *signature, read []assignment) (out []check) {
+	for i := range of.parameters {
+		p := &of.parameters[i]
+		narrow := p.typ.base == baseUint && p.typ.bits < 256 || p.typ.base == baseInt && p.typ.bits < 256 ||
+			p.typ.base == baseBytes && p.typ.bits < 256 || p.typ.base == baseAddress || p.typ.base == baseBool
+		for _, a := range read {
+			if q := a.value.parameter; q == p && a.step().checks() {
+				narrow = false
+			}
+		}
+		if narrow {
+			out = append(out, check{place: p.place, base: p.typ.base, bits: p.typ.bits,
+				why: fmt.Sprintf("the word of `%s` is no %s", p.name, p.typ.text)})
+		}
+	}
+	return out
+}
+
+// checks reports whether the step itself finds a word that is no value of its type.
+func (s step) checks() bool { return s.op == opAmount || s.op == opNumber || s.op == opAddress }
+
+func steps(sets []assignment) []step {
+	out := make([]step, len(sets))
+	for i := range sets {
+		out[i] = sets[i].step()
+	}
+	return out
+}
+
+func (a *assignment) step() step {
+	s := step{field: a.field.field, number: a.value.number, op: opCompute}
+	p := a.value.parameter
+	if p != nil {
+		s.place = p.place
+	}
+	switch a.field.form {
+	case formAddress:
+		if s.op = opAddress; p == nil {
+			s.op, s.fixed = opFixed, common.BytesToAddress(a.value.constant[:])
+		}
+		s.why = fmt.Sprintf("`%s` is no address", a.field.name)
+		return s
+	case formWord:
+		s.op = opWord
+		return s
+	}
+	s.bits, s.signed = a.field.bits(), a.field.form == formSigned
+	s.why = fmt.Sprintf("`%s` has more than %d bits", a.field.name, s.bits)
+	if p == nil || p.typ.base != baseUint {
+		s.why = fmt.Sprintf("`%s` has more than %d bits, is negative, or cannot be computed", a.field.name, s.bits)
+		return s
+	}
+	if s.wide, s.name = p.typ.bits > s.bits, p.name; !s.wide {
+		s.bits, s.why = p.typ.bits, fmt.Sprintf("the word of `%s` is no %s", p.name, p.typ.text)
+	}
+	if s.op = opNumber; a.field.form != formNumber {
+		s.op = opAmount
+	}
+	return s
+}
+
+// Event returns the event that a log announces; nil for a log that the mapping does not know.
+func (v *Vault) Event(l *Log) *Event {
+	if k := v.known(l); k != nil {
+		return k.event
+	}
+	return nil
+}
+
+// Events returns the events that the vault knows, by their numbers.
+func (v *Vault) Events() []*Event { return v.events }
+
+func (v *Vault) known(l *Log) *known {
+	if len(l.Topics) == 0 {
+		return nil
+	}
+	for i := range v.spans {
+		s := &v.spans[i]
+		if block := l.Block(); block >= s.from && block <= s.to && int(l.Role) < len(s.roles) {
+			return s.roles[l.Role].find(&l.Topics[0])
+		}
+	}
+	return nil
+}
+
+// Map appends the effects of the logs of one transaction to out, in their order. It is pure, and keeps nothing of its
+// arguments. The error is a Quarantine: those logs have no effect, and the effects of the others are returned.
+func (v *Vault) Map(tx []Log, out []Effect) ([]Effect, error) {
+	var quarantine Quarantine
+	t := transaction{v: v, logs: tx}
+	for i := range tx {
+		var fault *Fault
+		if _, out, fault = t.one(i, out); fault != nil {
+			quarantine = append(quarantine, fault)
+		}
+	}
+	if quarantine != nil {
+		return out, quarantine
+	}
+	return out, nil
+}
+
+// One maps a transaction of one log. It returns the event that the log announces, nil for a log that the mapping does
+// not know; the fault says why the log is quarantined, and out is returned as it was then.
+func (v *Vault) One(l *Log, out []Effect) (*Event, []Effect, *Fault) {
+	k := v.known(l)
+	if k == nil {
+		return nil, out, nil
+	}
+	r, fault := k.rule(l, 0)
+	if r == nil || fault != nil {
+		return k.event, out, fault
+	}
+	out, fault = r.run(l, nil, 0, out)
+	return k.event, out, fault
+}
+
+// transaction is the logs of one transaction, and their companions once they are needed.
+type transaction struct {
+	v     *Vault
+	logs  []Log
+	found map[companionKey][]int
+}
+
+// companionKey is what a log and its companion have in common.
+type companionKey struct {
+	with  int
+	words [maxMatch]common.Hash
+}
+
+func (t *transaction) one(i int, out []Effect) (*Event, []Effect, *Fault) {
+	l := &t.logs[i]
+	k := t.v.known(l)
+	if k == nil {
+		return nil, out, nil
+	}
+	r, fault := k.rule(l, i)
+	if r == nil || fault != nil {
+		return k.event, out, fault
+	}
+	var companion *Log
+	if r.with != nil {
+		companion = t.companion(r.with, l)
+	}
+	out, fault = r.run(l, companion, i, out)
+	return k.event, out, fault
+}
+
+// companion returns the log that completes another one: the first that matches and has completed none yet. A
+// transaction with thousands of logs is indexed once, so that it costs no more per log than a small one.
+func (t *transaction) companion(w *compiledWith, l *Log) *Log {
+	if t.found == nil {
+		t.found = map[companionKey][]int{}
+		for i := range t.logs {
+			c := &t.logs[i]
+			for _, w := range t.v.companions {
+				if int(c.Role) != w.source || len(c.Topics) != w.of.topics || c.Topics[0] != w.of.Topic ||
+					!w.of.laidOut(len(c.Data)) || broken(w.checks, c) != nil {
+					continue
+				}
+				key := companionKey{with: w.index}
+				for n, m := range w.match {
+					key.words[n] = *m.parameter.word(c)
+				}
+				t.found[key] = append(t.found[key], i)
+			}
+		}
+	}
+	key := companionKey{with: w.index}
+	for n, m := range w.match {
+		key.words[n] = *m.other.word(l)
+	}
+	left := t.found[key]
+	if len(left) == 0 {
+		return nil
+	}
+	t.found[key] = left[1:]
+	return &t.logs[left[0]]
+}
+
+// laidOut reports whether data of a length can be the event's.
+func (s *signature) laidOut(length int) bool {
+	return length == 32*s.words || s.dynamic && length > 32*s.words
+}
+
+// rule returns the rule that claims a log; nil if none does.
+func (k *known) rule(l *Log, index int) (*compiled, *Fault) {
+	var rules []compiled
+	if len(l.Topics) <= maxTopics {
+		rules = k.rules[len(l.Topics)]
+	}
+	if rules == nil {
+		if k.counts {
+			return nil, &Fault{Log: index, Event: k.event, Why: fmt.Sprintf("no rule has %d topics", len(l.Topics))}
+		}
+		return nil, nil
+	}
+	var fault *Fault
+	for i := range rules {
+		r := &rules[i]
+		if want := 32 * r.words; len(l.Data) != want && !(r.dynamic && len(l.Data) > want) {
+			if r.effects != nil && fault == nil {
+				fault = &Fault{Log: index, Event: k.event, Why: fmt.Sprintf("%d bytes of data instead of %d", len(l.Data), want)}
+			}
+			continue
+		}
+		if r.claims(l) {
+			return r, nil
+		}
+	}
+	return nil, fault
+}
+
+func (r *compiled) claims(l *Log) bool {
+	for i := range r.when {
+		c := &r.when[i]
+		want := (*[32]byte)(&c.word)
+		if c.other != nil {
+			want = c.other.word(l)
+		}
+		if *c.parameter.word(l) != *want {
+			return false
+		}
+	}
+	return true
+}
+
+// run appends the effects of a log whose lengths were checked.
+func (r *compiled) run(l, companion *Log, index int, out []Effect) ([]Effect, *Fault) {
+	before := len(out)
+	if c := broken(r.checks, l); c != nil {
+		return out, &Fault{Log: index, Event: r.event, Why: c.why}
+	}
+	for i := range r.effects {
+		p := &r.effects[i]
+		out = append(out, Effect{})
+		e := &out[len(out)-1]
+		e.Kind, e.Side, e.Log, e.Sub, e.Has = p.kind, p.side, uint32(index), uint32(i), p.has
+		if s := e.run(p.steps, l); s != nil {
+			fault := &Fault{Log: index, Event: r.event, Why: s.reason(l)}
+			if len(r.effects) == 1 && r.with == nil {
+				fault.Large = p.large(l, index)
+			}
+			return out[:before], fault
+		}
+		if r.with == nil {
+			continue
+		}
+		if companion == nil {
+			if r.with.needed {
+				return out[:before], &Fault{Log: index, Event: r.event,
+					Why: "the transaction has no companion for it: " + r.with.of.Name}
+			}
+			continue
+		}
+		for i := range r.with.steps {
+			e.Has |= r.with.steps[i].field
+		}
+		if s := e.run(r.with.steps, companion); s != nil {
+			return out[:before], &Fault{Log: index, Event: r.event, Why: r.with.of.Name + ": " + s.why}
+		}
+	}
+	return out, nil
+}
+
+// run gives an effect the fields of steps. It returns the step whose value cannot be counted, nil if all can.
+func (e *Effect) run(steps []step, l *Log) *step {
+	for i := range steps {
+		s := &steps[i]
+		switch s.op {
+		case opAmount:
+			z := e.amount(s.field)
+			if z.SetBytes32(s.word(l)[:]); z.BitLen() > s.bits {
+				return s
+			}
+		case opNumber:
+			w := s.word(l)
+			v := binary.BigEndian.Uint64(w[24:])
+			if binary.BigEndian.Uint64(w[:])|binary.BigEndian.Uint64(w[8:])|binary.BigEndian.Uint64(w[16:]) != 0 ||
+				s.bits < 64 && v>>s.bits != 0 {
+				return s
+			}
+			e.setNumber(s.field, v)
+		case opAddress:
+			w := s.word(l)
+			if binary.BigEndian.Uint64(w[:])|uint64(binary.BigEndian.Uint32(w[8:])) != 0 {
+				return s
+			}
+			*e.address(s.field) = common.Address(w[12:])
+		case opWord:
+			w := common.Hash(*s.word(l))
+			if s.field == SourceID {
+				e.SourceID = w
+			} else if e.Attribution = w; w == (common.Hash{}) {
+				e.Has &^= Attribution // nobody is named
+			}
+		case opFixed:
+			*e.address(s.field) = s.fixed
+		case opCompute:
+			v, ok := s.number(l)
+			if !ok || v.Sign() < 0 && !s.signed || !fits(&v, s.bits, s.signed) {
+				return s
+			}
+			if s.field&(Assets|Shares|Nav) != 0 {
+				*e.amount(s.field) = v
+			} else {
+				e.setNumber(s.field, v.Uint64())
+			}
+		}
+	}
+	return nil
+}
+
+// reason says why a value cannot be counted.
+func (s *step) reason(l *Log) string {
+	if !s.wide {
+		return s.why
+	}
+	var v Amount
+	v.SetBytes32(s.word(l)[:])
+	if s.op == opAmount {
+		return fmt.Sprintf("%s is %s, and an amount of 2^191 or more cannot be summed", s.name, v.Dec())
+	}
+	return fmt.Sprintf("%s is %s, and the read models hold %d bits of it", s.name, v.Dec(), s.bits)
+}
+
+// large makes the effect of a log with a number that is too large; nil if anything else is wrong with it.
+func (p *program) large(l *Log, index int) *Large {
+	out := &Large{Effect: Effect{Kind: p.kind, Side: p.side, Log: uint32(index), Has: p.has}, Numbers: map[Field]Amount{}}
+	for i := range p.steps {
+		s := out.Effect.run(p.steps[i:i+1], l)
+		switch {
+		case s == nil:
+		case !s.wide:
+			return nil
+		case s.op == opNumber:
+			var v Amount
+			v.SetBytes32(s.word(l)[:])
+			out.Numbers[s.field] = v
+		}
+	}
+	return out
+}
+
+func (e *Effect) amount(f Field) *Amount {
+	switch f {
+	case Assets:
+		return &e.Assets
+	case Shares:
+		return &e.Shares
+	}
+	return &e.Nav
+}
+
+func (e *Effect) address(f Field) *common.Address {
+	switch f {
+	case Owner:
+		return &e.Owner
+	case Other:
+		return &e.Other
+	}
+	return &e.Asset
+}
+
+func (e *Effect) setNumber(f Field, v uint64) {
+	switch f {
+	case ID:
+		e.ID = v
+	case To:
+		e.To = v
+	case Group:
+		e.Group = v
+	case GroupTo:
+		e.GroupTo = v
+	case Matures:
+		e.Matures = v
+	case Expires:
+		e.Expires = v
+	case Count:
+		e.Count = v
+	case Partner:
+		if e.Partner = uint32(v); v == 0 {
+			e.Has &^= Partner // nobody is named
+		}
+	}
+}
+
+// broken returns the first check that a log does not pass.
+func broken(checks []check, l *Log) *check {
+	for i := range checks {
+		if c := &checks[i]; !c.holds(c.word(l)) {
+			return c
+		}
+	}
+	return nil
+}
+
+// holds reports whether a word is one that Solidity writes for its type.
+func (c *check) holds(w *[32]byte) bool {
+	switch c.base {
+	case baseBytes:
+		return empty(w[c.bits/8:])
+	case baseInt:
+		// The bytes above a signed number repeat its sign.
+		var fill byte
+		if w[32-c.bits/8]&0x80 != 0 {
+			fill = 0xff
+		}
+		for _, b := range w[:32-c.bits/8] {
+			if b != fill {
+				return false
+			}
+		}
+		return true
+	case baseBool:
+		return empty(w[:31]) && w[31] < 2
+	}
+	return empty(w[:32-c.bits/8])
+}
+
+func empty(b []byte) bool {
+	for _, x := range b {
+		if x != 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,299 @@
+package readmodel
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ClickHouse/ch-go/proto"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/column"
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// Column is a column of a table, as the tag col of its row's field declares it.
+type Column struct {
+	Name, Type, Codec string
+
+	field int
+	width int // bytes of a value; 0 for text and arrays
+}
+
+// Table is a table whose rows are T. DDL, inserts and what verify compares follow from T.
+type Table[T any] struct {
+	Name    string
+	Columns []Column
+	tail    string // engine, order and settings of the table
+}
+
+// durable are settings without which a crash could lose or double an insert.
+const durable = "non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, " +
+	"min_rows_to_fsync_after_merge = 1, auto_statistics_types = ''"
+
+// The tables of a generation.
+var (
+	// EventsTable is the decoded log, in the order of the chain within each kind of record.
+	// PARTITION BY seq = 0 puts all rows into one partition (no seq is 0) and has the engine
+	// keep the lowest and highest seq of each part, so that the cursor max(seq) reads one part.
+	EventsTable = newTable[EventRow]("events", `,
+  INDEX named (user, tx) TYPE bloom_filter GRANULARITY 1,
+  INDEX numbered seq TYPE minmax GRANULARITY 1
+) ENGINE = MergeTree PARTITION BY seq = 0 PRIMARY KEY (record, block) ORDER BY (record, block, seq, sub)
+SETTINGS `+durable+`, index_granularity = 1024`)
+	// ListsTable is every order in which the API reads. Compact parts make a small insert
+	// cheap; the two indexes find the rows of a past block and of a time in a long list.
+	ListsTable = newTable[ListRow]("lists", `,
+  INDEX made block TYPE minmax GRANULARITY 1,
+  INDEX timed ts TYPE minmax GRANULARITY 1
+) ENGINE = CollapsingMergeTree(sign) PRIMARY KEY (list, owner, scope, kind, key, block)
+ORDER BY (list, owner, scope, kind, key, block, log_index, sub, user)
+SETTINGS `+durable+`, index_granularity = 256, min_bytes_for_wide_part = 10000000000, min_rows_for_wide_part = 1000000000`)
+)
+
+func newTable[T any](name, tail string) *Table[T] {
+	t := &Table[T]{Name: name, tail: tail}
+	for i := range reflect.TypeFor[T]().NumField() {
+		field := reflect.TypeFor[T]().Field(i)
+		// A type such as Enum8('log' = 0, 'block' = 1) has commas of its own.
+		column, declared, _ := strings.Cut(field.Tag.Get("col"), ",")
+		c := Column{Name: column, Type: declared, field: i, width: int(field.Type.Size())}
+		if before, ok := strings.CutSuffix(declared, ",Delta"); ok {
+			c.Type, c.Codec = before, "Delta, LZ4"
+		}
+		if field.Type.Kind() == reflect.String || field.Type.Kind() == reflect.Slice {
+			c.width = 0
+		}
+		t.Columns = append(t.Columns, c)
+	}
+	return t
+}
+
+// DDL is the statement that makes the table in a database.
+func (t *Table[T]) DDL(database string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "CREATE TABLE IF NOT EXISTS %s.%s (\n", database, t.Name)
+	for i, c := range t.Columns {
+		if i > 0 {
+			b.WriteString(",\n")
+		}
+		fmt.Fprintf(&b, "  %s %s", c.Name, c.Type)
+		if c.Codec != "" {
+			fmt.Fprintf(&b, " CODEC(%s)", c.Codec)
+		}
+	}
+	b.WriteString(t.tail)
+	return b.String()
+}
+
+// Names lists the columns, for INSERT and SELECT.
+func (t *Table[T]) Names() string {
+	names := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		names[i] = c.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+// Rows collects rows of a table by column, as ClickHouse's native format has them, so
+// that an insert sends them without a value of their own in between.
+type Rows[T any] struct {
+	table  *Table[T]
+	data   [][]byte // by column; nil for text and arrays
+	texts  [][]string
+	arrays [][][]TouchedKey
+	count  int
+}
+
+// NewRows makes an empty collection.
+func (t *Table[T]) NewRows() *Rows[T] {
+	n := len(t.Columns)
+	return &Rows[T]{table: t, data: make([][]byte, n), texts: make([][]string, n), arrays: make([][][]TouchedKey, n)}
+}
+
+// Len is how many rows there are.
+func (r *Rows[T]) Len() int { return r.count }
+
+// Reset forgets the rows and keeps the memory.
+func (r *Rows[T]) Reset() {
+	r.count = 0
+	for i := range r.table.Columns {
+		r.data[i] = r.data[i][:0]
+		clear(r.texts[i])
+		r.texts[i] = r.texts[i][:0]
+		clear(r.arrays[i])
+		r.arrays[i] = r.arrays[i][:0]
+	}
+}
+
+// Add appends a row.
+func (r *Rows[T]) Add(row *T) {
+	r.count++
+	v := reflect.ValueOf(row).Elem()
+	for i := range r.table.Columns {
+		r.add(i, v.Field(r.table.Columns[i].field).Addr().Interface())
+	}
+}
+
+func (r *Rows[T]) add(i int, value any) {
+	d := r.data[i]
+	switch v := value.(type) {
+	case *uint64:
+		d = binary.LittleEndian.AppendUint64(d, *v)
+	case *uint32:
+		d = binary.LittleEndian.AppendUint32(d, *v)
+	case *uint8:
+		d = append(d, *v)
+	case *int8:
+		d = append(d, byte(*v))
+	case *bool:
+		if *v {
+			d = append(d, 1)
+		} else {
+			d = append(d, 0)
+		}
+	case *RecordKind:
+		d = append(d, byte(*v))
+	case *EffectKind:
+		d = append(d, byte(*v))
+	case *List:
+		d = append(d, byte(*v))
+	case *common.Address:
+		d = append(d, v[:]...)
+	case *common.Hash:
+		d = append(d, v[:]...)
+	case *Amount:
+		for _, word := range v {
+			d = binary.LittleEndian.AppendUint64(d, word)
+		}
+	case *string:
+		r.texts[i] = append(r.texts[i], *v)
+	case *[]TouchedKey:
+		r.arrays[i] = append(r.arrays[i], *v)
+	default:
+		panic(fmt.Sprintf("readmodel: column %s has a field of type %T, which no column has", r.table.Columns[i].Name, value))
+	}
+	r.data[i] = d
+}
+
+// Fill gives the rows to the columns of an INSERT that names all columns of the table.
+func (r *Rows[T]) Fill(columns []column.Interface) error {
+	if len(columns) != len(r.table.Columns) {
+		return fmt.Errorf("%s has %d columns and not %d", r.table.Name, len(columns), len(r.table.Columns))
+	}
+	for i, c := range columns {
+		if err := r.fill(c, i); err != nil {
+			return fmt.Errorf("fill %s.%s with %d rows: %w", r.table.Name, c.Name(), r.count, err)
+		}
+	}
+	return nil
+}
+
+func (r *Rows[T]) fill(c column.Interface, i int) (err error) {
+	width := r.table.Columns[i].width
+	switch {
+	case r.texts[i] != nil:
+		_, err = c.Append(r.texts[i])
+	case r.arrays[i] != nil:
+		for _, keys := range r.arrays[i] {
+			texts := make([]string, len(keys))
+			for k := range keys {
+				texts[k] = string(keys[k][:])
+			}
+			if err := c.AppendRow(texts); err != nil {
+				return err
+			}
+		}
+	case len(r.data[i]) != width*r.count:
+		return fmt.Errorf("it holds %d bytes for %d rows of %d", len(r.data[i]), r.count, width)
+	default:
+		err = c.Decode(proto.NewReader(bytes.NewReader(r.data[i])), r.count)
+	}
+	return err
+}
+
+var enumValue = regexp.MustCompile(`'(\w+)' = (\d+)`)
+
+// enum reads the numbers of an Enum8 column by their names.
+func enum[T ~uint8](columns []Column, name string) map[string]T {
+	out := map[string]T{}
+	for _, c := range columns {
+		if c.Name != name {
+			continue
+		}
+		for _, m := range enumValue.FindAllStringSubmatch(c.Type, -1) {
+			n, err := strconv.ParseUint(m[2], 10, 8)
+			if err != nil {
+				panic(err) // the declaration is part of the program
+			}
+			out[m[1]] = T(n)
+		}
+	}
+	return out
+}
+
+// Line is a row in words: the values of all columns but some, separated by spaces.
+// The engine gives the same words with LineSQL.
+func (t *Table[T]) Line(row *T, without ...string) string {
+	var b strings.Builder
+	v := reflect.ValueOf(row).Elem()
+	for _, c := range t.Columns {
+		if slices.Contains(without, c.Name) {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		switch value := v.Field(c.field).Addr().Interface().(type) {
+		case *Amount:
+			b.WriteString(signed(value))
+		case *bool:
+			b.WriteString(map[bool]string{false: "0", true: "1"}[*value])
+		case *common.Address:
+			fmt.Fprintf(&b, "%x", value[:])
+		case *common.Hash:
+			fmt.Fprintf(&b, "%x", value[:])
+		case *string:
+			fmt.Fprintf(&b, "%x", *value)
+		case *[]TouchedKey:
+			for _, key := range *value {
+				fmt.Fprintf(&b, "%x", key[:])
+			}
+		default:
+			fmt.Fprint(&b, reflect.ValueOf(value).Elem().Interface())
+		}
+	}
+	return b.String()
+}
+
+// signed is an amount as a decimal number.
+func signed(a *Amount) string {
+	if a.Sign() < 0 {
+		return "-" + new(Amount).Neg(a).Dec()
+	}
+	return a.Dec()
+}
+
+// LineSQL is the expression that gives a row in the words of Line.
+func (t *Table[T]) LineSQL(without ...string) string {
+	var words []string
+	for _, c := range t.Columns {
+		if slices.Contains(without, c.Name) {
+			continue
+		}
+		word := "toString(" + c.Name + ")"
+		switch {
+		case c.Type == "Bool":
+			word = "toString(toUInt8(" + c.Name + "))"
+		case strings.HasPrefix(c.Type, "Array"):
+			word = "lower(hex(arrayStringConcat(" + c.Name + ")))"
+		case strings.Contains(c.Type, "String"): // text and bytes
+			word = "lower(hex(" + c.Name + "))"
+		}
+		words = append(words, word)
+	}
+	return "concatWithSeparator(' ', " + strings.Join(words, ", ") + ")"
+}

@@ -1,0 +1,151 @@
+package readmodel
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+)
+
+// ListDefinition is what some lists hold as of a seq, as a question over events. Its file in
+// definitions has its name.
+type ListDefinition struct {
+	Name  string
+	Lists []List
+	// Columns are those of lists that the question gives, besides sign and the cursor's
+	// writer; all others have their default.
+	Columns string
+	// Sliced says that the question is for the users of one slice of several.
+	Sliced bool
+}
+
+// Definitions are those of all lists but touched, which says what changed. The cursor is the last.
+var Definitions = []ListDefinition{
+	{Name: "blocks", Lists: []List{Blocks}, Columns: "list, key, block, hash, ts"},
+	{Name: "effects", Lists: []List{VaultEvents, UserEvents, PartnerEvents},
+		Columns: "list, owner, kind, block, log_index, sub, user, vault, other, partner, id, id_to, " +
+			"shares, assets, nav, expires, ts, hash"},
+	{Name: "deposits", Lists: []List{VaultEvents, UserEvents, PartnerEvents},
+		Columns: "list, owner, kind, key, block, log_index, sub, user, vault, other, partner, id, shares, assets, ts, hash, " +
+			"closed_block, closed_ts, closed_by"},
+	{Name: "requests", Lists: []List{Queue, Requests, UserRequests},
+		Columns: "list, owner, kind, key, block, log_index, sub, user, vault, other, partner, id, shares, assets, expires, ts, " +
+			"hash, funded_block, funded_ts, funded_assets, closed_block, closed_ts, closed_by, closed_assets"},
+	{Name: "members", Lists: []List{Members, FirstSeen, Deposited, Withdrawn}, Sliced: true,
+		Columns: "list, owner, scope, key, block, user, ts"},
+	{Name: "user_totals", Lists: []List{UserTotals}, Sliced: true,
+		Columns: "list, owner, scope, key, block, ts, closed_ts, deposits, deposited, requests, estimated, claims, claimed"},
+	{Name: "totals", Lists: []List{Totals},
+		Columns: "list, owner, scope, key, block, ts, closed_ts, deposits, deposited, requests, estimated, claims, claimed, " +
+			"users, swept, swept_assets, swept_to, valuations"},
+	{Name: "cursor", Lists: []List{CursorList, CursorEnd}, Columns: "list, block, ts, seq, rewrites"},
+}
+
+// parts are what definitions are made of. Each may name those before it.
+var parts = []string{"live", "reached", "deposit", "request", "member", "change", "mined"}
+
+// SQL is the question, with the parameters of AsOf. Events is the table of the connection's
+// database.
+func (d *ListDefinition) SQL() string { return withParts(uncommented(file("definitions", d.Name))) }
+
+// withParts puts the parts that a question names before it.
+func withParts(sql string) string {
+	var needed []string
+	for i := len(parts) - 1; i >= 0; i-- { // a part is named by the question, or by a part after it
+		part := uncommented(file("definitions", parts[i]))
+		if regexp.MustCompile(`\b(FROM|JOIN) ` + parts[i] + `\b`).MatchString(sql + strings.Join(needed, "\n")) {
+			needed = append(needed, fmt.Sprintf("%s AS (\n%s)", parts[i], part))
+		}
+	}
+	slices.Reverse(needed)
+	return "WITH " + strings.Join(needed, ", ") + "\n" + sql
+}
+
+// Rows is the question for the rows as lists has them: all columns but sign.
+func (d *ListDefinition) Rows() string {
+	given := map[string]bool{}
+	for _, name := range strings.Split(d.Columns, ", ") {
+		given[name] = true
+	}
+	var columns []string
+	for _, c := range ListsTable.Columns {
+		text := "'" + strings.ReplaceAll(c.Type, "'", "\\'") + "'"
+		switch {
+		case given[c.Name]:
+			columns = append(columns, "CAST("+c.Name+", "+text+") AS "+c.Name)
+		case c.Name != "sign":
+			columns = append(columns, "defaultValueOfTypeName("+text+") AS "+c.Name)
+		}
+	}
+	return "SELECT " + strings.Join(columns, ", ") + " FROM (\n" + d.SQL() + ")"
+}
+
+// DefinitionsOf are the definitions that give rows of a list.
+func DefinitionsOf(list List) (out []ListDefinition) {
+	for _, d := range Definitions {
+		for _, l := range d.Lists {
+			if l == list {
+				out = append(out, d)
+			}
+		}
+	}
+	return out
+}
+
+// AsOf gives definitions the seq as of which they are asked, and which slice of how many.
+// A definition that is not Sliced ignores the slice.
+func AsOf(ctx context.Context, seq, slice, slices uint64) context.Context {
+	return Parameters(ctx, map[string]uint64{"seq": seq, "slice": slice, "slices": slices})
+}
+
+// sliceSeqs is how many records one slice is made of at most: so much stays in memory.
+const sliceSeqs = 2_000_000
+
+// BuildLists fills a table, lists or a draft of it, from events up to a seq, which must be
+// the end of a unit. What the table holds is removed before: a build that was interrupted starts
+// again. The cursor, with the id of the writer, is inserted last and is the commit point:
+// before it, nobody may use lists. conn is to the generation's database (OpenPatient).
+func BuildLists(ctx context.Context, conn driver.Conn, table string, seq, writer uint64) error {
+	if err := conn.Exec(ctx, "TRUNCATE TABLE "+table); err != nil {
+		return fmt.Errorf("empty %s: %w", table, err)
+	}
+	for _, d := range Definitions {
+		slices := uint64(1)
+		if d.Sliced {
+			slices += seq / sliceSeqs
+		}
+		for slice := range slices {
+			if err := d.build(AsOf(ctx, seq, slice, slices), conn, table, writer); err != nil {
+				return fmt.Errorf("build %s of lists as of seq %d, slice %d of %d: %w", d.Name, seq, slice, slices, err)
+			}
+		}
+	}
+	return nil
+}
+
+// build inserts the rows of a definition into a table.
+func (d *ListDefinition) build(ctx context.Context, conn driver.Conn, table string, writer uint64) error {
+	columns, values := d.Columns, d.Columns
+	if d.Name == "cursor" {
+		columns, values = columns+", writer", fmt.Sprintf("%s, %d", values, writer)
+	}
+	settings := clickhouse.Settings{
+		"deduplicate_insert_select": "disable", // no block is sent twice, and equal ones must all count
+		// No two rows of a build collapse. To look for them was three quarters of its time.
+		"optimize_on_insert": 0,
+		// A row has 600 bytes before it is compressed.
+		"max_insert_block_size":              1 << 18,
+		"min_insert_block_size_rows":         1 << 18,
+		"min_insert_block_size_bytes":        1 << 28,
+		"max_insert_threads":                 1,
+		"max_threads":                        2,
+		"max_bytes_before_external_sort":     writerMemory / 4,
+		"max_bytes_before_external_group_by": writerMemory / 2,
+	}
+	return conn.Exec(clickhouse.Context(ctx, clickhouse.WithSettings(settings)),
+		"INSERT INTO "+table+" (sign, "+columns+") SELECT 1, "+values+" FROM (\n"+d.SQL()+")")
+}

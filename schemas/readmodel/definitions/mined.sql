@@ -1,0 +1,6 @@
+-- The live block records. A block of which there are several is one.
+SELECT block, argMax(hash, seq) AS hash, argMax(ts, seq) AS ts
+FROM events
+WHERE record = 'block' AND sign = 1 AND seq <= {seq:UInt64}
+  AND seq NOT IN (SELECT retracts FROM events WHERE record = 'block' AND sign = -1 AND seq <= {seq:UInt64})
+GROUP BY block

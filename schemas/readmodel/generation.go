@@ -1,0 +1,114 @@
+package readmodel
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+)
+
+// A generation is a database with two tables, events and lists. It begins with events.
+// When the log has all of every vault, lists is built of it under the name of a draft
+// and gets its own name when it is whole: a generation that has the table lists can be
+// served, and a writer that stalled while it built never touches the table of another.
+
+// CreateEvents makes the database of a generation, its table events and the views over it
+// if they are missing, on all replicas of the cluster if there is one.
+func (c Config) CreateEvents(ctx context.Context, conn driver.Conn, database string) error {
+	statements := []string{
+		"CREATE DATABASE IF NOT EXISTS " + database + c.on() + " ENGINE = Atomic",
+		c.tableDDL(EventsTable.DDL(database), database+"."+EventsTable.Name, database+"."+EventsTable.Name),
+	}
+	for _, view := range Views {
+		statements = append(statements, c.viewDDL(database, view))
+	}
+	for _, ddl := range statements {
+		if err := conn.Exec(ctx, ddl); err != nil {
+			what, _, _ := strings.Cut(ddl, "\n")
+			return fmt.Errorf("create %s (%s): %w", database, what, err)
+		}
+	}
+	return nil
+}
+
+// CreateLists makes an empty table lists under a name: its own, or that of a draft.
+func (c Config) CreateLists(ctx context.Context, conn driver.Conn, database, name string) error {
+	ddl := c.tableDDL(ListsTable.DDL(database), database+"."+ListsTable.Name, database+"."+name)
+	if err := conn.Exec(ctx, ddl); err != nil {
+		return fmt.Errorf("create %s.%s: %w", database, name, err)
+	}
+	return nil
+}
+
+// tableDDL is the statement that makes a table under a name, on a cluster if there is one.
+func (c Config) tableDDL(ddl, declared, name string) string {
+	if c.Cluster != "" {
+		ddl = strings.NewReplacer(appending, appendingCluster, collapsing, collapsingCluster, aloneWindow, clusterWindow).
+			Replace(ddl)
+	}
+	return strings.Replace(ddl, "CREATE TABLE IF NOT EXISTS "+declared, "CREATE TABLE IF NOT EXISTS "+name+c.on(), 1)
+}
+
+// Tables names the tables of a generation.
+func (c Config) Tables(ctx context.Context, conn driver.Conn, database string) (map[string]bool, error) {
+	engines, err := tableEngines(ctx, conn, database)
+	out := map[string]bool{}
+	for name := range engines {
+		out[name] = true
+	}
+	return out, err
+}
+
+// CheckGeneration refuses a generation (*TableError) whose tables are not as CreateEvents
+// and CreateLists make them. built reports whether it has the table lists.
+func (c Config) CheckGeneration(ctx context.Context, conn driver.Conn, database string) (built bool, err error) {
+	engines, err := tableEngines(ctx, conn, database)
+	if err != nil {
+		return false, err
+	}
+	built = engines[ListsTable.Name] != ""
+	for table, engine := range map[string][2]string{
+		EventsTable.Name: {"MergeTree PARTITION BY seq = 0", "ReplicatedMergeTree("},
+		ListsTable.Name:  {"CollapsingMergeTree(sign)", "ReplicatedCollapsingMergeTree("},
+	} {
+		if table == ListsTable.Name && !built {
+			continue
+		}
+		wanted, window := engine[0], aloneWindow
+		if c.Cluster != "" {
+			wanted, window = engine[1], clusterWindow
+		}
+		lasting := tableSettings[1:] // the first is the window of a server without replicas
+		for _, want := range slices.Concat([]string{wanted}, strings.Split(window, ", "), lasting) {
+			if !strings.Contains(engines[table], want) {
+				return built, &TableError{database, table, want}
+			}
+		}
+	}
+	return built, nil
+}
+
+// tableEngines are the engines of a database's tables, as system.tables gives them.
+func tableEngines(ctx context.Context, conn driver.Conn, database string) (map[string]string, error) {
+	rows, err := conn.Query(ctx, "SELECT name, engine_full FROM system.tables WHERE database = {database:String}",
+		clickhouse.Named("database", database))
+	if err != nil {
+		return nil, fmt.Errorf("read the tables of %s: %w", database, err)
+	}
+	defer rows.Close()
+	engines := map[string]string{}
+	for rows.Next() {
+		var name, engine string
+		if err := rows.Scan(&name, &engine); err != nil {
+			return nil, fmt.Errorf("read the tables of %s: %w", database, err)
+		}
+		engines[name] = engine
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("read the tables of %s: %w", database, err)
+	}
+	return engines, nil
+}

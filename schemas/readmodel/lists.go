@@ -1,0 +1,164 @@
+package readmodel
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// RecordKind is what a record of the log is.
+type RecordKind uint8
+
+// The kinds of records, by the numbers of the column record.
+const (
+	LogRecord RecordKind = iota
+	BlockRecord
+	VaultRecord
+	DecisionRecord
+)
+
+func (k RecordKind) String() string { return nameOf(EventsTable.Columns, "record", k) }
+
+// EffectKind is an effect by the number of the columns effect, kind and closed_by.
+type EffectKind uint8
+
+// The effects that the read model holds.
+const (
+	NoEffect EffectKind = iota
+	Deposit
+	Sweep
+	Settled
+	Valuation
+	Requested
+	Funded
+	Claimed
+	Cancelled
+	Expired
+)
+
+func (k EffectKind) String() string { return nameOf(EventsTable.Columns, "effect", k) }
+
+// List is a list by the number of the column list.
+type List uint8
+
+func (l List) String() string { return nameOf(ListsTable.Columns, "list", l) }
+
+// nameOf is what a column with an Enum8 calls a number.
+func nameOf[T ~uint8](columns []Column, column string, number T) string {
+	for name, n := range enum[T](columns, column) {
+		if n == number {
+			return name
+		}
+	}
+	return fmt.Sprint(uint8(number))
+}
+
+// The lists. A place is (block, log_index, sub) of an effect. Owners and scopes are
+// addresses: of a vault or user as it is, of a partner PartnerOwner, of everything zero.
+//
+//	list            owner           scope  kind         key           one live row for each
+//	vault_events    vault           0      deposit      id            deposit
+//	                vault           0      sweep        0             sweep
+//	                vault           0      valuation    0             valuation
+//	user_events     user            0      deposit      0             deposit
+//	                user            0      claimed      0             claim
+//	partner_events  partner         0      deposit      0             deposit
+//	                partner         0      requested    0             log that requests a withdrawal
+//	queue           0               0      requested    closed_block  request
+//	requests        vault           0      requested    id            request
+//	user_requests   user            0      requested    0             request
+//	user_totals     user            vault  none         until_block   step of the running totals
+//	totals          vault, partner  vault  none         until_block   step of the running totals
+//	                0, partner      0      none         until_block   step of the number of users
+//	members         0, vault        0      none         user          user
+//	                partner         0      none         user          user through the partner
+//	                partner         vault  none         user          user through the partner in the vault
+//	first_seen      as members             none         first block   user
+//	deposited       0, vault        0      none         amount        user (newest block only)
+//	withdrawn       0, vault        0      none         amount        user (newest block only)
+//	blocks          0               0      none         block         block record
+//	touched         0               0      none         seq           unit (or batch)
+//	cursor          0               0      none         0             the cursor; cursor_end repeats it behind all lists
+//
+// Rows with a place have block, log_index and sub of their effect in the sort key, user is
+// the effect's owner (zero for none), vault, other, partner, id, shares, assets, ts and hash
+// (the transaction) are the effect's.
+//
+// Deposits: closed_block and closed_ts say when a sweep reached the deposit: the first
+// sweep, in the order of the chain, whose last number is at least the deposit's; a deposit
+// that comes when a sweep has already reached its number is swept in its own block.
+// closed_by is sweep then, and closed_block Never before. All lists that hold the deposit
+// hold the same.
+//
+// Requests: assets is the estimate. The first request of an id wins; the first of claimed,
+// cancelled and expired after it closes it (closed_block, closed_ts, closed_by,
+// closed_assets: the assets of that log); the first funding between the two funds it
+// (funded_block, funded_ts, funded_assets). The blocks are Never before.
+//
+// Totals: a row is true from block Block up to and without block Key (Never: still true); ts
+// is the time of block Block and closed_ts that of block Key (0: still true). Of a user, partner or vault in a vault: deposits and their
+// assets, requests (the first of each id) and their estimates, claims and their assets (every
+// claim that the chain has; none for partners), users (of vaults and partners). Of a vault
+// also how many of its deposits are swept, their assets, and the highest number that a sweep
+// named, and how many valuations it had. Scope 0 of owner 0 and of partners has users only. A step whose numbers equal
+// the step before is no row; before the first step all numbers are 0. Users have a list of their
+// own: anybody can deposit for the address of a vault, or for one that looks like a partner's number.
+//
+// Members and first_seen: block is the first block in which the user deposited or requested
+// in the scope (through a partner: deposited), ts its time. Deposited and withdrawn: key is the sum
+// of the deposits' and of the claims' assets, ts the time of the user's first block in that scope
+// as in members, and block 0, so that users of one amount are in the order of their addresses;
+// every member has one row in each.
+//
+// Cursor: seq is the end of the newest whole unit, block and ts the newest indexed block and
+// its time, rewrites how many units so far retracted records, writer who wrote it.
+// Touched: key and seq are the seq at the end of the batch, touched the keys of its rows,
+// and of a unit that retracts id is the ancestor + 1 (0: nothing was retracted).
+const (
+	CursorList    List = 0
+	VaultEvents   List = 1
+	UserEvents    List = 2
+	PartnerEvents List = 3
+	Queue         List = 4
+	Requests      List = 5
+	UserRequests  List = 6
+	Totals        List = 7
+	Members       List = 8
+	FirstSeen     List = 9
+	Deposited     List = 10
+	Withdrawn     List = 11
+	Blocks        List = 12
+	TouchedList   List = 13
+	UserTotals    List = 14
+	CursorEnd     List = 127
+)
+
+// TouchedKey names rows of a list that a unit changed: the list's number, then its owner.
+// Rows of the lists whose owner is everything are also named by their vault, for answers
+// about one vault: queue, first_seen, deposited, withdrawn and members do so.
+type TouchedKey [21]byte
+
+// TouchedAll stands for every key: a unit that changed too many to name them.
+var TouchedAll = TouchedKey(bytes.Repeat([]byte{0xff}, len(TouchedKey{})))
+
+// Touch is the key of a list and an owner.
+func Touch(list List, owner common.Address) (k TouchedKey) {
+	k[0] = byte(list)
+	copy(k[1:], owner[:])
+	return k
+}
+
+// PartnerOwner is a partner as the owner of lists: its number in the last four bytes.
+func PartnerOwner(partner uint32) (owner common.Address) {
+	owner[16], owner[17], owner[18], owner[19] = byte(partner>>24), byte(partner>>16), byte(partner>>8), byte(partner)
+	return owner
+}
+
+// ListNamed is a list by the name that the column list gives it.
+func ListNamed(name string) (List, bool) {
+	list, ok := listNames[name]
+	return list, ok
+}
+
+var listNames = enum[List](ListsTable.Columns, "list")

@@ -1,0 +1,78 @@
+package readmodel
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+)
+
+// ListsCursor is the cursor row of lists: how far the lists of a generation are
+// written. A Seq of 0 means that they are not built yet.
+type ListsCursor struct {
+	Seq      uint64 // end of the newest unit
+	Block    uint64 // newest indexed block
+	TS       uint32 // its time
+	Rewrites uint64 // units so far that retracted records
+	Writer   uint64 // who wrote it
+}
+
+// Rows are the cursor as rows of lists: one before all lists, and one behind them.
+func (c ListsCursor) Rows(sign int8) []ListRow {
+	row := ListRow{List: CursorList, Sign: sign,
+		Seq: c.Seq, Block: c.Block, TS: c.TS, Rewrites: c.Rewrites, Writer: c.Writer}
+	end := row
+	end.List = CursorEnd
+	return []ListRow{row, end}
+}
+
+// ReadListsCursor reads the cursor of lists, a table or a draft of it. The seq only
+// grows, so of rows that no merge has taken away yet the one with the highest is live.
+func ReadListsCursor(ctx context.Context, conn driver.Conn, table string) (c ListsCursor, err error) {
+	err = conn.QueryRow(ctx, "SELECT max(seq), argMax(block, seq), argMax(ts, seq), argMax(rewrites, seq), argMax(writer, seq)"+
+		" FROM "+table+" WHERE list = 'cursor' SETTINGS max_threads = 1").Scan(&c.Seq, &c.Block, &c.TS, &c.Rewrites, &c.Writer)
+	if err != nil {
+		return ListsCursor{}, fmt.Errorf("read the cursor of %s: %w", table, err)
+	}
+	return c, nil
+}
+
+// ReadEventsCursor reads the last seq of events and who wrote it. from is a seq up to
+// which the table is known to be written: the nearer it is to the last, the less is read.
+func ReadEventsCursor(ctx context.Context, conn driver.Conn, from uint64) (seq, writer uint64, err error) {
+	ctx = Parameters(ctx, map[string]uint64{"from": from})
+	err = conn.QueryRow(ctx, "SELECT max(seq), argMax(writer, seq) FROM events WHERE seq >= {from:UInt64}"+
+		" SETTINGS max_threads = 1").Scan(&seq, &writer)
+	if err != nil {
+		return 0, 0, fmt.Errorf("read the cursor of events from seq %d on: %w", from, err)
+	}
+	return seq, writer, nil
+}
+
+// Position is how far a generation is written: up to the cursor of its lists, or, while
+// they are not built, up to the last seq of its events. found is false without tables.
+func (c Config) Position(ctx context.Context, conn driver.Conn, database string) (seq uint64, found bool, err error) {
+	tables, err := c.Tables(ctx, conn, database)
+	switch {
+	case err != nil || !tables[EventsTable.Name]:
+		return 0, false, err
+	case tables[ListsTable.Name]:
+		cursor, err := ReadListsCursor(ctx, conn, database+"."+ListsTable.Name)
+		return cursor.Seq, true, err
+	}
+	err = conn.QueryRow(ctx, "SELECT max(seq) FROM "+database+"."+EventsTable.Name+" SETTINGS max_threads = 1").Scan(&seq)
+	if err != nil {
+		return 0, false, fmt.Errorf("read the last seq of %s.events: %w", database, err)
+	}
+	return seq, true, nil
+}
+
+// Parameters gives a question numbers by name, and Never as never.
+func Parameters(ctx context.Context, numbers map[string]uint64) context.Context {
+	p := clickhouse.Parameters{"never": fmt.Sprint(Never)}
+	for name, n := range numbers {
+		p[name] = fmt.Sprint(n)
+	}
+	return clickhouse.Context(ctx, clickhouse.WithParameters(p))
+}

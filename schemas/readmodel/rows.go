@@ -1,0 +1,116 @@
+package readmodel
+
+import (
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/holiman/uint256"
+)
+
+// Amount is a signed number of 256 bits in two's complement, lowest word first: what
+// Int256 is in ClickHouse. Amounts of assets and shares are in native units.
+type Amount = uint256.Int
+
+// EventRow is a row of events. The tag col is the column: its name, its type and, where it
+// has one, its codec. DDL, inserts and verification follow from this declaration.
+type EventRow struct {
+	Seq      uint64     `col:"seq,UInt64,Delta"`
+	Sub      uint8      `col:"sub,UInt8"` // number of the effect within its record
+	Sign     int8       `col:"sign,Int8"`
+	Retracts uint64     `col:"retracts,UInt64"`
+	Writer   uint64     `col:"writer,UInt64"`
+	Record   RecordKind `col:"record,Enum8('log' = 0, 'block' = 1, 'vault' = 2, 'decision' = 3)"`
+	// Event is the contract event as the contract emits it, "Unknown" for a log that means
+	// nothing to the vault, and empty for a record that is no log.
+	Event string `col:"event,LowCardinality(String)"`
+	// Effect is what the log does; none for a record without effect.
+	Effect EffectKind `col:"effect,Enum8('none' = 0, 'deposit' = 1, 'sweep' = 2, 'settled' = 3, 'valuation' = 4, 'requested' = 5, 'funded' = 6, 'claimed' = 7, 'cancelled' = 8, 'expired' = 9)"`
+	// Effects is how many effects the log has: the last row of a record is complete when
+	// sub + 1 = effects (or effects = 0).
+	Effects uint8 `col:"effects,UInt8"`
+	// Boundary marks the last record of a unit, on each row of the record.
+	Boundary    bool `col:"boundary,Bool"`
+	Quarantined bool `col:"quarantined,Bool"`
+	// Passed marks a record of a vault that joined after this generation was built; no
+	// list has it, and the next generation will.
+	Passed bool           `col:"passed,Bool"`
+	Block  uint64         `col:"block,UInt64,Delta"`
+	Hash   common.Hash    `col:"hash,FixedString(32)"` // of the block
+	TS     uint32         `col:"ts,UInt32,Delta"`      // time of the block, Unix seconds
+	Vault  common.Address `col:"vault,FixedString(20)"`
+	User   common.Address `col:"user,FixedString(20)"`  // owner of the effect
+	Other  common.Address `col:"other,FixedString(20)"` // sender, receiver, custodian or updater
+	// Partner is who brought a deposit or request; 0 for none.
+	Partner uint32 `col:"partner,UInt32"`
+	// ID is the vault's number of the deposit or request; of a sweep the first deposit that it names.
+	ID uint64 `col:"id,UInt64"`
+	// IDTo is the last deposit that a sweep names.
+	IDTo uint64 `col:"id_to,UInt64"`
+	// Shares is, of a valuation, the total supply.
+	Shares Amount `col:"shares,Int256"`
+	// Assets is, of a request, the estimate, and of a valuation the total assets.
+	Assets Amount `col:"assets,Int256"`
+	// Nav is assets per share with 18 decimals.
+	Nav      Amount      `col:"nav,Int256"`
+	Expires  uint64      `col:"expires,UInt64"` // Unix seconds, 0 for never
+	Tx       common.Hash `col:"tx,FixedString(32)"`
+	LogIndex uint32      `col:"log_index,UInt32"`
+	// Payload is the record's protobuf where no column holds what it says: vault and
+	// decision records, settled logs, and quarantined logs.
+	Payload string `col:"payload,String"`
+}
+
+// ListRow is a row of lists: an entry of one list, true from block Block on. What the
+// fields mean depends on the list: see List. Fields that a list does not use are zero.
+type ListRow struct {
+	List     List           `col:"list,Enum8('cursor' = 0, 'vault_events' = 1, 'user_events' = 2, 'partner_events' = 3, 'queue' = 4, 'requests' = 5, 'user_requests' = 6, 'totals' = 7, 'members' = 8, 'first_seen' = 9, 'deposited' = 10, 'withdrawn' = 11, 'blocks' = 12, 'touched' = 13, 'user_totals' = 14, 'cursor_end' = 127)"`
+	Owner    common.Address `col:"owner,FixedString(20)"`
+	Scope    common.Address `col:"scope,FixedString(20)"`
+	Kind     EffectKind     `col:"kind,Enum8('none' = 0, 'deposit' = 1, 'sweep' = 2, 'settled' = 3, 'valuation' = 4, 'requested' = 5, 'funded' = 6, 'claimed' = 7, 'cancelled' = 8, 'expired' = 9)"`
+	Key      Amount         `col:"key,Int256"`
+	Block    uint64         `col:"block,UInt64"`
+	LogIndex uint32         `col:"log_index,UInt32"`
+	Sub      uint8          `col:"sub,UInt8"`
+	User     common.Address `col:"user,FixedString(20)"`
+
+	Sign int8 `col:"sign,Int8"`
+
+	Vault   common.Address `col:"vault,FixedString(20)"`
+	Other   common.Address `col:"other,FixedString(20)"`
+	Partner uint32         `col:"partner,UInt32"`
+	ID      uint64         `col:"id,UInt64"`
+	IDTo    uint64         `col:"id_to,UInt64"`
+	Shares  Amount         `col:"shares,Int256"`
+	Assets  Amount         `col:"assets,Int256"`
+	Nav     Amount         `col:"nav,Int256"`
+	Expires uint64         `col:"expires,UInt64"`
+	TS      uint32         `col:"ts,UInt32"`
+	Hash    common.Hash    `col:"hash,FixedString(32)"` // of the transaction; in blocks, of the block
+
+	// Life of a request, and when a deposit was swept (ClosedBlock, ClosedTS).
+	FundedBlock  uint64     `col:"funded_block,UInt64"` // Never: not yet
+	FundedTS     uint32     `col:"funded_ts,UInt32"`
+	FundedAssets Amount     `col:"funded_assets,Int256"`
+	ClosedBlock  uint64     `col:"closed_block,UInt64"` // Never: not yet
+	ClosedTS     uint32     `col:"closed_ts,UInt32"`
+	ClosedBy     EffectKind `col:"closed_by,Enum8('none' = 0, 'deposit' = 1, 'sweep' = 2, 'settled' = 3, 'valuation' = 4, 'requested' = 5, 'funded' = 6, 'claimed' = 7, 'cancelled' = 8, 'expired' = 9)"`
+	ClosedAssets Amount     `col:"closed_assets,Int256"`
+
+	// Running totals, in the list totals.
+	Deposits    uint64 `col:"deposits,UInt64"`
+	Deposited   Amount `col:"deposited,Int256"`
+	Requests    uint64 `col:"requests,UInt64"`
+	Estimated   Amount `col:"estimated,Int256"`
+	Claims      uint64 `col:"claims,UInt64"`
+	Claimed     Amount `col:"claimed,Int256"`
+	Users       uint64 `col:"users,UInt64"`
+	Swept       uint64 `col:"swept,UInt64"`
+	SweptAssets Amount `col:"swept_assets,Int256"`
+	SweptTo     uint64 `col:"swept_to,UInt64"`
+	Valuations  uint64 `col:"valuations,UInt64"`
+
+	// Of the cursor; Seq also of touched.
+	Seq      uint64 `col:"seq,UInt64"`
+	Rewrites uint64 `col:"rewrites,UInt64"`
+	Writer   uint64 `col:"writer,UInt64"`
+	// Touched names what a unit changed: a list and an owner, as TouchedKey makes it.
+	Touched []TouchedKey `col:"touched,Array(FixedString(21))"`
+}

@@ -1,0 +1,9 @@
+-- What happened to withdrawal requests, log by log. assets is the estimate of a request, and what was funded or
+-- claimed.
+SELECT toDateTime(ts, 'UTC') AS time, block, log_index, toString(effect) AS event,
+  concat('0x', lower(hex(vault))) AS vault,
+  id AS request_id, concat('0x', lower(hex(user))) AS user, concat('0x', lower(hex(other))) AS receiver, partner,
+  shares, assets,
+  if(expires = 0, NULL, toDateTime64(expires, 0, 'UTC')) AS expires_time, concat('0x', lower(hex(tx))) AS tx
+FROM live
+WHERE effect IN ('requested', 'funded', 'claimed', 'cancelled', 'expired')
