@@ -14,3 +14,6 @@ func (w *Watcher) Listening() bool            { return w.listener.listening.Load
 func (w *Watcher) Notified() chan struct{}    { return w.listener.notified }
 func (w *Watcher) Listen(ctx context.Context) { w.listen(ctx) }
 func (w *Watcher) Follow(ctx context.Context) { w.follow(ctx) }
+
+// LookBuilding is lookBuilding.
+var LookBuilding = lookBuilding
