@@ -60,7 +60,7 @@ func pop(ctx *kong.DecodeContext, expected string) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("the value %w", err)
 	case value == "" && given != "":
-		return "", errors.New("the value is white space alone: leave it out, or give one")
+		return "", errors.New("the value is only white space: leave it out, or give one")
 	}
 	return value, nil
 }

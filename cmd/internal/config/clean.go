@@ -42,7 +42,7 @@ func cleanIn(v reflect.Value, key string, faults *[]error) {
 		case err != nil:
 			*faults = append(*faults, fmt.Errorf("%s %w", key, err))
 		case value == "" && v.String() != "":
-			*faults = append(*faults, fmt.Errorf("%s is white space alone: leave it out, or give a value", key))
+			*faults = append(*faults, fmt.Errorf("%s is only white space: leave it out, or give a value", key))
 		default:
 			v.SetString(value)
 		}
