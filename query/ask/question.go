@@ -270,6 +270,12 @@ type AddressAsKey common.Address
 // Name is the name of a contract event.
 type Name string
 
+// Above is the entries of an owner's list with a key above one; in the SQL {name} is a condition.
+type Above struct {
+	Owner common.Address
+	Key   Decimal
+}
+
 // Numbered names what a vault gave a number.
 type Numbered struct {
 	Vault  common.Address
@@ -374,6 +380,17 @@ func literals(value any) (string, error) {
 		if len(out) == 0 {
 			out = append(out, fmt.Sprintf("(%s,%d)", literal(common.MaxAddress[:]), readmodel.Never))
 		}
+	case []Above:
+		for _, a := range v {
+			if !decimal.MatchString(string(a.Key)) {
+				return "", fmt.Errorf("%q is no number", string(a.Key))
+			}
+			out = append(out, fmt.Sprintf("owner = %s AND key > toInt256('%s')", literal(a.Owner[:]), a.Key))
+		}
+		if len(out) == 0 {
+			return "false", nil
+		}
+		return strings.Join(out, " OR "), nil
 	default:
 		return "", fmt.Errorf("%w: %T", errNoArgument, value)
 	}
