@@ -251,6 +251,10 @@ func (q *Question[A, R]) keys(args reflect.Value) (keys []readmodel.TouchedKey) 
 			if len(owner) == 0 { // it reads nothing, which is not to depend on everything
 				keys = append(keys, readmodel.Touch(r.list, common.Address{0xff}))
 			}
+		case []AddressAsKey:
+			for _, o := range owner {
+				keys = append(keys, readmodel.Touch(r.list, common.Address(o)))
+			}
 		default:
 			panic(fmt.Sprintf("a %T is no owner of a list", owner))
 		}
