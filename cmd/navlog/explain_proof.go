@@ -115,7 +115,7 @@ func (p *prover) differs(e *explainedEvent, header *types.Header, l *types.Log) 
 	switch {
 	case err != nil:
 		return fmt.Sprintf("the log is not laid out like an event: %v", err)
-	case decoded == nil || decoded.Kind().String() != string(e.Kind):
+	case decoded == nil || decoded.Kind().String() != e.Kind:
 		return fmt.Sprintf("the log is no %s", e.Kind)
 	case !slices.Contains(kindsOf(p.field), decoded.Kind()):
 		return fmt.Sprintf("a %s says nothing about the number", e.Kind)
