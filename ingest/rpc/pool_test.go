@@ -628,3 +628,26 @@ func TestFinalityFails(t *testing.T) {
 		})
 	}
 }
+
+// Two endpoints that give a block the same hash agree on it only when they give it the same time and parent.
+func TestConfirmsComparesHeaders(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Header)
+		agrees bool
+	}{
+		"the same":       {func(*Header) {}, true},
+		"another time":   {func(h *Header) { h.Time++ }, false},
+		"another parent": {func(h *Header) { h.Parent[0]++ }, false},
+	} {
+		a, b := newBareNode(t), newBareNode(t)
+		p, _ := poolOf(t, a, b)
+		h, err := p.all[0].ByNumber(t.Context(), 50)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.change(h)
+		if err := p.Confirms(t.Context(), p.all[1], h, nil, nil); (err == nil) != c.agrees || err != nil && !errors.Is(err, ErrDisagree) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
