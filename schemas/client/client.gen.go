@@ -1122,6 +1122,9 @@ type Status struct {
 	// LagSeconds The same by the time of the blocks.
 	LagSeconds *int `json:"lagSeconds"`
 
+	// LogsWithoutData Logs with more data than a record of the log holds: their length and hash are kept, and they count in nothing. null while the indexer does not report.
+	LogsWithoutData *int `json:"logsWithoutData"`
+
 	// Programs State by program.
 	Programs map[string]string `json:"programs"`
 	ProvenTo *DecimalOrNull    `json:"provenTo"`
