@@ -54,6 +54,9 @@ func printPublicStatus(out io.Writer, st client.Status) error {
 	if st.ProvenTo != nil {
 		row("proven", "up to "+blockOrUnknown(st.ProvenTo))
 	}
+	if st.LogsWithoutData != nil && *st.LogsWithoutData > 0 {
+		row("without data", fmt.Sprintf("%d logs, of which only the length and the hash of the data are kept", *st.LogsWithoutData))
+	}
 	if st.EtaSeconds != nil && *st.EtaSeconds > 0 {
 		row("left", (time.Duration(*st.EtaSeconds) * time.Second).String())
 	}

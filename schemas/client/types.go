@@ -73,23 +73,25 @@ type ExplainedEvent struct {
 
 // Status is /status.
 type Status struct {
-	ChainID      int64             `json:"chainId"`
-	ChainState   string            `json:"chainState"` // the worst of all parts
-	ChainReason  *string           `json:"chainReason"`
-	FrozenReason *string           `json:"frozenReason"`
-	HeadBlock    *string           `json:"headBlock"`
-	IndexedBlock *string           `json:"indexedBlock"`
-	IndexedAt    *time.Time        `json:"indexedAt"`
-	FinalBlock   *string           `json:"finalBlock"`
-	ProvenTo     *string           `json:"provenTo"`
-	LagBlocks    *int              `json:"lagBlocks"`
-	LagSeconds   *int              `json:"lagSeconds"`
-	EtaSeconds   *int              `json:"etaSeconds"`
-	Generation   *int              `json:"generation"`
-	Seq          *int              `json:"seq"`
-	Endpoints    []EndpointUse     `json:"endpoints"`
-	Programs     map[string]string `json:"programs"` // state by program
-	Vaults       []VaultStatus     `json:"vaults"`
+	ChainID      int64      `json:"chainId"`
+	ChainState   string     `json:"chainState"` // the worst of all parts
+	ChainReason  *string    `json:"chainReason"`
+	FrozenReason *string    `json:"frozenReason"`
+	HeadBlock    *string    `json:"headBlock"`
+	IndexedBlock *string    `json:"indexedBlock"`
+	IndexedAt    *time.Time `json:"indexedAt"`
+	FinalBlock   *string    `json:"finalBlock"`
+	ProvenTo     *string    `json:"provenTo"`
+	// LogsWithoutData counts the logs of which only the length and the hash of the data are kept.
+	LogsWithoutData *int              `json:"logsWithoutData"`
+	LagBlocks       *int              `json:"lagBlocks"`
+	LagSeconds      *int              `json:"lagSeconds"`
+	EtaSeconds      *int              `json:"etaSeconds"`
+	Generation      *int              `json:"generation"`
+	Seq             *int              `json:"seq"`
+	Endpoints       []EndpointUse     `json:"endpoints"`
+	Programs        map[string]string `json:"programs"` // state by program
+	Vaults          []VaultStatus     `json:"vaults"`
 }
 
 // EndpointUse is what a node was asked.
