@@ -646,7 +646,7 @@ func TestConfirmsComparesHeaders(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.change(h)
-		if err := p.Confirms(t.Context(), p.all[1], h, nil, nil); (err == nil) != c.agrees || err != nil && !errors.Is(err, ErrDisagree) {
+		if err := p.Confirms(t.Context(), p.all[1], h, nil, nil, nil); (err == nil) != c.agrees || err != nil && !errors.Is(err, ErrDisagree) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

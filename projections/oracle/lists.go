@@ -1,13 +1,12 @@
 package oracle
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 
-	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -19,16 +18,9 @@ func (f *Fold) Lists(without ...common.Address) []readmodel.ListRow {
 		members: map[member]*readmodel.ListRow{}, totals: map[owned][]readmodel.ListRow{},
 	}
 	blocks := map[uint64]*event.Block{}
-	var logs []Log
 	for _, r := range f.Records() {
 		if b := r.GetBlock(); b != nil {
 			blocks[b.GetNumber()] = b
-		}
-		if r.GetLog() == nil || slices.Contains(without, common.BytesToAddress(r.GetLog().GetAddress())) {
-			continue
-		}
-		if log, counts, _ := Read(r); counts {
-			logs = append(logs, log)
 		}
 	}
 	for number, b := range blocks {
@@ -36,7 +28,7 @@ func (f *Fold) Lists(without ...common.Address) []readmodel.ListRow {
 		row.Key.SetUint64(number)
 		l.rows = append(l.rows, row)
 	}
-	slices.SortFunc(logs, func(x, y Log) int { return cmp.Or(cmp.Compare(x.Block, y.Block), cmp.Compare(x.Index, y.Index)) })
+	logs, _ := f.logs(Newest, without)
 	for _, log := range logs {
 		l.add(log)
 	}
@@ -74,21 +66,21 @@ var everything common.Address
 
 func (l *lists) add(log Log) {
 	e := readmodel.EventRow{}
-	effect(log.Event, &e)
-	row := readmodel.ListRow{Kind: e.Effect, Block: log.Block, LogIndex: log.Index, User: e.User, Vault: log.Vault, Other: e.Other, Partner: e.Partner, ID: e.ID, IDTo: e.IDTo,
+	effect(log.Effect, &e)
+	row := readmodel.ListRow{Kind: e.Effect, Block: log.Block, LogIndex: log.Index, Sub: log.Sub, User: e.User, Vault: log.Vault, Other: e.Other, Partner: e.Partner, ID: e.ID, IDTo: e.IDTo,
 		Shares: e.Shares, Assets: e.Assets, Nav: e.Nav, Expires: e.Expires, TS: uint32(log.Time), Hash: log.Tx}
-	switch log.Event.(type) {
-	case contracts.DepositAccepted:
+	switch log.Kind {
+	case mapping.Deposit:
 		l.deposit(row)
-	case contracts.WithdrawalRequested:
+	case mapping.Requested:
 		l.request(row)
-	case contracts.DepositsSwept:
+	case mapping.Sweep:
 		l.put(readmodel.VaultEvents, log.Vault, row)
 		l.sweep(row)
-	case contracts.NavUpdated:
+	case mapping.Valuation:
 		l.put(readmodel.VaultEvents, log.Vault, row)
 		l.step(ofVault(row.Vault), row.Block, row.TS, func(t *readmodel.ListRow) { t.Valuations++ })
-	case contracts.WithdrawalClaimed:
+	case mapping.Claimed:
 		l.put(readmodel.UserEvents, row.User, row)
 		row.Partner = 0
 		for _, owner := range owners(row) {
@@ -99,7 +91,7 @@ func (l *lists) add(log Log) {
 			m := l.member(member{scope{owner: owner}, true, row.User})
 			m.Claimed.Add(&m.Claimed, &row.Assets)
 		}
-	case contracts.WithdrawalFunded, contracts.WithdrawalCancelled, contracts.WithdrawalExpired:
+	case mapping.Funded, mapping.Cancelled, mapping.Expired:
 		l.change(row)
 	}
 }

@@ -280,6 +280,9 @@ type Above struct {
 	Key   Decimal
 }
 
+// IsName reports whether a contract event can have the name.
+func IsName(s string) bool { return name.MatchString(s) }
+
 // Numbered names what a vault gave a number.
 type Numbered struct {
 	Vault  common.Address
