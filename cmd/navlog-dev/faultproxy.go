@@ -15,23 +15,23 @@ import (
 
 // faultproxyCmd serves package faultproxy to whoever tests an indexer.
 type faultproxyCmd struct {
-	Seed        uint64        `default:"1" help:"What the faults follow from: the same seed and requests meet the same faults."`
+	Seed        uint64        `default:"1" help:"Seed of the faults: the same seed and requests get the same faults."`
 	Upstream    []string      `required:"" env:"NAVLOG_FAULTPROXY_UPSTREAM" secret:"NAVLOG_FAULTPROXY_UPSTREAM" placeholder:"URL" sep:"none" help:"An honest node, http or https. Several are backends behind one address."`
 	Listen      string        `default:"127.0.0.1:0" help:"Address to serve on; port 0 takes a free one."`
-	Faults      []string      `default:"all" help:"Faults to draw from, comma-separated: ${faults}. all are those but the lies, lies are ${lies}: with one endpoint only, nobody sees through most of them."`
-	Rate        float64       `default:"0.05" help:"Probability that a call is drawn for a fault, 0 to 1."`
-	Behind      uint64        `default:"20" help:"Most blocks that a stale backend is behind."`
-	Ahead       uint64        `default:"1000" help:"Most blocks that a block which does not exist is above the head."`
-	RangeLimit  uint64        `default:"1000" help:"Most blocks in a range, where a fault limits them."`
-	ResultLimit int           `default:"10000" help:"Most logs in an answer, where a fault limits them."`
-	PerSecond   int           `default:"0" help:"Most calls in a second, those of a batch counted one by one; 0 for no limit."`
+	Faults      []string      `default:"all" help:"Faults to draw from, comma-separated: ${faults}. all: every fault except the lies. lies: ${lies}; with one endpoint, an indexer cannot detect most of them."`
+	Rate        float64       `default:"0.05" help:"Probability that a call gets a fault, 0 to 1."`
+	Behind      uint64        `default:"20" help:"Maximum number of blocks that a stale backend is behind."`
+	Ahead       uint64        `default:"1000" help:"Maximum number of blocks that a nonexistent block is above the head."`
+	RangeLimit  uint64        `default:"1000" help:"Maximum blocks in a range, for the fault that limits ranges."`
+	ResultLimit int           `default:"10000" help:"Maximum logs in a response, for the fault that limits responses."`
+	PerSecond   int           `default:"0" help:"Maximum calls a second, where each call of a batch counts; 0 for no limit."`
 	Pause       time.Duration `default:"200ms" help:"Pause between the pieces of a slow body."`
 	JSON        bool          `help:"Print one JSON object a line: the address first, each injected fault, the counts at the end."`
 }
 
 // Help is what `navlog-dev faultproxy --help` adds.
 func (faultproxyCmd) Help() string {
-	return "For tests only: it answers wrongly on purpose. Each injected fault is printed as one line, without a time, so that the lines of two equal runs are equal."
+	return "For tests only: it gives false responses on purpose. It prints each injected fault as one line, without a time, so that two equal runs print equal lines."
 }
 
 // Run serves until ctx ends.

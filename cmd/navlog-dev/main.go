@@ -17,7 +17,7 @@ import (
 
 type commands struct {
 	Up         upCmd         `cmd:"" help:"Run everything on this machine: embedded engines, a development chain, the four programs."`
-	Faultproxy faultproxyCmd `cmd:"" help:"Stand in front of a node and fail like a provider, from a seed: for tests of indexers."`
+	Faultproxy faultproxyCmd `cmd:"" help:"Proxy a node and inject the faults of providers, from a seed: for tests of indexers."`
 	Version    cli.Version   `cmd:"" help:"Print the version."`
 }
 
@@ -25,6 +25,6 @@ func main() { cli.Main("navlog-dev", run) }
 
 // run is main without the process around it, so that tests can call it.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	return cli.Run(ctx, "navlog-dev", "Runs navlog on this machine for development: engines, a chain and its traffic are its own. Never deploy it.",
+	return cli.Run(ctx, "navlog-dev", "Runs navlog on this machine for development, with its own engines, chain and traffic. Never deploy it.",
 		new(commands), args, stdout, stderr, kong.Vars{"faults": faultNames(faultproxy.All()), "lies": faultNames(faultproxy.Lies())})
 }

@@ -29,10 +29,10 @@ import (
 
 type upCmd struct {
 	cli.Flags
-	Data       string        `type:"path" default:"data" placeholder:"DIR" help:"Where engines and keys live; the next run goes on from there."`
+	Data       string        `type:"path" default:"data" placeholder:"DIR" help:"Folder for the data of the engines and for keys; the next run continues with them."`
 	Listen     string        `placeholder:"ADDR" help:"Address of the HTTP API (default: 127.0.0.1:8080, or http.listen)."`
-	ReadyFile  string        `type:"path" placeholder:"FILE" help:"Once everything answers, write a JSON document with all addresses, contracts and demo keys there."`
-	NoScenario bool          `help:"Start the chain and the contracts without traffic; blocks are mined by whoever sends transactions."`
+	ReadyFile  string        `type:"path" placeholder:"FILE" help:"When everything is ready, write a JSON document with all addresses, contracts and demo keys to this file."`
+	NoScenario bool          `help:"Start the chain and the contracts without traffic; each transaction mines a block."`
 	Interval   time.Duration `default:"1s" help:"Time between two steps of the scenario; also the block time."`
 	Seed       int64         `default:"1" help:"Seed of the scenario."`
 	RPC        string        `secret:"NAVLOG_CHAIN_RPC" placeholder:"URL" help:"Use this node instead of the development chain (with chain.vaults of the configuration, or none to deploy the reference contracts on it)."`

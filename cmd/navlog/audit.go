@@ -21,7 +21,7 @@ import (
 
 // signature says who gives a command that changes something.
 type signature struct {
-	As string `name:"as" env:"NAVLOG_OPERATOR" placeholder:"NAME" help:"Who does this, for the audit (default: user and host, which in a container say little)."`
+	As string `name:"as" env:"NAVLOG_OPERATOR" placeholder:"NAME" help:"Operator's name for the audit (default: user and host, which are of little use in a container)."`
 }
 
 // operator names who gives the command.
@@ -86,8 +86,8 @@ func (s signature) aroundIfThere(ctx context.Context, streams *cli.Streams, c co
 
 type auditCmd struct {
 	registryFlags
-	Partner int64 `help:"Only what was done about this partner (default: everything)."`
-	Limit   int32 `default:"50" help:"At most so many, 1 to 10000."`
+	Partner int64 `help:"Only changes of this partner (default: all)."`
+	Limit   int32 `default:"50" help:"Maximum number of rows, 1 to 10000."`
 }
 
 type auditRow struct {

@@ -11,13 +11,13 @@ import (
 )
 
 type configCmd struct {
-	Check configCheckCmd `cmd:"" help:"Say everything that is wrong with the configuration, at once."`
+	Check configCheckCmd `cmd:"" help:"Print every mistake in the configuration."`
 }
 
 type configCheckCmd struct {
 	cli.Flags
-	Program string `enum:",ingest,project,serve,dispatch" default:"" placeholder:"PROGRAM" help:"Only what ingest, project, serve or dispatch needs, as where it runs with its own secrets alone."`
-	Connect bool   `help:"Also ask each node and engine that it names whether it answers, and takes the login."`
+	Program string `enum:",ingest,project,serve,dispatch" default:"" placeholder:"PROGRAM" help:"Check only what ingest, project, serve or dispatch needs, for a machine or container with its secrets only."`
+	Connect bool   `help:"Also check that each node and engine that it names responds and accepts the login."`
 }
 
 // Run exits with 0 and one line, or with every mistake on a line of its own. With

@@ -604,14 +604,14 @@ func (e *examination) report(out io.Writer, asJSON bool) error {
 
 type doctorCmd struct {
 	cli.Flags
-	Program   string `enum:",ingest,project,serve,dispatch" default:"" placeholder:"PROGRAM" help:"Only what ingest, project, serve or dispatch needs, as where it runs with its own secrets alone."`
-	KafkaUser string `enum:",ingest,project,dispatch,operator" default:"" placeholder:"USER" help:"Whose rights on Kafka are looked at: ingest, project, dispatch or operator (default: the one that logs in as navlog_USER; otherwise all)."`
-	JSON      bool   `name:"json" help:"Write JSON."`
+	Program   string `enum:",ingest,project,serve,dispatch" default:"" placeholder:"PROGRAM" help:"Check only what ingest, project, serve or dispatch needs, for a machine or container with its secrets only."`
+	KafkaUser string `enum:",ingest,project,dispatch,operator" default:"" placeholder:"USER" help:"Kafka user whose rights are checked: ingest, project, dispatch or operator (default: the one that logs in as navlog_USER; otherwise all)."`
+	JSON      bool   `name:"json" help:"Print JSON."`
 }
 
 // Help says what it does not do.
 func (doctorCmd) Help() string {
-	return "It changes nothing. A warning is something to know; only what fails ends the command with a code other than 0."
+	return "It changes nothing. Warnings leave the exit code at 0; a failure sets another one."
 }
 
 // Run looks at the configuration, and then at everything that it names and that is

@@ -27,27 +27,27 @@ import (
 type explainCmd struct {
 	User       explainUserCmd       `cmd:"" help:"Of a user: totalDeposited, totalWithdrawn, firstSeen, holdings/deposits/VAULT/_count, ..."`
 	Vault      explainVaultCmd      `cmd:"" help:"Of a vault: navPerShare, totalAssets, totalSupply, userCount, pendingWithdrawals."`
-	Settlement explainSettlementCmd `cmd:"" help:"Of what a vault has to settle: depositsToSweep/count, withdrawalsToFund/totalAmount, ..."`
-	Partner    explainPartnerCmd    `cmd:"" help:"Of the partner of a key: totalVolume, totalDeposits, uniqueUsers, byVault/VAULT/totalVolume, ..."`
+	Settlement explainSettlementCmd `cmd:"" help:"Of a vault's settlement: depositsToSweep/count, withdrawalsToFund/totalAmount, ..."`
+	Partner    explainPartnerCmd    `cmd:"" help:"Of the key's partner: totalVolume, totalDeposits, uniqueUsers, byVault/VAULT/totalVolume, ..."`
 }
 
 // explainFlags are common to all of them.
 type explainFlags struct {
 	cli.Flags
-	URL       string `default:"http://127.0.0.1:8080" placeholder:"URL" help:"Where the API is (${default}). No configuration is needed."`
+	URL       string `default:"http://127.0.0.1:8080" placeholder:"URL" help:"Address of the API (${default}). No configuration is needed."`
 	AsOf      *int64 `name:"as-of" placeholder:"BLOCK" help:"The number as of that block (default: the newest one)."`
-	Retracted bool   `help:"Show the logs that reorganisations took back too."`
-	Proof     bool   `help:"Prove each log from the hash of its block, and what it changes from the log itself; the API needs http.proofRpc."`
-	RPCFile   string `name:"rpc-file" type:"path" placeholder:"FILE" help:"With --proof: compare the hashes of the blocks with those of your own node, whose URL is in this file. Without it, NAVLOG_EXPLAIN_RPC has the URL."`
-	RPC       string `name:"rpc" secret:"--rpc-file FILE or NAVLOG_EXPLAIN_RPC" placeholder:"URL" help:"The same with a URL that holds no key: others can read it in the list of processes."`
-	Mapping   string `default:"reference" placeholder:"FILE" help:"With --proof: the mapping of the vault, or its description, as a file or by the name of a preset."`
-	JSON      bool   `name:"json" help:"Write JSON: a line for each log, and one with what they come to."`
+	Retracted bool   `help:"Show retracted logs too."`
+	Proof     bool   `help:"Prove each log from the hash of its block, and its change of the number from the log itself; the API needs http.proofRpc."`
+	RPCFile   string `name:"rpc-file" type:"path" placeholder:"FILE" help:"With --proof: compare the hashes of the blocks with those of your own node. The file contains its URL; the default is NAVLOG_EXPLAIN_RPC."`
+	RPC       string `name:"rpc" secret:"--rpc-file FILE or NAVLOG_EXPLAIN_RPC" placeholder:"URL" help:"The node's URL, if it contains no key: other users of this machine can read it in the process list."`
+	Mapping   string `default:"reference" placeholder:"FILE" help:"With --proof: the vault's mapping or description, as a file or the name of a preset."`
+	JSON      bool   `name:"json" help:"Print JSON: a line for each log, and one with the result."`
 }
 
 type explainUserCmd struct {
 	explainFlags
 	Address string `arg:"" help:"Address of the user."`
-	Number  string `arg:"" help:"Which number, as the answer of the API calls it."`
+	Number  string `arg:"" help:"Name of the number in the response of the API."`
 }
 
 // Run explains a number of /users/{address}.
@@ -58,7 +58,7 @@ func (cmd explainUserCmd) Run(ctx context.Context, s *cli.Streams) error {
 type explainVaultCmd struct {
 	explainFlags
 	Address string `arg:"" help:"Address of the vault."`
-	Number  string `arg:"" help:"Which number, as the answer of the API calls it."`
+	Number  string `arg:"" help:"Name of the number in the response of the API."`
 }
 
 // Run explains a number of /vaults/{address}.
@@ -84,7 +84,7 @@ func (cmd explainSettlementCmd) Run(ctx context.Context, s *cli.Streams) error {
 type explainPartnerCmd struct {
 	explainFlags
 	keyFlags
-	Number string `arg:"" help:"Which number, as the answer of the API calls it."`
+	Number string `arg:"" help:"Name of the number in the response of the API."`
 }
 
 // Run explains a number of /partner/stats.

@@ -22,8 +22,8 @@ import (
 // nobody else.
 type ingestEstimateCmd struct {
 	cli.Flags
-	JSON    bool `name:"json" help:"Write JSON."`
-	Samples int  `default:"10" help:"How many places of the chain are sampled: 1 to 1000."`
+	JSON    bool `name:"json" help:"Print JSON."`
+	Samples int  `default:"10" help:"Number of ranges of the chain to sample: 1 to 1000."`
 }
 
 // Run says what a backfill into a new log costs.

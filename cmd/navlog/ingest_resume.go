@@ -23,8 +23,8 @@ import (
 type ingestResumeCmd struct {
 	cli.Flags
 	signature
-	JSON        bool `name:"json" help:"Write JSON."`
-	AcceptReorg bool `help:"Do it: take back what the chain does not hold any more, and go on with the chain. Without it, only show what that would be."`
+	JSON        bool `name:"json" help:"Print JSON."`
+	AcceptReorg bool `help:"Retract everything that is no longer in the chain, and continue with the chain. Without this flag, only show what would be retracted."`
 }
 
 // errNotAccepted is what showing a plan ends with, so that a script that

@@ -23,13 +23,13 @@ import (
 )
 
 type kafkaCmd struct {
-	Rights kafkaRightsCmd `cmd:"" help:"Print the rights that each user of Kafka needs, as a table or as kafka-acls commands; ask nobody."`
-	Grant  kafkaGrantCmd  `cmd:"" help:"Give each user of Kafka its rights, and take back all others; --passwords makes the users."`
+	Rights kafkaRightsCmd `cmd:"" help:"Print the rights that each Kafka user needs, as a table or as kafka-acls commands; connect to nothing."`
+	Grant  kafkaGrantCmd  `cmd:"" help:"Grant each Kafka user its rights, and revoke all others; --passwords creates the users."`
 }
 
 // loginFlags say how the users of Kafka log in.
 type loginFlags struct {
-	Login map[string]string `placeholder:"USER=NAME" help:"How a user logs in, where it is not navlog_ingest, navlog_project, navlog_dispatch or navlog_operator: ingest=sa-12 for example; several with ; between."`
+	Login map[string]string `placeholder:"USER=NAME" help:"Login name of a user, if it is not navlog_ingest, navlog_project, navlog_dispatch or navlog_operator, such as ingest=sa-12; separate several by ;."`
 }
 
 // logins are the names of all users.
@@ -49,8 +49,8 @@ func (f loginFlags) logins() (map[string]string, error) {
 type kafkaRightsCmd struct {
 	cli.Flags
 	loginFlags
-	Commands bool `help:"Print the kafka-acls.sh commands that grant them: give them --bootstrap-server and --command-config by KAFKA_ACLS, such as KAFKA_ACLS='kafka-acls.sh --bootstrap-server kafka:9092 --command-config admin.properties'."`
-	JSON     bool `name:"json" help:"Write JSON."`
+	Commands bool `help:"Print the kafka-acls.sh commands that grant them: set KAFKA_ACLS to the command with --bootstrap-server and --command-config, such as KAFKA_ACLS='kafka-acls.sh --bootstrap-server kafka:9092 --command-config admin.properties'."`
+	JSON     bool `name:"json" help:"Print JSON."`
 }
 
 // rightRow is one right of one user.
@@ -116,13 +116,13 @@ type kafkaGrantCmd struct {
 	cli.Flags
 	signature
 	loginFlags
-	Passwords string `type:"path" placeholder:"DIR" help:"Make the users too, who log in by SCRAM-SHA-512: each gets the password in the file kafka_ingest, kafka_project, kafka_dispatch or kafka_operator of this folder."`
-	JSON      bool   `name:"json" help:"Write JSON."`
+	Passwords string `type:"path" placeholder:"DIR" help:"Create the users too, with SCRAM-SHA-512: each gets the password in the file kafka_ingest, kafka_project, kafka_dispatch or kafka_operator of this folder."`
+	JSON      bool   `name:"json" help:"Print JSON."`
 }
 
 // Help says which login it takes.
 func (kafkaGrantCmd) Help() string {
-	return "It takes a login to Kafka (kafka.sasl) that may alter the cluster, and changes nothing that does not belong to chain.id by its name. It may run again whenever it likes: the rights and the passwords are the same afterwards."
+	return "It needs a login to Kafka (kafka.sasl) that may alter the cluster, and changes only what belongs to chain.id by its name. You can run it again at any time: the rights and the passwords are the same afterwards."
 }
 
 // grantWithin bounds a grant, some thirty questions.

@@ -27,16 +27,16 @@ import (
 )
 
 type logCmd struct {
-	Tail  logTailCmd  `cmd:"" help:"Show the newest records, and those that follow with --follow."`
-	Show  logShowCmd  `cmd:"" help:"Show one record, and where it is."`
-	Stats logStatsCmd `cmd:"" help:"Count what is in the log, by kind and by event, and prove that nothing is missing."`
+	Tail  logTailCmd  `cmd:"" help:"Show the newest records; with --follow, new ones too."`
+	Show  logShowCmd  `cmd:"" help:"Show one record and its position."`
+	Stats logStatsCmd `cmd:"" help:"Count the records of the log by kind and by event, and prove that none is missing."`
 }
 
 // logFlags are common to the commands that read the log. They need Kafka and the
 // chain's id, and no other engine.
 type logFlags struct {
 	cli.Flags
-	JSON bool `name:"json" help:"Write one JSON object a record."`
+	JSON bool `name:"json" help:"Print one JSON object for each record."`
 }
 
 // logLine is a record for people and for scripts. What an event says is in decimal
@@ -165,8 +165,8 @@ func (f logFlags) looking(s *cli.Streams, seq uint64) *console.Steps {
 
 type logTailCmd struct {
 	logFlags
-	N      uint64 `short:"n" default:"20" help:"How many of the newest records, 0 to 1000000."`
-	Follow bool   `short:"f" help:"Go on with what is appended, retractions of a reorganisation included, until a signal comes."`
+	N      uint64 `short:"n" default:"20" help:"Number of newest records to show, 0 to 1000000."`
+	Follow bool   `short:"f" help:"Keep printing appended records, including the retractions of a reorganisation, until a signal arrives."`
 }
 
 // Run reads committed records only.

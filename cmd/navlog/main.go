@@ -29,11 +29,11 @@ type subcommands struct {
 
 	Config  configCmd  `cmd:"" group:"begin" help:"Check the configuration, and with --connect the engines."`
 	Mapping mappingCmd `cmd:"" group:"begin" help:"Check a mapping, or try one on the logs of a vault."`
-	Doctor  doctorCmd  `cmd:"" group:"begin" help:"Say what is wrong with all that navlog needs, and what to do."`
+	Doctor  doctorCmd  `cmd:"" group:"begin" help:"Check everything that navlog needs; print faults and fixes."`
 	Migrate migrateCmd `cmd:"" group:"begin" help:"Update the tables in PostgreSQL; --roles grants rights."`
 
-	Status    statusCmd    `cmd:"" group:"look" help:"Show how everything is, on one screen; --watch, --url."`
-	Explain   explainCmd   `cmd:"" group:"look" help:"Show the logs that make a number of the API, and add them up."`
+	Status    statusCmd    `cmd:"" group:"look" help:"Show the state of all programs on one screen; --watch, --url."`
+	Explain   explainCmd   `cmd:"" group:"look" help:"Show the logs behind a number of the API, and add them up."`
 	Log       logCmd       `cmd:"" group:"look" help:"Read the log: tail, show, stats."`
 	Statement statementCmd `cmd:"" group:"look" help:"Get a partner's signed statement; verify one against a node."`
 	Verify    verifyCmd    `cmd:"" group:"look" help:"Prove log = chain, and read models = log."`
@@ -41,30 +41,30 @@ type subcommands struct {
 
 	Partner    partnerCmd    `cmd:"" group:"change" help:"Create partners; rotate and revoke keys and secrets."`
 	Webhook    webhookCmd    `cmd:"" group:"change" help:"List, show, replay deliveries; park and resume partners."`
-	Vault      vaultCmd      `cmd:"" group:"change" help:"Remove a vault from the answers; restore it."`
+	Vault      vaultCmd      `cmd:"" group:"change" help:"Remove a vault from the API; restore it."`
 	Projection projectionCmd `cmd:"" group:"change" help:"List, rebuild, switch and drop generations."`
 	Kafka      kafkaCmd      `cmd:"" group:"change" help:"Print and grant the rights of the programs on Kafka."`
 
 	Completion completionCmd `cmd:"" group:"other" help:"Print a completion script for bash, zsh or fish."`
 	Version    cli.Version   `cmd:"" group:"other" help:"Print the version."`
-	Probe      probeCmd      `cmd:"" hidden:"" help:"Ask a /readyz and fail unless it answers 200; for container health checks."`
+	Probe      probeCmd      `cmd:"" hidden:"" help:"Request a /readyz and fail unless it returns 200; for container health checks."`
 }
 
 // groups are the chapters of the help, in its order.
 var groups = []kong.Group{
-	{Key: "programs", Title: "The four programs, which run until a signal comes:"},
-	{Key: "begin", Title: "Begin:"},
-	{Key: "look", Title: "Look:"},
+	{Key: "programs", Title: "The four programs, which run until a signal arrives:"},
+	{Key: "begin", Title: "Set up:"},
+	{Key: "look", Title: "Inspect:"},
 	{Key: "change", Title: "Change:"},
 	{Key: "other", Title: "Other:"},
 }
 
-const description = `Indexes on-chain vaults into an immutable log, serves exact statistics from it, and tells partners with signed webhooks.
+const description = `Indexes on-chain vaults into an immutable log, serves exact statistics from it, and notifies partners with signed webhooks.
 
   node -> ingest -> log (Kafka) -> project -> read models -> serve -> HTTP
                             '-> dispatch -> webhooks
 
-Begin with a copy of deploy/navlog.example.yaml; navlog doctor says what is missing.`
+Begin with a copy of deploy/navlog.example.yaml; navlog doctor reports what is missing.`
 
 func main() { cli.Main("navlog", run) }
 

@@ -28,7 +28,7 @@ import (
 // mappingCmd needs no configuration and no engine: it is for whoever writes a mapping.
 type mappingCmd struct {
 	Check mappingCheckCmd `cmd:"" help:"Print every mistake in a mapping, with its line and column."`
-	Try   mappingTryCmd   `cmd:"" help:"Read the logs of a vault from a node and print what a mapping makes of them. Nothing is stored."`
+	Try   mappingTryCmd   `cmd:"" help:"Read the logs of a vault from a node and print their effects by a mapping. Nothing is stored."`
 }
 
 type mappingCheckCmd struct {
@@ -76,13 +76,13 @@ func mistaken(out io.Writer, file string, err error) error {
 
 type mappingTryCmd struct {
 	Mapping string   `arg:"" help:"A file with a mapping or the description of a vault, or the name of a preset."`
-	Address []string `placeholder:"[ROLE=]ADDRESS" help:"A contract of the vault, and which of the mapping's sources it is (default: vault); may be given several times. The description of a vault has them already."`
+	Address []string `placeholder:"[ROLE=]ADDRESS" help:"A contract of the vault, and which of the mapping's sources it is (default: vault); may be repeated. The description of a vault already lists them."`
 	From    uint64   `required:"" placeholder:"BLOCK" help:"First block."`
 	To      uint64   `required:"" placeholder:"BLOCK" help:"Last block, included."`
-	RPCFile string   `name:"rpc-file" type:"path" placeholder:"FILE" help:"File with the URL of a node that has the logs of these blocks, over HTTP. Without it, NAVLOG_MAPPING_RPC has the URL."`
-	RPC     string   `name:"rpc" secret:"--rpc-file FILE or NAVLOG_MAPPING_RPC" placeholder:"URL" help:"The same with a URL that holds no key: others can read it in the list of processes."`
-	Limit   int      `default:"100" help:"How many effects and how many quarantined logs are printed; all are counted."`
-	JSON    bool     `name:"json" help:"Write JSON."`
+	RPCFile string   `name:"rpc-file" type:"path" placeholder:"FILE" help:"File with the HTTP URL of a node that has the logs of these blocks (default: the URL in NAVLOG_MAPPING_RPC)."`
+	RPC     string   `name:"rpc" secret:"--rpc-file FILE or NAVLOG_MAPPING_RPC" placeholder:"URL" help:"The node's URL, if it contains no key: other users of this machine can read it in the process list."`
+	Limit   int      `default:"100" help:"Maximum number of effects and of quarantined logs to print; all are counted."`
+	JSON    bool     `name:"json" help:"Print JSON."`
 }
 
 // tried is what a mapping made of logs.

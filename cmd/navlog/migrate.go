@@ -15,7 +15,7 @@ import (
 
 type migrateCmd struct {
 	changeFlags
-	Roles bool `help:"Also grant each program's database role the rights that its work takes, and take back all others; roles that are missing are made."`
+	Roles bool `help:"Also grant each program's database role the rights that it needs, and revoke all others; create missing roles."`
 }
 
 // Run brings the tables of the registry up to date, with the login that owns them.

@@ -19,15 +19,15 @@ import (
 )
 
 type partnerCmd struct {
-	Create       partnerCreateCmd       `cmd:"" help:"Create a partner; prints its API key and signing secret, once."`
+	Create       partnerCreateCmd       `cmd:"" help:"Create a partner; print its API key and signing secret, once."`
 	List         partnerListCmd         `cmd:"" help:"List the partners."`
 	Show         partnerShowCmd         `cmd:"" help:"Show one partner and its live keys."`
-	Disable      partnerDisableCmd      `cmd:"" help:"Refuse a partner's API calls and stop its webhooks."`
+	Disable      partnerDisableCmd      `cmd:"" help:"Reject a partner's API requests and stop its webhooks."`
 	Enable       partnerEnableCmd       `cmd:"" help:"Undo disable."`
 	RotateKey    partnerRotateKeyCmd    `cmd:"" help:"Issue another API key; the oldest is revoked when two are live."`
-	RevokeKey    partnerRevokeKeyCmd    `cmd:"" help:"End an API key of a partner, everywhere within a second."`
+	RevokeKey    partnerRevokeKeyCmd    `cmd:"" help:"Revoke an API key of a partner, on all instances within a second."`
 	Reseal       partnerResealCmd       `cmd:"" help:"Encrypt all signing secrets with the newest key of NAVLOG_SECRET_KEY; nothing changes for partners."`
-	RotateSecret partnerRotateSecretCmd `cmd:"" help:"Replace the signing secret, with a time in which attempts are signed with both."`
+	RotateSecret partnerRotateSecretCmd `cmd:"" help:"Replace the signing secret; during an overlap, attempts are signed with both."`
 	SetLimit     partnerSetLimitCmd     `cmd:"" help:"Set a partner's requests a minute (0: the default)."`
 }
 
@@ -225,7 +225,7 @@ func (f changeFlags) update(ctx context.Context, s *cli.Streams, d registry.Deed
 type partnerSetLimitCmd struct {
 	changeFlags
 	ID    int64 `arg:"" help:"Partner id."`
-	Limit int32 `arg:"" help:"Requests a minute, 1 to 1000000; 0 goes back to the default."`
+	Limit int32 `arg:"" help:"Requests a minute, 1 to 1000000; 0 restores the default."`
 }
 
 // Run sets the limit.
@@ -262,8 +262,8 @@ func (cmd partnerRotateKeyCmd) Run(ctx context.Context, s *cli.Streams) error {
 type partnerRevokeKeyCmd struct {
 	changeFlags
 	ID    int64  `arg:"" help:"Partner id."`
-	Last4 string `arg:"" optional:"" help:"The last four characters of the key, as partner show has them."`
-	All   bool   `help:"All of the partner's keys; partner rotate-key issues another one."`
+	Last4 string `arg:"" optional:"" help:"The last four characters of the key, as partner show prints them."`
+	All   bool   `help:"Revoke all keys of the partner; partner rotate-key issues another one."`
 }
 
 // revokedWithin is how long a key may still count: for as long query trusts what
@@ -314,8 +314,8 @@ func (cmd partnerResealCmd) Run(ctx context.Context, s *cli.Streams) error {
 type partnerRotateSecretCmd struct {
 	changeFlags
 	ID      int64         `arg:"" help:"Partner id."`
-	Overlap time.Duration `default:"24h" help:"How long the old secret still signs, with the new signature in X-Service-Signature-Next beside it: up to 720h; 0s replaces a secret that leaked at once."`
-	LostKey bool          `help:"NAVLOG_SECRET_KEY is a new one, because the old one is lost: replace the secret at once, without opening any."`
+	Overlap time.Duration `default:"24h" help:"How long the old secret still signs, with the new signature in X-Service-Signature-Next: up to 720h; 0s replaces a leaked secret at once."`
+	LostKey bool          `help:"NAVLOG_SECRET_KEY is new because the old key is lost: replace the secret at once, without decrypting the old one."`
 }
 
 // Run replaces the secret.

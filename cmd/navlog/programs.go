@@ -81,8 +81,8 @@ func warnOfNodes(log *slog.Logger, c config.Config) {
 
 type ingestCmd struct {
 	Run      ingestRunCmd      `cmd:"" default:"withargs" help:"Follow the chain and append its logs to the Kafka log."`
-	Estimate ingestEstimateCmd `cmd:"" help:"Say what a backfill will cost, in calls, price units, bytes and time, by samples of the chain; write nothing."`
-	Resume   ingestResumeCmd   `cmd:"" help:"End a freeze: show what going on with the reorganised chain takes, and do it with --accept-reorg."`
+	Estimate ingestEstimateCmd `cmd:"" help:"Estimate the cost of a backfill in calls, price units, bytes and time, from samples of the chain; write nothing."`
+	Resume   ingestResumeCmd   `cmd:"" help:"End a freeze: show what accepting the reorganised chain would retract, and do it with --accept-reorg."`
 }
 
 type ingestRunCmd struct{ cli.Flags }

@@ -20,11 +20,11 @@ import (
 )
 
 type projectionCmd struct {
-	List     projectionListCmd     `cmd:"" help:"List the generations and how far each one is."`
-	Rebuild  projectionRebuildCmd  `cmd:"" help:"Make a new generation from the log, compare it with the live one, and switch to it when they are equal."`
-	Switch   projectionSwitchCmd   `cmd:"" help:"Make a standby generation the live one."`
-	Rollback projectionRollbackCmd `cmd:"" help:"Go back to the newest standby generation."`
-	Show     projectionShowCmd     `cmd:"" help:"Show what the rebuild of a generation compared, and what was different."`
+	List     projectionListCmd     `cmd:"" help:"List the generations and the progress of each."`
+	Rebuild  projectionRebuildCmd  `cmd:"" help:"Build a new generation from the log, compare it with the live one, and switch to it if they are equal."`
+	Switch   projectionSwitchCmd   `cmd:"" help:"Make a standby generation live."`
+	Rollback projectionRollbackCmd `cmd:"" help:"Switch back to the newest standby generation."`
+	Show     projectionShowCmd     `cmd:"" help:"Show what the rebuild of a generation compared, and the differences."`
 	Drop     projectionDropCmd     `cmd:"" help:"Remove a generation that is not live."`
 }
 
@@ -99,7 +99,7 @@ func (cmd projectionListCmd) Run(ctx context.Context, s *cli.Streams) error {
 type projectionRebuildCmd struct {
 	projectionChangeFlags
 	NoSwitch   bool `help:"Leave the new generation in standby."`
-	AcceptDiff bool `help:"Switch although the new generation differs from the live one, after a change of what the log is decoded to."`
+	AcceptDiff bool `help:"Switch even if the new generation differs from the live one, after a change of the decoding."`
 }
 
 // Run rebuilds. Progress goes to standard error, the report to standard output.

@@ -31,18 +31,18 @@ import (
 
 // statementCmd is for partners as well as for operators: it needs no configuration.
 type statementCmd struct {
-	Get    statementGetCmd    `cmd:"" default:"withargs" help:"Ask the API for a signed statement of a span of time."`
-	Verify statementVerifyCmd `cmd:"" help:"Make a statement again out of what a node of the chain says, and compare every byte."`
+	Get    statementGetCmd    `cmd:"" default:"withargs" help:"Get a signed statement of a time range from the API."`
+	Verify statementVerifyCmd `cmd:"" help:"Build a statement again from a node's responses, and compare every byte."`
 }
 
 type statementGetCmd struct {
 	URL string `name:"url" required:"" placeholder:"URL" help:"Address of the API, such as https://navlog.example."`
 	keyFlags
-	From    string        `required:"" placeholder:"TIME" help:"First time of the span, included: RFC 3339, or a date (UTC)."`
-	To      string        `required:"" placeholder:"TIME" help:"Last time of the span, included; a date alone is the end of that day. Not after the newest final block."`
-	Output  string        `short:"o" placeholder:"FILE" help:"Where to write it, instead of the screen. A file that exists is kept."`
-	CSV     bool          `name:"csv" help:"Write its events as CSV, which cannot be verified: keep the statement itself."`
-	Timeout time.Duration `default:"10m" help:"How long all of it may take."`
+	From    string        `required:"" placeholder:"TIME" help:"Start of the time range, included: RFC 3339, or a date (UTC)."`
+	To      string        `required:"" placeholder:"TIME" help:"End of the time range, included: RFC 3339, or a date for the end of that day. Not after the newest final block."`
+	Output  string        `short:"o" placeholder:"FILE" help:"File to write instead of the screen. An existing file is not overwritten."`
+	CSV     bool          `name:"csv" help:"Write the events as CSV, which cannot be verified: keep the statement itself."`
+	Timeout time.Duration `default:"10m" help:"Time limit for the whole command."`
 }
 
 // Run fetches a statement, and gives it only when it is whole and its signature holds.
@@ -86,7 +86,7 @@ const maxStatement = 2 << 30
 
 // keyFlags are common to the commands that ask for what is a partner's.
 type keyFlags struct {
-	KeyFile string `placeholder:"FILE" help:"File with the partner's API key. Without it, NAVLOG_API_KEY has the key."`
+	KeyFile string `placeholder:"FILE" help:"File with the partner's API key (default: the key in NAVLOG_API_KEY)."`
 }
 
 // key is that of the partner: never an argument, for others can read those of a process.
@@ -150,15 +150,15 @@ func writeCSV(out io.Writer, d *statement.Document) error {
 
 type statementVerifyCmd struct {
 	File     string   `arg:"" type:"existingfile" help:"The statement."`
-	RPCFile  string   `name:"rpc-file" type:"path" placeholder:"FILE" help:"File with the URL of any node of the chain that has its history, over HTTP: of whom you trust. Without it, NAVLOG_STATEMENT_RPC has the URL."`
-	RPC      string   `name:"rpc" secret:"--rpc-file FILE or NAVLOG_STATEMENT_RPC" placeholder:"URL" help:"The same with a URL that holds no key: others can read it in the list of processes."`
-	Key      string   `placeholder:"BASE64" xor:"key" help:"The public key that it must be signed by, as you know it from elsewhere."`
-	KeysFrom string   `placeholder:"FILE" xor:"key" help:"File with the keys that it may be signed by: an answer of /.well-known/navlog-statements, or a key a line."`
-	URL      string   `name:"url" placeholder:"URL" xor:"key" help:"Address of the API whose key it must be signed by: /.well-known/navlog-statements."`
+	RPCFile  string   `name:"rpc-file" type:"path" placeholder:"FILE" help:"File with the HTTP URL of a node of the chain that has its history and that you trust (default: the URL in NAVLOG_STATEMENT_RPC)."`
+	RPC      string   `name:"rpc" secret:"--rpc-file FILE or NAVLOG_STATEMENT_RPC" placeholder:"URL" help:"The node's URL, if it contains no key: other users of this machine can read it in the process list."`
+	Key      string   `placeholder:"BASE64" xor:"key" help:"The public key that must have signed it, as you know it from another source."`
+	KeysFrom string   `placeholder:"FILE" xor:"key" help:"File with the keys that may have signed it: a response of /.well-known/navlog-statements, or one key a line."`
+	URL      string   `name:"url" placeholder:"URL" xor:"key" help:"Address of the API whose key must have signed it: /.well-known/navlog-statements."`
 	Partner  uint32   `placeholder:"ID" help:"The partner that it must be for."`
-	Vault    []string `placeholder:"ADDRESS" help:"A vault that it must have; may be given several times."`
-	Ignore   []string `placeholder:"ADDRESS" help:"A contract with events for the partner that is known to be no vault; may be given several times."`
-	JSON     bool     `name:"json" help:"Write what was found as JSON."`
+	Vault    []string `placeholder:"ADDRESS" help:"A vault that it must contain; may be repeated."`
+	Ignore   []string `placeholder:"ADDRESS" help:"A contract that emits events for the partner and is no vault; may be repeated."`
+	JSON     bool     `name:"json" help:"Print the result as JSON."`
 }
 
 // verified is what a verification found.

@@ -27,9 +27,9 @@ const staleAfter = 5 * time.Second
 
 type statusCmd struct {
 	registryFlags
-	URL   string        `placeholder:"URL" help:"Ask the API there, as anybody can, instead of the registry: no configuration is needed."`
-	Watch bool          `short:"w" help:"Show it again and again, until a signal comes."`
-	Every time.Duration `default:"2s" help:"How often with --watch: 200ms to 1h."`
+	URL   string        `placeholder:"URL" help:"Read the status from this API, without a configuration, instead of from the registry."`
+	Watch bool          `short:"w" help:"Refresh the screen until a signal arrives."`
+	Every time.Duration `default:"2s" help:"Interval of --watch: 200ms to 1h."`
 }
 
 type statusRow struct {

@@ -24,8 +24,8 @@ import (
 // for what comes of it.
 
 type vaultCmd struct {
-	Remove  vaultRemoveCmd  `cmd:"" help:"Take a vault out of the answers and totals, from the next generation on; its history stays in the log."`
-	Restore vaultRestoreCmd `cmd:"" help:"Bring a removed vault back: it goes on from the block up to which it was read."`
+	Remove  vaultRemoveCmd  `cmd:"" help:"Remove a vault from the API and its totals, from the next generation on; its history stays in the log."`
+	Restore vaultRestoreCmd `cmd:"" help:"Restore a removed vault: ingest continues from the last block that it read for it."`
 }
 
 // stdin is where a confirmation is read from.
@@ -34,8 +34,8 @@ var stdin io.Reader = os.Stdin
 type vaultFlags struct {
 	changeFlags
 	Address string        `arg:"" help:"Address of the vault."`
-	Yes     bool          `short:"y" help:"Do it without asking."`
-	Wait    time.Duration `default:"10s" help:"How long to wait for ingest to do it; 0: not at all. It is done anyway."`
+	Yes     bool          `short:"y" help:"Do not ask for confirmation."`
+	Wait    time.Duration `default:"10s" help:"How long to wait until ingest executes it; 0: do not wait. ingest executes it in any case."`
 }
 
 type vaultRemoveCmd struct{ vaultFlags }

@@ -18,11 +18,11 @@ import (
 
 type verifyCmd struct {
 	registryFlags
-	Sample  uint64 `placeholder:"N" help:"Compare one user, request, block and range of blocks in N, chosen anew each time: fewer questions to the node and, with --no-chain, less memory. What is not chosen is not proven."`
-	NoChain bool   `help:"Ask the chain nothing: compare the log with itself and the read models with the log." xor:"chain,receipts"`
+	Sample  uint64 `placeholder:"N" help:"Compare one user, request, block and range of blocks in N, chosen at random each time: fewer calls to the node and, with --no-chain, less memory. The others are not proven."`
+	NoChain bool   `help:"Call no node: compare the log with itself and the read models with the log." xor:"chain,receipts"`
 	// Receipts needs the log and the nodes alone.
-	Receipts bool `help:"Instead of all that, prove the amounts: recompute the receipts root of every final block with a log of ours and the block's hash from its header, and compare the hash with a second endpoint's. Costs three calls a block." xor:"receipts"`
-	Headers  bool `help:"With --receipts: follow the parent hashes from a final block down, at one header for each block, instead of asking a second endpoint." xor:"chain"`
+	Receipts bool `help:"Prove the amounts instead: recompute the receipts root of every final block with a log of a vault, and the block's hash from its header, and compare the hash with a second endpoint's. Costs three calls a block." xor:"receipts"`
+	Headers  bool `help:"With --receipts: follow the parent hashes from a final block down, at one header for each block, instead of calling a second endpoint." xor:"chain"`
 }
 
 // Run compares the log with itself (contiguous seq), with the chain (each block

@@ -27,9 +27,9 @@ type webhookCmd struct {
 	Replay      webhookReplayCmd      `cmd:"" help:"Send a delivered, failed or unreachable event again, with the same id and body."`
 	ReplayRange webhookReplayRangeCmd `cmd:"" name:"replay-range" help:"Send a partner's events of a range of sequences again."`
 	Test        webhookTestCmd        `cmd:"" help:"Send a partner a signed test event."`
-	Park        webhookParkCmd        `cmd:"" help:"Stop sending to a partner; its events wait."`
+	Park        webhookParkCmd        `cmd:"" help:"Stop sending to a partner; its events are parked."`
 	Resume      webhookResumeCmd      `cmd:"" help:"Undo park."`
-	FollowLog   webhookFollowLogCmd   `cmd:"" name:"follow-log" help:"Make deliveries of another log, where it was rebuilt from the same chain."`
+	FollowLog   webhookFollowLogCmd   `cmd:"" name:"follow-log" help:"Continue with another log that was rebuilt from the same chain."`
 	Dead        webhookDeadCmd        `cmd:"" help:"List, show and retry the referral records that could not become a delivery."`
 }
 
@@ -48,9 +48,9 @@ type deliveryRow struct {
 
 type webhookListCmd struct {
 	registryFlags
-	Partner int64  `help:"Only this partner's (default: everybody's)."`
+	Partner int64  `help:"Only this partner's (default: all partners')."`
 	State   string `help:"Only in this state: pending, parked, delivered, failed, no_endpoint."`
-	Limit   int32  `default:"50" help:"At most so many, 1 to 10000."`
+	Limit   int32  `default:"50" help:"Maximum number of rows, 1 to 10000."`
 }
 
 // deliveryStates are the ones that --state takes.

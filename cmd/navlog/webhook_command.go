@@ -25,7 +25,7 @@ import (
 // orderFlags are common to the commands that dispatch carries out.
 type orderFlags struct {
 	changeFlags
-	Wait time.Duration `default:"10s" help:"How long to wait for a dispatcher to carry it out; 0: not at all. It is carried out anyway."`
+	Wait time.Duration `default:"10s" help:"How long to wait until a dispatcher executes it; 0: do not wait. A dispatcher executes it in any case."`
 }
 
 // order is what became of a command.
@@ -205,7 +205,7 @@ func (f changeFlags) hold(ctx context.Context, s *cli.Streams, d registry.Deed, 
 
 type webhookFollowLogCmd struct {
 	changeFlags
-	Log string `arg:"" help:"Id of the log, 32 hex digits, as dispatch names it when it refuses another one."`
+	Log string `arg:"" help:"Id of the log, 32 hex digits: dispatch prints it when it rejects the log."`
 }
 
 // Run lets dispatch go on with another log. Event ids come from the chain, so what

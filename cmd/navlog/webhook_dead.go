@@ -24,8 +24,8 @@ import (
 
 type webhookDeadCmd struct {
 	List  deadListCmd  `cmd:"" help:"List the referral records that could not become a delivery, newest first."`
-	Show  deadShowCmd  `cmd:"" help:"Show one of them and what is in it."`
-	Retry deadRetryCmd `cmd:"" help:"Have a dispatcher try them again, after an upgrade for instance."`
+	Show  deadShowCmd  `cmd:"" help:"Show one of them and its content."`
+	Retry deadRetryCmd `cmd:"" help:"Have a dispatcher process them again, for example after an upgrade."`
 }
 
 // deadRow is a record that could not become a delivery.
@@ -45,8 +45,8 @@ type deadRow struct {
 
 type deadListCmd struct {
 	registryFlags
-	All   bool  `help:"Also those that have become deliveries meanwhile."`
-	Limit int32 `default:"50" help:"At most so many, 1 to 10000."`
+	All   bool  `help:"Include those that have become deliveries since."`
+	Limit int32 `default:"50" help:"Maximum number of rows, 1 to 10000."`
 }
 
 // Run lists them.
@@ -77,7 +77,7 @@ func (cmd deadListCmd) Run(ctx context.Context, s *cli.Streams) error {
 
 type deadShowCmd struct {
 	registryFlags
-	ID int64 `arg:"" help:"Id of the record, as webhook dead list has it."`
+	ID int64 `arg:"" help:"Id of the record, from webhook dead list."`
 }
 
 // Run shows one.
@@ -126,9 +126,9 @@ func noDeadRecord(id int64) error {
 
 type deadRetryCmd struct {
 	changeFlags
-	Wait time.Duration `default:"10s" help:"How long to wait for a dispatcher to try them; 0: not at all. They are tried anyway."`
-	IDs  []int64       `arg:"" optional:"" name:"id" help:"Ids of the records, as webhook dead list has them."`
-	All  bool          `help:"All that are not resolved."`
+	Wait time.Duration `default:"10s" help:"How long to wait until a dispatcher processes them; 0: do not wait. A dispatcher processes them in any case."`
+	IDs  []int64       `arg:"" optional:"" name:"id" help:"Ids of the records, from webhook dead list."`
+	All  bool          `help:"All records that are not resolved."`
 }
 
 // Run asks for it, waits, and says what became of them.

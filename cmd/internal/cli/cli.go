@@ -21,7 +21,7 @@ import (
 
 // Flags are those that every command takes.
 type Flags struct {
-	Config  string `short:"c" type:"path" placeholder:"FILE" env:"NAVLOG_CONFIG" help:"Configuration file (default: navlog.yaml where it exists). Environment variables NAVLOG_... win over it."`
+	Config  string `short:"c" type:"path" placeholder:"FILE" env:"NAVLOG_CONFIG" help:"Configuration file (default: navlog.yaml if it exists). Environment variables NAVLOG_... override it."`
 	LogJSON bool   `name:"log-json" help:"Write log lines as JSON."`
 	Verbose bool   `short:"v" help:"Log debug lines too."`
 }
