@@ -18,7 +18,7 @@ type faultproxyCmd struct {
 	Seed        uint64        `default:"1" help:"What the faults follow from: the same seed and requests meet the same faults."`
 	Upstream    []string      `required:"" env:"NAVLOG_FAULTPROXY_UPSTREAM" secret:"NAVLOG_FAULTPROXY_UPSTREAM" placeholder:"URL" sep:"none" help:"An honest node, http or https. Several are backends behind one address."`
 	Listen      string        `default:"127.0.0.1:0" help:"Address to serve on; port 0 takes a free one."`
-	Faults      []string      `default:"all" help:"Faults to draw from, comma-separated: ${faults}. all are those but the lies, lies are ${lies}: with one endpoint only, nobody sees through most of them."`
+	Faults      []string      `default:"all" help:"Faults to draw from, comma-separated: ${faults}. all are those but the lies, lies are ${lies}: a client with one endpoint only cannot see through most of them."`
 	Rate        float64       `default:"0.05" help:"Probability that a call is drawn for a fault, 0 to 1."`
 	Behind      uint64        `default:"20" help:"Most blocks that a stale backend is behind."`
 	Ahead       uint64        `default:"1000" help:"Most blocks that a block which does not exist is above the head."`
