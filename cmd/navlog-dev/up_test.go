@@ -102,7 +102,7 @@ func TestUpKeepsKeysSecret(t *testing.T) {
 	if fault == nil {
 		t.Fatal("without a node the scenario runs")
 	}
-	for _, secret := range []string{"hunter2", "secret", "someone"} {
+	for _, secret := range []string{"hunter2", "secretkey", "secret2", "secret3", "someone"} {
 		if text := out.String() + log.String() + err.Error() + fault.Error(); strings.Contains(text, secret) {
 			t.Errorf("%q is shown:\n%s", secret, text)
 		}

@@ -33,7 +33,7 @@ type ApacheKafka struct {
 	proc    *process
 }
 
-// kafkaPorts are those of the broker, the controller and the superuser; 0 for one that is to be chosen.
+// kafkaPorts are those of the broker, the controller and the superuser; 0 for one that is not chosen yet.
 type kafkaPorts [3]int
 
 // A Guarded broker is one with logins and rights, as it is shipped.

@@ -13,8 +13,8 @@
 // drawn apart, so that a seed has the same failures with them and without.
 //
 // Lies are answers of a node that was broken into: a head that is named as final,
-// blocks that do not exist, changed headers. They too are drawn apart. With one
-// endpoint only nobody sees through most of them.
+// blocks that do not exist, changed headers. They too are drawn apart. A client
+// with one endpoint only cannot see through most of them.
 //
 // No clock and no order between methods enters a draw, so the same seed and the
 // same sequence of requests of each method meet the same faults. A fault that

@@ -5,14 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// Lies: well-formed answers that say what is not so, as of a node that was broken into. Nobody can see through most of
-// them with one endpoint only, so whoever tests an indexer with them gives it honest endpoints too.
+// Lies: well-formed answers that are untrue, as of a node that was broken into. A client with one endpoint only cannot
+// see through most of them, so a test of a client gives it honest endpoints too.
 const (
 	FinalHead     Fault = "final-head"     // the head is named as final
 	FinalFuture   Fault = "final-future"   // a block above the head is named as final
@@ -30,7 +31,7 @@ var lies = []kind{
 	{fault: FinalFuture, methods: byNumber, alter: ofFinal(finalFuture)},
 	{fault: FinalBack, methods: byNumber, alter: ofFinal(finalBack)},
 	{fault: FutureHead, methods: heads, alter: futureHead},
-	{fault: ZeroBloom, methods: written, alter: zeroBloom},
+	{fault: ZeroBloom, methods: slices.Concat(blocks, withLogs), alter: zeroBloom},
 	{fault: ChangedHeader, methods: blocks, alter: changedHeader},
 }
 
@@ -90,7 +91,7 @@ func futureHead(ctx context.Context, p *Proxy, c *call, truth reply) (answer rep
 // slot is how many seconds lie between two blocks that do not exist.
 const slot = 12
 
-// future makes a higher block of one: it has a parent that nobody knows, and the hash that its fields have.
+// future makes a higher block of one: it has an unknown parent, and the hash that its fields have.
 func future(rng *rand.Rand, truth reply, number uint64) (reply, error) {
 	block, was, err := blockOf(truth)
 	if err != nil {
@@ -143,7 +144,7 @@ func zeroBloom(_ context.Context, _ *Proxy, _ *call, truth reply) (reply, string
 		return truth.with(result), fmt.Sprintf("the header of block %v", result["number"]), nil
 	case []any:
 		if len(result) > 0 {
-			return truth.with(rawOf(nil)), fmt.Sprintf("none of %d logs", len(result)), nil
+			return truth.with(rawOf(nil)), fmt.Sprintf("none of %d logs or receipts", len(result)), nil
 		}
 	}
 	return truth, "", nil
@@ -155,7 +156,7 @@ var fields = []string{"timestamp", "parentHash", "stateRoot", "receiptsRoot", "e
 // changedHeader changes one field of a header and leaves the hash.
 func changedHeader(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string, error) {
 	block, ok := decoded(truth.Result).(map[string]any)
-	if n, known := quantity(block["number"]); !ok || !known || n == 0 { // which is known by its hash alone
+	if n, known := quantity(block["number"]); !ok || !known || n == 0 { // the genesis is known by its hash
 		return truth, "", nil
 	}
 	field := fields[c.rng.IntN(len(fields))]

@@ -115,7 +115,7 @@ func (r *run) judge(ctx context.Context, t tally) (tally, error) {
 }
 
 // final is what no waiting mends: a POST that came too often, too early or once too
-// many. It also tells of how many events the waits were judged.
+// many. It also returns of how many events the waits were judged.
 func (r *run) final(l *ledger, stories map[uuid.UUID]story) (judged int, err error) {
 	var faults []error
 	bound := l.bound(stories)
@@ -287,9 +287,8 @@ func missedPostgres(d *child.Process) bool {
 	return strings.HasPrefix(last, "navlog: reach PostgreSQL") || strings.HasPrefix(last, "navlog: read the version of the tables in PostgreSQL")
 }
 
-// settle waits until every event is where it is to end, or until nothing more happens to those that are not. How long
-// that takes depends on the machine, so it waits for progress; but not for ever, for what is sent again and again
-// makes progress, too.
+// settle waits until every event has reached its end, or until the others make no progress. How long that takes depends
+// on the machine. It has a bound all the same: an event that is sent again and again makes progress, too.
 func (r *run) settle(ctx context.Context) error {
 	last := time.Now().Add(settlesAtMost * r.Settle)
 	var before []string
@@ -311,7 +310,7 @@ func (r *run) settle(ctx context.Context) error {
 	})
 }
 
-// unsettled lists the events that are not where they are to end, with how far each has come.
+// unsettled lists the events that have not reached their end, with how far each has come.
 func (l *ledger) unsettled(stories map[uuid.UUID]story, down, mute uint32) (list []string) {
 	for _, why := range l.lost(stories, down, mute) {
 		list = append(list, why.Error())
