@@ -67,6 +67,22 @@ const (
 	DeliveryTypeWithdrawalReferral DeliveryType = "withdrawal.referral"
 )
 
+// Defines values for DeliveryDetailState.
+const (
+	DeliveryDetailStateDelivered  DeliveryDetailState = "delivered"
+	DeliveryDetailStateFailed     DeliveryDetailState = "failed"
+	DeliveryDetailStateNoEndpoint DeliveryDetailState = "no_endpoint"
+	DeliveryDetailStateParked     DeliveryDetailState = "parked"
+	DeliveryDetailStatePending    DeliveryDetailState = "pending"
+)
+
+// Defines values for DeliveryDetailType.
+const (
+	DeliveryDetailTypeDepositReferral    DeliveryDetailType = "deposit.referral"
+	DeliveryDetailTypeWebhookTest        DeliveryDetailType = "webhook.test"
+	DeliveryDetailTypeWithdrawalReferral DeliveryDetailType = "withdrawal.referral"
+)
+
 // Defines values for DepositEventType.
 const (
 	DepositEventTypeDepositReferral DepositEventType = "deposit.referral"
@@ -101,6 +117,11 @@ const (
 	ExplanationOperationCount ExplanationOperation = "count"
 	ExplanationOperationLast  ExplanationOperation = "last"
 	ExplanationOperationSum   ExplanationOperation = "sum"
+)
+
+// Defines values for FundingDays.
+const (
+	FundingDaysN90 FundingDays = 90
 )
 
 // Defines values for HealthAnswerDataStatus.
@@ -167,13 +188,6 @@ const (
 	WithdrawalRequestStatusQueued    WithdrawalRequestStatus = "queued"
 )
 
-// Defines values for YieldDays.
-const (
-	YieldDaysN1  YieldDays = 1
-	YieldDaysN30 YieldDays = 30
-	YieldDaysN7  YieldDays = 7
-)
-
 // Defines values for Format.
 const (
 	FormatCsv     Format = "csv"
@@ -213,11 +227,27 @@ const (
 	SortOrderDesc SortOrder = "desc"
 )
 
+// Defines values for StateOfDelivery.
+const (
+	StateOfDeliveryDelivered  StateOfDelivery = "delivered"
+	StateOfDeliveryFailed     StateOfDelivery = "failed"
+	StateOfDeliveryNoEndpoint StateOfDelivery = "no_endpoint"
+	StateOfDeliveryParked     StateOfDelivery = "parked"
+	StateOfDeliveryPending    StateOfDelivery = "pending"
+)
+
 // Defines values for StatusParameter.
 const (
 	StatusParameterCancelled StatusParameter = "cancelled"
 	StatusParameterClaimed   StatusParameter = "claimed"
 	StatusParameterQueued    StatusParameter = "queued"
+)
+
+// Defines values for TypeOfDelivery.
+const (
+	TypeOfDeliveryDepositReferral    TypeOfDelivery = "deposit.referral"
+	TypeOfDeliveryWebhookTest        TypeOfDelivery = "webhook.test"
+	TypeOfDeliveryWithdrawalReferral TypeOfDelivery = "withdrawal.referral"
 )
 
 // Defines values for ListEventsParamsRetracted.
@@ -264,6 +294,22 @@ const (
 	ListPartnerNavsParamsFormatCsv     ListPartnerNavsParamsFormat = "csv"
 	ListPartnerNavsParamsFormatJSON    ListPartnerNavsParamsFormat = "json"
 	ListPartnerNavsParamsFormatParquet ListPartnerNavsParamsFormat = "parquet"
+)
+
+// Defines values for ListDeliveriesParamsState.
+const (
+	ListDeliveriesParamsStateDelivered  ListDeliveriesParamsState = "delivered"
+	ListDeliveriesParamsStateFailed     ListDeliveriesParamsState = "failed"
+	ListDeliveriesParamsStateNoEndpoint ListDeliveriesParamsState = "no_endpoint"
+	ListDeliveriesParamsStateParked     ListDeliveriesParamsState = "parked"
+	ListDeliveriesParamsStatePending    ListDeliveriesParamsState = "pending"
+)
+
+// Defines values for ListDeliveriesParamsType.
+const (
+	ListDeliveriesParamsTypeDepositReferral    ListDeliveriesParamsType = "deposit.referral"
+	ListDeliveriesParamsTypeWebhookTest        ListDeliveriesParamsType = "webhook.test"
+	ListDeliveriesParamsTypeWithdrawalReferral ListDeliveriesParamsType = "withdrawal.referral"
 )
 
 // Defines values for ListDeliveriesParamsFormat.
@@ -447,6 +493,18 @@ type Attempt struct {
 	URL        string  `json:"url"`
 }
 
+// Block defines model for Block.
+type Block struct {
+	BlockNumber Decimal `json:"blockNumber"`
+	Timestamp   Time    `json:"timestamp"`
+}
+
+// BlockAnswer defines model for BlockAnswer.
+type BlockAnswer struct {
+	Data Block `json:"data"`
+	Ok   bool  `json:"ok"`
+}
+
 // Breaker While it is open nothing is sent, and what is due waits.
 type Breaker struct {
 	OpenUntil *TimeOrNull  `json:"openUntil"`
@@ -575,6 +633,40 @@ type DeliveryState string
 
 // DeliveryType defines model for Delivery.Type.
 type DeliveryType string
+
+// DeliveryAnswer defines model for DeliveryAnswer.
+type DeliveryAnswer struct {
+	// Data A delivery with what was sent and what came back.
+	Data DeliveryDetail `json:"data"`
+	Ok   bool           `json:"ok"`
+}
+
+// DeliveryDetail A delivery with what was sent and what came back.
+type DeliveryDetail struct {
+	// Attempts All that are kept, oldest first.
+	Attempts      []KeptAttempt      `json:"attempts"`
+	CorrectedAt   *Time              `json:"correctedAt,omitempty"`
+	CreatedAt     Time               `json:"createdAt"`
+	EventID       openapi_types.UUID `json:"eventId"`
+	FinishedAt    *TimeOrNull        `json:"finishedAt"`
+	NextAttemptAt *TimeOrNull        `json:"nextAttemptAt"`
+	Request       struct {
+		// Body The newest body, byte for byte.
+		Body string `json:"body"`
+
+		// Headers Those that are the same at every attempt.
+		Headers map[string]string `json:"headers"`
+	} `json:"request"`
+	Sequence *int                `json:"sequence"`
+	State    DeliveryDetailState `json:"state"`
+	Type     DeliveryDetailType  `json:"type"`
+}
+
+// DeliveryDetailState defines model for DeliveryDetail.State.
+type DeliveryDetailState string
+
+// DeliveryDetailType defines model for DeliveryDetail.Type.
+type DeliveryDetailType string
 
 // DeliveryListAnswer defines model for DeliveryListAnswer.
 type DeliveryListAnswer struct {
@@ -798,6 +890,32 @@ type Flow struct {
 	Count  Count   `json:"count"`
 }
 
+// Funding defines model for Funding.
+type Funding struct {
+	Days   FundingDays `json:"days"`
+	Funded Count       `json:"funded"`
+
+	// LongestSeconds null while none is funded.
+	LongestSeconds *int `json:"longestSeconds"`
+
+	// MedianSeconds null while none is funded.
+	MedianSeconds *int  `json:"medianSeconds"`
+	Requests      Count `json:"requests"`
+	Since         Time  `json:"since"`
+
+	// VaultAddress EIP-55 form.
+	VaultAddress Address `json:"vaultAddress"`
+}
+
+// FundingDays defines model for Funding.Days.
+type FundingDays int
+
+// FundingAnswer defines model for FundingAnswer.
+type FundingAnswer struct {
+	Data Funding `json:"data"`
+	Ok   bool    `json:"ok"`
+}
+
 // Hash defines model for Hash.
 type Hash = string
 
@@ -816,6 +934,30 @@ type HealthAnswerDataStatus string
 type Holdings struct {
 	Deposits    []DepositHolding    `json:"deposits"`
 	Withdrawals []WithdrawalHolding `json:"withdrawals"`
+}
+
+// KeptAttempt One POST. status is null when there was no answer.
+type KeptAttempt struct {
+	// ConnectUs Microseconds for the connection.
+	ConnectUs *int `json:"connectUs"`
+
+	// DNSUs Microseconds for the name.
+	DNSUs      *int    `json:"dnsUs"`
+	DurationMs int     `json:"durationMs"`
+	Error      *string `json:"error"`
+
+	// FirstByteUs Microseconds until the first byte of the response.
+	FirstByteUs *int `json:"firstByteUs"`
+	Number      int  `json:"number"`
+
+	// Response The first 4 KiB of the body; null where there was none, or it is not kept any more.
+	Response  *string `json:"response"`
+	StartedAt Time    `json:"startedAt"`
+	Status    *int    `json:"status"`
+
+	// TLSUs Microseconds for TLS.
+	TLSUs *int   `json:"tlsUs"`
+	URL   string `json:"url"`
 }
 
 // LogIndex defines model for LogIndex.
@@ -947,8 +1089,9 @@ type RouterAnswer struct {
 
 // Series defines model for Series.
 type Series struct {
-	Interval SeriesInterval `json:"interval"`
-	Points   []SeriesPoint  `json:"points"`
+	Interval   SeriesInterval `json:"interval"`
+	Points     []SeriesPoint  `json:"points"`
+	SinceFirst *Yield         `json:"sinceFirst"`
 
 	// VaultAddress EIP-55 form.
 	VaultAddress Address `json:"vaultAddress"`
@@ -1345,6 +1488,7 @@ type WithdrawalEventData struct {
 type WithdrawalHolding struct {
 	UnderscoreCount Count `json:"_count"`
 	UnderscoreSum   struct {
+		AssetsClaimed  Decimal `json:"assetsClaimed"`
 		AssetsEstimate Decimal `json:"assetsEstimate"`
 	} `json:"_sum"`
 
@@ -1399,8 +1543,12 @@ type WithdrawalRequestStatus string
 
 // Yield What a share gained: numerator / denominator is (to - from) / from of the NAVs per share, exactly.
 type Yield struct {
-	Days        YieldDays `json:"days"`
-	Denominator Decimal   `json:"denominator"`
+	// AnnualPercent percent for 365 days at the same rate, without compounding, rounded down; null for a span of less than a day.
+	AnnualPercent *string `json:"annualPercent"`
+
+	// Days In `yields` 1, 7, 30 or 90; in `sinceFirst` the whole days since the first NAV.
+	Days        int     `json:"days"`
+	Denominator Decimal `json:"denominator"`
 
 	// From One NAV update. navPerShare has 18 decimals: 1.0 is 10^18.
 	From      NavHistory    `json:"from"`
@@ -1412,9 +1560,6 @@ type Yield struct {
 	// To One NAV update. navPerShare has 18 decimals: 1.0 is 10^18.
 	To NavHistory `json:"to"`
 }
-
-// YieldDays defines model for Yield.Days.
-type YieldDays int
 
 // After defines model for After.
 type After = int64
@@ -1449,6 +1594,12 @@ type LastEventID = string
 // Limit defines model for Limit.
 type Limit = int
 
+// MadeFrom defines model for MadeFrom.
+type MadeFrom = TimeIn
+
+// MadeTo defines model for MadeTo.
+type MadeTo = TimeIn
+
 // Of defines model for Of.
 type Of = string
 
@@ -1470,6 +1621,9 @@ type SortBy string
 // SortOrder defines model for SortOrder.
 type SortOrder string
 
+// StateOfDelivery defines model for StateOfDelivery.
+type StateOfDelivery string
+
 // StatementFrom defines model for StatementFrom.
 type StatementFrom = TimeIn
 
@@ -1482,11 +1636,20 @@ type StatusParameter string
 // StreamAfter defines model for StreamAfter.
 type StreamAfter = int64
 
+// TimeOfBlock defines model for TimeOfBlock.
+type TimeOfBlock = TimeIn
+
 // To defines model for To.
 type To = TimeIn
 
 // Tx defines model for Tx.
 type Tx = string
+
+// TxOfDelivery defines model for TxOfDelivery.
+type TxOfDelivery = string
+
+// TypeOfDelivery defines model for TypeOfDelivery.
+type TypeOfDelivery string
 
 // UserParameter defines model for User.
 type UserParameter = AddressIn
@@ -1502,6 +1665,15 @@ type VaultAddress = AddressIn
 
 // Width defines model for Width.
 type Width = int64
+
+// GetBlockParams defines parameters for GetBlock.
+type GetBlockParams struct {
+	// Time A time in the forms of `from`; a date alone is the end of that day.
+	Time *TimeOfBlock `form:"time,omitempty" json:"time,omitempty"`
+
+	// AsOfBlock The state as of this block: from the first indexed block to the newest one.
+	AsOfBlock *AsOfBlock `form:"asOfBlock,omitempty" json:"asOfBlock,omitempty"`
+}
 
 // ListEventsParams defines parameters for ListEvents.
 type ListEventsParams struct {
@@ -1661,9 +1833,30 @@ type ListDeliveriesParams struct {
 	// PageSize Entries on a page.
 	PageSize *PageSize `form:"pageSize,omitempty" json:"pageSize,omitempty"`
 
+	// State Only deliveries in this state.
+	State *ListDeliveriesParamsState `form:"state,omitempty" json:"state,omitempty"`
+
+	// Type Only deliveries of this type.
+	Type *ListDeliveriesParamsType `form:"type,omitempty" json:"type,omitempty"`
+
+	// Tx Only deliveries about this transaction.
+	Tx *TxOfDelivery `form:"tx,omitempty" json:"tx,omitempty"`
+
+	// From Only deliveries that were made at this time or later, in the forms of other lists. Must not be after `to`.
+	From *MadeFrom `form:"from,omitempty" json:"from,omitempty"`
+
+	// To Only deliveries that were made at this time or earlier; a date alone is the end of that day.
+	To *MadeTo `form:"to,omitempty" json:"to,omitempty"`
+
 	// Format What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
 	Format *ListDeliveriesParamsFormat `form:"format,omitempty" json:"format,omitempty"`
 }
+
+// ListDeliveriesParamsState defines parameters for ListDeliveries.
+type ListDeliveriesParamsState string
+
+// ListDeliveriesParamsType defines parameters for ListDeliveries.
+type ListDeliveriesParamsType string
 
 // ListDeliveriesParamsFormat defines parameters for ListDeliveries.
 type ListDeliveriesParamsFormat string
@@ -1919,6 +2112,12 @@ type ListVaultEventsParamsRetracted string
 
 // ListVaultEventsParamsFormat defines parameters for ListVaultEvents.
 type ListVaultEventsParamsFormat string
+
+// GetFundingParams defines parameters for GetFunding.
+type GetFundingParams struct {
+	// AsOfBlock The state as of this block: from the first indexed block to the newest one.
+	AsOfBlock *AsOfBlock `form:"asOfBlock,omitempty" json:"asOfBlock,omitempty"`
+}
 
 // ListNavsParams defines parameters for ListNavs.
 type ListNavsParams struct {
@@ -2228,6 +2427,14 @@ type ClientInterface interface {
 	// Corresponds with GET /.well-known/navlog-statements (the `GetStatementKeys` operationId).
 	GetStatementKeys(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetBlock The block of a time
+	//
+	// The block to give as `asOfBlock` for the state at `time`, with the time of the newest indexed block up to it. Without
+	// `time` it is the block of the answer itself. 404 for a time before the first indexed block.
+	//
+	// Corresponds with GET /api/v1/block (the `GetBlock` operationId).
+	GetBlock(ctx context.Context, params *GetBlockParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListEvents What the logs of all vaults say, newest first
 	//
 	// Corresponds with GET /api/v1/events (the `ListEvents` operationId).
@@ -2241,7 +2448,7 @@ type ClientInterface interface {
 	//
 	// | `of`, after `/api/v1` | `field` |
 	// |---|---|
-	// | `/users/{address}` | `/totalDeposited`, `/totalWithdrawn`, `/firstSeen`, `/holdings/deposits/{vault}/_sum/assetAmount`, `/holdings/deposits/{vault}/_count`, `/holdings/withdrawals/{vault}/_sum/assetsEstimate`, `/holdings/withdrawals/{vault}/_count` |
+	// | `/users/{address}` | `/totalDeposited`, `/totalWithdrawn`, `/firstSeen`, `/holdings/deposits/{vault}/_sum/assetAmount`, `/holdings/deposits/{vault}/_count`, `/holdings/withdrawals/{vault}/_sum/assetsEstimate`, `/holdings/withdrawals/{vault}/_sum/assetsClaimed`, `/holdings/withdrawals/{vault}/_count` |
 	// | `/vaults/{address}` | `/navPerShare`, `/totalAssets`, `/totalSupply`, `/stats/userCount`, `/stats/pendingWithdrawals` |
 	// | `/vaults/{address}/users` | `/{user}/totalDeposited`, `/{user}/totalWithdrawn`, `/{user}/firstSeen`, with the user's address |
 	// | `/settlement/summary` | `/{vault}/depositsToSweep/count`, `/{vault}/depositsToSweep/totalAmount`, `/{vault}/withdrawalsToFund/count`, `/{vault}/withdrawalsToFund/totalAmount` |
@@ -2336,12 +2543,21 @@ type ClientInterface interface {
 
 	// ListDeliveries The delivery log, newest first
 	//
-	// As a file it has a row for each attempt that the pages show, oldest first, and one for a delivery without attempts. It is
+	// With filters, `total` is counted up to 100000. As a file it has a row for each attempt that the pages show, oldest first, and one for a delivery without attempts. It is
 	// about no block: a row is as it was when it was read, each delivery that was there at the beginning is there, and one that is made meanwhile may be
 	// missing.
 	//
 	// Corresponds with GET /api/v1/partner/webhooks/deliveries (the `ListDeliveries` operationId).
 	ListDeliveries(ctx context.Context, params *ListDeliveriesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetDelivery One delivery, what was sent and what came back
+	//
+	// `request` has the body and the headers that every attempt sends; `X-Service-Timestamp` and `X-Service-Signature` are made
+	// for each attempt and not kept. Of a response the status and the first 4 KiB of its body are kept, and no header; the body
+	// and the times of the phases are deleted after the retention that the operator has set.
+	//
+	// Corresponds with GET /api/v1/partner/webhooks/deliveries/{eventId} (the `GetDelivery` operationId).
+	GetDelivery(ctx context.Context, eventID EventID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ReplayDelivery Send an event again
 	//
@@ -2434,6 +2650,15 @@ type ClientInterface interface {
 	// Corresponds with GET /api/v1/vaults/{address}/events (the `ListVaultEvents` operationId).
 	ListVaultEvents(ctx context.Context, address VaultAddress, params *ListVaultEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// GetFunding How long withdrawal requests of a vault wait for their money
+	//
+	// Of the requests that were made in the 90 days before the time of the block: how many there are, how many of them are
+	// funded, and how long the funded ones waited from the request to the funding. The median of an even number is the lower
+	// of the two in the middle.
+	//
+	// Corresponds with GET /api/v1/vaults/{address}/funding (the `GetFunding` operationId).
+	GetFunding(ctx context.Context, address VaultAddress, params *GetFundingParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListNavs The NAV updates of a vault, newest first
 	//
 	// Corresponds with GET /api/v1/vaults/{address}/nav (the `ListNavs` operationId).
@@ -2455,7 +2680,7 @@ type ClientInterface interface {
 	//
 	// `yields` are about the newest block or `asOfBlock`, whatever `from` and `to` are: from the NAV in force so many
 	// days before the time of that block to the one in force at it. One is missing where there was no NAV yet, or it was
-	// zero.
+	// zero. `sinceFirst` is the one since the first NAV; null where there is none, or the first is zero.
 	//
 	// Corresponds with GET /api/v1/vaults/{address}/series (the `GetSeries` operationId).
 	GetSeries(ctx context.Context, address VaultAddress, params *GetSeriesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2501,6 +2726,24 @@ func (c *Client) GetStatementKeys(ctx context.Context, reqEditors ...RequestEdit
 	return c.Client.Do(req)
 }
 
+// GetBlock The block of a time
+//
+// The block to give as `asOfBlock` for the state at `time`, with the time of the newest indexed block up to it. Without
+// `time` it is the block of the answer itself. 404 for a time before the first indexed block.
+//
+// Corresponds with GET /api/v1/block (the `GetBlock` operationId).
+func (c *Client) GetBlock(ctx context.Context, params *GetBlockParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetBlockRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ListEvents What the logs of all vaults say, newest first
 //
 // Corresponds with GET /api/v1/events (the `ListEvents` operationId).
@@ -2524,7 +2767,7 @@ func (c *Client) ListEvents(ctx context.Context, params *ListEventsParams, reqEd
 //
 // | `of`, after `/api/v1` | `field` |
 // |---|---|
-// | `/users/{address}` | `/totalDeposited`, `/totalWithdrawn`, `/firstSeen`, `/holdings/deposits/{vault}/_sum/assetAmount`, `/holdings/deposits/{vault}/_count`, `/holdings/withdrawals/{vault}/_sum/assetsEstimate`, `/holdings/withdrawals/{vault}/_count` |
+// | `/users/{address}` | `/totalDeposited`, `/totalWithdrawn`, `/firstSeen`, `/holdings/deposits/{vault}/_sum/assetAmount`, `/holdings/deposits/{vault}/_count`, `/holdings/withdrawals/{vault}/_sum/assetsEstimate`, `/holdings/withdrawals/{vault}/_sum/assetsClaimed`, `/holdings/withdrawals/{vault}/_count` |
 // | `/vaults/{address}` | `/navPerShare`, `/totalAssets`, `/totalSupply`, `/stats/userCount`, `/stats/pendingWithdrawals` |
 // | `/vaults/{address}/users` | `/{user}/totalDeposited`, `/{user}/totalWithdrawn`, `/{user}/firstSeen`, with the user's address |
 // | `/settlement/summary` | `/{vault}/depositsToSweep/count`, `/{vault}/depositsToSweep/totalAmount`, `/{vault}/withdrawalsToFund/count`, `/{vault}/withdrawalsToFund/totalAmount` |
@@ -2729,13 +2972,32 @@ func (c *Client) SetWebhook(ctx context.Context, body SetWebhookJSONRequestBody,
 
 // ListDeliveries The delivery log, newest first
 //
-// As a file it has a row for each attempt that the pages show, oldest first, and one for a delivery without attempts. It is
+// With filters, `total` is counted up to 100000. As a file it has a row for each attempt that the pages show, oldest first, and one for a delivery without attempts. It is
 // about no block: a row is as it was when it was read, each delivery that was there at the beginning is there, and one that is made meanwhile may be
 // missing.
 //
 // Corresponds with GET /api/v1/partner/webhooks/deliveries (the `ListDeliveries` operationId).
 func (c *Client) ListDeliveries(ctx context.Context, params *ListDeliveriesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListDeliveriesRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetDelivery One delivery, what was sent and what came back
+//
+// `request` has the body and the headers that every attempt sends; `X-Service-Timestamp` and `X-Service-Signature` are made
+// for each attempt and not kept. Of a response the status and the first 4 KiB of its body are kept, and no header; the body
+// and the times of the phases are deleted after the retention that the operator has set.
+//
+// Corresponds with GET /api/v1/partner/webhooks/deliveries/{eventId} (the `GetDelivery` operationId).
+func (c *Client) GetDelivery(ctx context.Context, eventID EventID, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetDeliveryRequest(c.Server, eventID)
 	if err != nil {
 		return nil, err
 	}
@@ -2987,6 +3249,25 @@ func (c *Client) ListVaultEvents(ctx context.Context, address VaultAddress, para
 	return c.Client.Do(req)
 }
 
+// GetFunding How long withdrawal requests of a vault wait for their money
+//
+// Of the requests that were made in the 90 days before the time of the block: how many there are, how many of them are
+// funded, and how long the funded ones waited from the request to the funding. The median of an even number is the lower
+// of the two in the middle.
+//
+// Corresponds with GET /api/v1/vaults/{address}/funding (the `GetFunding` operationId).
+func (c *Client) GetFunding(ctx context.Context, address VaultAddress, params *GetFundingParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetFundingRequest(c.Server, address, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ListNavs The NAV updates of a vault, newest first
 //
 // Corresponds with GET /api/v1/vaults/{address}/nav (the `ListNavs` operationId).
@@ -3018,7 +3299,7 @@ func (c *Client) ListNavs(ctx context.Context, address VaultAddress, params *Lis
 //
 // `yields` are about the newest block or `asOfBlock`, whatever `from` and `to` are: from the NAV in force so many
 // days before the time of that block to the one in force at it. One is missing where there was no NAV yet, or it was
-// zero.
+// zero. `sinceFirst` is the one since the first NAV; null where there is none, or the first is zero.
 //
 // Corresponds with GET /api/v1/vaults/{address}/series (the `GetSeries` operationId).
 func (c *Client) GetSeries(ctx context.Context, address VaultAddress, params *GetSeriesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3125,6 +3406,72 @@ func NewGetStatementKeysRequest(server string) (*http.Request, error) {
 	queryURL, err := serverURL.Parse(operationPath)
 	if err != nil {
 		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewGetBlockRequest constructs an http.Request for the GetBlock method
+func NewGetBlockRequest(server string, params *GetBlockParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/block")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Time != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "time", *params.Time, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.AsOfBlock != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "asOfBlock", *params.AsOfBlock, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
@@ -4028,6 +4375,66 @@ func NewListDeliveriesRequest(server string, params *ListDeliveriesParams) (*htt
 
 		}
 
+		if params.State != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "state", *params.State, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Type != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "type", *params.Type, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Tx != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "tx", *params.Tx, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.From != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", *params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.To != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", *params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Format != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "format", *params.Format, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
@@ -4044,6 +4451,40 @@ func NewListDeliveriesRequest(server string, params *ListDeliveriesParams) (*htt
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
 		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewGetDeliveryRequest constructs an http.Request for the GetDelivery method
+func NewGetDeliveryRequest(server string, eventID EventID) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "eventId", eventID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/partner/webhooks/deliveries/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
@@ -5390,6 +5831,67 @@ func NewListVaultEventsRequest(server string, address VaultAddress, params *List
 	return req, nil
 }
 
+// NewGetFundingRequest constructs an http.Request for the GetFunding method
+func NewGetFundingRequest(server string, address VaultAddress, params *GetFundingParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "address", address, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/vaults/%s/funding", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.AsOfBlock != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "asOfBlock", *params.AsOfBlock, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewListNavsRequest constructs an http.Request for the ListNavs method
 func NewListNavsRequest(server string, address VaultAddress, params *ListNavsParams) (*http.Request, error) {
 	var err error
@@ -5994,6 +6496,16 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /.well-known/navlog-statements (the `GetStatementKeys` operationId).
 	GetStatementKeysWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetStatementKeysResponse, error)
 
+	// GetBlockWithResponse The block of a time
+	//
+	// The block to give as `asOfBlock` for the state at `time`, with the time of the newest indexed block up to it. Without
+	// `time` it is the block of the answer itself. 404 for a time before the first indexed block.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/block (the `GetBlock` operationId).
+	GetBlockWithResponse(ctx context.Context, params *GetBlockParams, reqEditors ...RequestEditorFn) (*GetBlockResponse, error)
+
 	// ListEventsWithResponse What the logs of all vaults say, newest first
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -6009,7 +6521,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// | `of`, after `/api/v1` | `field` |
 	// |---|---|
-	// | `/users/{address}` | `/totalDeposited`, `/totalWithdrawn`, `/firstSeen`, `/holdings/deposits/{vault}/_sum/assetAmount`, `/holdings/deposits/{vault}/_count`, `/holdings/withdrawals/{vault}/_sum/assetsEstimate`, `/holdings/withdrawals/{vault}/_count` |
+	// | `/users/{address}` | `/totalDeposited`, `/totalWithdrawn`, `/firstSeen`, `/holdings/deposits/{vault}/_sum/assetAmount`, `/holdings/deposits/{vault}/_count`, `/holdings/withdrawals/{vault}/_sum/assetsEstimate`, `/holdings/withdrawals/{vault}/_sum/assetsClaimed`, `/holdings/withdrawals/{vault}/_count` |
 	// | `/vaults/{address}` | `/navPerShare`, `/totalAssets`, `/totalSupply`, `/stats/userCount`, `/stats/pendingWithdrawals` |
 	// | `/vaults/{address}/users` | `/{user}/totalDeposited`, `/{user}/totalWithdrawn`, `/{user}/firstSeen`, with the user's address |
 	// | `/settlement/summary` | `/{vault}/depositsToSweep/count`, `/{vault}/depositsToSweep/totalAmount`, `/{vault}/withdrawalsToFund/count`, `/{vault}/withdrawalsToFund/totalAmount` |
@@ -6122,7 +6634,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListDeliveriesWithResponse The delivery log, newest first
 	//
-	// As a file it has a row for each attempt that the pages show, oldest first, and one for a delivery without attempts. It is
+	// With filters, `total` is counted up to 100000. As a file it has a row for each attempt that the pages show, oldest first, and one for a delivery without attempts. It is
 	// about no block: a row is as it was when it was read, each delivery that was there at the beginning is there, and one that is made meanwhile may be
 	// missing.
 	//
@@ -6130,6 +6642,17 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /api/v1/partner/webhooks/deliveries (the `ListDeliveries` operationId).
 	ListDeliveriesWithResponse(ctx context.Context, params *ListDeliveriesParams, reqEditors ...RequestEditorFn) (*ListDeliveriesResponse, error)
+
+	// GetDeliveryWithResponse One delivery, what was sent and what came back
+	//
+	// `request` has the body and the headers that every attempt sends; `X-Service-Timestamp` and `X-Service-Signature` are made
+	// for each attempt and not kept. Of a response the status and the first 4 KiB of its body are kept, and no header; the body
+	// and the times of the phases are deleted after the retention that the operator has set.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/partner/webhooks/deliveries/{eventId} (the `GetDelivery` operationId).
+	GetDeliveryWithResponse(ctx context.Context, eventID EventID, reqEditors ...RequestEditorFn) (*GetDeliveryResponse, error)
 
 	// ReplayDeliveryWithResponse Send an event again
 	//
@@ -6252,6 +6775,17 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/v1/vaults/{address}/events (the `ListVaultEvents` operationId).
 	ListVaultEventsWithResponse(ctx context.Context, address VaultAddress, params *ListVaultEventsParams, reqEditors ...RequestEditorFn) (*ListVaultEventsResponse, error)
 
+	// GetFundingWithResponse How long withdrawal requests of a vault wait for their money
+	//
+	// Of the requests that were made in the 90 days before the time of the block: how many there are, how many of them are
+	// funded, and how long the funded ones waited from the request to the funding. The median of an even number is the lower
+	// of the two in the middle.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/vaults/{address}/funding (the `GetFunding` operationId).
+	GetFundingWithResponse(ctx context.Context, address VaultAddress, params *GetFundingParams, reqEditors ...RequestEditorFn) (*GetFundingResponse, error)
+
 	// ListNavsWithResponse The NAV updates of a vault, newest first
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -6275,7 +6809,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// `yields` are about the newest block or `asOfBlock`, whatever `from` and `to` are: from the NAV in force so many
 	// days before the time of that block to the one in force at it. One is missing where there was no NAV yet, or it was
-	// zero.
+	// zero. `sinceFirst` is the one since the first NAV; null where there is none, or the first is zero.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -6337,6 +6871,31 @@ func (r GetStatementKeysResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r GetStatementKeysResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type GetBlockResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *BlockAnswer
+	// JSONDefault the response for an HTTP default `application/json` response
+	JSONDefault *Error
+}
+
+// Status returns HTTPResponse.Status
+func (r GetBlockResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetBlockResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -6637,6 +7196,31 @@ func (r ListDeliveriesResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r ListDeliveriesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type GetDeliveryResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *DeliveryAnswer
+	// JSONDefault the response for an HTTP default `application/json` response
+	JSONDefault *Error
+}
+
+// Status returns HTTPResponse.Status
+func (r GetDeliveryResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetDeliveryResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -7016,6 +7600,31 @@ func (r ListVaultEventsResponse) StatusCode() int {
 	return 0
 }
 
+type GetFundingResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *FundingAnswer
+	// JSONDefault the response for an HTTP default `application/json` response
+	JSONDefault *Error
+}
+
+// Status returns HTTPResponse.Status
+func (r GetFundingResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetFundingResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type ListNavsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -7204,6 +7813,22 @@ func (c *ClientWithResponses) GetStatementKeysWithResponse(ctx context.Context, 
 	return ParseGetStatementKeysResponse(rsp)
 }
 
+// GetBlockWithResponse The block of a time
+//
+// The block to give as `asOfBlock` for the state at `time`, with the time of the newest indexed block up to it. Without
+// `time` it is the block of the answer itself. 404 for a time before the first indexed block.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/block (the `GetBlock` operationId).
+func (c *ClientWithResponses) GetBlockWithResponse(ctx context.Context, params *GetBlockParams, reqEditors ...RequestEditorFn) (*GetBlockResponse, error) {
+	rsp, err := c.GetBlock(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetBlockResponse(rsp)
+}
+
 // ListEventsWithResponse What the logs of all vaults say, newest first
 //
 // Returns a wrapper object for the known response body format(s).
@@ -7225,7 +7850,7 @@ func (c *ClientWithResponses) ListEventsWithResponse(ctx context.Context, params
 //
 // | `of`, after `/api/v1` | `field` |
 // |---|---|
-// | `/users/{address}` | `/totalDeposited`, `/totalWithdrawn`, `/firstSeen`, `/holdings/deposits/{vault}/_sum/assetAmount`, `/holdings/deposits/{vault}/_count`, `/holdings/withdrawals/{vault}/_sum/assetsEstimate`, `/holdings/withdrawals/{vault}/_count` |
+// | `/users/{address}` | `/totalDeposited`, `/totalWithdrawn`, `/firstSeen`, `/holdings/deposits/{vault}/_sum/assetAmount`, `/holdings/deposits/{vault}/_count`, `/holdings/withdrawals/{vault}/_sum/assetsEstimate`, `/holdings/withdrawals/{vault}/_sum/assetsClaimed`, `/holdings/withdrawals/{vault}/_count` |
 // | `/vaults/{address}` | `/navPerShare`, `/totalAssets`, `/totalSupply`, `/stats/userCount`, `/stats/pendingWithdrawals` |
 // | `/vaults/{address}/users` | `/{user}/totalDeposited`, `/{user}/totalWithdrawn`, `/{user}/firstSeen`, with the user's address |
 // | `/settlement/summary` | `/{vault}/depositsToSweep/count`, `/{vault}/depositsToSweep/totalAmount`, `/{vault}/withdrawalsToFund/count`, `/{vault}/withdrawalsToFund/totalAmount` |
@@ -7404,7 +8029,7 @@ func (c *ClientWithResponses) SetWebhookWithResponse(ctx context.Context, body S
 
 // ListDeliveriesWithResponse The delivery log, newest first
 //
-// As a file it has a row for each attempt that the pages show, oldest first, and one for a delivery without attempts. It is
+// With filters, `total` is counted up to 100000. As a file it has a row for each attempt that the pages show, oldest first, and one for a delivery without attempts. It is
 // about no block: a row is as it was when it was read, each delivery that was there at the beginning is there, and one that is made meanwhile may be
 // missing.
 //
@@ -7417,6 +8042,23 @@ func (c *ClientWithResponses) ListDeliveriesWithResponse(ctx context.Context, pa
 		return nil, err
 	}
 	return ParseListDeliveriesResponse(rsp)
+}
+
+// GetDeliveryWithResponse One delivery, what was sent and what came back
+//
+// `request` has the body and the headers that every attempt sends; `X-Service-Timestamp` and `X-Service-Signature` are made
+// for each attempt and not kept. Of a response the status and the first 4 KiB of its body are kept, and no header; the body
+// and the times of the phases are deleted after the retention that the operator has set.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/partner/webhooks/deliveries/{eventId} (the `GetDelivery` operationId).
+func (c *ClientWithResponses) GetDeliveryWithResponse(ctx context.Context, eventID EventID, reqEditors ...RequestEditorFn) (*GetDeliveryResponse, error) {
+	rsp, err := c.GetDelivery(ctx, eventID, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetDeliveryResponse(rsp)
 }
 
 // ReplayDeliveryWithResponse Send an event again
@@ -7630,6 +8272,23 @@ func (c *ClientWithResponses) ListVaultEventsWithResponse(ctx context.Context, a
 	return ParseListVaultEventsResponse(rsp)
 }
 
+// GetFundingWithResponse How long withdrawal requests of a vault wait for their money
+//
+// Of the requests that were made in the 90 days before the time of the block: how many there are, how many of them are
+// funded, and how long the funded ones waited from the request to the funding. The median of an even number is the lower
+// of the two in the middle.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/vaults/{address}/funding (the `GetFunding` operationId).
+func (c *ClientWithResponses) GetFundingWithResponse(ctx context.Context, address VaultAddress, params *GetFundingParams, reqEditors ...RequestEditorFn) (*GetFundingResponse, error) {
+	rsp, err := c.GetFunding(ctx, address, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetFundingResponse(rsp)
+}
+
 // ListNavsWithResponse The NAV updates of a vault, newest first
 //
 // Returns a wrapper object for the known response body format(s).
@@ -7659,7 +8318,7 @@ func (c *ClientWithResponses) ListNavsWithResponse(ctx context.Context, address 
 //
 // `yields` are about the newest block or `asOfBlock`, whatever `from` and `to` are: from the NAV in force so many
 // days before the time of that block to the one in force at it. One is missing where there was no NAV yet, or it was
-// zero.
+// zero. `sinceFirst` is the one since the first NAV; null where there is none, or the first is zero.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -7753,6 +8412,39 @@ func ParseGetStatementKeysResponse(rsp *http.Response) (*GetStatementKeysRespons
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest StatementKeysAnswer
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetBlockResponse parses an HTTP response from a GetBlockWithResponse call
+func ParseGetBlockResponse(rsp *http.Response) (*GetBlockResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetBlockResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest BlockAnswer
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -8149,6 +8841,39 @@ func ParseListDeliveriesResponse(rsp *http.Response) (*ListDeliveriesResponse, e
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest DeliveryListAnswer
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetDeliveryResponse parses an HTTP response from a GetDeliveryWithResponse call
+func ParseGetDeliveryResponse(rsp *http.Response) (*GetDeliveryResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetDeliveryResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest DeliveryAnswer
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -8637,6 +9362,39 @@ func ParseListVaultEventsResponse(rsp *http.Response) (*ListVaultEventsResponse,
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest ChainEventListAnswer
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetFundingResponse parses an HTTP response from a GetFundingWithResponse call
+func ParseGetFundingResponse(rsp *http.Response) (*GetFundingResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetFundingResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest FundingAnswer
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
