@@ -57,7 +57,7 @@ $(SAMPLES): schemas/webhook/samples/package.json
 	touch $@
 
 .PHONY: web
-web: $(WEB) ## Build the pages anew, from query/web/src into query/web/dist
+web: $(WEB) ## Build the pages again, from query/web/src into query/web/dist
 	cd query/web && npm run --silent types && npm run --silent check && npm run --silent build
 $(WEB): query/web/package.json query/web/package-lock.json
 	cd query/web && npm install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error
@@ -85,20 +85,20 @@ race: engines kafka samples $(TOOLS)/gotestsum ## Run tests under the race detec
 FIRST   ?= 1
 KAFKA   ?= embedded
 .PHONY: chaos-ingest
-chaos-ingest: engines $(if $(filter apache,$(KAFKA)),kafka) ## Kill ingest and lie to it, SEEDS times, and compare its log with the chain (SEEDS=20, FIRST=1, KAFKA=apache)
+chaos-ingest: engines $(if $(filter apache,$(KAFKA)),kafka) ## Kill ingest and give it false responses, SEEDS times, and compare its log with the chain (SEEDS=20, FIRST=1, KAFKA=apache)
 	go run ./deploy/check/chaos/ingest --seeds $(or $(SEEDS),20) --first $(FIRST) --kafka $(KAFKA)
 
 .PHONY: conformance
-conformance: build ## Judge the HTTP API with Redocly and Schemathesis, on a live system (EXAMPLES=10 random requests an operation)
+conformance: build ## Validate the HTTP API with Redocly and Schemathesis, on a live system (EXAMPLES=10 random requests an operation)
 	deploy/check/conformance/run.sh
 
 .PHONY: browser
-browser: build ## Look at the pages in Chromium, on a live system that is reorganised; screenshots are left in build/browser
+browser: build ## Test the pages in Chromium, on a live system with reorganisations; screenshots are in build/browser
 	deploy/check/browser/run.sh
 
 FUZZTIME ?= 60s
 .PHONY: fuzz-query
-fuzz-query: engines ## Look for requests that are not answered as they should be (FUZZTIME=60s for each parser)
+fuzz-query: engines ## Search for requests with a wrong response (FUZZTIME=60s for each parser)
 	for target in FuzzPath FuzzQuery FuzzHeaders FuzzBody; do go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) ./query || exit 1; done
 
 HISTORIES ?= 2000
@@ -117,8 +117,9 @@ bench-query: build ## Measure the HTTP API on 10 million events beside PostgreSQ
 	$(BIN)/bench-query --events $(EVENTS)
 
 .PHONY: lint
-lint: $(TOOLS)/golangci-lint ## What .golangci.yaml says: what may import what, gofmt, vet, staticcheck and others
+lint: $(TOOLS)/golangci-lint ## Check imports, gofmt, vet, staticcheck and others (.golangci.yaml), and the list of words to avoid
 	$(TOOLS)/golangci-lint run ./...
+	go test -run '^TestPlainWords' ./deploy/check/structure
 
 .PHONY: generate
 generate: $(TOOLS)/sqlc $(TOOLS)/protoc-gen-go ## Regenerate protobuf, SQL, contracts and bindings
@@ -146,7 +147,7 @@ $(TOOLS)/protoc-gen-go: deploy/tools/go.mod
 	cd deploy/tools && GOBIN=$(TOOLS) go install google.golang.org/protobuf/cmd/protoc-gen-go
 
 .PHONY: bench-ingest
-bench-ingest: build ## Measure the way from the chain to the API (BENCH="--logs 20000 --blocks 40" for less)
+bench-ingest: build ## Measure the time from the chain to the API (BENCH="--logs 20000 --blocks 40" for less)
 	go build -o $(BIN)/bench-ingest ./deploy/bench/ingest
 	$(BIN)/bench-ingest --navlog $(BIN)/navlog $(BENCH)
 
@@ -166,7 +167,7 @@ chaos-dispatch: build ## Kill dispatchers and PostgreSQL at random and count eve
 	$(BIN)/chaos-dispatch --navlog $(BIN)/navlog --seeds $(or $(SEEDS),50) $(CHAOS)
 
 .PHONY: clean-data
-clean-data: ## Forget the data of `make run`
+clean-data: ## Delete the data of `make run`
 	rm -rf $(DATA)
 
 .PHONY: clean

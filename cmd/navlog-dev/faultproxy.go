@@ -13,7 +13,7 @@ import (
 	"github.com/navlog/navlog/deploy/faultproxy"
 )
 
-// faultproxyCmd serves package faultproxy to whoever tests an indexer.
+// faultproxyCmd serves package faultproxy, for tests of indexers.
 type faultproxyCmd struct {
 	Seed        uint64        `default:"1" help:"Seed of the faults: the same seed and requests get the same faults."`
 	Upstream    []string      `required:"" env:"NAVLOG_FAULTPROXY_UPSTREAM" secret:"NAVLOG_FAULTPROXY_UPSTREAM" placeholder:"URL" sep:"none" help:"An honest node, http or https. Several are backends behind one address."`

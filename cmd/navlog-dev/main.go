@@ -1,6 +1,6 @@
 // Command navlog-dev is for development: `up` runs all of navlog on one machine,
 // with embedded engines and a chain of its own, and faultproxy is a node that lies
-// from a seed, for whoever tests an indexer. It is the only program that links the
+// from a seed, for tests of indexers. It is the only program that links the
 // embedded engines and their helper processes; cmd/navlog, which people deploy,
 // has none of that.
 package main

@@ -175,7 +175,7 @@ func (u *up) ensureContracts(ctx context.Context) error {
 	return nil
 }
 
-// applyDevelopmentSettings are the ones that `up` alone may choose: a key made
+// applyDevelopmentSettings sets what only `up` may choose: a key made
 // on the spot, and webhooks to this machine.
 func (u *up) applyDevelopmentSettings() error {
 	if u.config.SecretKey == "" {

@@ -10,7 +10,7 @@
 //
 // A row says from which block on something is true, so the state at the ancestor
 // follows from the live rows: what began above the ancestor is dropped, and what
-// ended above it goes on. A reorganisation retracts every log above its ancestor and
+// ended above it continues. A reorganisation retracts every log above its ancestor and
 // brings the new branch. So after the clip only its live effects are folded, like
 // those of any other unit.
 //

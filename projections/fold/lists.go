@@ -34,7 +34,7 @@ type Batch struct {
 	Vaults []common.Address
 }
 
-// Lists says what units change in lists. A unit that retracts stands alone. The others
+// Lists returns what units change in lists. A unit that retracts must be the only one. The others
 // lie above the cursor's block.
 func Lists(ctx context.Context, conn driver.Conn, cursor readmodel.ListsCursor, batch Batch) (*Change, error) {
 	c := &Change{Cursor: cursor, before: cursor, state: newState(batch.Vaults), ancestor: cursor.Block}

@@ -32,7 +32,7 @@ const most = 1000
 
 // read looks up what the lists hold of the keys that the state names, as far as a
 // change above the ancestor can change it. The look-ups may see different units when
-// another writer goes on meanwhile: then the insert that follows from them is refused.
+// another writer continues meanwhile: then the insert that follows from them is refused.
 func (s *state) read(ctx context.Context, conn driver.Conn, ancestor uint64, gone map[entryKey]bool) error {
 	group, limited := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.readPlaces(limited, conn, s.placeKeys(gone)) })

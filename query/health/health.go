@@ -177,8 +177,8 @@ type statusJSON struct {
 	Vaults       []vaultJSON              `json:"vaults"`
 }
 
-// endpointJSON is what one node was asked since ingest began. Which node that is nobody
-// learns here: it has its place in chain.rpc and no name.
+// endpointJSON counts the calls to one node since ingest started. It does not show which node
+// that is: it has the node's position in chain.rpc and no name.
 type endpointJSON struct {
 	Calls uint64 `json:"calls"`
 	Units uint64 `json:"units"`

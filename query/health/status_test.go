@@ -18,7 +18,7 @@ func TestIndexedBlockIsNotBeyondTheHead(t *testing.T) {
 		{&state.Snapshot{Block: 77}, 81, "81"},
 		{&state.Snapshot{Block: 81}, 81, "81"},
 		{&state.Snapshot{Block: 85}, 81, "85"},
-		{&state.Snapshot{Block: 85}, 0, ""}, // its node is away: nobody knows how far the chain is
+		{&state.Snapshot{Block: 85}, 0, ""}, // its node is away: the head of the chain is unknown
 	} {
 		report := &registry.ProgramStatus{State: registry.Following}
 		report.HeadBlock = c.head

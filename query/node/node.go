@@ -1,5 +1,5 @@
-// Package node asks the one node that serve knows, for what proves blocks, and believes
-// nothing: a block is given when its header and receipts are those that its hash stands for.
+// Package node reads the data that proves blocks from the one node that serve knows, and trusts
+// nothing: it returns a block only if its header and receipts match its hash.
 //
 // It is asked at a pace of its own, since a provider bills each call, and what it answers
 // is bounded in size and time. Proven blocks are kept by their hash, which they are proven

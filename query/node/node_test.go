@@ -19,7 +19,7 @@ import (
 // emitsOneLog is the code of a contract that emits a log while it is made.
 const emitsOneLog = "0x60006000a000"
 
-// free has nobody pay for calls.
+// free charges no client for calls.
 func free() error { return nil }
 
 // TestBlockOfARealNode: logs of transactions of the types that a development chain makes

@@ -71,7 +71,7 @@ type ofPast struct {
 	place
 }
 
-// place is where a list by amount goes on, and how many users are read.
+// place is where a list by amount continues, and how many users are read.
 type place struct {
 	Key    ask.Decimal    `ask:"after_key"`
 	User   common.Address `ask:"after_user"`

@@ -11,7 +11,7 @@
 //	signature.ts the signature of a webhook, made and compared in the browser
 //	verify.ts, rlp.ts
 //	             the proofs of explain, from the hash of a block to what is shown of an event
-//	follow.ts    the newest events as the stream goes on
+//	follow.ts    the newest events while the stream continues
 //	format.ts    amounts, times and ages as text: no amount becomes a float
 //	assets.ts    sums by asset: amounts of different assets are never added
 //	axis.ts      the labels of charts, which say exactly what their ticks are
@@ -19,7 +19,7 @@
 //	components, pages
 //	             what is on the screen
 //
-// The pages ask nobody but the API that they come from, under a policy without
+// The pages call only the API that they come from, under a policy without
 // exceptions: nothing inline, nothing from elsewhere.
 package web
 

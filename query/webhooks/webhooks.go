@@ -92,12 +92,12 @@ func (w *Webhooks) Register(r *httpapi.Request) (*httpapi.Answer, error) {
 
 // refused is the answer about a URL that the guard refuses. That a name does not resolve
 // and that it resolves to a forbidden address is one answer: our resolver may know names
-// that nobody outside can look up, and a partner could ask it which there are. The log
+// that a partner cannot look up, and a partner could find out which exist. The log
 // has the difference, and no part of the URL, which may hold a secret.
 func (w *Webhooks) refused(r *httpapi.Request, refusal *guard.Refusal) error {
 	w.log.Info("webhook URL refused", "partner", r.Partner.ID, "reason", refusal.Reason, "request_id", r.Header.Get("X-Request-Id"))
 	if refusal.Reason == guard.Unresolvable || refusal.Reason == guard.ForbiddenAddress {
-		return invalidWebhookURL(guard.ForbiddenAddress, "its host is no public address and no name of public addresses alone")
+		return invalidWebhookURL(guard.ForbiddenAddress, "its host is no public address and no name of public addresses only")
 	}
 	return invalidWebhookURL(refusal.Reason, refusal.Error())
 }
@@ -327,7 +327,7 @@ func (w *Webhooks) Events(r *httpapi.Request) (*httpapi.Answer, error) {
 	more := len(rows) > int(limit)
 	rows = rows[:min(len(rows), int(limit))]
 	next := int64(after)
-	// Written by hand, for an encoder would write the stored bytes anew.
+	// Written by hand, because an encoder would change the stored bytes.
 	var b bytes.Buffer
 	b.WriteString(`{"ok":true,"data":[`)
 	for i, r := range rows {

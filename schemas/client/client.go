@@ -26,7 +26,7 @@ type Doer interface {
 	Do(*http.Request) (*http.Response, error)
 }
 
-// Client asks one API.
+// Client sends requests to one API.
 type Client struct {
 	base url.URL
 	key  string

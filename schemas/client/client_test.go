@@ -112,7 +112,7 @@ func nullable(s *openapi3.Schema) bool {
 	return false
 }
 
-// TestAnswersThatAreNone: what is no answer of navlog is an error that says so, and so is an address that is none.
+// TestAnswersThatAreNone: what is no answer of navlog is an error that reports this, and so is an address that is none.
 func TestAnswersThatAreNone(t *testing.T) {
 	for body, status := range map[string]int{"<html>": http.StatusOK, "<html>404": http.StatusNotFound, `{"data":[]}`: http.StatusBadGateway, `{"data":7}`: http.StatusOK} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status); fmt.Fprint(w, body) }))

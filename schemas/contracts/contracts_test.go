@@ -29,7 +29,7 @@ event DepositsSwept(uint256 indexed sweepId, address indexed custodian, uint256 
 event WithdrawalsSettled(uint256 indexed settlementId, address indexed funder, uint256 requestCount, uint256 shares, uint256 assets, uint256 navPerShare);
 `
 
-// vector is an event and the values that go-ethereum's encoder, which knows nothing of ours, is given for it.
+// vector is an event and the values from which go-ethereum's encoder encodes it, without code of this package.
 type vector struct {
 	event     contracts.Event
 	arguments []any

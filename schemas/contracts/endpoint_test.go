@@ -29,7 +29,7 @@ func TestEndpointName(t *testing.T) {
 	}
 }
 
-// No part of a URL that may be a key is in an error, whoever puts it there, and
+// No part of a URL that may be a key is in an error, from whatever source, and
 // the error stays what it is.
 func TestDiscreet(t *testing.T) {
 	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

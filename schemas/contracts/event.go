@@ -163,7 +163,7 @@ type WithdrawalCancelled struct {
 	Shares       *big.Int
 }
 
-// WithdrawalExpired says that somebody closed an unfunded request after its time.
+// WithdrawalExpired reports that an unfunded request was closed after its time.
 type WithdrawalExpired struct {
 	RequestIndex *big.Int
 	Owner        common.Address

@@ -73,7 +73,7 @@ type Envelope struct {
 	Data      any       `json:"data"`
 
 	// Quarantined says why the event counts in no sum, count or list of the read
-	// models, so that its partner is not told of it either; empty where it counts.
+	// models, so that its partner is not notified of it either; empty if it counts.
 	Quarantined string `json:"-"`
 }
 

@@ -168,8 +168,8 @@ func TestReferralsRefused(t *testing.T) {
 		"another event": func(r *event.Referral) {
 			*r = *referral(t, 7, contracts.WithdrawalExpired{RequestIndex: big.NewInt(1), Shares: big.NewInt(1)})
 		},
-		"another partner":   func(r *event.Referral) { r.PartnerId = 8 },
-		"nobody's referral": func(r *event.Referral) { *r = *referral(t, 0, nobody) },
+		"another partner":              func(r *event.Referral) { r.PartnerId = 8 },
+		"a referral without a partner": func(r *event.Referral) { *r = *referral(t, 0, nobody) },
 	} {
 		r := referral(t, 7, deposit)
 		change(r)

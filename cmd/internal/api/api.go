@@ -37,7 +37,7 @@ const (
 	within    = 30 * time.Second
 	maxBytes  = 16 << 20
 	comebacks = 20
-	// longest is how long the API asks nobody to stay away: who names more is not waited for.
+	// longest is the longest Retry-After that the client waits for; the API never sends more.
 	longest = 2 * time.Minute
 )
 
@@ -70,7 +70,7 @@ type bounded struct {
 }
 
 // Do sends a request, and again where it is patient and asked to. Its errors are Unreachable,
-// but for the end of the request's context: then it was given up, and the API may well be there.
+// except at the end of the request's context: then the client stopped waiting, and the API may well be there.
 func (b *bounded) Do(request *http.Request) (*http.Response, error) {
 	request.Header.Set("User-Agent", "navlog/"+cli.BuildVersion())
 	for try := 1; ; try++ {

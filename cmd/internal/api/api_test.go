@@ -119,7 +119,7 @@ func TestAKeyIsNotTakenElsewhere(t *testing.T) {
 }
 
 // An answer must have come whole in its time, also where its head was there at once. How long a machine takes for the head
-// nobody knows: who has not seen it in time gives twice as much.
+// is unknown: a try that was too short is repeated with twice the time.
 func TestWithin(t *testing.T) {
 	for within := 50 * time.Millisecond; ; within *= 2 {
 		over := make(chan struct{})

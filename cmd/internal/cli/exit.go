@@ -13,7 +13,7 @@ import (
 // docs/operations.md lists them for operators.
 type Code int
 
-// Codes. Whoever has no word for what went wrong gets Failed.
+// Codes. An error without a code of its own gets Failed.
 const (
 	Done          Code = 0
 	Failed        Code = 1
@@ -47,7 +47,7 @@ func LoginRefused(err error) bool {
 	return ok && e.Code == 516
 }
 
-// CodeOf is what the process ends with. Where nobody said it, an error of the
+// CodeOf returns the exit code of err. If no code was set, an error of the
 // network means that something could not be reached, and so does a login that an
 // engine refuses: of PostgreSQL both are one error.
 func CodeOf(err error) Code {
@@ -60,7 +60,7 @@ func CodeOf(err error) Code {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return Unreachable
 	}
-	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op != "listen" { // a port that is taken is nobody's silence
+	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op != "listen" { // a port in use is no unreachable peer
 		return Unreachable
 	}
 	if LoginRefused(err) || errors.Is(err, kerr.SaslAuthenticationFailed) {

@@ -114,8 +114,8 @@ func isPlain(text []byte) bool {
 	return true
 }
 
-// Printable is a stranger's text on one line: it must neither move the cursor of a terminal
-// nor look like a line of ours.
+// Printable returns foreign text on one line: it must neither move the cursor of a terminal
+// nor look like a line of navlog.
 func Printable(text string) string {
 	var line strings.Builder
 	for _, r := range text {

@@ -353,7 +353,7 @@ func TestMappedVault(t *testing.T) {
 	s.says("/users/"+alice.Hex(), `"totalDeposited":"5000000"`)
 	s.webhook("deposit", s.vault.Hex(), alice.Hex(), `"5000000"`, `"4000000"`)
 
-	// When it goes on at the head, with two deposits in a transaction and a log that does two things.
+	// When it continues at the head, with two deposits in a transaction and a log that does two things.
 	s.transact(slices.Concat(bought(alice, 2, 0, 1_000_000, 800_000), bought(bob, 3, partnerID, 2_000_000, 1_600_000))...)
 	s.transact(emits(s.vault, "Asked(address,uint256,uint32,uint256,uint256)", alice, 0, partnerID, 4_000_000, 5_000_000))
 	s.transact(emits(s.vault, "Paid(address,uint256,address,uint256,uint256)", alice, 0, bob, 4_000_000, 5_100_000))

@@ -211,12 +211,12 @@ func TestComposeIsSafe(t *testing.T) {
 		delete(c.Secrets, secret)
 	}
 	if len(c.Secrets) > 0 {
-		t.Errorf("nobody is said to need %v", c.Secrets)
+		t.Errorf("no service needs %v", c.Secrets)
 	}
 }
 
-// What answers the internet, or opens connections to strangers, gets no URL of a node: providers' keys are in them.
-// Only what asks the chain does, each by the file of a secret.
+// A program that serves the internet, or connects to receivers, gets no URL of a node: providers' keys are in them.
+// Only programs that call nodes do, each by the file of a secret.
 func TestComposeGivesNodesToWhoAsksThem(t *testing.T) {
 	c := loadCompose(t)
 	for name, s := range c.Services {
@@ -334,7 +334,7 @@ func TestComposeUsersOfKafka(t *testing.T) {
 		t.Errorf("the users of Kafka get their rights by %v in network %q", s.Command, s.NetworkMode)
 	}
 	if s := c.Services["kafka"]; !slices.Contains(s.Volumes, "./kafka/server.properties:/mnt/shared/config/server.properties:ro") || len(s.Environment) > 0 || len(s.Ports) > 0 {
-		t.Error("the broker does not run with kafka/server.properties, which the tests run with, alone")
+		t.Error("the broker does not run with kafka/server.properties only, which the tests run with")
 	}
 }
 
@@ -395,7 +395,7 @@ func TestComposeSecrets(t *testing.T) {
 	made := read()
 	seen := map[string]string{}
 	for name, value := range made {
-		if name == "chain_rpc" { // which nobody can make; ingest refuses this one
+		if name == "chain_rpc" { // which secrets.sh cannot make; ingest refuses this one
 			if value != "https://node.example:8545" {
 				t.Errorf("the nodes are %q", value)
 			}
@@ -481,8 +481,8 @@ func namesIn(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// Behind a proxy on the host, or in a container, clients are told apart: it comes in by
-// an address out of Docker's default pools. Nobody outside is believed.
+// Behind a proxy on the host, or in a container, clients are distinguished: it comes in by
+// an address out of Docker's default pools. A client outside is not trusted.
 func TestComposeBehindAProxy(t *testing.T) {
 	var networks []netip.Prefix
 	for one := range strings.SplitSeq(loadCompose(t).Services["serve"].Environment["NAVLOG_HTTP_TRUSTED_PROXIES"], ",") {
@@ -494,12 +494,12 @@ func TestComposeBehindAProxy(t *testing.T) {
 	}
 	for peer, trusted := range map[string]bool{"172.17.0.1": true, "172.18.0.1": true, "172.31.255.254": true, "192.168.16.1": true, "8.8.8.8": false, "172.32.0.1": false} {
 		if got := slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(netip.MustParseAddr(peer)) }); got != trusted {
-			t.Errorf("X-Forwarded-For from %s is believed: %v", peer, got)
+			t.Errorf("X-Forwarded-For from %s is trusted: %v", peer, got)
 		}
 	}
 }
 
-// A program that is told to stop finishes what it is committing, and has more time for
+// A program that gets a signal to stop finishes what it is committing, and has more time for
 // that than it may take, before it is killed.
 func TestComposeLetsProgramsEnd(t *testing.T) {
 	longest := map[string]time.Duration{

@@ -14,7 +14,7 @@ import (
 )
 
 // What may import what is in .golangci.yaml, and `make lint` looks. A rule whose
-// pattern has a typing error says nothing: so each room of a program must have one,
+// pattern has a typing error forbids nothing: so each room of a program must have one,
 // and so must each program and its tests.
 func TestEveryRoomHasARule(t *testing.T) {
 	b, err := os.ReadFile("../../../.golangci.yaml")

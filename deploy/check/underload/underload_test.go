@@ -225,7 +225,7 @@ func (l *load) stop() {
 }
 
 // TestRebuildUnderLoad: a rebuild, switches and a rollback while the API
-// answers and the chain goes on. No request fails, answers of both generations
+// responds and the chain advances. No request fails, answers of both generations
 // at the same seq are the same, and in the end everything equals the log and
 // the log the chain. Then a generation that differs on purpose is switched to,
 // so that an answer made of two generations would show.

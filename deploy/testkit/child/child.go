@@ -1,4 +1,4 @@
-// Package child is for whoever starts navlog as a process of its own, to test it or to measure it.
+// Package child starts navlog as a process of its own, to test it or to measure it.
 package child
 
 import (

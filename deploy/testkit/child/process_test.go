@@ -58,7 +58,7 @@ func TestStopOfOneThatStays(t *testing.T) {
 func TestStartFails(t *testing.T) {
 	t.Parallel()
 	if _, err := Start(exec.Command("sh"), filepath.Join(t.TempDir(), "none", "said")); err == nil {
-		t.Error("a program was started whose words nobody can read")
+		t.Error("a program was started whose output cannot be written")
 	}
 	if _, err := Start(exec.Command("/nowhere/navlog"), filepath.Join(t.TempDir(), "said")); err == nil || !strings.Contains(err.Error(), "start /nowhere/navlog") {
 		t.Errorf("a program that is not there: %v", err)
@@ -102,7 +102,7 @@ func TestGuard(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = parent.Wait()
-	if _, err := io.ReadAll(lifeline); err != nil { // it ends when nobody holds the other end
+	if _, err := io.ReadAll(lifeline); err != nil { // it ends when no process holds the other end
 		t.Errorf("the program outlives who started it: %v", err)
 	}
 }

@@ -23,7 +23,7 @@ func (s *nameServer) set(name string, addrs ...string) {
 	s.names[name] = addrs
 }
 
-// startNameServer returns the server and a resolver that asks nobody else.
+// startNameServer returns the server and a resolver that queries no other server.
 func startNameServer(t *testing.T) (*nameServer, *net.Resolver) {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")

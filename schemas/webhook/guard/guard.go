@@ -200,7 +200,7 @@ func absolute(host string) string {
 }
 
 // unaddressed makes a refusal of an address that a name has keep the address to
-// itself: it came out of our resolver, which may know names that nobody outside can
+// itself: it came out of our resolver, which may know names that a partner cannot
 // look up.
 func unaddressed(host string, err error) error {
 	var refusal *Refusal

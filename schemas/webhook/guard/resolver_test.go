@@ -15,7 +15,7 @@ var spellings = strings.Fields(`2130706433 0x7f000001 017700000001 127.1 0177.0.
 
 // TestEitherResolver: with Go's resolver, and with the system's, which is libc's
 // where cgo is on (make race) and Go's where it is not. No spelling is
-// registered, whoever resolves; and when it gets as far as the dialer, no
+// registered, whichever resolver is used; and when it gets as far as the dialer, no
 // connection is made.
 func TestEitherResolver(t *testing.T) {
 	receiver, err := net.Listen("tcp", "127.0.0.1:0")
