@@ -96,6 +96,22 @@ conformance: build ## Validate the HTTP API with Redocly and Schemathesis, on a 
 browser: build ## Test the pages in Chromium, on a live system with reorganisations; screenshots are in build/browser
 	deploy/check/browser/run.sh
 
+# A module of its own, because its validators would choose the versions of navlog's dependencies. -count=1, because Go would cache
+# a result while files outside of that module change. The Python package is installed without its dependencies: only its schemas
+# are used.
+JUDGES := deploy/check/deployfiles/python
+.PHONY: deployfiles
+deployfiles: $(JUDGES)/.ready $(TOOLS)/gotestsum ## Validate Dockerfile, compose, chart, alerts, units and packages with third-party tools
+	@mkdir -p build
+	$(JUDGES)/bin/hadolint deploy/docker/Dockerfile
+	cd deploy/check/deployfiles && NAVLOG_KUBERNETES_SCHEMAS=$$(echo $(ROOT)/$(JUDGES)/lib/python3*/site-packages/kubernetes_validate/kubernetes-json-schema) \
+		$(TOOLS)/gotestsum --format testname --jsonfile $(ROOT)/build/deployfiles.json -- -count=1 -p 2 -ldflags=-w ./...
+$(JUDGES)/.ready: deploy/check/deployfiles/requirements.txt
+	rm -rf $(JUDGES)
+	python3 -m venv $(JUDGES)
+	$(JUDGES)/bin/pip install --quiet --disable-pip-version-check --only-binary :all: --no-deps -r $<
+	touch $@
+
 FUZZTIME ?= 60s
 .PHONY: fuzz-query
 fuzz-query: engines ## Search for requests with a wrong response (FUZZTIME=60s for each parser)
@@ -120,6 +136,7 @@ bench-query: build ## Measure the HTTP API on 10 million events beside PostgreSQ
 lint: $(TOOLS)/golangci-lint ## Check imports, gofmt, vet, staticcheck and others (.golangci.yaml), and the list of words to avoid
 	$(TOOLS)/golangci-lint run ./...
 	go test -run '^TestPlainWords' ./deploy/check/structure
+	cd deploy/check/deployfiles && $(TOOLS)/golangci-lint run ./...
 
 .PHONY: generate
 generate: $(TOOLS)/sqlc $(TOOLS)/protoc-gen-go ## Regenerate protobuf, SQL, contracts and bindings
@@ -172,5 +189,5 @@ clean-data: ## Delete the data of `make run`
 
 .PHONY: clean
 clean: clean-data ## Remove everything that was built or fetched
-	rm -rf $(BIN) build deploy/engines/node_modules deploy/engines/kafka/lib deploy/check/browser/node_modules deploy/check/conformance/node_modules deploy/bench/ingest/ponder/node_modules \
+	rm -rf $(BIN) build deploy/engines/node_modules deploy/engines/kafka/lib deploy/check/browser/node_modules deploy/check/conformance/node_modules $(JUDGES) deploy/bench/ingest/ponder/node_modules \
 		deploy/tools/node_modules query/web/node_modules schemas/contracts/node_modules schemas/webhook/samples/node_modules
