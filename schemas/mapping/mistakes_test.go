@@ -73,7 +73,14 @@ func TestMistakes(t *testing.T) {
 		"its own companion": {rules(bought + "    emit: void\n    set: {key: place}\n    with: {on: 'Bought(address indexed a, uint256 b, uint128 c, bytes32 d, string e)', match: {a: $who}, set: {owner: $a}}\n"), "7:16: a companion is a log of another event, and this is the rule's own"},
 		"set by both":       {rules(bought + "    emit: void\n    set: {key: place}\n    with: {on: C(uint256 k), match: {k: $assets}, set: {key: $k}}\n"), "7:56: `key` is set by the rule and by its companion"},
 		"nav of nothing":    {rules(bought+"    emit: none\n") + "nav: {from: valuation}\n", "6:13: `nav` comes from valuations, and no rule emits one"},
-		"a sampled nav":     {rules(bought+"    emit: none\n") + "nav: {from: sample}\n", "6:13: `nav` can only come `from: valuation`, and not from \"sample\""},
+		"nav of what":       {rules(bought+"    emit: none\n") + "nav: {from: sample}\n", "6:13: `nav` can only come `from: valuation`, and not from \"sample\""},
+		"no nav":            {rules(bought+"    emit: none\n") + "nav: {}\n", "6:6: `nav` is `{from: valuation}` or `{sample: convertToAssets, every: 300}`"},
+		"two navs":          {rules(bought+"    emit: [{valuation: {nav: $assets}}]\n") + "nav: {from: valuation, sample: convertToAssets, every: 5}\n", "6:24: `nav` comes `from: valuation` or is sampled, and not both"},
+		"another function":  {rules(bought+"    emit: none\n") + "nav: {sample: pricePerShare, every: 5}\n", "6:15: `sample` is the function convertToAssets of the source `vault`, and not \"pricePerShare\""},
+		"how often":         {rules(bought+"    emit: none\n") + "nav: {sample: convertToAssets}\n", "6:7: the key `every` is missing in `nav`: NAV is sampled every so many blocks"},
+		"never":             {rules(bought+"    emit: none\n") + "nav: {sample: convertToAssets, every: 0}\n", "6:39: `every` is a number of blocks from 1 to 4294967295, and not \"0\""},
+		"every of nothing":  {rules(bought+"    emit: none\n") + "nav: {every: 5}\n", "6:7: `every` says how often NAV is sampled, and `sample` is missing"},
+		"nobody to sample":  {"preset: x\nsources: {oracle: required}\nevents: [{on: A(), source: oracle, emit: none}]\nnav: {sample: convertToAssets, every: 5}\n", "4:7: `sample` calls the source `vault`, which does not stand in `sources`"},
 		"no such preset":    {"sources: {}\npresets: [{preset: y}]\n", `2:20: unknown preset "y": the presets are ` + series(Presets(), "and")},
 		"overlapping":       {"sources: {vault: 0x0000000000000000000000000000000000000001}\npresets:\n  - {preset: reference, to: 10}\n  - {preset: reference, from: 10}\n", "4:5: the blocks of `reference` overlap those of `reference`"},
 		"backwards":         {"sources: {vault: 0x0000000000000000000000000000000000000001}\npresets:\n  - {preset: reference, from: 10, to: 9}\n", "3:5: the blocks 10 to 9 are none"},
@@ -110,5 +117,17 @@ func TestEveryMistake(t *testing.T) {
 		if mistakes[i].Line != line || mistakes[i].Column == 0 || mistakes[i].File != "f.yaml" {
 			t.Errorf("mistake %d is %v, want line %d", i, mistakes[i], line)
 		}
+	}
+}
+
+// TestSampling: a mapping says which function gives NAV, and how often; without it NAV is not sampled.
+func TestSampling(t *testing.T) {
+	t.Parallel()
+	m, err := Parse("f.yaml", []byte(rules(bought+"    emit: none\n")+"nav: {sample: convertToAssets, every: 300}\n"))
+	if err != nil || m.Sampling == nil || *m.Sampling != (Sampling{ConvertToAssets, 300}) {
+		t.Errorf("NAV is sampled by %+v, %v", m.Sampling, err)
+	}
+	if m, err := Preset("reference"); err != nil || m.Sampling != nil {
+		t.Errorf("NAV of the reference contracts is sampled by %+v, %v", m.Sampling, err)
 	}
 }
