@@ -268,33 +268,37 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// TestHeld: the tables hold each effect of the reference contracts, and none that lacks a field of its table.
+// TestHeld: the tables hold every effect of the language, and none that lacks a field of its table.
 func TestHeld(t *testing.T) {
 	t.Parallel()
-	all := map[EffectKind]bool{}
-	for _, k := range contracts.Kinds() {
-		topics, words := k.Layout()
-		log := mapping.Log{Topics: make([]common.Hash, topics), Data: make([]byte, 32*words)}
-		log.Topics[0] = k.Topic()
-		named, effects, ok := reference()(&log, nil)
-		if named != k || !ok || len(effects) != 1 || !held(effects) {
-			t.Fatalf("%s is %s and does %v, %t", k, named, effects, ok)
-		}
-		all[effects[0].Kind] = true
-		if !held(append(effects, effects[0])) || held(slices.Repeat(effects, 256)) {
+	one := *new(Amount).SetUint64(1)
+	for k := mapping.Deposit; k <= mapping.Sample; k++ {
+		whole := []Effect{{Kind: k, Has: ^mapping.Fields(0), Shares: one}}
+		if !held(whole) || !held(append(whole, whole[0])) || held(slices.Repeat(whole, 256)) {
 			t.Errorf("of %s, a log may have more effects than one, and no more than 255", k)
 		}
-		if effects[0].Has = mapping.Owner; held(effects) {
-			t.Errorf("%s is held with an owner only", effects[0].Kind)
+		for f := mapping.Fields(1); f <= mapping.SideField; f <<= 1 {
+			whole[0].Has = ^f
+			if want := heldFields[k]&f == 0; held(whole) != want {
+				t.Errorf("%s without the field %b is held: %t", k, f, !want)
+			}
 		}
 	}
-	for k := mapping.Deposit; k <= mapping.Sample; k++ {
-		if want := heldFields[k] != 0; want != all[k] {
-			t.Errorf("%s is held: %t, and the reference contracts have it: %t", k, want, all[k])
+	groups := mapping.SideField | mapping.Group | mapping.GroupTo | mapping.Assets | mapping.Shares
+	for want, e := range map[bool]Effect{true: {Kind: Priced, Has: groups, Group: 5, GroupTo: 5 + MaxGroups - 1},
+		false: {Kind: Priced, Has: groups, Group: 5, GroupTo: 5 + MaxGroups}} {
+		if held([]Effect{e}) != want {
+			t.Errorf("a price of the groups %d to %d is held: %t", e.Group, e.GroupTo, !want)
 		}
 	}
-	if !held(nil) || !held([]Effect{{Kind: Claimed, Has: ^mapping.Fields(0)}, {Kind: Requested, Has: ^mapping.Fields(0)}}) {
-		t.Error("two effects on requests are not held")
+	if held([]Effect{{Kind: Priced, Has: groups, Group: 5, GroupTo: 4}}) {
+		t.Error("a price of no group is held")
+	}
+	if held([]Effect{{Kind: Requested, Has: ^mapping.Fields(0)}}) {
+		t.Error("a request of no shares has a place in a line")
+	}
+	if !held(nil) {
+		t.Error("no effect is not held")
 	}
 }
 
@@ -314,7 +318,7 @@ func TestAnotherMapping(t *testing.T) {
 		case 1:
 			return contracts.KindDepositsSwept, append(some, Effect{Kind: NAV, Has: whole, To: 9}, Effect{Kind: Sweep, Has: whole, ID: 1, To: 2}), true
 		case 2:
-			return contracts.KindDepositAccepted, append(some, Effect{Kind: Deposit, Has: whole}, Effect{Kind: mapping.Instant, Has: whole}), true
+			return contracts.KindDepositAccepted, append(some, Effect{Kind: Deposit, Has: whole}, Effect{Kind: mapping.Instant}), true
 		case 3:
 			return contracts.KindDepositAccepted, append(some, Effect{Kind: Deposit}), false
 		}

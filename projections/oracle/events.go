@@ -54,6 +54,10 @@ func effect(e contracts.Event, row *readmodel.EventRow) {
 	about := func(kind readmodel.EffectKind, index *big.Int, owner common.Address, shares, assets *big.Int) {
 		row.Effect, row.ID, row.User, row.Shares, row.Assets = kind, index.Uint64(), owner, amount(shares), amount(assets)
 	}
+	switch e.(type) {
+	case contracts.WithdrawalFunded, contracts.WithdrawalClaimed, contracts.WithdrawalCancelled, contracts.WithdrawalExpired:
+		row.By = readmodel.ByID
+	}
 	switch e := e.(type) {
 	case contracts.DepositAccepted:
 		about(readmodel.Deposit, e.DepositID, e.Owner, e.Shares, e.Assets)

@@ -13,6 +13,8 @@ func rules(text string) string {
 
 const bought = "  - on: Bought(address indexed who, uint256 assets, uint128 shares, bytes32 code, string note)\n"
 
+const asked = "  - on: Asked(address who, uint256 id, bytes32 code, uint256 epoch, uint256 shares)\n    emit: requested\n    set: {key: $id, owner: $who, shares: $shares"
+
 // TestMistakes: each mistake is one sentence with file, line and column, and no other is reported with it.
 func TestMistakes(t *testing.T) {
 	t.Parallel()
@@ -68,6 +70,15 @@ func TestMistakes(t *testing.T) {
 		"a computed one":    {rules(bought + "    when: {assets: \"add(1, 2)\"}\n    emit: none\n"), "5:20: `assets` can only be compared with a parameter or a literal"},
 		"two rules":         {rules(bought + "    emit: none\n" + bought + "    emit: none\n"), "6:9: the rule of line 4 claims every log that this rule could"},
 		"two conditions":    {rules(bought + "    when: {assets: 0}\n    emit: none\n" + bought + "    when: {shares: 1, assets: 0x0}\n    emit: none\n"), "7:9: the rule of line 4 claims every log that this rule could"},
+		"groups of a price": {rules(bought + "    emit: priced\n    set: {side: redeem, to_group: 1, assets: $assets, shares: $shares}\n"), "6:10: `priced` is about a `group`, the groups from `group` to `to_group`, or everything `up_to_group`"},
+		"no group":          {rules(asked + "}\n" + bought + "    emit: funded\n    set: {up_to_group: 1}\n"), "7:9: `funded` names a group, and no rule emits a `requested` with a `group`"},
+		"no deposits group": {rules(bought + "    emit: void\n    set: {owner: $who, group: 1}\n"), "4:9: `void` names a group, and no rule emits a `deposit` with a `group`"},
+		"no price":          {rules(bought + "    emit: deposit\n    set: {key: place, owner: $who, assets: $assets, group: 1}\n"), "4:9: the deposit has no shares, and no rule emits `priced` with `side: deposit`"},
+		"a swept group":     {rules(bought + "    emit: [{deposit: {key: place, owner: $who, assets: $assets, group: 1}}, {priced: {side: deposit, group: 1, assets: 1, shares: 1}}, {sweep: {up_to_key: 1, assets: 1}}]\n"), "4:9: deposits without shares cannot be swept, and line 4 emits `sweep`"},
+		"no source id":      {rules(asked + "}\n" + bought + "    emit: cancelled\n    set: {source_id: $code}\n"), "7:9: `cancelled` names a `source_id`, and no rule emits a `requested` with one"},
+		"two claims":        {rules(asked + "}\n" + bought + "    emit: [{claimed: {key: 1, owner: $who}}, {claimed: {owner: $who, assets: 1, shares: 1}}]\n"), "7:9: claims name a request in line 7 and only an owner here: a mapping has one of the two"},
+		"a key and a group": {rules(asked + ", group: $epoch}\n" + bought + "    emit: funded\n    set: {up_to_key: 1}\n"), "4:9: requests are funded up to a key, so none can have a `group`"},
+		"out of the line":   {rules(asked + "}\n" + bought + "    emit: [{claimed: {owner: $who, assets: 1, shares: 1}}, {expired: {key: 1}}]\n"), "7:9: requests that are claimed by their owner and never funded cannot be expired: whose turn it is would be unknown"},
 		"time is time":      {rules("  - on: A(uint256 time)\n    emit: supply\n    set: {shares: $time}\n"), "6:19: `$time` can be the block's or the event's: give the parameter another name in `on`"},
 		"no companion":      {rules(bought + "    emit: void\n    set: {key: place}\n    with: {on: C(uint256 key), set: {key: $key}}\n"), "7:11: the key `match` is missing in `with`"},
 		"its own companion": {rules(bought + "    emit: void\n    set: {key: place}\n    with: {on: 'Bought(address indexed a, uint256 b, uint128 c, bytes32 d, string e)', match: {a: $who}, set: {owner: $a}}\n"), "7:16: a companion is a log of another event, and this is the rule's own"},

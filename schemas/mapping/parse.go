@@ -22,6 +22,8 @@ type Mapping struct {
 	rules []rule
 	// events are the events of the rules, each once.
 	events []*Event
+	// queue is what the rules say of all requests.
+	queue queue
 	// Sampling says how NAV is measured; nil if it is not, because events give it or nothing does.
 	Sampling *Sampling
 }
@@ -209,6 +211,7 @@ func (c *checker) mapping(root *yaml.Node) *Mapping {
 		}
 	}
 	c.shadowed(m)
+	c.queue(m)
 	c.companions(m)
 	if e := named(entries, "nav"); e != nil {
 		c.nav(m, e.value)
@@ -518,7 +521,21 @@ func (c *checker) sets(n *yaml.Node, of *signature, kind Kind) (out []assignment
 		}
 		out = append(out, assignment{f, v})
 	}
+	if kind == Priced {
+		c.pricedGroups(n, out)
+	}
 	return out, side
+}
+
+// pricedGroups checks that a priced names its groups in one way.
+func (c *checker) pricedGroups(n *yaml.Node, sets []assignment) {
+	has := map[string]bool{}
+	for _, s := range sets {
+		has[s.field.name] = true
+	}
+	if has["up_to_group"] && (has["group"] || has["to_group"]) || has["to_group"] && !has["group"] {
+		c.at(n, 0, "`priced` is about a `group`, the groups from `group` to `to_group`, or everything `up_to_group`")
+	}
 }
 
 // assignable reports why a value cannot be given to a field; nil if it can.
