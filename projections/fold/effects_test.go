@@ -136,7 +136,9 @@ func (c *chain) effect(vault common.Address, key uint64) decode.Effect {
 			e.ID = key
 		}
 	default:
-		switch c.rng.IntN(3) {
+		switch c.rng.IntN(4) {
+		case 3:
+			is(decode.Cancelled, owner|shares)
 		case 0, 1:
 			is(decode.Requested, mapping.ID|owner|shares|mapping.Fifo|mapping.Unfunded)
 			e.ID = key

@@ -111,6 +111,8 @@ func naming(e *decode.Effect) (by readmodel.By, grouped bool) {
 			return readmodel.ByGroup, false
 		case has(mapping.GroupTo), has(mapping.To):
 			return readmodel.ByUpToGroup, false
+		case e.Kind == decode.Cancelled && !has(mapping.Group):
+			return readmodel.Fifo, false
 		}
 		return readmodel.ByOwner, false
 	}

@@ -68,6 +68,9 @@ func (s *state) name1(e *entry, byID func()) {
 		} else {
 			s.named.groups[groupedKey{kind, e.user, e.vault}] = true
 		}
+	case readmodel.Fifo:
+		s.named.lines[userVault{e.user, e.vault}] = true
+		s.total(userIn(e.user, e.vault))
 	case readmodel.ByGroup, readmodel.ByUpToGroup:
 		s.named.groups[groupedKey{kind: kind, vault: e.vault}] = true
 		s.total(totalsOf(e.vault, e.vault))
@@ -175,9 +178,9 @@ func (s *state) priced(e *entry) {
 		switch {
 		case d.pricedBlock != readmodel.Never:
 		case d.kind == readmodel.Deposit:
-			d.pricedBlock, d.shares = e.block, part(&d.assets, &e.shares, &e.assets)
+			d.pricedBlock, d.shares = e.block, quotient(&d.assets, &e.shares, &e.assets)
 		default:
-			d.pricedBlock, d.pricedAssets = e.block, part(&d.shares, &e.assets, &e.shares)
+			d.pricedBlock, d.pricedAssets = e.block, quotient(&d.shares, &e.assets, &e.shares)
 		}
 	}
 }
@@ -289,6 +292,12 @@ func (s *state) claim(e *entry) bool {
 		return possible
 	}
 	s.claims(e, &e.assets)
+	return s.consume(e)
+}
+
+// consume takes shares of an owner's requests, the oldest first: those of a claim are paid, and those of a cancellation go
+// back to their owner. A request ends with its last share.
+func (s *state) consume(e *entry) bool {
 	k := userVault{e.user, e.vault}
 	possible := true
 	var claimed readmodel.Amount
@@ -301,7 +310,11 @@ func (s *state) claim(e *entry) bool {
 	})
 	s.index.lines[k] = slices.DeleteFunc(s.index.lines[k], func(q *entry) bool {
 		if q.open() && !q.cumTo.Gt(&claimed) {
-			q.close(e, q.worth())
+			if e.kind == readmodel.Claimed {
+				q.close(e, q.worth())
+			} else {
+				q.close(e, readmodel.Amount{})
+			}
 		}
 		return !q.open()
 	})
@@ -318,6 +331,9 @@ func (e *entry) worth() readmodel.Amount {
 
 // cancelled takes the end of one request, or of all that its owner has in a group and that are not funded.
 func (s *state) cancelled(e *entry) bool {
+	if e.by == readmodel.Fifo {
+		return s.consume(e)
+	}
 	if e.by == readmodel.ByOwner {
 		all := s.index.inGroups(groupedKey{readmodel.Requested, e.user, e.vault}, func(group uint64) bool { return group == e.group })
 		for _, q := range all {
@@ -360,14 +376,6 @@ func (s *state) derive(e *entry) {
 	row := *e
 	row.by, row.group, row.groupTo, row.sourceID, row.lacks = readmodel.ByNone, 0, 0, common.Hash{}, lacks{}
 	s.derived[entryKey{vault: e.vault, place: e.place}].now = &row
-}
-
-// part is what a part of a whole is worth, rounded down; 0 if it is no part of it.
-func part(of, worth, whole *readmodel.Amount) (out readmodel.Amount) {
-	if of.Gt(whole) {
-		return out
-	}
-	return quotient(of, worth, whole)
 }
 
 // quotient is a*b/c, rounded down; 0 if that is no amount.

@@ -47,7 +47,8 @@ const (
 	Funded
 	// Claimed: the request ID was paid to Other; without a key, the oldest requests of Owner, for Shares and Assets.
 	Claimed
-	// Cancelled: Owner cancelled the request ID, or everything that is open in Group.
+	// Cancelled: Owner cancelled the request ID, or everything that is open in Group, or without a key and a group,
+	// Shares of requests that are claimed first in, first out: the oldest.
 	Cancelled
 	// Expired: the request ID was closed after its expiry.
 	Expired
@@ -207,7 +208,7 @@ var effects = [kindCount]effect{
 	Claimed: {"claimed", []field{key, sourceID, owner, receiver, assets, shares},
 		[]Fields{ID | Owner, SourceID | Owner, Owner | Assets | Shares}, []Fields{ID | SourceID}},
 	Cancelled: {"cancelled", []field{key, sourceID, owner, group, shares},
-		[]Fields{ID, SourceID, Owner | Group}, []Fields{ID | SourceID | Group}},
+		[]Fields{ID, SourceID, Owner | Group, Owner | Shares}, []Fields{ID | SourceID | Group}},
 	Expired: {"expired", []field{key, sourceID, owner, shares},
 		[]Fields{ID, SourceID}, []Fields{ID | SourceID}},
 	Instant: {"instant", []field{owner, receiver, shares, assets},

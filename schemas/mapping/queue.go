@@ -54,13 +54,15 @@ func (c *checker) queue(m *Mapping) {
 		}
 	}
 	owned := func(t *told) bool { return t.kind == Claimed && t.has&(ID|SourceID) == 0 }
-	fifo, keyed := (*told)(nil), (*told)(nil)
+	fifo, keyed, bare := (*told)(nil), (*told)(nil), (*told)(nil)
 	for i := range all {
 		switch t := &all[i]; {
 		case owned(t):
 			fifo = t
 		case t.kind == Claimed:
 			keyed = t
+		case t.kind == Requested && t.has&Assets == 0:
+			bare = t
 		}
 	}
 	if fifo != nil && keyed != nil {
@@ -85,13 +87,20 @@ func (c *checker) queue(m *Mapping) {
 		case t.kind == Priced && t.side == DepositSide && of[Deposit]&Group == 0,
 			t.kind == Void && t.has&Group != 0 && of[Deposit]&Group == 0:
 			c.at(t.node, 0, "`%s` names a group, and no rule emits a `deposit` with a `group`", t.kind)
+		case t.kind == Claimed && t.has&Assets == 0 && bare != nil:
+			c.at(t.node, 0, "a claim without `assets` pays the `estimate` of its request, and the rule of line %d gives none",
+				bare.node.Line)
+		case t.kind == Claimed && t.has&Assets == 0 && (of[Funded]&Assets != 0 || priced[RedeemSide]):
+			c.at(t.node, 0, "a claim without `assets` pays the `estimate` of its request, and another rule gives what it was funded for")
 		case t.kind == Deposit && t.has&Shares == 0 && !priced[DepositSide]:
 			c.at(t.node, 0, "the deposit has no shares, and no rule emits `priced` with `side: deposit`")
 		case t.kind == Deposit && t.has&Shares == 0 && first[Sweep] != nil:
 			c.at(t.node, 0, "deposits without shares cannot be swept, and line %d emits `sweep`", first[Sweep].node.Line)
 		case t.kind > Requested && t.kind <= Expired && t.has&SourceID != 0 && of[Requested]&SourceID == 0:
 			c.at(t.node, 0, "`%s` names a `source_id`, and no rule emits a `requested` with one", t.kind)
-		case (t.kind == Cancelled || t.kind == Expired) && m.queue.has&Unfunded != 0:
+		case t.kind == Cancelled && t.has&(ID|SourceID|Group) == 0 && fifo == nil:
+			c.at(t.node, 0, "`cancelled` names an owner and shares, and no rule emits a `claimed` that names only an owner")
+		case (t.kind == Cancelled && t.has&(ID|SourceID|Group) != 0 || t.kind == Expired) && m.queue.has&Unfunded != 0:
 			c.at(t.node, 0, "requests that are claimed by their owner and never funded cannot be %s: whose turn it is would be unknown", t.kind)
 		}
 	}

@@ -14,7 +14,7 @@ UNION ALL
 SELECT user, vault, partner_owner, change.1, change.2, change.3, change.4, change.5
 FROM (
   SELECT user, vault, partner_owner,
-    arrayJoin(if(is_claim, [(toUInt32(0), block, ts, 9, taken)], arrayConcat([(partner, block, ts, 2, assets)],
+    arrayJoin(if(is_claim, if(raises, [(toUInt32(0), block, ts, 9, taken)], []), arrayConcat([(partner, block, ts, 2, assets)],
       if(in_line, [(toUInt32(0), if(by = 'fifo', funded_block, block), if(by = 'fifo', funded_ts, ts), 8, cum_to)], []))))
       AS change
   FROM line

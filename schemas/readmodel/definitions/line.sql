@@ -1,10 +1,10 @@
--- The requests of special vaults and the claims that name only an owner, in one line for each owner: cum_to is what was
+-- The requests of special vaults, and the claims and cancellations that name only an owner, in one line for each owner: cum_to is what was
 -- funded up to a request, and taken what was claimed of that up to a claim. Claims beyond what was funded take nothing.
 -- A request is claimed when so much is taken: by the claim with the least taken that is at least cum_to.
 SELECT *,
-  if(in_line, argMinIf((place, block, ts), taken, raises)
+  if(in_line, argMinIf((place, block, ts, last.5), taken, raises)
     OVER (PARTITION BY vault, user ORDER BY if(is_claim, taken, cum_to) DESC, is_claim DESC ROWS UNBOUNDED PRECEDING),
-    (toUInt128(0), toUInt64(0), toUInt32(0))) AS paid
+    (toUInt128(0), toUInt64(0), toUInt32(0), last.5)) AS paid
 FROM (
   SELECT *, taken > lagInFrame(taken, 1, toInt256(0))
       OVER (PARTITION BY vault, user ORDER BY line_place, place ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS more,
@@ -24,7 +24,7 @@ FROM (
           tx, by, grouped, group_id, source_id, matures, 0, 0, 0, 0, 0, (place, block, ts, assets, effect, false),
           false, place, true
         FROM live
-        WHERE effect = 'claimed' AND by = 'owner'
+        WHERE effect = 'claimed' AND by = 'owner' OR effect = 'cancelled' AND by = 'fifo'
       )
       WINDOW so_far AS (PARTITION BY vault, user ORDER BY line_place, place ROWS UNBOUNDED PRECEDING)
     )

@@ -12,7 +12,7 @@ SELECT vault, id, block, log_index, sub, ts, user, other, partner, partner_owner
 FROM (
   SELECT *, multiIf(
     paid.1 > 0 AND (last.1 = 0 OR paid.1 < last.1),
-      (paid.2, paid.3, if(funded_block = {never:UInt64}, assets, funded_assets), 'claimed'),
+      (paid.2, paid.3, multiIf(paid.4 = 'cancelled', 0, funded_block = {never:UInt64}, assets, funded_assets), toString(paid.4)),
     last.1 > 0, (last.2, last.3, if(last.6, assets, last.4), toString(last.5)),
     ({never:UInt64}, toUInt32(0), toInt256(0), 'none')) AS closed
   FROM line
