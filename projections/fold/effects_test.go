@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -198,11 +199,13 @@ func (c *chain) unit() (facts []decode.Fact) {
 	return facts
 }
 
+var generations atomic.Int64
+
 // generation makes a database with the two tables.
 func generation(t *testing.T) driver.Conn {
 	t.Helper()
 	config := readmodel.DefaultConfig()
-	config.Addr, config.Prefix = enginetest.ClickHouse(t), fmt.Sprintf("effects%d", os.Getpid())
+	config.Addr, config.Prefix = enginetest.ClickHouse(t), fmt.Sprintf("effects%d_%d", os.Getpid(), generations.Add(1))
 	server, err := config.OpenPatient("")
 	must(t, err)
 	database := config.Database(1)
