@@ -12,18 +12,19 @@ import (
 )
 
 // agreed is nil when an endpoint other than the one that gave the logs has the
-// same block at its height, with the same logs of these addresses, or when
+// same block at its height, with the same logs of these vaults, or when
 // chain.agreement asks for no second one. Otherwise the block must not be taken:
 // it is asked for again.
-func (s *session) agreed(ctx context.Context, from *rpc.Node, h *rpc.Header, addresses []common.Address, logs []*event.Record) error {
+func (s *session) agreed(ctx context.Context, from *rpc.Node, h *rpc.Header, vaults []common.Address, logs []*event.Record) error {
 	if s.ingest.config.Agreement < 2 {
 		return nil
 	}
 	waiting := fmt.Errorf("block %d of %s waits for a second endpoint that agrees (chain.agreement is %d)", h.Number, from.Name, s.ingest.config.Agreement)
+	ours := func(logs []*event.Log) []*event.Log { return belonging(s.state.mapped, vaults, logs) }
 	for _, other := range s.nodes.Others(from) {
 		err := s.nodes.Identified(ctx, other)
 		if err == nil {
-			err = s.nodes.Confirms(ctx, other, h, addresses, logs)
+			err = s.nodes.Confirms(ctx, other, h, contractsOf(s.state.mapped, vaults), ours, logs)
 		}
 		if err == nil {
 			return nil

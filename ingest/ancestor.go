@@ -12,6 +12,7 @@ import (
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
@@ -91,7 +92,7 @@ type LostReferral struct {
 // at other indexes, and its events are corrected and not told again: so the referrals of
 // a transaction that name one vault, partner and type are counted, and of those that the
 // chain has fewer of the last ones are gone.
-func gone(ctx context.Context, n *rpc.Node, chainID uint64, told []*event.Record) ([]LostReferral, error) {
+func gone(ctx context.Context, n *rpc.Node, chainID uint64, mapped *mapping.Vaults, vaults []common.Address, told []*event.Record) ([]LostReferral, error) {
 	told = slices.Clone(told)
 	slices.SortFunc(told, func(a, b *event.Record) int {
 		return cmp.Or(cmp.Compare(a.GetLog().GetBlockNumber(), b.GetLog().GetBlockNumber()), cmp.Compare(a.GetLog().GetLogIndex(), b.GetLog().GetLogIndex()))
@@ -103,17 +104,26 @@ func gone(ctx context.Context, n *rpc.Node, chainID uint64, told []*event.Record
 	}
 	asked, there := map[common.Hash]bool{}, map[cause]int{}
 	lost := []LostReferral{}
-	for _, r := range told {
+	ours := make([]*event.Log, len(told))
+	for i, r := range told {
+		ours[i] = r.GetLog()
+	}
+	named := attributions(mapped, ours)
+	for i, r := range told {
+		if named[i] == nil {
+			continue // it belongs to a referral, and is none
+		}
 		l := r.GetLog()
-		tx, vault, a := common.BytesToHash(l.GetTxHash()), common.BytesToAddress(l.GetAddress()), referralOf(l).attribution
+		tx, vault, a := common.BytesToHash(l.GetTxHash()), mapping.VaultOf(l), named[i].attribution
 		if !asked[tx] {
 			logs, err := n.LogsOf(ctx, tx)
 			if err != nil {
 				return nil, err
 			}
-			for _, l := range logs {
-				if a := referralOf(l); a != nil {
-					there[cause{tx, common.BytesToAddress(l.GetAddress()), a.attribution}]++
+			logs = belonging(mapped, vaults, logs)
+			for i, a := range attributions(mapped, logs) {
+				if a != nil {
+					there[cause{tx, mapping.VaultOf(logs[i]), a.attribution}]++
 				}
 			}
 			asked[tx] = true

@@ -50,9 +50,9 @@ func (s *session) backfill(ctx context.Context, n *rpc.Node, tip *rpc.Header, fr
 		defer cancel()
 		wait = bounded
 	}
-	if !s.ranges.Serves(vaults, from, to) {
+	if !s.ranges.Serves(contractsOf(s.state.mapped, vaults), from, to) {
 		s.ranges.Close()
-		s.ranges = rpc.NewPipeline(ctx, s.ingest.reader(vaults), from)
+		s.ranges = rpc.NewPipeline(ctx, s.ingest.reader(contractsOf(s.state.mapped, vaults)), from)
 	}
 	for began := time.Now(); time.Since(began) < long && !s.ranges.Done(to); {
 		s.ranges.Fill(n, to, recordFrom, headersFrom)
@@ -119,7 +119,7 @@ func (s *session) appendParts(ctx context.Context, parts []*rpc.Part, vaults []c
 			s.readAgain()
 			return err
 		}
-		c.units, before, believed = append(c.units, unitOfPart(p)), p.End(), max(believed, p.Believed)
+		c.units, before, believed = append(c.units, unitOfPart(p, belonging(s.state.mapped, vaults, p.Logs))), p.End(), max(believed, p.Believed)
 	}
 	for _, address := range vaults {
 		have := *s.state.coverageOf(address)
@@ -162,8 +162,8 @@ func (s *session) continues(p *rpc.Part, before *rpc.Header) error {
 }
 
 // unit puts each block that is recorded behind its logs.
-func unitOfPart(p *rpc.Part) []*event.Record {
-	unit, logs := make([]*event.Record, 0, len(p.Blocks)+len(p.Logs)), logFacts(p.Logs)
+func unitOfPart(p *rpc.Part, ours []*event.Log) []*event.Record {
+	unit, logs := make([]*event.Record, 0, len(p.Blocks)+len(ours)), logFacts(ours)
 	for _, h := range p.Blocks {
 		for len(logs) > 0 && logs[0].GetLog().GetBlockNumber() <= h.Number {
 			unit, logs = append(unit, logs[0]), logs[1:]
@@ -197,7 +197,7 @@ func (d *doubts) weigh(err error, endpoints int) error {
 		unproven, d.count, unproven.Block)
 }
 
-// reader reads the logs of some vaults.
-func (i *Ingest) reader(vaults []common.Address) *rpc.Reader {
-	return i.nodes.NewReader(vaults, i.config.Proof, i.config.BatchBlocks, i.config.RangesInFlight, i.partsAtOnce)
+// reader reads the logs of some contracts.
+func (i *Ingest) reader(contracts []common.Address) *rpc.Reader {
+	return i.nodes.NewReader(contracts, i.config.Proof, i.config.BatchBlocks, i.config.RangesInFlight, i.partsAtOnce)
 }

@@ -239,7 +239,7 @@ func (s *session) restoreVault(ctx context.Context, n *rpc.Node, address common.
 	case len(s.ingest.watched()) >= MaxVaults:
 		return refused("%d vaults are indexed, and there can be no more: remove one first", MaxVaults), nil
 	}
-	back := vault{address, have.start, s.ingest.nameOf(address, have.name)}
+	back := vault{address, have.start, s.ingest.nameOf(address, have.name), nil}
 	err = s.introduce(ctx, n, []vault{back})
 	var impossible *RefusedError
 	if errors.As(err, &impossible) {

@@ -6,12 +6,12 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
 )
 
 const (
@@ -60,7 +60,7 @@ func (s *session) commit(ctx context.Context, c *change) error {
 	if omitted := s.ingest.metrics.committed(c, due, s.state); len(omitted) > 0 {
 		l := omitted[0]
 		s.ingest.log.Warn("logs appended without their data, which no record holds: their length and hash are there instead", "logs", len(omitted),
-			"vault", common.Address(l.GetAddress()), "event", kindOf(l), "block", l.GetBlockNumber(), "logIndex", l.GetLogIndex(), "bytes", l.GetDataLength())
+			"vault", mapping.VaultOf(l), "event", eventOf(s.state.mapped, l), "block", l.GetBlockNumber(), "logIndex", l.GetLogIndex(), "bytes", l.GetDataLength())
 	}
 	s.ingest.note(func(st *Status) { st.indexed(s.state) })
 	s.ingest.noteProven(s.state.covered)
@@ -170,6 +170,11 @@ func (s *session) locate(c *change, produced []*kgo.Record) {
 	}
 	s.state.offset = produced[records-1].Offset
 	first := s.state.seq - uint64(records) + 1
+	for i := range s.state.covered {
+		if v := &s.state.covered[i]; v.record >= first {
+			v.offset = produced[v.record-first].Offset
+		}
+	}
 	for i := range s.state.window.entries {
 		if e := &s.state.window.entries[i]; e.GetSeq() >= first {
 			e.Offset = produced[e.GetSeq()-first].Offset

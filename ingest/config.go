@@ -11,7 +11,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/ethereum/go-ethereum/common"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/navlog/navlog/ingest/proof"
@@ -82,6 +81,51 @@ type VaultConfig struct {
 	// Name overrides the contract's name() for display: UTF-8 of at most 256
 	// bytes. A change is recorded at the next start.
 	Name string `yaml:"name" env:"NAME"`
+	// Mapping says what the vault's logs mean: a preset by its name, or the path of a file,
+	// which has a slash or ends with .yaml; default "reference".
+	Mapping string `yaml:"mapping" env:"MAPPING"`
+	// Mappings are instead of Mapping if it changed: each for its blocks.
+	Mappings []MappingConfig `yaml:"mappings" envPrefix:"MAPPINGS_"`
+	// Sources are the contracts of the vault by their roles in the mapping. The vault itself
+	// is the source "vault" unless another role names it.
+	Sources map[string]SourceConfig `yaml:"sources" env:"-"`
+	// Symbol, Decimals and Asset are instead of what the contracts say, or do not say.
+	Symbol   string      `yaml:"symbol" env:"SYMBOL"`
+	Decimals *uint8      `yaml:"decimals" env:"DECIMALS"`
+	Asset    AssetConfig `yaml:"asset" envPrefix:"ASSET_"`
+}
+
+// MappingConfig is the mapping of some blocks, both included.
+type MappingConfig struct {
+	Mapping string  `yaml:"mapping" env:"MAPPING"`
+	From    uint64  `yaml:"from" env:"FROM"`
+	To      *uint64 `yaml:"to" env:"TO"` // absent: without end
+}
+
+// SourceConfig is a contract of a vault, and the topics that its logs have if several vaults share
+// it: an address each, or 32 bytes.
+type SourceConfig struct {
+	Address string `yaml:"address"`
+	Topic1  string `yaml:"topic1"`
+	Topic2  string `yaml:"topic2"`
+	Topic3  string `yaml:"topic3"`
+}
+
+// UnmarshalYAML also takes the address alone.
+func (s *SourceConfig) UnmarshalYAML(node *yaml.Node) error {
+	if node.Kind == yaml.ScalarNode {
+		*s = SourceConfig{Address: node.Value}
+		return nil
+	}
+	type plain SourceConfig
+	return node.Decode((*plain)(s))
+}
+
+// AssetConfig is the token that a vault holds.
+type AssetConfig struct {
+	Address  string `yaml:"address" env:"ADDRESS"`
+	Symbol   string `yaml:"symbol" env:"SYMBOL"`
+	Decimals *uint8 `yaml:"decimals" env:"DECIMALS"`
 }
 
 // DefaultConfig has everything but the chain id, the nodes, the vaults, and what is for
@@ -316,22 +360,7 @@ func (c Config) vaultFaults() (faults []error) {
 			faults = append(faults, fmt.Errorf("chain.vaults[%d].name has %d bytes and must be UTF-8 of at most %d", i, len(v.Name), maxLabel))
 		}
 	}
-	return faults
-}
-
-// vault is a configured vault, ready to use.
-type vault struct {
-	address common.Address
-	start   uint64 // at least 1: block 0 has no transactions and so no logs
-	name    string
-}
-
-func (c Config) vaults() []vault {
-	out := make([]vault, len(c.Vaults))
-	for i, v := range c.Vaults {
-		out[i] = vault{common.HexToAddress(v.Address), max(1, v.StartBlock), v.Name}
-	}
-	return out
+	return append(faults, c.mappingFaults()...)
 }
 
 func faultyPrices(key string, prices map[string]uint64, fault func(format string, a ...any)) {

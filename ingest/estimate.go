@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -51,6 +52,9 @@ type Estimate struct {
 // writes nothing. progress hears of the samples; nil for nobody.
 func (i *Ingest) Estimate(ctx context.Context, samples int, progress Progress) (*Estimate, error) {
 	defer i.nodes.Close()
+	if i.fault != nil {
+		return nil, refuse("%v", i.fault)
+	}
 	n, err := i.nodes.First(ctx)
 	if err != nil {
 		return nil, err
@@ -66,9 +70,14 @@ func (i *Ingest) Estimate(ctx context.Context, samples int, progress Progress) (
 		return nil, err
 	}
 	e := &Estimate{ChainID: i.config.ID, Endpoint: n.Name, FromBlock: i.vaults[0].start, ToBlock: final, HeadBlock: tip.Number}
-	var vaults []common.Address
+	var contracts []common.Address
 	for _, v := range i.vaults {
-		e.FromBlock, vaults = min(e.FromBlock, v.start), append(vaults, v.address)
+		e.FromBlock = min(e.FromBlock, v.start)
+		for _, source := range v.spec.sources {
+			if !slices.Contains(contracts, source.Address) {
+				contracts = append(contracts, source.Address)
+			}
+		}
 	}
 	first, err := n.ByNumber(ctx, min(e.FromBlock, tip.Number))
 	if err != nil {
@@ -78,7 +87,7 @@ func (i *Ingest) Estimate(ctx context.Context, samples int, progress Progress) (
 	e.CompareFrom = max(e.FromBlock, min(i.config.Proof.HeadersFrom(recordFrom), final+1))
 	m := &estimator{config: i.config, e: e, latency: latency.Seconds(), prices: n.Prices(), bill: rpc.Bill{Prices: n.Prices()}}
 	if e.FromBlock <= final {
-		taken, err := i.reader(vaults).Sample(ctx, n, e.FromBlock, e.ToBlock, samples, func(done, of uint64) { progress.tell("chain: samples", done, of) })
+		taken, err := i.reader(contracts).Sample(ctx, n, e.FromBlock, e.ToBlock, samples, func(done, of uint64) { progress.tell("chain: samples", done, of) })
 		if err != nil {
 			return nil, err
 		}

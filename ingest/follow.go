@@ -217,19 +217,19 @@ func (s *session) unitOf(ctx context.Context, n *rpc.Node, h *rpc.Header, addres
 
 // factsOf gives the logs that vaults have in one block, as the records of the
 // log, once as many endpoints agree on them as chain.agreement asks for.
-func (s *session) factsOf(ctx context.Context, n *rpc.Node, h *rpc.Header, addresses []common.Address) (facts []*event.Record, err error) {
+func (s *session) factsOf(ctx context.Context, n *rpc.Node, h *rpc.Header, vaults []common.Address) (facts []*event.Record, err error) {
 	from := n
-	if len(addresses) > 0 {
-		logs, answered, err := s.logsOfBlock(ctx, n, h, addresses)
+	if len(vaults) > 0 {
+		logs, answered, err := s.logsOfBlock(ctx, n, h, contractsOf(s.state.mapped, vaults))
 		if err != nil {
 			return nil, err
 		}
 		from = answered
-		for _, l := range logs {
+		for _, l := range belonging(s.state.mapped, vaults, logs) {
 			facts = append(facts, logFact(l))
 		}
 	}
-	return facts, s.agreed(ctx, from, h, addresses, facts)
+	return facts, s.agreed(ctx, from, h, vaults, facts)
 }
 
 // joined gives the vaults whose logs belong to a block above the final one:

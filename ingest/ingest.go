@@ -41,6 +41,7 @@ type Ingest struct {
 	log      *slog.Logger
 	metrics  *metrics
 	vaults   []vault  // those of chain.vaults
+	fault    error    // why they cannot be read: a file may have changed since the configuration was checked
 	commands commands // nil: there is no registry
 	instance []byte   // 16 random bytes: this writer, in every cursor that it commits
 	nodes    *rpc.Pool
@@ -66,9 +67,10 @@ func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheu
 	instance := make([]byte, 16)
 	rand.Read(instance)
 	i := &Ingest{
-		config: config, kafka: kafka, pool: pool, log: log, metrics: newMetrics(reg), vaults: config.vaults(), instance: instance,
+		config: config, kafka: kafka, pool: pool, log: log, metrics: newMetrics(reg), instance: instance,
 		status: Status{State: Starting, ChainID: config.ID, Instance: fmt.Sprintf("%x", instance)},
 	}
+	i.vaults, i.fault = config.vaults()
 	i.indexes, i.commands = i.vaults, commandsOf(pool, config.ID)
 	i.partsAtOnce = rpc.PartsAtOnce
 	i.takeBack.atOnce, i.takeBack.asUnit = takenBackAtOnce, takenBackAsUnit
@@ -108,6 +110,9 @@ func (i *Ingest) Run(ctx context.Context) error {
 }
 
 func (i *Ingest) run(ctx context.Context) error {
+	if i.fault != nil {
+		return refuse("%v", i.fault)
+	}
 	if err := i.prepare(ctx); err != nil {
 		return err
 	}

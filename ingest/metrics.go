@@ -6,8 +6,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
 )
 
 type metrics struct {
@@ -59,14 +59,14 @@ func (m *metrics) committed(c *change, due []referral, s *state) (omitted []*eve
 	m.transactions.Inc()
 	type label struct {
 		vault common.Address
-		kind  contracts.Kind
+		event string
 	}
 	logs := map[label]int{}
 	for _, unit := range c.units {
 		for _, r := range unit {
 			if log := r.GetLog(); log != nil && r.GetRetracts() == 0 {
 				m.appended.Add(1)
-				logs[label{common.BytesToAddress(log.GetAddress()), kindOf(log)}]++
+				logs[label{mapping.VaultOf(log), eventOf(s.mapped, log)}]++
 				if log.Omitted() {
 					m.omitted.Inc()
 					m.withoutData.Add(1)
@@ -76,7 +76,7 @@ func (m *metrics) committed(c *change, due []referral, s *state) (omitted []*eve
 		}
 	}
 	for l, n := range logs {
-		m.logs.WithLabelValues(l.vault.Hex(), l.kind.String()).Add(float64(n))
+		m.logs.WithLabelValues(l.vault.Hex(), l.event).Add(float64(n))
 	}
 	for _, r := range due {
 		kind := "deposit"
@@ -105,11 +105,4 @@ func (m *metrics) position(s *state) {
 	if s.frozen != "" {
 		m.frozen.Set(1)
 	}
-}
-
-func kindOf(log *event.Log) contracts.Kind {
-	if len(log.GetTopics()) == 0 {
-		return contracts.KindUnknown
-	}
-	return contracts.KindOf(common.BytesToHash(log.GetTopics()[0]))
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/navlog/navlog/ingest/proof"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
-	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
 )
 
 // prover compares the logs that were believed with the headers of their blocks,
@@ -31,6 +31,7 @@ import (
 // stops there: the log is append-only, and only a new one can be made better.
 type prover struct {
 	ingest  *Ingest
+	mapped  *mapping.Vaults
 	pace    *rate.Limiter
 	atOnce  uint64 // headers in a batch
 	index   index
@@ -56,8 +57,9 @@ type held struct {
 
 // digest stands for a log.
 type digest struct {
-	address common.Address
-	kind    contracts.Kind
+	vault   common.Address
+	address common.Address // of the contract
+	topic   common.Hash    // the first one, zero if there is none
 	index   uint32
 	sum     uint64 // of everything else that is in it
 }
@@ -79,7 +81,11 @@ func digestOf(l *event.Log) digest {
 	h.Write(bounded.DataHash)
 	h.Write(l.GetTxHash())
 	_ = binary.Write(&h, binary.BigEndian, l.GetBlockTime())
-	return digest{common.Address(l.GetAddress()), kindOf(l), l.GetLogIndex(), h.Sum64()}
+	d := digest{vault: mapping.VaultOf(l), address: common.Address(l.GetAddress()), index: l.GetLogIndex(), sum: h.Sum64()}
+	if len(l.GetTopics()) > 0 {
+		d.topic = common.BytesToHash(l.GetTopics()[0])
+	}
+	return d
 }
 
 // disprovenError says that the log is not what the chain has.
@@ -100,7 +106,7 @@ func (i *Ingest) newProver(s *state) *prover {
 	if perSecond == 0 || i.config.Proof == proof.None {
 		return nil
 	}
-	p := &prover{ingest: i, atOnce: uint64(min(rpc.HeadersAtOnce, math.Ceil(perSecond))), proven: map[common.Address]uint64{}, readFor: map[common.Address]uint64{}}
+	p := &prover{ingest: i, mapped: s.mapped, atOnce: uint64(min(rpc.HeadersAtOnce, math.Ceil(perSecond))), proven: map[common.Address]uint64{}, readFor: map[common.Address]uint64{}}
 	p.pace = rate.NewLimiter(rate.Limit(perSecond), int(p.atOnce))
 	p.index.blocks = map[uint64]*held{}
 	p.committed(s)
@@ -211,7 +217,7 @@ func (p *prover) advance(vaults []common.Address, number uint64) {
 	}
 	p.mu.Unlock()
 	if have := p.index.blocks[number]; have != nil {
-		have.logs = slices.DeleteFunc(have.logs, func(d digest) bool { return slices.Contains(vaults, d.address) })
+		have.logs = slices.DeleteFunc(have.logs, func(d digest) bool { return slices.Contains(vaults, d.vault) })
 		if len(have.logs) == 0 {
 			delete(p.index.blocks, number)
 		}
@@ -231,17 +237,16 @@ func (p *prover) compare(ctx context.Context, n *rpc.Node, h *rpc.Header, vaults
 			return &disprovenError{h.Number, h.Hash, n.Name, fmt.Sprintf("the log has it with the hash %s", have.hash)}
 		}
 		for _, d := range have.logs {
-			if slices.Contains(vaults, d.address) {
+			if slices.Contains(vaults, d.vault) {
 				ours = append(ours, d)
 			}
 		}
 	}
 	shapes := make([]*event.Log, len(ours))
 	for i, d := range ours {
-		topic := d.kind.Topic()
-		shapes[i] = &event.Log{Address: d.address[:], Topics: [][]byte{topic[:]}}
+		shapes[i] = &event.Log{Address: d.address[:], Topics: [][]byte{d.topic[:]}}
 	}
-	w := proof.Watch(vaults)
+	w := proof.Watch(contractsOf(p.mapped, vaults))
 	if !w.Lacks(&h.Bloom, shapes) {
 		return nil
 	}
@@ -252,6 +257,7 @@ func (p *prover) compare(ctx context.Context, n *rpc.Node, h *rpc.Header, vaults
 	if err != nil {
 		return err
 	}
+	logs = belonging(p.mapped, vaults, logs)
 	theirs := make([]digest, len(logs))
 	for i, l := range logs {
 		theirs[i] = digestOf(l)
@@ -305,7 +311,7 @@ func (p *prover) forget() {
 	p.mu.Unlock()
 	for number, have := range p.index.blocks {
 		have.logs = slices.DeleteFunc(have.logs, func(d digest) bool {
-			c, ours := known[d.address]
+			c, ours := known[d.vault]
 			return !ours || number <= c.proven
 		})
 		if len(have.logs) == 0 {

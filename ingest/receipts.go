@@ -17,6 +17,7 @@ import (
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/chainproof"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -116,6 +117,7 @@ func (r *ReceiptsReport) String() string {
 type receiptsProof struct {
 	ingest   *Ingest
 	covered  []*event.Coverage
+	mapped   *mapping.Vaults
 	progress Progress
 
 	mu     sync.Mutex
@@ -148,8 +150,12 @@ func (i *Ingest) ProveReceipts(ctx context.Context, o ReceiptsOptions) (*Receipt
 	if cursor == nil {
 		return nil, refuse("there is nothing to prove: %s is empty", chainlog.LogTopic(i.config.ID))
 	}
+	mapped, _, err := i.readMapped(ctx, cursor)
+	if err != nil {
+		return nil, err
+	}
 	p := &receiptsProof{
-		ingest: i, covered: cursor.GetVaults(), progress: o.Progress, failed: map[uint64]bool{}, misled: map[string]bool{},
+		ingest: i, mapped: mapped, covered: cursor.GetVaults(), progress: o.Progress, failed: map[uint64]bool{}, misled: map[string]bool{},
 		report: &ReceiptsReport{ChainID: i.config.ID, FinalBlock: cursor.GetFinalBlock()},
 	}
 	blocks, err := p.read(ctx, cursor)
@@ -335,7 +341,11 @@ func (p *receiptsProof) judge(ctx context.Context, n *rpc.Node, b blockInLog) (*
 			ours = append(ours, l)
 		}
 	}
-	if why := differs(ours, block.Logs(p.covering(b.number))); why != "" {
+	vaults, contracts := p.covering(b.number), map[common.Address]bool{}
+	for _, a := range contractsOf(p.mapped, vaults) {
+		contracts[a] = true
+	}
+	if why := differs(ours, belonging(p.mapped, vaults, block.Logs(contracts))); why != "" {
 		return p.finding(n, b, true, why), nil
 	}
 	if err != nil {
@@ -345,14 +355,13 @@ func (p *receiptsProof) judge(ctx context.Context, n *rpc.Node, b blockInLog) (*
 }
 
 // covering gives the vaults that the log covers in a block.
-func (p *receiptsProof) covering(number uint64) map[common.Address]bool {
-	addresses := map[common.Address]bool{}
+func (p *receiptsProof) covering(number uint64) (vaults []common.Address) {
 	for _, v := range p.covered {
 		if v.GetStartBlock() <= number && number <= v.GetCoveredTo() {
-			addresses[common.Address(v.GetAddress())] = true
+			vaults = append(vaults, common.Address(v.GetAddress()))
 		}
 	}
-	return addresses
+	return vaults
 }
 
 // differs says what the log has of a block otherwise than the chain, empty for nothing.
@@ -361,12 +370,12 @@ func differs(ours []digest, chain []*event.Log) string {
 	for i := range max(len(ours), len(chain)) {
 		switch {
 		case i >= len(ours):
-			return fmt.Sprintf("the log lacks log %d, of vault %s", chain[i].LogIndex, common.Address(chain[i].Address))
+			return fmt.Sprintf("the log lacks log %d, of vault %s", chain[i].LogIndex, mapping.VaultOf(chain[i]))
 		case i >= len(chain):
-			return fmt.Sprintf("the log has a log %d, of vault %s, that the chain has not", ours[i].index, ours[i].address)
+			return fmt.Sprintf("the log has a log %d, of vault %s, that the chain has not", ours[i].index, ours[i].vault)
 		case ours[i] != digestOf(chain[i]):
 			return fmt.Sprintf("the log's log %d, of vault %s, is not the chain's log %d, of vault %s: an amount, a topic, a transaction or a time is another one",
-				ours[i].index, ours[i].address, chain[i].LogIndex, common.Address(chain[i].Address))
+				ours[i].index, ours[i].vault, chain[i].LogIndex, mapping.VaultOf(chain[i]))
 		}
 	}
 	return ""

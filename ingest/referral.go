@@ -24,19 +24,6 @@ type attributed struct {
 	effect *event.Effect
 }
 
-// referralOf returns the attribution of a log; nil for a log that names no partner or cannot be decoded.
-func referralOf(log *event.Log) *attributed {
-	effect, err := mapping.Reference().Referral(log)
-	if err != nil || effect == nil {
-		return nil
-	}
-	kind := event.Referral_KIND_DEPOSIT
-	if effect.GetKind() == event.Effect_KIND_REQUESTED {
-		kind = event.Referral_KIND_WITHDRAWAL
-	}
-	return &attributed{attribution{kind, effect.GetPartnerId()}, effect}
-}
-
 // referral is a record whose log names a partner.
 type referral struct {
 	*event.Record
@@ -46,15 +33,20 @@ type referral struct {
 // due gives the live referrals that told makes due: those of blocks after
 // before, and those of records after seq, which are new and so in no block that
 // was told.
-func (w *window) due(before, told, seq uint64) []referral {
-	var due []referral
+func (w *window) due(mapped *mapping.Vaults, before, told, seq uint64) []referral {
+	var records []*event.Record
+	var logs []*event.Log
 	for _, e := range w.entries {
 		log := e.GetLog()
 		if n := log.GetBlockNumber(); log == nil || n > told || n <= before && e.GetSeq() <= seq {
 			continue
 		}
-		if a := referralOf(log); a != nil {
-			due = append(due, referral{e.Record, a})
+		records, logs = append(records, e.Record), append(logs, log)
+	}
+	var due []referral
+	for i, a := range attributions(mapped, logs) {
+		if a != nil {
+			due = append(due, referral{records[i], a})
 		}
 	}
 	return due

@@ -148,7 +148,7 @@ func (s *session) plan(ctx context.Context, n *rpc.Node, progress Progress) (*Re
 			plan.Logs++
 		}
 	}
-	plan.Referrals, err = gone(ctx, n, s.ingest.config.ID, told)
+	plan.Referrals, err = gone(ctx, n, s.ingest.config.ID, s.state.mapped, s.vaults(), told)
 	return plan, ancestor, err
 }
 
@@ -162,7 +162,7 @@ func (s *session) reopen(ctx context.Context, ancestor uint64, progress Progress
 	s.state.floor = max(min(s.state.final, toldTo), ancestor-min(ancestor, s.ingest.config.Window))
 	var unfinished []*event.Record
 	wasTold := func(r *event.Record) bool {
-		return r.GetLog().GetBlockNumber() <= s.state.told && referralOf(r.GetLog()) != nil
+		return r.GetLog().GetBlockNumber() <= s.state.told && mayRefer(s.state.mapped, r.GetLog())
 	}
 	err = chainlog.ReadAfter(ctx, s.ingest.config.ID, chainlog.Position{}, func(e chainlog.Entry) error {
 		progress.tell(readingLog, min(e.GetSeq(), s.state.seq), s.state.seq)
@@ -174,7 +174,7 @@ func (s *session) reopen(ctx context.Context, ancestor uint64, progress Progress
 		case unfinished != nil && e.GetRetracts() != 0 && wasTold(e.Record):
 			unfinished = append(unfinished, e.Record)
 		}
-		if e.GetRetracts() != 0 || matters(e.Record, s.state.floor, toldTo) {
+		if e.GetRetracts() != 0 || matters(s.state.mapped, e.Record, s.state.floor, toldTo) {
 			s.state.window.apply(e)
 		}
 		return nil

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
@@ -15,6 +16,7 @@ import (
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
 )
 
 // session is the life of one transactional client. It begins with what the
@@ -173,12 +175,19 @@ func (s *session) restoreFrom(ctx context.Context, cursor *event.Cursor) error {
 		return err
 	}
 	if cursor == nil {
-		s.state = &state{logID: make([]byte, 16), genesis: genesis}
+		mapped, err := mapping.NewVaults()
+		if err != nil {
+			return err
+		}
+		s.state = &state{logID: make([]byte, 16), genesis: genesis, mapped: mapped, records: map[common.Address]*event.Vault{}}
 		rand.Read(s.state.logID)
 		s.watch()
 		return nil
 	}
 	if s.state, err = stateOf(cursor); err != nil {
+		return err
+	}
+	if s.state.mapped, s.state.records, err = s.ingest.readMapped(bounded, cursor); err != nil {
 		return err
 	}
 	s.watch()

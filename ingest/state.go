@@ -9,6 +9,7 @@ import (
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
 )
 
 // state is what the newest cursor and the tail of the log say. A commit changes
@@ -26,6 +27,10 @@ type state struct {
 	window  window
 	floor   uint64 // the window holds all of every block above it
 	frozen  string
+	// mapped is how the logs of vaults are read and mapped, and records are the newest records of
+	// the vaults, as far as the log has them.
+	mapped  *mapping.Vaults
+	records map[common.Address]*event.Vault
 }
 
 // coverage is how far one vault is in the log. A vault that was removed keeps its
@@ -39,6 +44,12 @@ type coverage struct {
 	// not sealed; proven the last one up to which these have been compared since; 0 for none.
 	believed, proven uint64
 	removed          bool // its newest record says that it was removed
+	// record is the seq of its newest record that is no removal, and offset where it is; 0 if the
+	// cursor did not say.
+	record uint64
+	offset int64
+	// introduced is that record while it has no seq yet.
+	introduced *event.Record
 }
 
 // provenTo is the last block up to which the vault's logs were compared with the
@@ -113,6 +124,14 @@ func (s *state) apply(c *change, confirmations Confirmations) []referral {
 		s.head = c.head
 	}
 	for _, moved := range c.covered {
+		if r := moved.introduced; r != nil {
+			moved.record, moved.offset = r.GetSeq(), 0
+			s.records[moved.address] = r.GetVault()
+			if err := s.mapped.Set(r.GetVault()); err != nil {
+				panic(err) // it was read when it was made
+			}
+			moved.introduced = nil
+		}
 		moved.believed, moved.proven = min(moved.believed, moved.to), min(moved.proven, moved.to)
 		if have := s.coverageOf(moved.address); have != nil {
 			*have = moved
@@ -130,7 +149,7 @@ func (s *state) apply(c *change, confirmations Confirmations) []referral {
 	}
 	toldBefore := s.told
 	s.told = s.toldTarget(confirmations)
-	return s.window.due(toldBefore, s.told, before)
+	return s.window.due(s.mapped, toldBefore, s.told, before)
 }
 
 // toldTarget is the block up to which referrals are deep enough. Raising the
@@ -156,7 +175,7 @@ func (s *state) prune(size uint64) {
 		return
 	}
 	s.floor = max(s.floor, min(s.final, s.told), s.head.Number-min(s.head.Number, size))
-	s.window.prune(s.floor, s.told)
+	s.window.prune(s.mapped, s.floor, s.told)
 }
 
 // restart is the first record that a restart must read: the oldest of the
@@ -180,7 +199,8 @@ func (s *state) cursor(chainID uint64, instance []byte) *event.Cursor {
 		c.Head = s.head.Record()
 	}
 	for _, v := range s.covered {
-		c.Vaults = append(c.Vaults, &event.Coverage{Address: slices.Clone(v.address[:]), StartBlock: v.start, CoveredTo: v.to, ConfiguredName: v.name, BelievedTo: v.believed, ProvenTo: v.proven, Removed: v.removed})
+		c.Vaults = append(c.Vaults, &event.Coverage{Address: slices.Clone(v.address[:]), StartBlock: v.start, CoveredTo: v.to, ConfiguredName: v.name, BelievedTo: v.believed, ProvenTo: v.proven, Removed: v.removed,
+			RecordSeq: v.record, RecordOffset: v.offset})
 	}
 	return c
 }
@@ -193,7 +213,11 @@ func stateOf(c *event.Cursor) (*state, error) {
 	}
 	s := &state{
 		logID: c.GetLogId(), genesis: common.Hash(c.GetGenesisHash()), seq: c.GetSeq(), final: c.GetFinalBlock(), told: c.GetReferralBlock(),
-		frozen: c.GetFrozen(), floor: c.GetWindowBlock(),
+		frozen: c.GetFrozen(), floor: c.GetWindowBlock(), records: map[common.Address]*event.Vault{},
+	}
+	var err error
+	if s.mapped, err = mapping.NewVaults(); err != nil {
+		return nil, err
 	}
 	if c.GetHead() != nil {
 		s.head = rpc.HeaderOf(c.GetHead())
@@ -202,6 +226,7 @@ func stateOf(c *event.Cursor) (*state, error) {
 		s.covered = append(s.covered, coverage{
 			address: common.Address(v.GetAddress()), start: v.GetStartBlock(), to: v.GetCoveredTo(), name: v.GetConfiguredName(),
 			believed: v.GetBelievedTo(), proven: v.GetProvenTo(), removed: v.GetRemoved(),
+			record: v.GetRecordSeq(), offset: v.GetRecordOffset(),
 		})
 	}
 	return s, nil

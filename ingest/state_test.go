@@ -313,8 +313,8 @@ func FuzzTail(f *testing.F) {
 		for _, lost := range w.above(0) {
 			retraction(lost)
 		}
-		w.due(0, math.MaxUint64, 0)
-		if w.prune(math.MaxUint64, math.MaxUint64); len(w.entries) != 0 {
+		w.due(nil, 0, math.MaxUint64, 0)
+		if w.prune(nil, math.MaxUint64, math.MaxUint64); len(w.entries) != 0 {
 			t.Errorf("%d records are left when everything is final", len(w.entries))
 		}
 	})
@@ -339,3 +339,6 @@ func TestImpossibleRecordsAreRefused(t *testing.T) {
 		r.refused("is corrupt", "hashes of block 1", "restore the topic")
 	})
 }
+
+// referralOf is the attribution of a log of the reference contracts.
+func referralOf(l *event.Log) *attributed { return attributions(nil, []*event.Log{l})[0] }

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,20 +16,23 @@ import (
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/contracts/reference"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/printable"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
 // checkVaults sees that every configured vault is a contract, by what one endpoint says.
 func (i *Ingest) checkVaults(ctx context.Context, n *rpc.Node) error {
-	var missing []vault
+	var missing []mapping.Source
 	for _, v := range i.vaults {
-		found, err := n.HasCode(ctx, v.address)
-		if err != nil {
-			return fmt.Errorf("look for the code of vault %s: %w", v.address, err)
-		}
-		if !found {
-			missing = append(missing, v)
+		for _, source := range v.spec.sources {
+			found, err := n.HasCode(ctx, source.Address)
+			if err != nil {
+				return fmt.Errorf("look for the code of %s %s: %w", source.Role, source.Address, err)
+			}
+			if !found {
+				missing = append(missing, source)
+			}
 		}
 	}
 	if len(missing) == 0 {
@@ -39,8 +43,8 @@ func (i *Ingest) checkVaults(ctx context.Context, n *rpc.Node) error {
 		return err
 	}
 	var faults []error
-	for _, v := range missing {
-		faults = append(faults, fmt.Errorf("vault %s has no code on chain %d at block %d: check chain.vaults and chain.rpc", v.address, i.config.ID, tip.Number))
+	for _, source := range missing {
+		faults = append(faults, fmt.Errorf("%s %s has no code on chain %d at block %d: check chain.vaults and chain.rpc", source.Role, source.Address, i.config.ID, tip.Number))
 	}
 	return refuse("%s", errors.Join(faults...).Error())
 }
@@ -60,12 +64,16 @@ func (s *session) watch() {
 			warn(v.address, "it was removed, and is still in chain.vaults of ingest: take it out there, or bring it back with `navlog vault restore`")
 			continue
 		}
+		if have := s.state.coverageOf(v.address); have != nil && !sameSources(v.spec, specOf(s.state.records[v.address], v.address)) {
+			warn(v.address, "its sources in chain.vaults of ingest are not those of the log, whose logs stay: index the chain into a new log for other sources")
+			v.spec = nil
+		}
 		vaults = append(vaults, v)
 	}
 	for _, known := range s.state.covered {
 		if !known.removed && !i.configured(known.address) {
 			warn(known.address, "it is not in chain.vaults of ingest, and is still indexed and served: add it there, or remove it with `navlog vault remove`")
-			vaults = append(vaults, vault{known.address, known.start, known.name})
+			vaults = append(vaults, vault{known.address, known.start, known.name, nil})
 		}
 	}
 	i.mu.Lock()
@@ -102,10 +110,10 @@ func (i *Ingest) nameOf(address common.Address, otherwise string) string {
 }
 
 // undescribed are the indexed vaults that the log does not know, or knows under another
-// configured name.
+// configured name or mapping.
 func (s *session) undescribed() (vaults []vault) {
 	for _, v := range s.ingest.watched() {
-		if have := s.state.coverageOf(v.address); have == nil || have.name != v.name {
+		if have := s.state.coverageOf(v.address); have == nil || have.name != v.name || s.changed(v) {
 			vaults = append(vaults, v)
 		}
 	}
@@ -136,13 +144,21 @@ func (s *session) introduce(ctx context.Context, n *rpc.Node, vaults []vault) er
 			known = *have
 		}
 		known.name, known.removed = v.name, false
+		if err := s.apart(v); err != nil {
+			return err
+		}
 		fact, err := s.describe(ctx, n, v, known.start)
 		if err != nil {
 			return err
 		}
-		unit = append(unit, vaultFact(fact))
+		known.introduced = vaultFact(fact)
+		unit = append(unit, known.introduced)
 		c.covered = append(c.covered, known)
-		s.ingest.log.Info("a vault is new in the log, came back, or has another name", "vault", v.address, "name", fact.GetName(), "startBlock", known.start)
+		var presets []string
+		for _, m := range fact.GetMappings() {
+			presets = append(presets, m.GetPreset())
+		}
+		s.ingest.log.Info("a vault is new in the log, came back, or has another name or mapping", "vault", v.address, "name", fact.GetName(), "startBlock", known.start, "mappings", presets)
 	}
 	c.units = [][]*event.Record{unit}
 	if err := s.commit(ctx, c); err != nil {
@@ -152,24 +168,61 @@ func (s *session) introduce(ctx context.Context, n *rpc.Node, vaults []vault) er
 	return nil
 }
 
-// describe reads what a vault says about itself. A missing name or symbol is
-// tolerated; without decimals or an asset its amounts mean nothing.
+// apart refuses a vault whose logs could be those of another one.
+func (s *session) apart(v vault) error {
+	ours := s.specOf(v)
+	for _, other := range s.state.covered {
+		if other.address == v.address || other.removed {
+			continue
+		}
+		if a := overlap(ours, specOf(s.state.records[other.address], other.address)); a != nil {
+			return refuse("the vaults %s and %s share the contract %s, and no topic tells their logs apart: give one of them a topic filter", other.address, v.address, a)
+		}
+	}
+	return nil
+}
+
+// describe reads what a vault says about itself, unless the configuration says it. A missing name
+// or symbol is tolerated; without decimals or an asset its amounts mean nothing.
 func (s *session) describe(ctx context.Context, n *rpc.Node, v vault, start uint64) (*event.Vault, error) {
 	q := questions{ctx: ctx, node: n, vault: v.address, log: s.ingest.log, heard: s.heard}
-	fact := &event.Vault{Address: v.address[:], StartBlock: start, Name: v.name}
+	given := s.specOf(v)
+	fact, err := given.record(v.address, start, v.name)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := mapping.Read(fact); err != nil {
+		return nil, refuse("%v", err)
+	}
 	if v.name == "" {
 		fact.Name = label(&q, v.address, "name")
 	}
 	if fact.Name == "" {
 		fact.Name = v.address.Hex()
 	}
-	fact.Symbol = label(&q, v.address, "symbol")
-	fact.Decimals = uint32(needed[uint8](&q, v.address, "decimals"))
-	asset := needed[common.Address](&q, v.address, "asset")
-	fact.Asset = &event.Token{
-		Address: asset[:], Symbol: label(&q, asset, "symbol"), Decimals: uint32(needed[uint8](&q, asset, "decimals")),
+	if given.symbol == "" {
+		fact.Symbol = label(&q, v.address, "symbol")
 	}
+	fact.Decimals = decimals(&q, v.address, given.decimals)
+	asset := given.asset
+	if asset == nil {
+		said := needed[common.Address](&q, v.address, "asset")
+		asset = &said
+	}
+	fact.Asset = &event.Token{Address: bytes.Clone(asset[:]), Symbol: given.assetSymbol}
+	if given.assetSymbol == "" {
+		fact.Asset.Symbol = label(&q, *asset, "symbol")
+	}
+	fact.Asset.Decimals = decimals(&q, *asset, given.assetDecimals)
 	return fact, q.err
+}
+
+// decimals asks for decimals, unless they are given.
+func decimals(q *questions, of common.Address, given int) uint32 {
+	if given >= 0 {
+		return uint32(given)
+	}
+	return uint32(needed[uint8](q, of, "decimals"))
 }
 
 // questions asks a vault one thing after the other and keeps the first error.
@@ -197,7 +250,7 @@ func needed[T any](q *questions, of common.Address, method string) (answer T) {
 	}
 	answer, err := ask[T](q, view{of, method})
 	if errors.Is(err, errNoAnswer) {
-		err = refuse("vault %s cannot be indexed: %s() of %s: %v: is it an ERC-4626 vault? check chain.vaults", q.vault, method, of, err)
+		err = refuse("vault %s cannot be indexed: %s() of %s: %v: is it an ERC-4626 vault? check chain.vaults, and give there what the contract does not say", q.vault, method, of, err)
 	}
 	q.err = err
 	return answer
@@ -244,6 +297,11 @@ func ask[T any](q *questions, v view) (answer T, err error) {
 			}
 			return answer, err
 		}
+	}
+	if text, ok := any(&answer).(*string); ok && len(output) == 32 { // contracts of before string names
+		*text = string(bytes.TrimRight(output, "\x00"))
+		q.heard[v] = output
+		return answer, nil
 	}
 	values, err := parsed.Unpack(v.method, output)
 	if err == nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
 )
 
 // window is the live part of the log that can still change something: logs and
@@ -37,15 +38,15 @@ func (w *window) remove(seq uint64) {
 }
 
 // prune drops what cannot matter any more.
-func (w *window) prune(floor, told uint64) {
-	w.entries = slices.DeleteFunc(w.entries, func(e chainlog.Entry) bool { return !matters(e.Record, floor, told) })
+func (w *window) prune(mapped *mapping.Vaults, floor, told uint64) {
+	w.entries = slices.DeleteFunc(w.entries, func(e chainlog.Entry) bool { return !matters(mapped, e.Record, floor, told) })
 }
 
 // matters says that a record can still matter: one of a block above the floor,
-// and below it only a referral after told.
-func matters(r *event.Record, floor, told uint64) bool {
+// and below it only what may be a referral after told, or belong to one.
+func matters(mapped *mapping.Vaults, r *event.Record, floor, told uint64) bool {
 	number, _ := blockOf(r)
-	return number > floor || number > told && referralOf(r.GetLog()) != nil
+	return number > floor || number > told && mayRefer(mapped, r.GetLog())
 }
 
 // above gives the live records of blocks above number, newest first.

@@ -11,12 +11,13 @@ import (
 
 	"github.com/navlog/navlog/projections/decode"
 	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/mapping"
 )
 
 // feed reads the log ahead of the writer and cuts it into whole units.
 type feed struct {
 	reader  *chainlog.Reader
-	chainID uint64
+	decoder *decode.Decoder
 	after   uint64 // seq up to which records are passed over
 	limit   int
 	gave    func(offset int64) // is told of each poll that gave records, by the offset of the last
@@ -29,8 +30,8 @@ type chunk struct {
 	more  bool // there was more in the log when these were read
 }
 
-func newFeed(reader *chainlog.Reader, chainID, after uint64, maxRows int, gave func(offset int64)) *feed {
-	return &feed{reader: reader, chainID: chainID, after: after, limit: max(1, maxRows/4), gave: gave, units: make(chan chunk, 2)}
+func newFeed(reader *chainlog.Reader, decoder *decode.Decoder, after uint64, maxRows int, gave func(offset int64)) *feed {
+	return &feed{reader: reader, decoder: decoder, after: after, limit: max(1, maxRows/4), gave: gave, units: make(chan chunk, 2)}
 }
 
 // run reads and decodes until ctx ends or the log cannot be read.
@@ -46,7 +47,7 @@ func (f *feed) run(ctx context.Context) error {
 		if len(raw) == 0 {
 			continue
 		}
-		read, err := decode.All(f.chainID, raw)
+		read, err := f.decoder.All(raw)
 		if err != nil {
 			return err
 		}
@@ -120,7 +121,7 @@ func (f *feed) next(ctx context.Context, maxRows int, linger time.Duration) (dec
 
 // locate finds the record with that seq by a few jumps (see the package
 // comment), and so proves that the log has one. 0 is the start of the log.
-func locate(ctx context.Context, chainID, seq uint64, options []kgo.Opt) (decode.Fact, error) {
+func locate(ctx context.Context, chainID, seq uint64, vaults *mapping.Vaults, options []kgo.Opt) (decode.Fact, error) {
 	if seq == 0 {
 		return decode.Fact{}, nil
 	}
@@ -129,7 +130,7 @@ func locate(ctx context.Context, chainID, seq uint64, options []kgo.Opt) (decode
 		return decode.Fact{}, err
 	}
 	for jump := int64(0); jump < end; {
-		found, err := probe(ctx, chainID, jump, end, options)
+		found, err := probe(ctx, chainID, jump, end, vaults, options)
 		switch {
 		case err != nil:
 			return decode.Fact{}, err
@@ -152,7 +153,7 @@ const probeTimeout = 20 * time.Second
 // probe reads the first committed record at or after an offset, and gives none,
 // seq 0, when there is none before end. Between the last record and the end there
 // may be aborted ones and markers, which nobody sees who does not ask for markers.
-func probe(ctx context.Context, chainID uint64, offset, end int64, options []kgo.Opt) (decode.Fact, error) {
+func probe(ctx context.Context, chainID uint64, offset, end int64, vaults *mapping.Vaults, options []kgo.Opt) (decode.Fact, error) {
 	topic := chainlog.LogTopic(chainID)
 	start := kgo.NewOffset().At(offset)
 	if offset == 0 {
@@ -177,7 +178,7 @@ func probe(ctx context.Context, chainID uint64, offset, end int64, options []kgo
 		}
 		for _, in := range fetches.Records() {
 			if !in.Attrs.IsControl() {
-				return decodeRecord(chainID, in)
+				return decodeRecord(chainID, in, vaults)
 			}
 			next = in.Offset + 1
 		}
@@ -186,12 +187,12 @@ func probe(ctx context.Context, chainID uint64, offset, end int64, options []kgo
 }
 
 // decodeRecord reads a record that came by no Reader.
-func decodeRecord(chainID uint64, in *kgo.Record) (decode.Fact, error) {
+func decodeRecord(chainID uint64, in *kgo.Record, vaults *mapping.Vaults) (decode.Fact, error) {
 	record, err := chainlog.Decode(chainID, in)
 	if err != nil {
 		return decode.Fact{}, err
 	}
-	read, err := decode.All(chainID, []chainlog.Raw{{Seq: record.GetSeq(), Boundary: record.GetBoundary(), Offset: in.Offset, Value: in.Value}})
+	read, err := decode.NewDecoder(chainID, vaults).All([]chainlog.Raw{{Seq: record.GetSeq(), Boundary: record.GetBoundary(), Offset: in.Offset, Value: in.Value}})
 	if err != nil {
 		return decode.Fact{}, err
 	}

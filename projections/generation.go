@@ -10,6 +10,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
@@ -27,6 +28,8 @@ type generation struct {
 	// without are the vaults that had been removed when it was made: it has
 	// none of their records, and nobody who makes an answer of it hears of them.
 	without []common.Address
+	// vaults are the vault records by which it maps logs: the newest ones when it was made.
+	vaults [][]byte
 	// outdated: it cannot have all that the log says, of a vault that joined, left or
 	// came back since it was built.
 	outdated bool
@@ -96,7 +99,7 @@ func (p *Projections) generations(ctx context.Context, origin *event.Origin) (*l
 			l.live = g.ID
 		}
 		if writable(g.State) {
-			l.all = append(l.all, generation{g.ID, g.LogID, g.Schema, p.clickhouse.Database(g.ID), addresses(g.Without), g.Outdated})
+			l.all = append(l.all, generation{g.ID, g.LogID, g.Schema, p.clickhouse.Database(g.ID), addresses(g.Without), g.Vaults, g.Outdated})
 			l.states[g.ID] = g.State
 		}
 		building = building || g.State == registry.Building
@@ -129,13 +132,14 @@ func (p *Projections) createFirst(ctx context.Context, origin *event.Origin) err
 }
 
 // create puts a generation into the list, where no other instance was faster. It is
-// made without the vaults that have been removed by now.
+// made without the vaults that have been removed by now, and maps the logs of the others by
+// their newest records.
 func (p *Projections) create(ctx context.Context, g generation) error {
-	without, err := removed(ctx, p.chainID, p.kafka)
+	without, vaults, err := configured(ctx, p.chainID, p.kafka)
 	if err != nil {
 		return err
 	}
-	err = db.New(p.pool).CreateGeneration(ctx, db.CreateGenerationParams{ID: g.id, LogID: g.logID, Schema: g.schema, State: registry.Building, Without: without})
+	err = db.New(p.pool).CreateGeneration(ctx, db.CreateGenerationParams{ID: g.id, LogID: g.logID, Schema: g.schema, State: registry.Building, Without: without, Vaults: vaults})
 	var taken *pgconn.PgError
 	if errors.As(err, &taken) && taken.Code == "23505" {
 		return nil
@@ -147,20 +151,32 @@ func (p *Projections) create(ctx context.Context, g generation) error {
 	return nil
 }
 
-// removed are the addresses of the vaults that were removed, by ingest's
-// newest cursor, which is written with the records that say so.
-func removed(ctx context.Context, chainID uint64, kafka chainlog.Config) (out [][]byte, err error) {
+// configured are the addresses of the vaults that were removed, and the newest records of the
+// others, by ingest's newest cursor, which is written with these records. A cursor of before
+// does not say where they are: they have no mappings then.
+func configured(ctx context.Context, chainID uint64, kafka chainlog.Config) (without, vaults [][]byte, err error) {
 	cursor, err := chainlog.ReadCursor(ctx, chainID, kafka.Options()...)
 	if err != nil {
-		return nil, fmt.Errorf("read which vaults are configured: %w", err)
+		return nil, nil, fmt.Errorf("read which vaults are configured: %w", err)
 	}
-	out = [][]byte{}
+	without, vaults = [][]byte{}, [][]byte{}
 	for _, v := range cursor.GetVaults() {
 		if v.GetRemoved() {
-			out = append(out, v.GetAddress())
+			without = append(without, v.GetAddress())
 		}
 	}
-	return out, nil
+	records, err := chainlog.ReadVaults(ctx, chainID, cursor, kafka.Options()...)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, r := range records {
+		encoded, err := proto.Marshal(r)
+		if err != nil {
+			return nil, nil, fmt.Errorf("encode the record of vault %x: %w", r.GetAddress(), err)
+		}
+		vaults = append(vaults, encoded)
+	}
+	return without, vaults, nil
 }
 
 func addresses(all [][]byte) (out []common.Address) {

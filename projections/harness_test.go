@@ -26,6 +26,7 @@ import (
 	"github.com/navlog/navlog/projections/write"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -87,7 +88,7 @@ func (g *written) writer(t testing.TB) *write.Writer {
 	built, err := g.ch.CheckGeneration(t.Context(), g.conn, g.database)
 	must(t, err)
 	uncounted := write.Counts{Batch: func() {}, Rows: func(string, int) {}, Insert: func(string, string) {}, Impossible: func(string) {}, Quarantined: func(string) {}}
-	w, err := write.Open(t.Context(), g.conn, g.ch, g.database, built, nil, uncounted, slog.New(slog.DiscardHandler))
+	w, err := write.Open(t.Context(), g.conn, g.ch, g.database, built, nil, nil, uncounted, slog.New(slog.DiscardHandler))
 	must(t, err)
 	return w
 }
@@ -319,7 +320,7 @@ func batchOf(t testing.TB, records []*event.Record) decode.Batch {
 		must(t, err)
 		raw = append(raw, chainlog.Raw{Seq: r.GetSeq(), Boundary: r.GetBoundary(), Offset: int64(r.GetSeq()), Value: value})
 	}
-	facts, err := decode.All(chainID, raw)
+	facts, err := decode.NewDecoder(chainID, unmapped(t)).All(raw)
 	must(t, err)
 	return decode.Batch{facts}
 }
@@ -327,7 +328,7 @@ func batchOf(t testing.TB, records []*event.Record) decode.Batch {
 // booksOf is what records come to, by the oracle.
 func booksOf(t testing.TB, records []*event.Record) *oracle.Books {
 	t.Helper()
-	f := oracle.New()
+	f := oracle.New(nil)
 	for _, r := range records {
 		must(t, f.Apply(r))
 	}
@@ -349,4 +350,12 @@ func number(t testing.TB, conn driver.Conn, question string) (n uint64) {
 		t.Fatalf("%s: %v", question, err)
 	}
 	return n
+}
+
+// unmapped is how logs are mapped before the log says anything.
+func unmapped(t testing.TB) *mapping.Vaults {
+	t.Helper()
+	vaults, err := mapping.NewVaults()
+	must(t, err)
+	return vaults
 }

@@ -186,14 +186,18 @@ func (k *keeper) follow(ctx context.Context) error {
 	if err := k.judge(ctx, k.audited(ctx, patient)); err != nil {
 		return err
 	}
-	w, err := write.Open(ctx, conn, k.clickhouse, k.database, built, k.without, k.counts(), k.log)
+	w, err := write.Open(ctx, conn, k.clickhouse, k.database, built, k.without, k.vaults, k.counts(), k.log)
 	if err != nil {
 		return err
 	}
 	if err := w.CountLogs(ctx, patient); err != nil {
 		return err
 	}
-	last, err := locate(ctx, k.chainID, w.Position(), k.kafka.Options())
+	vaults, err := w.Mapped(ctx)
+	if err != nil {
+		return err
+	}
+	last, err := locate(ctx, k.chainID, w.Position(), vaults, k.kafka.Options())
 	if err != nil {
 		return err
 	}
@@ -218,7 +222,7 @@ func (k *keeper) follow(ctx context.Context) error {
 		return err
 	}
 	k.log.Info("writing", "database", k.database, "after", after, "built", w.Built())
-	f := newFeed(reader, k.chainID, after, k.config.MaxRows, k.board.gave)
+	f := newFeed(reader, decode.NewDecoder(k.chainID, vaults), after, k.config.MaxRows, k.board.gave)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return f.run(ctx) })
 	group.Go(func() error { return k.write(ctx, w, f, patient) })

@@ -20,7 +20,6 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/projections/decode"
 	"github.com/navlog/navlog/schemas/chainlog"
-	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
 )
 
@@ -84,7 +83,7 @@ func TestFeed(t *testing.T) {
 		reader, err := chainlog.NewReader(chainID, chainlog.Position{}, w.kafka.Options()...)
 		must(t, err)
 		defer reader.Close()
-		f := newFeed(reader, chainID, 0, maxRows, func(int64) {})
+		f := newFeed(reader, decode.NewDecoder(chainID, unmapped(t)), 0, maxRows, func(int64) {})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- f.run(ctx) }()
@@ -149,7 +148,7 @@ func TestLocateWithoutKafka(t *testing.T) {
 			return new(net.Dialer).DialContext(ctx, network, host)
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-		found, err := locate(ctx, chainID, 2, append(w.kafka.Options(), kgo.WithHooks(hook), reach))
+		found, err := locate(ctx, chainID, 2, unmapped(t), append(w.kafka.Options(), kgo.WithHooks(hook), reach))
 		cancel()
 		if err == nil || permanent(err) {
 			t.Errorf("after %d clients: found %d, %v", clients, found.Seq, err)
@@ -190,19 +189,19 @@ func TestLocate(t *testing.T) {
 		t.Fatalf("the log has %d gaps only, the test proves little", gaps)
 	}
 	for _, seq := range []uint64{1, 2, s.Seq() / 3, s.Seq() / 2, s.Seq() - 1, s.Seq()} {
-		found, err := locate(t.Context(), chainID, seq, w.kafka.Options())
+		found, err := locate(t.Context(), chainID, seq, unmapped(t), w.kafka.Options())
 		if err != nil || found.Seq != seq || found.Offset != offsets[seq] {
 			t.Errorf("seq %d is found as %d at offset %d (%v), it is at %d", seq, found.Seq, found.Offset, err, offsets[seq])
 		}
 	}
-	if start, err := locate(t.Context(), chainID, 0, w.kafka.Options()); err != nil || start.Offset != 0 {
+	if start, err := locate(t.Context(), chainID, 0, unmapped(t), w.kafka.Options()); err != nil || start.Offset != 0 {
 		t.Errorf("the start is found at offset %d, %v", start.Offset, err)
 	}
 	// However little the log is too short: the jump may land between the last
 	// record and the end, on a marker or on aborted records.
 	w.transaction(t, s.Records[:3], kgo.TryAbort)
 	for _, seq := range []uint64{s.Seq() + 1, s.Seq() + 2, s.Seq() + 4, s.Seq() + 6, s.Seq() * 3} {
-		if _, err := locate(t.Context(), chainID, seq, w.kafka.Options()); !permanent(err) || !strings.Contains(err.Error(), fmt.Sprintf("ends before seq %d", seq)) {
+		if _, err := locate(t.Context(), chainID, seq, unmapped(t), w.kafka.Options()); !permanent(err) || !strings.Contains(err.Error(), fmt.Sprintf("ends before seq %d", seq)) {
 			t.Errorf("seq %d of a log that ends with %d: %v", seq, s.Seq(), err)
 		}
 	}
@@ -270,7 +269,7 @@ func TestEndsWith(t *testing.T) {
 	}
 	for what, change := range map[string]func(other *decode.Fact){
 		"kind":     func(other *decode.Fact) { other.Kind = decode.DecisionKind },
-		"event":    func(other *decode.Fact) { other.Kind, other.Named = decode.LogKind, contracts.KindNavUpdated },
+		"event":    func(other *decode.Fact) { other.Kind, other.Named = decode.LogKind, "NavUpdated" },
 		"block":    func(other *decode.Fact) { other.Log.Block++ },
 		"hash":     func(other *decode.Fact) { other.Hash[31]++ },
 		"time":     func(other *decode.Fact) { other.Log.Time++ },

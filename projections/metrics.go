@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/navlog/navlog/projections/write"
-	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/mapping"
 )
 
 // metrics of one generation, which is a label of each. Counters start at 0 with the process; records
@@ -20,7 +20,7 @@ type metrics struct {
 	foreign prometheus.Gauge
 	// openTransaction is for how long one was seen open in the log.
 	openTransaction prometheus.Gauge
-	// Logs that cannot be, and logs that cannot be counted, by Solidity event.
+	// Logs that cannot be, and logs that cannot be counted, by contract event.
 	impossibleLogs, quarantinedLogs *prometheus.CounterVec
 }
 
@@ -53,8 +53,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			m.inserts.WithLabelValues(table, outcome)
 		}
 	}
-	for _, event := range contracts.Kinds() {
-		m.quarantinedLogs.WithLabelValues(event.String())
+	for _, event := range mapping.Reference().Events() {
+		m.quarantinedLogs.WithLabelValues(event.Name)
 	}
 	reg.MustRegister(m.collectors()...)
 	return m

@@ -81,7 +81,8 @@ type Generation struct {
 	Seq       *uint64   `json:"seq"`
 	CreatedAt time.Time `json:"createdAt"`
 
-	logID []byte
+	logID  []byte
+	vaults [][]byte
 }
 
 // List lists the generations by id, the dropped ones too.
@@ -93,7 +94,7 @@ func (o *Operator) List(ctx context.Context) ([]Generation, error) {
 	out := make([]Generation, len(rows))
 	for i, g := range rows {
 		out[i] = Generation{ID: g.ID, State: g.State, Schema: g.Schema, Database: o.clickhouse.Database(g.ID),
-			LogID: hex.EncodeToString(g.LogID), CreatedAt: g.CreatedAt, logID: g.LogID}
+			LogID: hex.EncodeToString(g.LogID), CreatedAt: g.CreatedAt, logID: g.LogID, vaults: g.Vaults}
 		if out[i].Seq, err = o.seq(ctx, out[i].Database); err != nil {
 			return nil, err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/navlog/navlog/projections/verify"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/printable"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
@@ -145,7 +146,11 @@ func (o *Operator) judgeByLog(ctx context.Context, g *Generation, out *Rebuilt) 
 		return err
 	}
 	defer conn.Close()
-	if out.Verified, err = verify.Generation(ctx, o.chainID, o.kafka, conn, g.ID, g.Database, verify.Options{Progress: o.Progress}); err != nil {
+	vaults, err := mapping.Decode(g.vaults)
+	if err != nil {
+		return fmt.Errorf("generation %d: %w", g.ID, err)
+	}
+	if out.Verified, err = verify.Generation(ctx, o.chainID, o.kafka, conn, g.ID, g.Database, vaults, verify.Options{Progress: o.Progress}); err != nil {
 		return err
 	}
 	if out.Verified.Err() != nil && g.State == registry.Live {
@@ -266,11 +271,11 @@ func (o *Operator) create(ctx context.Context, id int32, origin *event.Origin) e
 			return fmt.Errorf("database %s exists, and PostgreSQL knows of no generation %d: restore PostgreSQL, or drop the database and start again", database, id)
 		}
 	}
-	without, err := removed(ctx, o.chainID, o.kafka)
+	without, vaults, err := configured(ctx, o.chainID, o.kafka)
 	if err != nil {
 		return err
 	}
-	err = db.New(o.pool).CreateGeneration(ctx, db.CreateGenerationParams{ID: id, LogID: origin.GetLogId(), Schema: readmodel.Schema(), State: registry.Building, Without: without})
+	err = db.New(o.pool).CreateGeneration(ctx, db.CreateGenerationParams{ID: id, LogID: origin.GetLogId(), Schema: readmodel.Schema(), State: registry.Building, Without: without, Vaults: vaults})
 	if err != nil {
 		return fmt.Errorf("create generation %d in PostgreSQL: %w", id, err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/schemas/client"
 	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/mapping"
 )
 
 // The commands show the logs that make a number of the API and add them up here, so that
@@ -39,6 +40,7 @@ type explainFlags struct {
 	Proof     bool   `help:"Prove each log from the hash of its block, and what it changes from the log itself; the API needs http.proofRpc."`
 	RPCFile   string `name:"rpc-file" type:"path" placeholder:"FILE" help:"With --proof: compare the hashes of the blocks with those of your own node, whose URL is in this file. Without it, NAVLOG_EXPLAIN_RPC has the URL."`
 	RPC       string `name:"rpc" secret:"--rpc-file FILE or NAVLOG_EXPLAIN_RPC" placeholder:"URL" help:"The same with a URL that holds no key: others can read it in the list of processes."`
+	Mapping   string `default:"reference" placeholder:"FILE" help:"With --proof: the mapping of the vault, or its description, as a file or by the name of a preset."`
 	JSON      bool   `name:"json" help:"Write JSON: a line for each log, and one with what they come to."`
 }
 
@@ -111,6 +113,11 @@ func (f explainFlags) explain(ctx context.Context, s *cli.Streams, of numberOf, 
 	if f.Proof {
 		node := cli.Secret{Flag: "--rpc", Given: f.RPC, File: f.RPCFile, Variable: "NAVLOG_EXPLAIN_RPC"}
 		if x.RPC, err = node.Read(); err != nil {
+			return err
+		}
+	}
+	if f.Proof {
+		if x.mapped, err = mappedBy(s, f.Mapping); err != nil {
 			return err
 		}
 	}
@@ -197,20 +204,20 @@ var (
 	requests = regexp.MustCompile(`(?i)withdrawals`)
 )
 
-// kindsOf are the kinds of logs that make a number, for the same reason: as explain/numbers.go
+// kindsOf are the effects that make a number, for the same reason: as explain/numbers.go
 // has them.
-func kindsOf(field string) []contracts.Kind {
+func kindsOf(field string) []mapping.Kind {
 	switch {
 	case navs.MatchString(field):
-		return []contracts.Kind{contracts.KindNavUpdated}
+		return []mapping.Kind{mapping.Valuation}
 	case claims.MatchString(field):
-		return []contracts.Kind{contracts.KindWithdrawalClaimed}
+		return []mapping.Kind{mapping.Claimed}
 	case firsts.MatchString(field):
-		return []contracts.Kind{contracts.KindDepositAccepted, contracts.KindWithdrawalRequested}
+		return []mapping.Kind{mapping.Deposit, mapping.Requested}
 	case requests.MatchString(field):
-		return []contracts.Kind{contracts.KindWithdrawalRequested}
+		return []mapping.Kind{mapping.Requested}
 	}
-	return []contracts.Kind{contracts.KindDepositAccepted}
+	return []mapping.Kind{mapping.Deposit}
 }
 
 // ofUsers are the numbers of which each log is a user.
@@ -266,7 +273,7 @@ func (x *explanation) once(ctx context.Context) (fault, err error) {
 	}
 	o.Block, o.Shown = strconv.FormatInt(block, 10), shown
 	sum := new(big.Int)
-	prover := &prover{of: x.of.path, field: x.field, operation: o.Operation, asOf: big.NewInt(block), counted: map[common.Address]bool{}, node: x.node, rpc: x.RPC}
+	prover := &prover{of: x.of.path, field: x.field, operation: o.Operation, asOf: big.NewInt(block), counted: map[common.Address]bool{}, node: x.node, rpc: x.RPC, mapped: x.mapped}
 	if x.Proof {
 		o.Proven = new(int64)
 	}

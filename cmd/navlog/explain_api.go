@@ -47,13 +47,14 @@ var ofPartner = numberOf{"/api/v1/partner/stats", func(ctx context.Context, api 
 // explanation is a number that is being explained.
 type explanation struct {
 	explainFlags
-	api   *client.Client
-	out   io.Writer
-	of    numberOf
-	field string
-	unit  unit
-	node  *ethclient.Client // the reader's own; nil: none
-	tell  func(what string, done, of uint64)
+	api    *client.Client
+	out    io.Writer
+	of     numberOf
+	field  string
+	unit   unit
+	node   *ethclient.Client // the reader's own; nil: none
+	mapped *mapped           // how the logs of vaults are mapped; nil without proofs
+	tell   func(what string, done, of uint64)
 }
 
 // readUnit reads how the number is to be read: shares have the decimals of the vault, a NAV

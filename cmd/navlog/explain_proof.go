@@ -19,6 +19,7 @@ import (
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/schemas/chainproof"
 	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/mapping"
 )
 
 const (
@@ -38,7 +39,8 @@ type explainedProof struct {
 // hands out with them. It believes the API nothing, and its own node the hashes of blocks.
 type prover struct {
 	of, field, operation string
-	asOf                 *big.Int                // the block that the number is of
+	asOf                 *big.Int // the block that the number is of
+	mapped               *mapped
 	counted              map[common.Address]bool // where each log is a user
 	node                 *ethclient.Client       // nil: the hashes are for the reader to compare
 	rpc                  string
@@ -111,28 +113,33 @@ var whose = regexp.MustCompile(`(users)?/(0x[0-9a-fA-F]{40})`)
 
 // differs says what a proven log says otherwise than the API, or empty.
 func (p *prover) differs(e *explainedEvent, header *types.Header, l *types.Log) string {
-	decoded, err := contracts.Decode(l.Topics, l.Data)
+	vault := common.HexToAddress(e.VaultAddress)
+	role, ours := p.mapped.role(vault, l.Address)
+	log := mapping.Log{Role: role, Place: mapping.Place(header.Number.Uint64(), uint32(l.Index)), Time: header.Time, Topics: l.Topics, Data: l.Data}
+	known, effects, failed := p.mapped.vault.One(&log, nil)
+	at := slices.IndexFunc(effects, func(e mapping.Effect) bool { return slices.Contains(kindsOf(p.field), e.Kind) })
 	switch {
-	case err != nil:
-		return fmt.Sprintf("the log is not laid out like an event: %v", err)
-	case decoded == nil || decoded.Kind().String() != string(e.Kind):
+	case failed != nil:
+		return fmt.Sprintf("the log is not laid out like an event: %v", failed)
+	case known == nil || known.Name != string(e.Kind):
 		return fmt.Sprintf("the log is no %s", e.Kind)
-	case !slices.Contains(kindsOf(p.field), decoded.Kind()):
+	case at < 0:
 		return fmt.Sprintf("a %s says nothing about the number", e.Kind)
 	case header.Number.Cmp(p.asOf) > 0:
 		return fmt.Sprintf("it is in block %s, and the number is as of block %s", header.Number, p.asOf)
-	case !strings.EqualFold(l.Address.Hex(), e.VaultAddress):
+	case !ours:
 		return fmt.Sprintf("the log is of %s, and said to be of %s", l.Address, e.VaultAddress)
 	}
-	owner := common.BytesToAddress(l.Topics[2][:])
+	decoded := &effects[at]
+	owner := decoded.Owner
 	if e.UserAddress != nil && !strings.EqualFold(owner.Hex(), *e.UserAddress) {
 		return fmt.Sprintf("the log is about %s, and said to be about %s", owner, *e.UserAddress)
 	}
 	for _, part := range []string{p.of, p.field} {
 		for _, m := range whose.FindAllStringSubmatch(part, -1) {
 			of, ofUser := common.HexToAddress(m[2]), m[1] != ""
-			if ofUser && of != owner || !ofUser && of != l.Address {
-				return fmt.Sprintf("the log is of %s about %s, and the number is of %s", l.Address, owner, of)
+			if ofUser && of != owner || !ofUser && of != vault {
+				return fmt.Sprintf("the log is of %s about %s, and the number is of %s", vault, owner, of)
 			}
 		}
 	}
@@ -150,17 +157,13 @@ func (p *prover) differs(e *explainedEvent, header *types.Header, l *types.Log) 
 
 // says is what a log says about the number, written as the API writes it; empty where a
 // log of its kind says nothing about it.
-func (p *prover) says(decoded contracts.Event, header *types.Header) string {
-	var amount *big.Int
-	switch e := decoded.(type) {
-	case contracts.DepositAccepted:
-		amount = e.Assets
-	case contracts.WithdrawalRequested:
-		amount = e.AssetsEstimate
-	case contracts.WithdrawalClaimed:
-		amount = e.Assets
-	case contracts.NavUpdated:
-		amount = map[string]*big.Int{"/navPerShare": e.NavPerShare, "/totalAssets": e.TotalAssets, "/totalSupply": e.TotalSupply}[p.field]
+func (p *prover) says(e *mapping.Effect, header *types.Header) string {
+	var amount *mapping.Amount
+	switch e.Kind {
+	case mapping.Deposit, mapping.Requested, mapping.Claimed:
+		amount = &e.Assets
+	case mapping.Valuation:
+		amount = map[string]*mapping.Amount{"/navPerShare": &e.Nav, "/totalAssets": &e.Assets, "/totalSupply": &e.Shares}[p.field]
 	}
 	switch {
 	case p.operation == "count":
@@ -170,7 +173,7 @@ func (p *prover) says(decoded contracts.Event, header *types.Header) string {
 	case amount == nil:
 		return ""
 	}
-	return amount.String()
+	return amount.Dec()
 }
 
 // compared compares the hash of a proven block with the one that the reader's own node has.
@@ -194,4 +197,46 @@ func (p *prover) compared(ctx context.Context, e *explainedEvent) (why string, f
 		return "", fmt.Errorf("the proof of the log of seq %s is of block %s with the hash %s, and the node of --rpc has %s there", e.Seq, e.BlockNumber, e.Proof.BlockHash, p.hash), nil
 	}
 	return "", nil, nil
+}
+
+// mapped is how the logs of vaults are mapped: by a mapping, in which the vault itself is the source
+// "vault", or by the description of one vault.
+type mapped struct {
+	vault   *mapping.Vault
+	sources map[common.Address]uint8 // of a description; nil for a mapping
+	itself  uint8
+}
+
+// mappedBy reads a mapping or a description.
+func mappedBy(s *cli.Streams, name string) (*mapped, error) {
+	text, err := mappingText(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := mapping.Check(name, text); err != nil {
+		return nil, mistaken(s.Out, name, err)
+	}
+	m, err := mapping.Parse(name, text)
+	if err == nil {
+		role, _ := m.Role("vault")
+		return &mapped{vault: m.Compile(), itself: role}, nil
+	}
+	d, err := mapping.ParseVault(name, text, mapping.Preset)
+	if err != nil {
+		return nil, err
+	}
+	out := &mapped{vault: d.Compile(), sources: map[common.Address]uint8{}}
+	for i, source := range d.Sources {
+		out.sources[source.Address] = uint8(i)
+	}
+	return out, nil
+}
+
+// role is which source of a vault a contract is.
+func (m *mapped) role(vault, contract common.Address) (uint8, bool) {
+	if m.sources == nil {
+		return m.itself, vault == contract
+	}
+	role, ours := m.sources[contract]
+	return role, ours
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/hex"
@@ -23,8 +22,8 @@ import (
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/schemas/chainlog"
-	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
 )
 
 type logCmd struct {
@@ -58,13 +57,12 @@ type logLine struct {
 	Record    json.RawMessage `json:"record,omitempty"` // all of it, where one is shown: bytes are base64
 }
 
-func lineOf(e chainlog.Entry) (logLine, error) {
+func lineOf(e chainlog.Entry, vaults *mapping.Vaults) (logLine, error) {
 	l := logLine{Seq: e.Seq, Offset: e.Offset, Type: chainlog.TypeOf(e.Record), Boundary: e.Boundary, Retracts: e.Retracts}
-	var err error
 	switch fact := e.Fact.(type) {
 	case *event.Record_Log:
-		l.Block, l.Time, l.Vault = fact.Log.BlockNumber, at(fact.Log.BlockTime*1000), common.BytesToAddress(fact.Log.Address).Hex()
-		err = l.decode(fact.Log)
+		l.Block, l.Time, l.Vault = fact.Log.BlockNumber, at(fact.Log.BlockTime*1000), mapping.VaultOf(fact.Log).Hex()
+		l.decode(fact.Log, vaults)
 	case *event.Record_Block:
 		l.Block, l.Time = fact.Block.Number, at(fact.Block.Time*1000)
 		l.Data = map[string]string{"hash": common.BytesToHash(fact.Block.Hash).Hex()}
@@ -75,7 +73,7 @@ func lineOf(e chainlog.Entry) (logLine, error) {
 		l.Time = at(fact.Decision.Time)
 		l.Data = map[string]string{"kind": fact.Decision.Kind, "reason": fact.Decision.Reason}
 	}
-	return l, err
+	return l, nil
 }
 
 // at is a time given in Unix milliseconds.
@@ -84,40 +82,44 @@ func at(ms uint64) *time.Time {
 	return &t
 }
 
-func (l *logLine) decode(raw *event.Log) error {
+// decode says what a log does, by the mapping of its vault. Fields that come from a companion are
+// not there, for only one log is looked at.
+func (l *logLine) decode(raw *event.Log, vaults *mapping.Vaults) {
 	if raw.Omitted() {
 		l.Undecoded = fmt.Sprintf("its %d bytes of data are not in the log: their hash is 0x%x", raw.DataLength, raw.DataHash)
-		return nil
+		return
 	}
-	topics := make([]common.Hash, len(raw.Topics))
-	for i, topic := range raw.Topics {
-		topics[i] = common.BytesToHash(topic)
+	sources := vaults.Of(mapping.VaultOf(raw))
+	log, sound := sources.FromRecord(raw)
+	if !sound {
+		l.Undecoded = "it is laid out like no log of a source of the vault"
+		return
 	}
-	decoded, err := contracts.Decode(topics, raw.Data)
+	known, effects, fault := sources.One(&log, nil)
 	switch {
-	case err != nil:
-		l.Undecoded = err.Error()
-		return nil
-	case decoded == nil:
-		l.Undecoded = "no event that navlog knows"
-		return nil
+	case fault != nil:
+		l.Undecoded = fault.Error()
+		return
+	case known == nil:
+		l.Undecoded = "no event that the mapping of the vault knows"
+		return
 	}
-	l.Event = decoded.Kind().String()
-	b, err := json.Marshal(decoded)
-	if err != nil {
-		return fmt.Errorf("show the event of seq %d: %w", l.Seq, err)
-	}
-	decoder := json.NewDecoder(bytes.NewReader(b))
-	decoder.UseNumber() // no amount may become a float
-	fields := map[string]any{}
-	if err := decoder.Decode(&fields); err != nil {
-		return fmt.Errorf("show the event of seq %d: %w", l.Seq, err)
-	}
+	l.Event = known.Name
 	l.Data = map[string]string{"tx": common.BytesToHash(raw.TxHash).Hex(), "logIndex": fmt.Sprint(raw.LogIndex)}
-	for name, value := range fields {
-		l.Data[strings.ToLower(name[:1])+name[1:]] = fmt.Sprint(value)
+	var kinds []string
+	for i := range effects {
+		prefix := ""
+		if len(effects) > 1 {
+			prefix = effects[i].Kind.String() + "."
+		}
+		kinds = append(kinds, effects[i].Kind.String())
+		for _, v := range effects[i].Values() {
+			l.Data[prefix+v.Name] = v.Text
+		}
 	}
-	return nil
+	if len(kinds) > 0 {
+		l.Data["effect"] = strings.Join(kinds, ", ")
+	}
 }
 
 func (l logLine) print(out io.Writer) error {
@@ -142,8 +144,8 @@ func (l logLine) print(out io.Writer) error {
 	return err
 }
 
-func (f logFlags) write(s *cli.Streams, e chainlog.Entry) error {
-	l, err := lineOf(e)
+func (f logFlags) write(s *cli.Streams, e chainlog.Entry, vaults *mapping.Vaults) error {
+	l, err := lineOf(e, vaults)
 	if err != nil {
 		return err
 	}
@@ -172,7 +174,7 @@ func (cmd logTailCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.N > 1_000_000 {
 		return cli.Usage.With(fmt.Errorf("-n is %d and must be 0 to 1000000", cmd.N))
 	}
-	c, cursor, err := cmd.open(ctx)
+	c, cursor, vaults, err := cmd.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -182,7 +184,7 @@ func (cmd logTailCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if !cmd.Follow {
 		return chainlog.ReadAfter(ctx, c.Chain.ID, from, func(e chainlog.Entry) error {
 			steps.End()
-			return cmd.write(s, e)
+			return cmd.write(s, e, vaults)
 		}, c.Kafka.Options()...)
 	}
 	reader, err := chainlog.NewReader(c.Chain.ID, from, c.Kafka.Options()...)
@@ -200,7 +202,7 @@ func (cmd logTailCmd) Run(ctx context.Context, s *cli.Streams) error {
 		}
 		steps.End()
 		for _, e := range entries {
-			if err := cmd.write(s, e); err != nil {
+			if err := cmd.write(s, e, vaults); err != nil {
 				return err
 			}
 		}
@@ -211,24 +213,29 @@ func (cmd logTailCmd) Run(ctx context.Context, s *cli.Streams) error {
 // of Kafka tries for ever.
 const kafkaPatience = 15 * time.Second
 
-// open reads the configuration and the newest cursor. A log without any is an error.
-func (f logFlags) open(ctx context.Context) (config.Config, *event.Cursor, error) {
+// open reads the configuration, the newest cursor, and how the logs of the vaults are mapped. A log without any is an error.
+func (f logFlags) open(ctx context.Context) (config.Config, *event.Cursor, *mapping.Vaults, error) {
 	c, err := f.Load(config.NeedChainID, config.NeedKafka)
 	if err != nil {
-		return c, nil, err
+		return c, nil, nil, err
 	}
 	limited, cancel := context.WithTimeout(ctx, kafkaPatience)
 	defer cancel()
 	cursor, err := chainlog.ReadCursor(limited, c.Chain.ID, c.Kafka.Options()...)
 	switch {
 	case limited.Err() != nil && ctx.Err() == nil:
-		return c, nil, cli.Unreachable.With(fmt.Errorf("read %s from %s: no answer within %s", chainlog.CursorTopic(c.Chain.ID), strings.Join(c.Kafka.Brokers, ", "), kafkaPatience))
+		return c, nil, nil, cli.Unreachable.With(fmt.Errorf("read %s from %s: no answer within %s", chainlog.CursorTopic(c.Chain.ID), strings.Join(c.Kafka.Brokers, ", "), kafkaPatience))
 	case err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition):
-		return c, nil, err
+		return c, nil, nil, err
 	case cursor == nil:
-		return c, nil, fmt.Errorf("the log of chain %d has no record yet: is `navlog ingest` running?", c.Chain.ID)
+		return c, nil, nil, fmt.Errorf("the log of chain %d has no record yet: is `navlog ingest` running?", c.Chain.ID)
 	}
-	return c, cursor, nil
+	records, err := chainlog.ReadVaults(ctx, c.Chain.ID, cursor, c.Kafka.Options()...)
+	if err != nil {
+		return c, nil, nil, err
+	}
+	vaults, err := mapping.NewVaults(records...)
+	return c, cursor, vaults, err
 }
 
 type logShowCmd struct {
@@ -241,7 +248,7 @@ var errShown = errors.New("the record was shown")
 
 // Run shows all of one record.
 func (cmd logShowCmd) Run(ctx context.Context, s *cli.Streams) error {
-	c, cursor, err := cmd.open(ctx)
+	c, cursor, vaults, err := cmd.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -252,7 +259,7 @@ func (cmd logShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 	defer steps.End()
 	err = chainlog.ReadAfter(ctx, c.Chain.ID, chainlog.Position{Seq: cmd.Seq - 1}, func(e chainlog.Entry) error {
 		steps.End()
-		l, err := lineOf(e)
+		l, err := lineOf(e, vaults)
 		if err != nil {
 			return err
 		}
@@ -294,7 +301,7 @@ type logStats struct {
 // Run reads all of the log: the reader refuses a hole and a record that is there
 // twice.
 func (cmd logStatsCmd) Run(ctx context.Context, s *cli.Streams) error {
-	c, cursor, err := cmd.open(ctx)
+	c, cursor, vaults, err := cmd.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -303,7 +310,7 @@ func (cmd logStatsCmd) Run(ctx context.Context, s *cli.Streams) error {
 	steps := progress(cmd.Flags, s)
 	err = chainlog.ReadAfter(ctx, c.Chain.ID, chainlog.Position{}, func(e chainlog.Entry) error {
 		steps.Tell("log: records", e.Seq, max(e.Seq, cursor.Seq)) // more may have come since
-		return st.add(e)
+		return st.add(e, vaults)
 	}, c.Kafka.Options()...)
 	steps.End()
 	var hole *chainlog.HoleError
@@ -319,8 +326,8 @@ func (cmd logStatsCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return st.print(s.Out)
 }
 
-func (st *logStats) add(e chainlog.Entry) error {
-	l, err := lineOf(e)
+func (st *logStats) add(e chainlog.Entry, vaults *mapping.Vaults) error {
+	l, err := lineOf(e, vaults)
 	if err != nil {
 		return err
 	}

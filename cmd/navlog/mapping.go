@@ -168,14 +168,9 @@ const maxTried = 100_000
 // vault compiles the mapping, and returns the source that each contract is.
 func (cmd mappingTryCmd) vault(s *cli.Streams) (*mapping.Vault, map[common.Address]uint8, error) {
 	sources := map[common.Address]uint8{}
-	text, err := mapping.PresetText(cmd.Mapping)
+	text, err := mappingText(cmd.Mapping)
 	if err != nil {
-		if _, failed := os.Stat(cmd.Mapping); failed != nil && filepath.Ext(cmd.Mapping) == "" {
-			return nil, nil, cli.Usage.With(fmt.Errorf("there is no such file, and it is an %w", err))
-		}
-		if text, err = readMapping(cmd.Mapping); err != nil {
-			return nil, nil, err
-		}
+		return nil, nil, err
 	}
 	if err := mapping.Check(cmd.Mapping, text); err != nil {
 		return nil, nil, mistaken(s.Out, cmd.Mapping, err)
@@ -212,6 +207,18 @@ func (cmd mappingTryCmd) vault(s *cli.Streams) (*mapping.Vault, map[common.Addre
 		return nil, nil, cli.Usage.With(errors.New("there is no contract to read: give its address as --address"))
 	}
 	return m.Compile(), sources, nil
+}
+
+// mappingText reads a preset, or a file.
+func mappingText(name string) ([]byte, error) {
+	text, err := mapping.PresetText(name)
+	if err == nil {
+		return text, nil
+	}
+	if _, failed := os.Stat(name); failed != nil && filepath.Ext(name) == "" {
+		return nil, cli.Usage.With(fmt.Errorf("there is no such file, and it is an %w", err))
+	}
+	return readMapping(name)
 }
 
 // trial maps logs, and counts what becomes of them.

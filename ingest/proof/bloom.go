@@ -9,8 +9,8 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 
-	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
 )
 
 // pattern is the three bits that a value sets in a bloom.
@@ -109,13 +109,14 @@ func Watch(addresses []common.Address) *Watched {
 	return w
 }
 
-// knownEvents are the first topics of the events that navlog knows.
+// knownEvents are the first topics of the events of the reference contracts. Those of other mappings are not asked for:
+// nearly every bloom holds some of them, such as Transfer, and each doubt costs a call.
 var knownEvents = func() (events []struct {
 	topic   common.Hash
 	pattern pattern
 }) {
-	for _, kind := range contracts.Kinds() {
-		topic := kind.Topic()
+	for _, known := range mapping.Reference().Events() {
+		topic := known.Topic
 		events = append(events, struct {
 			topic   common.Hash
 			pattern pattern

@@ -23,8 +23,10 @@ const (
 // ErrDisagree says that two endpoints give different blocks or logs.
 var ErrDisagree = errors.New("the endpoints disagree")
 
-// Confirms compares a block and its logs with what another endpoint has.
-func (p *Pool) Confirms(ctx context.Context, other *Node, h *Header, addresses []common.Address, logs []*event.Record) error {
+// Confirms compares a block and its logs with what another endpoint has. Of the logs of addresses, ours are those that
+// count.
+func (p *Pool) Confirms(ctx context.Context, other *Node, h *Header, addresses []common.Address,
+	ours func([]*event.Log) []*event.Log, logs []*event.Record) error {
 	theirs, err := p.awaitBlock(ctx, other, h.Number)
 	if err != nil {
 		return err
@@ -39,7 +41,7 @@ func (p *Pool) Confirms(ctx context.Context, other *Node, h *Header, addresses [
 	if err != nil {
 		return err
 	}
-	if len(again) != len(logs) {
+	if again = ours(again); len(again) != len(logs) {
 		return fmt.Errorf("%w: block %d (%s) has %d logs of the vaults, but %d at %s", ErrDisagree, h.Number, h.Hash, len(logs), len(again), other.Name)
 	}
 	for i, l := range again {

@@ -1,15 +1,17 @@
 package decode
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"sync"
+	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/schemas/chainlog"
-	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
@@ -33,6 +35,7 @@ const (
 	logTx      = 7
 	logIndex   = varint | 9
 	logNoData  = 11 // the hash of data that the record does not hold
+	logVault   = 12 // that the log belongs to, if another contract emitted it
 
 	blockNumber = varint | 1
 	blockHash   = 2
@@ -44,22 +47,53 @@ const (
 
 var errMangled = errors.New("it is not the protobuf of a record")
 
-// reference is the Mapping of the reference contracts.
-var reference = sync.OnceValue(func() Mapping { return Of(mapping.Reference()) })
+// Decoder reads the records of the log one after the other. It maps logs by the vault records
+// that it is given first and then by those that it reads: of each vault the first one counts.
+// Only one goroutine may use it.
+type Decoder struct {
+	chainID uint64
+	vaults  *mapping.Vaults
+	reader  reader
+}
+
+// NewDecoder makes a decoder of a chain's log. vaults says how logs are mapped before the log
+// says anything.
+func NewDecoder(chainID uint64, vaults *mapping.Vaults) *Decoder {
+	return &Decoder{chainID: chainID, vaults: vaults, reader: reader{vaults: vaults}}
+}
 
 // reader reads records of the log, and has what is made once for many of them:
 // the effects of all, in one piece, and the topics of the log that is being read.
 type reader struct {
-	mapping Mapping
+	vaults  *mapping.Vaults
+	last    *mapping.Sources // of the last log: most logs are of the same vault
 	effects []Effect
 	topics  [maxTopics]common.Hash
 	mapped  mapping.Log // that is being mapped
+	waiting []waiting   // of the unit that is being read
+}
+
+// waiting is a log that is mapped when its unit is whole: what it does may follow from another
+// log of its transaction.
+type waiting struct {
+	fact    *Fact
+	sources *mapping.Sources
+	log     mapping.Log
+	odd     bool // it is quarantined, whatever the mapping says
+	record  []byte
+}
+
+func (r *reader) of(vault common.Address) *mapping.Sources {
+	if r.last == nil || r.last.Address != vault {
+		r.last = r.vaults.Of(vault)
+	}
+	return r.last
 }
 
 // one reads a record. The fact keeps the bytes of those that no table says
 // otherwise.
-func (r *reader) one(in chainlog.Raw) (f Fact, err error) {
-	f = Fact{Seq: in.Seq, Boundary: in.Boundary, Offset: in.Offset, Sign: 1}
+func (r *reader) one(in chainlog.Raw, f *Fact) (err error) {
+	*f = Fact{Seq: in.Seq, Boundary: in.Boundary, Offset: in.Offset, Sign: 1}
 	var body []byte
 	var kind protowire.Number
 	err = fields(in.Value, func(n protowire.Number, v uint64, b []byte) {
@@ -73,12 +107,12 @@ func (r *reader) one(in chainlog.Raw) (f Fact, err error) {
 		}
 	})
 	if err != nil {
-		return f, err
+		return err
 	}
 	switch kind {
 	case recordLog:
 		f.Kind = LogKind
-		err = r.log(&f, body)
+		err = r.log(f, body, in.Value)
 	case recordBlock:
 		f.Kind = BlockKind
 		err = fields(body, func(n protowire.Number, v uint64, b []byte) {
@@ -101,15 +135,97 @@ func (r *reader) one(in chainlog.Raw) (f Fact, err error) {
 				f.Removed = v != 0
 			}
 		})
+		if err == nil {
+			err = r.vault(f, body)
+		}
 	case recordDecision:
 		f.Kind = DecisionKind
 	default:
 		err = errMangled
 	}
-	if f.Quarantined || f.has(GroupPrice) || f.Kind == VaultKind || f.Kind == DecisionKind {
-		f.Raw = in.Value
+	if err == nil && in.Boundary {
+		r.unit()
 	}
-	return f, err
+	f.keep(in.Value)
+	return err
+}
+
+// keep keeps the bytes of a record if no table says otherwise what is in them.
+func (f *Fact) keep(record []byte) {
+	if f.Quarantined || f.has(GroupPrice) || f.Kind == VaultKind || f.Kind == DecisionKind {
+		f.Raw = record
+	}
+}
+
+// vault reads what a vault record says of mappings.
+func (r *reader) vault(f *Fact, m []byte) error {
+	v := &event.Vault{}
+	if proto.Unmarshal(m, v) != nil {
+		return errMangled
+	}
+	if f.Sign < 0 || v.GetRemoved() {
+		return nil
+	}
+	r.last = nil
+	if err := r.vaults.Apply(v); err != nil {
+		return err
+	}
+	f.Differs = !r.vaults.Of(f.Log.Vault).Says(v)
+	return nil
+}
+
+// unit maps the logs that waited for the end of their unit: those that one transaction has for
+// one vault together, in the order of the chain.
+func (r *reader) unit() {
+	if len(r.waiting) == 0 {
+		return
+	}
+	apart := func(a, b waiting) int {
+		x, y := a.fact, b.fact
+		return cmp.Or(x.Log.Vault.Cmp(y.Log.Vault), cmp.Compare(x.Log.Block, y.Log.Block), x.Hash.Cmp(y.Hash),
+			x.Log.Tx.Cmp(y.Log.Tx), cmp.Compare(x.Sign, y.Sign))
+	}
+	slices.SortStableFunc(r.waiting, func(a, b waiting) int {
+		return cmp.Or(apart(a, b), cmp.Compare(a.fact.Log.Index, b.fact.Log.Index))
+	})
+	for start, i := 0, 1; i <= len(r.waiting); i++ {
+		if i == len(r.waiting) || apart(r.waiting[start], r.waiting[i]) != 0 {
+			transaction(r.waiting[start:i])
+			start = i
+		}
+	}
+	clear(r.waiting)
+	r.waiting = r.waiting[:0]
+}
+
+// transaction maps the logs of a transaction.
+func transaction(all []waiting) {
+	var logs []mapping.Log
+	var of []*waiting
+	for i := range all {
+		if w := &all[i]; w.odd {
+			w.fact.Quarantined = true
+		} else {
+			logs, of = append(logs, w.log), append(of, w)
+		}
+	}
+	effects, err := all[0].sources.Map(logs, nil)
+	for start, i := 0, 1; i <= len(effects); i++ {
+		if i == len(effects) || effects[i].Log != effects[start].Log {
+			of[effects[start].Log].fact.Effects = effects[start:i:i]
+			start = i
+		}
+	}
+	quarantine, _ := errors.AsType[mapping.Quarantine](err)
+	for _, fault := range quarantine {
+		of[fault.Log].fact.Quarantined = true
+	}
+	for i := range all {
+		if f := all[i].fact; !held(f.Effects) {
+			f.Effects, f.Quarantined = nil, true
+		}
+		all[i].fact.keep(all[i].record)
+	}
 }
 
 // fields gives each field of a protobuf message to see: v of a varint, b of bytes.
@@ -152,15 +268,16 @@ const maxTopics = 4
 // log reads a log. One that cannot be counted is quarantined: it has lengths that
 // no EVM gives, or data that its record does not hold, is not laid out like the event that it announces, names a number
 // that the tables cannot hold, or does what they cannot hold.
-func (r *reader) log(f *Fact, m []byte) error {
+func (r *reader) log(f *Fact, m, record []byte) error {
 	var data []byte
-	count, odd, omitted := 0, false, false
+	var contract common.Address
+	count, odd, omitted, belongs := 0, false, false, false
 	addressLength, txLength := 0, 0
 	var at uint64
 	err := fields(m, func(n protowire.Number, v uint64, b []byte) {
 		switch n {
 		case logAddress:
-			addressLength, f.Log.Vault = len(b), common.BytesToAddress(b)
+			addressLength, contract = len(b), common.BytesToAddress(b)
 		case logTopics:
 			odd = odd || len(b) != common.HashLength || count == maxTopics
 			if count < maxTopics {
@@ -181,20 +298,43 @@ func (r *reader) log(f *Fact, m []byte) error {
 			f.Log.Index = uint32(v)
 		case logNoData:
 			omitted = len(b) > 0
+		case logVault:
+			if len(b) > 0 {
+				f.Log.Vault, belongs = common.BytesToAddress(b), true
+			}
 		}
 	})
 	if err != nil {
 		return err
 	}
-	before := len(r.effects)
-	r.mapped = mapping.Log{Place: mapping.Place(f.Log.Block, f.Log.Index), Time: at, Topics: r.topics[:count], Data: data}
-	named, effects, ok := r.mapping(&r.mapped, r.effects)
-	f.Named = named
-	if named == contracts.KindUnknown {
+	if !belongs {
+		f.Log.Vault = contract
+	}
+	sources := r.of(f.Log.Vault)
+	role, ours := sources.Role(contract)
+	if !ours {
 		return nil
 	}
+	odd = odd || omitted || addressLength != common.AddressLength || txLength != common.HashLength
+	r.mapped = mapping.Log{Role: role, Place: mapping.Place(f.Log.Block, f.Log.Index), Time: at, Topics: r.topics[:count], Data: data}
+	if sources.Companions() {
+		known := sources.Event(&r.mapped)
+		if known == nil {
+			return nil
+		}
+		f.Named = known.Name
+		r.mapped.Topics = slices.Clone(r.mapped.Topics)
+		r.waiting = append(r.waiting, waiting{f, sources, r.mapped, odd, record})
+		return nil
+	}
+	before := len(r.effects)
+	known, effects, fault := sources.One(&r.mapped, r.effects)
+	if known == nil {
+		return nil
+	}
+	f.Named = known.Name
 	made := effects[before:len(effects):len(effects)]
-	if odd || omitted || addressLength != common.AddressLength || txLength != common.HashLength || !ok || !held(made) {
+	if odd || fault != nil || !held(made) {
 		f.Quarantined = true
 		return nil
 	}
@@ -202,15 +342,15 @@ func (r *reader) log(f *Fact, m []byte) error {
 	return nil
 }
 
-// All reads records one after the other. A record that is none is a
-// *chainlog.CorruptError.
-func All(chainID uint64, in []chainlog.Raw) ([]Fact, error) {
+// All reads the next records. A record that is none is a *chainlog.CorruptError. What the logs of
+// a unit do is known when its last record was read.
+func (d *Decoder) All(in []chainlog.Raw) ([]Fact, error) {
 	out := make([]Fact, len(in))
-	r := reader{mapping: reference(), effects: make([]Effect, 0, len(in))}
+	r := &d.reader
+	r.effects = make([]Effect, 0, len(in))
 	for i := range in {
-		var err error
-		if out[i], err = r.one(in[i]); err != nil {
-			return nil, &chainlog.CorruptError{Topic: chainlog.LogTopic(chainID), Offset: in[i].Offset, Err: fmt.Errorf("seq %d: %w", in[i].Seq, err)}
+		if err := r.one(in[i], &out[i]); err != nil {
+			return nil, &chainlog.CorruptError{Topic: chainlog.LogTopic(d.chainID), Offset: in[i].Offset, Err: fmt.Errorf("seq %d: %w", in[i].Seq, err)}
 		}
 	}
 	return out, nil

@@ -7,13 +7,15 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/navlog/navlog/deploy/testkit/emitted"
 	"github.com/navlog/navlog/deploy/testkit/histories"
-	"github.com/navlog/navlog/projections/oracle"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
@@ -21,7 +23,7 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// want is what the protobuf library and the decoder of contracts say of a record.
+// want is what the protobuf library and go-ethereum's decoder say of a record.
 func want(r *event.Record) (kind, name string, e contracts.Event, quarantined bool) {
 	kind = chainlog.TypeOf(r)
 	l := r.GetLog()
@@ -38,11 +40,40 @@ func want(r *event.Record) (kind, name string, e contracts.Event, quarantined bo
 	if len(topics) > 0 {
 		name = contracts.KindOf(topics[0]).String()
 	}
-	e, err := contracts.Decode(topics, l.GetData())
-	if err != nil || e != nil && (odd || oracle.Quarantines(e)) {
+	e, err := emitted.Decode(topics, l.GetData())
+	if err != nil || e != nil && (odd || tooLarge(e)) {
 		return kind, name, nil, true
 	}
 	return kind, name, e, false
+}
+
+// tooLarge reports whether an amount or an id of an event is too large for the tables.
+func tooLarge(e contracts.Event) bool {
+	for _, v := range effectsOf(e) {
+		for _, amount := range []Amount{v.Assets, v.Shares, v.Nav} {
+			if amount.BitLen() > 191 {
+				return true
+			}
+		}
+	}
+	id := func(v *big.Int) bool { return v.BitLen() > 64 }
+	switch e := e.(type) {
+	case contracts.DepositAccepted:
+		return id(e.DepositID)
+	case contracts.WithdrawalRequested:
+		return id(e.RequestIndex)
+	case contracts.WithdrawalFunded:
+		return id(e.RequestIndex)
+	case contracts.WithdrawalClaimed:
+		return id(e.RequestIndex)
+	case contracts.WithdrawalCancelled:
+		return id(e.RequestIndex)
+	case contracts.WithdrawalExpired:
+		return id(e.RequestIndex)
+	case contracts.DepositsSwept:
+		return id(e.FromDepositID) || id(e.ToDepositID)
+	}
+	return false
 }
 
 // sameFact compares a fact with what the libraries say.
@@ -118,9 +149,14 @@ func effectsOf(e contracts.Event) []Effect {
 }
 
 // one reads a record by the mapping of the reference contracts.
-func one(in chainlog.Raw) (Fact, error) {
-	r := reader{mapping: reference()}
-	return r.one(in)
+func one(in chainlog.Raw) (f Fact, err error) {
+	vaults, err := mapping.NewVaults()
+	if err != nil {
+		return f, err
+	}
+	r := reader{vaults: vaults}
+	err = r.one(in, &f)
+	return f, err
 }
 
 // TestDecode: the decoder says what the libraries say, of random records and of
@@ -302,51 +338,153 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestAnotherMapping: a mapping of another protocol says several effects of one log,
-// and a log whose effect no table holds is quarantined, with all that it does.
+// other is a mapping with several effects of one log, with one that no table holds, and with a companion.
+const other = `preset: other
+sources: {vault: required, gate: required}
+events:
+  - on: Both(uint256 indexed id, uint256 assets)
+    source: gate
+    emit:
+      - {valuation: {nav: $id, total_assets: $assets, total_supply: $assets}}
+      - {sweep: {from_key: 1, up_to_key: 2, assets: $assets}}
+  - on: Odd(uint256 assets)
+    emit: requested
+    set: {key: place, owner: 0x00000000000000000000000000000000000000b1, shares: "sub($assets, $assets)"}
+  - on: Out(uint256 assets)
+    emit: claimed
+    set: {owner: 0x00000000000000000000000000000000000000b1, shares: $assets, assets: $assets}
+  - on: In(address indexed owner, uint256 assets)
+    emit: deposit
+    set: {key: place, owner: $owner, assets: $assets}
+    with:
+      on: Minted(address indexed to, uint256 shares)
+      source: gate
+      match: {to: $owner}
+      set: {shares: $shares}
+  - on: Quiet()
+    emit: none
+`
+
+// TestAnotherMapping: the logs of a vault are read by the mapping of its record: those of all its sources, several effects
+// of one log, companions that stand in another part of what was read, and quarantined what no table holds.
 func TestAnotherMapping(t *testing.T) {
 	t.Parallel()
-	log := func(first byte) chainlog.Raw {
-		value, err := proto.Marshal(&event.Record{Fact: &event.Record_Log{Log: &event.Log{
-			Address: make([]byte, 20), Topics: [][]byte{bytes.Repeat([]byte{first}, 32)}, TxHash: make([]byte, 32)}}})
+	text, err := mapping.Canonical("other", []byte(other))
+	must(t, err)
+	vault, gate, stranger := common.Address{0xa1}, common.Address{0xa2}, common.Address{0xa3}
+	record := &event.Vault{Address: vault[:], StartBlock: 1}
+	must(t, mapping.Record(record, []mapping.Source{{Role: "vault", Address: vault}, {Role: "gate", Address: gate}},
+		[]mapping.Text{{To: math.MaxUint64, Preset: "other", Text: text}}))
+	var in []chainlog.Raw
+	put := func(r *event.Record) {
+		r.Seq = uint64(len(in) + 1)
+		value, err := proto.Marshal(r)
 		must(t, err)
-		return chainlog.Raw{Value: value}
+		in = append(in, chainlog.Raw{Seq: r.Seq, Boundary: r.Boundary, Value: value})
 	}
-	r := reader{mapping: func(l *mapping.Log, some []Effect) (contracts.Kind, []Effect, bool) {
-		whole := ^mapping.Fields(0)
-		switch l.Topics[0][0] {
-		case 1:
-			return contracts.KindDepositsSwept, append(some, Effect{Kind: NAV, Has: whole, To: 9}, Effect{Kind: Sweep, Has: whole, ID: 1, To: 2}), true
-		case 2:
-			return contracts.KindDepositAccepted, append(some, Effect{Kind: Deposit, Has: whole}, Effect{Kind: mapping.Instant}), true
-		case 3:
-			return contracts.KindDepositAccepted, append(some, Effect{Kind: Deposit}), false
+	word := func(n byte) []byte { return common.Hash{31: n}.Bytes() }
+	index := uint32(0)
+	log := func(from common.Address, tx byte, signature string, topics [][]byte, data []byte) *event.Log {
+		l := &event.Log{Address: from[:], BlockNumber: 7, BlockHash: word(7), TxHash: word(tx), LogIndex: index, Data: data,
+			Topics: append([][]byte{crypto.Keccak256([]byte(signature))}, topics...)}
+		if index++; from != vault {
+			l.Vault = vault[:]
 		}
-		return contracts.KindUnknown, some, true
-	}}
-	var facts []Fact
-	for _, first := range []byte{1, 2, 3, 4, 1} {
-		f, err := r.one(log(first))
+		return l
+	}
+	logs := []*event.Log{
+		log(gate, 1, "Both(uint256,uint256)", [][]byte{word(9)}, word(4)),
+		log(vault, 1, "Odd(uint256)", nil, word(4)),
+		log(gate, 1, "Minted(address,uint256)", [][]byte{word(0xb1)}, word(3)),
+		log(vault, 1, "In(address,uint256)", [][]byte{word(0xb1)}, word(5)),
+		log(vault, 2, "In(address,uint256)", [][]byte{word(0xb1)}, word(6)), // the companion is of another transaction
+		log(gate, 2, "In(address,uint256)", [][]byte{word(0xb1)}, word(6)),  // of another source
+		log(vault, 2, "Quiet()", nil, nil),
+		log(stranger, 2, "Quiet()", nil, nil),
+	}
+	put(&event.Record{Boundary: true, Fact: &event.Record_Vault{Vault: record}})
+	for i, l := range logs {
+		put(&event.Record{Boundary: i == len(logs)-1, Fact: &event.Record_Log{Log: l}})
+	}
+	for i, l := range slices.Backward(logs) { // the block is orphaned, and comes back in the same unit
+		put(&event.Record{Retracts: uint64(i + 2), Fact: &event.Record_Log{Log: l}})
+	}
+	for i, l := range logs {
+		put(&event.Record{Boundary: i == len(logs)-1, Fact: &event.Record_Log{Log: l}})
+	}
+	want := []string{"Both valuation 0 0,sweep 1 2", "Odd quarantined", "Minted", fmt.Sprint("In deposit ", mapping.Place(7, 3), " 0"),
+		"In quarantined", "Unknown", "Quiet", "Unknown"}
+	for _, size := range []int{1, 2, 3, 5, len(in)} {
+		vaults, err := mapping.NewVaults()
 		must(t, err)
-		facts = append(facts, f)
-	}
-	for i, want := range []struct {
-		effects     int
-		quarantined bool
-	}{{2, false}, {0, true}, {0, true}, {0, false}, {2, false}} {
-		if f := facts[i]; len(f.Effects) != want.effects || f.Quarantined != want.quarantined || (f.Raw != nil) != want.quarantined {
-			t.Errorf("log %d does %v, quarantined %t, kept %t; want %+v", i, f.Effects, f.Quarantined, f.Raw != nil, want)
+		d := NewDecoder(1, vaults)
+		var facts []*Fact
+		for piece := range slices.Chunk(in, size) {
+			read, err := d.All(piece)
+			must(t, err)
+			for i := range read {
+				facts = append(facts, &read[i])
+			}
+		}
+		facts = facts[1:]
+		for i, f := range facts {
+			at := i % len(logs)
+			if f.Sign < 0 {
+				at = len(logs) - 1 - at
+			}
+			if got := told(f); got != want[at] || (f.Raw != nil) != f.Quarantined {
+				t.Errorf("read by %d: record %d is %q, want %q; bytes kept %t", size, f.Seq, got, want[at], f.Raw != nil)
+			}
+			if of := f.Log.Vault; of != vault && logs[at].Address[0] != stranger[0] {
+				t.Errorf("record %d is of vault %s", f.Seq, of)
+			}
 		}
 	}
+}
+
+// told is what a log does, in words.
+func told(f *Fact) string {
 	var all []string
-	for f, e := range (Batch{facts[:2], facts[2:]}).Effects() {
-		all = append(all, fmt.Sprint(f.Named, " ", e.Kind, " ", e.ID, " ", e.To))
+	for e := range slices.Values(f.Effects) {
+		all = append(all, fmt.Sprint(e.Kind, " ", e.ID, " ", e.To))
 	}
-	if want := []string{"DepositsSwept valuation 0 9", "DepositsSwept sweep 1 2", "DepositsSwept valuation 0 9", "DepositsSwept sweep 1 2"}; !slices.Equal(all, want) {
-		t.Errorf("the effects are %q, want %q", all, want)
+	if f.Quarantined {
+		all = append(all, "quarantined")
 	}
-	for range (Batch{facts}).Effects() { // a reader may stop
-		break
+	return strings.TrimSpace(f.Name() + " " + strings.Join(all, ","))
+}
+
+// TestDiffers: the first record of a vault says how its logs are read, and one with another mapping says that only another
+// generation can read them so.
+func TestDiffers(t *testing.T) {
+	t.Parallel()
+	text, err := mapping.Canonical("other", []byte(other))
+	must(t, err)
+	vault, gate := common.Address{0xa1}, common.Address{0xa2}
+	plain, mapped := &event.Vault{Address: vault[:]}, &event.Vault{Address: vault[:], Name: "renamed"}
+	must(t, mapping.Record(mapped, []mapping.Source{{Role: "vault", Address: vault}, {Role: "gate", Address: gate}},
+		[]mapping.Text{{To: math.MaxUint64, Preset: "other", Text: text}}))
+	removed := &event.Vault{Address: vault[:], Removed: true}
+	for _, c := range []struct {
+		fixed   []*event.Vault
+		records []*event.Vault
+		want    []bool
+	}{
+		{nil, []*event.Vault{plain, mapped, removed, plain}, []bool{false, true, false, false}},
+		{[]*event.Vault{mapped}, []*event.Vault{plain, mapped, removed}, []bool{true, false, false}},
+	} {
+		vaults, err := mapping.NewVaults(c.fixed...)
+		must(t, err)
+		d := NewDecoder(1, vaults)
+		for i, v := range c.records {
+			value, err := proto.Marshal(&event.Record{Seq: uint64(i + 1), Boundary: true, Fact: &event.Record_Vault{Vault: v}})
+			must(t, err)
+			f, err := d.All([]chainlog.Raw{{Seq: uint64(i + 1), Boundary: true, Value: value}})
+			must(t, err)
+			if f[0].Differs != c.want[i] {
+				t.Errorf("record %d of %v differs: %t", i, c.want, f[0].Differs)
+			}
+		}
 	}
 }
 
@@ -363,9 +501,13 @@ func BenchmarkAll(b *testing.B) {
 			in = append(in, chainlog.Raw{Seq: r.GetSeq(), Boundary: r.GetBoundary(), Value: value})
 		}
 	}
+	vaults, err := mapping.NewVaults()
+	if err != nil {
+		b.Fatal(err)
+	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := All(31337, in); err != nil {
+		if _, err := NewDecoder(31337, vaults).All(in); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -3,32 +3,8 @@ package decode
 import (
 	"math"
 
-	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/mapping"
 )
-
-// Mapping says what the logs of a kind of vault do: a log in, its effects out. It is a pure function, and the only
-// thing that knows the events of a protocol: what comes after it knows effects alone.
-//
-// It appends the effects to some, in their order. named is the event that the log says it is, KindUnknown for a log
-// that the tables have no name for. ok is false if the log is quarantined: what is appended then is dropped. It keeps
-// nothing of the log.
-type Mapping func(l *mapping.Log, some []Effect) (named contracts.Kind, effects []Effect, ok bool)
-
-// Of returns the Mapping of a compiled vault. Its events have the numbers that the tables give their names.
-func Of(v *mapping.Vault) Mapping {
-	kinds := make([]contracts.Kind, len(v.Events()))
-	for i, e := range v.Events() {
-		kinds[i] = contracts.KindOf(e.Topic)
-	}
-	return func(l *mapping.Log, some []Effect) (contracts.Kind, []Effect, bool) {
-		event, effects, fault := v.One(l, some)
-		if event == nil {
-			return contracts.KindUnknown, effects, true
-		}
-		return kinds[event.Number], effects, fault == nil
-	}
-}
 
 // Effect is one thing that a log does, and EffectKind what it is.
 type (

@@ -1,26 +1,27 @@
 // Package decode reads the bytes of the log: a record becomes a Fact, by a pure
-// function that knows nothing but the record.
+// function of the record and of how its vault is mapped.
 //
 //	bytes ──▶ log, block, vault or decision ──▶ of a log: its effects, or quarantined
 //
 // Package schemas/mapping says what a log does, in effects (EffectKind), of which the rows of the read model are made:
-// they know no event of any contract.
+// they know no event of any contract. The vault records of the log say which mapping is a vault's. The logs of a vault
+// whose mapping has companions are mapped when their unit is whole.
 //
 // Records have a decoder of their own, because a rebuild reads all of them: with a struct for each record and a big.Int
-// for each number, reading would cost more than everything else. A test compares it with proto.Unmarshal and
-// contracts.Decode.
+// for each number, reading would cost more than everything else. A test compares it with proto.Unmarshal and the
+// bindings of the reference contracts.
 //
 // A log that announces an event of its mapping and cannot be counted is quarantined: the mapping says so, or no table
 // can hold its effects. It keeps its raw bytes and is in no total.
 package decode
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
 	"github.com/ethereum/go-ethereum/common"
 
-	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
@@ -35,11 +36,12 @@ type Fact struct {
 	Boundary      bool
 	Sign          int8 // -1 where the record takes back another one, which it repeats
 	Kind          Kind
-	// Named is the event that the log says it is; KindUnknown for what is no log and
-	// for one that does nothing.
-	Named       contracts.Kind
+	// Named is the event that the log says it is; empty for what is no log and
+	// for one that the mapping does not know.
+	Named       string
 	Quarantined bool
 	Removed     bool // of a vault record: the vault was removed
+	Differs     bool // of a vault record: it names another mapping than the one by which its logs are read
 	Log         Log
 	Hash        common.Hash // of the block
 	Effects     []Effect    // what the log does; none of what is quarantined
@@ -51,11 +53,11 @@ func (f *Fact) Name() string {
 	if f.Kind != LogKind {
 		return ""
 	}
-	return f.Named.String()
+	return cmp.Or(f.Named, "Unknown")
 }
 
 // Known reports whether a log is of an event that navlog knows, quarantined ones included.
-func (f *Fact) Known() bool { return f.Kind == LogKind && f.Named != contracts.KindUnknown }
+func (f *Fact) Known() bool { return f.Kind == LogKind && f.Named != "" }
 
 // String says what the record is.
 func (f *Fact) String() string {

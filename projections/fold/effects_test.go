@@ -17,6 +17,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/projections/decode"
+	"github.com/navlog/navlog/projections/oracle"
 	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
@@ -201,6 +202,24 @@ func (c *chain) unit() (facts []decode.Fact) {
 
 var generations atomic.Int64
 
+// oracle is what the plain fold of the live logs gives, in the words of lines.
+func (c *chain) oracle() (out []string) {
+	var logs []oracle.Log
+	for _, block := range c.blocks {
+		for _, f := range block {
+			for i, e := range f.Effects {
+				logs = append(logs, oracle.Log{Seq: f.Seq, Vault: f.Log.Vault, Block: f.Log.Block, Time: uint64(f.Log.Time), Tx: f.Log.Tx,
+					Index: f.Log.Index, Sub: uint8(i), Effect: e})
+			}
+		}
+	}
+	for _, row := range oracle.OfLogs(logs) {
+		out = append(out, fmt.Sprint(row.List, " ", readmodel.ListsTable.Line(&row, "sign", "writer")))
+	}
+	slices.Sort(out)
+	return out
+}
+
 // generation makes a database with the two tables.
 func generation(t *testing.T) driver.Conn {
 	t.Helper()
@@ -261,7 +280,7 @@ func lines(t *testing.T, conn driver.Conn, table string) (out []string) {
 }
 
 // TestEffects: after random effects of every kind, in units with reorganisations, the lists are what their definitions
-// in SQL say, and every list has rows.
+// in SQL say and what the oracle says, and every list has rows.
 func TestEffects(t *testing.T) {
 	t.Parallel()
 	first := *seed
@@ -304,6 +323,14 @@ func TestEffects(t *testing.T) {
 				compare(got, want, func(line string, sign int) {
 					if differ++; differ < 20 {
 						t.Errorf("seq %d: %s: %s", c.seq, map[int]string{1: "lists have", -1: "lists lack"}[sign], line)
+					}
+				})
+				got = slices.DeleteFunc(got, func(line string) bool { // of which the oracle is not asked
+					return strings.HasPrefix(line, "blocks ") || strings.HasPrefix(line, "cursor")
+				})
+				compare(got, c.oracle(), func(line string, sign int) {
+					if differ++; differ < 20 {
+						t.Errorf("seq %d: %s than the oracle: %s", c.seq, map[int]string{1: "lists have more", -1: "lists have less"}[sign], line)
 					}
 				})
 				if differ > 0 {

@@ -122,7 +122,7 @@ func naming(e *decode.Effect) (by readmodel.By, grouped bool) {
 // ImpossibleSweep reports whether a record has a sweep that names no range of deposits.
 func ImpossibleSweep(f *decode.Fact) bool {
 	for i := range f.Effects {
-		if e := entryOf(f, i); e.kind == readmodel.Sweep && (e.id == 0 || e.id > e.idTo) {
+		if e := &f.Effects[i]; e.Kind == decode.Sweep && e.Present(mapping.ID) && (e.ID == 0 || e.ID > e.To) {
 			return true
 		}
 	}

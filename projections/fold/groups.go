@@ -279,8 +279,8 @@ func (s *state) claim(e *entry) bool {
 		possible := q != nil && q.open()
 		if e.lacks.assets {
 			derived := *e
-			if possible {
-				derived.assets = q.worth()
+			if q != nil {
+				derived.assets = q.assets
 			}
 			s.derive(&derived)
 			e = &derived

@@ -1,15 +1,13 @@
 package oracle
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"math/big"
-	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 
-	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/mapping"
 )
 
 const (
@@ -48,23 +46,12 @@ type RequestKey struct {
 // the two is its funding. All other logs of the index change nothing.
 type Withdrawal struct{ Requested, Funded, Ended *Log }
 
-// Ask is what was asked for.
-func (w *Withdrawal) Ask() contracts.WithdrawalRequested {
-	return w.Requested.Event.(contracts.WithdrawalRequested)
-}
-
 // EndedBy is what the read models call the log that ended it, empty for none.
 func (w *Withdrawal) EndedBy() string {
 	if w.Ended == nil {
 		return ""
 	}
-	switch w.Ended.Event.(type) {
-	case contracts.WithdrawalClaimed:
-		return "claimed"
-	case contracts.WithdrawalCancelled:
-		return "cancelled"
-	}
-	return "expired"
+	return w.Ended.Kind.String()
 }
 
 // BlockOf a log, and Never where there is none.
@@ -113,23 +100,13 @@ func (f *Fold) Books(block uint64, without ...common.Address) *Books {
 		Withdrawals: map[RequestKey]*Withdrawal{}, Users: map[common.Address]*User{},
 		Members: map[Scope]map[common.Address]Since{}, Totals: map[PartnerVault][]Total{},
 	}
-	var logs []Log
 	for _, r := range f.Records() {
 		if k := r.GetBlock(); k != nil && k.GetNumber() <= block && k.GetNumber() >= b.Block {
 			b.Block, b.Time = k.GetNumber(), k.GetTime()
 		}
-		if r.GetLog() == nil || r.GetLog().GetBlockNumber() > block || slices.Contains(without, common.BytesToAddress(r.GetLog().GetAddress())) {
-			continue
-		}
-		l, counts, quarantined := Read(r)
-		if quarantined {
-			b.Quarantined = append(b.Quarantined, r.GetSeq())
-		}
-		if counts {
-			logs = append(logs, l)
-		}
 	}
-	slices.SortFunc(logs, func(x, y Log) int { return cmp.Or(cmp.Compare(x.Block, y.Block), cmp.Compare(x.Index, y.Index)) })
+	logs, quarantined := f.logs(block, without)
+	b.Quarantined = quarantined
 	swept := map[common.Address]uint64{}
 	for _, l := range logs {
 		b.add(l, swept)
@@ -137,35 +114,35 @@ func (f *Fold) Books(block uint64, without ...common.Address) *Books {
 	return b
 }
 
-// add takes the next log in the order of the chain.
+// add takes the next log in the order of the chain. Books are about vaults whose requests have numbers: what names them in
+// another way, and what was never in the queue, is in the lists (Fold.Lists).
 func (b *Books) add(l Log, swept map[common.Address]uint64) {
-	switch e := l.Event.(type) {
-	case contracts.DepositAccepted:
-		b.seen(l, e.Owner, e.PartnerID)
-		u := b.user(e.Owner)
-		u.Deposited.Add(u.Deposited, e.Assets)
-		if e.PartnerID != 0 {
-			b.addTotal(l, e)
+	switch l.Kind {
+	case mapping.Deposit:
+		b.seen(l, l.Owner, l.Partner)
+		u := b.user(l.Owner)
+		u.Deposited.Add(u.Deposited, l.Assets.ToBig())
+		if l.Partner != 0 {
+			b.addTotal(l)
 		}
-	case contracts.WithdrawalRequested:
-		b.seen(l, e.Owner, 0)
-		b.request(l, e.RequestIndex)
-	case contracts.WithdrawalFunded:
-		b.request(l, e.RequestIndex)
-	case contracts.WithdrawalClaimed:
-		u := b.user(e.Owner)
-		u.Withdrawn.Add(u.Withdrawn, e.Assets)
-		b.request(l, e.RequestIndex)
-	case contracts.WithdrawalCancelled:
-		b.request(l, e.RequestIndex)
-	case contracts.WithdrawalExpired:
-		b.request(l, e.RequestIndex)
-	case contracts.DepositsSwept:
-		from, to := e.FromDepositID.Uint64(), e.ToDepositID.Uint64()
-		if from != swept[l.Vault]+1 || to < from {
-			b.wonder(l, fmt.Sprintf("sweeps deposits %d to %d after deposit %d", from, to, swept[l.Vault]))
+	case mapping.Requested:
+		b.seen(l, l.Owner, 0)
+		b.request(l)
+	case mapping.Claimed:
+		u := b.user(l.Owner)
+		u.Withdrawn.Add(u.Withdrawn, l.Assets.ToBig())
+		b.request(l)
+	case mapping.Instant:
+		b.seen(l, l.Owner, 0)
+		u := b.user(l.Owner)
+		u.Withdrawn.Add(u.Withdrawn, l.Assets.ToBig())
+	case mapping.Funded, mapping.Cancelled, mapping.Expired:
+		b.request(l)
+	case mapping.Sweep:
+		if l.Present(mapping.ID) && (l.ID != swept[l.Vault]+1 || l.To < l.ID) {
+			b.wonder(l, fmt.Sprintf("sweeps deposits %d to %d after deposit %d", l.ID, l.To, swept[l.Vault]))
 		}
-		swept[l.Vault] = to
+		swept[l.Vault] = l.To
 	}
 }
 
@@ -199,10 +176,10 @@ func (b *Books) seen(l Log, a common.Address, partner uint32) {
 
 // addTotal makes the total of the log's block, from the one before or from what
 // the block's logs before came to.
-func (b *Books) addTotal(l Log, e contracts.DepositAccepted) {
-	k := PartnerVault{e.PartnerID, l.Vault}
+func (b *Books) addTotal(l Log) {
+	k := PartnerVault{l.Partner, l.Vault}
 	all := b.Totals[k]
-	now := Total{Block: l.Block, Until: Never, Deposits: 1, Volume: new(big.Int).Set(e.Assets)}
+	now := Total{Block: l.Block, Until: Never, Deposits: 1, Volume: l.Assets.ToBig()}
 	if n := len(all); n > 0 {
 		last := &all[n-1]
 		now.Deposits += last.Deposits
@@ -216,10 +193,12 @@ func (b *Books) addTotal(l Log, e contracts.DepositAccepted) {
 	b.Totals[k] = append(all, now)
 }
 
-func (b *Books) request(l Log, index *big.Int) {
-	k := RequestKey{l.Vault, index.Uint64()}
-	w := b.Withdrawals[k]
-	_, asks := l.Event.(contracts.WithdrawalRequested)
+func (b *Books) request(l Log) {
+	if !l.Present(mapping.ID) {
+		return
+	}
+	k := RequestKey{l.Vault, l.ID}
+	w, asks := b.Withdrawals[k], l.Kind == mapping.Requested
 	switch {
 	case asks && w != nil:
 		b.wonder(l, fmt.Sprintf("request %d is requested again", k.Index))
@@ -230,8 +209,8 @@ func (b *Books) request(l Log, index *big.Int) {
 	case w == nil:
 		w = &Withdrawal{} // what a log does to it is of no consequence
 	}
-	switch l.Event.(type) {
-	case contracts.WithdrawalFunded:
+	switch l.Kind {
+	case mapping.Funded:
 		if w.Requested == nil || w.Funded != nil || w.Ended != nil {
 			b.wonder(l, fmt.Sprintf("request %d is funded, and is unknown, funded or over", k.Index))
 		}
@@ -239,15 +218,15 @@ func (b *Books) request(l Log, index *big.Int) {
 			w.Funded = &l
 		}
 		return
-	case contracts.WithdrawalClaimed:
+	case mapping.Claimed:
 		if w.Requested == nil || w.Funded == nil || w.Ended != nil {
 			b.wonder(l, fmt.Sprintf("request %d is claimed, and is unknown, not funded or over", k.Index))
 		}
-	case contracts.WithdrawalCancelled:
+	case mapping.Cancelled:
 		if w.Requested == nil || w.Funded != nil || w.Ended != nil {
 			b.wonder(l, fmt.Sprintf("request %d is cancelled, and is unknown, funded or over", k.Index))
 		}
-	case contracts.WithdrawalExpired:
+	case mapping.Expired:
 		if w.Requested == nil || w.Funded != nil || w.Ended != nil {
 			b.wonder(l, fmt.Sprintf("request %d expires, and is unknown, funded or over", k.Index))
 		}

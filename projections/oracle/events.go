@@ -2,22 +2,39 @@ package oracle
 
 import (
 	"math"
-	"math/big"
 
 	"github.com/ethereum/go-ethereum/common"
 
-	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// Rows is what the table events holds of a record, whose bytes in the log are value:
-// one row, for no event of the reference contracts has more than one effect. A record
-// of a vault that the generation passes over is passed.
-func Rows(r *event.Record, value []byte, passed bool) readmodel.EventRow {
-	name, quarantined := Named(r)
-	row := readmodel.EventRow{Seq: r.GetSeq(), Sign: 1, Retracts: r.GetRetracts(), Event: name, Boundary: r.GetBoundary(),
-		Quarantined: quarantined, Passed: passed}
+// Record is a record with its bytes in the log. One of a vault that the generation passes
+// over is passed.
+type Record struct {
+	*event.Record
+	Value  []byte
+	Passed bool
+}
+
+// Rows is what the table events holds of the records of a whole unit: for each record a row
+// for each of its effects, or one without.
+func Rows(vaults *mapping.Vaults, unit []Record) [][]readmodel.EventRow {
+	records := make([]*event.Record, len(unit))
+	for i, r := range unit {
+		records[i] = r.Record
+	}
+	said, out := Read(vaults, records), make([][]readmodel.EventRow, len(unit))
+	for i, r := range unit {
+		out[i] = rows(r, said[r.GetSeq()])
+	}
+	return out
+}
+
+// rows is what events holds of one record; said is nil for one that is no log.
+func rows(r Record, said *Reading) []readmodel.EventRow {
+	row := readmodel.EventRow{Seq: r.GetSeq(), Sign: 1, Retracts: r.GetRetracts(), Boundary: r.GetBoundary(), Passed: r.Passed}
 	if r.GetRetracts() != 0 {
 		row.Sign = -1
 	}
@@ -25,63 +42,108 @@ func Rows(r *event.Record, value []byte, passed bool) readmodel.EventRow {
 	case r.GetLog() != nil:
 		l := r.GetLog()
 		row.Record, row.Block, row.TS = readmodel.LogRecord, l.GetBlockNumber(), seconds(l.GetBlockTime())
-		row.Hash, row.Vault = common.BytesToHash(l.GetBlockHash()), common.BytesToAddress(l.GetAddress())
+		row.Hash, row.Vault = common.BytesToHash(l.GetBlockHash()), mapping.VaultOf(l)
 		row.Tx, row.LogIndex = common.BytesToHash(l.GetTxHash()), l.GetLogIndex()
-		if counted, counts, _ := Read(r); counts {
-			effect(counted.Event, &row)
+		row.Event, row.Quarantined = said.Name, said.Quarantined
+		if said.Quarantined {
+			row.Payload = string(r.Value)
 		}
-		if quarantined || row.Effect == readmodel.Settled {
-			row.Payload = string(value)
-		}
+		return effects(row, r.Value, said.Effects)
 	case r.GetBlock() != nil:
 		row.Record, row.Block = readmodel.BlockRecord, r.GetBlock().GetNumber()
 		row.Hash, row.TS = common.BytesToHash(r.GetBlock().GetHash()), seconds(r.GetBlock().GetTime())
 	case r.GetVault() != nil:
-		row.Record, row.Payload = readmodel.VaultRecord, string(value)
+		row.Record, row.Payload = readmodel.VaultRecord, string(r.Value)
 		row.Vault = common.BytesToAddress(r.GetVault().GetAddress())
 	default:
-		row.Record, row.Payload = readmodel.DecisionRecord, string(value)
+		row.Record, row.Payload = readmodel.DecisionRecord, string(r.Value)
 	}
-	return row
+	return []readmodel.EventRow{row}
+}
+
+// effects are the rows of a log: all of them have its record if one of its effects is a
+// settlement.
+func effects(row readmodel.EventRow, value []byte, all []Log) (out []readmodel.EventRow) {
+	if len(all) == 0 {
+		return []readmodel.EventRow{row}
+	}
+	row.Effects = uint8(len(all))
+	for _, l := range all {
+		if l.Kind == mapping.Settled {
+			row.Payload = string(value)
+		}
+	}
+	for _, l := range all {
+		one := row
+		one.Sub = l.Sub
+		effect(l.Effect, &one)
+		out = append(out, one)
+	}
+	return out
 }
 
 func seconds(t uint64) uint32 { return uint32(min(t, math.MaxUint32)) }
 
-// effect sets what the log of an event does.
-func effect(e contracts.Event, row *readmodel.EventRow) {
-	amount := func(v *big.Int) (a readmodel.Amount) { a.SetFromBig(v); return a }
-	row.Effects = 1
-	about := func(kind readmodel.EffectKind, index *big.Int, owner common.Address, shares, assets *big.Int) {
-		row.Effect, row.ID, row.User, row.Shares, row.Assets = kind, index.Uint64(), owner, amount(shares), amount(assets)
+// effect sets what an effect of a log is. The amounts that the log does not give are absent.
+func effect(e mapping.Effect, row *readmodel.EventRow) {
+	row.Effect = map[mapping.Kind]readmodel.EffectKind{
+		mapping.Deposit: readmodel.Deposit, mapping.Sweep: readmodel.Sweep, mapping.Settled: readmodel.Settled,
+		mapping.Valuation: readmodel.Valuation, mapping.Requested: readmodel.Requested, mapping.Funded: readmodel.Funded,
+		mapping.Claimed: readmodel.Claimed, mapping.Cancelled: readmodel.Cancelled, mapping.Expired: readmodel.Expired,
+		mapping.Priced: readmodel.PricedDeposits, mapping.Void: readmodel.Void, mapping.Supply: readmodel.Supply,
+		mapping.Instant: readmodel.Instant, mapping.Sample: readmodel.Valuation,
+	}[e.Kind]
+	row.User, row.Other, row.Partner = e.Owner, e.Other, e.Partner
+	row.ID, row.IDTo, row.Expires, row.Matures = e.ID, e.To, e.Expires, e.Matures
+	row.Shares, row.Assets, row.Nav = e.Shares, e.Assets, e.Nav
+	row.GroupID, row.GroupTo, row.SourceID, row.Attribution = e.Group, e.GroupTo, e.SourceID, e.Attribution
+	lacks := func(f mapping.Fields) bool { return !e.Present(f) }
+	switch row.Effect {
+	case readmodel.Deposit:
+		row.Grouped = lacks(mapping.Shares)
+	case readmodel.Requested:
+		row.Grouped = !lacks(mapping.Group)
+		if e.Present(mapping.Fifo) {
+			row.By = readmodel.Fifo
+		}
+		if e.Present(mapping.Fifo | mapping.Unfunded) {
+			row.By = readmodel.FifoUnfunded
+		}
+	case readmodel.Valuation:
+		row.NoNav, row.NoAssets, row.NoShares = lacks(mapping.Nav), lacks(mapping.Assets), lacks(mapping.Shares)
+		if row.NoNav || row.NoAssets || row.NoShares {
+			if row.NavDigits = e.NavDigits; e.NavDigits == 0 {
+				row.NavDigits = 18
+			}
+		}
+	case readmodel.PricedDeposits, readmodel.Void, readmodel.Funded, readmodel.Claimed, readmodel.Cancelled, readmodel.Expired:
+		row.By = names(&e)
+		row.NoAssets = (row.Effect == readmodel.Funded || row.Effect == readmodel.Claimed) && lacks(mapping.Assets)
+		if row.Effect == readmodel.PricedDeposits && e.Side == mapping.RedeemSide {
+			row.Effect = readmodel.PricedRequests
+		}
+		if row.By == readmodel.ByGroup && lacks(mapping.GroupTo) {
+			row.GroupTo = e.Group
+		}
+		if row.Effect == readmodel.Funded && e.Present(mapping.To) {
+			row.IDTo, row.GroupTo = 0, e.To
+		}
 	}
-	switch e.(type) {
-	case contracts.WithdrawalFunded, contracts.WithdrawalClaimed, contracts.WithdrawalCancelled, contracts.WithdrawalExpired:
-		row.By = readmodel.ByID
+}
+
+// names says how an effect names deposits or requests.
+func names(e *mapping.Effect) readmodel.By {
+	switch has := e.Present; {
+	case has(mapping.ID):
+		return readmodel.ByID
+	case has(mapping.SourceID):
+		return readmodel.BySource
+	case e.Kind == mapping.Priced && has(mapping.Group):
+		return readmodel.ByGroup
+	case has(mapping.To), has(mapping.GroupTo):
+		return readmodel.ByUpToGroup
+	case e.Kind == mapping.Cancelled && !has(mapping.Group):
+		return readmodel.Fifo
 	}
-	switch e := e.(type) {
-	case contracts.DepositAccepted:
-		about(readmodel.Deposit, e.DepositID, e.Owner, e.Shares, e.Assets)
-		row.Other, row.Partner = e.Sender, e.PartnerID
-	case contracts.WithdrawalRequested:
-		about(readmodel.Requested, e.RequestIndex, e.Owner, e.Shares, e.AssetsEstimate)
-		row.Other, row.Partner, row.Expires = e.Receiver, e.PartnerID, e.ExpiresAt
-	case contracts.WithdrawalFunded:
-		about(readmodel.Funded, e.RequestIndex, e.Owner, e.Shares, e.Assets)
-	case contracts.WithdrawalClaimed:
-		about(readmodel.Claimed, e.RequestIndex, e.Owner, e.Shares, e.Assets)
-		row.Other = e.Receiver
-	case contracts.WithdrawalCancelled:
-		about(readmodel.Cancelled, e.RequestIndex, e.Owner, e.Shares, new(big.Int))
-	case contracts.WithdrawalExpired:
-		about(readmodel.Expired, e.RequestIndex, e.Owner, e.Shares, new(big.Int))
-	case contracts.NavUpdated:
-		row.Effect, row.Other = readmodel.Valuation, e.Updater
-		row.Nav, row.Assets, row.Shares = amount(e.NavPerShare), amount(e.TotalAssets), amount(e.TotalSupply)
-	case contracts.DepositsSwept:
-		row.Effect, row.Other, row.Assets = readmodel.Sweep, e.Custodian, amount(e.Assets)
-		row.ID, row.IDTo = e.FromDepositID.Uint64(), e.ToDepositID.Uint64()
-	case contracts.WithdrawalsSettled:
-		row.Effect, row.Other = readmodel.Settled, e.Funder
-		row.Shares, row.Assets, row.Nav = amount(e.Shares), amount(e.Assets), amount(e.NavPerShare)
-	}
+	return readmodel.ByOwner
 }

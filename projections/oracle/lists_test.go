@@ -19,6 +19,7 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/histories"
 	"github.com/navlog/navlog/projections/oracle"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -85,11 +86,18 @@ func TestBuildLists(t *testing.T) {
 func insert(t *testing.T, conn driver.Conn, records []*event.Record) {
 	t.Helper()
 	rows := readmodel.EventsTable.NewRows()
+	var unit []oracle.Record
 	for _, r := range records {
 		value, err := proto.Marshal(r)
 		must(t, err)
-		row := oracle.Rows(r, value, false)
-		rows.Add(&row)
+		unit = append(unit, oracle.Record{Record: r, Value: value})
+	}
+	vaults, err := mapping.NewVaults()
+	must(t, err)
+	for _, all := range oracle.Rows(vaults, unit) {
+		for i := range all {
+			rows.Add(&all[i])
+		}
 	}
 	batch, err := conn.PrepareBatch(t.Context(), "INSERT INTO events ("+readmodel.EventsTable.Names()+")")
 	must(t, err)
@@ -100,7 +108,7 @@ func insert(t *testing.T, conn driver.Conn, records []*event.Record) {
 // wantLists compares lists with the fold of records, row by row.
 func wantLists(t *testing.T, conn driver.Conn, seq uint64, records []*event.Record) {
 	t.Helper()
-	fold := oracle.New()
+	fold := oracle.New(nil)
 	cursor := readmodel.ListRow{Seq: seq, Writer: 99}
 	rewriting := false
 	for _, r := range records {

@@ -1,7 +1,7 @@
 // Package oracle says what the read model must hold: the log folded into plain
 // maps, slow and obvious. It keeps the records that are live, which is all there is
 // to a retraction, and adds everything up anew each time that it is asked. It
-// shares no code with the projections but the decoder of contracts, and no SQL.
+// shares no code with the projections but the mapping of logs to effects, and no SQL.
 //
 //	record ─▶ Fold, the live records ─▶ Books: withdrawals, users, members, totals of partners
 //
@@ -14,35 +14,47 @@
 package oracle
 
 import (
+	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
-	"math/big"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
 )
 
 // Fold is the log up to a seq: the records that were appended and not taken back.
 type Fold struct {
-	live map[uint64]*event.Record
-	seq  uint64
-	keep func(*event.Record) bool
+	live   map[uint64]*event.Record
+	seq    uint64
+	vaults *mapping.Vaults
+	keep   func(*mapping.Vaults, *event.Record) bool
 }
 
-// New is the fold of the empty log.
-func New() *Fold { return Sampled(func(*event.Record) bool { return true }) }
+// New is the fold of the empty log. vaults says how its logs are mapped before the log
+// says anything; nil for nothing.
+func New(vaults *mapping.Vaults) *Fold {
+	return Sampled(vaults, func(*mapping.Vaults, *event.Record) bool { return true })
+}
 
 // Sampled is the fold of the empty log that will hold only the records for
 // which keep is true. keep must judge a retraction like the record that it
 // takes back.
-func Sampled(keep func(*event.Record) bool) *Fold {
-	return &Fold{live: map[uint64]*event.Record{}, keep: keep}
+func Sampled(vaults *mapping.Vaults, keep func(*mapping.Vaults, *event.Record) bool) *Fold {
+	if vaults == nil {
+		vaults, _ = mapping.NewVaults() // of no record, so none is wrong
+	}
+	return &Fold{live: map[uint64]*event.Record{}, vaults: vaults, keep: keep}
 }
+
+// Vaults is how the logs of the fold are mapped.
+func (f *Fold) Vaults() *mapping.Vaults { return f.vaults }
 
 // Seq of the last record applied.
 func (f *Fold) Seq() uint64 { return f.seq }
@@ -54,7 +66,12 @@ func (f *Fold) Apply(r *event.Record) error {
 		return fmt.Errorf("record %d does not follow %d", r.GetSeq(), f.seq)
 	}
 	f.seq = r.GetSeq()
-	if !f.keep(r) {
+	if v := r.GetVault(); v != nil && r.GetRetracts() == 0 {
+		if err := f.vaults.Apply(v); err != nil {
+			return fmt.Errorf("record %d: %w", r.GetSeq(), err)
+		}
+	}
+	if !f.keep(f.vaults, r) {
 		return nil
 	}
 	if r.GetRetracts() == 0 {
@@ -95,7 +112,7 @@ func (f *Fold) Records() []*event.Record {
 	return out
 }
 
-// Log is a live log that counts.
+// Log is what a live log does: one effect of it.
 type Log struct {
 	Seq   uint64
 	Vault common.Address
@@ -103,77 +120,135 @@ type Log struct {
 	Time  uint64 // Unix seconds, at most 2^32-1
 	Tx    common.Hash
 	Index uint32
-	Event contracts.Event
+	Sub   uint8 // number of the effect within its log
+	mapping.Effect
 }
 
-// limit is where an amount becomes too large to be summed.
-var limit = new(big.Int).Exp(big.NewInt(2), big.NewInt(191), nil)
-
-// Read gives the event of a record that is a log. counts is false when the log is
-// in no total; quarantined when that is so because an amount or an id in it is too
-// large, or it is not laid out as its event must be.
-func Read(r *event.Record) (l Log, counts, quarantined bool) {
-	raw := r.GetLog()
-	topics := make([]common.Hash, 0, len(raw.GetTopics()))
-	wellFormed := len(raw.GetAddress()) == 20 && len(raw.GetTxHash()) == 32 && !raw.Omitted()
-	for _, t := range raw.GetTopics() {
-		wellFormed = wellFormed && len(t) == 32
-		topics = append(topics, common.BytesToHash(t))
-	}
-	e, err := contracts.Decode(topics, raw.GetData())
-	if err != nil {
-		return l, false, true
-	}
-	if e == nil {
-		return l, false, false
-	}
-	if !wellFormed || tooLarge(e) {
-		return l, false, true
-	}
-	return Log{r.GetSeq(), common.Address(raw.GetAddress()), raw.GetBlockNumber(), min(raw.GetBlockTime(), math.MaxUint32),
-		common.Hash(raw.GetTxHash()), raw.GetLogIndex(), e}, true, false
+// Reading is what a record that is a log says.
+type Reading struct {
+	// Name is the event that the log says it is, "Unknown" for one that the mapping does not know.
+	Name string
+	// Effects are what it does; none of a log that is in no total.
+	Effects []Log
+	// Quarantined says that it is in no total because something in it is too large, it is not
+	// laid out as its event must be, or the read model cannot hold what it does.
+	Quarantined bool
 }
 
-// Named gives the name of the event that a log says it is, and whether it is
-// quarantined; nothing of a record that is no log.
-func Named(r *event.Record) (name string, quarantined bool) {
-	if r.GetLog() == nil {
-		return "", false
+// Read reads records that are logs, by the transactions of each vault. It gives what each record
+// says, by its seq.
+func Read(vaults *mapping.Vaults, records []*event.Record) map[uint64]*Reading {
+	out := make(map[uint64]*Reading, len(records))
+	for _, tx := range transactions(records) {
+		readTransaction(vaults.Of(mapping.VaultOf(tx[0].GetLog())), tx, out)
 	}
-	var first common.Hash
-	if topics := r.GetLog().GetTopics(); len(topics) > 0 {
-		first = common.BytesToHash(topics[0])
-	}
-	_, _, quarantined = Read(r)
-	return contracts.KindOf(first).String(), quarantined
+	return out
 }
 
-// Quarantines tells whether an event is in no total because an amount or an
-// id in it is too large; nil is not.
-func Quarantines(e contracts.Event) bool { return e != nil && tooLarge(e) }
-
-func tooLarge(e contracts.Event) bool {
-	id := func(v *big.Int) bool { return v.BitLen() > 64 }
-	amount := func(v *big.Int) bool { return v.Cmp(limit) >= 0 }
-	switch e := e.(type) {
-	case contracts.DepositAccepted:
-		return id(e.DepositID) || amount(e.Assets) || amount(e.Shares)
-	case contracts.WithdrawalRequested:
-		return id(e.RequestIndex) || amount(e.Shares) || amount(e.AssetsEstimate)
-	case contracts.WithdrawalFunded:
-		return id(e.RequestIndex) || amount(e.Shares) || amount(e.Assets)
-	case contracts.WithdrawalClaimed:
-		return id(e.RequestIndex) || amount(e.Shares) || amount(e.Assets)
-	case contracts.WithdrawalCancelled:
-		return id(e.RequestIndex) || amount(e.Shares)
-	case contracts.WithdrawalExpired:
-		return id(e.RequestIndex) || amount(e.Shares)
-	case contracts.NavUpdated:
-		return amount(e.NavPerShare) || amount(e.TotalAssets) || amount(e.TotalSupply)
-	case contracts.DepositsSwept:
-		return id(e.FromDepositID) || id(e.ToDepositID) || amount(e.Assets)
-	case contracts.WithdrawalsSettled:
-		return amount(e.Shares) || amount(e.Assets) || amount(e.NavPerShare)
+// transactions are the logs that one transaction has for one vault, in the order of the chain.
+func transactions(records []*event.Record) (out [][]*event.Record) {
+	var logs []*event.Record
+	for _, r := range records {
+		if r.GetLog() != nil {
+			logs = append(logs, r)
+		}
 	}
-	return false
+	apart := func(a, b *event.Record) int {
+		x, y := a.GetLog(), b.GetLog()
+		return cmp.Or(mapping.VaultOf(x).Cmp(mapping.VaultOf(y)), cmp.Compare(x.GetBlockNumber(), y.GetBlockNumber()),
+			bytes.Compare(x.GetBlockHash(), y.GetBlockHash()), bytes.Compare(x.GetTxHash(), y.GetTxHash()),
+			cmp.Compare(min(a.GetRetracts(), 1), min(b.GetRetracts(), 1)))
+	}
+	slices.SortStableFunc(logs, func(a, b *event.Record) int {
+		return cmp.Or(apart(a, b), cmp.Compare(a.GetLog().GetLogIndex(), b.GetLog().GetLogIndex()))
+	})
+	for start, i := 0, 1; i <= len(logs); i++ {
+		if i == len(logs) || apart(logs[start], logs[i]) != 0 {
+			out = append(out, logs[start:i])
+			start = i
+		}
+	}
+	return out
+}
+
+func readTransaction(sources *mapping.Sources, tx []*event.Record, out map[uint64]*Reading) {
+	var logs []mapping.Log
+	var of []*event.Record
+	for _, r := range tx {
+		l, sound := sources.FromRecord(r.GetLog())
+		reading := &Reading{Name: "Unknown"}
+		out[r.GetSeq()] = reading
+		if _, ours := sources.Role(common.BytesToAddress(r.GetLog().GetAddress())); !ours {
+			continue
+		}
+		known := sources.Event(&l)
+		if known == nil {
+			continue
+		}
+		reading.Name = known.Name
+		if reading.Quarantined = !sound; sound {
+			logs, of = append(logs, l), append(of, r)
+		}
+	}
+	effects, err := sources.Map(logs, nil)
+	for _, e := range effects {
+		r, l := of[e.Log], of[e.Log].GetLog()
+		reading := out[r.GetSeq()]
+		reading.Effects = append(reading.Effects, Log{r.GetSeq(), sources.Address, l.GetBlockNumber(), min(l.GetBlockTime(), math.MaxUint32),
+			common.Hash(l.GetTxHash()), l.GetLogIndex(), uint8(len(reading.Effects)), e})
+	}
+	quarantine, _ := errors.AsType[mapping.Quarantine](err)
+	for _, fault := range quarantine {
+		out[of[fault.Log].GetSeq()].Quarantined = true
+	}
+	for _, r := range of {
+		if reading := out[r.GetSeq()]; !held(reading.Effects) {
+			reading.Effects, reading.Quarantined = nil, true
+		}
+	}
+}
+
+// held tells whether the read model can hold what a log does.
+func held(effects []Log) bool {
+	needs := map[mapping.Kind]mapping.Fields{
+		mapping.Deposit:   mapping.ID | mapping.Owner | mapping.Assets,
+		mapping.Requested: mapping.ID | mapping.Owner | mapping.Shares,
+		mapping.Claimed:   mapping.Owner,
+		mapping.Sweep:     mapping.To | mapping.Assets,
+		mapping.Priced:    mapping.SideField | mapping.Assets | mapping.Shares,
+		mapping.Supply:    mapping.Shares,
+		mapping.Instant:   mapping.Owner | mapping.Assets | mapping.Shares,
+		mapping.Sample:    mapping.Nav,
+	}
+	for i := range effects {
+		e := &effects[i]
+		tooMany := e.Kind == mapping.Priced && e.Present(mapping.Group|mapping.GroupTo) && e.GroupTo-e.Group >= 1000
+		nothing := e.Kind == mapping.Requested && e.Present(mapping.Fifo) && e.Shares.IsZero()
+		if !e.Present(needs[e.Kind]) || tooMany || nothing {
+			return false
+		}
+	}
+	return len(effects) <= math.MaxUint8
+}
+
+// logs are the effects of live logs of blocks up to and including one, in the order of the
+// chain, without those of some vaults; quarantined are the seqs of those that are in no total.
+func (f *Fold) logs(block uint64, without []common.Address) (logs []Log, quarantined []uint64) {
+	var records []*event.Record
+	for _, r := range f.Records() {
+		if l := r.GetLog(); l != nil && l.GetBlockNumber() <= block && !slices.Contains(without, mapping.VaultOf(l)) {
+			records = append(records, r)
+		}
+	}
+	for seq, reading := range Read(f.vaults, records) {
+		logs = append(logs, reading.Effects...)
+		if reading.Quarantined {
+			quarantined = append(quarantined, seq)
+		}
+	}
+	slices.SortFunc(logs, func(x, y Log) int {
+		return cmp.Or(cmp.Compare(x.Block, y.Block), cmp.Compare(x.Index, y.Index), cmp.Compare(x.Seq, y.Seq), cmp.Compare(x.Sub, y.Sub))
+	})
+	slices.Sort(quarantined)
+	return logs, quarantined
 }

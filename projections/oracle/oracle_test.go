@@ -31,7 +31,7 @@ type book struct {
 }
 
 func newBook(t *testing.T) *book {
-	return &book{t: t, fold: oracle.New(), said: map[uint64]*event.Record{}}
+	return &book{t: t, fold: oracle.New(nil), said: map[uint64]*event.Record{}}
 }
 
 func (b *book) put(r *event.Record) uint64 {
@@ -180,8 +180,8 @@ func TestWithdrawals(t *testing.T) {
 		if len(books.Impossible) != c.impossible {
 			t.Errorf("%s: impossible are %q", name, books.Impossible)
 		}
-		if w := books.Withdrawals[oracle.RequestKey{Vault: vaultA}]; w.Ask().Owner != alice {
-			t.Errorf("%s: it was asked for by %s", name, w.Ask().Owner)
+		if w := books.Withdrawals[oracle.RequestKey{Vault: vaultA}]; w.Requested.Owner != alice {
+			t.Errorf("%s: it was asked for by %s", name, w.Requested.Owner)
 		}
 	}
 }
@@ -210,7 +210,7 @@ func TestQuarantined(t *testing.T) {
 
 // A log whose data no record holds counts in nothing, and is listed.
 func TestWithoutData(t *testing.T) {
-	f := oracle.New()
+	f := oracle.New(nil)
 	known, unknown := contracts.KindDepositAccepted.Topic(), common.HexToHash("0x77")
 	for i, topic := range []common.Hash{known, unknown, unknown} {
 		l := &event.Log{Address: vaultA[:], Topics: [][]byte{topic[:]}, TxHash: make([]byte, 32)}
@@ -221,8 +221,8 @@ func TestWithoutData(t *testing.T) {
 		if err := f.Apply(r); err != nil {
 			t.Fatal(err)
 		}
-		if _, counts, quarantined := oracle.Read(r); counts || quarantined != (topic == known) {
-			t.Errorf("record %d counts %t, quarantined %t", r.Seq, counts, quarantined)
+		if said := oracle.Read(f.Vaults(), []*event.Record{r})[r.Seq]; len(said.Effects) > 0 || said.Quarantined != (topic == known) {
+			t.Errorf("record %d says %+v", r.Seq, said)
 		}
 	}
 	if got := f.WithoutData(); !slices.Equal(got, []uint64{1, 2}) {
@@ -253,7 +253,7 @@ func TestApplyRefuses(t *testing.T) {
 		"is not live":     {Seq: 2, Retracts: 9, Fact: other.Fact},
 		"another thing":   {Seq: 2, Retracts: first, Fact: other.Fact},
 	} {
-		f := oracle.New()
+		f := oracle.New(nil)
 		if err := f.Apply(b.said[first]); err != nil {
 			t.Fatal(err)
 		}

@@ -34,7 +34,7 @@ func TestDocumentedQueries(t *testing.T) {
 	defer writer.Close()
 	insert(t, writer, s.Records)
 
-	fold := oracle.New()
+	fold := oracle.New(nil)
 	want := map[string]uint64{}
 	for _, r := range s.Records {
 		must(t, fold.Apply(r))

@@ -34,6 +34,7 @@ import (
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -115,7 +116,7 @@ func (v *village) compare(node string, cursor *event.Cursor, records []*event.Re
 		if !strings.HasPrefix(what, "chain: ") || done >= of {
 			v.t.Errorf("%s: told %d of %d before that one", what, done, of)
 		}
-	}}, cursor, records, report)
+	}}, cursor, records, unmapped(v.t), report)
 }
 
 // The log is compared with the chain as far as it covers each vault: one that
@@ -371,7 +372,7 @@ func TestNodeThatServesBlocksOfADeadBranch(t *testing.T) {
 	cursor, records := v.log(v.whole())
 	for number, sample := range map[uint64]uint64{v.height - 5: 0, v.height: math.MaxUint64} {
 		report := new(Report)
-		must(t, againstChain(t.Context(), Options{Node: v.replaces(number), Sample: sample, patience: patience}, cursor, records, report))
+		must(t, againstChain(t.Context(), Options{Node: v.replaces(number), Sample: sample, patience: patience}, cursor, records, unmapped(t), report))
 		if c := report.Checks[0]; !strings.HasPrefix(c.Difference, fmt.Sprintf("block %d with hash", number)) || !strings.Contains(c.Difference, "not of this chain any more") {
 			t.Errorf("block %d was replaced, 1 in %d compared: want a difference, got\n%s", number, sample, report)
 		}
@@ -398,14 +399,14 @@ func TestNodeIsAskedWithinItsLimits(t *testing.T) {
 		return "0x" + long, nil, true
 	})
 	cursor := &event.Cursor{ChainId: chainID}
-	err := againstChain(t.Context(), Options{Node: node}, cursor, nil, new(Report))
+	err := againstChain(t.Context(), Options{Node: node}, cursor, nil, unmapped(t), new(Report))
 	if err == nil || !strings.Contains(err.Error(), "an answer of more than 32 MiB") || asked.Load() != 1 {
 		t.Errorf("after %d questions an answer that is too long gives %v", asked.Load(), err)
 	}
 	// Connecting takes the one turn that there is before the deadline.
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	err = againstChain(ctx, Options{Node: node, RequestsPerSecond: 1e-6}, cursor, nil, new(Report))
+	err = againstChain(ctx, Options{Node: node, RequestsPerSecond: 1e-6}, cursor, nil, unmapped(t), new(Report))
 	if err == nil || !strings.Contains(err.Error(), "may be asked again") || asked.Load() != 1 {
 		t.Errorf("%d questions where one was allowed: %v", asked.Load(), err)
 	}
@@ -424,7 +425,7 @@ func TestNodeThatHangs(t *testing.T) {
 			}
 			return nil, nil, false
 		})
-		err := againstChain(t.Context(), Options{Node: node, patience: time.Second}, cursor, records, new(Report))
+		err := againstChain(t.Context(), Options{Node: node, patience: time.Second}, cursor, records, unmapped(t), new(Report))
 		close(free)
 		if err == nil || !strings.Contains(err.Error(), node+" gave no answer within 1s") {
 			t.Errorf("a node that hangs at %s gives %v", at, err)
@@ -446,7 +447,7 @@ func TestVerifyKeepsKeysSecret(t *testing.T) {
 			u, err := url.Parse(server)
 			must(t, err)
 			u.Scheme, u.User, u.Path, u.RawQuery = scheme, url.UserPassword("someone", "hunter2"), "/v3/secretkey", "apikey=secret2"
-			err = againstChain(t.Context(), Options{Node: u.String(), patience: patience}, &event.Cursor{ChainId: chainID}, nil, new(Report))
+			err = againstChain(t.Context(), Options{Node: u.String(), patience: patience}, &event.Cursor{ChainId: chainID}, nil, unmapped(t), new(Report))
 			if err == nil {
 				t.Fatalf("%s answers", u)
 			}
@@ -457,4 +458,12 @@ func TestVerifyKeepsKeysSecret(t *testing.T) {
 			}
 		}
 	}
+}
+
+// unmapped is how logs are mapped that are all of the reference contracts.
+func unmapped(t testing.TB) *mapping.Vaults {
+	t.Helper()
+	vaults, err := mapping.NewVaults()
+	must(t, err)
+	return vaults
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -115,12 +116,19 @@ const writer = 1
 func (g *generation) events(t testing.TB, records []*event.Record) {
 	t.Helper()
 	rows := readmodel.EventsTable.NewRows()
+	vaults, err := mapping.NewVaults()
+	must(t, err)
+	var unit []oracle.Record
 	for _, r := range records {
 		value, err := proto.Marshal(r)
 		must(t, err)
-		row := oracle.Rows(r, value, g.passes(r))
-		row.Writer = writer
-		rows.Add(&row)
+		unit = append(unit, oracle.Record{Record: r, Value: value, Passed: g.passes(r)})
+	}
+	for _, all := range oracle.Rows(vaults, unit) {
+		for i := range all {
+			all[i].Writer = writer
+			rows.Add(&all[i])
+		}
 	}
 	ctx := clickhouse.Context(t.Context(), clickhouse.WithSettings(clickhouse.Settings{"deduplicate_insert": "disable", "deduplicate_insert_select": "disable"}))
 	b, err := g.conn.PrepareBatch(ctx, "INSERT INTO events ("+readmodel.EventsTable.Names()+")")

@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -14,6 +16,7 @@ import (
 	"github.com/navlog/navlog/projections/oracle"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -30,28 +33,62 @@ type fingerprint struct{ rows, hash uint64 }
 // prints are the fingerprints of each thousand seqs of the log.
 type prints struct {
 	all    []fingerprint
-	before []chainlog.Position // the position before each thousand
+	before []chainlog.Position // the position before the unit in which each thousand begins
+	unit   unit
+}
+
+// unit is the records of a unit so far: a log is mapped with the others of its transaction, and a
+// unit has all of them.
+type unit struct {
+	records []oracle.Record
+	before  chainlog.Position
+}
+
+// add takes the next record, which stands after a position, and gives the records of its unit if
+// it is the last one of them.
+func (u *unit) add(e chainlog.Entry, after chainlog.Position, passed []common.Address) []oracle.Record {
+	if len(u.records) == 0 {
+		u.before = after
+	}
+	vault := common.BytesToAddress(e.GetVault().GetAddress())
+	if e.GetLog() != nil {
+		vault = mapping.VaultOf(e.GetLog())
+	}
+	u.records = append(u.records, oracle.Record{Record: e.Record, Value: e.Value,
+		Passed: (e.GetLog() != nil || e.GetVault() != nil) && slices.Contains(passed, vault)})
+	if !e.GetBoundary() {
+		return nil
+	}
+	whole := u.records
+	u.records = nil
+	return whole
+}
+
+// linesOf is what events is to say of the records of a unit, in words, each with its seq.
+func linesOf(vaults *mapping.Vaults, unit []oracle.Record) iter.Seq2[uint64, string] {
+	return func(yield func(uint64, string) bool) {
+		for i, rows := range oracle.Rows(vaults, unit) {
+			for j := range rows {
+				if !yield(unit[i].GetSeq(), readmodel.EventsTable.Line(&rows[j], "writer")) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // add takes the next record, which stands after a position.
-func (p *prints) add(e chainlog.Entry, after chainlog.Position, passed []common.Address) {
+func (p *prints) add(e chainlog.Entry, after chainlog.Position, passed []common.Address, vaults *mapping.Vaults) {
+	whole := p.unit.add(e, after, passed)
 	if (e.GetSeq()-1)%perPrint == 0 {
-		p.all, p.before = append(p.all, fingerprint{}), append(p.before, after)
+		p.all, p.before = append(p.all, fingerprint{}), append(p.before, p.unit.before)
 	}
-	hash := sha256.Sum256([]byte(lineOf(e, passed)))
-	last := &p.all[len(p.all)-1]
-	last.rows++
-	last.hash += binary.LittleEndian.Uint64(hash[:])
-}
-
-// lineOf is what events is to say of a record, in words.
-func lineOf(e chainlog.Entry, passed []common.Address) string {
-	vault := e.GetLog().GetAddress()
-	if e.GetVault() != nil {
-		vault = e.GetVault().GetAddress()
+	for seq, line := range linesOf(vaults, whole) {
+		hash := sha256.Sum256([]byte(line))
+		in := &p.all[(seq-1)/perPrint]
+		in.rows++
+		in.hash += binary.LittleEndian.Uint64(hash[:])
 	}
-	row := oracle.Rows(e.Record, e.Value, len(vault) > 0 && slices.Contains(passed, common.BytesToAddress(vault)))
-	return readmodel.EventsTable.Line(&row, "writer")
 }
 
 // passedVaults gives the vaults that a generation passes over up to a seq: those
@@ -92,7 +129,7 @@ func (v *verifier) says(ctx context.Context) error {
 	return nil
 }
 
-// lineSQL is what events says, in the words of lineOf.
+// lineSQL is what events says, in the words of linesOf.
 func lineSQL() string { return readmodel.EventsTable.LineSQL("writer") }
 
 func (v *verifier) printsOf(ctx context.Context) (map[uint64]fingerprint, error) {
@@ -116,14 +153,28 @@ func (v *verifier) printsOf(ctx context.Context) (map[uint64]fingerprint, error)
 	return found, nil
 }
 
+// errEnough ends the reading of the log.
+var errEnough = errors.New("that is enough")
+
 // tellApart compares the rows of a thousand seqs.
 func (v *verifier) tellApart(ctx context.Context, thousand uint64, check *Check) error {
 	from, to := thousand*perPrint, min((thousand+1)*perPrint, v.report.Seq)
 	var want []string
-	err := v.log(ctx, v.prints.before[thousand], to, func(e chainlog.Entry) error {
-		want = append(want, lineOf(e, v.passed))
+	var open unit
+	err := v.log(ctx, v.prints.before[thousand], v.report.Seq, func(e chainlog.Entry) error {
+		for seq, line := range linesOf(v.fold.Vaults(), open.add(e, chainlog.Position{}, v.passed)) {
+			if seq > from && seq <= to {
+				want = append(want, line)
+			}
+		}
+		if e.GetBoundary() && e.GetSeq() >= to {
+			return errEnough
+		}
 		return nil
 	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
 	if err != nil {
 		return fmt.Errorf("read the log from seq %d to %d again: %w", from+1, to, err)
 	}

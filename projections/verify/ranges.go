@@ -97,7 +97,7 @@ func (c *chainCheck) comparePieces(ctx context.Context, s blockRange, check *Che
 // asked for by its hash: an answer about many blocks may have been cut.
 func (c *chainCheck) compareRange(ctx context.Context, s blockRange) (difference string, err error) {
 	numbers, said := c.known(s), map[common.Hash][]types.Log{}
-	logs, err := c.ofChain(ctx, ethereum.FilterQuery{FromBlock: new(big.Int).SetUint64(s.from), ToBlock: new(big.Int).SetUint64(s.to), Addresses: s.vaults})
+	logs, err := c.ofChain(ctx, ethereum.FilterQuery{FromBlock: new(big.Int).SetUint64(s.from), ToBlock: new(big.Int).SetUint64(s.to), Addresses: c.addresses(s.vaults)})
 	if err != nil {
 		err = fmt.Errorf("ask for the logs of blocks %d to %d: %w", s.from, s.to, err)
 		if known := inOrder(numbers); s.from == s.to && len(known) > 0 {
@@ -105,7 +105,7 @@ func (c *chainCheck) compareRange(ctx context.Context, s blockRange) (difference
 		}
 		return "", err
 	}
-	for _, l := range logs {
+	for _, l := range c.ours(logs, s.vaults) {
 		numbers[l.BlockHash], said[l.BlockHash] = l.BlockNumber, append(said[l.BlockHash], l)
 	}
 	for _, hash := range inOrder(numbers) {

@@ -117,12 +117,12 @@ func TestRangesOfASample(t *testing.T) {
 		return nil, nil, false
 	})
 	report := new(Report)
-	must(t, againstChain(t.Context(), Options{Node: node, Sample: math.MaxUint64, patience: patience}, cursor, records, report))
+	must(t, againstChain(t.Context(), Options{Node: node, Sample: math.MaxUint64, patience: patience}, cursor, records, unmapped(t), report))
 	if c := ranges(t, report); widest.Load() != 0 || c.Compared != 0 || report.Checks[0].Compared != 1 {
 		t.Errorf("a sample of nothing but the newest block asked for a range of %d blocks:\n%s", widest.Load(), report)
 	}
 	report = new(Report)
-	must(t, againstChain(t.Context(), Options{Node: node, BatchBlocks: 5, patience: patience}, cursor, records, report))
+	must(t, againstChain(t.Context(), Options{Node: node, BatchBlocks: 5, patience: patience}, cursor, records, unmapped(t), report))
 	if c := ranges(t, report); widest.Load() != 5 || c.Difference == "" {
 		t.Errorf("a range of %d blocks where 5 are allowed:\n%s", widest.Load(), report)
 	}

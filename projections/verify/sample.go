@@ -2,14 +2,13 @@ package verify
 
 import (
 	"encoding/binary"
-	"math/big"
 	"math/rand/v2"
 
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/projections/oracle"
-	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -28,33 +27,29 @@ func newSample(n uint64) sample {
 func (s sample) user(a common.Address) bool { return s.number(binary.BigEndian.Uint64(a[12:])) }
 func (s sample) number(i uint64) bool       { return i%s.n == s.k }
 
-// keeps tells whether a record is needed to know about the sample.
-func (s sample) keeps(r *event.Record) bool {
+// keeps tells whether a record is needed to know about the sample. Of vaults with a mapping of
+// their own all are: what a log does may follow from others.
+func (s sample) keeps(vaults *mapping.Vaults, r *event.Record) bool {
 	if r.GetLog() == nil || s.n <= 1 {
 		return true
 	}
-	l, counts, quarantined := oracle.Read(r)
-	if !counts {
-		return quarantined
+	sources := vaults.Of(mapping.VaultOf(r.GetLog()))
+	if sources.Hash != (common.Hash{}) {
+		return true
 	}
-	request := func(owner common.Address, index *big.Int) bool { return s.user(owner) || s.number(index.Uint64()) }
-	switch e := l.Event.(type) {
-	case contracts.DepositAccepted:
-		return s.user(e.Owner) || s.number(uint64(e.PartnerID))
-	case contracts.WithdrawalRequested:
-		return true // of all requests of an id the first is one
-	case contracts.WithdrawalFunded:
-		return request(e.Owner, e.RequestIndex)
-	case contracts.WithdrawalClaimed:
-		return request(e.Owner, e.RequestIndex)
-	case contracts.WithdrawalCancelled:
-		return request(e.Owner, e.RequestIndex)
-	case contracts.WithdrawalExpired:
-		return request(e.Owner, e.RequestIndex)
-	case contracts.DepositsSwept, contracts.NavUpdated:
-		return true // they belong to no user
+	said := oracle.Read(vaults, []*event.Record{r})[r.GetSeq()]
+	for i := range said.Effects {
+		switch e := &said.Effects[i]; e.Kind {
+		case mapping.Deposit:
+			return s.user(e.Owner) || s.number(uint64(e.Partner))
+		case mapping.Settled:
+			return false
+		case mapping.Funded, mapping.Claimed, mapping.Cancelled, mapping.Expired:
+			return s.user(e.Owner) || s.number(e.ID)
+		}
+		return true // of all requests of an id the first is one; sweeps and valuations belong to no user
 	}
-	return false
+	return said.Quarantined
 }
 
 // whole tells whether all records that a row of lists depends on are kept.

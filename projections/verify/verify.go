@@ -16,6 +16,7 @@ import (
 	"github.com/navlog/navlog/projections/oracle"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -39,7 +40,8 @@ type Options struct {
 	// Progress hears what is compared, often; nil for nobody.
 	Progress Progress
 
-	patience time.Duration // for one answer of the node; 0 for nodeTimeout
+	patience time.Duration   // for one answer of the node; 0 for nodeTimeout
+	vaults   *mapping.Vaults // how the generation maps the logs of vaults; nil: as the log says first
 }
 
 // Verify proves that the live generation is a fold of the log: it reads the
@@ -56,6 +58,9 @@ func Verify(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readm
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the live generation: %w", err)
+	}
+	if options.vaults, err = mapping.Decode(live.Vaults); err != nil {
+		return nil, fmt.Errorf("generation %d: %w", live.ID, err)
 	}
 	database := ch.Database(live.ID)
 	conn, err := ch.OpenPatient(database)
@@ -85,7 +90,10 @@ func Verify(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readm
 // Generation compares a generation that need not be live with the log: its
 // lists may not be built yet, which the report says. Its questions
 // read whole tables: conn is to be a patient one, to the generation's database.
-func Generation(ctx context.Context, chainID uint64, kafka chainlog.Config, conn driver.Conn, id int32, database string, options Options) (*Report, error) {
+// vaults is how the generation maps the logs of vaults.
+func Generation(ctx context.Context, chainID uint64, kafka chainlog.Config, conn driver.Conn, id int32, database string,
+	vaults *mapping.Vaults, options Options) (*Report, error) {
+	options.vaults = vaults
 	v := newVerifier(conn, kafkaLog(chainID, kafka), options)
 	v.report.Generation, v.report.Database = id, database
 	return v.report, v.all(ctx, chainID, kafka)
@@ -158,9 +166,9 @@ type verifier struct {
 }
 
 func newVerifier(conn driver.Conn, log readLog, options Options) *verifier {
-	v := &verifier{conn: conn, log: log, report: new(Report), options: options, sample: newSample(options.Sample), fold: oracle.New()}
+	v := &verifier{conn: conn, log: log, report: new(Report), options: options, sample: newSample(options.Sample), fold: oracle.New(options.vaults)}
 	if options.Node == "" { // the chain's totals need every log
-		v.fold = oracle.Sampled(v.sample.keeps)
+		v.fold = oracle.Sampled(options.vaults, v.sample.keeps)
 	}
 	return v
 }
@@ -184,7 +192,7 @@ func (v *verifier) all(ctx context.Context, chainID uint64, kafka chainlog.Confi
 	if err := v.follow(ctx, cursor.GetSeq()); err != nil || v.broken() {
 		return err
 	}
-	return againstChain(ctx, v.options, cursor, v.fold.Records(), v.report)
+	return againstChain(ctx, v.options, cursor, v.fold.Records(), v.fold.Vaults(), v.report)
 }
 
 // tables compares events and lists with the log.
@@ -255,7 +263,7 @@ func (v *verifier) follow(ctx context.Context, to uint64) error {
 			return brokenLog{err}
 		}
 		if e.GetSeq() <= v.report.Seq {
-			v.prints.add(e, v.at, v.passed)
+			v.prints.add(e, v.at, v.passed, v.fold.Vaults())
 		}
 		v.at = chainlog.Position{Seq: e.GetSeq(), Offset: e.Offset}
 		check.Compared++

@@ -155,7 +155,7 @@ func TestNotBuiltYet(t *testing.T) {
 		t.Errorf("verify says %v", err)
 	}
 	database := w.ch.Database(1)
-	r, err := Generation(t.Context(), chainID, w.kafka, w.conn, 1, database, Options{})
+	r, err := Generation(t.Context(), chainID, w.kafka, w.conn, 1, database, unmapped(t), Options{})
 	must(t, err)
 	if text := r.String(); r.Err() != nil || r.Seq != s.Seq() || !strings.Contains(text, "lists: not built yet") || !strings.Contains(text, "generation 1 ("+database) || len(r.Impossible) != 0 {
 		t.Errorf("a generation that is built:\n%s", text)
@@ -192,7 +192,7 @@ func TestBrokenLog(t *testing.T) {
 	w.transaction(t, []*event.Record{{Seq: s.Seq() + 2, ChainId: chainID, Boundary: true, Fact: s.Records[1].Fact}})
 	w.events(t, s.Records)
 	w.change(t, fmt.Sprintf("INSERT INTO events (seq) VALUES (%d), (%d)", s.Seq()+1, s.Seq()+2))
-	r, err := Generation(t.Context(), chainID, w.kafka, w.conn, 1, "", Options{})
+	r, err := Generation(t.Context(), chainID, w.kafka, w.conn, 1, "", unmapped(t), Options{})
 	must(t, err)
 	wantError(t, r.Err(), "log: seq contiguous", "records were lost")
 
@@ -323,7 +323,7 @@ func TestLongLog(t *testing.T) {
 	w.append(t, s.Records)
 	w.events(t, s.Records)
 	w.change(t, "ALTER TABLE events UPDATE shares = shares + 1 WHERE seq = (SELECT min(seq) FROM events WHERE seq > 1500 AND effect = 'deposit')")
-	r, err := Generation(t.Context(), chainID, w.kafka, w.conn, 1, "", Options{})
+	r, err := Generation(t.Context(), chainID, w.kafka, w.conn, 1, "", unmapped(t), Options{})
 	must(t, err)
 	var first uint64
 	must(t, w.conn.QueryRow(t.Context(), "SELECT min(seq) FROM events WHERE seq > 1500 AND effect = 'deposit'").Scan(&first))
@@ -388,7 +388,7 @@ func TestSample(t *testing.T) {
 		for k := range uint64(3) {
 			v := newVerifier(g.conn, recordsLog(s.Records), Options{})
 			v.sample = sample{3, k}
-			v.fold = oracle.Sampled(v.sample.keeps)
+			v.fold = oracle.Sampled(nil, v.sample.keeps)
 			must(t, v.tables(t.Context()))
 			for _, c := range v.report.Checks {
 				if !strings.HasSuffix(c.Name, ": the fold of the log") || c.Name == "blocks: the fold of the log" {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -84,7 +85,8 @@ func (w *Writer) openLists(ctx context.Context) (err error) {
 	}
 	w.vaults, w.said = map[common.Address]bool{}, map[common.Address]bool{}
 	for _, r := range records {
-		w.said[r.address] = !r.removed
+		w.said[r.address] = !r.vault.GetRemoved()
+		w.differs[r.address] = !r.vault.GetRemoved() && !w.mapped.Of(r.address).Says(r.vault)
 		if !r.Passed {
 			w.vaults[r.address] = true
 		}
@@ -140,7 +142,7 @@ type vaultRecord struct {
 	Passed  bool   `ch:"passed"`
 	Payload string `ch:"payload"`
 	address common.Address
-	removed bool
+	vault   *event.Vault
 }
 
 //go:embed sql/vaults.sql
@@ -151,13 +153,24 @@ func (w *Writer) vaultRecords(ctx context.Context) (records []vaultRecord, err e
 	for i := 0; err == nil && i < len(records); i++ {
 		var record event.Record
 		err = proto.Unmarshal([]byte(records[i].Payload), &record)
-		vault := record.GetVault()
-		records[i].address, records[i].removed = common.BytesToAddress(vault.GetAddress()), vault.GetRemoved()
+		records[i].vault = record.GetVault()
+		records[i].address = common.BytesToAddress(records[i].vault.GetAddress())
+		if err == nil {
+			err = w.mapped.Apply(records[i].vault)
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the vaults of %s: %w", w.database, err)
 	}
 	return records, nil
+}
+
+// Mapped is how the generation maps logs, by what the log says up to the position.
+func (w *Writer) Mapped(ctx context.Context) (*mapping.Vaults, error) {
+	if _, err := w.vaultRecords(ctx); err != nil {
+		return nil, err
+	}
+	return w.mapped.Clone(), nil
 }
 
 // LogVaults are the vaults that the log tells of up to the position.

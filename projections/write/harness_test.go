@@ -24,6 +24,7 @@ import (
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -137,7 +138,7 @@ func (g *generation) writerOver(t testing.TB, conn driver.Conn, counts Counts) *
 	t.Helper()
 	built, err := g.ch.CheckGeneration(t.Context(), g.conn, g.database)
 	must(t, err)
-	w, err := Open(t.Context(), conn, g.ch, g.database, built, nil, counts, slog.New(slog.DiscardHandler))
+	w, err := Open(t.Context(), conn, g.ch, g.database, built, nil, nil, counts, slog.New(slog.DiscardHandler))
 	must(t, err)
 	return w
 }
@@ -193,7 +194,9 @@ func batchOf(t testing.TB, records []*event.Record) decode.Batch {
 		must(t, err)
 		raw = append(raw, chainlog.Raw{Seq: r.GetSeq(), Boundary: r.GetBoundary(), Offset: int64(r.GetSeq()), Value: value})
 	}
-	facts, err := decode.All(chainID, raw)
+	vaults, err := mapping.NewVaults()
+	must(t, err)
+	facts, err := decode.NewDecoder(chainID, vaults).All(raw)
 	must(t, err)
 	return decode.Batch{facts}
 }
@@ -260,11 +263,24 @@ func (g *generation) equal(t testing.TB, records []*event.Record) {
 	t.Helper()
 	passed := g.passed(t)
 	var want []string
+	var unit []oracle.Record
+	vaults, err := mapping.NewVaults()
+	must(t, err)
 	for _, r := range records {
+		if v := r.GetVault(); v != nil {
+			must(t, vaults.Apply(v))
+		}
 		value, err := proto.Marshal(r)
 		must(t, err)
-		row := oracle.Rows(r, value, slices.Contains(passed, vaultOf(r)))
-		want = append(want, readmodel.EventsTable.Line(&row, "writer"))
+		if unit = append(unit, oracle.Record{Record: r, Value: value, Passed: slices.Contains(passed, vaultOf(r))}); !r.GetBoundary() {
+			continue
+		}
+		for _, rows := range oracle.Rows(vaults, unit) {
+			for i := range rows {
+				want = append(want, readmodel.EventsTable.Line(&rows[i], "writer"))
+			}
+		}
+		unit = nil
 	}
 	same(t, "events", g.lines(t, "SELECT "+readmodel.EventsTable.LineSQL("writer")+" FROM events", nil), want)
 	g.listed(t, records)
@@ -273,13 +289,16 @@ func (g *generation) equal(t testing.TB, records []*event.Record) {
 
 // vaultOf is the vault that a record is about; zero for none.
 func vaultOf(r *event.Record) common.Address {
-	return common.BytesToAddress(append(r.GetVault().GetAddress(), r.GetLog().GetAddress()...))
+	if r.GetLog() != nil {
+		return mapping.VaultOf(r.GetLog())
+	}
+	return common.BytesToAddress(r.GetVault().GetAddress())
 }
 
 // listed compares lists with what the oracle gives of records.
 func (g *generation) listed(t testing.TB, records []*event.Record) {
 	t.Helper()
-	fold, cursor := oracle.New(), readmodel.ListsCursor{Seq: uint64(len(records))}
+	fold, cursor := oracle.New(nil), readmodel.ListsCursor{Seq: uint64(len(records))}
 	retracted := false
 	for _, r := range records {
 		must(t, fold.Apply(r))

@@ -174,7 +174,7 @@ func TestLostNewestPart(t *testing.T) {
 	}
 	g.equal(t, s.Records)
 	lose("events")
-	_, err = Open(ctx, g.conn, g.ch, g.database, true, nil, uncounted(), slog.New(slog.DiscardHandler))
+	_, err = Open(ctx, g.conn, g.ch, g.database, true, nil, nil, uncounted(), slog.New(slog.DiscardHandler))
 	if err == nil || !strings.Contains(err.Error(), "the newest rows of events are lost") {
 		t.Errorf("the newest rows of events are lost, and Open gives %v", err)
 	}

@@ -152,7 +152,7 @@ func TestOpenIsRefused(t *testing.T) {
 	every := func(string) bool { return true }
 	eachRefused(t, g.conn, every, func(conn *refusingConn) {
 		must(t, g.conn.Exec(t.Context(), "CREATE TABLE IF NOT EXISTS lists"+draftMark+"left AS lists"))
-		_, err := Open(t.Context(), conn, g.ch, g.database, true, nil, uncounted(), slog.New(slog.DiscardHandler))
+		_, err := Open(t.Context(), conn, g.ch, g.database, true, nil, nil, uncounted(), slog.New(slog.DiscardHandler))
 		if conn.refused != errors.Is(err, errRefused) || !conn.refused && err != nil {
 			t.Errorf("%q, %s: Open gives %v", conn.question, conn.how, err)
 		}
@@ -172,7 +172,7 @@ func TestOldListsStay(t *testing.T) {
 	g.write(t, g.writer(t), s.Records)
 	must(t, late.Build(t.Context(), g.conn))
 	conn := &refusingConn{Conn: g.conn, question: "DROP TABLE IF EXISTS " + g.database + ".lists SYNC", how: unanswered}
-	_, err := Open(t.Context(), conn, g.ch, g.database, true, nil, uncounted(), slog.New(slog.DiscardHandler))
+	_, err := Open(t.Context(), conn, g.ch, g.database, true, nil, nil, uncounted(), slog.New(slog.DiscardHandler))
 	if !errors.Is(err, errRefused) {
 		t.Errorf("Open gives %v", err)
 	}
@@ -326,7 +326,7 @@ func TestWithout(t *testing.T) {
 	open := func() *Writer {
 		built, err := g.ch.CheckGeneration(t.Context(), g.conn, g.database)
 		must(t, err)
-		w, err := Open(t.Context(), g.conn, g.ch, g.database, built, []common.Address{vaultB}, uncounted(), slog.New(slog.DiscardHandler))
+		w, err := Open(t.Context(), g.conn, g.ch, g.database, built, []common.Address{vaultB}, nil, uncounted(), slog.New(slog.DiscardHandler))
 		must(t, err)
 		return w
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/navlog/navlog/projections/decode"
 	"github.com/navlog/navlog/projections/fold"
+	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -32,6 +33,8 @@ type Writer struct {
 	cursor  readmodel.ListsCursor         // of lists
 	without map[common.Address]bool       // vaults that the generation is made without
 	vaults  map[common.Address]bool       // those that it has, known once lists is built
+	mapped  *mapping.Vaults               // how logs are mapped
+	differs map[common.Address]bool       // whether the newest record of a vault names another mapping
 	said    map[common.Address]bool       // whether the log has a vault among the configured ones, by its newest record
 	logs    map[common.Address]*VaultLogs // those of events, nil if they are not counted
 	spare   chan *encoded
@@ -64,13 +67,18 @@ var Tables = []string{readmodel.EventsTable.Name, readmodel.ListsTable.Name}
 
 // Open reads where the tables of a generation stand. They must be as CheckGeneration
 // wants them; built is what it reported, and without the vaults that the generation is
-// made without: every writer of it must be given the same. What was left of an
+// made without, and vaults the records by which it maps logs: every writer of it must be
+// given the same. What was left of an
 // interrupted Build is removed.
 func Open(
 	ctx context.Context, conn driver.Conn, ch readmodel.Config, database string, built bool, without []common.Address,
-	counts Counts, log *slog.Logger,
+	vaults [][]byte, counts Counts, log *slog.Logger,
 ) (*Writer, error) {
-	w := &Writer{conn: conn, ch: ch, database: database, id: rand.Uint64(), counts: counts, log: log,
+	mapped, err := mapping.Decode(vaults)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", database, err)
+	}
+	w := &Writer{mapped: mapped, differs: map[common.Address]bool{}, conn: conn, ch: ch, database: database, id: rand.Uint64(), counts: counts, log: log,
 		without: map[common.Address]bool{}, said: map[common.Address]bool{},
 		spare: make(chan *encoded, 1), changes: readmodel.ListsTable.NewRows()}
 	for _, v := range without {
@@ -113,11 +121,16 @@ func (w *Writer) Position() uint64 {
 func (w *Writer) Built() bool { return w.lists != nil }
 
 // Outdated tells whether the generation, once built, has other vaults than the log
-// says are configured: one joined since, was removed, or came back. Only another
-// generation will have what they have.
+// says are configured, or maps their logs in another way: one joined since, was removed, came
+// back, or has another mapping. Only another generation will have what they have.
 func (w *Writer) Outdated() bool {
 	for v, configured := range w.said {
 		if w.vaults[v] != configured {
+			return true
+		}
+	}
+	for v, differs := range w.differs {
+		if differs && w.vaults[v] {
 			return true
 		}
 	}
@@ -332,6 +345,7 @@ func (w *Writer) kept(part []decode.Unit) (units []decode.Unit) {
 		for f := range u.Facts.All() {
 			if f.Kind == decode.VaultKind && f.Sign > 0 {
 				w.said[f.Log.Vault] = !f.Removed
+				w.differs[f.Log.Vault] = f.Differs
 			}
 		}
 		units = append(units, u.Keep(func(f *decode.Fact) bool { return !w.passes(f, w.vaults) }))

@@ -270,6 +270,9 @@ type AddressAsKey common.Address
 // Name is the name of a contract event.
 type Name string
 
+// IsName reports whether a contract event can have the name.
+func IsName(s string) bool { return name.MatchString(s) }
+
 // Numbered names what a vault gave a number.
 type Numbered struct {
 	Vault  common.Address

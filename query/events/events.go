@@ -18,6 +18,7 @@ package events
 import (
 	"context"
 	_ "embed"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -25,7 +26,6 @@ import (
 
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/httpapi"
-	"github.com/navlog/navlog/schemas/contracts"
 )
 
 //go:embed page.sql
@@ -33,7 +33,7 @@ var sqlPage string
 
 // filter says which logs a list has.
 type filter struct {
-	kinds     []ask.Name
+	kinds     kinds
 	vault     *common.Address
 	user      *common.Address
 	tx        *common.Hash
@@ -72,31 +72,43 @@ func OfVault(r *httpapi.Request) (*httpapi.Answer, error) {
 func newFilter(params *httpapi.Params) *filter {
 	retracted := params.OneOf("retracted", "false", "true", "false") == "true"
 	return &filter{
-		kinds: kinds(params), user: params.Filter("user"), tx: params.Hash("tx"), span: params.Span(),
+		kinds: kindsOf(params), user: params.Filter("user"), tx: params.Hash("tx"), span: params.Span(),
 		retracted: retracted, before: before(params, retracted), size: params.PageSize(),
 	}
 }
 
-// kinds reads the kinds of logs that are asked for, all when absent.
-func kinds(params *httpapi.Params) (all []ask.Name) {
-	value := params.Get("kind")
-	for _, k := range contracts.Kinds() {
-		if value == "" || slices.Contains(strings.Split(value, ","), k.String()) {
-			all = append(all, ask.Name(k.String()))
-		}
-	}
-	if value != "" && len(all) != strings.Count(value, ",")+1 {
-		params.Fault("kind", "must be different ones of "+strings.Join(names(), ", ")+", joined by commas")
-	}
-	return all
+// kinds are the contract events that are asked for: some, or all that have an effect or are
+// quarantined. What names there are, the mappings of the vaults say.
+type kinds struct {
+	all   bool
+	names []ask.Name
 }
 
-func names() (all []string) {
-	for _, k := range contracts.Kinds() {
-		all = append(all, k.String())
+// mostKinds bounds how many kinds a question names.
+const mostKinds = 32
+
+// kindsOf reads the kinds that are asked for, all when absent.
+func kindsOf(params *httpapi.Params) kinds {
+	value := params.Get("kind")
+	if value == "" {
+		return kinds{all: true}
 	}
-	return all
+	k := kinds{}
+	for name := range strings.SplitSeq(value, ",") {
+		if !ask.IsName(name) || slices.Contains(k.names, ask.Name(name)) {
+			params.Fault("kind", "must be different names of contract events, such as DepositAccepted, joined by commas")
+			return kinds{}
+		}
+		k.names = append(k.names, ask.Name(name))
+	}
+	if len(k.names) > mostKinds {
+		params.Fault("kind", fmt.Sprintf("must be at most %d names of contract events", mostKinds))
+	}
+	return k
 }
+
+// have reports whether a row that has an effect or is quarantined is asked for.
+func (k kinds) have(name ask.Name) bool { return k.all || slices.Contains(k.names, name) }
 
 // answer is a page, or all of them as a file.
 func (f *filter) answer(ctx context.Context, r *httpapi.Request, p *ask.Pin) (*httpapi.Answer, error) {
@@ -123,6 +135,7 @@ func (f *filter) answer(ctx context.Context, r *httpapi.Request, p *ask.Pin) (*h
 // ofPage is what a page of logs is asked by; a zero vault, user and transaction stand for any.
 type ofPage struct {
 	Kinds       []ask.Name     `ask:"kinds"`
+	All         bool           `ask:"all"`
 	Vault       common.Address `ask:"vault"`
 	User        common.Address `ask:"user"`
 	Tx          common.Hash    `ask:"tx"`
@@ -140,7 +153,7 @@ var logs = ask.New[ofPage, row](sqlPage)
 // page reads the logs of a page and one more, where there is one.
 func (f *filter) page(ctx context.Context, p *ask.Pin) ([]row, error) {
 	args := ofPage{
-		Kinds: f.kinds, From: f.span.From, To: f.span.To, BeforeBlock: f.before.block, BeforeIndex: f.before.index, BeforeSeq: f.before.seq,
+		Kinds: f.kinds.names, All: f.kinds.all, From: f.span.From, To: f.span.To, BeforeBlock: f.before.block, BeforeIndex: f.before.index, BeforeSeq: f.before.seq,
 		Retracted: f.retracted, Limit: uint64(f.size) + 1,
 	}
 	if f.vault != nil {

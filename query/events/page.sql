@@ -9,7 +9,7 @@ FROM (
   WHERE record = 'log' AND NOT passed AND seq <= {seq:UInt64} AND block <= {block:UInt64}
     AND block <= {before_block:UInt64}
     AND (block < {before_block:UInt64} OR log_index < {before_index:UInt64} OR log_index = {before_index:UInt64} AND seq < {before_seq:UInt64})
-    AND event IN ({kinds})
+    AND (effect != 'none' OR quarantined) AND ({all:Bool} OR event IN ({kinds}))
     AND ({vault:FixedString(20)} = toFixedString('', 20) OR vault = {vault:FixedString(20)})
     AND ({user:FixedString(20)} = toFixedString('', 20) OR user = {user:FixedString(20)})
     AND ({tx:FixedString(32)} = toFixedString('', 32) OR tx = {tx:FixedString(32)})

@@ -40,10 +40,9 @@ type reorganisationsMeta struct {
 }
 
 type ofReorganisations struct {
-	Kinds  []ask.Name `ask:"kinds"`
-	Width  uint64     `ask:"width"`
-	Before uint64     `ask:"before"`
-	Most   uint64     `ask:"most"`
+	Width  uint64 `ask:"width"`
+	Before uint64 `ask:"before"`
+	Most   uint64 `ask:"most"`
 }
 
 type reorganisation struct {
@@ -63,7 +62,7 @@ var reorganisations = ask.New[ofReorganisations, reorganisation](sqlReorganisati
 func Reorganisations(r *httpapi.Request) (*httpapi.Answer, error) {
 	width := r.Params.Integer("width", 1, 1, math.MaxInt64, fmt.Sprintf("must be a number of blocks, 1 to %d", math.MaxInt64))
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
-		args := ofReorganisations{Kinds: every(), Width: width, Before: math.MaxUint64, Most: mostSections}
+		args := ofReorganisations{Width: width, Before: math.MaxUint64, Most: mostSections}
 		m := reorganisationsMeta{}
 		sections := func(ctx context.Context) ([]reorganisationsJSON, error) {
 			rows, err := reorganisations.Rows(ctx, p, args)

@@ -5,7 +5,7 @@ SELECT min(first) AS from, max(last) AS to, count() AS count, sum(logs) AS logs,
 FROM (
   SELECT min(block) AS first, max(block) AS last, max(seq) AS seq, countIf(told) AS logs
   FROM (
-    SELECT seq, block, record = 'log' AND NOT passed AND event IN ({kinds}) AS told, seq - row_number() OVER (ORDER BY seq) AS island
+    SELECT seq, block, record = 'log' AND NOT passed AND (effect != 'none' OR quarantined) AS told, seq - row_number() OVER (ORDER BY seq) AS island
     FROM events
     WHERE sign = -1 AND sub = 0 AND seq <= {seq:UInt64}
   )

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/state"
-	"github.com/navlog/navlog/schemas/contracts"
 )
 
 const (
@@ -28,14 +26,14 @@ const (
 
 // only is what of the log a stream tells.
 type only struct {
-	kinds []ask.Name
+	kinds kinds
 	vault *common.Address
 	user  *common.Address
 }
 
 // Stream is the log as server-sent events, from a seq on, for as long as the client stays.
 func (f *Feed) Stream(r *httpapi.Request) (*httpapi.Answer, error) {
-	told := &only{kinds: kinds(r.Params), vault: r.Params.Vault(), user: r.Params.Filter("user")}
+	told := &only{kinds: kindsOf(r.Params), vault: r.Params.Vault(), user: r.Params.Filter("user")}
 	after, given := position(r)
 	return r.Following(func(newest uint64) *httpapi.Answer {
 		if !given {
@@ -124,7 +122,7 @@ func (st *stretch) pieces(told *only) (out [][]byte) {
 }
 
 func (o *only) lets(kind ask.Name, vault, user common.Address) bool {
-	return slices.Contains(o.kinds, kind) && (o.vault == nil || *o.vault == vault) && (o.user == nil || *o.user == user && user != common.Address{})
+	return o.kinds.have(kind) && (o.vault == nil || *o.vault == vault) && (o.user == nil || *o.user == user && user != common.Address{})
 }
 
 // stretchRow is a record of the log.
@@ -137,9 +135,8 @@ type stretchRow struct {
 }
 
 type ofStretch struct {
-	After uint64     `ask:"after"`
-	To    uint64     `ask:"to"`
-	Kinds []ask.Name `ask:"kinds"`
+	After uint64 `ask:"after"`
+	To    uint64 `ask:"to"`
 }
 
 var stretches = ask.New[ofStretch, stretchRow](sqlStretch)
@@ -159,7 +156,7 @@ func read(ctx context.Context, s *state.Snapshot, after, to uint64, told *only) 
 	if err != nil {
 		return nil, err
 	}
-	rows, err := stretches.Rows(ctx, p, ofStretch{after, to, every()})
+	rows, err := stretches.Rows(ctx, p, ofStretch{after, to})
 	if err != nil {
 		return nil, err
 	}
@@ -211,14 +208,6 @@ func read(ctx context.Context, s *state.Snapshot, after, to uint64, told *only) 
 		}
 	}
 	return out, nil
-}
-
-// every is all kinds.
-func every() (all []ask.Name) {
-	for _, k := range contracts.Kinds() {
-		all = append(all, ask.Name(k.String()))
-	}
-	return all
 }
 
 // encode writes an event as it is sent; id 0: it has none.

@@ -34,6 +34,7 @@ import (
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/node"
+	"github.com/navlog/navlog/query/state"
 )
 
 type explanationJSON struct {
@@ -104,17 +105,18 @@ func (e *Explainer) Explain(r *httpapi.Request) (*httpapi.Answer, error) {
 	}
 	var events []eventJSON
 	var hashes []common.Hash
+	var vaults []state.Vault
 	answer, err := r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
 		answer, shown, err := explained(ctx, p, r, &t, page, retracted)
 		if err == nil && proof {
-			events = shown
+			events, vaults = shown, p.Vaults
 			hashes, err = ask.BlockHashes(ctx, p, shown, (*eventJSON).log)
 		}
 		return answer, err
 	})
 	// The node is asked when the engine has answered, and shares memory with the answer.
 	if err == nil && proof {
-		err = e.prove(r, events, hashes)
+		err = e.prove(r, vaults, events, hashes)
 	}
 	if err != nil {
 		return nil, err

@@ -5,15 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
 
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/node"
+	"github.com/navlog/navlog/query/state"
 	"github.com/navlog/navlog/schemas/chainproof"
-	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/mapping"
 )
 
 const (
@@ -37,8 +40,8 @@ func (e *eventJSON) log() (l ask.Log) {
 }
 
 // prove adds to each event what proves it, from the hash of its block, or why nothing does.
-func (e *Explainer) prove(r *httpapi.Request, events []eventJSON, hashes []common.Hash) error {
-	p, size := prover{node: e.Node, pay: func() error { return e.Spend(r) }}, 0
+func (e *Explainer) prove(r *httpapi.Request, vaults []state.Vault, events []eventJSON, hashes []common.Hash) error {
+	p, size := prover{vaults: vaults, node: e.Node, pay: func() error { return e.Spend(r) }}, 0
 	for i := range events {
 		at := &events[i]
 		if at.State != "live" {
@@ -62,12 +65,30 @@ func (e *Explainer) prove(r *httpapi.Request, events []eventJSON, hashes []commo
 	return nil
 }
 
+// names reports whether a log is of the vault and of the contract event that an event is of.
+func names(vaults []state.Vault, e *eventJSON, l *types.Log) bool {
+	at := slices.IndexFunc(vaults, func(v state.Vault) bool { return v.Written == e.VaultAddress })
+	if at < 0 || len(l.Topics) == 0 {
+		return false
+	}
+	vault := &vaults[at]
+	if !vault.Mapped.TakesLog(l.Address, l.Topics) {
+		return false
+	}
+	role, _ := vault.Mapped.Role(l.Address)
+	number, err := strconv.ParseUint(e.BlockNumber, 10, 64)
+	log := mapping.Log{Role: role, Place: mapping.Place(number, e.LogIndex), Topics: l.Topics}
+	event := vault.Mapped.Event(&log)
+	return err == nil && event != nil && event.Name == e.Kind
+}
+
 // A prover asks for blocks one after the other, and holds one at a time.
 type prover struct {
-	node  *node.Node
-	pay   func() error // for each call of the node
-	held  common.Hash  // of block
-	block *node.Block
+	vaults []state.Vault
+	node   *node.Node
+	pay    func() error // for each call of the node
+	held   common.Hash  // of block
+	block  *node.Block
 }
 
 // proof proves an event that is in a block. Its error is *chainproof.UnprovableError where nothing can.
@@ -92,7 +113,7 @@ func (p *prover) proof(ctx context.Context, e *eventJSON, hash common.Hash) (*ch
 		return nil, unprovable
 	case err != nil:
 		return nil, httpapi.Internal(err)
-	case l == nil || l.Address != common.HexToAddress(e.VaultAddress) || len(l.Topics) == 0 || contracts.KindOf(l.Topics[0]).String() != e.Kind:
+	case l == nil || !names(p.vaults, e, l):
 		return nil, httpapi.Internal(fmt.Errorf("log %d of block %s (%s) is not the %s of record %s: `navlog verify --receipts` says what else is not the chain's", e.LogIndex, e.BlockNumber, hash, e.Kind, e.Seq))
 	}
 	return proof, nil

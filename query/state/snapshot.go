@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -80,6 +81,8 @@ type Vault struct {
 	Decimals   uint32
 	Asset      Asset
 	StartBlock uint64
+	// Mapped says what its logs mean, by the record.
+	Mapped *mapping.Sources
 }
 
 // Asset is the token that a vault holds.
@@ -324,7 +327,12 @@ func decode(payload string, chainID uint64) (Vault, error) {
 		return Vault{}, plainError(fmt.Sprintf("it is of chain %d and this program serves chain %d: give it the read models of its own chain", record.GetChainId(), chainID))
 	}
 	address := common.BytesToAddress(v.GetAddress())
+	mapped, err := mapping.Read(v)
+	if err != nil {
+		return Vault{}, fmt.Errorf("%w: start a newer navlog", err)
+	}
 	return Vault{
+		Mapped:  mapped,
 		Address: address, Written: address.Hex(), Name: v.GetName(), Symbol: v.GetSymbol(),
 		Decimals: v.GetDecimals(), StartBlock: v.GetStartBlock(), Removed: v.GetRemoved(),
 		Asset: Asset{

@@ -1,6 +1,7 @@
 package chainlog
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -231,6 +232,43 @@ func ReadOrigin(ctx context.Context, chainID uint64, options ...kgo.Opt) (*event
 		return nil, &CorruptError{Topic: LogTopic(chainID), Offset: first.Offset, Err: errors.New("the first record does not name its log")}
 	}
 	return first.GetOrigin(), nil
+}
+
+// ReadVaults reads the newest record of each vault that is no removal, at which a cursor points. A cursor of before
+// points at none: such a record has no mappings.
+func ReadVaults(ctx context.Context, chainID uint64, cursor *event.Cursor, options ...kgo.Opt) (all []*event.Vault, err error) {
+	for _, v := range cursor.GetVaults() {
+		if v.GetRecordSeq() == 0 {
+			continue
+		}
+		r, err := ReadRecord(ctx, chainID, Position{Seq: v.GetRecordSeq(), Offset: v.GetRecordOffset()}, options...)
+		if err != nil {
+			return nil, fmt.Errorf("read the record of vault 0x%x: %w", v.GetAddress(), err)
+		}
+		if !bytes.Equal(r.GetVault().GetAddress(), v.GetAddress()) {
+			return nil, &CorruptError{Topic: LogTopic(chainID), Offset: v.GetRecordOffset(), Err: fmt.Errorf(
+				"seq %d is no record of vault 0x%x, and the cursor says that it is: restore both topics from the same backup", v.GetRecordSeq(), v.GetAddress())}
+		}
+		all = append(all, r.GetVault())
+	}
+	return all, nil
+}
+
+// ReadRecord reads one record. at is the record itself, and its offset a hint.
+func ReadRecord(ctx context.Context, chainID uint64, at Position, options ...kgo.Opt) (*event.Record, error) {
+	var found *event.Record
+	enough := errors.New("the record is enough")
+	err := ReadAfter(ctx, chainID, Position{Seq: at.Seq - 1, Offset: at.Offset}, func(e Entry) error {
+		found = e.Record
+		return enough
+	}, options...)
+	if found == nil && err == nil {
+		err = fmt.Errorf("%s ends before seq %d", LogTopic(chainID), at.Seq)
+	}
+	if found == nil {
+		return nil, err
+	}
+	return found, nil
 }
 
 // ReadCursor returns the newest committed cursor of the chain, nil when there

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/big"
 	"os"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -67,12 +66,12 @@ var vectors = []vector{
 		[]any{n(22), bob, n(23), n(24), n(25), n(26)}},
 }
 
-// TestInterface compares the decoder and the compiled vault with the declarations, both of them word for word.
+// TestInterface compares the encoder and the compiled vault with the declarations, both of them word for word.
 func TestInterface(t *testing.T) {
 	vault := vaultABI(t)
 	lines := strings.Split(strings.TrimSpace(declared), "\n")
 	if len(lines) != len(contracts.Kinds()) {
-		t.Fatalf("%d events are declared, the decoder knows %d", len(lines), len(contracts.Kinds()))
+		t.Fatalf("%d events are declared, the encoder knows %d", len(lines), len(contracts.Kinds()))
 	}
 	for i, line := range lines {
 		kind := contracts.Kinds()[i]
@@ -84,7 +83,7 @@ func TestInterface(t *testing.T) {
 		signature := name + "(" + strings.Join(types, ",") + ")"
 		topic := crypto.Keccak256Hash([]byte(signature))
 		if kind.String() != name || kind.Signature() != signature || kind.Topic() != topic || contracts.KindOf(topic) != kind {
-			t.Errorf("the decoder's %s is %s with topic %s, declared is %s with topic %s", kind, kind.Signature(), kind.Topic(), signature, topic)
+			t.Errorf("the encoder's %s is %s with topic %s, declared is %s with topic %s", kind, kind.Signature(), kind.Topic(), signature, topic)
 		}
 		if got := vault.Events[name].String() + ";"; got != line {
 			t.Errorf("the compiled vault declares\n%s\ninstead of\n%s", got, line)
@@ -151,20 +150,13 @@ func TestUnknownKinds(t *testing.T) {
 	}
 }
 
-func TestDecodeAndEncode(t *testing.T) {
+func TestEncode(t *testing.T) {
 	seen := map[contracts.Kind]bool{}
 	for i, v := range vectors {
 		topics, data := pack(t, v)
 		kind := v.event.Kind()
 		seen[kind] = true
 		t.Run(fmt.Sprintf("%d %s", i, kind), func(t *testing.T) {
-			got, err := contracts.Decode(topics, data)
-			if err != nil {
-				t.Fatalf("decode: %v", err)
-			}
-			if !equal(got, v.event) {
-				t.Errorf("decoded %+v, want %+v", got, v.event)
-			}
 			gotTopics, gotData, err := contracts.Encode(v.event)
 			if err != nil {
 				t.Fatalf("encode: %v", err)
@@ -179,133 +171,12 @@ func TestDecodeAndEncode(t *testing.T) {
 	}
 }
 
-// TestDecodeKeepsNothing: the caller may use its buffers again.
-func TestDecodeKeepsNothing(t *testing.T) {
-	topics, data := pack(t, vectors[0])
-	got, err := contracts.Decode(topics, data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	clear(topics)
-	clear(data)
-	if !equal(got, vectors[0].event) {
-		t.Errorf("the event changed with the buffers that it was decoded from: %+v", got)
-	}
-}
-
-func TestDecodeLeavesOtherLogsAlone(t *testing.T) {
-	vault := vaultABI(t)
-	others := map[string][]common.Hash{
-		"anonymous":    nil,
-		"zero topic":   {{}},
-		"foreign":      {crypto.Keccak256Hash([]byte("Submitted(address,uint256,address)"))},
-		"Transfer":     {vault.Events["Transfer"].ID, {}, {}},
-		"ERC-4626 in":  {vault.Events["Deposit"].ID, {}, {}},
-		"ERC-4626 out": {vault.Events["Withdraw"].ID, {}, {}, {}},
-	}
-	for name, topics := range others {
-		if e, err := contracts.Decode(topics, make([]byte, 64)); e != nil || err != nil {
-			t.Errorf("%s: got %v, %v, want nothing", name, e, err)
-		}
-	}
-}
-
-func TestDecodeRefusesWrongLayouts(t *testing.T) {
-	for _, v := range vectors {
-		topics, data := pack(t, v)
-		name := v.event.Kind().String()
-		refuse(t, name+": ", "topics instead of", topics[:len(topics)-1], data)
-		refuse(t, name+": ", "topics instead of", append(slices.Clone(topics), common.Hash{}), data)
-		refuse(t, name+": ", "bytes of data instead of", topics, data[:len(data)-1])
-		refuse(t, name+": ", "bytes of data instead of", topics, append(slices.Clone(data), make([]byte, 32)...))
-		refuse(t, name+": ", "bytes of data instead of", topics, nil)
-	}
-}
-
-// TestDecodeRefusesDirtyWords sets the lowest bit above each narrow argument.
-func TestDecodeRefusesDirtyWords(t *testing.T) {
-	vault := vaultABI(t)
-	width := map[string]int{"address": 20, "uint32": 4, "uint64": 8}
-	refused := 0
-	for _, v := range vectors {
-		topic, word := 0, -1
-		for _, argument := range vault.Events[v.event.Kind().String()].Inputs {
-			topics, data := pack(t, v)
-			var target []byte
-			if argument.Indexed {
-				topic++
-				target = topics[topic][:]
-			} else {
-				word++
-				target = data[32*word : 32*word+32]
-			}
-			if n, narrow := width[argument.Type.String()]; narrow {
-				target[32-n-1] |= 1
-				refuse(t, argument.Name+" of ", "does not fit", topics, data)
-				refused++
-			}
-		}
-	}
-	if refused < len(vectors) {
-		t.Errorf("only %d words were tried", refused)
-	}
-}
-
 func TestEncodeRefusesWrongIntegers(t *testing.T) {
 	for _, v := range []*big.Int{nil, n(-1), new(big.Int).Lsh(n(1), 256)} {
 		_, _, err := contracts.Encode(contracts.WithdrawalExpired{RequestIndex: n(1), Shares: v})
 		if err == nil || !strings.Contains(err.Error(), "not an unsigned 256-bit integer") {
 			t.Errorf("encode %v: got error %v", v, err)
 		}
-	}
-}
-
-// FuzzDecode: no input panics; what is accepted is what go-ethereum reads, and encodes to the very same bytes.
-func FuzzDecode(f *testing.F) {
-	for _, v := range vectors {
-		topics, data := pack(f, v)
-		f.Add(uint8(v.event.Kind()), bytes.Join(toBytes(topics[1:]), nil), data)
-	}
-	f.Add(uint8(0), []byte(nil), []byte(nil))
-	vault := vaultABI(f)
-	f.Fuzz(func(t *testing.T, kind uint8, indexed, data []byte) {
-		topics := []common.Hash{contracts.Kind(kind % uint8(len(contracts.Kinds())+1)).Topic()}
-		for chunk := range slices.Chunk(indexed, 32) {
-			topics = append(topics, common.BytesToHash(chunk))
-		}
-		e, err := contracts.Decode(topics, data)
-		if err != nil || e == nil {
-			return
-		}
-		gotTopics, gotData, err := contracts.Encode(e)
-		if err != nil || !slices.Equal(gotTopics, topics) || !bytes.Equal(gotData, data) {
-			t.Fatalf("%+v encodes to %x %x, %v; it was decoded from %x %x", e, gotTopics, gotData, err, topics, data)
-		}
-		want, err := unpack(vault, e.Kind().String(), topics, data)
-		if err != nil {
-			t.Fatalf("accepted %x %x, which go-ethereum refuses: %v", topics, data, err)
-		}
-		if got := fields(e); !slices.EqualFunc(got, want, func(a, b any) bool { return fmt.Sprint(a) == fmt.Sprint(b) }) {
-			t.Fatalf("decoded %v, go-ethereum reads %v", got, want)
-		}
-	})
-}
-
-func BenchmarkDecode(b *testing.B) {
-	topics, data := pack(b, vectors[0])
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := contracts.Decode(topics, data); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func refuse(t *testing.T, what, why string, topics []common.Hash, data []byte) {
-	t.Helper()
-	e, err := contracts.Decode(topics, data)
-	if err == nil || !strings.Contains(err.Error(), why) {
-		t.Errorf("%s%s: got %v, error %v, want an error with %q", what, topics[0], e, err, why)
 	}
 }
 
@@ -350,44 +221,4 @@ func pack(t testing.TB, v vector) ([]common.Hash, []byte) {
 		t.Fatal(err)
 	}
 	return topics, data
-}
-
-// unpack reads all arguments in the order of the declaration, with go-ethereum.
-func unpack(vault abi.ABI, name string, topics []common.Hash, data []byte) ([]any, error) {
-	event := vault.Events[name]
-	named := map[string]any{}
-	if err := event.Inputs.NonIndexed().UnpackIntoMap(named, data); err != nil {
-		return nil, err
-	}
-	indexed := slices.DeleteFunc(slices.Clone(event.Inputs), func(a abi.Argument) bool { return !a.Indexed })
-	if err := abi.ParseTopicsIntoMap(named, indexed, topics[1:]); err != nil {
-		return nil, err
-	}
-	var values []any
-	for _, argument := range event.Inputs {
-		values = append(values, named[argument.Name])
-	}
-	return values, nil
-}
-
-func fields(e contracts.Event) []any {
-	var values []any
-	v := reflect.ValueOf(e)
-	for i := range v.NumField() {
-		values = append(values, v.Field(i).Interface())
-	}
-	return values
-}
-
-// equal compares by value, since a zero big.Int has more than one representation.
-func equal(a, b contracts.Event) bool {
-	return a != nil && a.Kind() == b.Kind() && fmt.Sprintf("%+v", a) == fmt.Sprintf("%+v", b)
-}
-
-func toBytes(hashes []common.Hash) [][]byte {
-	var all [][]byte
-	for _, h := range hashes {
-		all = append(all, h.Bytes())
-	}
-	return all
 }

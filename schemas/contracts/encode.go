@@ -7,8 +7,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// Encode writes the topics and data of the log that a vault emits for e, so that a chain can be written by hand. It is
-// the inverse of Decode. It fails when a *big.Int is nil, negative or longer than 256 bits.
+// Encode writes the topics and data of the log that a vault emits for e, so that a chain can be written by hand. It fails
+// when a *big.Int is nil, negative or longer than 256 bits.
 func Encode(e Event) (topics []common.Hash, data []byte, err error) {
 	l := &layouts[e.Kind()]
 	w := writer{words: append(make([]common.Hash, 0, l.topics+l.words), l.topic)}

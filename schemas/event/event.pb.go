@@ -71,7 +71,7 @@ func (x Referral_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Referral_Kind.Descriptor instead.
 func (Referral_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_event_event_proto_rawDescGZIP(), []int{9, 0}
+	return file_event_event_proto_rawDescGZIP(), []int{12, 0}
 }
 
 // With the numbers of schemas/mapping.
@@ -121,7 +121,7 @@ func (x Effect_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Effect_Kind.Descriptor instead.
 func (Effect_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_event_event_proto_rawDescGZIP(), []int{10, 0}
+	return file_event_event_proto_rawDescGZIP(), []int{13, 0}
 }
 
 // Record is one entry of chain.<id>.log.
@@ -358,8 +358,10 @@ type Log struct {
 	LogIndex uint32 `protobuf:"varint,9,opt,name=log_index,json=logIndex,proto3" json:"log_index,omitempty"`
 	// Of a log whose data is longer than a record may be: the length of the data in bytes
 	// and its Keccak-256 hash. Both are unset in all other logs.
-	DataLength    uint64 `protobuf:"varint,10,opt,name=data_length,json=dataLength,proto3" json:"data_length,omitempty"`
-	DataHash      []byte `protobuf:"bytes,11,opt,name=data_hash,json=dataHash,proto3" json:"data_hash,omitempty"`
+	DataLength uint64 `protobuf:"varint,10,opt,name=data_length,json=dataLength,proto3" json:"data_length,omitempty"`
+	DataHash   []byte `protobuf:"bytes,11,opt,name=data_hash,json=dataHash,proto3" json:"data_hash,omitempty"`
+	// The vault that the log belongs to; empty if the vault emitted it itself.
+	Vault         []byte `protobuf:"bytes,12,opt,name=vault,proto3" json:"vault,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -471,6 +473,13 @@ func (x *Log) GetDataHash() []byte {
 	return nil
 }
 
+func (x *Log) GetVault() []byte {
+	if x != nil {
+		return x.Vault
+	}
+	return nil
+}
+
 // Block says that the chain is indexed up to and including it, for every
 // vault that was covered at that point of the log.
 type Block struct {
@@ -556,7 +565,11 @@ type Vault struct {
 	// An operator removed the vault: answers are made without it from the next
 	// generation of read models on, until a later record brings it back. Of the other
 	// fields only address and start_block are set.
-	Removed       bool `protobuf:"varint,7,opt,name=removed,proto3" json:"removed,omitempty"`
+	Removed bool `protobuf:"varint,7,opt,name=removed,proto3" json:"removed,omitempty"`
+	// The contracts of the vault, and the mappings that say what their logs do. A record
+	// without them has one source, the vault itself, and the preset reference.
+	Sources       []*Source       `protobuf:"bytes,8,rep,name=sources,proto3" json:"sources,omitempty"`
+	Mappings      []*MappingRange `protobuf:"bytes,9,rep,name=mappings,proto3" json:"mappings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -640,6 +653,216 @@ func (x *Vault) GetRemoved() bool {
 	return false
 }
 
+func (x *Vault) GetSources() []*Source {
+	if x != nil {
+		return x.Sources
+	}
+	return nil
+}
+
+func (x *Vault) GetMappings() []*MappingRange {
+	if x != nil {
+		return x.Mappings
+	}
+	return nil
+}
+
+// Source is a contract of a vault, and what it is to the vault.
+type Source struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Role    string                 `protobuf:"bytes,1,opt,name=role,proto3" json:"role,omitempty"`
+	Address []byte                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
+	// Of a contract that several vaults share: only the logs with all of these topics are
+	// the vault's.
+	Filters       []*TopicFilter `protobuf:"bytes,3,rep,name=filters,proto3" json:"filters,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Source) Reset() {
+	*x = Source{}
+	mi := &file_event_event_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Source) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Source) ProtoMessage() {}
+
+func (x *Source) ProtoReflect() protoreflect.Message {
+	mi := &file_event_event_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Source.ProtoReflect.Descriptor instead.
+func (*Source) Descriptor() ([]byte, []int) {
+	return file_event_event_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Source) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *Source) GetAddress() []byte {
+	if x != nil {
+		return x.Address
+	}
+	return nil
+}
+
+func (x *Source) GetFilters() []*TopicFilter {
+	if x != nil {
+		return x.Filters
+	}
+	return nil
+}
+
+type TopicFilter struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 1 to 3: an indexed parameter.
+	Topic uint32 `protobuf:"varint,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	// 32 bytes.
+	Value         []byte `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TopicFilter) Reset() {
+	*x = TopicFilter{}
+	mi := &file_event_event_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TopicFilter) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TopicFilter) ProtoMessage() {}
+
+func (x *TopicFilter) ProtoReflect() protoreflect.Message {
+	mi := &file_event_event_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TopicFilter.ProtoReflect.Descriptor instead.
+func (*TopicFilter) Descriptor() ([]byte, []int) {
+	return file_event_event_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *TopicFilter) GetTopic() uint32 {
+	if x != nil {
+		return x.Topic
+	}
+	return 0
+}
+
+func (x *TopicFilter) GetValue() []byte {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+// MappingRange says which mapping holds for the blocks from first to last, both included.
+type MappingRange struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	First uint64                 `protobuf:"varint,1,opt,name=first,proto3" json:"first,omitempty"`
+	Last  uint64                 `protobuf:"varint,2,opt,name=last,proto3" json:"last,omitempty"`
+	// Name of the preset.
+	Preset string `protobuf:"bytes,3,opt,name=preset,proto3" json:"preset,omitempty"`
+	// The mapping in its canonical form, and the Keccak-256 hash of that.
+	Text          []byte `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
+	Hash          []byte `protobuf:"bytes,5,opt,name=hash,proto3" json:"hash,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MappingRange) Reset() {
+	*x = MappingRange{}
+	mi := &file_event_event_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MappingRange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MappingRange) ProtoMessage() {}
+
+func (x *MappingRange) ProtoReflect() protoreflect.Message {
+	mi := &file_event_event_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MappingRange.ProtoReflect.Descriptor instead.
+func (*MappingRange) Descriptor() ([]byte, []int) {
+	return file_event_event_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *MappingRange) GetFirst() uint64 {
+	if x != nil {
+		return x.First
+	}
+	return 0
+}
+
+func (x *MappingRange) GetLast() uint64 {
+	if x != nil {
+		return x.Last
+	}
+	return 0
+}
+
+func (x *MappingRange) GetPreset() string {
+	if x != nil {
+		return x.Preset
+	}
+	return ""
+}
+
+func (x *MappingRange) GetText() []byte {
+	if x != nil {
+		return x.Text
+	}
+	return nil
+}
+
+func (x *MappingRange) GetHash() []byte {
+	if x != nil {
+		return x.Hash
+	}
+	return nil
+}
+
 type Token struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Address       []byte                 `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
@@ -651,7 +874,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_event_event_proto_msgTypes[5]
+	mi := &file_event_event_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -663,7 +886,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_event_event_proto_msgTypes[5]
+	mi := &file_event_event_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -676,7 +899,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_event_event_proto_rawDescGZIP(), []int{5}
+	return file_event_event_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Token) GetAddress() []byte {
@@ -714,7 +937,7 @@ type Decision struct {
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_event_event_proto_msgTypes[6]
+	mi := &file_event_event_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -726,7 +949,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_event_event_proto_msgTypes[6]
+	mi := &file_event_event_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -739,7 +962,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_event_event_proto_rawDescGZIP(), []int{6}
+	return file_event_event_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Decision) GetKind() string {
@@ -799,7 +1022,7 @@ type Cursor struct {
 
 func (x *Cursor) Reset() {
 	*x = Cursor{}
-	mi := &file_event_event_proto_msgTypes[7]
+	mi := &file_event_event_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -811,7 +1034,7 @@ func (x *Cursor) String() string {
 func (*Cursor) ProtoMessage() {}
 
 func (x *Cursor) ProtoReflect() protoreflect.Message {
-	mi := &file_event_event_proto_msgTypes[7]
+	mi := &file_event_event_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -824,7 +1047,7 @@ func (x *Cursor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cursor.ProtoReflect.Descriptor instead.
 func (*Cursor) Descriptor() ([]byte, []int) {
-	return file_event_event_proto_rawDescGZIP(), []int{7}
+	return file_event_event_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Cursor) GetLogId() []byte {
@@ -934,14 +1157,18 @@ type Coverage struct {
 	ProvenTo uint64 `protobuf:"varint,6,opt,name=proven_to,json=provenTo,proto3" json:"proven_to,omitempty"`
 	// The newest vault record says that the vault was removed: nothing is read for it,
 	// and covered_to stays where it was.
-	Removed       bool `protobuf:"varint,7,opt,name=removed,proto3" json:"removed,omitempty"`
+	Removed bool `protobuf:"varint,7,opt,name=removed,proto3" json:"removed,omitempty"`
+	// The newest record of the vault that is no removal: its seq, and its Kafka offset as a
+	// hint. 0 in cursors that do not say; such a record has no mappings.
+	RecordSeq     uint64 `protobuf:"varint,8,opt,name=record_seq,json=recordSeq,proto3" json:"record_seq,omitempty"`
+	RecordOffset  int64  `protobuf:"varint,9,opt,name=record_offset,json=recordOffset,proto3" json:"record_offset,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Coverage) Reset() {
 	*x = Coverage{}
-	mi := &file_event_event_proto_msgTypes[8]
+	mi := &file_event_event_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -953,7 +1180,7 @@ func (x *Coverage) String() string {
 func (*Coverage) ProtoMessage() {}
 
 func (x *Coverage) ProtoReflect() protoreflect.Message {
-	mi := &file_event_event_proto_msgTypes[8]
+	mi := &file_event_event_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -966,7 +1193,7 @@ func (x *Coverage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Coverage.ProtoReflect.Descriptor instead.
 func (*Coverage) Descriptor() ([]byte, []int) {
-	return file_event_event_proto_rawDescGZIP(), []int{8}
+	return file_event_event_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Coverage) GetAddress() []byte {
@@ -1018,6 +1245,20 @@ func (x *Coverage) GetRemoved() bool {
 	return false
 }
 
+func (x *Coverage) GetRecordSeq() uint64 {
+	if x != nil {
+		return x.RecordSeq
+	}
+	return 0
+}
+
+func (x *Coverage) GetRecordOffset() int64 {
+	if x != nil {
+		return x.RecordOffset
+	}
+	return 0
+}
+
 // Referral is the value of the referral topics of a chain: the
 // raw log that names a partner, once its block is deep enough.
 type Referral struct {
@@ -1038,7 +1279,7 @@ type Referral struct {
 
 func (x *Referral) Reset() {
 	*x = Referral{}
-	mi := &file_event_event_proto_msgTypes[9]
+	mi := &file_event_event_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1050,7 +1291,7 @@ func (x *Referral) String() string {
 func (*Referral) ProtoMessage() {}
 
 func (x *Referral) ProtoReflect() protoreflect.Message {
-	mi := &file_event_event_proto_msgTypes[9]
+	mi := &file_event_event_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1063,7 +1304,7 @@ func (x *Referral) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Referral.ProtoReflect.Descriptor instead.
 func (*Referral) Descriptor() ([]byte, []int) {
-	return file_event_event_proto_rawDescGZIP(), []int{9}
+	return file_event_event_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Referral) GetChainId() uint64 {
@@ -1137,7 +1378,7 @@ type Effect struct {
 
 func (x *Effect) Reset() {
 	*x = Effect{}
-	mi := &file_event_event_proto_msgTypes[10]
+	mi := &file_event_event_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1149,7 +1390,7 @@ func (x *Effect) String() string {
 func (*Effect) ProtoMessage() {}
 
 func (x *Effect) ProtoReflect() protoreflect.Message {
-	mi := &file_event_event_proto_msgTypes[10]
+	mi := &file_event_event_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1162,7 +1403,7 @@ func (x *Effect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Effect.ProtoReflect.Descriptor instead.
 func (*Effect) Descriptor() ([]byte, []int) {
-	return file_event_event_proto_rawDescGZIP(), []int{10}
+	return file_event_event_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Effect) GetKind() Effect_Kind {
@@ -1233,7 +1474,7 @@ const file_event_event_proto_rawDesc = "" +
 	"\x04fact\"B\n" +
 	"\x06Origin\x12\x15\n" +
 	"\x06log_id\x18\x01 \x01(\fR\x05logId\x12!\n" +
-	"\fgenesis_hash\x18\x02 \x01(\fR\vgenesisHash\"\xbb\x02\n" +
+	"\fgenesis_hash\x18\x02 \x01(\fR\vgenesisHash\"\xd1\x02\n" +
 	"\x03Log\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x16\n" +
 	"\x06topics\x18\x02 \x03(\fR\x06topics\x12\x12\n" +
@@ -1249,13 +1490,14 @@ const file_event_event_proto_rawDesc = "" +
 	"\vdata_length\x18\n" +
 	" \x01(\x04R\n" +
 	"dataLength\x12\x1b\n" +
-	"\tdata_hash\x18\v \x01(\fR\bdataHash\"h\n" +
+	"\tdata_hash\x18\v \x01(\fR\bdataHash\x12\x14\n" +
+	"\x05vault\x18\f \x01(\fR\x05vault\"h\n" +
 	"\x05Block\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\fR\x04hash\x12\x1f\n" +
 	"\vparent_hash\x18\x03 \x01(\fR\n" +
 	"parentHash\x12\x12\n" +
-	"\x04time\x18\x04 \x01(\x04R\x04time\"\xd2\x01\n" +
+	"\x04time\x18\x04 \x01(\x04R\x04time\"\xc0\x02\n" +
 	"\x05Vault\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x1f\n" +
 	"\vstart_block\x18\x02 \x01(\x04R\n" +
@@ -1264,7 +1506,22 @@ const file_event_event_proto_rawDesc = "" +
 	"\x06symbol\x18\x04 \x01(\tR\x06symbol\x12\x1a\n" +
 	"\bdecimals\x18\x05 \x01(\rR\bdecimals\x12,\n" +
 	"\x05asset\x18\x06 \x01(\v2\x16.navlog.event.v1.TokenR\x05asset\x12\x18\n" +
-	"\aremoved\x18\a \x01(\bR\aremoved\"U\n" +
+	"\aremoved\x18\a \x01(\bR\aremoved\x121\n" +
+	"\asources\x18\b \x03(\v2\x17.navlog.event.v1.SourceR\asources\x129\n" +
+	"\bmappings\x18\t \x03(\v2\x1d.navlog.event.v1.MappingRangeR\bmappings\"n\n" +
+	"\x06Source\x12\x12\n" +
+	"\x04role\x18\x01 \x01(\tR\x04role\x12\x18\n" +
+	"\aaddress\x18\x02 \x01(\fR\aaddress\x126\n" +
+	"\afilters\x18\x03 \x03(\v2\x1c.navlog.event.v1.TopicFilterR\afilters\"9\n" +
+	"\vTopicFilter\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\rR\x05topic\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value\"x\n" +
+	"\fMappingRange\x12\x14\n" +
+	"\x05first\x18\x01 \x01(\x04R\x05first\x12\x12\n" +
+	"\x04last\x18\x02 \x01(\x04R\x04last\x12\x16\n" +
+	"\x06preset\x18\x03 \x01(\tR\x06preset\x12\x12\n" +
+	"\x04text\x18\x04 \x01(\fR\x04text\x12\x12\n" +
+	"\x04hash\x18\x05 \x01(\fR\x04hash\"U\n" +
 	"\x05Token\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x16\n" +
 	"\x06symbol\x18\x02 \x01(\tR\x06symbol\x12\x1a\n" +
@@ -1290,7 +1547,7 @@ const file_event_event_proto_rawDesc = "" +
 	" \x01(\x04R\twindowSeq\x12#\n" +
 	"\rwindow_offset\x18\v \x01(\x03R\fwindowOffset\x12\x16\n" +
 	"\x06frozen\x18\f \x01(\tR\x06frozen\x12!\n" +
-	"\fwindow_block\x18\r \x01(\x04R\vwindowBlock\"\xe5\x01\n" +
+	"\fwindow_block\x18\r \x01(\x04R\vwindowBlock\"\xa9\x02\n" +
 	"\bCoverage\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x1f\n" +
 	"\vstart_block\x18\x02 \x01(\x04R\n" +
@@ -1301,7 +1558,10 @@ const file_event_event_proto_rawDesc = "" +
 	"\vbelieved_to\x18\x05 \x01(\x04R\n" +
 	"believedTo\x12\x1b\n" +
 	"\tproven_to\x18\x06 \x01(\x04R\bprovenTo\x12\x18\n" +
-	"\aremoved\x18\a \x01(\bR\aremoved\"\xbf\x02\n" +
+	"\aremoved\x18\a \x01(\bR\aremoved\x12\x1d\n" +
+	"\n" +
+	"record_seq\x18\b \x01(\x04R\trecordSeq\x12#\n" +
+	"\rrecord_offset\x18\t \x01(\x03R\frecordOffset\"\xbf\x02\n" +
 	"\bReferral\x12\x19\n" +
 	"\bchain_id\x18\x01 \x01(\x04R\achainId\x122\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x1e.navlog.event.v1.Referral.KindR\x04kind\x12\x1d\n" +
@@ -1342,40 +1602,46 @@ func file_event_event_proto_rawDescGZIP() []byte {
 }
 
 var file_event_event_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_event_event_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_event_event_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_event_event_proto_goTypes = []any{
-	(Referral_Kind)(0), // 0: navlog.event.v1.Referral.Kind
-	(Effect_Kind)(0),   // 1: navlog.event.v1.Effect.Kind
-	(*Record)(nil),     // 2: navlog.event.v1.Record
-	(*Origin)(nil),     // 3: navlog.event.v1.Origin
-	(*Log)(nil),        // 4: navlog.event.v1.Log
-	(*Block)(nil),      // 5: navlog.event.v1.Block
-	(*Vault)(nil),      // 6: navlog.event.v1.Vault
-	(*Token)(nil),      // 7: navlog.event.v1.Token
-	(*Decision)(nil),   // 8: navlog.event.v1.Decision
-	(*Cursor)(nil),     // 9: navlog.event.v1.Cursor
-	(*Coverage)(nil),   // 10: navlog.event.v1.Coverage
-	(*Referral)(nil),   // 11: navlog.event.v1.Referral
-	(*Effect)(nil),     // 12: navlog.event.v1.Effect
+	(Referral_Kind)(0),   // 0: navlog.event.v1.Referral.Kind
+	(Effect_Kind)(0),     // 1: navlog.event.v1.Effect.Kind
+	(*Record)(nil),       // 2: navlog.event.v1.Record
+	(*Origin)(nil),       // 3: navlog.event.v1.Origin
+	(*Log)(nil),          // 4: navlog.event.v1.Log
+	(*Block)(nil),        // 5: navlog.event.v1.Block
+	(*Vault)(nil),        // 6: navlog.event.v1.Vault
+	(*Source)(nil),       // 7: navlog.event.v1.Source
+	(*TopicFilter)(nil),  // 8: navlog.event.v1.TopicFilter
+	(*MappingRange)(nil), // 9: navlog.event.v1.MappingRange
+	(*Token)(nil),        // 10: navlog.event.v1.Token
+	(*Decision)(nil),     // 11: navlog.event.v1.Decision
+	(*Cursor)(nil),       // 12: navlog.event.v1.Cursor
+	(*Coverage)(nil),     // 13: navlog.event.v1.Coverage
+	(*Referral)(nil),     // 14: navlog.event.v1.Referral
+	(*Effect)(nil),       // 15: navlog.event.v1.Effect
 }
 var file_event_event_proto_depIdxs = []int32{
 	3,  // 0: navlog.event.v1.Record.origin:type_name -> navlog.event.v1.Origin
 	4,  // 1: navlog.event.v1.Record.log:type_name -> navlog.event.v1.Log
 	5,  // 2: navlog.event.v1.Record.block:type_name -> navlog.event.v1.Block
 	6,  // 3: navlog.event.v1.Record.vault:type_name -> navlog.event.v1.Vault
-	8,  // 4: navlog.event.v1.Record.decision:type_name -> navlog.event.v1.Decision
-	7,  // 5: navlog.event.v1.Vault.asset:type_name -> navlog.event.v1.Token
-	5,  // 6: navlog.event.v1.Cursor.head:type_name -> navlog.event.v1.Block
-	10, // 7: navlog.event.v1.Cursor.vaults:type_name -> navlog.event.v1.Coverage
-	0,  // 8: navlog.event.v1.Referral.kind:type_name -> navlog.event.v1.Referral.Kind
-	4,  // 9: navlog.event.v1.Referral.log:type_name -> navlog.event.v1.Log
-	12, // 10: navlog.event.v1.Referral.effect:type_name -> navlog.event.v1.Effect
-	1,  // 11: navlog.event.v1.Effect.kind:type_name -> navlog.event.v1.Effect.Kind
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	11, // 4: navlog.event.v1.Record.decision:type_name -> navlog.event.v1.Decision
+	10, // 5: navlog.event.v1.Vault.asset:type_name -> navlog.event.v1.Token
+	7,  // 6: navlog.event.v1.Vault.sources:type_name -> navlog.event.v1.Source
+	9,  // 7: navlog.event.v1.Vault.mappings:type_name -> navlog.event.v1.MappingRange
+	8,  // 8: navlog.event.v1.Source.filters:type_name -> navlog.event.v1.TopicFilter
+	5,  // 9: navlog.event.v1.Cursor.head:type_name -> navlog.event.v1.Block
+	13, // 10: navlog.event.v1.Cursor.vaults:type_name -> navlog.event.v1.Coverage
+	0,  // 11: navlog.event.v1.Referral.kind:type_name -> navlog.event.v1.Referral.Kind
+	4,  // 12: navlog.event.v1.Referral.log:type_name -> navlog.event.v1.Log
+	15, // 13: navlog.event.v1.Referral.effect:type_name -> navlog.event.v1.Effect
+	1,  // 14: navlog.event.v1.Effect.kind:type_name -> navlog.event.v1.Effect.Kind
+	15, // [15:15] is the sub-list for method output_type
+	15, // [15:15] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_event_event_proto_init() }
@@ -1395,7 +1661,7 @@ func file_event_event_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_event_event_proto_rawDesc), len(file_event_event_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   11,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

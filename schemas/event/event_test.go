@@ -42,6 +42,14 @@ var golden = map[string]proto.Message{
 			Address: fill(20, 0x10), StartBlock: 18_000_000, Name: "Dollar Treasury Vault", Symbol: "vTREAS", Decimals: 18,
 			Asset: &event.Token{Address: fill(20, 0x30), Symbol: "USDC", Decimals: 6},
 		}}},
+	"record-vault-mapped-1": &event.Record{Seq: 9, Boundary: true, ChainId: 1,
+		Fact: &event.Record_Vault{Vault: &event.Vault{Address: fill(20, 0x10), StartBlock: 18_000_000,
+			Sources: []*event.Source{{Role: "gateway", Address: fill(20, 0x50), Filters: []*event.TopicFilter{{Topic: 2, Value: fill(32, 0x70)}}}},
+			Mappings: []*event.MappingRange{{First: 18_000_000, Last: 18_999_999, Preset: "example", Text: []byte(`{"preset":"example"}`),
+				Hash: fill(32, 0x90)}}}}},
+	"record-log-of-vault-1": &event.Record{Seq: 2, ChainId: 1, Fact: &event.Record_Log{Log: &event.Log{
+		Address: fill(20, 0x50), Topics: [][]byte{fill(32, 0x20)}, BlockNumber: 19_000_001, BlockHash: fill(32, 0x80),
+		BlockTime: 1_700_000_012, TxHash: fill(32, 0xa0), LogIndex: 3, Vault: fill(20, 0x10)}}},
 	"record-log-1": &event.Record{Seq: 2, ChainId: 1, Fact: &event.Record_Log{Log: log}},
 	"record-log-without-data-1": &event.Record{Seq: 5, ChainId: 1, Fact: &event.Record_Log{Log: &event.Log{
 		Address: fill(20, 0x10), Topics: [][]byte{fill(32, 0x20)}, BlockNumber: 19_000_001, BlockHash: fill(32, 0x80), BlockTime: 1_700_000_012,
@@ -74,6 +82,12 @@ var golden = map[string]proto.Message{
 		LogId: fill(16, 1), GenesisHash: fill(32, 0xd0), ChainId: 1, InstanceId: fill(16, 0xe0), Seq: 4, Head: block, FinalBlock: 18_999_937, ReferralBlock: 18_999_937,
 		Vaults:    []*event.Coverage{{Address: fill(20, 0x10), StartBlock: 18_000_000, CoveredTo: 19_000_001}},
 		WindowSeq: 2, WindowOffset: 5, WindowBlock: 18_999_940,
+	},
+	"cursor-6": &event.Cursor{
+		LogId: fill(16, 1), GenesisHash: fill(32, 0xd0), ChainId: 1, InstanceId: fill(16, 0xe0), Seq: 4, Head: block, FinalBlock: 18_999_937, ReferralBlock: 18_999_937,
+		Vaults: []*event.Coverage{{Address: fill(20, 0x10), StartBlock: 18_000_000, CoveredTo: 19_000_001, RecordSeq: 3,
+			RecordOffset: 7}},
+		WindowSeq: 2, WindowOffset: 5,
 	},
 	"referral-deposit-1": &event.Referral{
 		ChainId: 1, Kind: event.Referral_KIND_DEPOSIT, PartnerId: 42, Seq: 2, LogId: fill(16, 1), Log: log},

@@ -1,11 +1,13 @@
 package mapping
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -20,6 +22,15 @@ type Description struct {
 type Source struct {
 	Role    string
 	Address common.Address
+	// Filters are topics that the logs of the vault have in a contract that several vaults share; none for a contract
+	// of which all logs are the vault's.
+	Filters []Filter
+}
+
+// Filter is a topic that a log must have: 1 to 3, the indexed parameters.
+type Filter struct {
+	Topic int
+	Value common.Hash
 }
 
 // Range is the blocks From to To, both included, in which a mapping says what the logs of a vault do.
@@ -153,17 +164,16 @@ func (c *checker) addresses(d *Description, n *yaml.Node) {
 		if len(d.Ranges) > 0 && !known {
 			c.at(e.key, 0, "no preset of the vault has a source `%s`", role)
 		}
-		if e.value.Kind != yaml.ScalarNode || !common.IsHexAddress(e.value.Value) {
-			c.at(e.value, 0, "%q is no address", e.value.Value)
+		source, ok := c.contract(role, e.value)
+		if !ok {
 			continue
 		}
-		address := common.HexToAddress(e.value.Value)
-		if other, ok := at[address]; ok {
+		if other, ok := at[source.Address]; ok {
 			c.at(e.value, 0, "the sources `%s` and `%s` have the same address", other, role)
 			continue
 		}
-		at[address] = role
-		d.Sources = append(d.Sources, Source{role, address})
+		at[source.Address] = role
+		d.Sources = append(d.Sources, source)
 	}
 	if n.Kind != yaml.MappingNode {
 		return
@@ -176,4 +186,50 @@ func (c *checker) addresses(d *Description, n *yaml.Node) {
 			}
 		}
 	}
+}
+
+// contract parses a source: an address, or an address with the topics that tell the vault's logs from those of others.
+func (c *checker) contract(role string, n *yaml.Node) (Source, bool) {
+	address, source := n, Source{Role: role}
+	if n.Kind == yaml.MappingNode {
+		before := len(c.mistakes)
+		entries := c.entries(n, "a source", []string{"address", "topic1", "topic2", "topic3"})
+		e := named(entries, "address")
+		if e == nil {
+			c.at(n, 0, "the key `address` is missing")
+			return source, false
+		}
+		address = e.value
+		for topic := 1; topic <= maxTopics-1; topic++ {
+			key := "topic" + strconv.Itoa(topic)
+			if e := named(entries, key); e != nil {
+				word, err := FilterWord(e.value.Value)
+				if err != nil {
+					c.at(e.value, 0, "`%s` %v", key, err)
+				}
+				source.Filters = append(source.Filters, Filter{topic, word})
+			}
+		}
+		if len(c.mistakes) > before {
+			return source, false
+		}
+	}
+	if address.Kind != yaml.ScalarNode || !common.IsHexAddress(address.Value) {
+		c.at(address, 0, "%q is no address", address.Value)
+		return source, false
+	}
+	source.Address = common.HexToAddress(address.Value)
+	return source, true
+}
+
+// FilterWord reads the value of a topic: an address, or all of its 32 bytes.
+func FilterWord(text string) (common.Hash, error) {
+	if common.IsHexAddress(text) {
+		return common.BytesToHash(common.HexToAddress(text).Bytes()), nil
+	}
+	word, err := hexutil.Decode(text)
+	if err != nil || len(word) != common.HashLength {
+		return common.Hash{}, fmt.Errorf("is an address or 0x and 64 hex digits, and not %q", text)
+	}
+	return common.BytesToHash(word), nil
 }

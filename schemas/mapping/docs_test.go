@@ -13,14 +13,19 @@ func TestDocs(t *testing.T) {
 	must(t, err)
 	page := string(text)
 	examples := strings.Split(page, "```yaml\n")[1:]
-	if len(examples) != 2 {
-		t.Fatalf("the page has %d examples", len(examples))
-	}
+	checked := 0
 	for _, example := range examples {
 		example, _, _ = strings.Cut(example, "```")
+		if strings.HasPrefix(example, "chain:") {
+			continue // of the configuration
+		}
+		checked++
 		if err := Check("docs/mappings.md", []byte(example)); err != nil {
 			t.Error(err)
 		}
+	}
+	if checked < 2 {
+		t.Fatalf("the page has %d examples", checked)
 	}
 	for k := Deposit; k < kindCount; k++ {
 		if !strings.Contains(page, "`"+k.String()+"`") {

@@ -39,11 +39,14 @@ func Preset(name string) (*Mapping, error) {
 	return Parse(name+".yaml", text)
 }
 
-// Reference returns the compiled preset of the reference contracts.
-var Reference = sync.OnceValue(func() *Vault {
+// referenceMapping is the preset of the reference contracts.
+var referenceMapping = sync.OnceValue(func() *Mapping {
 	m, err := Preset("reference")
 	if err != nil {
 		panic(err) // a test parses every preset that is embedded
 	}
-	return m.Compile()
+	return m
 })
+
+// Reference returns the compiled preset of the reference contracts.
+var Reference = sync.OnceValue(func() *Vault { return referenceMapping().Compile() })

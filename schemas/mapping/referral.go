@@ -6,24 +6,30 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
+// Referral returns what a log of the reference contracts does that names a partner.
+func (v *Vault) Referral(l *event.Log) (*event.Effect, error) {
+	return (&Sources{Vault: v, Description: &Description{Sources: []Source{{Address: common.BytesToAddress(l.GetAddress())}}}}).Referral(l)
+}
+
 // Referral returns what a log does that names a partner; nil if it names none, or is neither a deposit nor a request.
 // It keeps a log with a number that is too large to be counted, and says so. The error says why the log is not laid out
-// like the event that it announces.
-func (v *Vault) Referral(l *event.Log) (*event.Effect, error) {
-	if len(l.GetTopics()) == 0 {
+// like the event that it announces. A vault whose mapping has companions needs Referrals.
+func (s *Sources) Referral(l *event.Log) (*event.Effect, error) {
+	role, ours := s.Role(common.BytesToAddress(l.GetAddress()))
+	if len(l.GetTopics()) == 0 || !ours {
 		return nil, nil
 	}
 	first := [1]common.Hash{common.BytesToHash(l.GetTopics()[0])}
-	log := Log{Place: Place(l.GetBlockNumber(), l.GetLogIndex()), Time: l.GetBlockTime(),
+	log := Log{Role: role, Place: Place(l.GetBlockNumber(), l.GetLogIndex()), Time: l.GetBlockTime(),
 		Topics: first[:], Data: l.GetData()}
-	if k := v.known(&log); k == nil || !k.names {
+	if k := s.known(&log); k == nil || !k.names {
 		return nil, nil // most logs
 	}
 	log.Topics = make([]common.Hash, len(l.GetTopics()))
 	for i, t := range l.GetTopics() {
 		log.Topics[i] = common.BytesToHash(t)
 	}
-	_, effects, fault := v.One(&log, nil)
+	_, effects, fault := s.One(&log, nil)
 	switch {
 	case fault != nil && fault.Large == nil:
 		return nil, fault
@@ -36,6 +42,32 @@ func (v *Vault) Referral(l *event.Log) (*event.Effect, error) {
 		}
 	}
 	return nil, nil
+}
+
+// Referrals is Referral for the logs that one transaction has for the vault, in the order of the chain: nil for a log
+// that is no referral.
+func (s *Sources) Referrals(tx []*event.Log) []*event.Effect {
+	out := make([]*event.Effect, len(tx))
+	if !s.Companions() {
+		for i, l := range tx {
+			out[i], _ = s.Referral(l) // one that is laid out wrongly names nobody
+		}
+		return out
+	}
+	var logs []Log
+	var at []int
+	for i, l := range tx {
+		if log, sound := s.FromRecord(l); sound {
+			logs, at = append(logs, log), append(at, i)
+		}
+	}
+	effects, _ := s.Map(logs, nil) // a log that is quarantined names nobody
+	for i := range effects {
+		if e := record(&effects[i], nil, ""); e != nil && out[at[effects[i].Log]] == nil {
+			out[at[effects[i].Log]] = e
+		}
+	}
+	return out
 }
 
 // record is an effect as a referral carries it; nil for one that is no referral.

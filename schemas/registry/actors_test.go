@@ -201,7 +201,7 @@ func TestGrantsOfEachRole(t *testing.T) {
 	add("operator", "insert", "partner.id partner.name api_key.partner_id api_key.hash api_key.last4")
 	add("operator", "insert", "endpoint.partner_id endpoint.secret command.partner_id command.kind command.event_id")
 	add("operator", "insert", "command.first_sequence command.last_sequence command.only_state")
-	add("operator", "insert", "vault_command.chain_id vault_command.kind vault_command.vault")
+	add("operator", "insert", "vault_command.chain_id vault_command.kind vault_command.vault vault_command.argument")
 	add("operator", "update", "partner.name partner.disabled partner.rate_limit api_key.revoked_at")
 	add("operator", "update", "endpoint.version endpoint.secret endpoint.next_secret endpoint.next_at endpoint.held")
 	add("operator", "update", "endpoint.updated_at dead_record.retry_at position.log_id")

@@ -57,7 +57,7 @@ CREATE POLICY of_operator ON audit FOR INSERT TO navlog_operator
 
 -- What operators want done to vaults, and what came of it.
 GRANT SELECT, UPDATE (outcome, detail, finished_at) ON vault_command TO navlog_ingest;
-GRANT SELECT, INSERT (chain_id, kind, vault) ON vault_command TO navlog_operator;
+GRANT SELECT, INSERT (chain_id, kind, vault, argument) ON vault_command TO navlog_operator;
 
 GRANT SELECT, INSERT, UPDATE ON generation TO navlog_project;
 

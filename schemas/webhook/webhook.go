@@ -139,7 +139,7 @@ func FromReferral(r *event.Referral) (*Envelope, error) {
 		return nil, fmt.Errorf("the referral names partner %d and its log partner %d", r.GetPartnerId(), partner)
 	}
 	at := FormatTime(log.GetBlockTime())
-	vault, tx := common.BytesToAddress(log.GetAddress()).Hex(), common.BytesToHash(log.GetTxHash())
+	vault, tx := mapping.VaultOf(log).Hex(), common.BytesToHash(log.GetTxHash())
 	owner, block := common.BytesToAddress(effect.GetOwner()).Hex(), strconv.FormatUint(log.GetBlockNumber(), 10)
 	assets, shares := decimal(effect.GetAssets()), decimal(effect.GetShares())
 	envelope := &Envelope{Version: Version, CreatedAt: at, PartnerID: partner, Quarantined: effect.GetQuarantined()}

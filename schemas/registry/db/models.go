@@ -150,6 +150,7 @@ type Generation struct {
 	Report    []byte
 	Without   [][]byte
 	Outdated  bool
+	Vaults    [][]byte
 }
 
 type Lease struct {
@@ -215,4 +216,5 @@ type VaultCommand struct {
 	Outcome    *string
 	Detail     string
 	FinishedAt *time.Time
+	Argument   []byte
 }

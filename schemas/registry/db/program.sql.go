@@ -11,7 +11,8 @@ import (
 )
 
 const createGeneration = `-- name: CreateGeneration :exec
-INSERT INTO generation (id, log_id, schema, state, without) VALUES ($1, $2, $3, $4, coalesce($5::bytea[], '{}'))
+INSERT INTO generation (id, log_id, schema, state, without, vaults)
+VALUES ($1, $2, $3, $4, coalesce($5::bytea[], '{}'), coalesce($6::bytea[], '{}'))
 `
 
 type CreateGenerationParams struct {
@@ -20,6 +21,7 @@ type CreateGenerationParams struct {
 	Schema  string
 	State   string
 	Without [][]byte
+	Vaults  [][]byte
 }
 
 func (q *Queries) CreateGeneration(ctx context.Context, arg CreateGenerationParams) error {
@@ -29,6 +31,7 @@ func (q *Queries) CreateGeneration(ctx context.Context, arg CreateGenerationPara
 		arg.Schema,
 		arg.State,
 		arg.Without,
+		arg.Vaults,
 	)
 	return err
 }
@@ -73,7 +76,7 @@ func (q *Queries) KeepGenerationReport(ctx context.Context, arg KeepGenerationRe
 }
 
 const listGenerations = `-- name: ListGenerations :many
-SELECT id, log_id, schema, state, created_at, without, outdated FROM generation ORDER BY id
+SELECT id, log_id, schema, state, created_at, without, outdated, vaults FROM generation ORDER BY id
 `
 
 type ListGenerationsRow struct {
@@ -84,6 +87,7 @@ type ListGenerationsRow struct {
 	CreatedAt time.Time
 	Without   [][]byte
 	Outdated  bool
+	Vaults    [][]byte
 }
 
 func (q *Queries) ListGenerations(ctx context.Context) ([]ListGenerationsRow, error) {
@@ -103,6 +107,7 @@ func (q *Queries) ListGenerations(ctx context.Context) ([]ListGenerationsRow, er
 			&i.CreatedAt,
 			&i.Without,
 			&i.Outdated,
+			&i.Vaults,
 		); err != nil {
 			return nil, err
 		}
@@ -154,19 +159,25 @@ func (q *Queries) ListStatus(ctx context.Context) ([]ListStatusRow, error) {
 }
 
 const liveGeneration = `-- name: LiveGeneration :one
-SELECT id, log_id, schema FROM generation WHERE state = 'live'
+SELECT id, log_id, schema, vaults FROM generation WHERE state = 'live'
 `
 
 type LiveGenerationRow struct {
 	ID     int32
 	LogID  []byte
 	Schema string
+	Vaults [][]byte
 }
 
 func (q *Queries) LiveGeneration(ctx context.Context) (LiveGenerationRow, error) {
 	row := q.db.QueryRow(ctx, liveGeneration)
 	var i LiveGenerationRow
-	err := row.Scan(&i.ID, &i.LogID, &i.Schema)
+	err := row.Scan(
+		&i.ID,
+		&i.LogID,
+		&i.Schema,
+		&i.Vaults,
+	)
 	return i, err
 }
 

@@ -10,17 +10,23 @@ import (
 )
 
 const addVaultCommand = `-- name: AddVaultCommand :one
-INSERT INTO vault_command (chain_id, kind, vault) VALUES ($1, $2, $3) RETURNING id
+INSERT INTO vault_command (chain_id, kind, vault, argument) VALUES ($1, $2, $3, coalesce($4::bytea, '')) RETURNING id
 `
 
 type AddVaultCommandParams struct {
-	ChainID int64
-	Kind    string
-	Vault   []byte
+	ChainID  int64
+	Kind     string
+	Vault    []byte
+	Argument []byte
 }
 
 func (q *Queries) AddVaultCommand(ctx context.Context, arg AddVaultCommandParams) (int64, error) {
-	row := q.db.QueryRow(ctx, addVaultCommand, arg.ChainID, arg.Kind, arg.Vault)
+	row := q.db.QueryRow(ctx, addVaultCommand,
+		arg.ChainID,
+		arg.Kind,
+		arg.Vault,
+		arg.Argument,
+	)
 	var id int64
 	err := row.Scan(&id)
 	return id, err
@@ -44,13 +50,14 @@ func (q *Queries) FinishVaultCommand(ctx context.Context, arg FinishVaultCommand
 }
 
 const pendingVaultCommands = `-- name: PendingVaultCommands :many
-SELECT id, kind, vault FROM vault_command WHERE chain_id = $1 AND outcome IS NULL ORDER BY id LIMIT 100
+SELECT id, kind, vault, argument FROM vault_command WHERE chain_id = $1 AND outcome IS NULL ORDER BY id LIMIT 100
 `
 
 type PendingVaultCommandsRow struct {
-	ID    int64
-	Kind  string
-	Vault []byte
+	ID       int64
+	Kind     string
+	Vault    []byte
+	Argument []byte
 }
 
 func (q *Queries) PendingVaultCommands(ctx context.Context, chainID int64) ([]PendingVaultCommandsRow, error) {
@@ -62,7 +69,12 @@ func (q *Queries) PendingVaultCommands(ctx context.Context, chainID int64) ([]Pe
 	var items []PendingVaultCommandsRow
 	for rows.Next() {
 		var i PendingVaultCommandsRow
-		if err := rows.Scan(&i.ID, &i.Kind, &i.Vault); err != nil {
+		if err := rows.Scan(
+			&i.ID,
+			&i.Kind,
+			&i.Vault,
+			&i.Argument,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -1,11 +1,12 @@
 -- name: ListGenerations :many
-SELECT id, log_id, schema, state, created_at, without, outdated FROM generation ORDER BY id;
+SELECT id, log_id, schema, state, created_at, without, outdated, vaults FROM generation ORDER BY id;
 
 -- name: LiveGeneration :one
-SELECT id, log_id, schema FROM generation WHERE state = 'live';
+SELECT id, log_id, schema, vaults FROM generation WHERE state = 'live';
 
 -- name: CreateGeneration :exec
-INSERT INTO generation (id, log_id, schema, state, without) VALUES ($1, $2, $3, $4, coalesce(sqlc.arg(without)::bytea[], '{}'));
+INSERT INTO generation (id, log_id, schema, state, without, vaults)
+VALUES ($1, $2, $3, $4, coalesce(sqlc.arg(without)::bytea[], '{}'), coalesce(sqlc.arg(vaults)::bytea[], '{}'));
 
 -- name: SetGenerationState :execrows
 UPDATE generation SET state = sqlc.arg(new_state) WHERE id = sqlc.arg(id) AND state = sqlc.arg(old_state);

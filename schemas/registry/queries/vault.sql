@@ -1,8 +1,8 @@
 -- name: AddVaultCommand :one
-INSERT INTO vault_command (chain_id, kind, vault) VALUES ($1, $2, $3) RETURNING id;
+INSERT INTO vault_command (chain_id, kind, vault, argument) VALUES ($1, $2, $3, coalesce(sqlc.arg(argument)::bytea, '')) RETURNING id;
 
 -- name: PendingVaultCommands :many
-SELECT id, kind, vault FROM vault_command WHERE chain_id = $1 AND outcome IS NULL ORDER BY id LIMIT 100;
+SELECT id, kind, vault, argument FROM vault_command WHERE chain_id = $1 AND outcome IS NULL ORDER BY id LIMIT 100;
 
 -- name: FinishVaultCommand :exec
 -- A second outcome changes nothing: a writer that was replaced may still have one.

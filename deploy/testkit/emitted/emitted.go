@@ -1,0 +1,80 @@
+// Package emitted reads the logs of the reference contracts with go-ethereum's decoder, for tests: it shares nothing with
+// schemas/mapping, which all programs use.
+package emitted
+
+import (
+	"bytes"
+	"fmt"
+	"math/big"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/accounts/abi"
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/contracts/reference"
+)
+
+var events = map[contracts.Kind]contracts.Event{}
+
+func init() {
+	for _, e := range []contracts.Event{
+		contracts.DepositAccepted{}, contracts.WithdrawalRequested{}, contracts.WithdrawalFunded{}, contracts.WithdrawalClaimed{},
+		contracts.WithdrawalCancelled{}, contracts.WithdrawalExpired{}, contracts.NavUpdated{}, contracts.DepositsSwept{},
+		contracts.WithdrawalsSettled{},
+	} {
+		events[e.Kind()] = e
+	}
+}
+
+// Decode returns the event of a log; nil for a log of another event. A log that announces an event and is not what
+// Solidity writes for it is an error.
+func Decode(topics []common.Hash, data []byte) (contracts.Event, error) {
+	if len(topics) == 0 {
+		return nil, nil
+	}
+	kind := contracts.KindOf(topics[0])
+	if kind == contracts.KindUnknown {
+		return nil, nil
+	}
+	vault, err := reference.ReferenceVaultMetaData.GetAbi()
+	if err != nil {
+		return nil, err
+	}
+	declared := vault.Events[kind.String()]
+	values := map[string]any{}
+	if err := declared.Inputs.UnpackIntoMap(values, data); err != nil {
+		return nil, fmt.Errorf("%s: %w", kind, err)
+	}
+	var indexed abi.Arguments
+	for _, argument := range declared.Inputs {
+		if argument.Indexed {
+			indexed = append(indexed, argument)
+		}
+	}
+	if len(indexed) != len(topics)-1 {
+		return nil, fmt.Errorf("%s has %d topics", kind, len(topics))
+	}
+	if err := abi.ParseTopicsIntoMap(values, indexed, topics[1:]); err != nil {
+		return nil, fmt.Errorf("%s: %w", kind, err)
+	}
+	out := reflect.New(reflect.TypeOf(events[kind])).Elem()
+	for i := range out.NumField() {
+		for name, value := range values {
+			if strings.EqualFold(name, out.Type().Field(i).Name) {
+				out.Field(i).Set(reflect.ValueOf(value))
+			}
+		}
+		if v, ok := out.Field(i).Interface().(*big.Int); ok && v == nil {
+			return nil, fmt.Errorf("%s has no %s", kind, out.Type().Field(i).Name)
+		}
+	}
+	e := out.Interface().(contracts.Event)
+	// go-ethereum reads more than Solidity writes: longer data, and words that are too large for their type.
+	if same, bytesOf, err := contracts.Encode(e); err != nil || !slices.Equal(same, topics) || !bytes.Equal(bytesOf, data) {
+		return nil, fmt.Errorf("%s is not what Solidity writes, %w", kind, err)
+	}
+	return e, nil
+}

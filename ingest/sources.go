@@ -1,0 +1,145 @@
+package ingest
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
+)
+
+// readMapped reads from the log the newest record of each vault, at which the cursor points: by it
+// the vault's logs are read and mapped, whatever the configuration says. A cursor of before points
+// at none; the vault is of the reference contracts then.
+func (i *Ingest) readMapped(ctx context.Context, cursor *event.Cursor) (*mapping.Vaults, map[common.Address]*event.Vault, error) {
+	mapped, err := mapping.NewVaults()
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err := chainlog.ReadVaults(ctx, i.config.ID, cursor, i.kafka.Options()...)
+	if err != nil {
+		return nil, nil, err
+	}
+	records := map[common.Address]*event.Vault{}
+	for _, r := range all {
+		if err := mapped.Set(r); err != nil {
+			return nil, nil, refuse("%v: start a navlog that knows this mapping", err)
+		}
+		records[common.BytesToAddress(r.GetAddress())] = r
+	}
+	return mapped, records, nil
+}
+
+// vaults are the addresses of all vaults that the log knows.
+func (s *session) vaults() (addresses []common.Address) {
+	for _, v := range s.state.covered {
+		addresses = append(addresses, v.address)
+	}
+	return addresses
+}
+
+// contractsOf are the contracts of vaults, each once.
+func contractsOf(mapped *mapping.Vaults, vaults []common.Address) (contracts []common.Address) {
+	for _, v := range vaults {
+		for _, a := range mapped.Of(v).Addresses() {
+			if !slices.Contains(contracts, a) {
+				contracts = append(contracts, a)
+			}
+		}
+	}
+	return contracts
+}
+
+// belonging are the logs that belong to one of the vaults, and each says to which. Others are of a
+// contract that several vaults share.
+func belonging(mapped *mapping.Vaults, vaults []common.Address, logs []*event.Log) []*event.Log {
+	return slices.DeleteFunc(logs, func(l *event.Log) bool {
+		for _, v := range vaults {
+			if mapped.Of(v).Takes(l) {
+				if l.Vault = nil; common.BytesToAddress(l.GetAddress()) != v {
+					l.Vault = v.Bytes()
+				}
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// attributions are those of logs, each at the place of its log; nil for a log that names no partner.
+// Of a vault whose mapping has companions there must be all logs of a transaction.
+func attributions(mapped *mapping.Vaults, logs []*event.Log) []*attributed {
+	out := make([]*attributed, len(logs))
+	var grouped []int
+	for i, l := range logs {
+		if sources := mapped.Of(mapping.VaultOf(l)); sources.Companions() {
+			grouped = append(grouped, i)
+		} else if effect, err := sources.Referral(l); err == nil {
+			out[i] = attributedTo(effect)
+		}
+	}
+	apart := func(a, b int) int {
+		x, y := logs[a], logs[b]
+		return cmp.Or(mapping.VaultOf(x).Cmp(mapping.VaultOf(y)), cmp.Compare(x.GetBlockNumber(), y.GetBlockNumber()),
+			slices.Compare(x.GetBlockHash(), y.GetBlockHash()), slices.Compare(x.GetTxHash(), y.GetTxHash()))
+	}
+	slices.SortStableFunc(grouped, func(a, b int) int {
+		return cmp.Or(apart(a, b), cmp.Compare(logs[a].GetLogIndex(), logs[b].GetLogIndex()))
+	})
+	for start, i := 0, 1; i <= len(grouped); i++ {
+		if i < len(grouped) && apart(grouped[start], grouped[i]) == 0 {
+			continue
+		}
+		var tx []*event.Log
+		for _, at := range grouped[start:i] {
+			tx = append(tx, logs[at])
+		}
+		for n, effect := range mapped.Of(mapping.VaultOf(tx[0])).Referrals(tx) {
+			out[grouped[start+n]] = attributedTo(effect)
+		}
+		start = i
+	}
+	return out
+}
+
+// attributedTo is the attribution of an effect; nil for none.
+func attributedTo(effect *event.Effect) *attributed {
+	if effect == nil {
+		return nil
+	}
+	kind := event.Referral_KIND_DEPOSIT
+	if effect.GetKind() == event.Effect_KIND_REQUESTED {
+		kind = event.Referral_KIND_WITHDRAWAL
+	}
+	return &attributed{attribution{kind, effect.GetPartnerId()}, effect}
+}
+
+// mayRefer reports whether a log can name a partner, alone or with others of its transaction.
+func mayRefer(mapped *mapping.Vaults, l *event.Log) bool {
+	if l == nil {
+		return false
+	}
+	sources := mapped.Of(mapping.VaultOf(l))
+	if sources.Companions() {
+		return true
+	}
+	effect, err := sources.Referral(l)
+	return err == nil && effect != nil
+}
+
+// eventOf is the contract event that a log says it is.
+func eventOf(mapped *mapping.Vaults, l *event.Log) string {
+	sources := mapped.Of(mapping.VaultOf(l))
+	if role, ours := sources.Role(common.BytesToAddress(l.GetAddress())); ours && len(l.GetTopics()) > 0 {
+		first := [1]common.Hash{common.BytesToHash(l.GetTopics()[0])}
+		log := mapping.Log{Role: role, Place: mapping.Place(l.GetBlockNumber(), l.GetLogIndex()), Topics: first[:]}
+		if known := sources.Event(&log); known != nil {
+			return known.Name
+		}
+	}
+	return "Unknown"
+}

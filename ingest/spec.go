@@ -1,0 +1,274 @@
+package ingest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
+)
+
+// vault is a vault that is indexed.
+type vault struct {
+	address common.Address
+	start   uint64 // at least 1: block 0 has no transactions and so no logs
+	name    string
+	spec    *spec // nil: as the log says
+}
+
+// spec is what the configuration, or a command, says of a vault beside its address.
+type spec struct {
+	sources []mapping.Source
+	texts   []mapping.Text
+	symbol  string
+	// decimals and the asset's are -1 if the contract says them.
+	decimals, assetDecimals int
+	asset                   *common.Address
+	assetSymbol             string
+}
+
+// record is a vault record of the spec, without what only the chain knows.
+func (s *spec) record(address common.Address, start uint64, name string) (*event.Vault, error) {
+	v := &event.Vault{Address: address[:], StartBlock: start, Name: name, Symbol: s.symbol}
+	return v, mapping.Record(v, s.sources, s.texts)
+}
+
+// mostText is how many bytes the mappings of a vault can have together: its record must fit into
+// a batch of Kafka.
+const mostText = 512 << 10
+
+// spec reads the mappings of a vault.
+func (v VaultConfig) spec() (*spec, error) {
+	address := common.HexToAddress(v.Address)
+	out := &spec{symbol: v.Symbol, decimals: -1, assetDecimals: -1, assetSymbol: v.Asset.Symbol}
+	if v.Decimals != nil {
+		out.decimals = int(*v.Decimals)
+	}
+	if v.Asset.Decimals != nil {
+		out.assetDecimals = int(*v.Asset.Decimals)
+	}
+	var faults []error
+	if v.Asset.Address != "" {
+		asset := common.HexToAddress(v.Asset.Address)
+		if out.asset = &asset; !addressText.MatchString(v.Asset.Address) {
+			faults = append(faults, fmt.Errorf("asset.address is %q and must be 0x and 40 hex digits", v.Asset.Address))
+		}
+	}
+	for name, label := range map[string]string{"symbol": v.Symbol, "asset.symbol": v.Asset.Symbol} {
+		if len(label) > maxLabel || !utf8.ValidString(label) {
+			faults = append(faults, fmt.Errorf("%s has %d bytes and must be UTF-8 of at most %d", name, len(label), maxLabel))
+		}
+	}
+	ranges := v.Mappings
+	switch {
+	case v.Mapping != "" && len(ranges) > 0:
+		faults = append(faults, errors.New("mapping and mappings are both given: `mappings` names each with its blocks"))
+	case len(ranges) == 0:
+		name := v.Mapping
+		if name == "" {
+			name = "reference"
+		}
+		ranges = []MappingConfig{{Mapping: name}}
+	}
+	size := 0
+	for _, r := range ranges {
+		text := mapping.Text{From: r.From, To: math.MaxUint64}
+		if r.To != nil {
+			text.To = *r.To
+		}
+		var err error
+		if text.Preset, text.Text, err = readMapping(r.Mapping); err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		size += len(text.Text)
+		out.texts = append(out.texts, text)
+	}
+	if size > mostText {
+		faults = append(faults, fmt.Errorf("the mappings have %d bytes together and may have %d", size, mostText))
+	}
+	if out.sources = v.sources(address, &faults); len(faults) == 0 {
+		if _, err := mapping.Describe(out.sources, out.texts); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	return out, errors.Join(faults...)
+}
+
+// sources are the contracts of a vault in the order of their roles; the vault itself is one.
+func (v VaultConfig) sources(address common.Address, faults *[]error) (out []mapping.Source) {
+	itself := false
+	for _, role := range slices.Sorted(maps.Keys(v.Sources)) {
+		c := v.Sources[role]
+		if !addressText.MatchString(c.Address) {
+			*faults = append(*faults, fmt.Errorf("sources.%s is %q and must be 0x and 40 hex digits", role, c.Address))
+			continue
+		}
+		source := mapping.Source{Role: role, Address: common.HexToAddress(c.Address)}
+		itself = itself || source.Address == address
+		for i, text := range []string{c.Topic1, c.Topic2, c.Topic3} {
+			if text == "" {
+				continue
+			}
+			value, err := mapping.FilterWord(text)
+			if err != nil {
+				*faults = append(*faults, fmt.Errorf("sources.%s.topic%d %w", role, i+1, err))
+			}
+			source.Filters = append(source.Filters, mapping.Filter{Topic: i + 1, Value: value})
+		}
+		out = append(out, source)
+	}
+	if !itself {
+		out = slices.Insert(out, 0, mapping.Source{Role: "vault", Address: address})
+	}
+	return out
+}
+
+// readMapping reads a preset or a file. The error names everything that is wrong with it, with
+// line and column.
+func readMapping(name string) (preset string, canonical []byte, err error) {
+	file, text := name+".yaml", []byte(nil)
+	if ext := filepath.Ext(name); strings.ContainsRune(name, '/') || ext == ".yaml" || ext == ".yml" {
+		file = name
+		text, err = readFile(name)
+	} else {
+		text, err = mapping.PresetText(name)
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	m, err := mapping.Parse(file, text)
+	if err != nil {
+		return "", nil, err
+	}
+	canonical, err = mapping.Canonical(file, text)
+	return m.Name, canonical, err
+}
+
+// readFile reads no more of a file than a mapping can have.
+func readFile(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("read the mapping: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, mapping.MaxText+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the mapping: %w", err)
+	}
+	return text, nil
+}
+
+// mappingFaults reports every mistake in the mappings and sources of vaults.
+func (c Config) mappingFaults() (faults []error) {
+	var specs []*spec
+	for i, v := range c.Vaults {
+		s, err := v.spec()
+		if err != nil {
+			for line := range strings.SplitSeq(err.Error(), "\n") {
+				faults = append(faults, fmt.Errorf("chain.vaults[%d]: %s", i, line))
+			}
+			s = &spec{}
+		}
+		for j, other := range specs {
+			if a := overlap(s, other); a != nil {
+				faults = append(faults, fmt.Errorf("chain.vaults[%d] and chain.vaults[%d] share the contract %s, and no topic tells their logs apart", j, i, a))
+			}
+		}
+		specs = append(specs, s)
+	}
+	return faults
+}
+
+// overlap is a contract of both whose logs can be of both; nil for none.
+func overlap(a, b *spec) *common.Address {
+	for i := range a.sources {
+		for j := range b.sources {
+			if a.sources[i].Overlap(&b.sources[j]) {
+				return &a.sources[i].Address
+			}
+		}
+	}
+	return nil
+}
+
+// vaults are the configured vaults, ready to use.
+func (c Config) vaults() (out []vault, err error) {
+	for _, v := range c.Vaults {
+		s, err := v.spec()
+		if err != nil {
+			return nil, fmt.Errorf("vault %s: %w", v.Address, err)
+		}
+		out = append(out, vault{common.HexToAddress(v.Address), max(1, v.StartBlock), v.Name, s})
+	}
+	return out, nil
+}
+
+// contracts are the contracts of a vault: of one that only the log names, as the log says.
+func (s *session) specOf(v vault) *spec {
+	if v.spec != nil {
+		return v.spec
+	}
+	return specOf(s.state.records[v.address], v.address)
+}
+
+// specOf is what a vault record says; nil is a record of before.
+func specOf(r *event.Vault, address common.Address) *spec {
+	out := &spec{decimals: -1, assetDecimals: -1}
+	sources, err := mapping.Read(&event.Vault{Address: address[:], Sources: r.GetSources(), Mappings: r.GetMappings()})
+	if err != nil {
+		return out // it was read when the log was
+	}
+	out.sources = sources.Description.Sources
+	for _, m := range r.GetMappings() {
+		out.texts = append(out.texts, mapping.Text{From: m.GetFirst(), To: m.GetLast(), Preset: m.GetPreset(), Text: m.GetText()})
+	}
+	return out
+}
+
+// sameSources reports whether two records of a vault name the same contracts.
+func sameSources(a, b *spec) bool {
+	return slices.EqualFunc(sorted(a.sources), sorted(b.sources), func(x, y mapping.Source) bool {
+		return x.Role == y.Role && x.Address == y.Address && slices.Equal(x.Filters, y.Filters)
+	})
+}
+
+func sorted(sources []mapping.Source) []mapping.Source {
+	return slices.SortedFunc(slices.Values(sources), func(a, b mapping.Source) int { return strings.Compare(a.Role, b.Role) })
+}
+
+// changed reports whether the configuration says another thing of a vault than the log, which a
+// new record can say. Contracts cannot change: the log has none of the earlier logs of another one.
+func (s *session) changed(v vault) bool {
+	r := s.state.records[v.address]
+	if v.spec == nil || !sameSources(v.spec, specOf(r, v.address)) {
+		return false
+	}
+	want, err := v.spec.record(v.address, v.start, v.name)
+	if err != nil || !mapping.SameMapping(want, orEmpty(r)) {
+		return err == nil
+	}
+	differ := v.spec.symbol != "" && v.spec.symbol != r.GetSymbol() ||
+		v.spec.decimals >= 0 && uint32(v.spec.decimals) != r.GetDecimals() ||
+		v.spec.assetSymbol != "" && v.spec.assetSymbol != r.GetAsset().GetSymbol() ||
+		v.spec.assetDecimals >= 0 && uint32(v.spec.assetDecimals) != r.GetAsset().GetDecimals()
+	return differ || v.spec.asset != nil && !bytes.Equal(v.spec.asset[:], r.GetAsset().GetAddress())
+}
+
+func orEmpty(r *event.Vault) *event.Vault {
+	if r == nil {
+		return &event.Vault{}
+	}
+	return r
+}
