@@ -121,20 +121,19 @@ lint: $(TOOLS)/golangci-lint ## What .golangci.yaml says: what may import what, 
 	$(TOOLS)/golangci-lint run ./...
 
 .PHONY: generate
-generate: $(TOOLS)/sqlc $(TOOLS)/protoc-gen-go $(TOOLS)/oapi-codegen ## Regenerate protobuf, SQL, contracts and bindings, and the Go client of the API
+generate: $(TOOLS)/sqlc $(TOOLS)/protoc-gen-go ## Regenerate protobuf, SQL, contracts and bindings
 	cd deploy/tools && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	cd schemas && PATH=$(TOOLS):$$PATH $(ROOT)/deploy/tools/node_modules/.bin/buf lint
 	cd schemas && PATH=$(TOOLS):$$PATH $(ROOT)/deploy/tools/node_modules/.bin/buf generate
 	cd schemas/registry && PATH=$(TOOLS):$$PATH sqlc generate
 	go generate ./schemas/contracts
-	PATH=$(TOOLS):$$PATH go generate ./schemas/client
 
 .PHONY: verify
 verify: generate web ## Fail when generated code, or a built page, differs from what is committed
 	@out=$$(git status --porcelain -- schemas query/web/dist query/web/src/openapi.ts go.mod go.sum); test -z "$$out" || { git --no-pager diff --stat -- schemas query/web/dist query/web/src/openapi.ts | head -50; echo "generated code differs:"; echo "$$out"; exit 1; }
 
 .PHONY: tools
-tools: $(TOOLS)/gotestsum $(TOOLS)/golangci-lint $(TOOLS)/sqlc $(TOOLS)/protoc-gen-go $(TOOLS)/oapi-codegen ## Build the pinned tools
+tools: $(TOOLS)/gotestsum $(TOOLS)/golangci-lint $(TOOLS)/sqlc $(TOOLS)/protoc-gen-go ## Build the pinned tools
 
 $(TOOLS)/gotestsum: deploy/tools/go.mod
 	cd deploy/tools && GOBIN=$(TOOLS) go install gotest.tools/gotestsum
@@ -145,8 +144,6 @@ $(TOOLS)/sqlc: deploy/tools/go.mod
 	cd deploy/tools && GOBIN=$(TOOLS) go install github.com/sqlc-dev/sqlc/cmd/sqlc
 $(TOOLS)/protoc-gen-go: deploy/tools/go.mod
 	cd deploy/tools && GOBIN=$(TOOLS) go install google.golang.org/protobuf/cmd/protoc-gen-go
-$(TOOLS)/oapi-codegen: deploy/tools/go.mod
-	cd deploy/tools && GOBIN=$(TOOLS) go install github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen
 
 .PHONY: bench-ingest
 bench-ingest: build ## Measure the way from the chain to the API (BENCH="--logs 20000 --blocks 40" for less)

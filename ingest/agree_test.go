@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -143,5 +144,34 @@ func TestAgreementOnALateVault(t *testing.T) {
 	})
 	first.tell(honest)
 	p.caughtUp()
+	r.verify()
+}
+
+// So is the block that a new log begins with.
+func TestAgreementOnTheFirstBlock(t *testing.T) {
+	r := newRig(t, kfake)
+	r.mine(60)
+	r.config.Window, r.config.Agreement = 16, 2
+	for i := range r.config.Vaults {
+		r.config.Vaults[i].StartBlock = r.height()
+	}
+	first := r.height() - 1 - r.config.Window
+	second := r.liar(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+		var h map[string]any
+		if method != "eth_getBlockByNumber" || string(params[0]) != fmt.Sprintf(`"%#x"`, first) || json.Unmarshal(truth(), &h) != nil {
+			return finalized(nil, nil)(method, params, truth)
+		}
+		reseal(h, "another block")
+		return h, nil, true
+	})
+	r.config.RPC = rpc.Endpoints(r.liar(finalized(nil, nil)).URL, second.URL) // none names a final block
+	r.steps(3)
+	p := r.start()
+	p.until("complaint", func(st Status) bool { return strings.Contains(st.Reason, "waits for a second endpoint") })
+	if cursor := r.cursor(); cursor.GetHead() != nil {
+		t.Errorf("the log begins with block %d, which two endpoints do not agree on", cursor.GetHead().GetNumber())
+	}
+	second.tell(finalized(nil, nil))
+	p.until("head", func(st Status) bool { return st.IndexedBlock == r.height() })
 	r.verify()
 }

@@ -14,7 +14,7 @@ import (
 const (
 	// finalSoon and finalLater are the pauses after the other endpoints were asked for
 	// their final blocks and nothing more became final: while the endpoint in use names a
-	// higher one than is final, and while it does not.
+	// higher one than is final or fails to name any, and while it does not.
 	finalSoon  = time.Second
 	finalLater = 30 * time.Second
 	// movedOften is how many looks in a row may find that the head moved before it is reported.
@@ -46,7 +46,10 @@ func (s *session) finalBlock(ctx context.Context, n *rpc.Node, tip *rpc.Header) 
 		return s.deepEnough(min(tip.Number, s.state.head.Number)), nil
 	}
 	own, err := s.finalAt(ctx, n, tip)
-	if err != nil && !namesNone(err) {
+	// An endpoint that fails to name a final block keeps back finality and nothing else. Only far
+	// behind, where it is not known how far blocks may be read as final ones, everything waits.
+	failed := err != nil && !namesNone(err)
+	if failed && (ctx.Err() != nil || s.state.head == nil || tip.Number > s.state.head.Number+s.ingest.config.Window) {
 		return 0, err
 	}
 	// far reports whether many blocks that the log lacks would be read as final ones. Without
@@ -66,18 +69,18 @@ func (s *session) finalBlock(ctx context.Context, n *rpc.Node, tip *rpc.Header) 
 	}
 	if len(named) < need {
 		pause := finalLater
-		if gains {
+		if gains || failed {
 			pause = finalSoon
 		}
 		if !far(own) && time.Since(s.finality.asked) < pause {
 			return s.state.final, nil
 		}
 		s.finality.asked = time.Now()
-		others, failed, faults := s.finalsOfOthers(ctx, n)
+		others, someFailed, faults := s.finalsOfOthers(ctx, n)
 		if named, none = append(named, others...), append(none, faults...); ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
-		if far(own) && len(named) < need && failed { // a new log does not begin at block 0 for that
+		if far(own) && len(named) < need && someFailed { // a new log does not begin at block 0 for that
 			return 0, fmt.Errorf("the final block is not known: %w", errors.Join(none...))
 		}
 	}
@@ -229,6 +232,8 @@ func (s *session) noteFinality(why error) {
 			s.state.final, s.ingest.config.Agreement, why)
 	case errors.Is(why, rpc.ErrNamesHead), errors.Is(why, rpc.ErrHeadMoved):
 		warning = fmt.Sprintf("a head that is named as final counts as naming no finalized block, so nothing is final and referrals wait: set chain.finality to a depth, or to instant on a chain whose blocks are final at once (%v)", why)
+	case !rpc.NamesNoFinal(why):
+		warning = fmt.Sprintf("the final block is not known, so nothing more becomes final and referrals wait: %v", why)
 	default:
 		warning = fmt.Sprintf("an endpoint names no finalized block, so nothing is final and referrals wait: where none ever will, set chain.finality to a depth (%v)", why)
 	}

@@ -98,6 +98,40 @@ func TestFinalizedFailsForAWhile(t *testing.T) {
 	}
 }
 
+// At the head, a node that fails to name the final block keeps back finality and nothing else, and where another endpoint
+// names it not even that.
+func TestFinalizedFailsAtTheHead(t *testing.T) {
+	for name, another := range map[string]bool{"the only endpoint": false, "another one names it": true} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, kfake)
+			r.steps(15)
+			failing := r.liar(honest)
+			r.config.RPC = rpc.Endpoints(failing.URL)
+			if another {
+				r.config.RPC = append(r.config.RPC, rpc.Endpoint{URL: r.url})
+			}
+			p := r.start()
+			p.caughtUp()
+			final := p.Status().FinalBlock
+			failing.tell(finalized(nil, errHangUp))
+			r.steps(12)
+			if another {
+				p.caughtUp()
+			} else {
+				p.until("head", func(st Status) bool {
+					return st.IndexedBlock == r.height() && strings.Contains(st.Warning, "the final block is not known") && strings.Contains(st.Warning, "EOF")
+				})
+				if st := p.Status(); st.FinalBlock != final || st.State != Following {
+					t.Errorf("block %d is final, before it was %d; state %s", st.FinalBlock, final, st.State)
+				}
+			}
+			r.verify()
+			failing.tell(honest)
+			p.caughtUp()
+		})
+	}
+}
+
 // A development chain may call block 0 the final one for long.
 func TestFinalizedIsGenesis(t *testing.T) {
 	r := newRig(t, kfake)
@@ -221,6 +255,7 @@ func TestFinalityIsNotAgreedOn(t *testing.T) {
 		"null":          {func(*rig) lie { return finalized(nil, nil) }, "does not have this block"},
 		"an error":      {func(*rig) lie { return finalized(nil, errors.New("finalized block not found")) }, "finalized block not found"},
 		"no answer":     {func(*rig) lie { return finalized(nil, errHangUp) }, "EOF"},
+		"no header":     {func(*rig) lie { return finalized("0x1", nil) }, "and not a block"},
 		"its head":      {func(r *rig) lie { return r.namesFinal(0) }, "names its head as final"},
 		"an older head": {func(r *rig) lie { return finalized(r.blockAt("0x5"), nil) }, ""},
 	} {

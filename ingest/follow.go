@@ -138,6 +138,9 @@ func (s *session) atHead(ctx context.Context, n *rpc.Node, tip *rpc.Header, fina
 func (s *session) anchor(ctx context.Context, n *rpc.Node, tip *rpc.Header, final uint64) error {
 	begin := min(s.lowest(), tip.Number)
 	h, err := n.ByNumber(ctx, max(final, begin-min(begin, s.ingest.config.Window)))
+	if err == nil {
+		err = s.agreed(ctx, n, h, nil, nil)
+	}
 	if err != nil {
 		return err
 	}

@@ -51,8 +51,10 @@ type history struct {
 	sealing sync.Mutex // guards headers and byHash, which grow with the chain
 	headers []*types.Header
 	byHash  map[common.Hash]uint64
-	// spoil, where set, changes the result of a question.
-	spoil func(method string, params []json.RawMessage, result any) any
+	// spoil, where set, changes the result of a question. It is called for one question at a time, so
+	// what it remembers needs no lock.
+	spoiling sync.Mutex
+	spoil    func(method string, params []json.RawMessage, result any) any
 }
 
 func newHistory(t *testing.T, dated bool) *history {
@@ -277,6 +279,8 @@ func (h *history) answer(q historyQuestion) any {
 	spoil := h.spoil
 	h.mu.Unlock()
 	if result, ok := answer["result"]; ok && spoil != nil {
+		h.spoiling.Lock()
+		defer h.spoiling.Unlock()
 		answer["result"] = spoil(q.Method, q.Params, result)
 	}
 	return answer
@@ -462,24 +466,29 @@ func TestDeathsInASparseHistory(t *testing.T) {
 // where it is of another chain, or holds a log that the range had not, all that
 // was read ahead is read again, or the log is found.
 func TestEndsOfCommits(t *testing.T) {
-	reading := false // before that the chain must have the block that is named as final
+	type spoil = func(method string, params []json.RawMessage, result any) any
 	for name, c := range map[string]struct {
-		spoil func(h *history, method string, params []json.RawMessage, result any) any
+		spoil func() spoil
 		says  string
 	}{
-		"a block of another chain": {func(h *history, method string, params []json.RawMessage, result any) any {
-			reading = reading || method == "eth_getLogs"
-			if b, ok := result.(map[string]any); ok && reading && method == "eth_getBlockByNumber" && string(params[0]) == `"0xf4240"` {
-				b["hash"] = common.HexToHash("0xdead")
-			}
-			return result
-		}, "when asked for block 1000000"},
-		"the log of the last block is lost": {func(h *history, method string, params []json.RawMessage, result any) any {
-			logs, ok := result.([]map[string]any)
-			if !ok || method != "eth_getLogs" || strings.Contains(string(params[0]), "blockHash") {
+		"a block of another chain": {func() spoil {
+			reading := false // before that the chain must have the block that is named as final
+			return func(method string, params []json.RawMessage, result any) any {
+				reading = reading || method == "eth_getLogs"
+				if b, ok := result.(map[string]any); ok && reading && method == "eth_getBlockByNumber" && string(params[0]) == `"0xf4240"` {
+					b["hash"] = common.HexToHash("0xdead")
+				}
 				return result
 			}
-			return slices.DeleteFunc(logs, func(l map[string]any) bool { return l["blockNumber"] == "0xf4240" })
+		}, "when asked for block 1000000"},
+		"the log of the last block is lost": {func() spoil {
+			return func(method string, params []json.RawMessage, result any) any {
+				logs, ok := result.([]map[string]any)
+				if !ok || method != "eth_getLogs" || strings.Contains(string(params[0]), "blockHash") {
+					return result
+				}
+				return slices.DeleteFunc(logs, func(l map[string]any) bool { return l["blockNumber"] == "0xf4240" })
+			}
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -487,9 +496,7 @@ func TestEndsOfCommits(t *testing.T) {
 			h.final = 1_000_000 // so the last commit of the history ends with it
 			r := h.rig()
 			r.config.Window = 512
-			h.spoil = func(method string, params []json.RawMessage, result any) any {
-				return c.spoil(h, method, params, result)
-			}
+			h.spoil = c.spoil()
 			p := r.start()
 			if c.says != "" {
 				p.until("complaint", func(st Status) bool { return strings.Contains(st.Reason, c.says) })

@@ -16,7 +16,6 @@ type metrics struct {
 	logs, referrals                      *prometheus.CounterVec
 	transactions, reorgs, omitted        prometheus.Counter
 	appended                             atomic.Uint64 // logs, retractions not counted
-	withoutData                          atomic.Uint64 // of them
 
 	disagreements *prometheus.CounterVec // by endpoint
 	reorgDepth    prometheus.Histogram
@@ -69,7 +68,6 @@ func (m *metrics) committed(c *change, due []referral, s *state) (omitted []*eve
 				logs[label{mapping.VaultOf(log), eventOf(s.mapped, log)}]++
 				if log.Omitted() {
 					m.omitted.Inc()
-					m.withoutData.Add(1)
 					omitted = append(omitted, log)
 				}
 			}

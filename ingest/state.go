@@ -27,6 +27,8 @@ type state struct {
 	window  window
 	floor   uint64 // the window holds all of every block above it
 	frozen  string
+	// withoutData is how many live logs have the length and the hash of their data instead of the data.
+	withoutData uint64
 	// mapped is how the logs of vaults are read and mapped, and records are the newest records of
 	// the vaults, as far as the log has them.
 	mapped  *mapping.Vaults
@@ -115,6 +117,13 @@ func (s *state) apply(c *change, confirmations Confirmations) []referral {
 		for _, r := range unit {
 			s.window.apply(chainlog.Entry{Record: r})
 			s.seq = r.GetSeq()
+			switch {
+			case !r.GetLog().Omitted():
+			case r.GetRetracts() == 0:
+				s.withoutData++
+			case s.withoutData > 0:
+				s.withoutData--
+			}
 		}
 	}
 	if c.ancestor != nil {
@@ -193,6 +202,7 @@ func (s *state) cursor(chainID uint64, instance []byte) *event.Cursor {
 	c := &event.Cursor{
 		LogId: s.logID, GenesisHash: s.genesis[:], ChainId: chainID, InstanceId: instance, Seq: s.seq,
 		FinalBlock: s.final, ReferralBlock: s.told, Frozen: s.frozen, WindowBlock: s.floor,
+		LogsWithoutData: s.withoutData,
 	}
 	c.WindowSeq, c.WindowOffset = s.restart()
 	if s.head != nil {
@@ -213,7 +223,7 @@ func stateOf(c *event.Cursor) (*state, error) {
 	}
 	s := &state{
 		logID: c.GetLogId(), genesis: common.Hash(c.GetGenesisHash()), seq: c.GetSeq(), final: c.GetFinalBlock(), told: c.GetReferralBlock(),
-		frozen: c.GetFrozen(), floor: c.GetWindowBlock(), records: map[common.Address]*event.Vault{},
+		frozen: c.GetFrozen(), floor: c.GetWindowBlock(), withoutData: c.GetLogsWithoutData(), records: map[common.Address]*event.Vault{},
 	}
 	var err error
 	if s.mapped, err = mapping.NewVaults(); err != nil {

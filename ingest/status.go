@@ -73,7 +73,7 @@ func (i *Ingest) Status() Status {
 	st.Warning = strings.Join(slices.DeleteFunc([]string{st.finalWarning, st.sealWarning}, func(w string) bool { return w == "" }), "; ")
 	st.Endpoints = i.nodes.Status()
 	st.Calls = i.nodes.Calls()
-	st.Logs, st.LogsWithoutData = i.metrics.appended.Load(), i.metrics.withoutData.Load()
+	st.Logs = i.metrics.appended.Load()
 	st.Backfill, st.ETASeconds = i.status.pace.backfill(st.Time, i.indexes, st.FinalBlock, st.Logs)
 	if st.HeadTime > 0 && st.indexedTime > 0 && !i.blind(&st) {
 		blocks, seconds := difference(st.HeadBlock, st.IndexedBlock), difference(st.HeadTime, st.indexedTime)
@@ -126,6 +126,7 @@ func (st *Status) seen(tip *rpc.Header, now time.Time) {
 // indexed notes a committed state.
 func (st *Status) indexed(s *state) {
 	st.LogID, st.Seq, st.FinalBlock, st.ReferralBlock = fmt.Sprintf("%x", s.logID), s.seq, s.final, s.told
+	st.LogsWithoutData = s.withoutData
 	if s.head != nil {
 		st.IndexedBlock, st.indexedTime = s.head.Number, s.head.Time
 	}

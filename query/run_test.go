@@ -95,7 +95,7 @@ func TestRun(t *testing.T) {
 		if err := queries.PutStatus(ctx, db.PutStatusParams{Program: "project", Instance: "b", Status: []byte(`{"state":"` + projectState + `","vaultWarnings":[{"address":"0xA1A1a1a1A1A1A1A1A1a1a1a1a1a1A1A1a1A1a1a1","warning":"it has 3 logs and none is a known event"}]}`)}); err != nil {
 			t.Fatal(err)
 		}
-		status := []byte(`{"state":"` + state + `","headBlock":20,"finalBlock":10,"provenTo":7,"lagBlocks":0,"lagSeconds":0,"etaSeconds":null,"instance":"private","reason":"block 9 is final","headTime":` + headTime + `,"endpoints":[{"name":"https://a.example","state":"down","inUse":true,"latencyMs":1.5,"headBlock":20,"lastError":"private","calls":42,"units":1050},{"name":"https://b.example","state":"up","calls":7}]}`)
+		status := []byte(`{"state":"` + state + `","headBlock":20,"finalBlock":10,"provenTo":7,"logsWithoutData":2,"lagBlocks":0,"lagSeconds":0,"etaSeconds":null,"instance":"private","reason":"block 9 is final","headTime":` + headTime + `,"endpoints":[{"name":"https://a.example","state":"down","inUse":true,"latencyMs":1.5,"headBlock":20,"lastError":"private","calls":42,"units":1050},{"name":"https://b.example","state":"up","calls":7}]}`)
 		if err := queries.PutStatus(ctx, db.PutStatusParams{Program: "ingest", Instance: "a", Status: status}); err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +117,7 @@ func TestRun(t *testing.T) {
 		programs := status.Data["programs"].(map[string]any)
 		return programs["serve"] == "serving" && programs["ingest"] == "backfilling" && programs["dispatch"] == "unknown"
 	})
-	for name, want := range map[string]any{"headBlock": "20", "finalBlock": "10", "provenTo": "7", "lagBlocks": 8.0, "lagSeconds": 96.0, "indexedBlock": "12", "chainState": "backfilling", "generation": float64(w.g.ID)} {
+	for name, want := range map[string]any{"headBlock": "20", "finalBlock": "10", "provenTo": "7", "logsWithoutData": 2.0, "lagBlocks": 8.0, "lagSeconds": 96.0, "indexedBlock": "12", "chainState": "backfilling", "generation": float64(w.g.ID)} {
 		if status.Data[name] != want {
 			t.Errorf("/status: %s is %v, should be %v", name, status.Data[name], want)
 		}

@@ -18,9 +18,10 @@ type faultproxyCmd struct {
 	Seed        uint64        `default:"1" help:"What the faults follow from: the same seed and requests meet the same faults."`
 	Upstream    []string      `required:"" env:"NAVLOG_FAULTPROXY_UPSTREAM" secret:"NAVLOG_FAULTPROXY_UPSTREAM" placeholder:"URL" sep:"none" help:"An honest node, http or https. Several are backends behind one address."`
 	Listen      string        `default:"127.0.0.1:0" help:"Address to serve on; port 0 takes a free one."`
-	Faults      []string      `default:"all" help:"Faults to draw from, comma-separated, or all: ${faults}."`
+	Faults      []string      `default:"all" help:"Faults to draw from, comma-separated: ${faults}. all are those but the lies, lies are ${lies}: with one endpoint only, nobody sees through most of them."`
 	Rate        float64       `default:"0.05" help:"Probability that a call is drawn for a fault, 0 to 1."`
 	Behind      uint64        `default:"20" help:"Most blocks that a stale backend is behind."`
+	Ahead       uint64        `default:"1000" help:"Most blocks that a block which does not exist is above the head."`
 	RangeLimit  uint64        `default:"1000" help:"Most blocks in a range, where a fault limits them."`
 	ResultLimit int           `default:"10000" help:"Most logs in an answer, where a fault limits them."`
 	PerSecond   int           `default:"0" help:"Most calls in a second, those of a batch counted one by one; 0 for no limit."`
@@ -36,15 +37,18 @@ func (faultproxyCmd) Help() string {
 // Run serves until ctx ends.
 func (cmd faultproxyCmd) Run(ctx context.Context, s *cli.Streams) error {
 	c := faultproxy.Config{
-		Seed: cmd.Seed, Upstreams: cmd.Upstream, Rate: cmd.Rate, Behind: cmd.Behind,
+		Seed: cmd.Seed, Upstreams: cmd.Upstream, Rate: cmd.Rate, Behind: cmd.Behind, Ahead: cmd.Ahead,
 		RangeLimit: cmd.RangeLimit, ResultLimit: cmd.ResultLimit, CallsPerSecond: cmd.PerSecond, Pause: cmd.Pause,
 	}
 	for _, name := range cmd.Faults {
-		if name == "all" {
-			c.Faults = faultproxy.All()
-			break
+		switch name {
+		case "all":
+			c.Faults = append(c.Faults, faultproxy.All()...)
+		case "lies":
+			c.Faults = append(c.Faults, faultproxy.Lies()...)
+		default:
+			c.Faults = append(c.Faults, faultproxy.Fault(name))
 		}
-		c.Faults = append(c.Faults, faultproxy.Fault(name))
 	}
 	proxy, err := faultproxy.New(c, func(i faultproxy.Injection) { cmd.print(s, i.String(), i) })
 	if err != nil {
@@ -75,9 +79,9 @@ func (cmd faultproxyCmd) print(s *cli.Streams, text string, object any) {
 	_, _ = fmt.Fprintln(s.Out, text)
 }
 
-// faultNames are all faults, for the help.
-func faultNames() (names string) {
-	for i, f := range faultproxy.All() {
+// faultNames lists faults, for the help.
+func faultNames(faults []faultproxy.Fault) (names string) {
+	for i, f := range faults {
 		if i > 0 {
 			names += ", "
 		}

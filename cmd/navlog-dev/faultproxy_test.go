@@ -75,6 +75,7 @@ func TestFaultproxyMistakes(t *testing.T) {
 		{[]string{"--upstream", "ws://127.0.0.1:1"}, "only http and https"},
 		{[]string{"--upstream", "http://127.0.0.1:1", "--faults", "gremlins"}, "there is no fault"},
 		{[]string{"--upstream", "http://127.0.0.1:1", "--rate", "7"}, "0 to 1"},
+		{[]string{"--upstream", "http://127.0.0.1:1", "--faults", "all,lies", "--ahead", "0"}, "above the head and must be 1 or more"},
 		{[]string{"--upstream", "http://127.0.0.1:1", "--listen", taken.Listener.Addr().String()}, "choose another address"},
 	} {
 		err := run(t.Context(), append([]string{"faultproxy"}, m.args...), io.Discard, io.Discard)
@@ -84,13 +85,13 @@ func TestFaultproxyMistakes(t *testing.T) {
 	}
 }
 
-// The command's help names every fault.
+// The command's help names every fault, and every lie.
 func TestFaultproxyHelp(t *testing.T) {
 	var out strings.Builder
 	if err := run(t.Context(), []string{"faultproxy", "--help"}, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	if text := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(text, "block-over-limit") || !strings.Contains(text, "on purpose") {
+	if text := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(text, "block-over-limit") || !strings.Contains(text, "zero-bloom") || !strings.Contains(text, "on purpose") {
 		t.Errorf("help: %s", text)
 	}
 }

@@ -135,7 +135,7 @@ func (u *up) start(ctx context.Context) error {
 	if err := u.registerWebhooks(ctx, d); err != nil {
 		return err
 	}
-	if err := u.writeReadyFile(); err != nil {
+	if err := errors.Join(u.writeConfiguration(), u.writeReadyFile()); err != nil {
 		return err
 	}
 	u.printWelcome(created)
@@ -179,7 +179,7 @@ func (u *up) ensureContracts(ctx context.Context) error {
 // on the spot, and webhooks to this machine.
 func (u *up) applyDevelopmentSettings() error {
 	if u.config.SecretKey == "" {
-		key, err := ensureSecretKey(filepath.Join(u.cmd.Data, "secret.key"))
+		key, err := ensureSecretKey(filepath.Join(u.cmd.Data, secretKeyFile))
 		if err != nil {
 			return err
 		}
@@ -344,6 +344,8 @@ func (u *up) printWelcome(created bool) {
 		}
 		fmt.Fprintln(w)
 	}
+	fmt.Fprintf(w, "Operate it:\n  bin/navlog status --config %[1]s\n  bin/navlog doctor --config %[1]s\n  NAVLOG_SECRET_KEY_FILE=%[2]s bin/navlog partner list --config %[1]s\n\n",
+		u.configuration(), filepath.Join(u.cmd.Data, secretKeyFile))
 	fmt.Fprintf(w, "Try:\n  curl -s %s/api/v1/vaults\n  curl -s '%s/api/v1/users?sortBy=totalDeposited&pageSize=3'\n  curl -s -H \"x-api-key: $(grep -m1 -o 'nk_test_[0-9A-Za-z]*' %s)\" %s/api/v1/partner/stats\n\n",
 		u.ready.API, u.ready.API, filepath.Join(u.cmd.Data, "partners.json"), u.ready.API)
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/api"
 	"github.com/navlog/navlog/cmd/internal/wiring"
-	"github.com/navlog/navlog/schemas/client"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -120,6 +119,6 @@ func registerWebhook(ctx context.Context, address, key, target string) error {
 	if err != nil {
 		return err
 	}
-	_, err = api.Text(public.SetWebhook(ctx, client.WebhookRegistration{URL: target}))
+	_, err = api.Text(public.Post(ctx, "/api/v1/partner/webhooks", map[string]string{"url": target}))
 	return err
 }

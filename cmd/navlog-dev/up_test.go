@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,8 @@ import (
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/deploy/devchain"
+	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/ingest/rpc"
 )
 
 // A run that fails, as for the port of one that is up, leaves the ready file of
@@ -108,5 +111,33 @@ func TestUpKeepsKeysSecret(t *testing.T) {
 		if shown := redact(address); strings.Contains(shown, "hunter2") {
 			t.Errorf("%q is shown as %q", address, shown)
 		}
+	}
+}
+
+// What up writes for the commands of navlog is a sound configuration of the same system.
+func TestConfigurationForCommands(t *testing.T) {
+	u := &up{cmd: upCmd{Data: t.TempDir()}, config: config.Default()}
+	u.config.Chain.ID, u.config.Chain.RPC = 31337, rpc.Endpoints("http://127.0.0.1:8545")
+	u.config.Chain.Vaults = []ingest.VaultConfig{{Address: "0x3406A4f5A90423d541ebF3E6221612FbbFF72435", StartBlock: 7, Name: "A"}}
+	u.config.Kafka.Brokers, u.config.Kafka.ReplicationFactor = []string{"127.0.0.1:9092"}, 1
+	u.config.ClickHouse.Addr, u.config.ClickHouse.QueryUser = "127.0.0.1:9000", "navlog_query"
+	u.config.Postgres.URL = "postgres://navlog:secret@127.0.0.1:5432/navlog?sslmode=disable"
+	u.config.HTTP.Router = "0x01e5219AA00dFE0F99E41Cf19849da2DAf6e394b"
+	if err := u.writeConfiguration(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := config.Load(u.configuration(), nil)
+	if err == nil {
+		err = got.Validate(append(config.Needs["project"], append(config.Needs["ingest"], config.Needs["serve"]...)...)...)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got.Chain.Vaults, u.config.Chain.Vaults) || got.Chain.RPC[0].URL != u.config.Chain.RPC[0].URL ||
+		got.Postgres.URL != u.config.Postgres.URL || got.Kafka.Brokers[0] != u.config.Kafka.Brokers[0] || got.ClickHouse.Addr != u.config.ClickHouse.Addr {
+		t.Errorf("it says %+v", got)
+	}
+	if info, err := os.Stat(u.configuration()); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file with the password is %v, %v", info.Mode(), err)
 	}
 }

@@ -56,8 +56,25 @@ type finding struct {
 // examination collects findings.
 type examination struct {
 	config    config.Config
+	program   string // of the four; empty: all of them
 	kafkaUser string // whose rights on Kafka are looked at; empty for whoever logs in
 	findings  []finding
+}
+
+// sections are those that are looked at. Of the four programs dispatch alone has the secret key: where
+// it is not given, it is not missed.
+func (e *examination) sections() []config.Section {
+	if e.program != "" {
+		return config.Needs[e.program]
+	}
+	return slices.DeleteFunc(slices.Clone(config.AllSections), func(s config.Section) bool {
+		return s == config.NeedSecretKey && e.config.SecretKey == ""
+	})
+}
+
+// uses tells whether the programs that are looked at need a section.
+func (e *examination) uses(s config.Section) bool {
+	return e.program == "" || slices.Contains(config.Needs[e.program], s)
 }
 
 func (e *examination) add(f finding) { e.findings = append(e.findings, f) }
@@ -100,11 +117,11 @@ func (e *examination) reach(ctx context.Context, deep bool) {
 	}
 	var group sync.WaitGroup
 	var parts []*examination
-	look := func(check func(*examination, context.Context, bool), sections ...config.Section) {
-		if e.config.Validate(sections...) != nil {
+	look := func(check func(*examination, context.Context, bool), section config.Section, more ...config.Section) {
+		if !e.uses(section) || e.config.Validate(append(more, section)...) != nil {
 			return
 		}
-		part := &examination{config: e.config, kafkaUser: e.kafkaUser}
+		part := &examination{config: e.config, program: e.program, kafkaUser: e.kafkaUser}
 		parts = append(parts, part)
 		group.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, answersWithin)
@@ -115,7 +132,7 @@ func (e *examination) reach(ctx context.Context, deep bool) {
 	for _, endpoint := range e.config.Chain.RPC {
 		look(func(e *examination, ctx context.Context, deep bool) { e.node(ctx, endpoint.URL, deep) }, config.NeedChain)
 	}
-	look((*examination).kafka, config.NeedChainID, config.NeedKafka)
+	look((*examination).kafka, config.NeedKafka, config.NeedChainID)
 	look((*examination).clickHouse, config.NeedClickHouse)
 	look((*examination).postgres, config.NeedPostgres)
 	group.Wait()
@@ -308,6 +325,10 @@ const withoutPassword = "none, where this login is another program's: ask where 
 
 func (e *examination) clickHouse(ctx context.Context, deep bool) {
 	check, c := "ClickHouse", e.config.ClickHouse
+	if e.program == "serve" && c.QueryUser != "" { // it has no other login
+		e.clickHouseReader(ctx, deep)
+		return
+	}
 	conn, err := c.Open("")
 	if err != nil {
 		e.fail(cli.Configuration, check, "look at the section clickhouse", "%v", err)
@@ -456,7 +477,9 @@ func (e *examination) tables(ctx context.Context, pool *pgxpool.Pool, user strin
 	}
 	e.fine(check, "as this navlog wants them")
 	e.programs(ctx, pool)
-	e.secretKey(ctx, pool)
+	if e.uses(config.NeedSecretKey) {
+		e.secretKey(ctx, pool)
+	}
 }
 
 func (e *examination) secretKey(ctx context.Context, pool *pgxpool.Pool) {
@@ -581,6 +604,7 @@ func (e *examination) report(out io.Writer, asJSON bool) error {
 
 type doctorCmd struct {
 	cli.Flags
+	Program   string `enum:",ingest,project,serve,dispatch" default:"" placeholder:"PROGRAM" help:"Only what ingest, project, serve or dispatch needs, as where it runs with its own secrets alone."`
 	KafkaUser string `enum:",ingest,project,dispatch,operator" default:"" placeholder:"USER" help:"Whose rights on Kafka are looked at: ingest, project, dispatch or operator (default: the one that logs in as navlog_USER; otherwise all)."`
 	JSON      bool   `name:"json" help:"Write JSON."`
 }
@@ -594,15 +618,10 @@ func (doctorCmd) Help() string {
 // sound.
 func (cmd doctorCmd) Run(ctx context.Context, s *cli.Streams) error {
 	c, err := config.Load(cmd.Config, os.Environ())
-	e := &examination{config: c, kafkaUser: cmd.KafkaUser}
-	// Of the four programs dispatch alone has the secret key: to lack it is told where it would be tried.
-	// So are the nodes, which ingest and verify alone have.
-	without := c.WasRead() && len(c.Chain.RPC) == 0
-	sections := slices.DeleteFunc(slices.Clone(config.AllSections), func(s config.Section) bool {
-		return s == config.NeedSecretKey && c.SecretKey == "" || s == config.NeedChain && without
-	})
-	if without {
-		sections = append(sections, config.NeedChainID)
+	e := &examination{config: c, program: cmd.Program, kafkaUser: cmd.KafkaUser}
+	sections := e.sections()
+	if cmd.Program == "" && c.WasRead() && len(c.Chain.RPC) == 0 { // which ingest and verify alone have
+		sections = append(slices.DeleteFunc(sections, func(s config.Section) bool { return s == config.NeedChain }), config.NeedChainID)
 		e.warn("nodes", "none, where neither ingest nor verify runs: give their URLs to these alone (NAVLOG_CHAIN_RPC_FILE)",
 			"none was given here")
 	}

@@ -70,6 +70,9 @@ func TestExitCodes(t *testing.T) {
 		want    cli.Code
 	}{
 		"nothing wrong":             {nil, "config check", cli.Done},
+		"no secret key":             {map[string]string{"NAVLOG_SECRET_KEY": ""}, "config check", cli.Done},
+		"of ingest alone":           {map[string]string{"NAVLOG_SECRET_KEY": "", "NAVLOG_HTTP_LISTEN": "nowhere"}, "config check --program ingest", cli.Done},
+		"of dispatch, no key":       {map[string]string{"NAVLOG_SECRET_KEY": ""}, "config check --program dispatch", cli.Configuration},
 		"help":                      {nil, "--help", cli.Done},
 		"no such command":           {nil, "nonsense", cli.Usage},
 		"no such flag":              {nil, "status --nonsense", cli.Usage},

@@ -101,7 +101,7 @@ func (cmd explainPartnerCmd) Run(ctx context.Context, s *cli.Streams) error {
 const tries = 2
 
 // explain shows the logs of a number and fails unless they add up to what the API shows.
-func (f explainFlags) explain(ctx context.Context, s *cli.Streams, of numberOf, number, key string) error {
+func (f explainFlags) explain(ctx context.Context, s *cli.Streams, of, number, key string) error {
 	public, err := api.New(api.Config{URL: f.URL, Key: key, Patient: true})
 	if err != nil {
 		return err
@@ -266,14 +266,14 @@ func (o *outcome) end(total int64) error {
 
 // once reads the number, and then its logs at the same block. fault is what does not add up.
 func (x *explanation) once(ctx context.Context) (fault, err error) {
-	o := outcome{Of: x.of.path, Field: x.field, Operation: operationOf(x.field), Sum: "0"}
+	o := outcome{Of: x.of, Field: x.field, Operation: operationOf(x.field), Sum: "0"}
 	block, shown, err := x.number(ctx)
 	if err != nil {
 		return nil, err
 	}
 	o.Block, o.Shown = strconv.FormatInt(block, 10), shown
 	sum := new(big.Int)
-	prover := &prover{of: x.of.path, field: x.field, operation: o.Operation, asOf: big.NewInt(block), counted: map[common.Address]bool{}, node: x.node, rpc: x.RPC, mapped: x.mapped}
+	prover := &prover{of: x.of, field: x.field, operation: o.Operation, asOf: big.NewInt(block), counted: map[common.Address]bool{}, node: x.node, rpc: x.RPC, mapped: x.mapped}
 	if x.Proof {
 		o.Proven = new(int64)
 	}
@@ -286,7 +286,7 @@ func (x *explanation) once(ctx context.Context) (fault, err error) {
 		case p.Data.Operation != o.Operation:
 			return fmt.Errorf("the API says that the number is the %q of its logs, and it is their %s", p.Data.Operation, o.Operation), x.conclude(&o)
 		case p.Meta.Total > explainable:
-			return nil, fmt.Errorf("%s of %s is made of %d logs, and the API pages through %d: it cannot be added up here", x.field, x.of.path, p.Meta.Total, explainable)
+			return nil, fmt.Errorf("%s of %s is made of %d logs, and the API pages through %d: it cannot be added up here", x.field, x.of, p.Meta.Total, explainable)
 		}
 		for _, raw := range p.Data.Events {
 			x.tell("logs of the number", uint64(o.Logs+o.Retracted), uint64(p.Meta.Total))
@@ -357,7 +357,7 @@ func (x *explanation) conclude(o *outcome) (err error) {
 	if readable := x.unit.written(shown); readable != shown {
 		shown += " (" + readable + ")"
 	}
-	line := fmt.Sprintf("%s of %s at block %s is %s: the %s of %d logs, %d retracted ones shown: %s", x.field, x.of.path, o.Block, shown, o.Operation, o.Logs, o.Retracted, verdict)
+	line := fmt.Sprintf("%s of %s at block %s is %s: the %s of %d logs, %d retracted ones shown: %s", x.field, x.of, o.Block, shown, o.Operation, o.Logs, o.Retracted, verdict)
 	_, err = fmt.Fprintf(x.out, "\n%s\n", cli.Printable(line))
 	return err
 }

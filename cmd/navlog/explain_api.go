@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,38 +18,22 @@ import (
 	"github.com/navlog/navlog/schemas/client"
 )
 
-// numberOf is the answer that shows a number: its path, and how it is asked for.
-type numberOf struct {
-	path string
-	ask  func(ctx context.Context, api *client.Client, asOfBlock *int64) (*http.Response, error)
-}
+// Paths of the answers that show numbers.
+const (
+	ofSettlement = "/api/v1/settlement/summary"
+	ofPartner    = "/api/v1/partner/stats"
+)
 
-func ofUser(address string) numberOf {
-	return numberOf{"/api/v1/users/" + address, func(ctx context.Context, api *client.Client, block *int64) (*http.Response, error) {
-		return api.GetUser(ctx, address, &client.GetUserParams{AsOfBlock: block})
-	}}
-}
+func ofUser(address string) string { return "/api/v1/users/" + address }
 
-func ofVault(address string) numberOf {
-	return numberOf{"/api/v1/vaults/" + address, func(ctx context.Context, api *client.Client, block *int64) (*http.Response, error) {
-		return api.GetVault(ctx, address, &client.GetVaultParams{AsOfBlock: block})
-	}}
-}
-
-var ofSettlement = numberOf{"/api/v1/settlement/summary", func(ctx context.Context, api *client.Client, block *int64) (*http.Response, error) {
-	return api.GetSettlementSummary(ctx, &client.GetSettlementSummaryParams{AsOfBlock: block})
-}}
-
-var ofPartner = numberOf{"/api/v1/partner/stats", func(ctx context.Context, api *client.Client, block *int64) (*http.Response, error) {
-	return api.GetPartnerStats(ctx, &client.GetPartnerStatsParams{AsOfBlock: block})
-}}
+func ofVault(address string) string { return "/api/v1/vaults/" + address }
 
 // explanation is a number that is being explained.
 type explanation struct {
 	explainFlags
 	api    *client.Client
 	out    io.Writer
-	of     numberOf
+	of     string // path of the answer that shows it
 	field  string
 	unit   unit
 	node   *ethclient.Client // the reader's own; nil: none
@@ -64,7 +48,7 @@ func (x *explanation) readUnit(ctx context.Context) error {
 	if counts.MatchString(x.field) || x.field == "/firstSeen" {
 		return nil
 	}
-	answer, err := api.Read[client.VaultListAnswer](x.api.ListVaults(ctx, nil))
+	answer, err := api.Read[client.Answer[[]client.Vault]](x.api.Get(ctx, "/api/v1/vaults", nil))
 	if err != nil {
 		return err
 	}
@@ -77,7 +61,7 @@ func (x *explanation) readUnit(ctx context.Context) error {
 		case "/navPerShare":
 			u = unit{18, ""}
 		}
-		if strings.Contains(strings.ToLower(x.of.path+x.field), strings.ToLower(v.Address)) {
+		if strings.Contains(strings.ToLower(x.of+x.field), strings.ToLower(v.Address)) {
 			all = []unit{u} // it is of that vault alone
 			break
 		}
@@ -92,19 +76,19 @@ func (x *explanation) readUnit(ctx context.Context) error {
 // number reads the number as the answer itself shows it, nil for null, and the block that
 // it is about.
 func (x *explanation) number(ctx context.Context) (block int64, shown *string, err error) {
-	answer, err := api.Read[struct{ Data any }](x.of.ask(ctx, x.api, x.AsOf))
+	answer, err := api.Read[struct{ Data any }](x.api.Get(ctx, x.of, asOf(x.AsOf)))
 	if err != nil {
 		return 0, nil, err
 	}
 	value, err := pointed(answer.Is.Data, x.field)
 	if err != nil {
-		return 0, nil, cli.Usage.With(fmt.Errorf("%s has no number %s: %w", x.of.path, x.field, err))
+		return 0, nil, cli.Usage.With(fmt.Errorf("%s has no number %s: %w", x.of, x.field, err))
 	}
 	if block, err = strconv.ParseInt(answer.Header.Get("X-Indexed-Block"), 10, 64); err != nil {
-		return 0, nil, fmt.Errorf("%s names no X-Indexed-Block: is a proxy removing it?", x.of.path)
+		return 0, nil, fmt.Errorf("%s names no X-Indexed-Block: is a proxy removing it?", x.of)
 	}
 	if x.AsOf != nil && block != *x.AsOf {
-		return 0, nil, cli.Different.With(fmt.Errorf("%s was asked for as of block %d, and the answer is as of block %d", x.of.path, *x.AsOf, block))
+		return 0, nil, cli.Different.With(fmt.Errorf("%s was asked for as of block %d, and the answer is as of block %d", x.of, *x.AsOf, block))
 	}
 	if value != nil {
 		text := fmt.Sprint(value)
@@ -163,20 +147,30 @@ type explanationPage struct {
 		Operation string
 		Events    []json.RawMessage
 	}
-	Meta client.PaginationMeta
+	Meta client.Meta
 }
 
 func (x *explanation) page(ctx context.Context, block int64, number int) (explanationPage, error) {
-	size := 100
-	params := client.ExplainParams{Of: x.of.path, Field: x.field, AsOfBlock: &block, Page: &number, PageSize: &size}
+	size, parameters := 100, asOf(&block)
+	parameters.Set("of", x.of)
+	parameters.Set("field", x.field)
+	parameters.Set("page", strconv.Itoa(number))
 	if x.Proof {
-		proof := client.ExplainParamsProofTrue
-		size, params.Proof = provenPage, &proof
+		size = provenPage
+		parameters.Set("proof", "true")
 	}
 	if x.Retracted {
-		retracted := client.ExplainParamsRetractedTrue
-		params.Retracted = &retracted
+		parameters.Set("retracted", "true")
 	}
-	answer, err := api.Read[explanationPage](x.api.Explain(ctx, &params))
+	parameters.Set("pageSize", strconv.Itoa(size))
+	answer, err := api.Read[explanationPage](x.api.Get(ctx, "/api/v1/explain", parameters))
 	return answer.Is, err
+}
+
+// asOf are the parameters that name a block; nil is the newest one.
+func asOf(block *int64) url.Values {
+	if block == nil {
+		return url.Values{}
+	}
+	return url.Values{"asOfBlock": {strconv.FormatInt(*block, 10)}}
 }

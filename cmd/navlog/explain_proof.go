@@ -121,7 +121,7 @@ func (p *prover) differs(e *explainedEvent, header *types.Header, l *types.Log) 
 	switch {
 	case failed != nil:
 		return fmt.Sprintf("the log is not laid out like an event: %v", failed)
-	case known == nil || known.Name != string(e.Kind):
+	case known == nil || known.Name != e.Kind:
 		return fmt.Sprintf("the log is no %s", e.Kind)
 	case at < 0:
 		return fmt.Sprintf("a %s says nothing about the number", e.Kind)

@@ -44,8 +44,8 @@ func runAlone(ctx context.Context, d *wiring.Deps, name string, p wiring.Program
 }
 
 // start is how each of the four programs begins.
-func start(ctx context.Context, s *cli.Streams, cmd cli.Flags, name string, build func(*wiring.Deps) (wiring.Program, error), sections ...config.Section) error {
-	c, err := cmd.Load(sections...)
+func start(ctx context.Context, s *cli.Streams, cmd cli.Flags, name string, build func(*wiring.Deps) (wiring.Program, error)) error {
+	c, err := cmd.Load(config.Needs[name]...)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (cmd ingestRunCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(ingestGarbage)
 	}
-	return start(ctx, s, cmd.Flags, "ingest", func(d *wiring.Deps) (wiring.Program, error) { return d.Ingest(), nil }, config.NeedChain, config.NeedKafka, config.NeedPostgres)
+	return start(ctx, s, cmd.Flags, "ingest", func(d *wiring.Deps) (wiring.Program, error) { return d.Ingest(), nil })
 }
 
 type projectCmd struct{ cli.Flags }
@@ -119,7 +119,7 @@ func (cmd projectCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(projectMemory)
 	}
-	return start(ctx, s, cmd.Flags, "project", func(d *wiring.Deps) (wiring.Program, error) { return d.Project(), nil }, config.NeedChainID, config.NeedKafka, config.NeedClickHouse, config.NeedPostgres, config.NeedSession, config.NeedProjections)
+	return start(ctx, s, cmd.Flags, "project", func(d *wiring.Deps) (wiring.Program, error) { return d.Project(), nil })
 }
 
 type serveCmd struct{ cli.Flags }
@@ -144,12 +144,12 @@ func (cmd serveCmd) Run(ctx context.Context, s *cli.Streams) error {
 		}
 		return d.Serve()
 	}
-	return start(ctx, s, cmd.Flags, "serve", serve, config.NeedChainID, config.NeedClickHouse, config.NeedPostgres, config.NeedHTTP)
+	return start(ctx, s, cmd.Flags, "serve", serve)
 }
 
 type dispatchCmd struct{ cli.Flags }
 
 // Run sends webhooks until a signal comes.
 func (cmd dispatchCmd) Run(ctx context.Context, s *cli.Streams) error {
-	return start(ctx, s, cmd.Flags, "dispatch", func(d *wiring.Deps) (wiring.Program, error) { return d.Dispatch() }, config.NeedChainID, config.NeedKafka, config.NeedPostgres, config.NeedWebhooks, config.NeedSecretKey)
+	return start(ctx, s, cmd.Flags, "dispatch", func(d *wiring.Deps) (wiring.Program, error) { return d.Dispatch() })
 }

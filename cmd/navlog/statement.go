@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -22,7 +23,6 @@ import (
 	"github.com/navlog/navlog/cmd/internal/api"
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/query/files"
-	"github.com/navlog/navlog/schemas/client"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/input"
 	"github.com/navlog/navlog/schemas/statement"
@@ -57,7 +57,7 @@ func (cmd statementGetCmd) Run(ctx context.Context, s *cli.Streams) error {
 	}
 	steps := progress(cli.Flags{}, s)
 	steps.Tell("waiting for the statement", 0, 0)
-	text, err := api.Text(public.GetStatement(ctx, &client.GetStatementParams{From: cmd.From, To: cmd.To}))
+	text, err := api.Text(public.Get(ctx, "/api/v1/partner/statement", url.Values{"from": {cmd.From}, "to": {cmd.To}}))
 	steps.End()
 	if err != nil {
 		return err

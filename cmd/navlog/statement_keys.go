@@ -113,7 +113,7 @@ func (cmd statementVerifyCmd) known(ctx context.Context) (keys []signingKey, giv
 		if err != nil {
 			return nil, true, err
 		}
-		answer, err := api.Read[struct{ Data keyList }](public.GetStatementKeys(ctx))
+		answer, err := api.Read[struct{ Data keyList }](public.Get(ctx, "/.well-known/navlog-statements", nil))
 		if err != nil {
 			return nil, true, err
 		}

@@ -166,7 +166,7 @@ func writeStatus(out io.Writer, rows []statusRow, deliveries map[string]int64) e
 	}
 	for _, r := range rows {
 		if r.Program == registry.Ingest && r.Known {
-			writeChain(w, r.Status)
+			writeChain(w, r.Instance, r.Status)
 		}
 	}
 	writeServed(w, rows)
@@ -275,12 +275,12 @@ func details(r statusRow) string {
 }
 
 // writeChain says how far the chain is indexed and how its endpoints are.
-func writeChain(w io.Writer, raw json.RawMessage) {
+func writeChain(w io.Writer, instance string, raw json.RawMessage) {
 	var st registry.ProgramStatus
 	if json.Unmarshal(raw, &st) != nil {
 		return
 	}
-	cli.Fprintf(w, "\nCHAIN\t\nhead\tblock %d\nindexed\tblock %d%s\nfinal\tblock %d\n", st.HeadBlock, st.IndexedBlock, lag(st.LagBlocks, st.LagSeconds), st.FinalBlock)
+	cli.Fprintf(w, "\nCHAIN, by ingest %s\t\nhead\tblock %d\nindexed\tblock %d%s\nfinal\tblock %d\n", instance, st.HeadBlock, st.IndexedBlock, lag(st.LagBlocks, st.LagSeconds), st.FinalBlock)
 	if b := st.Backfill; b != nil {
 		cli.Fprintf(w, "backfill\t%s: block %d of %d, %d blocks/s, %d logs/s, %s left\n",
 			console.Percent(b), b.Block, b.ToBlock, int64(b.BlocksPerSecond), int64(b.LogsPerSecond), console.Left(st.ETASeconds))

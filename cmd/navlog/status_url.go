@@ -23,7 +23,7 @@ func fetchStatus(ctx context.Context, address string) (document json.RawMessage,
 	if err != nil {
 		return nil, st, err
 	}
-	answer, err := api.Read[struct{ Data json.RawMessage }](public.GetStatus(ctx))
+	answer, err := api.Read[struct{ Data json.RawMessage }](public.Get(ctx, "/status", nil))
 	if err != nil {
 		return nil, st, err
 	}
@@ -41,7 +41,7 @@ func printPublicStatus(out io.Writer, st client.Status) error {
 		}
 		fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
-	row(fmt.Sprintf("CHAIN %d", st.ChainID), string(st.ChainState))
+	row(fmt.Sprintf("CHAIN %d", st.ChainID), st.ChainState)
 	if st.ChainReason != nil {
 		row("reason", *st.ChainReason)
 	}
@@ -53,6 +53,9 @@ func printPublicStatus(out io.Writer, st client.Status) error {
 	row("final", blockOrUnknown(st.FinalBlock))
 	if st.ProvenTo != nil {
 		row("proven", "up to "+blockOrUnknown(st.ProvenTo))
+	}
+	if st.LogsWithoutData != nil && *st.LogsWithoutData > 0 {
+		row("without data", fmt.Sprintf("%d logs, of which only the length and the hash of the data are kept", *st.LogsWithoutData))
 	}
 	if st.EtaSeconds != nil && *st.EtaSeconds > 0 {
 		row("left", (time.Duration(*st.EtaSeconds) * time.Second).String())
@@ -68,13 +71,13 @@ func printPublicStatus(out io.Writer, st client.Status) error {
 	}
 	fmt.Fprintln(w, "\nPROGRAM\tSTATE")
 	for _, name := range slices.Sorted(maps.Keys(st.Programs)) {
-		row(name, string(st.Programs[name]))
+		row(name, st.Programs[name])
 	}
 	if len(st.Vaults) > 0 {
 		fmt.Fprintln(w, "\nVAULT\tNAME\tLAST NAV\tSTATE\tWARNINGS")
 	}
 	for _, v := range st.Vaults {
-		row(v.Address, v.Name, clock(v.LastNavAt), string(v.State), strings.Join(v.Warnings, "; "))
+		row(v.Address, v.Name, clock(v.LastNavAt), v.State, strings.Join(v.Warnings, "; "))
 	}
 	return w.Flush()
 }

@@ -27,9 +27,14 @@ type ApacheKafka struct {
 	// Admin is host:port of the door for the superuser of a broker with rights.
 	Admin string
 
-	jvm  jvm
-	proc *process
+	jvm     jvm
+	guarded *Guarded // nil for a broker without rights
+	ports   kafkaPorts
+	proc    *process
 }
+
+// kafkaPorts are those of the broker, the controller and the superuser; 0 for one that is to be chosen.
+type kafkaPorts [3]int
 
 // A Guarded broker is one with logins and rights, as it is shipped.
 type Guarded struct {
@@ -70,15 +75,15 @@ func apacheKafkaFiles() (java, lib string, err error) {
 // StartApacheKafka starts a broker with its data in dir on a free port. Topics are never created by being asked for. It
 // returns when the broker answers, which takes some seconds.
 func StartApacheKafka(ctx context.Context, dir string) (*ApacheKafka, error) {
-	return startApacheKafka(ctx, dir, nil)
+	return startApacheKafka(ctx, dir, nil, kafkaPorts{})
 }
 
 // StartGuardedApacheKafka is StartApacheKafka for a broker with logins and rights.
 func StartGuardedApacheKafka(ctx context.Context, dir string, g Guarded) (*ApacheKafka, error) {
-	return startApacheKafka(ctx, dir, &g)
+	return startApacheKafka(ctx, dir, &g, kafkaPorts{})
 }
 
-func startApacheKafka(ctx context.Context, dir string, g *Guarded) (*ApacheKafka, error) {
+func startApacheKafka(ctx context.Context, dir string, g *Guarded, ports kafkaPorts) (*ApacheKafka, error) {
 	java, lib, err := apacheKafkaFiles()
 	if err != nil {
 		return nil, err
@@ -88,7 +93,7 @@ func startApacheKafka(ctx context.Context, dir string, g *Guarded) (*ApacheKafka
 		return nil, err
 	}
 	j := jvm{java: java, lib: lib, dir: dir}
-	k := &ApacheKafka{jvm: j}
+	k := &ApacheKafka{jvm: j, guarded: g, ports: ports}
 	if err := j.prepare(ctx, k, g); err != nil {
 		lock.Close()
 		return nil, err
@@ -117,6 +122,16 @@ func (k *ApacheKafka) Close() error { return k.proc.stop() }
 
 // Kill ends the broker by SIGKILL and waits until it is gone.
 func (k *ApacheKafka) Kill() { k.proc.kill() }
+
+// Restart starts the broker again at its addresses, on the data that it has. One that still runs is killed before.
+func (k *ApacheKafka) Restart(ctx context.Context) error {
+	k.Kill()
+	again, err := startApacheKafka(ctx, k.jvm.dir, k.guarded, k.ports)
+	if err == nil {
+		*k = *again
+	}
+	return err
+}
 
 // Tool runs one of Kafka's own tools, by its class, and gives all that it says. They end with 0 also where the broker
 // refuses them.
@@ -151,15 +166,15 @@ func (j jvm) args(class string, args ...string) []string {
 	}, args...)
 }
 
-// prepare writes the configuration, with ports that k gets, and formats the storage where that has not been done.
+// prepare writes the configuration, with ports that k gets or has, and formats the storage where that has not been done.
 func (j jvm) prepare(ctx context.Context, k *ApacheKafka, g *Guarded) error {
-	var ports [3]int // of the broker, the controller and the superuser
-	for i := range ports {
+	for i := range k.ports {
 		var err error
-		if ports[i], err = claimPort(apacheKafkaName, 0); err != nil {
+		if k.ports[i], err = claimPort(apacheKafkaName, k.ports[i]); err != nil {
 			return err
 		}
 	}
+	ports := k.ports
 	data := filepath.Join(j.dir, "data")
 	k.Addr = addr(ports[0])
 	properties := serverProperties(data, ports[0], ports[1])
@@ -190,7 +205,7 @@ func (j jvm) prepare(ctx context.Context, k *ApacheKafka, g *Guarded) error {
 
 // here gives the properties with the ports and folders of this machine: those of the container, each of which must be
 // there, are changed, and nothing else.
-func (g Guarded) here(data string, ports [3]int) (string, error) {
+func (g Guarded) here(data string, ports kafkaPorts) (string, error) {
 	text := g.Properties
 	for _, change := range [][2]string{
 		{"PROGRAMS://:9092", "PROGRAMS://" + addr(ports[0])},

@@ -58,6 +58,30 @@ func TestApacheKafkaKeepsData(t *testing.T) {
 	}
 }
 
+// A broker that has ended comes back at its address, with what it had.
+func TestApacheKafkaRestarts(t *testing.T) {
+	needApacheKafka(t)
+	k, err := StartApacheKafka(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { k.Kill() })
+	createTopic(t, k.Addr)
+	p := producer(t, k.Addr)
+	commit(t, p, "before")
+	p.CloseAllowingRebalance()
+	if got := committed(t, k.Addr); len(got) != 1 { // a commit is over when its marker is there, a moment after the answer
+		t.Fatalf("committed are %q", got)
+	}
+	address, pid := k.Addr, k.Pid
+	if err := k.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := committed(t, address); k.Addr != address || k.Pid == pid || !slices.Equal(got, []string{"before"}) {
+		t.Errorf("at %s after %s, process %d after %d, with %q", k.Addr, address, k.Pid, pid, got)
+	}
+}
+
 func TestApacheKafkaGoesWithItsParent(t *testing.T) {
 	needApacheKafka(t)
 	p := startParent(t, "apachekafka", t.TempDir())

@@ -51,27 +51,16 @@ func (p *Proxy) at(ctx context.Context, c *call, truth reply, n uint64) (reply, 
 // stale answers as a backend would that is behind: its head and final block are
 // older, it has none of the newer blocks, and of their logs it knows nothing.
 func stale(ctx context.Context, p *Proxy, c *call, truth reply) (answer reply, detail string, err error) {
-	behind := 1 + c.rng.Uint64N(p.config.Behind)
-	head, err := p.head(ctx, c.backend)
+	cut, head, err := p.behind(ctx, c)
 	if err != nil {
 		return truth, "", err
 	}
-	cut := head - min(head, behind)
+	behind := head - cut
 	switch c.Method {
 	case "eth_blockNumber":
 		return truth.with(hexutil.Uint64(cut)), fmt.Sprintf("block %d of %d", cut, head), nil
 	case "eth_getLogs":
-		logs, err := logsOf(truth)
-		kept := []json.RawMessage{}
-		for _, l := range logs {
-			if l.number <= cut {
-				kept = append(kept, l.raw)
-			}
-		}
-		if err != nil || len(kept) == len(logs) {
-			return truth, "", err
-		}
-		return truth.with(kept), fmt.Sprintf("%d of %d logs, those up to block %d of %d", len(kept), len(logs), cut, head), nil
+		return logsUpTo(truth, cut, head)
 	}
 	n, exists := numberOf(truth.Result)
 	switch tag := c.text(0); {
@@ -88,6 +77,79 @@ func stale(ctx context.Context, p *Proxy, c *call, truth reply) (answer reply, d
 		return truth.with(nil), fmt.Sprintf("null for block %d, the head is %d", n, cut), nil
 	}
 	return truth, "", nil
+}
+
+// behind draws the head of a backend that is some blocks behind.
+func (p *Proxy) behind(ctx context.Context, c *call) (cut, head uint64, err error) {
+	behind := 1 + c.rng.Uint64N(p.config.Behind)
+	head, err = p.head(ctx, c.backend)
+	return head - min(head, behind), head, err
+}
+
+// logsUpTo leaves out the logs above a block.
+func logsUpTo(truth reply, cut, head uint64) (reply, string, error) {
+	logs, err := logsOf(truth)
+	kept := []json.RawMessage{}
+	for _, l := range logs {
+		if l.number <= cut {
+			kept = append(kept, l.raw)
+		}
+	}
+	if err != nil || len(kept) == len(logs) {
+		return truth, "", err
+	}
+	return truth.with(kept), fmt.Sprintf("%d of %d logs, those up to block %d of %d", len(kept), len(logs), cut, head), nil
+}
+
+// shortLogs answers the logs of a backend that is behind, without a word about those that it does not have.
+func shortLogs(ctx context.Context, p *Proxy, c *call, truth reply) (reply, string, error) {
+	cut, head, err := p.behind(ctx, c)
+	if err != nil {
+		return truth, "", err
+	}
+	return logsUpTo(truth, cut, head)
+}
+
+// Words of nodes that do not have the end of a range, or a block. %[1]d is that block, %[2]d their head.
+var (
+	beyondRange = []struct {
+		code    int
+		message string
+	}{
+		{-32602, "block range extends beyond current head block"}, // go-ethereum, reth
+		{-32000, "request beyond head block: requested %[1]d, head %[2]d"},
+		{-32000, "One of the blocks specified in filter (fromBlock, toBlock or blockHash) cannot be found."}, // OpenEthereum, Nethermind
+		{-32000, "requested to block %[1]d after last accepted block %[2]d"},                                 // Avalanche
+		{-32000, "height %[1]d must be less than or equal to the current blockchain height %[2]d"},           // Tendermint chains
+		{-32603, "block %[1]d is beyond the latest block %[2]d of this node"},
+		{-32005, "upstream does not have the requested block yet"},
+	}
+	beyondBlock = []struct {
+		code    int
+		message string
+	}{{-32000, "unknown block"}, {-32001, "block %[1]d not found"}, {-32000, "header not found"}}
+)
+
+// beyondHead refuses logs of blocks that a backend which is behind does not have.
+func beyondHead(ctx context.Context, p *Proxy, c *call, truth reply) (reply, string, error) {
+	cut, head, err := p.behind(ctx, c)
+	if err != nil {
+		return truth, "", err
+	}
+	last, single, err := p.lastOf(ctx, c)
+	if err != nil || last <= cut {
+		return truth, "", err
+	}
+	words := beyondRange
+	if single {
+		words = beyondBlock
+	}
+	e := words[c.rng.IntN(len(words))]
+	message := e.message
+	if strings.Contains(message, "%") {
+		message = fmt.Sprintf(message, last, cut)
+	}
+	return truth.refuse(e.code, message), fmt.Sprintf("blocks up to %d of %d: %d %s", cut, head, e.code, message), nil
 }
 
 // oldHead answers as a node would that syncs: its head is in the older half of

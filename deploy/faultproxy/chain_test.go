@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/navlog/navlog/deploy/faultproxy"
@@ -18,7 +19,10 @@ const head, final, logsPerBlock = 100, 80, 3
 func hash(n uint64) string { return fmt.Sprintf("0x%064x", n+1) }
 
 func blockJSON(n uint64) map[string]any {
-	return map[string]any{"number": fmt.Sprintf("%#x", n), "hash": hash(n)}
+	return map[string]any{
+		"number": fmt.Sprintf("%#x", n), "hash": hash(n), "parentHash": hash(n - 1), "timestamp": fmt.Sprintf("%#x", 1000+12*n),
+		"stateRoot": hash(1), "receiptsRoot": hash(2), "gasUsed": "0x5208", "extraData": "0x", "logsBloom": "0x" + strings.Repeat("01", 256),
+	}
 }
 
 // upstream answers truthfully. Its name is its client version.

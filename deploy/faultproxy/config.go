@@ -21,6 +21,9 @@ type Config struct {
 	// Behind is the most blocks that a stale backend is behind: 1 or more,
 	// default 20.
 	Behind uint64
+	// Ahead is the most blocks that a block which does not exist is above the
+	// head: 1 or more, default 1000.
+	Ahead uint64
 	// RangeLimit is the most blocks that a range may have where a fault limits
 	// it: 1 or more, default 1000.
 	RangeLimit uint64
@@ -35,10 +38,10 @@ type Config struct {
 	Pause time.Duration
 }
 
-// DefaultConfig has everything but the upstreams: all faults, for one call in
+// DefaultConfig has everything but the upstreams: all faults but lies, for one call in
 // twenty.
 func DefaultConfig() Config {
-	return Config{Seed: 1, Faults: All(), Rate: 0.05, Behind: 20, RangeLimit: 1000, ResultLimit: 10_000, Pause: 200 * time.Millisecond}
+	return Config{Seed: 1, Faults: All(), Rate: 0.05, Behind: 20, Ahead: 1000, RangeLimit: 1000, ResultLimit: 10_000, Pause: 200 * time.Millisecond}
 }
 
 // Validate reports every mistake at once. It never repeats a URL, which may
@@ -54,7 +57,7 @@ func (c Config) Validate() error {
 			fault("upstream %d is not a URL such as http://127.0.0.1:8545: only http and https are proxied", i+1)
 		}
 	}
-	if _, _, err := kindsOf(c.Faults); err != nil {
+	if _, err := groupsOf(c.Faults); err != nil {
 		faults = append(faults, err)
 	}
 	if err := checkRate(c.Rate); err != nil {
@@ -62,6 +65,9 @@ func (c Config) Validate() error {
 	}
 	if c.Behind < 1 {
 		fault("a stale backend is %d blocks behind and must be 1 or more", c.Behind)
+	}
+	if c.Ahead < 1 {
+		fault("a block that does not exist is %d blocks above the head and must be 1 or more", c.Ahead)
 	}
 	if c.RangeLimit < 1 {
 		fault("the range limit is %d blocks and must be 1 or more", c.RangeLimit)

@@ -12,6 +12,10 @@
 // otherwise than most nodes write them and mean one thing all the same. They are
 // drawn apart, so that a seed has the same failures with them and without.
 //
+// Lies are answers of a node that was broken into: a head that is named as final,
+// blocks that do not exist, changed headers. They too are drawn apart. With one
+// endpoint only nobody sees through most of them.
+//
 // No clock and no order between methods enters a draw, so the same seed and the
 // same sequence of requests of each method meet the same faults. A fault that
 // finds nothing to spoil (partial logs of an empty answer, a range limit that

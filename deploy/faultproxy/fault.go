@@ -23,6 +23,8 @@ const (
 	PartialLogs   Fault = "partial-logs"   // some logs are missing
 	TruncatedLogs Fault = "truncated-logs" // silently cut after Config.ResultLimit logs
 	WrongHash     Fault = "wrong-hash"     // the logs of a block carry another block's hash
+	ShortLogs     Fault = "short-logs"     // a backend that is some blocks behind answers the logs that it has
+	BeyondHead    Fault = "beyond-head"    // such a backend refuses what it does not have, in the words of some node
 	ErrorBody     Fault = "error-body"     // a JSON-RPC error in an HTTP 200
 )
 
@@ -74,6 +76,8 @@ var kinds = []kind{
 	{fault: PartialLogs, methods: getLogs, alter: partialLogs},
 	{fault: TruncatedLogs, methods: getLogs, alter: truncatedLogs},
 	{fault: WrongHash, methods: getLogs, alter: wrongHash},
+	{fault: ShortLogs, methods: getLogs, alter: shortLogs},
+	{fault: BeyondHead, methods: getLogs, alter: beyondHead},
 	{fault: ErrorBody, alter: errorBody},
 	{fault: RangeResults, methods: getLogs, alter: overResults(-32005, "query returned more than %d results")},
 	{fault: ResponseSize, methods: getLogs, alter: overResults(-32008, "response size exceeded")},
@@ -93,16 +97,18 @@ var kinds = []kind{
 	{fault: Reset, deliver: reset},
 }
 
-// All are the names of all faults, oddities included.
-func All() []Fault {
-	all := make([]Fault, len(kinds))
+// All are the names of all faults, oddities included and lies not.
+func All() []Fault { return slices.Concat(namesOf(kinds), Oddities()) }
+
+func namesOf(kinds []kind) []Fault {
+	names := make([]Fault, len(kinds))
 	for i, k := range kinds {
-		all[i] = k.fault
+		names[i] = k.fault
 	}
-	return slices.Concat(all, Oddities())
+	return names
 }
 
-// Except are all faults but some.
+// Except are all faults but some, and no lies.
 func Except(some ...Fault) []Fault {
 	return slices.DeleteFunc(All(), func(f Fault) bool { return slices.Contains(some, f) })
 }
@@ -118,37 +124,36 @@ func (k *kind) befalls(method string) bool {
 }
 
 func kindOf(f Fault) (*kind, error) {
-	for i := range kinds {
-		if kinds[i].fault == f {
-			return &kinds[i], nil
-		}
-	}
-	for i := range oddities {
-		if oddities[i].fault == f {
-			return &oddities[i], nil
+	for _, kinds := range [][]kind{kinds, oddities, lies} {
+		for i := range kinds {
+			if kinds[i].fault == f {
+				return &kinds[i], nil
+			}
 		}
 	}
 	var names []string
-	for _, known := range All() {
+	for _, known := range slices.Concat(All(), Lies()) {
 		names = append(names, string(known))
 	}
 	return nil, fmt.Errorf("there is no fault %q; there are %s", f, strings.Join(names, ", "))
 }
 
-// kindsOf gives the kinds of some faults, in the order of kinds, and oddities apart from the others.
-func kindsOf(faults []Fault) (some, odd []*kind, err error) {
+// groups are some kinds, in the order of their lists. Each list has draws of its own.
+type groups [3][]*kind
+
+// groupsOf gives the kinds of some faults.
+func groupsOf(faults []Fault) (some groups, err error) {
 	for _, f := range faults {
 		if _, err := kindOf(f); err != nil {
-			return nil, nil, err
+			return some, err
 		}
 	}
-	among := func(kinds []kind) (some []*kind) {
-		for i := range kinds {
-			if slices.Contains(faults, kinds[i].fault) {
-				some = append(some, &kinds[i])
+	for i, kinds := range [len(some)][]kind{kinds, oddities, lies} {
+		for j := range kinds {
+			if slices.Contains(faults, kinds[j].fault) {
+				some[i] = append(some[i], &kinds[j])
 			}
 		}
-		return some
 	}
-	return among(kinds), among(oddities), nil
+	return some, nil
 }

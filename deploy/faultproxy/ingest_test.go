@@ -91,6 +91,13 @@ func (r *rig) newTraffic(seed int64) {
 	r.traffic = devchain.New(r.url, r.contracts, seed, []uint32{7, 42}, slog.New(slog.DiscardHandler))
 }
 
+// reorg replaces so many blocks.
+func (r *rig) reorg(depth uint64) error {
+	err := devchain.Reorg(r.ctx, r.url, depth)
+	r.newTraffic(int64(depth))
+	return err
+}
+
 func (r *rig) steps(n int) {
 	r.t.Helper()
 	r.must(r.traffic.Steps(r.ctx, n))
@@ -200,8 +207,7 @@ func (r *rig) life(stages int) {
 	for stage := range stages {
 		x.caughtUp()
 		if stage%2 == 1 {
-			r.must(devchain.Reorg(r.ctx, r.url, uint64(1+stage%4)))
-			r.newTraffic(int64(stage))
+			r.must(r.reorg(uint64(1 + stage%4)))
 		}
 		r.steps(4)
 	}
@@ -261,7 +267,7 @@ func TestIngestSeesThrough(t *testing.T) {
 		t.Skip("ingest is raced by its own tests, and the proxy by those beside this file")
 	}
 	for _, f := range []faultproxy.Fault{
-		faultproxy.WrongHash, faultproxy.EmptyLogs, faultproxy.Stale, faultproxy.PartialLogs, faultproxy.TruncatedLogs, faultproxy.BlockOverLimit, faultproxy.RangeResults, faultproxy.ResponseSize, faultproxy.RangeWide, faultproxy.RangeLimited, faultproxy.RangeMaximum,
+		faultproxy.WrongHash, faultproxy.EmptyLogs, faultproxy.Stale, faultproxy.ShortLogs, faultproxy.BeyondHead, faultproxy.PartialLogs, faultproxy.TruncatedLogs, faultproxy.BlockOverLimit, faultproxy.RangeResults, faultproxy.ResponseSize, faultproxy.RangeWide, faultproxy.RangeLimited, faultproxy.RangeMaximum,
 		faultproxy.LimitExceeded, faultproxy.QueryTimeout, faultproxy.Range413,
 	} {
 		t.Run(string(f), func(t *testing.T) {
@@ -272,7 +278,7 @@ func TestIngestSeesThrough(t *testing.T) {
 			x := r.start()
 			x.until("fault", func(ingest.Status) bool { return r.proxy.Counts()[f] > 0 })
 			switch f { // the others are limits that smaller questions keep
-			case faultproxy.WrongHash, faultproxy.EmptyLogs, faultproxy.Stale, faultproxy.PartialLogs:
+			case faultproxy.WrongHash, faultproxy.EmptyLogs, faultproxy.Stale, faultproxy.ShortLogs, faultproxy.BeyondHead, faultproxy.PartialLogs:
 				r.proxy.Off()
 			}
 			x.caughtUp()

@@ -55,6 +55,21 @@ func (p *Proxy) width(ctx context.Context, c *call) (uint64, error) {
 	return to - from + 1, nil
 }
 
+// lastOf is the highest block that an eth_getLogs asks for, and whether it asks for one block by its hash.
+func (p *Proxy) lastOf(ctx context.Context, c *call) (last uint64, single bool, err error) {
+	var filter struct{ ToBlock, BlockHash string }
+	if len(c.Params) > 0 {
+		_ = json.Unmarshal(c.Params[0], &filter)
+	}
+	if filter.BlockHash == "" {
+		last, err = p.resolve(ctx, c.backend, filter.ToBlock)
+		return last, false, err
+	}
+	result, err := p.ask(ctx, c.backend, "eth_getBlockByHash", filter.BlockHash, false)
+	last, _ = numberOf(result) // 0 for a block that the upstream does not have
+	return last, true, err
+}
+
 // resolve gives the number of a block by number or tag; no tag is the latest.
 func (p *Proxy) resolve(ctx context.Context, backend, which string) (uint64, error) {
 	if n, ok := number(which); ok {

@@ -84,13 +84,7 @@ var oddities = []kind{
 }
 
 // Oddities are the names of all of them, failures in odd forms included.
-func Oddities() []Fault {
-	all := make([]Fault, len(oddities))
-	for i, k := range oddities {
-		all[i] = k.fault
-	}
-	return all
-}
+func Oddities() []Fault { return namesOf(oddities) }
 
 // Members of blocks and logs.
 var (

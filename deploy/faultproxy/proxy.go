@@ -35,8 +35,7 @@ type Proxy struct {
 	report func(Injection)
 
 	mu       sync.Mutex
-	enabled  []*kind
-	odd      []*kind // oddities that are enabled
+	enabled  groups
 	rate     float64
 	scripted map[string][]*kind // by method; a nil kind is None
 	calls    map[string]uint64  // by method
@@ -55,9 +54,9 @@ func New(config Config, report func(Injection)) (*Proxy, error) {
 	if report == nil {
 		report = func(Injection) {}
 	}
-	enabled, odd, err := kindsOf(config.Faults)
+	enabled, err := groupsOf(config.Faults)
 	return &Proxy{
-		config: config, client: &http.Client{Timeout: upstreamTimeout}, report: report, enabled: enabled, odd: odd, rate: config.Rate,
+		config: config, client: &http.Client{Timeout: upstreamTimeout}, report: report, enabled: enabled, rate: config.Rate,
 		scripted: map[string][]*kind{}, calls: map[string]uint64{}, counts: map[Fault]int{},
 	}, err
 }
@@ -65,13 +64,13 @@ func New(config Config, report func(Injection)) (*Proxy, error) {
 // Use replaces the faults that may be drawn. None at all makes the proxy
 // honest, but for what Next has still to come.
 func (p *Proxy) Use(faults ...Fault) error {
-	enabled, odd, err := kindsOf(faults)
+	enabled, err := groupsOf(faults)
 	if err != nil {
 		return err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.enabled, p.odd = enabled, odd
+	p.enabled = enabled
 	return nil
 }
 
@@ -113,7 +112,7 @@ func (p *Proxy) Next(method string, faults ...Fault) error {
 func (p *Proxy) Off() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.enabled, p.odd, p.scripted = nil, nil, map[string][]*kind{}
+	p.enabled, p.scripted = groups{}, map[string][]*kind{}
 }
 
 // Counts says how often each fault was injected.
@@ -158,10 +157,13 @@ func (p *Proxy) draw(method string, may func(*kind) bool) *fate {
 		f.kind, p.scripted[method] = script[0], script[1:]
 		return f
 	}
-	f.kind = p.pick(p.enabled, method, may, chance, pick)
-	if f.kind == nil { // with draws of their own, so that oddities leave all other draws as they are
-		own := rand.New(rand.NewPCG(p.config.Seed^name.Sum64(), ^f.n))
-		f.kind = p.pick(p.odd, method, may, own.Float64(), own.Uint64())
+	for i, some := range p.enabled {
+		if f.kind = p.pick(some, method, may, chance, pick); f.kind != nil {
+			break
+		}
+		// The next list has draws of its own, so that it leaves all others as they are.
+		own := rand.New(rand.NewPCG(p.config.Seed^name.Sum64(), ^f.n-uint64(i)<<32))
+		chance, pick = own.Float64(), own.Uint64()
 	}
 	return f
 }

@@ -326,7 +326,7 @@ func TestCallsPerSecond(t *testing.T) {
 func TestSeedDecides(t *testing.T) {
 	run := func(seed uint64, turns ...string) *proxied {
 		p := newProxied(t, func(c *faultproxy.Config) {
-			c.Seed, c.Faults, c.Rate = seed, faultproxy.All(), 0.5
+			c.Seed, c.Faults, c.Rate = seed, slices.Concat(faultproxy.All(), faultproxy.Lies()), 0.5
 			c.Upstreams = append(c.Upstreams, upstream(t, "second"))
 		})
 		for range 200 {
@@ -336,10 +336,11 @@ func TestSeedDecides(t *testing.T) {
 		}
 		return p
 	}
-	const logs = `{"jsonrpc":"2.0","id":1,"method":"eth_getLogs","params":[{"fromBlock":"0x1","toBlock":"0x20"}]}`
+	const logs = `{"jsonrpc":"2.0","id":1,"method":"eth_getLogs","params":[{"fromBlock":"0x45","toBlock":"0x64"}]}`
 	const latest = `{"jsonrpc":"2.0","id":1,"method":"eth_getBlockByNumber","params":["latest",false]}`
+	const final = `{"jsonrpc":"2.0","id":1,"method":"eth_getBlockByNumber","params":["finalized",false]}`
 	const many = `[{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber"},{"jsonrpc":"2.0","id":2,"method":"eth_blockNumber"}]`
-	a, b, other, turned := run(1, logs, latest, many), run(1, logs, latest, many), run(2, logs, latest, many), run(1, many, latest, logs)
+	a, b, other, turned := run(1, logs, latest, final, many), run(1, logs, latest, final, many), run(2, logs, latest, final, many), run(1, many, latest, final, logs)
 	if !slices.Equal(a.lines, b.lines) || len(a.lines) < 50 {
 		t.Errorf("the same seed and requests gave %d and %d different lines", len(a.lines), len(b.lines))
 	}
@@ -351,7 +352,7 @@ func TestSeedDecides(t *testing.T) {
 	if !slices.Equal(a.lines, turned.lines) {
 		t.Error("another order of the methods gave other faults")
 	}
-	for _, f := range faultproxy.Except(faultproxy.BlockOverLimit, faultproxy.NullLists) { // what they need is not asked for
+	for _, f := range slices.Concat(faultproxy.Except(faultproxy.BlockOverLimit, faultproxy.NullLists), faultproxy.Lies()) { // what they need is not asked for
 		if a.Counts()[f] == 0 {
 			t.Errorf("%s was never drawn in %d lines", f, len(a.lines))
 		}
@@ -384,7 +385,7 @@ func TestOffIsHonest(t *testing.T) {
 
 func TestMistakes(t *testing.T) {
 	_, err := faultproxy.New(faultproxy.Config{Upstreams: []string{"ws://user:secret@host"}, Faults: []faultproxy.Fault{"gremlins"}, Rate: 2, Pause: -1, CallsPerSecond: -1}, nil)
-	for _, want := range []string{"only http and https", `no fault "gremlins"`, "rate is 2", "stale backend", "range limit", "result limit", "pause", "calls a second"} {
+	for _, want := range []string{"only http and https", `no fault "gremlins"`, "rate is 2", "stale backend", "does not exist", "range limit", "result limit", "pause", "calls a second"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("no %q in: %v", want, err)
 		}

@@ -37,18 +37,18 @@ var errDown = errors.New("receiver down")
 //	half-open, refusing ──probe was not accepted──▶ open (the same)
 //	half-open ──probe was answered, or accepted──▶ closed
 //
-// The open time of a gobreaker is constant, so each opening gets a new one. What
-// an older one still hears of attempts under way does not count.
+// gobreaker decides while it is closed. Its open time is constant, so open and half-open
+// are two fields here: until and probing.
 type breaker struct {
 	openMin, openMax time.Duration
 
 	mu      sync.Mutex
-	circuit *gobreaker.TwoStepCircuitBreaker[struct{}]
-	openFor time.Duration // of the last opening; 0 while closed
-	until   time.Time     // end of the open time
-	probing bool
-	recent  []attempted // the last breakerEvents distinct events, oldest first
-	refused int         // attempts in a row that were not accepted
+	circuit *gobreaker.TwoStepCircuitBreaker[struct{}] // nil unless closed
+	openFor time.Duration                              // of the last opening; 0 while closed
+	until   time.Time                                  // end of the open time
+	probing bool                                       // a probe is under way
+	recent  []attempted                                // the last breakerEvents distinct events, oldest first
+	refused int                                        // attempts in a row that were not accepted
 	// refusing: it opened because nothing was accepted. Only what is closes it.
 	refusing bool
 	window   int // how many POSTs at a time since it closed, see permits
@@ -64,7 +64,7 @@ type attempted struct {
 // receiver.
 func newBreaker(t Timing, limit int) *breaker {
 	b := &breaker{openMin: t.OpenMin, openMax: t.OpenMax, window: limit, limit: limit}
-	b.circuit = b.closedCircuit(t.OpenMin)
+	b.close()
 	return b
 }
 
@@ -77,12 +77,12 @@ func restoreBreaker(t Timing, limit int, openFor, remaining time.Duration, refus
 	return b
 }
 
-func (b *breaker) closedCircuit(timeout time.Duration) *gobreaker.TwoStepCircuitBreaker[struct{}] {
-	return gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
-		MaxRequests:  1,
+// close lets attempts through, and counts them from now on.
+func (b *breaker) close() {
+	b.openFor, b.until, b.probing = 0, time.Time{}, false
+	b.circuit = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Interval:     breakerWindow,
 		BucketPeriod: time.Second,
-		Timeout:      timeout,
 		// Called by the done function, so under b.mu.
 		ReadyToTrip: func(c gobreaker.Counts) bool {
 			ended := c.TotalSuccesses + c.TotalFailures
@@ -91,19 +91,9 @@ func (b *breaker) closedCircuit(timeout time.Duration) *gobreaker.TwoStepCircuit
 	})
 }
 
-// open replaces the circuit by one that is open for d. gobreaker can only be
-// opened by a failure, and takes 0 for its default.
-func (b *breaker) open(openFor, d time.Duration) {
-	d = max(d, time.Millisecond)
-	b.circuit = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
-		MaxRequests: 1,
-		Timeout:     d,
-		ReadyToTrip: func(gobreaker.Counts) bool { return true },
-	})
-	if done, err := b.circuit.Allow(); err == nil {
-		done(errDown)
-	}
-	b.openFor, b.until, b.probing = openFor, time.Now().Add(d), false
+// open lets nothing through for the rest of an open time of openFor, and then a probe.
+func (b *breaker) open(openFor, rest time.Duration) {
+	b.circuit, b.openFor, b.until, b.probing = nil, openFor, time.Now().Add(rest), false
 }
 
 // permits says how many POSTs at a time the breaker lets through, and when it is
@@ -113,17 +103,16 @@ func (b *breaker) open(openFor, d time.Duration) {
 func (b *breaker) permits() (int, time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	switch b.circuit.State() {
-	case gobreaker.StateOpen:
-		return 0, max(time.Until(b.until), time.Millisecond)
-	case gobreaker.StateHalfOpen:
-		if b.probing {
-			return 0, 0
-		}
-		return 1, 0
-	default:
+	rest := time.Until(b.until)
+	switch {
+	case b.circuit != nil:
 		return b.window, 0
+	case rest > 0:
+		return 0, max(rest, time.Millisecond)
+	case b.probing:
+		return 0, 0
 	}
+	return 1, 0
 }
 
 // allow admits an attempt or not. done must be called exactly once with what
@@ -132,13 +121,16 @@ func (b *breaker) permits() (int, time.Duration) {
 func (b *breaker) allow(event uuid.UUID) (done func(Result) change, probe, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	probe = b.circuit.State() == gobreaker.StateHalfOpen
-	circuit := b.circuit
-	report, err := circuit.Allow()
-	if err != nil {
+	var err error
+	circuit, report := b.circuit, func(error) {}
+	if probe = circuit == nil; probe {
+		if b.probing || time.Now().Before(b.until) {
+			return nil, false, false
+		}
+		b.probing = true
+	} else if report, err = circuit.Allow(); err != nil {
 		return nil, false, false
 	}
-	b.probing = probe
 	b.remember(event)
 	return func(r Result) change {
 		b.mu.Lock()
@@ -178,8 +170,8 @@ func (b *breaker) report(report func(error), r Result, probe bool) change {
 		b.open(min(2*b.openFor, b.openMax), min(2*b.openFor, b.openMax))
 		return opened
 	case probe:
-		b.circuit, b.openFor, b.probing = b.closedCircuit(b.openMin), 0, false
 		b.window, b.recent, b.refused, b.refusing = 1, nil, 0, false
+		b.close()
 		return closed
 	case b.circuit.State() == gobreaker.StateOpen:
 		b.open(b.openMin, b.openMin)

@@ -114,6 +114,86 @@ func TestConnectionThatTheReceiverClosed(t *testing.T) {
 	}
 }
 
+// gate is a listener that keeps its second connection waiting until it is opened.
+type gate struct {
+	net.Listener
+	accepted int
+	arrived  chan string // the address of the second connection
+	open     chan struct{}
+}
+
+func (g *gate) Accept() (net.Conn, error) {
+	c, err := g.Listener.Accept()
+	if g.accepted++; err == nil && g.accepted == 2 {
+		g.arrived <- c.RemoteAddr().String()
+		<-g.open
+	}
+	return c, err
+}
+
+// A connection may be kept that had no request: the one that it was opened for went out on another connection, which was
+// free sooner. The receiver may have closed it, too, so a request that dies on it is sent once more.
+func TestConnectionThatWasNeverUsed(t *testing.T) {
+	f := newFixture(t)
+	g := &gate{arrived: make(chan string, 1), open: make(chan struct{})}
+	release, begun := make(chan struct{}), make(chan struct{})
+	var mu sync.Mutex
+	var unused, dead string    // the second connection, and the event whose request died on it
+	got := map[string][]bool{} // of each event: whether its requests wanted their connection closed
+	r := f.receiverWith(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		mu.Lock()
+		id := r.Header.Get("X-Service-Event-Id")
+		got[id] = append(got[id], r.Close)
+		first, known, dies := len(got) == 1, unused != "", unused == r.RemoteAddr
+		if dies {
+			dead = id
+		}
+		mu.Unlock()
+		switch {
+		case first:
+			close(begun)
+			<-release
+		case dies:
+			hangUp(f, w, "", false)
+		case known:
+			w.Header().Set("Connection", "close") // so that no other connection is kept
+		}
+	}, func(s *httptest.Server) { g.Listener, s.Listener = s.Listener, g })
+	p := f.posterTo(enginetest.NameServer(t))
+	post := func() {
+		e := Endpoint{URL: r.URL, Secret: testSecret}
+		if r := p.post(t.Context(), e, message{event: uuid.New(), body: []byte("{}")}); !r.accepted() {
+			t.Errorf("%s: %v", r.Outcome, r.Cause)
+		}
+	}
+	var both sync.WaitGroup
+	both.Go(post)
+	<-begun
+	both.Go(post)
+	second := <-g.arrived // opened for the second event
+	close(release)
+	both.Wait() // which went out on the first connection
+	mu.Lock()
+	unused = second
+	mu.Unlock()
+	close(g.open)
+	for {
+		post()
+		mu.Lock()
+		id := dead
+		closes := got[id]
+		mu.Unlock()
+		if id == "" {
+			continue // the connection is not kept yet
+		}
+		if !slices.Equal(closes, []bool{false, true}) {
+			t.Errorf("the event on the unused connection came with Connection: close %t, want once without and once with it", closes)
+		}
+		return
+	}
+}
+
 // A receiver that hangs up on everybody gets an event twice in one attempt at most, and no idle connection outlives the
 // failure.
 func TestRequestIsRepeatedOnce(t *testing.T) {

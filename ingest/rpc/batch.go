@@ -36,7 +36,7 @@ func (n *Node) exchangeBatch(ctx context.Context, method string, params [][]any)
 	case len(params) == 1 || n.limits.batchless(n.health.now()):
 		return n.oneByOne(ctx, method, params)
 	}
-	err = n.attempt(ctx, method, len(params), func(ctx context.Context) error {
+	err = n.attempt(ctx, needed, method, len(params), func(ctx context.Context) error {
 		results, err = n.askAllOnce(ctx, method, params)
 		return err
 	})

@@ -34,6 +34,11 @@ func (p *Pool) Confirms(ctx context.Context, other *Node, h *Header, addresses [
 	if theirs.Hash != h.Hash {
 		return fmt.Errorf("%w: block %d is %s, but %s at %s", ErrDisagree, h.Number, h.Hash, theirs.Hash, other.Name)
 	}
+	// The hash of a header proves its other fields only on chains whose rule for it is known.
+	if theirs.Time != h.Time || theirs.Parent != h.Parent {
+		return fmt.Errorf("%w: block %d (%s) has the time %d and the parent %s, but %d and %s at %s",
+			ErrDisagree, h.Number, h.Hash, h.Time, h.Parent, theirs.Time, theirs.Parent, other.Name)
+	}
 	if len(addresses) == 0 {
 		return nil
 	}

@@ -59,12 +59,32 @@ func (n *Node) exchange(ctx context.Context, method string, params ...any) (resu
 // exchangeUpTo takes an answer of at most so many bytes, up to maxAnswer. Over a
 // WebSocket the bound is maxAnswer.
 func (n *Node) exchangeUpTo(ctx context.Context, most int, method string, params ...any) (result []byte, err error) {
-	err = n.attempt(ctx, method, 1, func(ctx context.Context) error {
+	err = n.attempt(ctx, needed, method, 1, func(ctx context.Context) error {
 		result, err = n.askOnce(ctx, most, method, params)
 		return err
 	})
 	return result, err
 }
+
+// exchangeOptional is exchange for a question that a node need not answer to be of use.
+func (n *Node) exchangeOptional(ctx context.Context, method string, params ...any) (result []byte, err error) {
+	err = n.attempt(ctx, optional, method, 1, func(ctx context.Context) error {
+		result, err = n.askOnce(ctx, maxAnswer, method, params)
+		return err
+	})
+	return result, err
+}
+
+// need says whether a node that fails at a question counts as down.
+type need bool
+
+const (
+	needed need = true
+	// optional: blocks and logs can be had from a node without the answer. Some nodes and relays
+	// fail at one method only, and such a node must not lose its turn or its vote for it. One that
+	// is really down fails at the next question that is needed.
+	optional need = false
+)
 
 // triesAtOnce is how often a question is asked that the endpoint puts off for a
 // moment.
@@ -72,7 +92,7 @@ const triesAtOnce = 3
 
 // attempt makes an exchange of so many questions as soon as the endpoint may be
 // asked, and learns from it how the endpoint is.
-func (n *Node) attempt(ctx context.Context, method string, questions int, exchange func(context.Context) error) error {
+func (n *Node) attempt(ctx context.Context, need need, method string, questions int, exchange func(context.Context) error) error {
 	for try := 1; ; try++ {
 		err := n.health.admit(ctx, questions)
 		if err != nil {
@@ -83,7 +103,7 @@ func (n *Node) attempt(ctx context.Context, method string, questions int, exchan
 		err = exchange(bounded)
 		cancel()
 		n.metrics.asked(n.Name, method, questions, n.spent.Add(method, questions), n.health.now().Sub(began))
-		err = n.health.end(ctx, began, contracts.Discreet(plain(err), n.url))
+		err = n.health.end(ctx, need, began, contracts.Discreet(plain(err), n.url))
 		if err == nil {
 			return nil
 		}

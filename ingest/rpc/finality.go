@@ -28,6 +28,65 @@ const (
 	namedHeadAgain = 10 * time.Second
 )
 
+// rest is how long a question is not asked of a node that failed at it. It is guarded by the
+// mutex of the node's health.
+type rest struct {
+	failures int // since the last answer
+	until    time.Time
+	fault    error
+}
+
+// Finalized is the block that the node calls final. NamesNoFinal tells the error of a
+// node that calls none so.
+//
+// A node that fails at this question can still give blocks and logs, so the failure is none of
+// the node: only the question rests, 1 s after the first failure and doubling to 1 min. Until then
+// Finalized returns the error without asking, so that a node whose answer is a timeout, or a rate
+// limit for the whole endpoint, serves other questions meanwhile.
+func (n *Node) Finalized(ctx context.Context) (*Header, error) {
+	if err := n.health.finalityRests(); err != nil {
+		return nil, err
+	}
+	result, err := n.exchangeOptional(ctx, "eth_getBlockByNumber", "finalized", false)
+	answered := err == nil || answers(err)
+	var h *Header
+	if err == nil {
+		h, err = n.readHeader(result, "finalized")
+		answered = err == nil || errors.Is(err, ErrNoBlock)
+	}
+	if ctx.Err() == nil {
+		n.health.finalityEnded(answered, err)
+	}
+	return h, err
+}
+
+// finalityRests returns the error for which the node is not asked for its final block now; nil for none.
+func (h *health) finalityRests() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.finality.until.After(h.now()) {
+		return h.finality.fault
+	}
+	return nil
+}
+
+// finalityEnded learns from a question for the final block. After a rate limit of the endpoint
+// the rest begins when the limit ends: by then others have questions, too.
+func (h *health) finalityEnded(answered bool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if answered {
+		h.finality = rest{}
+		return
+	}
+	from := h.now()
+	if h.limited.After(from) {
+		from = h.limited
+	}
+	failures := h.finality.failures + 1
+	h.finality = rest{failures, from.Add(doubled(firstQuarantine, failures, lastQuarantine)), err}
+}
+
 // FinalBelow returns the block that the node names as final and that is below tip, its
 // head of a moment ago. With instant, for chains whose blocks are final at once, tip itself
 // may be final too.

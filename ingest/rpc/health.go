@@ -71,6 +71,7 @@ type health struct {
 	subscribed  bool
 	left        time.Time // when it lost the turn
 	namedHead   time.Time // when it last named its head as final
+	finality    rest      // after failures to name a final block
 	doubted     string    // why its newest head is not believed; empty for not doubted
 	backed      *Header   // newest head that it has shown to have; nil for none
 }
@@ -133,7 +134,7 @@ func (h *health) admit(ctx context.Context, questions int) error {
 
 // end learns from an exchange that began then. A rate limit becomes a
 // *limitedError, so that nobody takes it for a question that asks too much.
-func (h *health) end(ctx context.Context, began time.Time, err error) error {
+func (h *health) end(ctx context.Context, need need, began time.Time, err error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if ctx.Err() != nil { // we went away, not the node
@@ -146,7 +147,7 @@ func (h *health) end(ctx context.Context, began time.Time, err error) error {
 		return h.slow(began, now, pause, err)
 	case err == nil, answers(err):
 		h.answer(began, now)
-	default:
+	case need == needed:
 		h.fail(began, now, err)
 	}
 	return err

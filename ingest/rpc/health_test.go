@@ -48,7 +48,7 @@ func (h *health) ask(t *testing.T, f *fakeTime, err error) error {
 	t.Helper()
 	began := h.now()
 	f.pass(time.Millisecond)
-	return h.end(t.Context(), began, err)
+	return h.end(t.Context(), needed, began, err)
 }
 
 var errCut = fmt.Errorf("read: %w", io.ErrUnexpectedEOF)
@@ -86,12 +86,12 @@ func TestFailuresOfOneMoment(t *testing.T) {
 	}
 	f.pass(time.Second)
 	for _, b := range began[1:] {
-		_ = h.end(t.Context(), b, errCut)
+		_ = h.end(t.Context(), needed, b, errCut)
 	}
 	if got := h.rests(); got != firstQuarantine {
 		t.Errorf("seven failures of one moment make it rest %s", got)
 	}
-	_ = h.end(t.Context(), began[0], nil)
+	_ = h.end(t.Context(), needed, began[0], nil)
 	if h.rank() != down {
 		t.Errorf("an old answer gives it rank %d", h.rank())
 	}

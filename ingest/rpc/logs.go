@@ -113,19 +113,29 @@ func (n *Node) plausible(logs []*event.Log, addresses []common.Address) error {
 	return nil
 }
 
-// headerAt turns the answer about one block into its header.
+// headerAt turns the answer about one block into its header. What cannot be read, or contradicts
+// itself, is the fault of the node.
 func (n *Node) headerAt(result []byte, which any) (*Header, error) {
+	h, err := n.readHeader(result, which)
+	if err != nil && !errors.Is(err, ErrNoBlock) {
+		return nil, n.babbles(err)
+	}
+	return h, err
+}
+
+// readHeader reads the header in an answer about one block. null is ErrNoBlock.
+func (n *Node) readHeader(result []byte, which any) (*Header, error) {
 	h, err := decodeHeader(result)
+	if err == nil && h == nil {
+		err = ErrNoBlock
+	}
+	if err == nil {
+		var plain bool
+		h.Sealed, plain = sealed(result, h.Hash)
+		err = n.seals.saw(h, plain)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("block %v at %s: %w", which, n.Name, n.babbles(err))
-	}
-	if h == nil {
-		return nil, fmt.Errorf("block %v at %s: %w", which, n.Name, ErrNoBlock)
-	}
-	var plain bool
-	h.Sealed, plain = sealed(result, h.Hash)
-	if err := n.seals.saw(h, plain); err != nil {
-		return nil, fmt.Errorf("block %v at %s: %w", which, n.Name, n.babbles(err))
+		return nil, fmt.Errorf("block %v at %s: %w", which, n.Name, err)
 	}
 	return h, nil
 }
@@ -225,7 +235,7 @@ func (n *Node) headersByHash(ctx context.Context, hashes []common.Hash) (map[com
 
 // receipts reads all logs of a block out of its receipts.
 func (n *Node) receipts(ctx context.Context, h *Header) ([]*event.Log, error) {
-	result, err := n.exchange(ctx, "eth_getBlockReceipts", h.Hash)
+	result, err := n.exchangeOptional(ctx, "eth_getBlockReceipts", h.Hash)
 	if err != nil {
 		return nil, err
 	}

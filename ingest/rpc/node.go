@@ -154,12 +154,6 @@ func (n *Node) Latest(ctx context.Context) (*Header, error) {
 	return h, nil
 }
 
-// Finalized is the block that the node calls final. NamesNoFinal tells the error of a
-// node that calls none so.
-func (n *Node) Finalized(ctx context.Context) (*Header, error) {
-	return n.block(ctx, "eth_getBlockByNumber", "finalized")
-}
-
 // ByNumber is the block at a height in the node's chain now.
 func (n *Node) ByNumber(ctx context.Context, number uint64) (*Header, error) {
 	h, err := n.block(ctx, "eth_getBlockByNumber", hexutil.Uint64(number))

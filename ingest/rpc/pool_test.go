@@ -28,7 +28,9 @@ type bareNode struct {
 	headTime uint64
 	fault    func(w http.ResponseWriter) // instead of an answer
 	calls    int
-	boasts   uint64 // is added to the number of its head, and nothing else
+	boasts   uint64                                 // is added to the number of its head, and nothing else
+	final    func(w http.ResponseWriter, id []byte) // answers the question for the final block; nil for null
+	finals   int                                    // questions for it
 }
 
 func newBareNode(t *testing.T) *bareNode {
@@ -50,6 +52,12 @@ func (c *bareNode) asked() int {
 	return c.calls
 }
 
+func (c *bareNode) askedForFinal() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.finals
+}
+
 func (c *bareNode) serve(w http.ResponseWriter, req *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,6 +71,12 @@ func (c *bareNode) serve(w http.ResponseWriter, req *http.Request) {
 	if c.fault != nil {
 		c.fault(w)
 		return
+	}
+	if len(q.Params) > 0 && q.Params[0] == "finalized" {
+		if c.finals++; c.final != nil {
+			c.final(w, q.ID)
+			return
+		}
 	}
 	block := func(number, hash, time uint64) string {
 		return fmt.Sprintf(`{"number":"%#x","hash":"0x%064x","parentHash":"0x%064x","timestamp":"%#x","logsBloom":"0x%0512x"}`, number, hash, hash-1, time, 0)
@@ -557,5 +571,83 @@ func TestLimitThatLapses(t *testing.T) {
 	}
 	if looks == 0 {
 		t.Error("nobody looked")
+	}
+}
+
+// An endpoint that fails to name its final block, in whatever way, keeps its turn and its vote: only that question
+// rests, twice as long each time, and so other questions come between two of them.
+func TestFinalityFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		final func(w http.ResponseWriter, id []byte)
+		limit time.Duration // of the whole endpoint
+	}{
+		"it hangs up":         {final: func(w http.ResponseWriter, _ []byte) { hangUp(w) }},
+		"an error page":       {final: func(w http.ResponseWriter, _ []byte) { w.WriteHeader(http.StatusInternalServerError) }},
+		"no JSON":             {final: func(w http.ResponseWriter, _ []byte) { fmt.Fprint(w, "<html>") }},
+		"no header":           {final: func(w http.ResponseWriter, id []byte) { fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":"0x1"}`, id) }},
+		"it is asked to wait": {func(w http.ResponseWriter, _ []byte) { tooMany("40")(w) }, 40 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := newBareNode(t), newBareNode(t)
+			p, f := poolOf(t, a, b)
+			if _, err := p.First(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			b.set(func(b *bareNode) { b.final = c.final })
+			n := p.all[1]
+			tip, err := n.Latest(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			asks := func(want bool, when string) {
+				t.Helper()
+				before := b.askedForFinal()
+				if _, err := n.FinalBelow(t.Context(), tip, false); err == nil {
+					t.Error("it names a final block")
+				}
+				if got := b.askedForFinal() > before; got != want {
+					t.Fatalf("%s it was asked for the final block: %t, want %t", when, got, want)
+				}
+			}
+			for i, pause := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
+				asks(true, fmt.Sprintf("after %d failures", i))
+				if c.limit == 0 && (n.health.rank() != fit || len(p.Others(p.all[0])) != 1) {
+					t.Errorf("after %d failures its rank is %d, and the others are %v", i+1, n.health.rank(), p.Others(p.all[0]))
+				}
+				f.pass(c.limit + pause - time.Millisecond)
+				asks(false, fmt.Sprintf("while it rests after %d failures", i+1))
+				if _, err := n.Latest(t.Context()); err != nil {
+					t.Errorf("while the question rests it gives no head: %v", err)
+				}
+				f.pass(time.Millisecond)
+			}
+			b.set(func(b *bareNode) { b.final = nil })
+			if _, err := n.FinalBelow(t.Context(), tip, false); !NamesNoFinal(err) || n.health.finality != (rest{}) {
+				t.Errorf("an answer is %v and leaves %+v", err, n.health.finality)
+			}
+		})
+	}
+}
+
+// Two endpoints that give a block the same hash agree on it only when they give it the same time and parent.
+func TestConfirmsComparesHeaders(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Header)
+		agrees bool
+	}{
+		"the same":       {func(*Header) {}, true},
+		"another time":   {func(h *Header) { h.Time++ }, false},
+		"another parent": {func(h *Header) { h.Parent[0]++ }, false},
+	} {
+		a, b := newBareNode(t), newBareNode(t)
+		p, _ := poolOf(t, a, b)
+		h, err := p.all[0].ByNumber(t.Context(), 50)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.change(h)
+		if err := p.Confirms(t.Context(), p.all[1], h, nil, nil, nil); (err == nil) != c.agrees || err != nil && !errors.Is(err, ErrDisagree) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

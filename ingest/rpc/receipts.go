@@ -28,7 +28,7 @@ func (n *Node) Receipts(ctx context.Context, hash common.Hash) (*types.Header, c
 	if err != nil {
 		return nil, nil, fmt.Errorf("block %s at %s: %w", hash, n.Name, err)
 	}
-	raw, err = n.exchange(ctx, "eth_getBlockReceipts", hash)
+	raw, err = n.exchangeOptional(ctx, "eth_getBlockReceipts", hash)
 	var answer *rpcError
 	if errors.As(err, &answer) && (answer.Code == methodNotFound || answer.Code == methodNotSupported) {
 		return nil, nil, fmt.Errorf("block %s at %s: %w: %w", hash, n.Name, ErrNoReceipts, err)

@@ -119,9 +119,8 @@ func (c *Change) Rows(rows *readmodel.Rows[readmodel.ListRow]) {
 		}
 		row.Sign = sign
 		rows.Add(&row)
-		touched[readmodel.Touch(row.List, row.Owner)] = true
-		if row.List == readmodel.Queue {
-			touched[readmodel.Touch(row.List, row.Vault)] = true
+		for _, key := range row.Touches() {
+			touched[key] = true
 		}
 	})
 	plus()

@@ -323,23 +323,24 @@ func (g *generation) listed(t testing.TB, records []*event.Record) {
 
 // live are the live rows of lists, but those of the list touched, and the keys that name
 // them there.
-func (g *generation) live(t testing.TB) map[string]readmodel.TouchedKey {
+func (g *generation) live(t testing.TB) map[string][]readmodel.TouchedKey {
 	t.Helper()
-	out := map[string]readmodel.TouchedKey{}
+	out := map[string][]readmodel.TouchedKey{}
 	line := readmodel.ListsTable.LineSQL("sign", "writer")
-	rows, err := g.conn.Query(t.Context(), "SELECT "+line+" AS line, toInt8(list), owner, toInt64(sum(sign)) AS n FROM lists WHERE list != 'touched' GROUP BY line, list, owner HAVING n != 0")
+	rows, err := g.conn.Query(t.Context(), "SELECT "+line+" AS line, toInt8(list), owner, vault, user, toInt64(sum(sign)) AS n FROM lists WHERE list != 'touched' GROUP BY line, list, owner, vault, user HAVING n != 0")
 	must(t, err)
 	defer rows.Close()
 	for rows.Next() {
 		var text string
 		var list int8
-		var owner common.Address
+		var row readmodel.ListRow
 		var n int64
-		must(t, rows.Scan(&text, &list, &owner, &n))
+		must(t, rows.Scan(&text, &list, &row.Owner, &row.Vault, &row.User, &n))
+		row.List = readmodel.List(list)
 		if n != 1 {
 			t.Fatalf("the signs of a row of lists add up to %d: %s", n, text)
 		}
-		out[text] = readmodel.Touch(readmodel.List(list), owner)
+		out[text] = row.Touches()
 	}
 	must(t, rows.Err())
 	return out

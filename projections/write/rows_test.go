@@ -62,8 +62,8 @@ func TestWholeHistoryRetracted(t *testing.T) {
 	}
 	g := builtGeneration(t, s.Records)
 	lists := map[byte]bool{}
-	for _, key := range g.live(t) {
-		lists[key[0]] = true
+	for _, keys := range g.live(t) {
+		lists[keys[0][0]] = true
 	}
 	for list := readmodel.CursorList; list <= readmodel.UserTotals; list++ {
 		if list != readmodel.TouchedList && !lists[byte(list)] {
@@ -73,8 +73,8 @@ func TestWholeHistoryRetracted(t *testing.T) {
 	s.Retract(len(s.Blocks))
 	s.Boundary()
 	g.write(t, g.writer(t), s.Records)
-	for line, key := range g.live(t) {
-		if key[0] != byte(readmodel.CursorList) && key[0] != byte(readmodel.CursorEnd) {
+	for line, keys := range g.live(t) {
+		if key := keys[0]; key[0] != byte(readmodel.CursorList) && key[0] != byte(readmodel.CursorEnd) {
 			t.Errorf("left: %s", line)
 		}
 	}

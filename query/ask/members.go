@@ -11,8 +11,8 @@ import (
 var sqlMembers string
 
 type someMembers struct {
-	Vault common.Address `ask:"vault" reads:"members"`
-	Keys  []AddressAsKey `ask:"keys"`
+	Vault common.Address `ask:"vault"`
+	Keys  []AddressAsKey `ask:"keys" reads:"members"`
 }
 
 type member struct {

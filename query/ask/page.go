@@ -208,20 +208,40 @@ func (q *Page[A, R]) find(ctx context.Context, p *Pin, f Filter, offset uint64) 
 	}
 }
 
+// Counted is Read, and how many entries the list has: those of the page where it holds all of them, else
+// what count says.
+func (q *Page[A, R]) Counted(ctx context.Context, p *Pin, args A, offset uint64, size int, count func() (int64, error)) (rows []R, total int64, err error) {
+	if offset > 0 {
+		err = Together(
+			func() (err error) { rows, err = q.Read(ctx, p, args, offset, size); return },
+			func() (err error) { total, err = count(); return },
+		)
+		return rows, total, err
+	}
+	rows, whole, err := q.atLeast(ctx, p, args, nil, uint64(size))
+	if total = int64(len(rows)); err == nil && !(whole && len(rows) <= size) {
+		total, err = count()
+	}
+	return rows[:min(size, len(rows))], total, err
+}
+
 func (q *Page[A, R]) read(ctx context.Context, p *Pin, args A, after *Place, offset uint64, size int) ([]R, error) {
-	for rows := offset + uint64(size) + spareRows; ; rows *= 2 {
+	found, _, err := q.atLeast(ctx, p, args, after, offset+uint64(size))
+	found = found[min(offset, uint64(len(found))):]
+	return found[:min(size, len(found))], err
+}
+
+// atLeast gives so many entries behind a place or more, or all that there are; whole says that it is all.
+func (q *Page[A, R]) atLeast(ctx context.Context, p *Pin, args A, after *Place, entries uint64) (found []R, whole bool, err error) {
+	for rows := entries + spareRows; ; rows *= 2 {
 		parameters := q.after(after)
 		parameters["rows"] = strconv.FormatUint(rows, 10)
-		found, whole, err := q.first(ctx, p, args, parameters, rows)
-		if err != nil {
-			return nil, err
-		}
-		if n := uint64(len(found)); whole || n >= offset+uint64(size) {
-			found = found[min(offset, n):]
-			return found[:min(size, len(found))], nil
+		found, whole, err = q.first(ctx, p, args, parameters, rows)
+		if err != nil || whole || uint64(len(found)) >= entries {
+			return found, whole, err
 		}
 		if rows > mostRows {
-			return nil, state.Wrong("a list has rows that do not add up to entries: check the generation with `navlog verify`")
+			return nil, false, state.Wrong("a list has rows that do not add up to entries: check the generation with `navlog verify`")
 		}
 	}
 }

@@ -251,6 +251,10 @@ func (q *Question[A, R]) keys(args reflect.Value) (keys []readmodel.TouchedKey) 
 			if len(owner) == 0 { // it reads nothing, which is not to depend on everything
 				keys = append(keys, readmodel.Touch(r.list, common.Address{0xff}))
 			}
+		case []AddressAsKey:
+			for _, o := range owner {
+				keys = append(keys, readmodel.Touch(r.list, common.Address(o)))
+			}
 		default:
 			panic(fmt.Sprintf("a %T is no owner of a list", owner))
 		}
@@ -269,6 +273,12 @@ type AddressAsKey common.Address
 
 // Name is the name of a contract event.
 type Name string
+
+// Above is the entries of an owner's list with a key above one; in the SQL {name} is a condition.
+type Above struct {
+	Owner common.Address
+	Key   Decimal
+}
 
 // IsName reports whether a contract event can have the name.
 func IsName(s string) bool { return name.MatchString(s) }
@@ -377,6 +387,17 @@ func literals(value any) (string, error) {
 		if len(out) == 0 {
 			out = append(out, fmt.Sprintf("(%s,%d)", literal(common.MaxAddress[:]), readmodel.Never))
 		}
+	case []Above:
+		for _, a := range v {
+			if !decimal.MatchString(string(a.Key)) {
+				return "", fmt.Errorf("%q is no number", string(a.Key))
+			}
+			out = append(out, fmt.Sprintf("owner = %s AND key > toInt256('%s')", literal(a.Owner[:]), a.Key))
+		}
+		if len(out) == 0 {
+			return "false", nil
+		}
+		return strings.Join(out, " OR "), nil
 	default:
 		return "", fmt.Errorf("%w: %T", errNoArgument, value)
 	}

@@ -77,15 +77,20 @@ func TestValidityByKeys(t *testing.T) {
 		}),
 		"everything":     made(t, s, nil, everything, totalsOf(readtest.VaultA)),
 		"no user at all": made(t, s, nil, func(ctx context.Context, p *ask.Pin) error { _, err := ask.UserTotals(ctx, p); return err }),
+		"when Alice came": made(t, s, nil, func(ctx context.Context, p *ask.Pin) error {
+			_, err := ask.FirstSeen(ctx, p, common.Address{}, readtest.Alice)
+			return err
+		}),
 		"nothing": made(t, s, nil, func(ctx context.Context, p *ask.Pin) error {
 			_, err := readsNothing.Rows(ctx, p, nothing{})
 			return err
 		}),
 	}
-	holds(t, "at once", s, answers, "A", "B", "both", "the user A", "everything", "no user at all", "nothing")
-	w.Pass(readmodel.Never, readmodel.Touch(readmodel.Totals, readtest.VaultA), readmodel.Touch(readmodel.VaultEvents, readtest.VaultB))
+	holds(t, "at once", s, answers, "A", "B", "both", "the user A", "everything", "no user at all", "when Alice came", "nothing")
+	w.Pass(readmodel.Never, readmodel.Touch(readmodel.Totals, readtest.VaultA), readmodel.Touch(readmodel.VaultEvents, readtest.VaultB),
+		readmodel.Touch(readmodel.Members, common.Address{}), readmodel.Touch(readmodel.Members, readtest.Bob))
 	later := w.Look()
-	holds(t, "after a unit that touched A's totals", later, answers, "B", "the user A", "no user at all", "nothing")
+	holds(t, "after a unit that touched A's totals", later, answers, "B", "the user A", "no user at all", "when Alice came", "nothing")
 	if g, seq, x := answers["B"].At(later); g != s.Generation || seq != later.Seq || x != later.Block {
 		t.Errorf("an answer that holds is at %d of block %d", seq, x)
 	}
@@ -97,6 +102,8 @@ func TestValidityByKeys(t *testing.T) {
 	} else if _, seq, _ := newer.At(s); seq != later.Seq {
 		t.Errorf("an answer that was made at %d is given at the older %d as of %d", later.Seq, s.Seq, seq)
 	}
+	w.Pass(readmodel.Never, readmodel.Touch(readmodel.Members, readtest.Alice))
+	holds(t, "after a unit that touched Alice as a user", w.Look(), answers, "B", "the user A", "no user at all", "nothing")
 	var all readmodel.TouchedKey
 	for i := range all {
 		all[i] = 0xff

@@ -7,7 +7,6 @@ import (
 	"context"
 	_ "embed"
 	"io"
-	"runtime"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -20,8 +19,12 @@ import (
 //go:embed unswept.sql
 var sqlUnswept string
 
-// maxQueued is the most deposits that the queue shows of one vault.
-const maxQueued = 10_000
+const (
+	// maxQueued is the most deposits that the queue shows of one vault.
+	maxQueued = 10_000
+	// maxWhole is the most deposits that are answered at once: more are sent while they are read.
+	maxWhole = 2048
+)
 
 // groupJSON is the deposits of one vault that no sweep has reached.
 type groupJSON struct {
@@ -32,18 +35,26 @@ type groupJSON struct {
 	Truncated    bool          `json:"truncated,omitempty"`
 }
 
+// unswept are the deposits of some vaults that no sweep has reached.
 type unswept struct {
-	Vault common.Address `ask:"vault" reads:"vault_events"`
-	// Above is the highest number that a sweep named; a sweep up to 0 reaches nothing.
-	Above ask.Decimal `ask:"above"`
+	Groups []ask.Above      `ask:"groups"`
+	Vaults []common.Address `ask:"vaults" reads:"vault_events"`
 }
 
 var unsweptPage = ask.NewPage[unswept, deposit]("vault_events", sqlUnswept, ask.OldestFirst)
 
 // group is the deposits of a vault that no sweep has reached.
 type group struct {
-	args  unswept
-	total int64
+	ask.Above // the highest number that a sweep named; a sweep up to 0 reaches nothing
+	total     int64
+}
+
+// of asks for the deposits of some groups.
+func of(groups ...group) (args unswept) {
+	for _, g := range groups {
+		args.Groups, args.Vaults = append(args.Groups, g.Above), append(args.Vaults, g.Owner)
+	}
+	return args
 }
 
 // groups are those of some vaults that have such deposits.
@@ -60,15 +71,15 @@ func groups(ctx context.Context, p *ask.Pin, vaults []state.Vault) (out []group,
 			if t.SweptTo > 0 {
 				above = ask.Decimal(httpapi.Decimal(t.SweptTo))
 			}
-			out = append(out, group{unswept{vault, above}, total})
+			out = append(out, group{ask.Above{Owner: vault, Key: above}, total})
 		}
 	}
 	return out, err
 }
 
-// Queue is the deposits that no sweep has reached, oldest first, by vault. They are counted before
-// the first byte is sent, while an error can still be told, and read while the answer is sent, one
-// vault after the other, so that memory holds no more of them than are shown of one vault.
+// Queue is the deposits that no sweep has reached, oldest first, by vault. They are counted first. A
+// long answer is read while it is sent, one vault after the other, so that memory holds no more
+// deposits than are shown of one vault.
 func Queue(r *httpapi.Request) (*httpapi.Answer, error) {
 	filter := r.Params.Vault()
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
@@ -79,86 +90,60 @@ func Queue(r *httpapi.Request) (*httpapi.Answer, error) {
 		if r.AsFile() {
 			return queueFile(ctx, r, p, all)
 		}
-		return &httpapi.Answer{Stream: func(ctx context.Context, w io.Writer) error {
-			out := bufio.NewWriterSize(w, httpapi.StreamChunk)
-			out.WriteString(`{"ok":true,"data":[`)
-			for i := range all {
-				if i > 0 {
-					out.WriteByte(',')
-				}
-				deposits, err := unsweptPage.Read(ctx, p, all[i].args, 0, maxQueued)
-				if err == nil {
-					err = r.Settled(ctx, p)
-				}
-				if err == nil {
-					err = writeGroup(out, p, &all[i], deposits)
-				}
-				if err != nil {
-					return err
-				}
-			}
-			out.WriteString("]}\n")
-			return out.Flush()
-		}}, nil
+		var total int64
+		for _, g := range all {
+			total += g.total
+		}
+		if total > maxWhole {
+			return &httpapi.Answer{Stream: func(ctx context.Context, w io.Writer) error { return stream(ctx, w, r, p, all) }}, nil
+		}
+		var deposits []deposit
+		if total > 0 {
+			deposits, err = unsweptPage.Read(ctx, p, of(all...), 0, int(total))
+		}
+		return &httpapi.Answer{Data: shown(p, all, deposits)}, err
 	})
 }
 
-// writeGroup writes a groupJSON, some of its deposits after the other. A vault numbers its deposits
-// in the order of the chain, and the group is in that order also where one does not.
-func writeGroup(out *bufio.Writer, p *ask.Pin, g *group, deposits []deposit) error {
+func stream(ctx context.Context, w io.Writer, r *httpapi.Request, p *ask.Pin, all []group) error {
+	out := bufio.NewWriterSize(w, httpapi.StreamChunk)
+	out.WriteString(`{"ok":true,"data":[`)
+	for i := range all {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		deposits, err := unsweptPage.Read(ctx, p, of(all[i]), 0, maxQueued)
+		if err == nil {
+			err = r.Settled(ctx, p)
+		}
+		if err != nil {
+			return err
+		}
+		encoded, err := httpapi.Encode(shown(p, all[i:i+1], deposits)[0])
+		if err != nil {
+			return err
+		}
+		out.Write(bytes.TrimSpace(encoded))
+	}
+	out.WriteString("]}\n")
+	return out.Flush()
+}
+
+// shown are groups with their deposits. A vault numbers its deposits in the order of the chain, and a
+// group is in that order also where one does not.
+func shown(p *ask.Pin, groups []group, deposits []deposit) []groupJSON {
 	slices.SortFunc(deposits, func(a, b deposit) int {
-		return cmp.Or(cmp.Compare(a.Block, b.Block), cmp.Compare(a.LogIndex, b.LogIndex))
+		return cmp.Or(cmp.Compare(a.Block, b.Block), cmp.Compare(a.LogIndex, b.LogIndex), cmp.Compare(a.Sub, b.Sub))
 	})
-	address, name := p.Written(g.args.Vault)
-	encoded, err := httpapi.Encode(groupJSON{VaultAddress: address, VaultName: name, Deposits: []depositJSON{}, Count: g.total, Truncated: g.total > int64(len(deposits))})
-	if err != nil {
-		return err
+	of := make(map[common.Address][]depositJSON, len(groups))
+	for i := range deposits {
+		of[deposits[i].Vault] = append(of[deposits[i].Vault], deposits[i].json(p))
 	}
-	before, after, _ := bytes.Cut(bytes.TrimSpace(encoded), []byte(`"deposits":[`))
-	out.Write(before)
-	out.WriteString(`"deposits":[`)
-	for i, some := range slices.Collect(slices.Chunk(deposits, encodedAtOnce)) {
-		if i > 0 {
-			out.WriteByte(',')
-		}
-		if err := writeDeposits(out, p, some); err != nil {
-			return err
-		}
+	out := make([]groupJSON, len(groups))
+	for i, g := range groups {
+		address, name := p.Written(g.Owner)
+		list := of[g.Owner]
+		out[i] = groupJSON{VaultAddress: address, VaultName: name, Deposits: append([]depositJSON{}, list...), Count: g.total, Truncated: g.total > int64(len(list))}
 	}
-	_, err = out.Write(after)
-	return err
-}
-
-// encodedAtOnce is how many deposits are encoded before they are written.
-const encodedAtOnce = 1024
-
-// writeDeposits writes some deposits with commas between them. Each processor encodes a
-// part of them. None of them was swept.
-func writeDeposits(out *bufio.Writer, p *ask.Pin, deposits []deposit) error {
-	each := (len(deposits) + runtime.GOMAXPROCS(0) - 1) / runtime.GOMAXPROCS(0)
-	parts := slices.Collect(slices.Chunk(deposits, max(1, each)))
-	encoded, encoding := make([][]byte, len(parts)), make([]func() error, len(parts))
-	for i, part := range parts {
-		encoding[i] = func() (err error) {
-			list := make([]depositJSON, len(part))
-			for k := range part {
-				list[k] = part[k].json(p)
-			}
-			encoded[i], err = httpapi.Encode(list)
-			return err
-		}
-	}
-	if err := ask.Together(encoding...); err != nil {
-		return err
-	}
-	for i, list := range encoded {
-		if i > 0 {
-			out.WriteByte(',')
-		}
-		list = bytes.TrimSpace(list)
-		if _, err := out.Write(list[1 : len(list)-1]); err != nil { // without the brackets
-			return err
-		}
-	}
-	return nil
+	return out
 }

@@ -167,6 +167,7 @@ type statusJSON struct {
 	HeadBlock    *string                  `json:"headBlock"`
 	FinalBlock   *string                  `json:"finalBlock"`
 	ProvenTo     *string                  `json:"provenTo"`
+	WithoutData  *uint64                  `json:"logsWithoutData"`
 	LagBlocks    *uint64                  `json:"lagBlocks"`
 	LagSeconds   *uint64                  `json:"lagSeconds"`
 	ETASeconds   *uint64                  `json:"etaSeconds"`
@@ -272,7 +273,7 @@ func describeIngest(report *registry.ProgramStatus, s *state.Snapshot, out *stat
 	if report.State == registry.Frozen {
 		out.FrozenReason = &report.Reason
 	}
-	out.ProvenTo = known(report.ProvenTo)
+	out.ProvenTo, out.WithoutData = known(report.ProvenTo), &report.LogsWithoutData
 	for _, e := range report.Endpoints {
 		out.Endpoints = append(out.Endpoints, endpointJSON{e.Calls, e.Units})
 	}

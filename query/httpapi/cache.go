@@ -10,9 +10,13 @@ import (
 )
 
 // maxCachedAnswer keeps one long answer from taking the room of many.
-const maxCachedAnswer = 512 << 10
+const maxCachedAnswer = 2 << 20
 
-var errPanicked = errors.New("the handler panicked")
+var (
+	errPanicked = errors.New("the handler panicked")
+	// errStreamed says that an answer is so long that it is sent while it is made.
+	errStreamed = errors.New("the answer is streamed")
+)
 
 // cache holds finished answers for as long as nothing that they are about changed
 // (ask.Validity), and the ones used last. It never changes an answer: without it every answer
@@ -251,8 +255,11 @@ func (s *Server) create(r *Request, h Handler) (*finished, error) {
 	r.Context = ctx
 	r.readParams()
 	a, err := h(r)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case a.Stream != nil:
+		return nil, errStreamed
 	}
 	f, err := a.finish(r.Header)
 	if err == nil {

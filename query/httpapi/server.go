@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -36,7 +37,7 @@ type Route struct {
 	PostLimit Policy
 	// Uncached answers may become others while the read models do not.
 	Uncached bool
-	// Streamed answers may be long, and are sent while they are made.
+	// Streamed answers may be so long that they are sent while they are made (Answer.Stream).
 	Streamed bool
 	// Live answers go on until the client leaves.
 	Live bool
@@ -308,14 +309,15 @@ func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Han
 		return s.live(w, r, h)
 	case file:
 		return s.stream(w, r, h, s.files, s.FileTimeout)
-	case e.Streamed:
-		return s.stream(w, r, h, s.streams, s.WriteTimeout)
 	case e.Uncached || hr.Method == http.MethodPost:
 		f, err = s.uncached(r, h)
 	default:
 		f, err = s.cached(r, h)
 	}
-	if err != nil {
+	switch {
+	case e.Streamed && errors.Is(err, errStreamed):
+		return s.stream(w, r, h, s.streams, s.WriteTimeout)
+	case err != nil:
 		return err
 	}
 	send(w, hr, f, f.position(r.snapshot))

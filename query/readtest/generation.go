@@ -109,6 +109,7 @@ type changed struct {
 	List  string         `ch:"list"`
 	Owner common.Address `ch:"owner"`
 	Vault common.Address `ch:"vault"`
+	User  common.Address `ch:"user"`
 }
 
 // WriteLists is its last part, by which the unit is there: it brings lists to what the
@@ -126,12 +127,12 @@ func (g *Generation) WriteLists(l *Log) {
 	wanted := "SELECT " + listed + " FROM wanted"
 	gone, come := "("+held+") EXCEPT ("+wanted+")", "("+wanted+") EXCEPT ("+held+")"
 	var changes []changed
-	g.must(g.Conn.Select(ctx, &changes, "SELECT list, owner, vault FROM ("+gone+") UNION ALL SELECT list, owner, vault FROM ("+come+")"))
+	g.must(g.Conn.Select(ctx, &changes, "SELECT list, owner, vault, user FROM ("+gone+") UNION ALL SELECT list, owner, vault, user FROM ("+come+")"))
 	keys := map[string]bool{}
 	for _, c := range changes {
 		list, _ := readmodel.ListNamed(c.List)
-		for _, owner := range []common.Address{c.Owner, c.Vault} {
-			key := readmodel.Touch(list, owner)
+		row := readmodel.ListRow{List: list, Owner: c.Owner, Vault: c.Vault, User: c.User}
+		for _, key := range row.Touches() {
 			keys[fmt.Sprintf("unhex('%x')", key[:])] = true
 		}
 	}

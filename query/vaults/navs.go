@@ -56,12 +56,7 @@ func Navs(r *httpapi.Request) (*httpapi.Answer, error) {
 		if r.AsFile() {
 			return navsFile(ctx, r, p, v, page, args)
 		}
-		var rows []ask.Nav
-		var total int64
-		err = ask.Together(
-			func() (err error) { rows, err = ask.Navs.Read(ctx, p, args, page.Offset(), page.Size); return },
-			func() (err error) { total, err = countNavs(ctx, p, args); return },
-		)
+		rows, total, err := ask.Navs.Counted(ctx, p, args, page.Offset(), page.Size, func() (int64, error) { return countNavs(ctx, p, args) })
 		if err != nil {
 			return nil, err
 		}

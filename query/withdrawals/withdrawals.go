@@ -158,12 +158,7 @@ func answer[A any](ctx context.Context, r *httpapi.Request, p *ask.Pin, page htt
 	if r.AsFile() {
 		return file(ctx, r, p, page, question, args, now)
 	}
-	var rows []request
-	var total int64
-	err = ask.Together(
-		func() (err error) { rows, err = question.Read(ctx, p, args, page.Offset(), page.Size); return },
-		func() (err error) { total, err = count(); return },
-	)
+	rows, total, err := question.Counted(ctx, p, args, page.Offset(), page.Size, count)
 	if err != nil {
 		return nil, err
 	}

@@ -1,25 +1,122 @@
-// Package client is a client of the HTTP API: a method for each operation, and a type for each
-// answer. It is generated from schemas/openapi by oapi-codegen, less what overlay.yaml says, and
-// all that navlog's own commands ask the API goes through it (cmd/internal/api).
+// Package client is a small client of the HTTP API: requests, and the types of the answers that
+// navlog's own commands read. schemas/openapi describes all of it.
 //
-// [NewClientWithResponses] reads answers: JSON200 is one that was asked for, and JSONDefault says
-// what went wrong. [NewClient] gives them as they come, for files (CSV, Parquet) and streams.
-// Neither has a limit of its own: give one by the context, or an [http.Client] by [WithHTTPClient].
-// Amounts are decimal strings in native units, as in the API; math/big reads them.
+//	api, err := client.New("https://navlog.example", key, nil)
+//	users, err := client.Read[[]client.User](api.Get(ctx, "/api/v1/users", url.Values{"pageSize": {"100"}}))
+//
+// Amounts are decimal strings in native units, as in the API; math/big reads them. A client has no
+// limits of its own: give a context with a deadline, or an [http.Client] with a timeout.
 package client
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"net/http"
+	"net/url"
+	"strings"
 )
 
-//go:generate oapi-codegen -config oapi-codegen.yaml ../openapi/openapi.yaml
+// Doer sends requests, as [http.Client] does. The API never redirects: a client that follows
+// redirects would take the key to another address.
+type Doer interface {
+	Do(*http.Request) (*http.Response, error)
+}
 
-// WithKey sends a partner's key with every request. The API never redirects: an [http.Client]
-// that follows who does would take the key there, so let its CheckRedirect say no.
-func WithKey(key string) ClientOption {
-	return WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
-		r.Header.Set("x-api-key", key)
-		return nil
-	})
+// Client asks one API.
+type Client struct {
+	base url.URL
+	key  string
+	http Doer
+}
+
+// New makes a client for the API at an address, http or https. key is a partner's, empty for none;
+// it is sent with every request. A nil doer is an [http.Client] that follows no redirects.
+func New(address, key string, doer Doer) (*Client, error) {
+	base, err := url.Parse(address)
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
+		return nil, fmt.Errorf("%q is not the address of an API, such as https://navlog.example", address)
+	}
+	if doer == nil {
+		doer = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	}
+	return &Client{base: *base, key: key, http: doer}, nil
+}
+
+// Get asks for a path of the API, which begins with a slash, with parameters. The caller closes
+// the body, as Read does.
+func (c *Client) Get(ctx context.Context, path string, parameters url.Values) (*http.Response, error) {
+	return c.do(ctx, http.MethodGet, path, parameters, nil)
+}
+
+// Post sends a value as JSON.
+func (c *Client) Post(ctx context.Context, path string, value any) (*http.Response, error) {
+	body, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("encode the body for %s: %w", path, err)
+	}
+	return c.do(ctx, http.MethodPost, path, nil, body)
+}
+
+func (c *Client) do(ctx context.Context, method, path string, parameters url.Values, body []byte) (*http.Response, error) {
+	to := c.base
+	to.Path = strings.TrimSuffix(to.Path, "/") + path
+	to.RawQuery = parameters.Encode()
+	request, err := http.NewRequestWithContext(ctx, method, to.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("make the request for %s: %w", path, err)
+	}
+	if c.key != "" {
+		request.Header.Set("x-api-key", c.key)
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	return c.http.Do(request)
+}
+
+// Answer is what the API says to a request that it did not refuse. Meta is of lists.
+type Answer[T any] struct {
+	Data T    `json:"data"`
+	Meta Meta `json:"meta"`
+}
+
+// Error is what the API refused, and why. Programs rely on Code, never on Message.
+type Error struct {
+	Status    int             `json:"-"`
+	Code      string          `json:"code"`
+	Message   string          `json:"message"`
+	RequestID string          `json:"requestId"`
+	Details   json.RawMessage `json:"details"` // for some codes: what was wrong with what
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%d %s: %s", e.Status, e.Code, e.Message) }
+
+var errNoAnswer = errors.New("this is no answer of navlog")
+
+// Read reads what Get or Post gives, and closes it. The error is an *Error where the API refused.
+func Read[T any](response *http.Response, err error) (answer Answer[T], _ error) {
+	if err != nil {
+		return answer, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return answer, fmt.Errorf("read what %s answers: %w", response.Request.URL.Path, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		var refused struct{ Error *Error }
+		if json.Unmarshal(body, &refused) != nil || refused.Error == nil {
+			return answer, fmt.Errorf("%s answered %d: %w", response.Request.URL.Path, response.StatusCode, errNoAnswer)
+		}
+		refused.Error.Status = response.StatusCode
+		return answer, refused.Error
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return answer, fmt.Errorf("%s: %w: %w", response.Request.URL.Path, errNoAnswer, err)
+	}
+	return answer, nil
 }

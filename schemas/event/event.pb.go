@@ -1015,9 +1015,11 @@ type Cursor struct {
 	Frozen string `protobuf:"bytes,12,opt,name=frozen,proto3" json:"frozen,omitempty"`
 	// The records from window_seq on hold all of every block above this one; up to
 	// it only what may still be told. 0 in cursors that do not say.
-	WindowBlock   uint64 `protobuf:"varint,13,opt,name=window_block,json=windowBlock,proto3" json:"window_block,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	WindowBlock uint64 `protobuf:"varint,13,opt,name=window_block,json=windowBlock,proto3" json:"window_block,omitempty"`
+	// Live logs that have the length and the hash of their data instead of the data.
+	LogsWithoutData uint64 `protobuf:"varint,14,opt,name=logs_without_data,json=logsWithoutData,proto3" json:"logs_without_data,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Cursor) Reset() {
@@ -1137,6 +1139,13 @@ func (x *Cursor) GetFrozen() string {
 func (x *Cursor) GetWindowBlock() uint64 {
 	if x != nil {
 		return x.WindowBlock
+	}
+	return 0
+}
+
+func (x *Cursor) GetLogsWithoutData() uint64 {
+	if x != nil {
+		return x.LogsWithoutData
 	}
 	return 0
 }
@@ -1529,7 +1538,7 @@ const file_event_event_proto_rawDesc = "" +
 	"\bDecision\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x12\n" +
-	"\x04time\x18\x03 \x01(\x04R\x04time\"\xb6\x03\n" +
+	"\x04time\x18\x03 \x01(\x04R\x04time\"\xe2\x03\n" +
 	"\x06Cursor\x12\x15\n" +
 	"\x06log_id\x18\x01 \x01(\fR\x05logId\x12!\n" +
 	"\fgenesis_hash\x18\x02 \x01(\fR\vgenesisHash\x12\x19\n" +
@@ -1547,7 +1556,8 @@ const file_event_event_proto_rawDesc = "" +
 	" \x01(\x04R\twindowSeq\x12#\n" +
 	"\rwindow_offset\x18\v \x01(\x03R\fwindowOffset\x12\x16\n" +
 	"\x06frozen\x18\f \x01(\tR\x06frozen\x12!\n" +
-	"\fwindow_block\x18\r \x01(\x04R\vwindowBlock\"\xa9\x02\n" +
+	"\fwindow_block\x18\r \x01(\x04R\vwindowBlock\x12*\n" +
+	"\x11logs_without_data\x18\x0e \x01(\x04R\x0flogsWithoutData\"\xa9\x02\n" +
 	"\bCoverage\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x1f\n" +
 	"\vstart_block\x18\x02 \x01(\x04R\n" +

@@ -87,7 +87,7 @@ var golden = map[string]proto.Message{
 		LogId: fill(16, 1), GenesisHash: fill(32, 0xd0), ChainId: 1, InstanceId: fill(16, 0xe0), Seq: 4, Head: block, FinalBlock: 18_999_937, ReferralBlock: 18_999_937,
 		Vaults: []*event.Coverage{{Address: fill(20, 0x10), StartBlock: 18_000_000, CoveredTo: 19_000_001, RecordSeq: 3,
 			RecordOffset: 7}},
-		WindowSeq: 2, WindowOffset: 5,
+		WindowSeq: 2, WindowOffset: 5, LogsWithoutData: 3,
 	},
 	"referral-deposit-1": &event.Referral{
 		ChainId: 1, Kind: event.Referral_KIND_DEPOSIT, PartnerId: 42, Seq: 2, LogId: fill(16, 1), Log: log},

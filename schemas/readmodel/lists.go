@@ -169,8 +169,8 @@ const (
 )
 
 // TouchedKey names rows of a list that a unit changed: the list's number, then its owner.
-// Rows of the lists whose owner is everything are also named by their vault, for answers
-// about one vault: queue, first_seen, deposited, withdrawn and members do so.
+// Rows of queue are also named by their vault, and rows of members by their user, for answers
+// about one vault and one user.
 type TouchedKey [21]byte
 
 // TouchedAll stands for every key: a unit that changed too many to name them.
@@ -181,6 +181,18 @@ func Touch(list List, owner common.Address) (k TouchedKey) {
 	k[0] = byte(list)
 	copy(k[1:], owner[:])
 	return k
+}
+
+// Touches are the keys that name a row.
+func (r *ListRow) Touches() []TouchedKey {
+	keys := []TouchedKey{Touch(r.List, r.Owner)}
+	switch r.List {
+	case Queue:
+		keys = append(keys, Touch(r.List, r.Vault))
+	case Members:
+		keys = append(keys, Touch(r.List, r.User))
+	}
+	return keys
 }
 
 // PartnerOwner is a partner as the owner of lists: its number in the last four bytes.

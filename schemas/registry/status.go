@@ -108,8 +108,8 @@ type ChainStatus struct {
 	// log was found not to be the chain's; empty where nothing was.
 	ProvenTo  uint64 `json:"provenTo,omitempty"`
 	Disproven string `json:"disproven,omitempty"`
-	// LogsWithoutData are the logs that this process appended with the length and the hash
-	// of their data, which no record holds.
+	// LogsWithoutData are the live logs that have the length and the hash of their data, which
+	// no record holds.
 	LogsWithoutData uint64 `json:"logsWithoutData,omitempty"`
 	// Calls are what the nodes were asked since the process began, the most called
 	// method first.

@@ -1,6 +1,6 @@
-// Package api is how the commands ask the public HTTP API: through the generated client
-// (schemas/client), within bounds of time and size, and with errors that say in one sentence what
-// went wrong, with the exit code that it means.
+// Package api is how the commands ask the public HTTP API: through schemas/client, within bounds of
+// time and size, and with errors that say in one sentence what went wrong, with the exit code that
+// it means.
 package api
 
 import (
@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -48,11 +47,7 @@ func New(c Config) (*client.Client, error) {
 	if err != nil {
 		return nil, cli.Usage.With(fmt.Errorf("--url %w", err))
 	}
-	u, err := url.Parse(address)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, cli.Usage.With(fmt.Errorf("--url is %q and must be the address of the API, such as https://navlog.example", c.URL))
-	}
-	options := []client.ClientOption{client.WithHTTPClient(&bounded{
+	made, err := client.New(address, c.Key, &bounded{
 		max:     cmp.Or(c.MaxBytes, maxBytes),
 		patient: c.Patient,
 		http: http.Client{
@@ -60,11 +55,11 @@ func New(c Config) (*client.Client, error) {
 			// A key is for this address and for no other.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-	})}
-	if c.Key != "" {
-		options = append(options, client.WithKey(c.Key))
+	})
+	if err != nil {
+		return nil, cli.Usage.With(fmt.Errorf("--url is %q and must be the address of the API, such as https://navlog.example", c.URL))
 	}
-	return client.NewClient(u.String(), options...)
+	return made, nil
 }
 
 // bounded sends requests.

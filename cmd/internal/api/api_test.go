@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -45,8 +46,8 @@ func TestRead(t *testing.T) {
 		w.Header().Set("X-Indexed-Block", "9")
 		fmt.Fprint(w, vaults)
 	})
-	public, block := dial(t, api.Config{URL: address + "/behind", Key: "nk_test_key"}), int64(9)
-	answer, err := api.Read[client.VaultListAnswer](public.ListVaults(t.Context(), &client.ListVaultsParams{AsOfBlock: &block}))
+	public := dial(t, api.Config{URL: address + "/behind", Key: "nk_test_key"})
+	answer, err := api.Read[client.Answer[[]client.Vault]](public.Get(t.Context(), "/api/v1/vaults", url.Values{"asOfBlock": {"9"}}))
 	if err != nil || answer.Header.Get("X-Indexed-Block") != "9" || string(answer.Body) != vaults || len(answer.Is.Data) != 1 {
 		t.Fatalf("%+v, %v", answer, err)
 	}
@@ -58,7 +59,7 @@ func TestRead(t *testing.T) {
 // Numbers that no type waits for are not floats.
 func TestReadKeepsNumbers(t *testing.T) {
 	public := dial(t, api.Config{URL: serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"data":9007199254740993}`) })})
-	answer, err := api.Read[struct{ Data any }](public.GetStatus(t.Context()))
+	answer, err := api.Read[struct{ Data any }](public.Get(t.Context(), "/status", nil))
 	if err != nil || answer.Is.Data != json.Number("9007199254740993") {
 		t.Errorf("%+v, %v", answer, err)
 	}
@@ -94,7 +95,7 @@ func TestRefusals(t *testing.T) {
 		{301, "", cli.Usage, "is moved to https://navlog.example/status: give --url as it is there"},
 	} {
 		status, body = c.status, c.body
-		_, err := api.Read[client.StatusAnswer](public.GetStatus(t.Context()))
+		_, err := api.Read[client.Answer[client.Status]](public.Get(t.Context(), "/status", nil))
 		if cli.CodeOf(err) != c.code || !strings.Contains(fmt.Sprint(err), c.says) || strings.HasSuffix(fmt.Sprint(err), " ") {
 			t.Errorf("%d %q ends with %d: %v", c.status, c.body, cli.CodeOf(err), err)
 		}
@@ -112,7 +113,7 @@ func TestAKeyIsNotTakenElsewhere(t *testing.T) {
 	public := dial(t, api.Config{Key: "nk_test_key", URL: serve(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, elsewhere+r.URL.Path, http.StatusTemporaryRedirect)
 	})})
-	if _, err := api.Text(public.GetPartnerStats(t.Context(), nil)); cli.CodeOf(err) != cli.Usage {
+	if _, err := api.Text(public.Get(t.Context(), "/api/v1/partner/stats", nil)); cli.CodeOf(err) != cli.Usage {
 		t.Error(err)
 	}
 }
@@ -127,7 +128,7 @@ func TestWithin(t *testing.T) {
 			w.(http.Flusher).Flush()
 			<-over
 		})})
-		response, err := public.GetStatus(t.Context())
+		response, err := public.Get(t.Context(), "/status", nil)
 		headless := err != nil
 		_, err = api.Text(response, err)
 		close(over)
@@ -143,7 +144,7 @@ func TestWithin(t *testing.T) {
 		break
 	}
 	away := dial(t, api.Config{URL: "http://127.0.0.1:1"})
-	if _, err := api.Text(away.GetStatus(t.Context())); cli.CodeOf(err) != cli.Unreachable {
+	if _, err := api.Text(away.Get(t.Context(), "/status", nil)); cli.CodeOf(err) != cli.Unreachable {
 		t.Errorf("of an API that is away: %v", err)
 	}
 }
@@ -163,11 +164,11 @@ func TestGivenUp(t *testing.T) {
 	defer close(over)
 	ctx, giveUp := context.WithCancel(t.Context())
 	go func() { <-asked; giveUp() }()
-	if _, err := public.GetStatus(ctx); cli.CodeOf(err) != cli.Failed || !errors.Is(err, context.Canceled) {
+	if _, err := public.Get(ctx, "/status", nil); cli.CodeOf(err) != cli.Failed || !errors.Is(err, context.Canceled) {
 		t.Errorf("before an answer it ends with %d: %v", cli.CodeOf(err), err)
 	}
 	ctx, leave := context.WithCancel(t.Context())
-	response, err := public.ListVaults(ctx, nil)
+	response, err := public.Get(ctx, "/api/v1/vaults", nil)
 	leave()
 	if _, err = api.Text(response, err); cli.CodeOf(err) != cli.Failed || !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "read what http://") {
 		t.Errorf("in the midst of one it ends with %d: %v", cli.CodeOf(err), err)
@@ -188,7 +189,7 @@ func TestPatience(t *testing.T) {
 	patient := dial(t, api.Config{URL: address, Patient: true})
 	list := func(c *client.Client) error {
 		asked.Store(0)
-		_, err := api.Text(c.ListVaults(t.Context(), nil))
+		_, err := api.Text(c.Get(t.Context(), "/api/v1/vaults", nil))
 		return err
 	}
 	if err := list(patient); err != nil || asked.Load() != 3 {
@@ -198,7 +199,7 @@ func TestPatience(t *testing.T) {
 		t.Errorf("who is not patient asked %d times: %v", asked.Load(), err)
 	}
 	asked.Store(0)
-	if _, err := api.Text(patient.SendTestEvent(t.Context())); err == nil || asked.Load() != 1 {
+	if _, err := api.Text(patient.Post(t.Context(), "/api/v1/partner/webhooks/test", nil)); err == nil || asked.Load() != 1 {
 		t.Errorf("what changes something is sent %d times: %v", asked.Load(), err)
 	}
 	busy = 1000

@@ -308,6 +308,17 @@ const (
 // AllSections are those that the four programs need together.
 var AllSections = []Section{NeedChain, NeedKafka, NeedClickHouse, NeedPostgres, NeedProjections, NeedHTTP, NeedWebhooks, NeedSecretKey}
 
+// Programs are the four programs, and Needs the sections that each of them needs.
+var (
+	Programs = []string{"ingest", "project", "serve", "dispatch"}
+	Needs    = map[string][]Section{
+		"ingest":   {NeedChain, NeedKafka, NeedPostgres},
+		"project":  {NeedChainID, NeedKafka, NeedClickHouse, NeedPostgres, NeedSession, NeedProjections},
+		"serve":    {NeedChainID, NeedClickHouse, NeedPostgres, NeedHTTP},
+		"dispatch": {NeedChainID, NeedKafka, NeedPostgres, NeedWebhooks, NeedSecretKey},
+	}
+)
+
 // WasRead tells whether the file could be read: where it could not, nobody has named
 // the engines that are in here, and Validate says nothing.
 func (c Config) WasRead() bool { return !c.unread }

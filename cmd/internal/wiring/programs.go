@@ -6,11 +6,14 @@ package wiring
 import (
 	"context"
 	"log/slog"
+	"runtime"
+	"strconv"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/dispatch"
 	"github.com/navlog/navlog/ingest"
@@ -46,6 +49,8 @@ type Deps struct {
 	Pool    *pgxpool.Pool
 	Metrics *prometheus.Registry
 	Log     *slog.Logger
+
+	registerer prometheus.Registerer // of Metrics, with the label chain: one Prometheus may watch several deployments
 }
 
 // New opens what the programs share; close Pool when all have ended.
@@ -56,17 +61,22 @@ func New(ctx context.Context, c config.Config, log *slog.Logger) (*Deps, error) 
 	}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return &Deps{c, pool, metrics, log}, nil
+	d := &Deps{c, pool, metrics, log, prometheus.WrapRegistererWith(prometheus.Labels{"chain": strconv.FormatUint(c.Chain.ID, 10)}, metrics)}
+	d.registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "navlog_build_info", Help: "Always 1: the version of navlog and of Go.",
+		ConstLabels: prometheus.Labels{"version": cli.BuildVersion(), "go": runtime.Version()},
+	}, func() float64 { return 1 }))
+	return d, nil
 }
 
 // Ingest makes the program.
 func (d *Deps) Ingest() *ingest.Ingest {
-	return ingest.New(d.Config.Chain, d.Config.Kafka, d.Pool, d.Metrics, d.Log.With("program", "ingest"))
+	return ingest.New(d.Config.Chain, d.Config.Kafka, d.Pool, d.registerer, d.Log.With("program", "ingest"))
 }
 
 // Project makes the program.
 func (d *Deps) Project() *projections.Projections {
-	return projections.New(d.Config.Projections, d.Config.Chain.ID, d.Config.Kafka, d.Config.ClickHouse, d.Pool, d.Metrics, d.Log.With("program", "project"))
+	return projections.New(d.Config.Projections, d.Config.Chain.ID, d.Config.Kafka, d.Config.ClickHouse, d.Pool, d.registerer, d.Log.With("program", "project"))
 }
 
 // Serve makes the program, or says what is wrong with the networks of guard.
@@ -75,7 +85,7 @@ func (d *Deps) Serve() (*query.Query, error) {
 	if err != nil {
 		return nil, err
 	}
-	return query.New(d.Config.HTTP, d.Config.Chain.ID, d.Config.ClickHouse, d.Pool, g.CheckURL, d.Metrics, d.Log.With("program", "serve")), nil
+	return query.New(d.Config.HTTP, d.Config.Chain.ID, d.Config.ClickHouse, d.Pool, g.CheckURL, d.registerer, d.Log.With("program", "serve")), nil
 }
 
 // Dispatch makes the program, or says what is wrong with the guard or the secret key.
@@ -90,14 +100,14 @@ func (d *Deps) Dispatch() (*dispatch.Dispatch, error) {
 	}
 	c := d.Config.Webhooks
 	c.ChainID = d.Config.Chain.ID
-	return dispatch.New(c, d.Config.Kafka, d.Pool, sealer, g, d.Metrics, d.Log.With("program", "dispatch")), nil
+	return dispatch.New(c, d.Config.Kafka, d.Pool, sealer, g, d.registerer, d.Log.With("program", "dispatch")), nil
 }
 
 // ShowReady makes the readiness of a program a metric, and whether it stands by, since a
 // standby that is ready does not do the work. Its other gauges keep their last values while
 // it cannot do anything.
 func (d *Deps) ShowReady(name string, p Program) {
-	d.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	d.registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "navlog_standby", Help: "1 while the program stands by for another instance that does the work.", ConstLabels: prometheus.Labels{"program": name},
 	}, func() float64 {
 		if RoleOf(p) == Standby {
@@ -105,7 +115,7 @@ func (d *Deps) ShowReady(name string, p Program) {
 		}
 		return 0
 	}))
-	d.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	d.registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "navlog_ready", Help: "1 while the program is ready, as on /readyz.", ConstLabels: prometheus.Labels{"program": name},
 	}, func() float64 {
 		if p.Ready() != nil {

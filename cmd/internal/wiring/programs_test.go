@@ -24,7 +24,8 @@ func (p *fakeProgram) StandsBy() bool            { return p.stands }
 // Each program says whether it is ready, and there is an alert for each one that
 // is not, or that says nothing because it does not run.
 func TestReadinessIsAlerted(t *testing.T) {
-	d := &Deps{Metrics: prometheus.NewRegistry()}
+	metrics := prometheus.NewRegistry()
+	d := &Deps{Metrics: metrics, registerer: metrics}
 	works, waits := new(fakeProgram), &fakeProgram{fault: errors.New("no engine")}
 	d.ShowReady("serve", works)
 	d.ShowReady("ingest", waits)
@@ -55,10 +56,10 @@ navlog_standby{program="serve"} 0
 		t.Fatal(err)
 	}
 	for _, rule := range []string{
-		"max by (program) (navlog_ready * (1 - navlog_standby)) == 0", "(navlog_standby * (1 - navlog_ready)) == 1",
+		"max by (chain, program) (navlog_ready * (1 - navlog_standby)) == 0", "(navlog_standby * (1 - navlog_ready)) == 1",
 		`absent(navlog_ready{program="ingest"})`, `absent(navlog_ready{program="project"})`,
 		`absent(navlog_ready{program="serve"})`, `absent(navlog_ready{program="dispatch"})`,
-		"max(navlog_projections_open_transaction_seconds) > 90", "max(navlog_dispatch_open_transaction_seconds) > 90", // chainlog.HangingAfter
+		"max by (chain) (navlog_projections_open_transaction_seconds) > 90", "max by (chain) (navlog_dispatch_open_transaction_seconds) > 90", // chainlog.HangingAfter
 	} {
 		if !strings.Contains(string(alerts), rule) {
 			t.Errorf("no alert has %q", rule)

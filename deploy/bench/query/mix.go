@@ -12,11 +12,7 @@ import (
 	"github.com/navlog/navlog/deploy/bench/workload"
 )
 
-const (
-	mixLogs       = 10 // in a block
-	mixReorgEvery = 20 // blocks
-	mixCacheBytes = 32 << 20
-)
+const mixCacheBytes = 32 << 20
 
 // weighted is questions of one sort, and how many of a hundred requests are of it.
 type weighted struct {
@@ -67,8 +63,8 @@ func pick(all []weighted, rng *rand.Rand) question {
 	panic("the shares are less than a hundred")
 }
 
-// mix is traffic as a protocol sees it, with the default cache, while blocks come: 1, 8 and 64 clients that ask as fast as
-// they are answered.
+// mix is traffic as a protocol sees it, with the default cache, while blocks of ten logs come and one in twenty is reorganised: 1, 8
+// and 64 clients that ask as fast as they are answered.
 func (w *world) mix(ctx context.Context, o options) (bars []bench.Bar, err error) {
 	s, err := w.serve(ctx, o.Navlog, mixCacheBytes)
 	if err != nil {
@@ -77,12 +73,7 @@ func (w *world) mix(ctx context.Context, o options) (bars []bench.Bar, err error
 	defer s.stop()
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	go w.liveBy(ctx, func(n int) error {
-		if n%mixReorgEvery == 0 {
-			return w.chain.Reorganise(1 + n/mixReorgEvery%3)
-		}
-		return w.chain.Mine(mixLogs)
-	})
+	go w.live(ctx)
 	for _, clients := range []int{1, 8, 64} {
 		t := w.mixed(ctx, newAsker("http://"+s.addr, w.keys), clients, o.Each)
 		var all []time.Duration

@@ -72,7 +72,7 @@ func (w *world) stream(ctx context.Context, o options) ([]bench.Bar, error) {
 	began := time.Now()
 	for range blocks {
 		<-tick.C
-		if err := w.append(w.chain.Next); err != nil {
+		if err := w.append(); err != nil {
 			return nil, err
 		}
 	}

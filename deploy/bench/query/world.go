@@ -175,19 +175,14 @@ func (w *world) state(ctx context.Context, merged *bench.Merging) (seq uint64, q
 
 // live appends a unit a second, reorganisations among them, so that the newest state moves while it is asked about.
 func (w *world) live(ctx context.Context) {
-	w.liveBy(ctx, func(int) error { return w.chain.Next() })
-}
-
-// liveBy appends units of another kind, a unit a second.
-func (w *world) liveBy(ctx context.Context, next func(n int) error) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	for n := 1; ; n++ {
+	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if err := w.append(func() error { return next(n) }); err != nil {
+			if err := w.append(); err != nil {
 				w.fail(err)
 				return
 			}
@@ -196,10 +191,10 @@ func (w *world) liveBy(ctx context.Context, next func(n int) error) {
 }
 
 // append writes the next unit. Two parts of the benchmark never write at the same time, but one may end its last one late.
-func (w *world) append(next func() error) error {
+func (w *world) append() error {
 	w.writing.Lock()
 	defer w.writing.Unlock()
-	if err := next(); err != nil {
+	if err := w.chain.Next(); err != nil {
 		return err
 	}
 	if err := w.chain.Commit(); err != nil {

@@ -50,7 +50,7 @@ func metrics(t *testing.T, w *world) {
 	}
 	// A dispatcher that cannot measure shows its last figures for ever, and one that does not run shows none: no comparison
 	// of these would ever fire.
-	for _, rule := range []string{"time() - max(navlog_dispatch_measured_timestamp_seconds) > ", "absent(navlog_dispatch_oldest_seconds)"} {
+	for _, rule := range []string{"time() - max by (chain) (navlog_dispatch_measured_timestamp_seconds) > ", "absent(navlog_dispatch_oldest_seconds)"} {
 		if !slices.ContainsFunc(alerts, func(e expression) bool { return strings.HasPrefix(e.text, rule) }) {
 			t.Errorf("no alert is %q", rule)
 		}
@@ -67,6 +67,8 @@ var (
 	grouping = regexp.MustCompile(`\b(?:by|on|group_left|group_right)\s*\(([^)]*)\)`)
 	// A name, with its matchers where it is a selector, and a parenthesis behind it where it is a function.
 	selector = regexp.MustCompile(`\b([a-zA-Z_:][\w:]*)(?:\s*\{((?:[^"{}]|"(?:[^"\\]|\\.)*")*)\})?(\s*\()?`)
+	// A text that is handed to a function.
+	argument = regexp.MustCompile(`,\s*"(?:[^"\\]|\\.)*"`)
 	label    = regexp.MustCompile(`\{\{\s*(?:\$labels\.)?(\w+)\s*\}\}`)
 )
 
@@ -78,7 +80,7 @@ var (
 
 // check is what is wrong with an expression.
 func (e expression) check(shown series) (faults []string) {
-	text := duration.ReplaceAllString(e.text, "")
+	text := argument.ReplaceAllString(duration.ReplaceAllString(e.text, ""), "")
 	grouped, known := slices.Clone(ofTarget), slices.Clone(ofTarget)
 	for _, g := range grouping.FindAllStringSubmatch(text, -1) {
 		for name := range strings.SplitSeq(g[1], ",") {
@@ -249,7 +251,7 @@ func readDashboard(t *testing.T) (all []expression) {
 			if target.LegendFormat == "" || target.Datasource.UID != chosen {
 				t.Errorf("panel %q: %s has no legend, or another datasource", p.Title, target.Expr)
 			}
-			text := strings.ReplaceAll(target.Expr, "$__rate_interval", "5m")
+			text := strings.NewReplacer("$__rate_interval", "5m", "$chain", ".+").Replace(target.Expr)
 			all = append(all, expression{where: "panel " + strconv.Quote(p.Title), text: text, told: target.LegendFormat})
 		}
 		if _, alerts, found := strings.Cut(p.Description, "Alert"); found {
@@ -284,6 +286,7 @@ cpu_total 4.5
 	}{
 		{text: `max by (program) (ready) == 0`, told: "{{ $labels.program }}"},
 		{text: `absent(ready{program="ingest"})`, told: "{{ $labels.program }}"},
+		{text: `label_replace(ready{program="ingest"}, "program", "none", "", "")`, told: "{{ $labels.program }}"},
 		{text: `histogram_quantile(0.5, sum by (le, route) (rate(seconds_bucket{route=~"/a/.*",route!="/b"}[5m]))) > 1e3`, told: "{{route}}"},
 		{text: `max by (program, instance) (rate(cpu_total[5m]) * on (job, instance) group_right () (ready >= bool 0)) or vector(-1)`, told: "{{program}} {{instance}}"},
 		{text: `deriv(max(cpu > 0)[5m:15s])`, want: "no program shows cpu"},

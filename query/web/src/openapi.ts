@@ -1239,6 +1239,8 @@ export interface components {
             finalBlock: components["schemas"]["DecimalOrNull"];
             /** @description The block up to which the logs of every vault were compared with the headers of their blocks; null where nothing was. */
             provenTo: components["schemas"]["DecimalOrNull"];
+            /** @description Logs with more data than a record of the log holds: their length and hash are kept, and they count in nothing. null while the indexer does not report. */
+            logsWithoutData: number | null;
             /** @description From indexedBlock, the newest block that is served, to headBlock; null where that is not known, as while no node gives a head that goes on from the log. */
             lagBlocks: number | null;
             /** @description The same by the time of the blocks. */

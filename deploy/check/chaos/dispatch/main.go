@@ -71,7 +71,7 @@ type chaos struct {
 	Seeds  int           `default:"50" help:"How many seeds, from --first on."`
 	First  uint64        `default:"1" help:"The first seed."`
 	Events int           `default:"300" help:"Events of each seed."`
-	Settle time.Duration `default:"90s" help:"How long events may take after the last blow: one that is given up takes 21 s."`
+	Settle time.Duration `default:"60s" help:"How long events that are still to be sent may make no progress: 15 s lie between two attempts."`
 
 	world    *referrals.World
 	receiver *receiver

@@ -69,12 +69,13 @@ func extra(stories map[uuid.UUID]story) map[uint32]int {
 	return more
 }
 
-// attempts are the POSTs of an event without the first ones of those that were sent again within their attempt: at once
-// and only once, because the receiver hung up on a connection that was kept. Both have the attempt's signature.
+// attempts are the POSTs of an event without the first ones of those that were sent again within their attempt: only once
+// and on a connection of its own, because the receiver hung up on one that may have been kept. Both have the attempt's
+// signature.
 func (s story) attempts() (last []post) {
 	again := false // the newest one is the second of its attempt
 	for _, p := range s.posts {
-		if n := len(last); n > 0 && !again && last[n-1].hungUp && last[n-1].second == p.second {
+		if n := len(last); n > 0 && !again && last[n-1].hungUp && p.own && last[n-1].second == p.second {
 			last[n-1], again = p, true
 			continue
 		}

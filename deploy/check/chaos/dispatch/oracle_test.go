@@ -56,22 +56,26 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// A receiver that hangs up on a kept connection gets the request once more in the same attempt, and not a second
-// time, not with another attempt's signature, and not when the connection was new.
+// A receiver that hangs up on a connection that may have been kept gets the request once more in the same attempt, on a
+// connection of its own, and not a second time, not with another attempt's signature, and not where the connection was
+// certainly new.
 func TestScheduleOfARequestThatIsSentAgain(t *testing.T) {
 	hungUp := func(p post) post { p.hungUp = true; return p }
+	own := func(p post) post { p.own = true; return p }
 	signed := func(second int64, p post) post { p.second = second; return p }
 	all := posts(1, 1.001, 1.002, -2.1)
 	for what, c := range map[string]struct {
 		posts []post
 		want  string
 	}{
-		"once more":           {[]post{hungUp(all[0]), all[1], signed(2, all[3])}, ""},
-		"once more, accepted": {[]post{hungUp(all[0]), posts(-1.001)[0]}, ""},
-		"twice more":          {[]post{hungUp(all[0]), hungUp(all[1]), all[2]}, "1s are promised"},
-		"of another attempt":  {[]post{hungUp(all[0]), signed(2, all[1])}, "1s are promised"},
-		"on a new connection": {all[:2], "1s are promised"},
-		"five attempts":       {append([]post{hungUp(all[0])}, posts(1.001, 2.1, 7.2, 22.3, 40)...), "no more than 1 + 3"},
+		"once more":                  {[]post{hungUp(all[0]), own(all[1]), signed(2, all[3])}, ""},
+		"once more, accepted":        {[]post{hungUp(all[0]), own(posts(-1.001)[0])}, ""},
+		"twice more":                 {[]post{hungUp(all[0]), own(all[1]), own(all[2])}, "1s are promised"},
+		"of another attempt":         {[]post{hungUp(all[0]), signed(2, own(all[1]))}, "1s are promised"},
+		"after a new connection":     {[]post{own(all[0]), own(all[1])}, "1s are promised"},
+		"after an answer":            {[]post{all[0], own(all[1])}, "1s are promised"},
+		"on a connection that stays": {[]post{hungUp(all[0]), all[1]}, "1s are promised"},
+		"five attempts":              {append([]post{hungUp(all[0]), own(all[1])}, posts(2.1, 7.2, 22.3, 40)...), "no more than 1 + 3"},
 	} {
 		_, err := (&ledger{}).schedule(map[uuid.UUID]story{uuid.New(): {referral: referrals.Referral{Partner: 7}, posts: c.posts}}, 99)
 		if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) {

@@ -70,7 +70,7 @@ func TestPlantedFaults(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { os.RemoveAll(data) })
-			run := chaos{Data: data, Navlog: build(t, c.file, c.before, c.after), Seeds: 1, First: 1, Events: 70, Settle: 90 * time.Second}
+			run := chaos{Data: data, Navlog: build(t, c.file, c.before, c.after), Seeds: 1, First: 1, Events: 70, Settle: 30 * time.Second}
 			if sum, err := run.run(t.Context()); err == nil || !slices.ContainsFunc(c.want, func(w string) bool { return strings.Contains(err.Error(), w) }) {
 				t.Errorf("the fault is not found: %+v, %v", sum, err)
 			}

@@ -32,7 +32,6 @@ type receiver struct {
 
 	mu     sync.Mutex
 	down   map[uint32]bool
-	kept   map[string]bool // connections, by the dispatcher's address, that had a request
 	events map[uuid.UUID]*story
 	faults []error
 }
@@ -52,13 +51,16 @@ type post struct {
 	refused bool // answered with something else than 2xx, or not at all
 	// second is when the attempt began that the POST is of, as its signature says.
 	second int64
-	// hungUp: it was not answered, on a connection that an earlier one had used. The dispatcher cannot know that it
-	// arrived, and sends it again within the attempt.
+	// own: its connection was opened for it and is closed after it, as its header Connection says.
+	own bool
+	// hungUp: it was not answered, on a connection that the dispatcher may have kept, so that the dispatcher cannot know
+	// whether it arrived and may send it again within the attempt. That it is the connection's first request says nothing:
+	// a connection is kept unused when the request that it was opened for went out on another one.
 	hungUp bool
 }
 
 func startReceiver(dir string, world *referrals.World) (_ *receiver, err error) {
-	r := &receiver{world: world, down: map[uint32]bool{}, kept: map[string]bool{}, events: map[uuid.UUID]*story{}}
+	r := &receiver{world: world, down: map[uint32]bool{}, events: map[uuid.UUID]*story{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /{partner}", r.receive)
 	r.Server, err = tlsreceiver.Serve(dir, mux)
@@ -85,8 +87,7 @@ func (r *receiver) receive(w http.ResponseWriter, request *http.Request) {
 	if err != nil {
 		return // the dispatcher died while it was writing: not a delivery
 	}
-	kept := r.keeps(request.RemoteAddr)
-	s, n, err := r.take(request.PathValue("partner"), request.Header, body, at)
+	s, n, err := r.take(request, body, at)
 	if err != nil {
 		r.mu.Lock()
 		r.faults = append(r.faults, err)
@@ -113,7 +114,7 @@ func (r *receiver) receive(w http.ResponseWriter, request *http.Request) {
 	case n == 0 && number < 20:
 		r.refuse(s, n)
 		r.mu.Lock()
-		s.posts[n].hungUp = kept
+		s.posts[n].hungUp = !s.posts[n].own
 		r.mu.Unlock()
 		panic(http.ErrAbortHandler)
 	case number < 40:
@@ -123,15 +124,6 @@ func (r *receiver) receive(w http.ResponseWriter, request *http.Request) {
 	s.accepted = true
 	r.mu.Unlock()
 	w.WriteHeader(http.StatusNoContent)
-}
-
-// keeps tells whether a connection had a request before this one.
-func (r *receiver) keeps(connection string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	kept := r.kept[connection]
-	r.kept[connection] = true
-	return kept
 }
 
 func (r *receiver) isDown(partner uint32) bool {
@@ -148,7 +140,8 @@ func (r *receiver) refuse(s *story, n int) {
 
 // take checks a POST against the event that it is of: id, bytes, signature and
 // sequence. It gives the event and the POST's place among its posts.
-func (r *receiver) take(partner string, h http.Header, body []byte, at time.Time) (s *story, n int, err error) {
+func (r *receiver) take(request *http.Request, body []byte, at time.Time) (s *story, n int, err error) {
+	h := request.Header
 	id, err := uuid.Parse(h.Get(webhook.HeaderEventID))
 	if err != nil {
 		return nil, 0, fmt.Errorf("event id %q: %w", h.Get(webhook.HeaderEventID), err)
@@ -161,8 +154,8 @@ func (r *receiver) take(partner string, h http.Header, body []byte, at time.Time
 	}
 	n = len(s.posts)
 	seconds, _ := strconv.ParseInt(h.Get(webhook.HeaderTimestamp), 10, 64)
-	s.posts = append(s.posts, post{at: at, second: seconds})
-	number, _ := strconv.ParseInt(partner, 10, 64)
+	s.posts = append(s.posts, post{at: at, second: seconds, own: request.Close})
+	number, _ := strconv.ParseInt(request.PathValue("partner"), 10, 64)
 	now := time.Now()
 	if err := r.world.Verify(number, h, body, now); err != nil {
 		return nil, 0, fmt.Errorf("event %s: %w", id, err)

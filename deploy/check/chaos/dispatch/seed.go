@@ -22,6 +22,8 @@ const (
 	concurrency = 4        // POSTs to one partner at a time: the default
 	batches     = 12
 	lease       = 3 * time.Second
+	// settlesAtMost is how many times the pause without progress a seed may take to settle in all.
+	settlesAtMost = 10
 )
 
 // run is one seed.
@@ -113,8 +115,7 @@ func (r *run) judge(ctx context.Context, t tally) (tally, error) {
 }
 
 // final is what no waiting mends: a POST that came too often, too early or once too
-// many. What excuses one is known before it comes. It also tells of how many events
-// the waits were judged.
+// many. It also tells of how many events the waits were judged.
 func (r *run) final(l *ledger, stories map[uuid.UUID]story) (judged int, err error) {
 	var faults []error
 	bound := l.bound(stories)
@@ -286,12 +287,15 @@ func missedPostgres(d *child.Process) bool {
 	return strings.HasPrefix(last, "navlog: reach PostgreSQL") || strings.HasPrefix(last, "navlog: read the version of the tables in PostgreSQL")
 }
 
-// settle waits until every event is where it is to end, something is wrong for good,
-// or too long.
+// settle waits until every event is where it is to end, or until nothing more happens to those that are not. How long
+// that takes depends on the machine, so it waits for progress; but not for ever, for what is sent again and again
+// makes progress, too.
 func (r *run) settle(ctx context.Context) error {
-	deadline := time.Now().Add(r.Settle)
+	last := time.Now().Add(settlesAtMost * r.Settle)
+	var before []string
+	moved := time.Now()
 	return poll.Until(ctx, 100*time.Millisecond, func() (bool, error) {
-		stories := r.receiver.stories() // before the ledger: what excuses a POST is there before it comes
+		stories := r.receiver.stories()
 		l, err := r.ledger(ctx)
 		if err != nil {
 			return false, err
@@ -299,7 +303,19 @@ func (r *run) settle(ctx context.Context) error {
 		if err := r.attend(); err != nil {
 			return false, err
 		}
-		_, wrong := r.final(l, stories) // judge says what
-		return wrong != nil || len(l.lost(stories, r.down(), r.mute())) == 0 || time.Now().After(deadline), nil
+		now := l.unsettled(stories, r.down(), r.mute())
+		if !slices.Equal(now, before) {
+			before, moved = now, time.Now()
+		}
+		return len(now) == 0 || time.Since(moved) > r.Settle || time.Now().After(last), nil
 	})
+}
+
+// unsettled lists the events that are not where they are to end, with how far each has come.
+func (l *ledger) unsettled(stories map[uuid.UUID]story, down, mute uint32) (list []string) {
+	for _, why := range l.lost(stories, down, mute) {
+		list = append(list, why.Error())
+	}
+	slices.Sort(list)
+	return list
 }

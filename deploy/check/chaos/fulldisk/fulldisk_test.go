@@ -290,7 +290,30 @@ func TestKafkaDiskFull(t *testing.T) {
 	k, err := engines.StartKafka(t.Context(), dir)
 	must(t, err)
 	t.Cleanup(func() { _ = k.Close() })
-	s := newSystem(t, []string{k.Addr}, enginetest.ClickHouse(t), enginetest.Postgres(t))
+	logDiskFull(t, d, k.Addr, func() {})
+}
+
+// So does that of Apache Kafka, which ends itself when its only folder for logs fails and is started again when there is
+// space. No program ends with it, and nothing that it had is lost.
+func TestApacheKafkaDiskFull(t *testing.T) {
+	t.Parallel()
+	if err := engines.ApacheKafkaAvailable(); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	d := newDisk(t, 256)
+	k, err := engines.StartApacheKafka(t.Context(), filepath.Join(d.dir, "log"))
+	must(t, err)
+	t.Cleanup(func() { k.Kill() })
+	logDiskFull(t, d, k.Addr, func() { must(t, k.Restart(t.Context())) })
+}
+
+// logDiskFull fills the disk of the log's broker; revive is called when there is space again.
+func logDiskFull(t *testing.T, d *disk, broker string, revive func()) {
+	t.Helper()
+	s := newSystem(t, []string{broker}, enginetest.ClickHouse(t), enginetest.Postgres(t))
 	d.fill()
 	before := s.ingest.Status().IndexedBlock
 	s.steps(10)
@@ -301,6 +324,7 @@ func TestKafkaDiskFull(t *testing.T) {
 		return nil
 	})
 	d.free()
+	revive()
 	s.steps(5)
 	s.caughtUp()
 	s.verify()

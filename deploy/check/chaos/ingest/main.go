@@ -3,6 +3,9 @@
 // A seed decides what happens (see PlanOf); what is left to chance is which of two things that happen at the same time
 // comes first:
 //
+// Of three seeds one has an endpoint that lies about finality and the head, one an endpoint that lies about the head and
+// the headers of blocks, each beside two honest endpoints of which chain.agreement 2 is asked, and one has no liar.
+//
 //	script ──────▶ anvil: traffic, empty blocks, reorganisations, branches that come back
 //	                 │
 //	           fault proxies, one per endpoint, each with faults, rates and draws of its own

@@ -61,7 +61,10 @@ func (w *world) do(o Op) error {
 		}
 		return w.restart(true)
 	case opRate:
-		for _, p := range w.proxies {
+		for i, p := range w.proxies {
+			if w.plan.Endpoints[i].Liar {
+				continue
+			}
 			if err := p.SetRate(float64(o.N) / 100); err != nil {
 				return err
 			}

@@ -39,8 +39,10 @@ type Endpoint struct {
 	Faults      []faultproxy.Fault
 	Rate        float64
 	Behind      uint64
+	Ahead       uint64
 	RangeLimit  uint64
 	ResultLimit int
+	Liar        bool // it says what is not so, at its own rate throughout
 }
 
 // A Death is how one process of ingest ends; the zero value is not at all.
@@ -164,7 +166,32 @@ func PlanOf(seed uint64) Plan {
 		p.Deaths = append(p.Deaths, d.death())
 	}
 	p.Script = d.script(&p)
+	switch seed % 3 {
+	case 1: // what becomes final is up to the nodes' tag
+		p.Finality = 0
+		d.besideALiar(&p, append(aboutFinality, faultproxy.FutureHead, faultproxy.ShortLogs, faultproxy.BeyondHead))
+	case 2: // nothing is final, so that every block is agreed upon: agreement says nothing of a history that is read as ranges
+		p.Finality, p.Window = nothingFinal, max(p.Window, nothingFinal)
+		d.besideALiar(&p, []faultproxy.Fault{faultproxy.FutureHead, faultproxy.ZeroBloom, faultproxy.ChangedHeader})
+	}
 	return p
+}
+
+// nothingFinal is a depth that no chain of a plan has.
+const nothingFinal = 400
+
+var aboutFinality = []faultproxy.Fault{faultproxy.FinalHead, faultproxy.FinalFuture, faultproxy.FinalBack}
+
+// besideALiar replaces the endpoints by two whose answers are true, however they come, and one that lies. What ingest
+// promises then, it promises with chain.agreement 2, and for the rule of finality that the plan has.
+func (d dice) besideALiar(p *Plan, lies []faultproxy.Fault) {
+	honest := faultproxy.Except(faultproxy.Stale, faultproxy.OldHead, faultproxy.EmptyLogs, faultproxy.PartialLogs, faultproxy.TruncatedLogs,
+		faultproxy.WrongHash, faultproxy.ShortLogs, faultproxy.BeyondHead)
+	liar := d.endpoint(nil)
+	liar.Faults, liar.Rate, liar.Liar = lies, pick(d, 0.5, 1), true
+	p.Agreement, p.Endpoints = 2, []Endpoint{d.endpoint(honest), d.endpoint(honest)}
+	p.Endpoints = slices.Insert(p.Endpoints, d.IntN(3), liar)
+	p.Script = slices.DeleteFunc(p.Script, func(o Op) bool { return o.Name == opFinality })
 }
 
 type dice struct{ *rand.Rand }
@@ -178,7 +205,7 @@ func pick[T any](d dice, from ...T) T { return from[d.IntN(len(from))] }
 // for questions about logs are few.
 func (d dice) endpoint(faults []faultproxy.Fault) Endpoint {
 	e := Endpoint{
-		Seed: d.Uint64(), Rate: pick(d, 0.01, 0.03, 0.1), Behind: pick[uint64](d, 1, 3, 20),
+		Seed: d.Uint64(), Rate: pick(d, 0.01, 0.03, 0.1), Behind: pick[uint64](d, 1, 3, 20), Ahead: pick[uint64](d, 2, 50, 1_000_000),
 		RangeLimit: pick[uint64](d, 1, 3, 10), ResultLimit: pick(d, 2, 5, 20),
 	}
 	if d.one(2) {
@@ -195,7 +222,7 @@ func (d dice) endpoint(faults []faultproxy.Fault) Endpoint {
 }
 
 var aboutLogs = []faultproxy.Fault{
-	faultproxy.Stale, faultproxy.EmptyLogs, faultproxy.PartialLogs, faultproxy.TruncatedLogs, faultproxy.WrongHash,
+	faultproxy.Stale, faultproxy.EmptyLogs, faultproxy.PartialLogs, faultproxy.TruncatedLogs, faultproxy.WrongHash, faultproxy.ShortLogs, faultproxy.BeyondHead,
 	faultproxy.RangeResults, faultproxy.ResponseSize, faultproxy.RangeWide, faultproxy.RangeLimited, faultproxy.RangeMaximum,
 	faultproxy.LimitExceeded, faultproxy.QueryTimeout, faultproxy.Range413, faultproxy.BlockOverLimit,
 }
@@ -262,7 +289,7 @@ func (p Plan) String() string {
 	fmt.Fprintf(&b, "finality depth %d (0: tag, epochs of %d), confirmations %d (0: final), batch %d, %d in flight, window %d, proof %s, agreement %d, poll %s, standby %s, late vault %v, early start %v, %d steps before, fresh end %v\n",
 		p.Finality, p.SlotsInEpoch, p.Confirmations, p.BatchBlocks, p.RangesInFlight, p.Window, p.Proof, p.Agreement, p.Poll, p.Standby, p.Late, p.EarlyStart, p.Before, p.FreshEnd)
 	for i, e := range p.Endpoints {
-		fmt.Fprintf(&b, "endpoint %d: rate %v, behind %d, ranges of %d blocks, %d results, faults %v\n", i+1, e.Rate, e.Behind, e.RangeLimit, e.ResultLimit, e.Faults)
+		fmt.Fprintf(&b, "endpoint %d: rate %v, behind %d, ahead %d, ranges of %d blocks, %d results, faults %v\n", i+1, e.Rate, e.Behind, e.Ahead, e.RangeLimit, e.ResultLimit, e.Faults)
 	}
 	fmt.Fprintf(&b, "deaths: %s\nscript: %s", join(p.Deaths), join(p.Script))
 	return b.String()

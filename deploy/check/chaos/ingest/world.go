@@ -134,7 +134,7 @@ func (w *world) startProxies() error {
 	for i, e := range w.plan.Endpoints {
 		config := faultproxy.DefaultConfig()
 		config.Seed, config.Upstreams, config.Faults, config.Rate = e.Seed, []string{w.anvil.URL}, e.Faults, e.Rate
-		config.Behind, config.RangeLimit, config.ResultLimit, config.Pause = e.Behind, e.RangeLimit, e.ResultLimit, time.Millisecond
+		config.Behind, config.Ahead, config.RangeLimit, config.ResultLimit, config.Pause = e.Behind, e.Ahead, e.RangeLimit, e.ResultLimit, time.Millisecond
 		proxy, err := faultproxy.New(config, func(injected faultproxy.Injection) {
 			w.mu.Lock()
 			defer w.mu.Unlock()

@@ -5,10 +5,11 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log"
 	"math/big"
-	"net/http"
+	"net/url"
 	"os"
 	"strconv"
 	"time"
@@ -34,17 +35,18 @@ func main() {
 	must(err)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	public, err := client.NewClientWithResponses(address, client.WithHTTPClient(&http.Client{Timeout: 10 * time.Second}))
+	public, err := client.New(address, "", nil)
 	must(err)
+	as := url.Values{"asOfBlock": {at}}
 
 	var l line
-	status, err := public.GetStatusWithResponse(ctx)
+	status, err := client.Read[client.Status](public.Get(ctx, "/status", nil))
 	must(err)
-	l.ChainID = status.JSON200.Data.ChainID
-	vaults, err := public.ListVaultsWithResponse(ctx, &client.ListVaultsParams{AsOfBlock: &block})
+	l.ChainID = status.Data.ChainID
+	vaults, err := client.Read[[]client.Vault](public.Get(ctx, "/api/v1/vaults", as))
 	must(err)
 	first := int64(0)
-	for _, v := range vaults.JSON200.Data {
+	for _, v := range vaults.Data {
 		assets := "null"
 		if v.TotalAssets != nil {
 			assets = *v.TotalAssets
@@ -57,29 +59,30 @@ func main() {
 	_, l.Then = deposited(ctx, public, (first+block)/2)
 	l.Users, l.Now = deposited(ctx, public, block)
 
-	partner, err := client.NewClientWithResponses(address, client.WithKey(key))
+	partner, err := client.New(address, key, nil)
 	must(err)
-	stats, err := partner.GetPartnerStatsWithResponse(ctx, &client.GetPartnerStatsParams{AsOfBlock: &block})
+	stats, err := client.Read[client.PartnerStats](partner.Get(ctx, "/api/v1/partner/stats", as))
 	must(err)
-	l.Partner = fmt.Sprintf("%d %s", stats.JSON200.Data.PartnerID, stats.JSON200.Data.TotalVolume)
-	stranger, err := client.NewClientWithResponses(address, client.WithKey("nk_test_of_nobody"))
+	l.Partner = fmt.Sprintf("%d %s", stats.Data.PartnerID, stats.Data.TotalVolume)
+	stranger, err := client.New(address, "nk_test_of_nobody", nil)
 	must(err)
-	refused, err := stranger.GetPartnerStatsWithResponse(ctx, nil)
-	must(err)
-	l.Refused = refused.JSONDefault.Error.Code
+	_, err = client.Read[client.PartnerStats](stranger.Get(ctx, "/api/v1/partner/stats", nil))
+	if refused := (*client.Error)(nil); errors.As(err, &refused) {
+		l.Refused = refused.Code
+	}
 	must(json.NewEncoder(os.Stdout).Encode(l))
 }
 
 // deposited walks through all users as of a block: how many there are, and what they deposited.
-func deposited(ctx context.Context, public *client.ClientWithResponses, block int64) (users int64, sum [2]string) {
-	total, size := new(big.Int), 3
+func deposited(ctx context.Context, public *client.Client, block int64) (users int64, sum [2]string) {
+	total := new(big.Int)
 	for page := 1; ; page++ {
-		list, err := public.ListUsersWithResponse(ctx, &client.ListUsersParams{Page: &page, PageSize: &size, AsOfBlock: &block})
-		must(err)
-		if list.JSON200 == nil {
-			log.Fatalf("page %d as of block %d: %s", page, block, list.Body)
+		list, err := client.Read[[]client.User](public.Get(ctx, "/api/v1/users",
+			url.Values{"page": {strconv.Itoa(page)}, "pageSize": {"3"}, "asOfBlock": {strconv.FormatInt(block, 10)}}))
+		if err != nil {
+			log.Fatalf("page %d as of block %d: %v", page, block, err)
 		}
-		for _, u := range list.JSON200.Data {
+		for _, u := range list.Data {
 			amount, ok := new(big.Int).SetString(u.TotalDeposited, 10)
 			if !ok {
 				log.Fatalf("user %s deposited %q", u.Address, u.TotalDeposited)
@@ -87,7 +90,7 @@ func deposited(ctx context.Context, public *client.ClientWithResponses, block in
 			total.Add(total, amount)
 			users++
 		}
-		if meta := list.JSON200.Meta; !meta.HasNextPage {
+		if meta := list.Meta; !meta.HasNextPage {
 			if users != meta.Total {
 				log.Fatalf("as of block %d there are %d users, and the pages had %d", block, meta.Total, users)
 			}

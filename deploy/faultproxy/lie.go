@@ -1,0 +1,172 @@
+package faultproxy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// Lies: well-formed answers that say what is not so, as of a node that was broken into. Nobody can see through most of
+// them with one endpoint only, so whoever tests an indexer with them gives it honest endpoints too.
+const (
+	FinalHead     Fault = "final-head"     // the head is named as final
+	FinalFuture   Fault = "final-future"   // a block above the head is named as final
+	FinalBack     Fault = "final-back"     // the final block is an older one than before
+	FutureHead    Fault = "future-head"    // a block that does not exist is named as the head
+	ZeroBloom     Fault = "zero-bloom"     // headers have an empty bloom, and blocks no logs
+	ChangedHeader Fault = "changed-header" // a field of a header is another one, so it does not hash to its hash
+)
+
+var byNumber = []string{"eth_getBlockByNumber"}
+
+// lies are drawn apart from all other faults. Draws depend on their order.
+var lies = []kind{
+	{fault: FinalHead, methods: byNumber, alter: ofFinal(finalHead)},
+	{fault: FinalFuture, methods: byNumber, alter: ofFinal(finalFuture)},
+	{fault: FinalBack, methods: byNumber, alter: ofFinal(finalBack)},
+	{fault: FutureHead, methods: heads, alter: futureHead},
+	{fault: ZeroBloom, methods: written, alter: zeroBloom},
+	{fault: ChangedHeader, methods: blocks, alter: changedHeader},
+}
+
+// Lies are the names of all of them.
+func Lies() []Fault { return namesOf(lies) }
+
+// ofFinal changes the block that is named as final. false: there is nothing to change.
+func ofFinal(change func(p *Proxy, rng *rand.Rand, final, head uint64) (uint64, bool)) alteration {
+	return func(ctx context.Context, p *Proxy, c *call, truth reply) (reply, string, error) {
+		tag := c.text(0)
+		final, exists := numberOf(truth.Result)
+		if tag != "finalized" && tag != "safe" || !exists {
+			return truth, "", nil
+		}
+		head, err := p.head(ctx, c.backend)
+		if err != nil {
+			return truth, "", err
+		}
+		n, ok := change(p, c.rng, final, head)
+		if !ok {
+			return truth, "", nil
+		}
+		answer, err := p.at(ctx, c, truth, min(n, head))
+		if err == nil && n > head {
+			answer, err = future(c.rng, answer, n)
+		}
+		return answer, fmt.Sprintf("block %d instead of %d as %s, the head is %d", n, final, tag, head), err
+	}
+}
+
+func finalHead(_ *Proxy, _ *rand.Rand, final, head uint64) (uint64, bool) { return head, final < head }
+
+func finalFuture(p *Proxy, rng *rand.Rand, _, head uint64) (uint64, bool) {
+	return head + 1 + rng.Uint64N(p.config.Ahead), true
+}
+
+func finalBack(p *Proxy, rng *rand.Rand, final, _ uint64) (uint64, bool) {
+	return final - min(final, 1+rng.Uint64N(p.config.Behind)), final > 0
+}
+
+// futureHead names a head that is some blocks higher, and later, than the head is.
+func futureHead(ctx context.Context, p *Proxy, c *call, truth reply) (answer reply, detail string, err error) {
+	if c.Method == "eth_getBlockByNumber" && c.text(0) != "latest" {
+		return truth, "", nil
+	}
+	head, err := p.head(ctx, c.backend)
+	if err != nil {
+		return truth, "", err
+	}
+	n := head + 1 + c.rng.Uint64N(p.config.Ahead)
+	if answer = truth.with(hexutil.Uint64(n)); c.Method != "eth_blockNumber" {
+		answer, err = future(c.rng, truth, n)
+	}
+	return answer, fmt.Sprintf("block %d, the head is %d", n, head), err
+}
+
+// slot is how many seconds lie between two blocks that do not exist.
+const slot = 12
+
+// future makes a higher block of one: it has a parent that nobody knows, and the hash that its fields have.
+func future(rng *rand.Rand, truth reply, number uint64) (reply, error) {
+	block, was, err := blockOf(truth)
+	if err != nil {
+		return truth, err
+	}
+	block["number"], block["parentHash"], block["extraData"] = hexutil.Uint64(number), random(rng, 32), random(rng, 8)
+	if seconds, ok := quantity(block["timestamp"]); ok {
+		block["timestamp"] = hexutil.Uint64(seconds + slot*(number-was))
+	}
+	block["hash"] = random(rng, 32)
+	var header types.Header
+	if json.Unmarshal(mustJSON(block), &header) == nil {
+		block["hash"] = header.Hash()
+	}
+	return truth.with(block), nil
+}
+
+// blockOf reads the block of an answer.
+func blockOf(r reply) (block map[string]any, number uint64, err error) {
+	block, _ = decoded(r.Result).(map[string]any)
+	number, ok := quantity(block["number"])
+	if !ok {
+		return nil, 0, fmt.Errorf("the upstream's block has no number: %.100s", r.Result)
+	}
+	return block, number, nil
+}
+
+func quantity(v any) (uint64, bool) {
+	text, _ := v.(string)
+	return number(text)
+}
+
+func random(rng *rand.Rand, length int) hexutil.Bytes {
+	b := make([]byte, length)
+	for i := range b {
+		b[i] = byte(rng.Uint32())
+	}
+	return b
+}
+
+// zeroBloom hides logs together with what would prove that they are missing. The hash of the block stays.
+func zeroBloom(_ context.Context, _ *Proxy, _ *call, truth reply) (reply, string, error) {
+	switch result := decoded(truth.Result).(type) {
+	case map[string]any:
+		bloom, _ := result["logsBloom"].(string)
+		if strings.Trim(bloom, "0x") == "" {
+			return truth, "", nil
+		}
+		result["logsBloom"] = hexutil.Bytes(make([]byte, types.BloomByteLength))
+		return truth.with(result), fmt.Sprintf("the header of block %v", result["number"]), nil
+	case []any:
+		if len(result) > 0 {
+			return truth.with(rawOf(nil)), fmt.Sprintf("none of %d logs", len(result)), nil
+		}
+	}
+	return truth, "", nil
+}
+
+// fields of a header that stand for something else when they are changed.
+var fields = []string{"timestamp", "parentHash", "stateRoot", "receiptsRoot", "extraData", "gasUsed"}
+
+// changedHeader changes one field of a header and leaves the hash.
+func changedHeader(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string, error) {
+	block, ok := decoded(truth.Result).(map[string]any)
+	if n, known := quantity(block["number"]); !ok || !known || n == 0 { // which is known by its hash alone
+		return truth, "", nil
+	}
+	field := fields[c.rng.IntN(len(fields))]
+	was, ok := block[field].(string)
+	if !ok {
+		return truth, "", nil
+	}
+	if n, isNumber := number(was); isNumber && (field == "timestamp" || field == "gasUsed") {
+		block[field] = hexutil.Uint64(n + 1 + c.rng.Uint64N(1000))
+	} else {
+		block[field] = random(c.rng, 32)
+	}
+	return truth.with(block), fmt.Sprintf("%s of block %v is %v and not %s", field, block["number"], block[field], was), nil
+}

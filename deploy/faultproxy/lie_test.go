@@ -1,0 +1,216 @@
+package faultproxy_test
+
+import (
+	"encoding/json"
+	"errors"
+	"math/big"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+	ethrpc "github.com/ethereum/go-ethereum/rpc"
+
+	"github.com/navlog/navlog/deploy/faultproxy"
+	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/ingest/rpc"
+)
+
+// block asks for a block that must be there.
+func (p *proxied) block(method string, which any) (block map[string]any) {
+	p.t.Helper()
+	result, err := p.call(method, which, false)
+	if err != nil || json.Unmarshal(result, &block) != nil || block == nil {
+		p.t.Fatalf("%s %v: %s, %v", method, which, result, err)
+	}
+	return block
+}
+
+func TestLiesAboutFinality(t *testing.T) {
+	p := newProxied(t, func(c *faultproxy.Config) { c.Ahead, c.Behind = 7, 5 })
+	for f, most := range map[faultproxy.Fault][2]uint64{
+		faultproxy.FinalHead: {head, head}, faultproxy.FinalFuture: {head + 1, head + 7}, faultproxy.FinalBack: {final - 5, final - 1},
+	} {
+		for range 20 {
+			p.next("eth_getBlockByNumber", f, f)
+			if n, _ := p.number("eth_getBlockByNumber", "finalized", false); n < most[0] || n > most[1] {
+				t.Errorf("%s: block %d is final, want %d to %d", f, n, most[0], most[1])
+			}
+			if n, _ := p.number("eth_getBlockByNumber", "latest", false); n != head {
+				t.Errorf("%s: block %d is the head", f, n)
+			}
+		}
+		if got := p.Counts()[f]; got != 20 {
+			t.Errorf("%s was counted %d times", f, got)
+		}
+	}
+}
+
+func TestFutureHead(t *testing.T) {
+	p := newProxied(t, func(c *faultproxy.Config) { c.Ahead = 7 })
+	p.next("eth_blockNumber", faultproxy.FutureHead)
+	if n, _ := p.number("eth_blockNumber"); n <= head || n > head+7 {
+		t.Errorf("the block number is %d", n)
+	}
+	p.next("eth_getBlockByNumber", faultproxy.FutureHead, faultproxy.FutureHead)
+	b := p.block("eth_getBlockByNumber", "latest")
+	n, err := hexutil.DecodeUint64(b["number"].(string))
+	if err != nil || n <= head || b["hash"] == hash(head) || b["parentHash"] == hash(n-1) || b["timestamp"] != hexutil.EncodeUint64(1000+12*n) {
+		t.Errorf("the head is %v, %v", b, err)
+	}
+	if b := p.block("eth_getBlockByNumber", "0x5"); b["hash"] != hash(5) {
+		t.Errorf("a block by its number is %v", b)
+	}
+}
+
+func TestChangedHeaders(t *testing.T) {
+	p := newProxied(t, nil)
+	truth := blockJSON(5)
+	changed := map[string]bool{}
+	for range 60 {
+		p.next("eth_getBlockByHash", faultproxy.ChangedHeader)
+		b := p.block("eth_getBlockByHash", hash(5))
+		var fields []string
+		for name, value := range b {
+			if truth[name] != value {
+				fields = append(fields, name)
+			}
+		}
+		if len(fields) != 1 || fields[0] == "hash" || fields[0] == "number" {
+			t.Fatalf("changed are %v", fields)
+		}
+		changed[fields[0]] = true
+	}
+	if len(changed) != 6 {
+		t.Errorf("changed were %v", changed)
+	}
+	p.next("eth_getBlockByHash", faultproxy.ZeroBloom)
+	if b := p.block("eth_getBlockByHash", hash(5)); strings.Trim(b["logsBloom"].(string), "0x") != "" || b["hash"] != hash(5) {
+		t.Errorf("without a bloom the header is %v", b)
+	}
+	p.next("eth_getLogs", faultproxy.ZeroBloom)
+	if logs := p.logs(rangeOf(1, 3)); len(logs) != 0 {
+		t.Errorf("the logs are %v", logs)
+	}
+}
+
+// A backend that is behind has no logs above its head: it says so, in several words, or does not.
+func TestLogsBeyondTheHead(t *testing.T) {
+	p := newProxied(t, func(c *faultproxy.Config) { c.Behind = 5 })
+	words := map[string]bool{}
+	for range 100 {
+		p.next("eth_getLogs", faultproxy.BeyondHead)
+		_, err := p.call("eth_getLogs", rangeOf(90, head))
+		var refusal ethrpc.Error
+		if !errors.As(err, &refusal) || strings.Contains(err.Error(), "%") {
+			t.Fatalf("logs up to the head: %v", err)
+		}
+		words[strings.Map(func(r rune) rune {
+			if r >= '0' && r <= '9' {
+				return -1
+			}
+			return r
+		}, err.Error())] = true
+		p.next("eth_getLogs", faultproxy.ShortLogs)
+		if logs := p.logs(rangeOf(90, head)); len(logs) == 0 || logs[len(logs)-1].BlockNumber >= head || logs[len(logs)-1].BlockNumber < head-5 {
+			t.Fatalf("%d logs", len(logs))
+		}
+	}
+	if len(words) != 7 {
+		t.Errorf("said was %v", words)
+	}
+	p.next("eth_getLogs", faultproxy.BeyondHead, faultproxy.BeyondHead)
+	if _, err := p.call("eth_getLogs", map[string]any{"blockHash": hash(head)}); err == nil {
+		t.Error("the newest block is known by its hash")
+	}
+	if got := len(p.logs(rangeOf(90, head-6))); got != 5*logsPerBlock {
+		t.Errorf("%d logs of blocks that the backend has", got)
+	}
+}
+
+// A block that does not exist cannot be told by its hash.
+func TestFutureHeadIsSealed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs a chain with real headers")
+	}
+	r := newRig(t, 1)
+	p := &proxied{Proxy: r.proxy, t: t, url: r.config.RPC[0].URL}
+	p.next("eth_getBlockByNumber", faultproxy.FutureHead)
+	raw, err := p.call("eth_getBlockByNumber", "latest", false)
+	r.must(err)
+	var header types.Header
+	var named struct{ Hash string }
+	if json.Unmarshal(raw, &header) != nil || json.Unmarshal(raw, &named) != nil || header.Hash().Hex() != named.Hash {
+		t.Errorf("the head is %s", raw)
+	}
+}
+
+// One endpoint of three lies in every answer. With chain.agreement 2 the log and its finality are those of the other
+// two, while it lies and not only afterwards, whichever of them is in use first.
+func TestIngestBesideALiar(t *testing.T) {
+	if testing.Short() {
+		t.Skip("ingest is raced by its own tests, and the proxy by those beside this file")
+	}
+	for name, c := range map[string]struct {
+		faults   []faultproxy.Fault
+		finality ingest.Finality
+	}{
+		"about finality":                     {[]faultproxy.Fault{faultproxy.FinalHead, faultproxy.FinalFuture, faultproxy.FinalBack}, ingest.Finality{}},
+		"a head that is named as final":      {[]faultproxy.Fault{faultproxy.FinalHead}, ingest.Finality{}},
+		"a final block of the future":        {[]faultproxy.Fault{faultproxy.FinalFuture}, ingest.Finality{}},
+		"a final block that moves back":      {[]faultproxy.Fault{faultproxy.FinalBack}, ingest.Finality{}},
+		"a head of the future":               {[]faultproxy.Fault{faultproxy.FutureHead}, ingest.Finality{}},
+		"no blooms and no logs, at the head": {[]faultproxy.Fault{faultproxy.ZeroBloom}, ingest.Finality{Depth: 500}},
+		"changed headers, at the head":       {[]faultproxy.Fault{faultproxy.ChangedHeader}, ingest.Finality{Depth: 500}},
+		"about everything, at the head":      {faultproxy.Lies(), ingest.Finality{Depth: 500}},
+	} {
+		for _, first := range []bool{true, false} {
+			t.Run(name+map[bool]string{true: ", in use", false: ", not in use"}[first], func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t, 3, c.faults...)
+				r.must(r.proxy.SetRate(1))
+				for range 2 {
+					r.config.RPC = append(r.config.RPC, rpc.Endpoint{URL: r.honest()})
+				}
+				if !first {
+					slices.Reverse(r.config.RPC)
+				}
+				r.config.Agreement, r.config.Finality = 2, c.finality
+				r.steps(20)
+				x := r.start()
+				for depth := range uint64(3) {
+					x.caughtUp()
+					r.must(r.reorg(1 + depth))
+					r.steps(4)
+				}
+				x.caughtUp()
+				want := uint64(0)
+				if c.finality == (ingest.Finality{}) {
+					h, err := r.chain.HeaderByNumber(r.ctx, big.NewInt(int64(ethrpc.FinalizedBlockNumber)))
+					r.must(err)
+					want = h.Number.Uint64()
+				}
+				x.until("the final block", func(st ingest.Status) bool { return st.FinalBlock == want })
+				if logs, counts := r.verify(), r.proxy.Counts(); logs == 0 || len(counts) == 0 {
+					t.Errorf("nothing was tried: %d logs, injected %v", logs, counts)
+				} else {
+					t.Logf("%d logs, injected %v", logs, counts)
+				}
+			})
+		}
+	}
+}
+
+// honest is the URL of another endpoint of the chain, which fails at nothing.
+func (r *rig) honest() string {
+	r.t.Helper()
+	config := faultproxy.DefaultConfig()
+	config.Upstreams, config.Faults = []string{r.url}, nil
+	proxy, err := faultproxy.New(config, nil)
+	r.must(err)
+	server := httptest.NewServer(proxy)
+	r.t.Cleanup(server.Close)
+	return server.URL
+}

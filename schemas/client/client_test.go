@@ -1,0 +1,134 @@
+package client_test
+
+import (
+	"errors"
+	"fmt"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/navlog/navlog/schemas/client"
+	"github.com/navlog/navlog/schemas/openapi"
+)
+
+// All users as of one block, page by page, and a key that is refused.
+func Example() {
+	navlog := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.RequestURI() {
+		case "/api/v1/users?asOfBlock=57&page=1":
+			fmt.Fprint(w, `{"ok":true,"data":[{"address":"0x11","totalDeposited":"170"}],"meta":{"total":2,"hasNextPage":true}}`)
+		case "/api/v1/users?asOfBlock=57&page=2":
+			fmt.Fprint(w, `{"ok":true,"data":[{"address":"0x22","totalDeposited":"250"}],"meta":{"total":2,"hasNextPage":false}}`)
+		default:
+			w.WriteHeader(http.StatusUnauthorized)
+			fmt.Fprintf(w, `{"ok":false,"error":{"code":"UNAUTHORIZED","message":"%s is no key.","requestId":"1"}}`, r.Header.Get("x-api-key"))
+		}
+	}))
+	defer navlog.Close()
+
+	ctx := (&http.Request{}).Context()
+	api, err := client.New(navlog.URL, "nk_test_mine", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for page, more := 1, true; more; page++ {
+		users, err := client.Read[[]client.User](api.Get(ctx, "/api/v1/users", url.Values{"asOfBlock": {"57"}, "page": {strconv.Itoa(page)}}))
+		if err != nil {
+			log.Fatal(err)
+		}
+		for _, user := range users.Data {
+			fmt.Println(user.Address, user.TotalDeposited)
+		}
+		more = users.Meta.HasNextPage
+	}
+	_, err = client.Read[client.PartnerStats](api.Get(ctx, "/api/v1/partner/stats", nil))
+	fmt.Println(err)
+	// Output:
+	// 0x11 170
+	// 0x22 250
+	// 401 UNAUTHORIZED: nk_test_mine is no key.
+}
+
+// TestTypes: each field of a type is a property of the schema that describes it, and as that may be null or is absent, a pointer.
+func TestTypes(t *testing.T) {
+	doc, err := openapi3.NewLoader().LoadFromData(openapi.YAML())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, typ := range map[string]reflect.Type{
+		"PaginationMeta": reflect.TypeFor[client.Meta](), "Token": reflect.TypeFor[client.Token](), "Vault": reflect.TypeFor[client.Vault](),
+		"User": reflect.TypeFor[client.User](), "PartnerStats": reflect.TypeFor[client.PartnerStats](), "ExplainedEvent": reflect.TypeFor[client.ExplainedEvent](),
+		"Status": reflect.TypeFor[client.Status](), "EndpointUse": reflect.TypeFor[client.EndpointUse](), "VaultStatus": reflect.TypeFor[client.VaultStatus](),
+	} {
+		schema := doc.Components.Schemas[name]
+		if schema == nil {
+			t.Errorf("the API has no schema %s", name)
+			continue
+		}
+		properties, required := map[string]*openapi3.SchemaRef{}, map[string]bool{}
+		collect(schema.Value, properties, required)
+		for i := range typ.NumField() {
+			field, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
+			property := properties[field]
+			if property == nil {
+				t.Errorf("%s has no property %s", name, field)
+				continue
+			}
+			if optional := !required[field] || nullable(property.Value); optional != (typ.Field(i).Type.Kind() == reflect.Pointer) {
+				t.Errorf("%s.%s may be null or absent: %v, and is a %s", name, field, optional, typ.Field(i).Type)
+			}
+		}
+	}
+}
+
+func collect(s *openapi3.Schema, properties map[string]*openapi3.SchemaRef, required map[string]bool) {
+	for name, p := range s.Properties {
+		properties[name] = p
+	}
+	for _, name := range s.Required {
+		required[name] = true
+	}
+	for _, part := range s.AllOf {
+		collect(part.Value, properties, required)
+	}
+}
+
+func nullable(s *openapi3.Schema) bool {
+	if s.Type.Includes("null") {
+		return true
+	}
+	for _, one := range append(s.OneOf, s.AnyOf...) {
+		if nullable(one.Value) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestAnswersThatAreNone: what is no answer of navlog is an error that says so, and so is an address that is none.
+func TestAnswersThatAreNone(t *testing.T) {
+	for body, status := range map[string]int{"<html>": http.StatusOK, "<html>404": http.StatusNotFound, `{"data":[]}`: http.StatusBadGateway, `{"data":7}`: http.StatusOK} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status); fmt.Fprint(w, body) }))
+		api, err := client.New(server.URL, "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = client.Read[[]client.Vault](api.Get(t.Context(), "/api/v1/vaults", nil))
+		if refused := (*client.Error)(nil); err == nil || errors.As(err, &refused) || !strings.Contains(err.Error(), "/api/v1/vaults") {
+			t.Errorf("%q with %d: %v", body, status, err)
+		}
+		server.Close()
+	}
+	for _, address := range []string{"", "navlog.example", "ftp://navlog.example", "http://", "http://a b"} {
+		if _, err := client.New(address, "", nil); err == nil {
+			t.Errorf("%q is taken for an address", address)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package client
+
+import "time"
+
+// Types of answers, by the names that schemas/openapi gives them. Decimal numbers are strings. A nil
+// pointer is null: not known, or not there.
+
+// Meta is where a page of a list stands (PaginationMeta).
+type Meta struct {
+	Page        int   `json:"page"` // from 1
+	PageSize    int   `json:"pageSize"`
+	Total       int64 `json:"total"` // entries of all pages
+	TotalPages  int64 `json:"totalPages"`
+	HasNextPage bool  `json:"hasNextPage"`
+}
+
+// Token is the token that a vault takes.
+type Token struct {
+	Address  string `json:"address"`
+	Symbol   string `json:"symbol"`
+	Decimals int    `json:"decimals"`
+}
+
+// Vault is one of /vaults. Amounts are in native units, NavPerShare has 18 decimals.
+type Vault struct {
+	Address      string     `json:"address"`
+	Name         string     `json:"name"`
+	Symbol       string     `json:"symbol"`
+	ChainID      int64      `json:"chainId"`
+	Decimals     int        `json:"decimals"`
+	Asset        Token      `json:"asset"`
+	TotalAssets  *string    `json:"totalAssets"`
+	TotalSupply  *string    `json:"totalSupply"`
+	NavPerShare  *string    `json:"navPerShare"`
+	NavUpdatedAt *time.Time `json:"navUpdatedAt"`
+	StartBlock   string     `json:"startBlock"`
+}
+
+// User is one of /users.
+type User struct {
+	Address        string    `json:"address"`
+	FirstSeen      time.Time `json:"firstSeen"`
+	TotalDeposited string    `json:"totalDeposited"`
+	TotalWithdrawn string    `json:"totalWithdrawn"`
+}
+
+// PartnerStats is /partner/stats, without its parts by vault.
+type PartnerStats struct {
+	PartnerID     uint32 `json:"partnerId"`
+	PartnerName   string `json:"partnerName"`
+	TotalDeposits int64  `json:"totalDeposits"`
+	TotalVolume   string `json:"totalVolume"`
+	UniqueUsers   int64  `json:"uniqueUsers"`
+}
+
+// ExplainedEvent is a log that is a part of a number (/explain).
+type ExplainedEvent struct {
+	ID             string    `json:"id"`
+	Seq            string    `json:"seq"`
+	Kind           string    `json:"kind"`
+	VaultAddress   string    `json:"vaultAddress"`
+	UserAddress    *string   `json:"userAddress"`
+	BlockNumber    string    `json:"blockNumber"`
+	LogIndex       uint32    `json:"logIndex"`
+	Timestamp      time.Time `json:"timestamp"`
+	TxHash         string    `json:"txHash"`
+	State          string    `json:"state"` // live or retracted
+	RetractedBySeq *string   `json:"retractedBySeq"`
+	Change         string    `json:"change"` // of the number by this log
+	Sum            string    `json:"sum"`    // up to this log
+	Unproven       *string   `json:"unproven"`
+}
+
+// Status is /status.
+type Status struct {
+	ChainID      int64      `json:"chainId"`
+	ChainState   string     `json:"chainState"` // the worst of all parts
+	ChainReason  *string    `json:"chainReason"`
+	FrozenReason *string    `json:"frozenReason"`
+	HeadBlock    *string    `json:"headBlock"`
+	IndexedBlock *string    `json:"indexedBlock"`
+	IndexedAt    *time.Time `json:"indexedAt"`
+	FinalBlock   *string    `json:"finalBlock"`
+	ProvenTo     *string    `json:"provenTo"`
+	// LogsWithoutData counts the logs of which only the length and the hash of the data are kept.
+	LogsWithoutData *int              `json:"logsWithoutData"`
+	LagBlocks       *int              `json:"lagBlocks"`
+	LagSeconds      *int              `json:"lagSeconds"`
+	EtaSeconds      *int              `json:"etaSeconds"`
+	Generation      *int              `json:"generation"`
+	Seq             *int              `json:"seq"`
+	Endpoints       []EndpointUse     `json:"endpoints"`
+	Programs        map[string]string `json:"programs"` // state by program
+	Vaults          []VaultStatus     `json:"vaults"`
+}
+
+// EndpointUse is what a node was asked.
+type EndpointUse struct {
+	Calls int `json:"calls"`
+	Units int `json:"units"`
+}
+
+// VaultStatus is the state of a vault.
+type VaultStatus struct {
+	Address   string     `json:"address"`
+	Name      string     `json:"name"`
+	State     string     `json:"state"`
+	LastNavAt *time.Time `json:"lastNavAt"`
+	Warnings  []string   `json:"warnings"`
+}
