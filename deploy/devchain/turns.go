@@ -105,7 +105,7 @@ func valued(method string) func(context.Context, *Play, account) error {
 var yoTurns = []turn{
 	{3, calling("deposit", somebody)},
 	{3, func(ctx context.Context, p *Play, who account) error {
-		return p.send(ctx, who, p.at["gateway"], "deposit", p.Sources["vault"], p.amount(), who.address, uint32(1+p.rng.IntN(3)))
+		return p.send(ctx, who, p.at["gateway"], "deposit", p.Sources["vault"], p.amount(), who.address, uint32(7+p.rng.IntN(3)))
 	}},
 	{3, parting("balanceOf", "requestRedeem", func(p *Play, who account) []any {
 		return append(somebody(p, who), who.address, p.rng.IntN(3) == 0)
@@ -115,7 +115,7 @@ var yoTurns = []turn{
 		if err != nil {
 			return err
 		}
-		return p.send(ctx, who, p.at["gateway"], "redeem", p.Sources["vault"], some, who.address, uint32(1+p.rng.IntN(3)))
+		return p.send(ctx, who, p.at["gateway"], "redeem", p.Sources["vault"], some, who.address, uint32(7+p.rng.IntN(3)))
 	}},
 	{4, owed("fulfillRedeem")},
 	{1, owed("cancelRedeem")},
