@@ -3,8 +3,13 @@ package devchain
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"maps"
 	"math/big"
 	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/ethereum/go-ethereum/accounts/abi/bind"
 	"github.com/ethereum/go-ethereum/common"
@@ -16,14 +21,14 @@ import (
 
 // Protocol is a vault on a development chain that emits the events of the protocol of a preset.
 type Protocol struct {
-	Preset  string
-	ChainID uint64
+	Preset  string `json:"preset"`
+	ChainID uint64 `json:"chainId"`
 	// Sources are the vault's contracts by their roles in the preset.
-	Sources    map[string]common.Address
-	Asset      common.Address
-	Name       string
-	Symbol     string
-	StartBlock uint64
+	Sources    map[string]common.Address `json:"sources"`
+	Asset      common.Address            `json:"asset"`
+	Name       string                    `json:"name"`
+	Symbol     string                    `json:"symbol"`
+	StartBlock uint64                    `json:"startBlock"`
 }
 
 // protocols are the presets that a development chain can have a vault of.
@@ -50,6 +55,8 @@ type Play struct {
 	chain *chain
 	rng   *rand.Rand
 	users []account
+	// manager deployed the contracts. It and the users are of this vault only: other stories on the chain have their own.
+	manager account
 	// at are the contracts by their names.
 	at       map[string]*called
 	prologue []int
@@ -73,42 +80,78 @@ type turn struct {
 // DeployProtocol puts a vault that speaks the events of a preset on the development chain, and returns what drives it.
 // Close it.
 func DeployProtocol(ctx context.Context, rpcURL, preset string, seed uint64) (*Play, error) {
-	p, err := deployProtocol(ctx, rpcURL, preset, seed)
+	p, err := openPlay(ctx, rpcURL, &Protocol{Preset: preset}, seed, (*Play).setUp)
 	return p, contracts.Discreet(err, rpcURL)
 }
 
-func deployProtocol(ctx context.Context, rpcURL, preset string, seed uint64) (*Play, error) {
-	of, ok := protocols[preset]
-	if !ok {
-		return nil, fmt.Errorf("no contract speaks the events of the preset %q", preset)
+// OpenProtocol returns what drives a vault that was deployed before. Close it.
+func OpenProtocol(ctx context.Context, rpcURL string, deployed *Protocol, seed uint64) (*Play, error) {
+	p, err := openPlay(ctx, rpcURL, deployed, seed, (*Play).find)
+	return p, contracts.Discreet(err, rpcURL)
+}
+
+func openPlay(
+	ctx context.Context, rpcURL string, protocol *Protocol, seed uint64, begin func(*Play, context.Context) error,
+) (*Play, error) {
+	if _, ok := protocols[protocol.Preset]; !ok {
+		return nil, fmt.Errorf("no contract speaks the events of the preset %q: those of %s have one",
+			protocol.Preset, strings.Join(Presets(), ", "))
 	}
 	c, err := dial(ctx, rpcURL)
 	if err != nil {
 		return nil, err
 	}
-	p := &Play{Protocol: &Protocol{Preset: preset, ChainID: c.id.Uint64(), Name: of.name, Symbol: of.symbol, Sources: map[string]common.Address{}},
-		chain: c, rng: rand.New(rand.NewPCG(seed, 1)), at: map[string]*called{}, prologue: of.prologue}
+	p := &Play{Protocol: protocol, chain: c, rng: rand.New(rand.NewPCG(seed, 1)), at: map[string]*called{},
+		manager: newAccount("manager of " + protocol.Preset)}
 	for i := range depositors {
-		p.users = append(p.users, newAccount(fmt.Sprintf("user %d", i)))
+		p.users = append(p.users, newAccount(fmt.Sprintf("user %d of %s", i, protocol.Preset)))
 	}
-	if err := p.setUp(ctx, of.contract); err != nil {
+	if err := begin(p, ctx); err != nil {
 		c.Close()
-		return nil, fmt.Errorf("deploy a vault for the preset %s: %w", preset, err)
+		return nil, fmt.Errorf("begin with a vault of the preset %s: %w", protocol.Preset, err)
 	}
 	return p, nil
 }
+
+// Presets are the presets that a development chain can have a vault of.
+func Presets() []string { return slices.Sorted(maps.Keys(protocols)) }
+
+// find binds the contracts of a vault that was deployed before.
+func (p *Play) find(ctx context.Context) error {
+	code, err := p.chain.CodeAt(ctx, p.Sources["vault"], nil)
+	if err != nil {
+		return fmt.Errorf("read the code of the vault: %w", err)
+	}
+	if p.chain.id.Uint64() != p.ChainID || len(code) == 0 {
+		return fmt.Errorf("chain %s has no vault at %s: it is another chain than the one deployed to", p.chain.id, p.Sources["vault"])
+	}
+	p.at["asset"] = p.bound("MockAsset", p.Asset)
+	for role, address := range p.Sources {
+		name := protocols[p.Preset].contract
+		if role != "vault" {
+			name = companions[role]
+		}
+		p.at[role] = p.bound(name, address)
+	}
+	return nil
+}
+
+// companions are the contracts beside a vault, by their roles.
+var companions = map[string]string{"gateway": "YoGateway", "teller": "VedaTeller", "accountant": "VedaAccountant", "queue": "VedaQueue"}
 
 // Close closes the connection to the chain.
 func (p *Play) Close() { p.chain.Close() }
 
 // setUp deploys the contracts, and gives everybody assets and all leave that the story needs.
-func (p *Play) setUp(ctx context.Context, contract string) error {
+func (p *Play) setUp(ctx context.Context) error {
+	of := protocols[p.Preset]
+	p.ChainID, p.Name, p.Symbol, p.Sources, p.prologue = p.chain.id.Uint64(), of.name, of.symbol, map[string]common.Address{}, of.prologue
 	asset, err := p.deploy(ctx, "MockAsset", "Development Dollar", "DUSD", uint8(assetDecimals))
 	if err != nil {
 		return err
 	}
 	p.Asset = asset.address
-	vault, err := p.deploy(ctx, contract, p.Name, p.Symbol, asset.address)
+	vault, err := p.deploy(ctx, of.contract, p.Name, p.Symbol, asset.address)
 	if err != nil {
 		return err
 	}
@@ -121,23 +164,23 @@ func (p *Play) setUp(ctx context.Context, contract string) error {
 	spenders := []*called{vault}
 	switch p.Preset {
 	case "yo":
-		gateway, err := p.deploy(ctx, "YoGateway")
+		gateway, err := p.deploy(ctx, companions["gateway"])
 		if err != nil {
 			return err
 		}
 		p.at["gateway"], p.Sources["gateway"] = gateway, gateway.address
 		spenders = append(spenders, gateway)
 	case "veda":
-		for role, name := range map[string]string{"teller": "VedaTeller", "accountant": "VedaAccountant", "queue": "VedaQueue"} {
+		for _, role := range []string{"teller", "accountant", "queue"} {
 			address, err := p.address(ctx, vault, role)
 			if err != nil {
 				return err
 			}
-			p.at[role], p.Sources[role] = p.bound(name, address), address
+			p.at[role], p.Sources[role] = p.bound(companions[role], address), address
 		}
 		spenders = append(spenders, p.at["queue"])
 	}
-	for _, u := range append([]account{owner}, p.users...) {
+	for _, u := range append([]account{p.manager}, p.users...) {
 		if err := p.send(ctx, u, asset, "mint", u.address, big.NewInt(1e15)); err != nil {
 			return err
 		}
@@ -160,7 +203,7 @@ func (p *Play) bound(name string, address common.Address) *called {
 
 func (p *Play) deploy(ctx context.Context, name string, arguments ...any) (*called, error) {
 	parsed, code := compiled.Contract(name)
-	receipt, err := p.chain.send(ctx, owner, func(o *bind.TransactOpts) (*types.Transaction, error) {
+	receipt, err := p.chain.send(ctx, p.manager, func(o *bind.TransactOpts) (*types.Transaction, error) {
 		_, tx, _, err := bind.DeployContract(o, parsed, code, p.chain, arguments...)
 		return tx, err
 	})
@@ -223,22 +266,59 @@ func (p *Play) Users() (out []common.Address) {
 	return out
 }
 
-// Steps takes n steps. A step that the contracts refuse is another one's turn.
+// Steps takes n steps, each mined when it returns, and drives the chain's clock.
 func (p *Play) Steps(ctx context.Context, n int) error {
 	p.chain.drivesTime = true
+	for range n {
+		if err := p.step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Run takes one step every interval until ctx is done, and then returns nil. It leaves the chain's time alone. A step that
+// fails is logged, and another one taken; ten failures in a row end the run with the last one.
+func (p *Play) Run(ctx context.Context, interval time.Duration, log *slog.Logger) error {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	failures := 0
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		err := p.step(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+			failures = 0
+			continue
+		}
+		if failures++; failures == failuresInARow {
+			return fmt.Errorf("%d steps of the preset %s failed in a row, the last one was: %w", failures, p.Preset, err)
+		}
+		log.Warn("a step of the story failed, going on", "preset", p.Preset, "error", err)
+	}
+}
+
+// step takes the next turn of the prologue or, when that is over, one that is drawn. A turn that the contracts refuse is
+// another one's turn.
+func (p *Play) step(ctx context.Context) error {
 	turns := protocols[p.Preset].turns
+	if len(p.prologue) > 0 {
+		next := p.prologue[0]
+		p.prologue = p.prologue[1:]
+		return turns[next].do(ctx, p, p.users[0])
+	}
 	weights := 0
 	for _, t := range turns {
 		weights += t.weight
 	}
-	taken := 0
-	for ; taken < n && len(p.prologue) > 0; taken++ {
-		if err := turns[p.prologue[0]].do(ctx, p, p.users[0]); err != nil {
-			return err
-		}
-		p.prologue = p.prologue[1:]
-	}
-	for tries := 0; taken < n; tries++ {
+	var err error
+	for range 100 {
 		at := p.rng.IntN(weights)
 		var t turn
 		for _, t = range turns {
@@ -246,17 +326,11 @@ func (p *Play) Steps(ctx context.Context, n int) error {
 				break
 			}
 		}
-		err := t.do(ctx, p, p.users[p.rng.IntN(len(p.users))])
-		switch {
-		case err == nil:
-			taken++
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case tries > 100*n:
-			return fmt.Errorf("the contracts refuse everything, the last time: %w", err)
+		if err = t.do(ctx, p, p.users[p.rng.IntN(len(p.users))]); err == nil || ctx.Err() != nil {
+			return err
 		}
 	}
-	return nil
+	return fmt.Errorf("the contracts refuse everything, the last time: %w", err)
 }
 
 // amount is a random number of units of the asset.

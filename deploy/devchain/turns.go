@@ -48,7 +48,7 @@ func somebody(p *Play, who account) []any {
 
 // gain gives the vault some assets of nobody.
 func gain(ctx context.Context, p *Play, _ account) error {
-	return p.send(ctx, owner, p.at["asset"], "mint", p.Sources["vault"], big.NewInt(1+p.rng.Int64N(50_000_000)))
+	return p.send(ctx, p.manager, p.at["asset"], "mint", p.Sources["vault"], big.NewInt(1+p.rng.Int64N(50_000_000)))
 }
 
 var plainTurns = []turn{
@@ -65,7 +65,7 @@ var redeemTurns = []turn{
 		if err != nil {
 			return err
 		}
-		return p.send(ctx, owner, p.at["vault"], "fulfill", who.address, some)
+		return p.send(ctx, p.manager, p.at["vault"], "fulfill", who.address, some)
 	}},
 	{5, parting("claimable", "redeem", somebody)},
 }
@@ -94,11 +94,11 @@ func valued(method string) func(context.Context, *Play, account) error {
 		}
 		change := new(big.Int).Quo(new(big.Int).Mul(total, big.NewInt(p.rng.Int64N(301)-100)), big.NewInt(10_000))
 		if change.Sign() > 0 {
-			if err := p.send(ctx, owner, p.at["asset"], "mint", p.Sources["vault"], change); err != nil {
+			if err := p.send(ctx, p.manager, p.at["asset"], "mint", p.Sources["vault"], change); err != nil {
 				return err
 			}
 		}
-		return p.send(ctx, owner, p.at["vault"], method, total.Add(total, change))
+		return p.send(ctx, p.manager, p.at["vault"], method, total.Add(total, change))
 	}
 }
 
@@ -137,7 +137,7 @@ func owed(method string) func(context.Context, *Play, account) error {
 			return err
 		}
 		assets.Quo(assets.Mul(assets, some), shares)
-		return p.send(ctx, owner, p.at["vault"], method, who.address, some, assets)
+		return p.send(ctx, p.manager, p.at["vault"], method, who.address, some, assets)
 	}
 }
 
@@ -157,14 +157,14 @@ var vedaTurns = []turn{
 		return p.request(ctx, who, "cancelOnChainWithdraw")
 	}},
 	{3, func(ctx context.Context, p *Play, _ account) error {
-		return p.request(ctx, owner, "solveOnChainWithdraw")
+		return p.request(ctx, p.manager, "solveOnChainWithdraw")
 	}},
 	{1, func(ctx context.Context, p *Play, _ account) error {
 		rate, err := p.number(ctx, p.at["accountant"], "rate")
 		if err != nil {
 			return err
 		}
-		return p.send(ctx, owner, p.at["accountant"], "updateExchangeRate", rate.Sub(rate, big.NewInt(p.rng.Int64N(1e14))))
+		return p.send(ctx, p.manager, p.at["accountant"], "updateExchangeRate", rate.Sub(rate, big.NewInt(p.rng.Int64N(1e14))))
 	}},
 }
 
