@@ -34,6 +34,7 @@ type upCmd struct {
 	ReadyFile  string        `type:"path" placeholder:"FILE" help:"When everything is ready, write a JSON document with all addresses, contracts and demo keys to this file."`
 	NoScenario bool          `help:"Start the chain and the contracts without traffic; each transaction mines a block."`
 	Interval   time.Duration `default:"1s" help:"Time between two steps of the scenario; also the block time."`
+	Preset     []string      `sep:"none" placeholder:"NAME" help:"Also have a vault that speaks the events of this preset (${presets}), with traffic of its own; may be given several times."`
 	Seed       int64         `default:"1" help:"Seed of the scenario."`
 	RPC        string        `secret:"NAVLOG_CHAIN_RPC" placeholder:"URL" help:"Use this node instead of the development chain (with chain.vaults of the configuration, or none to deploy the reference contracts on it)."`
 	Kafka      []string      `placeholder:"HOST:PORT" help:"Use these brokers instead of the embedded Kafka."`
@@ -53,6 +54,7 @@ type readyDocument struct {
 	Postgres       string                `json:"postgres"`
 	Receiver       string                `json:"receiver"`
 	Contracts      *devchain.Contracts   `json:"contracts,omitempty"`
+	Presets        []*devchain.Protocol  `json:"presets,omitempty"`
 	Partners       []registry.NewPartner `json:"partners"`
 }
 
@@ -69,6 +71,7 @@ type up struct {
 	// wroteReady says that the ready file is the one of this run.
 	wroteReady bool
 	api        *query.Query
+	plays      []*devchain.Play
 }
 
 // Run starts everything, reports, and waits for a signal or a failure.
@@ -114,6 +117,9 @@ func (u *up) start(ctx context.Context) error {
 	if err := u.ensureContracts(ctx); err != nil {
 		return err
 	}
+	if err := u.ensurePresets(ctx); err != nil {
+		return err
+	}
 	if err := u.applyDevelopmentSettings(); err != nil {
 		return err
 	}
@@ -142,6 +148,13 @@ func (u *up) start(ctx context.Context) error {
 	if !u.cmd.NoScenario && u.ready.Contracts != nil {
 		traffic := devchain.New(u.ready.RPC, u.ready.Contracts, u.cmd.Seed, []uint32{uint32(u.ready.Partners[0].ID), uint32(u.ready.Partners[1].ID)}, u.log.With("program", "scenario"))
 		u.services.Start(ctx, "scenario", func(ctx context.Context) error { return traffic.Run(ctx, u.cmd.Interval) })
+	}
+	for _, play := range u.plays {
+		if !u.cmd.NoScenario {
+			u.services.Start(ctx, "story of "+play.Preset, func(ctx context.Context) error {
+				return play.Run(ctx, u.cmd.Interval, u.log.With("program", "scenario"))
+			})
+		}
 	}
 	return nil
 }

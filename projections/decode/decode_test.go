@@ -304,33 +304,37 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// TestHeld: the tables hold each effect of the reference contracts, and none that lacks a field of its table.
+// TestHeld: the tables hold every effect of the language, and none that lacks a field of its table.
 func TestHeld(t *testing.T) {
 	t.Parallel()
-	all := map[EffectKind]bool{}
-	for _, k := range contracts.Kinds() {
-		topics, words := k.Layout()
-		log := mapping.Log{Topics: make([]common.Hash, topics), Data: make([]byte, 32*words)}
-		log.Topics[0] = k.Topic()
-		named, effects, fault := mapping.Reference().One(&log, nil)
-		if named.Name != k.String() || fault != nil || len(effects) != 1 || !held(effects) {
-			t.Fatalf("%s is %v and does %v, %v", k, named, effects, fault)
-		}
-		all[effects[0].Kind] = true
-		if !held(append(effects, effects[0])) || held(slices.Repeat(effects, 256)) {
+	one := *new(Amount).SetUint64(1)
+	for k := mapping.Deposit; k <= mapping.Sample; k++ {
+		whole := []Effect{{Kind: k, Has: ^mapping.Fields(0), Shares: one}}
+		if !held(whole) || !held(append(whole, whole[0])) || held(slices.Repeat(whole, 256)) {
 			t.Errorf("of %s, a log may have more effects than one, and no more than 255", k)
 		}
-		if effects[0].Has = mapping.Owner; held(effects) {
-			t.Errorf("%s is held with an owner only", effects[0].Kind)
+		for f := mapping.Fields(1); f <= mapping.SideField; f <<= 1 {
+			whole[0].Has = ^f
+			if want := heldFields[k]&f == 0; held(whole) != want {
+				t.Errorf("%s without the field %b is held: %t", k, f, !want)
+			}
 		}
 	}
-	for k := mapping.Deposit; k <= mapping.Sample; k++ {
-		if want := heldFields[k] != 0; want != all[k] {
-			t.Errorf("%s is held: %t, and the reference contracts have it: %t", k, want, all[k])
+	groups := mapping.SideField | mapping.Group | mapping.GroupTo | mapping.Assets | mapping.Shares
+	for want, e := range map[bool]Effect{true: {Kind: Priced, Has: groups, Group: 5, GroupTo: 5 + MaxGroups - 1},
+		false: {Kind: Priced, Has: groups, Group: 5, GroupTo: 5 + MaxGroups}} {
+		if held([]Effect{e}) != want {
+			t.Errorf("a price of the groups %d to %d is held: %t", e.Group, e.GroupTo, !want)
 		}
 	}
-	if !held(nil) || !held([]Effect{{Kind: Claimed, Has: ^mapping.Fields(0)}, {Kind: Requested, Has: ^mapping.Fields(0)}}) {
-		t.Error("two effects on requests are not held")
+	if held([]Effect{{Kind: Priced, Has: groups, Group: 5, GroupTo: 4}}) {
+		t.Error("a price of no group is held")
+	}
+	if held([]Effect{{Kind: Requested, Has: ^mapping.Fields(0)}}) {
+		t.Error("a request of no shares has a place in a line")
+	}
+	if !held(nil) {
+		t.Error("no effect is not held")
 	}
 }
 
@@ -344,7 +348,10 @@ events:
       - {valuation: {nav: $id, total_assets: $assets, total_supply: $assets}}
       - {sweep: {from_key: 1, up_to_key: 2, assets: $assets}}
   - on: Odd(uint256 assets)
-    emit: instant
+    emit: requested
+    set: {key: place, owner: 0x00000000000000000000000000000000000000b1, shares: "sub($assets, $assets)"}
+  - on: Out(uint256 assets)
+    emit: claimed
     set: {owner: 0x00000000000000000000000000000000000000b1, shares: $assets, assets: $assets}
   - on: In(address indexed owner, uint256 assets)
     emit: deposit

@@ -27,14 +27,35 @@ type entry struct {
 	partner             uint32
 	id, idTo            uint64
 	shares, assets, nav readmodel.Amount
-	expires             uint64
+	expires, matures    uint64
 	ts                  uint32
 	tx                  common.Hash
+	by                  readmodel.By
+	grouped             bool
+	group, groupTo      uint64
+	sourceID            common.Hash
+	lacks               lacks
 	life
 }
 
-// life is how a request was funded and closed, or how a deposit was swept.
+// lacks says which amounts the log of an effect does not give, and what NAV is (NavDigits).
+type lacks struct {
+	nav, assets, shares bool
+	navDigits           uint8
+}
+
+// derived reports whether the lists hold an effect with an amount that its log does not give.
+func (e *entry) derived() bool {
+	return e.kind == readmodel.Valuation && (e.lacks.nav || e.lacks.assets || e.lacks.shares) ||
+		e.kind == readmodel.Claimed && e.lacks.assets
+}
+
+// life is how a request was funded and closed, or how a deposit was priced and swept or void.
 type life struct {
+	pricedBlock  uint64
+	pricedAssets readmodel.Amount
+	cumFrom      readmodel.Amount
+	cumTo        readmodel.Amount
 	fundedBlock  uint64
 	fundedTS     uint32
 	fundedAssets readmodel.Amount
@@ -50,6 +71,9 @@ func (e entry) fresh() *entry {
 	if e.kind == readmodel.Requested {
 		e.fundedBlock = readmodel.Never
 	}
+	if e.grouped {
+		e.pricedBlock = readmodel.Never
+	}
 	return &e
 }
 
@@ -58,18 +82,44 @@ func (e *entry) clip(ancestor uint64) bool {
 	if e.block > ancestor {
 		return false
 	}
+	if e.kind != readmodel.Deposit && e.kind != readmodel.Requested {
+		return true
+	}
 	if e.closedBlock > ancestor {
 		e.closedBlock, e.closedTS, e.closedBy, e.closedAssets = readmodel.Never, 0, readmodel.NoEffect, readmodel.Amount{}
 	}
 	if e.kind == readmodel.Requested && e.fundedBlock > ancestor {
 		e.fundedBlock, e.fundedTS, e.fundedAssets = readmodel.Never, 0, readmodel.Amount{}
+		if e.by == readmodel.Fifo {
+			e.cumFrom, e.cumTo = readmodel.Amount{}, readmodel.Amount{}
+		}
+	}
+	if e.grouped && e.pricedBlock > ancestor {
+		e.pricedBlock, e.pricedAssets = readmodel.Never, readmodel.Amount{}
+		if e.kind == readmodel.Deposit {
+			e.shares = readmodel.Amount{}
+		}
 	}
 	return true
 }
 
 func (e *entry) open() bool { return e.closedBlock == readmodel.Never }
 
-// close ends a request, or has a deposit swept.
+// waits reports whether the entry waits for its group to be priced or funded.
+func (e *entry) waits() bool { return e.grouped && e.left() == readmodel.Never }
+
+// left is the block in which a grouped entry stopped to wait for its group.
+func (e *entry) left() uint64 {
+	if e.kind == readmodel.Deposit {
+		return min(e.pricedBlock, e.closedBlock)
+	}
+	return min(e.fundedBlock, e.closedBlock)
+}
+
+// inLine reports whether a request has a place in the line of those that are claimed first in, first out.
+func (e *entry) inLine() bool { return !e.cumTo.IsZero() }
+
+// close ends a request, or has a deposit swept or void.
 func (e *entry) close(by *entry, assets readmodel.Amount) {
 	e.closedBlock, e.closedTS, e.closedBy, e.closedAssets = by.block, by.ts, by.kind, assets
 }
@@ -82,6 +132,10 @@ func (e *entry) row(list readmodel.List, owner common.Address, key uint64) readm
 		Shares: e.shares, Assets: e.assets, Nav: e.nav, Expires: e.expires, TS: e.ts, Hash: e.tx,
 		FundedBlock: e.fundedBlock, FundedTS: e.fundedTS, FundedAssets: e.fundedAssets,
 		ClosedBlock: e.closedBlock, ClosedTS: e.closedTS, ClosedBy: e.closedBy, ClosedAssets: e.closedAssets,
+		PricedBlock: e.pricedBlock, PricedAssets: e.pricedAssets, CumFrom: e.cumFrom, CumTo: e.cumTo,
+	}
+	if e.kind == readmodel.Deposit || e.kind == readmodel.Requested {
+		row.By, row.Grouped, row.GroupID, row.SourceID, row.Matures = e.by, e.grouped, e.group, e.sourceID, e.matures
 	}
 	row.Key.SetUint64(key)
 	return row
@@ -95,6 +149,9 @@ func (e *entry) logRows(add func(readmodel.ListRow)) {
 		add(e.row(readmodel.UserEvents, e.user, 0))
 	case readmodel.Sweep, readmodel.Valuation:
 		add(e.row(readmodel.VaultEvents, e.vault, 0))
+	case readmodel.Instant:
+		add(e.row(readmodel.VaultEvents, e.vault, 0))
+		add(e.row(readmodel.UserEvents, e.user, 0))
 	case readmodel.Claimed:
 		add(e.row(readmodel.UserEvents, e.user, 0))
 	}
@@ -103,9 +160,38 @@ func (e *entry) logRows(add func(readmodel.ListRow)) {
 	}
 }
 
+// depositRows are the rows of a deposit with its life.
+func (e *entry) depositRows(add func(readmodel.ListRow)) {
+	e.logRows(add)
+	e.groupRows(add)
+}
+
 // requestRows are the rows of a request with its life.
 func (e *entry) requestRows(add func(readmodel.ListRow)) {
 	add(e.row(readmodel.Queue, common.Address{}, e.closedBlock))
 	add(e.row(readmodel.Requests, e.vault, e.id))
 	add(e.row(readmodel.UserRequests, e.user, 0))
+	e.groupRows(add)
+	if e.sourceID != (common.Hash{}) {
+		row := e.row(readmodel.Sources, e.vault, 0)
+		row.Key.SetBytes32(e.sourceID[:])
+		add(row)
+	}
+	if e.inLine() {
+		row := e.row(readmodel.FifoList, e.user, 0)
+		row.Scope, row.Key = e.vault, e.cumTo
+		add(row)
+	}
+}
+
+// groupRows are the rows of a grouped entry, by the block in which it stops to wait: for the vault, which prices and
+// funds groups, and for the owner, who takes back what is in one.
+func (e *entry) groupRows(add func(readmodel.ListRow)) {
+	if !e.grouped {
+		return
+	}
+	add(e.row(readmodel.Groups, e.vault, e.left()))
+	row := e.row(readmodel.Groups, e.user, e.left())
+	row.Scope = e.vault
+	add(row)
 }

@@ -1,21 +1,30 @@
 package fold
 
 import (
+	"cmp"
+
 	"github.com/navlog/navlog/projections/decode"
+	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// kinds are the effects that the read model holds, by those of decode.
+// kinds are the effects that the read model holds, by those of decode. A priced is one of deposits, unless its side is
+// the other one.
 var kinds = map[decode.EffectKind]readmodel.EffectKind{
 	decode.Deposit:    readmodel.Deposit,
+	decode.Priced:     readmodel.PricedDeposits,
+	decode.Void:       readmodel.Void,
 	decode.Sweep:      readmodel.Sweep,
 	decode.GroupPrice: readmodel.Settled,
 	decode.NAV:        readmodel.Valuation,
+	decode.Sample:     readmodel.Valuation,
+	decode.Supply:     readmodel.Supply,
 	decode.Requested:  readmodel.Requested,
 	decode.Funded:     readmodel.Funded,
 	decode.Claimed:    readmodel.Claimed,
 	decode.Cancelled:  readmodel.Cancelled,
 	decode.Expired:    readmodel.Expired,
+	decode.Instant:    readmodel.Instant,
 }
 
 // Events gives the rows of events of a record to add: one for each effect, or one for a
@@ -46,15 +55,74 @@ func recordOf(f *decode.Fact) readmodel.EventRow {
 // addEffect gives a row its effect. Only this function reads the fields of decode.Effect.
 func addEffect(row *readmodel.EventRow, sub int, e *decode.Effect) {
 	row.Sub, row.Effect = uint8(sub), kinds[e.Kind]
-	row.User, row.Other, row.Partner, row.Expires = e.Owner, e.Other, e.Partner, e.Expires
+	row.User, row.Other, row.Partner, row.Expires, row.Matures = e.Owner, e.Other, e.Partner, e.Expires, e.Matures
 	row.ID, row.IDTo = e.ID, e.To
+	row.GroupID, row.GroupTo, row.SourceID, row.Attribution = e.Group, e.GroupTo, e.SourceID, e.Attribution
 	row.Assets, row.Shares, row.Nav = e.Assets, e.Shares, e.Nav
+	row.By, row.Grouped = naming(e)
+	has := func(f mapping.Fields) bool { return e.Present(f) }
+	switch e.Kind {
+	case decode.Priced:
+		if e.Side == mapping.RedeemSide {
+			row.Effect = readmodel.PricedRequests
+		}
+		if row.By == readmodel.ByGroup && !has(mapping.GroupTo) {
+			row.GroupTo = e.Group
+		}
+	case decode.Funded:
+		if has(mapping.To) { // the group of such a request is its number
+			row.GroupTo, row.IDTo = e.To, 0
+		}
+		row.NoAssets = !has(mapping.Assets)
+	case decode.Claimed:
+		row.NoAssets = !has(mapping.Assets)
+	case decode.NAV, decode.Sample:
+		row.NoNav, row.NoAssets, row.NoShares = !has(mapping.Nav), !has(mapping.Assets), !has(mapping.Shares)
+		if row.NoNav || row.NoAssets || row.NoShares {
+			row.NavDigits = cmp.Or(e.NavDigits, equalDecimals)
+		}
+	}
+}
+
+// equalDecimals is the NavDigits of a vault whose shares have as many decimals as its asset.
+const equalDecimals = 18
+
+// naming says how an effect names the deposits or requests that it is about, and whether it is an entry of a group.
+func naming(e *decode.Effect) (by readmodel.By, grouped bool) {
+	has := e.Present
+	switch e.Kind {
+	case decode.Deposit:
+		return readmodel.ByNone, !has(mapping.Shares)
+	case decode.Requested:
+		switch {
+		case has(mapping.Unfunded):
+			by = readmodel.FifoUnfunded
+		case has(mapping.Fifo):
+			by = readmodel.Fifo
+		}
+		return by, has(mapping.Group)
+	case decode.Priced, decode.Void, decode.Funded, decode.Claimed, decode.Cancelled, decode.Expired:
+		switch {
+		case has(mapping.ID):
+			return readmodel.ByID, false
+		case has(mapping.SourceID):
+			return readmodel.BySource, false
+		case e.Kind == decode.Priced && has(mapping.Group):
+			return readmodel.ByGroup, false
+		case has(mapping.GroupTo), has(mapping.To):
+			return readmodel.ByUpToGroup, false
+		case e.Kind == decode.Cancelled && !has(mapping.Group):
+			return readmodel.Fifo, false
+		}
+		return readmodel.ByOwner, false
+	}
+	return readmodel.ByNone, false
 }
 
 // ImpossibleSweep reports whether a record has a sweep that names no range of deposits.
 func ImpossibleSweep(f *decode.Fact) bool {
 	for i := range f.Effects {
-		if e := entryOf(f, i); e.kind == readmodel.Sweep && (e.id == 0 || e.id > e.idTo) {
+		if e := &f.Effects[i]; e.Kind == decode.Sweep && e.Present(mapping.ID) && (e.ID == 0 || e.ID > e.To) {
 			return true
 		}
 	}
@@ -68,6 +136,8 @@ func entryOf(f *decode.Fact, i int) entry {
 	return entry{
 		kind: row.Effect, place: place{row.Block, row.LogIndex, row.Sub},
 		user: row.User, vault: row.Vault, other: row.Other, partner: row.Partner, id: row.ID, idTo: row.IDTo,
-		shares: row.Shares, assets: row.Assets, nav: row.Nav, expires: row.Expires, ts: row.TS, tx: row.Tx,
+		shares: row.Shares, assets: row.Assets, nav: row.Nav, expires: row.Expires, matures: row.Matures, ts: row.TS,
+		tx: row.Tx, by: row.By, grouped: row.Grouped, group: row.GroupID, groupTo: row.GroupTo, sourceID: row.SourceID,
+		lacks: lacks{row.NoNav, row.NoAssets, row.NoShares, row.NavDigits},
 	}
 }

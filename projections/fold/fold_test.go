@@ -10,6 +10,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/projections/decode"
+	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -23,7 +24,7 @@ var (
 
 // effect is a log with one effect, in the block of its number.
 func effect(kind decode.EffectKind, block, id, assets uint64) decode.Fact {
-	e := decode.Effect{Kind: kind, ID: id, Owner: alice, Partner: 7}
+	e := decode.Effect{Kind: kind, Has: mapping.ID | mapping.Owner | mapping.Assets | mapping.Shares | mapping.Nav, ID: id, Owner: alice, Partner: 7}
 	e.Assets.SetUint64(assets)
 	if kind == decode.Sweep {
 		e.ID, e.To, e.Owner, e.Partner = 1, id, common.Address{}, 0

@@ -90,7 +90,7 @@ func (c *Change) read(ctx context.Context, conn driver.Conn, units []decode.Unit
 			}
 		}
 	}
-	if err := s.read(ctx, conn, c.ancestor, gone); err != nil {
+	if err := s.read(ctx, conn, c.ancestor, c.retracts, gone); err != nil {
 		return err
 	}
 	if err := s.readSwept(ctx, conn, c.ancestor, sweeps); err != nil {

@@ -33,11 +33,22 @@ const most = 1000
 // read looks up what the lists hold of the keys that the state names, as far as a
 // change above the ancestor can change it. The look-ups may see different units when
 // another writer continues meanwhile: then the insert that follows from them is refused.
-func (s *state) read(ctx context.Context, conn driver.Conn, ancestor uint64, gone map[entryKey]bool) error {
+func (s *state) read(
+	ctx context.Context, conn driver.Conn, ancestor uint64, retracts bool, gone map[entryKey]bool,
+) error {
 	group, limited := errgroup.WithContext(ctx)
-	group.Go(func() error { return s.readPlaces(limited, conn, s.placeKeys(gone)) })
-	group.Go(func() error { return s.readNumbers(limited, conn, s.numberKeys(ancestor)) })
-	return group.Wait()
+	places := append(s.placeKeys(gone), s.namedKeys(ancestor, retracts)...)
+	group.Go(func() error { return s.readPlaces(limited, conn, places) })
+	numbers := s.numberKeys(ancestor)
+	group.Go(func() error { return s.readNumbers(limited, conn, numbers) })
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	s.nameFound()
+	if err := s.readNumbers(ctx, conn, s.numberKeys(ancestor)); err != nil {
+		return err
+	}
+	return s.readPlaces(ctx, conn, s.lineKeys(ancestor))
 }
 
 // placeKeys are conditions for the requests that the state names, and for deposits that are retracted.
@@ -52,6 +63,10 @@ func (s *state) placeKeys(gone map[entryKey]bool) (out []string) {
 		ids[l] = append(ids[l], k.id)
 	}
 	for k := range gone {
+		l := list{"vault_events", "deposit", k.vault}
+		ids[l] = append(ids[l], k.id)
+	}
+	for k := range s.named.ids {
 		l := list{"vault_events", "deposit", k.vault}
 		ids[l] = append(ids[l], k.id)
 	}
@@ -70,10 +85,69 @@ func placesOf(list, kind string, vault common.Address) string {
 		list, quoted(vault), quoted(common.Address{}), kind)
 }
 
-// numberKeys are conditions for the totals and members that the state names.
+// namedKeys are conditions for what the state names in other ways than by numbers: of groups, what waits for its price
+// or funding, or stopped to wait above the ancestor.
+func (s *state) namedKeys(ancestor uint64, retracts bool) (out []string) {
+	sources := map[common.Address][]string{}
+	for k := range s.named.sources {
+		var key readmodel.Amount
+		key.SetBytes32(k.id[:])
+		sources[k.vault] = append(sources[k.vault], signed(key))
+	}
+	for vault, all := range sources {
+		for some := range slices.Chunk(all, most) {
+			out = append(out, fmt.Sprintf("(%s AND key IN (%s))",
+				placesOf("request_sources", "requested", vault), strings.Join(some, ", ")))
+		}
+	}
+	for k := range s.named.groups {
+		owner, scope := k.vault, common.Address{}
+		if k.user != (common.Address{}) {
+			owner, scope = k.user, k.vault
+		}
+		out = append(out, fmt.Sprintf("(list = 'groups' AND owner = %s AND scope = %s AND kind = '%s' AND key > %d)",
+			quoted(owner), quoted(scope), k.kind, ancestor))
+	}
+	if !retracts {
+		return out
+	}
+	for k := range s.named.derived {
+		list, owner := "vault_events", k.vault
+		if k.kind == readmodel.Claimed {
+			list, owner = "user_events", k.user
+		}
+		out = append(out, fmt.Sprintf("(%s AND key = 0 AND block = %d AND vault = %s)",
+			placesOf(list, k.kind.String(), owner), k.block, quoted(k.vault)))
+	}
+	return out
+}
+
+// lineKeys are conditions for the requests that were in line at the ancestor and later.
+func (s *state) lineKeys(ancestor uint64) (out []string) {
+	for k := range s.named.lines {
+		claimed := s.totals[userIn(k.user, k.vault)].old.clip(ancestor).newest().claimedShares
+		out = append(out, fmt.Sprintf("(list = 'fifo' AND owner = %s AND scope = %s AND kind = 'requested' AND key > %s)",
+			quoted(k.user), quoted(k.vault), signed(claimed)))
+	}
+	return out
+}
+
+// signed is a number of 256 bits as a literal: the engine reads a long one without quotes as a fraction.
+func signed(a readmodel.Amount) string {
+	if a.Sign() < 0 {
+		return "toInt256('-" + a.Neg(&a).Dec() + "')"
+	}
+	return "toInt256('" + a.Dec() + "')"
+}
+
+// numberKeys are conditions for the totals and members that the state names and that were not read yet.
 func (s *state) numberKeys(ancestor uint64) (out []string) {
 	totals := map[readmodel.List][]string{}
-	for k := range s.totals {
+	for k, t := range s.totals {
+		if t.read {
+			continue
+		}
+		t.read = true
 		totals[k.list] = append(totals[k.list], fmt.Sprintf("(%s, %s)", quoted(k.owner), quoted(k.scope)))
 	}
 	for list, name := range map[readmodel.List]string{readmodel.Totals: "totals", readmodel.UserTotals: "user_totals"} {
@@ -83,7 +157,11 @@ func (s *state) numberKeys(ancestor uint64) (out []string) {
 		}
 	}
 	var members []string
-	for k := range s.members {
+	for k, m := range s.members {
+		if m.read {
+			continue
+		}
+		m.read = true
 		key := addressKey(k.user)
 		members = append(members, fmt.Sprintf("(%s, %s, '%s')", quoted(k.owner), quoted(k.scope), key.Dec()))
 	}
@@ -159,23 +237,29 @@ func alive[Row comparable](signs map[Row]int) (out []Row, err error) {
 
 // readPlaces reads requests and deposits.
 func (s *state) readPlaces(ctx context.Context, conn driver.Conn, keys []string) error {
-	signs := map[entry]int{}
+	type listed struct { // an entry stands in several lists
+		list  int8
+		owner common.Address
+		entry
+	}
+	signs := map[listed]int{}
 	var sign int8
-	var deposit bool
-	var closedBy int8
-	var shares, assets, fundedAssets, closedAssets big.Int
+	var kind, by, closedBy int8
+	var shares, assets, nav, fundedAssets, closedAssets, pricedAssets, cumFrom, cumTo big.Int
 	err := ask(ctx, conn, sqlPlaces, keys, func(rows driver.Rows) error {
-		var e entry
-		err := rows.Scan(&sign, &deposit, &e.block, &e.logIndex, &e.sub,
-			&e.user, &e.vault, &e.other, &e.partner, &e.id, &shares, &assets, &e.expires, &e.ts, &e.tx,
-			&e.fundedBlock, &e.fundedTS, &fundedAssets, &e.closedBlock, &e.closedTS, &closedBy, &closedAssets)
+		var e listed
+		err := rows.Scan(&sign, &e.list, &e.owner, &kind, &e.block, &e.logIndex, &e.sub,
+			&e.user, &e.vault, &e.other, &e.partner, &e.id, &shares, &assets, &nav, &e.expires, &e.ts, &e.tx,
+			&e.fundedBlock, &e.fundedTS, &fundedAssets, &e.closedBlock, &e.closedTS, &closedBy, &closedAssets,
+			&by, &e.grouped, &e.group, &e.sourceID, &e.matures, &e.pricedBlock, &pricedAssets, &cumFrom, &cumTo)
 		if err != nil {
 			return err
 		}
-		e.kind, e.closedBy = readmodel.Requested, readmodel.EffectKind(closedBy)
-		if deposit {
-			e.kind = readmodel.Deposit
-		}
+		e.kind, e.closedBy, e.by = readmodel.EffectKind(kind), readmodel.EffectKind(closedBy), readmodel.By(by)
+		e.nav.SetFromBig(&nav)
+		e.pricedAssets.SetFromBig(&pricedAssets)
+		e.cumFrom.SetFromBig(&cumFrom)
+		e.cumTo.SetFromBig(&cumTo)
 		e.shares.SetFromBig(&shares)
 		e.assets.SetFromBig(&assets)
 		e.fundedAssets.SetFromBig(&fundedAssets)
@@ -188,12 +272,17 @@ func (s *state) readPlaces(ctx context.Context, conn driver.Conn, keys []string)
 	}
 	live, err := alive(signs)
 	for i := range live {
-		e := &live[i]
+		e := &live[i].entry
 		now := *e
-		if e.kind == readmodel.Requested {
+		switch e.kind {
+		case readmodel.Requested:
 			s.requests[entryKey{vault: e.vault, id: e.id}] = &story{e, &now}
-		} else {
+		case readmodel.Deposit:
 			s.deposits[entryKey{e.vault, e.id, e.place}] = &story{e, &now}
+		default:
+			if d := s.derived[entryKey{vault: e.vault, place: e.place}]; d != nil {
+				d.old, d.now = e, &now
+			}
 		}
 	}
 	return err
@@ -208,12 +297,13 @@ func (s *state) readNumbers(ctx context.Context, conn driver.Conn, keys []string
 	}
 	signs := map[row]int{}
 	var sign int8
-	var deposited, estimated, claimed, sweptAssets big.Int
+	var deposited, estimated, claimed, sweptAssets, supply, fundedShares, claimedShares big.Int
 	err := ask(ctx, conn, sqlNumbers, keys, func(rows driver.Rows) error {
 		var r row
 		err := rows.Scan(&sign, &r.list, &r.owner, &r.scope, &r.user, &r.from, &r.ts,
 			&r.deposits, &deposited, &r.requests, &estimated, &r.claims, &claimed, &r.users,
-			&r.swept, &sweptAssets, &r.sweptTo, &r.valuations)
+			&r.swept, &sweptAssets, &r.sweptTo, &r.valuations, &supply, &fundedShares, &claimedShares,
+			&r.fundedTo, &r.depositsTo, &r.requestsTo)
 		if err != nil {
 			return err
 		}
@@ -221,6 +311,9 @@ func (s *state) readNumbers(ctx context.Context, conn driver.Conn, keys []string
 		r.estimated.SetFromBig(&estimated)
 		r.claimed.SetFromBig(&claimed)
 		r.sweptAssets.SetFromBig(&sweptAssets)
+		r.supply.SetFromBig(&supply)
+		r.fundedShares.SetFromBig(&fundedShares)
+		r.claimedShares.SetFromBig(&claimedShares)
 		signs[r] += int(sign)
 		return nil
 	})
@@ -232,7 +325,7 @@ func (s *state) readNumbers(ctx context.Context, conn driver.Conn, keys []string
 	for _, r := range live {
 		list := readmodel.List(r.list)
 		if list == readmodel.Members {
-			s.members[r.memberKey] = &member{&first{r.from, r.ts}, &first{r.from, r.ts}}
+			s.members[r.memberKey] = &member{&first{r.from, r.ts}, &first{r.from, r.ts}, true}
 			continue
 		}
 		t := s.totals[totalKey{list, r.owner, r.scope}]

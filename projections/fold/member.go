@@ -18,7 +18,10 @@ type first struct {
 }
 
 // member is a user in a scope before and after the units.
-type member struct{ old, now *first }
+type member struct {
+	old, now *first
+	read     bool
+}
 
 func (k memberKey) row(list readmodel.List, key readmodel.Amount, block uint64, f *first) readmodel.ListRow {
 	return readmodel.ListRow{List: list, Owner: k.owner, Scope: k.scope, Key: key, Block: block, User: k.user, TS: f.ts}

@@ -21,7 +21,10 @@ type entryKey struct {
 type story struct{ old, now *entry }
 
 // total is running totals before and after the units.
-type total struct{ old, now steps }
+type total struct {
+	old, now steps
+	read     bool
+}
 
 // block is what the list of blocks holds of a block.
 type block struct {
@@ -35,11 +38,15 @@ type state struct {
 	requests map[entryKey]*story
 	deposits map[entryKey]*story
 	unswept  map[common.Address][]*entry // deposits that no sweep has reached
-	logs     map[entry]int               // other effects with rows: those that come (1) and those that go (-1)
-	totals   map[totalKey]*total
-	members  map[memberKey]*member
-	ranks    map[memberKey]bool // users whose place in the lists by amount may change
-	blocks   map[uint64]*struct{ old, now *block }
+	// derived are valuations and claims with amounts that their logs do not give.
+	derived map[entryKey]*story
+	named   named
+	index   index
+	logs    map[entry]int // other effects with rows: those that come (1) and those that go (-1)
+	totals  map[totalKey]*total
+	members map[memberKey]*member
+	ranks   map[memberKey]bool // users whose place in the lists by amount may change
+	blocks  map[uint64]*struct{ old, now *block }
 	// impossible are the events of logs that cannot be, and change no request.
 	impossible []string
 }
@@ -47,14 +54,15 @@ type state struct {
 func newState(vaults []common.Address) *state {
 	return &state{
 		vaults: vaults, requests: map[entryKey]*story{}, deposits: map[entryKey]*story{},
-		unswept: map[common.Address][]*entry{}, logs: map[entry]int{}, totals: map[totalKey]*total{}, members: map[memberKey]*member{}, ranks: map[memberKey]bool{},
+		unswept: map[common.Address][]*entry{}, derived: map[entryKey]*story{}, named: newNamed(), index: newIndex(),
+		logs: map[entry]int{}, totals: map[totalKey]*total{}, members: map[memberKey]*member{}, ranks: map[memberKey]bool{},
 		blocks: map[uint64]*struct{ old, now *block }{},
 	}
 }
 
 // clip brings what the unit after it may change back to an ancestor.
 func (s *state) clip(ancestor uint64) {
-	for _, all := range []map[entryKey]*story{s.requests, s.deposits} {
+	for _, all := range []map[entryKey]*story{s.requests, s.deposits, s.derived} {
 		for _, e := range all {
 			if e.now != nil && !e.now.clip(ancestor) {
 				e.now = nil
@@ -77,12 +85,22 @@ func (s *state) clip(ancestor uint64) {
 	s.waiting()
 }
 
-// waiting collects the deposits that no sweep has reached.
+// waiting collects the deposits that no sweep has reached, and what else the effects of units find by other names.
 func (s *state) waiting() {
 	clear(s.unswept)
+	s.index = newIndex()
 	for k, d := range s.deposits {
-		if d.now != nil && d.now.open() {
+		if d.now == nil {
+			continue
+		}
+		if d.now.open() && !d.now.grouped {
 			s.unswept[k.vault] = append(s.unswept[k.vault], d.now)
+		}
+		s.index.add(d.now)
+	}
+	for _, q := range s.requests {
+		if q.now != nil {
+			s.index.add(q.now)
 		}
 	}
 }
@@ -136,7 +154,7 @@ func (s *state) block(f *decode.Fact) {
 
 // log notes the row that an effect as such has in some lists. Those of deposits follow from their story.
 func (s *state) log(e *entry, sign int) {
-	if e.kind == readmodel.Deposit {
+	if e.kind == readmodel.Deposit || e.derived() {
 		return
 	}
 	has := false
@@ -155,17 +173,27 @@ func (s *state) effect(e *entry) bool {
 		s.sweep(e)
 	case readmodel.Valuation:
 		s.add(totalsOf(e.vault, e.vault), e, func(n *numbers) { n.valuations++ })
+		if e.derived() {
+			s.valuation(e)
+		}
+	case readmodel.Supply:
+		s.add(totalsOf(e.vault, e.vault), e, func(n *numbers) { n.supply.Add(&n.supply, &e.shares) })
+	case readmodel.PricedDeposits, readmodel.PricedRequests:
+		s.priced(e)
+	case readmodel.Void:
+		return s.void(e)
+	case readmodel.Instant:
+		s.seen(e, false)
+		s.claims(e, &e.assets)
 	case readmodel.Requested:
 		s.seen(e, false)
 		return s.request(e)
 	case readmodel.Claimed:
-		s.count(e, []totalKey{userIn(e.user, e.vault), totalsOf(e.vault, e.vault)}, func(n *numbers) {
-			n.claims++
-			n.claimed.Add(&n.claimed, &e.assets)
-		})
-		return s.change(e)
-	case readmodel.Funded, readmodel.Cancelled, readmodel.Expired:
-		return s.change(e)
+		return s.claim(e)
+	case readmodel.Funded:
+		return s.funded(e)
+	case readmodel.Cancelled, readmodel.Expired:
+		return s.cancelled(e)
 	}
 	return true
 }
@@ -203,6 +231,9 @@ func (s *state) deposit(e *entry) {
 		s.deposits[k] = new(story)
 	}
 	s.deposits[k].now = d
+	if s.index.add(d); d.grouped {
+		return
+	}
 	if to := s.totals[totalsOf(e.vault, e.vault)].now.newest().sweptTo; to == 0 || e.id > to {
 		s.unswept[e.vault] = append(s.unswept[e.vault], d)
 		return
@@ -246,23 +277,10 @@ func (s *state) request(e *entry) bool {
 		n.requests++
 		n.estimated.Add(&n.estimated, &e.assets)
 	})
-	return true
-}
-
-// change funds or closes a request. What comes before the request, a second funding
-// and whatever comes after its end changes nothing.
-func (s *state) change(e *entry) bool {
-	q := s.requests[entryKey{vault: e.vault, id: e.id}].now
-	switch {
-	case q == nil || !q.open():
-		return false
-	case e.kind != readmodel.Funded:
-		q.close(e, e.assets)
-		return true
-	case q.fundedBlock != readmodel.Never:
-		return false
+	if e.by == readmodel.FifoUnfunded {
+		s.queueUp(q.now, e)
 	}
-	q.fundedBlock, q.fundedTS, q.fundedAssets = e.block, e.ts, e.assets
+	s.index.add(q.now)
 	return true
 }
 
@@ -335,7 +353,8 @@ func (s *state) changed(gone, come func(readmodel.ListRow)) {
 		}
 	}
 	entries(s.requests, (*entry).requestRows)
-	entries(s.deposits, (*entry).logRows)
+	entries(s.deposits, (*entry).depositRows)
+	entries(s.derived, (*entry).logRows)
 	for e, sign := range s.logs {
 		if going && sign < 0 {
 			e.logRows(gone)
@@ -427,6 +446,19 @@ func (s *state) userTotals(user common.Address) (out []totalKey) {
 	return out
 }
 
+// ranked names what the place of an entry's user in the lists by amount follows from.
+func (s *state) ranked(e *entry) {
+	for _, k := range s.userTotals(e.user) {
+		s.total(k)
+	}
+	for _, k := range []memberKey{{user: e.user}, {owner: e.vault, user: e.user}} {
+		s.ranks[k] = true
+		if s.members[k] == nil {
+			s.members[k] = new(member)
+		}
+	}
+}
+
 // name notes the keys that an effect touches.
 func (s *state) name(e *entry) {
 	request := func() {
@@ -437,20 +469,10 @@ func (s *state) name(e *entry) {
 	}
 	totals := func(keys ...totalKey) {
 		for _, k := range keys {
-			if s.totals[k] == nil {
-				s.totals[k] = new(total)
-			}
+			s.total(k)
 		}
 	}
-	ranks := func() {
-		totals(s.userTotals(e.user)...)
-		for _, k := range []memberKey{{user: e.user}, {owner: e.vault, user: e.user}} {
-			s.ranks[k] = true
-			if s.members[k] == nil {
-				s.members[k] = new(member)
-			}
-		}
-	}
+	ranks := func() { s.ranked(e) }
 	switch e.kind {
 	case readmodel.Deposit, readmodel.Requested:
 		ranks()
@@ -468,10 +490,32 @@ func (s *state) name(e *entry) {
 	case readmodel.Claimed:
 		ranks()
 		totals(totalsOf(e.vault, e.vault))
-		request()
-	case readmodel.Funded, readmodel.Cancelled, readmodel.Expired:
-		request()
-	case readmodel.Sweep, readmodel.Valuation:
+		s.name1(e, request)
+	case readmodel.Instant:
+		ranks()
 		totals(totalsOf(e.vault, e.vault))
+		for k, counted := range membersOf(e, false) {
+			totals(counted)
+			if s.members[k] == nil {
+				s.members[k] = new(member)
+			}
+		}
+	case readmodel.Funded, readmodel.Cancelled, readmodel.Expired:
+		s.name1(e, request)
+	case readmodel.PricedDeposits, readmodel.PricedRequests, readmodel.Void:
+		s.name1(e, func() { s.named.ids[vaultID{e.vault, e.id}] = true })
+	case readmodel.Sweep, readmodel.Valuation, readmodel.Supply:
+		totals(totalsOf(e.vault, e.vault))
+	}
+	if e.derived() {
+		s.derived[entryKey{vault: e.vault, place: e.place}] = new(story)
+		s.named.derived[derivedKey{e.vault, e.user, e.kind, e.block}] = true
+	}
+}
+
+// total names running totals.
+func (s *state) total(k totalKey) {
+	if s.totals[k] == nil {
+		s.totals[k] = new(total)
 	}
 }

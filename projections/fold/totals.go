@@ -36,6 +36,11 @@ type numbers struct {
 	sweptAssets readmodel.Amount
 	sweptTo     uint64
 	valuations  uint64
+	supply      readmodel.Amount
+	// Of a user's requests that are claimed first in, first out: the shares that were funded, and claimed of those.
+	fundedShares, claimedShares readmodel.Amount
+	// The highest group up to which a vault funded and priced.
+	fundedTo, depositsTo, requestsTo uint64
 }
 
 // step is what totals are from a block on, until the block of the next step.
@@ -110,6 +115,8 @@ func (r *totalRow) row(k totalKey) readmodel.ListRow {
 		Deposits: r.deposits, Deposited: r.deposited, Requests: r.requests, Estimated: r.estimated,
 		Claims: r.claims, Claimed: r.claimed, Users: r.users,
 		Swept: r.swept, SweptAssets: r.sweptAssets, SweptTo: r.sweptTo, Valuations: r.valuations,
+		Supply: r.supply, FundedShares: r.fundedShares, ClaimedShares: r.claimedShares,
+		FundedTo: r.fundedTo, DepositsTo: r.depositsTo, RequestsTo: r.requestsTo,
 	}
 	row.Key.SetUint64(r.until)
 	return row

@@ -114,7 +114,8 @@ func (f *Fold) Books(block uint64, without ...common.Address) *Books {
 	return b
 }
 
-// add takes the next log in the order of the chain.
+// add takes the next log in the order of the chain. Books are about vaults whose requests have numbers: what names them in
+// another way, and what was never in the queue, is in the lists (Fold.Lists).
 func (b *Books) add(l Log, swept map[common.Address]uint64) {
 	switch l.Kind {
 	case mapping.Deposit:
@@ -131,10 +132,14 @@ func (b *Books) add(l Log, swept map[common.Address]uint64) {
 		u := b.user(l.Owner)
 		u.Withdrawn.Add(u.Withdrawn, l.Assets.ToBig())
 		b.request(l)
+	case mapping.Instant:
+		b.seen(l, l.Owner, 0)
+		u := b.user(l.Owner)
+		u.Withdrawn.Add(u.Withdrawn, l.Assets.ToBig())
 	case mapping.Funded, mapping.Cancelled, mapping.Expired:
 		b.request(l)
 	case mapping.Sweep:
-		if l.ID != swept[l.Vault]+1 || l.To < l.ID {
+		if l.Present(mapping.ID) && (l.ID != swept[l.Vault]+1 || l.To < l.ID) {
 			b.wonder(l, fmt.Sprintf("sweeps deposits %d to %d after deposit %d", l.ID, l.To, swept[l.Vault]))
 		}
 		swept[l.Vault] = l.To
@@ -189,6 +194,9 @@ func (b *Books) addTotal(l Log) {
 }
 
 func (b *Books) request(l Log) {
+	if !l.Present(mapping.ID) {
+		return
+	}
 	k := RequestKey{l.Vault, l.ID}
 	w, asks := b.Withdrawals[k], l.Kind == mapping.Requested
 	switch {

@@ -84,14 +84,66 @@ func effects(row readmodel.EventRow, value []byte, all []Log) (out []readmodel.E
 
 func seconds(t uint64) uint32 { return uint32(min(t, math.MaxUint32)) }
 
-// effect sets what an effect of a log is.
+// effect sets what an effect of a log is. The amounts that the log does not give are absent.
 func effect(e mapping.Effect, row *readmodel.EventRow) {
 	row.Effect = map[mapping.Kind]readmodel.EffectKind{
 		mapping.Deposit: readmodel.Deposit, mapping.Sweep: readmodel.Sweep, mapping.Settled: readmodel.Settled,
 		mapping.Valuation: readmodel.Valuation, mapping.Requested: readmodel.Requested, mapping.Funded: readmodel.Funded,
 		mapping.Claimed: readmodel.Claimed, mapping.Cancelled: readmodel.Cancelled, mapping.Expired: readmodel.Expired,
+		mapping.Priced: readmodel.PricedDeposits, mapping.Void: readmodel.Void, mapping.Supply: readmodel.Supply,
+		mapping.Instant: readmodel.Instant, mapping.Sample: readmodel.Valuation,
 	}[e.Kind]
 	row.User, row.Other, row.Partner = e.Owner, e.Other, e.Partner
-	row.ID, row.IDTo, row.Expires = e.ID, e.To, e.Expires
+	row.ID, row.IDTo, row.Expires, row.Matures = e.ID, e.To, e.Expires, e.Matures
 	row.Shares, row.Assets, row.Nav = e.Shares, e.Assets, e.Nav
+	row.GroupID, row.GroupTo, row.SourceID, row.Attribution = e.Group, e.GroupTo, e.SourceID, e.Attribution
+	lacks := func(f mapping.Fields) bool { return !e.Present(f) }
+	switch row.Effect {
+	case readmodel.Deposit:
+		row.Grouped = lacks(mapping.Shares)
+	case readmodel.Requested:
+		row.Grouped = !lacks(mapping.Group)
+		if e.Present(mapping.Fifo) {
+			row.By = readmodel.Fifo
+		}
+		if e.Present(mapping.Fifo | mapping.Unfunded) {
+			row.By = readmodel.FifoUnfunded
+		}
+	case readmodel.Valuation:
+		row.NoNav, row.NoAssets, row.NoShares = lacks(mapping.Nav), lacks(mapping.Assets), lacks(mapping.Shares)
+		if row.NoNav || row.NoAssets || row.NoShares {
+			if row.NavDigits = e.NavDigits; e.NavDigits == 0 {
+				row.NavDigits = 18
+			}
+		}
+	case readmodel.PricedDeposits, readmodel.Void, readmodel.Funded, readmodel.Claimed, readmodel.Cancelled, readmodel.Expired:
+		row.By = names(&e)
+		row.NoAssets = (row.Effect == readmodel.Funded || row.Effect == readmodel.Claimed) && lacks(mapping.Assets)
+		if row.Effect == readmodel.PricedDeposits && e.Side == mapping.RedeemSide {
+			row.Effect = readmodel.PricedRequests
+		}
+		if row.By == readmodel.ByGroup && lacks(mapping.GroupTo) {
+			row.GroupTo = e.Group
+		}
+		if row.Effect == readmodel.Funded && e.Present(mapping.To) {
+			row.IDTo, row.GroupTo = 0, e.To
+		}
+	}
+}
+
+// names says how an effect names deposits or requests.
+func names(e *mapping.Effect) readmodel.By {
+	switch has := e.Present; {
+	case has(mapping.ID):
+		return readmodel.ByID
+	case has(mapping.SourceID):
+		return readmodel.BySource
+	case e.Kind == mapping.Priced && has(mapping.Group):
+		return readmodel.ByGroup
+	case has(mapping.To), has(mapping.GroupTo):
+		return readmodel.ByUpToGroup
+	case e.Kind == mapping.Cancelled && !has(mapping.Group):
+		return readmodel.Fifo
+	}
+	return readmodel.ByOwner
 }

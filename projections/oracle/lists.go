@@ -1,34 +1,37 @@
 package oracle
 
 import (
-	"slices"
-
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/schemas/event"
-	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 // Lists is what the table lists holds, without the records of some vaults: the rows
 // of all lists but touched and the cursor, in no order.
 func (f *Fold) Lists(without ...common.Address) []readmodel.ListRow {
-	l := lists{
-		deposits: map[common.Address][]*readmodel.ListRow{}, reached: map[common.Address]uint64{}, requests: map[RequestKey]*readmodel.ListRow{},
-		members: map[member]*readmodel.ListRow{}, totals: map[owned][]readmodel.ListRow{},
-	}
 	blocks := map[uint64]*event.Block{}
 	for _, r := range f.Records() {
 		if b := r.GetBlock(); b != nil {
 			blocks[b.GetNumber()] = b
 		}
 	}
+	logs, _ := f.logs(Newest, without)
+	rows := OfLogs(logs)
 	for number, b := range blocks {
 		row := readmodel.ListRow{List: readmodel.Blocks, Block: number, Hash: common.BytesToHash(b.GetHash()), TS: seconds(b.GetTime())}
 		row.Key.SetUint64(number)
-		l.rows = append(l.rows, row)
+		rows = append(rows, row)
 	}
-	logs, _ := f.logs(Newest, without)
+	return rows
+}
+
+// OfLogs is what live logs, in the order of the chain, give to the lists.
+func OfLogs(logs []Log) []readmodel.ListRow {
+	l := lists{
+		deposits: map[common.Address][]*readmodel.ListRow{}, reached: map[common.Address]uint64{}, requests: map[RequestKey]*readmodel.ListRow{},
+		members: map[member]*readmodel.ListRow{}, totals: map[owned][]readmodel.ListRow{}, vaults: map[common.Address]*groups{},
+	}
 	for _, log := range logs {
 		l.add(log)
 	}
@@ -43,6 +46,7 @@ type lists struct {
 	requests map[RequestKey]*readmodel.ListRow
 	members  map[member]*readmodel.ListRow
 	totals   map[owned][]readmodel.ListRow // the steps, oldest first
+	vaults   map[common.Address]*groups
 }
 
 // scope is an owner, and in which vault.
@@ -69,30 +73,85 @@ func (l *lists) add(log Log) {
 	effect(log.Effect, &e)
 	row := readmodel.ListRow{Kind: e.Effect, Block: log.Block, LogIndex: log.Index, Sub: log.Sub, User: e.User, Vault: log.Vault, Other: e.Other, Partner: e.Partner, ID: e.ID, IDTo: e.IDTo,
 		Shares: e.Shares, Assets: e.Assets, Nav: e.Nav, Expires: e.Expires, TS: uint32(log.Time), Hash: log.Tx}
-	switch log.Kind {
-	case mapping.Deposit:
+	if row.Kind == readmodel.Deposit || row.Kind == readmodel.Requested {
+		row.By, row.Grouped, row.GroupID, row.SourceID, row.Matures = e.By, e.Grouped, e.GroupID, e.SourceID, e.Matures
+	}
+	switch row.Kind {
+	case readmodel.Deposit:
 		l.deposit(row)
-	case mapping.Requested:
+	case readmodel.Requested:
 		l.request(row)
-	case mapping.Sweep:
+	case readmodel.Sweep:
 		l.put(readmodel.VaultEvents, log.Vault, row)
 		l.sweep(row)
-	case mapping.Valuation:
+	case readmodel.Valuation:
+		l.value(&row, e)
 		l.put(readmodel.VaultEvents, log.Vault, row)
 		l.step(ofVault(row.Vault), row.Block, row.TS, func(t *readmodel.ListRow) { t.Valuations++ })
-	case mapping.Claimed:
-		l.put(readmodel.UserEvents, row.User, row)
-		row.Partner = 0
-		for _, owner := range owners(row) {
-			l.step(owner, row.Block, row.TS, func(t *readmodel.ListRow) { t.Claims++; t.Claimed.Add(&t.Claimed, &row.Assets) })
+	case readmodel.Supply:
+		if !row.Shares.IsZero() {
+			l.step(ofVault(row.Vault), row.Block, row.TS, func(t *readmodel.ListRow) { t.Supply.Add(&t.Supply, &row.Shares) })
+			g := l.groups(row.Vault)
+			g.supply.Add(&g.supply, &row.Shares)
 		}
-		l.change(row)
-		for _, owner := range []common.Address{everything, row.Vault} {
-			m := l.member(member{scope{owner: owner}, true, row.User})
-			m.Claimed.Add(&m.Claimed, &row.Assets)
+	case readmodel.PricedDeposits, readmodel.PricedRequests:
+		l.price(row, e)
+	case readmodel.Void:
+		l.void(row, e)
+	case readmodel.Instant:
+		l.put(readmodel.VaultEvents, log.Vault, row)
+		l.seen(row)
+		l.paid(row)
+	case readmodel.Claimed:
+		q := l.named(row, e)
+		if e.NoAssets && q != nil {
+			row.Assets = q.Assets
 		}
-	case mapping.Funded, mapping.Cancelled, mapping.Expired:
-		l.change(row)
+		l.paid(row)
+		if e.By == readmodel.ByOwner {
+			l.take(row)
+		} else {
+			l.change(q, row, e)
+		}
+	case readmodel.Cancelled:
+		switch e.By {
+		case readmodel.Fifo:
+			l.take(row)
+		case readmodel.ByOwner:
+			for _, q := range l.groups(row.Vault).requests {
+				if q.User == row.User && q.Grouped && q.GroupID == e.GroupID && q.FundedBlock == Never {
+					l.change(q, row, e)
+				}
+			}
+		default:
+			l.change(l.named(row, e), row, e)
+		}
+	case readmodel.Funded:
+		if e.By == readmodel.ByUpToGroup {
+			to := l.reach(row, e, func(t *readmodel.ListRow) *uint64 { return &t.FundedTo })
+			for _, q := range l.groups(row.Vault).requests {
+				if q.Grouped && q.GroupID <= to {
+					l.change(q, row, readmodel.EventRow{NoAssets: true})
+				}
+			}
+			return
+		}
+		l.change(l.named(row, e), row, e)
+	case readmodel.Expired:
+		l.change(l.named(row, e), row, e)
+	}
+}
+
+// paid notes what a user was paid.
+func (l *lists) paid(row readmodel.ListRow) {
+	l.put(readmodel.UserEvents, row.User, row)
+	row.Partner = 0
+	for _, owner := range owners(row) {
+		l.step(owner, row.Block, row.TS, func(t *readmodel.ListRow) { t.Claims++; t.Claimed.Add(&t.Claimed, &row.Assets) })
+	}
+	for _, owner := range []common.Address{everything, row.Vault} {
+		m := l.member(member{scope{owner: owner}, true, row.User})
+		m.Claimed.Add(&m.Claimed, &row.Assets)
 	}
 }
 
@@ -103,12 +162,15 @@ func (l *lists) put(list readmodel.List, owner common.Address, row readmodel.Lis
 
 func (l *lists) deposit(row readmodel.ListRow) {
 	row.ClosedBlock = Never
+	if row.Grouped {
+		row.PricedBlock = Never
+	}
 	l.deposits[row.Vault] = append(l.deposits[row.Vault], &row)
 	for _, owner := range owners(row) {
 		l.step(owner, row.Block, row.TS, func(t *readmodel.ListRow) { t.Deposits++; t.Deposited.Add(&t.Deposited, &row.Assets) })
 	}
 	l.seen(row)
-	if to := l.reached[row.Vault]; to > 0 && row.ID <= to {
+	if to := l.reached[row.Vault]; !row.Grouped && to > 0 && row.ID <= to {
 		l.close(&row, row)
 	}
 }
@@ -121,7 +183,7 @@ func (l *lists) sweep(row readmodel.ListRow) {
 	l.reached[row.Vault] = row.IDTo
 	l.step(ofVault(row.Vault), row.Block, row.TS, func(t *readmodel.ListRow) { t.SweptTo = row.IDTo })
 	for _, d := range l.deposits[row.Vault] {
-		if d.ClosedBlock == Never && d.ID <= row.IDTo {
+		if !d.Grouped && d.ClosedBlock == Never && d.ID <= row.IDTo {
 			l.close(d, row)
 		}
 	}
@@ -143,21 +205,36 @@ func (l *lists) request(row readmodel.ListRow) {
 		return
 	}
 	row.FundedBlock, row.ClosedBlock = Never, Never
+	if row.Grouped {
+		row.PricedBlock = Never
+	}
 	l.requests[key] = &row
+	g := l.groups(row.Vault)
+	g.requests = append(g.requests, &row)
 	for _, owner := range owners(row) {
 		l.step(owner, row.Block, row.TS, func(t *readmodel.ListRow) { t.Requests++; t.Estimated.Add(&t.Estimated, &row.Assets) })
+	}
+	if row.By == readmodel.FifoUnfunded {
+		l.queueUp(&row, row)
 	}
 }
 
 // change is of the life of a request.
-func (l *lists) change(row readmodel.ListRow) {
-	q := l.requests[RequestKey{row.Vault, row.ID}]
+func (l *lists) change(q *readmodel.ListRow, row readmodel.ListRow, e readmodel.EventRow) {
 	switch {
 	case q == nil || q.ClosedBlock != Never:
 	case row.Kind != readmodel.Funded:
 		q.ClosedBlock, q.ClosedTS, q.ClosedBy, q.ClosedAssets = row.Block, row.TS, row.Kind, row.Assets
 	case q.FundedBlock == Never:
 		q.FundedBlock, q.FundedTS, q.FundedAssets = row.Block, row.TS, row.Assets
+		if e.NoAssets {
+			if q.FundedAssets = q.Assets; q.Grouped && q.PricedBlock != Never {
+				q.FundedAssets = q.PricedAssets
+			}
+		}
+		if q.By == readmodel.Fifo {
+			l.queueUp(q, row)
+		}
 	}
 }
 
@@ -230,6 +307,7 @@ func (l *lists) all() []readmodel.ListRow {
 			if d.Partner != 0 {
 				l.put(readmodel.PartnerEvents, readmodel.PartnerOwner(d.Partner), *d)
 			}
+			l.grouped(*d, min(d.PricedBlock, d.ClosedBlock))
 		}
 	}
 	for _, q := range l.requests {
@@ -239,11 +317,17 @@ func (l *lists) all() []readmodel.ListRow {
 		row.Key.SetUint64(q.ID)
 		l.put(readmodel.Requests, q.Vault, row)
 		l.put(readmodel.UserRequests, q.User, *q)
+		l.grouped(*q, min(q.FundedBlock, q.ClosedBlock))
+		if q.SourceID != (common.Hash{}) {
+			row.Key.SetBytes32(q.SourceID[:])
+			l.put(readmodel.Sources, q.Vault, row)
+		}
+		if !q.CumTo.IsZero() {
+			row.Key, row.Scope = q.CumTo, q.Vault
+			l.put(readmodel.FifoList, q.User, row)
+		}
 	}
 	for _, steps := range l.totals {
-		steps = slices.DeleteFunc(steps, func(t readmodel.ListRow) bool {
-			return t.Deposits == 0 && t.Requests == 0 && t.Claims == 0 && t.Users == 0 && t.SweptTo == 0 && t.Valuations == 0
-		})
 		for i, row := range steps {
 			row.Key.SetUint64(Never)
 			if i+1 < len(steps) {

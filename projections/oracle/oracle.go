@@ -210,16 +210,21 @@ func readTransaction(sources *mapping.Sources, tx []*event.Record, out map[uint6
 
 // held tells whether the read model can hold what a log does.
 func held(effects []Log) bool {
-	const about = mapping.ID | mapping.Owner | mapping.Shares
-	want := map[mapping.Kind]mapping.Fields{
-		mapping.Deposit: about | mapping.Assets, mapping.Requested: about | mapping.Assets, mapping.Funded: about | mapping.Assets,
-		mapping.Claimed: about | mapping.Assets, mapping.Cancelled: about, mapping.Expired: about,
-		mapping.Sweep:     mapping.ID | mapping.To | mapping.Assets,
-		mapping.Valuation: mapping.Nav | mapping.Assets | mapping.Shares,
-		mapping.Settled:   mapping.Nav | mapping.Assets | mapping.Shares,
+	needs := map[mapping.Kind]mapping.Fields{
+		mapping.Deposit:   mapping.ID | mapping.Owner | mapping.Assets,
+		mapping.Requested: mapping.ID | mapping.Owner | mapping.Shares,
+		mapping.Claimed:   mapping.Owner,
+		mapping.Sweep:     mapping.To | mapping.Assets,
+		mapping.Priced:    mapping.SideField | mapping.Assets | mapping.Shares,
+		mapping.Supply:    mapping.Shares,
+		mapping.Instant:   mapping.Owner | mapping.Assets | mapping.Shares,
+		mapping.Sample:    mapping.Nav,
 	}
 	for i := range effects {
-		if fields, known := want[effects[i].Kind]; !known || !effects[i].Present(fields) {
+		e := &effects[i]
+		tooMany := e.Kind == mapping.Priced && e.Present(mapping.Group|mapping.GroupTo) && e.GroupTo-e.Group >= 1000
+		nothing := e.Kind == mapping.Requested && e.Present(mapping.Fifo) && e.Shares.IsZero()
+		if !e.Present(needs[e.Kind]) || tooMany || nothing {
 			return false
 		}
 	}

@@ -3,7 +3,7 @@
 SELECT list, seq, rewrites, toString(key) AS sort_key, block, log_index, sub, user, sign,
   vault, other, partner, id, toString(assets) AS amount, toString(shares) AS share_amount, ts, hash, closed_block, closed_ts
 FROM lists
-WHERE (list = 'vault_events' AND owner IN ({vaults}) AND kind = 'deposit' AND ({groups}) AND block <= {block:UInt64}
+WHERE (list = 'vault_events' AND owner IN ({vaults}) AND kind = 'deposit' AND NOT grouped AND ({groups}) AND block <= {block:UInt64}
     AND key >= {after_key:Int256} AND (key, block, log_index, sub) > ({after_key:Int256}, {after_block:UInt64}, {after_log:UInt32}, {after_sub:UInt8}))
   OR list = 'cursor'
 ORDER BY list, owner, scope, kind, key, block, log_index, sub, user

@@ -6,7 +6,11 @@ import { fileURLToPath } from "node:url";
 import solc from "solc";
 
 const here = dirname(fileURLToPath(import.meta.url));
-const contracts = ["MockAsset", "ReferenceVault", "ReferenceDepositRouter"];
+const contracts = {
+  MockAsset: "MockAsset", ReferenceVault: "ReferenceVault", ReferenceDepositRouter: "ReferenceDepositRouter",
+  PlainVault: "PlainVault", RedeemVault: "RedeemVault", LagoonVault: "LagoonVault", YoVault: "YoVault", YoGateway: "YoVault",
+  VedaVault: "VedaVault", VedaTeller: "VedaVault", VedaAccountant: "VedaVault", VedaQueue: "VedaVault",
+};
 
 const sources = {};
 for (const file of readdirSync(join(here, "solidity")).sort()) {
@@ -25,13 +29,15 @@ const input = {
   },
 };
 
-const output = JSON.parse(solc.compile(JSON.stringify(input)));
+// Imports of packages are read from node_modules.
+const imported = (path) => ({ contents: readFileSync(join(here, "node_modules", path), "utf8") });
+const output = JSON.parse(solc.compile(JSON.stringify(input), { import: imported }));
 for (const problem of output.errors ?? []) console.error(problem.formattedMessage);
 if (output.errors?.length) process.exit(1); // warnings too: the reference compiles without any
 
 mkdirSync(join(here, "abi"), { recursive: true });
-for (const name of contracts) {
-  const { abi, evm } = output.contracts[`${name}.sol`][name];
+for (const [name, file] of Object.entries(contracts)) {
+  const { abi, evm } = output.contracts[`${file}.sol`][name];
   writeFileSync(join(here, "abi", `${name}.json`), JSON.stringify(abi, null, 2) + "\n");
   writeFileSync(join(here, "abi", `${name}.bin`), evm.bytecode.object + "\n");
 }

@@ -27,6 +27,11 @@ func TestDocs(t *testing.T) {
 	if checked < 2 {
 		t.Fatalf("the page has %d examples", checked)
 	}
+	example, err := os.ReadFile("../../docs/mappings/susds.yaml")
+	must(t, err)
+	if err := Check("docs/mappings/susds.yaml", example); err != nil {
+		t.Error(err)
+	}
 	for k := Deposit; k < kindCount; k++ {
 		if !strings.Contains(page, "`"+k.String()+"`") {
 			t.Errorf("the page has no effect `%s`", k)

@@ -27,16 +27,17 @@ type Kind uint8
 const (
 	// Deposit: Owner put in Assets for Shares, paid by Other. Without shares, a Priced of its Group gives them.
 	Deposit Kind = 1 + iota
-	// Priced: the deposits or requests (Side) of the groups Group to GroupTo come to Assets and Shares in all.
+	// Priced: the deposits or requests (Side) of the groups Group to GroupTo come to Assets and Shares in all. Without
+	// Group, it is everything up to GroupTo that has no price yet.
 	Priced
 	// Void: the deposit ID, or the deposits of Owner in Group, were withdrawn before they were priced.
 	Void
-	// Sweep: the deposits up to To, or up to the group GroupTo, left for the custodian Other, in all Assets. With ID,
-	// the deposits from ID on.
+	// Sweep: the deposits up to To left for the custodian Other, in all Assets. With ID, the deposits from ID on.
 	Sweep
 	// Settled: a settlement has these totals of Assets, Shares and Count, at Nav, paid by Other. It changes no row.
 	Settled
-	// Valuation: a share is worth Nav; the vault has Assets and a supply of Shares. Absent ones follow from the others.
+	// Valuation: a share is worth Nav; the vault has Assets and a supply of Shares. Absent ones follow from the others
+	// and from Supply.
 	Valuation
 	// Supply: Shares were minted, or burned if negative.
 	Supply
@@ -46,7 +47,8 @@ const (
 	Funded
 	// Claimed: the request ID was paid to Other; without a key, the oldest requests of Owner, for Shares and Assets.
 	Claimed
-	// Cancelled: Owner cancelled the request ID, or everything that is open in Group.
+	// Cancelled: Owner cancelled the request ID, or everything that is open in Group, or without a key and a group,
+	// Shares of requests that are claimed first in, first out: the oldest.
 	Cancelled
 	// Expired: the request ID was closed after its expiry.
 	Expired
@@ -100,6 +102,9 @@ type Effect struct {
 	Assets         Amount
 	Shares         Amount
 	Nav            Amount // per share, 18 decimals
+	// NavDigits says in what unit NAV is: with assets and shares in native units, NAV is assets * 10^NavDigits / shares.
+	// No mapping sets it: who knows the decimals of the asset and of the shares does. 0 stands for 18: equal decimals.
+	NavDigits uint8
 	// SourceID is the id of a request as the contract emits it.
 	SourceID common.Hash
 	// Attribution is the value by which the log names a partner, as emitted: an alias makes it a partner id.
@@ -131,6 +136,10 @@ const (
 	Attribution
 	Partner
 	SideField
+	// Fifo is on a Requested that is claimed first in, first out: the mapping's claims name an owner and no request.
+	Fifo
+	// Unfunded is on a Requested whose mapping has no Funded: nothing says when the request can be claimed.
+	Unfunded
 )
 
 // Present reports whether all fields of want are present.
@@ -174,20 +183,20 @@ var effects = [kindCount]effect{
 		attribution, partner},
 		[]Fields{ID | Owner | Assets | Shares, ID | Owner | Assets | Group}, []Fields{Partner | Attribution}},
 	Priced: {"priced", []field{
-		{"side", SideField, formSide}, group, {"to_group", GroupTo, formNumber}, assets, shares},
-		[]Fields{SideField | Group | Assets | Shares}, nil},
-	Void: {"void", []field{key, sourceID, owner, group},
-		[]Fields{ID, SourceID, Owner | Group}, []Fields{ID | SourceID | Group}},
+		{"side", SideField, formSide}, group, {"to_group", GroupTo, formNumber}, upToGroup, assets, shares},
+		[]Fields{SideField | Group | Assets | Shares, SideField | GroupTo | Assets | Shares}, nil},
+	Void: {"void", []field{key, owner, group},
+		[]Fields{ID, Owner | Group}, []Fields{ID | Group}},
 	Sweep: {"sweep", []field{
-		{"from_key", ID, formNumber}, upToKey, upToGroup, assets, {"custodian", Other, formAddress}},
-		[]Fields{To | Assets, GroupTo | Assets}, []Fields{To | GroupTo, ID | GroupTo}},
+		{"from_key", ID, formNumber}, upToKey, assets, {"custodian", Other, formAddress}},
+		[]Fields{To | Assets}, nil},
 	Settled: {"settled", []field{
 		group, assets, shares, {"count", Count, formNumber}, {"nav", Nav, formAmount}, {"funder", Other, formAddress}},
 		[]Fields{Assets, Shares, Count}, nil},
 	Valuation: {"valuation", []field{
 		{"nav", Nav, formAmount}, {"total_assets", Assets, formAmount}, {"total_supply", Shares, formAmount},
 		{"updater", Other, formAddress}},
-		[]Fields{Nav, Assets, Shares}, nil},
+		[]Fields{Nav, Assets}, nil},
 	Supply: {"supply", []field{{"shares", Shares, formSigned}},
 		[]Fields{Shares}, nil},
 	Requested: {"requested", []field{
@@ -197,9 +206,9 @@ var effects = [kindCount]effect{
 	Funded: {"funded", []field{key, sourceID, upToKey, upToGroup, owner, assets, shares},
 		[]Fields{ID, SourceID, To, GroupTo}, []Fields{ID | SourceID | To | GroupTo}},
 	Claimed: {"claimed", []field{key, sourceID, owner, receiver, assets, shares},
-		[]Fields{ID, SourceID, Owner | Assets | Shares}, []Fields{ID | SourceID}},
+		[]Fields{ID | Owner, SourceID | Owner, Owner | Assets | Shares}, []Fields{ID | SourceID}},
 	Cancelled: {"cancelled", []field{key, sourceID, owner, group, shares},
-		[]Fields{ID, SourceID, Owner | Group}, []Fields{ID | SourceID | Group}},
+		[]Fields{ID, SourceID, Owner | Group, Owner | Shares}, []Fields{ID | SourceID | Group}},
 	Expired: {"expired", []field{key, sourceID, owner, shares},
 		[]Fields{ID, SourceID}, []Fields{ID | SourceID}},
 	Instant: {"instant", []field{owner, receiver, shares, assets},
@@ -271,6 +280,9 @@ func (e *Effect) Values() (out []Value) {
 		return nil
 	}
 	for _, f := range effects[e.Kind].fields {
+		if e.Kind == Priced && f.field == GroupTo && (f.name == upToGroup.name) == e.Present(Group) {
+			continue // two names of one field
+		}
 		if e.Has&f.field != 0 {
 			out = append(out, Value{f.name, e.text(f)})
 		}

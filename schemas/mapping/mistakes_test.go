@@ -13,6 +13,8 @@ func rules(text string) string {
 
 const bought = "  - on: Bought(address indexed who, uint256 assets, uint128 shares, bytes32 code, string note)\n"
 
+const asked = "  - on: Asked(address who, uint256 id, bytes32 code, uint256 epoch, uint256 shares)\n    emit: requested\n    set: {key: $id, owner: $who, shares: $shares"
+
 // TestMistakes: each mistake is one sentence with file, line and column, and no other is reported with it.
 func TestMistakes(t *testing.T) {
 	t.Parallel()
@@ -68,12 +70,31 @@ func TestMistakes(t *testing.T) {
 		"a computed one":    {rules(bought + "    when: {assets: \"add(1, 2)\"}\n    emit: none\n"), "5:20: `assets` can only be compared with a parameter or a literal"},
 		"two rules":         {rules(bought + "    emit: none\n" + bought + "    emit: none\n"), "6:9: the rule of line 4 claims every log that this rule could"},
 		"two conditions":    {rules(bought + "    when: {assets: 0}\n    emit: none\n" + bought + "    when: {shares: 1, assets: 0x0}\n    emit: none\n"), "7:9: the rule of line 4 claims every log that this rule could"},
+		"groups of a price": {rules(bought + "    emit: priced\n    set: {side: redeem, to_group: 1, assets: $assets, shares: $shares}\n"), "6:10: `priced` is about a `group`, the groups from `group` to `to_group`, or everything `up_to_group`"},
+		"no group":          {rules(asked + "}\n" + bought + "    emit: funded\n    set: {up_to_group: 1}\n"), "7:9: `funded` names a group, and no rule emits a `requested` with a `group`"},
+		"no deposits group": {rules(bought + "    emit: void\n    set: {owner: $who, group: 1}\n"), "4:9: `void` names a group, and no rule emits a `deposit` with a `group`"},
+		"no price":          {rules(bought + "    emit: deposit\n    set: {key: place, owner: $who, assets: $assets, group: 1}\n"), "4:9: the deposit has no shares, and no rule emits `priced` with `side: deposit`"},
+		"a swept group":     {rules(bought + "    emit: [{deposit: {key: place, owner: $who, assets: $assets, group: 1}}, {priced: {side: deposit, group: 1, assets: 1, shares: 1}}, {sweep: {up_to_key: 1, assets: 1}}]\n"), "4:9: deposits without shares cannot be swept, and line 4 emits `sweep`"},
+		"no source id":      {rules(asked + "}\n" + bought + "    emit: cancelled\n    set: {source_id: $code}\n"), "7:9: `cancelled` names a `source_id`, and no rule emits a `requested` with one"},
+		"two claims":        {rules(asked + "}\n" + bought + "    emit: [{claimed: {key: 1, owner: $who, assets: 1}}, {claimed: {owner: $who, assets: 1, shares: 1}}]\n"), "7:9: claims name a request in line 7 and only an owner here: a mapping has one of the two"},
+		"a key and a group": {rules(asked + ", group: $epoch}\n" + bought + "    emit: funded\n    set: {up_to_key: 1}\n"), "4:9: requests are funded up to a key, so none can have a `group`"},
+		"shares of nobody":  {rules(asked + "}\n" + bought + "    emit: [{cancelled: {owner: $who, shares: 1}}]\n"), "7:9: `cancelled` names an owner and shares, and no rule emits a `claimed` that names only an owner"},
+		"no estimate":       {rules(asked + "}\n" + bought + "    emit: [{claimed: {key: 1, owner: $who}}]\n"), "7:9: a claim without `assets` pays the `estimate` of its request, and the rule of line 4 gives none"},
+		"another amount":    {rules(asked + ", estimate: 1}\n" + bought + "    emit: [{funded: {key: 1, assets: 2}}, {claimed: {key: 1, owner: $who}}]\n"), "7:9: a claim without `assets` pays the `estimate` of its request, and another rule gives what it was funded for"},
+		"out of the line":   {rules(asked + "}\n" + bought + "    emit: [{claimed: {owner: $who, assets: 1, shares: 1}}, {expired: {key: 1}}]\n"), "7:9: requests that are claimed by their owner and never funded cannot be expired: whose turn it is would be unknown"},
 		"time is time":      {rules("  - on: A(uint256 time)\n    emit: supply\n    set: {shares: $time}\n"), "6:19: `$time` can be the block's or the event's: give the parameter another name in `on`"},
 		"no companion":      {rules(bought + "    emit: void\n    set: {key: place}\n    with: {on: C(uint256 key), set: {key: $key}}\n"), "7:11: the key `match` is missing in `with`"},
 		"its own companion": {rules(bought + "    emit: void\n    set: {key: place}\n    with: {on: 'Bought(address indexed a, uint256 b, uint128 c, bytes32 d, string e)', match: {a: $who}, set: {owner: $a}}\n"), "7:16: a companion is a log of another event, and this is the rule's own"},
 		"set by both":       {rules(bought + "    emit: void\n    set: {key: place}\n    with: {on: C(uint256 k), match: {k: $assets}, set: {key: $k}}\n"), "7:56: `key` is set by the rule and by its companion"},
 		"nav of nothing":    {rules(bought+"    emit: none\n") + "nav: {from: valuation}\n", "6:13: `nav` comes from valuations, and no rule emits one"},
-		"a sampled nav":     {rules(bought+"    emit: none\n") + "nav: {from: sample}\n", "6:13: `nav` can only come `from: valuation`, and not from \"sample\""},
+		"nav of what":       {rules(bought+"    emit: none\n") + "nav: {from: sample}\n", "6:13: `nav` can only come `from: valuation`, and not from \"sample\""},
+		"no nav":            {rules(bought+"    emit: none\n") + "nav: {}\n", "6:6: `nav` is `{from: valuation}` or `{sample: convertToAssets, every: 300}`"},
+		"two navs":          {rules(bought+"    emit: [{valuation: {nav: $assets}}]\n") + "nav: {from: valuation, sample: convertToAssets, every: 5}\n", "6:24: `nav` comes `from: valuation` or is sampled, and not both"},
+		"another function":  {rules(bought+"    emit: none\n") + "nav: {sample: pricePerShare, every: 5}\n", "6:15: `sample` is the function convertToAssets of the source `vault`, and not \"pricePerShare\""},
+		"how often":         {rules(bought+"    emit: none\n") + "nav: {sample: convertToAssets}\n", "6:7: the key `every` is missing in `nav`: NAV is sampled every so many blocks"},
+		"never":             {rules(bought+"    emit: none\n") + "nav: {sample: convertToAssets, every: 0}\n", "6:39: `every` is a number of blocks from 1 to 4294967295, and not \"0\""},
+		"every of nothing":  {rules(bought+"    emit: none\n") + "nav: {every: 5}\n", "6:7: `every` says how often NAV is sampled, and `sample` is missing"},
+		"nobody to sample":  {"preset: x\nsources: {oracle: required}\nevents: [{on: A(), source: oracle, emit: none}]\nnav: {sample: convertToAssets, every: 5}\n", "4:7: `sample` calls the source `vault`, which does not stand in `sources`"},
 		"no such preset":    {"sources: {}\npresets: [{preset: y}]\n", `2:20: unknown preset "y": the presets are ` + series(Presets(), "and")},
 		"overlapping":       {"sources: {vault: 0x0000000000000000000000000000000000000001}\npresets:\n  - {preset: reference, to: 10}\n  - {preset: reference, from: 10}\n", "4:5: the blocks of `reference` overlap those of `reference`"},
 		"backwards":         {"sources: {vault: 0x0000000000000000000000000000000000000001}\npresets:\n  - {preset: reference, from: 10, to: 9}\n", "3:5: the blocks 10 to 9 are none"},
@@ -110,5 +131,17 @@ func TestEveryMistake(t *testing.T) {
 		if mistakes[i].Line != line || mistakes[i].Column == 0 || mistakes[i].File != "f.yaml" {
 			t.Errorf("mistake %d is %v, want line %d", i, mistakes[i], line)
 		}
+	}
+}
+
+// TestSampling: a mapping says which function gives NAV, and how often; without it NAV is not sampled.
+func TestSampling(t *testing.T) {
+	t.Parallel()
+	m, err := Parse("f.yaml", []byte(rules(bought+"    emit: none\n")+"nav: {sample: convertToAssets, every: 300}\n"))
+	if err != nil || m.Sampling == nil || *m.Sampling != (Sampling{ConvertToAssets, 300}) {
+		t.Errorf("NAV is sampled by %+v, %v", m.Sampling, err)
+	}
+	if m, err := Preset("reference"); err != nil || m.Sampling != nil {
+		t.Errorf("NAV of the reference contracts is sampled by %+v, %v", m.Sampling, err)
 	}
 }

@@ -22,6 +22,21 @@ type Mapping struct {
 	rules []rule
 	// events are the events of the rules, each once.
 	events []*Event
+	// queue is what the rules say of all requests.
+	queue queue
+	// Sampling says how NAV is measured; nil if it is not, because events give it or nothing does.
+	Sampling *Sampling
+}
+
+// ConvertToAssets is the function that NAV is sampled with: the assets that a number of shares is worth (ERC-4626).
+const ConvertToAssets = "convertToAssets"
+
+// Sampling is a NAV that no event gives: ingest calls a function of the source `vault` at the hashes of blocks.
+type Sampling struct {
+	// Function is ConvertToAssets.
+	Function string
+	// Every is how many blocks lie between two samples: blocks whose number it divides are sampled.
+	Every uint64
 }
 
 // Role is what a contract is to a vault.
@@ -196,6 +211,7 @@ func (c *checker) mapping(root *yaml.Node) *Mapping {
 		}
 	}
 	c.shadowed(m)
+	c.queue(m)
 	c.companions(m)
 	if e := named(entries, "nav"); e != nil {
 		c.nav(m, e.value)
@@ -505,7 +521,21 @@ func (c *checker) sets(n *yaml.Node, of *signature, kind Kind) (out []assignment
 		}
 		out = append(out, assignment{f, v})
 	}
+	if kind == Priced {
+		c.pricedGroups(n, out)
+	}
 	return out, side
+}
+
+// pricedGroups checks that a priced names its groups in one way.
+func (c *checker) pricedGroups(n *yaml.Node, sets []assignment) {
+	has := map[string]bool{}
+	for _, s := range sets {
+		has[s.field.name] = true
+	}
+	if has["up_to_group"] && (has["group"] || has["to_group"]) || has["to_group"] && !has["group"] {
+		c.at(n, 0, "`priced` is about a `group`, the groups from `group` to `to_group`, or everything `up_to_group`")
+	}
 }
 
 // assignable reports why a value cannot be given to a field; nil if it can.
@@ -613,16 +643,55 @@ func (a condition) same(b condition) bool {
 }
 
 func (c *checker) nav(m *Mapping, n *yaml.Node) {
-	for _, e := range c.entries(n, "`nav`", []string{"from"}) {
-		if e.value.Value != "valuation" {
-			c.at(e.value, 0, "`nav` can only come `from: valuation`, and not from %q", e.value.Value)
-			continue
-		}
-		values := slices.ContainsFunc(m.rules, func(r rule) bool {
-			return slices.ContainsFunc(r.effects, func(e emission) bool { return e.kind == Valuation })
-		})
-		if !values && len(c.mistakes) == 0 {
-			c.at(e.value, 0, "`nav` comes from valuations, and no rule emits one")
-		}
+	entries := c.entries(n, "`nav`", []string{"from", "sample", "every"})
+	from, sample, every := named(entries, "from"), named(entries, "sample"), named(entries, "every")
+	switch {
+	case n.Kind != yaml.MappingNode:
+	case from != nil && sample != nil:
+		c.at(sample.key, 0, "`nav` comes `from: valuation` or is sampled, and not both")
+	case from != nil:
+		c.navFrom(m, from.value)
+	case len(n.Content) == 0:
+		c.at(n, 0, "`nav` is `{from: valuation}` or `{sample: %s, every: 300}`", ConvertToAssets)
+	}
+	if sample != nil {
+		c.sampled(m, sample, every)
+	} else if every != nil {
+		c.at(every.key, 0, "`every` says how often NAV is sampled, and `sample` is missing")
+	}
+}
+
+func (c *checker) navFrom(m *Mapping, n *yaml.Node) {
+	if n.Value != "valuation" {
+		c.at(n, 0, "`nav` can only come `from: valuation`, and not from %q", n.Value)
+		return
+	}
+	values := slices.ContainsFunc(m.rules, func(r rule) bool {
+		return slices.ContainsFunc(r.effects, func(e emission) bool { return e.kind == Valuation })
+	})
+	if !values && len(c.mistakes) == 0 {
+		c.at(n, 0, "`nav` comes from valuations, and no rule emits one")
+	}
+}
+
+// sampled parses which function is called and how often.
+func (c *checker) sampled(m *Mapping, sample, every *entry) {
+	before := len(c.mistakes)
+	if sample.value.Value != ConvertToAssets {
+		c.at(sample.value, 0, "`sample` is the function %s of the source `vault`, and not %q", ConvertToAssets, sample.value.Value)
+	}
+	if _, ok := m.Role("vault"); !ok && len(m.Roles) > 0 {
+		c.at(sample.key, 0, "`sample` calls the source `vault`, which does not stand in `sources`")
+	}
+	if every == nil {
+		c.at(sample.key, 0, "the key `every` is missing in `nav`: NAV is sampled every so many blocks")
+		return
+	}
+	blocks, err := strconv.ParseUint(every.value.Value, 10, 32)
+	if err != nil || blocks == 0 || every.value.Kind != yaml.ScalarNode {
+		c.at(every.value, 0, "`every` is a number of blocks from 1 to 4294967295, and not %q", every.value.Value)
+	}
+	if len(c.mistakes) == before {
+		m.Sampling = &Sampling{Function: ConvertToAssets, Every: blocks}
 	}
 }

@@ -133,7 +133,11 @@ func TestValues(t *testing.T) {
 		t.Errorf("the values are %v", got)
 	}
 	e = Effect{Kind: Priced, Side: RedeemSide, Has: SideField | GroupTo, GroupTo: 3}
-	if got := e.Values(); !slices.Equal(got, []Value{{"side", "redeem"}, {"to_group", "3"}}) {
+	if got := e.Values(); !slices.Equal(got, []Value{{"side", "redeem"}, {"up_to_group", "3"}}) {
+		t.Errorf("the values are %v", got)
+	}
+	e = Effect{Kind: Priced, Side: DepositSide, Has: SideField | Group | GroupTo, Group: 2, GroupTo: 3}
+	if got := e.Values(); !slices.Equal(got, []Value{{"side", "deposit"}, {"group", "2"}, {"to_group", "3"}}) {
 		t.Errorf("the values are %v", got)
 	}
 	if e = (Effect{Kind: 99, Has: Shares}); e.Values() != nil || e.Kind.String() != "effect 99" {

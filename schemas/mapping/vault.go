@@ -107,6 +107,8 @@ type program struct {
 	side  Side
 	has   Fields
 	steps []step
+	// groupIsKey makes the key of a request its group, because the mapping funds requests up to a key.
+	groupIsKey bool
 }
 
 // compiledWith is a companion that was made to run.
@@ -205,6 +207,12 @@ func (v *Vault) add(m *Mapping, from, to uint64, sources []string) {
 			return given(e.sets, e.side)&Partner != 0
 		})
 		c := compileRule(r, event)
+		for i := range c.effects {
+			if p := &c.effects[i]; p.kind == Requested {
+				p.has |= m.queue.has
+				p.groupIsKey = m.queue.groupIsKey
+			}
+		}
 		if w := c.with; w != nil {
 			w.index, w.source = len(v.companions), source(r.with.role)
 			v.companions = append(v.companions, w)
@@ -533,6 +541,9 @@ func (r *compiled) run(l, companion *Log, index int, out []Effect) ([]Effect, *F
 				fault.Large = p.large(l, index)
 			}
 			return out[:before], fault
+		}
+		if p.groupIsKey {
+			e.Group, e.Has = e.ID, e.Has|Group
 		}
 		if r.with == nil {
 			continue

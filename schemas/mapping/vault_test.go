@@ -160,7 +160,8 @@ func TestWhen(t *testing.T) {
 func TestSeveralEffects(t *testing.T) {
 	t.Parallel()
 	v := compile(t, "  - on: Settled(uint256 epoch, uint256 assets, uint256 shares)\n    emit:\n"+
-		"      - {priced: {side: redeem, group: $epoch, assets: $assets, shares: $shares}}\n      - {funded: {up_to_group: $epoch}}\n")
+		"      - {priced: {side: redeem, group: $epoch, assets: $assets, shares: $shares}}\n      - {funded: {up_to_group: $epoch}}\n"+
+		"  - on: Asked(address who, uint256 epoch, uint256 shares)\n    emit: requested\n    set: {key: place, owner: $who, group: $epoch, shares: $shares}\n")
 	out := mapped(t, v, Log{}, emitted("Settled(uint256,uint256,uint256)", 0, 4, 5, 6))
 	want := []Effect{
 		{Kind: Priced, Side: RedeemSide, Log: 1, Has: SideField | Group | Assets | Shares, Group: 4, Assets: amountOf(n(5)), Shares: amountOf(n(6))},
@@ -181,6 +182,8 @@ const withReferral = `  - on: DepositRequest(address indexed controller, address
       on: Referral(address indexed referral, address indexed owner, uint256 indexed requestId, uint256 assets)
       match: {requestId: $requestId, owner: $owner}
       set: {attribution: $referral}
+  - on: SettleDeposit(uint40 epochId, uint256 assets, uint256 shares)
+    emit: [{priced: {side: deposit, up_to_group: $epochId, assets: $assets, shares: $shares}}]
 `
 
 // TestCompanion: a companion completes the log that it matches, wherever it stands, once; without one the log is

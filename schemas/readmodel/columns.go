@@ -161,6 +161,8 @@ func (r *Rows[T]) add(i int, value any) {
 		d = append(d, byte(*v))
 	case *List:
 		d = append(d, byte(*v))
+	case *By:
+		d = append(d, byte(*v))
 	case *common.Address:
 		d = append(d, v[:]...)
 	case *common.Hash:

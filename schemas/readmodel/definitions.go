@@ -28,25 +28,39 @@ var Definitions = []ListDefinition{
 	{Name: "blocks", Lists: []List{Blocks}, Columns: "list, key, block, hash, ts"},
 	{Name: "effects", Lists: []List{VaultEvents, UserEvents, PartnerEvents},
 		Columns: "list, owner, kind, block, log_index, sub, user, vault, other, partner, id, id_to, " +
-			"shares, assets, nav, expires, ts, hash"},
-	{Name: "deposits", Lists: []List{VaultEvents, UserEvents, PartnerEvents},
-		Columns: "list, owner, kind, key, block, log_index, sub, user, vault, other, partner, id, shares, assets, ts, hash, " +
-			"closed_block, closed_ts, closed_by"},
-	{Name: "requests", Lists: []List{Queue, Requests, UserRequests},
-		Columns: "list, owner, kind, key, block, log_index, sub, user, vault, other, partner, id, shares, assets, expires, ts, " +
-			"hash, funded_block, funded_ts, funded_assets, closed_block, closed_ts, closed_by, closed_assets"},
+			"shares, assets, nav, expires, ts, hash, matures, by, grouped, group_id, source_id"},
+	{Name: "deposits", Lists: []List{VaultEvents, UserEvents, PartnerEvents, Groups},
+		Columns: "list, owner, scope, kind, key, block, log_index, sub, user, vault, other, partner, id, shares, assets, ts, hash, " +
+			"closed_block, closed_ts, closed_by, grouped, group_id, priced_block"},
+	{Name: "requests", Lists: []List{Queue, Requests, UserRequests, Sources, Groups, FifoList},
+		Columns: "list, owner, scope, kind, key, block, log_index, sub, user, vault, other, partner, id, shares, assets, expires, ts, " +
+			"hash, funded_block, funded_ts, funded_assets, closed_block, closed_ts, closed_by, closed_assets, " +
+			"by, grouped, group_id, source_id, matures, priced_block, priced_assets, cum_from, cum_to"},
 	{Name: "members", Lists: []List{Members, FirstSeen, Deposited, Withdrawn}, Sliced: true,
 		Columns: "list, owner, scope, key, block, user, ts"},
 	{Name: "user_totals", Lists: []List{UserTotals}, Sliced: true,
-		Columns: "list, owner, scope, key, block, ts, closed_ts, deposits, deposited, requests, estimated, claims, claimed"},
+		Columns: "list, owner, scope, key, block, ts, closed_ts, deposits, deposited, requests, estimated, claims, claimed, " +
+			"funded_shares, claimed_shares"},
 	{Name: "totals", Lists: []List{Totals},
 		Columns: "list, owner, scope, key, block, ts, closed_ts, deposits, deposited, requests, estimated, claims, claimed, " +
-			"users, swept, swept_assets, swept_to, valuations"},
+			"users, swept, swept_assets, swept_to, valuations, supply, funded_to, deposits_to, requests_to"},
 	{Name: "cursor", Lists: []List{CursorList, CursorEnd}, Columns: "list, block, ts, seq, rewrites"},
 }
 
 // parts are what definitions are made of. Each may name those before it.
-var parts = []string{"live", "reached", "deposit", "request", "member", "change", "mined"}
+var parts = []string{"live", "reached", "reach", "exact", "grouped_deposit", "deposit", "special", "about", "keyed", "settled",
+	"line", "plain", "request", "paid", "valued", "member", "change", "mined"}
+
+// quotient is mulDiv(a, b, c) in a part: a * b / c of amounts, rounded down, 0 if that is no amount or c is 0. The
+// product of two amounts has more than 256 bits, so a is divided in three pieces of 64 bits.
+var quotient = regexp.MustCompile(`\bmulDiv\((\w+), (\w+), (\w+)\)`)
+
+var quotientSQL = strings.NewReplacer("{64}", "toUInt256('18446744073709551616')", "{limit}", "bitShiftLeft(toUInt256(1), 191)",
+	"\n", " ", "\t", "").Replace(`if($3 > 0 AND $1 >= 0 AND $2 >= 0, toInt256(arrayMap(q -> if(q < {limit}, q, 0), [arrayFold((acc, piece) -> (
+	least(acc.1, {limit}) * {64} + least(intDiv(acc.2 * {64} + piece * toUInt256($2), toUInt256(greatest($3, 1))), {limit}),
+	(acc.2 * {64} + piece * toUInt256($2)) % toUInt256(greatest($3, 1))),
+	[intDiv(toUInt256($1), {64} * {64}), intDiv(toUInt256($1), {64}) % {64}, toUInt256($1) % {64}],
+	(toUInt256(0), toUInt256(0))).1])[1]), toInt256(0))`)
 
 // SQL is the question, with the parameters of AsOf. Events is the table of the connection's
 // database.
@@ -54,10 +68,14 @@ func (d *ListDefinition) SQL() string { return withParts(uncommented(file("defin
 
 // withParts puts the parts that a question names before it.
 func withParts(sql string) string {
+	return quotient.ReplaceAllString(namedParts(sql), quotientSQL)
+}
+
+func namedParts(sql string) string {
 	var needed []string
 	for i := len(parts) - 1; i >= 0; i-- { // a part is named by the question, or by a part after it
 		part := uncommented(file("definitions", parts[i]))
-		if regexp.MustCompile(`\b(FROM|JOIN) ` + parts[i] + `\b`).MatchString(sql + strings.Join(needed, "\n")) {
+		if regexp.MustCompile(`\b(FROM|JOIN|IN) ` + parts[i] + `\b`).MatchString(sql + strings.Join(needed, "\n")) {
 			needed = append(needed, fmt.Sprintf("%s AS (\n%s)", parts[i], part))
 		}
 	}

@@ -35,9 +35,33 @@ const (
 	Claimed
 	Cancelled
 	Expired
+	PricedDeposits
+	PricedRequests
+	Void
+	Supply
+	Instant
 )
 
 func (k EffectKind) String() string { return nameOf(EventsTable.Columns, "effect", k) }
+
+// By is how an effect names deposits or requests, by the number of the column by.
+type By uint8
+
+// The ways to name a deposit or request, and the ways in which a request is claimed.
+const (
+	ByNone      By = iota
+	ByID           // its number
+	BySource       // its id of 32 bytes
+	ByOwner        // all that its owner has in a group, or of a claim, the owner's oldest
+	ByGroup        // the groups GroupID to GroupTo
+	ByUpToGroup    // everything up to the group GroupTo
+	// Fifo is a request that is claimed first in, first out: its place in the line is given when it is funded.
+	Fifo
+	// FifoUnfunded is one whose vault tells of no funding: its place in the line is given when it is made.
+	FifoUnfunded
+)
+
+func (b By) String() string { return nameOf(EventsTable.Columns, "by", b) }
 
 // List is a list by the number of the column list.
 type List uint8
@@ -61,13 +85,20 @@ func nameOf[T ~uint8](columns []Column, column string, number T) string {
 //	vault_events    vault           0      deposit      id            deposit
 //	                vault           0      sweep        0             sweep
 //	                vault           0      valuation    0             valuation
+//	                vault           0      instant      0             instant withdrawal
 //	user_events     user            0      deposit      0             deposit
 //	                user            0      claimed      0             claim
+//	                user            0      instant      0             instant withdrawal
 //	partner_events  partner         0      deposit      0             deposit
 //	                partner         0      requested    0             log that requests a withdrawal
 //	queue           0               0      requested    closed_block  request
 //	requests        vault           0      requested    id            request
 //	user_requests   user            0      requested    0             request
+//	request_sources vault           0      requested    source id     request that has one
+//	groups          vault           0      deposit      left_block    grouped deposit
+//	                vault           0      requested    left_block    grouped request
+//	                user            vault  the same     left_block    the same
+//	fifo            user            vault  requested    cum_to        request with a place in the line
 //	user_totals     user            vault  none         until_block   step of the running totals
 //	totals          vault, partner  vault  none         until_block   step of the running totals
 //	                0, partner      0      none         until_block   step of the number of users
@@ -131,6 +162,9 @@ const (
 	Blocks        List = 12
 	TouchedList   List = 13
 	UserTotals    List = 14
+	Groups        List = 15
+	Sources       List = 16
+	FifoList      List = 17
 	CursorEnd     List = 127
 )
 

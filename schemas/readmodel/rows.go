@@ -22,7 +22,7 @@ type EventRow struct {
 	// nothing to the vault, and empty for a record that is no log.
 	Event string `col:"event,LowCardinality(String)"`
 	// Effect is what the log does; none for a record without effect.
-	Effect EffectKind `col:"effect,Enum8('none' = 0, 'deposit' = 1, 'sweep' = 2, 'settled' = 3, 'valuation' = 4, 'requested' = 5, 'funded' = 6, 'claimed' = 7, 'cancelled' = 8, 'expired' = 9)"`
+	Effect EffectKind `col:"effect,Enum8('none' = 0, 'deposit' = 1, 'sweep' = 2, 'settled' = 3, 'valuation' = 4, 'requested' = 5, 'funded' = 6, 'claimed' = 7, 'cancelled' = 8, 'expired' = 9, 'priced_deposits' = 10, 'priced_requests' = 11, 'void' = 12, 'supply' = 13, 'instant' = 14)"`
 	// Effects is how many effects the log has: the last row of a record is complete when
 	// sub + 1 = effects (or effects = 0).
 	Effects uint8 `col:"effects,UInt8"`
@@ -44,6 +44,24 @@ type EventRow struct {
 	ID uint64 `col:"id,UInt64"`
 	// IDTo is the last deposit that a sweep names.
 	IDTo uint64 `col:"id_to,UInt64"`
+	// By says how the effect names the deposits or requests that it changes; of a request, how it is claimed.
+	By By `col:"by,Enum8('none' = 0, 'id' = 1, 'source' = 2, 'owner' = 3, 'group' = 4, 'up_to_group' = 5, 'fifo' = 6, 'fifo_unfunded' = 7)"`
+	// Grouped says that the deposit or request belongs to a group, GroupID: it is priced or funded with the group.
+	Grouped bool   `col:"grouped,Bool"`
+	GroupID uint64 `col:"group_id,UInt64"`
+	// GroupTo is the last group that the effect names.
+	GroupTo uint64 `col:"group_to,UInt64"`
+	// SourceID is the id of the request as the contract has it, zero if it has none of 32 bytes.
+	SourceID common.Hash `col:"source_id,FixedString(32)"`
+	Matures  uint64      `col:"matures,UInt64"` // Unix seconds, 0 for at once
+	// Attribution is the value by which the log names a partner, as emitted; zero if it names none.
+	Attribution common.Hash `col:"attribution,FixedString(32)"`
+	// NoNav, NoAssets and NoShares say which amounts the log does not give: the lists derive them.
+	NoNav    bool `col:"no_nav,Bool"`
+	NoAssets bool `col:"no_assets,Bool"`
+	NoShares bool `col:"no_shares,Bool"`
+	// NavDigits says what NAV is where the lists derive it: assets * 10^NavDigits / shares, both in native units.
+	NavDigits uint8 `col:"nav_digits,UInt8"`
 	// Shares is, of a valuation, the total supply.
 	Shares Amount `col:"shares,Int256"`
 	// Assets is, of a request, the estimate, and of a valuation the total assets.
@@ -61,10 +79,10 @@ type EventRow struct {
 // ListRow is a row of lists: an entry of one list, true from block Block on. What the
 // fields mean depends on the list: see List. Fields that a list does not use are zero.
 type ListRow struct {
-	List     List           `col:"list,Enum8('cursor' = 0, 'vault_events' = 1, 'user_events' = 2, 'partner_events' = 3, 'queue' = 4, 'requests' = 5, 'user_requests' = 6, 'totals' = 7, 'members' = 8, 'first_seen' = 9, 'deposited' = 10, 'withdrawn' = 11, 'blocks' = 12, 'touched' = 13, 'user_totals' = 14, 'cursor_end' = 127)"`
+	List     List           `col:"list,Enum8('cursor' = 0, 'vault_events' = 1, 'user_events' = 2, 'partner_events' = 3, 'queue' = 4, 'requests' = 5, 'user_requests' = 6, 'totals' = 7, 'members' = 8, 'first_seen' = 9, 'deposited' = 10, 'withdrawn' = 11, 'blocks' = 12, 'touched' = 13, 'user_totals' = 14, 'groups' = 15, 'request_sources' = 16, 'fifo' = 17, 'cursor_end' = 127)"`
 	Owner    common.Address `col:"owner,FixedString(20)"`
 	Scope    common.Address `col:"scope,FixedString(20)"`
-	Kind     EffectKind     `col:"kind,Enum8('none' = 0, 'deposit' = 1, 'sweep' = 2, 'settled' = 3, 'valuation' = 4, 'requested' = 5, 'funded' = 6, 'claimed' = 7, 'cancelled' = 8, 'expired' = 9)"`
+	Kind     EffectKind     `col:"kind,Enum8('none' = 0, 'deposit' = 1, 'sweep' = 2, 'settled' = 3, 'valuation' = 4, 'requested' = 5, 'funded' = 6, 'claimed' = 7, 'cancelled' = 8, 'expired' = 9, 'priced_deposits' = 10, 'priced_requests' = 11, 'void' = 12, 'supply' = 13, 'instant' = 14)"`
 	Key      Amount         `col:"key,Int256"`
 	Block    uint64         `col:"block,UInt64"`
 	LogIndex uint32         `col:"log_index,UInt32"`
@@ -91,8 +109,22 @@ type ListRow struct {
 	FundedAssets Amount     `col:"funded_assets,Int256"`
 	ClosedBlock  uint64     `col:"closed_block,UInt64"` // Never: not yet
 	ClosedTS     uint32     `col:"closed_ts,UInt32"`
-	ClosedBy     EffectKind `col:"closed_by,Enum8('none' = 0, 'deposit' = 1, 'sweep' = 2, 'settled' = 3, 'valuation' = 4, 'requested' = 5, 'funded' = 6, 'claimed' = 7, 'cancelled' = 8, 'expired' = 9)"`
+	ClosedBy     EffectKind `col:"closed_by,Enum8('none' = 0, 'deposit' = 1, 'sweep' = 2, 'settled' = 3, 'valuation' = 4, 'requested' = 5, 'funded' = 6, 'claimed' = 7, 'cancelled' = 8, 'expired' = 9, 'priced_deposits' = 10, 'priced_requests' = 11, 'void' = 12, 'supply' = 13, 'instant' = 14)"`
 	ClosedAssets Amount     `col:"closed_assets,Int256"`
+
+	// How a request is claimed (By), and the group of a request or deposit (Grouped, GroupID).
+	By       By          `col:"by,Enum8('none' = 0, 'id' = 1, 'source' = 2, 'owner' = 3, 'group' = 4, 'up_to_group' = 5, 'fifo' = 6, 'fifo_unfunded' = 7)"`
+	Grouped  bool        `col:"grouped,Bool"`
+	GroupID  uint64      `col:"group_id,UInt64"`
+	SourceID common.Hash `col:"source_id,FixedString(32)"`
+	Matures  uint64      `col:"matures,UInt64"`
+	// PricedBlock is when the group of the entry got its price: Never before, 0 without a group. It gives a deposit
+	// its Shares, and a request PricedAssets.
+	PricedBlock  uint64 `col:"priced_block,UInt64"`
+	PricedAssets Amount `col:"priced_assets,Int256"`
+	// CumFrom and CumTo are the shares of its owner in the vault that are claimed before this request, and with it.
+	CumFrom Amount `col:"cum_from,Int256"`
+	CumTo   Amount `col:"cum_to,Int256"`
 
 	// Running totals, in the list totals.
 	Deposits    uint64 `col:"deposits,UInt64"`
@@ -106,6 +138,16 @@ type ListRow struct {
 	SweptAssets Amount `col:"swept_assets,Int256"`
 	SweptTo     uint64 `col:"swept_to,UInt64"`
 	Valuations  uint64 `col:"valuations,UInt64"`
+	// Supply is what mints and burns of the vault's shares come to.
+	Supply Amount `col:"supply,Int256"`
+	// FundedShares and ClaimedShares are of the user's requests that are claimed first in, first out.
+	FundedShares  Amount `col:"funded_shares,Int256"`
+	ClaimedShares Amount `col:"claimed_shares,Int256"`
+	// FundedTo, DepositsTo and RequestsTo are the highest group up to which the vault funded, priced deposits and priced
+	// requests.
+	FundedTo   uint64 `col:"funded_to,UInt64"`
+	DepositsTo uint64 `col:"deposits_to,UInt64"`
+	RequestsTo uint64 `col:"requests_to,UInt64"`
 
 	// Of the cursor; Seq also of touched.
 	Seq      uint64 `col:"seq,UInt64"`

@@ -204,6 +204,12 @@ func (s *system) start() {
 	s.config.Vaults = []ingest.VaultConfig{{Address: s.vault.Hex(), StartBlock: 1, Name: "Shop", Symbol: "SHOP", Decimals: &six,
 		Mapping: file, Sources: map[string]ingest.SourceConfig{"desk": {Address: s.desk.Hex()}},
 		Asset: ingest.AssetConfig{Address: common.Address{0xaa}.Hex(), Symbol: "USD", Decimals: &six}}}
+	s.programs()
+}
+
+// programs starts all programs with the configuration of ingest.
+func (s *system) programs() {
+	t := s.t
 	must(t, s.config.Validate())
 	log := slog.New(slog.DiscardHandler)
 	s.ingest = ingest.New(s.config, s.kafka, s.pool, prometheus.NewRegistry(), log)

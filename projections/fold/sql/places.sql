@@ -1,5 +1,6 @@
 -- Rows of lists of requests and deposits, with pairs that no merge has taken away yet.
-SELECT sign, kind = 'deposit', block, log_index, sub, user, vault, other, partner, id, shares, assets, expires, ts, hash,
-  funded_block, funded_ts, funded_assets, closed_block, closed_ts, toInt8(closed_by), closed_assets
+SELECT sign, toInt8(list), owner, toInt8(kind), block, log_index, sub, user, vault, other, partner, id, shares, assets, nav, expires, ts, hash,
+  funded_block, funded_ts, funded_assets, closed_block, closed_ts, toInt8(closed_by), closed_assets,
+  toInt8(by), grouped, group_id, source_id, matures, priced_block, priced_assets, cum_from, cum_to
 FROM lists
 WHERE {keys}

@@ -1,11 +1,24 @@
--- What changes totals: of which user, partner and vault, and by what: 1 a deposit, 2 a request, 3 a claim.
+-- What changes totals: of which user, partner and vault, and by what: 1 a deposit, 2 a request, 3 something paid, 8 shares
+-- that are funded in a line, 9 shares that are claimed in it, 10 a deposit that is void.
 SELECT user, vault, partner_owner, partner, block, ts, 1 AS what, assets AS amount
 FROM live
 WHERE effect = 'deposit'
 UNION ALL
+SELECT user, vault, partner_owner, partner, closed_block, closed_ts, 10, assets
+FROM grouped_deposit
+WHERE is_void
+UNION ALL
 SELECT user, vault, partner_owner, partner, block, ts, 2, assets
-FROM request
+FROM plain
+UNION ALL
+SELECT user, vault, partner_owner, change.1, change.2, change.3, change.4, change.5
+FROM (
+  SELECT user, vault, partner_owner,
+    arrayJoin(if(is_claim, if(raises, [(toUInt32(0), block, ts, 9, taken)], []), arrayConcat([(partner, block, ts, 2, assets)],
+      if(in_line, [(toUInt32(0), if(by = 'fifo', funded_block, block), if(by = 'fifo', funded_ts, ts), 8, cum_to)], []))))
+      AS change
+  FROM line
+)
 UNION ALL
 SELECT user, vault, partner_owner, 0, block, ts, 3, assets
-FROM live
-WHERE effect = 'claimed'
+FROM paid

@@ -1,8 +1,12 @@
--- The deposits of a vault by their number, and those of a user and of a partner.
-SELECT entry.1 AS list, entry.2 AS owner, 'deposit' AS kind, entry.3 AS key, block, log_index, sub, user, vault, other,
-  partner, id, shares, assets, ts, tx AS hash, closed_block, closed_ts, if(swept, 'sweep', 'none') AS closed_by
+-- The deposits of a vault by their number, those of a user and of a partner, and those of groups by the block in which
+-- they stopped to wait for their price.
+SELECT entry.1 AS list, entry.2 AS owner, entry.3 AS scope, 'deposit' AS kind, entry.4 AS key, block, log_index, sub, user,
+  vault, other, partner, id, shares, assets, ts, tx AS hash, closed_block, closed_ts, closed_by,
+  grouped, group_id, priced_block
 FROM (
-  SELECT *, arrayJoin(arrayConcat([('vault_events', vault, toInt256(id)), ('user_events', user, 0)],
-    if(partner = 0, [], [('partner_events', partner_owner, 0)]))) AS entry
+  SELECT *, toFixedString('', 20) AS everything, toInt256(least(priced_block, closed_block)) AS left_block,
+    arrayJoin(arrayConcat([('vault_events', vault, everything, toInt256(id)), ('user_events', user, everything, 0)],
+      if(partner = 0, [], [('partner_events', partner_owner, everything, 0)]),
+      if(grouped, [('groups', vault, everything, left_block), ('groups', user, vault, left_block)], []))) AS entry
   FROM deposit
 )

@@ -1,22 +1,20 @@
--- The requests and the life of each: the first request of an id wins, the first of claimed, cancelled and expired
--- after it closes it, and the first funding between the two funds it.
-SELECT vault, id,
-  asked.2 AS block, asked.3 AS log_index, asked.4 AS sub, asked.5 AS ts, asked.6 AS user, asked.7 AS other,
-  asked.8 AS partner,
-  asked.9 AS partner_owner, asked.10 AS shares, asked.11 AS assets, asked.12 AS expires, asked.13 AS hash,
-  if(funded.1 = 0, {never:UInt64}, funded.2) AS funded_block, funded.3 AS funded_ts, funded.4 AS funded_assets,
-  if(closed.1 = 0, {never:UInt64}, closed.2) AS closed_block, closed.3 AS closed_ts, closed.4 AS closed_assets,
-  closed.5 AS closed_by
+-- The requests and the life of each.
+SELECT vault, id, block, log_index, sub, ts, user, other, partner, partner_owner, shares, assets, expires, hash,
+  source_id, matures, funded_block, funded_ts, funded_assets, closed_block, closed_ts, closed_assets, closed_by,
+  'none' AS by, false AS grouped, 0 AS group_id, 0 AS priced_block, toInt256(0) AS priced_assets,
+  toInt256(0) AS cum_from, toInt256(0) AS cum_to
+FROM plain
+UNION ALL
+SELECT vault, id, block, log_index, sub, ts, user, other, partner, partner_owner, shares, assets, expires, hash,
+  source_id, matures, funded_block, funded_ts, funded_assets, closed.1, closed.2, closed.3, closed.4,
+  toString(by), grouped, group_id, priced_block, priced_assets,
+  if(in_line, cum_to - shares, 0), if(in_line, cum_to, 0)
 FROM (
-  SELECT vault, id,
-    argMinIf((place, block, log_index, sub, ts, user, other, partner, partner_owner, shares, assets, expires, tx),
-      place, effect = 'requested') AS asked,
-    arrayFirst(x -> x.1 > asked.1, arraySort(x -> x.1,
-      groupArrayIf((place, block, ts, assets, effect), effect IN ('claimed', 'cancelled', 'expired')))) AS closed,
-    arrayFirst(x -> x.1 > asked.1 AND (closed.1 = 0 OR x.1 < closed.1), arraySort(x -> x.1,
-      groupArrayIf((place, block, ts, assets), effect = 'funded'))) AS funded
-  FROM live
-  WHERE effect IN ('requested', 'funded', 'claimed', 'cancelled', 'expired')
-  GROUP BY vault, id
-  HAVING countIf(effect = 'requested') > 0
+  SELECT *, multiIf(
+    paid.1 > 0 AND (last.1 = 0 OR paid.1 < last.1),
+      (paid.2, paid.3, multiIf(paid.4 = 'cancelled', 0, funded_block = {never:UInt64}, assets, funded_assets), toString(paid.4)),
+    last.1 > 0, (last.2, last.3, if(last.6, assets, last.4), toString(last.5)),
+    ({never:UInt64}, toUInt32(0), toInt256(0), 'none')) AS closed
+  FROM line
+  WHERE NOT is_claim
 )

@@ -1,0 +1,353 @@
+package devchain
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum/accounts/abi/bind"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"github.com/navlog/navlog/schemas/contracts"
+	compiled "github.com/navlog/navlog/schemas/contracts/abi"
+)
+
+// Protocol is a vault on a development chain that emits the events of the protocol of a preset.
+type Protocol struct {
+	Preset  string `json:"preset"`
+	ChainID uint64 `json:"chainId"`
+	// Sources are the vault's contracts by their roles in the preset.
+	Sources    map[string]common.Address `json:"sources"`
+	Asset      common.Address            `json:"asset"`
+	Name       string                    `json:"name"`
+	Symbol     string                    `json:"symbol"`
+	StartBlock uint64                    `json:"startBlock"`
+}
+
+// protocols are the presets that a development chain can have a vault of.
+var protocols = map[string]struct {
+	contract, name, symbol string
+	turns                  []turn
+	// prologue are the turns that a story begins with, of one user: what is rarely drawn.
+	prologue []int
+}{
+	"erc4626":     {"PlainVault", "Plain Dollar Vault", "vPLAIN", plainTurns, nil},
+	"erc7540":     {"RedeemVault", "Queued Dollar Vault", "vQUEUE", redeemTurns, nil},
+	"lagoon-v0.6": {"LagoonVault", "Lagoon Dollar Vault", "vLAGOON", lagoonTurns, []int{0, 1, 0, 8, 9, 2, 3, 4, 3, 8, 9, 5}},
+	"yo":          {"YoVault", "Yo Dollar Vault", "vYO", yoTurns, nil},
+	"veda":        {"VedaVault", "Boring Dollar Vault", "vBORING", vedaTurns, nil},
+}
+
+// depositors is how many users a Play has.
+const depositors = 4
+
+// Play drives the vault of a protocol. Its methods must not be called at the same time. What happens follows from the seed
+// and from what the chain says.
+type Play struct {
+	*Protocol
+	chain *chain
+	rng   *rand.Rand
+	users []account
+	// manager deployed the contracts. It and the users are of this vault only: other stories on the chain have their own.
+	manager account
+	// at are the contracts by their names.
+	at       map[string]*called
+	prologue []int
+	// requests are ids of 32 bytes that were given to requests, the newest last.
+	requests []common.Hash
+}
+
+// called is a contract at its address.
+type called struct {
+	*bind.BoundContract
+	address common.Address
+	name    string
+}
+
+// turn is something that can happen in a vault, and how often it is tried.
+type turn struct {
+	weight int
+	do     func(ctx context.Context, p *Play, who account) error
+}
+
+// DeployProtocol puts a vault that speaks the events of a preset on the development chain, and returns what drives it.
+// Close it.
+func DeployProtocol(ctx context.Context, rpcURL, preset string, seed uint64) (*Play, error) {
+	p, err := openPlay(ctx, rpcURL, &Protocol{Preset: preset}, seed, (*Play).setUp)
+	return p, contracts.Discreet(err, rpcURL)
+}
+
+// OpenProtocol returns what drives a vault that was deployed before. Close it.
+func OpenProtocol(ctx context.Context, rpcURL string, deployed *Protocol, seed uint64) (*Play, error) {
+	p, err := openPlay(ctx, rpcURL, deployed, seed, (*Play).find)
+	return p, contracts.Discreet(err, rpcURL)
+}
+
+func openPlay(
+	ctx context.Context, rpcURL string, protocol *Protocol, seed uint64, begin func(*Play, context.Context) error,
+) (*Play, error) {
+	if _, ok := protocols[protocol.Preset]; !ok {
+		return nil, fmt.Errorf("no contract speaks the events of the preset %q: those of %s have one",
+			protocol.Preset, strings.Join(Presets(), ", "))
+	}
+	c, err := dial(ctx, rpcURL)
+	if err != nil {
+		return nil, err
+	}
+	p := &Play{Protocol: protocol, chain: c, rng: rand.New(rand.NewPCG(seed, 1)), at: map[string]*called{},
+		manager: newAccount("manager of " + protocol.Preset)}
+	for i := range depositors {
+		p.users = append(p.users, newAccount(fmt.Sprintf("user %d of %s", i, protocol.Preset)))
+	}
+	if err := begin(p, ctx); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("begin with a vault of the preset %s: %w", protocol.Preset, err)
+	}
+	return p, nil
+}
+
+// Presets are the presets that a development chain can have a vault of.
+func Presets() []string { return slices.Sorted(maps.Keys(protocols)) }
+
+// find binds the contracts of a vault that was deployed before.
+func (p *Play) find(ctx context.Context) error {
+	code, err := p.chain.CodeAt(ctx, p.Sources["vault"], nil)
+	if err != nil {
+		return fmt.Errorf("read the code of the vault: %w", err)
+	}
+	if p.chain.id.Uint64() != p.ChainID || len(code) == 0 {
+		return fmt.Errorf("chain %s has no vault at %s: it is another chain than the one deployed to", p.chain.id, p.Sources["vault"])
+	}
+	p.at["asset"] = p.bound("MockAsset", p.Asset)
+	for role, address := range p.Sources {
+		name := protocols[p.Preset].contract
+		if role != "vault" {
+			name = companions[role]
+		}
+		p.at[role] = p.bound(name, address)
+	}
+	return nil
+}
+
+// companions are the contracts beside a vault, by their roles.
+var companions = map[string]string{"gateway": "YoGateway", "teller": "VedaTeller", "accountant": "VedaAccountant", "queue": "VedaQueue"}
+
+// Close closes the connection to the chain.
+func (p *Play) Close() { p.chain.Close() }
+
+// setUp deploys the contracts, and gives everybody assets and all leave that the story needs.
+func (p *Play) setUp(ctx context.Context) error {
+	of := protocols[p.Preset]
+	p.ChainID, p.Name, p.Symbol, p.Sources, p.prologue = p.chain.id.Uint64(), of.name, of.symbol, map[string]common.Address{}, of.prologue
+	asset, err := p.deploy(ctx, "MockAsset", "Development Dollar", "DUSD", uint8(assetDecimals))
+	if err != nil {
+		return err
+	}
+	p.Asset = asset.address
+	vault, err := p.deploy(ctx, of.contract, p.Name, p.Symbol, asset.address)
+	if err != nil {
+		return err
+	}
+	p.at["vault"], p.Sources["vault"] = vault, vault.address
+	head, err := p.chain.BlockNumber(ctx)
+	if err != nil {
+		return fmt.Errorf("read the number of the newest block: %w", err)
+	}
+	p.StartBlock = head
+	spenders := []*called{vault}
+	switch p.Preset {
+	case "yo":
+		gateway, err := p.deploy(ctx, companions["gateway"])
+		if err != nil {
+			return err
+		}
+		p.at["gateway"], p.Sources["gateway"] = gateway, gateway.address
+		spenders = append(spenders, gateway)
+	case "veda":
+		for _, role := range []string{"teller", "accountant", "queue"} {
+			address, err := p.address(ctx, vault, role)
+			if err != nil {
+				return err
+			}
+			p.at[role], p.Sources[role] = p.bound(companions[role], address), address
+		}
+		spenders = append(spenders, p.at["queue"])
+	}
+	for _, u := range append([]account{p.manager}, p.users...) {
+		if err := p.send(ctx, u, asset, "mint", u.address, big.NewInt(1e15)); err != nil {
+			return err
+		}
+		for _, s := range spenders {
+			for _, token := range []*called{asset, vault} {
+				if err := p.send(ctx, u, token, "approve", s.address, maxUint256); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	p.at["asset"] = asset
+	return nil
+}
+
+func (p *Play) bound(name string, address common.Address) *called {
+	parsed, _ := compiled.Contract(name)
+	return &called{bind.NewBoundContract(address, parsed, p.chain, p.chain, p.chain), address, name}
+}
+
+func (p *Play) deploy(ctx context.Context, name string, arguments ...any) (*called, error) {
+	parsed, code := compiled.Contract(name)
+	receipt, err := p.chain.send(ctx, p.manager, func(o *bind.TransactOpts) (*types.Transaction, error) {
+		_, tx, _, err := bind.DeployContract(o, parsed, code, p.chain, arguments...)
+		return tx, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("deploy %s: %w", name, err)
+	}
+	return p.bound(name, receipt.ContractAddress), nil
+}
+
+// send calls a contract in a transaction, which is mined when it returns.
+func (p *Play) send(ctx context.Context, from account, to *called, method string, arguments ...any) error {
+	receipt, err := p.chain.send(ctx, from, func(o *bind.TransactOpts) (*types.Transaction, error) {
+		return to.Transact(o, method, arguments...)
+	})
+	if err != nil {
+		return fmt.Errorf("call %s of %s: %w", method, to.name, err)
+	}
+	if method == "requestOnChainWithdraw" {
+		for _, l := range receipt.Logs {
+			if l.Address == to.address {
+				p.requests = append(p.requests, l.Topics[1])
+			}
+		}
+	}
+	return nil
+}
+
+// number reads a number from a contract.
+func (p *Play) number(ctx context.Context, of *called, method string, arguments ...any) (*big.Int, error) {
+	var out []any
+	if err := of.Call(&bind.CallOpts{Context: ctx}, &out, method, arguments...); err != nil {
+		return nil, fmt.Errorf("read %s of %s: %w", method, of.name, err)
+	}
+	return out[0].(*big.Int), nil
+}
+
+func (p *Play) address(ctx context.Context, of *called, method string) (common.Address, error) {
+	var out []any
+	if err := of.Call(&bind.CallOpts{Context: ctx}, &out, method); err != nil {
+		return common.Address{}, fmt.Errorf("read %s of %s: %w", method, of.name, err)
+	}
+	return out[0].(common.Address), nil
+}
+
+// Number reads a number about a user from the vault, such as what can be claimed.
+func (p *Play) Number(ctx context.Context, method string, of common.Address) (*big.Int, error) {
+	return p.number(ctx, p.at["vault"], method, of)
+}
+
+// Supply reads the vault's total supply.
+func (p *Play) Supply(ctx context.Context) (*big.Int, error) {
+	return p.number(ctx, p.at["vault"], "totalSupply")
+}
+
+// Users are the users' addresses.
+func (p *Play) Users() (out []common.Address) {
+	for _, u := range p.users {
+		out = append(out, u.address)
+	}
+	return out
+}
+
+// Steps takes n steps, each mined when it returns, and drives the chain's clock.
+func (p *Play) Steps(ctx context.Context, n int) error {
+	p.chain.drivesTime = true
+	for range n {
+		if err := p.step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Run takes one step every interval until ctx is done, and then returns nil. It leaves the chain's time alone. A step that
+// fails is logged, and another one taken; ten failures in a row end the run with the last one.
+func (p *Play) Run(ctx context.Context, interval time.Duration, log *slog.Logger) error {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	failures := 0
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		err := p.step(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+			failures = 0
+			continue
+		}
+		if failures++; failures == failuresInARow {
+			return fmt.Errorf("%d steps of the preset %s failed in a row, the last one was: %w", failures, p.Preset, err)
+		}
+		log.Warn("a step of the story failed, going on", "preset", p.Preset, "error", err)
+	}
+}
+
+// step takes the next turn of the prologue or, when that is over, one that is drawn. A turn that the contracts refuse is
+// another one's turn.
+func (p *Play) step(ctx context.Context) error {
+	turns := protocols[p.Preset].turns
+	if len(p.prologue) > 0 {
+		next := p.prologue[0]
+		p.prologue = p.prologue[1:]
+		return turns[next].do(ctx, p, p.users[0])
+	}
+	weights := 0
+	for _, t := range turns {
+		weights += t.weight
+	}
+	var err error
+	for range 100 {
+		at := p.rng.IntN(weights)
+		var t turn
+		for _, t = range turns {
+			if at -= t.weight; at < 0 {
+				break
+			}
+		}
+		if err = t.do(ctx, p, p.users[p.rng.IntN(len(p.users))]); err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("the contracts refuse everything, the last time: %w", err)
+}
+
+// amount is a random number of units of the asset.
+func (p *Play) amount() *big.Int { return big.NewInt(1_000_000 + p.rng.Int64N(9_000_000_000)) }
+
+// some is a random part of what a function of the vault says of a user, all of it one time in three. It fails if that is
+// nothing.
+func (p *Play) some(ctx context.Context, method string, of common.Address) (*big.Int, error) {
+	all, err := p.Number(ctx, method, of)
+	if err != nil {
+		return nil, err
+	}
+	if p.rng.IntN(3) > 0 {
+		all = percent(all, 1+p.rng.Int64N(99))
+	}
+	if all.Sign() == 0 {
+		return nil, fmt.Errorf("%s of %s is 0", method, of)
+	}
+	return all, nil
+}

@@ -1,0 +1,178 @@
+package devchain
+
+import (
+	"context"
+	"errors"
+	"math/big"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// calling is a turn in which a user calls the vault with a random amount and further arguments.
+func calling(method string, arguments func(p *Play, who account) []any) func(context.Context, *Play, account) error {
+	return func(ctx context.Context, p *Play, who account) error {
+		return p.send(ctx, who, p.at["vault"], method, append([]any{p.amount()}, arguments(p, who)...)...)
+	}
+}
+
+// parting is a turn in which a user calls the vault with a part of what it says of the user.
+func parting(of, method string, arguments func(p *Play, who account) []any) func(context.Context, *Play, account) error {
+	return func(ctx context.Context, p *Play, who account) error {
+		some, err := p.some(ctx, of, who.address)
+		if err != nil {
+			return err
+		}
+		return p.send(ctx, who, p.at["vault"], method, append([]any{some}, arguments(p, who)...)...)
+	}
+}
+
+// plainly is a turn in which a user calls the vault.
+func plainly(method string) func(context.Context, *Play, account) error {
+	return func(ctx context.Context, p *Play, who account) error { return p.send(ctx, who, p.at["vault"], method) }
+}
+
+func self(_ *Play, who account) []any { return []any{who.address} }
+
+// selfAnd gives the user's address and other arguments.
+func selfAnd(more ...any) func(*Play, account) []any {
+	return func(_ *Play, who account) []any { return append([]any{who.address}, more...) }
+}
+
+// somebody receives: mostly the user, sometimes another one.
+func somebody(p *Play, who account) []any {
+	if p.rng.IntN(5) == 0 {
+		who = p.users[p.rng.IntN(len(p.users))]
+	}
+	return []any{who.address}
+}
+
+// gain gives the vault some assets of nobody.
+func gain(ctx context.Context, p *Play, _ account) error {
+	return p.send(ctx, p.manager, p.at["asset"], "mint", p.Sources["vault"], big.NewInt(1+p.rng.Int64N(50_000_000)))
+}
+
+var plainTurns = []turn{
+	{5, calling("deposit", somebody)},
+	{3, parting("balanceOf", "redeem", func(p *Play, who account) []any { return append(somebody(p, who), who.address) })},
+	{1, gain},
+}
+
+var redeemTurns = []turn{
+	{4, calling("deposit", somebody)},
+	{4, parting("balanceOf", "requestRedeem", func(_ *Play, who account) []any { return []any{who.address, who.address} })},
+	{3, func(ctx context.Context, p *Play, who account) error {
+		some, err := p.some(ctx, "pending", who.address)
+		if err != nil {
+			return err
+		}
+		return p.send(ctx, p.manager, p.at["vault"], "fulfill", who.address, some)
+	}},
+	{5, parting("claimable", "redeem", somebody)},
+}
+
+var lagoonTurns = []turn{
+	{6, calling("requestDeposit", func(p *Play, who account) []any {
+		return []any{who.address, []common.Address{{}, custodian.address}[p.rng.IntN(2)]}
+	})},
+	{2, plainly("cancelRequestDeposit")},
+	{4, parting("claimableDepositRequest", "deposit", self)},
+	{5, parting("balanceOf", "requestRedeem", self)},
+	{2, plainly("cancelRequestRedeem")},
+	{5, parting("claimableRedeemRequest", "redeem", somebody)},
+	{1, calling("syncDeposit", somebody)},
+	{1, parting("balanceOf", "syncRedeem", somebody)},
+	{3, valued("updateNewTotalAssets")},
+	{3, valued("settle")},
+}
+
+// valued is a turn in which the manager values the vault between -1 % and +2 %. What it gained is given to it.
+func valued(method string) func(context.Context, *Play, account) error {
+	return func(ctx context.Context, p *Play, _ account) error {
+		total, err := p.number(ctx, p.at["vault"], "totalAssets")
+		if err != nil {
+			return err
+		}
+		change := new(big.Int).Quo(new(big.Int).Mul(total, big.NewInt(p.rng.Int64N(301)-100)), big.NewInt(10_000))
+		if change.Sign() > 0 {
+			if err := p.send(ctx, p.manager, p.at["asset"], "mint", p.Sources["vault"], change); err != nil {
+				return err
+			}
+		}
+		return p.send(ctx, p.manager, p.at["vault"], method, total.Add(total, change))
+	}
+}
+
+var yoTurns = []turn{
+	{3, calling("deposit", somebody)},
+	{3, func(ctx context.Context, p *Play, who account) error {
+		return p.send(ctx, who, p.at["gateway"], "deposit", p.Sources["vault"], p.amount(), who.address, uint32(7+p.rng.IntN(3)))
+	}},
+	{3, parting("balanceOf", "requestRedeem", func(p *Play, who account) []any {
+		return append(somebody(p, who), who.address, p.rng.IntN(3) == 0)
+	})},
+	{2, func(ctx context.Context, p *Play, who account) error {
+		some, err := p.some(ctx, "balanceOf", who.address)
+		if err != nil {
+			return err
+		}
+		return p.send(ctx, who, p.at["gateway"], "redeem", p.Sources["vault"], some, who.address, uint32(7+p.rng.IntN(3)))
+	}},
+	{4, owed("fulfillRedeem")},
+	{1, owed("cancelRedeem")},
+}
+
+// owed is a turn in which the manager fulfils or cancels a part of what a receiver is owed.
+func owed(method string) func(context.Context, *Play, account) error {
+	return func(ctx context.Context, p *Play, who account) error {
+		shares, err := p.Number(ctx, "owedShares", who.address)
+		if err != nil {
+			return err
+		}
+		some, err := p.some(ctx, "owedShares", who.address)
+		if err != nil {
+			return err
+		}
+		assets, err := p.Number(ctx, "owedAssets", who.address)
+		if err != nil {
+			return err
+		}
+		assets.Quo(assets.Mul(assets, some), shares)
+		return p.send(ctx, p.manager, p.at["vault"], method, who.address, some, assets)
+	}
+}
+
+var vedaTurns = []turn{
+	{4, func(ctx context.Context, p *Play, who account) error {
+		return p.send(ctx, who, p.at["teller"], "deposit", p.amount())
+	}},
+	{4, func(ctx context.Context, p *Play, who account) error {
+		some, err := p.some(ctx, "balanceOf", who.address)
+		if err != nil {
+			return err
+		}
+		maturity, deadline := big.NewInt(p.rng.Int64N(60)), big.NewInt(3600+p.rng.Int64N(86400))
+		return p.send(ctx, who, p.at["queue"], "requestOnChainWithdraw", some, maturity, deadline)
+	}},
+	{1, func(ctx context.Context, p *Play, who account) error {
+		return p.request(ctx, who, "cancelOnChainWithdraw")
+	}},
+	{3, func(ctx context.Context, p *Play, _ account) error {
+		return p.request(ctx, p.manager, "solveOnChainWithdraw")
+	}},
+	{1, func(ctx context.Context, p *Play, _ account) error {
+		rate, err := p.number(ctx, p.at["accountant"], "rate")
+		if err != nil {
+			return err
+		}
+		return p.send(ctx, p.manager, p.at["accountant"], "updateExchangeRate", rate.Sub(rate, big.NewInt(p.rng.Int64N(1e14))))
+	}},
+}
+
+// request calls the queue for one of the newest requests.
+func (p *Play) request(ctx context.Context, who account, method string) error {
+	if len(p.requests) == 0 {
+		return errors.New("nothing was requested")
+	}
+	newest := min(len(p.requests), 8)
+	return p.send(ctx, who, p.at["queue"], method, p.requests[len(p.requests)-1-p.rng.IntN(newest)])
+}

@@ -1,0 +1,368 @@
+package fold
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/projections/decode"
+	"github.com/navlog/navlog/projections/oracle"
+	"github.com/navlog/navlog/schemas/mapping"
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+var (
+	plays = flag.Int("histories", 2, "how many random histories TestEffects plays")
+	seed  = flag.Uint64("seed", 0, "seed of the first random history; 0: by the clock")
+)
+
+// vaults of three kinds: groups that are priced and funded and whose requests are claimed first in, first out; requests
+// with ids of 32 bytes; and requests that are claimed first in, first out and never funded.
+var vaults = []common.Address{common.HexToAddress("0xa1"), common.HexToAddress("0xa2"), common.HexToAddress("0xa3")}
+
+// chain makes the facts of random effects, in units: blocks, and reorganisations.
+type chain struct {
+	rng    *rand.Rand
+	seq    uint64
+	blocks [][]decode.Fact // live facts by block
+	forks  byte
+}
+
+func (c *chain) number(n int) uint64 { return c.rng.Uint64N(uint64(n)) }
+
+func (c *chain) amount(n int) (a readmodel.Amount) {
+	if c.rng.IntN(12) == 0 { // a large one
+		a.SetUint64(1 + c.number(n))
+		a.Lsh(&a, uint(c.rng.IntN(180)))
+		return a
+	}
+	a.SetUint64(c.number(n))
+	return a
+}
+
+// effect is a random effect that a vault can have. key is unique.
+func (c *chain) effect(vault common.Address, key uint64) decode.Effect {
+	const owner, shares, assets = mapping.Owner, mapping.Shares, mapping.Assets
+	e := decode.Effect{Owner: common.HexToAddress(fmt.Sprintf("0xb%d", c.number(3))), Assets: c.amount(50), Shares: c.amount(50)}
+	is := func(kind decode.EffectKind, has mapping.Fields) {
+		e.Kind, e.Has = kind, has
+		for _, f := range []struct {
+			field mapping.Fields
+			clear func()
+		}{{owner, func() { e.Owner = common.Address{} }}, {assets, func() { e.Assets = readmodel.Amount{} }},
+			{shares, func() { e.Shares = readmodel.Amount{} }}} {
+			if has&f.field == 0 {
+				f.clear()
+			}
+		}
+	}
+	group := c.number(6)
+	switch vault {
+	case vaults[0]:
+		switch c.rng.IntN(12) {
+		case 0, 1:
+			is(decode.Deposit, mapping.ID|owner|assets|mapping.Group)
+			e.ID, e.Group, e.Partner = key, group, uint32(c.number(2))
+		case 2:
+			is(decode.Void, owner|mapping.Group)
+			e.Group = group
+		case 3:
+			is(decode.Void, mapping.ID)
+			e.ID = c.number(int(key) + 1)
+		case 4:
+			is(decode.Priced, mapping.SideField|mapping.GroupTo|assets|shares)
+			e.Side, e.GroupTo = mapping.Side(1+c.number(2)), group
+		case 5:
+			is(decode.Priced, mapping.SideField|mapping.Group|mapping.GroupTo|assets|shares)
+			e.Side, e.Group, e.GroupTo = mapping.Side(1+c.number(2)), group, group+c.number(2)
+		case 6, 7, 8:
+			is(decode.Requested, mapping.ID|owner|shares|mapping.Group|mapping.Fifo)
+			e.ID, e.Group = key, group
+			e.Shares.AddUint64(&e.Shares, 1)
+		case 9:
+			is(decode.Funded, mapping.GroupTo)
+			if e.GroupTo = group; c.rng.IntN(4) == 0 {
+				is(decode.Funded, mapping.ID|assets)
+				e.ID = c.number(int(key) + 1)
+			}
+		case 10:
+			is(decode.Claimed, owner|assets|shares)
+		case 11:
+			is(decode.Cancelled, owner|mapping.Group)
+			e.Group = group
+		}
+	case vaults[1]:
+		source := common.Hash{0: byte(c.number(2)) << 7, 31: byte(1 + c.number(20))}
+		switch c.rng.IntN(9) {
+		case 0, 1:
+			is(decode.Requested, mapping.ID|owner|shares|assets|mapping.SourceID|mapping.Matures)
+			e.ID, e.SourceID, e.Matures, e.Partner = key, source, 7, uint32(c.number(2))
+		case 2:
+			is(decode.Funded, mapping.SourceID)
+			e.SourceID = source
+		case 3:
+			is([]decode.EffectKind{decode.Cancelled, decode.Expired}[c.number(2)], mapping.SourceID)
+			e.SourceID = source
+		case 4:
+			is(decode.Claimed, mapping.SourceID|owner)
+			if e.SourceID = source; c.rng.IntN(3) == 0 {
+				e.Has, e.SourceID, e.ID = mapping.ID|owner, common.Hash{}, c.number(int(key)+1)
+			}
+		case 5:
+			is(decode.Instant, owner|assets|shares)
+		case 6:
+			is(decode.Supply, shares)
+			if c.rng.IntN(3) == 0 {
+				e.Shares.Neg(&e.Shares)
+			}
+		case 7:
+			is(decode.NAV, []mapping.Fields{assets, assets | shares}[c.number(2)])
+			if c.rng.IntN(3) == 0 {
+				is(decode.NAV, mapping.Nav|[]mapping.Fields{0, assets, shares}[c.number(3)])
+				e.Nav = c.amount(1e18)
+			}
+			e.NavDigits = uint8(12 * c.number(2))
+		case 8:
+			is(decode.Deposit, mapping.ID|owner|assets|shares)
+			e.ID = key
+		}
+	default:
+		switch c.rng.IntN(4) {
+		case 3:
+			is(decode.Cancelled, owner|shares)
+		case 0, 1:
+			is(decode.Requested, mapping.ID|owner|shares|mapping.Fifo|mapping.Unfunded)
+			e.ID = key
+			e.Shares.AddUint64(&e.Shares, 1)
+		case 2:
+			is(decode.Claimed, owner|assets|shares)
+		}
+	}
+	return e
+}
+
+// mine adds a block of random logs. Some have several effects.
+func (c *chain) mine() (facts []decode.Fact) {
+	block := uint64(len(c.blocks)) + 1
+	at := decode.Log{Block: block, Time: uint32(10*block) + uint32(c.forks)}
+	hash := common.Hash{0: c.forks, 31: byte(block)}
+	for i := range c.rng.IntN(7) {
+		vault := vaults[c.number(3)]
+		l := at
+		l.Vault, l.Index, l.Tx = vault, uint32(i), common.Hash{0: c.forks, 1: byte(i), 31: byte(block)}
+		f := decode.Fact{Sign: 1, Kind: decode.LogKind, Log: l, Hash: hash}
+		for j := range 1 + c.rng.IntN(2)*c.rng.IntN(3) {
+			f.Effects = append(f.Effects, c.effect(vault, block*64+uint64(i)*8+uint64(j)))
+		}
+		facts = append(facts, f)
+	}
+	facts = append(facts, decode.Fact{Sign: 1, Kind: decode.BlockKind, Log: at, Hash: hash})
+	for i := range facts {
+		c.seq++
+		facts[i].Seq = c.seq
+	}
+	c.blocks = append(c.blocks, facts)
+	return facts
+}
+
+// unit is a block, or a reorganisation: some blocks are retracted, newest first, and others come.
+func (c *chain) unit() (facts []decode.Fact) {
+	blocks := 1
+	if n := len(c.blocks); n > 3 && c.rng.IntN(5) == 0 {
+		c.forks++
+		deep := 1 + c.rng.IntN(min(n, 8))
+		for range deep {
+			last := c.blocks[len(c.blocks)-1]
+			c.blocks = c.blocks[:len(c.blocks)-1]
+			for _, f := range slices.Backward(last) {
+				c.seq++
+				f.Seq, f.Retracts, f.Sign, f.Boundary = c.seq, f.Seq, -1, false
+				facts = append(facts, f)
+			}
+		}
+		blocks = c.rng.IntN(deep + 2)
+	}
+	for range blocks {
+		facts = append(facts, c.mine()...)
+	}
+	facts[len(facts)-1].Boundary = true
+	return facts
+}
+
+var generations atomic.Int64
+
+// oracle is what the plain fold of the live logs gives, in the words of lines.
+func (c *chain) oracle() (out []string) {
+	var logs []oracle.Log
+	for _, block := range c.blocks {
+		for _, f := range block {
+			for i, e := range f.Effects {
+				logs = append(logs, oracle.Log{Seq: f.Seq, Vault: f.Log.Vault, Block: f.Log.Block, Time: uint64(f.Log.Time), Tx: f.Log.Tx,
+					Index: f.Log.Index, Sub: uint8(i), Effect: e})
+			}
+		}
+	}
+	for _, row := range oracle.OfLogs(logs) {
+		out = append(out, fmt.Sprint(row.List, " ", readmodel.ListsTable.Line(&row, "sign", "writer")))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// generation makes a database with the two tables.
+func generation(t *testing.T) driver.Conn {
+	t.Helper()
+	config := readmodel.DefaultConfig()
+	config.Addr, config.Prefix = enginetest.ClickHouse(t), fmt.Sprintf("effects%d_%d", os.Getpid(), generations.Add(1))
+	server, err := config.OpenPatient("")
+	must(t, err)
+	database := config.Database(1)
+	draft := strings.Replace(readmodel.ListsTable.DDL(database), ".lists (", ".draft (", 1)
+	for _, sql := range []string{"DROP DATABASE IF EXISTS " + database, "CREATE DATABASE " + database + " ENGINE = Atomic",
+		readmodel.EventsTable.DDL(database), readmodel.ListsTable.DDL(database), draft} {
+		must(t, server.Exec(t.Context(), sql))
+	}
+	conn, err := config.OpenPatient(database)
+	must(t, err)
+	t.Cleanup(func() {
+		conn.Close()
+		must(t, server.Exec(context.Background(), "DROP DATABASE "+database))
+		server.Close()
+	})
+	return conn
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func send[T any](t *testing.T, conn driver.Conn, table *readmodel.Table[T], rows *readmodel.Rows[T]) {
+	t.Helper()
+	batch, err := conn.PrepareBatch(t.Context(), "INSERT INTO "+table.Name+" ("+table.Names()+")")
+	must(t, err)
+	must(t, rows.Fill(batch.Columns()))
+	must(t, batch.Send())
+}
+
+// lines are the live rows of a table with the columns of lists, without those that say what changed.
+func lines(t *testing.T, conn driver.Conn, table string) (out []string) {
+	t.Helper()
+	rows, err := conn.Query(t.Context(), "SELECT line, sum(sign) AS times FROM (SELECT concat(toString(list), ' ', "+
+		readmodel.ListsTable.LineSQL("sign", "writer")+") AS line, sign FROM "+table+" WHERE list != 'touched') GROUP BY line HAVING times != 0")
+	must(t, err)
+	defer rows.Close()
+	for rows.Next() {
+		var line string
+		var times int64
+		must(t, rows.Scan(&line, &times))
+		if times != 1 {
+			t.Errorf("%s has %d times: %s", table, times, line)
+		}
+		out = append(out, line)
+	}
+	must(t, rows.Err())
+	slices.Sort(out)
+	return out
+}
+
+// TestEffects: after random effects of every kind, in units with reorganisations, the lists are what their definitions
+// in SQL say and what the oracle says, and every list has rows.
+func TestEffects(t *testing.T) {
+	t.Parallel()
+	first := *seed
+	if first == 0 {
+		first = uint64(time.Now().UnixNano())
+	}
+	for i := range uint64(*plays) {
+		t.Run(fmt.Sprintf("seed=%d", first+i), func(t *testing.T) {
+			c := &chain{rng: rand.New(rand.NewPCG(first+i, 7))}
+			conn := generation(t)
+			var cursor readmodel.ListsCursor
+			seen := map[string]int{}
+			for round := range 90 {
+				batch := decode.Batch{c.unit()}
+				if round%7 == 0 && !batch.Units()[0].Rewrites {
+					more := slices.Clone(c.mine()) // two units at once
+					more[len(more)-1].Boundary = true
+					batch = append(batch, more)
+				}
+				events := readmodel.EventsTable.NewRows()
+				for f := range batch.All() {
+					Events(f, 1, false, func(row *readmodel.EventRow) { events.Add(row); seen["effect "+row.Effect.String()]++ })
+				}
+				send(t, conn, readmodel.EventsTable, events)
+				change, err := Lists(t.Context(), conn, cursor, Batch{Units: batch.Units(), Last: c.seq, Writer: 1, Vaults: vaults})
+				must(t, err)
+				rows := readmodel.ListsTable.NewRows()
+				change.Rows(rows)
+				send(t, conn, readmodel.ListsTable, rows)
+				cursor = change.Cursor
+				if round%45 != 44 {
+					continue
+				}
+				must(t, readmodel.BuildLists(t.Context(), conn, "draft", c.seq, 1))
+				got, want := lines(t, conn, "lists"), lines(t, conn, "draft")
+				for _, line := range want {
+					seen["list "+strings.Fields(line)[0]]++
+				}
+				differ := 0
+				compare(got, want, func(line string, sign int) {
+					if differ++; differ < 20 {
+						t.Errorf("seq %d: %s: %s", c.seq, map[int]string{1: "lists have", -1: "lists lack"}[sign], line)
+					}
+				})
+				got = slices.DeleteFunc(got, func(line string) bool { // of which the oracle is not asked
+					return strings.HasPrefix(line, "blocks ") || strings.HasPrefix(line, "cursor")
+				})
+				compare(got, c.oracle(), func(line string, sign int) {
+					if differ++; differ < 20 {
+						t.Errorf("seq %d: %s than the oracle: %s", c.seq, map[int]string{1: "lists have more", -1: "lists have less"}[sign], line)
+					}
+				})
+				if differ > 0 {
+					return
+				}
+			}
+			for kind := readmodel.Deposit; kind <= readmodel.Instant; kind++ {
+				if kind != readmodel.Sweep && kind != readmodel.Settled && seen["effect "+kind.String()] == 0 {
+					t.Errorf("no effect %s: the test proves little", kind)
+				}
+			}
+			for _, list := range []string{"groups", "request_sources", "fifo"} {
+				if seen["list "+list] == 0 {
+					t.Errorf("the list %s is empty: the test proves little", list)
+				}
+			}
+		})
+	}
+}
+
+// compare calls differs for each line that only one of two sorted lists has.
+func compare(got, want []string, differs func(line string, sign int)) {
+	for len(got) > 0 || len(want) > 0 {
+		switch {
+		case len(want) == 0 || len(got) > 0 && got[0] < want[0]:
+			differs(got[0], 1)
+			got = got[1:]
+		case len(got) == 0 || want[0] < got[0]:
+			differs(want[0], -1)
+			want = want[1:]
+		default:
+			got, want = got[1:], want[1:]
+		}
+	}
+}

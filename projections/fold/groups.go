@@ -1,0 +1,393 @@
+package fold
+
+import (
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/holiman/uint256"
+
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+// vaultID is a number of a vault: of a deposit, for those have a place in their key too.
+type vaultID struct {
+	vault common.Address
+	id    uint64
+}
+
+// sourceKey is a request by its id of 32 bytes.
+type sourceKey struct {
+	vault common.Address
+	id    common.Hash
+}
+
+// userVault is a user in a vault.
+type userVault struct{ user, vault common.Address }
+
+// grouped is the deposits or the requests of a vault, or of a user in it.
+type groupedKey struct {
+	kind        readmodel.EffectKind
+	user, vault common.Address // user is zero for the whole vault
+}
+
+// derivedKey is where the row of a valuation or claim lies whose log does not give all amounts.
+type derivedKey struct {
+	vault, user common.Address
+	kind        readmodel.EffectKind
+	block       uint64
+}
+
+// named is what effects name in other ways than by the numbers of requests.
+type named struct {
+	ids     map[vaultID]bool // of deposits that are void
+	sources map[sourceKey]bool
+	groups  map[groupedKey]bool
+	lines   map[userVault]bool // of which the oldest requests are claimed
+	derived map[derivedKey]bool
+}
+
+func newNamed() named {
+	return named{ids: map[vaultID]bool{}, sources: map[sourceKey]bool{}, groups: map[groupedKey]bool{},
+		lines: map[userVault]bool{}, derived: map[derivedKey]bool{}}
+}
+
+// name1 notes what an effect on deposits or requests names: byID notes a number.
+func (s *state) name1(e *entry, byID func()) {
+	kind := readmodel.Requested
+	if e.kind == readmodel.PricedDeposits || e.kind == readmodel.Void {
+		kind = readmodel.Deposit
+	}
+	switch e.by {
+	case readmodel.ByID:
+		byID()
+	case readmodel.BySource:
+		s.named.sources[sourceKey{e.vault, e.sourceID}] = true
+	case readmodel.ByOwner:
+		if e.kind == readmodel.Claimed {
+			s.named.lines[userVault{e.user, e.vault}] = true
+		} else {
+			s.named.groups[groupedKey{kind, e.user, e.vault}] = true
+		}
+	case readmodel.Fifo:
+		s.named.lines[userVault{e.user, e.vault}] = true
+		s.total(userIn(e.user, e.vault))
+	case readmodel.ByGroup, readmodel.ByUpToGroup:
+		s.named.groups[groupedKey{kind: kind, vault: e.vault}] = true
+		s.total(totalsOf(e.vault, e.vault))
+	}
+}
+
+// nameFound notes the totals that the entries which were found change.
+func (s *state) nameFound() {
+	for k, d := range s.deposits {
+		for _, e := range []*entry{d.old, d.now} {
+			if e != nil && e.grouped && (s.named.ids[vaultID{k.vault, k.id}] || s.named.groups[groupedKey{e.kind, e.user, e.vault}]) {
+				s.ranked(e)
+				for _, t := range e.totals() {
+					s.total(t)
+				}
+			}
+		}
+	}
+	for _, q := range s.requests {
+		for _, e := range []*entry{q.old, q.now} {
+			if e != nil && (e.by == readmodel.Fifo || e.by == readmodel.FifoUnfunded) {
+				s.total(userIn(e.user, e.vault))
+			}
+		}
+	}
+}
+
+// index finds deposits and requests by what effects call them.
+type index struct {
+	sources map[sourceKey]*entry    // the first request of an id
+	waiting map[groupedKey][]*entry // those that wait for their group, of vaults and of users in them
+	deposit map[vaultID][]*entry    // grouped deposits
+	lines   map[userVault][]*entry  // requests that have a place in the line
+}
+
+func newIndex() index {
+	return index{map[sourceKey]*entry{}, map[groupedKey][]*entry{}, map[vaultID][]*entry{}, map[userVault][]*entry{}}
+}
+
+func (x *index) add(e *entry) {
+	if e.waits() {
+		for _, user := range []common.Address{{}, e.user} {
+			k := groupedKey{e.kind, user, e.vault}
+			x.waiting[k] = append(x.waiting[k], e)
+		}
+	}
+	if e.kind == readmodel.Deposit {
+		if e.grouped {
+			k := vaultID{e.vault, e.id}
+			x.deposit[k] = append(x.deposit[k], e)
+		}
+		return
+	}
+	if e.sourceID != (common.Hash{}) {
+		k := sourceKey{e.vault, e.sourceID}
+		if first := x.sources[k]; first == nil || e.compare(first.place) < 0 {
+			x.sources[k] = e
+		}
+	}
+	if e.inLine() && e.open() {
+		k := userVault{e.user, e.vault}
+		x.lines[k] = append(x.lines[k], e)
+	}
+}
+
+// inGroups returns the entries that wait for a group of which has is true, oldest first, and forgets those that stopped
+// to wait.
+func (x *index) inGroups(k groupedKey, has func(group uint64) bool) (out []*entry) {
+	x.waiting[k] = slices.DeleteFunc(x.waiting[k], func(e *entry) bool {
+		if !e.waits() {
+			return true
+		}
+		if has(e.group) {
+			out = append(out, e)
+		}
+		return false
+	})
+	slices.SortFunc(out, func(a, b *entry) int { return a.compare(b.place) })
+	return out
+}
+
+// reached is up to which group an effect reaches: as far as its vault's effects before it, at least. So what joins a
+// group after its settlement takes part in the next one.
+func (s *state) reached(e *entry, of func(*numbers) *uint64) uint64 {
+	k := totalsOf(e.vault, e.vault)
+	s.add(k, e, func(n *numbers) { *of(n) = max(*of(n), e.groupTo) })
+	n := s.totals[k].now.newest()
+	return *of(&n)
+}
+
+// priced gives the deposits or requests of groups their price: the first one counts.
+func (s *state) priced(e *entry) {
+	k := groupedKey{kind: readmodel.Deposit, vault: e.vault}
+	to := func(n *numbers) *uint64 { return &n.depositsTo }
+	if e.kind == readmodel.PricedRequests {
+		k.kind = readmodel.Requested
+		to = func(n *numbers) *uint64 { return &n.requestsTo }
+	}
+	has := func(group uint64) bool { return group >= e.group && group <= e.groupTo }
+	if e.by == readmodel.ByUpToGroup {
+		last := s.reached(e, to)
+		has = func(group uint64) bool { return group <= last }
+	}
+	for _, d := range s.index.inGroups(k, has) {
+		switch {
+		case d.pricedBlock != readmodel.Never:
+		case d.kind == readmodel.Deposit:
+			d.pricedBlock, d.shares = e.block, quotient(&d.assets, &e.shares, &e.assets)
+		default:
+			d.pricedBlock, d.pricedAssets = e.block, quotient(&d.shares, &e.assets, &e.shares)
+		}
+	}
+}
+
+// void takes back deposits that have no price yet.
+func (s *state) void(e *entry) bool {
+	var gone []*entry
+	if e.by == readmodel.ByID {
+		for _, d := range s.index.deposit[vaultID{e.vault, e.id}] {
+			if d.waits() {
+				gone = append(gone, d)
+			}
+		}
+	} else {
+		gone = s.index.inGroups(groupedKey{readmodel.Deposit, e.user, e.vault}, func(group uint64) bool { return group == e.group })
+	}
+	for _, d := range gone {
+		d.close(e, readmodel.Amount{})
+		s.count(e, d.totals(), func(n *numbers) {
+			n.deposits--
+			n.deposited.Sub(&n.deposited, &d.assets)
+		})
+	}
+	return len(gone) > 0
+}
+
+// request1 is the request that an effect names by a number or by its id of 32 bytes; nil if there is none.
+func (s *state) request1(e *entry) *entry {
+	if e.by == readmodel.BySource {
+		return s.index.sources[sourceKey{e.vault, e.sourceID}]
+	}
+	return s.requests[entryKey{vault: e.vault, id: e.id}].now
+}
+
+// funded takes a funding of one request, or of all up to a group.
+func (s *state) funded(e *entry) bool {
+	if e.by == readmodel.ByUpToGroup {
+		last := s.reached(e, func(n *numbers) *uint64 { return &n.fundedTo })
+		for _, q := range s.index.inGroups(groupedKey{kind: readmodel.Requested, vault: e.vault}, func(group uint64) bool { return group <= last }) {
+			s.fund(q, e, true)
+		}
+		return true
+	}
+	q := s.request1(e)
+	if q == nil || !q.open() || q.fundedBlock != readmodel.Never {
+		return false
+	}
+	s.fund(q, e, e.lacks.assets)
+	return true
+}
+
+// fund has a request funded. If the log does not say for which assets, it is for what the group's price gives, or
+// for the estimate.
+func (s *state) fund(q, e *entry, derive bool) {
+	q.fundedBlock, q.fundedTS, q.fundedAssets = e.block, e.ts, e.assets
+	switch {
+	case !derive:
+	case q.grouped && q.pricedBlock != readmodel.Never:
+		q.fundedAssets = q.pricedAssets
+	default:
+		q.fundedAssets = q.assets
+	}
+	if q.by == readmodel.Fifo {
+		s.queueUp(q, e)
+		s.index.line(q)
+	}
+}
+
+func (x *index) line(q *entry) {
+	k := userVault{q.user, q.vault}
+	x.lines[k] = append(x.lines[k], q)
+}
+
+// queueUp gives a request its place in the line of its owner, at an effect.
+func (s *state) queueUp(q, at *entry) {
+	k := userIn(q.user, q.vault)
+	s.add(k, at, func(n *numbers) {
+		q.cumFrom = n.fundedShares
+		n.fundedShares.Add(&n.fundedShares, &q.shares)
+		q.cumTo = n.fundedShares
+	})
+}
+
+// claims counts a claim.
+func (s *state) claims(e *entry, assets *readmodel.Amount) {
+	s.count(e, []totalKey{userIn(e.user, e.vault), totalsOf(e.vault, e.vault)}, func(n *numbers) {
+		n.claims++
+		n.claimed.Add(&n.claimed, assets)
+	})
+}
+
+// claim takes a claim of one request, or of the oldest shares of an owner. Claims beyond what was funded take nothing.
+func (s *state) claim(e *entry) bool {
+	if e.by != readmodel.ByOwner {
+		q := s.request1(e)
+		possible := q != nil && q.open()
+		if e.lacks.assets {
+			derived := *e
+			if q != nil {
+				derived.assets = q.assets
+			}
+			s.derive(&derived)
+			e = &derived
+		}
+		s.claims(e, &e.assets)
+		if possible {
+			q.close(e, e.assets)
+		}
+		return possible
+	}
+	s.claims(e, &e.assets)
+	return s.consume(e)
+}
+
+// consume takes shares of an owner's requests, the oldest first: those of a claim are paid, and those of a cancellation go
+// back to their owner. A request ends with its last share.
+func (s *state) consume(e *entry) bool {
+	k := userVault{e.user, e.vault}
+	possible := true
+	var claimed readmodel.Amount
+	s.add(userIn(e.user, e.vault), e, func(n *numbers) {
+		n.claimedShares.Add(&n.claimedShares, &e.shares)
+		if n.claimedShares.Gt(&n.fundedShares) {
+			possible, n.claimedShares = false, n.fundedShares
+		}
+		claimed = n.claimedShares
+	})
+	s.index.lines[k] = slices.DeleteFunc(s.index.lines[k], func(q *entry) bool {
+		if q.open() && !q.cumTo.Gt(&claimed) {
+			if e.kind == readmodel.Claimed {
+				q.close(e, q.worth())
+			} else {
+				q.close(e, readmodel.Amount{})
+			}
+		}
+		return !q.open()
+	})
+	return possible
+}
+
+// worth is what a request is paid if its claim does not say.
+func (e *entry) worth() readmodel.Amount {
+	if e.fundedBlock != readmodel.Never {
+		return e.fundedAssets
+	}
+	return e.assets
+}
+
+// cancelled takes the end of one request, or of all that its owner has in a group and that are not funded.
+func (s *state) cancelled(e *entry) bool {
+	if e.by == readmodel.Fifo {
+		return s.consume(e)
+	}
+	if e.by == readmodel.ByOwner {
+		all := s.index.inGroups(groupedKey{readmodel.Requested, e.user, e.vault}, func(group uint64) bool { return group == e.group })
+		for _, q := range all {
+			q.close(e, readmodel.Amount{})
+		}
+		return len(all) > 0
+	}
+	q := s.request1(e)
+	if q == nil || !q.open() {
+		return false
+	}
+	q.close(e, e.assets)
+	return true
+}
+
+// valuation takes a valuation whose log does not give all amounts: the supply follows from the other two, or is what
+// was minted and burned before, and each of NAV and assets follows from the other.
+func (s *state) valuation(e *entry) {
+	v := *e
+	unit := uint256.NewInt(10)
+	unit.Exp(unit, uint256.NewInt(uint64(v.lacks.navDigits)))
+	if v.lacks.shares {
+		if !v.lacks.nav && !v.lacks.assets {
+			v.shares = quotient(&v.assets, unit, &v.nav)
+		} else if supply := s.totals[totalsOf(v.vault, v.vault)].now.newest().supply; supply.Sign() > 0 {
+			v.shares = supply
+		}
+	}
+	if v.lacks.nav {
+		v.nav = quotient(&v.assets, unit, &v.shares)
+	}
+	if v.lacks.assets {
+		v.assets = quotient(&v.nav, &v.shares, unit)
+	}
+	s.derive(&v)
+}
+
+// derive notes an effect with the amounts that its log does not give, as the lists hold it.
+func (s *state) derive(e *entry) {
+	row := *e
+	row.by, row.group, row.groupTo, row.sourceID, row.lacks = readmodel.ByNone, 0, 0, common.Hash{}, lacks{}
+	s.derived[entryKey{vault: e.vault, place: e.place}].now = &row
+}
+
+// quotient is a*b/c, rounded down; 0 if that is no amount.
+func quotient(a, b, c *readmodel.Amount) (out readmodel.Amount) {
+	if c.IsZero() {
+		return out
+	}
+	if _, overflow := out.MulDivOverflow(a, b, c); overflow || out.BitLen() > amountBits {
+		return readmodel.Amount{}
+	}
+	return out
+}
+
+// amountBits is how many bits an amount has at most: see readmodel.MaxAmount.
+const amountBits = 191

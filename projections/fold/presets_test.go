@@ -1,0 +1,246 @@
+package fold
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"slices"
+	"testing"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/ethereum/go-ethereum"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/ethclient"
+
+	"github.com/navlog/navlog/deploy/devchain"
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/projections/decode"
+	"github.com/navlog/navlog/schemas/mapping"
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+// world is the vault of a preset on a development chain, and what is indexed of it.
+type world struct {
+	t       *testing.T
+	play    *devchain.Play
+	node    *ethclient.Client
+	roles   map[common.Address]uint8
+	mapping *mapping.Vault
+	conn    driver.Conn
+	vault   common.Address
+
+	blocks [][]decode.Fact // live facts by block, from block 1 on
+	hashes []common.Hash
+	seq    uint64
+	cursor readmodel.ListsCursor
+	events map[string]int // effects by event
+}
+
+// facts are those of a block of the chain.
+func (w *world) facts(number uint64) (facts []decode.Fact, hash common.Hash) {
+	header, err := w.node.HeaderByNumber(w.t.Context(), new(big.Int).SetUint64(number))
+	must(w.t, err)
+	hash = header.Hash()
+	logs, err := w.node.FilterLogs(w.t.Context(), ethereum.FilterQuery{BlockHash: &hash})
+	must(w.t, err)
+	at := decode.Log{Vault: w.vault, Block: number, Time: uint32(header.Time)}
+	var tx []mapping.Log
+	var of []decode.Fact
+	whole := func() {
+		effects, err := w.mapping.Map(tx, nil)
+		must(w.t, err)
+		for _, e := range effects {
+			of[e.Log].Effects = append(of[e.Log].Effects, e)
+		}
+		facts = append(facts, of...)
+		tx, of = nil, nil
+	}
+	for _, l := range logs {
+		role, ours := w.roles[l.Address]
+		if !ours {
+			continue
+		}
+		if len(of) > 0 && of[0].Log.Tx != l.TxHash {
+			whole()
+		}
+		log := mapping.Log{Role: role, Place: mapping.Place(number, uint32(l.Index)), Time: header.Time, Topics: l.Topics, Data: l.Data}
+		event := w.mapping.Event(&log)
+		if event == nil {
+			w.t.Fatalf("the preset does not know the log %+v", l)
+		}
+		w.events[event.Name]++
+		f := decode.Fact{Sign: 1, Kind: decode.LogKind, Log: at, Hash: hash}
+		f.Log.Tx, f.Log.Index = l.TxHash, uint32(l.Index)
+		tx, of = append(tx, log), append(of, f)
+	}
+	whole()
+	return append(facts, decode.Fact{Sign: 1, Kind: decode.BlockKind, Log: at, Hash: hash}), hash
+}
+
+// follow indexes what is new on the chain: blocks, and before them what was reorganised.
+func (w *world) follow() {
+	head, err := w.node.BlockNumber(w.t.Context())
+	must(w.t, err)
+	var unit []decode.Fact
+	for n := len(w.blocks); n > 0; n-- {
+		if uint64(n) <= head {
+			header, err := w.node.HeaderByNumber(w.t.Context(), big.NewInt(int64(n)))
+			must(w.t, err)
+			if header.Hash() == w.hashes[n-1] {
+				break
+			}
+		}
+		for _, f := range slices.Backward(w.blocks[n-1]) {
+			w.seq++
+			f.Seq, f.Retracts, f.Sign, f.Boundary = w.seq, f.Seq, -1, false
+			unit = append(unit, f)
+		}
+		w.blocks, w.hashes = w.blocks[:n-1], w.hashes[:n-1]
+	}
+	reorganised := len(unit) > 0
+	for n := uint64(len(w.blocks)) + 1; n <= head; n++ {
+		facts, hash := w.facts(n)
+		for i := range facts {
+			w.seq++
+			facts[i].Seq = w.seq
+		}
+		w.blocks, w.hashes = append(w.blocks, facts), append(w.hashes, hash)
+		if unit = append(unit, facts...); !reorganised {
+			w.write(unit)
+			unit = nil
+		}
+	}
+	if len(unit) > 0 {
+		w.write(unit)
+	}
+}
+
+func (w *world) write(unit []decode.Fact) {
+	unit = slices.Clone(unit)
+	unit[len(unit)-1].Boundary = true
+	batch := decode.Batch{unit}
+	events := readmodel.EventsTable.NewRows()
+	for f := range batch.All() {
+		Events(f, 1, false, events.Add)
+	}
+	send(w.t, w.conn, readmodel.EventsTable, events)
+	change, err := Lists(w.t.Context(), w.conn, w.cursor, Batch{Units: batch.Units(), Last: w.seq, Writer: 1, Vaults: []common.Address{w.vault}})
+	must(w.t, err)
+	if len(change.Impossible) > 0 {
+		w.t.Errorf("the contracts did what cannot be: %q", change.Impossible)
+	}
+	rows := readmodel.ListsTable.NewRows()
+	change.Rows(rows)
+	send(w.t, w.conn, readmodel.ListsTable, rows)
+	w.cursor = change.Cursor
+}
+
+// sum is a sum over live rows of lists.
+func (w *world) sum(what, where string) *big.Int {
+	var sum big.Int
+	must(w.t, w.conn.QueryRow(w.t.Context(), "SELECT toInt256(sum(sign * ("+what+"))) FROM lists WHERE "+where).Scan(&sum))
+	return &sum
+}
+
+const open = "key = 18446744073709551615"
+
+// of is what a user has in a list.
+func (w *world) of(user common.Address, list, what string) *big.Int {
+	return w.sum(what, fmt.Sprintf("list = '%s' AND owner = %s AND scope = %s AND %s", list, quoted(user), quoted(w.vault), open))
+}
+
+// inLine are the shares of a user's requests that are funded and not claimed.
+func (w *world) inLine(user common.Address) *big.Int {
+	return w.of(user, "user_totals", "funded_shares - claimed_shares")
+}
+
+// agree compares what the lists hold with what the contracts say.
+func (w *world) agree() {
+	ctx := w.t.Context()
+	same := func(what string, got, want *big.Int) {
+		if got.Cmp(want) != 0 {
+			w.t.Errorf("%s is %s, and the contract says %s", what, got, want)
+		}
+	}
+	number := func(method string, of common.Address) *big.Int {
+		n, err := w.play.Number(ctx, method, of)
+		must(w.t, err)
+		return n
+	}
+	supply, err := w.play.Supply(ctx)
+	must(w.t, err)
+	same("the supply", w.sum("supply", fmt.Sprintf("list = 'totals' AND owner = %s AND %s", quoted(w.vault), open)), supply)
+	queued := w.sum("shares", "list = 'queue' AND "+open)
+	switch w.play.Preset {
+	case "veda":
+		same("what is queued", queued, number("balanceOf", w.play.Sources["queue"]))
+	case "erc4626":
+		same("what is queued", queued, new(big.Int))
+	}
+	for _, u := range w.play.Users() {
+		switch w.play.Preset {
+		case "lagoon-v0.6":
+			same("the pending deposits", w.of(u, "groups", "if(kind = 'deposit', assets, 0)"), number("pendingDepositRequest", u))
+			same("the pending redemptions", w.of(u, "groups", "if(kind = 'requested', shares, 0)"), number("pendingRedeemRequest", u))
+			same("what can be claimed", w.inLine(u), number("claimableRedeemRequest", u))
+		case "yo":
+			same("what is owed", w.inLine(u), number("owedShares", u))
+		case "erc7540":
+			same("what is requested", w.inLine(u), new(big.Int).Add(number("pending", u), number("claimable", u)))
+		}
+	}
+}
+
+// TestPresets: what the contracts of each preset's protocol say about themselves is what the lists hold of their logs,
+// after a believable story and after reorganisations, and the lists are what their definitions say. Every event that the
+// story has is known, and none is impossible.
+func TestPresets(t *testing.T) {
+	t.Parallel()
+	wanted := map[string][]string{
+		"erc4626":     {"Deposit", "Withdraw"},
+		"erc7540":     {"Deposit", "RedeemRequest", "Withdraw"},
+		"lagoon-v0.6": {"DepositRequest", "DepositRequestCanceled", "Referral", "SettleDeposit", "RedeemRequest", "RedeemRequestCanceled", "SettleRedeem", "Withdraw", "DepositSync", "WithdrawSync"},
+		"yo":          {"Deposit", "YoGatewayDeposit", "RedeemRequest", "RequestFulfilled", "RequestCancelled"},
+		"veda":        {"Deposit", "OnChainWithdrawRequested", "OnChainWithdrawCancelled", "OnChainWithdrawSolved", "ExchangeRateUpdated"},
+	}
+	for preset, events := range wanted {
+		t.Run(preset, func(t *testing.T) {
+			url := enginetest.Anvil(t, engines.AnvilOptions{}).URL
+			play, err := devchain.DeployProtocol(t.Context(), url, preset, 5)
+			must(t, err)
+			defer play.Close()
+			node, err := ethclient.DialContext(t.Context(), url)
+			must(t, err)
+			defer node.Close()
+			m, err := mapping.Preset(preset)
+			must(t, err)
+			w := &world{t: t, play: play, node: node, roles: map[common.Address]uint8{}, mapping: m.Compile(), conn: generation(t),
+				vault: play.Sources["vault"], events: map[string]int{}}
+			for name, address := range play.Sources {
+				role, ok := m.Role(name)
+				if !ok {
+					t.Fatalf("the preset has no source %s", name)
+				}
+				w.roles[address] = role
+			}
+			for range 3 {
+				must(t, play.Steps(t.Context(), 30))
+				w.follow()
+				w.agree()
+				must(t, devchain.Reorg(t.Context(), url, 7))
+				w.follow()
+				w.agree()
+			}
+			for _, event := range events {
+				if w.events[event] == 0 {
+					t.Errorf("the story has no %s: the test proves little", event)
+				}
+			}
+			must(t, readmodel.BuildLists(context.WithoutCancel(t.Context()), w.conn, "draft", w.seq, 1))
+			compare(lines(t, w.conn, "lists"), lines(t, w.conn, "draft"), func(line string, sign int) {
+				t.Errorf("%s: %s", map[int]string{1: "lists have", -1: "lists lack"}[sign], line)
+			})
+		})
+	}
+}

@@ -1,0 +1,187 @@
+package oracle
+
+import (
+	"math/big"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+// groups is what a vault has besides single deposits and requests. All that is named is found by
+// a look at everything.
+type groups struct {
+	requests []*readmodel.ListRow // in the order of the chain
+	supply   readmodel.Amount
+	// line is what was funded of a user's requests, and what of that was claimed.
+	line map[common.Address]*struct{ funded, claimed readmodel.Amount }
+}
+
+func (l *lists) groups(vault common.Address) *groups {
+	if l.vaults[vault] == nil {
+		l.vaults[vault] = &groups{line: map[common.Address]*struct{ funded, claimed readmodel.Amount }{}}
+	}
+	return l.vaults[vault]
+}
+
+func (g *groups) of(user common.Address) *struct{ funded, claimed readmodel.Amount } {
+	if g.line[user] == nil {
+		g.line[user] = &struct{ funded, claimed readmodel.Amount }{}
+	}
+	return g.line[user]
+}
+
+// named is the request that an effect names by its number or its id of 32 bytes; nil for none.
+func (l *lists) named(row readmodel.ListRow, e readmodel.EventRow) *readmodel.ListRow {
+	switch e.By {
+	case readmodel.ByID:
+		return l.requests[RequestKey{row.Vault, row.ID}]
+	case readmodel.BySource:
+		for _, q := range l.groups(row.Vault).requests {
+			if q.SourceID == e.SourceID && q.SourceID != (common.Hash{}) {
+				return q
+			}
+		}
+	}
+	return nil
+}
+
+// reach is up to which group an effect and those before it reach.
+func (l *lists) reach(row readmodel.ListRow, e readmodel.EventRow, of func(*readmodel.ListRow) *uint64) uint64 {
+	k := ofVault(row.Vault)
+	var last uint64
+	if steps := l.totals[k]; len(steps) > 0 {
+		last = *of(&steps[len(steps)-1])
+	}
+	if e.GroupTo > last {
+		l.step(k, row.Block, row.TS, func(t *readmodel.ListRow) { *of(t) = e.GroupTo })
+		last = e.GroupTo
+	}
+	return last
+}
+
+// price gives what waits in groups its price.
+func (l *lists) price(row readmodel.ListRow, e readmodel.EventRow) {
+	from, to := e.GroupID, e.GroupTo
+	if e.By == readmodel.ByUpToGroup {
+		from, to = 0, l.reach(row, e, func(t *readmodel.ListRow) *uint64 {
+			if row.Kind == readmodel.PricedDeposits {
+				return &t.DepositsTo
+			}
+			return &t.RequestsTo
+		})
+	}
+	of := l.groups(row.Vault).requests
+	if row.Kind == readmodel.PricedDeposits {
+		of = l.deposits[row.Vault]
+	}
+	for _, d := range of {
+		waits := d.Grouped && d.PricedBlock == Never && d.ClosedBlock == Never && d.GroupID >= from && d.GroupID <= to
+		switch {
+		case waits && d.Kind == readmodel.Deposit:
+			d.PricedBlock, d.Shares = row.Block, times(d.Assets, row.Shares, row.Assets)
+		case waits && d.FundedBlock == Never:
+			d.PricedBlock, d.PricedAssets = row.Block, times(d.Shares, row.Assets, row.Shares)
+		}
+	}
+}
+
+// void takes deposits back that have no price.
+func (l *lists) void(row readmodel.ListRow, e readmodel.EventRow) {
+	for _, d := range l.deposits[row.Vault] {
+		meant := d.User == row.User && d.GroupID == e.GroupID
+		if e.By == readmodel.ByID {
+			meant = d.ID == row.ID
+		}
+		if !meant || !d.Grouped || d.PricedBlock != Never || d.ClosedBlock != Never {
+			continue
+		}
+		d.ClosedBlock, d.ClosedTS, d.ClosedBy = row.Block, row.TS, readmodel.Void
+		for _, owner := range owners(*d) {
+			l.step(owner, row.Block, row.TS, func(t *readmodel.ListRow) { t.Deposits--; t.Deposited.Sub(&t.Deposited, &d.Assets) })
+		}
+		for _, owner := range []common.Address{everything, row.Vault} {
+			m := l.member(member{scope{owner: owner}, true, d.User})
+			m.Deposited.Sub(&m.Deposited, &d.Assets)
+		}
+	}
+}
+
+// queueUp gives a request its place in the line of its owner.
+func (l *lists) queueUp(q *readmodel.ListRow, at readmodel.ListRow) {
+	line := l.groups(q.Vault).of(q.User)
+	q.CumFrom = line.funded
+	line.funded.Add(&line.funded, &q.Shares)
+	q.CumTo = line.funded
+	l.step(owned{readmodel.UserTotals, scope{q.User, q.Vault}}, at.Block, at.TS, func(t *readmodel.ListRow) { t.FundedShares = line.funded })
+}
+
+// take takes shares from the line of an owner.
+func (l *lists) take(row readmodel.ListRow) {
+	g := l.groups(row.Vault)
+	line := g.of(row.User)
+	before := line.claimed
+	if line.claimed.Add(&line.claimed, &row.Shares); line.claimed.Gt(&line.funded) {
+		line.claimed = line.funded
+	}
+	if line.claimed == before {
+		return
+	}
+	l.step(owned{readmodel.UserTotals, scope{row.User, row.Vault}}, row.Block, row.TS, func(t *readmodel.ListRow) { t.ClaimedShares = line.claimed })
+	for _, q := range g.requests {
+		if q.User != row.User || q.ClosedBlock != Never || q.CumTo.IsZero() || q.CumTo.Gt(&line.claimed) {
+			continue
+		}
+		q.ClosedBlock, q.ClosedTS, q.ClosedBy = row.Block, row.TS, row.Kind
+		switch {
+		case row.Kind == readmodel.Cancelled:
+		case q.FundedBlock != Never:
+			q.ClosedAssets = q.FundedAssets
+		default:
+			q.ClosedAssets = q.Assets
+		}
+	}
+}
+
+// value gives a valuation the amounts that its log does not give.
+func (l *lists) value(row *readmodel.ListRow, e readmodel.EventRow) {
+	var unit readmodel.Amount
+	unit.SetFromBig(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(e.NavDigits)), nil))
+	if supply := l.groups(row.Vault).supply; e.NoShares {
+		switch {
+		case !e.NoNav && !e.NoAssets:
+			row.Shares = times(row.Assets, unit, row.Nav)
+		case supply.Sign() > 0:
+			row.Shares = supply
+		}
+	}
+	if e.NoNav {
+		row.Nav = times(row.Assets, unit, row.Shares)
+	}
+	if e.NoAssets {
+		row.Assets = times(row.Nav, row.Shares, unit)
+	}
+}
+
+// times is a*b/c, rounded down, and 0 if that is no amount.
+func times(a, b, c readmodel.Amount) (out readmodel.Amount) {
+	if c.IsZero() {
+		return out
+	}
+	q := new(big.Int).Mul(a.ToBig(), b.ToBig())
+	if q.Quo(q, c.ToBig()); q.Cmp(readmodel.MaxAmount) < 0 {
+		out.SetFromBig(q)
+	}
+	return out
+}
+
+// grouped are the rows of an entry of a group, by the block in which it stopped to wait.
+func (l *lists) grouped(row readmodel.ListRow, left uint64) {
+	if !row.Grouped {
+		return
+	}
+	row.Key.SetUint64(left)
+	l.put(readmodel.Groups, row.Vault, row)
+	row.Scope = row.Vault
+	l.put(readmodel.Groups, row.User, row)
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {ERC20, IERC20} from "./ERC20.sol";
+
+/// What the vaults of this folder that speak another protocol's events have in common: an asset, its value, and the right
+/// of the deployer to manage it. They are for development chains: nothing limits what the manager says the vault is worth.
+abstract contract ShareVault is ERC20 {
+    error OnlyManager();
+
+    IERC20 public immutable asset;
+    address public immutable manager = msg.sender;
+    uint256 public totalAssets;
+
+    constructor(string memory name_, string memory symbol_, address asset_)
+        ERC20(name_, symbol_, IERC20(asset_).decimals())
+    {
+        asset = IERC20(asset_);
+    }
+
+    modifier onlyManager() {
+        if (msg.sender != manager) revert OnlyManager();
+        _;
+    }
+
+    function convertToShares(uint256 assets) public view returns (uint256) {
+        return totalSupply == 0 ? assets : assets * totalSupply / totalAssets;
+    }
+
+    function convertToAssets(uint256 shares) public view returns (uint256) {
+        return totalSupply == 0 ? shares : shares * totalAssets / totalSupply;
+    }
+
+    function _join(address payer, address receiver, uint256 assets) internal returns (uint256 shares) {
+        shares = convertToShares(assets);
+        totalAssets += assets;
+        _mint(receiver, shares);
+        asset.transferFrom(payer, address(this), assets);
+    }
+
+    function _leave(address holder, address receiver, uint256 shares) internal returns (uint256 assets) {
+        assets = convertToAssets(shares);
+        totalAssets -= assets;
+        _burn(holder, shares);
+        asset.transfer(receiver, assets);
+    }
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {IERC20} from "./ERC20.sol";
+import {ShareVault} from "./ShareVault.sol";
+
+/// A vault of our own that emits the events of YO: what a receiver is owed is one sum, of which amounts are fulfilled and
+/// cancelled. For development chains.
+contract YoVault is ShareVault {
+    event Deposit(address indexed sender, address indexed owner, uint256 assets, uint256 shares);
+    event Withdraw(
+        address indexed sender, address indexed receiver, address indexed owner, uint256 assets, uint256 shares
+    );
+    event RedeemRequest(
+        address indexed receiver, address indexed owner, uint256 assets, uint256 shares, bool indexed instant
+    );
+    event RequestFulfilled(address indexed receiver, uint256 shares, uint256 assets);
+    event RequestCancelled(address indexed receiver, uint256 shares, uint256 assets);
+
+    mapping(address => uint256) public owedAssets;
+    mapping(address => uint256) public owedShares;
+
+    constructor(string memory name_, string memory symbol_, address asset_) ShareVault(name_, symbol_, asset_) {}
+
+    function deposit(uint256 assets, address receiver) external returns (uint256 shares) {
+        shares = _join(msg.sender, receiver, assets);
+        emit Deposit(msg.sender, receiver, assets, shares);
+    }
+
+    function requestRedeem(uint256 shares, address receiver, address owner, bool now_) external returns (uint256 assets) {
+        if (owner != msg.sender) _spendAllowance(owner, msg.sender, shares);
+        if (now_) {
+            assets = _leave(owner, receiver, shares);
+            emit Withdraw(msg.sender, receiver, owner, assets, shares);
+        } else {
+            assets = convertToAssets(shares);
+            _move(owner, address(this), shares);
+            owedAssets[receiver] += assets;
+            owedShares[receiver] += shares;
+        }
+        emit RedeemRequest(receiver, owner, assets, shares, now_);
+    }
+
+    function fulfillRedeem(address receiver, uint256 shares, uint256 assets) external onlyManager {
+        owedAssets[receiver] -= assets;
+        owedShares[receiver] -= shares;
+        totalAssets -= assets;
+        _burn(address(this), shares);
+        asset.transfer(receiver, assets);
+        emit Withdraw(address(this), receiver, address(this), assets, shares);
+        emit RequestFulfilled(receiver, shares, assets);
+    }
+
+    function cancelRedeem(address receiver, uint256 shares, uint256 assets) external onlyManager {
+        owedAssets[receiver] -= assets;
+        owedShares[receiver] -= shares;
+        _move(address(this), receiver, shares);
+        emit RequestCancelled(receiver, shares, assets);
+    }
+}
+
+/// The gateway of all vaults of YO on a development chain, which names the partner.
+contract YoGateway {
+    event YoGatewayDeposit(
+        uint32 indexed partnerId, address indexed yoVault, address indexed sender, address receiver, uint256 assets,
+        uint256 shares
+    );
+    event YoGatewayRedeem(
+        uint32 indexed partnerId, address indexed yoVault, address indexed receiver, uint256 shares,
+        uint256 assetsOrRequestId, bool instant
+    );
+
+    function deposit(YoVault vault, uint256 assets, address receiver, uint32 partner) external {
+        IERC20 asset = vault.asset();
+        asset.transferFrom(msg.sender, address(this), assets);
+        asset.approve(address(vault), assets);
+        emit YoGatewayDeposit(partner, address(vault), msg.sender, receiver, assets, vault.deposit(assets, receiver));
+    }
+
+    function redeem(YoVault vault, uint256 shares, address receiver, uint32 partner) external {
+        uint256 assets = vault.requestRedeem(shares, receiver, msg.sender, false);
+        emit YoGatewayRedeem(partner, address(vault), receiver, shares, assets, false);
+    }
+}

@@ -1,0 +1,63 @@
+package mapping
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestPublishedABI: the presets declare events as their protocols publish them, and know every event by which money
+// moves. The files in testdata/abi are extracted from packages of the protocols; of YO, the gateway is published only.
+func TestPublishedABI(t *testing.T) {
+	t.Parallel()
+	// moves are the words that stand in the name of an event by which money or a request moves.
+	moves := []string{"Deposit", "Withdraw", "Redeem", "Settle", "Transfer", "Referral"}
+	for _, test := range []struct {
+		preset, role string
+		events       int // of the preset that are published
+	}{{"erc4626", "vault", 4}, {"lagoon-v0.6", "vault", 15}, {"yo", "gateway", 2}} {
+		text, err := os.ReadFile("testdata/abi/" + test.preset + ".txt")
+		must(t, err)
+		published := map[string]bool{}
+		for declaration := range strings.Lines(string(text)) {
+			of, _, err := parseSignature(strings.NewReplacer("\n", "", "tuple", "bytes").Replace(declaration))
+			must(t, err)
+			published[of.layout()] = true
+		}
+		m, err := Preset(test.preset)
+		must(t, err)
+		role, _ := m.Role(test.role)
+		known := map[string]bool{}
+		for _, r := range m.rules {
+			if r.role == role {
+				if known[r.of.layout()] = true; !published[r.of.layout()] {
+					t.Errorf("%s: the protocol does not publish %s", test.preset, r.of.layout())
+				}
+			}
+		}
+		if len(known) != test.events {
+			t.Errorf("%s knows %d events, want %d", test.preset, len(known), test.events)
+		}
+		for layout := range published {
+			for _, word := range moves {
+				if name, _, _ := strings.Cut(layout, "("); strings.Contains(name, word) && !strings.HasPrefix(name, "OwnershipTransfer") && !known[layout] {
+					t.Errorf("%s does not know %s", test.preset, layout)
+				}
+			}
+		}
+	}
+}
+
+// layout is the declaration with types and places, without the names of parameters.
+func (s *signature) layout() string {
+	var parameters []string
+	for i := range s.parameters {
+		p := &s.parameters[i]
+		text := p.typ.text
+		if p.place.topic {
+			text += " indexed"
+		}
+		parameters = append(parameters, text)
+	}
+	return s.Name + "(" + strings.Join(parameters, ", ") + ")"
+}

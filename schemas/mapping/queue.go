@@ -1,0 +1,107 @@
+package mapping
+
+import "go.yaml.in/yaml/v3"
+
+// queue is how the requests of a mapping are named and claimed.
+type queue struct {
+	// has are the fields Fifo and Unfunded of each Requested.
+	has Fields
+	// groupIsKey is set if requests are funded up to a key.
+	groupIsKey bool
+}
+
+// told is an effect of a rule, with what it gives and where it stands.
+type told struct {
+	node *yaml.Node
+	kind Kind
+	side Side
+	has  Fields
+}
+
+// told returns the effects of all rules, in the order of the file.
+func (m *Mapping) told() (out []told) {
+	for i := range m.rules {
+		r := &m.rules[i]
+		for _, e := range r.effects {
+			has := given(e.sets, e.side)
+			if r.with != nil {
+				has |= given(r.with.sets, 0)
+			}
+			out = append(out, told{r.node, e.kind, e.side, has})
+		}
+	}
+	return out
+}
+
+// queue checks that the rules agree about how deposits and requests are named, because what one rule names in one way
+// and another in a second way cannot be followed. It says what follows for each request.
+func (c *checker) queue(m *Mapping) {
+	if len(c.mistakes) > 0 {
+		return // what the rules say together is not known before each says something
+	}
+	var of [kindCount]Fields
+	var first [kindCount]*told
+	priced := map[Side]bool{}
+	all := m.told()
+	for i := range all {
+		t := &all[i]
+		of[t.kind] |= t.has
+		if first[t.kind] == nil {
+			first[t.kind] = t
+		}
+		if t.kind == Priced {
+			priced[t.side] = true
+		}
+	}
+	owned := func(t *told) bool { return t.kind == Claimed && t.has&(ID|SourceID) == 0 }
+	fifo, keyed, bare := (*told)(nil), (*told)(nil), (*told)(nil)
+	for i := range all {
+		switch t := &all[i]; {
+		case owned(t):
+			fifo = t
+		case t.kind == Claimed:
+			keyed = t
+		case t.kind == Requested && t.has&Assets == 0:
+			bare = t
+		}
+	}
+	if fifo != nil && keyed != nil {
+		c.at(fifo.node, 0, "claims name a request in line %d and only an owner here: a mapping has one of the two", keyed.node.Line)
+	}
+	m.queue.groupIsKey = of[Funded]&To != 0
+	if fifo != nil {
+		m.queue.has |= Fifo
+		if first[Funded] == nil {
+			m.queue.has |= Unfunded
+		}
+	}
+	for i := range all {
+		t := &all[i]
+		switch {
+		case t.kind == Requested && m.queue.groupIsKey && t.has&Group != 0:
+			c.at(t.node, 0, "requests are funded up to a key, so none can have a `group`")
+		case t.kind == Funded && t.has&GroupTo != 0 && of[Requested]&Group == 0,
+			t.kind == Cancelled && t.has&Group != 0 && of[Requested]&Group == 0,
+			t.kind == Priced && t.side == RedeemSide && of[Requested]&Group == 0:
+			c.at(t.node, 0, "`%s` names a group, and no rule emits a `requested` with a `group`", t.kind)
+		case t.kind == Priced && t.side == DepositSide && of[Deposit]&Group == 0,
+			t.kind == Void && t.has&Group != 0 && of[Deposit]&Group == 0:
+			c.at(t.node, 0, "`%s` names a group, and no rule emits a `deposit` with a `group`", t.kind)
+		case t.kind == Claimed && t.has&Assets == 0 && bare != nil:
+			c.at(t.node, 0, "a claim without `assets` pays the `estimate` of its request, and the rule of line %d gives none",
+				bare.node.Line)
+		case t.kind == Claimed && t.has&Assets == 0 && (of[Funded]&Assets != 0 || priced[RedeemSide]):
+			c.at(t.node, 0, "a claim without `assets` pays the `estimate` of its request, and another rule gives what it was funded for")
+		case t.kind == Deposit && t.has&Shares == 0 && !priced[DepositSide]:
+			c.at(t.node, 0, "the deposit has no shares, and no rule emits `priced` with `side: deposit`")
+		case t.kind == Deposit && t.has&Shares == 0 && first[Sweep] != nil:
+			c.at(t.node, 0, "deposits without shares cannot be swept, and line %d emits `sweep`", first[Sweep].node.Line)
+		case t.kind > Requested && t.kind <= Expired && t.has&SourceID != 0 && of[Requested]&SourceID == 0:
+			c.at(t.node, 0, "`%s` names a `source_id`, and no rule emits a `requested` with one", t.kind)
+		case t.kind == Cancelled && t.has&(ID|SourceID|Group) == 0 && fifo == nil:
+			c.at(t.node, 0, "`cancelled` names an owner and shares, and no rule emits a `claimed` that names only an owner")
+		case (t.kind == Cancelled && t.has&(ID|SourceID|Group) != 0 || t.kind == Expired) && m.queue.has&Unfunded != 0:
+			c.at(t.node, 0, "requests that are claimed by their owner and never funded cannot be %s: whose turn it is would be unknown", t.kind)
+		}
+	}
+}
