@@ -520,7 +520,7 @@ func (e *examination) programs(ctx context.Context, pool *pgxpool.Pool) {
 		case err != nil:
 			e.warn(f.Program, "", "its state cannot be read: %v", err)
 		case st.State == "frozen":
-			e.fail(cli.Frozen, f.Program, "`navlog ingest resume` shows what going on would take back", "frozen: %s", st.Reason)
+			e.fail(cli.Frozen, f.Program, thawing(st.Reason), "frozen: %s", st.Reason)
 		case st.Disproven != "":
 			e.fail(cli.Different, f.Program, "nothing may be appended before you know why: run `navlog verify`", "%s", st.Disproven)
 		case f.Program == registry.Project && st.State == projections.Bad:
