@@ -85,7 +85,7 @@ func (cmd restoreCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return backupFault(err)
 	}
-	return printBackup(s.Out, cmd.JSON, r, fmt.Sprintf("restored: %d segments in this run; `navlog ingest` goes on from here", r.Done))
+	return printBackup(s.Out, cmd.JSON, r, fmt.Sprintf("restored: %d segments in this run; `navlog ingest` goes on from here; rebuild the read models (docs/operations.md)", r.Done))
 }
 
 // backupFault gives an error its exit code.

@@ -477,8 +477,31 @@ func (e *examination) tables(ctx context.Context, pool *pgxpool.Pool, user strin
 	}
 	e.fine(check, "as this navlog wants them")
 	e.programs(ctx, pool)
+	e.generations(ctx, pool)
 	if e.uses(config.NeedSecretKey) {
 		e.secretKey(ctx, pool)
+	}
+}
+
+// generations warns of those that are left building. It takes a login that sees their tables.
+func (e *examination) generations(ctx context.Context, pool *pgxpool.Pool) {
+	c := e.config
+	if !e.uses(config.NeedProjections) || c.Validate(config.NeedChainID, config.NeedKafka, config.NeedClickHouse) != nil {
+		return
+	}
+	o, err := projections.NewOperator(c.Chain.ID, c.Kafka, c.ClickHouse, pool)
+	if err != nil {
+		return // what is wrong with ClickHouse was said
+	}
+	defer o.Close()
+	all, err := o.List(ctx)
+	if err != nil {
+		return
+	}
+	for _, g := range all {
+		if g.Note != "" {
+			e.warn(fmt.Sprintf("generation %d", g.ID), "do that, or wait while a rebuild runs", "%s", g.Note)
+		}
 	}
 }
 
