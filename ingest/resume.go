@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/navlog/navlog/ingest/backup"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
@@ -107,6 +108,9 @@ func (i *Ingest) Resume(ctx context.Context, accept bool, progress Progress) (*R
 
 // frozenAt refuses a cursor of a log that is not frozen.
 func frozenAt(cursor *event.Cursor, chainID uint64) error {
+	if backup.Restoring(cursor.GetFrozen()) {
+		return refuse("there is nothing to resume: %s", cursor.GetFrozen())
+	}
 	if cursor.GetFrozen() == "" || cursor.GetHead() == nil {
 		return refuse("there is nothing to resume: %s is not frozen", chainlog.LogTopic(chainID))
 	}
@@ -262,9 +266,11 @@ const frozenPause = 250 * time.Millisecond
 // taken over.
 func (s *session) stayFrozen(ctx context.Context) error {
 	s.ingest.log.Error("ingest is frozen: nothing is appended until an operator acts (see `navlog ingest resume`)", "reason", s.state.frozen)
-	s.ingest.note(func(st *Status) {
-		st.State, st.Reason = Frozen, s.state.frozen+"; `navlog ingest resume` shows what it takes to go on with that chain"
-	})
+	reason := s.state.frozen
+	if !backup.Restoring(reason) {
+		reason += "; `navlog ingest resume` shows what it takes to go on with that chain"
+	}
+	s.ingest.note(func(st *Status) { st.State, st.Reason = Frozen, reason })
 	for {
 		if rpc.Sleep(ctx, max(s.ingest.config.PollInterval, frozenPause)) != nil {
 			return nil

@@ -16,11 +16,15 @@ type Config struct {
 	// end of the log; one of a thousand records or more waits at least 200 ms.
 	// 0 to 10 s, default 5 ms. What arrives during an insert waits anyway.
 	Linger time.Duration `yaml:"linger" env:"LINGER"`
+	// Standbys is how many generations are kept in standby, the newest ones. Older ones are dropped once the live
+	// generation follows the log and no query instance reads them. 1 to 100, default 2: a rollback stays possible, and
+	// so does one more after a rebuild that was not switched to.
+	Standbys int `yaml:"standbys" env:"STANDBYS"`
 }
 
 // DefaultConfig is good for a machine of two cores.
 func DefaultConfig() Config {
-	return Config{MaxRows: 50_000, Linger: 5 * time.Millisecond}
+	return Config{MaxRows: 50_000, Linger: 5 * time.Millisecond, Standbys: 2}
 }
 
 // Validate reports every mistake at once.
@@ -31,6 +35,9 @@ func (c Config) Validate() error {
 	}
 	if c.Linger < 0 || c.Linger > 10*time.Second {
 		faults = append(faults, fmt.Errorf("projections.linger is %s and must be 0 to 10s", c.Linger))
+	}
+	if c.Standbys < 1 || c.Standbys > 100 {
+		faults = append(faults, fmt.Errorf("projections.standbys is %d and must be 1 to 100", c.Standbys))
 	}
 	return errors.Join(faults...)
 }

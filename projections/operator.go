@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -80,9 +81,12 @@ type Generation struct {
 	// those of another schema under other names.
 	Seq       *uint64   `json:"seq"`
 	CreatedAt time.Time `json:"createdAt"`
+	// Note says what is odd about it, and what to do; empty if nothing is.
+	Note string `json:"note,omitempty"`
 
-	logID  []byte
-	vaults [][]byte
+	logID    []byte
+	vaults   [][]byte
+	outdated bool
 }
 
 // List lists the generations by id, the dropped ones too.
@@ -94,12 +98,34 @@ func (o *Operator) List(ctx context.Context) ([]Generation, error) {
 	out := make([]Generation, len(rows))
 	for i, g := range rows {
 		out[i] = Generation{ID: g.ID, State: g.State, Schema: g.Schema, Database: o.clickhouse.Database(g.ID),
-			LogID: hex.EncodeToString(g.LogID), CreatedAt: g.CreatedAt, logID: g.LogID, vaults: g.Vaults}
+			LogID: hex.EncodeToString(g.LogID), CreatedAt: g.CreatedAt, logID: g.LogID, vaults: g.Vaults, outdated: g.Outdated}
 		if out[i].Seq, err = o.seq(ctx, out[i].Database); err != nil {
 			return nil, err
 		}
 	}
+	noteLeft(out)
 	return out, nil
+}
+
+// noteLeft notes at each generation that is building whether it will stay so: project makes it live only if no other
+// one is, or the live one is outdated, and otherwise a rebuild does. Such a generation is left by a rebuild that was
+// interrupted, or by a restore of PostgreSQL to a time at which it was being built.
+func noteLeft(all []Generation) {
+	i := slices.IndexFunc(all, func(g Generation) bool { return g.State == registry.Live })
+	if i < 0 || all[i].outdated {
+		return
+	}
+	live := all[i]
+	for i := range all {
+		g := &all[i]
+		switch {
+		case g.State != registry.Building:
+		case !bytes.Equal(g.logID, live.logID) || g.Schema != live.Schema:
+			g.Note = fmt.Sprintf("left building, from another log or of another schema than the live one: drop it with `navlog projection drop %d`", g.ID)
+		case g.Seq != nil && live.Seq != nil && *g.Seq >= *live.Seq:
+			g.Note = fmt.Sprintf("left building, with all that the live one has: unless a rebuild runs now, go on with `navlog projection rebuild`, or drop it with `navlog projection drop %d`", g.ID)
+		}
+	}
 }
 
 // seq is how far a generation is, nil when it lacks a table that this binary

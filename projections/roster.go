@@ -25,6 +25,9 @@ type roster struct {
 	none board
 	// Why the keeper of the live generation ended, until another one is live.
 	fault error
+	// retiring is not nil while a generation is dropped; it is closed at the end. retried is when the last drop ended.
+	retiring chan struct{}
+	retried  time.Time
 }
 
 func (r *roster) set(state string, err error) { r.none.set(state, err) }
@@ -68,6 +71,9 @@ func (p *Projections) supervise(ctx context.Context) {
 	defer func() {
 		for _, k := range p.roster.all() {
 			k.stop()
+		}
+		if p.roster.retiring != nil {
+			<-p.roster.retiring
 		}
 	}()
 	p.roster.set(Waiting, nil)
@@ -133,6 +139,7 @@ func (p *Projections) muster(ctx context.Context, origin *event.Origin, ended ch
 	if made, err := p.succeed(ctx, origin, l, wanted); err != nil || made {
 		return err // there is a new one to write
 	}
+	p.retire(ctx, l)
 	if k := p.roster.keepers[l.live]; k != nil {
 		refusal = k.fault()
 	} else if p.roster.fault != nil {

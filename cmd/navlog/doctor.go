@@ -477,8 +477,31 @@ func (e *examination) tables(ctx context.Context, pool *pgxpool.Pool, user strin
 	}
 	e.fine(check, "as this navlog wants them")
 	e.programs(ctx, pool)
+	e.generations(ctx, pool)
 	if e.uses(config.NeedSecretKey) {
 		e.secretKey(ctx, pool)
+	}
+}
+
+// generations warns of those that are left building. It takes a login that sees their tables.
+func (e *examination) generations(ctx context.Context, pool *pgxpool.Pool) {
+	c := e.config
+	if !e.uses(config.NeedProjections) || c.Validate(config.NeedChainID, config.NeedKafka, config.NeedClickHouse) != nil {
+		return
+	}
+	o, err := projections.NewOperator(c.Chain.ID, c.Kafka, c.ClickHouse, pool)
+	if err != nil {
+		return // what is wrong with ClickHouse was said
+	}
+	defer o.Close()
+	all, err := o.List(ctx)
+	if err != nil {
+		return
+	}
+	for _, g := range all {
+		if g.Note != "" {
+			e.warn(fmt.Sprintf("generation %d", g.ID), "do that, or wait while a rebuild runs", "%s", g.Note)
+		}
 	}
 }
 
@@ -520,7 +543,7 @@ func (e *examination) programs(ctx context.Context, pool *pgxpool.Pool) {
 		case err != nil:
 			e.warn(f.Program, "", "its state cannot be read: %v", err)
 		case st.State == "frozen":
-			e.fail(cli.Frozen, f.Program, "`navlog ingest resume` shows what going on would take back", "frozen: %s", st.Reason)
+			e.fail(cli.Frozen, f.Program, thawing(st.Reason), "frozen: %s", st.Reason)
 		case st.Disproven != "":
 			e.fail(cli.Different, f.Program, "nothing may be appended before you know why: run `navlog verify`", "%s", st.Disproven)
 		case f.Program == registry.Project && st.State == projections.Bad:

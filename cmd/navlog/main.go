@@ -44,6 +44,8 @@ type subcommands struct {
 	Vault      vaultCmd      `cmd:"" group:"change" help:"Remove a vault from the API; restore it."`
 	Projection projectionCmd `cmd:"" group:"change" help:"List, rebuild, switch and drop generations."`
 	Kafka      kafkaCmd      `cmd:"" group:"change" help:"Print and grant the rights of the programs on Kafka."`
+	Backup     backupCmd     `cmd:"" group:"change" help:"Copy the log into files; --verify checks them."`
+	Restore    restoreCmd    `cmd:"" group:"change" help:"Write a backup of the log into empty topics."`
 
 	Completion completionCmd `cmd:"" group:"other" help:"Print a completion script for bash, zsh or fish."`
 	Version    cli.Version   `cmd:"" group:"other" help:"Print the version."`

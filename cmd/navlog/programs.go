@@ -146,10 +146,3 @@ func (cmd serveCmd) Run(ctx context.Context, s *cli.Streams) error {
 	}
 	return start(ctx, s, cmd.Flags, "serve", serve)
 }
-
-type dispatchCmd struct{ cli.Flags }
-
-// Run sends webhooks until a signal comes.
-func (cmd dispatchCmd) Run(ctx context.Context, s *cli.Streams) error {
-	return start(ctx, s, cmd.Flags, "dispatch", func(d *wiring.Deps) (wiring.Program, error) { return d.Dispatch() })
-}

@@ -84,13 +84,13 @@ func (cmd projectionListCmd) Run(ctx context.Context, s *cli.Streams) error {
 			return json.NewEncoder(s.Out).Encode(all)
 		}
 		w := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "ID\tSTATE\tSEQ\tDATABASE\tSCHEMA\tCREATED")
+		fmt.Fprintln(w, "ID\tSTATE\tSEQ\tDATABASE\tSCHEMA\tCREATED\tNOTE")
 		for _, g := range all {
 			seq := "none" // no tables
 			if g.Seq != nil {
 				seq = fmt.Sprint(*g.Seq)
 			}
-			cli.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", g.ID, g.State, seq, g.Database, g.Schema, g.CreatedAt.UTC().Format(time.RFC3339))
+			cli.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", g.ID, g.State, seq, g.Database, g.Schema, g.CreatedAt.UTC().Format(time.RFC3339), g.Note)
 		}
 		return w.Flush()
 	})

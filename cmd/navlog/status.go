@@ -18,6 +18,7 @@ import (
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/cmd/internal/console"
+	"github.com/navlog/navlog/ingest/backup"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -130,7 +131,15 @@ func frozen(rows []statusRow) error {
 }
 
 func errFrozen(reason string) error {
-	return cli.Frozen.With(fmt.Errorf("the chain is frozen: %s: `navlog ingest resume` shows what going on would take back", reason))
+	return cli.Frozen.With(fmt.Errorf("the chain is frozen: %s: %s", reason, thawing(reason)))
+}
+
+// thawing says how a freeze ends.
+func thawing(reason string) string {
+	if backup.Restoring(reason) {
+		return "`navlog restore` with the same backup ends it"
+	}
+	return "`navlog ingest resume` shows what going on would take back"
 }
 
 func (cmd statusCmd) showPublic(ctx context.Context, out io.Writer) error {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -71,9 +70,8 @@ func (f vaultFlags) order(ctx context.Context, s *cli.Streams, kind, effect stri
 	vault := common.HexToAddress(f.Address)
 	return f.withRegistry(ctx, func(pool *pgxpool.Pool, c config.Config) error {
 		if !f.Yes {
-			fmt.Fprintf(s.Err, "%s vault %s of chain %d. %s\nType yes to go on: ", kind, vault, c.Chain.ID, effect)
-			if answer, _ := bufio.NewReader(stdin).ReadString('\n'); strings.TrimSpace(answer) != "yes" {
-				return cli.Usage.With(errors.New("nothing was changed: type yes, or give --yes"))
+			if err := confirm(s, fmt.Sprintf("%s vault %s of chain %d. %s\n", kind, vault, c.Chain.ID, effect)); err != nil {
+				return err
 			}
 		}
 		o := vaultOrder{Vault: vault.Hex(), Kind: kind}

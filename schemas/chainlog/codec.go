@@ -75,10 +75,10 @@ const (
 	fieldLastFact = 11
 )
 
-// peek reads what the order of records needs, and refuses what Decode would
+// Peek reads what the order of records needs, and refuses what Decode would
 // refuse for it; the fact itself is not looked into.
-func peek(chainID uint64, in *kgo.Record) (Raw, error) {
-	out := Raw{Offset: in.Offset, Value: in.Value}
+func Peek(chainID uint64, in *kgo.Record) (Raw, error) {
+	out := Raw{Offset: in.Offset, Value: in.Value, Kafka: in}
 	var chain uint64
 	fact, mangled := false, false
 	for m := in.Value; len(m) > 0 && !mangled; {

@@ -38,6 +38,8 @@ type Raw struct {
 	Boundary bool
 	Offset   int64
 	Value    []byte
+	// Kafka is the record with its key, headers and timestamp; nil if the reader did not make the Raw.
+	Kafka *kgo.Record
 }
 
 // Reader reads chain.<id>.log after a position, committed records only, and
@@ -134,7 +136,7 @@ func (r *Reader) accept(records []*kgo.Record) ([]Raw, error) {
 		if in.Attrs.IsControl() {
 			continue
 		}
-		record, err := peek(r.chainID, in)
+		record, err := Peek(r.chainID, in)
 		if err != nil {
 			return nil, err
 		}
@@ -186,6 +188,17 @@ func (e *HoleError) Error() string {
 // order, and returns at the end of them or with the first error of visit. It
 // fails like Reader.Poll.
 func ReadAfter(ctx context.Context, chainID uint64, from Position, visit func(Entry) error, options ...kgo.Opt) error {
+	return ReadRawAfter(ctx, chainID, from, func(in Raw) error {
+		record, err := Decode(chainID, &kgo.Record{Topic: LogTopic(chainID), Offset: in.Offset, Value: in.Value})
+		if err != nil {
+			return err
+		}
+		return visit(Entry{record, in.Offset, in.Value})
+	}, options...)
+}
+
+// ReadRawAfter is ReadAfter without decoding more than the order of the records needs.
+func ReadRawAfter(ctx context.Context, chainID uint64, from Position, visit func(Raw) error, options ...kgo.Opt) error {
 	end, err := committedEnd(ctx, LogTopic(chainID), options)
 	if err != nil {
 		return err
@@ -200,7 +213,7 @@ func ReadAfter(ctx context.Context, chainID uint64, from Position, visit func(En
 	}
 	defer reader.Close()
 	for reader.next = end.first; reader.next < end.last; {
-		entries, err := reader.poll(ctx, readAtOnce)
+		entries, err := reader.pollRaw(ctx, readAtOnce)
 		if err != nil {
 			return err
 		}

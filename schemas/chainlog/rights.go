@@ -19,7 +19,7 @@ const (
 	Ingest   = "ingest"   // writes, and is the only one
 	Project  = "project"  // reads the log; `navlog verify` too
 	Dispatch = "dispatch" // reads the referrals
-	Operator = "operator" // reads the log and looks at the topics: `navlog log`, `navlog doctor`
+	Operator = "operator" // reads the topics and how they are configured: `navlog log`, `backup`, `doctor`
 )
 
 // Users are all of them.
@@ -103,8 +103,7 @@ func Rights(user string, chainID uint64) []Right {
 	case Dispatch:
 		topics(kmsg.ACLOperationRead, referrals...)
 	case Operator:
-		topics(kmsg.ACLOperationRead, log, cursor)
-		topics(kmsg.ACLOperationDescribe, referrals...)
+		topics(kmsg.ACLOperationRead, all...)
 		topics(kmsg.ACLOperationDescribeConfigs, all...)
 	}
 	return rights

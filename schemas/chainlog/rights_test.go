@@ -105,41 +105,45 @@ var deeds = map[string]func(context.Context, *guarded) error{
 		c := g.Config(g.t, chainlog.Project)
 		return errors.Join(read(ctx, c), chainlog.Settle(ctx, chainID, c.Options()...))
 	},
-	chainlog.Dispatch: func(ctx context.Context, g *guarded) error {
-		from := map[string]map[int32]kgo.Offset{}
-		for _, topic := range chainTopics[2:] {
-			from[topic] = map[int32]kgo.Offset{0: kgo.NewOffset().AtStart()}
-		}
-		client := g.As(g.t, chainlog.Dispatch, kgo.ConsumePartitions(from), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(), kgo.ConsumeResetOffset(kgo.NoResetOffset()))
-		defer client.Close()
-		adm := kadm.NewClient(client)
-		details, err := adm.ListTopics(ctx, chainTopics[2:]...)
-		if err == nil {
-			err = details.Error()
-		}
-		if err != nil {
-			return err
-		}
-		if _, err := chainlog.NewWatch(adm, chainlog.HangingAfter, chainTopics[2:]...).Ends(ctx); err != nil {
-			return err
-		}
-		if starts, err := adm.ListStartOffsets(ctx, chainTopics[2:]...); err != nil || starts.Error() != nil {
-			return errors.Join(err, starts.Error())
-		}
-		for seen := map[string]bool{}; len(seen) < 2; {
-			fetches := client.PollFetches(ctx)
-			if err := fetches.Err(); err != nil {
-				return err
-			}
-			fetches.EachRecord(func(r *kgo.Record) { seen[r.Topic] = true })
-		}
-		return nil
-	},
+	chainlog.Dispatch: func(ctx context.Context, g *guarded) error { return readReferrals(ctx, g, chainlog.Dispatch) },
 	chainlog.Operator: func(ctx context.Context, g *guarded) error {
 		client := g.As(g.t, chainlog.Operator)
 		defer client.Close()
-		return errors.Join(read(ctx, g.Config(g.t, chainlog.Operator)), chainlog.CheckTopics(ctx, kadm.NewClient(client), chainID, chainlog.DefaultConfig().Topology()))
+		return errors.Join(read(ctx, g.Config(g.t, chainlog.Operator)), chainlog.CheckTopics(ctx, kadm.NewClient(client), chainID, chainlog.DefaultConfig().Topology()),
+			readReferrals(ctx, g, chainlog.Operator)) // navlog backup
 	},
+}
+
+// readReferrals reads the referral topics as a user.
+func readReferrals(ctx context.Context, g *guarded, user string) error {
+	from := map[string]map[int32]kgo.Offset{}
+	for _, topic := range chainTopics[2:] {
+		from[topic] = map[int32]kgo.Offset{0: kgo.NewOffset().AtStart()}
+	}
+	client := g.As(g.t, user, kgo.ConsumePartitions(from), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(), kgo.ConsumeResetOffset(kgo.NoResetOffset()))
+	defer client.Close()
+	adm := kadm.NewClient(client)
+	details, err := adm.ListTopics(ctx, chainTopics[2:]...)
+	if err == nil {
+		err = details.Error()
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := chainlog.NewWatch(adm, chainlog.HangingAfter, chainTopics[2:]...).Ends(ctx); err != nil {
+		return err
+	}
+	if starts, err := adm.ListStartOffsets(ctx, chainTopics[2:]...); err != nil || starts.Error() != nil {
+		return errors.Join(err, starts.Error())
+	}
+	for seen := map[string]bool{}; len(seen) < 2; {
+		fetches := client.PollFetches(ctx)
+		if err := fetches.Err(); err != nil {
+			return err
+		}
+		fetches.EachRecord(func(r *kgo.Record) { seen[r.Topic] = true })
+	}
+	return nil
 }
 
 var chainTopics = []string{chainlog.LogTopic(chainID), chainlog.CursorTopic(chainID), chainlog.ReferralDeposits(chainID), chainlog.ReferralWithdrawals(chainID)}

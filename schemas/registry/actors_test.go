@@ -106,8 +106,9 @@ func TestProgramsWriteTheirOwnStateOnly(t *testing.T) {
 func TestTheAuditNamesTheLogin(t *testing.T) {
 	owner, as := logins(t)
 	may := map[string][]string{
-		"ingest":  {"ingest resume"},
-		"project": {"projection rebuild", "projection switch", "projection rollback", "projection drop"},
+		"ingest":   {"ingest resume", "restore"},
+		"dispatch": {"dispatch rewind"},
+		"project":  {"projection rebuild", "projection switch", "projection rollback", "projection drop"},
 		"operator": {
 			"partner create", "partner rotate-key", "partner revoke-key", "partner rotate-secret", "partner reseal",
 			"partner disable", "partner enable", "partner set-limit", "webhook park", "webhook resume", "webhook test",
@@ -140,7 +141,8 @@ func TestTheAuditNamesTheLogin(t *testing.T) {
 		}
 	}
 	var wrong int
-	const others = `SELECT count(*) FROM audit WHERE login <> CASE WHEN command = 'ingest resume' THEN 'login_ingest'
+	const others = `SELECT count(*) FROM audit WHERE login <> CASE WHEN command IN ('ingest resume', 'restore') THEN 'login_ingest'
+		WHEN command = 'dispatch rewind' THEN 'login_dispatch'
 		WHEN command LIKE 'projection %' THEN 'login_project' ELSE 'login_operator' END`
 	if err := owner.QueryRow(t.Context(), others).Scan(&wrong); err != nil || wrong != 0 {
 		t.Errorf("%d rows name another login than the one that wrote them (%v)", wrong, err)
@@ -186,7 +188,7 @@ func TestGrantsOfEachRole(t *testing.T) {
 	for _, role := range []string{"ingest", "project", "serve", "dispatch"} { // their own rows, by policy
 		add(role, "insert update delete", "program_status")
 	}
-	for _, role := range []string{"ingest", "project", "operator"} { // neither login nor time nor id
+	for _, role := range []string{"ingest", "project", "dispatch", "operator"} { // neither login nor time nor id
 		add(role, "insert", "audit.operator audit.command audit.partner_id audit.detail audit.outcome")
 	}
 	add("ingest", "update", "vault_command.outcome vault_command.detail vault_command.finished_at")

@@ -39,19 +39,21 @@ BEGIN
 END $$;
 
 -- A row of the audit can be added, and not changed. The database sets id, time and login,
--- and a role records only the commands that its login runs: `ingest resume` and
--- `projection ...` run where these programs run.
+-- and a role records only the commands that its login runs: `ingest resume`, `restore`,
+-- `projection ...` and `dispatch rewind` run where these programs run.
 GRANT INSERT (operator, command, partner_id, detail, outcome)
-  ON audit TO navlog_ingest, navlog_project, navlog_operator;
+  ON audit TO navlog_ingest, navlog_project, navlog_dispatch, navlog_operator;
 GRANT SELECT ON audit TO navlog_operator;
 ALTER TABLE audit ENABLE ROW LEVEL SECURITY;
 DROP POLICY IF EXISTS operator_reads ON audit;
 DROP POLICY IF EXISTS of_ingest ON audit;
 DROP POLICY IF EXISTS of_project ON audit;
+DROP POLICY IF EXISTS of_dispatch ON audit;
 DROP POLICY IF EXISTS of_operator ON audit;
 CREATE POLICY operator_reads ON audit FOR SELECT TO navlog_operator USING (true);
-CREATE POLICY of_ingest ON audit FOR INSERT TO navlog_ingest WITH CHECK (command = 'ingest resume');
+CREATE POLICY of_ingest ON audit FOR INSERT TO navlog_ingest WITH CHECK (command IN ('ingest resume', 'restore'));
 CREATE POLICY of_project ON audit FOR INSERT TO navlog_project WITH CHECK (command LIKE 'projection %');
+CREATE POLICY of_dispatch ON audit FOR INSERT TO navlog_dispatch WITH CHECK (command = 'dispatch rewind');
 CREATE POLICY of_operator ON audit FOR INSERT TO navlog_operator
   WITH CHECK (command LIKE 'partner %' OR command LIKE 'webhook %' OR command LIKE 'vault %' OR command = 'kafka grant');
 

@@ -826,6 +826,45 @@ func (q *Queries) LimitStatements(ctx context.Context, milliseconds int64) error
 	return err
 }
 
+const listPositions = `-- name: ListPositions :many
+
+SELECT topic_id, topic, partition, next_offset FROM position WHERE topic = ANY($1::text[]) ORDER BY topic, topic_id, partition
+`
+
+type ListPositionsRow struct {
+	TopicID    uuid.UUID
+	Topic      string
+	Partition  int32
+	NextOffset int64
+}
+
+// Rewinding.
+// How far the referral topics were read, topics that were made again included.
+func (q *Queries) ListPositions(ctx context.Context, topics []string) ([]ListPositionsRow, error) {
+	rows, err := q.db.Query(ctx, listPositions, topics)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListPositionsRow
+	for rows.Next() {
+		var i ListPositionsRow
+		if err := rows.Scan(
+			&i.TopicID,
+			&i.Topic,
+			&i.Partition,
+			&i.NextOffset,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const lockStreams = `-- name: LockStreams :many
 INSERT INTO stream (partner_id, last_sequence)
 SELECT id, 0 FROM unnest($1::bigint[]) AS id ORDER BY id
@@ -1280,6 +1319,40 @@ func (q *Queries) RestoreBreaker(ctx context.Context, arg RestoreBreakerParams) 
 	var i RestoreBreakerRow
 	err := row.Scan(&i.OpenMs, &i.RemainingMs, &i.Refusing)
 	return i, err
+}
+
+const rewindPositions = `-- name: RewindPositions :execrows
+UPDATE position SET next_offset = $1
+WHERE topic = ANY($2::text[]) AND next_offset > $1
+  AND ($3::integer IS NULL OR partition = $3)
+`
+
+type RewindPositionsParams struct {
+	NextOffset int64
+	Topics     []string
+	Partition  *int32
+}
+
+// Never forward: what lies before a position is accepted, and what is passed over would be lost.
+func (q *Queries) RewindPositions(ctx context.Context, arg RewindPositionsParams) (int64, error) {
+	result, err := q.db.Exec(ctx, rewindPositions, arg.NextOffset, arg.Topics, arg.Partition)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const runningDispatchers = `-- name: RunningDispatchers :one
+SELECT ((SELECT count(*) FROM dispatcher d WHERE d.until > now())
+  + (SELECT count(*) FROM program_status s WHERE s.program = 'dispatch' AND s.at > now() - interval '5 seconds'))::bigint AS running
+`
+
+// Those that have a lease on partners' turns or have written their state in the last seconds.
+func (q *Queries) RunningDispatchers(ctx context.Context) (int64, error) {
+	row := q.db.QueryRow(ctx, runningDispatchers)
+	var running int64
+	err := row.Scan(&running)
+	return running, err
 }
 
 const saveBreaker = `-- name: SaveBreaker :exec

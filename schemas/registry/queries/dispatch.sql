@@ -397,3 +397,20 @@ DELETE FROM dispatcher WHERE owner = $1;
 -- name: CountLeases :one
 -- How many partners are being sent to, over all dispatchers.
 SELECT count(*) FROM lease WHERE until > now();
+
+-- Rewinding.
+
+-- name: ListPositions :many
+-- How far the referral topics were read, topics that were made again included.
+SELECT topic_id, topic, partition, next_offset FROM position WHERE topic = ANY(sqlc.arg(topics)::text[]) ORDER BY topic, topic_id, partition;
+
+-- name: RewindPositions :execrows
+-- Never forward: what lies before a position is accepted, and what is passed over would be lost.
+UPDATE position SET next_offset = sqlc.arg(next_offset)
+WHERE topic = ANY(sqlc.arg(topics)::text[]) AND next_offset > sqlc.arg(next_offset)
+  AND (sqlc.narg(partition)::integer IS NULL OR partition = sqlc.narg(partition));
+
+-- name: RunningDispatchers :one
+-- Those that have a lease on partners' turns or have written their state in the last seconds.
+SELECT ((SELECT count(*) FROM dispatcher d WHERE d.until > now())
+  + (SELECT count(*) FROM program_status s WHERE s.program = 'dispatch' AND s.at > now() - interval '5 seconds'))::bigint AS running;

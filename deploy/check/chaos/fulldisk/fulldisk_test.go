@@ -1,6 +1,6 @@
-// Package fulldisk holds a test of its own: the disk of one engine fills up under the whole of
-// navlog, and space comes back. Each program goes on by itself or names its state, and no event
-// is lost.
+// Package fulldisk holds tests of what engines can do to the whole of navlog. The disk of one fills up, and space comes
+// back: each program goes on by itself or names its state. An engine loses what it had, and is empty or restored: an
+// operator does what docs/operations.md says. No event is lost, and none becomes a new one.
 package fulldisk
 
 import (
@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -99,19 +100,21 @@ func (d *disk) free() { must(d.t, os.Remove(d.ballast())) }
 
 // system is the four programs on engines of which one is on the disk.
 type system struct {
-	t        *testing.T
-	kafka    chainlog.Config
-	ch       readmodel.Config
-	pg       registry.Config
-	pool     *pgxpool.Pool
-	node     string
-	chain    *ethclient.Client
-	deployed *devchain.Contracts
-	scenario *devchain.Scenario
-	ingest   *ingest.Ingest
-	project  *projections.Projections
-	serve    *query.Query
-	dispatch *dispatch.Dispatch
+	t          *testing.T
+	kafka      chainlog.Config
+	ch         readmodel.Config
+	pg         registry.Config
+	pool       *pgxpool.Pool
+	node       string
+	chain      *ethclient.Client
+	deployed   *devchain.Contracts
+	scenario   *devchain.Scenario
+	ingest     *ingest.Ingest
+	project    *projections.Projections
+	serve      *query.Query
+	dispatch   *dispatch.Dispatch
+	stops      []func()
+	stopEngine func() error
 }
 
 func newSystem(t *testing.T, brokers []string, clickhouse, postgres string) *system {
@@ -147,6 +150,14 @@ func (s *system) steps(n int) {
 
 func (s *system) programs() {
 	s.t.Helper()
+	s.startIngest()
+	s.startProject()
+	s.startServe()
+	s.startDispatch()
+}
+
+func (s *system) startIngest() {
+	s.t.Helper()
 	chain := ingest.DefaultConfig()
 	chain.ID, chain.PollInterval = chainID, 50*time.Millisecond
 	chain.RPC = []rpc.Endpoint{{URL: s.node}}
@@ -154,25 +165,38 @@ func (s *system) programs() {
 		chain.Vaults = append(chain.Vaults, ingest.VaultConfig{Address: v.Address.Hex(), StartBlock: v.StartBlock})
 	}
 	must(s.t, chain.Validate())
-	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	s.ingest = ingest.New(chain, s.kafka, s.pool, prometheus.NewRegistry(), log)
+	s.ingest = ingest.New(chain, s.kafka, s.pool, prometheus.NewRegistry(), quiet)
 	s.run(s.ingest.Run)
-	s.project = projections.New(projections.DefaultConfig(), chainID, s.kafka, s.ch, s.pool, prometheus.NewRegistry(), log)
+}
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+func (s *system) startProject() {
+	s.t.Helper()
+	s.project = projections.New(projections.DefaultConfig(), chainID, s.kafka, s.ch, s.pool, prometheus.NewRegistry(), quiet)
 	s.run(s.project.Run)
+}
+
+func (s *system) startServe() {
+	s.t.Helper()
 	http := query.DefaultConfig()
 	http.Listen, http.Router, http.PublicRateLimit = "127.0.0.1:0", s.deployed.Router.Hex(), 0
 	noURL := func(context.Context, string) (string, error) { return "", errors.New("no URL is taken") }
-	s.serve = query.New(http, chainID, s.ch, s.pool, noURL, prometheus.NewRegistry(), log)
+	s.serve = query.New(http, chainID, s.ch, s.pool, noURL, prometheus.NewRegistry(), quiet)
 	s.run(s.serve.Run)
+}
+
+func (s *system) startDispatch() {
+	s.t.Helper()
 	g, err := guard.New(guard.DefaultConfig())
 	must(s.t, err)
 	webhooks := dispatch.DefaultConfig()
 	webhooks.ChainID = chainID
-	s.dispatch = dispatch.New(webhooks, s.kafka, s.pool, partner.Sealer(), g, prometheus.NewRegistry(), log)
+	s.dispatch = dispatch.New(webhooks, s.kafka, s.pool, partner.Sealer(), g, prometheus.NewRegistry(), quiet)
 	s.run(s.dispatch.Run)
 }
 
-// run runs a program until the end of the test. None may end by itself.
+// run runs a program until stop, or the end of the test. None may end by itself.
 func (s *system) run(program func(context.Context) error) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -180,16 +204,26 @@ func (s *system) run(program func(context.Context) error) {
 	go func() {
 		err := program(ctx)
 		if ctx.Err() == nil {
-			s.t.Errorf("a program ended while the disk was full: %v", err)
+			s.t.Errorf("a program ended by itself: %v", err)
 		}
 		done <- err
 	}()
-	s.t.Cleanup(func() {
+	stop := sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			s.t.Error(err)
 		}
 	})
+	s.t.Cleanup(stop)
+	s.stops = append(s.stops, stop)
+}
+
+// stop ends all programs.
+func (s *system) stop() {
+	for _, stop := range s.stops {
+		stop()
+	}
+	s.stops = nil
 }
 
 // head is the newest block of the chain.
@@ -226,7 +260,7 @@ func (s *system) deliveredAll(block uint64) error {
 	}
 	defer conn.Close()
 	var want, got int64
-	ask := fmt.Sprintf("SELECT toInt64(count()) FROM %s.deposits WHERE partner IN (1, 2) AND block <= %d", s.ch.Database(1), block)
+	ask := fmt.Sprintf("SELECT toInt64(count()) FROM %s.deposits WHERE partner IN (1, 2) AND block <= %d", s.ch.Database(max(1, s.project.Status().Generation)), block)
 	if err := conn.QueryRow(s.t.Context(), ask).Scan(&want); err != nil {
 		return err
 	}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/ingest/backup"
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// backupCmd copies the log of the chain, beside a running ingest.
+type backupCmd struct {
+	cli.Flags
+	JSON   bool   `name:"json" help:"Write JSON."`
+	Dir    string `arg:"" help:"Folder of the backup. An earlier or interrupted backup in it is continued."`
+	Verify bool   `help:"Only check the backup: every file, record and hash. Needs neither Kafka nor a configuration."`
+}
+
+// Run backs up, or verifies a backup.
+func (cmd backupCmd) Run(ctx context.Context, s *cli.Streams) error {
+	var c config.Config
+	if !cmd.Verify {
+		var err error
+		if c, err = cmd.Load(config.NeedChainID, config.NeedKafka); err != nil {
+			return err
+		}
+		if err := reachKafka(ctx, c.Kafka); err != nil {
+			return err
+		}
+	}
+	steps := progress(cmd.Flags, s)
+	var r *backup.Report
+	var err error
+	if cmd.Verify {
+		r, err = backup.Verify(ctx, cmd.Dir, steps.Tell)
+	} else {
+		r, err = backup.Write(ctx, c.Chain.ID, c.Kafka, cmd.Dir, steps.Tell)
+	}
+	steps.End()
+	if err != nil {
+		return backupFault(err)
+	}
+	what := fmt.Sprintf("backed up: %d new segments", r.Done)
+	if cmd.Verify {
+		what = "whole: every file, record and hash is right"
+	}
+	return printBackup(s.Out, cmd.JSON, r, what)
+}
+
+// restoreCmd writes a backup into empty topics.
+type restoreCmd struct {
+	cli.Flags
+	signature
+	JSON bool   `name:"json" help:"Write JSON."`
+	Dir  string `arg:"" help:"Folder of the backup."`
+}
+
+// Run restores. The audit has it too, if the registry can be reached.
+func (cmd restoreCmd) Run(ctx context.Context, s *cli.Streams) error {
+	c, err := cmd.Load(config.NeedChainID, config.NeedKafka)
+	if err != nil {
+		return err
+	}
+	if err := reachKafka(ctx, c.Kafka); err != nil {
+		return err
+	}
+	var r *backup.Report
+	d := registry.Deed{Command: "restore", Detail: fmt.Sprintf("chain %d, backup %s", c.Chain.ID, cmd.Dir)}
+	err = cmd.aroundIfThere(ctx, s, c, d, "keep a note of it", func() (err error) {
+		steps := progress(cmd.Flags, s)
+		defer steps.End()
+		r, err = backup.Restore(ctx, c.Chain.ID, c.Kafka, cmd.Dir, steps.Tell)
+		return err
+	})
+	if err != nil {
+		return backupFault(err)
+	}
+	return printBackup(s.Out, cmd.JSON, r, fmt.Sprintf("restored: %d segments in this run; `navlog ingest` goes on from here; rebuild the read models (docs/operations.md)", r.Done))
+}
+
+// backupFault gives an error its exit code.
+func backupFault(err error) error {
+	if damaged := new(backup.DamagedError); errors.As(err, &damaged) {
+		return cli.Different.With(err)
+	}
+	return err
+}
+
+// reachKafka fails if the brokers do not answer: a client of Kafka tries for ever.
+func reachKafka(ctx context.Context, kafka chainlog.Config) error {
+	client, err := kgo.NewClient(kafka.Options()...)
+	if err != nil {
+		return fmt.Errorf("make a Kafka client: %w", err)
+	}
+	defer client.Close()
+	limited, cancel := context.WithTimeout(ctx, kafkaPatience)
+	defer cancel()
+	err = client.Ping(limited)
+	if limited.Err() != nil && ctx.Err() == nil {
+		return cli.Unreachable.With(fmt.Errorf("reach Kafka at %s: no answer within %s", strings.Join(kafka.Brokers, ", "), kafkaPatience))
+	}
+	if err != nil {
+		return fmt.Errorf("reach Kafka at %s: %w", strings.Join(kafka.Brokers, ", "), chainlog.Explain(err))
+	}
+	return nil
+}
+
+func printBackup(out io.Writer, asJSON bool, r *backup.Report, what string) error {
+	if asJSON {
+		return json.NewEncoder(out).Encode(r)
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	cli.Fprintf(w, "%s\n", what)
+	cli.Fprintf(w, "log\t%s of chain %d, up to seq %d, block %d\n", r.LogID, r.ChainID, r.Seq, r.Block)
+	cli.Fprintf(w, "records\t%d of the log, %d referrals of deposits, %d of withdrawals\n", r.Log, r.Deposits, r.Withdrawals)
+	cli.Fprintf(w, "files\t%d segments, %d bytes\n", r.Segments, r.Bytes)
+	if r.Unfinished > 0 {
+		cli.Fprintf(w, "unfinished\t%d more segments, which are not restored: run `navlog backup` again\n", r.Unfinished)
+	}
+	cli.Fprintf(w, "seal\t%s\n", r.Seal)
+	return w.Flush()
+}

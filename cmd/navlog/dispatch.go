@@ -1,0 +1,166 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/cmd/internal/wiring"
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+type dispatchCmd struct {
+	Run    dispatchRunCmd    `cmd:"" default:"withargs" help:"Send webhooks until a signal comes."`
+	Rewind dispatchRewindCmd `cmd:"" help:"Read the referral topics again; events that are known are not sent again. Stop dispatch first."`
+}
+
+type dispatchRunCmd struct{ cli.Flags }
+
+// Run sends webhooks until a signal comes.
+func (cmd dispatchRunCmd) Run(ctx context.Context, s *cli.Streams) error {
+	return start(ctx, s, cmd.Flags, "dispatch", func(d *wiring.Deps) (wiring.Program, error) { return d.Dispatch() })
+}
+
+type dispatchRewindCmd struct {
+	changeFlags
+	Topic     string `enum:"deposits,withdrawals,both" default:"both" help:"Which referral topic: deposits, withdrawals or both."`
+	Partition int32  `default:"-1" help:"Only this partition (default: all)."`
+	Offset    int64  `default:"0" help:"From which Kafka offset on, 0 or more. A partition that was read less far stays where it is."`
+	Yes       bool   `short:"y" help:"Do it without asking."`
+}
+
+// rewindRow is the position in a partition, before and after.
+type rewindRow struct {
+	Topic     string `json:"topic"`
+	TopicID   string `json:"topicId"`
+	Partition int32  `json:"partition"`
+	From      int64  `json:"from"`
+	To        int64  `json:"to"`
+}
+
+// Run moves positions back. Deliveries are made once for each event id, so what is read again makes only those that
+// are missing.
+func (cmd dispatchRewindCmd) Run(ctx context.Context, s *cli.Streams) error {
+	if cmd.Offset < 0 || cmd.Partition < -1 {
+		return cli.Usage.With(errors.New("--offset and --partition must be 0 or more"))
+	}
+	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, c config.Config) error {
+		p := db.RewindPositionsParams{NextOffset: cmd.Offset, Topics: cmd.topics(c.Chain.ID)}
+		if cmd.Partition >= 0 {
+			p.Partition = &cmd.Partition
+		}
+		if err := stopped(ctx, db.New(pool)); err != nil {
+			return err
+		}
+		rows, err := cmd.plan(ctx, db.New(pool), p)
+		if err != nil {
+			return err
+		}
+		if !cmd.Yes {
+			if err := cmd.print(s.Err, rows); err != nil {
+				return err
+			}
+			question := "The referral topics are read again from there. An event that is known is not sent again, one that is missing is.\n"
+			if err := confirm(s, question); err != nil {
+				return err
+			}
+		}
+		err = registry.Change(ctx, pool, cmd.operator(), func(q *db.Queries) (registry.Deed, error) {
+			if err := stopped(ctx, q); err != nil {
+				return registry.Deed{}, err
+			}
+			if rows, err = cmd.plan(ctx, q, p); err != nil {
+				return registry.Deed{}, err
+			}
+			n, err := q.RewindPositions(ctx, p)
+			if err == nil && n != int64(len(rows)) {
+				err = errors.New("somebody else moved a position: look again")
+			}
+			if err != nil {
+				return registry.Deed{}, fmt.Errorf("rewind: %w", err)
+			}
+			return registry.Deed{Command: "dispatch rewind", Detail: fmt.Sprintf("to offset %d in %d partitions of %s", cmd.Offset, n, strings.Join(p.Topics, ", "))}, nil
+		})
+		if err != nil {
+			return err
+		}
+		if cmd.JSON {
+			return json.NewEncoder(s.Out).Encode(rows)
+		}
+		if err := cmd.print(s.Out, rows); err != nil {
+			return err
+		}
+		_, err = cli.Fprintf(s.Out, "%d partitions are read again when dispatch starts\n", len(rows))
+		return err
+	}, config.NeedChainID)
+}
+
+func (cmd dispatchRewindCmd) topics(chainID uint64) []string {
+	switch cmd.Topic {
+	case "deposits":
+		return []string{chainlog.ReferralDeposits(chainID)}
+	case "withdrawals":
+		return []string{chainlog.ReferralWithdrawals(chainID)}
+	}
+	return []string{chainlog.ReferralDeposits(chainID), chainlog.ReferralWithdrawals(chainID)}
+}
+
+// stopped refuses while a dispatcher runs: it keeps the position that it has read, and would go on from there until
+// the next referral comes.
+func stopped(ctx context.Context, q *db.Queries) error {
+	n, err := q.RunningDispatchers(ctx)
+	if err != nil {
+		return fmt.Errorf("look for dispatchers that run: %w", err)
+	}
+	if n > 0 {
+		return errors.New("a dispatcher runs, or did in the last 5 s: stop every `navlog dispatch`, and run this again")
+	}
+	return nil
+}
+
+// plan lists the positions that are moved. It refuses to move none.
+func (cmd dispatchRewindCmd) plan(ctx context.Context, q *db.Queries, p db.RewindPositionsParams) ([]rewindRow, error) {
+	found, err := q.ListPositions(ctx, p.Topics)
+	if err != nil {
+		return nil, fmt.Errorf("list the positions: %w", err)
+	}
+	var rows []rewindRow
+	for _, r := range found {
+		if r.NextOffset > p.NextOffset && (p.Partition == nil || r.Partition == *p.Partition) {
+			rows = append(rows, rewindRow{r.Topic, r.TopicID.String(), r.Partition, r.NextOffset, p.NextOffset})
+		}
+	}
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("nothing was changed: no partition of %s was read past offset %d", strings.Join(p.Topics, ", "), p.NextOffset)
+	}
+	return rows, nil
+}
+
+func (cmd dispatchRewindCmd) print(out io.Writer, rows []rewindRow) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "TOPIC\tPARTITION\tFROM\tTO\tTOPIC ID")
+	for _, r := range rows {
+		cli.Fprintf(w, "%s\t%d\t%d\t%d\t%s\n", r.Topic, r.Partition, r.From, r.To, r.TopicID)
+	}
+	return w.Flush()
+}
+
+// confirm asks a person to type yes, after a text that ends with a line.
+func confirm(s *cli.Streams, text string) error {
+	fmt.Fprintf(s.Err, "%sType yes to go on: ", text)
+	if answer, _ := bufio.NewReader(stdin).ReadString('\n'); strings.TrimSpace(answer) != "yes" {
+		return cli.Usage.With(errors.New("nothing was changed: type yes, or give --yes"))
+	}
+	return nil
+}

@@ -1,0 +1,319 @@
+package backup
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// backup copies what is new in Kafka into a folder.
+type backup struct {
+	kafka    chainlog.Config
+	chainID  uint64
+	dir      string
+	manifest *Manifest
+	cursor   *event.Cursor // up to which is copied
+	progress Progress
+	done     int
+	size     int64 // of a segment
+}
+
+// Write copies the log of a chain into dir, up to its newest cursor. It continues what is in dir: a backup
+// that has ended, and one that was interrupted, from its last segment on. ingest may write meanwhile.
+func Write(ctx context.Context, chainID uint64, kafka chainlog.Config, dir string, progress Progress) (*Report, error) {
+	b := &backup{kafka: kafka, chainID: chainID, dir: dir, progress: progress, size: segmentBytes}
+	return b.run(ctx)
+}
+
+func (b *backup) run(ctx context.Context) (_ *Report, err error) {
+	if err := os.MkdirAll(b.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of the backup: %w", err)
+	}
+	var unlock func()
+	if b.manifest, unlock, err = open(b.dir); err != nil {
+		return nil, err
+	}
+	defer unlock()
+	client, err := kgo.NewClient(b.kafka.Options()...)
+	if err != nil {
+		return nil, fmt.Errorf("make a Kafka client: %w", err)
+	}
+	defer client.Close()
+	ends, err := b.prepare(ctx, kadm.NewClient(client))
+	if err != nil {
+		return nil, err
+	}
+	if err := b.log(ctx); err != nil {
+		return nil, err
+	}
+	if err := b.referrals(ctx, ends); err != nil {
+		return nil, err
+	}
+	if err := b.snapshot(); err != nil {
+		return nil, err
+	}
+	r := b.manifest.report()
+	r.Done = b.done
+	return r, nil
+}
+
+// prepare reads the cursor, and after it the ends of the referral topics: every referral that was committed with the
+// cursor, or before, lies before them.
+func (b *backup) prepare(ctx context.Context, adm *kadm.Client) (ends kadm.ListedOffsets, err error) {
+	if b.cursor, err = chainlog.ReadCursor(ctx, b.chainID, b.kafka.Options()...); err != nil {
+		return nil, err
+	}
+	switch {
+	case b.cursor.GetSeq() == 0:
+		return nil, fmt.Errorf("the log of chain %d has no record yet: there is nothing to back up", b.chainID)
+	case Restoring(b.cursor.GetFrozen()):
+		return nil, fmt.Errorf("%s is being restored: run `navlog restore` to its end first", chainlog.LogTopic(b.chainID))
+	}
+	if err := chainlog.Settle(ctx, b.chainID, b.kafka.Options()...); err != nil {
+		return nil, err
+	}
+	if err := b.source(ctx, adm); err != nil {
+		return nil, err
+	}
+	ends, err = adm.ListCommittedOffsets(ctx, chainlog.ReferralDeposits(b.chainID), chainlog.ReferralWithdrawals(b.chainID))
+	if err == nil {
+		err = ends.Error()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the ends of the referral topics: %w", chainlog.Explain(err))
+	}
+	for name, source := range b.manifest.Source.Topics {
+		for partition, next := range source.Next {
+			if end, ok := ends.Lookup(name, partition); !ok || end.Offset < next {
+				return nil, fmt.Errorf("partition %d of %s ends at offset %d, and the backup has it up to %d: %s",
+					partition, name, end.Offset, next, elsewhere)
+			}
+		}
+	}
+	return ends, nil
+}
+
+// elsewhere is what to do if a backup cannot go on.
+const elsewhere = "Kafka was restored or replaced since; keep this backup, and begin another one in another folder"
+
+// source compares the topics with those of the backup, or begins the manifest of a new one.
+func (b *backup) source(ctx context.Context, adm *kadm.Client) error {
+	details, err := chainlog.ListTopics(ctx, adm, chainlog.ReferralDeposits(b.chainID), chainlog.ReferralWithdrawals(b.chainID))
+	if err == nil {
+		err = details.Error()
+	}
+	if err != nil {
+		return fmt.Errorf("list the referral topics: %w", chainlog.Explain(err))
+	}
+	topics, partitions := map[string]SourceTopic{}, 0
+	for name, d := range details {
+		topic := SourceTopic{ID: d.ID.String(), Next: map[int32]int64{}}
+		for p := range d.Partitions {
+			topic.Next[p] = 0
+		}
+		topics[name], partitions = topic, max(partitions, len(d.Partitions))
+	}
+	logID := hex.EncodeToString(b.cursor.GetLogId())
+	if b.manifest == nil {
+		b.manifest = &Manifest{Format: format, ChainID: b.chainID, LogID: logID, ReferralPartitions: int32(partitions),
+			Segments: []Segment{}, Source: Source{Topics: topics}}
+		return nil
+	}
+	m := b.manifest
+	if m.ChainID != b.chainID || m.LogID != logID {
+		return fmt.Errorf("the backup is of log %s of chain %d, and Kafka has log %s of chain %d: back it up into another folder",
+			m.LogID, m.ChainID, logID, b.chainID)
+	}
+	for name, topic := range topics {
+		if had := m.Source.Topics[name]; had.ID != topic.ID || len(had.Next) != len(topic.Next) {
+			return fmt.Errorf("%s is another topic than the one that was backed up: %s", name, elsewhere)
+		}
+	}
+	if last := m.lastSeq(len(m.Segments)); b.cursor.GetSeq() < last {
+		return fmt.Errorf("%s ends with seq %d, and the backup has it up to %d: %s", chainlog.LogTopic(b.chainID), b.cursor.GetSeq(), last, elsewhere)
+	}
+	return nil
+}
+
+// errReached ends the reading of the log.
+var errReached = errors.New("the log was read up to the cursor")
+
+// log copies the records of the log up to the cursor. The last one that the backup has is read once more: a log
+// that was replaced by an older copy and written on has another one there.
+func (b *backup) log(ctx context.Context) error {
+	last := b.manifest.lastSeq(len(b.manifest.Segments))
+	from := chainlog.Position{Seq: max(last, 1) - 1, Offset: b.manifest.Source.LogOffset}
+	var w *writer
+	defer func() {
+		if w != nil {
+			w.drop()
+		}
+	}()
+	err := chainlog.ReadRawAfter(ctx, b.chainID, from, func(r chainlog.Raw) (err error) {
+		if r.Seq <= last {
+			if r.Seq == last && digest(string(r.Value)) != b.manifest.Source.LastRecord {
+				return fmt.Errorf("%s has another record %d than the backup: %s", chainlog.LogTopic(b.chainID), r.Seq, elsewhere)
+			}
+			if r.Seq == b.cursor.GetSeq() {
+				return errReached
+			}
+			return nil
+		}
+		if w == nil {
+			if w, err = b.begin(); err != nil {
+				return err
+			}
+		}
+		if err := w.write(topicLog, r.Kafka); err != nil {
+			return err
+		}
+		w.LastSeq = r.Seq
+		b.progress.tell("backup: records of the log", r.Seq, b.cursor.GetSeq())
+		reached := r.Seq == b.cursor.GetSeq()
+		if reached && !r.Boundary {
+			return fmt.Errorf("record %d of %s, to which the cursor points, ends no unit", r.Seq, chainlog.LogTopic(b.chainID))
+		}
+		if reached || r.Boundary && w.size >= b.size {
+			b.manifest.Source.LogOffset, b.manifest.Source.LastRecord = r.Offset, digest(string(r.Value))
+			ended := w
+			w = nil
+			err = b.end(ended)
+		}
+		if err == nil && reached {
+			err = errReached
+		}
+		return err
+	}, b.kafka.Options()...)
+	if err == nil {
+		err = fmt.Errorf("%s ends before seq %d, which the cursor names: restore both from one backup", chainlog.LogTopic(b.chainID), b.cursor.GetSeq())
+	}
+	if errors.Is(err, errReached) {
+		return nil
+	}
+	return err
+}
+
+func (b *backup) begin() (*writer, error) {
+	n := len(b.manifest.Segments)
+	return newWriter(b.dir, n+1, b.manifest.lastSeq(n))
+}
+
+// end adds a segment to the manifest, with the positions after it.
+func (b *backup) end(w *writer) error {
+	s, err := w.end()
+	if err != nil {
+		return err
+	}
+	s.Chain = b.manifest.chained(len(b.manifest.Segments), s)
+	b.manifest.Segments = append(b.manifest.Segments, s)
+	b.done++
+	return b.manifest.save(b.dir)
+}
+
+// referrals copies the referral topics up to ends. What is committed after the cursor is left to the next backup, as
+// far as it can be told: a partition ends before the first referral of a record that the cursor does not include.
+func (b *backup) referrals(ctx context.Context, ends kadm.ListedOffsets) error {
+	left := map[string]map[int32]kgo.Offset{} // partitions that are not read to their end
+	var records, read uint64
+	for name, source := range b.manifest.Source.Topics {
+		for partition, next := range source.Next {
+			if end, _ := ends.Lookup(name, partition); next < end.Offset {
+				if left[name] == nil {
+					left[name] = map[int32]kgo.Offset{}
+				}
+				left[name][partition] = kgo.NewOffset().At(next)
+				records += uint64(end.Offset - next)
+			}
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	client, err := kgo.NewClient(append(b.kafka.Options(), kgo.ConsumePartitions(left), kgo.ConsumeResetOffset(kgo.NoResetOffset()),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(), kgo.FetchMaxBytes(segmentBytes))...)
+	if err != nil {
+		return fmt.Errorf("make a Kafka reader of the referral topics: %w", err)
+	}
+	defer client.Close()
+	w, err := b.begin()
+	if err != nil {
+		return err
+	}
+	defer func() { w.drop() }()
+	for len(left) > 0 {
+		fetches := client.PollRecords(ctx, 10_000)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		for _, e := range fetches.Errors() {
+			return fmt.Errorf("read partition %d of %s: %w", e.Partition, e.Topic, chainlog.Explain(e.Err))
+		}
+		for _, r := range fetches.Records() {
+			if _, wanted := left[r.Topic][r.Partition]; !wanted {
+				continue
+			}
+			end, _ := ends.Lookup(r.Topic, r.Partition)
+			seq, ours := referralSeq(r, b.manifest.LogID)
+			later := r.Offset >= end.Offset || !r.Attrs.IsControl() && ours && seq > b.cursor.GetSeq()
+			if !later && !r.Attrs.IsControl() {
+				topic := uint64(topicDeposits)
+				if r.Topic == chainlog.ReferralWithdrawals(b.chainID) {
+					topic = topicWithdrawals
+				}
+				if err := w.write(topic, r); err != nil {
+					return err
+				}
+			}
+			if !later {
+				b.manifest.Source.Topics[r.Topic].Next[r.Partition] = r.Offset + 1
+				read++
+			}
+			if later || r.Offset+1 >= end.Offset {
+				if delete(left[r.Topic], r.Partition); len(left[r.Topic]) == 0 {
+					delete(left, r.Topic)
+				}
+			}
+		}
+		b.progress.tell("backup: offsets of the referral topics", min(read, records), records)
+		if w.size >= b.size && len(left) > 0 {
+			ended := w
+			if w, err = newWriter(b.dir, len(b.manifest.Segments)+2, w.LastSeq); err != nil {
+				w = ended
+				return err
+			}
+			if err := b.end(ended); err != nil {
+				return err
+			}
+		}
+	}
+	if w.records() == 0 {
+		return nil
+	}
+	return b.end(w)
+}
+
+// snapshot makes what was copied what is restored.
+func (b *backup) snapshot() error {
+	m := b.manifest
+	cursor, err := proto.MarshalOptions{Deterministic: true}.Marshal(b.cursor)
+	if err != nil {
+		return fmt.Errorf("write the cursor into the backup: %w", err)
+	}
+	if s := m.Snapshot; s != nil && s.Segments == len(m.Segments) && slices.Equal(s.Cursor, cursor) {
+		return nil
+	}
+	m.Snapshot = &Snapshot{Segments: len(m.Segments), Seq: b.cursor.GetSeq(), Block: b.cursor.GetHead().GetNumber(), At: time.Now().UTC(),
+		Cursor: cursor, Seal: m.seal(len(m.Segments), cursor)}
+	return m.save(b.dir)
+}

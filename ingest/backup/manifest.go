@@ -1,0 +1,181 @@
+package backup
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/schemas/event"
+)
+
+const (
+	format       = 1
+	manifestName = "manifest.json"
+)
+
+// Manifest says what a backup holds.
+type Manifest struct {
+	Format             int       `json:"format"`
+	ChainID            uint64    `json:"chainId"`
+	LogID              string    `json:"logId"` // hex
+	ReferralPartitions int32     `json:"referralPartitions"`
+	Segments           []Segment `json:"segments"`
+	// Snapshot is what can be restored; nil until the first backup has ended.
+	Snapshot *Snapshot `json:"snapshot"`
+	Source   Source    `json:"source"`
+}
+
+// Segment is one file of records.
+type Segment struct {
+	File        string `json:"file"`
+	Bytes       int64  `json:"bytes"`
+	SHA256      string `json:"sha256"`
+	Chain       string `json:"chain"` // the chained hash up to this segment
+	LastSeq     uint64 `json:"lastSeq"`
+	Log         uint64 `json:"log"` // records of the topic
+	Deposits    uint64 `json:"deposits"`
+	Withdrawals uint64 `json:"withdrawals"`
+}
+
+// Snapshot is a state of the log that a backup can restore.
+type Snapshot struct {
+	Segments int       `json:"segments"` // how many of them it includes
+	Seq      uint64    `json:"seq"`
+	Block    uint64    `json:"block"` // the newest indexed one
+	At       time.Time `json:"at"`
+	Cursor   []byte    `json:"cursor"` // protobuf navlog.event.Cursor, base64
+	Seal     string    `json:"seal"`
+}
+
+// Source is where the next backup goes on.
+type Source struct {
+	// LogOffset is the offset of the last record of the log, and LastRecord the SHA-256 of its value.
+	LogOffset  int64  `json:"logOffset"`
+	LastRecord string `json:"lastRecord"`
+	// Topics are the referral topics by name.
+	Topics map[string]SourceTopic `json:"topics"`
+}
+
+// SourceTopic is a referral topic as Kafka has it. A topic that was made again has another id.
+type SourceTopic struct {
+	ID   string          `json:"id"`
+	Next map[int32]int64 `json:"next"` // by partition, the offset after the last record
+}
+
+// DamagedError says that a backup is not what was written.
+type DamagedError struct{ Reason string }
+
+func (e *DamagedError) Error() string { return "the backup is damaged: " + e.Reason }
+
+func damaged(form string, a ...any) error { return &DamagedError{fmt.Sprintf(form, a...)} }
+
+// lastSeq is that of the last record of the log in the first n segments.
+func (m *Manifest) lastSeq(n int) uint64 {
+	if n == 0 {
+		return 0
+	}
+	return m.Segments[n-1].LastSeq
+}
+
+// chain is the chained hash up to the first n segments.
+func (m *Manifest) chain(n int) string {
+	if n == 0 {
+		return digest(fmt.Sprintf("navlog backup %d %d %s %d", m.Format, m.ChainID, m.LogID, m.ReferralPartitions))
+	}
+	return m.Segments[n-1].Chain
+}
+
+func (m *Manifest) chained(n int, s Segment) string { return digest(m.chain(n) + s.SHA256 + s.File) }
+
+func (m *Manifest) seal(n int, cursor []byte) string { return digest(m.chain(n) + string(cursor)) }
+
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// cursor is the one of the snapshot.
+func (m *Manifest) cursor() (*event.Cursor, error) {
+	cursor := new(event.Cursor)
+	if err := proto.Unmarshal(m.Snapshot.Cursor, cursor); err != nil {
+		return nil, damaged("its cursor cannot be read: %v", err)
+	}
+	return cursor, nil
+}
+
+// open locks a backup and reads its manifest, which is nil if there is none.
+func open(dir string) (m *Manifest, unlock func(), err error) {
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, nil, fmt.Errorf("lock the backup: %w", err)
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		lock.Close()
+		return nil, nil, fmt.Errorf("another command works on the backup %s: %w", dir, err)
+	}
+	if m, err = readManifest(dir); errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	if err != nil {
+		lock.Close()
+		return nil, nil, err
+	}
+	return m, func() { lock.Close() }, nil
+}
+
+// readManifest gives an error that is os.ErrNotExist if there is none.
+func readManifest(dir string) (*Manifest, error) {
+	b, err := os.ReadFile(filepath.Join(dir, manifestName))
+	if err != nil {
+		return nil, fmt.Errorf("read the manifest of the backup: %w", err)
+	}
+	m := new(Manifest)
+	if err := json.Unmarshal(b, m); err != nil {
+		return nil, damaged("%s cannot be read: %v", manifestName, err)
+	}
+	if m.Format != format {
+		return nil, fmt.Errorf("the backup %s has format %d, and this navlog reads format %d", dir, m.Format, format)
+	}
+	return m, nil
+}
+
+// save replaces the manifest: after a crash there is the old one or the new one.
+func (m *Manifest) save(dir string) error {
+	b, err := json.MarshalIndent(m, "", " ")
+	if err != nil {
+		return fmt.Errorf("write the manifest of the backup: %w", err)
+	}
+	name := filepath.Join(dir, manifestName)
+	f, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("write the manifest of the backup: %w", err)
+	}
+	_, err = f.Write(b)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(name+".new", name)
+	}
+	if err == nil {
+		err = syncDir(dir)
+	}
+	if err != nil {
+		return fmt.Errorf("write the manifest of the backup: %w", err)
+	}
+	return nil
+}
+
+// syncDir makes the names in a folder durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,307 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+const (
+	// transactionTimeout is how long a restore that died holds readers back; commitTimeout bounds one transaction, and
+	// is shorter.
+	transactionTimeout = time.Minute
+	commitTimeout      = 45 * time.Second
+	// bufferedBytes bounds the records that wait for the broker.
+	bufferedBytes = 32 << 20
+)
+
+// The cursor of a log that is being restored is frozen, so that an ingest that starts meanwhile appends nothing. Its
+// reason says how far the restore is: ingest keeps it when it takes the cursor over.
+func underWay(done, of int, seal string) string {
+	return fmt.Sprintf("a backup is being restored: %d of %d segments, seal %s; run `navlog restore` again with the same backup", done, of, seal)
+}
+
+var underWayForm = regexp.MustCompile("^a backup is being restored: ([0-9]+) of [0-9]+ segments, seal ([0-9a-f]{64}); run `navlog restore` again")
+
+// Restoring reports whether a log that is frozen for this reason is being restored.
+func Restoring(frozen string) bool { return underWayForm.MatchString(frozen) }
+
+// RefusedError says why a backup cannot be restored into these topics.
+type RefusedError struct{ Reason string }
+
+func (e *RefusedError) Error() string { return e.Reason }
+
+func refuse(form string, a ...any) error { return &RefusedError{fmt.Sprintf(form, a...)} }
+
+// restore writes a backup into Kafka.
+type restore struct {
+	kafka    chainlog.Config
+	dir      string
+	manifest *Manifest
+	final    *event.Cursor // the cursor of the backup
+	client   *kgo.Client
+	instance []byte
+	last     int64 // offset of the newest record of the log; 0: not known
+	window   int64 // offset of the record with which a restart of ingest begins; 0: not known
+	progress Progress
+	// wrote, if set, is called after each transaction, by tests that interrupt there.
+	wrote func(segments int) error
+}
+
+// Restore writes the snapshot of a backup into the topics of its chain, after it has verified all of the backup. The topics
+// are made if they are missing, and refused if they hold anything else. Each segment is one transaction, with a cursor
+// that says how far the log is, so that an interrupted restore continues where it ended. The last cursor is that of
+// the backup: ingest goes on from it.
+//
+// Restore fences as ingest does. An ingest that runs stays frozen until the end.
+func Restore(ctx context.Context, chainID uint64, kafka chainlog.Config, dir string, progress Progress) (*Report, error) {
+	r := &restore{kafka: kafka, dir: dir, progress: progress}
+	return r.run(ctx, chainID)
+}
+
+func (r *restore) run(ctx context.Context, chainID uint64) (_ *Report, err error) {
+	var unlock func()
+	if r.manifest, unlock, err = open(r.dir); err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := r.manifest.verify(ctx, r.dir, r.progress); err != nil {
+		return nil, err
+	}
+	if r.manifest.ChainID != chainID {
+		return nil, refuse("the backup is of chain %d, and chain.id is %d", r.manifest.ChainID, chainID)
+	}
+	if r.final, err = r.manifest.cursor(); err != nil {
+		return nil, err
+	}
+	if r.client, err = kgo.NewClient(append(r.kafka.Options(),
+		kgo.TransactionalID(chainlog.TransactionalID(chainID)), kgo.TransactionTimeout(transactionTimeout),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MaxBufferedBytes(bufferedBytes),
+		kgo.ProducerBatchCompression(kgo.ZstdCompression().WithLevel(1), kgo.SnappyCompression(), kgo.NoCompression()))...); err != nil {
+		return nil, fmt.Errorf("make the transactional Kafka client: %w", err)
+	}
+	defer r.client.Close()
+	topology := r.kafka.Topology()
+	topology.ReferralPartitions = r.manifest.ReferralPartitions
+	adm := kadm.NewClient(r.client)
+	if err := chainlog.EnsureTopics(ctx, adm, chainID, topology); err != nil {
+		return nil, err
+	}
+	// First without fencing: a writer that has the right to its log goes on. No more than the cursor is read, because of a
+	// transaction that has just ended the other topics may show nothing yet.
+	cursor, err := chainlog.ReadCursor(ctx, chainID, r.kafka.Options()...)
+	if err != nil {
+		return nil, err
+	}
+	if cursor != nil {
+		if _, err := r.place(cursor); err != nil {
+			return nil, err
+		}
+	}
+	fencing, cancel := context.WithTimeout(ctx, commitTimeout)
+	defer cancel()
+	if _, _, err := r.client.ProducerID(fencing); err != nil {
+		return nil, fmt.Errorf("fence the previous writer: %w", chainlog.Explain(err))
+	}
+	done, err := r.begun(ctx, adm)
+	if err != nil {
+		return nil, err
+	}
+	report := r.manifest.report()
+	for n := done; n < r.manifest.Snapshot.Segments; n++ {
+		r.progress.tell("restore: segments", uint64(n), uint64(r.manifest.Snapshot.Segments))
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err := r.segment(ctx, n); err != nil {
+			return nil, fmt.Errorf("restore %s: %w; run `navlog restore` again, which continues", r.manifest.Segments[n].File, chainlog.Explain(err))
+		}
+		report.Done++
+		if r.wrote != nil {
+			if err := r.wrote(n + 1); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return report, nil
+}
+
+// begun says how many segments are in the topics, after every earlier writer was fenced. It refuses topics that hold
+// anything else.
+func (r *restore) begun(ctx context.Context, adm *kadm.Client) (segments int, err error) {
+	cursor, err := chainlog.ReadCursor(ctx, r.manifest.ChainID, r.kafka.Options()...)
+	if err != nil {
+		return 0, err
+	}
+	if cursor == nil {
+		r.instance = make([]byte, 16)
+		rand.Read(r.instance)
+		return 0, r.empty(ctx, adm)
+	}
+	// As `navlog ingest resume` does: an ingest that waits under this name learns that it may go on.
+	r.instance = cursor.GetInstanceId()
+	if segments, err = r.place(cursor); err != nil {
+		return 0, err
+	}
+	return segments, r.tail(ctx, cursor, r.manifest.lastSeq(segments))
+}
+
+// place says after how many segments of this backup a cursor was written, and refuses one of anything else.
+func (r *restore) place(cursor *event.Cursor) (segments int, err error) {
+	m, log := r.manifest, chainlog.LogTopic(r.manifest.ChainID)
+	form := underWayForm.FindStringSubmatch(cursor.GetFrozen())
+	switch {
+	case hex.EncodeToString(cursor.GetLogId()) != m.LogID:
+		return 0, refuse("%s holds log %x, and the backup is of log %s: a backup is restored into empty topics only",
+			log, cursor.GetLogId(), m.LogID)
+	case form == nil && r.ended(cursor):
+		return m.Snapshot.Segments, nil
+	case form == nil:
+		return 0, refuse("%s is at seq %d, and the backup at seq %d: a backup is restored into empty topics only",
+			log, cursor.GetSeq(), m.Snapshot.Seq)
+	case form[2] != m.Snapshot.Seal:
+		return 0, refuse("%s holds a part of another backup or of another state of this one, with the seal %s: continue with that one, or delete the topics",
+			log, form[2])
+	}
+	if segments, err = strconv.Atoi(form[1]); err != nil || segments < 1 || segments >= m.Snapshot.Segments {
+		return 0, refuse("the cursor of chain %d names %s segments of %d", m.ChainID, form[1], m.Snapshot.Segments)
+	}
+	return segments, nil
+}
+
+// ended says that a cursor is the last one of this restore.
+func (r *restore) ended(cursor *event.Cursor) bool {
+	a, b := proto.CloneOf(cursor), proto.CloneOf(r.final)
+	a.InstanceId, b.InstanceId, a.WindowOffset, b.WindowOffset = nil, nil, 0, 0
+	return proto.Equal(a, b)
+}
+
+// tail proves that the log ends where the cursor says.
+func (r *restore) tail(ctx context.Context, cursor *event.Cursor, want uint64) error {
+	from := chainlog.Position{Seq: max(cursor.GetWindowSeq(), 1) - 1, Offset: cursor.GetWindowOffset()}
+	last := from.Seq
+	err := chainlog.ReadRawAfter(ctx, r.manifest.ChainID, from, func(raw chainlog.Raw) error {
+		last, r.last = raw.Seq, raw.Offset
+		return nil
+	}, r.kafka.Options()...)
+	if err == nil && (last != want || cursor.GetSeq() != want) {
+		err = refuse("%s ends with seq %d, its cursor says %d, and the segments that were restored end with seq %d: delete the topics, and restore again",
+			chainlog.LogTopic(r.manifest.ChainID), last, cursor.GetSeq(), want)
+	}
+	return err
+}
+
+// empty refuses topics in which anything was ever written.
+func (r *restore) empty(ctx context.Context, adm *kadm.Client) error {
+	origin, err := chainlog.ReadOrigin(ctx, r.manifest.ChainID, r.kafka.Options()...)
+	if err != nil {
+		return err
+	}
+	if origin != nil {
+		return refuse("%s holds log %x: a backup is restored into empty topics only", chainlog.LogTopic(r.manifest.ChainID), origin.GetLogId())
+	}
+	names := []string{chainlog.ReferralDeposits(r.manifest.ChainID), chainlog.ReferralWithdrawals(r.manifest.ChainID)}
+	details, err := chainlog.ListTopics(ctx, adm, names...)
+	if err == nil {
+		err = details.Error()
+	}
+	if err != nil {
+		return fmt.Errorf("list the referral topics: %w", chainlog.Explain(err))
+	}
+	ends, err := adm.ListEndOffsets(ctx, names...)
+	if err == nil {
+		err = ends.Error()
+	}
+	if err != nil {
+		return fmt.Errorf("read the ends of the referral topics: %w", chainlog.Explain(err))
+	}
+	for _, d := range details {
+		if n := int32(len(d.Partitions)); n != r.manifest.ReferralPartitions {
+			return refuse("%s has %d partitions, and had %d when it was backed up: delete it, `navlog restore` makes it", d.Topic, n, r.manifest.ReferralPartitions)
+		}
+	}
+	var used error
+	ends.Each(func(end kadm.ListedOffset) {
+		if end.Offset > 0 {
+			used = refuse("partition %d of %s holds records: a backup is restored into empty topics only", end.Partition, end.Topic)
+		}
+	})
+	return used
+}
+
+// segment writes one segment and the cursor after it, in one transaction, which is not interrupted when ctx ends.
+func (r *restore) segment(ctx context.Context, n int) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+	if err := r.client.BeginTransaction(); err != nil {
+		return fmt.Errorf("begin a transaction: %w", err)
+	}
+	promise := kgo.AbortingFirstErrPromise(r.client)
+	seq := r.manifest.lastSeq(n)
+	var newest, window *kgo.Record
+	err := readSegment(r.dir, r.manifest.ChainID, r.manifest.Segments[n], func(topic uint64, record *kgo.Record) error {
+		if topic == topicLog {
+			if seq++; seq == r.final.GetWindowSeq() {
+				window = record
+			}
+			newest = record
+		}
+		r.client.Produce(ctx, record, promise.Promise())
+		return ctx.Err()
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.client.Flush(ctx); err != nil {
+		return fmt.Errorf("append the records: %w", err)
+	}
+	if err := promise.Err(); err != nil {
+		return fmt.Errorf("append the records: %w", err)
+	}
+	if newest != nil {
+		r.last = newest.Offset
+	}
+	if window != nil {
+		r.window = window.Offset
+	}
+	cursor, err := proto.Marshal(r.cursor(n + 1))
+	if err != nil {
+		return fmt.Errorf("encode the cursor: %w", err)
+	}
+	key := strconv.AppendUint(nil, r.manifest.ChainID, 10)
+	if err := r.client.ProduceSync(ctx, &kgo.Record{Topic: chainlog.CursorTopic(r.manifest.ChainID), Key: key, Value: cursor}).FirstErr(); err != nil {
+		return fmt.Errorf("append the cursor: %w", err)
+	}
+	if err := r.client.EndTransaction(ctx, kgo.TryCommit); err != nil {
+		return fmt.Errorf("commit a transaction: %w", err)
+	}
+	return nil
+}
+
+// cursor is the one after so many segments. Offsets are other ones than those of the backup: where one is not known,
+// ingest reads the log from its start, once.
+func (r *restore) cursor(segments int) *event.Cursor {
+	if segments == r.manifest.Snapshot.Segments {
+		c := proto.CloneOf(r.final)
+		c.InstanceId, c.WindowOffset = bytes.Clone(r.instance), r.window
+		return c
+	}
+	seq := r.manifest.lastSeq(segments)
+	return &event.Cursor{
+		LogId: r.final.GetLogId(), GenesisHash: r.final.GetGenesisHash(), ChainId: r.final.GetChainId(), InstanceId: bytes.Clone(r.instance),
+		Seq: seq, WindowSeq: seq, WindowOffset: r.last,
+		Frozen: underWay(segments, r.manifest.Snapshot.Segments, r.manifest.Snapshot.Seal),
+	}
+}

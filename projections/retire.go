@@ -1,0 +1,60 @@
+package projections
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// retryRetiring is the pause after a drop, also after one that was refused because a query instance still reads.
+const retryRetiring = 30 * time.Second
+
+// surplus is the oldest generation in standby that is more than are kept; 0 if there is none.
+func (l *list) surplus(keep int) int32 {
+	var standby []int32
+	for _, id := range slices.Sorted(maps.Keys(l.states)) {
+		if l.states[id] == registry.Standby {
+			standby = append(standby, id)
+		}
+	}
+	if keep < 1 || len(standby) <= keep {
+		return 0
+	}
+	return standby[0]
+}
+
+// retire drops a generation in standby that is more than projections.standbys, in the background: its writer here gives
+// the lease back when a later call sees the list. Nothing is dropped unless the live generation follows the log. Like
+// `navlog projection drop`, it leaves a generation that is read.
+func (p *Projections) retire(ctx context.Context, l *list) {
+	r := &p.roster
+	if r.retiring != nil {
+		select {
+		case <-r.retiring:
+			r.retiring, r.retried = nil, time.Now()
+		default:
+			return
+		}
+	}
+	live, id := r.keepers[l.live], l.surplus(p.config.Standbys)
+	if id == 0 || live == nil || live.fault() != nil || live.board.get().State != Following || time.Since(r.retried) < retryRetiring {
+		return
+	}
+	r.retiring = make(chan struct{})
+	go func(ended chan struct{}) {
+		defer close(ended)
+		o, err := NewOperator(p.chainID, p.kafka, p.clickhouse, p.pool)
+		if err == nil {
+			err = o.Drop(ctx, id)
+			o.Close()
+		}
+		if err != nil && ctx.Err() == nil {
+			p.log.Warn("surplus standby generation not dropped, retrying", "generation", id, "error", err)
+			return
+		}
+		p.log.Info("surplus standby generation dropped", "generation", id, "kept", p.config.Standbys)
+	}(r.retiring)
+}

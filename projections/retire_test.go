@@ -1,0 +1,83 @@
+package projections
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/navlog/navlog/deploy/testkit/wait"
+	"github.com/navlog/navlog/schemas/readmodel"
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// The oldest generations in standby are surplus, and never the live one, one that is being built or one that is bad.
+func TestSurplus(t *testing.T) {
+	l := &list{live: 4, states: map[int32]string{1: registry.Standby, 2: registry.Building, 3: registry.Standby, 4: registry.Live, 5: registry.Standby}}
+	for keep, want := range map[int]int32{1: 1, 2: 1, 3: 0, 100: 0, 0: 0} {
+		if got := l.surplus(keep); got != want {
+			t.Errorf("of three in standby %d are kept, and %d is dropped, want %d", keep, got, want)
+		}
+	}
+}
+
+// A generation that is left building is noted in the list; one that is on its way, or that project makes live, is not.
+func TestLeftBuilding(t *testing.T) {
+	at := func(seq uint64) *uint64 { return &seq }
+	live := Generation{ID: 1, State: registry.Live, Seq: at(10), Schema: "s", logID: []byte("log")}
+	outdated := live
+	outdated.outdated = true
+	building := func(seq *uint64, schema, log string) Generation {
+		return Generation{ID: 2, State: registry.Building, Seq: seq, Schema: schema, logID: []byte(log)}
+	}
+	for _, c := range []struct {
+		what  string
+		all   []Generation
+		noted string
+	}{
+		{"complete", []Generation{live, building(at(10), "s", "log")}, "with all that the live one has"},
+		{"on its way", []Generation{live, building(at(9), "s", "log")}, ""},
+		{"without tables", []Generation{live, building(nil, "s", "log")}, ""},
+		{"of another schema", []Generation{live, building(nil, "t", "log")}, "of another schema"},
+		{"of another log", []Generation{live, building(at(1), "s", "other")}, "from another log"},
+		{"beside an outdated one", []Generation{outdated, building(at(10), "s", "log")}, ""},
+		{"the first one", []Generation{building(at(10), "s", "log")}, ""},
+	} {
+		noteLeft(c.all)
+		if note := c.all[len(c.all)-1].Note; !strings.Contains(note, c.noted) || (c.noted == "") != (note == "") {
+			t.Errorf("%s: the note is %q, want %q", c.what, note, c.noted)
+		}
+	}
+}
+
+// project drops what is surplus by itself, its own writer included, and leaves the rest. A generation that PostgreSQL was
+// restored with is named in the list.
+func TestSurplusStandbyIsDropped(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := everyEvent()
+	w.append(t, s.Records)
+	o := w.operator(t)
+	logID := s.Records[0].GetOrigin().GetLogId()
+	for id, state := range map[int32]string{1: registry.Standby, 2: registry.Standby, 3: registry.Standby, 4: registry.Live, 5: registry.Building} {
+		w.registered(t, id, logID, readmodel.Schema(), state)
+	}
+	p, _ := w.projector(t)
+	start(t, p)
+	w.wantAt(t, 5, s.Seq())
+	w.wantAt(t, 4, s.Seq())
+	wait.Until(t, func() error {
+		all, err := o.List(t.Context())
+		if err != nil || all[0].State != registry.Dropped || all[0].Seq != nil {
+			return fmt.Errorf("generation 1 is %s, %v", all[0].State, err)
+		}
+		return nil
+	})
+	wantStates(t, o, "1 dropped, 2 standby, 3 standby, 4 live, 5 building")
+	all, err := o.List(t.Context())
+	must(t, err)
+	for _, g := range all {
+		if noted := g.Note != ""; noted != (g.ID == 5) {
+			t.Errorf("generation %d has the note %q", g.ID, g.Note)
+		}
+	}
+}
