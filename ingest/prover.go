@@ -40,6 +40,7 @@ type prover struct {
 
 	mu      sync.Mutex
 	covered []coverage                // as it was committed last
+	final   uint64                    // so was this
 	proven  map[common.Address]uint64 // since then
 }
 
@@ -153,10 +154,16 @@ func (p *prover) known() []coverage {
 }
 
 // next gives the vaults that are furthest behind, and the blocks to prove of
-// them: until they meet the next one, or to the end of what was believed.
+// them: until they meet the next one, or to the end of what was believed. Blocks that are
+// not final are not compared, though some are believed, as those whose headers are not
+// sealed: one that a node has replaced and the log has not yet is no fault of the log, and
+// what is proven of it says nothing about the block that takes its place.
 func (p *prover) next() (vaults []common.Address, from, to uint64) {
-	known := slices.DeleteFunc(p.known(), func(c coverage) bool { return c.proven >= c.believed })
-	from, to = math.MaxUint64, math.MaxUint64
+	p.mu.Lock()
+	final := p.final
+	p.mu.Unlock()
+	known := slices.DeleteFunc(p.known(), func(c coverage) bool { return c.proven >= c.believed || c.provenTo() >= final })
+	from, to = math.MaxUint64, final
 	for _, c := range known {
 		from = min(from, c.provenTo()+1)
 	}
@@ -362,7 +369,7 @@ func (p *prover) committed(s *state) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.covered = slices.Clone(s.covered)
+	p.covered, p.final = slices.Clone(s.covered), s.final
 }
 
 // ended says that a vault's proof came to its end since the last commit, which
