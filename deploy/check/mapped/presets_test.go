@@ -31,7 +31,8 @@ func TestPresets(t *testing.T) {
 		must(t, err)
 		t.Cleanup(play.Close)
 		plays[preset] = play
-		must(t, play.Steps(t.Context(), 15))
+		t.Logf("a vault of %s is deployed", preset)
+		must(t, play.Steps(t.Context(), 14))
 		v := ingest.VaultConfig{Address: play.Sources["vault"].Hex(), StartBlock: play.StartBlock, Mapping: preset, Sources: map[string]ingest.SourceConfig{}}
 		for role, address := range play.Sources {
 			if role != "vault" {
@@ -46,12 +47,14 @@ func TestPresets(t *testing.T) {
 	s.config.RPC = []rpc.Endpoint{{URL: s.node}}
 	s.config.Vaults = vaults
 	s.programs()
+	t.Log("the programs are up")
 	for _, play := range plays {
 		s.agrees(play)
 	}
-	for range 2 {
+	for round := range 2 {
+		t.Logf("reorganisation %d", round+1)
 		for _, play := range plays {
-			must(t, play.Steps(t.Context(), 8))
+			must(t, play.Steps(t.Context(), 6))
 		}
 		must(t, devchain.Reorg(t.Context(), s.node, 6))
 		for _, play := range plays {

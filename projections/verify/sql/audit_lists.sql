@@ -1,27 +1,32 @@
 -- What the lists come to, and what they must come to by events up to their cursor: how many rows they have of each
 -- effect, and the newest totals. Of a deposit or request there is one row for its user and one for its vault, and one
--- for its partner if it has one.
+-- for its partner if it has one. Deposits that are void are in no total. What is paid by claims that give no assets follows from
+-- the requests, and is not compared here.
 WITH (
   SELECT (maxIf(seq, list = 'cursor'),
     sumIf(sign, list = 'vault_events' AND kind = 'deposit'), sumIf(sign, list = 'user_events' AND kind = 'deposit'),
     sumIf(sign, list = 'partner_events'), sumIf(sign, list = 'user_events' AND kind = 'claimed'),
     sumIf(sign, list = 'vault_events' AND kind = 'sweep'), sumIf(sign, list = 'vault_events' AND kind = 'valuation'),
     sumIf(sign, list = 'queue'), sumIf(sign, list = 'requests'), sumIf(sign, list = 'user_requests'),
-    sumIf(sign * toInt64(deposits), newest), sumIf(sign * deposited, newest),
+    sumIf(sign * toInt64(deposits), newest) + sumIf(sign * (2 + (partner > 0)), void),
+    sumIf(sign * deposited, newest) + sumIf(sign * assets * (2 + (partner > 0)), void),
     sumIf(sign * toInt64(claims), newest), sumIf(sign * claimed, newest), sumIf(sign * toInt64(users), newest),
     sumIf(sign, list = 'members'), sumIf(sign, list = 'first_seen'),
-    sumIf(sign, list = 'deposited'), sumIf(sign, list = 'withdrawn'), sumIf(sign * key, list = 'deposited'),
+    sumIf(sign, list = 'deposited'), sumIf(sign, list = 'withdrawn'), sumIf(sign * key, list = 'deposited') + sumIf(sign * assets * 2, void),
     sumIf(sign * toInt64(requests), newest), sumIf(sign * (2 + (partner > 0)), list = 'requests'),
     sumIf(sign * estimated, newest), sumIf(sign * assets * (2 + (partner > 0)), list = 'requests'))
   FROM (
-    SELECT *, list IN ('totals', 'user_totals') AND key = {never:UInt64} AS newest FROM lists
+    SELECT *, list IN ('totals', 'user_totals') AND key = {never:UInt64} AS newest,
+      list = 'user_events' AND kind = 'deposit' AND closed_by = 'void' AS void
+    FROM lists
   )
 ) AS held, (
   SELECT (sumIf(sign, effect = 'deposit'), sumIf(sign, effect IN ('deposit', 'requested') AND partner > 0),
     sumIf(sign, effect = 'claimed'), sumIf(sign, effect = 'sweep'), sumIf(sign, effect = 'valuation'),
     sumIf(sign * (2 + (partner > 0)), effect = 'deposit'),
     sumIf(sign * assets * (2 + (partner > 0)), effect = 'deposit'),
-    sumIf(sign * 2, effect = 'claimed'), sumIf(sign * assets * 2, effect = 'claimed'),
+    sumIf(sign * 2, effect IN ('claimed', 'instant')),
+    if(countIf(effect = 'claimed' AND no_assets) > 0, held.14, sumIf(sign * assets * 2, effect IN ('claimed', 'instant'))),
     sumIf(sign * assets * 2, effect = 'deposit'))
   FROM events
   WHERE record = 'log' AND NOT passed AND NOT quarantined AND seq <= held.1
