@@ -96,6 +96,22 @@ conformance: build ## Judge the HTTP API with Redocly and Schemathesis, on a liv
 browser: build ## Look at the pages in Chromium, on a live system that is reorganised; screenshots are left in build/browser
 	deploy/check/browser/run.sh
 
+# A module of its own: what it judges with would choose the versions of navlog's dependencies. Go would keep a result while
+# files outside of that module change: hence -count=1. The schemas come without what the Python package needs beside them,
+# which is not run.
+JUDGES := deploy/check/deployfiles/python
+.PHONY: deployfiles
+deployfiles: $(JUDGES)/.ready $(TOOLS)/gotestsum ## Judge Dockerfile, compose, chart, alerts, units and packages by foreign tools
+	@mkdir -p build
+	$(JUDGES)/bin/hadolint deploy/docker/Dockerfile
+	cd deploy/check/deployfiles && NAVLOG_KUBERNETES_SCHEMAS=$$(echo $(ROOT)/$(JUDGES)/lib/python3*/site-packages/kubernetes_validate/kubernetes-json-schema) \
+		$(TOOLS)/gotestsum --format testname --jsonfile $(ROOT)/build/deployfiles.json -- -count=1 -p 2 -ldflags=-w ./...
+$(JUDGES)/.ready: deploy/check/deployfiles/requirements.txt
+	rm -rf $(JUDGES)
+	python3 -m venv $(JUDGES)
+	$(JUDGES)/bin/pip install --quiet --disable-pip-version-check --only-binary :all: --no-deps -r $<
+	touch $@
+
 FUZZTIME ?= 60s
 .PHONY: fuzz-query
 fuzz-query: engines ## Look for requests that are not answered as they should be (FUZZTIME=60s for each parser)
@@ -119,6 +135,7 @@ bench-query: build ## Measure the HTTP API on 10 million events beside PostgreSQ
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## What .golangci.yaml says: what may import what, gofmt, vet, staticcheck and others
 	$(TOOLS)/golangci-lint run ./...
+	cd deploy/check/deployfiles && $(TOOLS)/golangci-lint run ./...
 
 .PHONY: generate
 generate: $(TOOLS)/sqlc $(TOOLS)/protoc-gen-go ## Regenerate protobuf, SQL, contracts and bindings
@@ -171,5 +188,5 @@ clean-data: ## Forget the data of `make run`
 
 .PHONY: clean
 clean: clean-data ## Remove everything that was built or fetched
-	rm -rf $(BIN) build deploy/engines/node_modules deploy/engines/kafka/lib deploy/check/browser/node_modules deploy/check/conformance/node_modules deploy/bench/ingest/ponder/node_modules \
+	rm -rf $(BIN) build deploy/engines/node_modules deploy/engines/kafka/lib deploy/check/browser/node_modules deploy/check/conformance/node_modules $(JUDGES) deploy/bench/ingest/ponder/node_modules \
 		deploy/tools/node_modules query/web/node_modules schemas/contracts/node_modules schemas/webhook/samples/node_modules

@@ -1,17 +1,19 @@
 #!/bin/sh
-# Pins the images of compose.yaml by digest: pulls each as compose.yaml names it, and
-# writes what came into .env, which docker compose reads by itself. From then on that is
-# what runs, wherever the tag goes. Run it again to take newer images of the same tags.
+# Pins the images of compose.yaml and its overlays by digest: pulls each as the file names it,
+# and writes what came into .env, which docker compose reads by itself. From then on that is
+# what runs, wherever the tag goes. Run it again to take newer images of the same tags. A
+# released image of navlog is pinned if .env names it (NAVLOG_IMAGE).
 set -eu
 cd "$(dirname "$0")"
 umask 077
 # What .env had, its passwords too, is left in no other file.
 trap 'rm -f .env.images .env.part' EXIT
 trap 'exit 1' HUP INT TERM
-sed -n 's/.*\${\([A-Z]*_IMAGE\):-\([^}]*\)}.*/\1 \2/p' compose.yaml >.env.images
+sed -n 's/.*\${\([A-Z_]*_IMAGE\):-\([^}]*\)}.*/\1 \2/p' compose*.yaml | grep -v '^NAVLOG_IMAGE ' | sort -u >.env.images
 : >.env.part
 if [ -f .env ]; then
-  grep -v '^[A-Z]*_IMAGE=' .env >.env.part || true
+  sed -n 's/^NAVLOG_IMAGE=\([^@]*\).*/NAVLOG_IMAGE \1/p' .env | tail -n 1 >>.env.images
+  grep -v '^[A-Z_]*_IMAGE=' .env >.env.part || true
 fi
 while read -r variable image; do
   docker pull -q "$image" >/dev/null

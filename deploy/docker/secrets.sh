@@ -59,4 +59,6 @@ secret kafka_ingest "" "-hex 24"
 secret kafka_project "" "-hex 24"
 secret kafka_dispatch "" "-hex 24"
 secret kafka_operator "" "-hex 24"
+# The administrator of Grafana (compose.grafana.yaml).
+secret grafana_admin "" "-hex 24"
 echo "keep $PWD/secrets: without its secret_key the partners' signing secrets cannot be opened"

@@ -47,15 +47,30 @@ type service struct {
 
 func loadCompose(t *testing.T) compose {
 	t.Helper()
-	b, err := os.ReadFile("../../docker/compose.yaml")
+	return readCompose(t, "../../docker/compose.yaml")
+}
+
+func readCompose(t *testing.T, file string) compose {
+	t.Helper()
+	b, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var c compose
 	if err := yaml.Unmarshal(b, &c); err != nil {
-		t.Fatalf("compose.yaml: %v", err)
+		t.Fatalf("%s: %v", file, err)
 	}
 	return c
+}
+
+// composeFiles are compose.yaml and its overlays.
+func composeFiles(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("../../docker/compose*.yaml")
+	if err != nil || len(files) < 4 {
+		t.Fatalf("compose files %v: %v", files, err)
+	}
+	return files
 }
 
 // kafkaUsers is who each service is for Kafka.
@@ -139,8 +154,8 @@ func TestComposeIsSafe(t *testing.T) {
 		case "grant":
 			name = "kafka"
 		}
-		if s.Image != "navlog" || s.PullPolicy != "never" || len(s.Command) == 0 || s.Command[0] != name {
-			t.Errorf("service %s does not run `navlog %s` of the image that is built here", name, name)
+		if s.Image != built || s.PullPolicy != "${NAVLOG_PULL:-never}" || len(s.Command) == 0 || s.Command[0] != name {
+			t.Errorf("service %s does not run `navlog %s` of the image that is built here, or of the released one in .env", name, name)
 		}
 		// Several that build one tag would race for it.
 		if builds := s.Build.Dockerfile == "deploy/docker/Dockerfile"; builds != (name == "migrate") {
@@ -180,7 +195,7 @@ func TestComposeIsSafe(t *testing.T) {
 				t.Errorf("service %s publishes %s beyond loopback", name, port)
 			}
 		}
-		if s.Image != "navlog" && !pinnable.MatchString(s.Image) {
+		if s.Image != built && !pinnable.MatchString(s.Image) {
 			t.Errorf("service %s: image %q is not a variable with a version", name, s.Image)
 		}
 		for _, word := range s.Healthcheck.Test {
@@ -287,8 +302,12 @@ func TestComposeClickHouseRights(t *testing.T) {
 	}
 }
 
+// built is the image of the programs: the one that is built here, unless .env names a released one. Without NAVLOG_PULL
+// Compose never asks a registry for it, where "navlog" could be anybody's.
+const built = "${NAVLOG_IMAGE:-navlog}"
+
 // pinnable is an image that pin.sh can pin, and its default.
-var pinnable = regexp.MustCompile(`^\$\{[A-Z]+_IMAGE:-[a-z/-]+:[0-9]+(\.[0-9]+)*\}$`)
+var pinnable = regexp.MustCompile(`^\$\{[A-Z]+_IMAGE:-[a-z/-]+:v?[0-9]+(\.[0-9]+)*\}$`)
 
 // mounted is the text of the files that a service gets from deploy/docker.
 func mounted(t *testing.T, s service) (texts []string) {
@@ -341,12 +360,12 @@ func TestComposeUsersOfKafka(t *testing.T) {
 // inDocker runs a script of deploy/docker in a copy of the folder, with more in PATH.
 func inDocker(t *testing.T, dir, script, path string) (string, error) {
 	t.Helper()
-	for _, name := range []string{script, "compose.yaml"} {
-		b, err := os.ReadFile("../../docker/" + name)
+	for _, file := range append(composeFiles(t), "../../docker/"+script) {
+		b, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), b, 0o700); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), b, 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -356,7 +375,7 @@ func inDocker(t *testing.T, dir, script, path string) (string, error) {
 	return string(out), err
 }
 
-// secrets.sh makes each secret of compose.yaml, once: no two are alike, only its owner
+// secrets.sh makes each secret of compose.yaml and its overlays, once: no two are alike, only its owner
 // gets at them, each program can read its own in its container, and what an .env from
 // before has, with which the databases were made, stays.
 func TestComposeSecrets(t *testing.T) {
@@ -372,7 +391,11 @@ func TestComposeSecrets(t *testing.T) {
 			t.Fatalf("secrets.sh: %v\n%s", err, out)
 		}
 		values := map[string]string{}
-		for name := range loadCompose(t).Secrets {
+		secrets := map[string]struct{ File string }{}
+		for _, file := range composeFiles(t) {
+			maps.Copy(secrets, readCompose(t, file).Secrets)
+		}
+		for name := range secrets {
 			file := filepath.Join(dir, "secrets", name)
 			b, err := os.ReadFile(file)
 			if err != nil {
@@ -424,7 +447,8 @@ func TestComposeSecrets(t *testing.T) {
 }
 
 // pin.sh writes the digest of each image, that of the builder too, and leaves the rest of
-// .env as it was; an image without a digest is refused and changes nothing.
+// .env as it was; an image without a digest is refused and changes nothing. A released image
+// of navlog is pinned as well, and one that is built here is not looked for.
 func TestComposePins(t *testing.T) {
 	dir := t.TempDir()
 	docker := func(answer string) {
@@ -432,22 +456,34 @@ func TestComposePins(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const kept = "NAVLOG_OPERATOR=alice\n"
-	if err := os.WriteFile(filepath.Join(dir, ".env"), []byte(kept+"KAFKA_IMAGE=old\n"), 0o600); err != nil {
-		t.Fatal(err)
+	write := func(text string) {
+		if err := os.WriteFile(filepath.Join(dir, ".env"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
+	const kept = "NAVLOG_OPERATOR=alice\n"
+	write(kept + "KAFKA_IMAGE=old\n")
 	docker("echo '<no value>'")
 	if out, err := inDocker(t, dir, "pin.sh", dir); err == nil {
 		t.Errorf("an image without digest is pinned: %s", out)
 	}
-	if got := namesIn(t, dir); !slices.Equal(got, []string{".env", "compose.yaml", "docker", "pin.sh"}) {
+	there := []string{".env", "docker", "pin.sh"}
+	for _, file := range composeFiles(t) {
+		there = append(there, filepath.Base(file))
+	}
+	slices.Sort(there)
+	if got := namesIn(t, dir); !slices.Equal(got, there) {
 		t.Errorf("what failed leaves %q", got)
 	}
 	if b, err := os.ReadFile(filepath.Join(dir, ".env")); err != nil || string(b) != kept+"KAFKA_IMAGE=old\n" {
 		t.Errorf("what failed leaves an .env of %q: %v", b, err)
 	}
 	docker("echo some/where@sha256:$(echo $last | sha256sum | cut -d' ' -f1)")
-	for range 2 {
+	others := []string{"BLACKBOX_EXPORTER", "CADDY", "CLICKHOUSE", "GO", "GRAFANA", "KAFKA", "NODE_EXPORTER", "POSTGRES", "PROMETHEUS"}
+	for i, released := range []string{"", "", "registry.example/navlog:v1.2.0", "registry.example/navlog:v1.2.0"} {
+		if i == 2 {
+			write(kept + "NAVLOG_IMAGE=" + released + "\n")
+		}
 		if out, err := inDocker(t, dir, "pin.sh", dir); err != nil {
 			t.Fatalf("pin.sh: %v\n%s", err, out)
 		}
@@ -456,13 +492,23 @@ func TestComposePins(t *testing.T) {
 			t.Fatal(err)
 		}
 		rest, found := strings.CutPrefix(string(b), kept)
-		lines := strings.Split(strings.TrimSpace(rest), "\n")
-		if !found || len(lines) != 4 || slices.ContainsFunc(lines, func(line string) bool {
-			return !regexp.MustCompile(`^(KAFKA|CLICKHOUSE|POSTGRES|GO)_IMAGE=[a-z/-]+:[0-9.]+(-bookworm)?@sha256:[0-9a-f]{64}$`).MatchString(line)
-		}) {
+		want, pinned := slices.Clone(others), []string{}
+		if released != "" {
+			want = append(want, "NAVLOG")
+		}
+		for line := range strings.Lines(rest) {
+			parts := regexp.MustCompile(`^([A-Z_]+)_IMAGE=[a-z/.-]+:v?[0-9.]+(-bookworm)?@sha256:[0-9a-f]{64}\n$`).FindStringSubmatch(line)
+			if parts == nil {
+				t.Fatalf(".env is\n%s", b)
+			}
+			pinned = append(pinned, parts[1])
+		}
+		slices.Sort(want)
+		slices.Sort(pinned)
+		if !found || !slices.Equal(pinned, want) || released != "" && !strings.Contains(rest, "NAVLOG_IMAGE="+released+"@sha256:") {
 			t.Errorf(".env is\n%s", b)
 		}
-		if got := namesIn(t, dir); len(got) != 4 {
+		if got := namesIn(t, dir); !slices.Equal(got, there) {
 			t.Errorf("it leaves %q", got)
 		}
 	}

@@ -1,0 +1,232 @@
+// Package compose judges the files of deploy/docker by the library that Docker Compose itself reads them with.
+package compose
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/compose-spec/compose-go/v2/cli"
+	"github.com/compose-spec/compose-go/v2/types"
+)
+
+const folder = "../../../docker"
+
+// overlays is what may be put on compose.yaml, and the services that each adds.
+var overlays = map[string][]string{
+	"compose.prometheus.yaml": {"prometheus", "node", "blackbox"},
+	"compose.grafana.yaml":    {"grafana"},
+	"compose.tls.yaml":        {"proxy"},
+}
+
+// load reads files as `docker compose -f ... --profile operate` does, against the schema and with variables put in.
+func load(t *testing.T, variables []string, files ...string) (*types.Project, error) {
+	t.Helper()
+	var paths []string
+	for _, file := range files {
+		paths = append(paths, filepath.Join(folder, file))
+	}
+	options, err := cli.NewProjectOptions(paths, cli.WithEnv(variables), cli.WithProfiles([]string{"operate"}), cli.WithInterpolation(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return options.LoadProject(t.Context())
+}
+
+func mustLoad(t *testing.T, variables []string, files ...string) *types.Project {
+	t.Helper()
+	project, err := load(t, variables, files...)
+	if err != nil {
+		t.Fatalf("%v: %v", files, err)
+	}
+	return project
+}
+
+// sets are the combinations of files that docs/operations.md names.
+var sets = [][]string{
+	{"compose.yaml"},
+	{"compose.yaml", "compose.prometheus.yaml"},
+	{"compose.yaml", "compose.prometheus.yaml", "compose.grafana.yaml"},
+	{"compose.yaml", "compose.tls.yaml"},
+	{"compose.yaml", "compose.prometheus.yaml", "compose.grafana.yaml", "compose.tls.yaml"},
+}
+
+func asJSON(t *testing.T, s types.ServiceConfig) string {
+	t.Helper()
+	b, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+var domain = []string{"NAVLOG_DOMAIN=navlog.example"}
+
+// Compose takes each combination of files, and an overlay adds its services and changes no other.
+func TestComposeTakesEachSetOfFiles(t *testing.T) {
+	alone := mustLoad(t, domain, "compose.yaml")
+	for _, files := range sets {
+		project := mustLoad(t, domain, files...)
+		want := alone.ServiceNames()
+		for _, file := range files[1:] {
+			want = append(want, overlays[file]...)
+		}
+		got := project.ServiceNames()
+		slices.Sort(want)
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%v have the services %v, want %v", files, got, want)
+		}
+		for _, name := range alone.ServiceNames() {
+			if asJSON(t, alone.Services[name]) != asJSON(t, project.Services[name]) {
+				t.Errorf("%v change service %s", files, name)
+			}
+		}
+	}
+	// Without a name there is no certificate, and the error says where it belongs.
+	if _, err := load(t, nil, "compose.yaml", "compose.tls.yaml"); err == nil || !strings.Contains(err.Error(), "deploy/docker/.env") {
+		t.Errorf("a proxy without a domain: %v", err)
+	}
+}
+
+// No service takes all memory, processors or disk of the machine, each is restarted, and each is given time to end.
+func TestEachServiceIsBounded(t *testing.T) {
+	for name, s := range mustLoad(t, domain, sets[len(sets)-1]...).Services {
+		if s.MemLimit < 256<<20 || s.MemLimit > 4<<30 {
+			t.Errorf("service %s may take %d bytes of memory", name, s.MemLimit)
+		}
+		// Docker refuses a limit above the processors that the machine has, and a small one has two.
+		if s.CPUS <= 0 || s.CPUS > 2 {
+			t.Errorf("service %s may take %v processors", name, s.CPUS)
+		}
+		if s.Logging == nil || s.Logging.Options["max-size"] == "" || s.Logging.Options["max-file"] == "" {
+			t.Errorf("the log of service %s grows without bound", name)
+		}
+		if s.Restart == "" {
+			t.Errorf("service %s has no restart policy", name)
+		}
+	}
+}
+
+// The limits are variables, so that a larger machine needs no change of a file.
+func TestLimitsAreVariables(t *testing.T) {
+	variables := append([]string{"NAVLOG_MEMORY=3g", "NAVLOG_CPUS=7", "CLICKHOUSE_MEMORY=64g"}, domain...)
+	services := mustLoad(t, variables, sets[len(sets)-1]...).Services
+	if s := services["project"]; s.MemLimit != 3<<30 || s.CPUS != 7 {
+		t.Errorf("project may take %d bytes and %v processors", s.MemLimit, s.CPUS)
+	}
+	if s := services["clickhouse"]; s.MemLimit != 64<<30 {
+		t.Errorf("ClickHouse may take %d bytes", s.MemLimit)
+	}
+}
+
+// A health check runs every ten seconds for ever: it starts no Java, and needs no password.
+func TestHealthChecksAreCheap(t *testing.T) {
+	checked := 0
+	for name, s := range mustLoad(t, domain, sets[len(sets)-1]...).Services {
+		if s.HealthCheck == nil {
+			continue
+		}
+		checked++
+		test := strings.Join(s.HealthCheck.Test, " ")
+		for _, word := range []string{"kafka-", "java", "/run/secrets", "properties"} {
+			if strings.Contains(test, word) {
+				t.Errorf("the health check of service %s is %q", name, test)
+			}
+		}
+		if s.HealthCheck.Interval == nil || s.HealthCheck.Timeout == nil || s.HealthCheck.Retries == nil {
+			t.Errorf("the health check of service %s has no interval, timeout or retries", name)
+		}
+	}
+	if checked < 10 {
+		t.Errorf("%d services have a health check", checked)
+	}
+}
+
+// A released image runs in place of the one that is built, for every program at once; without it Compose asks no registry.
+func TestReleasedImageByVariable(t *testing.T) {
+	programs := []string{"ingest", "project", "serve", "dispatch", "migrate", "grant", "operate", "verify"}
+	own := mustLoad(t, domain, "compose.yaml")
+	released := mustLoad(t, append([]string{"NAVLOG_IMAGE=registry.example/navlog:v1.2.0", "NAVLOG_PULL=missing"}, domain...), "compose.yaml")
+	for _, name := range programs {
+		if s := own.Services[name]; s.Image != "navlog" || s.PullPolicy != "never" {
+			t.Errorf("service %s runs %s, pulled %s", name, s.Image, s.PullPolicy)
+		}
+		if s := released.Services[name]; s.Image != "registry.example/navlog:v1.2.0" || s.PullPolicy != "missing" {
+			t.Errorf("with a released image service %s runs %s, pulled %s", name, s.Image, s.PullPolicy)
+		}
+	}
+}
+
+// Each file that a service mounts is in the repository. Docker would make an empty folder in its place.
+func TestMountedFilesExist(t *testing.T) {
+	mounted := 0
+	for name, s := range mustLoad(t, domain, sets[len(sets)-1]...).Services {
+		for _, v := range s.Volumes {
+			if v.Type != types.VolumeTypeBind || filepath.Base(v.Source) == "navlog.yaml" {
+				continue // navlog.yaml is the operator's
+			}
+			mounted++
+			if _, err := os.Stat(v.Source); err != nil {
+				t.Errorf("service %s mounts %s: %v", name, v.Source, err)
+			}
+			if !v.ReadOnly {
+				t.Errorf("service %s may write %s", name, v.Source)
+			}
+		}
+	}
+	if mounted < 8 {
+		t.Errorf("%d files are mounted", mounted)
+	}
+}
+
+// What overlays add publishes nothing beyond this machine but the ports of TLS, has only its own secrets, and no rights.
+func TestOverlaysAreSafe(t *testing.T) {
+	project := mustLoad(t, domain, sets[len(sets)-1]...)
+	secrets := map[string][]string{"prometheus": nil, "node": nil, "blackbox": nil, "grafana": {"grafana_admin"}, "proxy": nil}
+	for name, want := range secrets {
+		s := project.Services[name]
+		var got []string
+		for _, secret := range s.Secrets {
+			got = append(got, secret.Source)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("service %s gets the secrets %v", name, got)
+		}
+		if !slices.Equal(s.CapDrop, []string{"ALL"}) || !slices.Contains(s.SecurityOpt, "no-new-privileges:true") {
+			t.Errorf("service %s keeps capabilities, or may get others", name)
+		}
+		for _, port := range s.Ports {
+			if port.HostIP != "127.0.0.1" && (name != "proxy" || port.Published != "80" && port.Published != "443") {
+				t.Errorf("service %s publishes port %s on %q", name, port.Published, port.HostIP)
+			}
+		}
+	}
+}
+
+// Caddy takes the configuration of the proxy. Debian and Ubuntu have it as a package.
+func TestCaddyTakesItsConfiguration(t *testing.T) {
+	caddy, err := exec.LookPath("caddy")
+	if err != nil {
+		t.Skip("caddy is not installed: apt-get install caddy")
+	}
+	cmd := exec.Command(caddy, "adapt", "--validate", "--adapter", "caddyfile", "--config", filepath.Join(folder, "tls", "Caddyfile"))
+	home := t.TempDir() // where it would keep certificates
+	cmd.Env = append(os.Environ(), domain[0], "HOME="+home, "XDG_DATA_HOME="+home, "XDG_CONFIG_HOME="+home)
+	var faults bytes.Buffer
+	cmd.Stderr = &faults
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, faults.String())
+	}
+	for _, part := range []string{`"host":["navlog.example"]`, `"dial":"serve:8080"`, `"flush_interval":-1`} {
+		if !strings.Contains(string(out), part) {
+			t.Errorf("the proxy is\n%s\nwithout %s", out, part)
+		}
+	}
+}
