@@ -1,0 +1,154 @@
+// Package alerts judges deploy/alerts and the configuration of Prometheus by the packages of Prometheus itself.
+package alerts
+
+import (
+	"context"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/promslog"
+	"github.com/prometheus/prometheus/config"
+	_ "github.com/prometheus/prometheus/discovery/dns"  // that a configuration may name it
+	_ "github.com/prometheus/prometheus/discovery/file" // and this
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/promql/promqltest"
+	"github.com/prometheus/prometheus/rules"
+)
+
+// load reads deploy/alerts as Prometheus does: names, expressions, labels and the templates of annotations.
+func load(t *testing.T) map[string]*rules.AlertingRule {
+	t.Helper()
+	files, err := filepath.Glob("../../../alerts/*.yaml")
+	if err != nil || len(files) < 2 {
+		t.Fatalf("rule files %v: %v", files, err)
+	}
+	files = append(files, "../../../alerts/exporters/machine.yaml")
+	manager := rules.NewManager(&rules.ManagerOptions{
+		Context: t.Context(), Logger: promslog.NewNopLogger(), Parser: parser.NewParser(parser.Options{}),
+		NotifyFunc: func(context.Context, string, ...*rules.Alert) {},
+	})
+	groups, faults := manager.LoadGroups(15*time.Second, labels.EmptyLabels(), "", nil, false, files...)
+	for _, err := range faults {
+		t.Error(err)
+	}
+	found := map[string]*rules.AlertingRule{}
+	for _, group := range groups {
+		for _, rule := range group.Rules() {
+			alert, is := rule.(*rules.AlertingRule)
+			if !is {
+				t.Errorf("%s is no alert", rule.Name())
+				continue
+			}
+			if found[alert.Name()] != nil {
+				t.Errorf("two alerts are named %s", alert.Name())
+			}
+			found[alert.Name()] = alert
+		}
+	}
+	if len(found) < 30 {
+		t.Fatalf("%d alerts were read", len(found))
+	}
+	return found
+}
+
+// A trial is what an alert does with series: fires holds the labels of each alert that fires, and none for silence.
+type trial struct {
+	what   string
+	series []string // each with a value a minute, from the start
+	at     time.Duration
+	step   time.Duration // 15 s when it is 0, as in prometheus.yaml
+	fires  []string      // "chain=1 program=ingest", severity left out
+}
+
+// Each alert fires on series that want it, and is silent on series that look alike and do not.
+func TestAlerts(t *testing.T) {
+	alerts := load(t)
+	for _, name := range slices.Sorted(maps.Keys(trials)) {
+		if alerts[name] == nil {
+			t.Errorf("alert %s is tried and does not exist", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(alerts)) {
+		fired, silent := 0, 0
+		for _, try := range trials[name] {
+			if len(try.fires) > 0 {
+				fired++
+			} else {
+				silent++
+			}
+			t.Run(name+"/"+try.what, func(t *testing.T) {
+				got := run(t, load(t)[name], try)
+				if !slices.Equal(got, try.fires) {
+					t.Errorf("it fires %q, want %q", got, try.fires)
+				}
+			})
+		}
+		if fired == 0 || silent == 0 {
+			t.Errorf("alert %s is seen to fire %d times and to be silent %d times: each once at least", name, fired, silent)
+		}
+	}
+}
+
+// run evaluates an alert from the start to the moment of the trial, and returns what fires then, sorted.
+func run(t *testing.T, alert *rules.AlertingRule, try trial) (firing []string) {
+	t.Helper()
+	suite, err := promqltest.NewLazyLoader("load 1m\n  "+strings.Join(try.series, "\n  ")+"\n",
+		promqltest.LazyLoaderOpts{EnableAtModifier: true, EnableNegativeOffset: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer suite.Close()
+	query := rules.EngineQueryFunc(suite.QueryEngine(), suite.Storage())
+	step := try.step
+	if step == 0 {
+		step = 15 * time.Second
+	}
+	for after := time.Duration(0); after <= try.at; after += step {
+		now := time.Unix(0, 0).UTC().Add(after)
+		suite.WithSamplesTill(now, func(err error) {
+			if err == nil {
+				_, err = alert.Eval(suite.Context(), 0, now, query, nil, 0)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	for _, a := range alert.ActiveAlerts() {
+		if a.State != rules.StateFiring {
+			continue
+		}
+		var has []string
+		a.Labels.Range(func(l labels.Label) {
+			if l.Name != labels.AlertName && l.Name != "severity" {
+				has = append(has, l.Name+"="+l.Value)
+			}
+		})
+		if summary := a.Annotations.Get("summary"); summary == "" || strings.Contains(summary, "<error") {
+			t.Errorf("its summary is %q", summary)
+		}
+		firing = append(firing, strings.Join(has, " "))
+	}
+	slices.Sort(firing)
+	return firing
+}
+
+// Prometheus takes the configuration of compose.prometheus.yaml.
+func TestPrometheusTakesItsConfiguration(t *testing.T) {
+	c, err := config.LoadFile("../../../docker/prometheus/prometheus.yaml", false, promslog.NewNopLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	scrapes, err := c.GetScrapeConfigs()
+	if err != nil || len(scrapes) != 4 {
+		t.Fatalf("%d jobs: %v", len(scrapes), err)
+	}
+	if len(c.RuleFiles) != 2 || !strings.HasSuffix(c.RuleFiles[0], "/alerts/*.yaml") || !strings.HasSuffix(c.RuleFiles[1], "/alerts/exporters/*.yaml") {
+		t.Errorf("the rules are %v", c.RuleFiles)
+	}
+}

@@ -1,0 +1,703 @@
+package alerts
+
+import "time"
+
+// trials are the series that each alert is tried with.
+var trials = map[string][]trial{
+	"ChainFrozen": {
+		{
+			what: "frozen", at: 5 * time.Minute,
+			series: []string{
+				`navlog_ingest_frozen{chain="1",instance="a"} 1x10`,
+				`navlog_ingest_frozen{chain="1",instance="b"} 0x10`,
+				`navlog_ingest_frozen{chain="2"} 0x10`,
+			},
+			fires: []string{"chain=1"},
+		},
+		{
+			what: "not frozen", at: 5 * time.Minute,
+			series: []string{
+				`navlog_ingest_frozen{chain="1"} 0x10`,
+			},
+		},
+	},
+	"HeadStandsStill": {
+		{
+			what: "one block for ever", at: 30 * time.Minute,
+			series: []string{
+				`navlog_ingest_head_block{chain="1"} 100x40`,
+			},
+			fires: []string{"chain=1"},
+		},
+		{
+			what: "a block a minute", at: 30 * time.Minute,
+			series: []string{
+				`navlog_ingest_head_block{chain="1"} 100+1x40`,
+			},
+		},
+		{
+			what: "a new instance sees the next block", at: 30 * time.Minute,
+			series: []string{
+				`navlog_ingest_head_block{chain="1",instance="a"} 100+1x40`,
+				`navlog_ingest_head_block{chain="1",instance="b"} 100x40`,
+			},
+		},
+	},
+	"LogBehindHead": {
+		{
+			what: "falls behind", at: 40 * time.Minute,
+			series: []string{
+				`navlog_ingest_head_block{chain="1"} 1000+10x60`,
+				`navlog_ingest_indexed_block{chain="1"} 900+9x60`,
+			},
+			fires: []string{"chain=1"},
+		},
+		{
+			what: "a first sync catches up", at: 40 * time.Minute,
+			series: []string{
+				`navlog_ingest_head_block{chain="1"} 100000+5x60`,
+				`navlog_ingest_indexed_block{chain="1"} 0+1000x60`,
+			},
+		},
+		{
+			what: "a few blocks", at: 40 * time.Minute,
+			series: []string{
+				`navlog_ingest_head_block{chain="1"} 1000+10x60`,
+				`navlog_ingest_indexed_block{chain="1"} 990+10x60`,
+			},
+		},
+	},
+	"NoEndpointUp": {
+		{
+			what: "all are down", at: 10 * time.Minute,
+			series: []string{
+				`navlog_ingest_endpoint_state{chain="1",endpoint="https://a",state="up"} 0x20`,
+				`navlog_ingest_endpoint_state{chain="1",endpoint="https://b",state="up"} 0x20`,
+			},
+			fires: []string{"chain=1"},
+		},
+		{
+			what: "one works", at: 10 * time.Minute,
+			series: []string{
+				`navlog_ingest_endpoint_state{chain="1",endpoint="https://a",state="up"} 0x20`,
+				`navlog_ingest_endpoint_state{chain="1",endpoint="https://b",state="up"} 1x20`,
+			},
+		},
+	},
+	"EndpointDown": {
+		{
+			what: "one of two", at: 20 * time.Minute,
+			series: []string{
+				`navlog_ingest_endpoint_state{chain="1",endpoint="https://a",state="down"} 1x30`,
+				`navlog_ingest_endpoint_state{chain="1",endpoint="https://b",state="down"} 0x30`,
+			},
+			fires: []string{"chain=1 endpoint=https://a"},
+		},
+		{
+			what: "of another chain", at: 20 * time.Minute,
+			series: []string{
+				`navlog_ingest_endpoint_state{chain="1",endpoint="https://a",state="wrong chain"} 1x30`,
+			},
+			fires: []string{"chain=1 endpoint=https://a"},
+		},
+		{
+			what: "comes back", at: 20 * time.Minute,
+			series: []string{
+				`navlog_ingest_endpoint_state{chain="1",endpoint="https://a",state="down"} 1x8 0 1x20`,
+			},
+		},
+		{
+			what: "rate limited", at: 20 * time.Minute,
+			series: []string{
+				`navlog_ingest_endpoint_state{chain="1",endpoint="https://a",state="rate-limited"} 1x30`,
+			},
+		},
+	},
+	"NavStale": {
+		{
+			what: "none for two days", at: 52 * time.Hour, step: 5 * time.Minute,
+			series: []string{
+				`navlog_ingest_logs_total{chain="1",event="NavUpdated",vault="0xa"} 3x60 4x3600`,
+			},
+			fires: []string{"chain=1 vault=0xa"},
+		},
+		{
+			what: "one a day", at: 52 * time.Hour, step: 5 * time.Minute,
+			series: []string{
+				`navlog_ingest_logs_total{chain="1",event="NavUpdated",vault="0xa"} 1x1440 2x1440 3x1440`,
+			},
+		},
+		{
+			what: "ingest runs for a day", at: 30 * time.Hour, step: 5 * time.Minute,
+			series: []string{
+				`navlog_ingest_logs_total{chain="1",event="NavUpdated",vault="0xa"} 1x2000`,
+			},
+		},
+		{
+			what: "other logs", at: 52 * time.Hour, step: 5 * time.Minute,
+			series: []string{
+				`navlog_ingest_logs_total{chain="1",event="DepositAccepted",vault="0xa"} 4x3600`,
+			},
+		},
+	},
+	"ProjectionBehind": {
+		{
+			what: "grows", at: 30 * time.Minute,
+			series: []string{
+				`navlog_projections_lag_records{chain="1",generation="1"} 20000+10x60`,
+			},
+			fires: []string{"chain=1"},
+		},
+		{
+			what: "shrinks", at: 30 * time.Minute,
+			series: []string{
+				`navlog_projections_lag_records{chain="1",generation="1"} 2000000-20000x60`,
+			},
+		},
+		{
+			what: "only the one that is built", at: 30 * time.Minute,
+			series: []string{
+				`navlog_projections_lag_records{chain="1",generation="1"} 3x60`,
+				`navlog_projections_lag_records{chain="1",generation="2"} 200000+10x60`,
+			},
+		},
+	},
+	"ApiErrors": {
+		{
+			what: "all from the start", at: 20 * time.Minute,
+			series: []string{
+				`navlog_query_requests_total{chain="1",status="503"} 0+10x30`,
+			},
+			fires: []string{"chain=1"},
+		},
+		{
+			what: "one in ten", at: 20 * time.Minute,
+			series: []string{
+				`navlog_query_requests_total{chain="1",status="200"} 0+90x30`,
+				`navlog_query_requests_total{chain="1",status="503"} 0+10x30`,
+			},
+			fires: []string{"chain=1"},
+		},
+		{
+			what: "one in a hundred", at: 20 * time.Minute,
+			series: []string{
+				`navlog_query_requests_total{chain="1",status="200"} 0+99x30`,
+				`navlog_query_requests_total{chain="1",status="500"} 0+1x30`,
+			},
+		},
+		{
+			what: "clients' mistakes", at: 20 * time.Minute,
+			series: []string{
+				`navlog_query_requests_total{chain="1",status="200"} 0+1x30`,
+				`navlog_query_requests_total{chain="1",status="404"} 0+90x30`,
+			},
+		},
+	},
+	"ApiPanics": {
+		{
+			what: "one", at: 10 * time.Minute,
+			series: []string{
+				`navlog_query_panics_total{chain="1"} 0x5 1x20`,
+			},
+			fires: []string{"chain=1"},
+		},
+		{
+			what: "long ago", at: 50 * time.Minute,
+			series: []string{
+				`navlog_query_panics_total{chain="1"} 0x5 1x60`,
+			},
+		},
+	},
+	"WebhooksGivenUp": {
+		{
+			what: "one more", at: 40 * time.Minute,
+			series: []string{
+				`navlog_dispatch_deliveries{chain="1",state="failed"} 4x30 5x60`,
+			},
+			fires: []string{"chain=1"},
+		},
+		{
+			what: "those of before", at: 80 * time.Minute,
+			series: []string{
+				`navlog_dispatch_deliveries{chain="1",state="failed"} 5x90`,
+			},
+		},
+		{
+			what: "replayed", at: 40 * time.Minute,
+			series: []string{
+				`navlog_dispatch_deliveries{chain="1",state="failed"} 5x30 0x60`,
+			},
+		},
+	},
+	"NavlogNotReady": {
+		{
+			what: "the one that works is not ready, its standby is", at: 5 * time.Minute,
+			series: []string{
+				`navlog_ready{chain="1",program="ingest",instance="a"} 0x20`,
+				`navlog_standby{chain="1",program="ingest",instance="a"} 0x20`,
+				`navlog_ready{chain="1",program="ingest",instance="b"} 1x20`,
+				`navlog_standby{chain="1",program="ingest",instance="b"} 1x20`,
+			},
+			fires: []string{"chain=1 program=ingest"},
+		},
+		{
+			what: "one of two serve", at: 5 * time.Minute,
+			series: []string{
+				`navlog_ready{chain="1",program="serve",instance="a"} 0x20`,
+				`navlog_standby{chain="1",program="serve",instance="a"} 0x20`,
+				`navlog_ready{chain="1",program="serve",instance="b"} 1x20`,
+				`navlog_standby{chain="1",program="serve",instance="b"} 0x20`,
+			},
+		},
+	},
+	"NavlogStandbyNotReady": {
+		{
+			what: "a standby", at: 15 * time.Minute,
+			series: []string{
+				`navlog_ready{chain="1",program="ingest",instance="b"} 0x20`,
+				`navlog_standby{chain="1",program="ingest",instance="b"} 1x20`,
+			},
+			fires: []string{"chain=1 instance=b program=ingest"},
+		},
+		{
+			what: "the one that works", at: 15 * time.Minute,
+			series: []string{
+				`navlog_ready{chain="1",program="ingest",instance="a"} 0x20`,
+				`navlog_standby{chain="1",program="ingest",instance="a"} 0x20`,
+			},
+		},
+	},
+	"NavlogNotRunning": {
+		{
+			what: "one program of one chain", at: 5 * time.Minute,
+			series: []string{
+				`navlog_ready{chain="1",program="ingest"} 1x20`,
+				`navlog_ready{chain="1",program="project"} 1x20`,
+				`navlog_ready{chain="1",program="serve"} 1x20`,
+				`navlog_ready{chain="1",program="dispatch"} 1x20`,
+				`navlog_ready{chain="2",program="ingest"} 1x20`,
+				`navlog_ready{chain="2",program="project"} 1x20`,
+				`navlog_ready{chain="2",program="dispatch"} 1x20`,
+				`navlog_build_info{chain="1"} 1x20`,
+				`navlog_build_info{chain="2"} 1x20`,
+			},
+			fires: []string{"chain=2 program=serve"},
+		},
+		{
+			what: "all run", at: 5 * time.Minute,
+			series: []string{
+				`navlog_ready{chain="1",program="ingest"} 1x20`,
+				`navlog_ready{chain="1",program="project"} 1x20`,
+				`navlog_ready{chain="1",program="serve"} 1x20`,
+				`navlog_ready{chain="1",program="dispatch"} 1x20`,
+				`navlog_ready{chain="2",program="ingest"} 1x20`,
+				`navlog_ready{chain="2",program="project"} 1x20`,
+				`navlog_ready{chain="2",program="serve"} 1x20`,
+				`navlog_ready{chain="2",program="dispatch"} 1x20`,
+				`navlog_build_info{chain="1"} 1x20`,
+				`navlog_build_info{chain="2"} 1x20`,
+			},
+		},
+		{
+			what: "a program of all chains", at: 5 * time.Minute,
+			series: []string{
+				`navlog_ready{chain="1",program="ingest"} 1x20`,
+				`navlog_ready{chain="1",program="project"} 1x20`,
+				`navlog_ready{chain="1",program="serve"} 1x20`,
+				`navlog_ready{chain="2",program="ingest"} 1x20`,
+				`navlog_ready{chain="2",program="project"} 1x20`,
+				`navlog_ready{chain="2",program="serve"} 1x20`,
+				`navlog_build_info{chain="1"} 1x20`,
+				`navlog_build_info{chain="2"} 1x20`,
+			},
+			fires: []string{"chain=1 program=dispatch", "chain=2 program=dispatch", "program=dispatch"},
+		},
+	},
+	"AnswersStalled": {
+		{
+			what: "stalled", at: 5 * time.Minute,
+			series: []string{
+				`navlog_query_chain_state{chain="1",state="stalled"} 1x10`,
+			},
+			fires: []string{"chain=1"},
+		},
+		{
+			what: "following", at: 5 * time.Minute,
+			series: []string{
+				`navlog_query_chain_state{chain="1",state="stalled"} 0x10`,
+				`navlog_query_chain_state{chain="1",state="following"} 1x10`,
+			},
+		},
+	},
+	"AnswersBehind": {
+		{
+			what: "late", at: 10 * time.Minute,
+			series: []string{
+				`navlog_query_lag_seconds{chain="1"} 900x20`,
+				`navlog_query_lag_blocks{chain="1"} 70x20`,
+			},
+			fires: []string{"chain=1"},
+		},
+		{
+			what: "slow chain", at: 10 * time.Minute,
+			series: []string{
+				`navlog_query_lag_seconds{chain="1"} 900x20`,
+				`navlog_query_lag_blocks{chain="1"} 1x20`,
+			},
+		},
+	},
+	"LogDisproven": {
+		{
+			what: "fires", at: 2 * time.Minute,
+			series: []string{
+				`navlog_ingest_disproven{chain="1"} 1x5`,
+			},
+			fires: []string{"chain=1"},
+		},
+		{
+			what: "silent", at: 2 * time.Minute,
+			series: []string{
+				`navlog_ingest_disproven{chain="1"} 0x5`,
+			},
+		},
+	},
+	"VaultsDiffer": {
+		{
+			what: "for two hours", at: 2 * time.Hour, step: time.Minute,
+			series: []string{
+				`navlog_ingest_vaults_differing{chain="1"} 1x130`,
+			},
+			fires: []string{"chain=1"},
+		},
+		{
+			what: "while one joins", at: 2 * time.Hour, step: time.Minute,
+			series: []string{
+				`navlog_ingest_vaults_differing{chain="1"} 1x20 0x110`,
+			},
+		},
+	},
+	"VaultNotUnderstood": {
+		{
+			what: "for two hours", at: 2 * time.Hour, step: time.Minute,
+			series: []string{
+				`navlog_projections_vaults_without_known_events{chain="1"} 1x130`,
+			},
+			fires: []string{"chain=1"},
+		},
+		{
+			what: "none", at: 2 * time.Hour, step: time.Minute,
+			series: []string{
+				`navlog_projections_vaults_without_known_events{chain="1"} 0x130`,
+			},
+		},
+	},
+	"ReadModelsNotAudited": {
+		{
+			what: "fail each hour", at: 3 * time.Hour, step: time.Minute,
+			series: []string{
+				`navlog_projections_audits_total{chain="1",generation="1",outcome="failed"} 0x60 1x60 2x60 3x60`,
+			},
+			fires: []string{"chain=1 generation=1 outcome=failed"},
+		},
+		{
+			what: "one failed", at: 3 * time.Hour, step: time.Minute,
+			series: []string{
+				`navlog_projections_audits_total{chain="1",generation="1",outcome="failed"} 0x170 1x60`,
+			},
+		},
+	},
+	"BrokenPartsNotRepaired": {
+		{
+			what: "lost", at: 10 * time.Minute,
+			series: []string{
+				`navlog_projections_repairs_total{chain="1",outcome="lost"} 0x5 1x20`,
+			},
+			fires: []string{"chain=1 outcome=lost"},
+		},
+		{
+			what: "repaired", at: 10 * time.Minute,
+			series: []string{
+				`navlog_projections_repairs_total{chain="1",outcome="repaired"} 0x5 1x20`,
+			},
+		},
+	},
+	"LogsQuarantined": {
+		{
+			what: "one", at: 10 * time.Minute,
+			series: []string{
+				`navlog_projections_quarantined_logs_total{chain="1",event="DepositAccepted",generation="1"} 0x5 1x20`,
+			},
+			fires: []string{"chain=1 event=DepositAccepted"},
+		},
+		{
+			what: "none", at: 10 * time.Minute,
+			series: []string{
+				`navlog_projections_quarantined_logs_total{chain="1",event="DepositAccepted",generation="1"} 0x20`,
+			},
+		},
+	},
+	"InsertsAbsent": {
+		{
+			what: "absent", at: 10 * time.Minute,
+			series: []string{
+				`navlog_projections_inserts_total{chain="1",table="log",outcome="absent"} 0x5 1x20`,
+			},
+			fires: []string{"table=log"},
+		},
+		{
+			what: "failed and sent again", at: 10 * time.Minute,
+			series: []string{
+				`navlog_projections_inserts_total{chain="1",table="log",outcome="failed"} 0x5 1x20`,
+			},
+		},
+	},
+	"KafkaTransactionHangs": {
+		{
+			what: "dispatch sees it", at: 5 * time.Minute,
+			series: []string{
+				`navlog_dispatch_open_transaction_seconds{chain="1"} 0+60x10`,
+			},
+			fires: []string{"chain=1"},
+		},
+		{
+			what: "short", at: 5 * time.Minute,
+			series: []string{
+				`navlog_dispatch_open_transaction_seconds{chain="1"} 3x10`,
+				`navlog_projections_open_transaction_seconds{chain="1"} 0x10`,
+			},
+		},
+	},
+	"WebhooksNotSent": {
+		{
+			what: "pending", at: 5 * time.Minute,
+			series: []string{
+				`navlog_dispatch_oldest_seconds{chain="1",state="pending"} 0+60x10`,
+			},
+			fires: []string{"chain=1"},
+		},
+		{
+			what: "parked", at: 5 * time.Minute,
+			series: []string{
+				`navlog_dispatch_oldest_seconds{chain="1",state="parked"} 0+60x10`,
+			},
+		},
+	},
+	"WebhooksNotMeasured": {
+		{
+			what: "old", at: 5 * time.Minute,
+			series: []string{
+				`navlog_dispatch_measured_timestamp_seconds{chain="1"} 0x10`,
+			},
+			fires: []string{"chain=1"},
+		},
+		{
+			what: "fresh", at: 5 * time.Minute,
+			series: []string{
+				`navlog_dispatch_measured_timestamp_seconds{chain="1"} 0+60x10`,
+			},
+		},
+	},
+	"WebhooksWithoutDispatcher": {
+		{
+			what: "of one chain", at: 5 * time.Minute,
+			series: []string{
+				`navlog_build_info{chain="1"} 1x10`,
+				`navlog_build_info{chain="2"} 1x10`,
+				`navlog_dispatch_oldest_seconds{chain="1",state="pending"} 0x10`,
+			},
+			fires: []string{"chain=2"},
+		},
+		{
+			what: "each has one", at: 5 * time.Minute,
+			series: []string{
+				`navlog_build_info{chain="1"} 1x10`,
+				`navlog_dispatch_oldest_seconds{chain="1",state="pending"} 0x10`,
+			},
+		},
+	},
+	"WebhooksParked": {
+		{
+			what: "for hours", at: 5 * time.Minute,
+			series: []string{
+				`navlog_dispatch_oldest_seconds{chain="1",state="parked"} 4000x10`,
+			},
+			fires: []string{"chain=1"},
+		},
+		{
+			what: "for minutes", at: 5 * time.Minute,
+			series: []string{
+				`navlog_dispatch_oldest_seconds{chain="1",state="parked"} 600x10`,
+			},
+		},
+	},
+	"WebhookReferralsNotRead": {
+		{
+			what: "many", at: 10 * time.Minute,
+			series: []string{
+				`navlog_dispatch_lag_records{chain="1"} 20000x20`,
+			},
+			fires: []string{"chain=1"},
+		},
+		{
+			what: "few", at: 10 * time.Minute,
+			series: []string{
+				`navlog_dispatch_lag_records{chain="1"} 20x20`,
+			},
+		},
+	},
+	"WebhookRecordRefused": {
+		{
+			what: "poison", at: 8 * time.Minute,
+			series: []string{
+				`navlog_dispatch_records_total{chain="1",result="poison"} 0x5 1x10`,
+			},
+			fires: []string{"chain=1 result=poison"},
+		},
+		{
+			what: "unclaimed", at: 8 * time.Minute,
+			series: []string{
+				`navlog_dispatch_records_total{chain="1",result="unclaimed"} 0x5 1x10`,
+			},
+		},
+	},
+	"WebhookRecordsLost": {
+		{
+			what: "some", at: 8 * time.Minute,
+			series: []string{
+				`navlog_dispatch_lost_records_total{chain="1"} 0x5 7x10`,
+			},
+			fires: []string{"chain=1"},
+		},
+		{
+			what: "none", at: 8 * time.Minute,
+			series: []string{
+				`navlog_dispatch_lost_records_total{chain="1"} 0x20`,
+			},
+		},
+	},
+	"WebhookBreakersOpen": {
+		{
+			what: "for long", at: 20 * time.Minute,
+			series: []string{
+				`navlog_dispatch_open_breakers{chain="1"} 1x30`,
+			},
+			fires: []string{"chain=1"},
+		},
+		{
+			what: "closed again", at: 20 * time.Minute,
+			series: []string{
+				`navlog_dispatch_open_breakers{chain="1"} 1x10 0x20`,
+			},
+		},
+	},
+	"WebhookResultsNotWritten": {
+		{
+			what: "each minute", at: 10 * time.Minute,
+			series: []string{
+				`navlog_dispatch_result_write_retries_total{chain="1"} 0+60x20`,
+			},
+			fires: []string{"chain=1"},
+		},
+		{
+			what: "one", at: 10 * time.Minute,
+			series: []string{
+				`navlog_dispatch_result_write_retries_total{chain="1"} 0x5 1x20`,
+			},
+		},
+	},
+	"WebhookCommandFails": {
+		{
+			what: "again and again", at: 12 * time.Minute,
+			series: []string{
+				`navlog_dispatch_command_failures_total{chain="1"} 0+1x20`,
+			},
+			fires: []string{"chain=1"},
+		},
+		{
+			what: "once", at: 12 * time.Minute,
+			series: []string{
+				`navlog_dispatch_command_failures_total{chain="1"} 0x5 1x20`,
+			},
+		},
+	},
+	"WebhooksFailing": {
+		{
+			what: "most", at: 30 * time.Minute,
+			series: []string{
+				`navlog_dispatch_attempts_total{chain="1",outcome="accepted"} 0+1x40`,
+				`navlog_dispatch_attempts_total{chain="1",outcome="timeout"} 0+9x40`,
+			},
+			fires: []string{"chain=1"},
+		},
+		{
+			what: "few", at: 30 * time.Minute,
+			series: []string{
+				`navlog_dispatch_attempts_total{chain="1",outcome="accepted"} 0+9x40`,
+				`navlog_dispatch_attempts_total{chain="1",outcome="timeout"} 0+1x40`,
+			},
+		},
+	},
+	"DiskNearlyFull": {
+		{
+			what: "3 % are free", at: 10 * time.Minute,
+			series: []string{
+				`node_filesystem_avail_bytes{fstype="ext4",instance="node:9100",mountpoint="/"} 3x20`,
+				`node_filesystem_size_bytes{fstype="ext4",instance="node:9100",mountpoint="/"} 100x20`,
+			},
+			fires: []string{"fstype=ext4 instance=node:9100 mountpoint=/"},
+		},
+		{
+			what: "a file system in memory", at: 10 * time.Minute,
+			series: []string{
+				`node_filesystem_avail_bytes{fstype="tmpfs",mountpoint="/run"} 0x20`,
+				`node_filesystem_size_bytes{fstype="tmpfs",mountpoint="/run"} 100x20`,
+			},
+		},
+	},
+	"DiskFilling": {
+		{
+			what: "a tenth in five hours", at: 8 * time.Hour, step: 5 * time.Minute,
+			series: []string{
+				`node_filesystem_avail_bytes{fstype="ext4",instance="node:9100",mountpoint="/"} 39000-30x500`,
+				`node_filesystem_size_bytes{fstype="ext4",instance="node:9100",mountpoint="/"} 100000x500`,
+			},
+			fires: []string{"fstype=ext4 instance=node:9100 mountpoint=/"},
+		},
+		{
+			what: "there is much left", at: 8 * time.Hour, step: 5 * time.Minute,
+			series: []string{
+				`node_filesystem_avail_bytes{fstype="ext4",instance="node:9100",mountpoint="/"} 80000-30x500`,
+				`node_filesystem_size_bytes{fstype="ext4",instance="node:9100",mountpoint="/"} 100000x500`,
+			},
+		},
+		{
+			what: "slowly", at: 8 * time.Hour, step: 5 * time.Minute,
+			series: []string{
+				`node_filesystem_avail_bytes{fstype="ext4",instance="node:9100",mountpoint="/"} 39000-1x500`,
+				`node_filesystem_size_bytes{fstype="ext4",instance="node:9100",mountpoint="/"} 100000x500`,
+			},
+		},
+	},
+	"CertificateExpires": {
+		{
+			what: "in ten days", at: 2 * time.Hour, step: time.Minute,
+			series: []string{`probe_ssl_earliest_cert_expiry{instance="https://navlog.example"} 864000x200`},
+			fires:  []string{"instance=https://navlog.example"},
+		},
+		{
+			what: "in a month", at: 2 * time.Hour, step: time.Minute,
+			series: []string{`probe_ssl_earliest_cert_expiry{instance="https://navlog.example"} 2592000x200`},
+		},
+	},
+	"CertificateNotSeen": {
+		{
+			what: "nobody answers", at: 20 * time.Minute,
+			series: []string{`probe_success{instance="https://navlog.example",job="certificates"} 0x30`},
+			fires:  []string{"instance=https://navlog.example job=certificates"},
+		},
+		{
+			what: "a restart of the proxy", at: 20 * time.Minute,
+			series: []string{`probe_success{instance="https://navlog.example",job="certificates"} 1x10 0x2 1x20`},
+		},
+	},
+}

@@ -1,0 +1,72 @@
+package structure
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Each alert says how urgent it is, and leads to its own paragraph of docs/operations.md; each paragraph there is about an
+// alert that exists.
+func TestAlertsHaveRunbooks(t *testing.T) {
+	files, err := filepath.Glob("../../alerts/*.yaml")
+	if err != nil || len(files) < 2 {
+		t.Fatalf("rule files %v: %v", files, err)
+	}
+	files = append(files, "../../alerts/exporters/machine.yaml")
+	page, err := os.ReadFile("../../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, chapter, found := strings.Cut(string(page), "\n## Alerts\n")
+	if !found {
+		t.Fatal("docs/operations.md has no chapter about alerts")
+	}
+	chapter, _, _ = strings.Cut(chapter, "\n## ")
+	paragraphs := map[string]string{}
+	for _, part := range strings.Split(chapter, "\n### ")[1:] {
+		name, text, _ := strings.Cut(part, "\n")
+		paragraphs[name] = strings.TrimSpace(text)
+	}
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rules struct {
+			Groups []struct {
+				Rules []struct {
+					Alert       string
+					Labels      map[string]string
+					Annotations map[string]string
+				}
+			}
+		}
+		if err := yaml.Unmarshal(b, &rules); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		for _, group := range rules.Groups {
+			for _, rule := range group.Rules {
+				if !slices.Contains([]string{"critical", "warning"}, rule.Labels["severity"]) {
+					t.Errorf("%s has the severity %q", rule.Alert, rule.Labels["severity"])
+				}
+				// A heading becomes an anchor in small letters.
+				want := "https://github.com/navlog/navlog/blob/main/docs/operations.md#" + strings.ToLower(rule.Alert)
+				if got := rule.Annotations["runbook_url"]; got != want {
+					t.Errorf("%s leads to %q, want %q", rule.Alert, got, want)
+				}
+				if len(paragraphs[rule.Alert]) < 40 {
+					t.Errorf("docs/operations.md does not say what to do about %s", rule.Alert)
+				}
+				delete(paragraphs, rule.Alert)
+			}
+		}
+	}
+	for name := range paragraphs {
+		t.Errorf("docs/operations.md has a paragraph about the alert %s, which does not exist", name)
+	}
+}
