@@ -1,0 +1,596 @@
+// Package chart judges deploy/helm: Helm's own packages lint and render the chart, kubeconform compares what comes out with
+// the schemas of Kubernetes, and the types of the Prometheus operator read what is theirs.
+package chart
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"github.com/yannh/kubeconform/pkg/validator"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"helm.sh/helm/v3/pkg/lint"
+	"helm.sh/helm/v3/pkg/lint/support"
+	apps "k8s.io/api/apps/v1"
+	autoscaling "k8s.io/api/autoscaling/v2"
+	batch "k8s.io/api/batch/v1"
+	core "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
+	policy "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+)
+
+const folder = "../../../helm/navlog"
+
+// Helm logs each link that it follows to deploy/alerts and deploy/dashboards.
+func TestMain(m *testing.M) {
+	log.SetOutput(io.Discard)
+	os.Exit(m.Run())
+}
+
+// A release is what a chart renders to, by kind and name.
+type release struct {
+	objects map[string]map[string]runtime.Object
+	texts   []string // one a document
+}
+
+var valueFiles = []string{"minimal", "full", "api-only"}
+
+// render renders the chart as `helm template navlog` with a values file does.
+func render(t *testing.T, values map[string]any) (release, error) {
+	t.Helper()
+	loaded, err := loader.Load(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := chartutil.ReleaseOptions{Name: "navlog", Namespace: "vaults", Revision: 1, IsInstall: true}
+	input, err := chartutil.ToRenderValues(loaded, values, options, chartutil.DefaultCapabilities)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := engine.Engine{Strict: true}.Render(loaded, input)
+	if err != nil {
+		return release{}, err
+	}
+	r := release{objects: map[string]map[string]runtime.Object{}}
+	codec := scheme.Codecs.UniversalDeserializer()
+	for name, text := range files {
+		if !strings.HasSuffix(name, ".yaml") {
+			continue
+		}
+		for document := range strings.SplitSeq("\n"+text, "\n---") {
+			if strings.TrimSpace(document) == "" {
+				continue
+			}
+			r.texts = append(r.texts, document)
+			var head struct {
+				APIVersion, Kind string
+				Metadata         struct{ Name string }
+			}
+			if err := yaml.Unmarshal([]byte(document), &head); err != nil {
+				t.Fatalf("%s: %v\n%s", name, err, document)
+			}
+			if head.Kind == "" {
+				continue
+			}
+			var object runtime.Object
+			switch head.Kind {
+			case monitoring.ServiceMonitorsKind:
+				object = &monitoring.ServiceMonitor{}
+			case monitoring.PrometheusRuleKind:
+				object = &monitoring.PrometheusRule{}
+			default:
+				if object, _, err = codec.Decode([]byte(document), nil, nil); err != nil {
+					t.Fatalf("%s: %v\n%s", name, err, document)
+				}
+			}
+			// Strictly: a field that the type does not have is a mistake that a cluster would let pass.
+			if err := yaml.UnmarshalStrict([]byte(document), object); err != nil {
+				t.Errorf("%s: %s %s: %v", name, head.Kind, head.Metadata.Name, err)
+			}
+			if r.objects[head.Kind] == nil {
+				r.objects[head.Kind] = map[string]runtime.Object{}
+			}
+			if r.objects[head.Kind][head.Metadata.Name] != nil {
+				t.Errorf("two objects are the %s %s", head.Kind, head.Metadata.Name)
+			}
+			r.objects[head.Kind][head.Metadata.Name] = object
+		}
+	}
+	return r, nil
+}
+
+func valuesOf(t *testing.T, name string) map[string]any {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(folder, "ci", name+"-values.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]any{}
+	if err := yaml.UnmarshalStrict(b, &values); err != nil {
+		t.Fatal(err)
+	}
+	return values
+}
+
+func mustRender(t *testing.T, name string) release {
+	t.Helper()
+	r, err := render(t, valuesOf(t, name))
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return r
+}
+
+// get is an object of a release.
+func get[T runtime.Object](t *testing.T, r release, kind, name string) T {
+	t.Helper()
+	object, is := r.objects[kind][name].(T)
+	if !is {
+		t.Fatalf("there is no %s %s", kind, name)
+	}
+	return object
+}
+
+// `helm lint --strict` with each values file.
+func TestLint(t *testing.T) {
+	for _, name := range valueFiles {
+		linter := lint.All(folder, valuesOf(t, name), "vaults", true)
+		for _, message := range linter.Messages {
+			if message.Severity >= support.WarningSev {
+				t.Errorf("%s: %v", name, message)
+			}
+		}
+	}
+}
+
+// Kubernetes takes what each values file makes, in the oldest version that the chart names, or near it, and a new one.
+func TestSchemas(t *testing.T) {
+	schemas := os.Getenv("NAVLOG_KUBERNETES_SCHEMAS")
+	if schemas == "" {
+		t.Skip("`make deployfiles` fetches the schemas, and names them in NAVLOG_KUBERNETES_SCHEMAS")
+	}
+	for _, version := range []string{"v1.27.0", "v1.37.0"} {
+		location := place(t, filepath.Join(schemas, version+"-local-strict")) + "/{{ .ResourceKind }}{{ .KindSuffix }}.json"
+		judge, err := validator.New([]string{location}, validator.Opts{Strict: true, KubernetesVersion: "master",
+			SkipKinds: map[string]struct{}{monitoring.ServiceMonitorsKind: {}, monitoring.PrometheusRuleKind: {}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		judged := 0
+		for _, name := range valueFiles {
+			for _, text := range mustRender(t, name).texts {
+				for _, result := range judge.Validate(name, io.NopCloser(bytes.NewReader([]byte(text)))) {
+					switch result.Status {
+					case validator.Valid:
+						judged++
+					case validator.Skipped, validator.Empty:
+					default:
+						t.Errorf("%s, Kubernetes %s: %v\n%s", name, version, result.Err, text)
+					}
+				}
+			}
+		}
+		if judged < 30 {
+			t.Errorf("%d objects were compared with the schemas of %s", judged, version)
+		}
+		// A schema that takes everything would say nothing.
+		wrong := strings.NewReader("apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: many}\n")
+		for _, result := range judge.Validate("wrong", io.NopCloser(wrong)) {
+			if result.Status != validator.Invalid {
+				t.Errorf("Kubernetes %s: a wrong Service is taken: %v", version, result.Err)
+			}
+		}
+	}
+}
+
+// place copies schemas to where they find the definitions that they share, which they look for at an address of their maker.
+func place(t *testing.T, from string) string {
+	t.Helper()
+	to := t.TempDir()
+	files, err := filepath.Glob(filepath.Join(from, "*-v[12].json"))
+	if err != nil || len(files) < 100 {
+		t.Fatalf("%d schemas in %s: %v", len(files), from, err)
+	}
+	for _, file := range append(files, filepath.Join(from, "_definitions.json")) {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b = bytes.ReplaceAll(b, []byte(`"/api/_definitions.json`), []byte(`"file://`+filepath.ToSlash(to)+`/_definitions.json`))
+		if err := os.WriteFile(filepath.Join(to, filepath.Base(file)), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return to
+}
+
+var programs = []string{"ingest", "project", "serve", "dispatch"}
+
+// pods are the pods that a release makes, by component.
+func pods(t *testing.T, r release) map[string]core.PodTemplateSpec {
+	t.Helper()
+	found := map[string]core.PodTemplateSpec{}
+	for _, object := range r.objects["Deployment"] {
+		d := object.(*apps.Deployment)
+		found[d.Labels["app.kubernetes.io/component"]] = d.Spec.Template
+	}
+	for _, object := range r.objects["Job"] {
+		found["migrate"] = object.(*batch.Job).Spec.Template
+	}
+	return found
+}
+
+// No pod has rights, writes its file system, or keeps the token of an account; each has bounds, and time to end.
+func TestPodsAreSafe(t *testing.T) {
+	for _, name := range valueFiles {
+		for component, pod := range pods(t, mustRender(t, name)) {
+			spec := pod.Spec
+			security := spec.SecurityContext
+			if security == nil || security.RunAsNonRoot == nil || !*security.RunAsNonRoot || security.SeccompProfile == nil {
+				t.Errorf("%s: %s may be root", name, component)
+			}
+			if spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken {
+				t.Errorf("%s: %s gets the token of an account", name, component)
+			}
+			if spec.EnableServiceLinks == nil || *spec.EnableServiceLinks {
+				t.Errorf("%s: %s gets NAVLOG_ variables that are no settings", name, component)
+			}
+			if component != "migrate" && (spec.TerminationGracePeriodSeconds == nil || *spec.TerminationGracePeriodSeconds < 90) {
+				t.Errorf("%s: %s is killed while it commits", name, component)
+			}
+			for _, c := range spec.Containers {
+				s := c.SecurityContext
+				if s == nil || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem ||
+					s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || !slices.Equal(s.Capabilities.Drop, []core.Capability{"ALL"}) {
+					t.Errorf("%s: the container of %s has rights", name, component)
+				}
+				if c.Resources.Limits.Memory().IsZero() || c.Resources.Requests.Memory().IsZero() || c.Resources.Requests.Cpu().IsZero() {
+					t.Errorf("%s: the container of %s has no bounds", name, component)
+				}
+			}
+		}
+	}
+}
+
+// Each program gets the secret of its own and no other, each value as a file, and the nodes only ingest.
+func TestSecretsPerProgram(t *testing.T) {
+	want := map[string][]string{
+		"migrate":  {"NAVLOG_POSTGRES_URL_FILE=postgres-url"},
+		"ingest":   {"NAVLOG_CHAIN_RPC_FILE=chain-rpc", "NAVLOG_KAFKA_SASL_PASSWORD_FILE=kafka-password", "NAVLOG_POSTGRES_URL_FILE=postgres-url"},
+		"project":  {"NAVLOG_CLICKHOUSE_PASSWORD_FILE=clickhouse-password", "NAVLOG_KAFKA_SASL_PASSWORD_FILE=kafka-password", "NAVLOG_POSTGRES_URL_FILE=postgres-url"},
+		"serve":    {"NAVLOG_CLICKHOUSE_QUERY_PASSWORD_FILE=clickhouse-password", "NAVLOG_HTTP_STATEMENT_KEY_FILE=statement-key", "NAVLOG_POSTGRES_URL_FILE=postgres-url"},
+		"dispatch": {"NAVLOG_KAFKA_SASL_PASSWORD_FILE=kafka-password", "NAVLOG_POSTGRES_URL_FILE=postgres-url", "NAVLOG_SECRET_KEY_FILE=secret-key"},
+	}
+	r := mustRender(t, "minimal")
+	found := pods(t, r)
+	for component, files := range want {
+		spec := found[component].Spec
+		var got, keys []string
+		for _, v := range spec.Containers[0].Env {
+			if path, is := strings.CutPrefix(v.Value, "/run/secrets/navlog/"); is {
+				got = append(got, v.Name+"="+path)
+				keys = append(keys, path)
+			}
+			if v.ValueFrom != nil {
+				t.Errorf("%s: %s is a secret in the environment", component, v.Name)
+			}
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, files) {
+			t.Errorf("%s reads %q, want %q", component, got, files)
+		}
+		var names, mounted []string
+		for _, volume := range spec.Volumes {
+			if volume.Secret != nil {
+				names = append(names, volume.Secret.SecretName)
+				for _, item := range volume.Secret.Items {
+					mounted = append(mounted, item.Path)
+				}
+			}
+		}
+		slices.Sort(keys)
+		if !slices.Equal(names, []string{"navlog-" + component}) || !slices.Equal(mounted, keys) {
+			t.Errorf("%s gets the secrets %v with %v", component, names, mounted)
+		}
+	}
+	if len(r.objects["Secret"]) > 0 {
+		t.Error("the chart makes a secret, which would be in the values and in the release")
+	}
+}
+
+// A secret in the configuration, which all programs read, is refused with the place where it belongs.
+func TestSecretsInConfigurationAreRefused(t *testing.T) {
+	for _, config := range []map[string]any{
+		{"chain": map[string]any{"rpc": []any{"https://node.example"}}},
+		{"postgres": map[string]any{"url": "postgres://a:b@c/d"}},
+		{"postgres": map[string]any{"password": "a"}},
+		{"clickhouse": map[string]any{"password": "a"}},
+		{"clickhouse": map[string]any{"queryPassword": "a"}},
+		{"http": map[string]any{"statementKey": "a"}},
+		{"kafka": map[string]any{"sasl": map[string]any{"password": "a"}}},
+	} {
+		if _, err := render(t, map[string]any{"config": config}); err == nil || !strings.Contains(err.Error(), "secret") {
+			t.Errorf("%v: %v", config, err)
+		}
+	}
+}
+
+// A rollout of ingest or project ends: the new pod stands by and is ready while the old one works, so no pod waits for the
+// end of one that waits for it, and there is never none. Probes ask what tells one from the other.
+func TestRolloutsEnd(t *testing.T) {
+	r := mustRender(t, "minimal")
+	for _, program := range programs {
+		d := get[*apps.Deployment](t, r, "Deployment", "navlog-"+program)
+		rolling := d.Spec.Strategy.RollingUpdate
+		if d.Spec.Strategy.Type != apps.RollingUpdateDeploymentStrategyType || rolling == nil ||
+			*rolling.MaxUnavailable != intstr.FromInt32(0) || *rolling.MaxSurge != intstr.FromInt32(1) {
+			t.Errorf("%s is rolled out by %v", program, d.Spec.Strategy)
+		}
+		if d.Spec.Replicas == nil || *d.Spec.Replicas < 2 {
+			t.Errorf("%s has one pod: nothing takes over when its machine ends", program)
+		}
+		c := d.Spec.Template.Spec.Containers[0]
+		if !slices.Equal(c.Args, []string{program, "--log-json"}) {
+			t.Errorf("%s runs %v", program, c.Args)
+		}
+		for kind, probe := range map[string]*core.Probe{"/healthz": c.LivenessProbe, "/healthz ": c.StartupProbe, "/readyz": c.ReadinessProbe} {
+			if probe == nil || probe.HTTPGet == nil || probe.HTTPGet.Path != strings.TrimSpace(kind) {
+				t.Fatalf("%s: probe %s is %v", program, kind, probe)
+			}
+			if !slices.ContainsFunc(c.Ports, func(p core.ContainerPort) bool { return p.Name == probe.HTTPGet.Port.StrVal }) {
+				t.Errorf("%s: probe %s asks port %s, which the container does not have", program, kind, probe.HTTPGet.Port.StrVal)
+			}
+		}
+		if starts := c.StartupProbe.PeriodSeconds * c.StartupProbe.FailureThreshold; starts < 120 {
+			t.Errorf("%s is killed when it has not started within %d s", program, starts)
+		}
+		// A change of the configuration starts the pods anew.
+		if d.Spec.Template.Annotations["checksum/config"] == "" {
+			t.Errorf("%s goes on with an old configuration", program)
+		}
+		budget := get[*policy.PodDisruptionBudget](t, r, "PodDisruptionBudget", "navlog-"+program)
+		if budget.Spec.MaxUnavailable == nil || *budget.Spec.MaxUnavailable != intstr.FromInt32(1) || budget.Spec.MinAvailable != nil {
+			t.Errorf("the budget of %s is %v: with one pod it must not keep a machine from being drained", program, budget.Spec)
+		}
+	}
+	// The job ends before the programs start: one that started first would refuse old tables.
+	job := get[*batch.Job](t, r, "Job", "navlog-migrate")
+	for object, annotations := range map[string]map[string]string{
+		"job":           job.Annotations,
+		"configuration": get[*core.ConfigMap](t, r, "ConfigMap", "navlog-migrate").Annotations,
+		"policy":        get[*networking.NetworkPolicy](t, r, "NetworkPolicy", "navlog-migrate").Annotations,
+	} {
+		if annotations["helm.sh/hook"] != "pre-install,pre-upgrade" {
+			t.Errorf("the %s of migrate is made with the hook %q", object, annotations["helm.sh/hook"])
+		}
+	}
+}
+
+// What is scaled has no number of pods of its own, which an upgrade would set back.
+func TestAutoscaling(t *testing.T) {
+	r := mustRender(t, "full")
+	for _, program := range []string{"serve", "dispatch"} {
+		scaler := get[*autoscaling.HorizontalPodAutoscaler](t, r, "HorizontalPodAutoscaler", "navlog-"+program)
+		if scaler.Spec.ScaleTargetRef.Name != "navlog-"+program || *scaler.Spec.MinReplicas < 2 {
+			t.Errorf("the scaler of %s is %v", program, scaler.Spec)
+		}
+		if d := get[*apps.Deployment](t, r, "Deployment", "navlog-"+program); d.Spec.Replicas != nil {
+			t.Errorf("%s has %d pods whatever its scaler says", program, *d.Spec.Replicas)
+		}
+	}
+	if len(r.objects["HorizontalPodAutoscaler"]) != 2 {
+		t.Errorf("%d programs are scaled: ingest and project have one writer", len(r.objects["HorizontalPodAutoscaler"]))
+	}
+}
+
+// Each program comes to its engines and no other, and only ingest and dispatch beyond them.
+func TestNetworkPolicies(t *testing.T) {
+	want := map[string][]string{
+		"ingest":   {"443", "53", "53", "5432", "9092"},
+		"project":  {"53", "53", "5432", "9000", "9092"},
+		"serve":    {"53", "53", "5432", "9000"},
+		"dispatch": {"443", "53", "53", "5432", "9092"},
+		"migrate":  {"53", "53", "5432"},
+	}
+	r := mustRender(t, "minimal")
+	found := pods(t, r)
+	for component, ports := range want {
+		p := get[*networking.NetworkPolicy](t, r, "NetworkPolicy", "navlog-"+component)
+		var got []string
+		for _, rule := range p.Spec.Egress {
+			for _, port := range rule.Ports {
+				got = append(got, port.Port.String())
+			}
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, ports) {
+			t.Errorf("%s may come to the ports %v, want %v", component, got, ports)
+		}
+		if len(p.Spec.PolicyTypes) != 2 {
+			t.Errorf("%s: the policy is about %v", component, p.Spec.PolicyTypes)
+		}
+		for key, value := range p.Spec.PodSelector.MatchLabels {
+			if found[component].Labels[key] != value {
+				t.Errorf("the policy of %s is about no pod: %s=%s", component, key, value)
+			}
+		}
+		open := 0
+		for _, rule := range p.Spec.Ingress {
+			if len(rule.From) == 0 {
+				open++
+				if component != "serve" || len(rule.Ports) != 1 || rule.Ports[0].Port.StrVal != "http" {
+					t.Errorf("everybody may come to %s", component)
+				}
+			}
+		}
+		if open > 0 != (component == "serve") {
+			t.Errorf("%s is open to everybody by %d rules", component, open)
+		}
+	}
+	// A webhook goes to no address inside.
+	for _, rule := range get[*networking.NetworkPolicy](t, r, "NetworkPolicy", "navlog-dispatch").Spec.Egress {
+		for _, peer := range rule.To {
+			if peer.IPBlock != nil && peer.IPBlock.CIDR == "0.0.0.0/0" && !slices.Contains(peer.IPBlock.Except, "169.254.0.0/16") {
+				t.Errorf("webhooks reach %v", peer.IPBlock)
+			}
+		}
+	}
+	if len(mustRender(t, "api-only").objects["NetworkPolicy"]) > 0 {
+		t.Error("policies cannot be left out")
+	}
+}
+
+// The rules of the operator are those of deploy/alerts, all of them and as they are, and its monitor finds each program.
+func TestMonitoring(t *testing.T) {
+	r := mustRender(t, "full")
+	var want []monitoring.RuleGroup
+	files, err := filepath.Glob("../../../alerts/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rules monitoring.PrometheusRuleSpec
+		if err := yaml.UnmarshalStrict(b, &rules); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, rules.Groups...)
+	}
+	got := get[*monitoring.PrometheusRule](t, r, "PrometheusRule", "navlog").Spec.Groups
+	if a, b := asYAML(t, got), asYAML(t, want); a != b || len(want) < 2 {
+		t.Errorf("the rules are\n%s\nand deploy/alerts has\n%s", a, b)
+	}
+	monitor := get[*monitoring.ServiceMonitor](t, r, "ServiceMonitor", "navlog")
+	found := 0
+	for _, object := range r.objects["Service"] {
+		service := object.(*core.Service)
+		chosen := true
+		for key, value := range monitor.Spec.Selector.MatchLabels {
+			chosen = chosen && service.Labels[key] == value
+		}
+		if chosen {
+			found++
+			if service.Spec.Ports[0].Name != monitor.Spec.Endpoints[0].Port {
+				t.Errorf("the monitor asks port %s of %s", monitor.Spec.Endpoints[0].Port, service.Name)
+			}
+		}
+	}
+	if found != len(programs) {
+		t.Errorf("the monitor finds %d programs", found)
+	}
+	dashboard, err := os.ReadFile("../../../dashboards/navlog.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := get[*core.ConfigMap](t, r, "ConfigMap", "navlog-dashboard").Data["navlog.json"]; strings.TrimSpace(text) != strings.TrimSpace(string(dashboard)) {
+		t.Error("the dashboard is not that of deploy/dashboards")
+	}
+}
+
+func asYAML(t *testing.T, v any) string {
+	t.Helper()
+	b, err := yaml.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// A Service finds the pods of its program, by a port that they have.
+func TestServicesFindPods(t *testing.T) {
+	for _, name := range valueFiles {
+		r := mustRender(t, name)
+		found := pods(t, r)
+		for _, object := range r.objects["Service"] {
+			service := object.(*core.Service)
+			pod := found[service.Labels["app.kubernetes.io/component"]]
+			for key, value := range service.Spec.Selector {
+				if pod.Labels[key] != value {
+					t.Errorf("%s: service %s finds no pod: %s=%s", name, service.Name, key, value)
+				}
+			}
+			for _, port := range service.Spec.Ports {
+				if !slices.ContainsFunc(pod.Spec.Containers[0].Ports, func(p core.ContainerPort) bool { return p.Name == port.TargetPort.StrVal }) {
+					t.Errorf("%s: service %s leads to port %s, which the pod does not have", name, service.Name, port.TargetPort.StrVal)
+				}
+			}
+		}
+	}
+	if n := len(mustRender(t, "api-only").objects["Deployment"]); n != 1 {
+		t.Errorf("with serve alone there are %d deployments", n)
+	}
+}
+
+// Each key of the configuration that the chart writes is one of navlog, which refuses others.
+func TestConfigurationHasKnownKeys(t *testing.T) {
+	b, err := os.ReadFile("../../../navlog.example.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var example map[string]any
+	if err := yaml.Unmarshal(b, &example); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range valueFiles {
+		var config map[string]any
+		text := get[*core.ConfigMap](t, mustRender(t, name), "ConfigMap", "navlog").Data["navlog.yaml"]
+		if err := yaml.UnmarshalStrict([]byte(text), &config); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, fault := range unknown("", config, example) {
+			t.Errorf("%s: %s", name, fault)
+		}
+	}
+}
+
+// A mapping that a vault names is where it names it, for the programs and for the job; a change of it starts the pods anew.
+func TestMappings(t *testing.T) {
+	r := mustRender(t, "full")
+	for _, name := range []string{"navlog", "navlog-migrate"} {
+		if text := get[*core.ConfigMap](t, r, "ConfigMap", name).Data["own.yaml"]; !strings.HasPrefix(text, "name: own\n") {
+			t.Errorf("ConfigMap %s has the mapping %q", name, text)
+		}
+	}
+	values := valuesOf(t, "full")
+	values["mappings"] = map[string]any{"own.yaml": "name: other\n"}
+	other, err := render(t, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, program := range programs {
+		if a, b := pods(t, r)[program].Annotations, pods(t, other)[program].Annotations; a["checksum/config"] == b["checksum/config"] {
+			t.Errorf("%s goes on with an old mapping", program)
+		}
+	}
+}
+
+func unknown(path string, config, example map[string]any) (faults []string) {
+	for key, value := range config {
+		known, has := example[key]
+		if !has {
+			faults = append(faults, fmt.Sprintf("%s%s is no setting", path, key))
+			continue
+		}
+		below, is := value.(map[string]any)
+		if knownBelow, too := known.(map[string]any); is && too {
+			faults = append(faults, unknown(path+key+".", below, knownBelow)...)
+		}
+	}
+	return faults
+}

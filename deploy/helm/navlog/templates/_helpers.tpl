@@ -1,0 +1,103 @@
+{{- define "navlog.fullname" -}}
+{{- if .Values.fullnameOverride }}{{ .Values.fullnameOverride | trunc 50 | trimSuffix "-" }}
+{{- else }}
+{{- $name := default .Chart.Name .Values.nameOverride }}
+{{- if contains $name .Release.Name }}{{ .Release.Name | trunc 50 | trimSuffix "-" }}
+{{- else }}{{ printf "%s-%s" .Release.Name $name | trunc 50 | trimSuffix "-" }}{{ end }}
+{{- end }}
+{{- end }}
+
+{{- define "navlog.selector" -}}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "navlog.labels" -}}
+{{ include "navlog.selector" . }}
+app.kubernetes.io/version: {{ .Values.image.tag | default .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- define "navlog.image" -}}
+{{- if .Values.image.digest }}{{ printf "%s@%s" .Values.image.repository .Values.image.digest }}
+{{- else }}{{ printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) }}{{ end }}
+{{- end }}
+
+{{/* The configuration, in which nothing may be that all programs must not read. */}}
+{{- define "navlog.config" -}}
+{{- if dig "chain" "rpc" "" .Values.config }}{{ fail "config.chain.rpc is read by every program: put the URLs of the nodes into the secret of ingest (chain-rpc)" }}{{ end }}
+{{- range $path := list (list "postgres" "password") (list "postgres" "url") (list "clickhouse" "password") (list "clickhouse" "queryPassword") (list "http" "statementKey") }}
+{{- if dig (index $path 0) (index $path 1) "" $.Values.config }}{{ fail (printf "config.%s.%s is a secret: put it into the secrets of the programs" (index $path 0) (index $path 1)) }}{{ end }}
+{{- end }}
+{{- if dig "kafka" "sasl" "password" "" .Values.config }}{{ fail "config.kafka.sasl.password is a secret: put it into the secrets of the programs" }}{{ end }}
+{{- toYaml .Values.config }}
+{{- end }}
+
+{{/* The files of /etc/navlog: the configuration, and the mappings that its vaults name. */}}
+{{- define "navlog.files" -}}
+navlog.yaml: |
+  {{- include "navlog.config" . | nindent 2 }}
+{{- range $name, $text := .Values.mappings }}
+{{ $name }}: |
+  {{- $text | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- define "navlog.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+seccompProfile: { type: RuntimeDefault }
+{{- end }}
+
+{{- define "navlog.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: { drop: [ALL] }
+{{- end }}
+
+{{/* Environment of a program: dict "root" "name" "values". */}}
+{{- define "navlog.env" -}}
+- name: NAVLOG_CONFIG
+  value: /etc/navlog/navlog.yaml
+{{- $user := dig .name "" .root.Values.kafka.users }}
+{{- if and $user .root.Values.kafka.mechanism }}
+- name: NAVLOG_KAFKA_SASL_MECHANISM
+  value: {{ .root.Values.kafka.mechanism | quote }}
+- name: NAVLOG_KAFKA_SASL_USER
+  value: {{ $user | quote }}
+{{- end }}
+{{- range $key, $value := .values.env }}
+- name: {{ $key }}
+  value: {{ $value | quote }}
+{{- end }}
+{{- range $key, $file := .values.secretFiles }}
+{{- if $file }}
+- name: {{ $key }}_FILE
+  value: /run/secrets/navlog/{{ $file }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Volumes of a program: dict "config" "values". */}}
+{{- define "navlog.volumes" -}}
+- name: config
+  configMap: { name: {{ .config }} }
+- name: secrets
+  secret:
+    secretName: {{ required "each program needs existingSecret" .values.existingSecret }}
+    defaultMode: 0440
+    items:
+      {{- range $file := .values.secretFiles | values | uniq | sortAlpha }}
+      {{- if $file }}
+      - { key: {{ $file }}, path: {{ $file }} }
+      {{- end }}
+      {{- end }}
+{{- end }}
+
+{{- define "navlog.mounts" -}}
+- { name: config, mountPath: /etc/navlog, readOnly: true }
+- { name: secrets, mountPath: /run/secrets/navlog, readOnly: true }
+{{- end }}
