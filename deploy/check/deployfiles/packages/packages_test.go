@@ -1,0 +1,340 @@
+// Package packages judges deploy/systemd and the packages of a release: systemd's own tools read the units, and nfpm, which
+// goreleaser uses, makes the deb and the rpm out of .goreleaser.yaml.
+package packages
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/blakesmith/ar"
+	"github.com/goreleaser/nfpm/v2"
+	_ "github.com/goreleaser/nfpm/v2/deb"
+	_ "github.com/goreleaser/nfpm/v2/rpm"
+	"github.com/sassoftware/go-rpmutils"
+	"sigs.k8s.io/yaml"
+)
+
+const root = "../../../.."
+
+// A file is one of a package.
+type file struct {
+	mode os.FileMode
+	dir  bool
+	text string
+}
+
+// build makes a package as a release does, with a few bytes in place of the binary, and returns its files by path.
+func build(t *testing.T, format string) map[string]file {
+	t.Helper()
+	t.Chdir(root) // paths of .goreleaser.yaml begin here
+	b, err := os.ReadFile(".goreleaser.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var release struct {
+		NFPMs []map[string]any `json:"nfpms"`
+	}
+	if err := yaml.Unmarshal(b, &release); err != nil || len(release.NFPMs) != 1 {
+		t.Fatalf("%d packages: %v", len(release.NFPMs), err)
+	}
+	config := release.NFPMs[0]
+	if !slices.Contains(config["formats"].([]any), any(format)) {
+		t.Fatalf("a release has no %s", format)
+	}
+	binary := filepath.Join(t.TempDir(), "navlog")
+	if err := os.WriteFile(binary, []byte("the binary"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	// What goreleaser adds, and what is only its own.
+	config["name"], config["arch"], config["platform"], config["version"] = config["package_name"], "amd64", "linux", "1.2.3"
+	config["contents"] = append(config["contents"].([]any),
+		map[string]any{"src": binary, "dst": config["bindir"].(string) + "/navlog", "file_info": map[string]any{"mode": 0o755}})
+	for _, key := range []string{"id", "ids", "package_name", "formats", "bindir"} {
+		delete(config, key)
+	}
+	text, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// nfpm refuses keys that it does not know.
+	parsed, err := nfpm.Parse(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := parsed.Get(format)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := nfpm.Validate(nfpm.WithDefaults(info)); err != nil {
+		t.Fatal(err)
+	}
+	packager, err := nfpm.Get(format)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var made bytes.Buffer
+	if err := packager.Package(info, &made); err != nil {
+		t.Fatal(err)
+	}
+	if format == "deb" {
+		return readDeb(t, made.Bytes())
+	}
+	return readRPM(t, made.Bytes())
+}
+
+func readDeb(t *testing.T, b []byte) map[string]file {
+	t.Helper()
+	found := map[string]file{}
+	parts := ar.NewReader(bytes.NewReader(b))
+	for {
+		part, err := parts.Next()
+		if errors.Is(err, io.EOF) {
+			return found
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := strings.TrimSuffix(part.Name, "/")
+		if !strings.HasSuffix(name, ".tar.gz") {
+			continue
+		}
+		unzipped, err := gzip.NewReader(parts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files := tar.NewReader(unzipped)
+		for {
+			head, err := files.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(files)
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := strings.TrimSuffix(strings.TrimPrefix(head.Name, "."), "/")
+			if strings.HasPrefix(name, "control") {
+				path = "DEBIAN/" + strings.TrimPrefix(path, "/")
+			}
+			found[path] = file{mode: head.FileInfo().Mode().Perm(), dir: head.FileInfo().IsDir(), text: string(text)}
+		}
+	}
+}
+
+func readRPM(t *testing.T, b []byte) map[string]file {
+	t.Helper()
+	r, err := rpmutils.ReadRpm(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	infos, err := r.Header.GetFiles()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]file{}
+	for _, info := range infos {
+		found[strings.TrimSuffix(info.Name(), "/")] = file{mode: os.FileMode(info.Mode()) & os.ModePerm, dir: info.Mode()&0o040000 != 0 && info.Mode()&0o100000 == 0}
+	}
+	return found
+}
+
+var programs = []string{"ingest", "project", "serve", "dispatch"}
+
+// A package has the binary, a unit for each program and its rights, a folder for its secrets in which only root may look,
+// and what an operator reads. It has no configuration of its own: nothing overwrites that of the operator.
+func TestPackages(t *testing.T) {
+	for _, format := range []string{"deb", "rpm"} {
+		t.Run(format, func(t *testing.T) {
+			found := build(t, format)
+			want := map[string]os.FileMode{
+				"/usr/bin/navlog": 0o755, "/usr/share/doc/navlog/navlog.example.yaml": 0o644, "/usr/share/doc/navlog/copyright": 0o644,
+				"/usr/share/doc/navlog/NOTICE": 0o644, "/usr/share/doc/navlog/operations.md": 0o644, "/usr/share/doc/navlog/alerts/programs.yaml": 0o644,
+				"/usr/lib/systemd/system/navlog-.service.d/10-navlog.conf": 0o644, "/usr/lib/systemd/system/navlog-migrate.service": 0o644,
+				"/usr/share/doc/navlog/dashboards/navlog.json": 0o644, "/etc/navlog/secrets": 0o700, "/etc/navlog/secrets/migrate": 0o700, "/etc/navlog": 0o755,
+			}
+			for _, program := range programs {
+				want["/usr/lib/systemd/system/navlog-"+program+".service"] = 0o644
+				want["/etc/navlog/secrets/"+program] = 0o700
+			}
+			for path, mode := range want {
+				if f, has := found[path]; !has || f.mode != mode {
+					t.Errorf("%s: in the package %t, mode %o, want %o", path, has, f.mode, mode)
+				}
+			}
+			for _, path := range slices.Sorted(maps.Keys(found)) {
+				if strings.HasPrefix(path, "/etc/") && !found[path].dir {
+					t.Errorf("%s is the operator's", path)
+				}
+				if found[path].mode&0o022 != 0 {
+					t.Errorf("others may write %s", path)
+				}
+			}
+			if format == "deb" {
+				if control := found["DEBIAN/control"].text; !strings.Contains(control, "Package: navlog\nVersion: 1.2.3\n") || !strings.Contains(control, "Architecture: amd64") {
+					t.Errorf("the package is\n%s", control)
+				}
+				for _, script := range []string{"postinst", "prerm"} {
+					if f := found["DEBIAN/"+script]; f.mode&0o100 == 0 || !strings.HasPrefix(f.text, "#!/bin/sh\n") {
+						t.Errorf("%s cannot run", script)
+					}
+				}
+			}
+		})
+	}
+}
+
+// A newer package does not stop the programs, and the end of the package does.
+func TestScripts(t *testing.T) {
+	for argument, stops := range map[string]bool{"remove": true, "0": true, "upgrade": false, "1": false, "": false} {
+		b, err := os.ReadFile(root + "/deploy/systemd/preremove.sh")
+		if err != nil {
+			t.Fatal(err)
+		}
+		// As on a machine where systemd runs.
+		dir := t.TempDir()
+		script := strings.ReplaceAll(string(b), "/run/systemd/system", dir)
+		if err := os.WriteFile(dir+"/systemctl", []byte("#!/bin/sh\necho \"$@\"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command("sh", "-c", script, "preremove", argument)
+		cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%q: %v\n%s", argument, err, out)
+		}
+		if got := strings.Contains(string(out), "disable --now"); got != stops {
+			t.Errorf("with %q it stops the programs: %t\n%s", argument, got, out)
+		}
+	}
+}
+
+// units are the files of deploy/systemd in a folder of their own, with a command that exists here.
+func units(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(root+"/deploy/systemd")); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(dir + "/*.service")
+	if err != nil || len(files) != 5 {
+		t.Fatalf("units %v: %v", files, err)
+	}
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b = bytes.ReplaceAll(b, []byte("/usr/bin/navlog "), []byte("/bin/true "))
+		if err := os.WriteFile(file, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// systemd understands every line of the units, and rates what the programs may as little: 2.0 of 10 at most.
+func TestUnits(t *testing.T) {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("systemd-analyze is not installed")
+	}
+	dir := units(t)
+	run := func(arguments ...string) string {
+		t.Helper()
+		cmd := exec.Command(analyze, arguments...)
+		cmd.Env = append(os.Environ(), "SYSTEMD_UNIT_PATH="+dir+":", "SYSTEMD_COLORS=0")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Errorf("systemd-analyze %v: %v\n%s", arguments, err, out)
+		}
+		return string(out)
+	}
+	for _, unit := range append(slices.Clone(programs), "migrate") {
+		name := "navlog-" + unit + ".service"
+		if out := run("verify", "--man=no", name); strings.Contains(out, "navlog") {
+			t.Errorf("systemd says of %s: %s", name, out)
+		}
+		run("security", "--offline=true", "--threshold=20", name)
+	}
+}
+
+var (
+	credential = regexp.MustCompile(`(?m)^LoadCredential=([a-z-]+):(.+)$`)
+	variable   = regexp.MustCompile(`(?m)^Environment=(NAVLOG_[A-Z_]+)=(.*)$`)
+)
+
+// Each program gets the secrets of its own folder, each as the file of a setting, no other, and a port of its own for
+// metrics. No secret is in the environment.
+func TestUnitsSecrets(t *testing.T) {
+	want := map[string][]string{
+		"ingest":   {"NAVLOG_CHAIN_RPC_FILE", "NAVLOG_KAFKA_SASL_PASSWORD_FILE", "NAVLOG_POSTGRES_URL_FILE"},
+		"project":  {"NAVLOG_CLICKHOUSE_PASSWORD_FILE", "NAVLOG_KAFKA_SASL_PASSWORD_FILE", "NAVLOG_POSTGRES_URL_FILE"},
+		"serve":    {"NAVLOG_CLICKHOUSE_QUERY_PASSWORD_FILE", "NAVLOG_HTTP_STATEMENT_KEY_FILE", "NAVLOG_POSTGRES_URL_FILE"},
+		"dispatch": {"NAVLOG_KAFKA_SASL_PASSWORD_FILE", "NAVLOG_POSTGRES_URL_FILE", "NAVLOG_SECRET_KEY_FILE"},
+		"migrate":  {"NAVLOG_POSTGRES_URL_FILE"},
+	}
+	ports := map[string]string{}
+	for program, settings := range want {
+		b, err := os.ReadFile(fmt.Sprintf("%s/deploy/systemd/navlog-%s.service", root, program))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, given := string(b), map[string]bool{}
+		for _, c := range credential.FindAllStringSubmatch(text, -1) {
+			if c[2] != "/etc/navlog/secrets/"+program+"/"+c[1] {
+				t.Errorf("%s gets %s", program, c[2])
+			}
+			given[c[1]] = true
+		}
+		var got []string
+		for _, v := range variable.FindAllStringSubmatch(text, -1) {
+			if name, is := strings.CutPrefix(v[2], "%d/"); is {
+				if got = append(got, v[1]); !given[name] {
+					t.Errorf("%s reads %s, and does not get it", program, name)
+				}
+				delete(given, name)
+			}
+			if v[1] == "NAVLOG_OPS_LISTEN" {
+				if other := ports[v[2]]; other != "" {
+					t.Errorf("%s and %s both listen on %s", program, other, v[2])
+				}
+				ports[v[2]] = program
+			}
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, settings) || len(given) > 0 {
+			t.Errorf("%s reads %q, want %q; it gets %v beside them", program, got, settings, given)
+		}
+	}
+	if len(ports) != len(programs) {
+		t.Errorf("metrics are on %v", ports)
+	}
+	common, err := os.ReadFile(root + "/deploy/systemd/navlog-.service.d/10-navlog.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := regexp.MustCompile(`(?m)^TimeoutStopSec=(\d+)$`).FindSubmatch(common)
+	if stop == nil {
+		t.Fatal("nothing says how long a program may take to end")
+	}
+	if seconds, err := strconv.Atoi(string(stop[1])); err != nil || seconds < 90 {
+		t.Errorf("a program is killed after %s s", stop[1])
+	}
+}
