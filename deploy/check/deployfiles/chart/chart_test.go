@@ -559,6 +559,27 @@ func TestConfigurationHasKnownKeys(t *testing.T) {
 	}
 }
 
+// A mapping that a vault names is where it names it, for the programs and for the job; a change of it starts the pods anew.
+func TestMappings(t *testing.T) {
+	r := mustRender(t, "full")
+	for _, name := range []string{"navlog", "navlog-migrate"} {
+		if text := get[*core.ConfigMap](t, r, "ConfigMap", name).Data["own.yaml"]; !strings.HasPrefix(text, "name: own\n") {
+			t.Errorf("ConfigMap %s has the mapping %q", name, text)
+		}
+	}
+	values := valuesOf(t, "full")
+	values["mappings"] = map[string]any{"own.yaml": "name: other\n"}
+	other, err := render(t, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, program := range programs {
+		if a, b := pods(t, r)[program].Annotations, pods(t, other)[program].Annotations; a["checksum/config"] == b["checksum/config"] {
+			t.Errorf("%s goes on with an old mapping", program)
+		}
+	}
+}
+
 func unknown(path string, config, example map[string]any) (faults []string) {
 	for key, value := range config {
 		known, has := example[key]

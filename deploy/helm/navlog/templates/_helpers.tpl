@@ -34,6 +34,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- toYaml .Values.config }}
 {{- end }}
 
+{{/* The files of /etc/navlog: the configuration, and the mappings that its vaults name. */}}
+{{- define "navlog.files" -}}
+navlog.yaml: |
+  {{- include "navlog.config" . | nindent 2 }}
+{{- range $name, $text := .Values.mappings }}
+{{ $name }}: |
+  {{- $text | nindent 2 }}
+{{- end }}
+{{- end }}
+
 {{- define "navlog.podSecurity" -}}
 runAsNonRoot: true
 runAsUser: 65532
