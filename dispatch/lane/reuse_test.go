@@ -113,7 +113,7 @@ func TestConnectionThatTheReceiverClosed(t *testing.T) {
 	}
 }
 
-// gate is a listener that keeps its second connection waiting until it is opened.
+// gate is a listener that holds back its second connection until open is closed.
 type gate struct {
 	net.Listener
 	accepted int
@@ -130,15 +130,15 @@ func (g *gate) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// A connection may be kept that had no request: the one that it was opened for went out on another connection, which was
-// free sooner. The receiver may have closed it, too, so a request that dies on it is sent once more.
+// An idle connection may never have had a request, because the request that it was opened for used another connection
+// that was free sooner. The receiver may have closed it too, so a request that dies on it is sent once more.
 func TestConnectionThatWasNeverUsed(t *testing.T) {
 	f := newFixture(t)
 	g := &gate{arrived: make(chan string, 1), open: make(chan struct{})}
 	release, begun := make(chan struct{}), make(chan struct{})
 	var mu sync.Mutex
 	var unused, dead string    // the second connection, and the event whose request died on it
-	got := map[string][]bool{} // of each event: whether its requests wanted their connection closed
+	got := map[string][]bool{} // per event: whether its requests asked to close their connection
 	r := f.receiverWith(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		mu.Lock()
@@ -156,7 +156,7 @@ func TestConnectionThatWasNeverUsed(t *testing.T) {
 		case dies:
 			hangUp(f, w, "", false)
 		case known:
-			w.Header().Set("Connection", "close") // so that no other connection is kept
+			w.Header().Set("Connection", "close") // so that no other connection stays idle
 		}
 	}, func(s *httptest.Server) { g.Listener, s.Listener = s.Listener, g })
 	p := f.posterTo(enginetest.NameServer(t))
@@ -193,7 +193,7 @@ func TestConnectionThatWasNeverUsed(t *testing.T) {
 	}
 }
 
-// A receiver that hangs up on everybody gets an event twice in one attempt at most, and no idle connection outlives the
+// A receiver that always hangs up gets an event at most twice in one attempt, and no idle connection survives the
 // failure.
 func TestRequestIsRepeatedOnce(t *testing.T) {
 	f := newFixture(t)
