@@ -21,63 +21,63 @@ import (
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
-// errMoved says that another dispatcher read the same records first.
+// errMoved means that another dispatcher read the same records first.
 var errMoved = errors.New("another dispatcher moved the position")
 
-// byPosition is the one order in which positions are locked: PostgreSQL's own of a topic's id, and the partition, as
-// PositionsPassed has it.
-func byPosition(a, b parcel) int {
+// byPosition orders batches as PositionsPassed does, by the bytes of the topic's id and
+// the partition, so that every transaction locks positions in the same order.
+func byPosition(a, b readBatch) int {
 	return cmp.Or(bytes.Compare(a.id[:], b.id[:]), cmp.Compare(a.partition, b.partition))
 }
 
 // arrival is a referral record that can become a delivery.
 type arrival struct {
-	parcel  *parcel
+	batch   *readBatch
 	record  *kgo.Record
 	event   uuid.UUID
 	partner int64
-	log     [16]byte // id of the log that it is of
+	log     [16]byte // the log's id
 	kind    string
 	mined   mining
 	body    []byte
-	// envelope is what body was made of.
+	// envelope is what body was encoded from.
 	envelope *webhook.Envelope
-	// quarantined says why it counts nowhere; empty where it counts.
+	// quarantined is why the read models do not count it; empty if they do.
 	quarantined string
 }
 
-// dead is a record that cannot become a delivery.
-type dead struct {
-	parcel *parcel
+// deadletter is a record that cannot become a delivery.
+type deadletter struct {
+	batch  *readBatch
 	record *kgo.Record
 	reason string // recordPoison, recordConflict or recordQuarantined
 	why    string
 }
 
-// accept makes deliveries of what was read and moves the positions, in one
-// transaction. Records that cannot become one go to dead_record in the same. What
-// names a partner that does not exist is passed over: anybody can write any id into
-// the chain, and none is to cost us anything. The topics keep it, and adopt finds it
-// when the partner comes to be. accept gives errMoved, and has done nothing, when
-// another dispatcher was faster.
-func (d *Dispatch) accept(ctx context.Context, parcels []parcel) error {
-	slices.SortFunc(parcels, byPosition) // so that dispatchers cannot deadlock
+// accept turns the records into deliveries and moves the positions, in one
+// transaction. Records that cannot become a delivery go to dead_record in the same
+// transaction. Referrals of unknown partners are skipped without a row: anybody can
+// write any id into the chain, and an id must not cost anything. The topics keep them,
+// and backfill finds them when the partner is created. accept returns errMoved, and
+// has changed nothing, if another dispatcher read the records first.
+func (d *Dispatch) accept(ctx context.Context, batches []readBatch) error {
+	slices.SortFunc(batches, byPosition) // so that dispatchers cannot deadlock
 	limited, cancel := context.WithTimeout(ctx, d.timing.database)
 	defer cancel()
-	arrivals, deads := d.open(parcels)
+	arrivals, deadletters := d.decodeAll(batches)
 	followed, err := followedLog(limited, d.queries, arrivals)
 	if err != nil {
 		return err
 	}
-	parcels, arrivals, deads, refusal := ofLog(followed, parcels, arrivals, deads)
-	if len(parcels) == 0 {
+	batches, arrivals, deadletters, refusal := ofLog(followed, batches, arrivals, deadletters)
+	if len(batches) == 0 {
 		return refusal
 	}
 	counts := map[string]int{}
-	var told []int64 // partners with something to be sent
+	var toWake []int64 // partners with new deliveries to send
 	err = pgx.BeginFunc(limited, d.pool, func(tx pgx.Tx) error {
 		q := d.queries.WithTx(tx)
-		if err := movePositions(limited, q, parcels); err != nil {
+		if err := movePositions(limited, q, batches); err != nil {
 			return err
 		}
 		partners, err := knownPartners(limited, q, arrivals)
@@ -88,39 +88,39 @@ func (d *Dispatch) accept(ctx context.Context, parcels []parcel) error {
 		if err != nil {
 			return err
 		}
-		told, deads = inserted.told, append(deads, inserted.deads...)
-		return bury(limited, q, deads, counts)
+		toWake, deadletters = inserted.toWake, append(deadletters, inserted.deadletters...)
+		return insertDeadletters(limited, q, deadletters, counts)
 	})
 	if err != nil && !errors.Is(err, errMoved) {
 		return fmt.Errorf("write the deliveries of %d referrals: %w", len(arrivals), err)
 	}
 	if errors.Is(err, errMoved) {
-		// The winner's deliveries are there, and the partner may be ours.
-		told = d.endpoints.among(arrivals)
+		// The other dispatcher inserted the deliveries; their partners may be ours.
+		toWake = d.endpoints.among(arrivals)
 	}
-	for _, p := range told {
+	for _, p := range toWake {
 		d.wake(p)
 	}
 	if err == nil {
 		for result, n := range counts {
 			d.metrics.records.WithLabelValues(result).Add(float64(n))
 		}
-		for _, b := range deads {
-			d.log.Error("referral record cannot become a delivery, see dead_record", "topic", b.parcel.topic,
-				"partition", b.parcel.partition, "offset", b.record.Offset, "reason", b.reason, "why", b.why)
+		for _, b := range deadletters {
+			d.log.Error("referral record cannot become a delivery, see dead_record", "topic", b.batch.topic,
+				"partition", b.batch.partition, "offset", b.record.Offset, "reason", b.reason, "why", b.why)
 		}
 		return refusal
 	}
 	return err
 }
 
-// followedLog is the log that deliveries are made of: the one that they were made of so
-// far, or that of the first arrival.
+// followedLog returns the id of the log whose referrals become deliveries: the log of
+// all deliveries so far, or that of the first arrival.
 func followedLog(ctx context.Context, q *db.Queries, arrivals []arrival) (logID [16]byte, err error) {
 	known, err := q.FollowedLog(ctx)
 	switch {
 	case err == nil:
-		return [16]byte(known), nil // PostgreSQL keeps no shorter one
+		return [16]byte(known), nil // a CHECK guarantees the length
 	case !errors.Is(err, pgx.ErrNoRows):
 		return logID, fmt.Errorf("read which log deliveries are made of: %w", err)
 	case len(arrivals) > 0:
@@ -129,69 +129,73 @@ func followedLog(ctx context.Context, q *db.Queries, arrivals []arrival) (logID 
 	return logID, nil
 }
 
-// ofLog cuts off each parcel at the first referral of another log than this, with an
-// error that says so: two logs are two stories, and which is true only an operator
-// can tell.
-func ofLog(logID [16]byte, parcels []parcel, arrivals []arrival, deads []dead) ([]parcel, []arrival, []dead, error) {
+// ofLog cuts each batch at the first referral of a log other than logID, and returns an
+// error that names both. The two logs may contradict each other, and only an operator
+// can decide which one is right.
+func ofLog(logID [16]byte, batches []readBatch, arrivals []arrival, deadletters []deadletter) (
+	[]readBatch, []arrival, []deadletter, error,
+) {
 	var refusal error
 	for _, a := range arrivals {
 		if a.log != logID {
-			a.parcel.to = min(a.parcel.to, a.record.Offset)
-			refusal = fmt.Errorf("%s holds referrals of the log %x, and deliveries were made of the log %x: is this the Kafka of before? Where the log was rebuilt from the same chain, `navlog webhook follow-log %x` goes on with it; known events are not told again",
-				a.parcel.topic, a.log, logID, a.log)
+			a.batch.to = min(a.batch.to, a.record.Offset)
+			refusal = fmt.Errorf("%s holds referrals of the log %x, and deliveries were made of the log %x: check that "+
+				"this is the right Kafka; if the log was rebuilt from the same chain, `navlog webhook follow-log %x` "+
+				"continues with it, and known events are not sent again",
+				a.batch.topic, a.log, logID, a.log)
 		}
 	}
-	arrivals = slices.DeleteFunc(arrivals, func(a arrival) bool { return a.record.Offset >= a.parcel.to })
-	deads = slices.DeleteFunc(deads, func(b dead) bool { return b.record.Offset >= b.parcel.to })
+	arrivals = slices.DeleteFunc(arrivals, func(a arrival) bool { return a.record.Offset >= a.batch.to })
+	deadletters = slices.DeleteFunc(deadletters, func(b deadletter) bool { return b.record.Offset >= b.batch.to })
 	for _, a := range arrivals {
-		a.parcel.log = a.log[:]
+		a.batch.log = a.log[:]
 	}
-	// Of some nothing is left. (from says nothing of it: a partition that is read again
-	// because it is shorter than its position ends before it.)
-	left := make([]parcel, 0, len(parcels))
-	for _, p := range parcels {
+	// Drop the batches of which nothing is left. (Do not compare to with from: a partition
+	// that is shorter than its position is read again and ends before from.)
+	left := make([]readBatch, 0, len(batches))
+	for _, p := range batches {
 		if len(p.records) == 0 || p.records[0].Offset < p.to {
 			left = append(left, p)
 		}
 	}
-	return left, arrivals, deads, refusal
+	return left, arrivals, deadletters, refusal
 }
 
-// open decodes the records.
-func (d *Dispatch) open(parcels []parcel) (arrivals []arrival, deads []dead) {
-	for i := range parcels {
-		p := &parcels[i]
+// decodeAll decodes the records; those that cannot be decoded are poison.
+func (d *Dispatch) decodeAll(batches []readBatch) (arrivals []arrival, deadletters []deadletter) {
+	for i := range batches {
+		p := &batches[i]
 		for _, record := range p.records {
 			a, err := decode(d.config.ChainID, record)
 			if err != nil {
-				deads = append(deads, dead{p, record, recordPoison, err.Error()})
+				deadletters = append(deadletters, deadletter{p, record, recordPoison, err.Error()})
 				continue
 			}
-			a.parcel, a.record = p, record
+			a.batch, a.record = p, record
 			arrivals = append(arrivals, a)
 		}
 	}
-	return arrivals, deads
+	return arrivals, deadletters
 }
 
-// decode reads a referral record. Its error says why it is poison.
+// decode decodes a referral record. Its error is the reason for a dead letter.
 func decode(chainID uint64, record *kgo.Record) (arrival, error) {
 	referral := new(event.Referral)
 	if err := proto.Unmarshal(record.Value, referral); err != nil {
-		return arrival{}, errors.New("it is not a referral")
+		return arrival{}, errors.New("the record is not a referral")
 	}
 	if len(referral.GetLogId()) != 16 {
-		return arrival{}, fmt.Errorf("its log id has %d bytes and must have 16", len(referral.GetLogId()))
+		return arrival{}, fmt.Errorf("the log id has %d bytes, want 16", len(referral.GetLogId()))
 	}
 	if referral.GetChainId() != chainID {
-		return arrival{}, fmt.Errorf("it belongs to chain %d, not to %d", referral.GetChainId(), chainID)
+		return arrival{}, fmt.Errorf("the referral is of chain %d, not %d", referral.GetChainId(), chainID)
 	}
 	envelope, err := webhook.FromReferral(referral)
 	if err != nil {
 		return arrival{}, err
 	}
 	if kinds[referral.GetKind()] != envelope.Type {
-		return arrival{}, fmt.Errorf("it says %s and its log is a %s", referral.GetKind(), envelope.Type)
+		return arrival{}, fmt.Errorf("the record's kind is %s, but its log is a %s", referral.GetKind(), envelope.Type)
 	}
 	body, err := envelope.Body()
 	if err != nil {
@@ -200,8 +204,11 @@ func decode(chainID uint64, record *kgo.Record) (arrival, error) {
 	log := referral.GetLog()
 	return arrival{
 		log: [16]byte(referral.GetLogId()), event: envelope.ID, partner: int64(envelope.PartnerID), kind: envelope.Type,
-		mined: mining{tx: string(log.GetTxHash()), block: string(log.GetBlockHash()), logIndex: int64(log.GetLogIndex()), seq: int64(referral.GetSeq())},
-		body:  body, envelope: envelope, quarantined: envelope.Quarantined,
+		mined: mining{
+			tx: string(log.GetTxHash()), block: string(log.GetBlockHash()), logIndex: int64(log.GetLogIndex()),
+			seq: int64(referral.GetSeq()),
+		},
+		body: body, envelope: envelope, quarantined: envelope.Quarantined,
 	}, nil
 }
 
@@ -210,9 +217,11 @@ var kinds = map[event.Referral_Kind]string{
 	event.Referral_KIND_WITHDRAWAL: webhook.WithdrawalReferral,
 }
 
-func movePositions(ctx context.Context, q *db.Queries, parcels []parcel) error {
-	for _, p := range parcels {
-		n, err := q.MovePosition(ctx, db.MovePositionParams{TopicID: p.id, Partition: p.partition, ReadOffset: p.from, NextOffset: p.to, LogID: p.log})
+func movePositions(ctx context.Context, q *db.Queries, batches []readBatch) error {
+	for _, p := range batches {
+		n, err := q.MovePosition(ctx, db.MovePositionParams{
+			TopicID: p.id, Partition: p.partition, ReadOffset: p.from, NextOffset: p.to, LogID: p.log,
+		})
 		if err != nil {
 			return err
 		}
@@ -223,8 +232,8 @@ func movePositions(ctx context.Context, q *db.Queries, parcels []parcel) error {
 	return nil
 }
 
-// knownPartners gives the partners that the arrivals name and that exist, and how
-// the deliveries of each begin.
+// knownPartners returns the existing partners that the arrivals name, each with the
+// state in which its deliveries start.
 func knownPartners(ctx context.Context, q *db.Queries, arrivals []arrival) (map[int64]string, error) {
 	ids := map[int64]bool{}
 	for _, a := range arrivals {
@@ -244,17 +253,19 @@ func knownPartners(ctx context.Context, q *db.Queries, arrivals []arrival) (map[
 	return partners, err
 }
 
-// insertion is what became of arrivals beside counts.
+// insertion is the result of insert, besides the counts.
 type insertion struct {
-	told  []int64 // partners that have something to be sent
-	deads []dead  // what is quarantined, or contradicts a known event
+	toWake      []int64      // partners with new deliveries to send
+	deadletters []deadletter // quarantined, or in conflict with a known event
 }
 
-// insert makes deliveries of those arrivals that name one of the partners, count, and
-// are not known yet, each in the state that its partner begins with and with the next
-// sequence of its partner, under the lock of the partner's counter. What is known from
-// another block is corrected (mined.go).
-func insert(ctx context.Context, q *db.Queries, partners map[int64]string, arrivals []arrival, counts map[string]int) (insertion, error) {
+// insert turns arrivals into deliveries, skipping those that name none of the partners,
+// are quarantined or are known already. Each delivery starts in its partner's state and
+// gets its partner's next sequence, under the lock of the partner's counter. A delivery
+// that was mined again in another block is corrected (correction.go).
+func insert(ctx context.Context, q *db.Queries, partners map[int64]string, arrivals []arrival, counts map[string]int) (
+	insertion, error,
+) {
 	of := len(arrivals)
 	arrivals = slices.DeleteFunc(slices.Clone(arrivals), func(a arrival) bool { return partners[a.partner] == "" })
 	if n := of - len(arrivals); n > 0 {
@@ -263,7 +274,7 @@ func insert(ctx context.Context, q *db.Queries, partners map[int64]string, arriv
 	var done insertion
 	arrivals = slices.DeleteFunc(arrivals, func(a arrival) bool {
 		if a.quarantined != "" {
-			done.deads = append(done.deads, dead{a.parcel, a.record, recordQuarantined, a.quarantined})
+			done.deadletters = append(done.deadletters, deadletter{a.batch, a.record, recordQuarantined, a.quarantined})
 		}
 		return a.quarantined != ""
 	})
@@ -278,7 +289,7 @@ func insert(ctx context.Context, q *db.Queries, partners map[int64]string, arriv
 	for _, s := range streams {
 		last[s.PartnerID] = s.LastSequence
 	}
-	known, err := readTellings(ctx, q, arrivals)
+	known, err := readKnownDeliveries(ctx, q, arrivals)
 	if err != nil {
 		return done, err
 	}
@@ -290,17 +301,21 @@ func insert(ctx context.Context, q *db.Queries, partners map[int64]string, arriv
 		}
 		switch what {
 		case recordConflict:
-			done.deads = append(done.deads, dead{a.parcel, a.record, recordConflict, fmt.Sprintf("event %s is known with another body", of.event)})
+			done.deadletters = append(done.deadletters, deadletter{
+				a.batch, a.record, recordConflict, fmt.Sprintf("event %s already exists with another body", of.event),
+			})
 			continue
 		case recordCorrected:
 			err = correct(ctx, q, of, a, body, &rows)
 		case recordInserted:
 			state := partners[a.partner]
-			if state == registry.Pending && !slices.Contains(done.told, a.partner) {
-				done.told = append(done.told, a.partner)
+			if state == registry.Pending && !slices.Contains(done.toWake, a.partner) {
+				done.toWake = append(done.toWake, a.partner)
 			}
 			last[a.partner]++
-			known.add(&telling{event: a.event, partner: a.partner, kind: a.kind, body: a.body, mined: a.mined, row: len(rows.EventIds)})
+			known.add(&knownDelivery{
+				event: a.event, partner: a.partner, kind: a.kind, body: a.body, mined: a.mined, row: len(rows.EventIds),
+			})
 			appendDelivery(&rows, a, last[a.partner], state)
 		}
 		if err != nil {
@@ -334,12 +349,12 @@ func appendDelivery(rows *db.InsertDeliveriesParams, a arrival, sequence int64, 
 	rows.Seqs = append(rows.Seqs, a.mined.seq)
 }
 
-// bury keeps what cannot become a delivery, bytes and all, where an operator can
-// find it.
-func bury(ctx context.Context, q *db.Queries, deads []dead, counts map[string]int) error {
-	for _, b := range deads {
+// insertDeadletters stores records that cannot become a delivery, with their bytes, for
+// an operator to inspect.
+func insertDeadletters(ctx context.Context, q *db.Queries, deadletters []deadletter, counts map[string]int) error {
+	for _, b := range deadletters {
 		err := q.InsertDeadRecord(ctx, db.InsertDeadRecordParams{
-			TopicID: b.parcel.id, Partition: b.parcel.partition, Offset: b.record.Offset, Topic: b.parcel.topic,
+			TopicID: b.batch.id, Partition: b.batch.partition, Offset: b.record.Offset, Topic: b.batch.topic,
 			Reason: b.reason, Error: printable.Text(b.why, printable.Message), Value: b.record.Value,
 		})
 		if err != nil {

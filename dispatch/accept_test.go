@@ -25,21 +25,23 @@ func (d *Dispatch) recordsWere(result string) float64 {
 	return testutil.ToFloat64(d.metrics.records.WithLabelValues(result))
 }
 
-// contiguous checks that each partner's sequences are 1 to n.
+// contiguous checks that the partner's sequences are exactly 1 to n.
 func (f *fixture) contiguous(partner, n int64) {
 	f.Helper()
-	if got := f.number("SELECT count(*) FROM delivery WHERE partner_id = $1 AND sequence BETWEEN 1 AND $2", partner, n); got != n {
+	if got := f.number(
+		"SELECT count(*) FROM delivery WHERE partner_id = $1 AND sequence BETWEEN 1 AND $2", partner, n,
+	); got != n {
 		f.Errorf("partner %d has %d sequences within 1 to %d", partner, got, n)
 	}
 	if got := f.number("SELECT last_sequence FROM stream WHERE partner_id = $1", partner); got != n {
-		f.Errorf("partner %d's counter says %d, want %d", partner, got, n)
+		f.Errorf("partner %d's counter is %d, want %d", partner, got, n)
 	}
 }
 
 var replayEvents = flag.Int("replay-events", 500, "events of TestFullTopicReplay")
 
-// Reading a topic again sends nothing again: neither from the start, nor when
-// the topic was made anew, with its records in another order and place.
+// Reading a topic again sends no event twice, whether from its start or after the topic
+// was recreated with its records in another order and in other partitions.
 func TestFullTopicReplay(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
@@ -74,7 +76,7 @@ func TestFullTopicReplay(t *testing.T) {
 	}
 }
 
-// The topic is shorter than what was read of it, as after a restored backup.
+// The topic ends before the position, as after a restored backup.
 func TestPositionPastTheEnd(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
@@ -87,7 +89,7 @@ func TestPositionPastTheEnd(t *testing.T) {
 	d := f.start(nil)
 	f.eventually("read again from the start", func() bool { return d.recordsWere(recordKnown) == 5 })
 	f.deposits(7, 5, 6)
-	f.eventually("and on", f.in(registry.Delivered, 6))
+	f.eventually("newer records are delivered", f.in(registry.Delivered, 6))
 	if n := len(r.got()); n != 6 {
 		t.Errorf("%d requests for 6 events", n)
 	}
@@ -106,10 +108,10 @@ func TestRecordsDeletedUnread(t *testing.T) {
 	d := f.start(nil)
 	f.eventually("the loss is counted", func() bool { return testutil.ToFloat64(d.metrics.lostRecords) == 4 })
 	f.deposits(7, 1, 2)
-	f.eventually("and it goes on", f.in(registry.Delivered, 1))
+	f.eventually("later records are delivered", f.in(registry.Delivered, 1))
 }
 
-// Records that cannot become a delivery are kept, and hold up nothing.
+// Records that cannot become a delivery are stored, and do not block the others.
 func TestDeadRecords(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
@@ -122,30 +124,32 @@ func TestDeadRecords(t *testing.T) {
 		return encode(t, x)
 	}
 	poison := map[string][]byte{
-		"it is not a referral":                             {0xff, 0xff, 0xff},
-		"it belongs to chain 1, not to 31337":              change(func(x *event.Referral) { x.ChainId = 1 }),
-		"the referral carries no complete log":             change(func(x *event.Referral) { x.Log = nil }),
-		"it says KIND_WITHDRAWAL and its log is a deposit": change(func(x *event.Referral) { x.Kind = event.Referral_KIND_WITHDRAWAL }),
-		"the referral names partner 8 and its log":         change(func(x *event.Referral) { x.PartnerId = 8 }),
-		"the referral's log is neither a deposit":          change(func(x *event.Referral) { x.Log.Topics[0] = make([]byte, 32) }),
-		"the referral's log cannot be decoded":             change(func(x *event.Referral) { x.Log.Data = x.Log.Data[1:] }),
+		"the record is not a referral":                                   {0xff, 0xff, 0xff},
+		"the referral is of chain 1, not 31337":                          change(func(x *event.Referral) { x.ChainId = 1 }),
+		"the referral has no complete log":                               change(func(x *event.Referral) { x.Log = nil }),
+		"the record's kind is KIND_WITHDRAWAL, but its log is a deposit": change(func(x *event.Referral) { x.Kind = event.Referral_KIND_WITHDRAWAL }),
+		"the referral names partner 8, but its log":                      change(func(x *event.Referral) { x.PartnerId = 8 }),
+		"the referral's log is neither a deposit":                        change(func(x *event.Referral) { x.Log.Topics[0] = make([]byte, 32) }),
+		"the referral's log cannot be decoded":                           change(func(x *event.Referral) { x.Log.Data = x.Log.Data[1:] }),
 	}
-	f.produce(chainlog.ReferralDeposits(testChain), slices.Concat([][]byte{encode(t, deposit(t, 7, 1))}, slices.Collect(maps.Values(poison)), [][]byte{encode(t, deposit(t, 7, 2))})...)
-	f.eventually("the sound ones are delivered", f.in(registry.Delivered, 2))
-	f.eventually("the others are buried", func() bool { return d.recordsWere(recordPoison) == float64(len(poison)) })
+	f.produce(chainlog.ReferralDeposits(testChain), slices.Concat(
+		[][]byte{encode(t, deposit(t, 7, 1))}, slices.Collect(maps.Values(poison)), [][]byte{encode(t, deposit(t, 7, 2))},
+	)...)
+	f.eventually("the valid records are delivered", f.in(registry.Delivered, 2))
+	f.eventually("the others are dead letters", func() bool { return d.recordsWere(recordPoison) == float64(len(poison)) })
 	for why, value := range poison {
 		if f.number(`SELECT count(*) FROM dead_record WHERE reason = 'poison' AND value = $1 AND error LIKE $2 || '%' AND topic = 'chain.31337.referral.deposits'`, value, why) != 1 {
-			t.Errorf("no dead record says %q", why)
+			t.Errorf("no dead record has the error %q", why)
 		}
 	}
 
-	// The same event out of the same block with another content: one of them lies.
+	// The same event from the same block with another amount: one of the two is wrong.
 	other := deposit(t, 7, 1)
 	other.Log.BlockTime++
 	f.produce(chainlog.ReferralDeposits(testChain), encode(t, other))
 	f.eventually("the conflict is noticed", func() bool { return d.recordsWere(recordConflict) == 1 })
 	if f.number("SELECT count(*) FROM dead_record WHERE reason = 'conflict' AND value = $1", encode(t, other)) != 1 {
-		t.Error("the conflict is not kept")
+		t.Error("the conflict is not stored")
 	}
 	if n := f.number("SELECT count(*) FROM delivery"); n != 2 || len(r.got()) != 2 {
 		t.Errorf("%d deliveries, %d requests", n, len(r.got()))
@@ -153,7 +157,7 @@ func TestDeadRecords(t *testing.T) {
 	f.contiguous(7, 2)
 }
 
-// An event twice in one batch is one event.
+// The same event twice in one batch is one delivery.
 func TestDoubleInOneBatch(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
@@ -166,8 +170,8 @@ func TestDoubleInOneBatch(t *testing.T) {
 	f.contiguous(7, 1)
 }
 
-// Partners that cannot be told: their events wait, visible and replayable, and
-// are not sent by themselves when a URL comes.
+// Deliveries of partners without an endpoint end as no_endpoint: visible and replayable,
+// but not sent automatically when a URL is registered.
 func TestNoEndpoint(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
@@ -177,10 +181,10 @@ func TestNoEndpoint(t *testing.T) {
 	f.start(nil)
 	f.deposits(1, 0, 1)
 	f.deposits(2, 1, 2)
-	f.deposits(3, 2, 3) // unknown, until it is created
+	f.deposits(3, 2, 3) // partner 3 is created later
 	f.eventually("none is sent", f.in(registry.NoEndpoint, 2))
 	f.partner(3, "")
-	f.eventually("what came before is found", f.in(registry.NoEndpoint, 3))
+	f.eventually("earlier events are backfilled", f.in(registry.NoEndpoint, 3))
 	if n := f.number("SELECT count(*) FROM delivery WHERE finished_at IS NOT NULL"); n != 3 {
 		t.Errorf("%d are finished", n)
 	}
@@ -196,7 +200,7 @@ func TestNoEndpoint(t *testing.T) {
 	f.contiguous(1, 2)
 }
 
-// A partner that is disabled while its events wait.
+// A partner is disabled while its deliveries are pending.
 func TestDisabledWhileWaiting(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(status(500))
@@ -205,13 +209,13 @@ func TestDisabledWhileWaiting(t *testing.T) {
 	f.deposits(7, 0, 10)
 	f.eventually("tried", func() bool { return len(r.got()) == 10 })
 	f.exec("UPDATE partner SET disabled = true WHERE id = 7")
-	f.eventually("given up", f.in(registry.NoEndpoint, 10))
+	f.eventually("all end without an endpoint", f.in(registry.NoEndpoint, 10))
 	if n := len(r.got()); n != 10 {
-		t.Errorf("%d requests, and no retry was due before the partner was disabled", n)
+		t.Errorf("%d requests, but no retry was due before the partner was disabled", n)
 	}
 }
 
-// Two dispatchers on the same topics: every event is one delivery, and arrives.
+// With two dispatchers on the same topics, every event is one delivery and arrives.
 func TestTwoDispatchers(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
@@ -242,7 +246,7 @@ func TestTwoDispatchers(t *testing.T) {
 	}
 }
 
-// No bytes make the decoder fall over, and what it accepts is complete.
+// No input makes the decoder panic, and every referral that it accepts is complete.
 func TestDecodeIsTotal(t *testing.T) {
 	good := encode(t, deposit(t, 7, 1))
 	for n := range good {
@@ -261,10 +265,10 @@ func with(b []byte, n int, value byte) []byte {
 	return b
 }
 
-// A record that this dispatcher could not read, as an older one meets a newer
-// event, becomes a delivery when a dispatcher that can is asked to try again, once,
-// with the next sequence of its partner. One that still cannot stays, with the
-// reason of today; one that was told meanwhile is known.
+// A dead record that an older dispatcher could not read becomes a delivery, with its
+// partner's next sequence, when a retry is requested from a dispatcher that can read it.
+// A record that still cannot be one stays, with the current reason; an event that was
+// delivered meanwhile counts as known.
 func TestDeadRecordsRetried(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
@@ -280,24 +284,24 @@ func TestDeadRecordsRetried(t *testing.T) {
 		return f.number("SELECT count(*) FROM dead_record WHERE retry_at > coalesce(retried_at, '-infinity')") == 0
 	}
 	retry("true")
-	f.eventually("the older one tries in vain", tried)
+	f.eventually("the older one retries without success", tried)
 	if n := f.number("SELECT count(*) FROM dead_record WHERE resolved_at IS NULL AND reason = 'poison'"); n != 4 {
-		t.Errorf("%d are kept by one that still cannot read them", n)
+		t.Errorf("%d dead records after a dispatcher that cannot read them retried", n)
 	}
 	stop()
 
-	f.deposits(7, 3, 5) // the third once more
+	f.deposits(7, 3, 5) // the third again
 	newer := f.start(nil)
-	f.start(nil) // and a second one, which tries nothing twice
-	f.eventually("what came since then is delivered", f.in(registry.Delivered, 2))
+	f.start(nil) // and a second one, which must not retry twice
+	f.eventually("newer events are delivered", f.in(registry.Delivered, 2))
 	retry("true")
-	f.eventually("tried again", tried)
+	f.eventually("retried", tried)
 	f.eventually("all are delivered", f.in(registry.Delivered, 4))
 	if n := f.number("SELECT count(*) FROM dead_record WHERE resolved_at IS NOT NULL"); n != 3 {
 		t.Errorf("%d are resolved, want 3", n)
 	}
-	if n := f.number("SELECT count(*) FROM dead_record WHERE resolved_at IS NULL AND error = 'it is not a referral'"); n != 1 {
-		t.Errorf("%d stay with their reason", n)
+	if n := f.number("SELECT count(*) FROM dead_record WHERE resolved_at IS NULL AND error = 'the record is not a referral'"); n != 1 {
+		t.Errorf("%d dead records kept their reason", n)
 	}
 	if n := len(r.got()); n != 4 {
 		t.Errorf("%d requests for 4 events", n)
@@ -306,13 +310,13 @@ func TestDeadRecordsRetried(t *testing.T) {
 	f.eventually("ready", func() bool { return newer.Ready() == nil })
 }
 
-// A dead record that could be read now, and cannot be a delivery for another reason,
-// stays with that reason.
+// A dead record that can be read now but still cannot become a delivery stays, with the
+// new reason.
 func TestDeadRecordsRetriedInVain(t *testing.T) {
 	f := newFixture(t)
 	f.partner(7, "")
 	d := f.dispatcher(nil)
-	f.check(d.accept(t.Context(), []parcel{f.parcel(0, encode(t, deposit(t, 7, 1)))}))
+	f.check(d.accept(t.Context(), []readBatch{f.batch(0, encode(t, deposit(t, 7, 1)))}))
 	other := deposit(t, 7, 1) // the same event with another body
 	other.Log.BlockTime++
 	tooMuch := referral(t, event.Referral_KIND_DEPOSIT, 7, 2, contracts.DepositAccepted{
@@ -328,20 +332,23 @@ func TestDeadRecordsRetriedInVain(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	if d.retryDead(ended); len(d.health.faults) != 0 {
-		t.Errorf("that the program ends is no fault: %v", d.health.faults)
+		t.Errorf("the end of the program counts as a fault: %v", d.health.faults)
 	}
-	for _, table := range []string{"position", "partner", "stream", "delivery"} { // what each of the steps needs
+	for _, table := range []string{"position", "partner", "stream", "delivery"} { // each step needs one of them
 		f.exec("ALTER TABLE " + table + " RENAME TO elsewhere")
-		if d.retryDead(t.Context()); d.health.faults[fault{what: "try dead records again"}] == nil || f.number("SELECT count(*) FROM dead_record WHERE resolved_at IS NOT NULL") != 0 {
-			t.Errorf("without %s: %v, or records are resolved that are not", table, d.health.faults)
+		if d.retryDead(t.Context()); d.health.faults[fault{what: "retry dead records"}] == nil || f.number("SELECT count(*) FROM dead_record WHERE resolved_at IS NOT NULL") != 0 {
+			t.Errorf("without %s: faults %v, or a record counts as resolved", table, d.health.faults)
 		}
 		f.exec("ALTER TABLE elsewhere RENAME TO " + table)
 	}
 	d.retryDead(t.Context())
-	f.check(d.health.faults[fault{what: "try dead records again"}])
+	f.check(d.health.faults[fault{what: "retry dead records"}])
 	for reason, r := range reasons {
 		if n := f.number("SELECT count(*) FROM dead_record WHERE value = $1 AND reason = $2 AND resolved_at IS NULL AND retried_at >= retry_at", encode(t, r), reason); n != 1 {
-			t.Errorf("%d are kept because of %s: %s", n, reason, f.text("SELECT string_agg(reason || ' ' || error, '; ') FROM dead_record"))
+			t.Errorf(
+				"%d dead records with reason %s: %s", n, reason,
+				f.text("SELECT string_agg(reason || ' ' || error, '; ') FROM dead_record"),
+			)
 		}
 	}
 	if n := f.number("SELECT count(*) FROM delivery"); n != 1 {
@@ -349,7 +356,7 @@ func TestDeadRecordsRetriedInVain(t *testing.T) {
 	}
 }
 
-// A dead record is tried again on one connection to PostgreSQL: there may be no second.
+// Retrying a dead record needs only one connection to PostgreSQL, since there may be no second.
 func TestDeadRecordIsRetriedOnOneConnection(t *testing.T) {
 	f := newFixture(t)
 	f.partner(7, "")
@@ -366,8 +373,8 @@ func TestDeadRecordIsRetriedOnOneConnection(t *testing.T) {
 	}
 }
 
-// An event that counts in no read model, for one of its numbers is too large, sends
-// no webhook: its record is kept with the reason. The largest that counts is told.
+// An event that the read models quarantine, because one of its numbers is too large, is not
+// sent: its record is stored with the reason. One with the largest valid amount is sent.
 func TestQuarantinedAmounts(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
@@ -377,10 +384,14 @@ func TestQuarantinedAmounts(t *testing.T) {
 	small := new(big.Int).Sub(large, big.NewInt(1))
 	one, index := big.NewInt(1), new(big.Int).Lsh(big.NewInt(1), 64)
 	dep := func(partner uint32, n int, id, assets, shares *big.Int) []byte {
-		return encode(t, referral(t, event.Referral_KIND_DEPOSIT, partner, n, contracts.DepositAccepted{DepositID: id, Owner: userAddress, PartnerID: partner, Sender: userAddress, Assets: assets, Shares: shares}))
+		return encode(t, referral(t, event.Referral_KIND_DEPOSIT, partner, n, contracts.DepositAccepted{
+			DepositID: id, Owner: userAddress, PartnerID: partner, Sender: userAddress, Assets: assets, Shares: shares,
+		}))
 	}
 	wd := func(n int, id, shares, assets *big.Int) []byte {
-		return encode(t, referral(t, event.Referral_KIND_WITHDRAWAL, 7, n, contracts.WithdrawalRequested{RequestIndex: id, Owner: userAddress, PartnerID: 7, Receiver: userAddress, Shares: shares, AssetsEstimate: assets}))
+		return encode(t, referral(t, event.Referral_KIND_WITHDRAWAL, 7, n, contracts.WithdrawalRequested{
+			RequestIndex: id, Owner: userAddress, PartnerID: 7, Receiver: userAddress, Shares: shares, AssetsEstimate: assets,
+		}))
 	}
 	quarantined := map[string][]byte{
 		"assets is 31385508":        dep(7, 1, one, large, one),
@@ -390,27 +401,31 @@ func TestQuarantinedAmounts(t *testing.T) {
 		"assetsEstimate is 5789604": wd(5, one, one, new(big.Int).Lsh(large, 64)),
 		"requestIndex is 184467":    wd(6, index, one, one),
 	}
-	f.produce(chainlog.ReferralDeposits(testChain), slices.Concat(slices.Collect(maps.Values(quarantined)), [][]byte{dep(7, 7, one, small, small), wd(8, one, small, small), dep(9, 9, one, large, one)})...)
-	f.eventually("those that count are delivered", f.in(registry.Delivered, 2))
-	f.eventually("the others are not", func() bool { return d.recordsWere(recordQuarantined) == float64(len(quarantined)) })
+	f.produce(chainlog.ReferralDeposits(testChain), slices.Concat(slices.Collect(maps.Values(quarantined)), [][]byte{
+		dep(7, 7, one, small, small), wd(8, one, small, small), dep(9, 9, one, large, one),
+	})...)
+	f.eventually("the valid ones are delivered", f.in(registry.Delivered, 2))
+	f.eventually("the others are quarantined", func() bool { return d.recordsWere(recordQuarantined) == float64(len(quarantined)) })
 	for why, value := range quarantined {
-		if n := f.number("SELECT count(*) FROM dead_record WHERE reason = 'quarantined' AND value = $1 AND error LIKE $2 || '%'", value, why); n != 1 {
-			t.Errorf("%d dead records say %q", n, why)
+		if n := f.number(
+			"SELECT count(*) FROM dead_record WHERE reason = 'quarantined' AND value = $1 AND error LIKE $2 || '%'", value, why,
+		); n != 1 {
+			t.Errorf("%d dead records have the error %q", n, why)
 		}
 	}
 	if n := f.number("SELECT count(*) FROM dead_record"); n != int64(len(quarantined)) {
-		t.Errorf("%d dead records: one for a partner that nobody has", n)
+		t.Errorf("%d dead records: one names an unknown partner", n)
 	}
 	for _, c := range r.got() {
 		if !strings.Contains(string(c.body), `"`+small.String()+`"`) {
-			t.Errorf("told: %s", c.body)
+			t.Errorf("delivered: %s", c.body)
 		}
 	}
 	f.contiguous(7, 2)
 }
 
-// A lane lives as long as its dispatcher, also one that a retried record woke: what
-// is made next is sent without another look for work.
+// A lane lasts as long as its dispatcher, even one that a retried record woke: the next
+// delivery is sent without another findWork.
 func TestRetriedRecordWakesALaneThatLasts(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)

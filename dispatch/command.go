@@ -12,24 +12,23 @@ import (
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
-// obey carries out what partners asked for through query: test events and
-// replays. What it makes is a delivery like any other, in the transaction that
-// ends the command, so a crash neither loses nor doubles it.
+// runCommands runs the commands that partners gave through query: test events and replays.
+// It makes a command's deliveries in the transaction that finishes the command, so a
+// crash neither loses nor doubles them.
 //
-// Each command has a transaction of its own and partners take turns, so that one
-// that fails or takes long holds up no other. One that fails stays, and is tried
-// again later and later; the rest of its partner's, which may fail as slowly,
-// wait for the next look.
-func (d *Dispatch) obey(ctx context.Context) {
-	err := d.obeyDue(ctx)
+// Each command has its own transaction and partners take turns, so that a failing or
+// slow command does not delay other partners. A failed command is retried with growing
+// delays; the partner's other commands, which may fail as slowly, wait for the next round.
+func (d *Dispatch) runCommands(ctx context.Context) {
+	err := d.runDueCommands(ctx)
 	if ctx.Err() == nil {
-		d.health.set("carry out commands", err)
+		d.health.set("run commands", err)
 	}
 }
 
-// obeyDue gives every command that is due its turn. It fails when PostgreSQL
-// does, not when a command does.
-func (d *Dispatch) obeyDue(ctx context.Context) error {
+// runDueCommands runs every command that is due. It returns an error if PostgreSQL
+// fails, not if a command does.
+func (d *Dispatch) runDueCommands(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	commands, err := d.queries.DueCommands(limited)
@@ -41,14 +40,14 @@ func (d *Dispatch) obeyDue(ctx context.Context) error {
 		if failed[c.PartnerID] {
 			continue
 		}
-		done, err := d.obeyOne(ctx, c.ID)
+		done, err := d.runCommand(ctx, c.ID)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
 			failed[c.PartnerID] = true
 			d.metrics.failedTurns.Inc()
-			d.log.Warn("a command failed and is tried again later", "command", c.ID, "partner", c.PartnerID, "error", err)
+			d.log.Warn("command failed, retrying later", "command", c.ID, "partner", c.PartnerID, "error", err)
 			if err := d.putOff(ctx, c.ID); err != nil {
 				return err
 			}
@@ -59,10 +58,10 @@ func (d *Dispatch) obeyDue(ctx context.Context) error {
 	return nil
 }
 
-// obeyOne carries out a command, or the next part of a long one; false: another
-// dispatcher has it.
-func (d *Dispatch) obeyOne(ctx context.Context, id int64) (done bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*d.timing.command) // the server is to end it first
+// runCommand runs a command, or the next part of a long one, and reports whether it did;
+// false means that another dispatcher has it.
+func (d *Dispatch) runCommand(ctx context.Context, id int64) (done bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*d.timing.command) // longer than the server's own limit
 	defer cancel()
 	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
 		q := d.queries.WithTx(tx)
@@ -77,7 +76,7 @@ func (d *Dispatch) obeyOne(ctx context.Context, id int64) (done bool, err error)
 			return err
 		}
 		done = true
-		return carryOut(ctx, q, c)
+		return execute(ctx, q, c)
 	})
 	return done, err
 }
@@ -88,17 +87,16 @@ func (d *Dispatch) putOff(ctx context.Context, id int64) error {
 	return d.queries.PutOffCommand(ctx, id)
 }
 
-// rangePart is how many sequences of a replay-range one transaction looks at, and so
-// behind how many of them at most, or about so many, a new event has its turn.
+// rangePart is how many sequences of a replay-range one transaction replays, and so
+// about how many deliveries a new event queues behind at most.
 const rangePart = 5000
 
-// partPause is how long the next part of a replay-range waits at least while the one
-// before is being sent.
+// partPause is the minimum wait for the next part of a replay-range while the previous
+// part is being sent.
 const partPause = time.Second
 
-// carryOut makes what a command asks for, and ends the command with the number
-// of deliveries that are sent for it.
-func carryOut(ctx context.Context, q *db.Queries, c db.ClaimCommandRow) error {
+// execute makes a command's deliveries and finishes the command with their number.
+func execute(ctx context.Context, q *db.Queries, c db.ClaimCommandRow) error {
 	var n int64
 	var err error
 	switch {
@@ -107,7 +105,7 @@ func carryOut(ctx context.Context, q *db.Queries, c db.ClaimCommandRow) error {
 	case c.Kind == "replay-range" && c.FirstSequence != nil && c.LastSequence != nil:
 		return replayPart(ctx, q, c)
 	case c.EventID != nil:
-		// An event that is still to be sent, or not the partner's, is left alone.
+		// An event that is still to be sent, or is another partner's, does not change.
 		n, err = q.ReplayDelivery(ctx, db.ReplayDeliveryParams{EventID: *c.EventID, PartnerID: c.PartnerID})
 	}
 	if err != nil {
@@ -116,8 +114,8 @@ func carryOut(ctx context.Context, q *db.Queries, c db.ClaimCommandRow) error {
 	return q.FinishCommand(ctx, db.FinishCommandParams{ID: c.ID, Deliveries: n})
 }
 
-// makeTest makes a test event under the id that its partner was promised, where
-// it was promised one: navlog webhook promises none.
+// makeTest inserts a test event. It uses the id that query promised to the partner;
+// navlog webhook promises none.
 func makeTest(ctx context.Context, q *db.Queries, c db.ClaimCommandRow) error {
 	id := uuid.New()
 	if c.EventID != nil {
@@ -134,18 +132,22 @@ func makeTest(ctx context.Context, q *db.Queries, c db.ClaimCommandRow) error {
 	return q.InsertTest(ctx, db.InsertTestParams{EventID: id, PartnerID: c.PartnerID, Type: envelope.Type, Body: body})
 }
 
-// replayPart replays the first part of a range and leaves the rest of it to the
-// next turn, so that a long range keeps nothing locked for long. Each part waits until the
-// one before is sent, or has failed: what is due first is sent first, and new events would
-// come behind the whole range, also where all of it waits for a receiver that is down. It
-// does not wait where nobody sends.
+// replayPart replays the first part of a range and leaves the rest to the next turn, so
+// that a long range holds no lock for long. Each part waits until the previous one is
+// sent or has failed: deliveries are sent in the order in which they fall due, so a new
+// event would otherwise queue behind the whole range, even if all of it waits for a
+// receiver that is down. A part does not wait if no dispatcher holds the partner's lease.
 func replayPart(ctx context.Context, q *db.Queries, c db.ClaimCommandRow) error {
 	if c.Deliveries > 0 {
-		before := db.PartIsBeingSentParams{PartnerID: c.PartnerID, FirstSequence: *c.FirstSequence - rangePart, LastSequence: *c.FirstSequence - 1}
+		before := db.PartIsBeingSentParams{
+			PartnerID: c.PartnerID, FirstSequence: *c.FirstSequence - rangePart, LastSequence: *c.FirstSequence - 1,
+		}
 		if sent, err := q.PartIsBeingSent(ctx, before); err != nil {
 			return err
 		} else if sent {
-			return q.AdvanceCommand(ctx, db.AdvanceCommandParams{ID: c.ID, FirstSequence: *c.FirstSequence, WaitMs: partPause.Milliseconds()})
+			return q.AdvanceCommand(
+				ctx, db.AdvanceCommandParams{ID: c.ID, FirstSequence: *c.FirstSequence, WaitMs: partPause.Milliseconds()},
+			)
 		}
 	}
 	last, err := q.LastSequence(ctx, c.PartnerID)
@@ -153,12 +155,14 @@ func replayPart(ctx context.Context, q *db.Queries, c db.ClaimCommandRow) error 
 		return err
 	}
 	last = min(last, *c.LastSequence)
-	end := min(last, min(last, *c.FirstSequence)+rangePart-1) // a first beyond the last may be any number
+	end := min(last, min(last, *c.FirstSequence)+rangePart-1) // first may lie beyond the last sequence
 	only := ""
 	if c.OnlyState != nil {
 		only = *c.OnlyState
 	}
-	n, err := q.ReplayRange(ctx, db.ReplayRangeParams{PartnerID: c.PartnerID, FirstSequence: *c.FirstSequence, LastSequence: end, OnlyState: only})
+	n, err := q.ReplayRange(ctx, db.ReplayRangeParams{
+		PartnerID: c.PartnerID, FirstSequence: *c.FirstSequence, LastSequence: end, OnlyState: only,
+	})
 	if err != nil {
 		return err
 	}

@@ -20,18 +20,18 @@ func (f *fixture) done(command int64) func() bool {
 	}
 }
 
-// command leaves a wish as query does: with the id of a new event for a test, and
-// for a replay with that of the partner's first.
+// command inserts a command as query does: with the id of a new event for a test, and
+// with the id of the partner's first event for a replay.
 func (f *fixture) command(partner int64, kind string) int64 {
 	f.Helper()
 	return f.number(`INSERT INTO command (partner_id, kind, event_id) SELECT $1, $2, CASE $2 WHEN 'test' THEN gen_random_uuid()
 		ELSE (SELECT event_id FROM delivery WHERE partner_id = $1 ORDER BY sequence LIMIT 1) END RETURNING id`, partner, kind)
 }
 
-// A replay that cannot be carried out, because somebody's transaction holds the
-// delivery: neither the commands of others nor the next of the same partner wait
-// for it; it is tried again, not all the time, and done when it can be.
-func TestFailingCommandHoldsUpNobody(t *testing.T) {
+// While a replay fails because another transaction holds its delivery, neither the
+// commands of other partners nor later ones of the same partner wait for it. It is
+// retried with pauses, and succeeds once the lock is gone.
+func TestFailingCommandDoesNotBlockOthers(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
 	f.partner(7, r.url)
@@ -44,20 +44,22 @@ func TestFailingCommandHoldsUpNobody(t *testing.T) {
 
 	stuck := f.command(7, "replay")
 	f.eventually("it fails", func() bool { return testutil.ToFloat64(d.metrics.failedTurns) >= 1 })
-	f.eventually("and waits for its next turn", func() bool {
-		return f.number("SELECT count(*) FROM command WHERE id = $1 AND due_at >= created_at + interval '1 second'", stuck) == 1
+	f.eventually("its retry is scheduled", func() bool {
+		return f.number(
+			"SELECT count(*) FROM command WHERE id = $1 AND due_at >= created_at + interval '1 second'", stuck,
+		) == 1
 	})
-	f.exec("UPDATE command SET due_at = created_at") // it has its turn before the others, and again and again
+	f.exec("UPDATE command SET due_at = created_at") // it is always due first
 	for _, c := range []int64{f.command(8, "replay"), f.command(7, "test")} {
-		f.eventually("another's is done", f.done(c))
+		f.eventually("another partner's command is done", f.done(c))
 	}
 	f.eventually("both are sent", func() bool { return len(r.got()) == 4 })
 	f.eventually("ready", func() bool { return d.Ready() == nil })
 	if f.done(stuck)() {
-		t.Error("the command that fails counts as done")
+		t.Error("the failing command counts as done")
 	}
 	if !strings.Contains(f.logged.String(), "statement timeout") {
-		t.Errorf("the server did not end the try, so it may have gone on when it was put off:\n%s", f.logged)
+		t.Errorf("the server did not end the statement, so it may still have run when it was put off:\n%s", f.logged)
 	}
 
 	f.check(holder.Rollback(t.Context()))
@@ -65,9 +67,9 @@ func TestFailingCommandHoldsUpNobody(t *testing.T) {
 	f.eventually("its event is sent", func() bool { return len(r.got()) == 5 })
 }
 
-// While a partner's command fails its others wait for the next look: they may fail as
-// slowly. Another partner's do not.
-func TestFailingCommandHoldsUpItsPartner(t *testing.T) {
+// After a partner's command failed, its other commands wait for the next round, because
+// they may fail as slowly. Those of other partners do not.
+func TestFailingCommandDelaysItsPartner(t *testing.T) {
 	f := newFixture(t)
 	f.partner(7, "")
 	f.partner(8, "")
@@ -76,20 +78,20 @@ func TestFailingCommandHoldsUpItsPartner(t *testing.T) {
 	fails, waits, other := f.command(7, "test"), f.command(7, "test"), f.command(8, "test")
 	d := f.dispatcher(nil)
 	d.stopping = true // without lanes
-	f.check(d.obeyDue(t.Context()))
+	f.check(d.runDueCommands(t.Context()))
 	if n := testutil.ToFloat64(d.metrics.failedTurns); n != 1 {
-		t.Errorf("%v tries failed in one look", n)
+		t.Errorf("%v runs failed in one round", n)
 	}
 	if n := f.number("SELECT count(*) FROM command WHERE id = $1 AND due_at > now()", fails); n != 1 {
-		t.Error("the one that failed is not put off")
+		t.Error("the failed command is not put off")
 	}
 	if n := f.number("SELECT count(*) FROM command WHERE id = $1 AND due_at <= now()", waits); n != 1 || !f.done(other)() {
-		t.Errorf("the next of the same partner waits: %v, and another's is done: %v", n == 1, f.done(other)())
+		t.Errorf("the same partner's next command waits: %v, another partner's is done: %v", n == 1, f.done(other)())
 	}
 }
 
-// Commands that together take longer than the deadline of one are carried out,
-// each for itself.
+// Commands that together take longer than the deadline of one are all run, because each has
+// its own deadline.
 func TestCommandsTogetherBeyondTheDeadline(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
@@ -104,14 +106,14 @@ func TestCommandsTogetherBeyondTheDeadline(t *testing.T) {
 	f.eventually("done", func() bool { return f.number("SELECT count(*) FROM command WHERE done_at IS NULL") == 0 })
 	f.eventually("sent again", func() bool { return len(r.got()) == 2*commands && f.states()[registry.Delivered] == commands })
 	if n := f.number("SELECT sum(deliveries) FROM command"); n != commands {
-		t.Errorf("the commands say that they sent %d", n)
+		t.Errorf("the commands report %d deliveries", n)
 	}
 	if n := testutil.ToFloat64(d.metrics.failedTurns); n > commands/2 {
-		t.Errorf("%v tries failed", n)
+		t.Errorf("%v runs failed", n)
 	}
 }
 
-// history makes deliveries of a partner that have failed.
+// history inserts failed deliveries of a partner.
 func (f *fixture) history(partner int64, events int) {
 	f.Helper()
 	f.exec("INSERT INTO stream (partner_id, last_sequence) VALUES ($1, $2)", partner, events)
@@ -119,20 +121,22 @@ func (f *fixture) history(partner int64, events int) {
 		SELECT gen_random_uuid(), $1, n, 'deposit.referral', '{}', 'failed', now() FROM generate_series(1, $2::bigint) n`, partner, events)
 }
 
-// A long range has one part in a turn, and what came after it does not wait for
+// A long range replays one part per turn, and commands that came after it do not wait for
 // its end.
 func TestCommandsTakeTurns(t *testing.T) {
 	f := newFixture(t)
 	f.partner(7, "")
 	f.partner(8, "")
 	f.history(7, 2*rangePart+1)
-	long, err := f.queries.CreateReplayRange(t.Context(), db.CreateReplayRangeParams{PartnerID: 7, FirstSequence: 1, LastSequence: 1 << 40})
+	long, err := f.queries.CreateReplayRange(
+		t.Context(), db.CreateReplayRangeParams{PartnerID: 7, FirstSequence: 1, LastSequence: 1 << 40},
+	)
 	f.check(err)
 	own, other := f.command(7, "test"), f.command(8, "test")
 	d := f.dispatcher(nil)
 	d.stopping = true // without lanes
 	for turn := range int64(3) {
-		f.check(d.obeyDue(t.Context()))
+		f.check(d.runDueCommands(t.Context()))
 		if !f.done(own)() || !f.done(other)() {
 			t.Errorf("after turn %d the short commands are not done", turn+1)
 		}
@@ -145,26 +149,28 @@ func TestCommandsTakeTurns(t *testing.T) {
 	}
 }
 
-// While a part of a range is being sent the next waits, so that a new event has its turn
+// While one part of a range is being sent the next part waits, so that a new event queues
 // behind one part and not behind the whole range.
 func TestNewEventsDoNotWaitForAWholeRange(t *testing.T) {
 	f := newFixture(t)
 	f.partner(7, "")
 	f.history(7, 3*rangePart)
 	f.exec("INSERT INTO lease (partner_id, owner, fence, until) VALUES (7, gen_random_uuid(), 1, now() + interval '1 hour')")
-	long, err := f.queries.CreateReplayRange(t.Context(), db.CreateReplayRangeParams{PartnerID: 7, FirstSequence: 1, LastSequence: 3 * rangePart})
+	long, err := f.queries.CreateReplayRange(
+		t.Context(), db.CreateReplayRangeParams{PartnerID: 7, FirstSequence: 1, LastSequence: 3 * rangePart},
+	)
 	f.check(err)
 	d := f.dispatcher(nil)
-	d.stopping = true // without lanes: the test is the one that sends
+	d.stopping = true // without lanes: the test sends
 	look := func() {
 		t.Helper()
 		f.exec("UPDATE command SET due_at = now()")
-		f.check(d.obeyDue(t.Context()))
+		f.check(d.runDueCommands(t.Context()))
 	}
 	waiting := func(when string, want int) {
 		t.Helper()
 		if n := f.states()[registry.Pending]; n != want {
-			t.Errorf("%s %d wait, want %d", when, n, want)
+			t.Errorf("%s %d are pending, want %d", when, n, want)
 		}
 	}
 	for range 3 {
@@ -172,39 +178,41 @@ func TestNewEventsDoNotWaitForAWholeRange(t *testing.T) {
 	}
 	waiting("while nothing was sent yet", rangePart)
 	if n := f.number("SELECT count(*) FROM command WHERE done_at IS NULL AND due_at > now()"); n != 1 {
-		t.Error("the command is looked at again at once")
+		t.Error("the command is due again at once")
 	}
 	f.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES (gen_random_uuid(), 7, $1, 'deposit.referral', '{}', 'pending')`, 3*rangePart+1)
 	f.exec("UPDATE delivery SET state = 'delivered' WHERE state = 'pending' AND sequence < $1", rangePart)
 	look()
-	waiting("with one of the part to be sent, and a new one,", 2)
+	waiting("with one delivery of the part and a new one left,", 2)
 	f.exec("UPDATE delivery SET due_at = now() + interval '1 hour' WHERE state = 'pending' AND sequence = $1", rangePart)
 	look()
 	waiting("when the last one has failed for the first time", rangePart+2)
 	if n := f.number(`SELECT count(*) FROM delivery d, delivery new WHERE new.sequence = $1 AND d.state = 'pending' AND d.due_at < new.due_at`, 3*rangePart+1); n != 0 {
-		t.Errorf("%d have their turn before the new event", n)
+		t.Errorf("%d are due before the new event", n)
 	}
 	f.exec("UPDATE delivery SET state = 'parked' WHERE state = 'pending'")
 	look()
 	if f.done(long)() || f.states()[registry.Pending] != 0 {
-		t.Errorf("the last part is replayed while the one before is parked: %v", f.states())
+		t.Errorf("the last part is replayed while the previous one is parked: %v", f.states())
 	}
-	again, err := f.queries.CreateReplayRange(t.Context(), db.CreateReplayRangeParams{PartnerID: 7, FirstSequence: 1, LastSequence: 3 * rangePart})
+	again, err := f.queries.CreateReplayRange(
+		t.Context(), db.CreateReplayRangeParams{PartnerID: 7, FirstSequence: 1, LastSequence: 3 * rangePart},
+	)
 	f.check(err)
 	look()
 	if n := f.number("SELECT deliveries FROM command WHERE id = $1", again); n != 0 {
-		t.Errorf("%d are replayed for a second range beside the first", n)
+		t.Errorf("%d are replayed for a second range during the first", n)
 	}
 	f.exec("UPDATE delivery SET state = 'delivered' WHERE state = 'parked'")
 	look()
 	if !f.done(long)() || f.states()[registry.Pending] != rangePart {
-		t.Errorf("the last part is not replayed when the one before is sent: %v", f.states())
+		t.Errorf("the last part is not replayed after the previous one was sent: %v", f.states())
 	}
 }
 
-// Where nothing of a range can be sent, it is replayed all the same; where the receiver is
-// down, one part of it is parked, and the rest has its turn when that is back.
-func TestReplayRangeOfWhoCannotBeTold(t *testing.T) {
+// If a partner has no endpoint, its range is replayed completely. If its receiver is down,
+// one part is parked, and the rest follows once the receiver is back.
+func TestReplayRangeToUnreachablePartners(t *testing.T) {
 	f := newFixture(t)
 	var back atomic.Bool
 	down := f.receiver(func(w http.ResponseWriter, _, _ int) {
@@ -217,29 +225,31 @@ func TestReplayRangeOfWhoCannotBeTold(t *testing.T) {
 	d := f.start(nil)
 	replay := func(partner int64) int64 {
 		f.history(partner, 2*rangePart+1)
-		f.exec("ANALYZE delivery") // so that PostgreSQL knows of none that waits
-		long, err := f.queries.CreateReplayRange(t.Context(), db.CreateReplayRangeParams{PartnerID: partner, FirstSequence: 1, LastSequence: 2*rangePart + 1})
+		f.exec("ANALYZE delivery") // so that the statistics show no pending delivery
+		long, err := f.queries.CreateReplayRange(
+			t.Context(), db.CreateReplayRangeParams{PartnerID: partner, FirstSequence: 1, LastSequence: 2*rangePart + 1},
+		)
 		f.check(err)
 		return long
 	}
 	nowhere := replay(7)
 	f.eventually("the range is replayed", f.done(nowhere))
-	f.eventually("it has nowhere to go", func() bool { return f.states()[registry.NoEndpoint] > 2*rangePart-20 })
+	f.eventually("it ends without an endpoint", func() bool { return f.states()[registry.NoEndpoint] > 2*rangePart-20 })
 	long := replay(8)
-	f.eventually("what was not tried is parked", func() bool { return f.states()[registry.Parked] > rangePart-20 })
+	f.eventually("the rest of the part is parked", func() bool { return f.states()[registry.Parked] > rangePart-20 })
 	if n := f.states()[registry.Parked]; n > rangePart || f.done(long)() {
-		t.Errorf("%d of a range are parked at a receiver that is down", n)
+		t.Errorf("%d of a range are parked for a receiver that is down", n)
 	}
 	f.eventually("ready", func() bool { return d.Ready() == nil })
 	back.Store(true)
-	f.eventually("the receiver that is back is sent to", func() bool { return f.states()[registry.Delivered] > 0 })
-	f.eventually("the range is replayed when what waited was sent", func() bool { // most of it by the test, for ten thousand POSTs take long
+	f.eventually("events are delivered to the recovered receiver", func() bool { return f.states()[registry.Delivered] > 0 })
+	f.eventually("the range is replayed once the parked part was sent", func() bool { // the test marks most as sent, because ten thousand POSTs take long
 		f.exec("UPDATE delivery SET state = 'delivered', finished_at = now() WHERE partner_id = 8 AND state IN ('pending', 'parked')")
 		return f.done(long)()
 	})
 }
 
-// A range that begins beyond every sequence, be it at the largest number, replays
+// A range that starts beyond the last sequence, even at the largest number, replays
 // nothing and is done.
 func TestReplayRangeBeyondTheEnd(t *testing.T) {
 	f := newFixture(t)
@@ -247,11 +257,13 @@ func TestReplayRangeBeyondTheEnd(t *testing.T) {
 	f.exec("INSERT INTO stream (partner_id, last_sequence) VALUES (7, 1)")
 	f.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, finished_at)
 		VALUES (gen_random_uuid(), 7, 1, 'deposit.referral', '{}', 'failed', now())`)
-	beyond, err := f.queries.CreateReplayRange(t.Context(), db.CreateReplayRangeParams{PartnerID: 7, FirstSequence: math.MaxInt64 - 1, LastSequence: math.MaxInt64})
+	beyond, err := f.queries.CreateReplayRange(
+		t.Context(), db.CreateReplayRangeParams{PartnerID: 7, FirstSequence: math.MaxInt64 - 1, LastSequence: math.MaxInt64},
+	)
 	f.check(err)
 	d := f.dispatcher(nil)
 	d.stopping = true // without lanes
-	f.check(d.obeyDue(t.Context()))
+	f.check(d.runDueCommands(t.Context()))
 	if !f.done(beyond)() || f.states()[registry.Failed] != 1 {
 		t.Errorf("done: %v; deliveries %v", f.done(beyond)(), f.states())
 	}

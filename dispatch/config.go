@@ -15,29 +15,29 @@ type Config struct {
 	// PerPartnerConcurrency is the number of POSTs to one partner at a time: 1
 	// to 100, default 4.
 	PerPartnerConcurrency int `yaml:"perPartnerConcurrency" env:"PER_PARTNER_CONCURRENCY"`
-	// Concurrency is the number of POSTs at a time over all partners: 1 to
-	// 100,000, default 1024. It bounds sockets; partners take turns at it.
+	// Concurrency is the number of POSTs at a time to all partners together: 1 to
+	// 100,000, default 1024. It bounds the sockets.
 	Concurrency int `yaml:"concurrency" env:"CONCURRENCY"`
-	// CAFile is a PEM file with root certificates that are trusted beside the
-	// system's, for receivers in development; default none.
+	// CAFile is a PEM file with root certificates that are trusted in addition to
+	// the system's, for receivers in development; default none.
 	CAFile string `yaml:"caFile" env:"CA_FILE"`
 	// LeaseSeconds is how long a partner stays with a dispatcher that stopped
-	// renewing: 3 to 300, default 10. After a crash its partners wait as long.
+	// renewing: 3 to 300, default 10. After a crash its partners wait that long.
 	LeaseSeconds int `yaml:"leaseSeconds" env:"LEASE_SECONDS"`
-	// RetentionDays is for how long the details of attempts, test events and finished
+	// RetentionDays is how long the details of attempts, test events and finished
 	// commands are kept: 1 to 3650, default 90. Events and the last attempts of each
-	// stay for ever.
+	// are kept for ever.
 	RetentionDays int `yaml:"retentionDays" env:"RETENTION_DAYS"`
-	// ChainID of the deployment; a referral of another chain is refused.
+	// ChainID is the deployment's chain; referrals of other chains are dead letters.
 	ChainID uint64 `yaml:"-" env:"-"`
 }
 
-// DefaultConfig has everything but the chain.
+// DefaultConfig returns the defaults; only ChainID has none.
 func DefaultConfig() Config {
 	return Config{PerPartnerConcurrency: 4, Concurrency: 1024, LeaseSeconds: 10, RetentionDays: 90}
 }
 
-// Validate reports every mistake at once.
+// Validate returns every problem at once.
 func (c Config) Validate() error {
 	var faults []error
 	inRange := func(name string, value, low, high int) {
@@ -55,7 +55,7 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// roots are the trusted certificates; nil means the system's.
+// roots returns the trusted root certificates; nil means the system's.
 func (c Config) roots() (*x509.CertPool, error) {
 	if c.CAFile == "" {
 		return nil, nil
@@ -66,7 +66,7 @@ func (c Config) roots() (*x509.CertPool, error) {
 	}
 	pool, err := x509.SystemCertPool()
 	if err != nil {
-		pool = x509.NewCertPool() // a machine without certificates of its own
+		pool = x509.NewCertPool() // a machine without system certificates
 	}
 	if !pool.AppendCertsFromPEM(pem) {
 		return nil, fmt.Errorf("webhooks.caFile: %s holds no certificate in PEM form", c.CAFile)
@@ -74,26 +74,26 @@ func (c Config) roots() (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// timing is what tests shorten of the program's pauses; those of sending are
-// lane.Timing.
+// timing holds the pauses and limits that tests shorten; lane.Timing has those of
+// sending.
 type timing struct {
-	scan     time.Duration // between looks at PostgreSQL for work that came in another way
-	topics   time.Duration // between looks whether a topic was made anew
-	command  time.Duration // that a statement of a command may take
-	database time.Duration // that PostgreSQL may take for one read of the topics
-	forget   time.Duration // between looks for what is older than the retention
-	hanging  time.Duration // for how long a transaction of the topics may be open
-	proof    time.Duration // for how long one read of the topics proves that they are read: longer than the next takes
+	scan     time.Duration // between looks for work that did not come through this process
+	topics   time.Duration // between checks whether a topic was recreated
+	command  time.Duration // limit of one statement of a command
+	database time.Duration // limit of one transaction while reading the topics
+	prune    time.Duration // between looks for details past their retention
+	hanging  time.Duration // how long a Kafka transaction may stay open
+	proof    time.Duration // how long one successful read proves health; longer than a read takes
 }
 
-// specified is the timing of every dispatcher but the tests'.
+// specified returns the timing that every dispatcher outside of tests uses.
 func specified() timing {
 	return timing{
 		scan:     time.Second,
 		topics:   5 * time.Second,
 		command:  5 * time.Second,
 		database: 10 * time.Second,
-		forget:   retentionInterval,
+		prune:    retentionInterval,
 		hanging:  chainlog.HangingAfter,
 		proof:    20 * time.Second,
 	}

@@ -20,7 +20,7 @@ const (
 	consumePause = time.Second
 )
 
-// topic is one life of a topic: made anew, it has another id.
+// topic is one incarnation of a topic: a recreated topic has another id.
 type topic struct {
 	id         uuid.UUID
 	partitions int
@@ -32,28 +32,31 @@ type reader struct {
 	client *kgo.Client
 	admin  *kadm.Client
 	topics map[string]topic
-	// next holds the positions as PostgreSQL has them, per topic and partition.
+	// next holds the positions stored in PostgreSQL, per topic and partition.
 	next map[string]map[int32]int64
-	// given are the partitions that the client has given records of.
+	// given holds the partitions of which the client has returned records.
 	given map[string]map[int32]bool
-	// ends are the ends of all records, where known: also of those that cannot be read
-	// because a transaction before them is open.
+	// ends holds the known ends of the partitions, including records that cannot be read
+	// yet because an earlier transaction is open.
 	ends  map[string]map[int32]int64
 	watch *chainlog.Watch
-	// log is the one whose referrals adopt looks for.
+	// log is the log whose referrals are backfilled.
 	log [16]byte
 }
 
-// consume reads until ctx ends. After any error it begins again from what
-// PostgreSQL says.
+// consume reads until ctx ends. After an error it starts again from the positions in
+// PostgreSQL.
 func (d *Dispatch) consume(ctx context.Context) error {
 	client, err := kgo.NewClient(d.kafka.Options()...)
 	if err != nil {
 		return fmt.Errorf("make a Kafka client: %w", err)
 	}
 	defer client.Close()
-	// One for all times of reading: a transaction is open for as long as it is, however often reading begins again.
-	watch := chainlog.NewWatch(kadm.NewClient(client), d.timing.hanging, chainlog.ReferralDeposits(d.config.ChainID), chainlog.ReferralWithdrawals(d.config.ChainID))
+	// One watch outlives the readers, so that restarting a reader does not reset how long a transaction was open.
+	watch := chainlog.NewWatch(
+		kadm.NewClient(client), d.timing.hanging, chainlog.ReferralDeposits(d.config.ChainID),
+		chainlog.ReferralWithdrawals(d.config.ChainID),
+	)
 	for {
 		err := d.read(ctx, watch)
 		if ctx.Err() != nil {
@@ -68,9 +71,9 @@ func (d *Dispatch) consume(ctx context.Context) error {
 	}
 }
 
-// read reads until ctx ends, a topic is made anew, or something fails.
+// read reads until ctx ends, a topic is recreated, or something fails.
 func (d *Dispatch) read(ctx context.Context, watch *chainlog.Watch) error {
-	client, err := kgo.NewClient(d.kafka.Options()...) // a new one: the last one's cache may be of a topic's last life
+	client, err := kgo.NewClient(d.kafka.Options()...) // a new one: a cache may describe the deleted topic
 	if err != nil {
 		return fmt.Errorf("make a Kafka client: %w", err)
 	}
@@ -104,37 +107,41 @@ func (d *Dispatch) read(ctx context.Context, watch *chainlog.Watch) error {
 		}
 		for name, t := range topics {
 			if r.topics[name] != t {
-				return fmt.Errorf("topic %s was made anew or got more partitions: it is read from the start under its new id", name)
+				return fmt.Errorf("topic %s was recreated or got more partitions: restarting the reader", name)
 			}
 		}
 		checked = time.Now()
 	}
 }
 
-// findTopics asks Kafka for the lives of the two topics. ingest makes them.
+// findTopics looks up the two referral topics, which ingest creates.
 func (r *reader) findTopics(ctx context.Context) (map[string]topic, error) {
-	details, err := chainlog.ListTopics(ctx, r.admin, chainlog.ReferralDeposits(r.d.config.ChainID), chainlog.ReferralWithdrawals(r.d.config.ChainID))
+	details, err := chainlog.ListTopics(
+		ctx, r.admin, chainlog.ReferralDeposits(r.d.config.ChainID), chainlog.ReferralWithdrawals(r.d.config.ChainID),
+	)
 	if err != nil {
 		return nil, fmt.Errorf("list the referral topics: %w", chainlog.Explain(err))
 	}
 	topics := map[string]topic{}
 	for name, t := range details {
 		if errors.Is(t.Err, kerr.UnknownTopicOrPartition) {
-			return nil, fmt.Errorf("topic %s does not exist yet: ingest makes it when it starts", name)
+			return nil, fmt.Errorf("topic %s does not exist yet: ingest creates it at its start", name)
 		}
 		if t.Err != nil {
-			return nil, fmt.Errorf("look at topic %s: %w", name, chainlog.Explain(t.Err))
+			return nil, fmt.Errorf("look up topic %s: %w", name, chainlog.Explain(t.Err))
 		}
 		if uuid.UUID(t.ID) == uuid.Nil { // all topics would have one position
-			return nil, fmt.Errorf("the broker gives topic %s no id, by which its positions are kept: Apache Kafka does from 2.8 on", name)
+			return nil, fmt.Errorf(
+				"the broker reports no id for topic %s, which navlog needs to keep positions: use Apache Kafka 2.8 or newer", name,
+			)
 		}
 		topics[name] = topic{uuid.UUID(t.ID), len(t.Partitions)}
 	}
 	return topics, nil
 }
 
-// positions reads where every partition goes on; one that was never read begins
-// at 0.
+// positions returns the next offset of every partition, creating the positions of new
+// partitions at 0.
 func (r *reader) positions(ctx context.Context) (map[string]map[int32]int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.d.timing.database)
 	defer cancel()
@@ -146,7 +153,7 @@ func (r *reader) positions(ctx context.Context) (map[string]map[int32]int64, err
 		}
 		err := r.d.queries.CreatePositions(ctx, db.CreatePositionsParams{TopicID: t.id, Topic: name, Partitions: partitions})
 		if err != nil {
-			return nil, fmt.Errorf("begin the positions of %s: %w", name, err)
+			return nil, fmt.Errorf("create the positions of %s: %w", name, err)
 		}
 		rows, err := r.d.queries.Positions(ctx, t.id)
 		if err != nil {
@@ -160,9 +167,8 @@ func (r *reader) positions(ctx context.Context) (map[string]map[int32]int64, err
 	return next, nil
 }
 
-// open makes the consumer. It keeps the markers of transactions, so that a
-// position can reach the very end, and never jumps when its position is outside
-// of the topic.
+// open creates the consumer. It returns control records, so that a position can reach
+// the very end, and never resets an offset that is out of range by itself.
 func (r *reader) open() error {
 	offsets := map[string]map[int32]kgo.Offset{}
 	for name, partitions := range r.next {
@@ -184,8 +190,7 @@ func (r *reader) open() error {
 	return nil
 }
 
-// seek makes the consumer go on at these offsets and drop what it has read
-// ahead.
+// seek makes the consumer continue at these offsets and drop what it has prefetched.
 func (r *reader) seek(offsets map[string]map[int32]int64) {
 	set := map[string]map[int32]kgo.EpochOffset{}
 	for name, partitions := range offsets {
@@ -197,7 +202,7 @@ func (r *reader) seek(offsets map[string]map[int32]int64) {
 	r.client.SetOffsets(set)
 }
 
-// poll waits for records, up to timing.topics, and accepts them.
+// poll waits up to timing.topics for records and accepts them.
 func (r *reader) poll(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, r.d.timing.topics)
 	fetches := r.client.PollRecords(limited, pollRecords)
@@ -216,12 +221,12 @@ func (r *reader) poll(ctx context.Context) error {
 			return fmt.Errorf("read partition %d of %s: %w", e.Partition, e.Topic, chainlog.Explain(e.Err))
 		}
 	}
-	parcels, err := r.parcels(fetches)
-	if err != nil || len(parcels) == 0 {
+	batches, err := r.batches(fetches)
+	if err != nil || len(batches) == 0 {
 		return err
 	}
-	r.d.metrics.setLag(r.lag()) // nothing is read before it is written
-	switch err := r.d.accept(ctx, parcels); {
+	r.d.metrics.setLag(r.lag()) // nothing counts as read before it is committed
+	switch err := r.d.accept(ctx, batches); {
 	case errors.Is(err, errMoved):
 		if r.next, err = r.positions(ctx); err != nil {
 			return err
@@ -230,7 +235,7 @@ func (r *reader) poll(ctx context.Context) error {
 	case err != nil:
 		return err
 	default:
-		for _, p := range parcels {
+		for _, p := range batches {
 			r.next[p.topic][p.partition] = p.to
 		}
 	}
@@ -238,35 +243,38 @@ func (r *reader) poll(ctx context.Context) error {
 	return nil
 }
 
-// parcel is what was read of one partition: the records that move its position
-// from one offset to another.
-type parcel struct {
+// readBatch is what was read of one partition at once: its records move the position from
+// one offset to another.
+type readBatch struct {
 	topic     string
 	id        uuid.UUID
 	partition int32
 	from, to  int64
-	records   []*kgo.Record // without markers
-	log       []byte        // that its referrals are of; nil without any
+	records   []*kgo.Record // without control records
+	log       []byte        // of its referrals; nil if it has none
 }
 
-// parcels sorts what was read by partition, and gives an error for a partition in which
-// records are missing: a position that moved over records that nobody accepted would lose
-// them. A client does leave records out where it was told to go back (seek) and goes on
-// instead. That was seen with the embedded broker, which remembers how far it answered a
-// fetch, though that fetch was cancelled. After such an error the client is thrown away,
-// and a new one starts at the position.
+// batches groups what was read by partition. It returns an error if records of a partition
+// are missing, since moving a position over records that were not accepted would lose
+// them. A client can skip records after a seek: the embedded broker of the tests remembers
+// how far it answered a fetch even if the fetch was cancelled. After such an error the
+// client is replaced by one that starts at the position.
 //
-// One gap is no fault: the records of an aborted transaction are not given, and its marker
-// comes next.
-func (r *reader) parcels(fetches kgo.Fetches) ([]parcel, error) {
-	var parcels []parcel
+// One gap is normal: the records of an aborted transaction are not returned, and the next
+// record is its abort marker.
+func (r *reader) batches(fetches kgo.Fetches) ([]readBatch, error) {
+	var batches []readBatch
 	var faults []error
 	fetches.EachPartition(func(p kgo.FetchTopicPartition) {
 		if len(p.Records) == 0 {
 			return
 		}
-		if first, due := p.Records[0].Offset, r.next[p.Topic][p.Partition]; first > due && r.given[p.Topic][p.Partition] && !aborts(p.Records[0]) {
-			faults = append(faults, fmt.Errorf("partition %d of %s goes on at offset %d and not at its position %d: it is read again from there", p.Partition, p.Topic, first, due))
+		first, due := p.Records[0].Offset, r.next[p.Topic][p.Partition]
+		if first > due && r.given[p.Topic][p.Partition] && !aborts(p.Records[0]) {
+			faults = append(faults, fmt.Errorf(
+				"partition %d of %s continues at offset %d instead of its position %d: reading again from the position",
+				p.Partition, p.Topic, first, due,
+			))
 			return
 		}
 		if r.given[p.Topic] == nil {
@@ -277,7 +285,7 @@ func (r *reader) parcels(fetches kgo.Fetches) ([]parcel, error) {
 			r.ends[p.Topic] = map[int32]int64{}
 		}
 		r.ends[p.Topic][p.Partition] = p.HighWatermark
-		out := parcel{
+		out := readBatch{
 			topic: p.Topic, id: r.topics[p.Topic].id, partition: p.Partition,
 			from: r.next[p.Topic][p.Partition], to: p.Records[len(p.Records)-1].Offset + 1,
 		}
@@ -286,20 +294,20 @@ func (r *reader) parcels(fetches kgo.Fetches) ([]parcel, error) {
 				out.records = append(out.records, record)
 			}
 		}
-		parcels = append(parcels, out)
+		batches = append(batches, out)
 	})
-	return parcels, errors.Join(faults...)
+	return batches, errors.Join(faults...)
 }
 
-// aborts tells whether a record is the marker of a transaction that was aborted: a control
-// record with a key of two numbers of 16 bits, a version and the kind, of which 0 is abort
+// aborts reports whether a record is an abort marker: a control record whose key is two
+// 16-bit numbers, the version and the type, and type 0 is abort
 // (https://kafka.apache.org/documentation/#controlbatch).
 func aborts(r *kgo.Record) bool {
 	return r.Attrs.IsControl() && len(r.Key) >= 4 && r.Key[2] == 0 && r.Key[3] == 0
 }
 
-// lookAhead reads how far the topics are written. A transaction that nobody ends gives
-// a reader neither records nor an error, so it is looked for.
+// lookAhead reads the ends of the topics. A transaction that nobody ends returns neither
+// records nor an error to a reader, so only the ends show it.
 func (r *reader) lookAhead(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, r.d.timing.database)
 	defer cancel()
@@ -319,7 +327,7 @@ func (r *reader) lookAhead(ctx context.Context) error {
 	return nil
 }
 
-// lag counts the offsets that are written and not read yet.
+// lag counts the offsets that are written but not read yet.
 func (r *reader) lag() int64 {
 	var lag int64
 	for name, partitions := range r.ends {
@@ -330,9 +338,9 @@ func (r *reader) lag() int64 {
 	return lag
 }
 
-// rewind reads a partition from its first record, because the position is
-// outside of it. Past its end, as after a restored backup, nothing is lost and
-// what is known is skipped; before its start, records were deleted unread.
+// rewind reads a partition from its first record, because the position is out of
+// range. If the position is past the end, as after a restored backup, nothing is lost
+// and known events are skipped; if it is before the start, records were deleted unread.
 func (r *reader) rewind(ctx context.Context, name string, partition int32) error {
 	starts, err := r.admin.ListStartOffsets(ctx, name)
 	if err == nil {
@@ -345,10 +353,11 @@ func (r *reader) rewind(ctx context.Context, name string, partition int32) error
 	position := r.next[name][partition]
 	if lost := start.Offset - position; lost > 0 {
 		r.d.metrics.lostRecords.Add(float64(lost))
-		r.d.log.Error("referral records were deleted before they were read: check that the retention of the topic is infinite; read the log again with a new topic",
+		r.d.log.Error("referral records were deleted before they were read: "+
+			"set the topic's retention to infinite, and read the log again into a new topic",
 			"topic", name, "partition", partition, "position", position, "first", start.Offset)
 	} else {
-		r.d.log.Warn("referral topic is shorter than what was read of it: reading it again from the start, known events are skipped",
+		r.d.log.Warn("referral topic is shorter than what was read of it: reading it from the start, known events are skipped",
 			"topic", name, "partition", partition, "position", position)
 	}
 	r.seek(map[string]map[int32]int64{name: {partition: start.Offset}})

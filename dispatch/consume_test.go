@@ -14,7 +14,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// reader is one of a dispatcher, at the positions that PostgreSQL has.
+// reader returns a reader of a dispatcher, at the positions in PostgreSQL.
 func (f *fixture) reader(d *Dispatch) *reader {
 	f.Helper()
 	r := &reader{d: d, admin: f.admin()}
@@ -28,9 +28,9 @@ func (f *fixture) reader(d *Dispatch) *reader {
 	return r
 }
 
-// What keeps the topics from being read is said, and nothing counts as read: neither where the positions cannot be begun,
-// nor where they are begun and cannot be read.
-func TestReadSaysWhatFails(t *testing.T) {
+// Errors that prevent reading are reported, and nothing counts as read, whether the positions cannot be created or
+// cannot be read.
+func TestReadReportsErrors(t *testing.T) {
 	f := newFixture(t)
 	d := f.dispatcher(nil)
 	fails := func(want string) {
@@ -38,14 +38,14 @@ func TestReadSaysWhatFails(t *testing.T) {
 		limited, cancel := context.WithTimeout(t.Context(), *patience)
 		defer cancel()
 		if err := d.read(limited, nil); err == nil || !strings.Contains(err.Error(), want) || !d.health.proven.IsZero() {
-			t.Errorf("%v, and not: %s; read last at %s", err, want, d.health.proven)
+			t.Errorf("%v, want: %s; last read at %s", err, want, d.health.proven)
 		}
 	}
 	f.exec("ALTER TABLE position RENAME TO elsewhere")
-	fails("begin the positions of ")
+	fails("create the positions of ")
 	f.exec("ALTER TABLE elsewhere RENAME TO position")
 	c := registry.DefaultConfig()
-	c.URL, c.MaxConns = f.url, 1 // so that what is asked next is asked of a session that finds no table
+	c.URL, c.MaxConns = f.url, 1 // so that the next query uses the session without the table
 	one, err := registry.Open(t.Context(), c)
 	f.check(err)
 	t.Cleanup(one.Close)
@@ -55,9 +55,9 @@ func TestReadSaysWhatFails(t *testing.T) {
 	fails("read the positions of ")
 }
 
-// Two dispatchers read the same records in turns: whoever is slower does nothing with them, learns how far the other is,
-// and goes on there.
-func TestTheSlowerReaderGoesOn(t *testing.T) {
+// Two dispatchers read the same records in turns: the slower one writes nothing, reads the new position, and continues
+// from there.
+func TestSlowerReaderContinuesFromThePosition(t *testing.T) {
 	f := newFixture(t)
 	f.onePartition()
 	f.partner(7, "")
@@ -67,11 +67,11 @@ func TestTheSlowerReaderGoesOn(t *testing.T) {
 	readers := []*reader{f.reader(ds[0]), f.reader(ds[1])}
 	name := chainlog.ReferralDeposits(testChain)
 	at := func() int64 { return f.number("SELECT next_offset FROM position WHERE topic = $1", name) }
-	for before := at(); at() <= 2*events; before = at() { // each record has an aborted twin, and there are two markers
+	for before := at(); at() <= 2*events; before = at() { // each record has an aborted twin, plus two markers
 		for i, r := range readers {
 			f.check(r.poll(t.Context()))
 			if r.next[name][0] != at() || at() < before {
-				t.Fatalf("the position was at %d and is at %d, and reader %d goes on at %d", before, at(), i, r.next[name][0])
+				t.Fatalf("the position moved from %d to %d, but reader %d continues at %d", before, at(), i, r.next[name][0])
 			}
 		}
 	}
@@ -80,7 +80,7 @@ func TestTheSlowerReaderGoesOn(t *testing.T) {
 	}
 }
 
-// Where the start of a partition is not told, a position outside of it stays where it is, and the reason is given.
+// If the start of a partition is unknown, a position out of range stays, and the error is reported.
 func TestRewindWithoutAStart(t *testing.T) {
 	t.Parallel()
 	f, broker := newFixtureWithBroker(t)
@@ -91,14 +91,14 @@ func TestRewindWithoutAStart(t *testing.T) {
 		err := f.untilRefused(whole, refused, func(ctx context.Context) error {
 			return r.rewind(ctx, chainlog.ReferralDeposits(testChain), 0)
 		})
-		if err == nil || !strings.Contains(err.Error(), "read the start of ") || strings.Contains(f.logged.String(), "reading it again") {
+		if err == nil || !strings.Contains(err.Error(), "read the start of ") || strings.Contains(f.logged.String(), "reading it from the start") {
 			t.Errorf("the whole request is refused: %v; %v\n%s", whole, err, f.logged)
 		}
 	}
 }
 
-// Only what is written and not read yet is behind: a partition whose end is older than its position takes nothing from
-// the others.
+// The lag counts only records that are written and not read yet: a partition whose end is before its position does not
+// reduce the lag of the others.
 func TestLag(t *testing.T) {
 	r := &reader{
 		ends: map[string]map[int32]int64{"t": {0: 10, 1: 5}, "u": {0: 4}},
@@ -109,7 +109,7 @@ func TestLag(t *testing.T) {
 	}
 }
 
-// What marks a transaction as aborted is a control record with the kind 0.
+// An abort marker is a control record of type 0.
 func TestAborts(t *testing.T) {
 	control, data := kgo.NewRecordAttrs(kgo.RecordAttrsOpts{Transactional: true, Control: true}), kgo.NewRecordAttrs(kgo.RecordAttrsOpts{Transactional: true})
 	for _, c := range []struct {
@@ -131,8 +131,8 @@ func TestAborts(t *testing.T) {
 	}
 }
 
-// Of several partitions that are read at once each has its own state: what is known of one is not forgotten with the next.
-func TestParcelsOfSeveralPartitions(t *testing.T) {
+// Of several partitions that are read at once, each keeps its own state.
+func TestBatchesOfSeveralPartitions(t *testing.T) {
 	id := uuid.New()
 	r := &reader{
 		topics: map[string]topic{"t": {id, 2}}, next: map[string]map[int32]int64{"t": {0: 10, 1: 20}},
@@ -140,14 +140,19 @@ func TestParcelsOfSeveralPartitions(t *testing.T) {
 	}
 	fetch := kgo.FetchTopic{Topic: "t"}
 	for partition, first := range []int64{10, 20} {
-		marker := &kgo.Record{Topic: "t", Offset: first + 1, Attrs: kgo.NewRecordAttrs(kgo.RecordAttrsOpts{Transactional: true, Control: true}), Key: []byte{0, 0, 0, 1}}
-		fetch.Partitions = append(fetch.Partitions, kgo.FetchPartition{Partition: int32(partition), HighWatermark: first + 7, Records: []*kgo.Record{{Topic: "t", Offset: first}, marker}})
+		marker := &kgo.Record{
+			Topic: "t", Offset: first + 1, Attrs: kgo.NewRecordAttrs(kgo.RecordAttrsOpts{Transactional: true, Control: true}),
+			Key: []byte{0, 0, 0, 1},
+		}
+		fetch.Partitions = append(fetch.Partitions, kgo.FetchPartition{
+			Partition: int32(partition), HighWatermark: first + 7, Records: []*kgo.Record{{Topic: "t", Offset: first}, marker},
+		})
 	}
-	parcels, err := r.parcels(kgo.Fetches{{Topics: []kgo.FetchTopic{fetch}}})
-	if err != nil || len(parcels) != 2 {
-		t.Fatalf("%+v, %v", parcels, err)
+	batches, err := r.batches(kgo.Fetches{{Topics: []kgo.FetchTopic{fetch}}})
+	if err != nil || len(batches) != 2 {
+		t.Fatalf("%+v, %v", batches, err)
 	}
-	for n, p := range parcels {
+	for n, p := range batches {
 		from := r.next["t"][int32(n)]
 		if p.topic != "t" || p.id != id || p.partition != int32(n) || p.from != from || p.to != from+2 || len(p.records) != 1 {
 			t.Errorf("%+v", p)

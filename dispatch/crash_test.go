@@ -26,9 +26,9 @@ import (
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
 
-// A dispatcher that hangs between a POST and the writing of its result, for so
-// long that it has lost its lease: another sends the same event again, with the
-// same id and body, and the first one's late result is refused by the fence.
+// A dispatcher hangs between a POST and the writing of its result for so long that it loses
+// its lease: another one sends the same event again, with the same id and body, and the
+// fence rejects the first one's late result.
 func TestLostLease(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
@@ -52,7 +52,7 @@ func TestLostLease(t *testing.T) {
 	f.eventually("delivered by the other", f.in(registry.Delivered, 1))
 	calls := r.got()
 	if len(calls) != 2 {
-		t.Fatalf("%d requests, want the one whose result is late and its repetition", len(calls))
+		t.Fatalf("%d requests, want the one with the late result and its repetition", len(calls))
 	}
 	for _, c := range calls {
 		f.verify(c, testSecret)
@@ -60,20 +60,20 @@ func TestLostLease(t *testing.T) {
 			t.Errorf("id %s, body %s", c.id(), c.body)
 		}
 	}
-	f.exec("UPDATE delivery SET attempts = 77") // which only the fence's holder may change
+	f.exec("UPDATE delivery SET attempts = 77") // only the holder of the fence may change it
 	f.release()
 	f.eventually("the late attempt is in the log", func() bool { return f.number("SELECT count(*) FROM attempt") == 2 })
 	if n := f.number("SELECT attempts FROM delivery"); n != 77 {
-		t.Error("the result of the dispatcher without lease was written")
+		t.Error("the result of a dispatcher without a lease was written")
 	}
 }
 
-// child is what a dispatcher in a process of its own needs.
+// child is the configuration of a dispatcher in its own process.
 type child struct {
 	Config Config
 	Kafka  chainlog.Config
 	URL    string
-	Allow  []string // networks, of the guard
+	Allow  []string // networks that the guard allows
 	Once   bool     // no retries
 }
 
@@ -107,7 +107,7 @@ func runChild(text string) {
 		d.shared.Timing.Retries = nil
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	go func() { // the parent is gone when standard input ends
+	go func() { // standard input ends with the parent
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel()
 	}()
@@ -117,15 +117,15 @@ func runChild(text string) {
 
 var kills = flag.Int("kills", 6, "kills of TestSIGKILLBetweenPostAndRecord")
 
-// A dispatcher is killed with SIGKILL by its own receiver, before and after the
-// answer, at random: every event arrives, what arrives twice is the same, signed
-// anew, and there are no more doubles than POSTs under way at each kill.
+// A dispatcher is killed with SIGKILL by its own receiver, at random before or after the
+// response: every event arrives, repeated events have the same body and a fresh signature,
+// and there are no more repetitions than POSTs in flight at each kill.
 func TestSIGKILLBetweenPostAndRecord(t *testing.T) {
 	f := newFixture(t)
 	events := 15 * *kills
 	var mu sync.Mutex
 	var process *exec.Cmd
-	underWay, killed, left := 0, map[int]bool{}, *kills // underWay: at each kill, no more than this in the script
+	underWay, killed, left := 0, map[int]bool{}, *kills // underWay: summed over the kills
 	for len(killed) < *kills {
 		killed[1+rand.IntN(events)] = true
 	}
@@ -138,7 +138,7 @@ func TestSIGKILLBetweenPostAndRecord(t *testing.T) {
 		if !killed[n] {
 			return
 		}
-		if n%2 == 0 { // the answer is on the wire first
+		if n%2 == 0 { // the response is on the wire first
 			w.WriteHeader(http.StatusOK)
 			w.(http.Flusher).Flush()
 		}
@@ -180,14 +180,14 @@ func TestSIGKILLBetweenPostAndRecord(t *testing.T) {
 		t.Errorf("%d of %d events arrived", len(seen), events)
 	}
 	if extra := len(calls) - events; extra > underWay {
-		t.Errorf("%d events came twice, more than the %d that were under way", extra, underWay)
+		t.Errorf("%d events came twice, more than the %d in flight", extra, underWay)
 	}
 	f.contiguous(7, int64(events))
 }
 
-// A dispatcher is killed with SIGKILL while the transaction that inserts is open,
-// and another while its commit is: the first leaves nothing behind, the second
-// everything, and each event is sent once.
+// A dispatcher is killed with SIGKILL while its inserting transaction is open, and another
+// one during its commit: the first leaves nothing behind, the second everything, and each
+// event is sent once.
 func TestSIGKILLBetweenInsertAndCommit(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
@@ -197,8 +197,8 @@ func TestSIGKILLBetweenInsertAndCommit(t *testing.T) {
 		PERFORM pg_advisory_xact_lock_shared(%d); RETURN NULL; END $$`, gate))
 	f.deposits(7, 0, 20)
 
-	// killAtGate starts a dispatcher, kills it while it waits at the gate, and opens
-	// the gate: its session goes on until it has to answer.
+	// killAtGate starts a dispatcher, kills it while it waits at the gate, and opens the
+	// gate: its session goes on until it has to respond.
 	killAtGate := func() {
 		t.Helper()
 		session, err := f.pool.Acquire(t.Context())
@@ -208,7 +208,7 @@ func TestSIGKILLBetweenInsertAndCommit(t *testing.T) {
 		f.check(err)
 		const waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = $1 AND NOT granted"
 		process := f.child()
-		f.eventually("it is at the gate", func() bool { return f.number(waiting, gate) == 1 })
+		f.eventually("it waits at the gate", func() bool { return f.number(waiting, gate) == 1 })
 		f.check(process.Process.Kill())
 		_ = process.Wait()
 		_, err = session.Exec(t.Context(), "SELECT pg_advisory_unlock($1)", gate)
@@ -217,8 +217,7 @@ func TestSIGKILLBetweenInsertAndCommit(t *testing.T) {
 		f.eventually("its session is over", func() bool { return f.number(others) == 0 })
 	}
 
-	// The counters are set after the deliveries are inserted, in the same
-	// transaction.
+	// The counters are set after the deliveries are inserted, in the same transaction.
 	f.exec("CREATE TRIGGER gate AFTER UPDATE ON stream FOR EACH ROW EXECUTE FUNCTION gate()")
 	killAtGate()
 	if n, moved := f.number("SELECT count(*) FROM delivery"), f.number("SELECT sum(next_offset) FROM position"); n != 0 || moved != 0 {
@@ -226,7 +225,7 @@ func TestSIGKILLBetweenInsertAndCommit(t *testing.T) {
 	}
 	f.exec("DROP TRIGGER gate ON stream")
 
-	// A deferred trigger runs within COMMIT, whose answer nobody hears.
+	// A deferred trigger runs within COMMIT, whose response is lost.
 	f.exec("CREATE CONSTRAINT TRIGGER gate AFTER INSERT ON delivery DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION gate()")
 	killAtGate()
 	if n, sent := f.number("SELECT count(*) FROM delivery"), len(r.got()); n == 0 || sent != 0 {
@@ -236,14 +235,14 @@ func TestSIGKILLBetweenInsertAndCommit(t *testing.T) {
 
 	d := f.start(nil)
 	f.eventually("all delivered", f.in(registry.Delivered, 20))
-	f.eventually("everything is read", func() bool { return d.Ready() == nil && d.Status().LagRecords == 0 })
+	f.eventually("all records are read", func() bool { return d.Ready() == nil && d.Status().LagRecords == 0 })
 	if n := len(r.got()); n != 20 {
 		t.Errorf("%d requests for 20 events", n)
 	}
 	f.contiguous(7, 20)
 }
 
-// child starts a dispatcher in a process of its own.
+// child starts a dispatcher in its own process.
 func (f *fixture) child() *exec.Cmd {
 	f.Helper()
 	return f.childWith(func(*child) {})
@@ -274,9 +273,8 @@ func (f *fixture) childWith(change func(*child), environment ...string) *exec.Cm
 	return cmd
 }
 
-// Stopping in the middle of a POST waits for it, writes its result and gives the
-// lease back.
-func TestStopFinishesWhatIsUnderWay(t *testing.T) {
+// Stopping during a POST waits for it, writes its result and drops the lease.
+func TestStopFinishesPostsInFlight(t *testing.T) {
 	f := newFixture(t)
 	arrived, answer := make(chan struct{}), make(chan struct{})
 	r := f.receiver(func(http.ResponseWriter, int, int) {
@@ -296,6 +294,6 @@ func TestStopFinishesWhatIsUnderWay(t *testing.T) {
 	close(answer)
 	<-stopped
 	if f.states()[registry.Delivered] != 1 || f.number("SELECT count(*) FROM lease WHERE until > now()") != 0 {
-		t.Errorf("%v, and the lease may still be held", f.states())
+		t.Errorf("%v, or the lease is still held", f.states())
 	}
 }

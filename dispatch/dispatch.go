@@ -21,7 +21,7 @@ import (
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
 
-// Dispatch is the program. Any number of them may run at once.
+// Dispatch is the program. Any number of instances may run at once.
 type Dispatch struct {
 	config  Config
 	timing  timing
@@ -31,24 +31,27 @@ type Dispatch struct {
 	metrics *metrics
 	log     *slog.Logger
 
-	owner     uuid.UUID // of leases: one per process
+	owner     uuid.UUID // holds the leases; one per process
 	endpoints *endpoints
 	ledger    *ledger
 	health    *health
-	shared    *lane.Shared // by the lanes
+	shared    *lane.Shared // what all lanes use
 
-	// working ends when Run is told to: lanes live as long, whoever woke them. Set by Run.
+	// working ends when Run should stop; every lane runs under it. Set by Run.
 	working context.Context
 
 	mu       sync.Mutex
 	lanes    map[int64]*lane.Lane
-	yielded  map[int64]time.Time // partners given away, and until when they are left to others
+	yielded  map[int64]time.Time // partners given away, and until when not to take them back
 	stopping bool
 	running  sync.WaitGroup // of lanes
 }
 
-// New makes a dispatcher. It does nothing before Run.
-func New(c Config, kafka chainlog.Config, pool *pgxpool.Pool, sealer *registry.Sealer, g *guard.Guard, reg prometheus.Registerer, log *slog.Logger) *Dispatch {
+// New returns a dispatcher that does nothing before Run.
+func New(
+	c Config, kafka chainlog.Config, pool *pgxpool.Pool, sealer *registry.Sealer, g *guard.Guard,
+	reg prometheus.Registerer, log *slog.Logger,
+) *Dispatch {
 	queries := db.New(pool)
 	d := &Dispatch{
 		config: c, timing: specified(), kafka: kafka, pool: pool, queries: queries, metrics: newMetrics(reg), log: log,
@@ -57,16 +60,18 @@ func New(c Config, kafka chainlog.Config, pool *pgxpool.Pool, sealer *registry.S
 	}
 	d.ledger = newLedger(d)
 	d.shared = &lane.Shared{
-		Owner: d.owner, Lease: time.Duration(c.LeaseSeconds) * time.Second, Concurrency: c.PerPartnerConcurrency, Slots: make(chan struct{}, c.Concurrency),
+		Owner: d.owner, Lease: time.Duration(c.LeaseSeconds) * time.Second, Concurrency: c.PerPartnerConcurrency, Slots: make(
+			chan struct{}, c.Concurrency,
+		),
 		Timing: lane.Specified(), Guard: g, Queries: queries, Metrics: lane.NewMetrics(reg), Log: log,
 		Endpoint: d.endpoint, Expire: d.endpoints.expire, Record: d.ledger.record,
 	}
 	return d
 }
 
-// Run reads and sends until ctx ends; then it finishes the POSTs under way,
-// writes their results, gives its partners back and returns nil. While Kafka or
-// PostgreSQL cannot be reached it waits for them.
+// Run reads and sends until ctx ends; then it finishes the POSTs in flight,
+// writes their results, drops its leases and returns nil. While Kafka or
+// PostgreSQL cannot be reached it retries.
 func (d *Dispatch) Run(ctx context.Context) error {
 	roots, err := d.config.roots()
 	if err != nil {
@@ -84,13 +89,13 @@ func (d *Dispatch) Run(ctx context.Context) error {
 	group, working := errgroup.WithContext(ctx)
 	d.working = working
 	group.Go(func() error { return d.consume(working) })
-	group.Go(func() error { every(working, d.timing.scan, d.look); return nil })
-	group.Go(func() error { every(working, d.timing.scan/2, d.obey); return nil })
+	group.Go(func() error { every(working, d.timing.scan, d.findWork); return nil })
+	group.Go(func() error { every(working, d.timing.scan/2, d.runCommands); return nil })
 	group.Go(func() error { every(working, d.timing.scan, d.retryDead); return nil })
-	group.Go(func() error { every(working, d.timing.scan, d.adopt); return nil })
-	group.Go(func() error { every(working, announceInterval, d.share); return nil })
+	group.Go(func() error { every(working, d.timing.scan, d.backfill); return nil })
+	group.Go(func() error { every(working, announceInterval, d.rebalance); return nil })
 	group.Go(func() error { every(working, statsInterval, d.measure); return nil })
-	group.Go(func() error { every(working, d.timing.forget, d.forget); return nil })
+	group.Go(func() error { every(working, d.timing.prune, d.prune); return nil })
 	group.Go(func() error {
 		return registry.Report(working, d.pool, registry.Dispatch, func() any { return d.Status() })
 	})
@@ -98,7 +103,7 @@ func (d *Dispatch) Run(ctx context.Context) error {
 
 	d.mu.Lock()
 	d.stopping = true
-	d.log.Info("stopping: finishing what is under way", "partners", len(d.lanes))
+	d.log.Info("stopping: finishing the POSTs in flight", "partners", len(d.lanes))
 	d.mu.Unlock()
 	d.running.Wait()
 	d.ledger.close()
@@ -109,14 +114,14 @@ func (d *Dispatch) Run(ctx context.Context) error {
 	return err
 }
 
-// leave takes this dispatcher off the list of those that run.
+// leave removes this dispatcher from the list of running dispatchers.
 func (d *Dispatch) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	_ = d.queries.Leave(ctx, d.owner) // it runs out by itself
+	_ = d.queries.Leave(ctx, d.owner) // otherwise the row expires
 }
 
-// every calls f at once and then in intervals until ctx ends.
+// every calls f at once and then at each interval until ctx ends.
 func every(ctx context.Context, interval time.Duration, f func(context.Context)) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -130,7 +135,7 @@ func every(ctx context.Context, interval time.Duration, f func(context.Context))
 	}
 }
 
-// wake tells the lane of a partner that something came, and starts one where
+// wake notifies the lane of a partner that it has work, and starts a lane if
 // there is none.
 func (d *Dispatch) wake(partner int64) {
 	d.mu.Lock()
@@ -150,7 +155,7 @@ func (d *Dispatch) wake(partner int64) {
 	l.Wake()
 }
 
-// send runs a lane under its lease until it is off the list.
+// send runs a lane under its lease until it is retired.
 func (d *Dispatch) send(ctx context.Context, l *lane.Lane) {
 	defer l.Close()
 	if !d.take(ctx, l) {
@@ -162,8 +167,7 @@ func (d *Dispatch) send(ctx context.Context, l *lane.Lane) {
 	l.Drop(ctx)
 }
 
-// take takes the lease of a lane; false: there is none to be had, and look will try
-// again.
+// take takes the lease of a lane. If it returns false, the next look tries again.
 func (d *Dispatch) take(ctx context.Context, l *lane.Lane) bool {
 	taken, err := l.Take(ctx)
 	if ctx.Err() == nil {
@@ -172,8 +176,8 @@ func (d *Dispatch) take(ctx context.Context, l *lane.Lane) bool {
 	return taken
 }
 
-// retire takes a lane off the list: one that has ended, or is idle, unless something
-// came meanwhile.
+// retire removes a lane that has ended, or is idle and was not woken meanwhile, and
+// reports whether it did.
 func (d *Dispatch) retire(l *lane.Lane, ended bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -184,8 +188,8 @@ func (d *Dispatch) retire(l *lane.Lane, ended bool) bool {
 	return true
 }
 
-// endpoint is what lanes are told of a partner. One whose secret cannot be opened here
-// may have a dispatcher with another key, and is given away.
+// endpoint returns a partner's endpoint to its lane. If the secret cannot be opened
+// here, the partner is given away, since another dispatcher may have the key.
 func (d *Dispatch) endpoint(ctx context.Context, partner int64) (lane.Endpoint, bool, error) {
 	e, known, err := d.endpoints.get(ctx, partner)
 	if errors.Is(err, errWrongKey) || errors.Is(err, errSealed) {
@@ -196,10 +200,10 @@ func (d *Dispatch) endpoint(ctx context.Context, partner int64) (lane.Endpoint, 
 	return e, known, err
 }
 
-// look finds partners with work that came in another way than through this
-// process: inserted or replayed elsewhere, or left by a dispatcher that died. One
-// that cannot sign takes none.
-func (d *Dispatch) look(ctx context.Context) {
+// findWork wakes the lanes of partners whose work did not come through this process:
+// events inserted or replayed elsewhere, or left by a dispatcher that died. A
+// dispatcher that cannot open any secret looks for nothing.
+func (d *Dispatch) findWork(ctx context.Context) {
 	err := d.endpoints.check(ctx)
 	if ctx.Err() == nil {
 		d.health.set("read the endpoints", err)
@@ -224,7 +228,7 @@ func (d *Dispatch) look(ctx context.Context) {
 			d.wake(r.PartnerID)
 		}
 	}
-	d.health.keep("take leases", without) // of others an older failure says nothing about now
+	d.health.keepOnly("take leases", without) // drop the faults of all other partners
 }
 
 func (d *Dispatch) lane(partner int64) (*lane.Lane, bool) {
@@ -244,22 +248,21 @@ func (d *Dispatch) allLanes() []*lane.Lane {
 	return lanes
 }
 
-// renew keeps the leases of all lanes.
+// renew renews the leases of all lanes.
 func (d *Dispatch) renew(ctx context.Context) {
 	lanes := slices.DeleteFunc(d.allLanes(), func(l *lane.Lane) bool { return !l.Leased() })
 	if len(lanes) == 0 {
-		d.health.set("renew leases", nil) // an older failure says nothing of now
+		d.health.set("renew leases", nil) // an older failure no longer matters
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.shared.Lease/3)
 	defer cancel()
-	d.health.set("renew leases", d.keep(ctx, lanes))
+	d.health.set("renew leases", d.renewLeases(ctx, lanes))
 }
 
-// keep renews the leases of these lanes. One whose lease was taken by another
-// dispatcher is told to end; one that has ended meanwhile gave its lease back
-// itself.
-func (d *Dispatch) keep(ctx context.Context, lanes []*lane.Lane) error {
+// renewLeases renews the leases of these lanes and ends those whose lease another dispatcher
+// took. A lane that ended meanwhile has dropped its lease itself.
+func (d *Dispatch) renewLeases(ctx context.Context, lanes []*lane.Lane) error {
 	p := db.RenewLeasesParams{Owner: d.owner, Milliseconds: d.shared.Lease.Milliseconds()}
 	lost := map[int64]*lane.Lane{}
 	for _, l := range lanes {

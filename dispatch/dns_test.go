@@ -14,17 +14,17 @@ import (
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
 
-// In these tests 127.0.0.1 and 127.0.0.3 stand for public addresses and every
-// other one for itself. The receivers' certificate is good for the name.
+// In these tests 127.0.0.1 and 127.0.0.3 stand for public addresses, all other addresses for
+// themselves. The receivers' certificate is valid for the name.
 const (
 	testName     = "example.com"
 	publicAddr   = "127.0.0.1"
 	movedAddr    = "127.0.0.3"
 	internalAddr = "127.0.0.2"
-	proxyAddr    = "127.0.0.4" // which the guard would let pass
+	proxyAddr    = "127.0.0.4" // which the guard would allow
 )
 
-// at makes a receiver on an address, on the port of another where one is given.
+// at starts a receiver on an address, on the port of another receiver if one is given.
 func (f *fixture) at(addr string, beside *receiver) *receiver {
 	f.Helper()
 	port := "0"
@@ -44,9 +44,8 @@ func (r *receiver) port() string {
 	return port
 }
 
-// The name of a receiver that was public when it was registered answers with
-// something else at every connection: an address inside is never reached, one
-// outside always is.
+// A receiver's name was public when it was registered, and then resolves to something else
+// at every connection: an internal address is never reached, a public one always.
 func TestDNSGames(t *testing.T) {
 	f := newFixture(t)
 	public := f.at(publicAddr, nil)
@@ -55,7 +54,9 @@ func TestDNSGames(t *testing.T) {
 	names.Say(publicAddr)
 	url := "https://" + testName + ":" + public.port() + "/hook"
 	f.partner(7, url)
-	g, err := guard.New(guard.Config{AllowNetworks: []string{publicAddr + "/32", movedAddr + "/32"}, Resolver: names.Resolver()})
+	g, err := guard.New(guard.Config{
+		AllowNetworks: []string{publicAddr + "/32", movedAddr + "/32"}, Resolver: names.Resolver(),
+	})
 	f.check(err)
 	_, err = g.CheckURL(t.Context(), url)
 	f.check(err)
@@ -76,9 +77,9 @@ func TestDNSGames(t *testing.T) {
 			t.Errorf("%s: the receiver was not reached", what)
 		}
 		if n := len(internal.got()); n != 0 {
-			t.Fatalf("%s: the address inside was reached", what)
+			t.Fatalf("%s: the internal address was reached", what)
 		}
-		// No connection is left for the next, which has to ask again.
+		// No connection is left for the next one, which has to resolve the name again.
 		public.CloseClientConnections()
 		moved.CloseClientConnections()
 		f.eventually("the connection is closed", func() bool { return public.open.Load() == 0 && moved.open.Load() == 0 })
@@ -89,12 +90,12 @@ func TestDNSGames(t *testing.T) {
 		deliver("rebound to "+addr, registry.Failed, nil)
 	}
 	names.Say(internalAddr, publicAddr)
-	deliver("inside, then outside", registry.Delivered, public)
+	deliver("internal, then public", registry.Delivered, public)
 	names.Say(publicAddr, internalAddr)
-	deliver("outside, then inside", registry.Delivered, public)
+	deliver("public, then internal", registry.Delivered, public)
 	names.Say(publicAddr, "::1")
 	deliver("outside, and ::1 as AAAA", registry.Delivered, public)
-	names.Script(func(n int) ([]string, <-chan struct{}) { // another address for each question
+	names.Script(func(n int) ([]string, <-chan struct{}) { // another address for each query
 		return []string{[]string{publicAddr, internalAddr}[n%2]}, nil
 	})
 	for range 4 {
@@ -108,19 +109,19 @@ func TestDNSGames(t *testing.T) {
 	names.Say()
 	deliver("no such name", registry.Failed, nil)
 	names.Say(publicAddr)
-	deliver("and back", registry.Delivered, public)
+	deliver("resolvable again", registry.Delivered, public)
 
 	// A name server that takes longer than the deadline: the attempt ends with it.
 	slow := make(chan struct{})
 	names.Script(func(int) ([]string, <-chan struct{}) { return []string{publicAddr}, slow })
 	deliver("slow name server", registry.Failed, nil)
-	if n := f.number("SELECT count(*) FROM attempt WHERE error = 'no answer in time' AND connect_us IS NULL"); n != 1 {
-		t.Errorf("%d attempts ended while the name was looked up", n)
+	if n := f.number("SELECT count(*) FROM attempt WHERE error = 'no response in time' AND connect_us IS NULL"); n != 1 {
+		t.Errorf("%d attempts ended during the name lookup", n)
 	}
 	close(slow)
 
-	// The partner moves, and says so by registering again, while a connection to
-	// the old place is open and answers.
+	// The partner moves and registers again, while a connection to the old address is open
+	// and still works.
 	names.Say(publicAddr)
 	all := f.states()[registry.Delivered]
 	f.deposits(7, sent, sent+1)
@@ -132,13 +133,13 @@ func TestDNSGames(t *testing.T) {
 	d.endpoints.expire()
 	deliver("moved", registry.Delivered, moved)
 	if n := len(internal.got()); n != 0 || internal.accepted.Load() != 0 {
-		t.Errorf("%d requests and %d connections inside", n, internal.accepted.Load())
+		t.Errorf("%d requests and %d connections to internal addresses", n, internal.accepted.Load())
 	}
 }
 
-// Spellings of addresses that some resolver takes for one inside, and addresses
-// that are none for partners, written into a URL that was never checked. No
-// connection is made, neither to them nor to a proxy that the environment names.
+// Spellings of addresses that some resolver takes for an internal one, and addresses that
+// partners may not use, in URLs that were never checked. No connection is made, neither to
+// them nor to a proxy that the environment names.
 func TestHostSpellings(t *testing.T) {
 	f := newFixture(t)
 	inside, proxy := f.receiver(ok), f.at(proxyAddr, nil)
@@ -149,7 +150,7 @@ func TestHostSpellings(t *testing.T) {
 	for i, host := range hosts {
 		f.partner(int64(i+1), "https://"+host+":"+inside.port()+"/hook")
 	}
-	for _, resolver := range []string{"go", "cgo"} { // cgo is what it says only in a build with it (make race)
+	for _, resolver := range []string{"go", "cgo"} { // cgo takes effect only in a build with cgo (make race)
 		process := f.childWith(func(c *child) { c.Allow, c.Once = []string{proxyAddr + "/32"}, true },
 			"GODEBUG=netdns="+resolver, "HTTPS_PROXY=http://"+proxy.Listener.Addr().String(), "https_proxy=http://"+proxy.Listener.Addr().String(),
 			"ALL_PROXY=http://"+proxy.Listener.Addr().String(), "NO_PROXY=", "no_proxy=")
@@ -160,10 +161,10 @@ func TestHostSpellings(t *testing.T) {
 		f.check(process.Process.Kill())
 		_ = process.Wait()
 		if n := f.number("SELECT count(*) FROM attempt WHERE status IS NOT NULL"); n != 0 {
-			t.Errorf("%s: %d attempts were answered", resolver, n)
+			t.Errorf("%s: %d attempts got a response", resolver, n)
 		}
 		if n := f.number("SELECT count(*) FROM attempt WHERE error LIKE '%is not a public one' OR error LIKE '%is not allowed%'"); n < 20 {
-			t.Errorf("%s: %d attempts say that the address is not public", resolver, n)
+			t.Errorf("%s: %d attempts report that the address is not public", resolver, n)
 		}
 		f.exec("DELETE FROM attempt")
 		f.exec("DELETE FROM delivery")
@@ -173,12 +174,12 @@ func TestHostSpellings(t *testing.T) {
 		f.exec("DELETE FROM breaker")
 	}
 	if i, p := inside.accepted.Load(), proxy.accepted.Load(); i != 0 || p != 0 {
-		t.Errorf("%d connections inside, %d to the proxy", i, p)
+		t.Errorf("%d connections to internal addresses, %d to the proxy", i, p)
 	}
 }
 
-// The partner's log says that the name cannot be looked up; who was asked for it
-// is in the program's log, for the operator.
+// The partner's delivery log only reports that the name cannot be looked up; the operator's
+// log also names the resolver.
 func TestFailureInTheLogs(t *testing.T) {
 	f := newFixture(t)
 	names := enginetest.NameServer(t)
@@ -198,7 +199,7 @@ func TestFailureInTheLogs(t *testing.T) {
 	}
 }
 
-// asking is a guard that lets loopback pass and looks names up at a name server.
+// asking returns a guard that allows loopback and resolves names at a name server.
 func (f *fixture) asking(names *enginetest.Names) *guard.Guard {
 	f.Helper()
 	g, err := guard.New(guard.Config{AllowNetworks: []string{partner.Network}, Resolver: names.Resolver()})

@@ -1,7 +1,7 @@
-// Package dispatch tells partners about the deposits and withdrawal requests
+// Package dispatch notifies partners of the deposits and withdrawal requests
 // that are attributed to them. It reads the referral topics, keeps one delivery
 // per event in PostgreSQL, and posts each to its partner's URL until the partner
-// has acknowledged it or the attempts are used up.
+// acknowledges it or the retries are exhausted.
 //
 //	referral.* ──▶ consumer ──one txn──▶ delivery, position ──▶ lanes ──POST──▶ partners
 //	               (consume.go,          (PostgreSQL)           (lane)
@@ -9,31 +9,29 @@
 //
 // # Persist first
 //
-// The consumer inserts the deliveries of a batch and moves the position of their
-// partitions in one transaction; what cannot become a delivery goes to
-// dead_record in the same one. An event's id is a pure function of the event, so
-// a topic that is read again, in part or from zero, or made anew under another
-// id, inserts nothing. Several dispatchers may read the same topics: the
-// position moves by compare-and-set, and the loser rolls back and reads the
-// position again.
+// The consumer inserts the deliveries of a batch and moves the positions of its
+// partitions in one transaction; records that cannot become a delivery go to
+// dead_record in the same transaction. An event's id is a pure function of the
+// event, so reading a topic again, in part, from zero or recreated under another
+// id, inserts nothing. Several dispatchers may read the same topics: the position
+// moves by compare-and-set, and the loser rolls back and reads the position again.
 //
-// What names a partner that does not exist is passed over without a trace, for
-// anybody can write any id into the chain. The topics keep it for ever, and when the
-// partner is created they are read again for it (adopt.go).
+// A referral that names an unknown partner is skipped and leaves no row, because
+// anybody can write any id into the chain. The topics keep it for ever; when the
+// partner is created, its earlier referrals are backfilled (backfill.go).
 //
-// Below final confirmations a transaction may be mined again in another block. What
-// was told of it stays one event, and gets the body of the newest mining (mined.go).
+// Before finality a transaction may be mined again in another block. Its event
+// stays one event and gets the body of the newest mining (correction.go).
 //
 // # Then send
 //
-// Each partner with something to be sent has a lane: a goroutine with a bounded
-// number of POSTs in flight, so that a slow or dead partner takes nothing from
-// any other. All lanes share one large number of sockets, in turns. A lane works
-// under a lease with a fence number; the result of a POST is written only while
-// the fence is still the one it was started under. Results are written many in
-// one transaction (ledger.go), and a lane starts another POST only after the
-// last one's result is written. Dispatchers share the partners evenly
-// (share.go).
+// Each partner with deliveries to send has a lane: a goroutine with a bounded
+// number of POSTs in flight, so that a slow or dead partner does not delay the
+// others. All lanes share one pool of slots, which bounds the sockets. A lane works
+// under a lease with a fence number; the result of a POST is written only if the
+// fence has not changed since the POST started. Many results are written in one
+// transaction (ledger.go), and a lane starts the next POST only after the result of
+// the previous one is written. Dispatchers divide the partners evenly (rebalance.go).
 //
 // A delivery:
 //
@@ -52,25 +50,28 @@
 //	    ▼ ▼ partner disabled or without URL
 //	 no_endpoint ── replayed ──▶ pending
 //
-// lane/transition.go has it as a table. A parked delivery waits for the breaker of its
-// partner's URL: it is not tried and loses none of its attempts. While the
-// breaker is open, one probe at a time takes the next parked delivery in turn;
-// when one is answered, the rest follows at a pace that begins with one POST at a
-// time and grows with each success (lane/breaker.go). A receiver that answers and has
-// accepted nothing for very many attempts in a row is treated like one that is
-// down, but that only an accepted probe closes its breaker.
+// lane/transition.go has the same as a table. A parked delivery waits for the breaker
+// of its partner's URL: it is not attempted and uses up no retries. While the breaker
+// is open, one probe at a time sends the next parked delivery. When a probe is
+// answered, the other deliveries follow, at first one POST at a time and one more with
+// each success (lane/breaker.go). A receiver that answers but rejects very many
+// attempts in a row is treated like one that is down, except that only an accepted
+// probe closes its breaker.
 //
-// Events are kept for ever. Of the attempts of one the last are, and of old ones
-// less; what else is old goes (retention.go).
+// Events are kept for ever. Attempts and other details are pruned (retention.go).
 //
 // # What a crash can do
 //
-// Every accepted event is in PostgreSQL before the position says that it was
-// read, and its result is written after the POST. A crash between the two sends
-// the same bytes again, with the same id; so does a lease that runs out while its
-// POSTs are under way, because its dispatcher hangs or cannot reach PostgreSQL, and
-// a stop during such an outage, which waits for results only so long (ledger.go).
-// Nothing else is ever sent twice by itself: a fence names one lease, so a lane
-// that ends gives back its own and none that was taken since; redirects are not
-// followed, and net/http may not repeat a request.
+// Every accepted event is in PostgreSQL before the position moves past it, and the
+// result of a POST is written after the POST. An event is therefore sent twice, with
+// the same id and the same bytes, if the dispatcher
+//
+//   - crashes between a POST and its result;
+//   - loses a lease while POSTs are in flight, because it hangs or cannot reach
+//     PostgreSQL;
+//   - stops during such an outage, since it waits only briefly for results (ledger.go).
+//
+// Nothing else repeats an event: a fence names one lease, so a lane that ends drops
+// its own lease and never a later one; redirects are not followed; and net/http is
+// kept from repeating a request.
 package dispatch

@@ -15,38 +15,39 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// endpointsAge is how old the known URLs and secrets may be: an attempt that
-// begins later than that after a change uses the new ones.
+// endpointsAge is how old cached URLs and secrets may be: an attempt that starts
+// more than this after a change uses the new values.
 const endpointsAge = time.Second
 
-// errWrongKey says that none of the secrets can be opened.
-var errWrongKey = errors.New("none of the partners' signing secrets can be opened: is NAVLOG_SECRET_KEY the key that they were sealed with?")
+// errWrongKey means that none of the secrets can be opened.
+var errWrongKey = errors.New("none of the partners' signing secrets can be opened: " +
+	"set NAVLOG_SECRET_KEY to the key that sealed them")
 
-// errSealed says that the secret of a partner cannot be opened. Beside others that can,
-// that is the trouble of this partner alone.
+// errSealed means that one partner's secret cannot be opened. If others can be, only
+// this partner is affected.
 var errSealed = errors.New("this dispatcher cannot sign for the partner")
 
-// endpoints knows where every partner is told. All partners are read at once,
-// so that the cost does not grow with the number of attempts.
+// endpoints caches the endpoints of all partners. It reads all at once, so that the cost
+// does not grow with the number of attempts.
 type endpoints struct {
 	queries *db.Queries
 	sealer  *registry.Sealer
-	reads   singleflight.Group // by whoever wants newer ones; the others wait for it, and no lock is held
+	reads   singleflight.Group // one caller reads; the others wait for it without holding mu
 
 	mu      sync.Mutex
 	latest  reading
-	expired int // how often expire was called
+	expired int // number of calls of expire
 }
 
-// A reading is what was read of all endpoints.
+// A reading is one read of all endpoints.
 type reading struct {
-	at    time.Time // before it; zero: it is not to be used
+	at    time.Time // when the read began; zero: expired
 	rows  map[int64]db.EndpointsRow
-	fault error // errWrongKey, where the rows show it
+	fault error // errWrongKey, if no secret can be opened
 }
 
-// get gives the newest endpoint of a partner: false for one that is unknown,
-// disabled or has no URL.
+// get returns the newest endpoint of a partner, and false if the partner is unknown or
+// disabled, or has no URL.
 func (e *endpoints) get(ctx context.Context, partner int64) (lane.Endpoint, bool, error) {
 	row, ok, err := e.row(ctx, partner)
 	if err != nil || !ok {
@@ -62,14 +63,13 @@ func (e *endpoints) get(ctx context.Context, partner int64) (lane.Endpoint, bool
 	return found, true, nil
 }
 
-// check tells whether the endpoints can be read and their secrets opened.
+// check reports whether the endpoints can be read and their secrets opened.
 func (e *endpoints) check(ctx context.Context) error {
 	_, _, err := e.row(ctx, 0)
 	return err
 }
 
-// among gives the partners of these arrivals that could be told when it was looked
-// last.
+// among returns the partners of these arrivals that had an endpoint at the last read.
 func (e *endpoints) among(arrivals []arrival) []int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -82,13 +82,13 @@ func (e *endpoints) among(arrivals []arrival) []int64 {
 	return partners
 }
 
-// expire makes the next get read again.
+// expire makes the next get read the endpoints again.
 func (e *endpoints) expire() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.latest.at = time.Time{}
 	e.expired++
-	e.reads.Forget("") // one that is under way may have begun before what is to be seen
+	e.reads.Forget("") // a read in progress may predate the change
 }
 
 func (e *endpoints) row(ctx context.Context, partner int64) (db.EndpointsRow, bool, error) {
@@ -96,7 +96,7 @@ func (e *endpoints) row(ctx context.Context, partner int64) (db.EndpointsRow, bo
 	known, expired := e.latest, e.expired
 	e.mu.Unlock()
 	if time.Since(known.at) >= endpointsAge {
-		// Who gives up waiting ends it for nobody else.
+		// A caller that gives up must not end the read for the others.
 		done := e.reads.DoChan("", func() (any, error) { return e.read(context.WithoutCancel(ctx), expired) })
 		select {
 		case <-ctx.Done():
@@ -112,7 +112,7 @@ func (e *endpoints) row(ctx context.Context, partner int64) (db.EndpointsRow, bo
 	return row, ok, known.fault
 }
 
-// read reads all endpoints, and keeps them unless expire was called meanwhile.
+// read reads all endpoints and caches them, unless expire was called meanwhile.
 func (e *endpoints) read(ctx context.Context, expired int) (reading, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

@@ -1,8 +1,8 @@
-// The hardest cases of webhook delivery have tests of their names, which go on
-// with what is special in each:
+// The hardest cases of webhook delivery have a test with that name, whose suffix says what
+// is special:
 //
 //	 1  offset passes a failed record    TestOffsetPassesAFailedRecord
-//	 2  SIGKILL between POST and record  TestSIGKILLBetweenPostAndRecord (-kills)
+//	 2  SIGKILL between POST, record     TestSIGKILLBetweenPostAndRecord (-kills)
 //	 3  SIGKILL between insert, commit   TestSIGKILLBetweenInsertAndCommit
 //	 4  full topic replay                TestFullTopicReplay (-replay-events)
 //	 5  rebalance during 10 s POSTs      TestRebalanceDuring10sPOSTs (-rebalances)
@@ -15,9 +15,9 @@
 //	12  breaker life                     TestBreakerLife...; 50,000 parked by make bench-dispatch
 //	13  signature bytes and clocks       TestSignatureBytesAndClocks, TestForeignLibrariesVerify
 //	14  PostgreSQL in trouble            TestPostgresTrouble...
-//	15  hidden duplicates and herds      TestHiddenDuplicatesAndHerds...
+//	15  duplicates and herds             TestHiddenDuplicatesAndHerds...
 //
-// Many events or blows, as before a release:
+// With many events or kills, as before a release:
 //
 //	go test ./dispatch -timeout 60m -patience 10m -run 'SIGKILL|FullTopicReplay|Rebalance' -kills 50 -replay-events 100000 -rebalances 90
 
@@ -61,13 +61,12 @@ import (
 const (
 	testChain = 31337
 	testLog   = "the log of tests"
-	// urlToken stands for what partners hide in their URLs.
+	// urlToken stands for the secrets that partners put into their URLs.
 	urlToken   = "sesame-in-the-url"
 	testSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 )
 
-// fixture is a Kafka and a PostgreSQL of its own, and what the dispatchers in it
-// have logged.
+// fixture is a Kafka and a PostgreSQL of one test, with the log of its dispatchers.
 type fixture struct {
 	*testing.T
 	kafka   chainlog.Config
@@ -77,13 +76,13 @@ type fixture struct {
 	sealer  *registry.Sealer
 	logged  *lockedBuffer
 	caFiles []byte
-	// released is closed when receivers are to let go of the requests they hold.
+	// released is closed when receivers should release the requests that they hold.
 	released chan struct{}
 	release  func()
 }
 
-// newFixture lets its test run beside others: it has a broker and a database to
-// itself, and waits most of the time.
+// newFixture makes its test parallel: it has its own broker topics and database, and waits
+// most of the time.
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	t.Parallel()
@@ -111,7 +110,7 @@ func newFixtureIn(t *testing.T, brokers []string, postgres string) *fixture {
 		}
 		for _, secret := range []string{"whsec_", strings.TrimPrefix(testSecret, "whsec_"), urlToken} {
 			if strings.Contains(f.logged.String(), secret) {
-				t.Errorf("the log holds %s:\n%s", secret, f.logged)
+				t.Errorf("the log contains %s:\n%s", secret, f.logged)
 			}
 		}
 	})
@@ -146,21 +145,23 @@ func (f *fixture) makeTopics() {
 	f.check(chainlog.EnsureTopics(f.Context(), f.admin(), testChain, f.kafka.Topology()))
 }
 
-// onePartition makes the topics anew, so that every record is behind every other.
+// onePartition recreates the topics with one partition, so that all records are in one order.
 func (f *fixture) onePartition() {
 	f.Helper()
-	_, err := f.admin().DeleteTopics(f.Context(), chainlog.ReferralDeposits(testChain), chainlog.ReferralWithdrawals(testChain))
+	_, err := f.admin().DeleteTopics(
+		f.Context(), chainlog.ReferralDeposits(testChain), chainlog.ReferralWithdrawals(testChain),
+	)
 	f.check(err)
 	f.kafka.ReferralPartitions = 1
 	f.makeTopics()
 }
 
-// quick shortens what would make a test slow, in the proportions of specified.
+// quick shortens the durations of specified that would make tests slow, in proportion.
 func quick() timing {
 	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 	return timing{
 		scan: ms(50), topics: ms(200), command: 5 * time.Second,
-		database: 10 * time.Second, forget: ms(100), hanging: time.Minute, proof: 20 * time.Second,
+		database: 10 * time.Second, prune: ms(100), hanging: time.Minute, proof: 20 * time.Second,
 	}
 }
 
@@ -172,7 +173,7 @@ func quickLane() lane.Timing {
 	}
 }
 
-// dispatcher makes one with its own pool and metrics; change may be nil.
+// dispatcher returns a dispatcher with its own pool and metrics; change may be nil.
 func (f *fixture) dispatcher(change func(*Dispatch)) *Dispatch {
 	f.Helper()
 	g, err := guard.New(guard.Config{AllowNetworks: []string{partner.Network}})
@@ -192,7 +193,7 @@ func (f *fixture) dispatcher(change func(*Dispatch)) *Dispatch {
 	return d
 }
 
-// run starts a dispatcher; stop ends it and waits, and so does the test's end.
+// run starts a dispatcher; stop, or the end of the test, ends it and waits.
 func (f *fixture) run(d *Dispatch) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -214,7 +215,9 @@ func (f *fixture) start(change func(*Dispatch)) *Dispatch {
 	return d
 }
 
-var patience = flag.Duration("patience", time.Minute, "how long a test waits for what has to happen: more for more events")
+var patience = flag.Duration(
+	"patience", time.Minute, "how long a test waits for an expected condition: raise it for more events",
+)
 
 // eventually waits for a condition.
 func (f *fixture) eventually(what string, holds func() bool) {
@@ -224,15 +227,15 @@ func (f *fixture) eventually(what string, holds func() bool) {
 	}
 }
 
-// until waits for a condition without asking PostgreSQL, and tells whether it
-// came.
+// until waits for a condition without querying PostgreSQL, and reports whether it became
+// true.
 func (f *fixture) until(holds func() bool) bool {
 	ctx, cancel := context.WithTimeout(f.Context(), *patience)
 	defer cancel()
 	return poll.Until(ctx, 5*time.Millisecond, func() (bool, error) { return holds(), nil }) == nil
 }
 
-// partner makes one with the test secret; without URL when url is empty.
+// partner creates a partner with the test secret, without URL if url is empty.
 func (f *fixture) partner(id int64, url string) {
 	f.Helper()
 	_, err := partner.Make(f.Context(), f.pool, id, fmt.Sprintf("partner %d", id), "")
@@ -275,7 +278,9 @@ func (f *fixture) states() map[string]int {
 // attempts counts them by status or error.
 func (f *fixture) attempts() map[string]int {
 	f.Helper()
-	rows, err := f.pool.Query(context.Background(), "SELECT coalesce(error, status::text, ''), count(*) FROM attempt GROUP BY 1")
+	rows, err := f.pool.Query(
+		context.Background(), "SELECT coalesce(error, status::text, ''), count(*) FROM attempt GROUP BY 1",
+	)
 	f.check(err)
 	ends, end, n := map[string]int{}, "", 0
 	_, err = pgx.ForEachRow(rows, []any{&end, &n}, func() error { ends[end] = n; return nil })
@@ -283,7 +288,7 @@ func (f *fixture) attempts() map[string]int {
 	return ends
 }
 
-// replay has an event of a partner sent again, as a command does.
+// replay replays an event of a partner, as a command does.
 func (f *fixture) replay(partner int64, event uuid.UUID) {
 	f.Helper()
 	if !f.replays(partner, event) {
@@ -291,8 +296,8 @@ func (f *fixture) replay(partner int64, event uuid.UUID) {
 	}
 }
 
-// replays is replay where it may do nothing: of an event that is not the partner's, or
-// still to be sent.
+// replays is replay for events that it may not change, being another partner's or still to
+// be sent; it reports whether it did.
 func (f *fixture) replays(partner int64, event uuid.UUID) bool {
 	f.Helper()
 	n, err := f.queries.ReplayDelivery(f.Context(), db.ReplayDeliveryParams{EventID: event, PartnerID: partner})
@@ -304,8 +309,8 @@ func (f *fixture) in(state string, n int) func() bool {
 	return func() bool { return f.states()[state] == n }
 }
 
-// produce writes values in one transaction, with an aborted one before it, as a
-// crashed ingest leaves it.
+// produce writes values in one transaction, after an aborted one, as a crashed ingest
+// leaves behind.
 func (f *fixture) produce(topic string, values ...[]byte) {
 	f.Helper()
 	client, err := kgo.NewClient(append(f.kafka.Options(), kgo.TransactionalID("test"))...)
@@ -315,10 +320,10 @@ func (f *fixture) produce(topic string, values ...[]byte) {
 		f.check(client.BeginTransaction())
 		records := make([]*kgo.Record, len(values))
 		for i, v := range values {
-			if !end { // to be seen as poison, if it is ever seen
+			if !end { // counts as poison if it is ever read
 				v = []byte("aborted")
 			}
-			// The partner's id would be the key; here the records are spread.
+			// ingest uses the partner's id as the key; here the records are spread.
 			records[i] = &kgo.Record{Topic: topic, Key: []byte{byte(i)}, Value: v}
 		}
 		f.check(client.ProduceSync(f.Context(), records...).FirstErr())
@@ -350,7 +355,7 @@ var (
 	userAddress  = common.HexToAddress("0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266")
 )
 
-// deposit is the n-th deposit of a partner's user, from a real log's bytes.
+// deposit returns the n-th deposit of a partner's user, with the bytes of a real log.
 func deposit(t *testing.T, partner uint32, n int) *event.Referral {
 	return referral(t, event.Referral_KIND_DEPOSIT, partner, n, contracts.DepositAccepted{
 		DepositID: big.NewInt(int64(n)), Owner: userAddress, PartnerID: partner, Sender: userAddress,
@@ -378,7 +383,9 @@ func referral(t *testing.T, kind event.Referral_Kind, partner uint32, n int, fac
 	for _, topic := range topics {
 		log.Topics = append(log.Topics, topic.Bytes())
 	}
-	return &event.Referral{ChainId: testChain, Kind: kind, PartnerId: partner, Seq: uint64(n), LogId: []byte(testLog), Log: log}
+	return &event.Referral{
+		ChainId: testChain, Kind: kind, PartnerId: partner, Seq: uint64(n), LogId: []byte(testLog), Log: log,
+	}
 }
 
 func txHash(n int) common.Hash { return common.BigToHash(big.NewInt(0xabc000 + int64(n))) }

@@ -8,52 +8,52 @@ import (
 	"time"
 )
 
-// health knows what does not work right now, and logs each change once.
+// health holds what fails at the moment, and logs each change once.
 type health struct {
 	log    *slog.Logger
 	mu     sync.Mutex
 	faults map[fault]error // by what was attempted
-	noted  map[fault]error // the same, of what readiness does not depend on
-	proven time.Time       // when the consumer last read the topics and wrote what it read; zero: not since it began
+	noted  map[fault]error // the same for what readiness does not depend on
+	proven time.Time       // when the consumer last committed what it read; zero: not since the start
 }
 
-// fault is something that was attempted and failed.
+// fault names something that was attempted and failed.
 type fault struct {
 	what string // completes "cannot ..."
-	of   string // which of several that attempt the same at a time; "" if one does
+	of   string // which of several concurrent attempts of it; "" if there is only one
 }
 
 func newHealth(log *slog.Logger) *health {
 	return &health{log: log, faults: map[fault]error{}, noted: map[fault]error{}}
 }
 
-// set records how an attempt of something went. err must not hold a secret.
+// set records the outcome of an attempt. err must not hold a secret.
 func (h *health) set(what string, err error) { h.put(h.faults, fault{what: what}, err) }
 
-// setOf does the same for something that several attempt at a time, lanes for instance: the success of one says nothing
-// about the failure of another.
+// setOf is set for something that several attempt at the same time, for instance lanes:
+// the success of one does not clear the failure of another.
 func (h *health) setOf(what, of string, err error) { h.put(h.faults, fault{what, of}, err) }
 
-// keep forgets the faults of all but these of several.
-func (h *health) keep(what string, of map[string]bool) {
+// keepOnly drops the faults of all except these.
+func (h *health) keepOnly(what string, of map[string]bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for f := range h.faults {
 		if f.what == what && !of[f.of] {
-			h.forget(h.faults, f)
+			h.clear(h.faults, f)
 		}
 	}
 }
 
-// note does what set does for something that we can do without.
+// note is set for something that readiness does not depend on.
 func (h *health) note(what string, err error) { h.put(h.noted, fault{what: what}, err) }
 
-// put logs a failure that nobody else has at the moment, and the end of the last one.
+// put logs a failure that is not current yet, and the end of the last one.
 func (h *health) put(faults map[fault]error, f fault, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err == nil {
-		h.forget(faults, f)
+		h.clear(faults, f)
 		return
 	}
 	known := false
@@ -66,8 +66,8 @@ func (h *health) put(faults map[fault]error, f fault, err error) {
 	}
 }
 
-// forget is called under mu.
-func (h *health) forget(faults map[fault]error, f fault) {
+// clear drops a fault. mu is held.
+func (h *health) clear(faults map[fault]error, f fault) {
 	if faults[f] == nil {
 		return
 	}
@@ -80,15 +80,16 @@ func (h *health) forget(faults map[fault]error, f fault) {
 	h.log.Info("works again", "what", f.what)
 }
 
-// prove says when the topics were read.
+// prove records when the topics were last read.
 func (h *health) prove(at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.proven = at
 }
 
-// err is nil while everything works that readiness depends on. That the topics
-// were read proves it for a while: something that hangs tells of no error.
+// err returns nil while everything that readiness depends on works. A successful read of
+// the topics counts as proof for a while only, because something that hangs reports no
+// error.
 func (h *health) err(proof time.Duration) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -96,10 +97,10 @@ func (h *health) err(proof time.Duration) error {
 		return fmt.Errorf("cannot %s: %w", f.what, err)
 	}
 	if h.proven.IsZero() {
-		return errors.New("the referral topics are not read yet")
+		return errors.New("the referral topics have not been read yet")
 	}
 	if age := time.Since(h.proven); age > proof {
-		return fmt.Errorf("the referral topics were last read %s ago: look whether Kafka and PostgreSQL answer", age.Round(time.Second))
+		return fmt.Errorf("the referral topics were last read %s ago: check Kafka and PostgreSQL", age.Round(time.Second))
 	}
 	return nil
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// What one of several can do says nothing about another that cannot: it stays a fault until that one succeeds. The same
-// failure of many is one line of the log, and its end another one.
+// If one of several succeeds, that does not clear the fault of another, which lasts until that one succeeds. The same
+// failure of several is logged once, and so is its end.
 func TestFaultsOfSeveral(t *testing.T) {
 	out := new(lockedBuffer)
 	h := newHealth(slog.New(slog.NewTextHandler(out, nil)))
@@ -27,26 +27,26 @@ func TestFaultsOfSeveral(t *testing.T) {
 	h.setOf("take leases", "8", nil)
 	h.setOf("take leases", "10", nil)
 	if err := h.err(time.Minute); err == nil || err.Error() != "cannot take leases: PostgreSQL is away" {
-		t.Errorf("while two of three cannot: %v", err)
+		t.Errorf("while two of three fail: %v", err)
 	}
-	h.keep("take leases", map[string]bool{"9": true})
-	h.set("share partners", nil)
+	h.keepOnly("take leases", map[string]bool{"9": true})
+	h.set("rebalance partners", nil)
 	if h.err(time.Minute) == nil || strings.Contains(out.String(), "works again") {
-		t.Errorf("while one of three cannot: %v\n%s", h.err(time.Minute), out)
+		t.Errorf("while one of three fails: %v\n%s", h.err(time.Minute), out)
 	}
 	h.setOf("take leases", "9", errors.New("another reason"))
-	h.keep("take leases", nil)
+	h.keepOnly("take leases", nil)
 	if err := h.err(time.Minute); err != nil {
-		t.Errorf("when all can: %v", err)
+		t.Errorf("when all succeed: %v", err)
 	}
 	for _, line := range []string{"PostgreSQL is away", "another reason", "works again"} {
 		if strings.Count(out.String(), line) != 1 {
-			t.Errorf("%q is not once in\n%s", line, out)
+			t.Errorf("%q is not exactly once in\n%s", line, out)
 		}
 	}
 }
 
-// A result that PostgreSQL refuses keeps the dispatcher from being ready, however many others are written meanwhile.
+// A result that PostgreSQL rejects keeps the dispatcher unready, however many others are written meanwhile.
 func TestRefusedResultStaysAFault(t *testing.T) {
 	f := newFixture(t)
 	d := f.dispatcher(nil)
@@ -65,23 +65,24 @@ func TestRefusedResultStaysAFault(t *testing.T) {
 	go func() { written <- d.ledger.record(t.Context(), refused) }()
 	f.eventually("a fault", func() bool { return d.Ready() != nil })
 	if !d.ledger.record(t.Context(), sound.attempt) {
-		t.Error("the sound result was not written")
+		t.Error("the valid result was not written")
 	}
 	if err := d.Ready(); err == nil || !strings.HasPrefix(err.Error(), "cannot write results: ") {
-		t.Errorf("while one result is refused: %v", err)
+		t.Errorf("while one result is rejected: %v", err)
 	}
 	f.exec("DROP TRIGGER refuse ON attempt")
 	if !<-written {
-		t.Error("the refused result was never written")
+		t.Error("the rejected result was never written")
 	}
 	if err := d.Ready(); err != nil {
-		t.Errorf("when all is written: %v", err)
+		t.Errorf("when all are written: %v", err)
 	}
 	d.ledger.close()
 }
 
-// One event is sent under two leases, and both results come in one transaction: each hears of its own fence, both are
-// attempts in the log, and the delivery is what the newer lease says. Also when the older one was written before.
+// One event is sent under two leases, and both results are written in one transaction: each lane learns whether its own
+// fence held, both attempts are stored, and the delivery has the result of the newer lease. The same holds if the older
+// result was written before.
 func TestResultsOfOneEventUnderTwoLeases(t *testing.T) {
 	for what, before := range map[string]bool{"at once": false, "the older one again": true} {
 		t.Run(what, func(t *testing.T) {
@@ -90,7 +91,7 @@ func TestResultsOfOneEventUnderTwoLeases(t *testing.T) {
 			failed := lane.Verdict{State: registry.Failed, Attempts: 4, Finished: true}
 			old := f.resultOf(d, failed, lane.Result{Outcome: "error", Status: 500})
 			if before {
-				_, err := d.ledger.finish([]entry{old})
+				_, err := d.ledger.commit([]entry{old})
 				f.check(err)
 			}
 			f.exec("UPDATE lease SET until = now() - interval '1 second'")
@@ -103,18 +104,18 @@ func TestResultsOfOneEventUnderTwoLeases(t *testing.T) {
 			now := old
 			now.attempt.Fence, now.attempt.Result.Started = fence, old.attempt.Result.Started.Add(time.Millisecond)
 			now.attempt.Verdict = lane.Verdict{State: registry.Delivered, Attempts: 1, Finished: true}
-			heard := map[int64]chan outcomeOfWrite{}
+			heard := map[int64]chan writeOutcome{}
 			batch := []entry{now, old}
 			for i := range batch {
-				c := make(chan outcomeOfWrite, 1)
+				c := make(chan writeOutcome, 1)
 				batch[i].written, heard[batch[i].attempt.Fence] = c, c
 			}
 			d.ledger.write(batch)
 			if o := <-heard[old.attempt.Fence]; o.err != nil || !o.fenced {
-				t.Errorf("under the lease of before: fenced %v, %v", o.fenced, o.err)
+				t.Errorf("under the older lease: fenced %v, %v", o.fenced, o.err)
 			}
 			if o := <-heard[fence]; o.err != nil || o.fenced {
-				t.Errorf("under the lease: fenced %v, %v", o.fenced, o.err)
+				t.Errorf("under the newer lease: fenced %v, %v", o.fenced, o.err)
 			}
 			state, n := f.text("SELECT state FROM delivery"), f.number("SELECT count(DISTINCT number) FROM attempt")
 			if state != registry.Delivered || n != 2 {

@@ -14,9 +14,9 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// Two hundred partners are down together, for two attempts of each of their
-// events, and come back together: no more POSTs than there are slots at a time,
-// and what failed together does not return together.
+// Two hundred partners are down together, for two attempts of each of their events, and
+// recover together: there are never more POSTs at a time than slots, and jitter spreads the
+// retries.
 func TestHiddenDuplicatesAndHerdsOfPartners(t *testing.T) {
 	const partners, each, slots = 200, 6, 32
 	f := newFixture(t)
@@ -41,13 +41,13 @@ func TestHiddenDuplicatesAndHerdsOfPartners(t *testing.T) {
 	})
 	f.eventually("all delivered", f.in(registry.Delivered, partners*each))
 	if n := f.number("SELECT count(DISTINCT width_bucket(ms, 1000, 1200, 10)) FROM wait WHERE ms BETWEEN 1000 AND 1200"); n != 10 {
-		t.Errorf("the second retries use %d of 10 parts of the jitter", n)
+		t.Errorf("the second retries cover %d of 10 parts of the jitter", n)
 	}
 	if n := r.mostAtOnce(); n > slots {
 		t.Errorf("%d requests at a time with %d slots", n, slots)
 	}
 	if wire, logged := len(r.got()), f.number("SELECT count(*) FROM attempt"); wire != 3*partners*each || int64(wire) != logged {
-		t.Errorf("%d requests and %d attempts for %d events that are refused twice", wire, logged, partners*each)
+		t.Errorf("%d requests and %d attempts for %d events that are rejected twice", wire, logged, partners*each)
 	}
 }
 
@@ -61,11 +61,11 @@ func (f *fixture) depositsOfAll(n, from int) {
 	f.produce(chainlog.ReferralDeposits(testChain), values...)
 }
 
-// What hostile receivers send costs no memory: the dispatcher, in a process of its
-// own, is as large after many of them as after as many sound answers.
+// Responses of hostile receivers cost no memory: a dispatcher in its own process is as
+// large after many of them as after as many normal ones.
 func TestHostileBodiesCostNothing(t *testing.T) {
 	if testing.Short() {
-		t.Skip("measures a process of its own")
+		t.Skip("measures a separate process")
 	}
 	f := newFixture(t)
 	answers := []func(*fixture, http.ResponseWriter){flood, packed, hugeHeaders, earlyHints}
@@ -87,12 +87,12 @@ func TestHostileBodiesCostNothing(t *testing.T) {
 
 func hugeHeaders(_ *fixture, w http.ResponseWriter) { w.Header().Set("X", strings.Repeat("x", 20<<20)) }
 
-// peak is the largest resident memory of a process, in KiB.
+// peak returns the largest resident memory of a process, in KiB.
 func peak(t *testing.T, pid int) int {
 	t.Helper()
 	file, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		t.Skipf("this system does not tell the memory of a process: %v", err)
+		t.Skipf("this system does not report the memory of a process: %v", err)
 	}
 	defer file.Close()
 	for lines := bufio.NewScanner(file); lines.Scan(); {

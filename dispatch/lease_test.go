@@ -13,7 +13,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// takeLease takes partner 7 for an owner; 0: somebody else has it.
+// takeLease takes the lease of partner 7 for an owner; 0 means that another owner has it.
 func (f *fixture) takeLease(owner uuid.UUID) int64 {
 	f.Helper()
 	fence, err := f.queries.TakeLease(f.Context(), db.TakeLeaseParams{PartnerID: 7, Owner: owner, Milliseconds: 60_000})
@@ -23,8 +23,8 @@ func (f *fixture) takeLease(owner uuid.UUID) int64 {
 	return fence
 }
 
-// A fence names one lease: nothing that is done with an older one of the same
-// owner, however late, is done to the newer.
+// A fence names one lease: no operation with an older fence, however late, affects a newer
+// lease of the same owner.
 func TestFenceNamesOneLease(t *testing.T) {
 	f := newFixture(t)
 	one, two := uuid.New(), uuid.New()
@@ -34,43 +34,45 @@ func TestFenceNamesOneLease(t *testing.T) {
 	}
 	renewed := func(fence int64) bool {
 		t.Helper()
-		kept, err := f.queries.RenewLeases(t.Context(), db.RenewLeasesParams{Owner: one, PartnerIds: []int64{7}, Fences: []int64{fence}, Milliseconds: 60_000})
+		kept, err := f.queries.RenewLeases(
+			t.Context(), db.RenewLeasesParams{Owner: one, PartnerIds: []int64{7}, Fences: []int64{fence}, Milliseconds: 60_000},
+		)
 		f.check(err)
 		return len(kept) == 1
 	}
 	first, second := f.takeLease(one), f.takeLease(one)
 	if second <= first {
-		t.Fatalf("the fence was %d and is %d for the next lease", first, second)
+		t.Fatalf("the fence is %d, and then %d for the next lease", first, second)
 	}
 	drop(first)
 	if f.takeLease(two) != 0 {
-		t.Fatal("the drop of the first lease dropped the second")
+		t.Fatal("dropping the first lease dropped the second")
 	}
 	if renewed(first) || !renewed(second) {
-		t.Error("not the second lease is renewed, but the first")
+		t.Error("the first lease is renewed instead of the second")
 	}
 	drop(second)
 	if renewed(second) {
-		t.Error("a lease that was given back is renewed")
+		t.Error("a dropped lease is renewed")
 	}
 	if third := f.takeLease(two); third <= second {
-		t.Errorf("the fence was %d and is %d for the next owner", second, third)
+		t.Errorf("the fence is %d, and then %d for the next owner", second, third)
 	}
 }
 
-// lane7 is a lane of partner 7 that has its lease and does not run.
+// lane7 returns a lane of partner 7 that has its lease and does not run.
 func (f *fixture) lane7(d *Dispatch) *lane.Lane {
 	f.Helper()
 	l := lane.New(d.shared, 7)
 	d.lanes[7] = l
 	if !d.take(f.Context(), l) {
-		f.Fatal("the lease is somebody else's")
+		f.Fatal("another owner has the lease")
 	}
 	return l
 }
 
-// A partner is woken while its last lane is off the list and has not given its
-// lease back yet: the new lane keeps what it has taken.
+// A partner is woken after its last lane was retired and before that lane dropped its
+// lease: the new lane keeps its own lease.
 func TestLateDropLeavesTheNextLane(t *testing.T) {
 	f := newFixture(t)
 	d := f.dispatcher(nil)
@@ -79,7 +81,7 @@ func TestLateDropLeavesTheNextLane(t *testing.T) {
 	next := f.lane7(d)
 	old.Drop(t.Context())
 	if f.takeLease(uuid.New()) != 0 {
-		t.Error("another dispatcher can take the partner that a lane here sends to")
+		t.Error("another dispatcher can take a partner whose lane runs here")
 	}
 	d.renew(t.Context())
 	if !next.Safe() || testutil.ToFloat64(d.shared.Metrics.LostLeases) != 0 {
@@ -87,8 +89,8 @@ func TestLateDropLeavesTheNextLane(t *testing.T) {
 	}
 }
 
-// The leases are being renewed while a lane gives its own back: it stays free for
-// others, and none counts as lost.
+// The leases are renewed while a lane drops its own: the dropped lease stays free for other
+// dispatchers, and no lease counts as lost.
 func TestLateRenewLeavesADroppedLease(t *testing.T) {
 	f := newFixture(t)
 	d := f.dispatcher(nil)
@@ -96,17 +98,17 @@ func TestLateRenewLeavesADroppedLease(t *testing.T) {
 	seen := d.allLanes()
 	d.retire(old, true)
 	old.Drop(t.Context())
-	f.check(d.keep(t.Context(), seen))
+	f.check(d.renewLeases(t.Context(), seen))
 	if n := testutil.ToFloat64(d.shared.Metrics.LostLeases); n != 0 {
 		t.Errorf("%v leases were lost", n)
 	}
 	if f.takeLease(uuid.New()) == 0 {
-		t.Error("nobody sends to the partner, and nobody else can")
+		t.Error("no lane sends to the partner, and no other dispatcher can")
 	}
 }
 
-// A lease that could not be asked for makes the dispatcher unready only until one
-// can be, be it another's.
+// A failed request for a lease makes the dispatcher unready only until a request succeeds,
+// even if another dispatcher has that lease.
 func TestLeaseOfAnotherIsNoFault(t *testing.T) {
 	f := newFixture(t)
 	d := f.dispatcher(nil)
@@ -122,8 +124,8 @@ func TestLeaseOfAnotherIsNoFault(t *testing.T) {
 	}
 }
 
-// A dispatcher that owns nothing has nothing to take or renew, so that an earlier
-// failure to do so is none of its any more: it reads, and is ready.
+// A dispatcher without partners has no lease to take or renew, so earlier failures no longer
+// count: it reads, and is ready.
 func TestReadyWithNothingToOwn(t *testing.T) {
 	f := newFixture(t)
 	d := f.dispatcher(nil)
@@ -136,35 +138,35 @@ func TestReadyWithNothingToOwn(t *testing.T) {
 	}
 	for _, f := range []fault{{"take leases", "8"}, {what: "renew leases"}} {
 		if d.health.faults[f] == nil {
-			t.Errorf("no fault says that it cannot %s", f.what)
+			t.Errorf("no fault reports that it cannot %s", f.what)
 		}
 	}
 	f.exec("ALTER TABLE lease_elsewhere RENAME TO lease")
 	d.retire(l, true)
-	d.look(t.Context())
+	d.findWork(t.Context())
 	d.renew(t.Context())
 	if err := d.Ready(); err != nil {
 		t.Errorf("not ready: %v", err)
 	}
 }
 
-// A lane that is idle, and for which something came before it was off the list, runs on;
-// one that has ended does not, whatever came.
+// An idle lane that is woken before it is retired runs on; a lane that has ended does not,
+// even if it was woken.
 func TestIdleLaneThatIsWokenRunsOn(t *testing.T) {
 	f := newFixture(t)
 	d := f.dispatcher(nil)
 	l := f.lane7(d)
 	l.Wake()
 	if d.retire(l, false) || len(d.allLanes()) != 1 {
-		t.Error("a lane for which something came is off the list")
+		t.Error("a woken lane is retired")
 	}
 	if !d.retire(l, true) || len(d.allLanes()) != 0 {
-		t.Error("a lane that has ended is on the list")
+		t.Error("a lane that has ended is not retired")
 	}
 }
 
-// A partner that was given away is left to the others for the time of a lease, and no
-// longer: they may be gone.
+// A partner that was given away is left to the other dispatchers for the time of one lease
+// only, since they may be gone.
 func TestGivenAwayForTheTimeOfALease(t *testing.T) {
 	f := newFixture(t)
 	d := f.dispatcher(nil)
@@ -173,7 +175,7 @@ func TestGivenAwayForTheTimeOfALease(t *testing.T) {
 	d.retire(l, true)
 	d.wake(7)
 	if until := d.yielded[7]; len(d.allLanes()) != 0 || until.Before(time.Now()) || until.After(time.Now().Add(d.shared.Lease)) {
-		t.Errorf("%d lanes, and the partner is the others' until %s", len(d.allLanes()), until)
+		t.Errorf("%d lanes, and the partner is left to others until %s", len(d.allLanes()), until)
 	}
 	d.yielded[7] = time.Now().Add(-time.Millisecond)
 	d.mu.Lock()

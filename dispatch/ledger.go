@@ -18,53 +18,52 @@ import (
 )
 
 const (
-	// ledgerWriters is how many transactions write results at a time: while one
-	// waits for the disk, the next is filled.
+	// ledgerWriters is the number of concurrent transactions that write results:
+	// while one waits for the disk, the next fills.
 	ledgerWriters = 2
-	// ledgerBatch is the number of results of one transaction at most.
+	// ledgerBatch is the maximum number of results in one transaction.
 	ledgerBatch  = 500
 	writeTimeout = 5 * time.Second
-	// writeGrace is how long a result that cannot be written keeps a shutdown
-	// waiting.
+	// writeGrace is how long a result that cannot be written delays a shutdown.
 	writeGrace = 5 * time.Second
-	// lockWait is how long a transaction waits for a row that somebody else has
-	// locked. The server ends the wait, so that it is known for a refusal.
+	// lockWait is how long a transaction waits for a locked row. The server enforces
+	// it, so that the error is known to be a refusal and not a lost connection.
 	lockWait = 100 * time.Millisecond
 )
 
-// ledger writes what came of POSTs, many in one transaction: whatever ended
-// while the last one was written. Nothing waits for a batch to fill.
+// ledger writes the results of POSTs, many in one transaction: all that ended while
+// the previous transaction was written. It never waits for a batch to fill.
 //
-// The order of writes is the same as with one transaction each: a result is
-// written after its POST, and its lane hears of the end of the POST, and so
-// starts another, after its result is written. What a crash can repeat is what
-// the lanes have under way, whether or not it has been answered.
+// The order of writes is the same as with one transaction per result: a result is
+// written after its POST, and its lane learns of the end of the POST, and starts
+// another one, only after the result is written. A crash can therefore repeat only the
+// POSTs that the lanes have in flight, whether or not they have been answered.
 //
-// A result that could not be written comes back as a repeat, and repeats have a
-// writer of their own: one that fails for long takes its time from no other.
+// A result that could not be written is retried, and retries have their own writer, so
+// that a write that keeps failing does not slow down the others.
 type ledger struct {
 	d       *Dispatch
 	first   chan entry
 	repeats chan entry
 }
 
-// entry is an attempt on its way into PostgreSQL.
+// entry is a result to be written.
 type entry struct {
 	attempt lane.Attempt
-	written chan<- outcomeOfWrite // holds one
+	written chan<- writeOutcome // with a capacity of one
 }
 
-// key names the result among those of one transaction: an event may have been sent under two leases.
+// key identifies a result in its batch, which may hold two of one event, sent under two leases.
 func (e entry) key() writtenUnder { return writtenUnder{e.attempt.Delivery.EventID, e.attempt.Fence} }
 
-// writtenUnder is an event whose result was written, and the fence of the lease that it was sent under.
+// writtenUnder is an event whose result was written, and the fence of the lease it was sent under.
 type writtenUnder struct {
 	event uuid.UUID
 	fence int64
 }
 
-type outcomeOfWrite struct {
-	fenced bool // the attempt is logged, and the delivery left to its new owner
+type writeOutcome struct {
+	fenced bool // the attempt is stored, but the delivery belongs to another owner
 	err    error
 }
 
@@ -87,22 +86,22 @@ func (l *ledger) close() {
 	close(l.repeats)
 }
 
-// record writes what came of an attempt. PostgreSQL may be away: then the write is
-// repeated, never the POST, until it succeeds or the program has been stopping
-// for writeGrace; the event is sent again after the next start. It tells
-// whether the fence still held.
+// record writes the result of an attempt and reports whether the fence still held.
+// While PostgreSQL cannot be reached the write is retried, never the POST, until it
+// succeeds or the program has been stopping for writeGrace. In the latter case the
+// event is sent again after the next start.
 func (l *ledger) record(ctx context.Context, a lane.Attempt) bool {
-	// The grace begins when the program is told to stop.
+	// The grace period begins when the program should stop.
 	lasting, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(writeGrace, giveUp) })()
 
 	of := fmt.Sprintf("%s %d", a.Delivery.EventID, a.Fence)
-	written, entries := make(chan outcomeOfWrite, 1), l.first
+	written, entries := make(chan writeOutcome, 1), l.first
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		entries <- entry{attempt: a, written: written}
 		outcome := <-written
-		// Under a name of its own: the result of another lane that is written says nothing about this one.
+		// setOf and not set: another lane's success does not clear this failure.
 		l.d.health.setOf("write results", of, outcome.err)
 		if outcome.err == nil {
 			return !outcome.fenced
@@ -137,10 +136,10 @@ func (l *ledger) writeAll(entries <-chan entry) {
 	}
 }
 
-// write writes a batch. Where PostgreSQL refuses it, one result may be at fault,
-// which must not hold back those of other partners: then each is written alone.
+// write writes a batch. If PostgreSQL refuses it, a single result may be at fault and must
+// not block those of other partners, so write retries with one transaction per result.
 func (l *ledger) write(batch []entry) {
-	done, err := l.finish(batch)
+	done, err := l.commit(batch)
 	var refusal *pgconn.PgError
 	if len(batch) > 1 && errors.As(err, &refusal) {
 		for _, e := range batch {
@@ -150,14 +149,13 @@ func (l *ledger) write(batch []entry) {
 	}
 	for _, e := range batch {
 		_, written := done[e.key()]
-		e.written <- outcomeOfWrite{fenced: err == nil && !written, err: err}
+		e.written <- writeOutcome{fenced: err == nil && !written, err: err}
 	}
 }
 
-// finish writes results in one transaction and returns those whose fence still
-// held.
-func (l *ledger) finish(batch []entry) (map[writtenUnder]struct{}, error) {
-	// One order for everybody: a partner's former owner writes the same events.
+// commit writes results in one transaction and returns those whose fence still held.
+func (l *ledger) commit(batch []entry) (map[writtenUnder]struct{}, error) {
+	// A fixed order prevents deadlocks: a partner's former owner writes the same events.
 	slices.SortFunc(batch, func(a, b entry) int {
 		return bytes.Compare(a.attempt.Delivery.EventID[:], b.attempt.Delivery.EventID[:])
 	})
@@ -209,7 +207,7 @@ func appendResult(rows *db.FinishAttemptsParams, e entry) {
 	rows.FirstByteUs = append(rows.FirstByteUs, microseconds(r.Phases.FirstByte))
 }
 
-// microseconds of a phase; -1 for one that did not happen.
+// microseconds returns the length of a phase, or -1 if the phase did not happen.
 func microseconds(d time.Duration) int32 {
 	if d < 0 {
 		return -1

@@ -19,10 +19,10 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// Referrals of another log than the one that deliveries were made of are refused
-// with a sentence that says what to do; what is before them is delivered, in each
-// partition. When an operator says so, the other log is gone on with, and what is
-// in both is not told again.
+// Referrals of another log than that of the earlier deliveries are refused with an error
+// that names the command to run; the records before them are delivered, in each partition.
+// After an operator runs the command, the other log is followed, and events that are in
+// both logs are not sent again.
 func TestAnotherLogIsRefused(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
@@ -37,16 +37,16 @@ func TestAnotherLogIsRefused(t *testing.T) {
 	f.produce(chainlog.ReferralDeposits(testChain), of(testLog, 0))
 	f.eventually("delivered", f.in(registry.Delivered, 1))
 	var mixed [][]byte
-	for n := 1; n < 10; n++ { // in every partition, one behind the other
+	for n := 1; n < 10; n++ { // in every partition, one after the other
 		mixed = append(mixed, of(testLog, n))
 	}
 	for n := 5; n < 20; n++ { // some of them again
 		mixed = append(mixed, of(other, n))
 	}
 	f.produce(chainlog.ReferralDeposits(testChain), mixed...)
-	f.produce(chainlog.ReferralDeposits(testChain), []byte("poison behind it"))
-	f.eventually("what is of the log is delivered", f.in(registry.Delivered, 10))
-	f.eventually("the other is refused", func() bool {
+	f.produce(chainlog.ReferralDeposits(testChain), []byte("poison after it"))
+	f.eventually("the followed log is delivered", f.in(registry.Delivered, 10))
+	f.eventually("the other log is refused", func() bool {
 		reason := d.Status().Reason
 		return d.Ready() != nil && strings.Contains(reason, fmt.Sprintf("navlog webhook follow-log %x", other)) && strings.Contains(reason, fmt.Sprintf("made of the log %x", testLog))
 	})
@@ -68,7 +68,7 @@ func TestAnotherLogIsRefused(t *testing.T) {
 	f.eventually("the poison is found", func() bool { return f.number("SELECT count(*) FROM dead_record") == 1 })
 }
 
-// Partners that are created later find what is in the log that is followed.
+// A new partner's backfill finds its earlier events in the followed log only.
 func TestEarlierEventsAreOfTheFollowedLog(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
@@ -83,16 +83,16 @@ func TestEarlierEventsAreOfTheFollowedLog(t *testing.T) {
 	}
 	f.deposits(7, 2, 4)
 	f.deposits(8, 4, 5)
-	f.eventually("gone on", f.in(registry.Delivered, 1))
-	f.eventually("all is read", func() bool { return f.number("SELECT count(*) FROM position WHERE log_id = $1", []byte(testLog)) >= 1 })
+	f.eventually("the followed log is delivered", f.in(registry.Delivered, 1))
+	f.eventually("all partitions are read", func() bool { return f.number("SELECT count(*) FROM position WHERE log_id = $1", []byte(testLog)) >= 1 })
 	f.partner(7, r.url)
-	f.eventually("found", func() bool { return f.number("SELECT count(*) FROM adopted WHERE partner_id = 7") == 1 })
+	f.eventually("backfilled", func() bool { return f.number("SELECT count(*) FROM adopted WHERE partner_id = 7") == 1 })
 	f.eventually("those of the followed log", func() bool { return f.number("SELECT count(*) FROM delivery WHERE partner_id = 7") == 2 })
 	f.contiguous(7, 2)
 }
 
-// Two chains on one Kafka cluster never meet: each dispatcher reads its own chain's
-// topics, and nothing of the other's is dead to it.
+// Two chains on one Kafka cluster never mix: each dispatcher reads its own chain's topics,
+// and the other chain causes no dead letter.
 func TestTwoChainsOnOneCluster(t *testing.T) {
 	brokers := enginetest.Kafka(t)
 	one, two := newFixtureIn(t, brokers, enginetest.Postgres(t)), newFixtureIn(t, brokers, enginetest.Postgres(t))
@@ -117,15 +117,14 @@ func TestTwoChainsOnOneCluster(t *testing.T) {
 	}
 	two.produce(chainlog.ReferralDeposits(secondChain), values...)
 	for f, n := range events {
-		f.eventually("its own are delivered", f.in(registry.Delivered, n))
+		f.eventually("its own events are delivered", f.in(registry.Delivered, n))
 		if dead := f.number("SELECT count(*) FROM dead_record"); dead != 0 || len(receivers[f].got()) != n {
 			t.Errorf("%d dead records, %d requests for %d events", dead, len(receivers[f].got()), n)
 		}
 	}
 }
 
-// An operator's word for another log moves no position, and what was read before it
-// moves none either.
+// FollowLog moves no position, and neither does a batch that was read before it.
 func TestFollowLogMovesNothing(t *testing.T) {
 	f := newFixture(t)
 	topic := uuid.New()
@@ -133,71 +132,81 @@ func TestFollowLogMovesNothing(t *testing.T) {
 	if n, err := f.queries.FollowLog(t.Context(), []byte("another log, new")); err != nil || n != 1 {
 		t.Errorf("%d positions, %v", n, err)
 	}
-	id := f.number("SELECT count(*) FROM position WHERE partition = 0 AND log_id = $1 AND next_offset = 5", []byte("another log, new"))
+	id := f.number(
+		"SELECT count(*) FROM position WHERE partition = 0 AND log_id = $1 AND next_offset = 5", []byte("another log, new"),
+	)
 	none := f.number("SELECT count(*) FROM position WHERE partition = 1 AND log_id IS NULL AND next_offset = 6")
 	if id != 1 || none != 1 {
-		t.Error("positions moved, or one of no log is of one now")
+		t.Error("positions moved, or one without a log has one now")
 	}
-	// What was read before the word is not accepted behind it.
-	n, err := f.queries.MovePosition(t.Context(), db.MovePositionParams{TopicID: topic, Partition: 0, ReadOffset: 5, NextOffset: 9, LogID: []byte(testLog)})
+	// A batch that was read before FollowLog is not accepted after it.
+	n, err := f.queries.MovePosition(t.Context(), db.MovePositionParams{
+		TopicID: topic, Partition: 0, ReadOffset: 5, NextOffset: 9, LogID: []byte(testLog),
+	})
 	if err != nil || n != 0 {
-		t.Errorf("a position was moved with the log before: %d, %v", n, err)
+		t.Errorf("a position moved with the old log: %d, %v", n, err)
 	}
 }
 
-// Positions are locked in one order, by those who move them (accept) and by those who ask how far they are (adopt):
-// in two orders they would deadlock.
+// accept and the backfill lock positions in the same order; otherwise they could deadlock.
 func TestPositionsAreLockedInOneOrder(t *testing.T) {
 	f := newFixture(t)
-	var parcels []parcel
-	for i := range 40 { // the names in another order than the ids
-		p := parcel{topic: fmt.Sprintf("t%02d", i/2), id: uuid.New(), partition: int32(40 - i)}
+	var batches []readBatch
+	for i := range 40 { // the names sort differently from the ids
+		p := readBatch{topic: fmt.Sprintf("t%02d", i/2), id: uuid.New(), partition: int32(40 - i)}
 		if i%2 == 1 {
-			p.id = parcels[i-1].id
+			p.id = batches[i-1].id
 		}
-		parcels = append(parcels, p)
-		f.exec("INSERT INTO position (topic_id, partition, topic, next_offset) VALUES ($1, $2, $3, 0)", p.id, p.partition, p.topic)
+		batches = append(batches, p)
+		f.exec(
+			"INSERT INTO position (topic_id, partition, topic, next_offset) VALUES ($1, $2, $3, 0)", p.id, p.partition, p.topic,
+		)
 	}
 	var ids []uuid.UUID
-	for _, p := range parcels {
+	for _, p := range batches {
 		ids = append(ids, p.id)
 	}
 	rows, err := f.queries.PositionsPassed(t.Context(), ids)
 	f.check(err)
-	slices.SortFunc(parcels, byPosition)
-	if len(rows) != len(parcels) {
-		t.Fatalf("%d positions of %d", len(rows), len(parcels))
+	slices.SortFunc(batches, byPosition)
+	if len(rows) != len(batches) {
+		t.Fatalf("%d positions of %d", len(rows), len(batches))
 	}
-	for i, p := range parcels {
+	for i, p := range batches {
 		if rows[i].TopicID != p.id || rows[i].Partition != p.partition {
-			t.Fatalf("place %d: PostgreSQL locks partition %d of %s, and accept partition %d of %s", i, rows[i].Partition, rows[i].TopicID, p.partition, p.id)
+			t.Fatalf(
+				"place %d: PostgreSQL locks partition %d of %s, but accept partition %d of %s", i, rows[i].Partition,
+				rows[i].TopicID, p.partition, p.id,
+			)
 		}
 	}
 }
 
-// parcel is what was read of a partition whose position is at 0.
-func (f *fixture) parcel(partition int32, values ...[]byte) parcel {
+// batch returns what was read of a partition whose position is 0.
+func (f *fixture) batch(partition int32, values ...[]byte) readBatch {
 	f.Helper()
 	name := chainlog.ReferralDeposits(testChain)
-	p := parcel{topic: name, id: uuid.NewSHA1(uuid.Nil, []byte(name)), partition: partition, to: int64(len(values))}
-	f.check(f.queries.CreatePositions(f.Context(), db.CreatePositionsParams{TopicID: p.id, Topic: name, Partitions: []int32{partition}}))
+	p := readBatch{topic: name, id: uuid.NewSHA1(uuid.Nil, []byte(name)), partition: partition, to: int64(len(values))}
+	f.check(f.queries.CreatePositions(
+		f.Context(), db.CreatePositionsParams{TopicID: p.id, Topic: name, Partitions: []int32{partition}},
+	))
 	for n, value := range values {
 		p.records = append(p.records, &kgo.Record{Topic: name, Partition: partition, Offset: int64(n), Value: value})
 	}
 	return p
 }
 
-// accept moves positions in that order, in whatever order they were read: while it waits
-// for the first it has locked no other.
+// accept locks positions in that order, whatever the order of its batches: while it waits
+// for the first one it has locked no other.
 func TestAcceptLocksInThatOrder(t *testing.T) {
 	f := newFixture(t)
 	d := f.dispatcher(nil)
-	last, first := f.parcel(2), f.parcel(1)
+	last, first := f.batch(2), f.batch(1)
 	last.to, first.to = 20, 10
 	holder := f.hold("SELECT FROM position WHERE partition = 1 FOR UPDATE")
 	accepted := make(chan error, 1)
-	go func() { accepted <- d.accept(context.WithoutCancel(t.Context()), []parcel{last, first}) }()
-	f.eventually("it waits", func() bool {
+	go func() { accepted <- d.accept(context.WithoutCancel(t.Context()), []readBatch{last, first}) }()
+	f.eventually("accept waits", func() bool {
 		return f.number("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'") == 1
 	})
 	if n := f.number("SELECT count(*) FROM (SELECT FROM position WHERE partition = 2 FOR UPDATE SKIP LOCKED) free"); n != 1 {
@@ -210,21 +219,25 @@ func TestAcceptLocksInThatOrder(t *testing.T) {
 	}
 }
 
-// Where nothing but another log's referrals was read, that is refused too, and nothing is
-// done about what is behind them: it is not read yet.
+// A batch with nothing but referrals of another log is refused too, and the records after
+// them are left for later.
 func TestNothingButAnotherLog(t *testing.T) {
 	f := newFixture(t)
 	d := f.dispatcher(nil)
 	f.partner(7, "")
-	f.check(d.accept(t.Context(), []parcel{f.parcel(0, encode(t, deposit(t, 7, 0)))}))
+	f.check(d.accept(t.Context(), []readBatch{f.batch(0, encode(t, deposit(t, 7, 0)))}))
 	x := deposit(t, 7, 1)
 	x.LogId = []byte("another log, new")
-	if err := d.accept(t.Context(), []parcel{f.parcel(1, encode(t, x), []byte("poison"), encode(t, deposit(t, 7, 2)))}); err == nil || !strings.Contains(err.Error(), "navlog webhook follow-log") {
-		t.Errorf("another log is no mistake: %v", err)
+	if err := d.accept(
+		t.Context(), []readBatch{f.batch(1, encode(t, x), []byte("poison"), encode(t, deposit(t, 7, 2)))},
+	); err == nil || !strings.Contains(err.Error(), "navlog webhook follow-log") {
+		t.Errorf("another log is accepted: %v", err)
 	}
-	mixed := f.parcel(2, encode(t, deposit(t, 7, 3)), encode(t, x), []byte("poison"), encode(t, deposit(t, 7, 4)))
-	if err := d.accept(t.Context(), []parcel{mixed}); err == nil || !strings.Contains(err.Error(), "navlog webhook follow-log") {
-		t.Errorf("another log behind ours is no mistake: %v", err)
+	mixed := f.batch(2, encode(t, deposit(t, 7, 3)), encode(t, x), []byte("poison"), encode(t, deposit(t, 7, 4)))
+	if err := d.accept(
+		t.Context(), []readBatch{mixed},
+	); err == nil || !strings.Contains(err.Error(), "navlog webhook follow-log") {
+		t.Errorf("another log after ours is accepted: %v", err)
 	}
 	at := f.text("SELECT string_agg(next_offset::text, ' ' ORDER BY partition) FROM position")
 	if n, dead := f.number("SELECT count(*) FROM delivery"), f.number("SELECT count(*) FROM dead_record"); at != "1 0 1" || n != 2 || dead != 0 {
@@ -232,9 +245,9 @@ func TestNothingButAnotherLog(t *testing.T) {
 	}
 }
 
-// What was accepted wakes the lanes that have something to send, without another look
-// for work; and so does what another dispatcher was faster with, for the lane may be here.
-func TestWhatIsAcceptedWakesItsLane(t *testing.T) {
+// accept wakes the lanes that have new deliveries, without waiting for findWork. It does so
+// even if another dispatcher was faster, because the lane may be here.
+func TestAcceptWakesLanes(t *testing.T) {
 	f := newFixture(t)
 	f.partner(7, "https://receiver.invalid/hook")
 	f.partner(8, "")
@@ -242,24 +255,24 @@ func TestWhatIsAcceptedWakesItsLane(t *testing.T) {
 	for _, p := range []int64{7, 8} {
 		d.lanes[p] = lane.New(d.shared, p)
 	}
-	read := f.parcel(0, encode(t, deposit(t, 7, 0)), encode(t, deposit(t, 8, 1)))
-	f.check(d.accept(t.Context(), []parcel{read}))
+	read := f.batch(0, encode(t, deposit(t, 7, 0)), encode(t, deposit(t, 8, 1)))
+	f.check(d.accept(t.Context(), []readBatch{read}))
 	if !d.lanes[7].Woken() || d.lanes[8].Woken() {
-		t.Errorf("woken: the lane of 7 %v, that of 8, who has no URL, %v", d.lanes[7].Woken(), d.lanes[8].Woken())
+		t.Errorf("woken: lane 7 %v, lane 8, without a URL, %v", d.lanes[7].Woken(), d.lanes[8].Woken())
 	}
 	slower := f.dispatcher(nil)
 	f.check(slower.endpoints.check(t.Context()))
 	slower.lanes[7] = lane.New(slower.shared, 7)
-	if err := slower.accept(t.Context(), []parcel{read}); !errors.Is(err, errMoved) || !slower.lanes[7].Woken() {
-		t.Errorf("the slower one's lane is woken: %v; %v", slower.lanes[7].Woken(), err)
+	if err := slower.accept(t.Context(), []readBatch{read}); !errors.Is(err, errMoved) || !slower.lanes[7].Woken() {
+		t.Errorf("the slower dispatcher's lane is woken: %v; %v", slower.lanes[7].Woken(), err)
 	}
 	if n := f.number("SELECT count(*) FROM delivery"); n != 2 {
 		t.Errorf("%d deliveries", n)
 	}
 }
 
-// A client that leaves out what is due, as one that did not go back when it was told to, moves no position.
-func TestPositionsMoveOverNothing(t *testing.T) {
+// A client that skips due records, as after a seek that it ignored, moves no position.
+func TestPositionsNeverSkipRecords(t *testing.T) {
 	r := &reader{
 		topics: map[string]topic{"t": {uuid.New(), 2}},
 		next:   map[string]map[int32]int64{"t": {0: 10, 1: 10}},
@@ -272,30 +285,32 @@ func TestPositionsMoveOverNothing(t *testing.T) {
 		}
 		return kgo.Fetches{{Topics: []kgo.FetchTopic{{Topic: "t", Partitions: []kgo.FetchPartition{p}}}}}
 	}
-	marker := func(kind byte, fetches kgo.Fetches) kgo.Fetches { // the first record is one
+	marker := func(kind byte, fetches kgo.Fetches) kgo.Fetches { // makes the first record a marker
 		first := fetches[0].Topics[0].Partitions[0].Records[0]
-		first.Attrs, first.Key = kgo.NewRecordAttrs(kgo.RecordAttrsOpts{Transactional: true, Control: true}), []byte{0, 0, 0, kind}
+		first.Attrs, first.Key = kgo.NewRecordAttrs(kgo.RecordAttrsOpts{Transactional: true, Control: true}), []byte{
+			0, 0, 0, kind,
+		}
 		return fetches
 	}
 	for _, c := range []struct {
 		what    string
 		fetches kgo.Fetches
-		to      int64 // 0: refused
+		to      int64 // 0: an error
 	}{
-		{"what is due", fetched(0, 10, 11), 12},
-		{"what was given before", fetched(0, 8, 9), 10},
-		{"what is not due yet", fetched(0, 12, 13), 0},
-		{"behind the records of an aborted transaction its marker", marker(0, fetched(0, 12, 13)), 14},
-		{"behind a committed one its marker", marker(1, fetched(0, 12, 13)), 0},
-		{"a client's first", fetched(1, 13, 14), 15},
-		{"after it", fetched(1, 15), 0}, // the position did not move here
+		{"at the position", fetched(0, 10, 11), 12},
+		{"before the position", fetched(0, 8, 9), 10},
+		{"after the position", fetched(0, 12, 13), 0},
+		{"an abort marker after the aborted records", marker(0, fetched(0, 12, 13)), 14},
+		{"a commit marker after a gap", marker(1, fetched(0, 12, 13)), 0},
+		{"a client's first records", fetched(1, 13, 14), 15},
+		{"the next records", fetched(1, 15), 0}, // the position did not move here
 	} {
-		parcels, err := r.parcels(c.fetches)
+		batches, err := r.batches(c.fetches)
 		switch {
-		case c.to == 0 && (err == nil || len(parcels) > 0 || !strings.Contains(err.Error(), "and not at its position 10")):
-			t.Errorf("%s: %v, %v", c.what, parcels, err)
-		case c.to > 0 && (err != nil || len(parcels) != 1 || parcels[0].from != 10 || parcels[0].to != c.to):
-			t.Errorf("%s: %+v, %v", c.what, parcels, err)
+		case c.to == 0 && (err == nil || len(batches) > 0 || !strings.Contains(err.Error(), "instead of its position 10")):
+			t.Errorf("%s: %v, %v", c.what, batches, err)
+		case c.to > 0 && (err != nil || len(batches) != 1 || batches[0].from != 10 || batches[0].to != c.to):
+			t.Errorf("%s: %+v, %v", c.what, batches, err)
 		}
 	}
 }

@@ -9,26 +9,26 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// What became of a referral record.
+// Results of reading a referral record.
 const (
 	recordInserted = "inserted"
-	recordKnown    = "known" // a replay: nothing to do
+	recordKnown    = "known" // read again: nothing to do
 	recordPoison   = "poison"
-	recordConflict = "conflict" // another body under a known id: to be alarmed
-	// recordCorrected tells what is true of a known event since its transaction was mined again.
+	recordConflict = "conflict" // another body for a known id: raises an alert
+	// recordCorrected is a known event whose transaction was mined again.
 	recordCorrected = "corrected"
-	// recordQuarantined counts in no read model, so its partner is not told.
+	// recordQuarantined is counted in no read model, so its partner is not notified.
 	recordQuarantined = "quarantined"
-	// recordUnclaimed names a partner that does not exist: nothing is kept of it.
+	// recordUnclaimed names an unknown partner; nothing is stored.
 	recordUnclaimed = "unclaimed"
 )
 
-// metrics is what Prometheus sees, beside lane.Metrics.
+// metrics holds the package's Prometheus metrics; lane.Metrics has those of sending.
 type metrics struct {
-	records     *prometheus.CounterVec // by what became of them
+	records     *prometheus.CounterVec // by result
 	lostRecords prometheus.Counter
 	lag         prometheus.Gauge
-	// openTransaction is for how long one was seen open in the referral topics.
+	// openTransaction is how long the oldest open transaction of the referral topics has been seen.
 	openTransaction prometheus.Gauge
 	writes          prometheus.Histogram
 	deliveries      *prometheus.GaugeVec // by state
@@ -37,8 +37,8 @@ type metrics struct {
 	openBreakers    prometheus.Gauge
 	lanes           prometheus.Gauge
 	writeRetries    prometheus.Counter
-	failedTurns     prometheus.Counter     // of commands
-	forgotten       *prometheus.CounterVec // by what was too old
+	failedTurns     prometheus.Counter     // failed runs of commands
+	pruned          *prometheus.CounterVec // by kind of row
 
 	mu   sync.Mutex
 	last Status
@@ -53,28 +53,47 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		return prometheus.GaugeOpts{Namespace: namespace, Subsystem: subsystem, Name: name, Help: help}
 	}
 	m := &metrics{
-		records:         prometheus.NewCounterVec(counter("records_total", "Referral records read, by what became of them. conflict, poison and quarantined are in dead_record; unclaimed name partners that do not exist; corrected were told, or waited, with another block."), []string{"result"}),
-		lostRecords:     prometheus.NewCounter(counter("lost_records_total", "Offsets that a referral topic deleted before they were read.")),
-		lag:             prometheus.NewGauge(gauge("lag_records", "Offsets of the referral topics that are not read yet, those behind an open transaction included.")),
-		openTransaction: prometheus.NewGauge(gauge("open_transaction_seconds", "For how long the oldest open transaction of the referral topics was seen; 0 without one. Behind it nothing can be read.")),
+		records: prometheus.NewCounterVec(counter("records_total",
+			"Referral records read, by result. conflict, poison and quarantined are stored in dead_record; unclaimed "+
+				"names a partner that does not exist; corrected is a known event that was mined again in another block."),
+			[]string{"result"}),
+		lostRecords: prometheus.NewCounter(counter("lost_records_total",
+			"Offsets of the referral topics that were deleted before they were read.")),
+		lag: prometheus.NewGauge(gauge("lag_records",
+			"Offsets of the referral topics not read yet, including those behind an open transaction.")),
+		openTransaction: prometheus.NewGauge(gauge("open_transaction_seconds",
+			"How long the oldest open transaction of the referral topics has been seen; 0 if there is none. "+
+				"Records behind it cannot be read.")),
 		writes: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Namespace: namespace, Subsystem: subsystem, Name: "result_batch", Help: "Results of POSTs written by one transaction.",
+			Namespace: namespace, Subsystem: subsystem, Name: "result_batch",
+			Help:    "Results of POSTs written by one transaction.",
 			Buckets: []float64{1, 2, 5, 10, 25, 50, 100, 250, 500},
 		}),
-		deliveries:   prometheus.NewGaugeVec(gauge("deliveries", "Deliveries that are not delivered, by state. Of failed and no_endpoint, which are kept for ever, 10000 means that many or more."), []string{"state"}),
-		oldest:       prometheus.NewGaugeVec(gauge("oldest_seconds", "How long the oldest waiting delivery has been due, by state."), []string{"state"}),
-		measured:     prometheus.NewGauge(gauge("measured_timestamp_seconds", "When the queue was measured last, as Unix time. deliveries, oldest_seconds and open_breakers are as old.")),
-		openBreakers: prometheus.NewGauge(gauge("open_breakers", "Breakers of partners' URLs that are open or half-open, over all dispatchers. Those of disabled partners and of older URLs do not count.")),
-		lanes:        prometheus.NewGauge(gauge("lanes", "Partners that this dispatcher sends to.")),
-		writeRetries: prometheus.NewCounter(counter("result_write_retries_total", "Results of POSTs that could not be written at once.")),
-		failedTurns:  prometheus.NewCounter(counter("command_failures_total", "Tests and replays that failed and are tried again, counted at each try.")),
-		forgotten:    prometheus.NewCounterVec(counter("forgotten_total", "Rows that were older than webhooks.retentionDays: attempt, test, command and unclaimed, a delivery that is no partner's, were taken out, attempt-detail lost the body of its answer."), []string{"what"}),
+		deliveries: prometheus.NewGaugeVec(gauge("deliveries",
+			"Undelivered deliveries, by state. failed and no_endpoint are kept for ever and counted up to 10000."),
+			[]string{"state"}),
+		oldest: prometheus.NewGaugeVec(gauge("oldest_seconds",
+			"How long the oldest pending or parked delivery has been due, by state."), []string{"state"}),
+		measured: prometheus.NewGauge(gauge("measured_timestamp_seconds",
+			"Unix time at which deliveries, oldest_seconds and open_breakers were last measured.")),
+		openBreakers: prometheus.NewGauge(gauge("open_breakers",
+			"Open or half-open breakers of partners' current URLs, over all dispatchers, without disabled partners.")),
+		lanes: prometheus.NewGauge(gauge("lanes", "Partners that this dispatcher sends to.")),
+		writeRetries: prometheus.NewCounter(counter("result_write_retries_total",
+			"Retried writes of POST results.")),
+		failedTurns: prometheus.NewCounter(counter("command_failures_total",
+			"Failed runs of test and replay commands; each retry that fails counts.")),
+		pruned: prometheus.NewCounterVec(counter("forgotten_total",
+			"Rows pruned because they were older than webhooks.retentionDays. attempt, test, command and unclaimed "+
+				"(deliveries without a partner) were deleted; attempt-detail lost its response body."), []string{"what"}),
 	}
-	for _, r := range []string{recordInserted, recordKnown, recordPoison, recordConflict, recordCorrected, recordQuarantined, recordUnclaimed} {
+	for _, r := range []string{
+		recordInserted, recordKnown, recordPoison, recordConflict, recordCorrected, recordQuarantined, recordUnclaimed,
+	} {
 		m.records.WithLabelValues(r)
 	}
 	reg.MustRegister(m.records, m.lostRecords, m.lag, m.openTransaction, m.writes,
-		m.deliveries, m.oldest, m.measured, m.openBreakers, m.lanes, m.writeRetries, m.failedTurns, m.forgotten)
+		m.deliveries, m.oldest, m.measured, m.openBreakers, m.lanes, m.writeRetries, m.failedTurns, m.pruned)
 	return m
 }
 

@@ -16,14 +16,14 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// specifiedSignature is computed here a second time, from the API document.
+// specifiedSignature computes the signature independently, from the API document.
 func specifiedSignature(secret, timestamp string, body []byte) string {
 	h := hmac.New(sha256.New, []byte(secret))
 	h.Write([]byte(timestamp + "." + string(body)))
 	return "sha256=" + hex.EncodeToString(h.Sum(nil))
 }
 
-// standardSignature is one of Standard Webhooks.
+// standardSignature returns a signature of Standard Webhooks.
 func standardSignature(t *testing.T, secret, id, timestamp string, body []byte) string {
 	t.Helper()
 	key, err := base64.StdEncoding.DecodeString(secret[len("whsec_"):])
@@ -35,17 +35,19 @@ func standardSignature(t *testing.T, secret, id, timestamp string, body []byte) 
 	return "v1," + base64.StdEncoding.EncodeToString(h.Sum(nil))
 }
 
-// While a secret is rotated, the specified header is signed with the old one and
-// the additional one with the new; afterwards there is only the new one, and
-// each step is a version of the endpoint.
+// While a secret is rotated, the specified header is signed with the old secret and the
+// additional header with the new one; afterwards only the new one signs. Each step is a new
+// version of the endpoint.
 func TestRotationWithOverlap(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
 	f.partner(7, r.url)
 	next := registry.NewSigningSecret()
-	_, err := f.queries.RotateSecret(t.Context(), db.RotateSecretParams{PartnerID: 7, NextSecret: f.sealer.Seal(7, next), OverlapSeconds: 3600})
+	_, err := f.queries.RotateSecret(
+		t.Context(), db.RotateSecretParams{PartnerID: 7, NextSecret: f.sealer.Seal(7, next), OverlapSeconds: 3600},
+	)
 	f.check(err)
-	f.start(nil) // which reads the endpoints; a second long these are what it knows
+	f.start(nil) // it reads the endpoints and caches them for a second
 	f.deposits(7, 0, 1)
 	f.eventually("delivered", f.in(registry.Delivered, 1))
 	f.exec("UPDATE endpoint SET next_at = now()")
@@ -54,7 +56,7 @@ func TestRotationWithOverlap(t *testing.T) {
 		e, known, err := f.known(7)
 		return err == nil && known && e.Secret == next && e.Next == "" && e.Version == versions+1
 	})
-	// A dispatcher may be as late as endpointsAge.
+	// A dispatcher may lag by endpointsAge.
 	f.start(func(d *Dispatch) { d.endpoints.expire() })
 	f.eventually("signed with the new secret", func() bool {
 		n := len(r.got())
@@ -73,7 +75,9 @@ func TestRotationWithOverlap(t *testing.T) {
 	if got := during.header.Get("X-Service-Signature-Next"); got != specifiedSignature(next, at, during.body) {
 		t.Errorf("during the overlap the additional header is %s", got)
 	}
-	want := standardSignature(t, testSecret, during.id(), at, during.body) + " " + standardSignature(t, next, during.id(), at, during.body)
+	want := standardSignature(t, testSecret, during.id(), at, during.body) + " " + standardSignature(
+		t, next, during.id(), at, during.body,
+	)
 	if got := during.header.Get("Webhook-Signature"); got != want || during.header.Get("Webhook-Id") != during.id() || during.header.Get("Webhook-Timestamp") != at {
 		t.Errorf("Standard Webhooks: %s, want %s", got, want)
 	}
@@ -88,14 +92,14 @@ func TestRotationWithOverlap(t *testing.T) {
 	}
 }
 
-// known is what a dispatcher that has just started would know of a partner.
+// known returns the endpoint that a newly started dispatcher would use for a partner.
 func (f *fixture) known(partner int64) (lane.Endpoint, bool, error) {
 	e := &endpoints{queries: f.queries, sealer: f.sealer}
 	return e.get(context.WithoutCancel(f.Context()), partner)
 }
 
-// While the endpoints are read nobody waits who does not want them, nor any longer than he wants to; and what was read when
-// somebody said that there are newer ones is not kept.
+// While the endpoints are read, only callers that need them wait, and only as long as their context allows. A read that
+// began before expire is not cached.
 func TestEndpointsAreReadWithoutALock(t *testing.T) {
 	f := newFixture(t)
 	f.partner(7, "https://acme.example/old")
@@ -104,7 +108,7 @@ func TestEndpointsAreReadWithoutALock(t *testing.T) {
 	impatient, giveUp := context.WithCancel(t.Context())
 	first := make(chan error, 1)
 	go func() { _, _, err := e.get(impatient, 7); first <- err }()
-	f.eventually("it is being read", func() bool {
+	f.eventually("the read is in progress", func() bool {
 		return f.number("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%name: Endpoints %'") == 1
 	})
 	free := make(chan struct{})
@@ -112,11 +116,11 @@ func TestEndpointsAreReadWithoutALock(t *testing.T) {
 	select {
 	case <-free:
 	case err := <-first:
-		t.Fatalf("what wants no endpoint waited until they were read: %v", err)
+		t.Fatalf("a call that needs no endpoint waited for the read: %v", err)
 	}
 	giveUp()
 	if err := <-first; !errors.Is(err, context.Canceled) {
-		t.Errorf("who gave up was told %v", err)
+		t.Errorf("the caller that gave up got %v", err)
 	}
 	second := make(chan lane.Endpoint, 1)
 	go func() {
@@ -132,8 +136,7 @@ func TestEndpointsAreReadWithoutALock(t *testing.T) {
 	}
 }
 
-// The header numbers a partner's events without a gap, and a test event has no
-// number.
+// The header numbers a partner's events without gaps; a test event has no number.
 func TestSequenceHeader(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
@@ -154,8 +157,8 @@ func TestSequenceHeader(t *testing.T) {
 	}
 }
 
-// An operator parks a partner: nothing is sent and nothing is lost, through a
-// restart too; then it resumes.
+// An operator parks a partner: nothing is sent and nothing is lost, even across a restart;
+// then the partner is resumed.
 func TestOperatorParksAndResumes(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
@@ -177,8 +180,8 @@ func TestOperatorParksAndResumes(t *testing.T) {
 	f.eventually("delivered", f.in(registry.Delivered, 20))
 }
 
-// A range is replayed with the same ids, only in the state that was asked for,
-// and says how many it sent.
+// A range is replayed with the same ids, only in the requested state, and the command
+// reports how many deliveries were sent.
 func TestReplayRange(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
@@ -201,12 +204,12 @@ func TestReplayRange(t *testing.T) {
 		t.Errorf("%d requests for 20 events and 3 replays", n)
 	}
 	if n := f.number("SELECT deliveries FROM command WHERE first_sequence = 2"); n != 3 {
-		t.Errorf("the command says %d", n)
+		t.Errorf("the command reports %d", n)
 	}
 }
 
-// The log has the phases of the first POST over a connection, and not those that
-// a kept connection skips.
+// The attempt log has the phases of the first POST on a connection, and omits those that a
+// reused connection skips.
 func TestPhases(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
@@ -222,9 +225,9 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-// One result that PostgreSQL refuses is written again and again; those of other
-// partners in the same batch are not held back.
-func TestRefusedResultHoldsNobodyBack(t *testing.T) {
+// A result that PostgreSQL rejects is retried, and does not hold up those of other partners in
+// the same batch.
+func TestRejectedResultDoesNotBlockOthers(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
 	f.partner(7, r.url)
@@ -235,7 +238,7 @@ func TestRefusedResultHoldsNobodyBack(t *testing.T) {
 	f.start(nil)
 	f.deposits(7, 0, 10)
 	f.deposits(8, 10, 110)
-	f.eventually("the other has all", f.in(registry.Delivered, 100))
+	f.eventually("the other partner has all", f.in(registry.Delivered, 100))
 	f.exec("DROP TRIGGER refuse ON delivery")
 	f.eventually("delivered", f.in(registry.Delivered, 110))
 	if n := len(r.got()); n != 110 {
@@ -243,9 +246,9 @@ func TestRefusedResultHoldsNobodyBack(t *testing.T) {
 	}
 }
 
-// A dispatcher that comes later gets its share of the partners, and nothing is
-// sent twice for it.
-func TestPartnersAreShared(t *testing.T) {
+// A dispatcher that starts later gets its part of the partners, and nothing is sent twice
+// because of it.
+func TestPartnersAreDividedEvenly(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
 	const partners = 10
@@ -263,7 +266,7 @@ func TestPartnersAreShared(t *testing.T) {
 	send()
 	f.eventually("delivered", f.in(registry.Delivered, sent))
 	second := f.start(nil)
-	f.eventually("both have some", func() bool {
+	f.eventually("both have partners", func() bool {
 		if len(second.allLanes()) < 3 {
 			send()
 			f.eventually("delivered", f.in(registry.Delivered, sent))
@@ -278,15 +281,15 @@ func TestPartnersAreShared(t *testing.T) {
 	}
 }
 
-// A phase that did not happen is -1 in the log of attempts, and others are microseconds.
+// A phase that did not happen is stored as -1, the others in microseconds.
 func TestMicroseconds(t *testing.T) {
 	if microseconds(lane.NoPhases().DNS) != -1 || microseconds(1500*time.Nanosecond) != 1 {
-		t.Error("phases are not what the log of attempts holds")
+		t.Error("phases are not stored as specified")
 	}
 }
 
-// A registration by one partner closes no connection of another's.
-func TestRegistrationClosesNobodysConnections(t *testing.T) {
+// When one partner registers a URL, the connections of the others stay open.
+func TestRegistrationKeepsOtherConnections(t *testing.T) {
 	f := newFixture(t)
 	ours, others := f.receiver(ok), f.receiver(ok)
 	f.partner(7, ours.url)
@@ -294,10 +297,10 @@ func TestRegistrationClosesNobodysConnections(t *testing.T) {
 	f.start(nil)
 	f.deposits(7, 1, 2)
 	f.deposits(8, 1, 2)
-	f.eventually("both are told", f.in(registry.Delivered, 2))
+	f.eventually("both get their events", f.in(registry.Delivered, 2))
 	f.setURL(7, ours.url+"&again")
 	told := 1
-	f.eventually("the new URL is used", func() bool { // which a dispatcher learns a little later
+	f.eventually("the new URL is used", func() bool { // dispatchers notice it a little later
 		calls := ours.got()
 		if len(calls) == told {
 			told++
@@ -306,11 +309,11 @@ func TestRegistrationClosesNobodysConnections(t *testing.T) {
 		return strings.HasSuffix(calls[len(calls)-1].path, "&again")
 	})
 	f.deposits(8, 2, 3)
-	f.eventually("all are told", f.in(registry.Delivered, told+2))
+	f.eventually("all are delivered", f.in(registry.Delivered, told+2))
 	if n := ours.accepted.Load(); n != 2 {
-		t.Errorf("the partner who moved was reached over %d connections, want one for each URL", n)
+		t.Errorf("the partner that moved was reached over %d connections, want one for each URL", n)
 	}
 	if n := others.accepted.Load(); n != 1 {
-		t.Errorf("the other was reached over %d connections, want the same one", n)
+		t.Errorf("the other partner was reached over %d connections, want 1", n)
 	}
 }

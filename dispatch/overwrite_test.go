@@ -8,8 +8,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// The URL and the secret change between two attempts: the retry uses both new
-// ones.
+// The URL and the secret change between two attempts: the retry uses the new ones.
 func TestOverwriteWhileRetrying(t *testing.T) {
 	f := newFixture(t)
 	before, after := f.receiver(func(w http.ResponseWriter, _, _ int) {
@@ -21,7 +20,10 @@ func TestOverwriteWhileRetrying(t *testing.T) {
 	f.deposits(7, 1, 2)
 	f.eventually("first attempt", func() bool { return len(before.got()) == 1 })
 	secret := registry.NewSigningSecret()
-	f.exec("UPDATE endpoint SET url = $1, secret = $2, version = version + 1 WHERE partner_id = 7", after.url, f.sealer.Seal(7, secret))
+	f.exec(
+		"UPDATE endpoint SET url = $1, secret = $2, version = version + 1 WHERE partner_id = 7", after.url,
+		f.sealer.Seal(7, secret),
+	)
 	f.release()
 	f.eventually("delivered", f.in(registry.Delivered, 1))
 	if len(before.got()) != 1 || len(after.got()) != 1 {
@@ -31,8 +33,8 @@ func TestOverwriteWhileRetrying(t *testing.T) {
 	f.verify(after.got()[0], secret)
 }
 
-// URL and secret change a thousand times while events fail once and are tried
-// again: each request has the secret that belongs to its URL.
+// URL and secret change a thousand times while events fail once and are retried: each
+// request has the secret that belongs to its URL.
 func TestOverwriteWhileRetryingAThousandTimes(t *testing.T) {
 	const rounds, changes, events = 40, 25, 10 // an odd number of changes, so that the rounds end at either URL
 	f := newFixture(t)
@@ -46,13 +48,13 @@ func TestOverwriteWhileRetryingAThousandTimes(t *testing.T) {
 	f.partner(7, places[0].url)
 	d := f.start(nil)
 	for round := range rounds {
-		// The retries of the round before meet these changes.
+		// The retries of the previous round meet these changes.
 		now := 0
 		for n := range changes {
 			now = (round*changes + n) % 2
 			f.exec("UPDATE endpoint SET url = $1, secret = $2, version = version + 1 WHERE partner_id = 7",
 				places[now].url, f.sealer.Seal(7, secrets[now]))
-			d.endpoints.expire() // or only one change a second would be seen
+			d.endpoints.expire() // otherwise only one change a second would take effect
 		}
 		before := len(places[now].got())
 		f.deposits(7, round*events, (round+1)*events)

@@ -13,9 +13,9 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// The life of a breaker: it opens, its partner's events are parked without
-// losing attempts, probes come one at a time and take turns, and when one is
-// answered everything drains within the bound.
+// The life of a breaker: it opens, its partner's events are parked without losing attempts,
+// probes take turns one at a time, and after an answered probe everything drains within the
+// permits.
 func TestBreakerLife(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(status(http.StatusServiceUnavailable))
@@ -24,7 +24,7 @@ func TestBreakerLife(t *testing.T) {
 	f.deposits(7, 0, 30)
 	f.eventually("parked", func() bool { return f.states()[registry.Parked] == 30 })
 	attempts := f.number("SELECT sum(attempts) FROM delivery")
-	r.script(status(http.StatusServiceUnavailable)) // counts from here
+	r.script(status(http.StatusServiceUnavailable)) // restarts the count
 	before := len(r.got())
 	f.deposits(7, 30, 60)
 	f.eventually("all are parked, and probed", func() bool { return f.states()[registry.Parked] == 60 && len(r.got()) >= before+5 })
@@ -39,7 +39,7 @@ func TestBreakerLife(t *testing.T) {
 		t.Errorf("5 probes took %d events", len(probed))
 	}
 	if n := f.number("SELECT sum(attempts) FROM delivery"); n != attempts {
-		t.Errorf("parked events had %d attempts and have %d", attempts, n)
+		t.Errorf("the attempts of parked events changed from %d to %d", attempts, n)
 	}
 	if n := f.number("SELECT count(*) FROM breaker WHERE partner_id = 7 AND url = $1", r.url); n != 1 {
 		t.Error("the open breaker is not in PostgreSQL")
@@ -60,7 +60,7 @@ func TestBreakerLife(t *testing.T) {
 	}
 }
 
-// A probe that hangs ends with the deadline and does not hold the rest for ever.
+// A probe that hangs ends at the deadline and does not block the rest for ever.
 func TestBreakerLifeHangingProbe(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(status(http.StatusServiceUnavailable))
@@ -81,8 +81,8 @@ func TestBreakerLifeHangingProbe(t *testing.T) {
 	f.eventually("drained", f.in(registry.Delivered, 30))
 }
 
-// A restart does not forget an open breaker: the parked events stay parked, and
-// no herd is let loose.
+// An open breaker survives a restart: the parked events stay parked and are not all sent
+// at once.
 func TestBreakerLifeSurvivesRestart(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(status(http.StatusServiceUnavailable))
@@ -111,9 +111,8 @@ func TestBreakerLifeSurvivesRestart(t *testing.T) {
 	}
 }
 
-// A breaker belongs to the URL: the same one registered again, or another secret,
-// does not make its receiver well, neither at once nor after a restart. Another URL
-// begins with a closed one.
+// A breaker belongs to a URL: registering the same URL again, or another secret, does not
+// close it, neither at once nor after a restart. Another URL starts with a closed breaker.
 func TestBreakerLifeIsThatOfItsURL(t *testing.T) {
 	f := newFixture(t)
 	r, elsewhere := f.receiver(status(http.StatusServiceUnavailable)), f.receiver(ok)
@@ -126,7 +125,7 @@ func TestBreakerLifeIsThatOfItsURL(t *testing.T) {
 	before, events := len(r.got()), 30
 	staysOpen := func(d *Dispatch, what string) {
 		t.Helper()
-		d.endpoints.expire() // what comes now meets the newest version
+		d.endpoints.expire() // new events use the newest version
 		f.deposits(7, events, events+10)
 		events += 10
 		f.eventually(what+": all are parked", f.in(registry.Parked, events))
@@ -146,14 +145,14 @@ func TestBreakerLifeIsThatOfItsURL(t *testing.T) {
 	staysOpen(f.start(long), "another secret and a restart")
 
 	f.setURL(7, elsewhere.url)
-	f.eventually("drained elsewhere", f.in(registry.Delivered, events))
+	f.eventually("drained to the other URL", f.in(registry.Delivered, events))
 	if n := f.number("SELECT count(*) FROM breaker"); n != 0 || len(r.got()) != before {
 		t.Errorf("%d breakers, %d requests to the old URL", n, len(r.got())-before)
 	}
 }
 
-// A partner that is disabled while its events are parked: they end, and nobody is alarmed
-// by its breaker any more, nor by that of a URL that it has changed since.
+// A partner is disabled while its events are parked: they end, and its breaker no longer
+// counts in the metric, nor does that of a URL that has changed since.
 func TestDisabledWhileParked(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(status(http.StatusServiceUnavailable))
@@ -171,11 +170,11 @@ func TestDisabledWhileParked(t *testing.T) {
 	f.eventually("parked", f.in(registry.Parked, 30))
 	breakers("its breaker is counted", 1)
 	f.exec("UPDATE partner SET disabled = true WHERE id = 7")
-	f.eventually("given up", f.in(registry.NoEndpoint, 30))
+	f.eventually("all end without an endpoint", f.in(registry.NoEndpoint, 30))
 	breakers("that of a disabled partner is not", 0)
 	f.exec("UPDATE partner SET disabled = false WHERE id = 7")
-	breakers("enabled again it is", 1)
-	stop() // nobody has a lane of the partner, as where nothing waits for long
+	breakers("it counts again once the partner is enabled", 1)
+	stop() // the partner has no lane, as after a long idle time
 	f.setURL(7, r.url+"&v=2")
 	breakers("that of an older URL is not", 0)
 	if n := f.number("SELECT count(*) FROM breaker"); n != 1 {
@@ -183,9 +182,8 @@ func TestDisabledWhileParked(t *testing.T) {
 	}
 }
 
-// A big backlog is parked, and ended, in parts: no statement keeps PostgreSQL from
-// others for long.
-func TestBacklogIsPutAsideInParts(t *testing.T) {
+// A big backlog is parked and ended in parts, so that no statement takes long.
+func TestBacklogIsParkedInParts(t *testing.T) {
 	const part = 1000 // of one statement, at most
 	const backlog = 2*part + 1
 	f := newFixture(t)
@@ -201,7 +199,7 @@ func TestBacklogIsPutAsideInParts(t *testing.T) {
 	f.start(nil)
 	f.eventually("parked", f.in(registry.Parked, backlog))
 	f.exec("UPDATE partner SET disabled = true WHERE id = 7")
-	f.eventually("given up", f.in(registry.NoEndpoint, backlog))
+	f.eventually("all end without an endpoint", f.in(registry.NoEndpoint, backlog))
 	for _, state := range []string{registry.Parked, registry.NoEndpoint} {
 		if n := f.number("SELECT max(deliveries) FROM part WHERE state = $1", state); n != part {
 			t.Errorf("one statement made %d deliveries %s", n, state)
@@ -209,8 +207,8 @@ func TestBacklogIsPutAsideInParts(t *testing.T) {
 	}
 }
 
-// The process that probes dies in the middle of its probe: the next one probes
-// again, one event at a time, and no attempt is burned.
+// The process that probes dies during its probe: the next one probes again, one event at a
+// time, and no attempt is used up.
 func TestBreakerLifeProbeDies(t *testing.T) {
 	f := newFixture(t)
 	var mu sync.Mutex
@@ -242,14 +240,14 @@ func TestBreakerLifeProbeDies(t *testing.T) {
 		t.Errorf("%d probes at a time", n)
 	}
 	if n := f.number("SELECT sum(attempts) FROM delivery"); n != attempts {
-		t.Errorf("parked events had %d attempts and have %d", attempts, n)
+		t.Errorf("the attempts of parked events changed from %d to %d", attempts, n)
 	}
 	r.script(ok)
 	f.eventually("drained", f.in(registry.Delivered, 30))
 }
 
-// Two partners register the same URL. One has a secret that the receiver does not
-// take, and then a service behind it that is down; the other feels nothing.
+// Two partners register the same URL. The receiver rejects one partner's secret, and later
+// that partner's service is down; the other partner is not affected.
 func TestBreakerLifeTwoPartnersOfOneURL(t *testing.T) {
 	for _, code := range []int{http.StatusUnauthorized, http.StatusServiceUnavailable} {
 		t.Run(http.StatusText(code), func(t *testing.T) {
@@ -266,25 +264,25 @@ func TestBreakerLifeTwoPartnersOfOneURL(t *testing.T) {
 			f.exec("UPDATE endpoint SET secret = $1 WHERE partner_id = 8", f.sealer.Seal(8, registry.NewSigningSecret()))
 			f.start(func(d *Dispatch) { d.shared.Timing.OpenMin, d.shared.Timing.OpenMax = time.Hour, time.Hour })
 			f.deposits(8, 0, 30)
-			end := registry.Failed // it lives, and refuses
+			end := registry.Failed // alive, but rejecting
 			if code >= 500 {
 				end = registry.Parked
 			}
 			f.eventually(end, f.in(end, 30))
 			f.deposits(7, 30, 60)
-			f.eventually("the other's are delivered", f.in(registry.Delivered, 30))
+			f.eventually("the other partner's events are delivered", f.in(registry.Delivered, 30))
 			if n := f.number("SELECT count(*) FROM breaker WHERE partner_id = 7"); n != 0 {
 				t.Error("the breaker of one partner opened for another")
 			}
 			if n := f.number("SELECT count(*) FROM attempt JOIN delivery USING (event_id) WHERE partner_id = 7"); n != 30 {
-				t.Errorf("%d attempts for 30 events of the partner that is well", n)
+				t.Errorf("%d attempts for 30 events of the healthy partner", n)
 			}
 		})
 	}
 }
 
-// A receiver that fails every other time is alive: nothing is parked, and every
-// event arrives by its retries.
+// A receiver that fails every second time is alive: nothing is parked, and every event
+// arrives through its retries.
 func TestBreakerLifeFlapping(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(func(w http.ResponseWriter, _, ofEvent int) {

@@ -9,8 +9,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// TestBehindPgBouncer: two dispatchers share a few sessions of PostgreSQL that change
-// hands after each transaction. Every event is told, retries and replays included.
+// TestBehindPgBouncer lets two dispatchers share a few PostgreSQL sessions that change hands
+// after each transaction. Every event is delivered, including retries and replays.
 func TestBehindPgBouncer(t *testing.T) {
 	f := newFixture(t)
 	url := enginetest.PgBouncer(t, f.url)
@@ -34,11 +34,13 @@ func TestBehindPgBouncer(t *testing.T) {
 		})
 	}
 	f.eventually("all are delivered", f.in(registry.Delivered, 3*each))
-	_, err := f.queries.CreateReplayRange(f.Context(), db.CreateReplayRangeParams{PartnerID: 7, FirstSequence: 1, LastSequence: each})
+	_, err := f.queries.CreateReplayRange(
+		f.Context(), db.CreateReplayRangeParams{PartnerID: 7, FirstSequence: 1, LastSequence: each},
+	)
 	f.check(err)
-	f.eventually("partner 7 is told again", func() bool { return len(r.got()) >= 7*each })
+	f.eventually("partner 7 gets its events again", func() bool { return len(r.got()) >= 7*each })
 	f.eventually("all are delivered again", f.in(registry.Delivered, 3*each))
 	if n := f.number("SELECT count(*) FROM delivery WHERE sequence IS NULL OR sequence > $1", each); n != 0 {
-		t.Errorf("%d deliveries have no place in their partner's stream", n)
+		t.Errorf("%d deliveries have no sequence in their partner's stream", n)
 	}
 }

@@ -26,9 +26,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// Whatever PostgreSQL does: nothing is lost, no POST is repeated for it, each
-// POST is one attempt in the log, and when it is well again so are we, without
-// anybody's help.
+// Whatever happens to PostgreSQL, nothing is lost, no POST is repeated because of it, each POST
+// is one stored attempt, and the dispatcher recovers on its own when PostgreSQL does.
 func TestPostgresTrouble(t *testing.T) {
 	const events = 40
 	for name, trouble := range map[string]func(f *fixture, d *Dispatch, r *receiver){
@@ -52,8 +51,7 @@ func TestPostgresTrouble(t *testing.T) {
 	}
 }
 
-// recovered waits until everything is delivered and checks that nothing came
-// twice.
+// recovered waits until everything is delivered and checks that nothing was sent twice.
 func (f *fixture) recovered(d *Dispatch, r *receiver, events int) {
 	f.Helper()
 	f.eventually("delivered", f.in(registry.Delivered, events))
@@ -67,13 +65,13 @@ func (f *fixture) recovered(d *Dispatch, r *receiver, events int) {
 	f.contiguous(7, int64(events))
 }
 
-// refuses lets no result in: the write is repeated, never the POST.
+// refuses makes PostgreSQL reject all results: the write is retried, never the POST.
 func refuses(code string) func(*fixture, *Dispatch, *receiver) {
 	return func(f *fixture, d *Dispatch, r *receiver) {
 		f.exec("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no' USING ERRCODE = '" + code + "'; END $$")
 		f.exec("CREATE TRIGGER refuse BEFORE INSERT ON attempt FOR EACH ROW EXECUTE FUNCTION refuse()")
 		f.deposits(7, 1, 10)
-		f.eventually("the writes are repeated", func() bool { return testutil.ToFloat64(d.metrics.writeRetries) >= 12 })
+		f.eventually("the writes are retried", func() bool { return testutil.ToFloat64(d.metrics.writeRetries) >= 12 })
 		if d.Ready() == nil {
 			f.Error("ready while results cannot be written")
 		}
@@ -84,12 +82,12 @@ func refuses(code string) func(*fixture, *Dispatch, *receiver) {
 	}
 }
 
-// stalls keeps a statement waiting for longer than it may.
+// stalls makes a statement wait beyond its limit.
 func stalls(f *fixture, d *Dispatch, r *receiver) {
 	holder := f.hold("LOCK TABLE attempt IN ACCESS EXCLUSIVE MODE")
 	f.deposits(7, 1, 10)
-	f.eventually("a write is given up and repeated", func() bool { return testutil.ToFloat64(d.metrics.writeRetries) >= 1 })
-	f.eventually("all that may be under way are", func() bool { return len(r.got()) >= 1+DefaultConfig().PerPartnerConcurrency })
+	f.eventually("a write times out and is retried", func() bool { return testutil.ToFloat64(d.metrics.writeRetries) >= 1 })
+	f.eventually("all permitted POSTs are in flight", func() bool { return len(r.got()) >= 1+DefaultConfig().PerPartnerConcurrency })
 	if n := len(r.got()); n != 1+DefaultConfig().PerPartnerConcurrency {
 		f.Errorf("%d requests while no result can be written", n)
 	}
@@ -104,11 +102,10 @@ func exhausted(f *fixture, d *Dispatch, _ *receiver) {
 		f.check(err)
 		defer c.Release()
 	}
-	f.eventually("it feels it", func() bool { return d.Ready() != nil })
+	f.eventually("the dispatcher is unready", func() bool { return d.Ready() != nil })
 }
 
-// oldTransaction keeps every version of every row from being removed while the
-// rest of the test goes on.
+// oldTransaction keeps PostgreSQL from removing any row version during the rest of the test.
 func oldTransaction(f *fixture, _ *Dispatch, _ *receiver) {
 	conn, err := pgx.Connect(f.Context(), f.url)
 	f.check(err)
@@ -119,8 +116,8 @@ func oldTransaction(f *fixture, _ *Dispatch, _ *receiver) {
 	f.check(err)
 }
 
-// The server is killed in the middle of the work and comes back after a while:
-// twice, with POSTs under way that are answered meanwhile.
+// The server is killed while the dispatcher works and restarts after a while, twice, with
+// POSTs in flight that are answered meanwhile.
 func TestPostgresTroubleKilled(t *testing.T) {
 	dir, err := os.MkdirTemp("", "navlog-test-")
 	if err == nil {
@@ -179,14 +176,14 @@ func TestPostgresTroubleKilled(t *testing.T) {
 	}
 }
 
-// wire leads connections to a server. They can be made to go silent, as those to a
-// machine that has lost its power: nothing is answered any more, and nothing closed.
+// wire proxies connections to a server. It can make them go silent, as if the machine had
+// lost its power: nothing is answered any more, and nothing is closed.
 type wire struct {
 	net.Listener
 	server string
 
 	mu     sync.Mutex
-	silent chan struct{} // of the connections that are made now: closed when they go silent
+	silent chan struct{} // for the current connections: closed when they go silent
 }
 
 func (f *fixture) wire(server string) *wire {
@@ -218,8 +215,8 @@ func (w *wire) serve() {
 	}
 }
 
-// lead copies from one connection to the other, and from the moment of silence on
-// takes everything in and passes nothing on.
+// lead copies from one connection to the other; once silent is closed it reads on and
+// passes nothing on.
 func lead(from, to net.Conn, silent <-chan struct{}) {
 	buffer := make([]byte, 32<<10)
 	for {
@@ -240,7 +237,7 @@ func lead(from, to net.Conn, silent <-chan struct{}) {
 	}
 }
 
-// silence silences the connections that are open; new ones work.
+// silence silences the open connections; new ones work.
 func (w *wire) silence() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -248,8 +245,7 @@ func (w *wire) silence() {
 	w.silent = make(chan struct{})
 }
 
-// hold begins a transaction that keeps what the statement locks until it is rolled
-// back, however long that takes.
+// hold starts a transaction that keeps the locks of the statement until it is rolled back.
 func (f *fixture) hold(statement string) pgx.Tx {
 	f.Helper()
 	holder, err := f.pool.Begin(f.Context())
@@ -262,8 +258,8 @@ func (f *fixture) hold(statement string) pgx.Tx {
 	return holder
 }
 
-// All connections to PostgreSQL go silent at once, and new ones work: what waits on
-// the old ones is given up, and everything goes on.
+// All connections to PostgreSQL go silent at once, and new ones work: operations on the old
+// ones are given up, and everything recovers.
 func TestPostgresTroubleSilence(t *testing.T) {
 	f := newFixture(t)
 	f.partner(7, f.receiver(ok).url)
@@ -281,8 +277,8 @@ func TestPostgresTroubleSilence(t *testing.T) {
 	f.eventually("ready", func() bool { return d.Ready() == nil })
 }
 
-// While the referrals that were read cannot be written, and no error comes either,
-// the dispatcher is not ready, and what it has read counts as not read.
+// While the referrals that were read cannot be written, without any error, the dispatcher is
+// not ready, and the referrals count as not read.
 func TestPostgresTroubleSilenceIsSeen(t *testing.T) {
 	f := newFixture(t)
 	f.partner(7, f.receiver(ok).url)
@@ -294,7 +290,7 @@ func TestPostgresTroubleSilenceIsSeen(t *testing.T) {
 	f.eventually("ready", func() bool { return d.Ready() == nil })
 	holder := f.hold("SELECT FROM position FOR UPDATE")
 	f.deposits(7, 1, 2)
-	f.eventually("it is not ready, and says so", func() bool { return strings.Contains(d.Status().Reason, "were last read") })
+	f.eventually("it is not ready, and reports why", func() bool { return strings.Contains(d.Status().Reason, "were last read") })
 	if d.Status().LagRecords == 0 {
 		t.Error("a referral that is not written counts as read")
 	}
@@ -303,9 +299,9 @@ func TestPostgresTroubleSilenceIsSeen(t *testing.T) {
 	f.eventually("ready", func() bool { return d.Ready() == nil })
 }
 
-// Somebody's transaction holds a partner's deliveries while their results are to be
-// written: those of others are written all the same.
-func TestLockedResultsHoldNobodyBack(t *testing.T) {
+// Another transaction holds a partner's deliveries while their results should be written:
+// those of other partners are written all the same.
+func TestLockedResultsDoNotBlockOthers(t *testing.T) {
 	const locked, others = 20, 400
 	f := newFixture(t)
 	arrived, answer := make(chan struct{}, locked), make(chan struct{})
@@ -322,42 +318,46 @@ func TestLockedResultsHoldNobodyBack(t *testing.T) {
 	}
 	holder := f.hold("SELECT FROM delivery WHERE partner_id = 7 FOR UPDATE")
 	close(answer)
-	f.eventually("the writes are repeated", func() bool { return testutil.ToFloat64(d.metrics.writeRetries) >= locked })
+	f.eventually("the writes are retried", func() bool { return testutil.ToFloat64(d.metrics.writeRetries) >= locked })
 	f.deposits(8, locked, locked+others)
-	f.eventually("the other has all", f.in(registry.Delivered, others))
+	f.eventually("the other partner has all", f.in(registry.Delivered, others))
 	f.check(holder.Rollback(t.Context()))
 	f.eventually("delivered", f.in(registry.Delivered, locked+others))
 	f.eventually("ready", func() bool { return d.Ready() == nil })
 }
 
-// The answer to a write is lost, so it is made again: the attempt stays one.
+// The response to a write is lost, so the write is repeated: there is still one attempt.
 func TestResultWrittenTwice(t *testing.T) {
 	f := newFixture(t)
 	d := f.dispatcher(nil)
-	e := f.resultOf(d, lane.Verdict{State: registry.Delivered, Attempts: 1, Finished: true}, lane.Result{Outcome: "accepted", Status: 204})
+	e := f.resultOf(d, lane.Verdict{State: registry.Delivered, Attempts: 1, Finished: true}, lane.Result{
+		Outcome: "accepted", Status: 204,
+	})
 	for range 2 {
-		done, err := d.ledger.finish([]entry{e})
+		done, err := d.ledger.commit([]entry{e})
 		if _, ok := done[e.key()]; err != nil || !ok {
 			t.Fatalf("written: %v, %v", done, err)
 		}
 	}
 	e.attempt.Result.Started = e.attempt.Result.Started.Add(time.Millisecond) // another POST
-	_, err := d.ledger.finish([]entry{e})
+	_, err := d.ledger.commit([]entry{e})
 	f.check(err)
 	if n := f.number("SELECT count(*) FROM attempt"); n != 2 {
 		t.Errorf("%d attempts in the log for 2 POSTs, one of them written twice", n)
 	}
 }
 
-// The answer to a write is lost, and its event is replayed before the write is made
-// again: it is sent.
+// The response to a write is lost, and the event is replayed before the write is repeated:
+// the replay is sent.
 func TestReplayBetweenTwoWritesOfAResult(t *testing.T) {
 	f := newFixture(t)
 	d := f.dispatcher(nil)
-	e := f.resultOf(d, lane.Verdict{State: registry.Failed, Attempts: 4, Finished: true}, lane.Result{Outcome: "error", Status: 500})
+	e := f.resultOf(
+		d, lane.Verdict{State: registry.Failed, Attempts: 4, Finished: true}, lane.Result{Outcome: "error", Status: 500},
+	)
 	write := func() {
 		t.Helper()
-		done, err := d.ledger.finish([]entry{e})
+		done, err := d.ledger.commit([]entry{e})
 		if _, ok := done[e.key()]; err != nil || !ok {
 			t.Fatalf("written: %v, %v", done, err)
 		}
@@ -368,31 +368,33 @@ func TestReplayBetweenTwoWritesOfAResult(t *testing.T) {
 	if state := f.text("SELECT state FROM delivery"); state != registry.Pending {
 		t.Errorf("the replayed event is %s", state)
 	}
-	e.attempt.Fence++ // a lease that is not held
-	if done, err := d.ledger.finish([]entry{e}); err != nil || len(done) != 0 {
+	e.attempt.Fence++ // a lease that nobody holds
+	if done, err := d.ledger.commit([]entry{e}); err != nil || len(done) != 0 {
 		t.Errorf("written without the lease: %v, %v", done, err)
 	}
 }
 
-// Of two results in one transaction PostgreSQL refuses one: the other is written, and each
-// hears what became of its own.
-func TestOneOfTwoResultsIsRefused(t *testing.T) {
+// PostgreSQL rejects one of two results in one transaction: the other one is written, and
+// each lane learns the outcome of its own.
+func TestOneOfTwoResultsIsRejected(t *testing.T) {
 	f := newFixture(t)
 	d := f.dispatcher(nil)
-	written := make(chan outcomeOfWrite, 1)
-	e := f.resultOf(d, lane.Verdict{State: registry.Delivered, Attempts: 1, Finished: true}, lane.Result{Outcome: "accepted", Status: 204})
+	written := make(chan writeOutcome, 1)
+	e := f.resultOf(d, lane.Verdict{State: registry.Delivered, Attempts: 1, Finished: true}, lane.Result{
+		Outcome: "accepted", Status: 204,
+	})
 	e.written = written
-	refused := make(chan outcomeOfWrite, 1)
+	refused := make(chan writeOutcome, 1)
 	bad := entry{attempt: e.attempt, written: refused}
 	bad.attempt.Delivery.EventID = uuid.New()
 	f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES ($1, 7, 2, 'deposit.referral', '{}', 'pending')", bad.attempt.Delivery.EventID)
-	bad.attempt.Verdict.State = "no state that there is"
+	bad.attempt.Verdict.State = "not a state"
 	d.ledger.write([]entry{bad, e})
 	if o := <-written; o.err != nil || o.fenced {
-		t.Errorf("the sound one: fenced %v, %v", o.fenced, o.err)
+		t.Errorf("the valid result: fenced %v, %v", o.fenced, o.err)
 	}
 	if o := <-refused; o.err == nil || o.fenced {
-		t.Errorf("the refused one: fenced %v, %v", o.fenced, o.err)
+		t.Errorf("the rejected result: fenced %v, %v", o.fenced, o.err)
 	}
 	if n := f.states(); n[registry.Delivered] != 1 || n[registry.Pending] != 1 {
 		t.Errorf("deliveries %v", n)
@@ -402,10 +404,10 @@ func TestOneOfTwoResultsIsRefused(t *testing.T) {
 	seen, err := reg.Gather()
 	f.check(err)
 	if h := seen[0].GetMetric()[0].GetHistogram(); h.GetSampleCount() != 1 || h.GetSampleSum() != 1 {
-		t.Errorf("one result is written, and seen were %v in %d transactions", h.GetSampleSum(), h.GetSampleCount())
+		t.Errorf("one result is written, but the metric has %v in %d transactions", h.GetSampleSum(), h.GetSampleCount())
 	}
 	late := e
-	late.attempt.Fence++ // the lease is another's
+	late.attempt.Fence++ // another dispatcher's lease
 	late.attempt.Result.Started = late.attempt.Result.Started.Add(time.Millisecond)
 	d.ledger.write([]entry{late})
 	if o := <-written; o.err != nil || !o.fenced {
@@ -413,8 +415,8 @@ func TestOneOfTwoResultsIsRefused(t *testing.T) {
 	}
 }
 
-// What PostgreSQL does not take is said to the operator, and holds up a stop for the
-// grace, not for ever.
+// A result that PostgreSQL rejects is reported to the operator, and delays a stop for the
+// grace period only.
 func TestStopGivesUpWhatCannotBeWritten(t *testing.T) {
 	f := newFixture(t)
 	f.partner(7, f.receiver(ok).url)
@@ -424,7 +426,7 @@ func TestStopGivesUpWhatCannotBeWritten(t *testing.T) {
 	stop := f.run(d)
 	f.deposits(7, 0, 1)
 	f.eventually("it is not written", func() bool { return testutil.ToFloat64(d.metrics.writeRetries) >= 1 })
-	f.eventually("and said", func() bool {
+	f.eventually("the error is reported", func() bool {
 		err := d.Ready()
 		return err != nil && strings.HasPrefix(err.Error(), "cannot write results: ")
 	})
@@ -439,17 +441,18 @@ func TestStopGivesUpWhatCannotBeWritten(t *testing.T) {
 		}
 	})
 	if f.states()[registry.Pending] != 1 {
-		t.Errorf("deliveries %v: the event is sent again after the next start", f.states())
+		t.Errorf("deliveries %v, but the event must be sent again after the next start", f.states())
 	}
 }
 
-// resultOf gives what came of a POST of a delivery that it makes, under a lease that
-// it takes.
+// resultOf returns the result of a POST of a new delivery, under a lease that it takes.
 func (f *fixture) resultOf(d *Dispatch, v lane.Verdict, r lane.Result) entry {
 	f.Helper()
 	f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES ($1, 7, 1, 'deposit.referral', '{}', 'pending')", depositID)
 	fence, err := d.queries.TakeLease(f.Context(), db.TakeLeaseParams{PartnerID: 7, Owner: d.owner, Milliseconds: 60_000})
 	f.check(err)
 	r.Started, r.Phases = time.Now().UTC(), lane.NoPhases()
-	return entry{attempt: lane.Attempt{Partner: 7, Fence: fence, Delivery: db.DueDeliveriesRow{EventID: deliveryID(f.T)}, Verdict: v, Result: r}}
+	return entry{attempt: lane.Attempt{
+		Partner: 7, Fence: fence, Delivery: db.DueDeliveriesRow{EventID: deliveryID(f.T)}, Verdict: v, Result: r,
+	}}
 }

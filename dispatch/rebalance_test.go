@@ -13,9 +13,11 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-var rebalances = flag.Int("rebalances", 4, "how often a dispatcher comes and another goes in TestRebalanceDuring10sPOSTs")
+var rebalances = flag.Int(
+	"rebalances", 4, "how often one dispatcher starts and another stops in TestRebalanceDuring10sPOSTs",
+)
 
-// named gives a dispatcher sessions that bear its lease owner's name.
+// named names a dispatcher's PostgreSQL sessions after its lease owner.
 func (f *fixture) named(d *Dispatch) {
 	f.Helper()
 	c := f.pool.Config().Copy()
@@ -27,8 +29,8 @@ func (f *fixture) named(d *Dispatch) {
 	d.endpoints.queries, d.shared.Queries = d.queries, d.queries
 }
 
-// witness makes PostgreSQL note who writes results, and whether the partner was
-// the writer's by then.
+// witness makes PostgreSQL record who writes results, and whether the writer owned the
+// partner at that time.
 func (f *fixture) witness() {
 	f.Helper()
 	f.exec("CREATE TABLE written (by text, owned boolean)")
@@ -39,8 +41,8 @@ func (f *fixture) witness() {
 	f.exec("CREATE TRIGGER witness BEFORE UPDATE ON delivery FOR EACH ROW EXECUTE FUNCTION witness()")
 }
 
-// steal takes every partner away from its dispatcher, which does not know yet.
-// It waits until no result is half written.
+// steal moves every partner to another owner, without the knowledge of its dispatcher. It
+// waits until no result is half written.
 func (f *fixture) steal() {
 	f.Helper()
 	tx, err := f.pool.Begin(f.Context())
@@ -52,10 +54,10 @@ func (f *fixture) steal() {
 	f.check(tx.Commit(f.Context()))
 }
 
-// Dispatchers come, go, and lose their leases, while one POST in twenty hangs
-// until its deadline: everything arrives, what arrives twice was under way when a
-// lease was lost, and nobody writes a result of a partner that is not its own. The
-// deadline is shorter than the 10 s of specified, so that the test is.
+// Dispatchers start, stop and lose their leases, while one POST in twenty hangs until its
+// deadline: everything arrives, events that arrive twice were in flight when a lease was
+// lost, and no dispatcher writes a result of a partner that it does not own. The deadline is
+// shorter than the specified 10 s to keep the test short.
 func TestRebalanceDuring10sPOSTs(t *testing.T) {
 	const partners, perRound = 6, 60
 	f := newFixture(t)
@@ -104,10 +106,10 @@ func TestRebalanceDuring10sPOSTs(t *testing.T) {
 	}
 	bound := int(hung.Load()) + thefts*partners*DefaultConfig().PerPartnerConcurrency
 	if extra := len(r.got()) - events; extra < int(hung.Load()) || extra > bound {
-		t.Errorf("%d requests more than events; %d hung, and at most %d can have been under way", extra, hung.Load(), bound)
+		t.Errorf("%d requests more than events; %d hung, and at most %d can have been in flight", extra, hung.Load(), bound)
 	}
 	if n := f.number("SELECT count(*) FROM written WHERE NOT owned"); n != 0 {
-		t.Errorf("%d results were written by others than the owner", n)
+		t.Errorf("%d results were written by a dispatcher that was not the owner", n)
 	}
 	if n := f.number("SELECT count(DISTINCT by) FROM written"); n < 3 {
 		t.Errorf("%d dispatchers wrote results", n)

@@ -23,13 +23,13 @@ type call struct {
 
 func (c call) id() string { return c.header.Get("X-Service-Event-Id") }
 
-// receiver is a partner's server. What it answers is a script: the function gets
-// the number of this call, from 1, and of this event's calls.
+// receiver is a partner's server. A script answers: the function gets the number of the
+// call, from 1, and the number of calls of its event.
 type receiver struct {
 	*httptest.Server
 	url string
 
-	accepted, open atomic.Int64 // connections: all, and those that are not closed
+	accepted, open atomic.Int64 // connections: all, and those still open
 
 	mu      sync.Mutex
 	calls   []call
@@ -50,7 +50,9 @@ func (f *fixture) receiver(answer func(w http.ResponseWriter, n, ofEvent int)) *
 	return f.receiverWith(answer, nil)
 }
 
-func (f *fixture) receiverWith(answer func(w http.ResponseWriter, n, ofEvent int), change func(*httptest.Server)) *receiver {
+func (f *fixture) receiverWith(
+	answer func(w http.ResponseWriter, n, ofEvent int), change func(*httptest.Server),
+) *receiver {
 	f.Helper()
 	r := &receiver{byEvent: map[string]int{}, answer: answer}
 	r.Server = httptest.NewUnstartedServer(http.HandlerFunc(r.serve))

@@ -12,40 +12,39 @@ import (
 
 // What is kept, and for how long:
 //
-//	deliveries     for ever, with their bodies: the pull stream and replays need them
-//	attempts       the last attemptsKept of each event; of those that are older than
-//	               the retention the last attemptsKeptOld, without the body of the
-//	               answer and the times of the phases
-//	test events    until they have been finished for the retention: they are in no
-//	               stream
-//	commands       until they have been done for the retention
-//	what is no partner's   as long: dispatchers before 00009 made deliveries of every
-//	               id that the chain names. The topics keep them (adopt.go)
+//	deliveries    for ever, with their bodies: the pull stream and replays need them
+//	attempts      the last attemptsKept of each event; of those past the retention
+//	              only the last attemptsKeptOld, without response body and phases
+//	test events   until they have been finished for the retention; they are in no
+//	              stream
+//	commands      until they have been done for the retention
+//	unclaimed     deliveries without a partner, which dispatchers older than migration
+//	              00009 inserted: for the retention. The topics keep the referrals
 const (
-	// attemptsKept bounds what one event costs however often it is replayed: with
-	// lane.MaxResponseKept and the longest URL to a sixth of a megabyte.
+	// attemptsKept bounds the storage of one event however often it is replayed: to a
+	// sixth of a megabyte, with lane.MaxResponseKept and the longest URL.
 	attemptsKept = 20
-	// attemptsKeptOld are those of one delivery: the first and its retries.
+	// attemptsKeptOld covers one delivery: the first attempt and its retries.
 	attemptsKeptOld = 4
 
 	retentionInterval = time.Minute
-	retentionTurn     = 2 * time.Second // then the rest waits for the next time
-	retentionSpan     = time.Hour       // of attempts that one transaction looks at
-	retentionRows     = 1000            // of other things that one takes out
-	retentionIDs      = 100             // that are no partner's, each with as many rows
+	retentionTurn     = 2 * time.Second // longest run; the rest waits for the next
+	retentionSpan     = time.Hour       // time range of the attempts that one transaction prunes
+	retentionRows     = 1000            // other rows that one statement deletes
+	retentionIDs      = 100             // unclaimed ids that one statement prunes, with as many rows each
 )
 
-// forget takes out what is older than the retention, in parts, so that it keeps
-// PostgreSQL from nobody for long. One dispatcher at a time does.
-func (d *Dispatch) forget(ctx context.Context) {
+// prune deletes what is older than the retention, in small transactions, so that it does
+// not slow down other work. Only one dispatcher prunes at a time.
+func (d *Dispatch) prune(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 10*retentionTurn)
 	defer cancel()
-	d.health.note("take out old details", d.forgetUntil(ctx, time.Now().AddDate(0, 0, -d.config.RetentionDays)))
+	d.health.note("prune old details", d.pruneUntil(ctx, time.Now().AddDate(0, 0, -d.config.RetentionDays)))
 }
 
-func (d *Dispatch) forgetUntil(ctx context.Context, before time.Time) error {
+func (d *Dispatch) pruneUntil(ctx context.Context, before time.Time) error {
 	for started := time.Now(); time.Since(started) < retentionTurn; {
-		more, err := d.forgetAttempts(ctx, before)
+		more, err := d.pruneAttempts(ctx, before)
 		if err != nil {
 			return err
 		}
@@ -53,17 +52,19 @@ func (d *Dispatch) forgetUntil(ctx context.Context, before time.Time) error {
 		if err != nil {
 			return err
 		}
-		d.metrics.forgotten.WithLabelValues("test").Add(float64(tests))
+		d.metrics.pruned.WithLabelValues("test").Add(float64(tests))
 		commands, err := d.queries.PruneCommands(ctx, db.PruneCommandsParams{Before: before, Limit: retentionRows})
 		if err != nil {
 			return err
 		}
-		d.metrics.forgotten.WithLabelValues("command").Add(float64(commands))
-		unclaimed, err := d.queries.PruneUnclaimed(ctx, db.PruneUnclaimedParams{Before: before, Ids: retentionIDs, Rows: retentionRows})
+		d.metrics.pruned.WithLabelValues("command").Add(float64(commands))
+		unclaimed, err := d.queries.PruneUnclaimed(
+			ctx, db.PruneUnclaimedParams{Before: before, Ids: retentionIDs, Rows: retentionRows},
+		)
 		if err != nil {
 			return err
 		}
-		d.metrics.forgotten.WithLabelValues("unclaimed").Add(float64(unclaimed.Gone))
+		d.metrics.pruned.WithLabelValues("unclaimed").Add(float64(unclaimed.Gone))
 		if !more && tests < retentionRows && commands < retentionRows && unclaimed.Streams == 0 {
 			return nil
 		}
@@ -71,8 +72,8 @@ func (d *Dispatch) forgetUntil(ctx context.Context, before time.Time) error {
 	return nil
 }
 
-// forgetAttempts looks at the next span of time, and tells whether there is more.
-func (d *Dispatch) forgetAttempts(ctx context.Context, before time.Time) (more bool, err error) {
+// pruneAttempts prunes the next time range and reports whether there is more to do.
+func (d *Dispatch) pruneAttempts(ctx context.Context, before time.Time) (more bool, err error) {
 	var pruned db.PruneAttemptsRow
 	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
 		q := d.queries.WithTx(tx)
@@ -95,8 +96,8 @@ func (d *Dispatch) forgetAttempts(ctx context.Context, before time.Time) (more b
 		return q.MoveRetention(ctx, until)
 	})
 	if err == nil {
-		d.metrics.forgotten.WithLabelValues("attempt").Add(float64(pruned.Gone))
-		d.metrics.forgotten.WithLabelValues("attempt-detail").Add(float64(pruned.Stripped))
+		d.metrics.pruned.WithLabelValues("attempt").Add(float64(pruned.Gone))
+		d.metrics.pruned.WithLabelValues("attempt-detail").Add(float64(pruned.Stripped))
 	}
 	return more, err
 }

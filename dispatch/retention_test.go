@@ -14,8 +14,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// However often an event is replayed, its last attempts are kept and no more; they
-// are numbered on.
+// However often an event is replayed, only its last attempts are kept; their numbers go on.
 func TestAttemptsOfAnEventAreBounded(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(func(w http.ResponseWriter, _, _ int) {
@@ -38,12 +37,12 @@ func TestAttemptsOfAnEventAreBounded(t *testing.T) {
 		t.Errorf("attempts %d to %d are kept of %d", first, last, replays+1)
 	}
 	if n := f.number("SELECT sum(octet_length(response)) FROM attempt"); n > attemptsKept*lane.MaxResponseKept {
-		t.Errorf("%d bytes of answers are kept", n)
+		t.Errorf("%d bytes of responses are kept", n)
 	}
 }
 
-// A receiver that answers each POST and accepts none costs no more than one that is
-// down: what comes waits for the probes to be accepted, and is delivered then.
+// A receiver that answers each POST and accepts none costs no more than one that is down: new
+// events wait until a probe is accepted, and are delivered then.
 func TestReceiverThatNeverAccepts(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(status(http.StatusNotFound))
@@ -51,30 +50,30 @@ func TestReceiverThatNeverAccepts(t *testing.T) {
 	d := f.start(func(d *Dispatch) { d.shared.Timing.OpenMin, d.shared.Timing.OpenMax = time.Hour, time.Hour })
 	const events = 400
 	f.deposits(7, 0, events)
-	f.eventually("it waits", func() bool { s := f.states(); return s[registry.Failed]+s[registry.Parked] == events })
-	const refusals = 200                    // in a row that open a breaker
-	most := refusals + d.shared.Concurrency // those under way when it opens
+	f.eventually("all have failed or are parked", func() bool { s := f.states(); return s[registry.Failed]+s[registry.Parked] == events })
+	const refusals = 200                    // consecutive rejections that open a breaker
+	most := refusals + d.shared.Concurrency // plus those in flight when it opens
 	if n := len(r.got()); n > most {
 		t.Errorf("%d requests, want %d at most", n, most)
 	}
 	f.deposits(7, events, 2*events)
-	f.eventually("what comes waits too", func() bool { s := f.states(); return s[registry.Failed]+s[registry.Parked] == 2*events })
+	f.eventually("new events wait too", func() bool { s := f.states(); return s[registry.Failed]+s[registry.Parked] == 2*events })
 	if n := len(r.got()); n > most {
 		t.Errorf("%d requests, want %d at most", n, most)
 	}
 	if n := f.number("SELECT count(*) FROM breaker WHERE refusing AND state = 'open'"); n != 1 {
-		t.Error("the breaker is not written down as one that refuses")
+		t.Error("the breaker is not stored as refusing")
 	}
-	// Its time is over, and the receiver takes what comes.
+	// Its time is over, and the receiver accepts everything.
 	f.exec("UPDATE breaker SET open_until = now()")
 	failed := f.states()[registry.Failed]
-	f.exec("UPDATE lease SET fence = fence + 1, owner = gen_random_uuid(), until = now()") // the lane begins anew
+	f.exec("UPDATE lease SET fence = fence + 1, owner = gen_random_uuid(), until = now()") // the lane starts again
 	r.script(ok)
 	f.eventually("delivered", f.in(registry.Delivered, 2*events-failed))
 }
 
-// What is older than the retention goes, but for the events themselves and the last
-// attempts of each, which lose the answers' bodies.
+// Details past the retention are pruned, except the events themselves and the last attempts
+// of each, which lose their response bodies.
 func TestRetention(t *testing.T) {
 	f := newFixture(t)
 	f.partner(7, "")
@@ -103,30 +102,34 @@ func TestRetention(t *testing.T) {
 	first, second := f.dispatcher(nil), f.dispatcher(nil)
 	f.run(first)
 	f.run(second)
-	f.eventually("all of it is looked at", func() bool {
+	f.eventually("all attempts are checked", func() bool {
 		return f.number("SELECT count(*) FROM retention WHERE until > now() - interval '91 days'") == 1
 	})
-	f.eventually("old tests and commands are gone", func() bool {
+	f.eventually("old tests and commands are pruned", func() bool {
 		return f.number("SELECT count(*) FROM delivery WHERE event_id = $1", oldTest) == 0 && f.number("SELECT count(*) FROM command") == 2
 	})
 	for id, want := range map[uuid.UUID][3]int64{old: {1, 4, 0}, few: {1, 2, 0}, young: {1, 9, 9}, oldTest: {0, 0, 0}, youngTest: {1, 2, 2}, openTest: {1, 2, 0}} {
 		got := [3]int64{
-			f.number("SELECT count(*) FROM delivery WHERE event_id = $1 AND body = 'b'", id), f.number("SELECT count(*) FROM attempt WHERE event_id = $1", id),
-			f.number("SELECT count(*) FROM attempt WHERE event_id = $1 AND response IS NOT NULL AND first_byte_us IS NOT NULL", id),
+			f.number("SELECT count(*) FROM delivery WHERE event_id = $1 AND body = 'b'", id), f.number(
+				"SELECT count(*) FROM attempt WHERE event_id = $1", id,
+			),
+			f.number(
+				"SELECT count(*) FROM attempt WHERE event_id = $1 AND response IS NOT NULL AND first_byte_us IS NOT NULL", id,
+			),
 		}
 		if got != want {
 			t.Errorf("event, attempts, and those with all details: %v, want %v", got, want)
 		}
 	}
 	if n := f.number("SELECT min(number) FROM attempt WHERE event_id = $1", old); n != 6 {
-		t.Errorf("the oldest attempt that is kept is %d", n)
+		t.Errorf("the oldest attempt kept is %d", n)
 	}
 }
 
-// Rows for ids that are no partner's, which older dispatchers made, go when they are
-// old, from the last on, so that what is left at any time has contiguous sequences.
-// Those of partners, and younger ones, stay.
-func TestUnclaimedDeliveriesGo(t *testing.T) {
+// Old rows of unclaimed ids, which older dispatchers inserted, are pruned from the last one
+// on, so that the remaining sequences stay contiguous. Rows of partners, and younger ones,
+// stay.
+func TestUnclaimedDeliveriesArePruned(t *testing.T) {
 	f := newFixture(t)
 	d := f.dispatcher(nil)
 	f.partner(7, "")
@@ -140,24 +143,26 @@ func TestUnclaimedDeliveriesGo(t *testing.T) {
 		f.exec("INSERT INTO lease (partner_id, owner, fence, until) VALUES ($1, gen_random_uuid(), 1, now())", id)
 	}
 	before := time.Now().AddDate(0, 0, -90)
-	if _, err := d.queries.PruneUnclaimed(t.Context(), db.PruneUnclaimedParams{Before: before, Ids: 1, Rows: retentionRows}); err != nil {
+	if _, err := d.queries.PruneUnclaimed(
+		t.Context(), db.PruneUnclaimedParams{Before: before, Ids: 1, Rows: retentionRows},
+	); err != nil {
 		t.Fatal(err)
 	}
 	f.contiguous(8, 10)
-	f.forgetAll(d, before)
+	f.pruneAll(d, before)
 	for table, want := range map[string]int64{"delivery": 2 * rows, "attempt": 2 * rows, "stream": 2, "lease": 2} {
 		if n := f.number("SELECT count(*) FROM " + table); n != want {
 			t.Errorf("%d rows of %s are left, want %d", n, table, want)
 		}
 	}
 	if n := f.number("SELECT count(*) FROM delivery WHERE partner_id = 8"); n != 0 {
-		t.Errorf("%d rows of the id that is no partner's", n)
+		t.Errorf("%d rows of the unclaimed id", n)
 	}
 }
 
-// One turn takes out all that is old, however much, in parts: of the attempts those of a span of time in one
-// transaction, up to the retention and not further, while nobody else is at it.
-func TestForgetInParts(t *testing.T) {
+// One run prunes everything that is old, in parts: one transaction prunes the attempts of one time range, up to the
+// retention and not further, while no other dispatcher prunes.
+func TestPruneInParts(t *testing.T) {
 	f := newFixture(t)
 	f.partner(7, "")
 	d := f.dispatcher(nil)
@@ -169,35 +174,38 @@ func TestForgetInParts(t *testing.T) {
 			VALUES ($1, $2, 'u', 1, $3, 5, 200, 'hello', 7)`, id, n+1, before.Add(at*time.Minute))
 	}
 	f.exec("UPDATE retention SET until = $1", before.Add(-90*time.Minute))
-	forget := func(what string, more bool, until time.Duration, left, whole int64) {
+	prune := func(what string, more bool, until time.Duration, left, whole int64) {
 		t.Helper()
-		got, err := d.forgetAttempts(t.Context(), before)
+		got, err := d.pruneAttempts(t.Context(), before)
 		f.check(err)
 		n, details := f.number("SELECT count(*) FROM attempt"), f.number("SELECT count(*) FROM attempt WHERE response IS NOT NULL")
 		if got != more || n != left || details != whole || f.number("SELECT count(*) FROM retention WHERE until = $1", before.Add(until)) != 1 {
-			t.Errorf("%s: more: %v; %d attempts are left, %d of them whole; all is looked at up to %s", what, got, n, details, f.text("SELECT until::text FROM retention"))
+			t.Errorf(
+				"%s: more: %v; %d attempts are left, %d of them with details; all are checked up to %s", what, got, n, details,
+				f.text("SELECT until::text FROM retention"),
+			)
 		}
 	}
 	tx, err := f.pool.Begin(t.Context())
 	f.check(err)
 	_, err = tx.Exec(t.Context(), "SELECT FROM retention FOR UPDATE")
 	f.check(err)
-	forget("while another is at it", false, -90*time.Minute, 9, 9)
+	prune("while another dispatcher prunes", false, -90*time.Minute, 9, 9)
 	f.check(tx.Rollback(t.Context()))
-	forget("a span", true, -30*time.Minute, 6, 6)
-	forget("the rest", false, 0, 4, 3)
-	forget("again", false, 0, 4, 3)
+	prune("one time range", true, -30*time.Minute, 6, 6)
+	prune("the rest", false, 0, 4, 3)
+	prune("again", false, 0, 4, 3)
 
 	f.exec("UPDATE retention SET until = $1", before.Add(-3*time.Hour))
 	for _, table := range []string{"attempt", "command", "delivery", "retention", "stream"} {
 		f.exec("ALTER TABLE " + table + " RENAME TO elsewhere")
-		if d.forgetUntil(t.Context(), before) == nil {
-			t.Errorf("without %s nothing fails", table)
+		if d.pruneUntil(t.Context(), before) == nil {
+			t.Errorf("no error without %s", table)
 		}
 		f.exec("ALTER TABLE elsewhere RENAME TO " + table)
 	}
 
-	// Each is gone on with for itself.
+	// Each kind is pruned independently.
 	const rows = retentionRows + 1
 	for what, c := range map[string]struct{ make, left string }{
 		"attempts": {"UPDATE retention SET until = $1::timestamptz - interval '3 hours' WHERE $2::int > 0", "SELECT count(*) FROM retention WHERE until <= $1::timestamptz"},
@@ -206,26 +214,26 @@ func TestForgetInParts(t *testing.T) {
 	} {
 		f.exec("UPDATE retention SET until = $1", before)
 		f.exec(c.make, old, rows)
-		f.forgetAll(d, before)
+		f.pruneAll(d, before)
 		if n := f.number(c.left, old); n != 0 || f.number("SELECT count(*) FROM retention WHERE until = $1", before) != 1 {
-			t.Errorf("%s: %d are left, and attempts are looked at up to %s", what, n, f.text("SELECT until::text FROM retention"))
+			t.Errorf("%s: %d are left, and attempts are checked up to %s", what, n, f.text("SELECT until::text FROM retention"))
 		}
 	}
 	f.exec("UPDATE retention SET until = $1", before.Add(time.Hour))
-	forget("before the retention was made longer", false, time.Hour, 4, 3)
+	prune("after the retention was extended", false, time.Hour, 4, 3)
 	for what, want := range map[string]float64{"attempt": 5, "attempt-detail": 1, "test": rows, "command": rows, "unclaimed": 0} {
-		if n := testutil.ToFloat64(d.metrics.forgotten.WithLabelValues(what)); n != want {
-			t.Errorf("the metric says %v of %s, want %v", n, what, want)
+		if n := testutil.ToFloat64(d.metrics.pruned.WithLabelValues(what)); n != want {
+			t.Errorf("the metric is %v for %s, want %v", n, what, want)
 		}
 	}
 }
 
-// forgetAll takes one turn. One that took all of its time, as on a busy machine, left the rest to the next.
-func (f *fixture) forgetAll(d *Dispatch, before time.Time) {
+// pruneAll runs once, or again if the run used all of its time, as it may on a busy machine.
+func (f *fixture) pruneAll(d *Dispatch, before time.Time) {
 	f.Helper()
 	for {
 		started := time.Now()
-		f.check(d.forgetUntil(f.Context(), before))
+		f.check(d.pruneUntil(f.Context(), before))
 		if time.Since(started) < retentionTurn {
 			return
 		}

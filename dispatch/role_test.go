@@ -10,9 +10,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// A dispatcher with no more rights than those of its role does all of its work:
-// delivers, retries, gives up, parks, probes, obeys commands, tries dead records
-// again, finds earlier events, forgets, and leaves.
+// A dispatcher with only the rights of its role can do all of its work: deliver, retry, end
+// and park deliveries, probe, run commands, retry dead records, backfill, prune and leave.
 func TestDispatcherWorksAsItsRole(t *testing.T) {
 	f := newFixture(t)
 	f.check(registry.GrantRoles(t.Context(), f.pool))
@@ -39,13 +38,13 @@ func TestDispatcherWorksAsItsRole(t *testing.T) {
 	d := f.dispatcher(nil)
 	f.url = owner
 	stop := f.run(d)
-	f.deposits(11, 0, 5) // nobody, until later
+	f.deposits(11, 0, 5) // an unknown partner, for now
 	f.deposits(7, 10, 20)
 	f.deposits(8, 100, 140)
 	f.deposits(9, 200, 202)
 	f.deposits(10, 300, 301)
 	f.produce("chain.31337.referral.deposits", []byte{0xff})
-	f.eventually("delivered, parked, given up, without endpoint", func() bool {
+	f.eventually("delivered, parked, failed, without endpoint", func() bool {
 		s := f.states()
 		return s[registry.Delivered] >= 10 && s[registry.Parked] > 0 && s[registry.Failed] >= 2 && s[registry.NoEndpoint] == 1
 	})
@@ -55,11 +54,11 @@ func TestDispatcherWorksAsItsRole(t *testing.T) {
 	f.exec("INSERT INTO command (partner_id, kind, first_sequence, last_sequence) VALUES (7, 'replay-range', 1, 10)")
 	f.exec("UPDATE dead_record SET retry_at = clock_timestamp()")
 	f.partner(11, well.url)
-	f.eventually("commands obeyed, dead records tried, earlier events found", func() bool {
+	f.eventually("commands run, dead records retried, earlier events backfilled", func() bool {
 		return f.number("SELECT count(*) FROM command WHERE done_at IS NULL") == 0 && f.number("SELECT count(*) FROM dead_record WHERE retried_at IS NULL") == 0 &&
 			f.number("SELECT count(*) FROM delivery WHERE partner_id = 11") == 5
 	})
-	f.eventually("the old is gone", func() bool {
+	f.eventually("old details are pruned", func() bool {
 		return f.number("SELECT count(*) FROM delivery WHERE event_id = $1", old) == 0 && f.number("SELECT count(*) FROM command WHERE done_at < now() - interval '1 day'") == 0
 	})
 	f.eventually("measured, announced and ready", func() bool {
@@ -67,7 +66,7 @@ func TestDispatcherWorksAsItsRole(t *testing.T) {
 	})
 	stop()
 	if n := f.number("SELECT count(*) FROM dispatcher") + f.number("SELECT count(*) FROM lease WHERE until > now()"); n != 0 {
-		t.Errorf("%d rows say that it still runs", n)
+		t.Errorf("%d rows list it as running", n)
 	}
 	if f.number("SELECT count(*) FROM breaker") != 0 {
 		t.Error("a breaker is left")

@@ -38,19 +38,21 @@ func TestConfigMistakes(t *testing.T) {
 	}
 }
 
-// A dispatcher that starts before ingest has made the topics waits and says so.
+// A dispatcher that starts before ingest has created the topics waits and reports it.
 func TestWaitsForTopics(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
 	f.partner(7, r.url)
-	_, err := f.admin().DeleteTopics(t.Context(), chainlog.ReferralDeposits(testChain), chainlog.ReferralWithdrawals(testChain))
+	_, err := f.admin().DeleteTopics(
+		t.Context(), chainlog.ReferralDeposits(testChain), chainlog.ReferralWithdrawals(testChain),
+	)
 	f.check(err)
 	d := f.dispatcher(nil)
 	if d.Ready() == nil {
 		t.Error("ready before it runs")
 	}
 	f.run(d)
-	f.eventually("it says what it waits for", func() bool {
+	f.eventually("it reports what it waits for", func() bool {
 		s := d.Status()
 		return s.State == "waiting" && strings.Contains(s.Reason, "does not exist yet")
 	})
@@ -63,21 +65,23 @@ func TestWaitsForTopics(t *testing.T) {
 	})
 }
 
-// Topics that get more partitions, or are made anew, while they are read: what is
-// written into them afterwards arrives.
+// Topics get more partitions, or are recreated, while they are read: records written
+// afterwards arrive.
 func TestTopicsChangeWhileTheyAreRead(t *testing.T) {
 	for name, change := range map[string]func(*fixture){
 		"more partitions": func(f *fixture) {
-			_, err := f.admin().UpdatePartitions(t.Context(), 5, chainlog.ReferralDeposits(testChain), chainlog.ReferralWithdrawals(testChain))
+			_, err := f.admin().UpdatePartitions(
+				t.Context(), 5, chainlog.ReferralDeposits(testChain), chainlog.ReferralWithdrawals(testChain),
+			)
 			f.check(err)
 		},
-		"made anew": func(f *fixture) { f.onePartition() },
+		"recreated": func(f *fixture) { f.onePartition() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			f.onePartition()
 			r := f.receiver(ok)
-			for partner := range int64(12) { // some of them in each partition
+			for partner := range int64(12) { // some in each partition
 				f.partner(7+partner, r.url)
 			}
 			f.start(nil)
@@ -92,8 +96,8 @@ func TestTopicsChangeWhileTheyAreRead(t *testing.T) {
 	}
 }
 
-// A batch whose transaction fails is read again, whole; nothing of it is passed,
-// not by the records behind it either.
+// A batch whose transaction fails is read again as a whole; no position moves past it, not
+// even for the records after it.
 func TestOffsetPassesAFailedRecord(t *testing.T) {
 	f := newFixture(t)
 	f.onePartition()
@@ -108,14 +112,14 @@ func TestOffsetPassesAFailedRecord(t *testing.T) {
 	ends, err := f.admin().ListEndOffsets(t.Context(), chainlog.ReferralDeposits(testChain))
 	f.check(err)
 	end, _ := ends.Lookup(chainlog.ReferralDeposits(testChain), 0)
-	bad := end.Offset + 2 // behind an aborted record and its marker
+	bad := end.Offset + 2 // after an aborted record and its marker
 	f.deposits(7, 1, 2)   // depositID
-	for from := range 5 { // in transactions, and so batches, of their own
+	for from := range 5 { // each in its own transaction, and so in its own batch
 		f.deposits(7, 2+10*from, 12+10*from)
 	}
-	f.eventually("it says so", func() bool { return strings.Contains(d.Status().Reason, "write the deliveries") })
+	f.eventually("it reports the error", func() bool { return strings.Contains(d.Status().Reason, "write the deliveries") })
 	if n := f.number("SELECT max(next_offset) FROM position"); n > bad {
-		t.Errorf("the position is %d and record %d is not written", n, bad)
+		t.Errorf("the position is %d, but record %d is not written", n, bad)
 	}
 	f.exec("DROP TRIGGER refuse ON delivery")
 	f.eventually("all delivered", f.in(registry.Delivered, 56))
@@ -125,11 +129,11 @@ func TestOffsetPassesAFailedRecord(t *testing.T) {
 	}
 }
 
-// Apache Kafka itself, with its own markers of aborted transactions: everything
-// arrives, and what is read again is not sent again.
+// With Apache Kafka and its own abort markers everything arrives, and records that are read
+// again are not sent again.
 func TestApacheKafka(t *testing.T) {
 	if testing.Short() {
-		t.Skip("the embedded broker races as well, and starts sooner")
+		t.Skip("races show with the embedded broker too, which starts faster")
 	}
 	f := newFixtureOn(t, enginetest.ApacheKafka(t))
 	r := f.receiver(ok)
@@ -148,8 +152,7 @@ func TestApacheKafka(t *testing.T) {
 	}
 }
 
-// A secret that cannot be decrypted keeps its partner's events waiting, not
-// anybody else's.
+// A secret that cannot be decrypted holds up its own partner's events and no others.
 func TestWrongSealKey(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
@@ -159,15 +162,14 @@ func TestWrongSealKey(t *testing.T) {
 	f.start(nil)
 	f.deposits(7, 0, 1)
 	f.deposits(8, 1, 2)
-	f.eventually("the other's is delivered", f.in(registry.Delivered, 1))
+	f.eventually("the other partner's event is delivered", f.in(registry.Delivered, 1))
 	f.eventually("the log says why", func() bool { return strings.Contains(f.logged.String(), "cannot be decrypted") })
 	f.exec("UPDATE endpoint SET secret = $1, version = version + 1 WHERE partner_id = 7", f.sealer.Seal(7, testSecret))
 	f.eventually("both are delivered", f.in(registry.Delivered, 2))
 }
 
-// Of two keys, as while one takes over from another, a dispatcher has one, and the next
-// has both: the first gives away the partner whose secret, or whose next one, it cannot
-// open, and keeps the other.
+// During a key rotation one dispatcher has one key and the next has both: the first gives
+// away the partner whose current or next secret it cannot open, and keeps the other.
 func TestSecretThatAnotherCanOpen(t *testing.T) {
 	for _, column := range []string{"secret", "next_secret"} {
 		t.Run(column, func(t *testing.T) {
@@ -180,7 +182,7 @@ func TestSecretThatAnotherCanOpen(t *testing.T) {
 			first := f.start(nil)
 			f.deposits(7, 0, 1)
 			f.deposits(8, 1, 2)
-			f.eventually("the other's is delivered", f.in(registry.Delivered, 1))
+			f.eventually("the other partner's event is delivered", f.in(registry.Delivered, 1))
 			f.eventually("it had the partner", func() bool {
 				return f.number("SELECT count(*) FROM lease WHERE partner_id = 7 AND owner = $1", first.owner) == 1
 			})
@@ -189,13 +191,13 @@ func TestSecretThatAnotherCanOpen(t *testing.T) {
 			if n := len(r.got()); n != 2 {
 				t.Errorf("%d requests for 2 events", n)
 			}
-			f.eventually("the trouble of one partner makes nobody unready", func() bool { return first.Ready() == nil })
+			f.eventually("the first dispatcher is ready", func() bool { return first.Ready() == nil })
 		})
 	}
 }
 
-// A dispatcher whose key opens no secret is not ready, and leaves the partners to
-// one whose key is right.
+// A dispatcher whose key opens no secret is not ready, and leaves the partners to one with
+// the right key.
 func TestWrongSealKeyForAll(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
@@ -203,10 +205,10 @@ func TestWrongSealKeyForAll(t *testing.T) {
 	f.partner(8, r.url)
 	other := f.sealing(otherKey)
 	wrong := f.start(func(d *Dispatch) { d.endpoints.sealer = other })
-	f.eventually("it says why", func() bool { return strings.Contains(wrong.Status().Reason, "NAVLOG_SECRET_KEY") })
+	f.eventually("it reports why", func() bool { return strings.Contains(wrong.Status().Reason, "NAVLOG_SECRET_KEY") })
 	f.deposits(7, 0, 1)
 	f.deposits(8, 1, 2)
-	f.eventually("it has made the deliveries", func() bool { return f.number("SELECT count(*) FROM delivery") == 2 })
+	f.eventually("it has inserted the deliveries", func() bool { return f.number("SELECT count(*) FROM delivery") == 2 })
 	f.eventually("and holds no partner", func() bool {
 		return f.number("SELECT count(*) FROM lease WHERE owner = $1", wrong.owner) == 2 && f.number("SELECT count(*) FROM lease WHERE until > now()") == 0
 	})
@@ -218,7 +220,7 @@ func TestWrongSealKeyForAll(t *testing.T) {
 	}
 }
 
-// otherKey is one that no partner of a fixture was sealed with.
+// otherKey sealed no partner of any fixture.
 const otherKey = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="
 
 func (f *fixture) sealing(keys string) *registry.Sealer {
@@ -228,10 +230,10 @@ func (f *fixture) sealing(keys string) *registry.Sealer {
 	return s
 }
 
-// Partners are shared with who could take them: one that can sign for nobody, or has
-// none of our keys, takes none, and what is given to it would come back, again and
-// again. One whose keys are not known, or that has one of ours, has its part.
-func TestShareOnlyWithWhoCouldTake(t *testing.T) {
+// Partners are divided among the dispatchers that can take them. One that can open no secret,
+// or has none of our keys, does not count, because the partners would come back. One that has
+// one of our keys, or whose keys are unknown, counts.
+func TestRebalanceCountsOnlyUsefulDispatchers(t *testing.T) {
 	const partners = 10
 	f := newFixture(t)
 	url := f.receiver(ok).url
@@ -240,13 +242,13 @@ func TestShareOnlyWithWhoCouldTake(t *testing.T) {
 		l := lane.New(d.shared, id+1)
 		d.lanes[id+1] = l
 		if !d.take(t.Context(), l) {
-			t.Fatal("the lease is somebody else's")
+			t.Fatal("another owner has the lease")
 		}
 	}
 	given := func() (n int) {
 		f.exec("UPDATE lease SET until = now() + interval '1 hour'")
 		f.exec("UPDATE dispatcher SET until = now() + interval '1 hour'")
-		d.share(t.Context())
+		d.rebalance(t.Context())
 		for _, l := range d.allLanes() {
 			if l.Yielded() {
 				n++
@@ -254,33 +256,33 @@ func TestShareOnlyWithWhoCouldTake(t *testing.T) {
 		}
 		return n
 	}
-	// All is sealed with the newer key, and one comes up with the older one alone.
+	// All secrets are sealed with the newer key, and one dispatcher starts with only the older key.
 	f.partner(1, url)
 	f.exec("UPDATE endpoint SET secret = $1", f.sealing(otherKey).Seal(1, testSecret))
-	f.dispatcher(nil).share(t.Context())
+	f.dispatcher(nil).rebalance(t.Context())
 	if n := given(); n != 0 {
-		t.Errorf("%d of %d partners are given to one that can open no secret", n, partners)
+		t.Errorf("%d of %d partners are given to a dispatcher that can open no secret", n, partners)
 	}
-	// Each of two can sign for another partner.
+	// Each of the two can sign for another partner.
 	f.partner(2, url)
 	d.endpoints.sealer = f.sealer
 	d.endpoints.expire()
-	f.dispatcher(func(d *Dispatch) { d.endpoints.sealer = f.sealing(otherKey) }).share(t.Context())
+	f.dispatcher(func(d *Dispatch) { d.endpoints.sealer = f.sealing(otherKey) }).rebalance(t.Context())
 	if n := given(); n != 0 {
-		t.Errorf("%d of %d partners are given to one that cannot sign for them", n, partners)
+		t.Errorf("%d of %d partners are given to a dispatcher that cannot sign for them", n, partners)
 	}
-	f.dispatcher(func(d *Dispatch) { d.endpoints.sealer = f.sealing(otherKey + "," + partner.SealKey) }).share(t.Context())
+	f.dispatcher(func(d *Dispatch) { d.endpoints.sealer = f.sealing(otherKey + "," + partner.SealKey) }).rebalance(t.Context())
 	if n := given(); n != partners-(partners/2+1) {
-		t.Errorf("%d of %d partners are given to one that has our key beside another", n, partners)
+		t.Errorf("%d of %d partners are given to a dispatcher with our key and another", n, partners)
 	}
 	f.exec("INSERT INTO dispatcher (owner, until) VALUES (gen_random_uuid(), now() + interval '1 hour')")
-	if n := given(); n != partners-(4+1) { // of three, 4, and one more
-		t.Errorf("%d of %d partners are given to two, of whom one names no keys", n, partners)
+	if n := given(); n != partners-(4+1) { // a third, 4, and one more
+		t.Errorf("%d of %d partners are given to two dispatchers, one without key ids", n, partners)
 	}
 }
 
-// A broker that gives topics no ids is refused: nothing is read, and no position
-// kept, under an id that all topics share.
+// A broker that reports no topic ids is refused: nothing is read, and no position is stored
+// under an id that all topics would share.
 func TestTopicsWithoutIDs(t *testing.T) {
 	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.MaxVersions(kversion.V2_7_0()))
 	if err != nil {
@@ -289,14 +291,13 @@ func TestTopicsWithoutIDs(t *testing.T) {
 	t.Cleanup(broker.Close)
 	f := newFixtureOn(t, broker.ListenAddrs())
 	d := f.start(nil)
-	f.eventually("it says why", func() bool { return strings.Contains(d.Status().Reason, "no id") })
+	f.eventually("it reports why", func() bool { return strings.Contains(d.Status().Reason, "no id") })
 	if n := f.number("SELECT count(*) FROM position"); n != 0 {
 		t.Errorf("%d positions", n)
 	}
 }
 
-// A lane without work ends and gives its partner back; the next event starts
-// another.
+// An idle lane ends and drops its lease; the next event starts another lane.
 func TestIdleLaneEnds(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
@@ -311,9 +312,9 @@ func TestIdleLaneEnds(t *testing.T) {
 	}
 }
 
-// The key that seals the signing secrets is changed while dispatchers run: one
-// after the other gets both keys, all is sealed again, and one after the other
-// loses the old one. Every event is signed with the partner's unchanged secret.
+// The key that seals the signing secrets is rotated while dispatchers run: one after another
+// gets both keys, all secrets are resealed, and one after another loses the old key. Every
+// event is signed with the partner's unchanged secret.
 func TestSealKeyRotatedWhileSending(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
@@ -327,7 +328,7 @@ func TestSealKeyRotatedWhileSending(t *testing.T) {
 	with := func(s *registry.Sealer) (stop func()) {
 		d := f.dispatcher(func(d *Dispatch) { d.endpoints.sealer = s })
 		stop = f.run(d)
-		f.eventually("it says which keys it has", func() bool {
+		f.eventually("it announces its keys", func() bool {
 			return f.number("SELECT count(*) FROM dispatcher WHERE owner = $1 AND key_ids = $2", d.owner, s.KeyIDs()) == 1
 		})
 		return stop
@@ -351,9 +352,9 @@ func TestSealKeyRotatedWhileSending(t *testing.T) {
 	}
 }
 
-// A transaction that nobody ends hides what lies behind it, without an error: the
-// dispatcher counts it as not read, is not ready, and says where. When the transaction
-// ends, all is read.
+// A transaction that nobody ends hides the records behind it without an error: the
+// dispatcher counts them as not read, is not ready, and reports the place. When the
+// transaction ends, all are read.
 func TestHangingTransaction(t *testing.T) {
 	f := newFixture(t)
 	f.onePartition()
@@ -366,24 +367,29 @@ func TestHangingTransaction(t *testing.T) {
 	f.check(err)
 	defer client.Close()
 	f.check(client.BeginTransaction())
-	f.check(client.ProduceSync(t.Context(), &kgo.Record{Topic: chainlog.ReferralDeposits(testChain), Value: encode(t, deposit(t, 7, 1))}).FirstErr())
-	f.deposits(7, 2, 5) // committed, and behind it
-	f.eventually("it is not ready, and says where", func() bool {
+	f.check(client.ProduceSync(
+		t.Context(), &kgo.Record{Topic: chainlog.ReferralDeposits(testChain), Value: encode(t, deposit(t, 7, 1))},
+	).FirstErr())
+	f.deposits(7, 2, 5) // committed, but behind it
+	f.eventually("it is not ready, and reports the place", func() bool {
 		return strings.Contains(d.Status().Reason, "a transaction has been open at offset ") && strings.Contains(d.Status().Reason, chainlog.ReferralDeposits(testChain))
 	})
 	if d.Status().LagRecords < 4 || testutil.ToFloat64(d.metrics.openTransaction) == 0 || f.in(registry.Delivered, 1)() == false {
-		t.Errorf("%d are left to be read, and the transaction is open for %v s", d.Status().LagRecords, testutil.ToFloat64(d.metrics.openTransaction))
+		t.Errorf(
+			"a lag of %d, and the transaction is open for %v s", d.Status().LagRecords,
+			testutil.ToFloat64(d.metrics.openTransaction),
+		)
 	}
-	// It is as old as before when reading begins again, for another reason.
+	// A restart of the reader, for another reason, does not reset its age.
 	open := func() float64 { return testutil.ToFloat64(d.metrics.openTransaction) }
 	f.eventually("it is open for a second", func() bool { return open() > 1 })
 	_, err = f.admin().CreatePartitions(t.Context(), 1, chainlog.ReferralWithdrawals(testChain))
 	f.check(err)
-	f.eventually("reading begins again", func() bool { return strings.Contains(d.Status().Reason, "got more partitions") })
+	f.eventually("the reader restarts", func() bool { return strings.Contains(d.Status().Reason, "got more partitions") })
 	before := open()
-	f.eventually("the ends are looked at", func() bool { return open() != before })
+	f.eventually("the ends are read again", func() bool { return open() != before })
 	if open() < before {
-		t.Errorf("the transaction is open for %v s, and was for %v", open(), before)
+		t.Errorf("the transaction is open for %v s, after %v before", open(), before)
 	}
 	f.check(client.EndTransaction(t.Context(), kgo.TryCommit))
 	f.eventually("all are delivered", f.in(registry.Delivered, 5))

@@ -19,7 +19,7 @@ import (
 
 const samples = "../schemas/webhook/samples"
 
-// needs skips where the machine lacks something, but not in CI, which has it.
+// needs skips the test if something is missing on the machine; in CI that is a failure.
 func needs(t *testing.T, what string, err error) {
 	t.Helper()
 	switch {
@@ -31,11 +31,11 @@ func needs(t *testing.T, what string, err error) {
 	}
 }
 
-// Each sample receives real deliveries: it accepts them, tells a repeat, sees a
-// gap, refuses another secret, and accepts both secrets of a rotation.
+// Each sample receives real deliveries: it accepts them, recognises a repeat, notices a gap,
+// rejects another secret, and accepts both secrets of a rotation.
 func TestSampleReceivers(t *testing.T) {
 	if testing.Short() {
-		t.Skip("drives receivers that are not ours, one after the other")
+		t.Skip("runs the sample receivers one after another")
 	}
 	for name, command := range map[string]func(*testing.T) []string{
 		"go":         goSample,
@@ -50,22 +50,24 @@ func TestSampleReceivers(t *testing.T) {
 			f.deposits(7, 0, 3)
 			f.eventually("delivered", f.in(registry.Delivered, 3))
 			f.exec("INSERT INTO command (partner_id, kind, event_id) SELECT 7, 'replay', event_id FROM delivery WHERE sequence = 2")
-			f.eventually("the repeat is told", func() bool { return strings.Count(s.said(), "repeat ") == 1 })
+			f.eventually("the repeat is reported", func() bool { return strings.Count(s.said(), "repeat ") == 1 })
 			f.eventually("delivered", f.in(registry.Delivered, 3))
 
-			// Sequence 4 never leaves: the receiver notices.
+			// Sequence 4 is never sent: the receiver notices.
 			f.exec("UPDATE stream SET last_sequence = 4")
 			f.deposits(7, 3, 4)
-			f.eventually("the gap is told", func() bool { return strings.Contains(s.said(), "missing 1") })
+			f.eventually("the gap is reported", func() bool { return strings.Contains(s.said(), "missing 1") })
 
-			// The receiver has the secret that the partner is about to get rid of.
+			// The receiver has the secret that the partner is about to replace.
 			next := registry.NewSigningSecret()
-			_, err := f.queries.RotateSecret(t.Context(), db.RotateSecretParams{PartnerID: 7, NextSecret: f.sealer.Seal(7, next), OverlapSeconds: 3600})
+			_, err := f.queries.RotateSecret(
+				t.Context(), db.RotateSecretParams{PartnerID: 7, NextSecret: f.sealer.Seal(7, next), OverlapSeconds: 3600},
+			)
 			f.check(err)
 			f.deposits(7, 4, 5)
 			f.eventually("delivered", f.in(registry.Delivered, 5))
 
-			// Another has the new one already.
+			// Another receiver already has the new secret.
 			s = f.sample(next, command(t)...)
 			f.setURL(7, s.url)
 			f.eventually("the new URL is known", func() bool {
@@ -80,7 +82,7 @@ func TestSampleReceivers(t *testing.T) {
 			f.deposits(8, 6, 7)
 			f.eventually("refused", f.in(registry.Failed, 1))
 			if n := f.number("SELECT count(*) FROM attempt WHERE status = 401"); n < 4 {
-				t.Errorf("%d attempts with another secret were refused", n)
+				t.Errorf("%d attempts with another secret were rejected", n)
 			}
 		})
 	}
@@ -102,7 +104,9 @@ func typescriptSample(t *testing.T) []string {
 	_, err = os.Stat(samples + "/node_modules/typescript")
 	needs(t, "the npm package typescript", err)
 	compiled.Do(func() {
-		if out, err := exec.Command(node, samples+"/node_modules/typescript/bin/tsc", "-p", samples).CombinedOutput(); err != nil {
+		if out, err := exec.Command(
+			node, samples+"/node_modules/typescript/bin/tsc", "-p", samples,
+		).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 	})
@@ -115,7 +119,7 @@ func pythonSample(t *testing.T) []string {
 	return []string{python, samples + "/python/receiver.py"}
 }
 
-// sample is a receiver as a process.
+// sample is a receiver that runs as a process.
 type sample struct {
 	url string
 	out *lockedBuffer
@@ -126,13 +130,20 @@ func (s *sample) said() string { return s.out.String() }
 func (f *fixture) sample(secret string, command ...string) *sample {
 	f.Helper()
 	dir := f.TempDir()
-	trusted := f.receiver(ok) // whose certificate the dispatchers trust
+	trusted := f.receiver(ok) // the dispatchers trust its certificate
 	key, err := x509.MarshalPKCS8PrivateKey(trusted.TLS.Certificates[0].PrivateKey)
 	f.check(err)
-	f.check(os.WriteFile(filepath.Join(dir, "cert.pem"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: trusted.Certificate().Raw}), 0o600))
-	f.check(os.WriteFile(filepath.Join(dir, "key.pem"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600))
+	f.check(os.WriteFile(filepath.Join(dir, "cert.pem"), pem.EncodeToMemory(&pem.Block{
+		Type: "CERTIFICATE", Bytes: trusted.Certificate().Raw,
+	}), 0o600))
+	f.check(os.WriteFile(
+		filepath.Join(dir, "key.pem"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600,
+	))
 	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Env = append(os.Environ(), "WEBHOOK_SECRET="+secret, "TLS_CERT="+filepath.Join(dir, "cert.pem"), "TLS_KEY="+filepath.Join(dir, "key.pem"), "PORT=0")
+	cmd.Env = append(
+		os.Environ(), "WEBHOOK_SECRET="+secret, "TLS_CERT="+filepath.Join(dir, "cert.pem"),
+		"TLS_KEY="+filepath.Join(dir, "key.pem"), "PORT=0",
+	)
 	cmd.Stderr = os.Stderr
 	stdout, err := cmd.StdoutPipe()
 	f.check(err)
@@ -140,7 +151,9 @@ func (f *fixture) sample(secret string, command ...string) *sample {
 	lines := bufio.NewReader(stdout)
 	first, err := lines.ReadString('\n')
 	f.check(err)
-	s := &sample{out: &lockedBuffer{}, url: "https://127.0.0.1:" + strings.TrimSpace(strings.TrimPrefix(first, "listening ")) + "/"}
+	s := &sample{
+		out: &lockedBuffer{}, url: "https://127.0.0.1:" + strings.TrimSpace(strings.TrimPrefix(first, "listening ")) + "/",
+	}
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
@@ -154,9 +167,8 @@ func (f *fixture) sample(secret string, command ...string) *sample {
 	return s
 }
 
-// Libraries that know nothing of navlog accept what it sends: Stripe's and
-// GitHub's once the header is put together in their way, that of Standard
-// Webhooks as it is.
+// Independent libraries accept what navlog sends: Stripe's and GitHub's once the header is
+// converted to their format, that of Standard Webhooks as it is.
 func TestForeignLibrariesVerify(t *testing.T) {
 	node, err := exec.LookPath("node")
 	needs(t, "node", err)

@@ -23,7 +23,7 @@ import (
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
 
-// Ids from Python: uuid5(uuid5(NAMESPACE_URL, "https://navlog.dev/event"),
+// Ids computed with Python: uuid5(uuid5(NAMESPACE_URL, "https://navlog.dev/event"),
 // "31337:<txHash>:3:<type>:7").
 const (
 	depositBody = `{"id":"6ecc99bf-ae59-5764-afa7-134e1bc7570a","version":1,"type":"deposit.referral","createdAt":"2023-11-14T22:13:21.000Z","partnerId":7,` +
@@ -38,7 +38,7 @@ const (
 	withdrawalID = "715c9987-89d6-518c-a89a-e55f824f76da"
 )
 
-// signed is the signature that the API document promises, made without our code.
+// signed returns the signature that the API document promises, without using our code.
 func signed(secret string, c call) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(c.header.Get("X-Service-Timestamp") + "."))
@@ -68,7 +68,9 @@ func TestExactRequest(t *testing.T) {
 			f.produce(chainlog.ReferralWithdrawals(testChain), encode(t, withdrawal(t, 7, 2)))
 			f.eventually("both delivered", f.in(registry.Delivered, 2))
 
-			want := map[string][2]string{depositID: {"deposit.referral", depositBody}, withdrawalID: {"withdrawal.referral", withdrawalBody}}
+			want := map[string][2]string{
+				depositID: {"deposit.referral", depositBody}, withdrawalID: {"withdrawal.referral", withdrawalBody},
+			}
 			calls := r.got()
 			if len(calls) != 2 {
 				t.Fatalf("%d requests for 2 events", len(calls))
@@ -125,7 +127,7 @@ func TestRetriesUntilAcknowledged(t *testing.T) {
 	}
 	if got := f.number(`SELECT count(*) FROM attempt WHERE response = convert_to('answer ' || number, 'UTF8')
 		AND status = (ARRAY[500,404,302,200])[number] AND error IS NULL`); got != 4 {
-		t.Errorf("%d of 4 attempts are in the log as they were", got)
+		t.Errorf("%d of 4 attempts are stored correctly", got)
 	}
 }
 
@@ -139,7 +141,7 @@ func TestFailsAfterFourAttempts(t *testing.T) {
 	if n := len(r.got()); n != 4 {
 		t.Errorf("%d attempts, want 1 and 3 retries", n)
 	}
-	// Replay begins anew, with the same bytes.
+	// A replay starts with all attempts, and sends the same bytes.
 	r.script(ok)
 	f.replay(7, deliveryID(t))
 	f.eventually("replayed", f.in(registry.Delivered, 1))
@@ -147,12 +149,12 @@ func TestFailsAfterFourAttempts(t *testing.T) {
 		t.Errorf("replayed as %s %s", c.id(), c.body)
 	}
 	if got := testutil.ToFloat64(d.shared.Metrics.Attempts.WithLabelValues("refused")); got != 4 {
-		t.Errorf("the metric says %v refused attempts", got)
+		t.Errorf("the metric counts %v refused attempts", got)
 	}
 }
 
-// An answer that does not come in time, for whatever reason, is a failure; a
-// body that does not end is none.
+// A response that does not come in time, for whatever reason, is a failure; a body that does
+// not end is not.
 func TestHostileBodies(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for bodies that are slow on purpose")
@@ -180,7 +182,7 @@ func TestHostileBodies(t *testing.T) {
 			r := f.receiver(func(w http.ResponseWriter, _, _ int) { c.answer(f, w) })
 			f.partner(7, r.url)
 			deadline := time.Minute
-			if c.outcome == "timeout" || name == "endless body" { // these wait for it
+			if c.outcome == "timeout" || name == "endless body" { // these wait for the deadline
 				deadline = 3 * time.Second
 			}
 			d := f.start(func(d *Dispatch) { d.shared.Timing.Retries, d.shared.Timing.Deadline = nil, deadline })
@@ -197,7 +199,7 @@ func TestHostileBodies(t *testing.T) {
 				t.Errorf("%d requests on the wire for one attempt", n)
 			}
 			if kept := f.number("SELECT coalesce(max(octet_length(response)), 0) FROM attempt"); kept > 4096 {
-				t.Errorf("%d bytes of the answer are kept", kept)
+				t.Errorf("%d bytes of the response are kept", kept)
 			}
 		})
 	}
@@ -225,7 +227,7 @@ func flood(_ *fixture, w http.ResponseWriter) {
 	}
 }
 
-// packed is small, and 50 MB for one who unpacks it.
+// packed is small, but 50 MB when decompressed.
 func packed(f *fixture, w http.ResponseWriter) {
 	w.Header().Set("Content-Encoding", "gzip")
 	z := gzip.NewWriter(w)
@@ -246,7 +248,7 @@ func switching(f *fixture, w http.ResponseWriter) {
 	}
 	defer conn.Close()
 	_, _ = conn.Write([]byte("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n"))
-	<-f.released // and it stays open
+	<-f.released // the connection stays open
 }
 
 func earlyHints(_ *fixture, w http.ResponseWriter) {
@@ -256,13 +258,15 @@ func earlyHints(_ *fixture, w http.ResponseWriter) {
 	}
 }
 
-// No redirect is followed, whatever its code and wherever it leads: one request,
-// and nothing for the address in it.
+// Redirects are never followed, whatever their code and target: one request, and none to the
+// address in it.
 func TestRedirects(t *testing.T) {
 	f := newFixture(t)
 	elsewhere := f.receiver(ok)
 	codes := []int{301, 302, 303, 307, 308}
-	targets := []string{elsewhere.url, "http://127.0.0.1/", "https://169.254.169.254/latest/meta-data", "/hook", elsewhere.url}
+	targets := []string{
+		elsewhere.url, "http://127.0.0.1/", "https://169.254.169.254/latest/meta-data", "/hook", elsewhere.url,
+	}
 	r := f.receiver(func(w http.ResponseWriter, n, _ int) {
 		w.Header().Set("Location", targets[n-1])
 		w.WriteHeader(codes[n-1])
@@ -275,14 +279,14 @@ func TestRedirects(t *testing.T) {
 		t.Errorf("%d requests here and %d elsewhere", here, there)
 	}
 	if n := f.number("SELECT count(DISTINCT status) FROM attempt WHERE status BETWEEN 301 AND 308"); n != int64(len(codes)) {
-		t.Errorf("%d codes are in the log", n)
+		t.Errorf("%d codes are stored", n)
 	}
 }
 
-// oddBody is JSON that no two encoders write alike.
+// oddBody is JSON that hardly two encoders write in the same way.
 const oddBody = "{\"<&>\":\"\u2028 \U0001F600 \\u0000\",\"n\":9223372036854775808,\"n\":1}"
 
-// oddDelivery makes one that was delivered 30 days ago.
+// oddDelivery inserts a delivery that was delivered 30 days ago.
 func (f *fixture) oddDelivery(partner int64) uuid.UUID {
 	f.Helper()
 	id := uuid.New()
@@ -292,9 +296,8 @@ func (f *fixture) oddDelivery(partner int64) uuid.UUID {
 	return id
 }
 
-// What signatures and bodies are made of: a body's bytes are signed as they are,
-// and a replay long after is signed anew, within the tolerance, over the same
-// bytes.
+// A body is signed byte for byte as it is stored, and a replay long after has a fresh
+// signature, within the tolerance, over the same bytes.
 func TestSignatureBytesAndClocks(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
@@ -308,7 +311,9 @@ func TestSignatureBytesAndClocks(t *testing.T) {
 	if string(c.body) != oddBody {
 		t.Errorf("sent %q, stored %q", c.body, oddBody)
 	}
-	if got := c.header.Get("X-Service-Signature"); got != specifiedSignature(testSecret, c.header.Get("X-Service-Timestamp"), []byte(oddBody)) {
+	if got := c.header.Get("X-Service-Signature"); got != specifiedSignature(
+		testSecret, c.header.Get("X-Service-Timestamp"), []byte(oddBody),
+	) {
 		t.Errorf("signature %s", got)
 	}
 }
@@ -320,7 +325,7 @@ func redirect(to string) func(*fixture, http.ResponseWriter) {
 	}
 }
 
-// A URL that was registered while it was allowed is refused when it is dialled.
+// A URL that was allowed when it was registered is rejected when it is dialled.
 func TestGuardAtDialTime(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
@@ -336,12 +341,12 @@ func TestGuardAtDialTime(t *testing.T) {
 		t.Errorf("%d requests reached a private address", n)
 	}
 	if n := f.number("SELECT count(*) FROM attempt WHERE status IS NULL AND error LIKE '%127.0.0.1 is not a public one'"); n != 4 {
-		t.Errorf("%d attempts say why", n)
+		t.Errorf("%d attempts report why", n)
 	}
 }
 
-// A kept connection that dies before an answer: the request arrives once more within its attempt, with the same id, body
-// and signature, and never a third time. The log has one attempt.
+// An idle connection dies before a response: the request arrives once more within its attempt, with the same id, body
+// and signature, and never a third time. One attempt is stored.
 func TestHiddenDuplicatesAndHerds(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(func(_ http.ResponseWriter, n, _ int) {
@@ -362,13 +367,13 @@ func TestHiddenDuplicatesAndHerds(t *testing.T) {
 	const signature = "X-Service-Signature"
 	first, again := calls[1], calls[2]
 	if first.id() != again.id() || string(first.body) != string(again.body) || first.header.Get(signature) != again.header.Get(signature) {
-		t.Errorf("the request that was sent again is another one: %v, %v", first.header, again.header)
+		t.Errorf("the repeated request differs: %v, %v", first.header, again.header)
 	}
 }
 
-// Partners that never answer take nothing from the others: all of their events
-// arrive while not one attempt of the dead has ended, whose sockets are bounded.
-// What that is in milliseconds, `make bench-dispatch` says.
+// Partners that never answer do not slow down the others: all events of the others arrive
+// before a single attempt to the dead ones has ended, and the sockets of the dead ones are
+// bounded. `make bench-dispatch` measures the latency.
 func TestOneDeadPartner(t *testing.T) {
 	for name, dead := range map[string]int{"one of two": 1, "three of four": 3} {
 		t.Run(name, func(t *testing.T) {
@@ -384,7 +389,7 @@ func TestOneDeadPartner(t *testing.T) {
 				f.deposits(uint32(p+2), 40*p, 40*p+40)
 			}
 			full := dead * DefaultConfig().PerPartnerConcurrency
-			f.eventually("the hole is full", func() bool { return len(hole.got()) == full })
+			f.eventually("the dead partners have all their sockets", func() bool { return len(hole.got()) == full })
 			f.deposits(1, 200, 220)
 			f.eventually("the healthy partner has all", f.in(registry.Delivered, 20))
 			if n := f.number("SELECT count(*) FROM attempt a JOIN delivery d USING (event_id) WHERE d.partner_id > 1"); n != 0 {
@@ -419,8 +424,7 @@ func TestTestEvent(t *testing.T) {
 	}
 }
 
-// query tells the partner the id of a test event before there is one: the
-// delivery has it.
+// query returns the id of a test event before the event exists: the delivery has that id.
 func TestTestEventHasThePromisedID(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
@@ -430,8 +434,10 @@ func TestTestEventHasThePromisedID(t *testing.T) {
 	_, err := f.queries.CreateCommand(t.Context(), db.CreateCommandParams{PartnerID: 7, Kind: "test", EventID: &promised})
 	f.check(err)
 	f.eventually("delivered", f.in(registry.Delivered, 1))
-	if n := f.number("SELECT count(*) FROM delivery WHERE event_id = $1", promised); n != 1 || r.got()[0].id() != promised.String() {
-		t.Errorf("event %s was promised, %s came, and %d deliveries have the promised id", promised, r.got()[0].id(), n)
+	if n := f.number(
+		"SELECT count(*) FROM delivery WHERE event_id = $1", promised,
+	); n != 1 || r.got()[0].id() != promised.String() {
+		t.Errorf("event %s was promised, %s arrived, and %d deliveries have the promised id", promised, r.got()[0].id(), n)
 	}
 }
 

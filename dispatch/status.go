@@ -10,36 +10,35 @@ import (
 
 const (
 	statsInterval = 5 * time.Second
-	// givenUpCounted is up to which number deliveries are counted that are kept
-	// for ever.
+	// givenUpCounted caps the count of deliveries that are kept for ever.
 	givenUpCounted = 10_000
 )
 
-// Status is what dispatch says of itself.
+// Status is what dispatch reports about itself.
 type Status struct {
-	// State is reading, or waiting with the reason.
+	// State is "reading", or "waiting" for a Reason.
 	State  string `json:"state"`
 	Reason string `json:"reason,omitempty"`
-	// LagRecords of the referral topics are not deliveries yet.
+	// LagRecords is the number of offsets of the referral topics not read yet.
 	LagRecords int64 `json:"lagRecords"`
-	// Lanes are the partners that this dispatcher sends to.
+	// Lanes is the number of partners that this dispatcher sends to.
 	Lanes int `json:"lanes"`
-	// Deliveries that are not delivered, by state, over all dispatchers. Of failed
-	// and no_endpoint 10,000 means that many or more.
+	// Deliveries counts undelivered deliveries by state, over all dispatchers. For failed
+	// and no_endpoint, 10,000 means 10,000 or more.
 	Deliveries map[string]int64 `json:"deliveries"`
-	// How long the oldest waiting delivery has been due, in seconds.
+	// How long the oldest delivery of that state has been due.
 	OldestPendingSeconds float64   `json:"oldestPendingSeconds"`
 	OldestParkedSeconds  float64   `json:"oldestParkedSeconds"`
 	OpenBreakers         int64     `json:"openBreakers"`
 	MeasuredAt           time.Time `json:"measuredAt"`
 }
 
-// Ready is nil while the referral topics are read, results can be written, and nothing
-// else fails. A dispatcher without partners is ready by the same rule: a failure for a
-// partner is forgotten when another dispatcher has that partner.
+// Ready returns nil while the referral topics are read, results can be written, and
+// nothing else fails. A dispatcher without partners is ready too: a partner's faults
+// are dropped when another dispatcher takes that partner.
 func (d *Dispatch) Ready() error { return d.health.err(d.timing.proof) }
 
-// Status never blocks.
+// Status returns the current state without blocking.
 func (d *Dispatch) Status() Status {
 	s := d.metrics.snapshot()
 	s.Lanes = len(d.allLanes())
@@ -50,9 +49,9 @@ func (d *Dispatch) Status() Status {
 	return s
 }
 
-// measure reads what the gauges show. That it takes too long, or fails, makes
-// nobody unready: MeasuredAt then says how old the gauges are, and whether
-// PostgreSQL answers is seen elsewhere.
+// measure updates the gauges. A slow or failed measurement does not make the program
+// unready: MeasuredAt shows how old the gauges are, and other checks notice if
+// PostgreSQL is down.
 func (d *Dispatch) measure(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, statsInterval)
 	defer cancel()

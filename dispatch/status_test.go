@@ -10,8 +10,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// What is kept for ever is counted up to a number only.
-func TestGivenUpIsCountedUpToANumber(t *testing.T) {
+// Deliveries that are kept for ever are counted only up to a limit.
+func TestGivenUpIsCountedUpToALimit(t *testing.T) {
 	f := newFixture(t)
 	d := f.dispatcher(nil)
 	f.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, finished_at)
@@ -23,16 +23,16 @@ func TestGivenUpIsCountedUpToANumber(t *testing.T) {
 		t.Errorf("counted %v", got)
 	}
 	if n := testutil.ToFloat64(d.metrics.deliveries.WithLabelValues(registry.Failed)); n != givenUpCounted {
-		t.Errorf("the metric says %v", n)
+		t.Errorf("the metric is %v", n)
 	}
 }
 
-// A queue that cannot be measured is nothing that makes a dispatcher unready. Its
-// last figures stay, with their time, and the log says why.
+// A queue that cannot be measured does not make a dispatcher unready. The last figures stay,
+// with their time, and the log has the reason.
 func TestReadyWithoutMeasuring(t *testing.T) {
 	f := newFixture(t)
 	d := f.dispatcher(nil)
-	d.health.prove(time.Now()) // as if it read
+	d.health.prove(time.Now()) // as if it had read
 	d.measure(t.Context())
 	f.exec("ALTER TABLE breaker RENAME TO breaker_elsewhere")
 	before := d.Status().MeasuredAt
@@ -44,10 +44,10 @@ func TestReadyWithoutMeasuring(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	if at := testutil.ToFloat64(d.metrics.measured); at != float64(before.UnixMilli())/1000 {
-		t.Errorf("the metric says that the figures are of %v, and they are of %s", at, before)
+		t.Errorf("the metric dates the figures to %v, want %s", at, before)
 	}
 	if !strings.Contains(f.logged.String(), "cannot measure the queue") {
-		t.Errorf("the log does not say so:\n%s", f.logged)
+		t.Errorf("the log does not have the reason:\n%s", f.logged)
 	}
 	f.exec("ALTER TABLE breaker_elsewhere RENAME TO breaker")
 	d.measure(t.Context())

@@ -16,19 +16,19 @@ type Attempt struct {
 	Verdict  Verdict
 }
 
-// flight is an attempt from its start until its lane takes its end in.
+// flight is an attempt from its start until its lane handles its end.
 type flight struct {
 	attempt Attempt
-	breaker *breaker // that let it through
+	breaker *breaker // that admitted it
 	done    func(Result) change
 	probe   bool
 	change  change // of the breaker
-	fenced  bool   // it was not recorded: the partner has another owner
+	fenced  bool   // not recorded, because the partner has another owner
 }
 
-// try makes an attempt and records what came of it. The caller's slot is given
-// back after the POST. ctx is the program's: its end neither cuts the POST nor
-// loses its result.
+// try makes an attempt and records its result. It releases the caller's slot after the
+// POST. The end of ctx, which is the program's, neither cuts off the POST nor loses its
+// result.
 func (s *Shared) try(ctx context.Context, p *poster, f flight) flight {
 	a := &f.attempt
 	m := message{event: a.Delivery.EventID, kind: a.Delivery.Type, body: a.Delivery.Body}
@@ -40,7 +40,7 @@ func (s *Shared) try(ctx context.Context, p *poster, f flight) flight {
 	f.change = f.done(a.Result)
 	s.Metrics.attempt(a.Result)
 	if a.Result.Cause != nil {
-		s.Log.Debug("no answer to a webhook", "partner", a.Partner, "event", m.event, "error", a.Result.Cause)
+		s.Log.Debug("no response to a webhook", "partner", a.Partner, "event", m.event, "error", a.Result.Cause)
 	}
 	a.Verdict = s.Timing.judge(a.Delivery.State, a.Delivery.Attempts, a.Result.accepted(), f.probe)
 	f.fenced = !s.Record(ctx, *a)

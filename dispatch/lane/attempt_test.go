@@ -19,8 +19,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// idle is a lane of partner 7 under a lease, which has nothing to do and no PostgreSQL; permits is what its breaker
-// lets through.
+// idle returns a lane of partner 7 with a lease, nothing to do and no PostgreSQL, whose breaker admits so many permits.
 func (f *fixture) idle(permits int) *Lane {
 	f.Helper()
 	roots := x509.NewCertPool()
@@ -34,16 +33,16 @@ func (f *fixture) idle(permits int) *Lane {
 	return l
 }
 
-// One attempt from its slot to its record: what is sent, what is recorded of it, and what becomes of breaker and slot.
+// TestAttempt follows one attempt from its slot to its record: the request, the stored result, the breaker and the slot.
 func TestAttempt(t *testing.T) {
 	sequence := int64(12)
 	for _, c := range []struct {
 		what    string
 		status  int
 		probe   bool
-		held    bool // the fence, when it is recorded
+		held    bool // whether the fence holds at the record
 		row     db.DueDeliveriesRow
-		verdict Verdict // Wait is 1 s of a retry
+		verdict Verdict // a Wait of 1 s stands for any retry
 		change  change
 	}{
 		{"accepted", 204, false, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending, Attempts: 1}, Verdict{State: registry.Delivered, Attempts: 2, Finished: true}, unchanged},
@@ -51,7 +50,7 @@ func TestAttempt(t *testing.T) {
 		{"a test event, for the last time", 500, false, true, db.DueDeliveriesRow{State: registry.Pending, Attempts: 3}, Verdict{State: registry.Failed, Attempts: 4, Finished: true}, unchanged},
 		{"a refused probe", 503, true, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Parked, Attempts: 2}, Verdict{State: registry.Parked, Attempts: 2}, opened},
 		{"an accepted probe", 200, true, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Parked, Attempts: 2}, Verdict{State: registry.Delivered, Attempts: 3, Finished: true}, closed},
-		{"of another's by now", 200, false, false, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending}, Verdict{State: registry.Delivered, Attempts: 1, Finished: true}, unchanged},
+		{"of another owner by now", 200, false, false, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending}, Verdict{State: registry.Delivered, Attempts: 1, Finished: true}, unchanged},
 	} {
 		f := &fixture{T: t}
 		requests := make(chan http.Header, 1)
@@ -82,10 +81,10 @@ func TestAttempt(t *testing.T) {
 		l.queue, l.read = []db.DueDeliveriesRow{row, {EventID: uuid.New()}}, time.Now()
 		l.shared.Slots <- struct{}{}
 		ended, end := context.WithCancel(t.Context())
-		end() // a POST under way is not cut
+		end() // must not cut off a POST in flight
 		l.send(ended)
 		if _, under := l.inFlight[row.EventID]; !under || len(l.queue) != 1 || (l.unsaved == probing) != c.probe {
-			t.Errorf("%s: under way %v, %d wait, of the breaker %s", c.what, l.inFlight, len(l.queue), l.unsaved)
+			t.Errorf("%s: in flight %v, %d queued, breaker %s", c.what, l.inFlight, len(l.queue), l.unsaved)
 		}
 		flown := <-l.ended
 		a := <-recorded
@@ -110,7 +109,7 @@ func TestAttempt(t *testing.T) {
 	}
 }
 
-// Why there was no answer is said to the operator, and of an answer nothing.
+// The operator's log has the cause of a missing response, and nothing about a response.
 func TestCauseIsLogged(t *testing.T) {
 	f := &fixture{T: t}
 	r := f.receiver(func(http.ResponseWriter, *http.Request) {})
@@ -122,39 +121,41 @@ func TestCauseIsLogged(t *testing.T) {
 		done, _, _ := l.breaker.allow(uuid.New())
 		l.shared.Slots <- struct{}{}
 		row := db.DueDeliveriesRow{EventID: uuid.New(), State: registry.Pending}
-		l.shared.try(t.Context(), l.poster, flight{attempt: Attempt{Partner: 7, Delivery: row, Endpoint: Endpoint{URL: url, Secret: testSecret}}, done: done})
-		if logged := strings.Contains(said.String(), "no answer to a webhook"); logged != (url == here) {
-			t.Errorf("after a POST to %s the log says: %s", url, said.String())
+		l.shared.try(t.Context(), l.poster, flight{
+			attempt: Attempt{Partner: 7, Delivery: row, Endpoint: Endpoint{URL: url, Secret: testSecret}}, done: done,
+		})
+		if logged := strings.Contains(said.String(), "no response to a webhook"); logged != (url == here) {
+			t.Errorf("the log after a POST to %s: %s", url, said.String())
 		}
 	}
 }
 
-// What a lane makes of an attempt that has ended.
+// TestFinish checks how a lane changes when an attempt has ended.
 func TestFinish(t *testing.T) {
 	f := &fixture{T: t}
 	refused := func(wait time.Duration) flight { return flight{attempt: Attempt{Verdict: Verdict{Wait: wait}}} }
-	told := flight{attempt: Attempt{Verdict: Verdict{Finished: true}}}
+	delivered := flight{attempt: Attempt{Verdict: Verdict{Finished: true}}}
 	with := func(f flight, change func(*flight)) flight { change(&f); return f }
 	for _, c := range []struct {
 		what    string
 		unsaved change
-		look    time.Duration // from now; 0: nothing waits
+		look    time.Duration // from now; 0: nothing is pending
 		f       flight
-		older   bool // it was let through by an older breaker
+		older   bool // an older breaker admitted it
 		want    change
 		next    time.Duration
 		lost    bool
 	}{
-		{"told", unchanged, 0, told, false, unchanged, 0, false},
-		{"told, and more waits", unchanged, time.Hour, told, false, unchanged, time.Hour, false},
+		{"delivered", unchanged, 0, delivered, false, unchanged, 0, false},
+		{"delivered, and more is pending", unchanged, time.Hour, delivered, false, unchanged, time.Hour, false},
 		{"refused", unchanged, 0, refused(time.Minute), false, unchanged, time.Minute, false},
-		{"refused, and more waits for longer", unchanged, time.Hour, refused(time.Minute), false, unchanged, time.Minute, false},
-		{"refused, and more is due before", unchanged, time.Second, refused(time.Minute), false, unchanged, time.Second, false},
-		{"it opened the breaker", unchanged, 0, with(told, func(f *flight) { f.change = opened }), false, opened, 0, false},
-		{"it closed it before that was written", opened, 0, with(told, func(f *flight) { f.change = closed }), false, closed, 0, false},
-		{"one after it", opened, 0, told, false, opened, 0, false},
-		{"it opened an older breaker", unchanged, 0, with(told, func(f *flight) { f.change = opened }), true, unchanged, 0, false},
-		{"the partner is another's", unchanged, 0, with(refused(time.Minute), func(f *flight) { f.fenced = true }), false, unchanged, time.Minute, true},
+		{"rejected, and more is pending for later", unchanged, time.Hour, refused(time.Minute), false, unchanged, time.Minute, false},
+		{"rejected, and more is due before", unchanged, time.Second, refused(time.Minute), false, unchanged, time.Second, false},
+		{"it opened the breaker", unchanged, 0, with(delivered, func(f *flight) { f.change = opened }), false, opened, 0, false},
+		{"it closed it before that was written", opened, 0, with(delivered, func(f *flight) { f.change = closed }), false, closed, 0, false},
+		{"one after it", opened, 0, delivered, false, opened, 0, false},
+		{"it opened an older breaker", unchanged, 0, with(delivered, func(f *flight) { f.change = opened }), true, unchanged, 0, false},
+		{"the partner has another owner", unchanged, 0, with(refused(time.Minute), func(f *flight) { f.fenced = true }), false, unchanged, time.Minute, true},
 	} {
 		l := f.idle(1)
 		now := time.Now()
@@ -169,16 +170,19 @@ func TestFinish(t *testing.T) {
 		l.inFlight[c.f.attempt.Delivery.EventID] = struct{}{}
 		l.finish(c.f)
 		if len(l.inFlight) != 0 || l.busy.Before(now) || l.unsaved != c.want || l.lost.Load() != c.lost {
-			t.Errorf("%s: %d are under way, busy %s ago, of the breaker %s is to be written, lost: %v", c.what, len(l.inFlight), time.Since(l.busy), l.unsaved, l.lost.Load())
+			t.Errorf(
+				"%s: %d in flight, busy %s ago, unsaved change %s, lost: %v", c.what, len(l.inFlight), time.Since(l.busy),
+				l.unsaved, l.lost.Load(),
+			)
 		}
-		// Not before the retry is due by the clock that wrote it.
+		// Not before the retry is due by PostgreSQL's clock.
 		if wait := l.look.Sub(now); l.look.IsZero() != (c.next == 0) || c.next > 0 && (wait < c.next || c.look != c.next && wait == c.next || wait > c.next+time.Minute/2) {
 			t.Errorf("%s: the next look is in %s", c.what, wait)
 		}
 	}
 }
 
-// A lane that must end lets its POSTs finish first, and what became of its breaker is written.
+// A lane that must end waits for its POSTs, and saves the last change of its breaker.
 func TestRunLetsPostsFinish(t *testing.T) {
 	f := newFixture(t).withPostgres()
 	l := f.planned()
@@ -186,7 +190,9 @@ func TestRunLetsPostsFinish(t *testing.T) {
 	end()
 	l.breaker.open(time.Hour, time.Hour)
 	for n := range 2 {
-		a := flight{attempt: Attempt{Delivery: db.DueDeliveriesRow{EventID: eventID(n)}, Verdict: Verdict{Finished: true}}, breaker: l.breaker}
+		a := flight{attempt: Attempt{
+			Delivery: db.DueDeliveriesRow{EventID: eventID(n)}, Verdict: Verdict{Finished: true},
+		}, breaker: l.breaker}
 		if n == 1 {
 			a.change = opened
 		}
@@ -194,6 +200,6 @@ func TestRunLetsPostsFinish(t *testing.T) {
 		go func() { l.ended <- a }()
 	}
 	if !l.Run(ended) || len(l.inFlight) != 0 || l.unsaved != unchanged || f.number("SELECT count(*) FROM breaker WHERE state = 'open'") != 1 {
-		t.Errorf("%d POSTs are under way, and of the breaker %s is to be written", len(l.inFlight), l.unsaved)
+		t.Errorf("%d POSTs are in flight, and the change %s of the breaker is unsaved", len(l.inFlight), l.unsaved)
 	}
 }

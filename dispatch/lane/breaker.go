@@ -9,20 +9,20 @@ import (
 	"github.com/sony/gobreaker/v2"
 )
 
-// When a breaker opens: at breakerAttempts or more attempts of breakerEvents or
-// more distinct events within breakerWindow, of which breakerPercent or more
-// met a receiver that is down (result.down). Where few POSTs go at a time, at
-// breakerTurns of each: of a receiver that hangs, one at a time makes 6 attempts in
-// the window, each of which takes the whole deadline.
+// A breaker opens after breakerAttempts or more attempts of breakerEvents or more
+// distinct events within breakerWindow, of which breakerPercent or more met a
+// receiver that is down (Result.down). If few POSTs run at a time, breakerTurns
+// attempts per concurrent POST are enough: a receiver that hangs allows only 6
+// attempts in the window with one POST at a time, each of which takes the deadline.
 const (
 	breakerWindow   = time.Minute
 	breakerAttempts = 20
 	breakerTurns    = 5
 	breakerEvents   = 5
 	breakerPercent  = 80
-	// breakerRefusals is after how many attempts in a row a breaker opens too, when
-	// the receiver lives and has accepted none of them: each event of one that always
-	// answers 404 would otherwise cost all its attempts for ever.
+	// breakerRefusals is the number of consecutive attempts, none of them accepted,
+	// after which a breaker opens even if the receiver answers: one that always
+	// returns 404 would otherwise cost each event all its attempts for ever.
 	breakerRefusals = 200
 )
 
@@ -31,14 +31,14 @@ var errDown = errors.New("receiver down")
 // breaker is the circuit breaker of one URL of a partner.
 //
 //	closed ──too many attempts met a dead receiver──▶ open (5 s)
-//	closed ──very many in a row, and none was accepted──▶ open (5 s), refusing
+//	closed ──very many in a row, none accepted──▶ open (5 s), refusing
 //	open ──its time is over──▶ half-open: one probe at a time
 //	half-open ──probe met a dead receiver──▶ open (twice as long, up to 15 min)
 //	half-open, refusing ──probe was not accepted──▶ open (the same)
-//	half-open ──probe was answered, or accepted──▶ closed
+//	half-open ──probe was answered (refusing: accepted)──▶ closed
 //
-// gobreaker decides while it is closed. Its open time is constant, so open and half-open
-// are two fields here: until and probing.
+// gobreaker decides while the breaker is closed. Its open time is constant, so the open
+// and half-open states are two fields here: until and probing.
 type breaker struct {
 	openMin, openMax time.Duration
 
@@ -46,12 +46,12 @@ type breaker struct {
 	circuit *gobreaker.TwoStepCircuitBreaker[struct{}] // nil unless closed
 	openFor time.Duration                              // of the last opening; 0 while closed
 	until   time.Time                                  // end of the open time
-	probing bool                                       // a probe is under way
+	probing bool                                       // a probe is in flight
 	recent  []attempted                                // the last breakerEvents distinct events, oldest first
 	refused int                                        // attempts in a row that were not accepted
-	// refusing: it opened because nothing was accepted. Only what is closes it.
+	// refusing: it opened because nothing was accepted, and only an accepted probe closes it.
 	refusing bool
-	window   int // how many POSTs at a time since it closed, see permits
+	window   int // POSTs at a time while closed, see permits
 	limit    int
 }
 
@@ -60,16 +60,16 @@ type attempted struct {
 	at    time.Time
 }
 
-// newBreaker is closed. limit is the number of POSTs at a time to a healthy
-// receiver.
+// newBreaker returns a closed breaker. limit is the number of POSTs at a time to a
+// healthy receiver.
 func newBreaker(t Timing, limit int) *breaker {
 	b := &breaker{openMin: t.OpenMin, openMax: t.OpenMax, window: limit, limit: limit}
 	b.close()
 	return b
 }
 
-// restoreBreaker is open for the remaining time of an opening of openFor. Over
-// or not, a probe comes first.
+// restoreBreaker returns a breaker that is open for the remaining time of an opening of
+// openFor. A probe comes first even if that time is over.
 func restoreBreaker(t Timing, limit int, openFor, remaining time.Duration, refusing bool) *breaker {
 	b := newBreaker(t, limit)
 	b.refusing = refusing
@@ -77,29 +77,30 @@ func restoreBreaker(t Timing, limit int, openFor, remaining time.Duration, refus
 	return b
 }
 
-// close lets attempts through, and counts them from now on.
+// close admits attempts and starts counting them.
 func (b *breaker) close() {
 	b.openFor, b.until, b.probing = 0, time.Time{}, false
 	b.circuit = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Interval:     breakerWindow,
 		BucketPeriod: time.Second,
-		// Called by the done function, so under b.mu.
+		// The done function calls it, so b.mu is held.
 		ReadyToTrip: func(c gobreaker.Counts) bool {
 			ended := c.TotalSuccesses + c.TotalFailures
-			return ended >= min(breakerAttempts, breakerTurns*uint32(b.window)) && 100*c.TotalFailures >= breakerPercent*ended && b.distinct() >= breakerEvents
+			return ended >= min(breakerAttempts, breakerTurns*uint32(b.window)) &&
+				100*c.TotalFailures >= breakerPercent*ended && b.distinct() >= breakerEvents
 		},
 	})
 }
 
-// open lets nothing through for the rest of an open time of openFor, and then a probe.
+// open admits nothing for the rest of an open time of openFor, and then one probe.
 func (b *breaker) open(openFor, rest time.Duration) {
 	b.circuit, b.openFor, b.until, b.probing = nil, openFor, time.Now().Add(rest), false
 }
 
-// permits says how many POSTs at a time the breaker lets through, and when it is
-// none how long that lasts; a duration of 0 means until the probe has ended.
-// After an opening it is one at first, and one more with each success, so that a
-// receiver that has just come back is not flooded.
+// permits returns how many POSTs at a time the breaker admits and, if none, for how
+// long; a duration of 0 means until the probe has ended. After an opening it admits
+// one at first and one more with each success, so that a receiver that has just
+// recovered is not flooded.
 func (b *breaker) permits() (int, time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -115,9 +116,9 @@ func (b *breaker) permits() (int, time.Duration) {
 	return 1, 0
 }
 
-// allow admits an attempt or not. done must be called exactly once with what
-// came of it, whatever happens: a probe without an end would hold the breaker
-// half-open for ever. It says what became of the breaker.
+// allow reports whether an attempt may start. The caller must then call done exactly
+// once with the result, whatever happens: a probe that never ends would keep the breaker
+// half-open for ever. done returns how the breaker changed.
 func (b *breaker) allow(event uuid.UUID) (done func(Result) change, probe, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -136,13 +137,13 @@ func (b *breaker) allow(event uuid.UUID) (done func(Result) change, probe, ok bo
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if circuit != b.circuit {
-			return unchanged // it opened while this attempt was under way
+			return unchanged // it opened while this attempt was in flight
 		}
 		return b.report(report, r, probe)
 	}, probe, true
 }
 
-// change is what an attempt made of its breaker.
+// change is how an attempt changed its breaker.
 type change int
 
 const (
@@ -184,8 +185,8 @@ func (b *breaker) report(report func(error), r Result, probe bool) change {
 	return unchanged
 }
 
-// remember keeps the last breakerEvents distinct events with the time of their
-// last attempt, which is all that distinct needs.
+// remember keeps the last breakerEvents distinct events with the time of their last
+// attempt, which distinct needs.
 func (b *breaker) remember(event uuid.UUID) {
 	for i, a := range b.recent {
 		if a.event == event {
@@ -210,14 +211,14 @@ func (b *breaker) distinct() int {
 	return n
 }
 
-// refuses tells whether it opened because nothing was accepted.
+// refuses reports whether the breaker opened because nothing was accepted.
 func (b *breaker) refuses() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.refusing
 }
 
-// openTime is the length of the current opening, 0 while closed.
+// openTime returns the length of the current opening, 0 while closed.
 func (b *breaker) openTime() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

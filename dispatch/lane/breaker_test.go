@@ -23,7 +23,7 @@ func eventID(n int) (id uuid.UUID) {
 	return id
 }
 
-// feed makes attempts over a number of events in turn and gives the last change.
+// feed makes attempts over a number of events in turn and returns the last change.
 func feed(t *testing.T, b *breaker, events int, results ...Result) (last change) {
 	t.Helper()
 	for i, r := range results {
@@ -51,7 +51,9 @@ func TestBreakerOpens(t *testing.T) {
 		{"20 of 25", 5, 5, 20, opened},
 	} {
 		b := newBreaker(Specified(), 4)
-		if got := feed(t, b, c.events, slices.Concat(slices.Repeat([]Result{good}, c.goods), slices.Repeat([]Result{bad}, c.bads))...); got != c.wantedAtTheEnd {
+		if got := feed(
+			t, b, c.events, slices.Concat(slices.Repeat([]Result{good}, c.goods), slices.Repeat([]Result{bad}, c.bads))...,
+		); got != c.wantedAtTheEnd {
 			t.Errorf("%s: %s", c.what, got)
 		}
 		if n, shut := b.permits(); (c.wantedAtTheEnd == opened) != (n == 0 && shut > 0) {
@@ -63,7 +65,7 @@ func TestBreakerOpens(t *testing.T) {
 	}
 }
 
-// What proves that the receiver lives does not open the breaker.
+// A response that proves that the receiver is alive does not open the breaker.
 func TestBreakerCountsOnlyTheDead(t *testing.T) {
 	dead := []string{outcomeThrottled, outcomeError, outcomeTimeout, outcomeForbidden, outcomeNetwork}
 	for _, o := range outcomes {
@@ -89,7 +91,7 @@ func TestBreakerProbes(t *testing.T) {
 	timing.OpenMin = time.Hour
 	b := newBreaker(timing, 4)
 
-	// Attempts that are under way when it opens do not count later.
+	// Attempts in flight when the breaker opens do not count later.
 	late, _, _ := b.allow(eventID(99))
 	if feed(t, b, 5, slices.Repeat([]Result{bad}, 20)...) != opened {
 		t.Fatal("not opened")
@@ -115,7 +117,7 @@ func TestBreakerProbes(t *testing.T) {
 			t.Fatal("a second probe at the same time")
 		}
 		if n, shut := b.permits(); n != 0 || shut != 0 {
-			t.Errorf("%d permits, shut for %s, while a probe is under way", n, shut)
+			t.Errorf("%d permits, shut for %s, while a probe is in flight", n, shut)
 		}
 		if late(good) != unchanged {
 			t.Error("a late success changed the breaker")
@@ -125,7 +127,7 @@ func TestBreakerProbes(t *testing.T) {
 		}
 	}
 
-	// One answered probe closes it, and the flow grows with each success.
+	// One answered probe closes it, and the permits grow with each success.
 	untilHalfOpen(t, b)
 	done, _, _ := b.allow(eventID(1))
 	if done(Result{Outcome: outcomeRefused}) != closed || b.openTime() != 0 {
@@ -137,15 +139,14 @@ func TestBreakerProbes(t *testing.T) {
 		}
 		feed(t, b, 1, good)
 	}
-	// It starts over.
+	// The count starts over.
 	if last := feed(t, b, 5, slices.Repeat([]Result{bad}, 24)...); last != opened || b.openTime() != 40*time.Millisecond {
 		t.Errorf("24 of 30 failed: %s, open for %s", last, b.openTime())
 	}
 }
 
-// A receiver that hangs takes the whole deadline of each attempt, and so few are made in
-// a minute: it is known for down within that minute all the same, however few POSTs go
-// at a time.
+// A receiver that hangs takes the whole deadline for each attempt, so there are few attempts
+// per minute: the breaker still opens within a minute, however few POSTs run at a time.
 func TestBreakerOpensOnAReceiverThatHangs(t *testing.T) {
 	hangs := func(t *testing.T, what string, b *breaker) {
 		t.Helper()
@@ -185,8 +186,8 @@ func TestBreakerRestored(t *testing.T) {
 	if n, shut := b.permits(); n != 0 || shut <= 0 || shut > time.Minute {
 		t.Errorf("%d permits, shut for %s", n, shut)
 	}
-	// Its time was over while nothing ran: a probe comes first, and a failed one
-	// goes on from the old open time.
+	// Its time was over while the program was stopped: a probe comes first, and a failed probe
+	// doubles the old open time.
 	b = restoreBreaker(Specified(), 4, time.Minute, 0, false)
 	untilHalfOpen(t, b)
 	done, probe, ok := b.allow(eventID(1))
@@ -197,8 +198,8 @@ func TestBreakerRestored(t *testing.T) {
 
 var refused = Result{Outcome: outcomeRefused}
 
-// A receiver that lives and accepts nothing is as good as dead, after very many
-// attempts in a row; one that accepts anything at all is not.
+// A receiver that answers but accepts nothing counts as dead after very many consecutive
+// attempts; one that accepts anything at all does not.
 func TestBreakerOpensWhenNothingIsAccepted(t *testing.T) {
 	always := slices.Repeat([]Result{refused}, breakerRefusals)
 	for _, c := range []struct {
@@ -207,12 +208,12 @@ func TestBreakerOpensWhenNothingIsAccepted(t *testing.T) {
 		results []Result
 		want    change
 	}{
-		{"all refused", 5, always, opened},
+		{"all rejected", 5, always, opened},
 		{"one less", 5, always[1:], unchanged},
 		{"of 4 events", 4, always, unchanged},
 		{"one accepted between", 5, slices.Concat(always[:100], []Result{good}, always[:150]), unchanged},
-		{"refused and redirected", 5, slices.Repeat([]Result{refused, {Outcome: outcomeRedirect}}, breakerRefusals/2), opened},
-		{"refused, and down at times", 5, slices.Repeat([]Result{refused, refused, bad, refused, refused}, breakerRefusals/5), opened},
+		{"rejected and redirected", 5, slices.Repeat([]Result{refused, {Outcome: outcomeRedirect}}, breakerRefusals/2), opened},
+		{"rejected, and down at times", 5, slices.Repeat([]Result{refused, refused, bad, refused, refused}, breakerRefusals/5), opened},
 	} {
 		b := newBreaker(Specified(), 4)
 		if got := feed(t, b, c.events, c.results...); got != c.want || b.refuses() != (c.want == opened) {
@@ -221,8 +222,8 @@ func TestBreakerOpensWhenNothingIsAccepted(t *testing.T) {
 	}
 }
 
-// A breaker that opened because nothing was accepted is closed by nothing else than
-// an accepted probe, also after a restart.
+// Only an accepted probe closes a breaker that opened because nothing was accepted, even after
+// a restart.
 func TestBreakerThatRefusesProbes(t *testing.T) {
 	timing := Specified()
 	timing.OpenMin, timing.OpenMax = 10*time.Millisecond, 40*time.Millisecond
@@ -245,7 +246,7 @@ func TestBreakerThatRefusesProbes(t *testing.T) {
 			t.Error("not closed by an accepted probe")
 		}
 		if feed(t, b, 5, slices.Repeat([]Result{refused}, breakerRefusals-1)...) != unchanged {
-			t.Error("it does not start over")
+			t.Error("the count does not start over")
 		}
 	}
 }

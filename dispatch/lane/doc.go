@@ -1,44 +1,44 @@
 // Package lane sends the deliveries of one partner. A lane is a goroutine with a lease on
-// the partner, a bounded number of POSTs in flight, connections of its own and the breaker
-// of the partner's URL, so that a partner that is slow or dead takes nothing from any other.
+// the partner, a bounded number of POSTs in flight, its own connections and the breaker of
+// the partner's URL, so that a slow or dead partner does not delay the others.
 //
-// It knows nothing of Kafka and of other lanes. It reads what is due in PostgreSQL, parks
-// and ends deliveries there, and asks its dispatcher for three things (Shared): where its
-// partner is told, that this be read anew, and that an attempt be recorded. The dispatcher
-// takes the lease for it (Take), lets it Run until it is idle or has ended, and drops the
-// lease (Drop) when it is off its list.
+// A lane knows nothing of Kafka or of other lanes. It reads the due deliveries from
+// PostgreSQL, and parks and ends deliveries there. It asks its dispatcher for three things
+// (Shared): a partner's endpoint, a fresh read of the endpoints, and the recording of an
+// attempt. The dispatcher calls Take to acquire the lease, then Run until the lane is idle
+// or has ended, and Drop to return the lease once the lane is retired.
 //
 // # Its machine
 //
-// A lane lives in turns. A turn begins with plan, which finds out in which situation the
-// partner is and does what that asks for, and ends when one of four things happens:
+// A lane works in turns. A turn starts with plan, which determines the situation of the
+// partner and acts on it, and ends when one of four things happens:
 //
 //	Take ──▶ plan ──▶ wait ──┬── a slot is free, and something is due ──▶ send ───┐
-//	 │        ▲              ├── a POST has ended, and is recorded ──▶ finish ────┤
-//	 │        │              ├── something came (Wake) ──▶ look at once ──────────┤
-//	 │        │              └── the time is over that plan gave ─────────────────┤
+//	 │        ▲              ├── a POST has ended and is recorded ──▶ finish ─────┤
+//	 │        │              ├── Wake was called ──▶ look at once ────────────────┤
+//	 │        │              └── the wait that plan returned is over ─────────────┤
 //	 │        └────────────────────────────── else ◀──────────────────────────────┤
 //	 │                                                                            │
-//	 └─ somebody else has the lease ──▶ end                    idle for long ─────┤
+//	 └─ another dispatcher has the lease ──▶ end             idle for long ───────┤
 //	                                        lease lost, given away, program ends ─┤
-//	                                  Drop ◀── let POSTs under way finish ◀───────┘
+//	                                  Drop ◀── let POSTs in flight finish ◀───────┘
 //
-// The situations, of which plan takes the first that is true:
+// The situations, of which plan takes the first that applies:
 //
-//	unreachable   no URL, or disabled    what is due ends as no_endpoint
-//	held          an operator's park     what waits is parked, once
+//	unreachable   no URL, or disabled    due deliveries end as no_endpoint
+//	held          parked by an operator  pending deliveries are parked, once
 //	shut          the breaker is open    the same, until its time or its probe is over
-//	open          else                   what is due is read and sent, as many at a time
-//	                                     as the breaker permits; parked ones first looked for
+//	open          otherwise              due deliveries are read and sent, as many at a
+//	                                     time as the breaker permits, parked ones first
 //
 // # Where to read
 //
-//	lane.go         the machine: Run, plan, and the one decision of each (situation, canSend, over, mustEnd)
+//	lane.go         the machine: Run, plan, and its decisions (situation, canSend, over, mustEnd)
 //	lease.go        the lease and its fence
-//	follow.go       the endpoint that is followed, and its breaker in PostgreSQL
-//	due.go          what is due, what is parked, what has nowhere to go
+//	follow.go       the current endpoint, and its breaker in PostgreSQL
+//	due.go          deliveries that are due, parked, or have no endpoint
 //	attempt.go      one POST, from its slot to its record
-//	transition.go   what an attempt makes of its delivery, as a table
-//	breaker.go      when a receiver counts as down, and how it is tried again
-//	post.go         the request and its connections; failure.go what is said of one without an answer
+//	transition.go   how an attempt changes its delivery, as a table
+//	breaker.go      when a receiver counts as down, and how it is probed
+//	post.go         the request and its connections; failure.go describes errors
 package lane

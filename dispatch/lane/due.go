@@ -11,20 +11,20 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// fetchPerPermit is how many deliveries a lane reads ahead for each POST that it
-// may have under way.
+// fetchPerPermit is how many deliveries a lane prefetches for each POST that it may
+// have in flight.
 const fetchPerPermit = 16
 
-// asidePart is how many deliveries a lane parks or ends in one turn, so that a
-// partner with a big backlog keeps PostgreSQL from nobody else for long.
+// asidePart is how many deliveries a lane parks or ends in one turn, so that a partner
+// with a big backlog does not occupy PostgreSQL for long.
 const asidePart = 1000
 
-// due tells whether it is time to read deliveries.
+// due reports whether it is time to read deliveries.
 func (l *Lane) due() bool { return !l.look.IsZero() && !time.Now().Before(l.look) }
 
-// fetchDue reads what is due, where there is room for it. After the lane was held or
-// shut that is what is parked, whenever it was due, and it stays to be read while POSTs
-// from before take all permits.
+// fetchDue reads the due deliveries if the lane has room for them. After the lane was held
+// or shut, that includes the parked ones, whenever they were due; if earlier POSTs take
+// all permits, the read waits for a later turn.
 func (l *Lane) fetchDue(ctx context.Context) error {
 	permits := l.permits()
 	if len(l.queue) > 0 || len(l.inFlight) >= permits || !l.due() && !l.aside {
@@ -37,11 +37,11 @@ func (l *Lane) fetchDue(ctx context.Context) error {
 	return nil
 }
 
-// refresh reads the queue anew where that was long ago: with a slow receiver what was read
-// ahead waits for minutes, and an event that was corrected meanwhile is to be told as it is
-// now. It is asked by who is about to send: what waits for a slot, however long, costs
-// nothing, and a queue that is emptied faster is never read twice. What cannot be read is
-// not sent, and looked for in the next turn, which says why.
+// refresh reads the queue again if it is too old: with a slow receiver, prefetched
+// deliveries wait for minutes, and an event that was corrected meanwhile must be sent with
+// its new body. Only send calls refresh, so deliveries that wait for a slot cost nothing,
+// and a queue that empties quickly is never read twice. If the read fails, nothing is
+// sent; the next turn reads again and reports the error.
 func (l *Lane) refresh(ctx context.Context) {
 	if time.Since(l.read) < l.shared.Timing.Scan {
 		return
@@ -54,8 +54,8 @@ func (l *Lane) refresh(ctx context.Context) {
 	}
 }
 
-// untilNext is how long nothing will be due: what is in the queue waits for a slot or
-// a permit, and not for a time.
+// untilNext returns how long nothing will be due. Deliveries in the queue do not count:
+// they wait for a slot or a permit.
 func (l *Lane) untilNext(longest time.Duration) time.Duration {
 	if l.look.IsZero() || len(l.queue) > 0 || len(l.inFlight) >= l.permits() {
 		return longest
@@ -63,7 +63,7 @@ func (l *Lane) untilNext(longest time.Duration) time.Duration {
 	return min(max(time.Until(l.look), 0), longest)
 }
 
-// known are the deliveries that this lane has in memory.
+// known returns the ids of the deliveries that the lane has in memory.
 func (l *Lane) known() []uuid.UUID {
 	ids := make([]uuid.UUID, 0, len(l.inFlight)+len(l.queue))
 	for id := range l.inFlight {
@@ -75,10 +75,12 @@ func (l *Lane) known() []uuid.UUID {
 	return ids
 }
 
-// fetch reads what is due, and when there will be more.
+// fetch reads the due deliveries and the time at which more will be due.
 func (l *Lane) fetch(ctx context.Context, limit int) error {
 	read := time.Now()
-	rows, err := l.shared.Queries.DueDeliveries(ctx, db.DueDeliveriesParams{PartnerID: l.partner, InFlight: l.known(), MaxRows: int32(limit)})
+	rows, err := l.shared.Queries.DueDeliveries(
+		ctx, db.DueDeliveriesParams{PartnerID: l.partner, InFlight: l.known(), MaxRows: int32(limit)},
+	)
 	if err != nil {
 		return fmt.Errorf("read the due deliveries of partner %d: %w", l.partner, err)
 	}
@@ -98,15 +100,16 @@ func (l *Lane) fetch(ctx context.Context, limit int) error {
 	return nil
 }
 
-// park puts what waits aside while the breaker lets nothing through: a part of it,
-// and the next part in the next turn, at once.
+// park parks the pending deliveries while the breaker admits nothing: one part per turn, and
+// the next turn follows at once.
 func (l *Lane) park(ctx context.Context, due bool) error {
 	l.queue, l.aside = nil, true
 	if !due {
 		return nil
 	}
 	n, err := l.shared.Queries.ParkDeliveries(ctx, db.ParkDeliveriesParams{
-		Parked: next(registry.Pending, breakerOpened), PartnerID: l.partner, InFlight: l.known(), MaxRows: asidePart, Owner: l.shared.Owner, Fence: l.fence,
+		Parked: next(registry.Pending, breakerOpened), PartnerID: l.partner, InFlight: l.known(), MaxRows: asidePart,
+		Owner: l.shared.Owner, Fence: l.fence,
 	})
 	if err != nil {
 		return fmt.Errorf("park the deliveries of partner %d: %w", l.partner, err)
@@ -119,9 +122,8 @@ func (l *Lane) park(ctx context.Context, due bool) error {
 	return nil
 }
 
-// giveUp ends what waits, in parts as park does, because there is nowhere to send
-// it. A URL that has just been registered may not be known here yet, so it asks
-// first.
+// giveUp ends the pending and parked deliveries as no_endpoint, in parts as park does. The lane may not
+// know a URL that has just been registered, so giveUp checks in PostgreSQL first.
 func (l *Lane) giveUp(ctx context.Context, due bool) error {
 	if len(l.queue) == 0 && !due {
 		return nil
@@ -137,7 +139,8 @@ func (l *Lane) giveUp(ctx context.Context, due bool) error {
 		return nil
 	}
 	n, err := l.shared.Queries.GiveUpDeliveries(ctx, db.GiveUpDeliveriesParams{
-		NoEndpoint: next(registry.Pending, noEndpoint), PartnerID: l.partner, InFlight: l.known(), MaxRows: asidePart, Owner: l.shared.Owner, Fence: l.fence,
+		NoEndpoint: next(registry.Pending, noEndpoint), PartnerID: l.partner, InFlight: l.known(), MaxRows: asidePart,
+		Owner: l.shared.Owner, Fence: l.fence,
 	})
 	if err != nil {
 		return fmt.Errorf("end the deliveries of partner %d: %w", l.partner, err)

@@ -12,10 +12,10 @@ import (
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
 
-// failure is the result of a POST without an answer. Partners read what it says in
-// their delivery log: the kind of failure, and their own host or address. What the
-// network's errors say of our side, the resolver that was asked and the local
-// address of the connection, is in cause alone.
+// failure returns the result of a POST that got no response. Partners read Err in their
+// delivery log, so it names only the kind of failure and the partner's own host or
+// address. Details of this side, such as the resolver and the local address of the
+// connection, are only in Cause.
 func failure(err error) Result {
 	r := Result{Outcome: outcomeNetwork, Cause: err}
 	var refusal *guard.Refusal
@@ -24,17 +24,17 @@ func failure(err error) Result {
 	case errors.As(err, &refusal):
 		r.Outcome, r.Err = outcomeForbidden, printable.Text(refusal.Error(), printable.Sentence)
 	case errors.Is(err, context.DeadlineExceeded) || errors.As(err, &network) && network.Timeout():
-		r.Outcome, r.Err = outcomeTimeout, "no answer in time"
+		r.Outcome, r.Err = outcomeTimeout, "no response in time"
 	default:
 		r.Err = printable.Text(reason(err), printable.Sentence)
 	}
 	return r
 }
 
-// reason is the kind of an error of the transport. What is none of the network
-// comes from net/http or crypto/tls and tells of the receiver's bytes only: they
-// name its host, never the whole URL, which may hold a token. A name is looked up with
-// the dot of the root, which its partner did not write.
+// reason describes an error of the transport. Errors that are not from the network come
+// from net/http or crypto/tls and describe the receiver's bytes: they name its host, but
+// never the whole URL, which may hold a token. A looked-up name ends with the root's dot,
+// which its partner did not write.
 func reason(err error) string {
 	var lookup *net.DNSError
 	var op *net.OpError
@@ -43,17 +43,17 @@ func reason(err error) string {
 		return "the name " + strings.TrimSuffix(lookup.Name, ".") + " has no address"
 	case lookup != nil:
 		return "the name " + strings.TrimSuffix(lookup.Name, ".") + " cannot be looked up"
-	case errors.As(err, &op) && op.Addr == nil: // an alert of TLS
+	case errors.As(err, &op) && op.Addr == nil: // a TLS alert
 		return op.Op + ": " + op.Err.Error()
 	case op != nil:
 		return op.Addr.String() + " " + disconnected(op)
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		return "the connection was closed before an answer"
+		return "the connection was closed before a response"
 	}
 	return err.Error()
 }
 
-// disconnected says what became of a connection.
+// disconnected describes how a connection failed.
 func disconnected(op *net.OpError) string {
 	switch {
 	case errors.Is(op, syscall.ECONNREFUSED):

@@ -23,8 +23,7 @@ import (
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
 
-// raw is a receiver below TLS. It does something with each connection and closes
-// it.
+// raw is a receiver below TLS. It calls do with each connection and then closes it.
 func (f *fixture) raw(do func(*net.TCPConn)) (address string) {
 	f.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -45,7 +44,7 @@ func (f *fixture) raw(do func(*net.TCPConn)) (address string) {
 	return listener.Addr().String()
 }
 
-// asking is a guard that lets loopback pass and looks names up at a name server.
+// asking returns a guard that allows loopback and resolves names at a name server.
 func (f *fixture) asking(names *enginetest.Names) *guard.Guard {
 	f.Helper()
 	g, err := guard.New(guard.Config{AllowNetworks: []string{partner.Network}, Resolver: names.Resolver()})
@@ -56,12 +55,11 @@ func (f *fixture) asking(names *enginetest.Names) *guard.Guard {
 // reset ends a connection with RST instead of FIN.
 func reset(conn *net.TCPConn) { _ = conn.SetLinger(0) }
 
-// What is stored of a POST without an answer is the kind of failure and the
-// partner's own name or address: not who was asked for the name, and not where we
-// are.
+// The stored error of a POST without a response is the kind of failure and the partner's own
+// name or address, but never the resolver or our own address.
 func TestFailuresNameOnlyThePartner(t *testing.T) {
 	f := newFixture(t)
-	names := enginetest.NameServer(t) // that knows no name
+	names := enginetest.NameServer(t) // knows no name
 	inside := enginetest.NameServer(t)
 	inside.Say("10.0.0.1")
 	none := enginetest.NameServer(t)
@@ -69,7 +67,7 @@ func TestFailuresNameOnlyThePartner(t *testing.T) {
 	trusted := f.receiver(func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := w.(http.Hijacker).Hijack()
 		f.check(err)
-		below := conn.(*tls.Conn).NetConn().(*net.TCPConn) // whose end TLS does not announce
+		below := conn.(*tls.Conn).NetConn().(*net.TCPConn) // closing it sends no TLS alert
 		reset(below)
 		below.Close()
 	})
@@ -81,7 +79,7 @@ func TestFailuresNameOnlyThePartner(t *testing.T) {
 	stranger.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	t.Cleanup(stranger.Close)
 	strange := x509.NewCertPool()
-	nobody := none.Addr() // where nobody listens
+	nobody := none.Addr() // nothing listens there
 	hello := func(conn *net.TCPConn) { _, _ = conn.Read(make([]byte, 1)) }
 	resets := f.raw(func(conn *net.TCPConn) { hello(conn); reset(conn) })
 	closes := f.raw(func(conn *net.TCPConn) { hello(conn); _ = conn.CloseWrite(); _, _ = io.Copy(io.Discard, conn) })
@@ -96,17 +94,17 @@ func TestFailuresNameOnlyThePartner(t *testing.T) {
 	}{
 		"no such name":        {names, testName, roots, outcomeNetwork, "the name " + testName + " has no address"},
 		"no name server":      {none, testName, roots, outcomeNetwork, "the name " + testName + " cannot be looked up"},
-		"nobody listens":      {none, nobody, roots, outcomeNetwork, nobody + " refused the connection"},
+		"nothing listens":     {none, nobody, roots, outcomeNetwork, nobody + " refused the connection"},
 		"reset in handshake":  {none, resets, roots, outcomeNetwork, resets + " reset the connection"},
 		"reset after request": {none, trusted.Listener.Addr().String(), roots, outcomeNetwork, trusted.Listener.Addr().String() + " reset the connection"},
-		"closed in handshake": {none, closes, roots, outcomeNetwork, "the connection was closed before an answer"},
+		"closed in handshake": {none, closes, roots, outcomeNetwork, "the connection was closed before a response"},
 		"unknown certificate": {none, stranger.Listener.Addr().String(), strange, outcomeNetwork, "tls: failed to verify certificate: x509: certificate signed by unknown authority"},
 		"old TLS":             {none, old.Listener.Addr().String(), roots, outcomeNetwork, "remote error: tls: protocol version not supported"},
 		"client certificate":  {none, demanding.Listener.Addr().String(), roots, outcomeNetwork, "remote error: tls: certificate required"},
 		"no TLS":              {none, plain, roots, outcomeNetwork, "tls: first record does not look like a TLS handshake"},
-		"no answer":           {none, silent, roots, outcomeTimeout, "no answer in time"},
-		"an address inside":   {none, "10.0.0.1", roots, outcomeForbidden, "address 10.0.0.1 is not a public one"},
-		"a name inside":       {inside, testName, roots, outcomeForbidden, "host " + testName + " has an address that is not public"},
+		"no response":         {none, silent, roots, outcomeTimeout, "no response in time"},
+		"internal address":    {none, "10.0.0.1", roots, outcomeForbidden, "address 10.0.0.1 is not a public one"},
+		"internal name":       {inside, testName, roots, outcomeForbidden, "host " + testName + " has an address that is not public"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			deadline := time.Minute
@@ -115,7 +113,9 @@ func TestFailuresNameOnlyThePartner(t *testing.T) {
 			}
 			p := newPoster(f.asking(c.nameServer), c.roots, 1, deadline)
 			t.Cleanup(p.transport.CloseIdleConnections)
-			r := p.post(t.Context(), Endpoint{URL: "https://" + c.host + "/hook?token=" + urlToken, Secret: testSecret}, message{event: uuid.New(), body: []byte("{}")})
+			r := p.post(t.Context(), Endpoint{URL: "https://" + c.host + "/hook?token=" + urlToken, Secret: testSecret}, message{
+				event: uuid.New(), body: []byte("{}"),
+			})
 			if r.Outcome != c.outcome || r.Err != c.want {
 				t.Errorf("%s: %q, want %q; the cause is %v", r.Outcome, r.Err, c.want, r.Cause)
 			}
@@ -126,7 +126,7 @@ func TestFailuresNameOnlyThePartner(t *testing.T) {
 	}
 }
 
-// What a receiver says is stored and shown to its partner: any bytes may be in it.
+// Errors are stored and shown to the partner, and a receiver may put any bytes into them.
 func TestFailureIsPrintable(t *testing.T) {
 	got := failure(errors.New("a\x00b\xffc\x1b[2J\u202e" + strings.Repeat("é", 300))).Err
 	if !strings.HasPrefix(got, "a\ufffdb\ufffdc\ufffd[2J\ufffdé") || len(got) > printable.Sentence || !utf8.ValidString(got) {
@@ -134,7 +134,7 @@ func TestFailureIsPrintable(t *testing.T) {
 	}
 }
 
-// TestDisconnected: what the network says besides is told apart by whether there was a connection.
+// TestDisconnected checks that the other network errors differ by whether there was a connection.
 func TestDisconnected(t *testing.T) {
 	to := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 7), Port: 443}
 	for err, want := range map[*net.OpError]string{
@@ -144,7 +144,7 @@ func TestDisconnected(t *testing.T) {
 		{Op: "write", Addr: to, Err: syscall.EPIPE}:       "192.0.2.7:443 reset the connection",
 	} {
 		if got := reason(err); got != want {
-			t.Errorf("of %v is said %q, want %q", err, got, want)
+			t.Errorf("%v is described as %q, want %q", err, got, want)
 		}
 	}
 }

@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	testName   = "example.com" // which a receiver's certificate is good for
+	testName   = "example.com" // a receiver's certificate is valid for it
 	urlToken   = "sesame-in-the-url"
 	testSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 )
 
-// fixture is what tests of one lane need: its receivers, and a PostgreSQL where they ask
-// for one. A lane in a running dispatcher is tested in dispatch.
+// fixture is what tests of one lane need: receivers and, if they ask for one, a PostgreSQL. The
+// dispatch package tests lanes in a running dispatcher.
 type fixture struct {
 	*testing.T
 	certificates []byte // of the receivers
@@ -57,8 +57,8 @@ func (f *fixture) check(err error) {
 	}
 }
 
-// lane7 is a lane of partner 7 that has its lease and does not run. Its partner can be
-// told.
+// lane7 returns a lane of partner 7 that has its lease and does not run. The partner has an
+// endpoint.
 func (f *fixture) lane7() *Lane {
 	f.Helper()
 	l := New(&Shared{
@@ -69,7 +69,7 @@ func (f *fixture) lane7() *Lane {
 		},
 	}, 7)
 	if taken, err := l.Take(f.Context()); err != nil || !taken {
-		f.Fatalf("the lease is not to be had: %v", err)
+		f.Fatalf("the lease is not available: %v", err)
 	}
 	return l
 }
@@ -86,8 +86,8 @@ func (f *fixture) number(sql string, args ...any) (n int64) {
 	return n
 }
 
-// replays has an event of a partner sent again, as a command does; false: it is left
-// alone.
+// replays replays an event of a partner, as a command does, and reports whether it changed
+// anything.
 func (f *fixture) replays(partner int64, event uuid.UUID) bool {
 	f.Helper()
 	n, err := f.queries.ReplayDelivery(f.Context(), db.ReplayDeliveryParams{EventID: event, PartnerID: partner})
@@ -108,6 +108,8 @@ func (f *fixture) receiverWith(answer http.HandlerFunc, change func(*httptest.Se
 	change(s)
 	s.StartTLS()
 	f.Cleanup(s.Close)
-	f.certificates = append(f.certificates, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})...)
+	f.certificates = append(
+		f.certificates, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})...,
+	)
 	return s
 }

@@ -11,15 +11,15 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// follow takes the newest version of the endpoint and keeps the breaker of its
-// URL. A new secret, or the same URL registered again, changes nothing about a
-// receiver that is down.
+// follow switches to the newest version of the endpoint, and keeps the breaker if the URL is the
+// same: a new secret, or the same URL registered again, does not revive a receiver that is
+// down.
 func (l *Lane) follow(ctx context.Context, e Endpoint) error {
 	if l.breaker != nil && l.version == e.Version {
 		return nil
 	}
 	if l.breaker != nil {
-		l.poster.transport.CloseIdleConnections() // some may lead to where the receiver was
+		l.poster.transport.CloseIdleConnections() // some may lead to the old address
 	}
 	if l.breaker == nil || l.url != e.URL {
 		if err := l.restore(ctx, e.URL); err != nil {
@@ -30,19 +30,24 @@ func (l *Lane) follow(ctx context.Context, e Endpoint) error {
 	return nil
 }
 
-// restore makes the breaker of a URL: as PostgreSQL has it when the lane begins,
-// closed after a change of the URL.
+// restore sets the breaker of a URL: from PostgreSQL when the lane starts, closed after
+// the URL changed.
 func (l *Lane) restore(ctx context.Context, url string) error {
 	limit := l.shared.Concurrency
 	b := newBreaker(l.shared.Timing, limit)
 	row, err := l.shared.Queries.RestoreBreaker(ctx, db.RestoreBreakerParams{PartnerID: l.partner, Url: url})
 	switch {
 	case err == nil:
-		b = restoreBreaker(l.shared.Timing, limit, time.Duration(row.OpenMs)*time.Millisecond, time.Duration(row.RemainingMs)*time.Millisecond, row.Refusing)
+		b = restoreBreaker(
+			l.shared.Timing, limit, time.Duration(row.OpenMs)*time.Millisecond, time.Duration(row.RemainingMs)*time.Millisecond,
+			row.Refusing,
+		)
 	case errors.Is(err, pgx.ErrNoRows):
-		// One of an older URL, if any, is of no use any more.
-		if err := l.shared.Queries.DeleteBreaker(ctx, db.DeleteBreakerParams{PartnerID: l.partner, Owner: l.shared.Owner, Fence: l.fence}); err != nil {
-			return fmt.Errorf("forget the breaker of partner %d: %w", l.partner, err)
+		// A breaker of an older URL is obsolete.
+		if err := l.shared.Queries.DeleteBreaker(
+			ctx, db.DeleteBreakerParams{PartnerID: l.partner, Owner: l.shared.Owner, Fence: l.fence},
+		); err != nil {
+			return fmt.Errorf("delete the breaker of partner %d: %w", l.partner, err)
 		}
 	default:
 		return fmt.Errorf("read the breaker of partner %d: %w", l.partner, err)
@@ -51,7 +56,7 @@ func (l *Lane) restore(ctx context.Context, url string) error {
 	return nil
 }
 
-// save writes what became of the breaker.
+// save writes the last change of the breaker to PostgreSQL.
 func (l *Lane) save(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -65,9 +70,13 @@ func (l *Lane) save(ctx context.Context) error {
 			OpenMs: l.breaker.openTime().Milliseconds(), Refusing: l.breaker.refuses(), Owner: l.shared.Owner, Fence: l.fence,
 		})
 	case probing:
-		err = l.shared.Queries.ProbeBreaker(ctx, db.ProbeBreakerParams{PartnerID: l.partner, Url: l.url, Owner: l.shared.Owner, Fence: l.fence})
+		err = l.shared.Queries.ProbeBreaker(
+			ctx, db.ProbeBreakerParams{PartnerID: l.partner, Url: l.url, Owner: l.shared.Owner, Fence: l.fence},
+		)
 	case closed:
-		err = l.shared.Queries.DeleteBreaker(ctx, db.DeleteBreakerParams{PartnerID: l.partner, Owner: l.shared.Owner, Fence: l.fence})
+		err = l.shared.Queries.DeleteBreaker(
+			ctx, db.DeleteBreakerParams{PartnerID: l.partner, Owner: l.shared.Owner, Fence: l.fence},
+		)
 	}
 	if err != nil {
 		return fmt.Errorf("write the breaker of partner %d: %w", l.partner, err)

@@ -13,13 +13,15 @@ const (
 	there = "https://elsewhere.invalid/hook"
 )
 
-// What becomes of a breaker is written under the lane's fence, once, and is what the next lane of the partner begins with.
+// A change of the breaker is saved once, under the lane's fence, and the partner's next lane starts with it.
 func TestBreakerIsSavedAndRestored(t *testing.T) {
 	f := newFixture(t).withPostgres()
 	l := f.planned()
 	rows := func(where string) int64 {
 		t.Helper()
-		return f.number("SELECT count(*) FROM breaker WHERE partner_id = 7 AND endpoint_version = 1 AND url = $1 AND "+where, here)
+		return f.number(
+			"SELECT count(*) FROM breaker WHERE partner_id = 7 AND endpoint_version = 1 AND url = $1 AND "+where, here,
+		)
 	}
 	save := func(what change) {
 		t.Helper()
@@ -33,7 +35,7 @@ func TestBreakerIsSavedAndRestored(t *testing.T) {
 	l.breaker.refusing = true
 	save(unchanged)
 	if rows("true") != 0 {
-		t.Error("what did not change is written")
+		t.Error("an unchanged breaker is written")
 	}
 	save(opened)
 	const as = "state = 'open' AND open_ms = 3600000 AND refusing AND open_until BETWEEN now() + interval '55 minutes' AND now() + interval '1 hour'"
@@ -43,12 +45,14 @@ func TestBreakerIsSavedAndRestored(t *testing.T) {
 	f.exec("UPDATE lease SET until = now()")
 	next := f.planned()
 	if permits, wait := next.breaker.permits(); permits != 0 || wait < 55*time.Minute || next.breaker.openTime() != time.Hour || !next.breaker.refuses() {
-		t.Errorf("the next lane's is open for %s of %s, refusing: %v", wait, next.breaker.openTime(), next.breaker.refuses())
+		t.Errorf(
+			"the next lane's breaker is open for %s of %s, refusing: %v", wait, next.breaker.openTime(), next.breaker.refuses(),
+		)
 	}
-	for _, late := range []change{probing, closed} { // the older lane's
+	for _, late := range []change{probing, closed} { // of the older lane
 		save(late)
 		if rows(as) != 1 {
-			t.Errorf("%s: written by a lane whose lease is another's", late)
+			t.Errorf("%s: written by a lane that lost its lease", late)
 		}
 	}
 	l = next
@@ -65,12 +69,12 @@ func TestBreakerIsSavedAndRestored(t *testing.T) {
 	f.exec("INSERT INTO breaker (partner_id, endpoint_version, url, state, opened_at, open_until, open_ms, refusing) SELECT 8, endpoint_version, url, state, opened_at, open_until, open_ms, refusing FROM breaker")
 	save(closed)
 	if f.number("SELECT count(*) FROM breaker WHERE partner_id = 7") != 0 || f.number("SELECT count(*) FROM breaker") != 1 {
-		t.Error("the one that closed is still written, or another's is not")
+		t.Error("the closed breaker is still stored, or another partner's is not")
 	}
 }
 
-// A breaker is that of its URL: another version of the endpoint with the same keeps it, with what is to be written of it;
-// another URL begins anew, and what is written of the older one goes, but not where the lease is another's.
+// A breaker belongs to its URL: a new version of the endpoint with the same URL keeps it and its unsaved change. Another
+// URL starts with a new breaker, and the stored one is deleted unless another owner has the lease.
 func TestBreakerFollowsItsURL(t *testing.T) {
 	f := newFixture(t).withPostgres()
 	l := f.planned()
@@ -83,7 +87,10 @@ func TestBreakerFollowsItsURL(t *testing.T) {
 		f.check(l.follow(t.Context(), Endpoint{Version: int64(version + 1), URL: url, Secret: testSecret}))
 		same := url == here
 		if l.version != int64(version+1) || l.url != url || (l.breaker == first) != same || (l.unsaved == probing) != same || (f.number("SELECT count(*) FROM breaker") == 1) != same {
-			t.Errorf("version %d: version %d and URL %s are followed, the same breaker: %v, to be written: %s", version+1, l.version, l.url, l.breaker == first, l.unsaved)
+			t.Errorf(
+				"version %d: the lane has version %d and URL %s, the same breaker: %v, unsaved: %s", version+1, l.version, l.url,
+				l.breaker == first, l.unsaved,
+			)
 		}
 	}
 	if permits, _ := l.breaker.permits(); permits != l.shared.Concurrency {
@@ -95,11 +102,11 @@ func TestBreakerFollowsItsURL(t *testing.T) {
 	f.exec("UPDATE lease SET fence = fence + 1")
 	f.check(l.follow(t.Context(), Endpoint{Version: 4, URL: here, Secret: testSecret}))
 	if f.number("SELECT count(*) FROM breaker WHERE url = $1 AND endpoint_version = 3", there) != 1 {
-		t.Error("what another lane may have written is gone")
+		t.Error("a breaker that another lane may have stored is deleted")
 	}
 }
 
-// A registration says that the receiver may be elsewhere: a connection that is kept goes with it, and only then.
+// After a registration the receiver may be elsewhere, so idle connections are closed then, and only then.
 func TestAnotherVersionClosesConnections(t *testing.T) {
 	f := &fixture{T: t}
 	states := make(chan http.ConnState, 10)
@@ -116,7 +123,7 @@ func TestAnotherVersionClosesConnections(t *testing.T) {
 			t.Fatalf("%s: %v", got.Outcome, got.Cause)
 		}
 		if got := <-states; got != first {
-			t.Errorf("the connection is %s, and not %s", got, first)
+			t.Errorf("the connection is %s, want %s", got, first)
 		}
 		for <-states != http.StateIdle {
 		}
@@ -129,9 +136,9 @@ func TestAnotherVersionClosesConnections(t *testing.T) {
 	select {
 	case got := <-states:
 		if got != http.StateClosed {
-			t.Errorf("the connection to where the receiver was is %s", got)
+			t.Errorf("the connection to the old address is %s", got)
 		}
 	case <-time.After(time.Minute): // nothing else closes it
-		t.Error("the connection to where the receiver was is kept")
+		t.Error("the connection to the old address is kept")
 	}
 }

@@ -13,59 +13,59 @@ import (
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
 
-// Shared is what all lanes of a dispatcher have in common, and the three things that
-// they ask of it.
+// Shared holds what all lanes of a dispatcher share, and the three functions that they
+// call in it.
 type Shared struct {
-	Owner       uuid.UUID     // of leases: the dispatcher
-	Lease       time.Duration // how long one holds without being renewed
+	Owner       uuid.UUID     // the dispatcher that holds the leases
+	Lease       time.Duration // how long a lease holds without renewal
 	Concurrency int           // POSTs to one partner at a time
-	Slots       chan struct{} // one per POST under way, over all partners
+	Slots       chan struct{} // one per POST in flight, over all partners
 	Timing      Timing
 	Guard       *guard.Guard
-	Roots       *x509.CertPool // that receivers' certificates lead to; nil: the system's
+	Roots       *x509.CertPool // trusted for receivers; nil: the system's
 	Queries     *db.Queries
 	Metrics     *Metrics
 	Log         *slog.Logger
 
-	// Endpoint gives the newest endpoint of a partner: false for one that is unknown,
-	// disabled or has no URL. What it gives may be a second old.
+	// Endpoint returns the newest endpoint of a partner, and false if the partner is
+	// unknown or disabled, or has no URL. It may be a second old.
 	Endpoint func(ctx context.Context, partner int64) (Endpoint, bool, error)
-	// Expire makes the next Endpoint be read again.
+	// Expire makes the next Endpoint read again.
 	Expire func()
-	// Record writes what came of an attempt, however long that takes, and tells whether
-	// the fence still held. It gives up some time after the end of ctx.
+	// Record writes the result of an attempt, retrying as long as needed, and reports
+	// whether the fence still held. It gives up some time after the end of ctx.
 	Record func(ctx context.Context, a Attempt) bool
 }
 
-// Lane sends the deliveries of one partner, as the package says. Its fields belong to
-// the goroutine of Run, except where it says otherwise.
+// Lane sends the deliveries of one partner. Its fields belong to the goroutine of Run,
+// unless they say otherwise.
 type Lane struct {
 	shared  *Shared
 	partner int64
-	woken   chan struct{} // something came; holds one
-	ended   chan flight   // whose result is written
+	woken   chan struct{} // signals new work; has a capacity of one
+	ended   chan flight   // attempts whose result is written
 
 	fence int64        // of the lease; set before held, never changed
-	held  atomic.Int64 // end of the lease in Unix nanoseconds, 0 before it is taken and after drop; also set by renew
-	lost  atomic.Bool  // another dispatcher has it; also set by renew
-	// yielded: it is to be given to another dispatcher; set by yield.
+	held  atomic.Int64 // end of the lease in Unix nanoseconds, 0 before Take and after Drop; also set by Hold
+	lost  atomic.Bool  // another dispatcher has the lease; also set by Lose
+	// yielded: the partner should move to another dispatcher; set by Yield.
 	yielded atomic.Bool
 
-	queue    []db.DueDeliveriesRow  // due, and not under way
-	read     time.Time              // when the queue was
-	inFlight map[uuid.UUID]struct{} // under way
-	look     time.Time              // when to read deliveries; zero: nothing waits
-	busy     time.Time              // when there was last something to do
-	version  int64                  // of the endpoint that is followed
+	queue    []db.DueDeliveriesRow  // due, and not in flight
+	read     time.Time              // when the queue was read
+	inFlight map[uuid.UUID]struct{} // events whose POST is in flight
+	look     time.Time              // when to read deliveries; zero: nothing is pending
+	busy     time.Time              // when the lane last had something to do
+	version  int64                  // of the current endpoint
 	url      string                 // of that version; the breaker belongs to it
 	breaker  *breaker               // nil until the first endpoint is known
-	poster   *poster                // whose connections are this partner's alone
+	poster   *poster                // with connections of this partner only
 	unsaved  change                 // of the breaker, not in PostgreSQL yet
-	trouble  string                 // what was last complained about
-	aside    bool                   // what waited was parked when the lane became held or shut
+	trouble  string                 // the error that was logged last
+	aside    bool                   // pending deliveries were parked when the lane became held or shut
 }
 
-// New makes the lane of a partner. It has no lease yet.
+// New returns the lane of a partner, without a lease.
 func New(s *Shared, partner int64) *Lane {
 	now := time.Now()
 	return &Lane{
@@ -75,12 +75,12 @@ func New(s *Shared, partner int64) *Lane {
 	}
 }
 
-// Partner is whose deliveries the lane sends.
+// Partner returns the partner whose deliveries the lane sends.
 func (l *Lane) Partner() int64 { return l.partner }
 
-// Run sends until nothing has waited for a while, or until the lane must end: its lease
-// is lost, its partner is to be another's, or ctx ends. Then it lets the POSTs under way
-// finish and says that it has ended; one that is idle may be run again.
+// Run sends until the lane has been idle for a while, and returns false; it may be run
+// again. If the lane must end, because its lease is lost, its partner is given away or
+// ctx ends, Run lets the POSTs in flight finish and returns true.
 func (l *Lane) Run(ctx context.Context) (ended bool) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -89,7 +89,7 @@ func (l *Lane) Run(ctx context.Context) (ended bool) {
 		timer.Reset(wait)
 		select {
 		case <-ctx.Done():
-		case l.slotWhere(err == nil && l.canSend()) <- struct{}{}:
+		case l.slotIf(err == nil && l.canSend()) <- struct{}{}:
 			l.send(ctx)
 		case f := <-l.ended:
 			l.finish(f)
@@ -104,11 +104,11 @@ func (l *Lane) Run(ctx context.Context) (ended bool) {
 	for len(l.inFlight) > 0 {
 		l.finish(<-l.ended)
 	}
-	_ = l.save(context.WithoutCancel(ctx)) // what is not saved begins anew with the next lane
+	_ = l.save(context.WithoutCancel(ctx)) // the next lane starts without an unsaved change
 	return true
 }
 
-// Wake tells the lane that something came.
+// Wake makes the lane look for deliveries at once.
 func (l *Lane) Wake() {
 	select {
 	case l.woken <- struct{}{}:
@@ -116,18 +116,18 @@ func (l *Lane) Wake() {
 	}
 }
 
-// Woken tells whether something came that it has not looked at.
+// Woken reports whether Wake was called since the lane last looked.
 func (l *Lane) Woken() bool { return len(l.woken) > 0 }
 
-// Close gives up what an ended lane leaves open: connections that are kept.
+// Close closes the idle connections of a lane that has ended.
 func (l *Lane) Close() { l.poster.transport.CloseIdleConnections() }
 
-// mustEnd tells whether nothing more may begin here, whatever waits.
+// mustEnd reports whether the lane may start nothing more.
 func (l *Lane) mustEnd(ctx context.Context) bool {
 	return ctx.Err() != nil || l.lost.Load() || l.yielded.Load()
 }
 
-// turn plans, and where that fails begins anew a little later. It says how long
+// turn calls plan and, if it fails, schedules the next attempt. It returns how long
 // nothing will change by itself.
 func (l *Lane) turn(ctx context.Context) (time.Duration, error) {
 	wait, err := l.plan(ctx)
@@ -138,9 +138,9 @@ func (l *Lane) turn(ctx context.Context) (time.Duration, error) {
 	return wait, err
 }
 
-// slotWhere gives the slots to wait for one where a POST could begin, and none, which
-// is never ready, where not.
-func (l *Lane) slotWhere(can bool) chan<- struct{} {
+// slotIf returns the slots, to take one from, if a POST could start, and otherwise nil,
+// which is never ready.
+func (l *Lane) slotIf(can bool) chan<- struct{} {
 	if !can {
 		return nil
 	}
@@ -154,13 +154,13 @@ func (l *Lane) complain(ctx context.Context, err error) {
 		text = err.Error()
 	}
 	if text != "" && text != l.trouble && ctx.Err() == nil {
-		l.shared.Log.Warn("cannot send to a partner, trying again", "partner", l.partner, "error", err)
+		l.shared.Log.Warn("cannot send to a partner, retrying", "partner", l.partner, "error", err)
 	}
 	l.trouble = text
 }
 
-// over tells whether nothing has waited for so long that the breaker's window
-// is empty too.
+// over reports whether the lane has been idle for so long that the breaker's window is
+// empty too.
 func (l *Lane) over() bool {
 	if len(l.queue) > 0 || len(l.inFlight) > 0 || !l.look.IsZero() || l.unsaved != unchanged || l.aside {
 		l.busy = time.Now()
@@ -169,8 +169,8 @@ func (l *Lane) over() bool {
 	return time.Since(l.busy) >= l.shared.Timing.Idle
 }
 
-// canSend is about what plan prepared: the queue is empty while the breaker
-// lets nothing through.
+// canSend reports whether a POST may start. It needs a plan: the queue is empty while the
+// breaker admits nothing.
 func (l *Lane) canSend() bool {
 	return len(l.queue) > 0 && l.Safe() && len(l.inFlight) < l.permits()
 }
@@ -180,7 +180,7 @@ func (l *Lane) permits() int {
 	return n
 }
 
-// situation is what the partner is in; the package comment has them.
+// situation is the state of the partner; the package comment lists them.
 type situation int
 
 const (
@@ -190,8 +190,8 @@ const (
 	open
 )
 
-// situation decides which one it is, and for how long at most it lasts by itself. The
-// breaker is that of e. Of a breaker whose probe is under way nobody knows how long.
+// situation returns the partner's situation and how long at most it lasts by itself. The
+// breaker is that of e. While its probe is in flight the duration is unknown.
 func (l *Lane) situation(e Endpoint, known bool) (situation, time.Duration) {
 	longest := l.shared.Timing.Scan // so that a new URL is noticed
 	if !known {
@@ -210,9 +210,9 @@ func (l *Lane) situation(e Endpoint, known bool) (situation, time.Duration) {
 	return shut, longest
 }
 
-// plan brings the lane up to date with its endpoint and breaker, does what the
-// situation asks for, and says how long nothing will change by itself. A connection
-// that has gone silent holds it up for timing.Database at most.
+// plan updates the lane to its endpoint and breaker, acts on the situation, and returns
+// how long nothing will change by itself. A silent PostgreSQL connection delays it by
+// Timing.Database at most.
 func (l *Lane) plan(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.shared.Timing.Database)
 	defer cancel()
@@ -230,9 +230,9 @@ func (l *Lane) plan(ctx context.Context) (time.Duration, error) {
 	}
 	now, lasts := l.situation(e, known)
 	switch now {
-	case unreachable: // what was put aside ends too
+	case unreachable: // parked deliveries end too
 		return lasts, l.giveUp(ctx, l.due() || l.aside)
-	case held, shut: // what was put aside already waits without being looked at
+	case held, shut: // park only once; parked deliveries are not read
 		return lasts, l.park(ctx, l.due() || !l.aside)
 	}
 	if err := l.fetchDue(ctx); err != nil {
@@ -241,8 +241,8 @@ func (l *Lane) plan(ctx context.Context) (time.Duration, error) {
 	return l.untilNext(lasts), nil
 }
 
-// send starts the next attempt; it owns a slot. What is to be sent, endpoint, lease and
-// breaker are looked at again, in this order, for the slot may have been waited for.
+// send starts the next attempt; it owns a slot. It checks the queue, endpoint, lease and
+// breaker again, in this order, because the lane may have waited long for the slot.
 func (l *Lane) send(ctx context.Context) {
 	l.refresh(ctx)
 	e, known, err := l.shared.Endpoint(ctx, l.partner)
@@ -255,7 +255,10 @@ func (l *Lane) send(ctx context.Context) {
 		<-l.shared.Slots
 		return
 	}
-	f := flight{attempt: Attempt{Partner: l.partner, Fence: l.fence, Delivery: l.queue[0], Endpoint: e}, breaker: l.breaker, done: done, probe: probe}
+	f := flight{
+		attempt: Attempt{Partner: l.partner, Fence: l.fence, Delivery: l.queue[0], Endpoint: e}, breaker: l.breaker,
+		done: done, probe: probe,
+	}
 	l.queue = l.queue[1:]
 	l.inFlight[f.attempt.Delivery.EventID] = struct{}{}
 	if probe {
@@ -264,7 +267,7 @@ func (l *Lane) send(ctx context.Context) {
 	go func() { l.ended <- l.shared.try(ctx, l.poster, f) }()
 }
 
-// finish takes the end of an attempt in.
+// finish handles the end of an attempt.
 func (l *Lane) finish(f flight) {
 	delete(l.inFlight, f.attempt.Delivery.EventID)
 	l.busy = time.Now()

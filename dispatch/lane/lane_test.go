@@ -18,9 +18,9 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// POSTs from before the breaker opened are still under way when its time is over, and
-// take the place of the probe: it comes when they have ended.
-func TestOldPostsTakeThePlaceOfTheProbe(t *testing.T) {
+// POSTs from before the breaker opened are still in flight when its open time is over, and take
+// the permit of the probe, which is sent when they have ended.
+func TestOldPostsTakeThePermitOfTheProbe(t *testing.T) {
 	f := newFixture(t).withPostgres()
 	f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES (gen_random_uuid(), 7, 1, 'deposit.referral', '{}', 'pending')")
 	l := f.lane7()
@@ -34,12 +34,12 @@ func TestOldPostsTakeThePlaceOfTheProbe(t *testing.T) {
 	old := uuid.New()
 	l.inFlight[old] = struct{}{}
 	if plan(); len(l.queue) > 0 || f.number("SELECT count(*) FROM delivery WHERE state = $1", registry.Parked) != 1 {
-		t.Fatalf("while the breaker is open %d are to be sent", len(l.queue))
+		t.Fatalf("while the breaker is open %d are queued", len(l.queue))
 	}
 	l.breaker.open(time.Millisecond, time.Millisecond)
 	untilHalfOpen(t, l.breaker)
 	if plan(); len(l.queue) > 0 {
-		t.Fatal("a probe would go out beside an older POST")
+		t.Fatal("a probe could be sent during an older POST")
 	}
 	delete(l.inFlight, old)
 	if plan(); len(l.queue) != 1 {
@@ -47,15 +47,15 @@ func TestOldPostsTakeThePlaceOfTheProbe(t *testing.T) {
 	}
 }
 
-// A slot that was waited for is given back where nothing can be sent any more, and what
-// is due stays where it was.
-func TestSlotIsGivenBackWhereNothingIsSent(t *testing.T) {
+// A slot is released if nothing can be sent by the time the lane gets it, and the due
+// deliveries stay queued.
+func TestSlotIsReleasedIfNothingIsSent(t *testing.T) {
 	for what, change := range map[string]func(l *Lane, e *Endpoint, known *bool, err *error){
 		"the endpoint cannot be read":      func(_ *Lane, _ *Endpoint, _ *bool, err *error) { *err = errors.New("away") },
 		"the partner has no URL":           func(_ *Lane, _ *Endpoint, known *bool, _ *error) { *known = false },
-		"an operator parked it":            func(_ *Lane, e *Endpoint, _ *bool, _ *error) { e.Held = true },
-		"its endpoint is another":          func(_ *Lane, e *Endpoint, _ *bool, _ *error) { e.Version++ },
-		"the lease has run out":            func(l *Lane, _ *Endpoint, _ *bool, _ *error) { l.Hold(time.Now()) },
+		"an operator parked the partner":   func(_ *Lane, e *Endpoint, _ *bool, _ *error) { e.Held = true },
+		"the endpoint has a new version":   func(_ *Lane, e *Endpoint, _ *bool, _ *error) { e.Version++ },
+		"the lease has expired":            func(l *Lane, _ *Endpoint, _ *bool, _ *error) { l.Hold(time.Now()) },
 		"another dispatcher has the lease": func(l *Lane, _ *Endpoint, _ *bool, _ *error) { l.Lose() },
 		"the breaker has opened":           func(l *Lane, _ *Endpoint, _ *bool, _ *error) { l.breaker.open(time.Hour, time.Hour) },
 	} {
@@ -66,7 +66,7 @@ func TestSlotIsGivenBackWhereNothingIsSent(t *testing.T) {
 			_, err := l.plan(t.Context())
 			f.check(err)
 			if !l.canSend() {
-				t.Fatal("nothing is to be sent: the test proves nothing")
+				t.Fatal("nothing can be sent: the test proves nothing")
 			}
 			e, known, failure := Endpoint{Version: l.version, URL: l.url, Secret: testSecret}, true, error(nil)
 			change(l, &e, &known, &failure)
@@ -74,26 +74,29 @@ func TestSlotIsGivenBackWhereNothingIsSent(t *testing.T) {
 			l.shared.Slots <- struct{}{}
 			l.send(t.Context())
 			if len(l.shared.Slots) != 0 || len(l.queue) != 1 || len(l.inFlight) != 0 {
-				t.Errorf("%d slots are taken, %d deliveries wait, %d are under way", len(l.shared.Slots), len(l.queue), len(l.inFlight))
+				t.Errorf(
+					"%d slots are taken, %d deliveries are queued, %d are in flight", len(l.shared.Slots), len(l.queue),
+					len(l.inFlight),
+				)
 			}
 		})
 	}
 }
 
-// What PostgreSQL refuses is said by plan, with what was tried and for whom; once it
-// works again, it is done.
-func TestPlanSaysWhatFails(t *testing.T) {
+// plan reports errors of PostgreSQL, with the operation and the partner; once PostgreSQL works
+// again, the operation succeeds.
+func TestPlanReportsErrors(t *testing.T) {
 	shut := func(l *Lane) { l.breaker.open(time.Hour, time.Hour) }
 	gone := func(l *Lane) {
 		l.shared.Endpoint = func(context.Context, int64) (Endpoint, bool, error) { return Endpoint{}, false, nil }
 	}
 	for _, c := range []struct {
 		table, want string
-		change      func(*Lane) // of a lane that has planned before; nil: it has not
+		change      func(*Lane) // to a lane that has planned before; nil: a new lane
 		state       string      // of the delivery in the end
 	}{
 		{"breaker", "read the breaker of partner 7", nil, registry.Pending},
-		{"lease", "forget the breaker of partner 7", nil, registry.Pending},
+		{"lease", "delete the breaker of partner 7", nil, registry.Pending},
 		{"breaker", "write the breaker of partner 7", func(l *Lane) { shut(l); l.unsaved = opened }, registry.Parked},
 		{"delivery", "read the due deliveries of partner 7", func(l *Lane) { l.queue = nil }, registry.Pending},
 		{"delivery", "park the deliveries of partner 7", shut, registry.Parked},
@@ -120,25 +123,27 @@ func TestPlanSaysWhatFails(t *testing.T) {
 				t.Errorf("%v, and in the log: %s", err, said.String())
 			}
 			if l.canSend() {
-				t.Error("something would be sent")
+				t.Error("a POST could start")
 			}
 			f.exec("ALTER TABLE elsewhere RENAME TO " + c.table)
 			_, err := l.turn(t.Context())
 			f.check(err)
-			if n := f.number("SELECT count(*) FROM delivery WHERE state = $1", c.state); n != 1 || l.canSend() != (c.state == registry.Pending) {
-				t.Errorf("%d are %s, and sent is something: %v", n, c.state, l.canSend())
+			if n := f.number(
+				"SELECT count(*) FROM delivery WHERE state = $1", c.state,
+			); n != 1 || l.canSend() != (c.state == registry.Pending) {
+				t.Errorf("%d are %s, and a POST could start: %v", n, c.state, l.canSend())
 			}
 		})
 	}
 }
 
-// A lane is over when nothing has waited for long, and nothing else: each thing that
-// waits keeps it, alone.
-func TestOverWhenNothingWaits(t *testing.T) {
+// A lane is over only when nothing has been pending for long: each pending thing by itself keeps
+// it running.
+func TestOverWhenNothingIsPending(t *testing.T) {
 	for what, change := range map[string]func(*Lane){
 		"":                           func(*Lane) {},
 		"a delivery is due":          func(l *Lane) { l.queue = make([]db.DueDeliveriesRow, 1) },
-		"a POST is under way":        func(l *Lane) { l.inFlight[uuid.New()] = struct{}{} },
+		"a POST is in flight":        func(l *Lane) { l.inFlight[uuid.New()] = struct{}{} },
 		"a delivery will be due":     func(l *Lane) { l.look = time.Now().Add(time.Hour) },
 		"the breaker is not written": func(l *Lane) { l.unsaved = opened },
 		"deliveries are parked":      func(l *Lane) { l.aside = true },
@@ -151,13 +156,13 @@ func TestOverWhenNothingWaits(t *testing.T) {
 			t.Errorf("%q: over: %v", what, over)
 		}
 		if what != "" && time.Since(l.busy) >= l.shared.Timing.Idle {
-			t.Errorf("%q: the lane counts as idle since long ago", what)
+			t.Errorf("%q: the lane counts as idle for long", what)
 		}
 	}
 }
 
-// How long a situation lasts by itself: a breaker's opening to its end, and at most until
-// the endpoint is looked at again, as while a probe is under way.
+// A situation lasts by itself until the breaker's opening ends, and at most until the endpoint
+// is read again, also while a probe is in flight.
 func TestHowLongASituationLasts(t *testing.T) {
 	f := &fixture{T: t}
 	scan := Specified().Scan
@@ -174,7 +179,7 @@ func TestHowLongASituationLasts(t *testing.T) {
 			b.open(time.Hour, time.Millisecond)
 			untilHalfOpen(t, b)
 			if _, probe, ok := b.allow(uuid.New()); !probe || !ok {
-				t.Fatal("there is no probe")
+				t.Fatal("no probe was admitted")
 			}
 		}, shut, func(d time.Duration) bool { return d == scan }},
 	} {
@@ -187,11 +192,14 @@ func TestHowLongASituationLasts(t *testing.T) {
 	}
 }
 
-// A lane that has lost its partner, or is to give it away, looks at once, sends nothing
-// more once it is lost, and its loss is counted once.
+// A lane that has lost its partner, or yields it, is woken at once. A lost lane sends nothing
+// more, and its loss is counted once.
 func TestLoseAndYieldWake(t *testing.T) {
 	f := &fixture{T: t}
-	s := &Shared{Concurrency: 1, Timing: Specified(), Guard: f.asking(enginetest.NameServer(t)), Metrics: NewMetrics(prometheus.NewRegistry())}
+	s := &Shared{
+		Concurrency: 1, Timing: Specified(), Guard: f.asking(enginetest.NameServer(t)),
+		Metrics: NewMetrics(prometheus.NewRegistry()),
+	}
 	lost, yielded := New(s, 7), New(s, 8)
 	for _, l := range []*Lane{lost, yielded} {
 		l.Hold(time.Now().Add(time.Hour))
@@ -206,6 +214,6 @@ func TestLoseAndYieldWake(t *testing.T) {
 		t.Errorf("%v losses; woken %v, safe %v, leased %v", n, lost.Woken(), lost.Safe(), lost.Leased())
 	}
 	if !yielded.Woken() || !yielded.Safe() || !yielded.Leased() || !yielded.mustEnd(t.Context()) {
-		t.Errorf("given away: woken %v, safe %v, leased %v", yielded.Woken(), yielded.Safe(), yielded.Leased())
+		t.Errorf("yielded: woken %v, safe %v, leased %v", yielded.Woken(), yielded.Safe(), yielded.Leased())
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics is what Prometheus sees of sending.
+// Metrics holds the Prometheus metrics of sending.
 type Metrics struct {
 	Attempts   *prometheus.CounterVec // by outcome
 	seconds    prometheus.Histogram
@@ -15,6 +15,7 @@ type Metrics struct {
 	LostLeases prometheus.Counter
 }
 
+// NewMetrics returns metrics that are registered with reg.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	const namespace, subsystem = "navlog", "dispatch"
 	counter := func(name, help string) prometheus.CounterOpts {
@@ -28,11 +29,15 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		}),
 		phases: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "phase_seconds",
-			Help:    "Duration of the phases of POSTs: dns, connect and tls of new connections, and first_byte from the start of the POST.",
+			Help: "Duration of the phases of POSTs: dns, connect and tls of new connections, " +
+				"and first_byte from the start of the POST.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}, []string{"phase"}),
-		Parked:     prometheus.NewCounter(counter("parked_total", "Deliveries put aside because a breaker was open, or an operator had parked the partner.")),
-		LostLeases: prometheus.NewCounter(counter("lost_leases_total", "Partners taken over by another dispatcher while this one was sending, or left at a stop with results that could not be written.")),
+		Parked: prometheus.NewCounter(counter("parked_total",
+			"Deliveries parked because a breaker was open or an operator had parked the partner.")),
+		LostLeases: prometheus.NewCounter(counter("lost_leases_total",
+			"Partners that another dispatcher took over while this one was sending, "+
+				"or that were left at shutdown with results that could not be written.")),
 	}
 	for _, o := range outcomes {
 		m.Attempts.WithLabelValues(o)
@@ -45,7 +50,9 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 func (m *Metrics) attempt(r Result) {
 	m.Attempts.WithLabelValues(r.Outcome).Inc()
 	m.seconds.Observe(r.Took.Seconds())
-	for phase, d := range map[string]time.Duration{"dns": r.Phases.DNS, "connect": r.Phases.Connect, "tls": r.Phases.TLS, "first_byte": r.Phases.FirstByte} {
+	for phase, d := range map[string]time.Duration{
+		"dns": r.Phases.DNS, "connect": r.Phases.Connect, "tls": r.Phases.TLS, "first_byte": r.Phases.FirstByte,
+	} {
 		if d >= 0 {
 			m.phases.WithLabelValues(phase).Observe(d.Seconds())
 		}

@@ -8,32 +8,33 @@ import (
 	"time"
 )
 
-// phases says how long each part of a POST took. A part that did not happen is
-// -1: a connection that was open already needs no name, connect or TLS.
+// Phases is how long each part of a POST took. A part that did not happen is -1: on a
+// reused connection that is DNS, Connect and TLS.
 type Phases struct {
 	DNS, Connect, TLS time.Duration
 	FirstByte         time.Duration // from the start of the POST
 }
 
+// NoPhases returns the Phases of a POST of which nothing happened.
 func NoPhases() Phases { return Phases{-1, -1, -1, -1} }
 
-// stopwatch takes the times of one POST. net/http calls it from several
-// goroutines, some of which outlive the POST.
+// stopwatch measures the phases of one POST. net/http calls it from several goroutines,
+// some of which outlive the POST.
 type stopwatch struct {
 	mu                            sync.Mutex
 	started                       time.Time
 	dnsFrom, connectFrom, tlsFrom time.Time
 	phases                        Phases
-	reused                        bool // the request went out on a connection that an earlier one had used
+	reused                        bool // the request used the connection of an earlier one
 }
 
-// watch gives a context under which net/http tells the stopwatch.
+// watch returns a context with which net/http reports to the stopwatch.
 func (s *stopwatch) watch(ctx context.Context) context.Context {
 	s.started, s.phases = time.Now(), NoPhases()
 	from := func(at *time.Time) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if at.IsZero() { // of several addresses, the first begins
+		if at.IsZero() { // with several addresses the first one counts
 			*at = time.Now()
 		}
 	}
@@ -60,15 +61,15 @@ func (s *stopwatch) watch(ctx context.Context) context.Context {
 	})
 }
 
-// diedIdle reports whether a request that failed was on a connection of an earlier one and got
-// not even the first byte of a response: the receiver may have closed the connection before.
+// diedIdle reports whether a request that failed used the connection of an earlier one and
+// got no byte of a response: the receiver may have closed the idle connection before.
 func (s *stopwatch) diedIdle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.reused && s.phases.FirstByte < 0
 }
 
-// read gives what is known now.
+// read returns the phases so far.
 func (s *stopwatch) read() Phases {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,37 +21,38 @@ import (
 const (
 	userAgent          = "navlog/1"
 	maxResponseHeaders = 16 << 10
-	MaxResponseKept    = 4 << 10 // bytes of a response body that the log keeps
+	MaxResponseKept    = 4 << 10 // bytes of a response body that the attempt log keeps
 	idleConnTimeout    = 30 * time.Second
-	// bodyPatience is how long the body of a response is waited for. The status is known by then, so a receiver that
-	// keeps its response open delays nothing but this, and not a slot until the deadline.
+	// bodyPatience is how long to wait for the body of a response. The status is known by then, so a
+	// receiver that keeps its response open delays its slot by this much, not until the deadline.
 	bodyPatience = time.Second
-	tlsSessions  = 4 // hosts whose TLS session is kept, to go on with: of a partner hardly two
+	tlsSessions  = 4 // hosts whose TLS sessions are kept for resumption; a partner rarely has two
 )
 
 // Outcomes of a POST.
 const (
 	outcomeAccepted  = "accepted"  // 2xx
 	outcomeRedirect  = "redirect"  // 3xx, not followed
-	outcomeRefused   = "refused"   // 4xx but 429
+	outcomeRefused   = "refused"   // 4xx except 429
 	outcomeThrottled = "throttled" // 429
 	outcomeError     = "error"     // 5xx, and anything below 200
-	outcomeTimeout   = "timeout"   // no answer within the deadline
+	outcomeTimeout   = "timeout"   // no response within the deadline
 	outcomeForbidden = "forbidden" // the guard refused the address
-	outcomeNetwork   = "network"   // anything else without an answer
+	outcomeNetwork   = "network"   // any other error without a response
 )
 
 var outcomes = []string{
-	outcomeAccepted, outcomeRedirect, outcomeRefused, outcomeThrottled, outcomeError, outcomeTimeout, outcomeForbidden, outcomeNetwork,
+	outcomeAccepted, outcomeRedirect, outcomeRefused, outcomeThrottled, outcomeError, outcomeTimeout, outcomeForbidden,
+	outcomeNetwork,
 }
 
-// Result is what came of a POST.
+// Result is the result of a POST.
 type Result struct {
 	Outcome  string
-	Status   int    // 0 without an answer
+	Status   int    // 0 without a response
 	Response []byte // its first MaxResponseKept bytes
-	Err      string // why there was no answer, as its partner may read it
-	Cause    error  // the whole of it, for the operator's log alone
+	Err      string // why there was no response, in words for the partner
+	Cause    error  // the full error, only for the operator's log
 	Started  time.Time
 	Took     time.Duration
 	Phases   Phases
@@ -59,8 +60,8 @@ type Result struct {
 
 func (r Result) accepted() bool { return r.Outcome == outcomeAccepted }
 
-// down tells a receiver that is dead or overwhelmed, which opens the breaker,
-// from one that lives and refuses.
+// down reports whether the receiver is dead or overwhelmed, which opens the breaker,
+// rather than alive and rejecting.
 func (r Result) down() bool {
 	switch r.Outcome {
 	case outcomeAccepted, outcomeRedirect, outcomeRefused:
@@ -77,40 +78,39 @@ type message struct {
 	body     []byte
 }
 
-// Endpoint is where a partner is told: URL and secrets of one version, never
+// Endpoint is where to send a partner's events: URL and secrets of one version, never
 // mixed.
 type Endpoint struct {
 	Version int64
 	URL     string
 	Secret  string
-	Next    string // takes over from secret soon; "" while none is on its way
+	Next    string // replaces Secret soon; "" unless a rotation is under way
 	Held    bool   // an operator parked the partner
 }
 
-// poster posts to one partner, on connections of its own: what is done to one partner's is
-// not felt by another, who may share the host. It uses the transport alone: a client
-// would follow redirects.
+// poster posts to one partner on its own connections, so that one partner's connections do
+// not affect another's on the same host. It uses the bare transport, because a client would
+// follow redirects.
 type poster struct {
 	transport *http.Transport
 	unshared  *http.Transport // opens a connection for each request, and closes it
 	deadline  time.Duration
-	patience  time.Duration // bodyPatience, but in tests
+	patience  time.Duration // bodyPatience, except in tests
 }
 
-// newPoster makes a client for hostile receivers: every address is judged by the
-// guard when it is dialled, no proxy comes between them, nothing is unpacked,
-// and headers are bounded.
+// newPoster returns a poster that is safe with hostile receivers: the guard checks every
+// address that is dialled, no proxy is used, nothing is decompressed, and headers are
+// bounded.
 //
-// It speaks HTTP/1.1 only. Partners may share a host, a gateway for instance:
-// over HTTP/2 they would share one connection, with its limit of streams and its
-// flow control, and one of them could hold up all others; and net/http repeats
-// requests that an HTTP/2 server gave back. The number of connections in use is
-// bounded by slots, that of idle ones here, by idle.
+// It speaks only HTTP/1.1. Partners may share a host, for instance a gateway: over HTTP/2
+// they would share one connection, with its stream limit and flow control, so that one
+// partner could hold up all others; and net/http repeats requests that an HTTP/2 server
+// did not process. Slots bound the number of connections in use, idle that of idle ones.
 //
-// net/http goes on opening a connection when the request that wanted it has
-// ended, for another request may use it. A receiver that lets every connection
-// hang would gather one for each attempt; so opening ends at the attempt's
-// deadline, and a TLS handshake one deadline after it began at the latest.
+// net/http goes on opening a connection after its request has ended, because another
+// request may use it. A receiver that lets every connection hang would collect one for each
+// attempt; so dialling ends at the attempt's deadline, and a TLS handshake at most one
+// deadline after it began.
 func newPoster(g *guard.Guard, roots *x509.CertPool, idle int, deadline time.Duration) *poster {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -125,7 +125,7 @@ func newPoster(g *guard.Guard, roots *x509.CertPool, idle int, deadline time.Dur
 		TLSHandshakeTimeout: deadline,
 		TLSClientConfig: &tls.Config{
 			MinVersion: tls.VersionTLS12, RootCAs: roots,
-			// A receiver that never answers costs a connection for each attempt.
+			// Without resumption, a receiver that never answers costs a full handshake for each attempt.
 			ClientSessionCache: tls.NewLRUClientSessionCache(tlsSessions),
 		},
 		Protocols:              protocols,
@@ -135,24 +135,24 @@ func newPoster(g *guard.Guard, roots *x509.CertPool, idle int, deadline time.Dur
 		MaxIdleConnsPerHost:    idle,
 		IdleConnTimeout:        idleConnTimeout,
 	}
-	// A clone judges every address too, for it dials with the same function.
+	// The clone dials with the same function, so the guard checks its addresses too.
 	unshared := transport.Clone()
 	unshared.DisableKeepAlives = true
 	return &poster{transport: transport, unshared: unshared, deadline: deadline, patience: bodyPatience}
 }
 
-// deadlineKey is under which a POST's context holds its deadline as a value, the
-// only thing of it that net/http leaves to those who dial.
+// deadlineKey is the context key of a POST's deadline. net/http passes only the values of
+// the context to the dialer, not its deadline.
 type deadlineKey struct{}
 
 // post makes one attempt to send m, with a fresh timestamp and signature. The deadline
-// holds for all of it, from the look-up of the name to the last byte that is read.
-// ctx ends only with the process: an attempt under way is finished.
+// covers everything from the name lookup to the last byte read. ctx ends only with the
+// process: an attempt in flight is finished.
 //
-// A receiver closes a connection that was idle for a while, and does not see the request
-// that is on its way by then. Such a request says nothing about the receiver, so post sends
-// it once more, on a new connection: same id, same bytes. The receiver may get the event twice,
-// which at-least-once delivery allows.
+// A receiver that closes an idle connection does not see a request that is on its way at
+// that moment. Such a request says nothing about the receiver, so post sends it once more
+// on a new connection, with the same id and the same bytes. The receiver may get the event
+// twice, which at-least-once delivery allows.
 func (p *poster) post(ctx context.Context, e Endpoint, m message) Result {
 	started := time.Now()
 	ends := started.Add(p.deadline)
@@ -165,7 +165,7 @@ func (p *poster) post(ctx context.Context, e Endpoint, m message) Result {
 }
 
 func (p *poster) exchange(ctx context.Context, watch *stopwatch, e Endpoint, m message, timestamp int64) Result {
-	// Cancelling ends the wait for a body, and closes its connection.
+	// Cancelling ends the wait for the body and closes the connection.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	response, err := p.send(ctx, p.transport, e, m, timestamp)
@@ -181,23 +181,24 @@ func (p *poster) exchange(ctx context.Context, watch *stopwatch, e Endpoint, m m
 	}
 	defer response.Body.Close()
 	var kept []byte
-	if response.StatusCode != http.StatusSwitchingProtocols { // whose body is the connection itself, without a deadline
-		// The headers decide: a body that is slow, cut or endless changes nothing.
+	// After switching protocols the body would be the connection itself, without a deadline.
+	if response.StatusCode != http.StatusSwitchingProtocols {
+		// The status decides the outcome: a slow, truncated or endless body does not change it.
 		defer time.AfterFunc(p.patience, cancel).Stop()
 		kept, _ = io.ReadAll(io.LimitReader(response.Body, MaxResponseKept))
 	}
 	return Result{Outcome: outcomeOf(response.StatusCode), Status: response.StatusCode, Response: kept}
 }
 
-// errURL says that no request can be made of an endpoint's URL.
+// errURL means that an endpoint's URL does not make a valid request.
 var errURL = errors.New("the URL cannot be used")
 
-// send sends one request and returns when the headers of its response are there.
+// send sends one request and returns as soon as it has the headers of the response.
 func (p *poster) send(
 	ctx context.Context, transport *http.Transport, e Endpoint, m message, timestamp int64,
 ) (*http.Response, error) {
-	// A reader that is none of those that net/http knows, so that GetBody stays
-	// nil and the request cannot be sent a second time behind our back.
+	// net/http does not know this type of reader, so GetBody stays nil and net/http cannot
+	// repeat the request by itself.
 	body := io.NopCloser(bytes.NewReader(m.body))
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.URL, body)
 	if err != nil {
@@ -208,9 +209,8 @@ func (p *poster) send(
 	return transport.RoundTrip(request)
 }
 
-// headers are those of navlog, with the partner's sequence and the signature
-// with the secret of a rotation under way, and beside them the set of Standard
-// Webhooks.
+// headers returns navlog's headers, with the partner's sequence and, during a rotation, the
+// signature with the next secret, and in addition the headers of Standard Webhooks.
 func headers(e Endpoint, m message, timestamp int64) http.Header {
 	id, seconds := m.event.String(), strconv.FormatInt(timestamp, 10)
 	h := http.Header{

@@ -17,8 +17,8 @@ import (
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
 
-// What the transport must not do, and could only be seen doing with proxies and
-// packers on real hosts: net/http takes no proxy to loopback.
+// TestTransport checks settings whose effect only shows with proxies and compressing servers on
+// real hosts: net/http uses no proxy for loopback.
 func TestTransport(t *testing.T) {
 	f := newFixture(t)
 	p := newPoster(f.asking(enginetest.NameServer(t)), nil, 4, time.Second)
@@ -26,12 +26,12 @@ func TestTransport(t *testing.T) {
 		t.Error("a proxy would hide the address from the guard")
 	}
 	if !p.transport.DisableCompression || p.transport.TLSClientConfig.MinVersion != tls.VersionTLS12 {
-		t.Error("answers are unpacked, or old TLS is allowed")
+		t.Error("responses are decompressed, or old TLS is allowed")
 	}
 }
 
-// net/http would go on with a connection that nobody waits for any more: with the
-// look-up of the name beyond the deadline, with the handshake for ever.
+// net/http would go on opening a connection that no request waits for any more: resolving the
+// name beyond the deadline, and in the handshake for ever.
 func TestOpeningEndsWithTheAttempt(t *testing.T) {
 	f := newFixture(t)
 	lookups := make(chan error, 100)
@@ -42,11 +42,13 @@ func TestOpeningEndsWithTheAttempt(t *testing.T) {
 	}}})
 	f.check(err)
 	p := newPoster(silent, nil, 4, time.Second)
-	if r := p.post(t.Context(), Endpoint{URL: "https://" + testName, Secret: testSecret}, message{}); r.Outcome != outcomeTimeout {
-		t.Errorf("a name server that says nothing: %s, %s", r.Outcome, r.Err)
+	if r := p.post(
+		t.Context(), Endpoint{URL: "https://" + testName, Secret: testSecret}, message{},
+	); r.Outcome != outcomeTimeout {
+		t.Errorf("a silent name server: %s, %s", r.Outcome, r.Err)
 	}
 	if err := <-lookups; !errors.Is(err, context.Canceled) {
-		t.Errorf("the look-up was ended by the resolver's own patience: %v", err)
+		t.Errorf("the resolver's own timeout ended the lookup: %v", err)
 	}
 
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -61,13 +63,15 @@ func TestOpeningEndsWithTheAttempt(t *testing.T) {
 		closed <- err
 	}()
 	p = newPoster(f.asking(enginetest.NameServer(t)), nil, 4, time.Second)
-	if r := p.post(t.Context(), Endpoint{URL: "https://" + listener.Addr().String(), Secret: testSecret}, message{}); r.Outcome != outcomeTimeout {
-		t.Errorf("a receiver that says nothing: %s, %s", r.Outcome, r.Err)
+	if r := p.post(
+		t.Context(), Endpoint{URL: "https://" + listener.Addr().String(), Secret: testSecret}, message{},
+	); r.Outcome != outcomeTimeout {
+		t.Errorf("a silent receiver: %s, %s", r.Outcome, r.Err)
 	}
-	<-closed // the test's time is over where it is not
+	<-closed // otherwise the test times out
 }
 
-// A lane that ended closes what it kept open, and leaves that to nobody.
+// Close closes the idle connections of a lane that has ended.
 func TestCloseEndsConnections(t *testing.T) {
 	f := newFixture(t)
 	states := make(chan http.ConnState, 10)
@@ -95,8 +99,8 @@ func TestCloseEndsConnections(t *testing.T) {
 	}
 }
 
-// What a stopwatch was never told did not happen.
-func TestStopwatchWithoutNews(t *testing.T) {
+// A phase that was not reported to the stopwatch did not happen.
+func TestStopwatchWithoutReports(t *testing.T) {
 	var s stopwatch
 	s.watch(t.Context())
 	if got := s.read(); got != NoPhases() {
@@ -104,13 +108,13 @@ func TestStopwatchWithoutNews(t *testing.T) {
 	}
 }
 
-// Each part of a POST has a time of its own, where it happened: over a new connection to a name all of them, over a kept one
-// only the wait for the answer. Of several addresses that are tried, the first one's start counts.
+// Each phase of a POST that happened has its own time: all of them on a new connection to a name, only the first byte on
+// a reused one. If several addresses are tried, the start of the first one counts.
 func TestPhases(t *testing.T) {
 	var s stopwatch
 	trace := httptrace.ContextClientTrace(s.watch(t.Context()))
 	const each = 2 * time.Millisecond
-	pause := func() { <-time.After(each) } // it takes longer on a busy machine, and is not held to more
+	pause := func() { <-time.After(each) } // may take longer on a busy machine; only a minimum is checked
 	trace.DNSStart(httptrace.DNSStartInfo{})
 	pause()
 	trace.DNSDone(httptrace.DNSDoneInfo{})
@@ -132,6 +136,6 @@ func TestPhases(t *testing.T) {
 	trace = httptrace.ContextClientTrace(s.watch(t.Context()))
 	trace.GotFirstResponseByte()
 	if got := s.read(); got.DNS != -1 || got.Connect != -1 || got.TLS != -1 || got.FirstByte < 0 {
-		t.Errorf("over a kept connection: %+v", got)
+		t.Errorf("on a reused connection: %+v", got)
 	}
 }

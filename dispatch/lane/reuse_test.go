@@ -19,14 +19,14 @@ import (
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 )
 
-// connection is the key under which a request's context holds how many requests its connection had.
+// connection is the context key of the number of requests on a request's connection.
 type connection struct{}
 
-// keeper is a receiver that accepts the first request of a connection and does something else with the second.
+// keeper is a receiver that accepts the first request of a connection and calls second for the next.
 type keeper struct {
 	*httptest.Server
 	mu  sync.Mutex
-	ids []string // of the requests, in the order in which they came
+	ids []string // event ids of the requests, in order of arrival
 }
 
 func (f *fixture) keeper(second func(http.ResponseWriter)) *keeper {
@@ -55,7 +55,7 @@ func (k *keeper) got() []string {
 	return slices.Clone(k.ids)
 }
 
-// hangUp ends a connection, as FIN or as RST, after it wrote some text.
+// hangUp writes some text and ends the connection, with RST if hard and otherwise with FIN.
 func hangUp(f *fixture, w http.ResponseWriter, text string, hard bool) {
 	conn, _, err := w.(http.Hijacker).Hijack()
 	f.check(err)
@@ -70,7 +70,7 @@ func hangUp(f *fixture, w http.ResponseWriter, text string, hard bool) {
 	conn.Close()
 }
 
-// posterTo is a poster that trusts the fixture's receivers and allows loopback.
+// posterTo returns a poster that trusts the fixture's receivers and allows loopback.
 func (f *fixture) posterTo(names *enginetest.Names) *poster {
 	f.Helper()
 	roots := x509.NewCertPool()
@@ -80,15 +80,14 @@ func (f *fixture) posterTo(names *enginetest.Names) *poster {
 	return p
 }
 
-// A receiver closes a connection that was kept, and the next request dies on it. That attempt is not failed: the
-// request is sent once more, on a new connection. What was answered in part, or died on a new connection, is not
-// repeated.
+// A receiver closes an idle connection, and the next request dies on it. The attempt does not fail: the request is sent
+// once more, on a new connection. A request that was answered in part, or died on a new connection, is not repeated.
 func TestConnectionThatTheReceiverClosed(t *testing.T) {
 	f := newFixture(t)
 	for what, c := range map[string]struct {
 		second   func(http.ResponseWriter)
 		outcome  string
-		requests int // of the second event
+		requests int // for the second event
 	}{
 		"closed":                  {func(w http.ResponseWriter) { hangUp(f, w, "", false) }, outcomeAccepted, 2},
 		"reset":                   {func(w http.ResponseWriter) { hangUp(f, w, "", true) }, outcomeAccepted, 2},
@@ -114,7 +113,7 @@ func TestConnectionThatTheReceiverClosed(t *testing.T) {
 	}
 }
 
-// gate is a listener that keeps its second connection waiting until it is opened.
+// gate is a listener that holds back its second connection until open is closed.
 type gate struct {
 	net.Listener
 	accepted int
@@ -131,15 +130,15 @@ func (g *gate) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// A connection may be kept that had no request: the one that it was opened for went out on another connection, which was
-// free sooner. The receiver may have closed it, too, so a request that dies on it is sent once more.
+// An idle connection may never have had a request, because the request that it was opened for used another connection
+// that was free sooner. The receiver may have closed it too, so a request that dies on it is sent once more.
 func TestConnectionThatWasNeverUsed(t *testing.T) {
 	f := newFixture(t)
 	g := &gate{arrived: make(chan string, 1), open: make(chan struct{})}
 	release, begun := make(chan struct{}), make(chan struct{})
 	var mu sync.Mutex
 	var unused, dead string    // the second connection, and the event whose request died on it
-	got := map[string][]bool{} // of each event: whether its requests wanted their connection closed
+	got := map[string][]bool{} // per event: whether its requests asked to close their connection
 	r := f.receiverWith(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		mu.Lock()
@@ -157,7 +156,7 @@ func TestConnectionThatWasNeverUsed(t *testing.T) {
 		case dies:
 			hangUp(f, w, "", false)
 		case known:
-			w.Header().Set("Connection", "close") // so that no other connection is kept
+			w.Header().Set("Connection", "close") // so that no other connection stays idle
 		}
 	}, func(s *httptest.Server) { g.Listener, s.Listener = s.Listener, g })
 	p := f.posterTo(enginetest.NameServer(t))
@@ -194,12 +193,12 @@ func TestConnectionThatWasNeverUsed(t *testing.T) {
 	}
 }
 
-// A receiver that hangs up on everybody gets an event twice in one attempt at most, and no idle connection outlives the
+// A receiver that always hangs up gets an event at most twice in one attempt, and no idle connection survives the
 // failure.
 func TestRequestIsRepeatedOnce(t *testing.T) {
 	f := newFixture(t)
 	var requests int
-	var accepts = 1                                                // this many
+	var accepts = 1                                                // number of requests to accept
 	r := f.receiver(func(w http.ResponseWriter, r *http.Request) { // one at a time
 		_, _ = io.Copy(io.Discard, r.Body)
 		if requests++; requests > accepts {
@@ -220,8 +219,8 @@ func TestRequestIsRepeatedOnce(t *testing.T) {
 	}
 }
 
-// The new connection is judged like every other: a name that leads inside by now gets nothing.
-func TestNewConnectionIsJudgedToo(t *testing.T) {
+// The guard checks the new connection too: a name that now resolves to an internal address gets nothing.
+func TestNewConnectionIsCheckedToo(t *testing.T) {
 	f := newFixture(t)
 	k := f.keeper(func(w http.ResponseWriter) { hangUp(f, w, "", false) })
 	names := enginetest.NameServer(t)
@@ -240,7 +239,7 @@ func TestNewConnectionIsJudgedToo(t *testing.T) {
 	}
 }
 
-// A response whose body does not end is judged by its status a moment later, long before the deadline, and its
+// A response whose body does not end is judged by its status after bodyPatience, long before the deadline, and its
 // connection is closed.
 func TestBodyIsWaitedForBriefly(t *testing.T) {
 	f := newFixture(t)
@@ -265,13 +264,13 @@ func TestBodyIsWaitedForBriefly(t *testing.T) {
 		})
 		p := f.posterTo(enginetest.NameServer(t))
 		if p.patience != bodyPatience {
-			t.Fatalf("a body is waited for %s", p.patience)
+			t.Fatalf("the patience for a body is %s", p.patience)
 		}
 		p.patience = 20 * time.Millisecond
 		got := p.post(t.Context(), Endpoint{URL: r.URL, Secret: testSecret}, message{event: uuid.New(), body: []byte("{}")})
 		if !got.accepted() || string(got.Response) != c.kept || got.Took >= p.deadline {
 			t.Errorf("%s: %s with %d bytes after %s: %v", what, got.Outcome, len(got.Response), got.Took, got.Cause)
 		}
-		<-closed // the test's time is over where it is not
+		<-closed // otherwise the test times out
 	}
 }

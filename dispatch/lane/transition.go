@@ -12,16 +12,16 @@ import (
 type occurrence string
 
 const (
-	acknowledged  occurrence = "acknowledged"   // answered with 2xx in time
-	refusedRetry  occurrence = "refused, retry" // anything else, and a retry is left
-	refusedLast   occurrence = "refused, last"  // anything else, and none is left
-	probeRefused  occurrence = "probe refused"  // anything else, to a probe
+	acknowledged  occurrence = "acknowledged"   // 2xx in time
+	refusedRetry  occurrence = "refused, retry" // anything else, with a retry left
+	refusedLast   occurrence = "refused, last"  // anything else, with no retry left
+	probeRefused  occurrence = "probe refused"  // anything but 2xx for a probe
 	breakerOpened occurrence = "breaker opened"
-	noEndpoint    occurrence = "no endpoint" // the partner is unknown, disabled or without URL
+	noEndpoint    occurrence = "no endpoint" // the partner is unknown or disabled, or has no URL
 	replayed      occurrence = "replayed"
 )
 
-// transitions is the whole life of a delivery; what is not in it cannot happen.
+// transitions is the whole life cycle of a delivery; other transitions are impossible.
 // A delivery begins as pending, or as no_endpoint.
 var transitions = map[string]map[occurrence]string{
 	registry.Pending: {
@@ -44,8 +44,8 @@ var transitions = map[string]map[occurrence]string{
 	registry.NoEndpoint: {replayed: registry.Pending},
 }
 
-// next gives the state after an occurrence. Asking for a transition that is not
-// in the table is a mistake in this package.
+// next returns the state after an occurrence. It panics on a transition that is not in
+// the table, which would be a bug in this package.
 func next(state string, what occurrence) string {
 	to, ok := transitions[state][what]
 	if !ok {
@@ -54,7 +54,7 @@ func next(state string, what occurrence) string {
 	return to
 }
 
-// verdict is what an attempt makes of its delivery.
+// Verdict is how an attempt changes its delivery.
 type Verdict struct {
 	State    string
 	Attempts int32
@@ -62,8 +62,8 @@ type Verdict struct {
 	Finished bool
 }
 
-// judge decides what an attempt makes of its delivery: state and attempts are
-// from before it. A probe that is refused costs nothing.
+// judge decides how an attempt changes its delivery, whose state and attempts are those
+// before it. A failed probe costs no retry.
 func (t Timing) judge(state string, attempts int32, accepted, probe bool) Verdict {
 	switch {
 	case accepted:
@@ -77,7 +77,7 @@ func (t Timing) judge(state string, attempts int32, accepted, probe bool) Verdic
 	}
 }
 
-// jitter adds up to 20 %, so that what failed together does not return
+// jitter adds up to 20 %, so that deliveries that failed together are not retried
 // together.
 func jitter(d time.Duration) time.Duration {
 	return d + time.Duration(rand.Float64()*0.2*float64(d))

@@ -12,7 +12,7 @@ import (
 
 var states = []string{registry.Pending, registry.Parked, registry.Delivered, registry.Failed, registry.NoEndpoint}
 
-// Every transition that there is, and that there is no other.
+// TestTransitions checks that every listed transition exists, and no other.
 func TestTransitions(t *testing.T) {
 	want := map[[2]string]string{
 		{"pending", "acknowledged"}:   "delivered",
@@ -52,11 +52,13 @@ func tryNext(state string, what occurrence) (to string) {
 	return next(state, what)
 }
 
-// The attempts that the API document promises: 1 and 3 retries after 1 s, 5 s and 15 s, up
-// to a fifth later, never earlier.
+// The API document promises 1 attempt and 3 retries, after 1 s, 5 s and 15 s, up to a fifth
+// later and never earlier.
 func TestSpecifiedRetries(t *testing.T) {
 	s := Specified()
-	if !slices.Equal(s.Retries, []time.Duration{time.Second, 5 * time.Second, 15 * time.Second}) || s.Deadline != 10*time.Second ||
+	if !slices.Equal(
+		s.Retries, []time.Duration{time.Second, 5 * time.Second, 15 * time.Second},
+	) || s.Deadline != 10*time.Second ||
 		s.OpenMin != 5*time.Second || s.OpenMax != 15*time.Minute {
 		t.Errorf("%+v", s)
 	}
@@ -70,14 +72,20 @@ func TestSpecifiedRetries(t *testing.T) {
 			waits = append(waits, v.Wait)
 		}
 		if spread := slices.Max(waits) - slices.Min(waits); spread < base/10 {
-			t.Errorf("retry %d is spread over %s only", attempts+1, spread)
+			t.Errorf("retry %d is spread over only %s", attempts+1, spread)
 		}
 	}
 	for what, c := range map[string]struct{ got, want Verdict }{
-		"the last attempt":     {s.judge(registry.Pending, 3, false, false), Verdict{State: registry.Failed, Attempts: 4, Finished: true}},
-		"a refused probe":      {s.judge(registry.Parked, 2, false, true), Verdict{State: registry.Parked, Attempts: 2}},
-		"an answered probe":    {s.judge(registry.Parked, 2, true, true), Verdict{State: registry.Delivered, Attempts: 3, Finished: true}},
-		"a parked one, closed": {s.judge(registry.Parked, 3, false, false), Verdict{State: registry.Failed, Attempts: 4, Finished: true}},
+		"the last attempt": {s.judge(registry.Pending, 3, false, false), Verdict{
+			State: registry.Failed, Attempts: 4, Finished: true,
+		}},
+		"a refused probe": {s.judge(registry.Parked, 2, false, true), Verdict{State: registry.Parked, Attempts: 2}},
+		"an answered probe": {s.judge(registry.Parked, 2, true, true), Verdict{
+			State: registry.Delivered, Attempts: 3, Finished: true,
+		}},
+		"a parked one, closed": {s.judge(registry.Parked, 3, false, false), Verdict{
+			State: registry.Failed, Attempts: 4, Finished: true,
+		}},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: %+v, want %+v", what, c.got, c.want)
@@ -85,7 +93,7 @@ func TestSpecifiedRetries(t *testing.T) {
 	}
 }
 
-// Replay in SQL agrees with the table.
+// The SQL of a replay agrees with the table.
 func TestReplayableStates(t *testing.T) {
 	f := newFixture(t).withPostgres()
 	id := uuid.New()
@@ -94,9 +102,9 @@ func TestReplayableStates(t *testing.T) {
 		f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, attempts, finished_at) VALUES ($1, 7, 1, 'deposit.referral', '{}', $2, 4, now())", id, state)
 		again := f.replays(7, id)
 		if want := tryNext(state, replayed) == registry.Pending; again != want {
-			t.Errorf("replay of one that is %s: %t", state, again)
+			t.Errorf("replay of a %s delivery: %t", state, again)
 		} else if want && f.number("SELECT count(*) FROM delivery WHERE state = 'pending' AND attempts = 0 AND finished_at IS NULL") != 1 {
-			t.Errorf("replay of one that is %s did not begin anew", state)
+			t.Errorf("a replayed %s delivery does not start over", state)
 		}
 	}
 }

@@ -29,7 +29,7 @@ type broker struct {
 
 func newBroker(t *testing.T) *broker { t.Helper(); return newCluster(t, 1) }
 
-// newCluster has as many brokers as it has replicas of each topic.
+// newCluster starts as many brokers as each topic has replicas.
 func newCluster(t *testing.T, brokers int) *broker {
 	t.Helper()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(brokers))
@@ -63,7 +63,7 @@ func (b *broker) client(more ...kgo.Opt) *kgo.Client {
 	return client
 }
 
-// transaction appends records to the log and, when there is one, the cursor.
+// transaction appends records to the log and, if there is one, the cursor.
 func (b *broker) transaction(end kgo.TransactionEndTry, cursor *event.Cursor, records ...*event.Record) {
 	b.t.Helper()
 	client := b.client(kgo.TransactionalID("test"))
@@ -101,7 +101,7 @@ func blocks(from, to uint64) (records []*event.Record) {
 	return records
 }
 
-// read gives the seqs that Poll delivers until it has given up to last.
+// read returns the seqs that Poll returns up to last.
 func (b *broker) read(from Position, last uint64) ([]uint64, error) {
 	reader, err := NewReader(chain, from, b.options...)
 	b.must(err)
@@ -131,7 +131,7 @@ func contiguous(seqs []uint64, from, to uint64) error {
 	return nil
 }
 
-// offsetOf finds a record with plain means.
+// offsetOf finds a record without Reader.
 func (b *broker) offsetOf(seq uint64) (offset int64) {
 	b.must(ReadAfter(b.ctx, chain, Position{}, func(e Entry) error {
 		if e.GetSeq() == seq {
@@ -145,20 +145,20 @@ func (b *broker) offsetOf(seq uint64) (offset int64) {
 func TestReaderProvesContiguity(t *testing.T) {
 	b := newBroker(t)
 	b.transaction(kgo.TryCommit, nil, blocks(1, 4)...)
-	b.transaction(kgo.TryAbort, nil, blocks(5, 9)...) // never happened
+	b.transaction(kgo.TryAbort, nil, blocks(5, 9)...) // aborted
 	b.transaction(kgo.TryCommit, nil, blocks(5, 12)...)
 	fourth := b.offsetOf(4)
 	if fourth == 0 || b.offsetOf(5) <= fourth+1 {
-		t.Fatalf("offsets %d and %d have no gap between them: the test shows nothing", fourth, b.offsetOf(5))
+		t.Fatalf("offsets %d and %d have no gap between them: the test proves nothing", fourth, b.offsetOf(5))
 	}
 	for name, from := range map[string]Position{
-		"from the start":               {},
-		"without a hint":               {Seq: 4},
-		"with the right hint":          {Seq: 4, Offset: fourth},
-		"with a hint that is early":    {Seq: 4, Offset: 1},
-		"with a hint that is late":     {Seq: 4, Offset: b.offsetOf(8)},
-		"with a hint behind the end":   {Seq: 4, Offset: 10_000},
-		"with a hint to what it wants": {Seq: 4, Offset: b.offsetOf(5)},
+		"from the start":              {},
+		"without a hint":              {Seq: 4},
+		"with the right hint":         {Seq: 4, Offset: fourth},
+		"with a hint that is early":   {Seq: 4, Offset: 1},
+		"with a hint that is late":    {Seq: 4, Offset: b.offsetOf(8)},
+		"with a hint past the end":    {Seq: 4, Offset: 10_000},
+		"with a hint to the next one": {Seq: 4, Offset: b.offsetOf(5)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seqs, err := b.read(from, 12)
@@ -218,10 +218,10 @@ func TestReaderRefusesHolesAndRubbish(t *testing.T) {
 			t.Fatalf("after %v: %v", seqs, err)
 		}
 		if !strings.Contains(err.Error(), "restore the topic") {
-			t.Errorf("the error does not say what to do: %v", err)
+			t.Errorf("the error lacks the remedy: %v", err)
 		}
 	})
-	t.Run("hole behind a wrong hint", func(t *testing.T) {
+	t.Run("hole after a wrong hint", func(t *testing.T) {
 		b := newBroker(t)
 		b.transaction(kgo.TryCommit, nil, blockRecord(1), blockRecord(2), blockRecord(4), blockRecord(5))
 		var hole *HoleError
@@ -232,7 +232,7 @@ func TestReaderRefusesHolesAndRubbish(t *testing.T) {
 	t.Run("fork", func(t *testing.T) {
 		b := newBroker(t)
 		b.transaction(kgo.TryCommit, nil, blocks(1, 5)...)
-		b.transaction(kgo.TryCommit, nil, blocks(4, 7)...) // another writer, or the same unit once more
+		b.transaction(kgo.TryCommit, nil, blocks(4, 7)...) // another writer, or the same unit again
 		for name, from := range map[string]Position{
 			"from the start":             {},
 			"where the first one ends":   {Seq: 5, Offset: 4},
@@ -243,7 +243,7 @@ func TestReaderRefusesHolesAndRubbish(t *testing.T) {
 			if seqs, err := b.read(from, 7); !errors.As(err, &hole) || hole.Want != 6 || hole.Got != 4 {
 				t.Errorf("%s: after %v: %v", name, seqs, err)
 			} else if !strings.Contains(err.Error(), "goes back to seq 4") || !strings.Contains(err.Error(), "restore the topic") {
-				t.Errorf("%s: the error does not say what is wrong and what to do: %v", name, err)
+				t.Errorf("%s: the error lacks the problem or the remedy: %v", name, err)
 			}
 		}
 	})
@@ -264,7 +264,7 @@ func TestReaderRefusesHolesAndRubbish(t *testing.T) {
 				t.Fatalf("a record with %s gives %v", name, err)
 			}
 			if !strings.Contains(err.Error(), "chain.1.log") || !strings.Contains(err.Error(), "restore the topic") {
-				t.Errorf("the error does not say where and what to do: %v", err)
+				t.Errorf("the error lacks the place or the remedy: %v", err)
 			}
 		})
 	}
@@ -334,12 +334,12 @@ func TestReadCursor(t *testing.T) {
 	}
 	b.raw(CursorTopic(chain), "\xff\xff")
 	if _, err := ReadCursor(b.ctx, chain, b.options...); !errors.As(err, &corrupt) {
-		t.Errorf("a cursor that is no protobuf gives %v", err)
+		t.Errorf("an invalid cursor gives %v", err)
 	}
 }
 
-// What is open is waited for, also in a topic that is not the log's, and what was
-// never written is not.
+// Settle waits for open transactions, in all topics of the chain, and not for topics that were never
+// written.
 func TestSettle(t *testing.T) {
 	b := newBroker(t)
 	settle := func(patience time.Duration) error {
@@ -434,36 +434,35 @@ func TestEnsureTopics(t *testing.T) {
 		`topic chain.1.cursor has cleanup.policy="delete" and must have "compact"`, "topic chain.1.log has 2 partitions", "kafka-configs --alter",
 	} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("the error does not say %q:\n%v", want, err)
+			t.Errorf("the error lacks %q:\n%v", want, err)
 		}
 	}
 }
 
-// A topic that was not there a moment ago is seen as soon as it is.
+// A new topic is noticed as soon as it is visible.
 func TestTopicsAreLookedAtAnew(t *testing.T) {
 	b := newBroker(t)
 	topology := Topology{ReplicationFactor: 1, ReferralPartitions: 8}
 	looks := kadm.NewClient(b.client())
 	if err := CheckTopics(b.ctx, looks, 2, topology); !errors.Is(err, kerr.UnknownTopicOrPartition) {
-		t.Fatalf("topics that nobody has made: %v", err)
+		t.Fatalf("missing topics: %v", err)
 	}
 	b.must(EnsureTopics(b.ctx, b.adm, 2, topology))
 	b.must(CheckTopics(b.ctx, looks, 2, topology))
 }
 
-// Topics that were made by somebody else may lose what they acknowledged, or refuse a
-// batch: they are refused, each with the command that mends it. With one replica that is
-// said, and not refused.
+// Existing topics that may lose acknowledged records or reject a batch are errors, each with the
+// command that fixes it. A single replica is reported, but is not an error.
 func TestEnsureTopicsThatCanLose(t *testing.T) {
 	for brokers, faults := range map[int]map[[2]string]string{
 		1: {
 			{"min.insync.replicas", "2"}:               `topic chain.1.log has min.insync.replicas="2" and must have 1 at most, or its 1 replicas would acknowledge nothing: run kafka-configs --alter --entity-type topics --entity-name chain.1.log --add-config min.insync.replicas=1`,
-			{"max.message.bytes", "1000"}:              `topic chain.1.log has max.message.bytes="1000" and must have 1048588 or more, or batches would be refused`,
+			{"max.message.bytes", "1000"}:              `topic chain.1.log has max.message.bytes="1000" and must have 1048588 or more, or batches would be rejected`,
 			{"max.message.bytes", "2000000"}:           "",
 			{"unclean.leader.election.enable", "true"}: "",
 		},
 		3: {
-			{"min.insync.replicas", "1"}:               `has min.insync.replicas="1" and must have 2 or more, or one of its 3 replicas alone would acknowledge, and take that with it`,
+			{"min.insync.replicas", "1"}:               `has min.insync.replicas="1" and must have 2 or more, or only one of its 3 replicas would acknowledge, and records would be lost with it`,
 			{"min.insync.replicas", "3"}:               "",
 			{"min.insync.replicas", "4"}:               "must have 2 at most",
 			{"unclean.leader.election.enable", "true"}: `has unclean.leader.election.enable="true" and must have false, or a replica that lacks acknowledged records could become the leader`,
@@ -512,7 +511,7 @@ func TestConfigValidate(t *testing.T) {
 	err := bad.Validate()
 	for _, want := range []string{`"localhost" is not host:port`, "kafka.replicationFactor is 0", "kafka.referralPartitions is 0", "kafka.sasl needs user and password"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("the error does not say %q:\n%v", want, err)
+			t.Errorf("the error lacks %q:\n%v", want, err)
 		}
 	}
 	for _, c := range []Config{{}, {SASL: SASL{Mechanism: "GSSAPI"}}} {

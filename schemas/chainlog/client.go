@@ -1,17 +1,16 @@
-// Package chainlog is the contract about Kafka: which topics there are and how
-// they must be configured, how a record becomes bytes, and how the log is read
-// so that a reader can prove that it missed nothing.
+// Package chainlog is the contract on Kafka: the topics and their configuration, the encoding
+// of records, and a reader of the log that proves that it missed nothing.
 //
 //	chain.<id>.log                   one partition, kept for ever; event.Record, seq contiguous from 1
 //	chain.<id>.cursor                one partition, compacted; event.Cursor, committed with the records
 //	chain.<id>.referral.deposits     event.Referral, keyed by partner id, kept for ever
 //	chain.<id>.referral.withdrawals  event.Referral, keyed by partner id, kept for ever
 //
-// The chain's id is in every name: deployments of several chains may share a
-// cluster and never meet.
+// The chain's id is in every name, so that deployments of several chains can share a
+// cluster.
 //
-// Offsets have gaps (transaction markers, aborted records); seq has none. A
-// position is therefore a seq, with an offset beside it as a hint.
+// Offsets have gaps (transaction markers, aborted records); seq has none. A position is
+// therefore a seq, with an offset as a hint.
 package chainlog
 
 import (
@@ -25,19 +24,19 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
-// Config says how to reach the brokers.
+// Config is the section `kafka` of the configuration.
 type Config struct {
-	// Brokers to begin with, as host:port: at least one.
+	// Brokers are the bootstrap brokers as host:port: at least one.
 	Brokers []string `yaml:"brokers" env:"BROKERS"`
-	// TLS 1.2 or later, with the system's certificates; default false.
+	// TLS uses TLS 1.2 or later, with the system's certificates; default false.
 	TLS  bool `yaml:"tls" env:"TLS"`
 	SASL SASL `yaml:"sasl" envPrefix:"SASL_"`
-	// ReplicationFactor of topics that navlog makes: 1 to 9, default 1.
+	// ReplicationFactor of topics that navlog creates: 1 to 9, default 1.
 	ReplicationFactor int16 `yaml:"replicationFactor" env:"REPLICATION_FACTOR"`
 	// ReferralPartitions of the referral topics: 1 to 1000, default 8.
 	ReferralPartitions int32 `yaml:"referralPartitions" env:"REFERRAL_PARTITIONS"`
-	// Hooks are told what every client says to the brokers and hears from them; nil for
-	// none. They are no part of a configuration file.
+	// Hooks observe the traffic of every client with the brokers; nil for none. They are not
+	// part of a configuration file.
 	Hooks []kgo.Hook `yaml:"-" json:"-"`
 }
 
@@ -45,20 +44,20 @@ type Config struct {
 type SASL struct {
 	// Mechanism is PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; default none.
 	Mechanism string `yaml:"mechanism" env:"MECHANISM"`
-	// User and Password are needed where there is a mechanism.
+	// User and Password are required if there is a mechanism.
 	User     string `yaml:"user" env:"USER"`
 	Password string `yaml:"password" env:"PASSWORD"`
 }
 
-// DefaultConfig has everything but the brokers.
+// DefaultConfig returns the defaults; only Brokers has none.
 func DefaultConfig() Config { return Config{ReplicationFactor: 1, ReferralPartitions: 8} }
 
-// Topology is the part of the configuration that shapes new topics.
+// Topology returns the part of the configuration that shapes new topics.
 func (c Config) Topology() Topology {
 	return Topology{ReplicationFactor: c.ReplicationFactor, ReferralPartitions: c.ReferralPartitions}
 }
 
-// Validate reports every mistake at once.
+// Validate returns every problem at once.
 func (c Config) Validate() error {
 	var faults []error
 	if len(c.Brokers) == 0 {
@@ -82,19 +81,21 @@ func (c Config) Validate() error {
 			faults = append(faults, errors.New("kafka.sasl needs user and password (NAVLOG_KAFKA_SASL_PASSWORD)"))
 		}
 	default:
-		faults = append(faults, fmt.Errorf("kafka.sasl.mechanism is %q and must be PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512", c.SASL.Mechanism))
+		faults = append(
+			faults, fmt.Errorf("kafka.sasl.mechanism is %q and must be PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512", c.SASL.Mechanism),
+		)
 	}
 	return errors.Join(faults...)
 }
 
-// Options are the client options that every program shares.
+// Options returns the client options that all programs share.
 func (c Config) Options() []kgo.Opt {
 	options := []kgo.Opt{
 		kgo.SeedBrokers(c.Brokers...),
 		kgo.ClientID("navlog"),
 		kgo.ProducerBatchMaxBytes(MaxBatchBytes),
-		// Every client, one that reads a single record too, would send numbers about itself
-		// when it ends, which takes it 8 MiB. What ours do is in the programs' metrics.
+		// Otherwise every client, even one that reads a single record, would send its own metrics
+		// when it closes, which needs 8 MiB. The programs' metrics cover their clients.
 		kgo.DisableClientMetrics(),
 		kgo.WithHooks(c.Hooks...),
 	}

@@ -12,9 +12,8 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// Encode makes the Kafka record of r for chain.<id>.log. The key (the address
-// the fact is about) and the header "type" are for people and tools; readers
-// use the value alone.
+// Encode returns the Kafka record of r for chain.<id>.log. The key (the address that the
+// fact is about) and the header "type" are for people and tools; readers use only the value.
 func Encode(r *event.Record) (*kgo.Record, error) {
 	value, err := proto.Marshal(r)
 	if err != nil {
@@ -31,14 +30,14 @@ func Encode(r *event.Record) (*kgo.Record, error) {
 	case *event.Record_Decision:
 		out.Timestamp = time.UnixMilli(int64(fact.Decision.GetTime()))
 	default:
-		return nil, fmt.Errorf("encode record %d: it holds no fact", r.GetSeq())
+		return nil, fmt.Errorf("encode record %d: it has no fact", r.GetSeq())
 	}
 	out.Headers = typeHeaders[TypeOf(r)]
 	return out, nil
 }
 
-// typeHeaders are shared by all records: nothing writes to the headers of a
-// record that is produced.
+// typeHeaders are shared by all records, since nothing writes to the headers of a produced
+// record.
 var typeHeaders = func() map[string][]kgo.RecordHeader {
 	headers := map[string][]kgo.RecordHeader{}
 	for _, t := range []string{"log", "block", "vault", "decision"} {
@@ -47,9 +46,9 @@ var typeHeaders = func() map[string][]kgo.RecordHeader {
 	return headers
 }()
 
-// Decode reads a record of chain.<chainID>.log. The error names the topic and
-// the offset; a record that cannot be decoded is never passed over, because
-// everything after it would be built on a hole.
+// Decode decodes a record of chain.<chainID>.log. The error names the topic and the offset.
+// Callers must not skip a record that cannot be decoded, because everything after it would
+// build on a hole.
 func Decode(chainID uint64, in *kgo.Record) (*event.Record, error) {
 	r := new(event.Record)
 	err := proto.Unmarshal(in.Value, r)
@@ -58,7 +57,7 @@ func Decode(chainID uint64, in *kgo.Record) (*event.Record, error) {
 	case r.GetFact() == nil || r.GetSeq() == 0:
 		err = errNoFact
 	case r.GetChainId() != chainID:
-		err = fmt.Errorf("it belongs to chain %d, not to %d", r.GetChainId(), chainID)
+		err = fmt.Errorf("it is of chain %d, not %d", r.GetChainId(), chainID)
 	}
 	if err != nil {
 		return nil, &CorruptError{Topic: in.Topic, Partition: in.Partition, Offset: in.Offset, Err: err}
@@ -66,7 +65,7 @@ func Decode(chainID uint64, in *kgo.Record) (*event.Record, error) {
 	return r, nil
 }
 
-// Numbers of fields of Record in event.proto.
+// Field numbers of Record in event.proto.
 const (
 	fieldSeq      = 1
 	fieldBoundary = 3
@@ -75,8 +74,8 @@ const (
 	fieldLastFact = 11
 )
 
-// Peek reads what the order of records needs, and refuses what Decode would
-// refuse for it; the fact itself is not looked into.
+// Peek decodes only what the order of records needs, and rejects what Decode would reject
+// because of that; it does not decode the fact.
 func Peek(chainID uint64, in *kgo.Record) (Raw, error) {
 	out := Raw{Offset: in.Offset, Value: in.Value, Kafka: in}
 	var chain uint64
@@ -115,7 +114,7 @@ func Peek(chainID uint64, in *kgo.Record) (Raw, error) {
 	case !fact || out.Seq == 0:
 		err = errNoFact
 	case chain != chainID:
-		err = fmt.Errorf("it belongs to chain %d, not to %d", chain, chainID)
+		err = fmt.Errorf("it is of chain %d, not %d", chain, chainID)
 	}
 	if err != nil {
 		return Raw{}, &CorruptError{Topic: in.Topic, Partition: in.Partition, Offset: in.Offset, Err: err}
@@ -123,9 +122,9 @@ func Peek(chainID uint64, in *kgo.Record) (Raw, error) {
 	return out, nil
 }
 
-var errNoFact = errors.New("it holds no fact or no seq")
+var errNoFact = errors.New("it has no fact or no seq")
 
-// CorruptError says that a record of a topic cannot be what navlog wrote.
+// CorruptError reports a record that navlog cannot have written.
 type CorruptError struct {
 	Topic     string
 	Partition int32
@@ -134,12 +133,13 @@ type CorruptError struct {
 }
 
 func (e *CorruptError) Error() string {
-	return fmt.Sprintf("record at offset %d of %s, partition %d, is corrupt: %v: nothing after it was applied; restore the topic from a replica or a backup and start again", e.Offset, e.Topic, e.Partition, e.Err)
+	return fmt.Sprintf("record at offset %d of %s, partition %d, is corrupt: %v: nothing after it was applied; "+
+		"restore the topic from a replica or a backup, and restart", e.Offset, e.Topic, e.Partition, e.Err)
 }
 
 func (e *CorruptError) Unwrap() error { return e.Err }
 
-// TypeOf names the kind of fact in r: log, block, vault or decision.
+// TypeOf returns the kind of fact in r: log, block, vault or decision.
 func TypeOf(r *event.Record) string {
 	switch r.GetFact().(type) {
 	case *event.Record_Log:
@@ -154,7 +154,7 @@ func TypeOf(r *event.Record) string {
 	return "unknown"
 }
 
-// Sign is -1 for a retraction and +1 for every other record.
+// Sign returns -1 for a retraction and +1 for every other record.
 func Sign(r *event.Record) int8 {
 	if r.GetRetracts() != 0 {
 		return -1

@@ -15,24 +15,24 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// Position names a place in the log by seq. Offset is only a hint where to
-// look for it: a reader verifies what it finds there.
+// Position is a place in the log, given by seq. Offset is only a hint: a reader verifies
+// what it finds there.
 type Position struct {
-	// Seq of the last record that was applied; 0 before the first.
+	// Seq is that of the last applied record; 0 before the first.
 	Seq uint64
-	// Offset of that record, or 0 when it is not known.
+	// Offset is that of the same record, or 0 if unknown.
 	Offset int64
 }
 
-// Entry is a record with its Kafka offset, and its bytes as the log has them.
+// Entry is a record with its Kafka offset and its bytes in the log.
 type Entry struct {
 	*event.Record
 	Offset int64
 	Value  []byte
 }
 
-// Raw is a committed record as the log has it, with what a reader needs to put
-// records in order. Value may be kept, and must not be changed.
+// Raw is a committed record in its bytes, with the fields that order records. Callers may
+// keep Value, but must not change it.
 type Raw struct {
 	Seq      uint64
 	Boundary bool
@@ -42,8 +42,8 @@ type Raw struct {
 	Kafka *kgo.Record
 }
 
-// Reader reads chain.<id>.log after a position, committed records only, and
-// proves on the way that seq is contiguous.
+// Reader reads the committed records of chain.<id>.log after a position, and verifies that
+// seq is contiguous.
 type Reader struct {
 	client  *kgo.Client
 	chainID uint64
@@ -51,11 +51,11 @@ type Reader struct {
 	seen    uint64 // seq of the last record that was fetched, 0 before the first
 	next    int64  // offset after the last record that was fetched
 	stable  int64  // last stable offset when it was fetched
-	hinted  bool   // the first fetch started at a hint that is not verified yet
+	hinted  bool   // the first fetch started at an unverified hint
 }
 
-// NewReader makes a reader of the records after from. options say how to
-// reach the brokers (Options). Close it.
+// NewReader returns a reader of the records after from. options connect to the brokers
+// (Config.Options). The caller must close it.
 func NewReader(chainID uint64, from Position, options ...kgo.Opt) (*Reader, error) {
 	start := kgo.NewOffset().AtStart()
 	if from.Offset > 0 {
@@ -72,18 +72,16 @@ func NewReader(chainID uint64, from Position, options ...kgo.Opt) (*Reader, erro
 	return &Reader{client: client, chainID: chainID, last: from.Seq, hinted: from.Offset > 0}, nil
 }
 
-// Close ends the reader.
+// Close closes the reader.
 func (r *Reader) Close() { r.client.Close() }
 
-// Left is how many offsets were committed after the last record returned, when
-// that was fetched: markers and aborted records among them, so that 1 or 0 is
-// the end.
+// Left returns how many offsets were committed after the last returned record at the time of
+// its fetch. They include markers and aborted records, so 0 or 1 means the end.
 func (r *Reader) Left() int64 { return max(0, r.stable-r.next) }
 
-// Poll waits for records after the last one that it returned and gives at
-// most limit of them. It returns ctx's error when ctx ends first, a
-// *CorruptError for a record that cannot be read, and a *HoleError when seq is
-// not contiguous: a hole, or a seq that is there twice.
+// Poll waits for records after the last one that it returned, and returns at most limit of
+// them. It returns ctx's error if ctx ends first, a *CorruptError for a record that cannot be
+// decoded, and a *HoleError if seq is not contiguous: a hole, or a repeated seq.
 func (r *Reader) Poll(ctx context.Context, limit int) ([]Entry, error) {
 	for {
 		entries, err := r.poll(ctx, limit)
@@ -93,7 +91,7 @@ func (r *Reader) Poll(ctx context.Context, limit int) ([]Entry, error) {
 	}
 }
 
-// PollRaw is Poll without decoding more than the order of the records needs.
+// PollRaw is Poll, but decodes only what the order of the records needs.
 func (r *Reader) PollRaw(ctx context.Context, limit int) ([]Raw, error) {
 	for {
 		entries, err := r.pollRaw(ctx, limit)
@@ -103,7 +101,7 @@ func (r *Reader) PollRaw(ctx context.Context, limit int) ([]Raw, error) {
 	}
 }
 
-// poll fetches once, which may give nothing.
+// poll fetches once, and may return nothing.
 func (r *Reader) poll(ctx context.Context, limit int) ([]Entry, error) {
 	raw, err := r.pollRaw(ctx, limit)
 	if err != nil {
@@ -142,7 +140,7 @@ func (r *Reader) accept(records []*kgo.Record) ([]Raw, error) {
 		}
 		first := r.seen == 0
 		if first && r.hinted && record.Seq > r.last+1 {
-			// The hint pointed too far, as after a restored topic: read from the start.
+			// The hint is too far ahead, as after a restored topic: read from the start.
 			r.hinted, r.next = false, 0
 			r.client.SetOffsets(map[string]map[int32]kgo.EpochOffset{in.Topic: {0: {Epoch: -1, Offset: 0}}})
 			return entries, nil
@@ -151,7 +149,7 @@ func (r *Reader) accept(records []*kgo.Record) ([]Raw, error) {
 			return nil, &HoleError{Topic: in.Topic, Offset: in.Offset, Want: want, Got: record.Seq}
 		}
 		r.seen = record.Seq
-		if record.Seq > r.last { // else it is before the position: a hint may point a little early
+		if record.Seq > r.last { // a hint may point a little before the position
 			r.last = record.Seq
 			entries = append(entries, record)
 		}
@@ -159,9 +157,9 @@ func (r *Reader) accept(records []*kgo.Record) ([]Raw, error) {
 	return entries, nil
 }
 
-// want is the seq that comes next in a sound log. The first record that is
-// fetched may be an earlier one, and those before the position too follow on one
-// another: there is nothing by which the log may have a seq twice.
+// want returns the expected next seq. The first fetched record may be an earlier one, but the
+// records before the position must be contiguous too, so that a repeated seq is always
+// noticed.
 func (r *Reader) want() uint64 {
 	if r.seen == 0 {
 		return r.last + 1
@@ -169,8 +167,7 @@ func (r *Reader) want() uint64 {
 	return r.seen + 1
 }
 
-// HoleError says that records are missing from the log, or that it has a seq
-// twice.
+// HoleError reports that records are missing from the log, or that a seq is repeated.
 type HoleError struct {
 	Topic     string
 	Offset    int64
@@ -179,14 +176,15 @@ type HoleError struct {
 
 func (e *HoleError) Error() string {
 	if e.Got < e.Want {
-		return fmt.Sprintf("%s goes back to seq %d at offset %d where seq %d belongs: two writers wrote it, or an aborted transaction came back; restore the topic from a replica or a backup", e.Topic, e.Got, e.Offset, e.Want)
+		return fmt.Sprintf("%s goes back to seq %d at offset %d instead of seq %d: two writers wrote the log, or an "+
+			"aborted transaction reappeared; restore the topic from a replica or a backup", e.Topic, e.Got, e.Offset, e.Want)
 	}
-	return fmt.Sprintf("%s continues with seq %d at offset %d where seq %d belongs: records were lost; restore the topic from a replica or a backup", e.Topic, e.Got, e.Offset, e.Want)
+	return fmt.Sprintf("%s continues with seq %d at offset %d instead of seq %d: records were lost; restore the "+
+		"topic from a replica or a backup", e.Topic, e.Got, e.Offset, e.Want)
 }
 
-// ReadAfter calls visit with every record after from that is committed now, in
-// order, and returns at the end of them or with the first error of visit. It
-// fails like Reader.Poll.
+// ReadAfter calls visit in order with every record after from that is committed now, and
+// returns at the end or with the first error of visit. It fails like Reader.Poll.
 func ReadAfter(ctx context.Context, chainID uint64, from Position, visit func(Entry) error, options ...kgo.Opt) error {
 	return ReadRawAfter(ctx, chainID, from, func(in Raw) error {
 		record, err := Decode(chainID, &kgo.Record{Topic: LogTopic(chainID), Offset: in.Offset, Value: in.Value})
@@ -204,9 +202,9 @@ func ReadRawAfter(ctx context.Context, chainID uint64, from Position, visit func
 		return err
 	}
 	if from.Offset >= end.last {
-		from.Offset = 0 // a hint behind the end, as after a restored topic
+		from.Offset = 0 // a hint past the end, as after a restored topic
 	}
-	// The last offset is a commit or abort marker: without it the end is never seen.
+	// The last offset is a commit or abort marker: without control records the end is never reached.
 	reader, err := NewReader(chainID, from, append([]kgo.Opt{kgo.KeepControlRecords()}, options...)...)
 	if err != nil {
 		return err
@@ -226,11 +224,11 @@ func ReadRawAfter(ctx context.Context, chainID uint64, from Position, visit func
 	return nil
 }
 
-// readAtOnce bounds the records that ReadAfter holds.
+// readAtOnce bounds the records that ReadAfter holds in memory.
 const readAtOnce = 10_000
 
-// ReadOrigin reads the first record of the log, which names the log and its
-// chain. It returns nil when the log is empty: without a committed record.
+// ReadOrigin returns the origin in the first record of the log, which names the log and its
+// chain, or nil if the log has no committed record.
 func ReadOrigin(ctx context.Context, chainID uint64, options ...kgo.Opt) (*event.Origin, error) {
 	var first *Entry
 	enough := errors.New("the first record is enough")
@@ -242,14 +240,18 @@ func ReadOrigin(ctx context.Context, chainID uint64, options ...kgo.Opt) (*event
 		return nil, err
 	}
 	if len(first.GetOrigin().GetLogId()) != 16 {
-		return nil, &CorruptError{Topic: LogTopic(chainID), Offset: first.Offset, Err: errors.New("the first record does not name its log")}
+		return nil, &CorruptError{
+			Topic: LogTopic(chainID), Offset: first.Offset, Err: errors.New("the first record does not name its log"),
+		}
 	}
 	return first.GetOrigin(), nil
 }
 
-// ReadVaults reads the newest record of each vault that is no removal, at which a cursor points. A cursor of before
-// points at none: such a record has no mappings.
-func ReadVaults(ctx context.Context, chainID uint64, cursor *event.Cursor, options ...kgo.Opt) (all []*event.Vault, err error) {
+// ReadVaults returns the newest record, other than a removal, of each vault that the cursor points
+// to. An older cursor points to none, because older records have no mappings.
+func ReadVaults(
+	ctx context.Context, chainID uint64, cursor *event.Cursor, options ...kgo.Opt,
+) (all []*event.Vault, err error) {
 	for _, v := range cursor.GetVaults() {
 		if v.GetRecordSeq() == 0 {
 			continue
@@ -267,7 +269,7 @@ func ReadVaults(ctx context.Context, chainID uint64, cursor *event.Cursor, optio
 	return all, nil
 }
 
-// ReadRecord reads one record. at is the record itself, and its offset a hint.
+// ReadRecord returns the record at a position, whose offset is a hint.
 func ReadRecord(ctx context.Context, chainID uint64, at Position, options ...kgo.Opt) (*event.Record, error) {
 	var found *event.Record
 	enough := errors.New("the record is enough")
@@ -284,9 +286,9 @@ func ReadRecord(ctx context.Context, chainID uint64, at Position, options ...kgo
 	return found, nil
 }
 
-// ReadCursor returns the newest committed cursor of the chain, nil when there
-// is none. The caller fences the previous writer first: before that, a
-// transaction in flight could still commit a newer one.
+// ReadCursor returns the newest committed cursor of the chain, or nil if there is none. The
+// caller must fence the previous writer first, since a transaction in flight could otherwise
+// still commit a newer cursor.
 func ReadCursor(ctx context.Context, chainID uint64, options ...kgo.Opt) (*event.Cursor, error) {
 	topic := CursorTopic(chainID)
 	end, err := committedEnd(ctx, topic, options)
@@ -296,7 +298,7 @@ func ReadCursor(ctx context.Context, chainID uint64, options ...kgo.Opt) (*event
 	client, err := kgo.NewClient(append([]kgo.Opt{
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().AtStart()}}),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
-		kgo.KeepControlRecords(), // the last offset is a commit marker: without it the end is never seen
+		kgo.KeepControlRecords(), // the last offset is a commit marker: without it the end is never reached
 	}, options...)...)
 	if err != nil {
 		return nil, fmt.Errorf("make a Kafka reader of %s: %w", topic, err)
@@ -323,15 +325,16 @@ func ReadCursor(ctx context.Context, chainID uint64, options ...kgo.Opt) (*event
 		return nil, &CorruptError{Topic: topic, Offset: newest.Offset, Err: err}
 	}
 	if cursor.GetChainId() != chainID {
-		return nil, &CorruptError{Topic: topic, Offset: newest.Offset, Err: fmt.Errorf("it belongs to chain %d, not to %d", cursor.GetChainId(), chainID)}
+		return nil, &CorruptError{
+			Topic: topic, Offset: newest.Offset, Err: fmt.Errorf("it is of chain %d, not %d", cursor.GetChainId(), chainID),
+		}
 	}
 	return cursor, nil
 }
 
 type bounds struct{ first, last int64 }
 
-// End is the offset after the last committed record of a chain's log and the
-// marker that follows it.
+// End returns the offset after the last committed record of a chain's log and its marker.
 func End(ctx context.Context, adm *kadm.Client, chainID uint64) (int64, error) {
 	return endOf(ctx, adm, LogTopic(chainID))
 }
@@ -348,11 +351,10 @@ func endOf(ctx context.Context, adm *kadm.Client, topic string) (int64, error) {
 	return end.Offset, nil
 }
 
-// Settle waits until nothing is left of the transactions that were open in a
-// chain's topics when it was called: a commit is written to each partition on its
-// own, so that for a moment one topic shows a transaction that another does not
-// show yet. A transaction that its writer left open takes until its timeout. It
-// returns ctx's error when ctx ends first.
+// Settle waits until no transaction is open that was open in a chain's topics at the call. A
+// commit is written to each partition separately, so for a moment one topic shows a
+// transaction that another does not show yet. If a writer left a transaction open, Settle
+// waits for its timeout. It returns ctx's error if ctx ends first.
 func Settle(ctx context.Context, chainID uint64, options ...kgo.Opt) error {
 	client, err := kgo.NewClient(options...)
 	if err != nil {
@@ -390,7 +392,7 @@ func Settle(ctx context.Context, chainID uint64, options ...kgo.Opt) error {
 
 const settlePause = 10 * time.Millisecond
 
-// behind says that one of the partitions has not come as far as written.
+// behind reports whether one of the partitions is committed less far than written.
 func behind(committed, written kadm.ListedOffsets) (is bool) {
 	written.Each(func(w kadm.ListedOffset) {
 		c, _ := committed.Lookup(w.Topic, w.Partition)
@@ -399,8 +401,8 @@ func behind(committed, written kadm.ListedOffsets) (is bool) {
 	return is
 }
 
-// committedEnd gives the offsets of the first record and of the last stable
-// offset of partition 0.
+// committedEnd returns the offset of the first record and the last stable offset of
+// partition 0.
 func committedEnd(ctx context.Context, topic string, options []kgo.Opt) (bounds, error) {
 	client, err := kgo.NewClient(options...)
 	if err != nil {

@@ -26,7 +26,7 @@ const (
 	patient = time.Minute
 )
 
-// A guarded is a broker as compose.yaml has it, whose users have their rights for a chain.
+// A guarded is a broker as in compose.yaml, whose users have their rights for a chain.
 type guarded struct {
 	*enginetest.GuardedKafka
 	t     *testing.T
@@ -53,7 +53,7 @@ func (g *guarded) must(err error) {
 	}
 }
 
-// eventually waits: what the controller has decided the broker knows a moment later.
+// eventually waits, since a broker learns of the controller's decisions a moment later.
 func (g *guarded) eventually(what string, done func() error) {
 	g.t.Helper()
 	wait.Until(g.t, func() error {
@@ -64,7 +64,7 @@ func (g *guarded) eventually(what string, done func() error) {
 	})
 }
 
-// deeds are what each user does with Kafka, call for call as its program does.
+// deeds are the Kafka operations of each user, call for call as its program makes them.
 var deeds = map[string]func(context.Context, *guarded) error{
 	chainlog.Ingest: func(ctx context.Context, g *guarded) error {
 		client := g.As(g.t, chainlog.Ingest, kgo.TransactionalID(chainlog.TransactionalID(chainID)))
@@ -148,7 +148,7 @@ func readReferrals(ctx context.Context, g *guarded, user string) error {
 
 var chainTopics = []string{chainlog.LogTopic(chainID), chainlog.CursorTopic(chainID), chainlog.ReferralDeposits(chainID), chainlog.ReferralWithdrawals(chainID)}
 
-// read reads the log and the cursor, of which there is nothing but what was taken back.
+// read reads the log and the cursor, which hold only aborted records.
 func read(ctx context.Context, c chainlog.Config) error {
 	if err := chainlog.ReadAfter(ctx, chainID, chainlog.Position{}, func(chainlog.Entry) error { return nil }, c.Options()...); err != nil {
 		return err
@@ -163,17 +163,17 @@ func (g *guarded) deed(user string) error {
 	return deeds[user](ctx, g)
 }
 
-// One broker, which takes seconds to start, for all that is to be known of rights.
+// All tests of rights share one broker, which takes seconds to start.
 func TestRights(t *testing.T) {
 	if testing.Short() {
-		t.Skip("what a broker lets a user do has no goroutines of ours in it")
+		t.Skip("tests a broker's rights, without goroutines of ours")
 	}
 	shared := newGuarded(t)
 	for _, part := range []struct {
 		name string
 		test func(*testing.T, *guarded)
 	}{
-		{"are enough and needed", enoughAndNeeded}, {"nobody does more", nobodyDoesMore},
+		{"are enough and needed", enoughAndNeeded}, {"no user can do more", nobodyDoesMore},
 		{"strangers stay outside", strangersStayOutside}, {"granted again", grantedAgain},
 	} {
 		t.Run(part.name, func(t *testing.T) {
@@ -184,8 +184,8 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// The rights are enough for each user, and not one too many: without any of them
-// something is refused, and it is known which one is lacking.
+// The rights are sufficient for each user, and all necessary: without any of them something is
+// rejected, and Lacking reports which one is missing.
 func enoughAndNeeded(t *testing.T, g *guarded) {
 	for _, user := range []string{chainlog.Ingest, chainlog.Project, chainlog.Dispatch, chainlog.Operator} { // ingest makes the topics
 		g.eventually(user, func() error { return g.deed(user) })
@@ -202,7 +202,7 @@ func enoughAndNeeded(t *testing.T, g *guarded) {
 				return nil
 			}
 		}
-		g.eventually("all is granted", lacks())
+		g.eventually("all rights are granted", lacks())
 		for _, right := range chainlog.Rights(user, chainID) {
 			rule := func() *kadm.ACLBuilder {
 				b := kadm.NewACLs().Operations(right.Operation).Allow("User:" + chainlog.UserName(user)).AllowHosts("*").ResourcePatternType(kadm.ACLPatternLiteral)
@@ -225,7 +225,7 @@ func enoughAndNeeded(t *testing.T, g *guarded) {
 			if _, err := g.admin.CreateACLs(t.Context(), rule()); err != nil {
 				t.Fatal(err)
 			}
-			g.eventually("given back", lacks())
+			g.eventually("granted again", lacks())
 		}
 		g.must(g.deed(user))
 	}
@@ -235,10 +235,10 @@ func isRefusal(err error) bool {
 	return errors.Is(err, kerr.TopicAuthorizationFailed) || errors.Is(err, kerr.GroupAuthorizationFailed) || errors.Is(err, kerr.TransactionalIDAuthorizationFailed)
 }
 
-// No user can do what is another's, and none what is nobody's: what the broker says that
-// it may do with each topic is what it was granted, and what is tried is refused.
+// No user can do another user's work, or more than that: the operations that the broker reports for
+// each topic are the granted ones, and attempts at others are rejected.
 func nobodyDoesMore(t *testing.T, g *guarded) {
-	g.eventually("the topics are made", func() error { return g.deed(chainlog.Ingest) })
+	g.eventually("the topics are created", func() error { return g.deed(chainlog.Ingest) })
 	for _, user := range chainlog.Users {
 		client := g.As(t, user)
 		adm := kadm.NewClient(client)
@@ -254,7 +254,7 @@ func nobodyDoesMore(t *testing.T, g *guarded) {
 			}
 			topics, err := adm.ListTopics(kadm.WithAuthorizedOps(t.Context()), topic)
 			if err != nil && (!errors.Is(err, kerr.TopicAuthorizationFailed) || len(may) > 0) {
-				t.Fatalf("%s looks at %s: %v", user, topic, err)
+				t.Fatalf("%s describes %s: %v", user, topic, err)
 			}
 			got := topics[topic].AuthorizedOperations
 			if len(got) != len(may) || slices.ContainsFunc(got, func(o kmsg.ACLOperation) bool { return !may[o] }) {
@@ -289,10 +289,10 @@ func nobodyDoesMore(t *testing.T, g *guarded) {
 			t.Errorf("%s sets a password: %v", user, err)
 		}
 	}
-	g.must(g.deed(chainlog.Ingest)) // it was fenced by nobody
+	g.must(g.deed(chainlog.Ingest)) // nobody fenced it
 }
 
-// Whoever has no login, or a wrong one, is let in by no door, and is told what to do.
+// A client without a login, or with a wrong one, is rejected at every listener, with the remedy.
 func strangersStayOutside(t *testing.T, g *guarded) {
 	properties, err := os.ReadFile("../../deploy/docker/kafka/server.properties")
 	g.must(err)
@@ -331,10 +331,10 @@ func strangersStayOutside(t *testing.T, g *guarded) {
 			continue
 		}
 		if c.SASL.Mechanism == "SCRAM-SHA-512" && c.Brokers[0] == user.Brokers[0] && !strings.Contains(err.Error(), "give the user and the password that the brokers know") {
-			t.Errorf("%s is told %v", name, err)
+			t.Errorf("%s gets %v", name, err)
 		}
 		if strings.Contains(err.Error(), c.SASL.Password) && c.SASL.Password != "" || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s is told %v", name, err)
+			t.Errorf("%s gets %v", name, err)
 		}
 	}
 }
@@ -351,9 +351,8 @@ func ping(t *testing.T, c chainlog.Config) error {
 	return client.Ping(ctx)
 }
 
-// A grant takes back what a user should not have on what is the chain's, leaves alone
-// what is another chain's or another user's, and may run again. A password that was set
-// again is the one that counts.
+// Grant revokes a user's other rights on the chain's resources, does not touch those on other chains
+// or of other users, and may be repeated. The last password set is valid.
 func grantedAgain(t *testing.T, g *guarded) {
 	name := "User:" + chainlog.UserName(chainlog.Dispatch)
 	extra := func(principal, topic string, o kmsg.ACLOperation) {
@@ -375,8 +374,8 @@ func grantedAgain(t *testing.T, g *guarded) {
 	}
 	want := []string{"READ " + chainlog.ReferralDeposits(chainID), "READ " + chainlog.ReferralWithdrawals(chainID), "READ " + chainlog.LogTopic(6)}
 	slices.Sort(want)
-	// A grant takes back what the broker tells it of, which learns of a right a moment after it was given.
-	g.eventually("what is too much is known", func() error {
+	// Grant revokes the rights that the broker reports, which learns of a new right a moment later.
+	g.eventually("the broker reports the extra rights", func() error {
 		got := rules(name)
 		for _, right := range []string{"WRITE " + chainlog.LogTopic(chainID), "READ " + chainlog.LogTopic(6)} {
 			if !slices.Contains(got, right) {
@@ -387,7 +386,7 @@ func grantedAgain(t *testing.T, g *guarded) {
 	})
 	for range 2 {
 		g.must(chainlog.Grant(t.Context(), g.admin, chainID, map[string]string{chainlog.Dispatch: chainlog.UserName(chainlog.Dispatch)}))
-		g.eventually("taken back", func() error {
+		g.eventually("revoked", func() error {
 			if got := rules(name); !slices.Equal(got, want) {
 				return fmt.Errorf("%v, want %v", got, want)
 			}
@@ -395,12 +394,12 @@ func grantedAgain(t *testing.T, g *guarded) {
 		})
 	}
 	if got := rules("User:somebody"); len(got) != 1 {
-		t.Errorf("somebody else has %v", got)
+		t.Errorf("another user has %v", got)
 	}
 	old := g.Config(t, chainlog.Project)
 	g.must(os.WriteFile(filepath.Join(g.Secrets, "kafka_project"), []byte("another one"), 0o600))
 	g.must(chainlog.SetPasswords(t.Context(), g.admin, map[string]string{chainlog.UserName(chainlog.Project): "another one"}))
-	g.eventually("the new one", func() error { return ping(t, g.Config(t, chainlog.Project)) })
+	g.eventually("the new password works", func() error { return ping(t, g.Config(t, chainlog.Project)) })
 	if err := ping(t, old); !errors.Is(err, kerr.SaslAuthenticationFailed) {
 		t.Errorf("with the old password: %v", err)
 	}

@@ -13,34 +13,33 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
-// MaxBatchBytes bounds a produced record batch: brokers refuse above 1 MB
-// unless told otherwise, the embedded one included.
+// MaxBatchBytes bounds a produced record batch: by default brokers, including the embedded
+// one, reject more than 1 MB.
 const MaxBatchBytes = 1_000_000
 
-// LogTopic is the name of the log of a chain: one partition, kept for ever.
+// LogTopic returns the topic of a chain's log: one partition, kept for ever.
 func LogTopic(chainID uint64) string { return "chain." + strconv.FormatUint(chainID, 10) + ".log" }
 
-// CursorTopic is the name of the compacted topic with the cursor of a chain.
+// CursorTopic returns the compacted topic with the cursor of a chain.
 func CursorTopic(chainID uint64) string { return fmt.Sprintf("chain.%d.cursor", chainID) }
 
-// ReferralDeposits and ReferralWithdrawals are the names of the topics of a chain
-// that carry one event.Referral per deposit or withdrawal request that names a
-// partner, keyed by partner id.
+// ReferralDeposits returns the topic of a chain with one event.Referral, keyed by partner id,
+// for each deposit that names a partner.
 func ReferralDeposits(chainID uint64) string {
 	return fmt.Sprintf("chain.%d.referral.deposits", chainID)
 }
 
-// ReferralWithdrawals: see ReferralDeposits.
+// ReferralWithdrawals returns the same topic for withdrawal requests.
 func ReferralWithdrawals(chainID uint64) string {
 	return fmt.Sprintf("chain.%d.referral.withdrawals", chainID)
 }
 
-// Topology is how the topics are made where they do not exist yet.
+// Topology is how missing topics are created.
 type Topology struct {
 	// ReplicationFactor of new topics; 1 for a single broker, 3 in production.
 	ReplicationFactor int16
-	// ReferralPartitions of each referral topic, 1 to 1000. It can never
-	// change afterwards: the key decides the partition.
+	// ReferralPartitions of each referral topic, 1 to 1000. It can never change, because
+	// the key determines the partition.
 	ReferralPartitions int32
 }
 
@@ -49,12 +48,12 @@ type topic struct {
 	partitions int32
 	ordered    bool // exactly one partition; the referral topics may have any number
 	configs    map[string]string
-	// required are compared at every start, and so is what safe asks for; the others
-	// only shape a new topic.
+	// required is checked at every start, together with what unsafe checks; the other settings
+	// only apply to new topics.
 	required map[string]string
 }
 
-// maxMessageBytes is the broker's own default, which holds a batch of MaxBatchBytes.
+// maxMessageBytes is the broker's own default, which fits a batch of MaxBatchBytes.
 const maxMessageBytes = 1_048_588
 
 func topics(chainID uint64, t Topology) []topic {
@@ -63,9 +62,10 @@ func topics(chainID uint64, t Topology) []topic {
 	keep := func(name string, partitions int32, ordered bool) topic {
 		return topic{name, partitions, ordered, map[string]string{
 			"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1",
-			"min.insync.replicas": minISR, "unclean.leader.election.enable": "false", "message.timestamp.type": "CreateTime", "max.message.bytes": strconv.Itoa(maxMessageBytes),
-			// Records carry the block's time, which on a development chain may be far
-			// ahead; the broker's default refuses more than an hour.
+			"min.insync.replicas": minISR, "unclean.leader.election.enable": "false",
+			"message.timestamp.type": "CreateTime", "max.message.bytes": strconv.Itoa(maxMessageBytes),
+			// Records carry the block's time, which on a development chain may be far ahead; by
+			// default the broker rejects more than an hour.
 			"message.timestamp.after.max.ms": "9223372036854775807",
 		}, forever}
 	}
@@ -74,18 +74,19 @@ func topics(chainID uint64, t Topology) []topic {
 		keep(LogTopic(chainID), 1, true),
 		{CursorTopic(chainID), 1, true, map[string]string{
 			"cleanup.policy": "compact", "segment.ms": "3600000", "min.cleanable.dirty.ratio": "0.1",
-			"min.insync.replicas": minISR, "unclean.leader.election.enable": "false", "max.message.bytes": strconv.Itoa(maxMessageBytes),
+			"min.insync.replicas": minISR, "unclean.leader.election.enable": "false",
+			"max.message.bytes": strconv.Itoa(maxMessageBytes),
 		}, compact},
 		keep(ReferralDeposits(chainID), t.ReferralPartitions, false),
 		keep(ReferralWithdrawals(chainID), t.ReferralPartitions, false),
 	}
 }
 
-// EnsureTopics makes the topics that are missing and checks the ones that are
-// there. A log whose records can expire, or a cursor that is not compacted, is
-// refused; so is a log with more than one partition, and a topic that can lose what it
-// has acknowledged, or refuses a batch of MaxBatchBytes. All faults are reported at
-// once. One replica is not refused: see SingleReplicas.
+// EnsureTopics creates the missing topics and checks the existing ones. It rejects a log
+// whose records can expire or that has more than one partition, a cursor that is not
+// compacted, and a topic that can lose acknowledged records or rejects a batch of
+// MaxBatchBytes. It returns all problems at once. A single replica is accepted: see
+// SingleReplicas.
 func EnsureTopics(ctx context.Context, adm *kadm.Client, chainID uint64, t Topology) error {
 	wanted := topics(chainID, t)
 	for _, w := range wanted {
@@ -104,20 +105,20 @@ func EnsureTopics(ctx context.Context, adm *kadm.Client, chainID uint64, t Topol
 	return checkTopics(ctx, adm, wanted)
 }
 
-// CheckTopics compares the topics of a chain with what they must be, and makes none.
-// Of one that is not there its error is kerr.UnknownTopicOrPartition.
+// CheckTopics checks the topics of a chain without creating any. For a missing topic the
+// error is kerr.UnknownTopicOrPartition.
 func CheckTopics(ctx context.Context, adm *kadm.Client, chainID uint64, t Topology) error {
 	return inspectTopics(ctx, adm, topics(chainID, t))
 }
 
-// A topic that was just made is not known to every broker at once. How long to
-// wait for that, and between looks.
+// A new topic is not known to every broker at once. These are how long to wait for it, and
+// the pause between checks.
 const (
 	visibleWithin = 15 * time.Second
 	visiblePause  = 50 * time.Millisecond
 )
 
-// checkTopics compares topics with what they must be, once all are visible.
+// checkTopics compares topics with the wanted ones, once all are visible.
 func checkTopics(ctx context.Context, adm *kadm.Client, wanted []topic) error {
 	visible, cancel := context.WithTimeout(ctx, visibleWithin)
 	defer cancel()
@@ -134,8 +135,9 @@ func checkTopics(ctx context.Context, adm *kadm.Client, wanted []topic) error {
 	}
 }
 
-// ListTopics asks the broker for topics: with the rights, which nobody has to read, kadm goes past
-// its cache, which keeps for five seconds also that a topic is not there. A topic's own error is with it.
+// ListTopics describes topics without kadm's cache, which would remember for five seconds
+// that a topic is missing; requesting the authorized operations, which no caller needs,
+// bypasses it. Each topic has its own error.
 func ListTopics(ctx context.Context, adm *kadm.Client, names ...string) (kadm.TopicDetails, error) {
 	return adm.ListTopics(kadm.WithAuthorizedOps(ctx), names...)
 }
@@ -172,10 +174,12 @@ func inspectTopics(ctx context.Context, adm *kadm.Client, wanted []topic) error 
 	return errors.Join(faults...)
 }
 
-// faults lists what is wrong with a topic as it is.
+// faults returns what is wrong with an existing topic.
 func (w topic) faults(detail kadm.TopicDetail, config kadm.ResourceConfig) (faults []error) {
 	if n := len(detail.Partitions); w.ordered && n != 1 {
-		faults = append(faults, fmt.Errorf("topic %s has %d partitions and must have exactly 1, because its order is the chain's order: recreate it", w.name, n))
+		faults = append(faults, fmt.Errorf(
+			"topic %s has %d partitions and must have exactly 1, because its order is the chain's order: recreate it", w.name, n,
+		))
 	}
 	have := map[string]string{}
 	for _, c := range config.Configs {
@@ -183,35 +187,48 @@ func (w topic) faults(detail kadm.TopicDetail, config kadm.ResourceConfig) (faul
 	}
 	for _, key := range slices.Sorted(maps.Keys(w.required)) {
 		if want := w.required[key]; have[key] != want {
-			faults = append(faults, w.fault(key, have[key], strconv.Quote(want), "or records that cannot be replaced would be deleted", want))
+			faults = append(
+				faults, w.fault(key, have[key], strconv.Quote(want), "or records that cannot be replaced would be deleted", want),
+			)
 		}
 	}
 	return append(faults, w.unsafe(replicas(detail), have)...)
 }
 
 func (w topic) fault(key, have, must, why, set string) error {
-	return fmt.Errorf("topic %s has %s=%q and must have %s, %s: run kafka-configs --alter --entity-type topics --entity-name %s --add-config %s=%s", w.name, key, have, must, why, w.name, key, set)
+	return fmt.Errorf("topic %s has %s=%q and must have %s, %s: run kafka-configs --alter --entity-type topics "+
+		"--entity-name %s --add-config %s=%s", w.name, key, have, must, why, w.name, key, set)
 }
 
-// unsafe lists by what a topic of so many replicas can lose what it has acknowledged, or
-// refuse what is written. A key that a broker does not tell is left to it.
+// unsafe returns the settings by which a topic with so many replicas can lose acknowledged
+// records or reject batches. It does not check keys that the broker does not report.
 func (w topic) unsafe(replicas int, have map[string]string) (faults []error) {
 	const isr, unclean, size = "min.insync.replicas", "unclean.leader.election.enable", "max.message.bytes"
 	if n, err := strconv.Atoi(have[isr]); err == nil && replicas > 2 && n < 2 {
-		faults = append(faults, w.fault(isr, have[isr], "2 or more", fmt.Sprintf("or one of its %d replicas alone would acknowledge, and take that with it", replicas), "2"))
+		faults = append(faults, w.fault(isr, have[isr], "2 or more", fmt.Sprintf(
+			"or only one of its %d replicas would acknowledge, and records would be lost with it", replicas,
+		), "2"))
 	} else if err == nil && n > replicas && replicas > 0 {
-		faults = append(faults, w.fault(isr, have[isr], fmt.Sprintf("%d at most", max(1, replicas-1)), fmt.Sprintf("or its %d replicas would acknowledge nothing", replicas), strconv.Itoa(max(1, replicas-1))))
+		faults = append(faults, w.fault(
+			isr, have[isr], fmt.Sprintf("%d at most", max(1, replicas-1)),
+			fmt.Sprintf("or its %d replicas would acknowledge nothing", replicas), strconv.Itoa(max(1, replicas-1)),
+		))
 	}
 	if have[unclean] == "true" && replicas > 1 {
-		faults = append(faults, w.fault(unclean, have[unclean], "false", "or a replica that lacks acknowledged records could become the leader", "false"))
+		faults = append(faults, w.fault(
+			unclean, have[unclean], "false", "or a replica that lacks acknowledged records could become the leader", "false",
+		))
 	}
 	if n, err := strconv.Atoi(have[size]); err == nil && n < maxMessageBytes {
-		faults = append(faults, w.fault(size, have[size], fmt.Sprintf("%d or more", maxMessageBytes), "or batches would be refused", strconv.Itoa(maxMessageBytes)))
+		faults = append(faults, w.fault(
+			size, have[size], fmt.Sprintf("%d or more", maxMessageBytes), "or batches would be rejected",
+			strconv.Itoa(maxMessageBytes),
+		))
 	}
 	return faults
 }
 
-// replicas is how many the partition with the fewest has.
+// replicas returns the number of replicas of the partition with the fewest.
 func replicas(detail kadm.TopicDetail) int {
 	fewest := 0
 	for i, p := range detail.Partitions.Sorted() {
@@ -222,10 +239,12 @@ func replicas(detail kadm.TopicDetail) int {
 	return fewest
 }
 
-// SingleReplicas names the topics of a chain that are on one disk: what that loses is
-// lost. Enough for development.
+// SingleReplicas returns the topics of a chain with a single replica: a lost disk loses their
+// records. That is enough for development.
 func SingleReplicas(ctx context.Context, adm *kadm.Client, chainID uint64) ([]string, error) {
-	details, err := ListTopics(ctx, adm, LogTopic(chainID), CursorTopic(chainID), ReferralDeposits(chainID), ReferralWithdrawals(chainID))
+	details, err := ListTopics(
+		ctx, adm, LogTopic(chainID), CursorTopic(chainID), ReferralDeposits(chainID), ReferralWithdrawals(chainID),
+	)
 	if err == nil {
 		err = details.Error()
 	}

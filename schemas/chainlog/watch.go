@@ -9,19 +9,19 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 )
 
-// HangingAfter is how long a transaction may be open before it counts as hanging: longer
-// than ingest lets a broker wait for a writer that died (a minute), and than a broker
-// takes to notice (ten seconds).
+// HangingAfter is how long a transaction may be open before it counts as hanging. It is
+// longer than the timeout that ingest sets for its transactions (a minute) plus the interval
+// in which a broker checks it (ten seconds).
 const HangingAfter = 90 * time.Second
 
-// Tail is where a partition ends, as offsets after the last record.
+// Tail is the end of a partition, as offsets after the last record.
 type Tail struct {
 	Written int64 // of all records: the high watermark
-	Stable  int64 // of those that can be read committed: up to the first open transaction
+	Stable  int64 // of the committed records: up to the first open transaction
 }
 
-// Watch follows the ends of topics, and notices a transaction that nobody ends: readers
-// of what is committed cannot read past it, and see no error and no record.
+// Watch follows the ends of topics, and notices a transaction that nobody ends: readers of
+// committed records cannot read past it, and get neither an error nor a record.
 type Watch struct {
 	adm    *kadm.Client
 	after  time.Duration
@@ -34,19 +34,19 @@ type place struct {
 	partition int32
 }
 
-// stop is a stable end that does not move while records lie behind it.
+// stop is a stable end that does not move although records follow it.
 type stop struct {
 	stable int64
 	since  time.Time
 }
 
-// NewWatch watches all partitions of topics. A transaction hangs when it is open for
-// longer than after, which is HangingAfter but in tests.
+// NewWatch returns a watch of all partitions of topics. A transaction hangs if it is open for
+// longer than after, which is HangingAfter except in tests.
 func NewWatch(adm *kadm.Client, after time.Duration, topics ...string) *Watch {
 	return &Watch{adm: adm, after: after, topics: topics, open: map[place]stop{}}
 }
 
-// Ends reads the ends, per topic and partition.
+// Ends returns the ends per topic and partition.
 func (w *Watch) Ends(ctx context.Context) (map[string]map[int32]Tail, error) {
 	written, err := w.list(ctx, w.adm.ListEndOffsets)
 	if err != nil {
@@ -62,7 +62,7 @@ func (w *Watch) Ends(ctx context.Context) (map[string]map[int32]Tail, error) {
 		if ends[o.Topic] == nil {
 			ends[o.Topic] = map[int32]Tail{}
 		}
-		// What was written between the two questions is committed already.
+		// Records that were written between the two requests may be committed already.
 		end := Tail{Written: max(o.Offset, s.Offset), Stable: s.Offset}
 		ends[o.Topic][o.Partition] = end
 		w.note(place{o.Topic, o.Partition}, end, time.Now())
@@ -70,7 +70,9 @@ func (w *Watch) Ends(ctx context.Context) (map[string]map[int32]Tail, error) {
 	return ends, nil
 }
 
-func (w *Watch) list(ctx context.Context, ask func(context.Context, ...string) (kadm.ListedOffsets, error)) (kadm.ListedOffsets, error) {
+func (w *Watch) list(ctx context.Context, ask func(context.Context, ...string) (kadm.ListedOffsets, error)) (
+	kadm.ListedOffsets, error,
+) {
 	offsets, err := ask(ctx, w.topics...)
 	if err == nil {
 		err = offsets.Error()
@@ -90,7 +92,7 @@ func (w *Watch) note(p place, end Tail, now time.Time) {
 	}
 }
 
-// Open is how long the oldest open transaction was seen for, and 0 without one.
+// Open returns how long the oldest open transaction has been seen, and 0 if there is none.
 func (w *Watch) Open() time.Duration {
 	_, _, open := w.oldest()
 	return open
@@ -105,13 +107,15 @@ func (w *Watch) oldest() (at place, stable int64, open time.Duration) {
 	return at, stable, open
 }
 
-// Hanging is an error while a transaction hangs, as Ends saw it last. It says where,
-// and what ends it.
+// Hanging returns an error while a transaction hangs, as of the last Ends. It names the place
+// and the commands that end the transaction.
 func (w *Watch) Hanging() error {
 	at, stable, open := w.oldest()
 	if open <= w.after {
 		return nil
 	}
-	return fmt.Errorf("a transaction has been open at offset %d of partition %d of %s for %s, and nothing behind it can be read: find out with kafka-transactions.sh find-hanging whose it is, and end it with kafka-transactions.sh abort",
+	return fmt.Errorf("a transaction has been open at offset %d of partition %d of %s for %s, and records behind it "+
+		"cannot be read: find its producer with kafka-transactions.sh find-hanging, and end it with "+
+		"kafka-transactions.sh abort",
 		stable, at.partition, at.topic, open.Truncate(time.Second))
 }

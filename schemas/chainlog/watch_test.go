@@ -8,9 +8,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// An open transaction is seen by the end that does not move, is hanging when that has
-// lasted, and is neither when it ends. Those that end in time are none of both, however
-// many there are.
+// An open transaction is noticed by the stable end that does not move, counts as hanging when that has
+// lasted, and no longer once it ends. Transactions that end in time never count, however many there are.
 func TestWatch(t *testing.T) {
 	b := newBroker(t)
 	topic := ReferralDeposits(chain)
@@ -19,7 +18,7 @@ func TestWatch(t *testing.T) {
 		ends, err := w.Ends(b.ctx)
 		b.must(err)
 		if (w.Open() > 0) != open {
-			t.Errorf("a transaction is open for %s, and is it: %v", w.Open(), open)
+			t.Errorf("a transaction is open for %s, want open: %v", w.Open(), open)
 		}
 		return ends[topic][0]
 	}
@@ -38,17 +37,17 @@ func TestWatch(t *testing.T) {
 		t.Errorf("the ends are %+v", end)
 	}
 	if err := never.Hanging(); err != nil {
-		t.Errorf("a transaction that is young hangs: %v", err)
+		t.Errorf("a young transaction counts as hanging: %v", err)
 	}
 	if err := soon.Hanging(); err == nil || !strings.Contains(err.Error(), "offset 0 of partition 0 of "+topic) {
-		t.Errorf("a transaction that is old: %v", err)
+		t.Errorf("an old transaction: %v", err)
 	}
 	b.must(client.EndTransaction(b.ctx, kgo.TryCommit))
 	first := soon.open[place{topic, 0}].since
-	begin() // another one, before anybody looked
+	begin() // another one, before the next Ends
 	look(soon, true)
 	if again := soon.open[place{topic, 0}]; again.stable != 2 || !again.since.After(first) {
-		t.Errorf("the second is taken for the first: %+v", again)
+		t.Errorf("the second is mistaken for the first: %+v", again)
 	}
 	b.must(client.EndTransaction(b.ctx, kgo.TryAbort))
 	if end := look(soon, false); end != (Tail{4, 4}) || soon.Hanging() != nil {

@@ -1,7 +1,7 @@
-// Package input reads what people type or paste: URLs, addresses, keys, dates, numbers, names, wherever they come from.
-// White space at the ends of a value is never meant, so it does not count. A character that cannot be seen is
-// never meant either, and nobody finds it by looking, so a value with one is rejected. Nothing becomes another
-// value silently.
+// Package input cleans values that people type or paste: URLs, addresses, keys, dates, numbers
+// and names. White space at the ends of a value is never intended, so it is removed. An
+// invisible character is never intended either, and hard to find, so a value that contains one
+// is rejected. No value is changed silently in any other way.
 package input
 
 import (
@@ -29,7 +29,7 @@ func Text(value string) (string, error) {
 	return text, nil
 }
 
-// Word is Text for a value without white space in it, such as an address, a key or a URL.
+// Word is Text for a value without inner white space, such as an address, a key or a URL.
 func Word(value string) (string, error) {
 	text, err := Text(value)
 	if err == nil && strings.Contains(text, " ") {
@@ -38,7 +38,7 @@ func Word(value string) (string, error) {
 	return text, err
 }
 
-// Any is Word for a URL of a node or an engine, and Text for everything else.
+// Any is Word for URLs, and Text for everything else.
 func Any(value string) (string, error) {
 	if strings.Contains(value, "://") {
 		return Word(value)
@@ -46,7 +46,7 @@ func Any(value string) (string, error) {
 	return Text(value)
 }
 
-// Password returns a value as it is, for its white space may be meant. Line breaks, tabs and other controls are not.
+// Password returns a value unchanged, because its white space may be intended, but rejects control characters.
 func Password(value string) (string, error) {
 	if strings.ContainsFunc(value, unicode.IsControl) {
 		return "", errors.New("has a line break or another control character in it: remove it")

@@ -35,7 +35,7 @@ func TestValues(t *testing.T) {
 		}
 	}
 	if _, err := Any("https://a.example/b c"); err == nil {
-		t.Error("white space within a URL is no mistake")
+		t.Error("white space within a URL is accepted")
 	}
 	if got, err := Any(" a b "); got != "a b" || err != nil {
 		t.Errorf("%q, %v", got, err)

@@ -1,9 +1,10 @@
-// Package printable makes text of strangers fit to be logged, stored and shown: what a node, a receiver or a contract
-// says may hold any bytes. PostgreSQL refuses a NUL, terminals obey control characters, and characters that turn the
-// direction of a line make it say something else than what it holds.
+// Package printable makes foreign text safe to log, store and show: text from a node, a
+// receiver or a contract may contain any bytes. PostgreSQL rejects a NUL, terminals interpret
+// control characters, and characters that change the writing direction make a line appear
+// different from its content.
 //
-// Text is for the place where foreign text enters. JSON is for the place where a whole document is stored that may hold
-// such text: it does not rely on every entrance having used Text.
+// Text is for the place where foreign text enters. JSON is for the place where a whole
+// document with such text is stored; it does not rely on Text having been used everywhere.
 package printable
 
 import (
@@ -12,17 +13,18 @@ import (
 	"unicode/utf8"
 )
 
-// Lengths in bytes that text of strangers may have.
+// Maximum lengths of foreign text in bytes.
 const (
-	// Sentence is for what says why something failed.
+	// Sentence is for the reason of a failure.
 	Sentence = 500
-	// Message is for an error that wraps such sentences, of several endpoints perhaps.
+	// Message is for an error that wraps such reasons, possibly of several endpoints.
 	Message = 4000
 )
 
-// Text returns the beginning of text, at most so many bytes of it, as valid UTF-8 on one line. White space of any kind
-// becomes a space. What does not print becomes U+FFFD: each control character, NUL among them, each character without a
-// width or that turns the direction of the line, and each run of bytes that are no UTF-8.
+// Text returns the beginning of text, at most so many bytes, as valid UTF-8 on one line. White
+// space of any kind becomes a space. Everything unprintable becomes U+FFFD: each control
+// character, including NUL, each character without width or that changes the writing direction,
+// and each run of bytes that are not UTF-8.
 func Text(text string, most int) string {
 	if len(text) <= most && plain(text) {
 		return text
@@ -54,7 +56,7 @@ func printed(r rune) rune {
 	return r
 }
 
-// plain reports whether a text is of printable ASCII characters, as most are.
+// plain reports whether a text consists of printable ASCII characters, as most texts do.
 func plain(text string) bool {
 	for i := range len(text) {
 		if text[i] < ' ' || text[i] > '~' {
@@ -64,8 +66,8 @@ func plain(text string) bool {
 	return true
 }
 
-// JSON returns a JSON document in which no string holds an escape that PostgreSQL's jsonb refuses: a NUL, or half of a
-// pair of surrogates. Each of them becomes U+FFFD. It returns the document itself if there is none.
+// JSON returns a JSON document without the escapes that PostgreSQL's jsonb rejects: a NUL, or half of a surrogate pair.
+// Each of them becomes U+FFFD. It returns the document itself if it has none.
 func JSON(document []byte) []byte {
 	var out []byte
 	copied := 0
@@ -101,7 +103,7 @@ func JSON(document []byte) []byte {
 	return append(out, document[copied:]...)
 }
 
-// escaped reads an escape such as \u0041 at the beginning of b.
+// escaped parses an escape such as \u0041 at the beginning of b.
 func escaped(b []byte) (unit uint16, ok bool) {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return 0, false

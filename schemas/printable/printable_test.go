@@ -52,8 +52,8 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// Whatever comes in, Text returns printable UTF-8 within its length, and returns that unchanged; and JSON returns a
-// document that is one if it was given one.
+// Whatever the input, Text returns printable UTF-8 within its length and does not change its own output, and JSON
+// returns valid JSON if it was given valid JSON.
 func FuzzText(f *testing.F) {
 	f.Add("a\x00b\u202e\xff", 5)
 	f.Add(`{"a":"\u0000\ud800\\u0000"}`, 100)

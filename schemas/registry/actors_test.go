@@ -17,7 +17,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// logins makes the roles, a login of its own for each, and gives a pool per role.
+// logins creates the roles with a login for each, and returns a pool per role.
 func logins(t *testing.T) (owner *pgxpool.Pool, as map[string]*pgxpool.Pool) {
 	t.Helper()
 	at := enginetest.Postgres(t)
@@ -42,13 +42,13 @@ func logins(t *testing.T) (owner *pgxpool.Pool, as map[string]*pgxpool.Pool) {
 	return owner, as
 }
 
-// denied reports whether PostgreSQL refused a statement for a missing right or by a policy.
+// denied reports whether PostgreSQL rejected a statement because of a missing right or a policy.
 func denied(err error) bool {
 	var refusal *pgconn.PgError
 	return errors.As(err, &refusal) && refusal.Code == "42501"
 }
 
-// A login writes the state of its own program only: serve signs statements by the state of
+// A login writes only the status of its own program: serve signs statements by the status of
 // ingest, and no other login can forge, change, age or delete it.
 func TestProgramsWriteTheirOwnStateOnly(t *testing.T) {
 	owner, as := logins(t)
@@ -77,7 +77,7 @@ func TestProgramsWriteTheirOwnStateOnly(t *testing.T) {
 		if program == "operator" {
 			continue
 		}
-		// Neither does a row change its program, nor is its time in the future, where it would be fresh for ever.
+		// A row cannot change its program, and its time cannot be in the future, where it would never be stale.
 		for _, statement := range []string{
 			"UPDATE program_status SET program = 'ingest' WHERE program = '%s' AND program <> 'ingest'",
 			"UPDATE program_status SET program = 'serve' WHERE program = '%s' AND program <> 'serve'",
@@ -101,8 +101,8 @@ func TestProgramsWriteTheirOwnStateOnly(t *testing.T) {
 	}
 }
 
-// The audit names the login that wrote a row, and its time, whatever the statement claims;
-// and a login records only what its program's commands do.
+// The audit has the login that wrote a row and its time, whatever the statement claims, and a
+// login records only its own program's commands.
 func TestTheAuditNamesTheLogin(t *testing.T) {
 	owner, as := logins(t)
 	may := map[string][]string{
@@ -147,7 +147,7 @@ func TestTheAuditNamesTheLogin(t *testing.T) {
 	if err := owner.QueryRow(t.Context(), others).Scan(&wrong); err != nil || wrong != 0 {
 		t.Errorf("%d rows name another login than the one that wrote them (%v)", wrong, err)
 	}
-	// Also for the login that owns the tables, which no right and no policy binds.
+	// The same holds for the owner of the tables, which is exempt from rights and policies.
 	var me, login string
 	var recent bool
 	const claim = `INSERT INTO audit (operator, login, at, command, detail, outcome)
@@ -158,7 +158,7 @@ func TestTheAuditNamesTheLogin(t *testing.T) {
 	}
 }
 
-// The rights of each role, all of them: who changes roles.sql decides here what a role may.
+// TestGrantsOfEachRole lists all rights of each role: a change of roles.sql must change this list.
 func TestGrantsOfEachRole(t *testing.T) {
 	owner, _ := logins(t)
 	rows, err := owner.Query(t.Context(), `
@@ -223,8 +223,8 @@ func TestGrantsOfEachRole(t *testing.T) {
 	}
 }
 
-// What a login could claim for another: an API key moved to another partner, a command of a
-// kind that is an operator's, one that is done already.
+// A login cannot act for another one: move an API key to another partner, or insert a command
+// that only operators may give or that is already done.
 func TestNoLoginActsAsAnother(t *testing.T) {
 	owner, as := logins(t)
 	for _, statement := range []string{
@@ -256,8 +256,8 @@ func TestNoLoginActsAsAnother(t *testing.T) {
 	}
 }
 
-// A key is listed before it signs; the next one retires it, and a retired key stays in the
-// list and never signs again, with the rights of serve.
+// With the rights of serve, a key is registered before it signs; the next key retires it, and
+// a retired key stays registered and never signs again.
 func TestStatementKeysAreListedAndRetired(t *testing.T) {
 	_, as := logins(t)
 	first, second := make([]byte, 32), append(make([]byte, 31), 1)

@@ -11,23 +11,25 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// What the audit says of how a deed ended.
+// Outcomes of a deed in the audit.
 const (
 	DeedDone   = "done"
 	DeedBegun  = "begun"
 	DeedFailed = "failed"
 )
 
-// A Deed is what an operator changes. Its detail holds no key and no secret.
+// A Deed is a change by an operator. Its detail holds no key and no secret.
 type Deed struct {
 	Command string
-	Partner int64 // 0: it is not about a partner
+	Partner int64 // 0: about no partner
 	Detail  string
 }
 
-// RecordDeed adds a deed to the audit; q may be of the transaction that does it.
+// RecordDeed adds a deed to the audit; q may belong to the transaction that does it.
 func RecordDeed(ctx context.Context, q *db.Queries, operator string, d Deed, outcome string) error {
-	p := db.AuditParams{Operator: printable.Text(operator, printable.Sentence), Command: d.Command, Detail: printable.Text(d.Detail, printable.Message), Outcome: outcome}
+	p := db.AuditParams{Operator: printable.Text(operator, printable.Sentence), Command: d.Command, Detail: printable.Text(
+		d.Detail, printable.Message,
+	), Outcome: outcome}
 	if d.Partner != 0 {
 		p.PartnerID = &d.Partner
 	}
@@ -37,7 +39,7 @@ func RecordDeed(ctx context.Context, q *db.Queries, operator string, d Deed, out
 	return nil
 }
 
-// Change runs do in a transaction, and keeps in the same one what it did.
+// Change runs do in a transaction and records its deed in the same transaction.
 func Change(ctx context.Context, pool *pgxpool.Pool, operator string, do func(*db.Queries) (Deed, error)) error {
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		q := db.New(tx)

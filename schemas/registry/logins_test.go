@@ -14,8 +14,8 @@ import (
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 )
 
-// psql runs a file as psql does, as far as deploy/docker/postgres-logins.sql goes: \set of
-// a file, of which secrets has the text, :'variable', and \gexec, which runs what a question answers.
+// psql runs a file like psql, as far as deploy/docker/postgres-logins.sql needs: \set from a
+// file, whose text is in secrets, :'variable', and \gexec, which runs the result of a query.
 func psql(t *testing.T, pool *pgxpool.Pool, file string, secrets map[string]string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -60,9 +60,9 @@ func psql(t *testing.T, pool *pgxpool.Pool, file string, secrets map[string]stri
 	}
 }
 
-// The logins of compose.yaml, on a new database and on one whose tables another
-// owns: none is a superuser, migrate alone changes tables, and each of the others
-// gets in and no further than its role goes.
+// The logins of compose.yaml, on a new database and on one whose tables have another owner:
+// none is a superuser, only migrate changes tables, and each of the others has exactly the
+// rights of its role.
 func TestLoginsOfCompose(t *testing.T) {
 	ctx := context.Background()
 	secrets := map[string]string{}

@@ -15,11 +15,11 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// What operators change: partners, their keys and their secrets. Each change is one
-// transaction, in which the audit gets its row.
+// Operators change partners, their keys and their secrets. Each change is one transaction
+// that also adds a row to the audit.
 
-// NewPartner is what a partner is told: the only time that the key and the secret
-// can be read.
+// NewPartner holds the key and the secret of a partner. It is the only time that they can
+// be read.
 type NewPartner struct {
 	ID            int64  `json:"id"`
 	Name          string `json:"name"`
@@ -27,10 +27,10 @@ type NewPartner struct {
 	SigningSecret string `json:"signingSecret,omitempty"`
 }
 
-// ProvenSealer refuses keys of which none is the one that the secrets of the
-// registry were sealed with: dispatch could open either those or the next one. And
-// it refuses to seal what a running dispatcher could not open. Where nothing is sealed
-// yet, any key will do that the running dispatchers have.
+// ProvenSealer returns a sealer, provided that one of its keys sealed the secrets in the
+// registry, since dispatch could otherwise open either the old secrets or the new one. It
+// also rejects a newest key that a running dispatcher does not have. If nothing is sealed
+// yet, any key that the running dispatchers have is accepted.
 func ProvenSealer(ctx context.Context, pool *pgxpool.Pool, key string) (*Sealer, error) {
 	sealer, err := NewSealer(key)
 	if err != nil {
@@ -44,28 +44,35 @@ func ProvenSealer(ctx context.Context, pool *pgxpool.Pool, key string) (*Sealer,
 	}
 	if !none {
 		if _, err := sealer.Open(known.PartnerID, known.Secret); err != nil {
-			return nil, fmt.Errorf("%w: give the key that dispatch has; where it is lost, give every partner a new secret with `navlog partner rotate-secret ID --lost-key`", err)
+			return nil, fmt.Errorf("%w: give the key that dispatch has; if it is lost, give every partner a new secret "+
+				"with `navlog partner rotate-secret ID --lost-key`", err)
 		}
 	}
 	newest := sealer.KeyIDs()[0]
 	without, err := q.DispatchersWithoutKey(ctx, newest)
 	if err != nil {
-		return nil, fmt.Errorf("look which keys the running dispatchers have: %w", err)
+		return nil, fmt.Errorf("read the keys of the running dispatchers: %w", err)
 	}
 	if without > 0 {
-		return nil, fmt.Errorf("%d running dispatchers could not open what is sealed with the newest key of NAVLOG_SECRET_KEY, whose id is %s: start them again with the same NAVLOG_SECRET_KEY as here, and run this again", without, newest)
+		return nil, fmt.Errorf("%d running dispatchers could not open what is sealed with the newest key of "+
+			"NAVLOG_SECRET_KEY, whose id is %s: start them again with the same NAVLOG_SECRET_KEY as here, and run this "+
+			"command again", without, newest)
 	}
 	return sealer, nil
 }
 
-// maxName is how many bytes the name of a partner may have.
+// maxName is the maximum length of a partner's name in bytes.
 const maxName = 1000
 
-// CreatePartner makes partner, endpoint, key and secret in one transaction. An
-// id of 0 takes the next free one.
-func CreatePartner(ctx context.Context, pool *pgxpool.Pool, operator string, sealer *Sealer, id int64, name string, testKey bool) (NewPartner, error) {
+// CreatePartner creates a partner with endpoint, key and secret. An id of 0 takes the next
+// free id.
+func CreatePartner(
+	ctx context.Context, pool *pgxpool.Pool, operator string, sealer *Sealer, id int64, name string, testKey bool,
+) (NewPartner, error) {
 	if printable.Text(name, maxName) != name {
-		return NewPartner{}, fmt.Errorf("the name %.40q has characters that do not print, or more than %d bytes: give another one", name, maxName)
+		return NewPartner{}, fmt.Errorf(
+			"the name %.40q has unprintable characters or more than %d bytes: choose another name", name, maxName,
+		)
 	}
 	created := NewPartner{ID: id, Name: name, APIKey: NewAPIKey(testKey), SigningSecret: NewSigningSecret()}
 	err := Change(ctx, pool, operator, func(q *db.Queries) (_ Deed, err error) {
@@ -77,15 +84,22 @@ func CreatePartner(ctx context.Context, pool *pgxpool.Pool, operator string, sea
 		if err != nil {
 			return Deed{}, err
 		}
-		if err := q.CreateEndpoint(ctx, db.CreateEndpointParams{PartnerID: created.ID, Secret: sealer.Seal(created.ID, created.SigningSecret)}); err != nil {
+		if err := q.CreateEndpoint(
+			ctx, db.CreateEndpointParams{PartnerID: created.ID, Secret: sealer.Seal(created.ID, created.SigningSecret)},
+		); err != nil {
 			return Deed{}, err
 		}
-		return Deed{"partner create", created.ID, fmt.Sprintf("%q, key ...%s", name, last4(created.APIKey))}, addKey(ctx, q, created.ID, created.APIKey)
+		return Deed{"partner create", created.ID, fmt.Sprintf("%q, key ...%s", name, last4(created.APIKey))}, addKey(
+			ctx, q, created.ID, created.APIKey,
+		)
 	})
 	var pgErr *pgconn.PgError
 	switch {
 	case errors.As(err, &pgErr) && pgErr.Code == "23505" && id == 0:
-		return NewPartner{}, fmt.Errorf("create partner %q: somebody else made a partner at the same time and took the next free id: run it again", name)
+		return NewPartner{}, fmt.Errorf(
+			"create partner %q: another command created a partner at the same time and took the next free id: run it again",
+			name,
+		)
 	case errors.As(err, &pgErr) && pgErr.Code == "23505":
 		return NewPartner{}, fmt.Errorf("partner %d exists already: choose another --id or leave it out", id)
 	case err != nil:
@@ -98,18 +112,18 @@ func addKey(ctx context.Context, q *db.Queries, partnerID int64, key string) err
 	return q.CreateKey(ctx, db.CreateKeyParams{PartnerID: partnerID, Hash: HashKey(key), Last4: last4(key)})
 }
 
-// last4 is by what people tell keys apart.
+// last4 returns the last four characters of a key, which identify it to people.
 func last4(key string) string { return key[len(key)-4:] }
 
-// NoPartner is the error of an id that nobody has.
+// NoPartner returns the error for an unknown partner id.
 func NoPartner(id int64) error {
-	return fmt.Errorf("there is no partner %d: `navlog partner list` shows them", id)
+	return fmt.Errorf("there is no partner %d: `navlog partner list` shows all partners", id)
 }
 
 // maxLiveKeys lets a partner change its key without a gap.
 const maxLiveKeys = 2
 
-// RotateKey issues a key and revokes the oldest ones beyond two.
+// RotateKey issues a key and revokes the oldest keys, so that at most two are live.
 func RotateKey(ctx context.Context, pool *pgxpool.Pool, operator string, id int64, testKey bool) (NewPartner, error) {
 	issued := NewPartner{ID: id, APIKey: NewAPIKey(testKey)}
 	err := Change(ctx, pool, operator, func(q *db.Queries) (Deed, error) {
@@ -143,9 +157,11 @@ func RotateKey(ctx context.Context, pool *pgxpool.Pool, operator string, id int6
 	return issued, nil
 }
 
-// RevokeKeys ends the live key of a partner that ends with last4, or all of them
-// where that is empty, and gives the last four characters of each.
-func RevokeKeys(ctx context.Context, pool *pgxpool.Pool, operator string, id int64, last4 string) (revoked []string, err error) {
+// RevokeKeys revokes the live keys of a partner that end with last4, or all of them if last4
+// is empty, and returns the last four characters of each.
+func RevokeKeys(ctx context.Context, pool *pgxpool.Pool, operator string, id int64, last4 string) (
+	revoked []string, err error,
+) {
 	err = Change(ctx, pool, operator, func(q *db.Queries) (Deed, error) {
 		var err error
 		if _, err = q.LockPartner(ctx, id); errors.Is(err, pgx.ErrNoRows) {
@@ -158,31 +174,34 @@ func RevokeKeys(ctx context.Context, pool *pgxpool.Pool, operator string, id int
 			return Deed{}, fmt.Errorf("revoke keys of partner %d: %w", id, err)
 		}
 		if len(revoked) == 0 && last4 != "" {
-			return Deed{}, fmt.Errorf("partner %d has no live key that ends with %q: `navlog partner show %d` has the live ones", id, last4, id)
+			return Deed{}, fmt.Errorf(
+				"partner %d has no live key that ends with %q: `navlog partner show %d` lists the live keys", id, last4, id,
+			)
 		}
 		return Deed{"partner revoke-key", id, "revoked " + KeyNames(revoked)}, nil
 	})
 	return revoked, err
 }
 
-// KeyNames names keys by their last four characters.
+// KeyNames identifies keys by their last four characters.
 func KeyNames(ends []string) string {
 	if len(ends) == 0 {
-		return "no key, for none was live"
+		return "no key, because none was live"
 	}
 	return "..." + strings.Join(ends, ", ...")
 }
 
-// Resealed is what Reseal did.
+// Resealed is the result of Reseal.
 type Resealed struct {
 	KeyID    string `json:"keyId"`    // of the key that now seals all secrets
-	Partners int    `json:"partners"` // that there are
-	Secrets  int    `json:"resealed"` // that were sealed with another key
+	Partners int    `json:"partners"` // all partners
+	Secrets  int    `json:"resealed"` // secrets that were sealed with another key
 }
 
-// Reseal seals again whatever is not sealed with the newest key. progress is called before
-// each partner with how many are done.
-func Reseal(ctx context.Context, pool *pgxpool.Pool, operator string, sealer *Sealer, progress func(done, of uint64)) (Resealed, error) {
+// Reseal seals all secrets with the newest key. It calls progress before each partner.
+func Reseal(ctx context.Context, pool *pgxpool.Pool, operator string, sealer *Sealer, progress func(done, of uint64)) (
+	Resealed, error,
+) {
 	done := Resealed{KeyID: sealer.KeyIDs()[0]}
 	err := Change(ctx, pool, operator, func(q *db.Queries) (Deed, error) {
 		rows, err := q.LockSecrets(ctx)
@@ -198,13 +217,15 @@ func Reseal(ctx context.Context, pool *pgxpool.Pool, operator string, sealer *Se
 			}
 			done.Secrets += n
 		}
-		return Deed{"partner reseal", 0, fmt.Sprintf("%d secrets of %d partners sealed again, with key %s", done.Secrets, done.Partners, done.KeyID)}, nil
+		return Deed{"partner reseal", 0, fmt.Sprintf(
+			"%d secrets of %d partners resealed with key %s", done.Secrets, done.Partners, done.KeyID,
+		)}, nil
 	})
 	return done, err
 }
 
-// reseal seals a partner's secrets with the newest key, and tells how many were
-// not.
+// reseal seals a partner's secrets with the newest key, and returns how many were sealed
+// with another one.
 func reseal(ctx context.Context, q *db.Queries, sealer *Sealer, row db.LockSecretsRow) (int, error) {
 	resealed := 0
 	again := func(sealed []byte) ([]byte, error) {
@@ -226,16 +247,20 @@ func reseal(ctx context.Context, q *db.Queries, sealer *Sealer, row db.LockSecre
 	if err != nil || resealed == 0 {
 		return 0, err
 	}
-	if err := q.ReplaceSealed(ctx, db.ReplaceSealedParams{PartnerID: row.PartnerID, Secret: secret, NextSecret: next}); err != nil {
+	if err := q.ReplaceSealed(
+		ctx, db.ReplaceSealedParams{PartnerID: row.PartnerID, Secret: secret, NextSecret: next},
+	); err != nil {
 		return 0, fmt.Errorf("seal the secret of partner %d again: %w", row.PartnerID, err)
 	}
 	return resealed, nil
 }
 
-// RotateSecret gives a partner a new signing secret. The old one goes on signing for
-// the overlap, beside it; 0 replaces it at once. It is refused while an earlier
-// rotation goes on, unless the overlap is 0.
-func RotateSecret(ctx context.Context, pool *pgxpool.Pool, operator string, sealer *Sealer, id int64, overlap time.Duration) (NewPartner, error) {
+// RotateSecret gives a partner a new signing secret. During the overlap the old secret
+// signs as well; 0 replaces it at once. While an earlier rotation is under way, only an
+// overlap of 0 is accepted.
+func RotateSecret(
+	ctx context.Context, pool *pgxpool.Pool, operator string, sealer *Sealer, id int64, overlap time.Duration,
+) (NewPartner, error) {
 	p, err := db.New(pool).GetPartner(ctx, id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return NewPartner{}, NoPartner(id)
@@ -250,7 +275,9 @@ func RotateSecret(ctx context.Context, pool *pgxpool.Pool, operator string, seal
 		var err error
 		if overlap > 0 {
 			d.Detail = "with an overlap of " + overlap.String()
-			replaced, err = q.RotateSecret(ctx, db.RotateSecretParams{PartnerID: id, NextSecret: sealed, OverlapSeconds: int64(overlap.Seconds())})
+			replaced, err = q.RotateSecret(
+				ctx, db.RotateSecretParams{PartnerID: id, NextSecret: sealed, OverlapSeconds: int64(overlap.Seconds())},
+			)
 		} else {
 			replaced, err = q.SetSecret(ctx, db.SetSecretParams{PartnerID: id, Secret: sealed})
 		}
@@ -268,12 +295,13 @@ func RotateSecret(ctx context.Context, pool *pgxpool.Pool, operator string, seal
 	return rotated, nil
 }
 
-// rotating says until when a partner's last rotation is under way.
+// rotating returns the error for a rotation during another one, with the time at which that one ends.
 func rotating(ctx context.Context, q *db.Queries, id int64) error {
 	end, err := q.EndOfRotation(ctx, id)
 	if err != nil {
-		return fmt.Errorf("read until when the secret of partner %d is replaced: %w", id, err)
+		return fmt.Errorf("read when the rotation of partner %d ends: %w", id, err)
 	}
-	return fmt.Errorf("the secret that partner %d was given last takes over at %s: run it again then, or replace both secrets at once with --overlap 0s",
+	return fmt.Errorf("a rotation of the secret of partner %d ends at %s: run the command again then, or replace "+
+		"both secrets at once with --overlap 0s",
 		id, end.UTC().Format(time.RFC3339))
 }

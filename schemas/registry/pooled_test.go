@@ -12,8 +12,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// TestBehindPgBouncer: with postgres.pooled many ask at once through a few sessions that
-// change hands after each transaction; what needs a session is refused.
+// TestBehindPgBouncer runs many concurrent queries with postgres.pooled through a few sessions
+// that change hands after each transaction; operations that need a session are rejected.
 func TestBehindPgBouncer(t *testing.T) {
 	server := enginetest.Postgres(t)
 	pooled := Config{URL: enginetest.PgBouncer(t, server), MaxConns: 8, Pooled: true}

@@ -1,23 +1,23 @@
-// Package registry is the contract about PostgreSQL: partners and their keys,
+// Package registry is the contract on PostgreSQL: partners and their keys,
 // endpoints and signing secrets, deliveries and their attempts, the list of
-// generations, and what each program says of itself. The tables are in
-// migrations/, the questions in queries/, the code made from them in db/.
+// generations, and the status of each program. The tables are in migrations/,
+// the queries in queries/, and the code generated from them in db/.
 //
 // Each column has one writer. `navlog partner` writes partners, keys and
 // secrets; query writes webhook URLs and commands; dispatch writes everything
 // else about deliveries; project and `navlog projection` write generations. Every
-// command of an operator that changes something adds to audit.
+// operator's command that changes something adds to audit.
 //
 // A delivery is in one of these states:
 //
 //	pending      to be sent at due_at
 //	parked       to be sent, but the breaker of its partner's URL is open
 //	delivered    answered with 2xx                                        (replayable)
-//	failed       1 attempt and 3 retries went wrong                       (replayable)
-//	no_endpoint  its partner is disabled, has no URL, or came later       (replayable)
+//	failed       1 attempt and 3 retries failed                           (replayable)
+//	no_endpoint  its partner was disabled, had no URL, or was new         (replayable)
 //
-// What names a partner that does not exist has no row; the referral topics keep it,
-// and it is found when the partner is created.
+// A referral that names an unknown partner has no row; the referral topics keep it, and
+// it is backfilled when the partner is created.
 package registry
 
 import (
@@ -67,7 +67,7 @@ const (
 	Dropped  = "dropped"
 )
 
-// What operators want done to a vault, and what came of it.
+// Commands of operators for a vault, and their outcomes.
 const (
 	RemoveVault    = "remove"
 	RestoreVault   = "restore"
@@ -76,33 +76,35 @@ const (
 	CommandRefused = "refused"
 )
 
-// Config says how to reach PostgreSQL.
+// Config is the section `postgres` of the configuration.
 type Config struct {
 	// URL like postgres://user:password@host:5432/navlog?sslmode=verify-full
 	URL string `yaml:"url" env:"URL"`
-	// Password wins over the one in URL, in which a / or # would mean something else, and
-	// over PGPASSWORD; default none.
+	// Password overrides the one in URL, in which a / or # would have to be escaped, and
+	// PGPASSWORD; default none.
 	Password string `yaml:"password" env:"PASSWORD"`
-	// MaxConns of the pool of one program: 1 to 1000, default 10.
+	// MaxConns is the size of one program's pool: 1 to 1000, default 10.
 	MaxConns int32 `yaml:"maxConns" env:"MAX_CONNS"`
-	// SkipMigrations: only `navlog migrate` brings the tables up to date, with a login
-	// of its own; a program that finds older ones refuses them. Default false.
+	// SkipMigrations leaves migrations to `navlog migrate`, which may use its own login; a
+	// program that finds older tables ends with an error. Default false.
 	SkipMigrations bool `yaml:"skipMigrations" env:"SKIP_MIGRATIONS"`
-	// Pooled: URL leads to a pooler that gives a server's session for one transaction at
-	// a time, as PgBouncer in transaction mode. Then nothing is kept in a session, and
-	// what needs one of its own is refused: `navlog project` and `navlog migrate`.
-	// Default false.
+	// Pooled declares that URL leads to a pooler that assigns a server session per
+	// transaction, such as PgBouncer in transaction mode. navlog then keeps nothing in a
+	// session, and `navlog project` and `navlog migrate`, which need their own session,
+	// end with an error. Default false.
 	Pooled bool `yaml:"pooled" env:"POOLED"`
 }
 
-// DefaultConfig has everything but the URL.
+// DefaultConfig returns the defaults; only URL has none.
 func DefaultConfig() Config { return Config{MaxConns: 10} }
 
-// Validate reports every mistake at once, and never repeats the password.
+// Validate returns every problem at once, and never repeats the password.
 func (c Config) Validate() error {
 	var faults []error
 	if u, err := url.Parse(c.URL); err != nil || u.Host == "" || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
-		faults = append(faults, errors.New("postgres.url must look like postgres://user:password@host:5432/navlog (NAVLOG_POSTGRES_URL)"))
+		faults = append(
+			faults, errors.New("postgres.url must look like postgres://user:password@host:5432/navlog (NAVLOG_POSTGRES_URL)"),
+		)
 	}
 	if c.MaxConns < 1 || c.MaxConns > 1000 {
 		faults = append(faults, fmt.Errorf("postgres.maxConns is %d and must be 1 to 1000", c.MaxConns))
@@ -110,8 +112,8 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Open makes a pool, checks that the server answers and brings the tables up
-// to date, unless that is left to others. Several programs may do so at once.
+// Open returns a pool after it has checked that the server answers and has migrated the
+// tables, unless the configuration forbids that. Several programs may do so at once.
 func Open(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 	pool, err := Connect(ctx, c)
 	if err != nil {
@@ -133,14 +135,14 @@ func Open(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
-// OpenAsItIs is Open for who only reads: it changes nothing, and refuses tables
-// that are older than what it would ask them.
+// OpenAsItIs is Open for callers that only read: it changes nothing, and returns an error
+// if the tables are older than its queries.
 func OpenAsItIs(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 	c.SkipMigrations = true
 	return Open(ctx, c)
 }
 
-// Connect makes a pool and checks that the server answers, and nothing more.
+// Connect returns a pool after it has checked that the server answers.
 func Connect(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 	parsed, err := pgxpool.ParseConfig(c.URL)
 	if err != nil {
@@ -164,15 +166,18 @@ func Connect(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 	}
 	if err := pool.Ping(ctx); err != nil {
 		pool.Close()
-		// pgx spreads the attempts over several lines.
+		// pgx spreads its reasons over several lines.
 		reason := strings.Join(strings.Fields(err.Error()), " ")
-		return nil, &unreachable{fmt.Sprintf("reach PostgreSQL at %s:%d: %s; is postgres.url right and the server up?", parsed.ConnConfig.Host, parsed.ConnConfig.Port, reason), err}
+		return nil, &unreachable{fmt.Sprintf(
+			"reach PostgreSQL at %s:%d: %s; check postgres.url and that the server is up", parsed.ConnConfig.Host,
+			parsed.ConnConfig.Port, reason,
+		), err}
 	}
 	return pool, nil
 }
 
-// unreachable says on one line why the server does not answer; what it wraps is
-// pgx's own error.
+// unreachable describes on one line why the server does not answer, and wraps pgx's own
+// error.
 type unreachable struct {
 	text string
 	err  error
@@ -181,32 +186,32 @@ type unreachable struct {
 func (e *unreachable) Error() string { return e.text }
 func (e *unreachable) Unwrap() error { return e.err }
 
-// ofSessions are settings of a session that is one program's alone; a pooler refuses a
-// connection that brings them. A lease is a lock of a session: of a host that is gone the
-// server must soon know that it is, and by default it asks for the first time after two
-// hours.
+// ofSessions are settings for sessions without a pooler, which would reject them. A lease
+// may be a lock of a session, so the server must notice soon that a client's host is gone;
+// by default it sends its first probe after two hours.
 var ofSessions = map[string]string{
 	"idle_in_transaction_session_timeout": "30s",
 	"tcp_keepalives_idle":                 "5",
 	"tcp_keepalives_interval":             "5",
 	"tcp_keepalives_count":                "3",
-	"tcp_user_timeout":                    "20s", // keepalives rest while an answer is on its way
+	"tcp_user_timeout":                    "20s", // keepalives pause while data is unacknowledged
 }
 
-// withoutSession prepares nothing that a later transaction would need: what was learnt
-// about a statement is kept here, and the statement is sent each time.
+// withoutSession prepares no statement on the server: pgx caches the description of a
+// statement and sends its text each time.
 const withoutSession = pgx.QueryExecModeCacheDescribe
 
-// OwnSessions is nil where each connection of a pool is a session of the server. what
-// needs one, and is named in the error.
+// OwnSessions returns an error that names what, which needs its own session, if the pool's
+// connections lead to a pooler.
 func OwnSessions(pool *pgxpool.Pool, what string) error {
 	if pool.Config().ConnConfig.DefaultQueryExecMode != withoutSession {
 		return nil
 	}
-	return fmt.Errorf("%s holds a lock of a PostgreSQL session, which behind a pooler would be another's: give it a postgres.url that leads to the server itself, and no postgres.pooled", what)
+	return fmt.Errorf("%s holds a lock of a PostgreSQL session, which a pooler would pass on to others: give it a "+
+		"postgres.url that leads to the server itself, and no postgres.pooled", what)
 }
 
-// Version is that of the tables: 0 where there are none.
+// Version returns the version of the tables, 0 if there are none.
 func Version(ctx context.Context, pool *pgxpool.Pool) (int64, error) {
 	var version int64
 	err := pool.QueryRow(ctx, "SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied").Scan(&version)
@@ -220,7 +225,7 @@ func Version(ctx context.Context, pool *pgxpool.Pool) (int64, error) {
 	return version, nil
 }
 
-// newest is the version that this program knows.
+// newest returns the newest version that this program knows.
 func newest() int64 {
 	names, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil || len(names) == 0 {
@@ -235,16 +240,18 @@ func newest() int64 {
 
 func outdated(version int64) error {
 	if version == 0 {
-		return errors.New("the registry in PostgreSQL has no tables yet: `navlog migrate` makes them")
+		return errors.New("the registry in PostgreSQL has no tables yet: `navlog migrate` creates them")
 	}
-	return fmt.Errorf("the tables in PostgreSQL are of version %d, and this navlog needs %d: run `navlog migrate` of this version, with the login that owns them, and with --roles where each program has a login of its own", version, newest())
+	return fmt.Errorf("the tables in PostgreSQL are of version %d, and this navlog needs %d: run `navlog migrate` of "+
+		"this "+
+		"version, with the login that owns them, and with --roles if each program has its own login", version, newest())
 }
 
 //go:embed roles.sql
 var roles string
 
-// GrantRoles gives each program's role the rights that its work takes, and no other.
-// The login must own the tables, and make roles where some are missing.
+// GrantRoles gives each program's role exactly the rights that it needs. The login must own
+// the tables, and be able to create missing roles.
 func GrantRoles(ctx context.Context, pool *pgxpool.Pool) error {
 	if _, err := pool.Exec(ctx, roles); err != nil {
 		return fmt.Errorf("grant the rights of the programs' roles: %w", err)
@@ -252,7 +259,7 @@ func GrantRoles(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
-// Migrate brings the tables up to date.
+// Migrate migrates the tables to the newest version.
 func Migrate(ctx context.Context, pool *pgxpool.Pool) error {
 	if err := OwnSessions(pool, "a migration"); err != nil {
 		return err
@@ -271,16 +278,16 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool) error {
 	var refusal *pgconn.PgError
 	switch {
 	case errors.As(err, &refusal) && refusal.Code == "42501":
-		return fmt.Errorf("migrate PostgreSQL: %w: run `navlog migrate` with the login that owns the tables, before this", err)
+		return fmt.Errorf("migrate PostgreSQL: %w: run `navlog migrate` with the login that owns the tables, first", err)
 	case err != nil:
 		return fmt.Errorf("migrate PostgreSQL: %w", err)
 	}
 	return nil
 }
 
-// migrationLock lets one program migrate at a time. It waits in PostgreSQL:
-// goose's own lock asks again after 5 s, for which programs that start together
-// would wait for each other even with nothing to migrate.
+// migrationLock lets one program migrate at a time. It waits in PostgreSQL: goose's own
+// lock polls every 5 s, so programs that start together would wait for each other even
+// without a migration.
 type migrationLock struct{}
 
 func (migrationLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
@@ -293,7 +300,7 @@ func (migrationLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
 	return err
 }
 
-// Instance names this process in program_status: host and process id.
+// Instance identifies this process in program_status: host and process id.
 func Instance() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -302,11 +309,10 @@ func Instance() string {
 	return fmt.Sprintf("%s-%d", printable.Text(host, 255), os.Getpid())
 }
 
-// Report writes what status returns once a second until ctx ends. status must
-// be fast and safe to call from another goroutine; its value becomes JSON.
-// Anything older than 5 s is to be read as unknown. What has said nothing for a
-// day is forgotten first: an instance has the name of its process, and the rows
-// of all that ever ran would stay. A failure that lasts is logged once a minute.
+// Report writes the result of status once a second until ctx ends. status must be fast and
+// safe to call from another goroutine; its value becomes JSON. Readers treat a row older
+// than 5 s as unknown. Report first deletes rows older than a day, since every process has
+// its own row. It logs a lasting failure once a minute.
 func Report(ctx context.Context, pool *pgxpool.Pool, program string, status func() any) error {
 	queries, instance := db.New(pool), Instance()
 	if err := forgetOld(ctx, queries); err != nil && ctx.Err() == nil {
@@ -328,16 +334,16 @@ func Report(ctx context.Context, pool *pgxpool.Pool, program string, status func
 	}
 }
 
-// outageLogged is how often a failure to write the status is logged while it lasts.
+// outageLogged is how often a lasting failure to write the status is logged.
 const outageLogged = time.Minute
 
-// outage is a time in which the status cannot be written.
+// outage is a period in which the status cannot be written.
 type outage struct {
 	failures int
 	logged   time.Time
 }
 
-// note logs the first failure, one a minute of those that follow, and the end of it.
+// note logs the first failure, then one per minute, and the end of the outage.
 func (o *outage) note(log *slog.Logger, err error, now time.Time) {
 	switch {
 	case err == nil && o.failures > 0:
@@ -358,8 +364,8 @@ func forgetOld(ctx context.Context, queries *db.Queries) error {
 	return queries.DeleteOldStatus(ctx)
 }
 
-// report writes a status. One that PostgreSQL refuses for what is in it is written again without its texts: a row that is
-// missing means that the program does not live.
+// report writes a status. If PostgreSQL rejects its content, report writes it again without
+// texts, because a missing row means that the program is not running.
 func report(ctx context.Context, queries *db.Queries, program, instance string, status any) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -372,20 +378,22 @@ func report(ctx context.Context, queries *db.Queries, program, instance string, 
 	if !errors.As(err, &refusal) || !strings.HasPrefix(refusal.Code, dataException) {
 		return err
 	}
-	if again := queries.PutStatus(ctx, db.PutStatusParams{Program: program, Instance: instance, Status: withoutTexts(b, refusal)}); again != nil {
+	if again := queries.PutStatus(
+		ctx, db.PutStatusParams{Program: program, Instance: instance, Status: withoutTexts(b, refusal)},
+	); again != nil {
 		return errors.Join(err, again)
 	}
-	return fmt.Errorf("the status is written without its texts: %w", err)
+	return fmt.Errorf("the status was written without its texts: %w", err)
 }
 
-// dataException is how the codes of PostgreSQL for a value that it does not take begin.
+// dataException is the prefix of PostgreSQL's error codes for invalid values.
 const dataException = "22"
 
-// withoutTexts returns the state, the numbers and the flags of a status, and why there is no more of it.
+// withoutTexts returns the state, numbers and flags of a status, and the reason why the rest is missing.
 func withoutTexts(status []byte, refusal *pgconn.PgError) []byte {
 	var all map[string]any
-	_ = json.Unmarshal(status, &all) // no object: nothing is kept of it
-	kept := map[string]any{"reason": "PostgreSQL refuses the status (" + refusal.Code + "): the program's log says why"}
+	_ = json.Unmarshal(status, &all) // nothing is kept unless it is an object
+	kept := map[string]any{"reason": "PostgreSQL rejects the status (" + refusal.Code + "): see the program's log"}
 	for name, value := range all {
 		switch value := value.(type) {
 		case float64, bool:

@@ -57,7 +57,7 @@ func TestValidateReportsEveryMistakeAndNoPassword(t *testing.T) {
 }
 
 func TestOpenTellsWhatIsWrongAndNoPassword(t *testing.T) {
-	const addr = "127.0.0.1:1" // nobody listens there
+	const addr = "127.0.0.1:1" // nothing listens there
 	right, err := url.Parse(enginetest.Postgres(t))
 	if err != nil {
 		t.Fatal("parse the test's URL")
@@ -89,7 +89,7 @@ func TestOpenTellsWhatIsWrongAndNoPassword(t *testing.T) {
 	}
 }
 
-// A password that is apart from the URL need not be escaped in one.
+// A password outside the URL needs no escaping.
 func TestPasswordApartFromURL(t *testing.T) {
 	const password = "pa/ss#wo?rd@=:%2F"
 	owner := open(t, enginetest.Postgres(t))
@@ -117,13 +117,13 @@ func TestPasswordApartFromURL(t *testing.T) {
 	c.Password = password
 	pool, err := Open(t.Context(), c)
 	if err != nil {
-		t.Fatalf("a password of its own does not win: %v", err)
+		t.Fatalf("the separate password does not take precedence: %v", err)
 	}
 	pool.Close()
 }
 
-// TestMigrations run once, however many programs open the registry at once, and
-// refuse what the tables refuse.
+// Migrations run once, however many programs open the registry at the same time, and the tables
+// reject invalid rows.
 func TestMigrations(t *testing.T) {
 	url := enginetest.Postgres(t)
 	var group sync.WaitGroup
@@ -166,8 +166,8 @@ func TestMigrations(t *testing.T) {
 	}
 }
 
-// Failures from before attempts named their partner are found after the migration,
-// which can be taken back and made again.
+// Failed attempts from before the partner column are found after the migration, which can be
+// reverted and repeated.
 func TestEarlierFailuresAreFound(t *testing.T) {
 	pool, err := pgxpool.New(t.Context(), enginetest.Postgres(t))
 	if err != nil {
@@ -281,7 +281,7 @@ func TestPartnerByKey(t *testing.T) {
 	}
 }
 
-// The first secret of all is sealed with a key that the running dispatchers have, like every other: else nobody could open it.
+// The first secret must be sealed with a key that the running dispatchers have; otherwise none of them could open it.
 func TestFirstSecretIsOneThatDispatchersCanOpen(t *testing.T) {
 	const key, other = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=", "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="
 	pool := open(t, enginetest.Postgres(t))
@@ -328,8 +328,8 @@ func TestEndpointVersionRisesWithEveryChange(t *testing.T) {
 	}
 }
 
-// A rotation that has not ended is followed by no other, which would discard the
-// secret that the partner was given; a replacement at once ends it.
+// A rotation cannot start before the last one has ended, because that would discard the secret
+// that the partner received; a replacement at once ends it.
 func TestRotationsDoNotOverlap(t *testing.T) {
 	pool, ctx := open(t, enginetest.Postgres(t)), context.Background()
 	queries := db.New(pool)
@@ -405,7 +405,7 @@ func TestDeliveryQueries(t *testing.T) {
 	}
 }
 
-// explained runs queries and keeps what PostgreSQL read for the last one.
+// explained runs queries and records how much PostgreSQL read for the last one.
 type explained struct {
 	*pgxpool.Pool
 	t      *testing.T
@@ -435,9 +435,9 @@ func (e *explained) explain(ctx context.Context, sql string, args []any) {
 	e.blocks = plans[0].Plan.Hit + plans[0].Plan.Read
 }
 
-// The last success and the last failure of a partner, and how many deliveries it
-// has, are found without its log, which is kept for ever: for one with many of
-// either kind, and for one with none beside those of others.
+// The last success, the last failure and the number of a partner's deliveries are found without
+// reading its log, which is kept for ever: for a partner with many of either kind, and for one
+// with none among those of others.
 func TestLastResultsAreFoundWithoutTheLog(t *testing.T) {
 	pool, ctx := open(t, enginetest.Postgres(t)), context.Background()
 	for _, statement := range []string{
@@ -479,8 +479,8 @@ func TestLastResultsAreFoundWithoutTheLog(t *testing.T) {
 	}
 }
 
-// A page of a partner's deliveries is found by the index, however deep in its log the one
-// before ended, and the next one begins behind it, also among those of one time.
+// A page of deliveries is found by the index, however deep in the log it starts, and the next
+// page starts right after it, even among deliveries of the same time.
 func TestDeliveriesAreFoundByTheIndex(t *testing.T) {
 	pool, ctx := open(t, enginetest.Postgres(t)), context.Background()
 	if _, err := pool.Exec(ctx, `INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, created_at)
@@ -501,13 +501,13 @@ func TestDeliveriesAreFoundByTheIndex(t *testing.T) {
 		after := db.ListDeliveriesParams{PartnerID: 7, Limit: 20, AfterAt: &before.CreatedAt, AfterSequence: before.Sequence, AfterEvent: before.EventID}
 		page, err := queries.ListDeliveries(ctx, after)
 		if err != nil || !reflect.DeepEqual(page, behind[1:]) || e.blocks > 100 {
-			t.Errorf("behind %d, in %d blocks: %v\n got %v\nwant %v", offset, e.blocks, err, page, behind[1:])
+			t.Errorf("after %d, in %d blocks: %v\n got %v\nwant %v", offset, e.blocks, err, page, behind[1:])
 		}
 	}
 }
 
-// The partners with something to send are found by the index alone, also right after
-// their backlogs were parked, when the planner still takes all of it for pending.
+// The partners with deliveries to send are found by the index only, even right after their
+// backlogs were parked, when the planner's statistics still count all of it as pending.
 func TestPartnersToSendAreFoundByTheIndex(t *testing.T) {
 	const partners, backlog = 40, 1000
 	pool, ctx := open(t, enginetest.Postgres(t)), context.Background()
@@ -564,12 +564,12 @@ func TestReportWritesUntilTheEnd(t *testing.T) {
 		t.Error(err)
 	}
 	if err := report(context.Background(), db.New(pool), "query", "i", func() {}); err == nil || !strings.Contains(err.Error(), "encode the status of query") {
-		t.Errorf("a status that is no JSON: %v", err)
+		t.Errorf("a status that cannot be encoded: %v", err)
 	}
 }
 
-// What a program says of strangers may hold any text. Its row is written all the same, since one that is missing means
-// that the program does not live.
+// A status may contain any foreign text. Its row is written all the same, since a missing row
+// means that the program is not running.
 func TestAnyStatusIsWritten(t *testing.T) {
 	pool := open(t, enginetest.Postgres(t))
 	queries := db.New(pool)
@@ -597,14 +597,14 @@ func TestAnyStatusIsWritten(t *testing.T) {
 			t.Errorf("%q is stored as %q, want %q", text, got, want)
 		}
 	}
-	// What PostgreSQL refuses for another reason is left out, and said.
+	// Values that PostgreSQL rejects for another reason are omitted, with the reason.
 	s, err := stored(map[string]any{"state": Following, "headBlock": 7, "weird": json.Number("1e400000")})
 	if err == nil || s["state"] != Following || s["headBlock"] != 7.0 || s["reason"] == nil || s["weird"] != nil {
-		t.Errorf("of a status that is refused there is %v (%v)", s, err)
+		t.Errorf("a rejected status is stored as %v (%v)", s, err)
 	}
 }
 
-// A failure that lasts is not logged each second.
+// A lasting failure is not logged every second.
 func TestOutageIsLoggedNowAndThen(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, nil))
@@ -627,13 +627,13 @@ func TestOutageIsLoggedNowAndThen(t *testing.T) {
 
 func TestPartnerNamePrints(t *testing.T) {
 	for _, name := range []string{"a\x00b", "a\u202eb", "\xff", strings.Repeat("x", maxName+1)} {
-		if _, err := CreatePartner(t.Context(), nil, "me", nil, 0, name, false); err == nil || !strings.Contains(err.Error(), "do not print") {
+		if _, err := CreatePartner(t.Context(), nil, "me", nil, 0, name, false); err == nil || !strings.Contains(err.Error(), "unprintable") {
 			t.Errorf("%.20q: %v", name, err)
 		}
 	}
 }
 
-// Who starts to report removes the rows of what has long gone, and no others.
+// Report first deletes the rows of processes that ended long ago, and no others.
 func TestReportForgetsWhatHasGone(t *testing.T) {
 	pool := open(t, enginetest.Postgres(t))
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -667,12 +667,12 @@ func TestReportForgetsWhatHasGone(t *testing.T) {
 		t.Error(err)
 	}
 	if names := instances(); slices.Contains(names, "gone") || !slices.Contains(names, "silent") {
-		t.Errorf("the status is of %q: 25 hours of silence must be forgotten and 23 must not", names)
+		t.Errorf("the status is of %q: rows of 25 hours ago must be deleted and those of 23 must not", names)
 	}
 }
 
-// Announcements reach whoever listens, until the connection ends; then that is
-// said, without the password.
+// Announcements reach every listener until its connection ends, which is reported without the
+// password.
 func TestAnnounceWritten(t *testing.T) {
 	pool := open(t, enginetest.Postgres(t))
 	ready, heard, ended := make(chan struct{}), make(chan int32, 8), make(chan error, 1)
@@ -688,23 +688,23 @@ func TestAnnounceWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := <-heard; got != generation {
-			t.Errorf("heard of generation %d, not of %d", got, generation)
+			t.Errorf("got generation %d, want %d", got, generation)
 		}
 	}
 	if _, err := pool.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'"); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "listen to PostgreSQL") {
-		t.Errorf("the end is %v", err)
+		t.Errorf("the listener ended with %v", err)
 	}
 	pool.Close()
 	if err := AnnounceWritten(t.Context(), pool, 9); err == nil || !strings.Contains(err.Error(), "generation 9") {
-		t.Errorf("announced in a closed pool: %v", err)
+		t.Errorf("an announcement with a closed pool: %v", err)
 	}
 }
 
-// Writing what came of a POST looks at the newest attempts of its event alone: it
-// costs the same for the first attempt and for the twenty thousandth.
+// Writing a result reads only the newest attempts of its event: the first attempt and the twenty
+// thousandth cost the same.
 func TestResultIsWrittenWithoutTheLog(t *testing.T) {
 	pool, ctx := open(t, enginetest.Postgres(t)), context.Background()
 	few, many := uuid.New(), uuid.New()
@@ -731,7 +731,7 @@ func TestResultIsWrittenWithoutTheLog(t *testing.T) {
 			t.Fatal(err)
 		}
 		if e.blocks > 60 {
-			t.Errorf("a result is written with %d blocks looked at", e.blocks)
+			t.Errorf("writing a result reads %d blocks", e.blocks)
 		}
 	}
 }

@@ -1,7 +1,7 @@
--- What each program may do: the least that its work takes. Run by `navlog migrate
--- --roles`, with the login that owns the tables, after every migration: it takes
--- back everything and grants it anew. Roles that are missing are made without a
--- login; ALTER ROLE navlog_serve LOGIN PASSWORD '...' gives one.
+-- The least rights that each program needs. `navlog migrate --roles` runs this after every
+-- migration, with the login that owns the tables: it revokes everything and grants it
+-- again. Missing roles are created without a login; ALTER ROLE navlog_serve LOGIN PASSWORD
+-- '...' adds one.
 
 DO $$
 DECLARE name text;
@@ -10,7 +10,7 @@ BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name) THEN
       BEGIN
         EXECUTE format('CREATE ROLE %I NOLOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE', name);
-      EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; -- somebody else was faster
+      EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; -- created at the same time by another session
       END;
     END IF;
   END LOOP;
@@ -21,8 +21,9 @@ REVOKE ALL ON ALL TABLES IN SCHEMA public FROM PUBLIC, navlog_ingest, navlog_pro
 GRANT USAGE ON SCHEMA public TO navlog_ingest, navlog_project, navlog_serve, navlog_dispatch, navlog_operator;
 GRANT SELECT ON goose_db_version TO navlog_ingest, navlog_project, navlog_serve, navlog_dispatch, navlog_operator;
 
--- Each program writes the rows of its own state only: serve signs statements by what ingest
--- reports as final. A time in the future would be fresh for ever. All programs read all rows.
+-- Each program writes only the rows of its own state: serve signs statements up to the block
+-- that ingest reports as final. A time in the future would never be stale. All programs read
+-- all rows.
 GRANT SELECT, INSERT, UPDATE, DELETE ON program_status TO navlog_ingest, navlog_project, navlog_serve, navlog_dispatch;
 ALTER TABLE program_status ENABLE ROW LEVEL SECURITY;
 DROP POLICY IF EXISTS everybody_reads ON program_status;
@@ -38,8 +39,8 @@ BEGIN
   END LOOP;
 END $$;
 
--- A row of the audit can be added, and not changed. The database sets id, time and login,
--- and a role records only the commands that its login runs: `ingest resume`, `restore`,
+-- Rows of the audit can be added, but not changed. The database sets id, time and login. A
+-- role records only the commands that run with its login: `ingest resume`, `restore`,
 -- `projection ...` and `dispatch rewind` run where these programs run.
 GRANT INSERT (operator, command, partner_id, detail, outcome)
   ON audit TO navlog_ingest, navlog_project, navlog_dispatch, navlog_operator;
@@ -57,18 +58,18 @@ CREATE POLICY of_dispatch ON audit FOR INSERT TO navlog_dispatch WITH CHECK (com
 CREATE POLICY of_operator ON audit FOR INSERT TO navlog_operator
   WITH CHECK (command LIKE 'partner %' OR command LIKE 'webhook %' OR command LIKE 'vault %' OR command = 'kafka grant');
 
--- What operators want done to vaults, and what came of it.
+-- Operators' commands for vaults, and their outcomes.
 GRANT SELECT, UPDATE (outcome, detail, finished_at) ON vault_command TO navlog_ingest;
 GRANT SELECT, INSERT (chain_id, kind, vault, argument) ON vault_command TO navlog_operator;
 
 GRANT SELECT, INSERT, UPDATE ON generation TO navlog_project;
 
--- The API: what a partner may see of itself, its URL, and what it asks dispatch for.
--- Not the signing secrets; of keys no more than it takes to find a caller's.
+-- The API: a partner's own data, its URL, and its commands for dispatch. It cannot read the
+-- signing secrets, and of API keys only what identifies a caller.
 GRANT SELECT ON partner, delivery, attempt, breaker, generation TO navlog_serve;
 GRANT SELECT (partner_id, hash, revoked_at) ON api_key TO navlog_serve;
 GRANT SELECT (partner_id, version, url, updated_at), UPDATE (version, url, updated_at) ON endpoint TO navlog_serve;
--- A partner asks for test events and single replays; ranges are an operator's.
+-- A partner requests test events and single replays; ranges are for operators.
 GRANT SELECT (id), INSERT (partner_id, kind, event_id) ON command TO navlog_serve;
 ALTER TABLE command ENABLE ROW LEVEL SECURITY;
 DROP POLICY IF EXISTS serve_returns ON command;
@@ -82,8 +83,8 @@ CREATE POLICY operator_reads ON command FOR SELECT TO navlog_operator USING (tru
 CREATE POLICY operator_asks ON command FOR INSERT TO navlog_operator WITH CHECK (true);
 CREATE POLICY dispatch_answers ON command TO navlog_dispatch USING (true);
 GRANT SELECT, INSERT, UPDATE ON rate_bucket TO navlog_serve;
--- It lists the key that it signs statements with, and retires the one before; a retired
--- key stays retired, and stays in the list.
+-- serve registers the key that signs statements and retires the previous one; a retired key
+-- stays retired and registered.
 GRANT SELECT, INSERT (public_key), UPDATE (retired_at) ON statement_key TO navlog_serve;
 ALTER TABLE statement_key ENABLE ROW LEVEL SECURITY;
 DROP POLICY IF EXISTS serve_reads ON statement_key;
@@ -94,13 +95,13 @@ CREATE POLICY serve_lists ON statement_key FOR INSERT TO navlog_serve WITH CHECK
 CREATE POLICY serve_retires ON statement_key FOR UPDATE TO navlog_serve
   USING (retired_at IS NULL) WITH CHECK (retired_at = now());
 
--- Everything about deliveries, and where and with which secret a partner is told.
+-- Everything about deliveries, and the URL and secret of each partner.
 GRANT SELECT, INSERT, UPDATE, DELETE ON position, stream, delivery, attempt, breaker, lease, dead_record, dispatcher, adopted, backfill_lease, retention TO navlog_dispatch;
 GRANT SELECT, INSERT ON correction TO navlog_dispatch;
 GRANT SELECT, UPDATE, DELETE ON command TO navlog_dispatch;
 GRANT SELECT ON partner, endpoint TO navlog_dispatch;
 
--- Operators: partners, keys and secrets, and what they ask dispatch for.
+-- Operators: partners, keys and secrets, and commands for dispatch.
 GRANT SELECT ON partner, api_key, endpoint TO navlog_operator;
 GRANT INSERT (id, name), UPDATE (name, disabled, rate_limit) ON partner TO navlog_operator;
 GRANT INSERT (partner_id, hash, last4), UPDATE (revoked_at) ON api_key TO navlog_operator;

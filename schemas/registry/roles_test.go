@@ -23,9 +23,8 @@ func as(t *testing.T, url, role string) *pgxpool.Pool {
 	return open(t, url+"&role="+role)
 }
 
-// Each role can do what its program does, as the queries of that program, and
-// nothing of what is others': above all, what answers the internet can neither read
-// a secret nor say that something was delivered.
+// Each role can run its program's queries and nothing of the others': in particular, the
+// program that answers the internet can neither read a secret nor mark an event as delivered.
 func TestRolesCanDoTheirWorkAndNothingElse(t *testing.T) {
 	url, ctx := enginetest.Postgres(t), context.Background()
 	owner := open(t, url)
@@ -102,7 +101,7 @@ func TestRolesCanDoTheirWorkAndNothingElse(t *testing.T) {
 		t.Errorf("navlog_ingest cannot read commands about vaults: %v", err)
 	}
 	if err := ingest.FinishVaultCommand(ctx, db.FinishVaultCommandParams{ID: 1, Outcome: CommandDone}); err != nil {
-		t.Errorf("navlog_ingest cannot write what came of one: %v", err)
+		t.Errorf("navlog_ingest cannot write the outcome of one: %v", err)
 	}
 	refused := map[string][]string{
 		"navlog_serve": {
@@ -151,7 +150,7 @@ func TestRolesCanDoTheirWorkAndNothingElse(t *testing.T) {
 		ready := eventuallyRow(t, owner, "SELECT count(*) FROM program_status WHERE program = $1", program)
 		cancel()
 		if err := <-done; err != nil || !ready {
-			t.Errorf("%s does not say what it does: %v", role, err)
+			t.Errorf("%s cannot report its status: %v", role, err)
 		}
 	}
 	project := db.New(as(t, url, "navlog_project"))
@@ -197,7 +196,7 @@ func eventuallyRow(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) bo
 	}
 }
 
-// Who is left to `navlog migrate` changes no table, and says what is to be done.
+// A program that leaves migrations to `navlog migrate` changes no table, and its error names the command.
 func TestMigrationsAreLeftToOthers(t *testing.T) {
 	url, ctx := enginetest.Postgres(t), context.Background()
 	for what, try := range map[string]func() (*pgxpool.Pool, error){
@@ -215,7 +214,7 @@ func TestMigrationsAreLeftToOthers(t *testing.T) {
 	t.Cleanup(owner.Close)
 	var tables int
 	if err := owner.QueryRow(ctx, "SELECT count(*) FROM information_schema.tables WHERE table_schema = 'public'").Scan(&tables); err != nil || tables != 0 {
-		t.Errorf("%d tables were made by who only looks: %v", tables, err)
+		t.Errorf("%d tables were created by a program that must not migrate: %v", tables, err)
 	}
 	if err := Migrate(ctx, owner); err != nil {
 		t.Fatal(err)
@@ -238,9 +237,9 @@ func TestMigrationsAreLeftToOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = OpenAsItIs(ctx, Config{URL: url, MaxConns: 2})
-	for _, want := range []string{fmt.Sprintf("are of version %d, and this navlog needs %d: run `navlog migrate`", older, newest()), "with --roles where each program has a login of its own"} {
+	for _, want := range []string{fmt.Sprintf("are of version %d, and this navlog needs %d: run `navlog migrate`", older, newest()), "with --roles if each program has its own login"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("with older tables it does not say %q: %v", want, err)
+			t.Errorf("with older tables the error lacks %q: %v", want, err)
 		}
 	}
 	if _, err := Open(ctx, Config{URL: url + "&role=navlog_ingest", MaxConns: 2}); err == nil || !strings.Contains(err.Error(), "run `navlog migrate` with the login that owns the tables") {

@@ -17,17 +17,16 @@ import (
 	"strings"
 )
 
-// API keys: nk_live_ (nk_test_ on a development chain), 32 base62 characters,
-// and 6 more that are the CRC32 of those 32, so that a mistyped key is known
-// without a look-up. Only the SHA-256 of a key is stored; 190 random bits need
-// no slow hash.
+// API keys: nk_live_ (nk_test_ on a development chain), 32 base62 characters, and the CRC32
+// of those 32 in 6 more, so that a mistyped key is detected without a query. Only the
+// SHA-256 of a key is stored; 190 random bits need no slow hash.
 const (
 	livePrefix = "nk_live_"
 	testPrefix = "nk_test_"
 	base62     = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
-// NewAPIKey makes a key; test keys are for development chains.
+// NewAPIKey returns a new key; test keys are for development chains.
 func NewAPIKey(test bool) string {
 	prefix := livePrefix
 	if test {
@@ -44,8 +43,8 @@ func NewAPIKey(test bool) string {
 	return prefix + string(random) + keyChecksum(string(random))
 }
 
-// WellFormedKey tells whether key can be one of ours. It says nothing about
-// whether it was ever issued.
+// WellFormedKey reports whether key has the form and checksum of a key, which says nothing
+// about whether it was ever issued.
 func WellFormedKey(key string) bool {
 	rest, ok := strings.CutPrefix(key, livePrefix)
 	if !ok {
@@ -54,7 +53,7 @@ func WellFormedKey(key string) bool {
 	return ok && len(rest) == 38 && keyChecksum(rest[:32]) == rest[32:]
 }
 
-// HashKey is what is stored of a key.
+// HashKey returns the hash that is stored for a key.
 func HashKey(key string) []byte {
 	h := sha256.Sum256([]byte(key))
 	return h[:]
@@ -70,8 +69,8 @@ func keyChecksum(random string) string {
 	return string(out)
 }
 
-// NewSigningSecret makes a webhook secret: whsec_ and the base64 of 32 random
-// bytes. The whole string, prefix included, is the HMAC key.
+// NewSigningSecret returns a new webhook secret: whsec_ and the base64 of 32 random
+// bytes. The whole string, including the prefix, is the HMAC key.
 func NewSigningSecret() string {
 	b := make([]byte, 32)
 	if _, err := rand.Read(b); err != nil {
@@ -80,13 +79,13 @@ func NewSigningSecret() string {
 	return "whsec_" + base64.StdEncoding.EncodeToString(b)
 }
 
-// Sealer encrypts signing secrets at rest with AES-256-GCM. What it seals is
+// Sealer encrypts signing secrets at rest with AES-256-GCM. A sealed value is
 //
 //	sealMagic, id of the key, nonce, ciphertext
 //
-// of which all that is before the nonce is authenticated with the text, and the
-// partner id too, so that a row copied to another partner fails. What was sealed
-// before keys had ids is nonce and ciphertext alone; every key is tried at it.
+// The part before the nonce and the partner id are authenticated with the text, so that a
+// row copied to another partner cannot be opened. Values from before keys had ids are only
+// nonce and ciphertext; every key is tried on them.
 type Sealer struct{ keys []sealKey } // the newest first
 
 type sealKey struct {
@@ -99,22 +98,23 @@ const (
 	keyIDLen  = 8
 )
 
-// NewSealer reads NAVLOG_SECRET_KEY: 32 bytes in standard base64, or several such
-// keys with commas between them while one takes over from another. The first one
-// seals, each of them opens.
+// NewSealer parses NAVLOG_SECRET_KEY: 32 bytes in standard base64, or several such keys
+// separated by commas during a rotation. The first key seals, and each of them opens.
 func NewSealer(keys string) (*Sealer, error) {
 	s := new(Sealer)
 	for _, text := range strings.Split(keys, ",") {
 		b, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
 		if err != nil || len(b) != 32 {
-			return nil, errors.New("NAVLOG_SECRET_KEY must be the base64 of 32 bytes, or several of them with commas between, the newest first: make one with `openssl rand -base64 32` and keep it, the stored signing secrets cannot be read without it")
+			return nil, errors.New("NAVLOG_SECRET_KEY must be the base64 of 32 bytes, or several of them separated by commas, " +
+				"the newest first: create one with `openssl rand -base64 32` and keep it, because the stored signing secrets " +
+				"cannot be read without it")
 		}
 		key, err := newSealKey(b)
 		if err != nil {
 			return nil, fmt.Errorf("make the cipher of NAVLOG_SECRET_KEY: %w", err)
 		}
 		if s.has(key.id) {
-			return nil, errors.New("NAVLOG_SECRET_KEY names one key twice: give each once, the newest first")
+			return nil, errors.New("NAVLOG_SECRET_KEY contains one key twice: give each key once, the newest first")
 		}
 		s.keys = append(s.keys, key)
 	}
@@ -130,12 +130,12 @@ func newSealKey(key []byte) (sealKey, error) {
 	if err != nil {
 		return sealKey{}, err
 	}
-	// A key is 256 random bits: a part of its hash gives nothing of it away.
+	// A key is 256 random bits, so a part of its hash reveals nothing about it.
 	sum := sha256.Sum256(append([]byte("navlog secret key id:"), key...))
 	return sealKey{id: [keyIDLen]byte(sum[:]), aead: aead}, nil
 }
 
-// KeyIDs names the keys, the one that seals first. Ids are no secret.
+// KeyIDs returns the ids of the keys, that of the sealing key first. Ids are not secret.
 func (s *Sealer) KeyIDs() []string {
 	ids := make([]string, len(s.keys))
 	for i, k := range s.keys {
@@ -148,13 +148,13 @@ func (s *Sealer) has(id [keyIDLen]byte) bool {
 	return slices.ContainsFunc(s.keys, func(k sealKey) bool { return k.id == id })
 }
 
-// Newest tells whether a value was sealed with the newest key.
+// Newest reports whether a value was sealed with the newest key.
 func (s *Sealer) Newest(sealed []byte) bool {
 	id, ok := sealedWith(sealed)
 	return ok && id == s.keys[0].id
 }
 
-// sealedWith is the id of the key in a sealed value; false: it has none.
+// sealedWith returns the key id of a sealed value, and false if it has none.
 func sealedWith(sealed []byte) (id [keyIDLen]byte, ok bool) {
 	rest, ok := bytes.CutPrefix(sealed, []byte(sealMagic))
 	if !ok || len(rest) < keyIDLen {
@@ -175,7 +175,7 @@ func (s *Sealer) Seal(partnerID int64, secret string) []byte {
 	return key.aead.Seal(append(sealed, nonce...), nonce, []byte(secret), bound)
 }
 
-// Open decrypts what Seal made for the same partner with one of the keys.
+// Open decrypts a value that Seal returned for the same partner with one of the keys.
 func (s *Sealer) Open(partnerID int64, sealed []byte) (string, error) {
 	id, named := sealedWith(sealed)
 	const header = len(sealMagic) + keyIDLen
@@ -186,7 +186,7 @@ func (s *Sealer) Open(partnerID int64, sealed []byte) (string, error) {
 			}
 		}
 	}
-	// Without an id, or with random bytes that look like one.
+	// The value has no id, or starts with random bytes that look like one.
 	for _, k := range s.keys {
 		if secret, ok := k.open(sealed, partnerBytes(partnerID)); ok {
 			return secret, nil
@@ -194,12 +194,18 @@ func (s *Sealer) Open(partnerID int64, sealed []byte) (string, error) {
 	}
 	switch {
 	case len(sealed) < s.keys[0].aead.NonceSize():
-		return "", fmt.Errorf("the signing secret of partner %d is cut short in the registry: rotate it with `navlog partner rotate-secret %d`", partnerID, partnerID)
+		return "", fmt.Errorf(
+			"the signing secret of partner %d is truncated in the registry: rotate it with `navlog partner rotate-secret %d`",
+			partnerID, partnerID,
+		)
 	case named && !s.has(id):
-		return "", fmt.Errorf("the signing secret of partner %d, sealed with key %x where %s was given, cannot be decrypted: NAVLOG_SECRET_KEY is not the key it was stored with",
+		return "", fmt.Errorf("the signing secret of partner %d, sealed with key %x where %s was given, cannot be "+
+			"decrypted: "+
+			"NAVLOG_SECRET_KEY is not the key it was stored with",
 			partnerID, id, strings.Join(s.KeyIDs(), " and "))
 	}
-	return "", fmt.Errorf("the signing secret of partner %d cannot be decrypted: NAVLOG_SECRET_KEY is not the key it was stored with", partnerID)
+	return "", fmt.Errorf("the signing secret of partner %d cannot be decrypted: "+
+		"NAVLOG_SECRET_KEY is not the key it was stored with", partnerID)
 }
 
 func (k sealKey) open(sealed, bound []byte) (string, bool) {

@@ -20,7 +20,7 @@ func TestAPIKeys(t *testing.T) {
 				t.Fatalf("a key of a wrong form, or made twice: %s", key)
 			}
 			seen[key] = true
-			// The checksum by another road: base 62 by big.Int, whose digits are 0-9a-zA-Z.
+			// Computes the checksum independently: base 62 of big.Int, whose digits are 0-9a-zA-Z.
 			swap := func(s string) string {
 				return strings.Map(func(r rune) rune {
 					switch {
@@ -39,13 +39,13 @@ func TestAPIKeys(t *testing.T) {
 		}
 	}
 	key := NewAPIKey(true)
-	for i := 8; i < len(key); i++ { // no single mistyped character goes unseen
+	for i := 8; i < len(key); i++ { // every single mistyped character is detected
 		other := byte('0')
 		if key[i] == other {
 			other = '1'
 		}
 		if WellFormedKey(key[:i] + string(other) + key[i+1:]) {
-			t.Errorf("a mistake at %d is not seen", i)
+			t.Errorf("a mistake at %d is not detected", i)
 		}
 	}
 	for _, bad := range []string{"", "nk_live_", key[:len(key)-1], key + "0", "nk_prod_" + key[8:], strings.ToUpper(key), " " + key} {
@@ -100,7 +100,7 @@ func TestSealer(t *testing.T) {
 		"another partner's row": func() (string, error) { return s.Open(8, sealed) },
 		"another key":           func() (string, error) { return other.Open(7, sealed) },
 		"a flipped bit":         func() (string, error) { return s.Open(7, flipped) },
-		"cut short":             func() (string, error) { return s.Open(7, sealed[:5]) },
+		"truncated":             func() (string, error) { return s.Open(7, sealed[:5]) },
 		"empty":                 func() (string, error) { return s.Open(7, nil) },
 	} {
 		got, err := open()
@@ -115,8 +115,8 @@ func TestSealer(t *testing.T) {
 	}
 }
 
-// While one key takes over from another, what either sealed is opened and the
-// newest seals; what was sealed before keys had ids is opened too.
+// During a key rotation values of both keys can be opened and the newest key seals; values from
+// before keys had ids can be opened too.
 func TestSealerOfSeveralKeys(t *testing.T) {
 	first, second := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32)), base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{8}, 32))
 	sealer := func(keys string) *Sealer {
@@ -139,17 +139,17 @@ func TestSealerOfSeveralKeys(t *testing.T) {
 			t.Errorf("sealed with %s: %v", name, err)
 		}
 		if between.Newest(sealed) != (name == "the new key") {
-			t.Errorf("sealed with %s: Newest says %t", name, between.Newest(sealed))
+			t.Errorf("sealed with %s: Newest returns %t", name, between.Newest(sealed))
 		}
 	}
 	if _, err := after.Open(7, fresh); err != nil {
-		t.Errorf("the new key alone: %v", err)
+		t.Errorf("only the new key: %v", err)
 	}
 	_, err := after.Open(7, old)
 	if err == nil || !strings.Contains(err.Error(), before.KeyIDs()[0]) || !strings.Contains(err.Error(), after.KeyIDs()[0]) {
 		t.Errorf("without the old key: %v", err)
 	}
-	// The id belongs to what is sealed: another one in its place opens nothing.
+	// The id is authenticated: with another id the value cannot be opened.
 	forged := append(append([]byte(sealMagic), between.keys[1].id[:]...), fresh[len(sealMagic)+keyIDLen:]...)
 	if _, err := between.Open(7, forged); err == nil {
 		t.Error("a value with the id of another key is opened")

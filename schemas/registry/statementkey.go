@@ -14,9 +14,9 @@ import (
 // ErrStatementKeyRetired reports that another key has replaced a signing key.
 var ErrStatementKeyRetired = errors.New("the statement key is retired: another key has replaced it")
 
-// UseStatementKey lists a public key as the one that signs statements, and retires the key
-// before it. It must succeed before each signature, so that no statement is signed by a key
-// that is not listed, and none by a key that is retired: a retired key never signs again.
+// UseStatementKey registers a public key as the one that signs statements, and retires the
+// previous key. It must succeed before each signature, so that no unregistered or retired
+// key signs a statement.
 func UseStatementKey(ctx context.Context, pool *pgxpool.Pool, key []byte) error {
 	switch retired, err := db.New(pool).StatementKeyRetired(ctx, key); {
 	case err == nil && retired:
@@ -34,7 +34,7 @@ func UseStatementKey(ctx context.Context, pool *pgxpool.Pool, key []byte) error 
 		return q.AddStatementKey(ctx, key)
 	})
 	if err != nil {
-		return fmt.Errorf("list the statement key in the registry: %w", err)
+		return fmt.Errorf("register the statement key: %w", err)
 	}
 	return nil
 }

@@ -2,7 +2,7 @@ package registry
 
 import "time"
 
-// Programs, as they are named in program_status and by their subcommands.
+// Programs, as program_status and their subcommands name them.
 const (
 	Ingest   = "ingest"
 	Project  = "project"
@@ -10,47 +10,47 @@ const (
 	Dispatch = "dispatch"
 )
 
-// Programs lists them in the order of a log's life.
+// Programs lists them in the order in which a log passes through them.
 var Programs = []string{Ingest, Project, Serve, Dispatch}
 
-// StandingBy is the state of a program that waits for another one of its kind to end,
-// and does nothing that others should hear of.
+// StandingBy is the state of a program that is ready to take over from another instance,
+// and that reports nothing else.
 const StandingBy = "standby"
 
-// States of ingest by which others judge what it says of the chain. In its other states
-// that is what it knew before.
+// States of ingest in which its report of the chain is current. In other states it is the
+// last known one.
 const (
 	Backfilling = "backfilling"
 	Following   = "following"
-	Frozen      = "frozen" // the chain changed below the final block, and an operator has to act
+	Frozen      = "frozen" // the chain changed below the final block; an operator must decide
 )
 
-// Retrying is the state of a project that cannot write: an engine is away, or fails, or another
-// writer fenced this one. Following, Building and Bad are states of it too.
+// Retrying is the state of a project that cannot write: an engine is down or fails, or another
+// writer fenced it. project also has the states Following, Building and Bad.
 const Retrying = "retrying"
 
-// States of the whole way from the chain to an answer, which also has those of ingest.
+// States of the whole pipeline, which also has those of ingest.
 const (
-	Stalled = "stalled" // the read model that is served does not advance
-	Unknown = "unknown" // a program did not say within 5 s how it is
+	Stalled = "stalled" // the live generation does not advance
+	Unknown = "unknown" // a program has not reported for 5 s
 )
 
-// ProgramStatus is the part of a status that others read. State is the
-// program's own word for what it is doing; only ingest knows of the chain.
+// ProgramStatus is the part of a status that other programs read. State is specific to the
+// program; only ingest reports the chain.
 type ProgramStatus struct {
 	State string `json:"state"`
-	// Reason says why the program is not going on, or what it waits for; empty
-	// where nothing is wrong.
+	// Reason is why the program does not advance, or what it waits for; empty if nothing
+	// is wrong.
 	Reason string `json:"reason,omitempty"`
-	// LogID is the log that ingest writes, in hex; Seq is its last record when ingest said this.
+	// LogID is the log that ingest writes, in hex; Seq is its last record at the time of the report.
 	LogID string `json:"logId,omitempty"`
 	Seq   uint64 `json:"seq,omitempty"`
-	// LateVaults are behind the head, which the other vaults follow meanwhile. ingest
-	// reports them while it is Following.
+	// LateVaults are vaults that are still catching up while the others follow the head.
+	// ingest reports them while it is Following.
 	LateVaults []LateVault `json:"lateVaults,omitempty"`
-	// VaultWarnings are what an operator should look at, in words that the public may read.
+	// VaultWarnings are problems for an operator to look at, in words that the public may read.
 	VaultWarnings []VaultWarning `json:"vaultWarnings,omitempty"`
-	// Building is there while project makes the first generation, and none is live.
+	// Building is set while project builds the first generation and none is live.
 	Building *BuildingStatus `json:"building,omitempty"`
 	ChainStatus
 }
@@ -58,68 +58,67 @@ type ProgramStatus struct {
 // LateVault is a vault whose history is still being read.
 type LateVault struct {
 	Address   string `json:"address"`
-	CoveredTo uint64 `json:"coveredTo"` // the last block of it that is in the log
+	CoveredTo uint64 `json:"coveredTo"` // the log has its history up to this block
 }
 
-// VaultWarning is what a program says against one vault.
+// VaultWarning is a program's warning about one vault.
 type VaultWarning struct {
-	Address string `json:"address"` // with its checksum
+	Address string `json:"address"` // EIP-55 checksum
 	Warning string `json:"warning"`
 }
 
-// BuildingStatus is how far a generation is that is being made.
+// BuildingStatus is the progress of the generation being built.
 type BuildingStatus struct {
 	Generation int32  `json:"generation"`
-	Seq        uint64 `json:"seq"` // it holds the log up to here
-	// RecordsLeft is how many records of the log it lacks.
+	Seq        uint64 `json:"seq"` // the log is applied up to this record
+	// RecordsLeft is the number of records still to apply.
 	RecordsLeft int64 `json:"recordsLeft"`
-	// ETASeconds until it goes live; nil when it is not known.
+	// ETASeconds is the time until it goes live; nil if unknown.
 	ETASeconds *uint64 `json:"etaSeconds"`
 	Phase      string  `json:"phase"` // PhaseFacts, PhaseDeriving
 }
 
-// Phases of a generation that is being made: it reads the log, and then says what
-// came of it.
+// Phases of building a generation: reading the log, and then deriving tables from it.
 const (
 	PhaseFacts    = "facts"
 	PhaseDeriving = "deriving"
 )
 
-// ChainStatus is what ingest says of the chain in its status. query shows the public how
-// far it is, and neither nodes nor calls. Block numbers are 0 before the first is known.
+// ChainStatus is what ingest reports about the chain. query publishes its progress, but not
+// its nodes and calls. Block numbers are 0 until the first is known.
 type ChainStatus struct {
-	// HeadBlock is the newest block at the node, IndexedBlock the newest one in
-	// the log, FinalBlock the highest one that cannot change.
+	// HeadBlock is the newest block at the node, IndexedBlock the newest block in the log,
+	// FinalBlock the highest block that cannot change.
 	HeadBlock    uint64 `json:"headBlock,omitempty"`
 	IndexedBlock uint64 `json:"indexedBlock,omitempty"`
 	FinalBlock   uint64 `json:"finalBlock,omitempty"`
 	// HeadTime is the Unix time of HeadBlock.
 	HeadTime uint64 `json:"headTime,omitempty"`
-	// LagBlocks and LagSeconds are between head and indexed block, by number and
-	// by block time; nil before both are known, and while no head is seen but in a backfill.
+	// LagBlocks and LagSeconds are the distance from the head to the indexed block, by number
+	// and by block time; nil until both are known, and during a backfill that sees no head.
 	LagBlocks  *uint64 `json:"lagBlocks,omitempty"`
 	LagSeconds *uint64 `json:"lagSeconds,omitempty"`
-	// ETASeconds until the final block is indexed; nil when it is not known.
+	// ETASeconds is the time until the final block is indexed; nil if unknown.
 	ETASeconds *uint64 `json:"etaSeconds,omitempty"`
-	// Backfill is there while final blocks are read.
+	// Backfill is set while final blocks are read.
 	Backfill *BackfillStatus `json:"backfill,omitempty"`
-	// ProvenTo is the block up to which the logs of every vault were compared with
-	// the headers of their blocks; 0 where nothing was. Disproven says what of the
-	// log was found not to be the chain's; empty where nothing was.
+	// ProvenTo is the block up to which the logs of every vault were verified against the
+	// headers of their blocks, 0 if none were. Disproven describes a part of the log that is
+	// not on the chain; empty if there is none.
 	ProvenTo  uint64 `json:"provenTo,omitempty"`
 	Disproven string `json:"disproven,omitempty"`
-	// LogsWithoutData are the live logs that have the length and the hash of their data, which
-	// no record holds.
+	// LogsWithoutData counts the live logs that have only the length and the hash of their data,
+	// which was too long for a record.
 	LogsWithoutData uint64 `json:"logsWithoutData,omitempty"`
-	// Calls are what the nodes were asked since the process began, the most called
-	// method first.
+	// Calls counts the RPC calls since the start of the process, the most frequent method
+	// first.
 	Calls []MethodCalls `json:"calls,omitempty"`
-	// Endpoints are the nodes, in the order of chain.rpc.
+	// Endpoints are the nodes in the order of chain.rpc.
 	Endpoints []EndpointStatus `json:"endpoints,omitempty"`
 }
 
-// BackfillStatus is how far the final blocks are read: every configured vault is
-// in the log up to Block. Rates are those of the last half minute.
+// BackfillStatus is the progress of reading the final blocks: every configured vault is in
+// the log up to Block. Rates are those of the last half minute.
 type BackfillStatus struct {
 	FromBlock       uint64  `json:"fromBlock"` // the lowest start block
 	Block           uint64  `json:"block"`
@@ -129,17 +128,17 @@ type BackfillStatus struct {
 	LogsPerSecond   float64 `json:"logsPerSecond"`
 }
 
-// MethodCalls is what one RPC method was called for.
+// MethodCalls counts the calls of one RPC method.
 type MethodCalls struct {
 	Method string `json:"method"`
-	Calls  uint64 `json:"calls"` // each question of a batch is one
-	Bytes  uint64 `json:"bytes"` // of the answers, after decompression
-	// Units are the calls at the price that chain.prices has for the method; 0 where
-	// it has none.
+	Calls  uint64 `json:"calls"` // each request of a batch counts
+	Bytes  uint64 `json:"bytes"` // of the responses, after decompression
+	// Units is the cost of the calls at the method's price in chain.prices; 0 if it has
+	// none.
 	Units uint64 `json:"units,omitempty"`
 }
 
-// Spent adds up calls, bytes and units of all methods.
+// Spent adds up the calls, bytes and units of all methods.
 func Spent(methods []MethodCalls) (all MethodCalls) {
 	for _, m := range methods {
 		all.Calls, all.Bytes, all.Units = all.Calls+m.Calls, all.Bytes+m.Bytes, all.Units+m.Units
@@ -147,7 +146,7 @@ func Spent(methods []MethodCalls) (all MethodCalls) {
 	return all
 }
 
-// Part is how much is done, from 0 to 1.
+// Part returns the completed part, from 0 to 1.
 func (b *BackfillStatus) Part() float64 {
 	if b.ToBlock < b.FromBlock {
 		return 1
@@ -160,32 +159,34 @@ func (b *BackfillStatus) Part() float64 {
 const (
 	EndpointUntried = "untried"
 	EndpointUp      = "up"
-	EndpointLagging = "lagging"      // its head is far below another's
-	EndpointLimited = "rate-limited" // it is asked too often
+	EndpointLagging = "lagging"      // its head is far behind another endpoint's
+	EndpointLimited = "rate-limited" // it rejects calls for a while
 	EndpointDown    = "down"
 	EndpointWrong   = "wrong chain"
 )
 
 // EndpointStates lists them.
-var EndpointStates = []string{EndpointUntried, EndpointUp, EndpointLagging, EndpointLimited, EndpointDown, EndpointWrong}
+var EndpointStates = []string{
+	EndpointUntried, EndpointUp, EndpointLagging, EndpointLimited, EndpointDown, EndpointWrong,
+}
 
 // EndpointStatus is the health of one RPC endpoint.
 type EndpointStatus struct {
 	Name  string `json:"name"` // scheme and host
 	State string `json:"state"`
 	InUse bool   `json:"inUse"` // for the head
-	// LatencyMs is the moving average of its answers in milliseconds; nil before
-	// the first.
+	// LatencyMs is the moving average of its response times in milliseconds; nil before
+	// the first response.
 	LatencyMs *float64 `json:"latencyMs,omitempty"`
 	HeadBlock uint64   `json:"headBlock,omitempty"` // 0 before it is known
-	// LimitedUntil is when it may be asked again; nil where it may be now.
+	// LimitedUntil is when it may be called again; nil if it may be called now.
 	LimitedUntil *time.Time `json:"limitedUntil,omitempty"`
-	Subscribed   bool       `json:"subscribed"` // it announces new blocks
-	// Calls is what it was asked since the process began, Units what its prices make
-	// of that; 0 where it has none.
+	Subscribed   bool       `json:"subscribed"` // it notifies of new blocks
+	// Calls counts its calls since the start of the process, Units their cost; 0 without
+	// prices.
 	Calls uint64 `json:"calls"`
 	Units uint64 `json:"units,omitempty"`
-	// LastError is for operators: it may hold a provider's own words.
+	// LastError is for operators: it may contain the provider's own words.
 	LastError   string     `json:"lastError,omitempty"`
 	LastErrorAt *time.Time `json:"lastErrorAt,omitempty"`
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
-// FromLog is the event that a log is for a partner; false for none: it is another event
-// or another partner's, or counts in no total.
+// FromLog returns the event that a log is for a partner, and false if the log is another
+// event or another partner's, or is counted in no total.
 func FromLog(chainID uint64, partner uint32, l *event.Log) (Event, bool) {
 	e, err := webhook.FromReferral(&event.Referral{ChainId: chainID, PartnerId: partner, Log: l})
 	if err != nil || e.Quarantined != "" {
@@ -32,40 +32,40 @@ func FromLog(chainID uint64, partner uint32, l *event.Log) (Event, bool) {
 	return Event{ID: e.ID, Type: e.Type, BlockHash: common.BytesToHash(l.GetBlockHash()).Hex(), Data: e.Data}, true
 }
 
-// Chain is a node of the chain; *ethclient.Client is one.
+// Chain is a node of the chain, for instance *ethclient.Client.
 type Chain interface {
 	ChainID(ctx context.Context) (*big.Int, error)
 	HeaderByNumber(ctx context.Context, number *big.Int) (*types.Header, error)
 	FilterLogs(ctx context.Context, q ethereum.FilterQuery) ([]types.Log, error)
 }
 
-// Contradiction is what a header says and the chain does not.
+// Contradiction is a difference between a header and the chain.
 type Contradiction struct{ Reason string }
 
 func (c *Contradiction) Error() string { return c.Reason }
 
 func contradict(format string, a ...any) error { return &Contradiction{fmt.Sprintf(format, a...)} }
 
-// Findings are what the chain says beside the bytes of a statement.
+// Findings are what Rebuild found out besides the bytes of a statement.
 type Findings struct {
-	Blocks  uint64    // with a time in the range
-	Pending bool      // the node says that the block at which it was made is not final
-	LeftOut []LeftOut // in the order in which they appear in the chain
+	Blocks  uint64    // with a time in the time range
+	Pending bool      // the node reports that the statement's block is not final
+	LeftOut []LeftOut // in the order of the chain
 }
 
-// LeftOut are events for the partner in the range that a statement does not have. Anybody may
-// deploy a contract that emits such events, so whether it is a vault no chain says.
+// LeftOut counts the partner's events in the time range that a contract emitted and that the
+// statement does not include. Anybody may deploy a contract that emits such events, so the
+// chain cannot tell whether it is a vault.
 type LeftOut struct {
 	Address    string `json:"address"`
 	Events     int    `json:"events"`
-	StartBlock string `json:"startBlock,omitempty"` // a vault of the statement: they are before this block
+	StartBlock string `json:"startBlock,omitempty"` // for a vault of the statement: the events are before this block
 }
 
-// Rebuild writes to out what the statement with this header has above its signature, from
-// what the chain says and nothing else. Which vaults there are, and from which block on, only
-// the header says; events of the partner that are left out by that are among the findings.
-// progress may be nil; it gets how many blocks are done. The error is a *Contradiction if the
-// header contradicts the chain.
+// Rebuild writes to out the signed part of the statement with this header, from the chain
+// alone. Only the header determines the vaults and their start blocks; the findings list the
+// partner's events that it excludes. progress may be nil; it gets the number of blocks done.
+// The error is a *Contradiction if the header contradicts the chain.
 func Rebuild(ctx context.Context, out io.Writer, h Header, chain Chain,
 	progress func(done, of uint64)) (*Findings, error) {
 	r := rebuilding{ctx: ctx, chain: chain, header: h, progress: progress, times: map[uint64]uint64{}}
@@ -80,7 +80,7 @@ func Rebuild(ctx context.Context, out io.Writer, h Header, chain Chain,
 	if first <= last {
 		r.found.Blocks = last - first + 1
 	}
-	// A node that knows no finalized block proves nothing about finality, and contradicts nothing.
+	// A node without a finalized block cannot prove finality, and is no contradiction.
 	final, err := chain.HeaderByNumber(ctx, big.NewInt(rpc.FinalizedBlockNumber.Int64()))
 	r.found.Pending = err == nil && final.Number.Uint64() < r.anchor
 	w := NewWriter(out, h)
@@ -102,7 +102,7 @@ type rebuilding struct {
 	found    Findings
 }
 
-// span reads the header, and holds it against the chain.
+// span parses the header and verifies it against the chain.
 func (r *rebuilding) span() (from, to uint64, err error) {
 	h := r.header
 	id, err := r.chain.ChainID(r.ctx)
@@ -123,8 +123,8 @@ func (r *rebuilding) span() (from, to uint64, err error) {
 	for _, v := range h.Vaults {
 		start, err := strconv.ParseUint(v.StartBlock, 10, 64)
 		address := common.HexToAddress(v.Address)
-		if err != nil || address.Hex() != v.Address { // as events name it, which is how it finds its totals
-			return 0, 0, contradict("its vault %q from block %q is none", v.Address, v.StartBlock)
+		if err != nil || address.Hex() != v.Address { // events name their vault in this form
+			return 0, 0, contradict("its vault %q from block %q is not valid", v.Address, v.StartBlock)
 		}
 		if slices.Contains(r.vaults, address) {
 			return 0, 0, contradict("it names vault %s twice", v.Address)
@@ -132,23 +132,23 @@ func (r *rebuilding) span() (from, to uint64, err error) {
 		r.vaults, r.starts = append(r.vaults, address), append(r.starts, start)
 	}
 	if r.anchor, err = strconv.ParseUint(h.Block.Number, 10, 64); err != nil {
-		return 0, 0, contradict("its block is %q and no number", h.Block.Number)
+		return 0, 0, contradict("its block is %q, which is not a number", h.Block.Number)
 	}
 	block, err := r.block(r.anchor)
 	if err != nil {
 		return 0, 0, err
 	}
 	if block.Hash().Hex() != h.Block.Hash || webhook.FormatTime(block.Time) != h.Block.Timestamp {
-		return 0, 0, contradict("block %d of the chain is %s of %s, and the statement was made at %q of %q",
+		return 0, 0, contradict("block %d of the chain is %s of %s, but the statement was made at %q of %q",
 			r.anchor, block.Hash().Hex(), webhook.FormatTime(block.Time), h.Block.Hash, h.Block.Timestamp)
 	}
 	if uint64(max(0, end.Unix())) > block.Time {
-		return 0, 0, contradict("its to, %s, is after block %d, which it was made at: it may lack events", h.To, r.anchor)
+		return 0, 0, contradict("its to, %s, is after block %d, at which it was made: events may be missing", h.To, r.anchor)
 	}
 	return ceil(begin), uint64(max(0, end.Unix())), nil
 }
 
-// ceil is the first whole second that is not before a time.
+// ceil returns the first whole second that is not before a time.
 func ceil(t time.Time) uint64 {
 	seconds := t.Unix()
 	if t.Nanosecond() > 0 {
@@ -163,7 +163,7 @@ func (r *rebuilding) block(number uint64) (*types.Header, error) {
 		return nil, contradict("the chain has no block %d yet", number)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("ask the node for block %d: %w", number, err)
+		return nil, fmt.Errorf("read block %d from the node: %w", number, err)
 	}
 	r.times[number] = h.Time
 	return h, nil
@@ -180,8 +180,8 @@ func (r *rebuilding) time(number uint64) (uint64, error) {
 	return h.Time, nil
 }
 
-// blocks are the first and the last block whose time is in the span, found by halving:
-// times do not fall along a chain. There are none where first is above last.
+// blocks returns the first and the last block whose time is in the range, by binary search,
+// since times never decrease along a chain. If there is none, first is greater than last.
 func (r *rebuilding) blocks(from, to uint64) (first, last uint64, err error) {
 	after := func(bound uint64) (uint64, error) { // the first block whose time is at least bound
 		var failed error
@@ -208,11 +208,11 @@ func (r *rebuilding) blocks(from, to uint64) (first, last uint64, err error) {
 	return first, next - 1, nil
 }
 
-// mostBlocks is the widest range that a node is asked for at once.
+// mostBlocks is the widest block range of one request to a node.
 const mostBlocks = 10_000
 
-// events writes the events of some blocks. A range that a node refuses is halved. The logs of
-// all contracts are asked for, and those of the partner only, whose id both events index.
+// events writes the events of a block range. It halves a range that a node rejects. It
+// requests the logs of all contracts, but only the partner's, whose id both events index.
 func (r *rebuilding) events(w *Writer, first, last uint64) error {
 	if first > last {
 		return nil
@@ -230,7 +230,7 @@ func (r *rebuilding) events(w *Writer, first, last uint64) error {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("ask the node for the logs of blocks %d to %d: %w", at, end, err)
+			return fmt.Errorf("read the logs of blocks %d to %d from the node: %w", at, end, err)
 		}
 		if err := r.add(w, logs); err != nil {
 			return err
@@ -276,8 +276,8 @@ func (r *rebuilding) add(w *Writer, logs []types.Log) error {
 	return nil
 }
 
-// leaveOut counts an event that is not in the statement; vault is -1, or the index of the vault
-// that begins later.
+// leaveOut counts an event that is not in the statement; vault is -1, or the index of a vault
+// with a later start block.
 func (r *rebuilding) leaveOut(address common.Address, vault int) {
 	i := slices.IndexFunc(r.found.LeftOut, func(l LeftOut) bool { return l.Address == address.Hex() })
 	if i < 0 {

@@ -1,17 +1,17 @@
-// Package statement is what a partner is paid by: every event of a span of time, what they
-// sum up to, and a signature. Whoever has a node of the chain makes the same bytes again, so
-// that the signer is believed nothing but which vaults there are, and from which block on.
+// Package statement is the contract on statements, by which partners are paid: every event of
+// a time range, their totals, and a signature. Anyone with a node of the chain can rebuild the
+// same bytes, so the signer is trusted only for the list of vaults and their start blocks.
 //
-//	header   chain, partner, span, vaults, and the final block that it was made at
-//	events   in the order of the chain, one line each, with the ids of the webhooks and the hashes of their blocks
+//	header   chain, partner, time range, vaults, and the final block at which it was made
+//	events   in the order of the chain, one line each, with the webhook ids and the hashes of their blocks
 //	totals   by vault
 //	root     of the Merkle tree over the lines of the events (RFC 6962, SHA-256)
-//	─────────────────────────────────────────────────────────────────── what is signed
+//	─────────────────────────────────────────────────────────────────── end of the signed part
 //	signature, Ed25519, over Context and the SHA-256 of all the bytes above the line
 //
-// An event counts in the span when the time of its block does, both ends included. What
-// the read models count in no total (webhook.FromReferral) is in no statement. It is
-// written while it is made: its size is bounded by nothing, and its memory by a line.
+// An event is in the time range if the time of its block is, both ends included. Events that
+// the read models quarantine (webhook.FromReferral) are in no statement. A statement is
+// written as it is computed: its size is not bounded, and its memory is one line.
 package statement
 
 import (
@@ -38,11 +38,11 @@ import (
 // Version is the first field of a statement.
 const Version = "navlog/1"
 
-// Context is what the signed digest is preceded by, so that a signature is of a statement
-// and of nothing else that has the same bytes.
+// Context precedes the signed digest, so that a signature is valid for statements only and
+// not for other documents with the same bytes.
 const Context = "navlog statement\n"
 
-// Header says what a statement is about.
+// Header identifies a statement.
 type Header struct {
 	Statement string  `json:"statement"` // Version
 	ChainID   uint64  `json:"chainId"`
@@ -50,11 +50,11 @@ type Header struct {
 	From      string  `json:"from"` // ISO 8601 in UTC with milliseconds, as To
 	To        string  `json:"to"`
 	Vaults    []Vault `json:"vaults"`
-	// Block is a final block, and no earlier than To.
+	// Block is a final block that is not before To.
 	Block Block `json:"block"`
 }
 
-// Vault is a vault whose events are in the statement, and the first block that is looked at.
+// Vault is a vault of the statement with its first block.
 type Vault struct {
 	Address    string `json:"address"`
 	StartBlock string `json:"startBlock"`
@@ -67,7 +67,7 @@ type Block struct {
 	Timestamp string `json:"timestamp"`
 }
 
-// Event is an event as its webhook tells it, and the hash of its block.
+// Event is an event as its webhook has it, with the hash of its block.
 type Event struct {
 	ID        uuid.UUID `json:"id"`
 	Type      string    `json:"type"`
@@ -75,7 +75,7 @@ type Event struct {
 	Data      any       `json:"data"` // webhook.DepositData or webhook.WithdrawalData
 }
 
-// Total is what the events of a vault sum up to, in native units.
+// Total is the sum of the events of a vault, in native units.
 type Total struct {
 	VaultAddress   string   `json:"vaultAddress"`
 	Deposits       int64    `json:"deposits"`
@@ -95,16 +95,16 @@ func (t Total) MarshalJSON() ([]byte, error) {
 	}{t.VaultAddress, t.Deposits, t.Assets.String(), t.Withdrawals, t.AssetsEstimate.String()})
 }
 
-// Writer writes a statement. After an error it is of no further use.
+// Writer writes a statement. It cannot be used after an error.
 type Writer struct {
 	out    io.Writer
-	digest hash.Hash // of what is signed, as far as it is written
+	digest hash.Hash // of the signed part written so far
 	tree   *compact.Range
 	totals []Total // in the order of the header's vaults
 	err    error
 }
 
-// NewWriter begins a statement.
+// NewWriter starts a statement with its header.
 func NewWriter(out io.Writer, h Header) *Writer {
 	factory := compact.RangeFactory{Hash: rfc6962.DefaultHasher.HashChildren}
 	w := &Writer{out: out, digest: sha256.New(), tree: factory.NewEmptyRange(0)}
@@ -116,8 +116,7 @@ func NewWriter(out io.Writer, h Header) *Writer {
 	return w
 }
 
-// Add writes the next event in the order of the chain. Its vault must be one of the
-// header's.
+// Add writes the next event in the order of the chain. Its vault must be in the header.
 func (w *Writer) Add(e Event) error {
 	if w.err == nil {
 		w.err = w.count(e)
@@ -159,18 +158,20 @@ func (w *Writer) count(e Event) error {
 func (w *Writer) total(vault, amount string) (*Total, *big.Int, error) {
 	n, ok := new(big.Int).SetString(amount, 10)
 	if !ok {
-		return nil, nil, fmt.Errorf("an event of vault %s in a statement has the amount %q, which is no number", vault, amount)
+		return nil, nil, fmt.Errorf(
+			"an event of vault %s in a statement has the amount %q, which is not a number", vault, amount,
+		)
 	}
 	for i := range w.totals {
 		if w.totals[i].VaultAddress == vault {
 			return &w.totals[i], n, nil
 		}
 	}
-	return nil, nil, fmt.Errorf("an event in a statement is of vault %s, which its header does not name", vault)
+	return nil, nil, fmt.Errorf("an event in a statement is of vault %s, which is not in the header", vault)
 }
 
-// Finish writes totals and root. With a key, it signs, and the statement is whole; with
-// none, what is there is what would be signed.
+// Finish writes totals and root. With a key it also signs and completes the statement;
+// without one it ends with the signed part.
 func (w *Writer) Finish(key ed25519.PrivateKey) error {
 	root, err := w.tree.GetRootHash(nil)
 	if err != nil && w.err == nil {
@@ -191,26 +192,26 @@ func (w *Writer) Finish(key ed25519.PrivateKey) error {
 	return w.err
 }
 
-// seal begins what is not signed, for it is the signature.
+// seal starts the unsigned part: the key and the signature.
 const seal = ",\n\"publicKey\":\""
 
-// sealed is all that a statement has and does not sign.
+// sealed returns the unsigned part of a statement.
 func sealed(key ed25519.PublicKey, signature []byte) string {
 	encode := base64.StdEncoding.EncodeToString
 	return seal + encode(key) + `","signature":"` + encode(signature) + "\"}\n"
 }
 
-// unseal reads what sealed made, and takes no byte else: whatever stood there beside the
-// signature would be in the document, and signed by nobody.
+// unseal parses the output of sealed and accepts no other byte, since anything else there
+// would be in the document without being signed.
 func unseal(text string) (ed25519.PublicKey, []byte, error) {
 	left, right, _ := strings.Cut(strings.TrimPrefix(text, seal), `","signature":"`)
 	key, _ := base64.StdEncoding.DecodeString(left)
 	signature, _ := base64.StdEncoding.DecodeString(strings.TrimSuffix(right, "\"}\n"))
 	if sealed(key, signature) != text {
-		return nil, nil, errors.New("it was cut off, or has more after its signed part than publicKey and signature")
+		return nil, nil, errors.New("it is truncated, or has more after its signed part than publicKey and signature")
 	}
 	if len(key) != ed25519.PublicKeySize {
-		return nil, nil, fmt.Errorf("its public key has %d bytes and must have %d", len(key), ed25519.PublicKeySize)
+		return nil, nil, fmt.Errorf("its public key has %d bytes, want %d", len(key), ed25519.PublicKeySize)
 	}
 	return key, signature, nil
 }
@@ -227,25 +228,25 @@ func (w *Writer) write(parts ...string) {
 	}
 }
 
-// line is JSON that ends its line, without the escapes that are for HTML.
+// line encodes a value as JSON on one line, without escaping for HTML.
 func line(v any) string {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(v); err != nil {
-		panic(err) // nothing in a statement has a value without JSON
+		panic(err) // every value in a statement can be encoded
 	}
 	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
 }
 
-// signed is the message whose signature a statement bears.
+// signed returns the message that the signature of a statement signs.
 func signed(digest []byte) []byte { return append([]byte(Context), digest...) }
 
-// Document is a statement that was read. But for the key and the signature, all of it is
-// out of Body.
+// Document is a parsed statement. Everything except the key and the signature comes from
+// Body.
 type Document struct {
 	Header Header `json:"statement"`
-	Body   []byte `json:"-"` // the bytes that are signed
+	Body   []byte `json:"-"` // the signed bytes
 	Events []struct {
 		ID        uuid.UUID       `json:"id"`
 		Type      string          `json:"type"`
@@ -257,12 +258,12 @@ type Document struct {
 	Signature []byte            `json:"-"`
 }
 
-// Parse takes a statement apart. It says what is not as Writer writes it, but believes
-// neither the signature nor what is signed.
+// Parse parses a statement. It rejects what Writer cannot have written, but verifies neither
+// the signature nor the signed content.
 func Parse(text []byte) (*Document, error) {
 	at := bytes.LastIndex(text, []byte(seal))
 	if at < 0 {
-		return nil, errors.New("it has no publicKey on a line of its own: it is no whole statement of navlog")
+		return nil, errors.New("it has no publicKey on its own line: it is not a complete statement of navlog")
 	}
 	d := &Document{Body: text[:at]}
 	var err error
@@ -273,23 +274,24 @@ func Parse(text []byte) (*Document, error) {
 		return nil, fmt.Errorf("it is not JSON: %w", err)
 	}
 	if d.Header.Statement != Version {
-		return nil, fmt.Errorf("it is a statement of version %q, and this navlog knows %s", d.Header.Statement, Version)
+		return nil, fmt.Errorf("it is a statement of version %q, but this navlog supports %s", d.Header.Statement, Version)
 	}
 	return d, nil
 }
 
-// Signed tells whether the signature is that of the public key. Whose key it is, the
-// document cannot say.
+// Signed reports whether the signature was made with the public key. The document cannot
+// tell whose key that is.
 func (d *Document) Signed() bool {
 	digest := sha256.Sum256(d.Body)
 	return ed25519.Verify(d.PublicKey, signed(digest[:]), d.Signature)
 }
 
-// Key reads a signing key: 32 bytes in base64, the seed of RFC 8032.
+// Key parses a signing key: 32 bytes in base64, the seed of RFC 8032.
 func Key(text string) (ed25519.PrivateKey, error) {
 	seed, err := base64.StdEncoding.DecodeString(text)
 	if err != nil || len(seed) != ed25519.SeedSize {
-		return nil, errors.New("NAVLOG_HTTP_STATEMENT_KEY must be 32 random bytes in base64: make one with `openssl rand -base64 32`")
+		return nil, errors.New("NAVLOG_HTTP_STATEMENT_KEY must be 32 random bytes in base64: create one with `openssl " +
+			"rand -base64 32`")
 	}
 	return ed25519.NewKeyFromSeed(seed), nil
 }

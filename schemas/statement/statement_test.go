@@ -32,9 +32,9 @@ var (
 	key    = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))
 )
 
-const genesis = 1_700_000_000 // of the fake chain, in Unix seconds: a block each 12
+const genesis = 1_700_000_000 // of the fake chain, in Unix seconds; a block every 12 s
 
-// fakeChain has blocks of 12 seconds, and refuses wide ranges.
+// fakeChain has a block every 12 seconds, and rejects wide ranges.
 type fakeChain struct {
 	id, head uint64
 	final    uint64
@@ -68,7 +68,7 @@ func (c *fakeChain) FilterLogs(_ context.Context, q ethereum.FilterQuery) (out [
 		return nil, errors.New("range too wide")
 	}
 	c.asked = append(c.asked, fmt.Sprintf("%d-%d", from, to))
-	for _, l := range slices.Backward(c.logs) { // in no order that helps
+	for _, l := range slices.Backward(c.logs) { // in an unhelpful order
 		if l.BlockNumber >= from && l.BlockNumber <= to && len(q.Addresses) == 0 && slices.Contains(q.Topics[0], l.Topics[0]) &&
 			slices.Contains(q.Topics[3], l.Topics[3]) {
 			out = append(out, l)
@@ -95,8 +95,8 @@ func deposit(partner uint32, id, assets int64) contracts.DepositAccepted {
 	return contracts.DepositAccepted{DepositID: n(id), Owner: alice, Sender: alice, PartnerID: partner, Assets: n(assets), Shares: n(assets)}
 }
 
-// told is a deposit as its webhook tells it, by hand.
-func told(vault common.Address, block uint64, index uint, assets string) statement.Event {
+// delivered returns a deposit in the form of its webhook, written by hand.
+func delivered(vault common.Address, block uint64, index uint, assets string) statement.Event {
 	return statement.Event{
 		ID: webhook.EventID(5, tx(block, index), uint32(index), "deposit.referral", 7), Type: "deposit.referral", BlockHash: (&fakeChain{}).header(block).Hash().Hex(),
 		Data: webhook.DepositData{VaultAddress: vault.Hex(), UserAddress: alice.Hex(), Assets: assets, Shares: assets, TxHash: tx(block, index).Hex(),
@@ -104,7 +104,7 @@ func told(vault common.Address, block uint64, index uint, assets string) stateme
 	}
 }
 
-// header is of the blocks 10 to 30 of a fake chain.
+// header returns a header for the blocks 10 to 30 of a fake chain.
 func header(c *fakeChain) statement.Header {
 	return statement.Header{ChainID: 5, PartnerID: 7, From: webhook.FormatTime(genesis + 120), To: webhook.FormatTime(genesis + 360),
 		Vaults: []statement.Vault{{Address: vaultA.Hex(), StartBlock: "12"}, {Address: vaultB.Hex(), StartBlock: "1"}},
@@ -126,12 +126,12 @@ func write(t *testing.T, h statement.Header, key ed25519.PrivateKey, events ...s
 	return b.Bytes()
 }
 
-// What any node says makes the same bytes as the one who signed: neither other partners,
-// other events, other vaults, blocks outside of the span or before a vault's start, nor
-// what counts in no total.
+// A rebuild from any node has the bytes that the signer wrote. It leaves out other partners, other
+// events, other vaults, blocks outside of the time range or before a vault's start, and quarantined
+// events.
 func TestRebuild(t *testing.T) {
 	c := &fakeChain{id: 5, head: 40, final: 40, widest: 7}
-	c.emit(t, vaultB, 9, 0, deposit(7, 1, 1))   // before the span
+	c.emit(t, vaultB, 9, 0, deposit(7, 1, 1))   // before the time range
 	c.emit(t, vaultB, 10, 3, deposit(7, 2, 10)) // its first block
 	c.emit(t, vaultB, 10, 1, deposit(7, 3, 11))
 	c.emit(t, vaultA, 11, 0, deposit(7, 1, 1)) // before the vault's start
@@ -146,7 +146,7 @@ func TestRebuild(t *testing.T) {
 	withdrawal := statement.Event{ID: webhook.EventID(5, tx(20, 0), 0, "withdrawal.referral", 7), Type: "withdrawal.referral", BlockHash: c.header(20).Hash().Hex(),
 		Data: webhook.WithdrawalData{VaultAddress: vaultA.Hex(), UserAddress: alice.Hex(), Shares: "3", AssetsEstimate: "4", RequestIndex: "4", TxHash: tx(20, 0).Hex(),
 			BlockNumber: "20", LogIndex: 0, Timestamp: webhook.FormatTime(genesis + 240)}}
-	text := write(t, header(c), key, told(vaultB, 10, 1, "11"), told(vaultB, 10, 3, "10"), withdrawal, told(vaultA, 30, 2, "12"))
+	text := write(t, header(c), key, delivered(vaultB, 10, 1, "11"), delivered(vaultB, 10, 3, "10"), withdrawal, delivered(vaultA, 30, 2, "12"))
 	d, err := statement.Parse(text)
 	if err != nil || !d.Signed() || len(d.Events) != 4 {
 		t.Fatalf("%v, %+v", err, d)
@@ -157,7 +157,7 @@ func TestRebuild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What the header leaves out is found: before a vault's start, and of a contract that is no vault of it.
+	// Events that the header excludes are found: before a vault's start, and of a contract that is not a vault.
 	left := []statement.LeftOut{{Address: vaultA.Hex(), Events: 1, StartBlock: "12"}, {Address: alice.Hex(), Events: 1}}
 	if found.Blocks != 21 || found.Pending || !slices.Equal(found.LeftOut, left) {
 		t.Errorf("found %+v", found)
@@ -168,7 +168,7 @@ func TestRebuild(t *testing.T) {
 		t.Errorf("a block that is not final: %+v, %v", found, err)
 	}
 	if !bytes.Equal(again.Bytes(), d.Body) {
-		t.Errorf("rebuilt\n%s\nand signed was\n%s", again.Bytes(), d.Body)
+		t.Errorf("rebuilt\n%s\nsigned\n%s", again.Bytes(), d.Body)
 	}
 	if last := progress[len(progress)-2:]; last[0] != 21 || last[1] != 21 {
 		t.Errorf("progress %v", progress)
@@ -178,16 +178,16 @@ func TestRebuild(t *testing.T) {
 		_, _ = fmt.Sscanf(asked[i-1][strings.Index(asked[i-1], "-")+1:], "%d", &end)
 		_, _ = fmt.Sscanf(asked[i], "%d-", &next)
 		if next != end+1 {
-			t.Errorf("asked for %v", asked)
+			t.Errorf("requested %v", asked)
 		}
 	}
 
-	// One amount, one event more or less, another order: none has the same bytes.
+	// Another amount, one event more or less, or another order changes the bytes.
 	for name, events := range map[string][]statement.Event{
-		"an amount": {told(vaultB, 10, 1, "11"), told(vaultB, 10, 3, "1000"), withdrawal, told(vaultA, 30, 2, "12")},
-		"one less":  {told(vaultB, 10, 1, "11"), withdrawal, told(vaultA, 30, 2, "12")},
-		"twice":     {told(vaultB, 10, 1, "11"), told(vaultB, 10, 3, "10"), withdrawal, withdrawal, told(vaultA, 30, 2, "12")},
-		"order":     {told(vaultB, 10, 3, "10"), told(vaultB, 10, 1, "11"), withdrawal, told(vaultA, 30, 2, "12")},
+		"an amount": {delivered(vaultB, 10, 1, "11"), delivered(vaultB, 10, 3, "1000"), withdrawal, delivered(vaultA, 30, 2, "12")},
+		"one less":  {delivered(vaultB, 10, 1, "11"), withdrawal, delivered(vaultA, 30, 2, "12")},
+		"twice":     {delivered(vaultB, 10, 1, "11"), delivered(vaultB, 10, 3, "10"), withdrawal, withdrawal, delivered(vaultA, 30, 2, "12")},
+		"order":     {delivered(vaultB, 10, 3, "10"), delivered(vaultB, 10, 1, "11"), withdrawal, delivered(vaultA, 30, 2, "12")},
 	} {
 		if bytes.Equal(write(t, header(c), nil, events...), again.Bytes()) {
 			t.Errorf("%s changes nothing", name)
@@ -195,7 +195,7 @@ func TestRebuild(t *testing.T) {
 	}
 }
 
-// A header that is not the chain's is told from a node that does not answer.
+// A header that contradicts the chain is distinguished from a node that does not respond.
 func TestRebuildRefusals(t *testing.T) {
 	c := &fakeChain{id: 5, head: 40, widest: 100}
 	for part, change := range map[string]func(*statement.Header){
@@ -210,7 +210,7 @@ func TestRebuildRefusals(t *testing.T) {
 		`its block is "x"`:                     func(h *statement.Header) { h.Block.Number = "x" },
 		"the chain has no block 99 yet":        func(h *statement.Header) { h.Block.Number = "99" },
 		`and the statement was made at "0x01"`: func(h *statement.Header) { h.Block.Hash = "0x01" },
-		"it may lack events":                   func(h *statement.Header) { h.To = webhook.FormatTime(genesis + 12*33) },
+		"events may be missing":                func(h *statement.Header) { h.To = webhook.FormatTime(genesis + 12*33) },
 	} {
 		if change == nil {
 			continue
@@ -225,7 +225,7 @@ func TestRebuildRefusals(t *testing.T) {
 	var contradiction *statement.Contradiction
 	c.fails = errors.New("away")
 	if _, err := statement.Rebuild(t.Context(), io.Discard, header(c), c, nil); err == nil || errors.As(err, &contradiction) {
-		t.Errorf("a node that is away: %v", err)
+		t.Errorf("a node that is down: %v", err)
 	}
 	c.fails, c.widest = nil, 0
 	if _, err := statement.Rebuild(t.Context(), io.Discard, header(c), c, nil); err == nil || !strings.Contains(err.Error(), "logs of blocks 10 to 10") {
@@ -233,7 +233,7 @@ func TestRebuildRefusals(t *testing.T) {
 	}
 }
 
-// A span before the chain, and a statement without vaults, have no events.
+// A time range before the chain, and a statement without vaults, have no events.
 func TestEmptyStatements(t *testing.T) {
 	c := &fakeChain{id: 5, head: 40, widest: 100}
 	c.emit(t, vaultB, 0, 0, deposit(7, 1, 1))
@@ -278,7 +278,7 @@ func TestRoot(t *testing.T) {
 	for count := 1; count <= 17; count++ {
 		var events []statement.Event
 		for i := range count {
-			events = append(events, told(vaultA, 20, uint(i), "5"))
+			events = append(events, delivered(vaultA, 20, uint(i), "5"))
 		}
 		text := write(t, header(c), key, events...)
 		_, list, _ := strings.Cut(string(text), "\"events\":[\n")
@@ -288,18 +288,18 @@ func TestRoot(t *testing.T) {
 			leaves = append(leaves, []byte(strings.TrimSuffix(l, ",")))
 		}
 		if want := hex.EncodeToString(root(leaves)); len(leaves) != count || !strings.Contains(string(text), `"root":"0x`+want+`"`) {
-			t.Errorf("of %d events the root is not %s:\n%s", count, want, text)
+			t.Errorf("with %d events the root is not %s:\n%s", count, want, text)
 		}
 		if !json.Valid(text) {
-			t.Errorf("of %d events it is no JSON", count)
+			t.Errorf("with %d events it is not JSON", count)
 		}
 	}
 }
 
-// Whatever byte is changed, the signature does not hold, or it is no statement.
+// If any byte is changed, the signature is invalid, or the document is not a statement.
 func TestSignature(t *testing.T) {
 	c := &fakeChain{}
-	text := write(t, header(c), key, told(vaultA, 20, 0, "5"), told(vaultB, 21, 0, "6"))
+	text := write(t, header(c), key, delivered(vaultA, 20, 0, "5"), delivered(vaultB, 21, 0, "6"))
 	for i := range text {
 		for _, bit := range []byte{1, 'a' - 'A'} {
 			changed := slices.Clone(text)
@@ -314,11 +314,11 @@ func TestSignature(t *testing.T) {
 		t.Fatalf("%v, %x", err, d.PublicKey)
 	}
 	for part, broken := range map[string]string{
-		"no whole statement":    string(text[:len(d.Body)]),
-		"was cut off":           string(text[:len(text)-3]),
-		"it is not JSON":        "," + string(text),
-		"its public key has 2":  strings.Replace(string(text), base64.StdEncoding.EncodeToString(d.PublicKey), "AAA=", 1),
-		`of version "navlog/2"`: strings.Replace(string(text), "navlog/1", "navlog/2", 1),
+		"not a complete statement": string(text[:len(d.Body)]),
+		"is truncated":             string(text[:len(text)-3]),
+		"it is not JSON":           "," + string(text),
+		"its public key has 2":     strings.Replace(string(text), base64.StdEncoding.EncodeToString(d.PublicKey), "AAA=", 1),
+		`of version "navlog/2"`:    strings.Replace(string(text), "navlog/1", "navlog/2", 1),
 	} {
 		if _, err := statement.Parse([]byte(broken)); err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("%q: %v", part, err)
@@ -326,10 +326,10 @@ func TestSignature(t *testing.T) {
 	}
 }
 
-// What stands after the signed part is signed by nobody, and the last of two fields of one
-// name is what a reader of JSON takes: so nothing may stand there but key and signature.
+// Anything after the signed part is unsigned, and JSON readers take the last of two fields with the
+// same name: so only key and signature may stand there.
 func TestUnsigned(t *testing.T) {
-	text := string(write(t, header(&fakeChain{}), key, told(vaultA, 20, 0, "5")))
+	text := string(write(t, header(&fakeChain{}), key, delivered(vaultA, 20, 0, "5")))
 	forged := `"totals":[{"vaultAddress":"` + vaultA.Hex() + `","deposits":1,"assets":"5000000"}],"events":[]`
 	at := strings.Index(text, `","signature":"`)
 	for name, changed := range map[string]string{
@@ -345,20 +345,20 @@ func TestUnsigned(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// Behind a second seal, all before it is what has to be signed.
+	// After a second seal, everything before it counts as the signed part.
 	_, seal, _ := strings.Cut(text, `,
 "publicKey"`)
 	if d, err := statement.Parse([]byte(strings.TrimSuffix(text, "}\n") + "," + forged + ",\n\"publicKey\"" + seal)); err == nil && d.Signed() {
-		t.Error("what stands between two signatures counts as signed")
+		t.Error("the part between two signatures counts as signed")
 	}
 }
 
-// What has no place in a statement is refused, and so is a disk that is full.
+// Add rejects events that do not belong into the statement, and reports a full disk.
 func TestWriterRefusals(t *testing.T) {
 	c := &fakeChain{}
 	for part, e := range map[string]statement.Event{
-		"its header does not name":         told(alice, 20, 0, "5"),
-		`has the amount "5.5"`:             told(vaultA, 20, 0, "5.5"),
+		"which is not in the header":       delivered(alice, 20, 0, "5"),
+		`has the amount "5.5"`:             delivered(vaultA, 20, 0, "5.5"),
 		"neither a deposit nor a withdraw": {Data: 5},
 	} {
 		w := statement.NewWriter(io.Discard, header(c))
@@ -374,7 +374,7 @@ func TestWriterRefusals(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if _, err := statement.Key("short"); err == nil {
-		t.Error("a key of no 32 bytes is taken")
+		t.Error("a key that does not have 32 bytes is accepted")
 	}
 }
 

@@ -9,28 +9,28 @@ import (
 	"strings"
 )
 
-// Headers of Standard Webhooks, which are sent beside our own, so that
-// ready-made verifiers work.
+// Headers of Standard Webhooks, which are sent in addition to our own, so that ready-made
+// verifiers work.
 const (
 	HeaderStandardID        = "Webhook-Id"
 	HeaderStandardTimestamp = "Webhook-Timestamp"
 	HeaderStandardSignature = "Webhook-Signature"
 )
 
-// secretPrefix stands before the base64 of a signing secret.
+// secretPrefix precedes the base64 of a signing secret.
 const secretPrefix = "whsec_"
 
-// SignStandard gives the value of Webhook-Signature: for each secret v1, and the
-// base64 HMAC-SHA256 of "<id>.<timestamp>.<body>", separated by spaces. Other
-// than with Sign, the key is the bytes that the base64 after whsec_ stands for;
-// a secret that is not made so is an error, which does not repeat it.
+// SignStandard returns the value of Webhook-Signature: for each secret v1, and the base64
+// HMAC-SHA256 of "<id>.<timestamp>.<body>", separated by spaces. Unlike in Sign, the key is
+// the decoded base64 after whsec_. A secret of another form is an error, which does not
+// contain the secret.
 func SignStandard(secrets []string, id string, timestamp int64, body []byte) (string, error) {
 	signatures := make([]string, len(secrets))
 	for i, secret := range secrets {
 		text, ok := strings.CutPrefix(secret, secretPrefix)
 		key, err := base64.StdEncoding.DecodeString(text)
 		if !ok || err != nil {
-			return "", errors.New("the signing secret is not whsec_ and base64: Standard Webhooks cannot sign with it")
+			return "", errors.New("the signing secret is not whsec_ and base64, which Standard Webhooks requires")
 		}
 		h := hmac.New(sha256.New, key)
 		h.Write([]byte(id + "." + strconv.FormatInt(timestamp, 10) + "."))

@@ -1,9 +1,9 @@
-// Package webhook is the contract with partners: the envelope that a delivery
-// carries, its deterministic id, and the signature that proves who sent it.
+// Package webhook is the contract with partners: the envelope that a delivery carries, its
+// deterministic id, and the signature that proves its sender.
 //
-// Everything here is a pure function of the event, so the same event has the
-// same id and the same body bytes in every process, at every replay. Only the
-// timestamp and the signature of an attempt are new each time.
+// Everything here is a pure function of the event, so an event has the same id and the same
+// body bytes in every process and every replay. Only the timestamp and the signature differ
+// between attempts.
 package webhook
 
 import (
@@ -33,7 +33,7 @@ const (
 	Test               = "webhook.test"
 )
 
-// Version of the envelope.
+// Version is the version of the envelope.
 const Version = 1
 
 // Headers of a delivery.
@@ -43,24 +43,23 @@ const (
 	HeaderTimestamp = "X-Service-Timestamp"
 	HeaderSignature = "X-Service-Signature"
 
-	// HeaderSequence numbers a partner's events from 1 without a gap, in the
-	// order of the pull stream; a test event has none. Attempts may overtake each
-	// other: a number that is still missing after the retries is a lost event.
+	// HeaderSequence numbers a partner's events from 1 without gaps, in the order of the pull
+	// stream; a test event has none. Attempts may overtake each other: a number that is still
+	// missing after the retries is a lost event.
 	HeaderSequence = "X-Service-Sequence"
-	// HeaderSignatureNext is there while a secret is rotated: the signature with
-	// the new secret, beside the one with the old secret.
+	// HeaderSignatureNext is present during a rotation: the signature with the new secret, in
+	// addition to the one with the old secret.
 	HeaderSignatureNext = "X-Service-Signature-Next"
 )
 
-// Tolerance is how far the timestamp of a delivery may be from the receiver's
-// clock.
+// Tolerance is how far the timestamp of a delivery may be from the receiver's clock.
 const Tolerance = 300 * time.Second
 
 // timeLayout is ISO 8601 in UTC with milliseconds.
 const timeLayout = "2006-01-02T15:04:05.000Z"
 
-// Namespace of event ids: UUIDv5 of https://navlog.dev/event in the URL
-// namespace. It is published, so that a partner can recompute an id.
+// Namespace is the namespace of event ids: the UUIDv5 of https://navlog.dev/event in the URL
+// namespace. It is documented, so that a partner can recompute an id.
 var Namespace = uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://navlog.dev/event"))
 
 // Envelope is the JSON body of a delivery.
@@ -72,8 +71,8 @@ type Envelope struct {
 	PartnerID uint32    `json:"partnerId"`
 	Data      any       `json:"data"`
 
-	// Quarantined says why the event counts in no sum, count or list of the read
-	// models, so that its partner is not notified of it either; empty if it counts.
+	// Quarantined is why the read models do not count the event, so that its partner is not
+	// notified of it either; empty if they count it.
 	Quarantined string `json:"-"`
 }
 
@@ -102,20 +101,20 @@ type WithdrawalData struct {
 	Timestamp      string `json:"timestamp"`
 }
 
-// EventID is the UUIDv5 of <chainId>:<txHash>:<logIndex>:<type>:<partnerId>,
-// the hash in lower case, in Namespace.
+// EventID returns the UUIDv5 of <chainId>:<txHash>:<logIndex>:<type>:<partnerId> in
+// Namespace, with the hash in lower case.
 func EventID(chainID uint64, txHash common.Hash, logIndex uint32, eventType string, partnerID uint32) uuid.UUID {
 	name := fmt.Sprintf("%d:%s:%d:%s:%d", chainID, strings.ToLower(txHash.Hex()), logIndex, eventType, partnerID)
 	return uuid.NewSHA1(Namespace, []byte(name))
 }
 
-// FromReferral makes the envelope of a referral, from its effect. A record of before, which has none, has the effect that
-// the reference contracts give its log. The error says what in the record contradicts itself; such a record can never
+// FromReferral returns the envelope of a referral, from its effect. An older record without an effect gets the effect
+// that the reference contracts give its log. The error names the contradiction in the record; such a record can never
 // become a delivery.
 func FromReferral(r *event.Referral) (*Envelope, error) {
 	log, effect := r.GetLog(), r.GetEffect()
 	if log == nil || len(log.GetAddress()) != 20 || len(log.GetTxHash()) != 32 {
-		return nil, errors.New("the referral carries no complete log")
+		return nil, errors.New("the referral has no complete log")
 	}
 	if effect == nil {
 		var err error
@@ -127,16 +126,16 @@ func FromReferral(r *event.Referral) (*Envelope, error) {
 		}
 	}
 	if len(effect.GetOwner()) != 20 {
-		return nil, fmt.Errorf("the owner of the referral has %d bytes and must have 20", len(effect.GetOwner()))
+		return nil, fmt.Errorf("the owner of the referral has %d bytes, want 20", len(effect.GetOwner()))
 	}
 	for _, number := range [][]byte{effect.GetKey(), effect.GetAssets(), effect.GetShares()} {
 		if len(number) > 32 {
-			return nil, fmt.Errorf("a number of the referral has %d bytes, and at most 32 are possible", len(number))
+			return nil, fmt.Errorf("a number of the referral has %d bytes, want at most 32", len(number))
 		}
 	}
 	partner := effect.GetPartnerId()
 	if partner == 0 || partner != r.GetPartnerId() {
-		return nil, fmt.Errorf("the referral names partner %d and its log partner %d", r.GetPartnerId(), partner)
+		return nil, fmt.Errorf("the referral names partner %d, but its log partner %d", r.GetPartnerId(), partner)
 	}
 	at := FormatTime(log.GetBlockTime())
 	vault, tx := mapping.VaultOf(log).Hex(), common.BytesToHash(log.GetTxHash())
@@ -154,19 +153,22 @@ func FromReferral(r *event.Referral) (*Envelope, error) {
 		envelope.Type = WithdrawalReferral
 		envelope.Data = WithdrawalData{
 			VaultAddress: vault, UserAddress: owner, Shares: shares, AssetsEstimate: assets,
-			RequestIndex: decimal(effect.GetKey()), TxHash: tx.Hex(), BlockNumber: block, LogIndex: log.GetLogIndex(), Timestamp: at,
+			RequestIndex: decimal(effect.GetKey()), TxHash: tx.Hex(), BlockNumber: block,
+			LogIndex: log.GetLogIndex(), Timestamp: at,
 		}
 	default:
-		return nil, fmt.Errorf("the referral has the effect %s, which is neither a deposit nor a withdrawal request", effect.GetKind())
+		return nil, fmt.Errorf(
+			"the referral has the effect %s, which is neither a deposit nor a withdrawal request", effect.GetKind(),
+		)
 	}
 	envelope.ID = EventID(r.GetChainId(), tx, log.GetLogIndex(), envelope.Type, partner)
 	return envelope, nil
 }
 
-// decimal writes the number of an effect.
+// decimal formats a number of an effect.
 func decimal(number []byte) string { return new(big.Int).SetBytes(number).String() }
 
-// Body gives the bytes that are stored, signed and sent.
+// Body returns the bytes that are stored, signed and sent.
 func (e *Envelope) Body() ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -177,16 +179,15 @@ func (e *Envelope) Body() ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// Sign gives the value of X-Service-Signature: sha256= and the hex HMAC-SHA256
-// of "<timestamp>.<body>". timestamp is in Unix seconds, the value of
-// X-Service-Timestamp. The key is the whole secret, prefix included.
+// Sign returns the value of X-Service-Signature: sha256= and the hex HMAC-SHA256 of
+// "<timestamp>.<body>". timestamp is in Unix seconds, the value of X-Service-Timestamp. The
+// key is the whole secret, including its prefix.
 func Sign(secret string, timestamp int64, body []byte) string {
 	return "sha256=" + hex.EncodeToString(mac(secret, strconv.FormatInt(timestamp, 10), body))
 }
 
-// Verify is what a receiver does with the two headers and the raw body. It
-// compares in constant time and refuses timestamps further than Tolerance from
-// now.
+// Verify checks the two headers and the raw body as a receiver should. It compares in
+// constant time and rejects timestamps further than Tolerance from now.
 func Verify(secret, timestamp, signature string, body []byte, now time.Time) error {
 	seconds, err := strconv.ParseInt(timestamp, 10, 64)
 	if err != nil {
@@ -211,8 +212,8 @@ func mac(secret, timestamp string, body []byte) []byte {
 	return h.Sum(nil)
 }
 
-// FormatTime writes Unix seconds as ISO 8601 in UTC with milliseconds. Seconds
-// after the year 9999 cannot be written and give its last second.
+// FormatTime formats Unix seconds as ISO 8601 in UTC with milliseconds. Seconds after the year
+// 9999 cannot be formatted and become its last second.
 func FormatTime(seconds uint64) string {
 	const last = 253402300799 // 9999-12-31T23:59:59Z
 	return time.Unix(int64(min(seconds, last)), 0).UTC().Format(timeLayout)

@@ -17,7 +17,7 @@ import (
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
-// The published vector.
+// The documented test vector.
 const (
 	secret    = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	timestamp = 1614265330
@@ -60,7 +60,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// From Python's uuid.uuid5 with the published namespace.
+// Computed with Python's uuid.uuid5 and the documented namespace.
 func TestEventIDVectors(t *testing.T) {
 	if got := webhook.Namespace.String(); got != "fb2278cf-ec62-5c5e-ab93-87d662a5be5b" {
 		t.Errorf("namespace %s", got)
@@ -109,7 +109,7 @@ func referral(t *testing.T, partner uint32, fact contracts.Event) *event.Referra
 
 var user = common.HexToAddress("0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266")
 
-// The largest amount that the chain can say keeps every digit.
+// The largest amount of the chain keeps every digit.
 func TestBodies(t *testing.T) {
 	most := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 256), big.NewInt(1))
 	for want, fact := range map[string]contracts.Event{
@@ -138,7 +138,7 @@ func TestBodies(t *testing.T) {
 		if !json.Valid(got) {
 			t.Error("the body is not JSON")
 		}
-		// A record that carries the effect has the same body, whatever its log says.
+		// A record with an effect has the same body, whatever its log contains.
 		r := referral(t, 7, fact)
 		if r.Effect, err = mapping.Reference().Referral(r.Log); err != nil {
 			t.Fatal(err)
@@ -156,7 +156,9 @@ func TestBodies(t *testing.T) {
 
 // A referral that contradicts itself never becomes an event.
 func TestReferralsRefused(t *testing.T) {
-	deposit := contracts.DepositAccepted{DepositID: big.NewInt(1), Owner: user, PartnerID: 7, Assets: big.NewInt(1), Shares: big.NewInt(1)}
+	deposit := contracts.DepositAccepted{
+		DepositID: big.NewInt(1), Owner: user, PartnerID: 7, Assets: big.NewInt(1), Shares: big.NewInt(1),
+	}
 	nobody := deposit
 	nobody.PartnerID = 0
 	for what, change := range map[string]func(*event.Referral){
@@ -168,8 +170,8 @@ func TestReferralsRefused(t *testing.T) {
 		"another event": func(r *event.Referral) {
 			*r = *referral(t, 7, contracts.WithdrawalExpired{RequestIndex: big.NewInt(1), Shares: big.NewInt(1)})
 		},
-		"another partner":              func(r *event.Referral) { r.PartnerId = 8 },
-		"a referral without a partner": func(r *event.Referral) { *r = *referral(t, 0, nobody) },
+		"another partner": func(r *event.Referral) { r.PartnerId = 8 },
+		"no partner":      func(r *event.Referral) { *r = *referral(t, 0, nobody) },
 	} {
 		r := referral(t, 7, deposit)
 		change(r)
@@ -201,8 +203,7 @@ func TestReferralsRefused(t *testing.T) {
 	}
 }
 
-// Characters that encoders like to escape stay as they are: the bytes are
-// signed.
+// Characters that encoders like to escape stay as they are, because the bytes are signed.
 func TestBodyIsNotEscaped(t *testing.T) {
 	e := webhook.Envelope{Data: map[string]string{"x": "<>&é😀"}}
 	got, err := e.Body()

@@ -28,7 +28,7 @@ type ClaimDeadRecordRow struct {
 	RetryAt   time.Time
 }
 
-// The next one to be tried again; no row: none, or other dispatchers have them.
+// The next one to retry; no row: there is none, or other dispatchers have them.
 func (q *Queries) ClaimDeadRecord(ctx context.Context) (ClaimDeadRecordRow, error) {
 	row := q.db.QueryRow(ctx, claimDeadRecord)
 	var i ClaimDeadRecordRow
@@ -122,7 +122,7 @@ type KeepDeadRecordParams struct {
 	ID        int64
 }
 
-// It was tried again and still cannot be a delivery.
+// It was retried and still cannot be a delivery.
 func (q *Queries) KeepDeadRecord(ctx context.Context, arg KeepDeadRecordParams) error {
 	_, err := q.db.Exec(ctx, keepDeadRecord,
 		arg.RetriedAt,
@@ -155,7 +155,7 @@ type ListDeadRecordsRow struct {
 	ResolvedAt *time.Time
 }
 
-// The newest first, resolved ones only where they are asked for.
+// The newest first; resolved ones only if requested.
 func (q *Queries) ListDeadRecords(ctx context.Context, arg ListDeadRecordsParams) ([]ListDeadRecordsRow, error) {
 	rows, err := q.db.Query(ctx, listDeadRecords, arg.ResolvedToo, arg.Limit)
 	if err != nil {
@@ -211,7 +211,7 @@ type RetriedDeadRecordsRow struct {
 	Resolved int64
 }
 
-// How many of these still wait to be tried again, and how many are resolved.
+// How many of these still wait for their retry, and how many are resolved.
 func (q *Queries) RetriedDeadRecords(ctx context.Context, ids []int64) (RetriedDeadRecordsRow, error) {
 	row := q.db.QueryRow(ctx, retriedDeadRecords, ids)
 	var i RetriedDeadRecordsRow
@@ -225,7 +225,7 @@ WHERE resolved_at IS NULL AND (id = ANY($1::bigint[]) OR cardinality($1::bigint[
 RETURNING id
 `
 
-// Asks that these be tried again, or (without any) all that are not resolved.
+// Requests a retry of these, or (if none are given) of all that are not resolved.
 func (q *Queries) RetryDeadRecords(ctx context.Context, ids []int64) ([]int64, error) {
 	rows, err := q.db.Query(ctx, retryDeadRecords, ids)
 	if err != nil {

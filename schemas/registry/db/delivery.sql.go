@@ -32,7 +32,7 @@ type AttemptLogRow struct {
 	FirstByteUs     *int32
 }
 
-// All that is known of the POSTs of an event.
+// Everything known about the POSTs of an event.
 func (q *Queries) AttemptLog(ctx context.Context, eventID uuid.UUID) ([]AttemptLogRow, error) {
 	rows, err := q.db.Query(ctx, attemptLog, eventID)
 	if err != nil {
@@ -71,8 +71,8 @@ SELECT (coalesce((SELECT max(d.sequence) FROM delivery d WHERE d.partner_id = $1
   + (SELECT count(*) FROM delivery t WHERE t.partner_id = $1 AND t.sequence IS NULL))::bigint AS deliveries
 `
 
-// A partner's sequence has no gaps and deliveries are kept for ever, so its end is
-// their number, without counting them. Test events have none, and are few.
+// A partner's sequence has no gaps and deliveries are kept for ever, so the last sequence
+// is their number, without counting. Test events have no sequence, and are few.
 func (q *Queries) CountDeliveries(ctx context.Context, partnerID int64) (int64, error) {
 	row := q.db.QueryRow(ctx, countDeliveries, partnerID)
 	var deliveries int64
@@ -168,7 +168,7 @@ type DeliveryAttemptsRow struct {
 	Error      *string
 }
 
-// The newest of each event, oldest first.
+// The newest attempts of each event, oldest first.
 func (q *Queries) DeliveryAttempts(ctx context.Context, arg DeliveryAttemptsParams) ([]DeliveryAttemptsRow, error) {
 	rows, err := q.db.Query(ctx, deliveryAttempts, arg.EventIds, arg.OfEach)
 	if err != nil {
@@ -224,7 +224,7 @@ type EventsAfterRow struct {
 	Body     []byte
 }
 
-// The pull stream: stored bytes, in the order of the partner's sequence.
+// The pull stream: stored bytes, ordered by the partner's sequence.
 func (q *Queries) EventsAfter(ctx context.Context, arg EventsAfterParams) ([]EventsAfterRow, error) {
 	rows, err := q.db.Query(ctx, eventsAfter, arg.PartnerID, arg.Sequence, arg.Limit)
 	if err != nil {
@@ -370,7 +370,7 @@ const lastFailure = `-- name: LastFailure :one
 SELECT a.started_at FROM attempt a WHERE a.failed_partner_id = $1::bigint ORDER BY a.started_at DESC LIMIT 1
 `
 
-// When telling a partner last went wrong; no row for never.
+// The time of a partner's last failed attempt; no row: there was none.
 func (q *Queries) LastFailure(ctx context.Context, partnerID int64) (time.Time, error) {
 	row := q.db.QueryRow(ctx, lastFailure, partnerID)
 	var started_at time.Time
@@ -383,7 +383,7 @@ SELECT finished_at FROM delivery
 WHERE partner_id = $1 AND state = 'delivered' AND finished_at IS NOT NULL ORDER BY finished_at DESC LIMIT 1
 `
 
-// When a partner was last told; no row for never.
+// The time of a partner's last successful delivery; no row: there was none.
 func (q *Queries) LastSuccess(ctx context.Context, partnerID int64) (*time.Time, error) {
 	row := q.db.QueryRow(ctx, lastSuccess, partnerID)
 	var finished_at *time.Time
@@ -421,8 +421,8 @@ type ListDeliveriesRow struct {
 	CorrectedAt *time.Time
 }
 
-// Newest first, from the beginning or after the delivery that a row before said: what orders them never changes.
-// Sequence 0: a test event, which has none and goes before those of its time.
+// Newest first, from the beginning or after a given delivery. The columns of the order never change.
+// Sequence 0 stands for a test event, which sorts before the other deliveries of its time.
 func (q *Queries) ListDeliveries(ctx context.Context, arg ListDeliveriesParams) ([]ListDeliveriesRow, error) {
 	rows, err := q.db.Query(ctx, listDeliveries,
 		arg.PartnerID,
@@ -485,8 +485,8 @@ type ListDeliveriesOfRow struct {
 	FinishedAt *time.Time
 }
 
-// For operators, newest first: of one partner or (0) of all, in one state or
-// (”) in all.
+// For operators, newest first: of one partner or (0) of all, in one state or (”) in
+// all.
 func (q *Queries) ListDeliveriesOf(ctx context.Context, arg ListDeliveriesOfParams) ([]ListDeliveriesOfRow, error) {
 	rows, err := q.db.Query(ctx, listDeliveriesOf, arg.PartnerID, arg.State, arg.Limit)
 	if err != nil {

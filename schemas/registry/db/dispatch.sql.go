@@ -12,15 +12,6 @@ import (
 	"github.com/google/uuid"
 )
 
-const adopt = `-- name: Adopt :exec
-INSERT INTO adopted (partner_id) SELECT unnest($1::bigint[]) ON CONFLICT DO NOTHING
-`
-
-func (q *Queries) Adopt(ctx context.Context, partnerIds []int64) error {
-	_, err := q.db.Exec(ctx, adopt, partnerIds)
-	return err
-}
-
 const advanceCommand = `-- name: AdvanceCommand :exec
 UPDATE command SET first_sequence = $1::bigint, deliveries = deliveries + $2::bigint,
   due_at = clock_timestamp() + $3::bigint * interval '1 millisecond'
@@ -34,7 +25,7 @@ type AdvanceCommandParams struct {
 	ID            int64
 }
 
-// A part of a replay-range is done, or waits; the next has its turn behind what is due by then.
+// A part of a replay-range is done, or waits; the next part comes after everything due by then.
 func (q *Queries) AdvanceCommand(ctx context.Context, arg AdvanceCommandParams) error {
 	_, err := q.db.Exec(ctx, advanceCommand,
 		arg.FirstSequence,
@@ -64,11 +55,11 @@ type AnnounceParams struct {
 	Milliseconds int64
 }
 
-// Sharing partners between dispatchers.
-// Says that this dispatcher runs and which sealing keys it has, and how many run that
-// could take its partners: those with none of its keys cannot sign for them. (Who can
-// sign for nobody does not call this; but of two keys each may open other secrets.) One
-// that is older than its keys' names counts.
+// Dividing the partners between dispatchers.
+// Announces this dispatcher and its sealing keys, and returns how many running dispatchers
+// could take its partners: those with none of its keys cannot open their secrets. (A
+// dispatcher that can open no secret does not call this; but of two keys each may open other
+// secrets.) Dispatchers from before keys had ids count.
 func (q *Queries) Announce(ctx context.Context, arg AnnounceParams) (int32, error) {
 	row := q.db.QueryRow(ctx, announce, arg.Owner, arg.KeyIds, arg.Milliseconds)
 	var column_1 int32
@@ -92,7 +83,7 @@ type ClaimCommandRow struct {
 	Deliveries    int64
 }
 
-// No row: another dispatcher is at it, or has had its turn.
+// No row: another dispatcher runs it, or has just run it.
 func (q *Queries) ClaimCommand(ctx context.Context, id int64) (ClaimCommandRow, error) {
 	row := q.db.QueryRow(ctx, claimCommand, id)
 	var i ClaimCommandRow
@@ -126,8 +117,8 @@ type CorrectDeliveryParams struct {
 	EventID   uuid.UUID
 }
 
-// Replaces the body of a delivery by what is true since its transaction was mined
-// again, and keeps the old one.
+// Replaces the body of a delivery whose transaction was mined again, and keeps the old
+// body.
 func (q *Queries) CorrectDelivery(ctx context.Context, arg CorrectDeliveryParams) error {
 	_, err := q.db.Exec(ctx, correctDelivery,
 		arg.Body,
@@ -149,7 +140,7 @@ type CorrectionsRow struct {
 	ReplacedAt time.Time
 }
 
-// The bodies that an event had before.
+// The earlier bodies of an event.
 func (q *Queries) Corrections(ctx context.Context, eventID uuid.UUID) ([]CorrectionsRow, error) {
 	rows, err := q.db.Query(ctx, corrections, eventID)
 	if err != nil {
@@ -175,8 +166,8 @@ SELECT count(*) FROM breaker b JOIN endpoint e ON e.partner_id = b.partner_id AN
 JOIN partner p ON p.id = b.partner_id WHERE NOT p.disabled
 `
 
-// Of the URLs that partners are told at. One of a partner that was disabled, or of an
-// older URL, stays where nothing is sent any more, and keeps nothing back.
+// Counts only current URLs of enabled partners: the breaker of a disabled partner or of an
+// older URL stays as long as nothing is sent, but blocks nothing.
 func (q *Queries) CountBreakers(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, countBreakers)
 	var count int64
@@ -188,7 +179,7 @@ const countLeases = `-- name: CountLeases :one
 SELECT count(*) FROM lease WHERE until > now()
 `
 
-// How many partners are being sent to, over all dispatchers.
+// How many partners are leased, over all dispatchers.
 func (q *Queries) CountLeases(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, countLeases)
 	var count int64
@@ -252,7 +243,7 @@ type DropLeaseParams struct {
 	Fence     int64
 }
 
-// Gives back the lease with this fence, and no later one of the same owner.
+// Drops the lease with this fence, and no later one of the same owner.
 func (q *Queries) DropLease(ctx context.Context, arg DropLeaseParams) error {
 	_, err := q.db.Exec(ctx, dropLease, arg.Owner, arg.PartnerID, arg.Fence)
 	return err
@@ -273,8 +264,8 @@ type DueCommandsRow struct {
 }
 
 // Commands of query and of `navlog webhook`.
-// In fair turns: one command of every partner, then a second of every one. A range of a
-// partner waits for the range before it: it would bring its parts between that one's.
+// In fair turns: one command of every partner, then a second one of every partner. A range
+// waits for an earlier range of its partner, so that their parts do not mix.
 func (q *Queries) DueCommands(ctx context.Context) ([]DueCommandsRow, error) {
 	rows, err := q.db.Query(ctx, dueCommands)
 	if err != nil {
@@ -325,8 +316,8 @@ type DueDeliveriesRow struct {
 	Revision int32
 }
 
-// The next in turn. The two states are asked apart, for only so does the index
-// give each in its order.
+// The next deliveries in order. The two states are queried separately, because only then
+// does the index return each in its order.
 func (q *Queries) DueDeliveries(ctx context.Context, arg DueDeliveriesParams) ([]DueDeliveriesRow, error) {
 	rows, err := q.db.Query(ctx, dueDeliveries, arg.PartnerID, arg.InFlight, arg.MaxRows)
 	if err != nil {
@@ -374,8 +365,8 @@ type EndpointsRow struct {
 }
 
 // Sending.
-// Every partner that can be told, with URL and secrets as one snapshot. The end
-// of a rotation is a version of its own.
+// Every partner that can be sent to, with URL and secrets in one snapshot. The end of a
+// rotation counts as a new version.
 func (q *Queries) Endpoints(ctx context.Context) ([]EndpointsRow, error) {
 	rows, err := q.db.Query(ctx, endpoints)
 	if err != nil {
@@ -474,14 +465,14 @@ type FinishAttemptsRow struct {
 	Fence   int64
 }
 
-// Writes what came of POSTs: the attempts always, each new state only under the
-// fence. Returns event and fence of what was written: the results of an event under two
-// leases may come together. Of what is missing another lease has the
-// partner, and the event is sent again under it. Written twice, because the answer to the first
-// time was lost, an attempt is still one, and what came of its delivery since then,
-// a replay for instance, stays. Of an event the last attempts are kept, and a written
-// one is looked for among the newest: what is read does not grow with their number. A
-// POST whose body was replaced meanwhile ends before the correction.
+// Writes the results of POSTs: the attempts always, each new state only under the fence.
+// Returns event and fence of each written result, because two results of one event, sent
+// under two leases, may come together. If a result is missing, another lease has the
+// partner, and the event is sent again under it. A result that is written twice, because the
+// response to the first write was lost, is still one attempt, and a change of its delivery
+// since then, such as a replay, stays. Only the last attempts of an event are kept, and a
+// repeated one is searched among the newest, so the cost does not grow with their number. A
+// POST whose body was replaced meanwhile counts as finished before the correction.
 func (q *Queries) FinishAttempts(ctx context.Context, arg FinishAttemptsParams) ([]FinishAttemptsRow, error) {
 	rows, err := q.db.Query(ctx, finishAttempts,
 		arg.EventIds,
@@ -542,7 +533,7 @@ const followedLog = `-- name: FollowedLog :one
 SELECT log_id::bytea AS log_id FROM position WHERE log_id IS NOT NULL LIMIT 1
 `
 
-// The log that deliveries were made of; no row: of none yet.
+// The log that deliveries were made from; no row: there are none yet.
 func (q *Queries) FollowedLog(ctx context.Context) ([]byte, error) {
 	row := q.db.QueryRow(ctx, followedLog)
 	var log_id []byte
@@ -597,8 +588,8 @@ type GiveUpDeliveriesParams struct {
 	Fence      int64
 }
 
-// Ends the first of what waits, except what is being sent, because there is
-// nowhere to send it. Found and locked as ParkDeliveries does.
+// Ends the first pending and parked deliveries, except those in flight, because there is no
+// endpoint to send them to. It finds and locks them as ParkDeliveries does.
 func (q *Queries) GiveUpDeliveries(ctx context.Context, arg GiveUpDeliveriesParams) (int64, error) {
 	result, err := q.db.Exec(ctx, giveUpDeliveries,
 		arg.NoEndpoint,
@@ -625,8 +616,8 @@ type GivenUpRow struct {
 	NoEndpoint int64
 }
 
-// Each is counted up to a number: they are kept for ever, and counting them would
-// take longer with each.
+// Counts each state only up to a limit: these deliveries are kept for ever, so that counting
+// all would take longer with each.
 func (q *Queries) GivenUp(ctx context.Context, atMost int32) (GivenUpRow, error) {
 	row := q.db.QueryRow(ctx, givenUp, atMost)
 	var i GivenUpRow
@@ -659,9 +650,9 @@ type InsertDeliveriesParams struct {
 	Seqs        []int64
 }
 
-// clock_timestamp, and not the start of the transaction: a partner's times must
-// not go backwards while its sequence goes on, and the sequence's lock may have
-// been waited for.
+// clock_timestamp and not the start of the transaction: a partner's times must not decrease
+// while its sequence increases, and the transaction may have waited for the sequence's
+// lock.
 func (q *Queries) InsertDeliveries(ctx context.Context, arg InsertDeliveriesParams) error {
 	_, err := q.db.Exec(ctx, insertDeliveries,
 		arg.EventIds,
@@ -689,8 +680,8 @@ type InsertTestParams struct {
 	Body      []byte
 }
 
-// A test event is a delivery without a sequence: it is sent, retried, parked
-// and logged like any other, and the pull stream does not show it.
+// A test event is a delivery without a sequence: it is sent, retried, parked and logged like
+// any other, but is not in the pull stream.
 func (q *Queries) InsertTest(ctx context.Context, arg InsertTestParams) error {
 	_, err := q.db.Exec(ctx, insertTest,
 		arg.EventID,
@@ -723,8 +714,7 @@ type KnownDeliveriesRow struct {
 	Seq       int64
 }
 
-// Those with one of these ids, and those of one of these transactions; in the order of
-// their sequences.
+// The deliveries with one of these ids or of one of these transactions, by sequence.
 func (q *Queries) KnownDeliveries(ctx context.Context, arg KnownDeliveriesParams) ([]KnownDeliveriesRow, error) {
 	rows, err := q.db.Query(ctx, knownDeliveries, arg.EventIds, arg.TxHashes)
 	if err != nil {
@@ -764,7 +754,7 @@ type KnownPartnersRow struct {
 	Reachable bool
 }
 
-// Those of the ids that are partners, and whether each can be told.
+// Those of the ids that are partners, and whether each has an endpoint to send to.
 func (q *Queries) KnownPartners(ctx context.Context, ids []int64) ([]KnownPartnersRow, error) {
 	rows, err := q.db.Query(ctx, knownPartners, ids)
 	if err != nil {
@@ -809,7 +799,7 @@ const limitLocks = `-- name: LimitLocks :exec
 SELECT set_config('lock_timeout', $1::bigint::text, true)
 `
 
-// Ends each statement of this transaction that waits longer for a lock.
+// Limits how long each statement of this transaction waits for a lock.
 func (q *Queries) LimitLocks(ctx context.Context, milliseconds int64) error {
 	_, err := q.db.Exec(ctx, limitLocks, milliseconds)
 	return err
@@ -819,8 +809,8 @@ const limitStatements = `-- name: LimitStatements :exec
 SELECT set_config('statement_timeout', $1::bigint::text, true)
 `
 
-// Ends each statement of this transaction that takes longer. The server does, so
-// that nothing of the transaction goes on when we hear of it.
+// Limits each statement of this transaction. The server enforces it, so that nothing of the
+// transaction is still running when the error arrives.
 func (q *Queries) LimitStatements(ctx context.Context, milliseconds int64) error {
 	_, err := q.db.Exec(ctx, limitStatements, milliseconds)
 	return err
@@ -872,7 +862,7 @@ ON CONFLICT (partner_id) DO UPDATE SET last_sequence = stream.last_sequence
 RETURNING partner_id, last_sequence
 `
 
-// Makes and locks the counters of these partners, in one order for everybody.
+// Creates and locks the counters of these partners, always in the order of the ids.
 func (q *Queries) LockStreams(ctx context.Context, partnerIds []int64) ([]Stream, error) {
 	rows, err := q.db.Query(ctx, lockStreams, partnerIds)
 	if err != nil {
@@ -893,6 +883,15 @@ func (q *Queries) LockStreams(ctx context.Context, partnerIds []int64) ([]Stream
 	return items, nil
 }
 
+const markBackfilled = `-- name: MarkBackfilled :exec
+INSERT INTO adopted (partner_id) SELECT unnest($1::bigint[]) ON CONFLICT DO NOTHING
+`
+
+func (q *Queries) MarkBackfilled(ctx context.Context, partnerIds []int64) error {
+	_, err := q.db.Exec(ctx, markBackfilled, partnerIds)
+	return err
+}
+
 const movePosition = `-- name: MovePosition :execrows
 UPDATE position SET next_offset = $1, log_id = coalesce($2, log_id)
 WHERE topic_id = $3 AND partition = $4 AND next_offset = $5
@@ -907,8 +906,8 @@ type MovePositionParams struct {
 	ReadOffset int64
 }
 
-// 0 rows: another dispatcher moved it first, or follows another log since; roll
-// back and read again. Of a part without referrals the log is not known.
+// 0 rows: another dispatcher moved it first, or another log has been followed since; roll
+// back and read the position again. A batch without referrals has no log.
 func (q *Queries) MovePosition(ctx context.Context, arg MovePositionParams) (int64, error) {
 	result, err := q.db.Exec(ctx, movePosition,
 		arg.NextOffset,
@@ -939,7 +938,7 @@ type NextDueParams struct {
 	InFlight  []uuid.UUID
 }
 
-// Milliseconds until something is due that is not in flight; -1: nothing waits.
+// Milliseconds until a delivery that is not in flight is due; -1: there is none.
 func (q *Queries) NextDue(ctx context.Context, arg NextDueParams) (int64, error) {
 	row := q.db.QueryRow(ctx, nextDue, arg.PartnerID, arg.InFlight)
 	var milliseconds int64
@@ -966,11 +965,11 @@ type ParkDeliveriesParams struct {
 	Fence     int64
 }
 
-// Parks the first of what waits, except what is being sent. due_at stays: it is
-// the turn. (The order is the whole index, so that the planner takes no other. They are
-// locked as they are chosen: a state that is asked for once more, of d, is another way to
-// find them, which is taken while the planner knows of none that waits, and looks at all
-// of them for each.)
+// Parks the first pending deliveries, except those in flight. due_at stays, because it is
+// the order. (ORDER BY names the whole index, so that the planner uses no other. The rows are
+// locked as they are chosen: repeating the state in a condition on d would give the planner
+// a second way to find them, which it takes when its statistics show no pending delivery, and
+// which then reads all of them for each row.)
 func (q *Queries) ParkDeliveries(ctx context.Context, arg ParkDeliveriesParams) (int64, error) {
 	result, err := q.db.Exec(ctx, parkDeliveries,
 		arg.Parked,
@@ -1001,10 +1000,10 @@ type PartIsBeingSentParams struct {
 	LastSequence  int64
 }
 
-// Whether something of these sequences is still to be sent, and somebody sends to the
-// partner. What failed and is due later does not count; what is parked does, for it has its
-// turn before all that comes meanwhile. (The order keeps the planner at the index of the
-// sequences, of which there are few.)
+// Whether a delivery of these sequences is still to be sent and a dispatcher holds the
+// partner's lease. Failed ones that are due later do not count; parked ones do, because they
+// come before all newer events. (ORDER BY keeps the planner at the index of the sequences, of
+// which there are few.)
 func (q *Queries) PartIsBeingSent(ctx context.Context, arg PartIsBeingSentParams) (bool, error) {
 	row := q.db.QueryRow(ctx, partIsBeingSent, arg.PartnerID, arg.FirstSequence, arg.LastSequence)
 	var being_sent bool
@@ -1012,13 +1011,13 @@ func (q *Queries) PartIsBeingSent(ctx context.Context, arg PartIsBeingSentParams
 	return being_sent, err
 }
 
-const partnersToAdopt = `-- name: PartnersToAdopt :many
+const partnersToBackfill = `-- name: PartnersToBackfill :many
 SELECT p.id FROM partner p WHERE NOT EXISTS (SELECT FROM adopted a WHERE a.partner_id = p.id) ORDER BY p.id
 `
 
-// Those of whom the events from before they existed were not looked for yet.
-func (q *Queries) PartnersToAdopt(ctx context.Context) ([]int64, error) {
-	rows, err := q.db.Query(ctx, partnersToAdopt)
+// The partners whose earlier events have not been backfilled yet.
+func (q *Queries) PartnersToBackfill(ctx context.Context) ([]int64, error) {
+	rows, err := q.db.Query(ctx, partnersToBackfill)
 	if err != nil {
 		return nil, err
 	}
@@ -1062,10 +1061,10 @@ type PartnersToSendRow struct {
 	Due       bool
 }
 
-// The partners that have something to be sent and that no other dispatcher
-// holds. It steps through the index from partner to partner, so that a million
-// parked deliveries cost no more than one. (Every order is the whole index, so
-// that the planner takes no other and never reads the table.)
+// The partners that have deliveries to send and are not held by another dispatcher. It
+// steps through the index from partner to partner, so that a million parked deliveries
+// cost no more than one. (Every ORDER BY names the whole index, so that the planner uses
+// no other and never reads the table.)
 func (q *Queries) PartnersToSend(ctx context.Context, owner uuid.UUID) ([]PartnersToSendRow, error) {
 	rows, err := q.db.Query(ctx, partnersToSend, owner)
 	if err != nil {
@@ -1126,8 +1125,8 @@ type PositionsPassedRow struct {
 	NextOffset int64
 }
 
-// How far the topics were read, behind whoever moves the positions now: what is
-// accepted later is accepted by one who knows the partners that we know.
+// The positions, behind transactions that move them: records after a position are accepted by
+// a dispatcher that knows all partners that this one knows.
 func (q *Queries) PositionsPassed(ctx context.Context, topicIds []uuid.UUID) ([]PositionsPassedRow, error) {
 	rows, err := q.db.Query(ctx, positionsPassed, topicIds)
 	if err != nil {
@@ -1161,7 +1160,7 @@ type ProbeBreakerParams struct {
 	Fence     int64
 }
 
-// The open time is over and a probe is on its way.
+// The open time is over and a probe is in flight.
 func (q *Queries) ProbeBreaker(ctx context.Context, arg ProbeBreakerParams) error {
 	_, err := q.db.Exec(ctx, probeBreaker,
 		arg.PartnerID,
@@ -1177,8 +1176,8 @@ UPDATE command c SET due_at = now() + least(greatest(now() - c.created_at, inter
 WHERE c.id = (SELECT o.id FROM command o WHERE o.id = $1 AND o.done_at IS NULL FOR UPDATE SKIP LOCKED)
 `
 
-// Of a command that failed: it waits for as long as it has been open by now, a
-// second at least and a minute at most. Unless another dispatcher is at it.
+// Delays a failed command by as long as it has been open, at least a second and at most a
+// minute, unless another dispatcher runs it.
 func (q *Queries) PutOffCommand(ctx context.Context, id int64) error {
 	_, err := q.db.Exec(ctx, putOffCommand, id)
 	return err
@@ -1189,7 +1188,7 @@ SELECT e.partner_id FROM endpoint e JOIN partner p ON p.id = e.partner_id
 WHERE e.partner_id = ANY($1::bigint[]) AND e.url IS NOT NULL AND NOT p.disabled
 `
 
-// Those of the partners that can be told: known, not disabled, with a URL.
+// Those of the partners that can be sent to: known, not disabled, with a URL.
 func (q *Queries) Reachable(ctx context.Context, partnerIds []int64) ([]int64, error) {
 	rows, err := q.db.Query(ctx, reachable, partnerIds)
 	if err != nil {
@@ -1224,8 +1223,8 @@ type RenewLeasesParams struct {
 	Fences       []int64
 }
 
-// Renews those leases of a dispatcher that were neither taken by another nor
-// given back, and names their partners.
+// Renews those leases of a dispatcher that were neither taken by another nor dropped, and
+// returns their partners.
 func (q *Queries) RenewLeases(ctx context.Context, arg RenewLeasesParams) ([]int64, error) {
 	rows, err := q.db.Query(ctx, renewLeases,
 		arg.Milliseconds,
@@ -1282,7 +1281,7 @@ type ReplayRangeParams struct {
 	OnlyState     string
 }
 
-// A state of ” stands for every finished one.
+// A state of ” means every finished state.
 func (q *Queries) ReplayRange(ctx context.Context, arg ReplayRangeParams) (int64, error) {
 	result, err := q.db.Exec(ctx, replayRange,
 		arg.PartnerID,
@@ -1312,8 +1311,8 @@ type RestoreBreakerRow struct {
 	Refusing    bool
 }
 
-// By URL and not by version of the endpoint: neither another secret nor the same
-// URL again makes its receiver well.
+// By URL and not by version of the endpoint: neither another secret nor the same URL again
+// revives a receiver.
 func (q *Queries) RestoreBreaker(ctx context.Context, arg RestoreBreakerParams) (RestoreBreakerRow, error) {
 	row := q.db.QueryRow(ctx, restoreBreaker, arg.PartnerID, arg.Url)
 	var i RestoreBreakerRow
@@ -1418,7 +1417,7 @@ type TakeBackfillParams struct {
 	Milliseconds int64
 }
 
-// Takes the lease of the backfill, or renews it; 0 rows: another dispatcher has it.
+// Takes or renews the lease of the backfill; 0 rows: another dispatcher has it.
 func (q *Queries) TakeBackfill(ctx context.Context, arg TakeBackfillParams) (int64, error) {
 	result, err := q.db.Exec(ctx, takeBackfill, arg.Owner, arg.Milliseconds)
 	if err != nil {
@@ -1441,9 +1440,9 @@ type TakeLeaseParams struct {
 	Milliseconds int64
 }
 
-// Takes the lease of a partner; no row: somebody else holds it. The fence rises
-// whenever a lease is taken or given back, also by the same owner: it names the
-// one lease that a lane holds, and nothing that is late can mean another.
+// Takes the lease of a partner; no row: another owner holds it. The fence increases whenever
+// a lease is taken or dropped, even by the same owner, so that it names exactly one lease
+// and a late operation cannot affect another.
 func (q *Queries) TakeLease(ctx context.Context, arg TakeLeaseParams) (int64, error) {
 	row := q.db.QueryRow(ctx, takeLease, arg.PartnerID, arg.Owner, arg.Milliseconds)
 	var fence int64
@@ -1463,7 +1462,7 @@ type WaitingByStateRow struct {
 	OldestSeconds float64
 }
 
-// How much is not sent yet, and how long the oldest of it has been due.
+// How many deliveries are pending or parked, and how long the oldest has been due.
 func (q *Queries) WaitingByState(ctx context.Context) ([]WaitingByStateRow, error) {
 	rows, err := q.db.Query(ctx, waitingByState)
 	if err != nil {

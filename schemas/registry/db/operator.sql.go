@@ -38,7 +38,7 @@ const dispatchersWithoutKey = `-- name: DispatchersWithoutKey :one
 SELECT count(*) FROM dispatcher d WHERE d.until > now() AND NOT coalesce($1::text = ANY(d.key_ids), false)
 `
 
-// How many running dispatchers cannot open what is sealed with this key.
+// How many running dispatchers cannot open values sealed with this key.
 func (q *Queries) DispatchersWithoutKey(ctx context.Context, keyID string) (int64, error) {
 	row := q.db.QueryRow(ctx, dispatchersWithoutKey, keyID)
 	var count int64
@@ -50,8 +50,8 @@ const followLog = `-- name: FollowLog :execrows
 UPDATE position SET log_id = $1::bytea WHERE log_id <> $1::bytea
 `
 
-// From now on deliveries are made of this log. The lock keeps positions from being
-// moved on with the one before.
+// From now on deliveries are made from this log. The lock keeps dispatchers from moving
+// positions with the old one.
 func (q *Queries) FollowLog(ctx context.Context, logID []byte) (int64, error) {
 	result, err := q.db.Exec(ctx, followLog, logID)
 	if err != nil {
@@ -122,8 +122,8 @@ type LockSecretsRow struct {
 	NextSecret []byte
 }
 
-// Everything that is sealed. The lock is so that no rotation comes between what
-// is read here and what ReplaceSealed writes.
+// All sealed secrets. The lock keeps rotations from happening between this read and the
+// writes of ReplaceSealed.
 func (q *Queries) LockSecrets(ctx context.Context) ([]LockSecretsRow, error) {
 	rows, err := q.db.Query(ctx, lockSecrets)
 	if err != nil {
@@ -154,8 +154,7 @@ type ReplaceSealedParams struct {
 	PartnerID  int64
 }
 
-// The same secrets under another key: for receivers nothing changes, so neither
-// does the version.
+// The same secrets under another key: nothing changes for receivers, so the version stays.
 func (q *Queries) ReplaceSealed(ctx context.Context, arg ReplaceSealedParams) error {
 	_, err := q.db.Exec(ctx, replaceSealed, arg.Secret, arg.NextSecret, arg.PartnerID)
 	return err

@@ -21,7 +21,7 @@ type AnyEndpointRow struct {
 	Secret    []byte
 }
 
-// A secret that was sealed before, by which the key can be checked.
+// A sealed secret to check the key with.
 func (q *Queries) AnyEndpoint(ctx context.Context) (AnyEndpointRow, error) {
 	row := q.db.QueryRow(ctx, anyEndpoint)
 	var i AnyEndpointRow
@@ -109,7 +109,7 @@ const createPartner = `-- name: CreatePartner :one
 INSERT INTO partner (id, name) SELECT coalesce(max(id), 0) + 1, $1 FROM partner RETURNING id
 `
 
-// Takes the id after the largest one, ids chosen by hand included.
+// Takes the id after the largest one, including ids chosen by hand.
 func (q *Queries) CreatePartner(ctx context.Context, name string) (int64, error) {
 	row := q.db.QueryRow(ctx, createPartner, name)
 	var id int64
@@ -187,9 +187,10 @@ type DrawTokensRow struct {
 	Used      int64
 }
 
-// Takes up to want requests out of the quota of a window, which is window_ns long and
-// begins with the first request after the one before; at is now. A window that ends later
-// than that was begun by a clock that is ahead. No row: there is no bucket yet.
+// Takes up to want requests from the quota of a window, which is window_ns long and starts
+// with the first request after the previous window; at is now. A window that ends later than
+// window_ns from now was started by a clock that is ahead, and is shortened. No row: there is no
+// bucket yet.
 func (q *Queries) DrawTokens(ctx context.Context, arg DrawTokensParams) (DrawTokensRow, error) {
 	row := q.db.QueryRow(ctx, drawTokens,
 		arg.PartnerID,
@@ -208,7 +209,7 @@ const endOfRotation = `-- name: EndOfRotation :one
 SELECT coalesce(next_at, now())::timestamptz AS at FROM endpoint WHERE partner_id = $1
 `
 
-// When the last rotation ends or ended; now, without one.
+// When the last rotation ends or ended; now if there was none.
 func (q *Queries) EndOfRotation(ctx context.Context, partnerID int64) (time.Time, error) {
 	row := q.db.QueryRow(ctx, endOfRotation, partnerID)
 	var at time.Time
@@ -390,7 +391,7 @@ type PartnersByKeysRow struct {
 	RateLimit *int32
 }
 
-// PartnerByKey of many keys at once: no row for one that is not live.
+// PartnerByKey for many keys at once: no row for a key that is not live.
 func (q *Queries) PartnersByKeys(ctx context.Context, hashes [][]byte) ([]PartnersByKeysRow, error) {
 	rows, err := q.db.Query(ctx, partnersByKeys, hashes)
 	if err != nil {
@@ -437,7 +438,7 @@ type RevokeKeysParams struct {
 	Last4     string
 }
 
-// The live keys of a partner that end so; ” for all of them.
+// The live keys of a partner with this ending; ” for all of them.
 func (q *Queries) RevokeKeys(ctx context.Context, arg RevokeKeysParams) ([]string, error) {
 	rows, err := q.db.Query(ctx, revokeKeys, arg.PartnerID, arg.Last4)
 	if err != nil {
@@ -471,9 +472,9 @@ type RotateSecretParams struct {
 	PartnerID      int64
 }
 
-// With overlap. The secret that the last rotation was to end with is the old one
-// now. No row: that rotation has not ended, and the partner would never see a
-// signature with the secret that it was given.
+// With overlap. The next secret of a finished rotation is the old one now. No row: the last
+// rotation has not ended, and replacing its secret would mean that the partner never sees a
+// signature with it.
 func (q *Queries) RotateSecret(ctx context.Context, arg RotateSecretParams) (int64, error) {
 	result, err := q.db.Exec(ctx, rotateSecret, arg.NextSecret, arg.OverlapSeconds, arg.PartnerID)
 	if err != nil {
@@ -527,7 +528,7 @@ type SetSecretParams struct {
 	Secret    []byte
 }
 
-// At once; a rotation under way ends with it.
+// At once; this also ends a rotation under way.
 func (q *Queries) SetSecret(ctx context.Context, arg SetSecretParams) (int64, error) {
 	result, err := q.db.Exec(ctx, setSecret, arg.PartnerID, arg.Secret)
 	if err != nil {

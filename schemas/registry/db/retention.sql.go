@@ -14,7 +14,7 @@ const claimRetention = `-- name: ClaimRetention :one
 SELECT until FROM retention WHERE what = 'attempt' FOR UPDATE SKIP LOCKED
 `
 
-// From when on old attempts are looked at; no row: another dispatcher does.
+// The time from which old attempts are pruned next; no row: another dispatcher prunes.
 func (q *Queries) ClaimRetention(ctx context.Context) (time.Time, error) {
 	row := q.db.QueryRow(ctx, claimRetention)
 	var until time.Time
@@ -59,8 +59,8 @@ type PruneAttemptsRow struct {
 	Stripped int64
 }
 
-// Of the attempts of a span of time the last ones of each event stay, without the
-// body of the answer and the times of the phases.
+// Prunes the attempts of a time range: the last ones of each event stay, without response
+// body and phases.
 func (q *Queries) PruneAttempts(ctx context.Context, arg PruneAttemptsParams) (PruneAttemptsRow, error) {
 	row := q.db.QueryRow(ctx, pruneAttempts, arg.First, arg.Until, arg.AttemptsKept)
 	var i PruneAttemptsRow
@@ -102,7 +102,7 @@ type PruneTestsParams struct {
 	Limit  int32
 }
 
-// Test events are in no stream: an old one goes as a whole.
+// Test events are in no stream, so an old one is deleted completely.
 func (q *Queries) PruneTests(ctx context.Context, arg PruneTestsParams) (int64, error) {
 	result, err := q.db.Exec(ctx, pruneTests, arg.Before, arg.Limit)
 	if err != nil {
@@ -142,9 +142,9 @@ type PruneUnclaimedRow struct {
 	Gone    int64
 }
 
-// Takes out the last deliveries of ids that are no partner's, once all of an id are
-// older than the retention, and says of how many ids. Sequences stay contiguous, for
-// the id may become a partner's between two parts; its stream's lock is that of insert.
+// Deletes the last deliveries of ids without a partner, once all of an id are older than the
+// retention, and returns the number of ids. Sequences stay contiguous, because the id may
+// become a partner's between two parts; it takes the same lock of the stream as insert.
 func (q *Queries) PruneUnclaimed(ctx context.Context, arg PruneUnclaimedParams) (PruneUnclaimedRow, error) {
 	row := q.db.QueryRow(ctx, pruneUnclaimed, arg.Rows, arg.Before, arg.Ids)
 	var i PruneUnclaimedRow

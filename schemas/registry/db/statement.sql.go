@@ -22,7 +22,7 @@ const retireStatementKey = `-- name: RetireStatementKey :exec
 UPDATE statement_key SET retired_at = now() WHERE retired_at IS NULL
 `
 
-// Retires the key that signs now.
+// Retires the current signing key.
 func (q *Queries) RetireStatementKey(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, retireStatementKey)
 	return err
@@ -32,7 +32,7 @@ const statementKeyRetired = `-- name: StatementKeyRetired :one
 SELECT (retired_at IS NOT NULL)::boolean AS retired FROM statement_key WHERE public_key = $1
 `
 
-// Whether a known key is retired; no row: the key is not known.
+// Whether a known key is retired; no row: the key is unknown.
 func (q *Queries) StatementKeyRetired(ctx context.Context, publicKey []byte) (bool, error) {
 	row := q.db.QueryRow(ctx, statementKeyRetired, publicKey)
 	var retired bool
@@ -44,7 +44,7 @@ const statementKeys = `-- name: StatementKeys :many
 SELECT public_key, since, retired_at FROM statement_key ORDER BY since, public_key
 `
 
-// The keys that statements were signed by, oldest first.
+// The keys that have signed statements, oldest first.
 func (q *Queries) StatementKeys(ctx context.Context) ([]StatementKey, error) {
 	rows, err := q.db.Query(ctx, statementKeys)
 	if err != nil {

@@ -43,7 +43,7 @@ type FinishVaultCommandParams struct {
 	ID      int64
 }
 
-// A second outcome changes nothing: a writer that was replaced may still have one.
+// A second outcome changes nothing: a replaced writer may still report one.
 func (q *Queries) FinishVaultCommand(ctx context.Context, arg FinishVaultCommandParams) error {
 	_, err := q.db.Exec(ctx, finishVaultCommand, arg.Outcome, arg.Detail, arg.ID)
 	return err

@@ -21,9 +21,9 @@ CREATE TABLE api_key (
 );
 CREATE INDEX api_key_partner ON api_key (partner_id);
 
--- Where and with which secret a partner is told: one row, read as one
--- snapshot, version raised by every change. query writes url, `navlog partner`
--- the encrypted secret.
+-- The URL and the secret of a partner: one row, read as one snapshot, whose
+-- version increases with every change. query writes url, `navlog partner` the
+-- encrypted secret.
 CREATE TABLE endpoint (
   partner_id bigint PRIMARY KEY REFERENCES partner (id),
   version bigint NOT NULL DEFAULT 1,
@@ -32,7 +32,7 @@ CREATE TABLE endpoint (
   updated_at timestamptz NOT NULL DEFAULT now()
 );
 
--- Requests of query to dispatch (test events, replays): query inserts, dispatch
+-- Commands from query to dispatch (test events, replays): query inserts, dispatch
 -- sets done_at.
 CREATE TABLE command (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -44,10 +44,10 @@ CREATE TABLE command (
 );
 CREATE INDEX command_open ON command (id) WHERE done_at IS NULL;
 
--- Everything below is written by dispatch alone.
+-- Only dispatch writes the following tables.
 
--- How far the referral topics are read, moved in the transaction that inserts
--- the deliveries. A topic that was made anew has another id and starts at 0.
+-- The positions in the referral topics, moved in the transaction that inserts the
+-- deliveries. A recreated topic has another id and starts at 0.
 CREATE TABLE position (
   topic_id uuid NOT NULL,
   partition integer NOT NULL,
@@ -78,7 +78,7 @@ CREATE TABLE delivery (
   finished_at timestamptz,
   UNIQUE (partner_id, sequence)
 );
--- What is to be sent, each state in the order of its turns.
+-- Deliveries to send, each state in its order.
 CREATE INDEX delivery_due ON delivery (partner_id, state, due_at, sequence) WHERE state IN ('pending', 'parked');
 CREATE INDEX delivery_given_up ON delivery (state) WHERE state IN ('failed', 'no_endpoint');
 CREATE INDEX delivery_newest ON delivery (partner_id, created_at, sequence);
@@ -97,8 +97,8 @@ CREATE TABLE attempt (
   PRIMARY KEY (event_id, number)
 );
 
--- Breakers that are not closed, so that a restart does not forget them. One per
--- partner: only the URL and secret of the newest endpoint version are called.
+-- Breakers that are not closed, so that they survive a restart. One per partner,
+-- because only the newest version of its endpoint is called.
 CREATE TABLE breaker (
   partner_id bigint PRIMARY KEY,
   endpoint_version bigint NOT NULL,
@@ -109,7 +109,7 @@ CREATE TABLE breaker (
   open_ms bigint NOT NULL
 );
 
--- Which dispatcher sends a partner's events. Every result write checks fence.
+-- The dispatcher that sends a partner's events. Every write of a result checks fence.
 CREATE TABLE lease (
   partner_id bigint PRIMARY KEY,
   owner uuid NOT NULL,
@@ -141,7 +141,7 @@ CREATE TABLE generation (
 );
 CREATE UNIQUE INDEX generation_live ON generation ((true)) WHERE state = 'live';
 
--- What each program says of itself once a second.
+-- What each program reports about itself once a second.
 CREATE TABLE program_status (
   program text NOT NULL,
   instance text NOT NULL,

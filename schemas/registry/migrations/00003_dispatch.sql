@@ -12,11 +12,11 @@ ALTER TABLE endpoint
 
 ALTER TABLE attempt
   -- How long each phase took, in microseconds; NULL: it did not happen, as on a
-  -- connection that was open already.
+  -- reused connection.
   ADD COLUMN dns_us integer,
   ADD COLUMN connect_us integer,
   ADD COLUMN tls_us integer,
-  -- From the start of the POST to the first byte of the answer.
+  -- From the start of the POST to the first byte of the response.
   ADD COLUMN first_byte_us integer,
   -- Deliveries are kept for ever: the check of each attempt would prove nothing
   -- and lock the busiest row.
@@ -33,7 +33,7 @@ ALTER TABLE command
   -- How many deliveries it made or sent again. Written by dispatch.
   ADD COLUMN deliveries bigint NOT NULL DEFAULT 0;
 
--- The dispatchers that run, so that each can take its share of the partners.
+-- The running dispatchers, which divide the partners among them.
 CREATE TABLE dispatcher (
   owner uuid PRIMARY KEY,
   until timestamptz NOT NULL

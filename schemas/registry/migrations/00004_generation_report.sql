@@ -1,6 +1,6 @@
 -- +goose Up
 
--- What a rebuild compared before the generation was made live or refused, as
+-- The comparison of a rebuild before its generation became live or bad, as
 -- `navlog projection show` prints it. NULL: nothing was compared.
 ALTER TABLE generation ADD COLUMN report jsonb;
 

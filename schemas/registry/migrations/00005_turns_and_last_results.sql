@@ -1,16 +1,16 @@
 -- +goose Up
 
--- When a command has its turn: one that failed, or of which a part is done, has
--- it later. Written by dispatch.
+-- When a command is due: later if it failed, or if a part of it is done. Written by
+-- dispatch.
 ALTER TABLE command ADD COLUMN due_at timestamptz NOT NULL DEFAULT now();
 
--- When a partner was last told. (No result of a POST is a HOT update, for state is
--- in the predicates of indexes anyway; this one more costs about a twentieth.)
+-- Finds a partner's last success. (No result of a POST is a HOT update, because state is
+-- in the predicates of indexes anyway; this index adds about a twentieth to its cost.)
 CREATE INDEX delivery_told ON delivery (partner_id, finished_at) WHERE state = 'delivered';
 
--- When telling a partner last went wrong: the partner of an attempt that did, NULL
--- of all others, for which it costs nothing. The trigger sets it, whoever writes:
--- during an upgrade also a dispatcher that knows nothing of it.
+-- Finds a partner's last failure: the partner of a failed attempt, and NULL for the
+-- others, which are not in the index. A trigger sets it, because during an upgrade a
+-- dispatcher that does not know the column may write too.
 ALTER TABLE attempt ADD COLUMN failed_partner_id bigint;
 UPDATE attempt a SET failed_partner_id = d.partner_id FROM delivery d
 WHERE d.event_id = a.event_id AND (a.status IS NULL OR a.status NOT BETWEEN 200 AND 299);

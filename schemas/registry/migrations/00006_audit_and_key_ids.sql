@@ -1,12 +1,12 @@
 -- +goose Up
 
--- What operators changed, by which command: only ever added to. A change of the
--- registry has one row, in its own transaction; one of another store has a row
--- before it, begun, and one after it.
+-- Operators' changes with their commands; append-only. A change of the registry has
+-- one row, in its own transaction; a change of another store has a row before it,
+-- begun, and one after it.
 CREATE TABLE audit (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   at timestamptz NOT NULL DEFAULT clock_timestamp(),
-  -- Who, as the command says, and as PostgreSQL knows it.
+  -- The operator as given to the command, and the login.
   operator text NOT NULL CHECK (operator <> ''),
   login text NOT NULL DEFAULT session_user,
   command text NOT NULL,
@@ -17,9 +17,9 @@ CREATE TABLE audit (
 );
 CREATE INDEX audit_partner ON audit (partner_id, id);
 
--- Which sealing keys a running dispatcher opens with, the ids in hex, so that
--- nothing is sealed that one of them could not open. NULL: one from before keys
--- had ids.
+-- The ids, in hex, of the sealing keys that a running dispatcher has, so that nothing
+-- is sealed that one of them could not open. NULL: a dispatcher from before keys had
+-- ids.
 ALTER TABLE dispatcher ADD COLUMN key_ids text[];
 
 -- +goose Down

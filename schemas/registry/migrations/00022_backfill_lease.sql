@@ -1,7 +1,7 @@
 -- +goose Up
 
--- Which dispatcher reads the referral topics for the earlier events of new partners, and
--- until when the others leave that to it. One row at most.
+-- The dispatcher that backfills new partners from the referral topics, and until when.
+-- At most one row.
 CREATE TABLE backfill_lease (
   id boolean PRIMARY KEY DEFAULT true CHECK (id),
   owner uuid NOT NULL,

@@ -1,7 +1,7 @@
 -- +goose Up
 
--- What operators want done to the vaults of a chain, in their order. ingest reads the rows
--- without an outcome, appends a record to the log for each, and writes the outcome.
+-- Operators' commands for the vaults of a chain, in order. ingest reads the rows without an
+-- outcome, appends a record to the log for each, and writes the outcome.
 CREATE TABLE vault_command (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   at timestamptz NOT NULL DEFAULT clock_timestamp(),

@@ -1,7 +1,7 @@
 -- +goose Up
 
--- The database sets login and time of an audit row, whatever the statement says: a login
--- cannot write as another one. operator stays the name that the command gives.
+-- The database sets login and time of an audit row, whatever the statement contains, so that
+-- a login cannot write as another one. operator is the name given to the command.
 -- +goose StatementBegin
 CREATE FUNCTION audit_actor() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   NEW.login := session_user;
@@ -11,8 +11,8 @@ END $$;
 -- +goose StatementEnd
 CREATE TRIGGER audit_actor BEFORE INSERT ON audit FOR EACH ROW EXECUTE FUNCTION audit_actor();
 
--- The public keys that statements were signed by. One key signs at a time; a retired key
--- stays, so that old statements can be verified. Written by query.
+-- The public keys that have signed statements. One key signs at a time; a retired key stays,
+-- so that old statements can be verified. Written by query.
 CREATE TABLE statement_key (
   public_key bytea PRIMARY KEY CHECK (octet_length(public_key) = 32),
   since timestamptz NOT NULL DEFAULT now(),

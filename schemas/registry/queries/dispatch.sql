@@ -9,18 +9,18 @@ ON CONFLICT DO NOTHING;
 SELECT partition, next_offset FROM position WHERE topic_id = $1;
 
 -- name: MovePosition :execrows
--- 0 rows: another dispatcher moved it first, or follows another log since; roll
--- back and read again. Of a part without referrals the log is not known.
+-- 0 rows: another dispatcher moved it first, or another log has been followed since; roll
+-- back and read the position again. A batch without referrals has no log.
 UPDATE position SET next_offset = sqlc.arg(next_offset), log_id = coalesce(sqlc.narg(log_id), log_id)
 WHERE topic_id = sqlc.arg(topic_id) AND partition = sqlc.arg(partition) AND next_offset = sqlc.arg(read_offset)
   AND (log_id IS NULL OR sqlc.narg(log_id)::bytea IS NULL OR log_id = sqlc.narg(log_id));
 
 -- name: FollowedLog :one
--- The log that deliveries were made of; no row: of none yet.
+-- The log that deliveries were made from; no row: there are none yet.
 SELECT log_id::bytea AS log_id FROM position WHERE log_id IS NOT NULL LIMIT 1;
 
 -- name: LockStreams :many
--- Makes and locks the counters of these partners, in one order for everybody.
+-- Creates and locks the counters of these partners, always in the order of the ids.
 INSERT INTO stream (partner_id, last_sequence)
 SELECT id, 0 FROM unnest(sqlc.arg(partner_ids)::bigint[]) AS id ORDER BY id
 ON CONFLICT (partner_id) DO UPDATE SET last_sequence = stream.last_sequence
@@ -32,16 +32,16 @@ FROM (SELECT unnest(sqlc.arg(partner_ids)::bigint[]) AS partner_id, unnest(sqlc.
 WHERE s.partner_id = n.partner_id;
 
 -- name: KnownPartners :many
--- Those of the ids that are partners, and whether each can be told.
+-- Those of the ids that are partners, and whether each has an endpoint to send to.
 SELECT p.id, (e.url IS NOT NULL AND NOT p.disabled)::boolean AS reachable
 FROM partner p JOIN endpoint e ON e.partner_id = p.id WHERE p.id = ANY(sqlc.arg(ids)::bigint[]) ORDER BY p.id;
 
--- name: PartnersToAdopt :many
--- Those of whom the events from before they existed were not looked for yet.
+-- name: PartnersToBackfill :many
+-- The partners whose earlier events have not been backfilled yet.
 SELECT p.id FROM partner p WHERE NOT EXISTS (SELECT FROM adopted a WHERE a.partner_id = p.id) ORDER BY p.id;
 
 -- name: TakeBackfill :execrows
--- Takes the lease of the backfill, or renews it; 0 rows: another dispatcher has it.
+-- Takes or renews the lease of the backfill; 0 rows: another dispatcher has it.
 INSERT INTO backfill_lease AS l (owner, until) VALUES (sqlc.arg(owner), now() + sqlc.arg(milliseconds)::bigint * interval '1 millisecond')
 ON CONFLICT (id) DO UPDATE SET owner = excluded.owner, until = excluded.until WHERE l.owner = excluded.owner OR l.until <= now();
 
@@ -49,24 +49,23 @@ ON CONFLICT (id) DO UPDATE SET owner = excluded.owner, until = excluded.until WH
 DELETE FROM backfill_lease WHERE owner = $1;
 
 -- name: PositionsPassed :many
--- How far the topics were read, behind whoever moves the positions now: what is
--- accepted later is accepted by one who knows the partners that we know.
+-- The positions, behind transactions that move them: records after a position are accepted by
+-- a dispatcher that knows all partners that this one knows.
 SELECT topic_id, partition, next_offset FROM position
 WHERE topic_id = ANY(sqlc.arg(topic_ids)::uuid[]) ORDER BY topic_id, partition FOR SHARE;
 
--- name: Adopt :exec
+-- name: MarkBackfilled :exec
 INSERT INTO adopted (partner_id) SELECT unnest(sqlc.arg(partner_ids)::bigint[]) ON CONFLICT DO NOTHING;
 
 -- name: KnownDeliveries :many
--- Those with one of these ids, and those of one of these transactions; in the order of
--- their sequences.
+-- The deliveries with one of these ids or of one of these transactions, by sequence.
 SELECT event_id, partner_id, type, body, tx_hash, block_hash, coalesce(log_index, -1)::bigint AS log_index, coalesce(seq, 0)::bigint AS seq
 FROM delivery d WHERE event_id = ANY(sqlc.arg(event_ids)::uuid[]) OR tx_hash = ANY(sqlc.arg(tx_hashes)::bytea[])
 ORDER BY d.partner_id, d.sequence;
 
 -- name: CorrectDelivery :exec
--- Replaces the body of a delivery by what is true since its transaction was mined
--- again, and keeps the old one.
+-- Replaces the body of a delivery whose transaction was mined again, and keeps the old
+-- body.
 WITH replaced AS (
   INSERT INTO correction (event_id, revision, body) SELECT o.event_id, o.revision, o.body FROM delivery o WHERE o.event_id = sqlc.arg(event_id)
 )
@@ -75,18 +74,18 @@ UPDATE delivery d SET body = sqlc.arg(body), block_hash = sqlc.arg(block_hash), 
 WHERE d.event_id = sqlc.arg(event_id);
 
 -- name: Corrections :many
--- The bodies that an event had before.
+-- The earlier bodies of an event.
 SELECT revision, body, replaced_at FROM correction WHERE event_id = $1 ORDER BY revision;
 
 -- name: Reachable :many
--- Those of the partners that can be told: known, not disabled, with a URL.
+-- Those of the partners that can be sent to: known, not disabled, with a URL.
 SELECT e.partner_id FROM endpoint e JOIN partner p ON p.id = e.partner_id
 WHERE e.partner_id = ANY(sqlc.arg(partner_ids)::bigint[]) AND e.url IS NOT NULL AND NOT p.disabled;
 
 -- name: InsertDeliveries :exec
--- clock_timestamp, and not the start of the transaction: a partner's times must
--- not go backwards while its sequence goes on, and the sequence's lock may have
--- been waited for.
+-- clock_timestamp and not the start of the transaction: a partner's times must not decrease
+-- while its sequence increases, and the transaction may have waited for the sequence's
+-- lock.
 INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, created_at, due_at, finished_at, tx_hash, block_hash, log_index, seq)
 SELECT n.event_id, n.partner_id, n.sequence, n.type, n.body, n.state, clock.at, clock.at,
   CASE WHEN n.state = 'no_endpoint' THEN clock.at END, n.tx_hash, n.block_hash, n.log_index, n.seq
@@ -98,15 +97,15 @@ FROM (SELECT clock_timestamp() AS at OFFSET 0) clock,
     unnest(sqlc.arg(log_indexes)::bigint[]) AS log_index, unnest(sqlc.arg(seqs)::bigint[]) AS seq) n;
 
 -- name: InsertTest :exec
--- A test event is a delivery without a sequence: it is sent, retried, parked
--- and logged like any other, and the pull stream does not show it.
+-- A test event is a delivery without a sequence: it is sent, retried, parked and logged like
+-- any other, but is not in the pull stream.
 INSERT INTO delivery (event_id, partner_id, type, body, state) VALUES ($1, $2, $3, $4, 'pending');
 
 -- Sending.
 
 -- name: Endpoints :many
--- Every partner that can be told, with URL and secrets as one snapshot. The end
--- of a rotation is a version of its own.
+-- Every partner that can be sent to, with URL and secrets in one snapshot. The end of a
+-- rotation counts as a new version.
 SELECT e.partner_id, (e.version + CASE WHEN e.next_at <= now() THEN 1 ELSE 0 END)::bigint AS version, e.url::text AS url, e.held,
   (CASE WHEN e.next_at <= now() THEN e.next_secret ELSE e.secret END)::bytea AS secret,
   (CASE WHEN e.next_at > now() THEN e.next_secret ELSE '' END)::bytea AS next_secret
@@ -114,10 +113,10 @@ FROM endpoint e JOIN partner p ON p.id = e.partner_id
 WHERE e.url IS NOT NULL AND NOT p.disabled;
 
 -- name: PartnersToSend :many
--- The partners that have something to be sent and that no other dispatcher
--- holds. It steps through the index from partner to partner, so that a million
--- parked deliveries cost no more than one. (Every order is the whole index, so
--- that the planner takes no other and never reads the table.)
+-- The partners that have deliveries to send and are not held by another dispatcher. It
+-- steps through the index from partner to partner, so that a million parked deliveries
+-- cost no more than one. (Every ORDER BY names the whole index, so that the planner uses
+-- no other and never reads the table.)
 WITH RECURSIVE waiting (partner_id) AS (
   (SELECT d.partner_id FROM delivery d WHERE d.state IN ('pending', 'parked')
     ORDER BY d.partner_id, d.state, d.due_at LIMIT 1)
@@ -137,9 +136,9 @@ WHERE waiting.partner_id IS NOT NULL AND NOT EXISTS (
 );
 
 -- name: TakeLease :one
--- Takes the lease of a partner; no row: somebody else holds it. The fence rises
--- whenever a lease is taken or given back, also by the same owner: it names the
--- one lease that a lane holds, and nothing that is late can mean another.
+-- Takes the lease of a partner; no row: another owner holds it. The fence increases whenever
+-- a lease is taken or dropped, even by the same owner, so that it names exactly one lease
+-- and a late operation cannot affect another.
 INSERT INTO lease (partner_id, owner, fence, until)
 VALUES (sqlc.arg(partner_id), sqlc.arg(owner), 1, now() + sqlc.arg(milliseconds)::bigint * interval '1 millisecond')
 ON CONFLICT (partner_id) DO UPDATE SET fence = lease.fence + 1, owner = excluded.owner, until = excluded.until
@@ -147,21 +146,21 @@ WHERE lease.owner = excluded.owner OR lease.until <= now()
 RETURNING fence;
 
 -- name: RenewLeases :many
--- Renews those leases of a dispatcher that were neither taken by another nor
--- given back, and names their partners.
+-- Renews those leases of a dispatcher that were neither taken by another nor dropped, and
+-- returns their partners.
 UPDATE lease l SET until = now() + sqlc.arg(milliseconds)::bigint * interval '1 millisecond'
 FROM (SELECT unnest(sqlc.arg(partner_ids)::bigint[]) AS partner_id, unnest(sqlc.arg(fences)::bigint[]) AS fence) held
 WHERE l.partner_id = held.partner_id AND l.fence = held.fence AND l.owner = sqlc.arg(owner)
 RETURNING l.partner_id;
 
 -- name: DropLease :exec
--- Gives back the lease with this fence, and no later one of the same owner.
+-- Drops the lease with this fence, and no later one of the same owner.
 UPDATE lease SET until = now(), fence = fence + 1
 WHERE owner = sqlc.arg(owner) AND partner_id = sqlc.arg(partner_id) AND fence = sqlc.arg(fence);
 
 -- name: DueDeliveries :many
--- The next in turn. The two states are asked apart, for only so does the index
--- give each in its order.
+-- The next deliveries in order. The two states are queried separately, because only then
+-- does the index return each in its order.
 SELECT due.event_id, due.sequence, due.type, due.body, due.state, due.attempts, due.revision FROM (
   (SELECT d.event_id, d.type, d.body, d.state, d.attempts, d.revision, d.due_at, d.sequence FROM delivery d
     WHERE d.partner_id = sqlc.arg(partner_id) AND d.state = 'pending' AND d.due_at <= now()
@@ -175,7 +174,7 @@ SELECT due.event_id, due.sequence, due.type, due.body, due.state, due.attempts, 
 ) due ORDER BY due.due_at, due.sequence LIMIT sqlc.arg(max_rows)::integer;
 
 -- name: NextDue :one
--- Milliseconds until something is due that is not in flight; -1: nothing waits.
+-- Milliseconds until a delivery that is not in flight is due; -1: there is none.
 SELECT coalesce((
   SELECT greatest(0, ceil(extract(epoch FROM next.at - now()) * 1000)) FROM (SELECT least(
     (SELECT min(p.due_at) FROM delivery p
@@ -186,14 +185,14 @@ SELECT coalesce((
 ), -1)::bigint AS milliseconds;
 
 -- name: FinishAttempts :many
--- Writes what came of POSTs: the attempts always, each new state only under the
--- fence. Returns event and fence of what was written: the results of an event under two
--- leases may come together. Of what is missing another lease has the
--- partner, and the event is sent again under it. Written twice, because the answer to the first
--- time was lost, an attempt is still one, and what came of its delivery since then,
--- a replay for instance, stays. Of an event the last attempts are kept, and a written
--- one is looked for among the newest: what is read does not grow with their number. A
--- POST whose body was replaced meanwhile ends before the correction.
+-- Writes the results of POSTs: the attempts always, each new state only under the fence.
+-- Returns event and fence of each written result, because two results of one event, sent
+-- under two leases, may come together. If a result is missing, another lease has the
+-- partner, and the event is sent again under it. A result that is written twice, because the
+-- response to the first write was lost, is still one attempt, and a change of its delivery
+-- since then, such as a replay, stays. Only the last attempts of an event are kept, and a
+-- repeated one is searched among the newest, so the cost does not grow with their number. A
+-- POST whose body was replaced meanwhile counts as finished before the correction.
 WITH result AS MATERIALIZED (
   SELECT n.*, before.last, before.known,
     before.last + row_number() OVER (PARTITION BY n.event_id, before.known ORDER BY n.started_at, n.fence) AS number
@@ -235,15 +234,15 @@ SELECT r.event_id, l.fence FROM result r JOIN lease l ON l.partner_id = r.partne
 WHERE r.known;
 
 -- name: LimitLocks :exec
--- Ends each statement of this transaction that waits longer for a lock.
+-- Limits how long each statement of this transaction waits for a lock.
 SELECT set_config('lock_timeout', sqlc.arg(milliseconds)::bigint::text, true);
 
 -- name: ParkDeliveries :execrows
--- Parks the first of what waits, except what is being sent. due_at stays: it is
--- the turn. (The order is the whole index, so that the planner takes no other. They are
--- locked as they are chosen: a state that is asked for once more, of d, is another way to
--- find them, which is taken while the planner knows of none that waits, and looks at all
--- of them for each.)
+-- Parks the first pending deliveries, except those in flight. due_at stays, because it is
+-- the order. (ORDER BY names the whole index, so that the planner uses no other. The rows are
+-- locked as they are chosen: repeating the state in a condition on d would give the planner
+-- a second way to find them, which it takes when its statistics show no pending delivery, and
+-- which then reads all of them for each row.)
 UPDATE delivery d SET state = sqlc.arg(parked)
 FROM lease l
 WHERE d.event_id IN (
@@ -253,8 +252,8 @@ WHERE d.event_id IN (
   AND l.partner_id = d.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = sqlc.arg(fence);
 
 -- name: GiveUpDeliveries :execrows
--- Ends the first of what waits, except what is being sent, because there is
--- nowhere to send it. Found and locked as ParkDeliveries does.
+-- Ends the first pending and parked deliveries, except those in flight, because there is no
+-- endpoint to send them to. It finds and locks them as ParkDeliveries does.
 UPDATE delivery d SET state = sqlc.arg(no_endpoint), finished_at = now()
 FROM lease l
 WHERE d.event_id IN (
@@ -268,14 +267,14 @@ UPDATE delivery SET state = 'pending', attempts = 0, due_at = now(), finished_at
 WHERE event_id = $1 AND partner_id = $2 AND state IN ('delivered', 'failed', 'no_endpoint');
 
 -- name: WaitingByState :many
--- How much is not sent yet, and how long the oldest of it has been due.
+-- How many deliveries are pending or parked, and how long the oldest has been due.
 SELECT d.state, count(*) AS deliveries,
   greatest(0, extract(epoch FROM now() - min(d.due_at)))::double precision AS oldest_seconds
 FROM delivery d WHERE d.state IN ('pending', 'parked') GROUP BY d.state;
 
 -- name: GivenUp :one
--- Each is counted up to a number: they are kept for ever, and counting them would
--- take longer with each.
+-- Counts each state only up to a limit: these deliveries are kept for ever, so that counting
+-- all would take longer with each.
 SELECT
   (SELECT count(*) FROM (SELECT FROM delivery d WHERE d.state = 'failed' LIMIT sqlc.arg(at_most)::integer) counted) AS failed,
   (SELECT count(*) FROM (SELECT FROM delivery d WHERE d.state = 'no_endpoint' LIMIT sqlc.arg(at_most)::integer) counted) AS no_endpoint;
@@ -292,7 +291,7 @@ ON CONFLICT (partner_id) DO UPDATE SET endpoint_version = excluded.endpoint_vers
   refusing = excluded.refusing;
 
 -- name: ProbeBreaker :exec
--- The open time is over and a probe is on its way.
+-- The open time is over and a probe is in flight.
 UPDATE breaker b SET state = 'half-open' FROM lease l
 WHERE b.partner_id = sqlc.arg(partner_id) AND b.url = sqlc.arg(url)
   AND l.partner_id = b.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = sqlc.arg(fence);
@@ -303,8 +302,8 @@ WHERE b.partner_id = sqlc.arg(partner_id)
   AND l.partner_id = b.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = sqlc.arg(fence);
 
 -- name: RestoreBreaker :one
--- By URL and not by version of the endpoint: neither another secret nor the same
--- URL again makes its receiver well.
+-- By URL and not by version of the endpoint: neither another secret nor the same URL again
+-- revives a receiver.
 SELECT open_ms, greatest(0, extract(epoch FROM open_until - now()) * 1000)::bigint AS remaining_ms, refusing
 FROM breaker WHERE partner_id = $1 AND url = $2;
 
@@ -312,16 +311,16 @@ FROM breaker WHERE partner_id = $1 AND url = $2;
 SELECT state, opened_at, open_until, open_ms FROM breaker WHERE partner_id = $1 AND url = $2;
 
 -- name: CountBreakers :one
--- Of the URLs that partners are told at. One of a partner that was disabled, or of an
--- older URL, stays where nothing is sent any more, and keeps nothing back.
+-- Counts only current URLs of enabled partners: the breaker of a disabled partner or of an
+-- older URL stays as long as nothing is sent, but blocks nothing.
 SELECT count(*) FROM breaker b JOIN endpoint e ON e.partner_id = b.partner_id AND e.url = b.url
 JOIN partner p ON p.id = b.partner_id WHERE NOT p.disabled;
 
 -- Commands of query and of `navlog webhook`.
 
 -- name: DueCommands :many
--- In fair turns: one command of every partner, then a second of every one. A range of a
--- partner waits for the range before it: it would bring its parts between that one's.
+-- In fair turns: one command of every partner, then a second one of every partner. A range
+-- waits for an earlier range of its partner, so that their parts do not mix.
 SELECT due.id, due.partner_id FROM (
   SELECT c.id, c.partner_id, c.due_at, row_number() OVER (PARTITION BY c.partner_id ORDER BY c.due_at, c.id) AS turn
   FROM command c WHERE c.done_at IS NULL AND c.due_at <= now() AND NOT (c.kind = 'replay-range' AND EXISTS (
@@ -329,18 +328,18 @@ SELECT due.id, due.partner_id FROM (
 ) due ORDER BY due.turn, due.due_at, due.id LIMIT 100;
 
 -- name: LimitStatements :exec
--- Ends each statement of this transaction that takes longer. The server does, so
--- that nothing of the transaction goes on when we hear of it.
+-- Limits each statement of this transaction. The server enforces it, so that nothing of the
+-- transaction is still running when the error arrives.
 SELECT set_config('statement_timeout', sqlc.arg(milliseconds)::bigint::text, true);
 
 -- name: ClaimCommand :one
--- No row: another dispatcher is at it, or has had its turn.
+-- No row: another dispatcher runs it, or has just run it.
 SELECT id, partner_id, kind, event_id, first_sequence, last_sequence, only_state, deliveries FROM command
 WHERE id = $1 AND done_at IS NULL AND due_at <= now() FOR UPDATE SKIP LOCKED;
 
 -- name: PutOffCommand :exec
--- Of a command that failed: it waits for as long as it has been open by now, a
--- second at least and a minute at most. Unless another dispatcher is at it.
+-- Delays a failed command by as long as it has been open, at least a second and at most a
+-- minute, unless another dispatcher runs it.
 UPDATE command c SET due_at = now() + least(greatest(now() - c.created_at, interval '1 second'), interval '1 minute')
 WHERE c.id = (SELECT o.id FROM command o WHERE o.id = $1 AND o.done_at IS NULL FOR UPDATE SKIP LOCKED);
 
@@ -348,16 +347,16 @@ WHERE c.id = (SELECT o.id FROM command o WHERE o.id = $1 AND o.done_at IS NULL F
 UPDATE command SET done_at = now(), deliveries = deliveries + sqlc.arg(deliveries)::bigint WHERE id = sqlc.arg(id);
 
 -- name: AdvanceCommand :exec
--- A part of a replay-range is done, or waits; the next has its turn behind what is due by then.
+-- A part of a replay-range is done, or waits; the next part comes after everything due by then.
 UPDATE command SET first_sequence = sqlc.arg(first_sequence)::bigint, deliveries = deliveries + sqlc.arg(deliveries)::bigint,
   due_at = clock_timestamp() + sqlc.arg(wait_ms)::bigint * interval '1 millisecond'
 WHERE id = sqlc.arg(id);
 
 -- name: PartIsBeingSent :one
--- Whether something of these sequences is still to be sent, and somebody sends to the
--- partner. What failed and is due later does not count; what is parked does, for it has its
--- turn before all that comes meanwhile. (The order keeps the planner at the index of the
--- sequences, of which there are few.)
+-- Whether a delivery of these sequences is still to be sent and a dispatcher holds the
+-- partner's lease. Failed ones that are due later do not count; parked ones do, because they
+-- come before all newer events. (ORDER BY keeps the planner at the index of the sequences, of
+-- which there are few.)
 SELECT (EXISTS (SELECT FROM lease l WHERE l.partner_id = sqlc.arg(partner_id) AND l.until > now()) AND (
   SELECT true FROM delivery d
   WHERE d.partner_id = sqlc.arg(partner_id) AND d.sequence BETWEEN sqlc.arg(first_sequence)::bigint AND sqlc.arg(last_sequence)::bigint
@@ -366,7 +365,7 @@ SELECT (EXISTS (SELECT FROM lease l WHERE l.partner_id = sqlc.arg(partner_id) AN
 ) IS NOT NULL)::boolean AS being_sent;
 
 -- name: ReplayRange :execrows
--- A state of '' stands for every finished one.
+-- A state of '' means every finished state.
 UPDATE delivery SET state = 'pending', attempts = 0, due_at = now(), finished_at = NULL
 WHERE partner_id = sqlc.arg(partner_id) AND sequence BETWEEN sqlc.arg(first_sequence)::bigint AND sqlc.arg(last_sequence)::bigint
   AND state IN ('delivered', 'failed', 'no_endpoint') AND sqlc.arg(only_state)::text IN ('', state);
@@ -374,13 +373,13 @@ WHERE partner_id = sqlc.arg(partner_id) AND sequence BETWEEN sqlc.arg(first_sequ
 -- name: LastSequence :one
 SELECT coalesce((SELECT s.last_sequence FROM stream s WHERE s.partner_id = $1), 0)::bigint AS last_sequence;
 
--- Sharing partners between dispatchers.
+-- Dividing the partners between dispatchers.
 
 -- name: Announce :one
--- Says that this dispatcher runs and which sealing keys it has, and how many run that
--- could take its partners: those with none of its keys cannot sign for them. (Who can
--- sign for nobody does not call this; but of two keys each may open other secrets.) One
--- that is older than its keys' names counts.
+-- Announces this dispatcher and its sealing keys, and returns how many running dispatchers
+-- could take its partners: those with none of its keys cannot open their secrets. (A
+-- dispatcher that can open no secret does not call this; but of two keys each may open other
+-- secrets.) Dispatchers from before keys had ids count.
 WITH me AS (
   INSERT INTO dispatcher (owner, until, key_ids)
   VALUES (sqlc.arg(owner), now() + sqlc.arg(milliseconds)::bigint * interval '1 millisecond', sqlc.arg(key_ids)::text[])
@@ -395,7 +394,7 @@ WHERE d.until > now() AND d.owner <> sqlc.arg(owner) AND (d.key_ids IS NULL OR d
 DELETE FROM dispatcher WHERE owner = $1;
 
 -- name: CountLeases :one
--- How many partners are being sent to, over all dispatchers.
+-- How many partners are leased, over all dispatchers.
 SELECT count(*) FROM lease WHERE until > now();
 
 -- Rewinding.

@@ -9,20 +9,19 @@ WHERE sqlc.arg(partner_id)::bigint = 0 OR a.partner_id = sqlc.arg(partner_id)::b
 ORDER BY a.id DESC LIMIT sqlc.arg('limit');
 
 -- name: LockSecrets :many
--- Everything that is sealed. The lock is so that no rotation comes between what
--- is read here and what ReplaceSealed writes.
+-- All sealed secrets. The lock keeps rotations from happening between this read and the
+-- writes of ReplaceSealed.
 SELECT partner_id, secret, next_secret FROM endpoint ORDER BY partner_id FOR UPDATE;
 
 -- name: ReplaceSealed :exec
--- The same secrets under another key: for receivers nothing changes, so neither
--- does the version.
+-- The same secrets under another key: nothing changes for receivers, so the version stays.
 UPDATE endpoint SET secret = sqlc.arg(secret), next_secret = sqlc.narg(next_secret) WHERE partner_id = sqlc.arg(partner_id);
 
 -- name: DispatchersWithoutKey :one
--- How many running dispatchers cannot open what is sealed with this key.
+-- How many running dispatchers cannot open values sealed with this key.
 SELECT count(*) FROM dispatcher d WHERE d.until > now() AND NOT coalesce(sqlc.arg(key_id)::text = ANY(d.key_ids), false);
 
 -- name: FollowLog :execrows
--- From now on deliveries are made of this log. The lock keeps positions from being
--- moved on with the one before.
+-- From now on deliveries are made from this log. The lock keeps dispatchers from moving
+-- positions with the old one.
 UPDATE position SET log_id = sqlc.arg(log_id)::bytea WHERE log_id <> sqlc.arg(log_id)::bytea;

@@ -1,5 +1,5 @@
 -- name: CreatePartner :one
--- Takes the id after the largest one, ids chosen by hand included.
+-- Takes the id after the largest one, including ids chosen by hand.
 INSERT INTO partner (id, name) SELECT coalesce(max(id), 0) + 1, sqlc.arg(name) FROM partner RETURNING id;
 
 -- name: CreatePartnerWithID :one
@@ -9,7 +9,7 @@ INSERT INTO partner (id, name) VALUES ($1, $2) RETURNING id;
 INSERT INTO endpoint (partner_id, secret) VALUES ($1, $2);
 
 -- name: AnyEndpoint :one
--- A secret that was sealed before, by which the key can be checked.
+-- A sealed secret to check the key with.
 SELECT partner_id, secret FROM endpoint ORDER BY partner_id LIMIT 1;
 
 -- name: CreateKey :exec
@@ -40,7 +40,7 @@ SELECT id, last4, created_at FROM api_key WHERE partner_id = $1 AND revoked_at I
 UPDATE api_key SET revoked_at = now() WHERE id = $1 AND revoked_at IS NULL;
 
 -- name: RevokeKeys :many
--- The live keys of a partner that end so; '' for all of them.
+-- The live keys of a partner with this ending; '' for all of them.
 UPDATE api_key SET revoked_at = now()
 WHERE partner_id = sqlc.arg(partner_id) AND revoked_at IS NULL AND sqlc.arg(last4)::text IN ('', last4)
 RETURNING last4;
@@ -52,7 +52,7 @@ FROM api_key k JOIN partner p ON p.id = k.partner_id
 WHERE k.hash = $1 AND k.revoked_at IS NULL;
 
 -- name: PartnersByKeys :many
--- PartnerByKey of many keys at once: no row for one that is not live.
+-- PartnerByKey for many keys at once: no row for a key that is not live.
 SELECT k.hash, p.id, p.name, p.disabled, p.rate_limit
 FROM api_key k JOIN partner p ON p.id = k.partner_id
 WHERE k.hash = ANY(sqlc.arg(hashes)::bytea[]) AND k.revoked_at IS NULL;
@@ -61,22 +61,22 @@ WHERE k.hash = ANY(sqlc.arg(hashes)::bytea[]) AND k.revoked_at IS NULL;
 UPDATE endpoint SET url = $2, version = version + 1, updated_at = now() WHERE partner_id = $1;
 
 -- name: SetSecret :execrows
--- At once; a rotation under way ends with it.
+-- At once; this also ends a rotation under way.
 UPDATE endpoint SET secret = $2, next_secret = NULL, next_at = NULL,
   version = version + CASE WHEN next_at <= now() THEN 2 ELSE 1 END, updated_at = now()
 WHERE partner_id = $1;
 
 -- name: RotateSecret :execrows
--- With overlap. The secret that the last rotation was to end with is the old one
--- now. No row: that rotation has not ended, and the partner would never see a
--- signature with the secret that it was given.
+-- With overlap. The next secret of a finished rotation is the old one now. No row: the last
+-- rotation has not ended, and replacing its secret would mean that the partner never sees a
+-- signature with it.
 UPDATE endpoint SET secret = CASE WHEN next_at <= now() THEN next_secret ELSE secret END,
   next_secret = sqlc.arg(next_secret)::bytea, next_at = now() + sqlc.arg(overlap_seconds)::bigint * interval '1 second',
   version = version + CASE WHEN next_at <= now() THEN 2 ELSE 1 END, updated_at = now()
 WHERE partner_id = sqlc.arg(partner_id) AND (next_at IS NULL OR next_at <= now());
 
 -- name: EndOfRotation :one
--- When the last rotation ends or ended; now, without one.
+-- When the last rotation ends or ended; now if there was none.
 SELECT coalesce(next_at, now())::timestamptz AS at FROM endpoint WHERE partner_id = $1;
 
 -- name: HoldEndpoint :execrows
@@ -89,9 +89,10 @@ INSERT INTO command (partner_id, kind, event_id) VALUES ($1, $2, $3) RETURNING i
 INSERT INTO rate_bucket (partner_id, policy) VALUES ($1, $2) ON CONFLICT DO NOTHING;
 
 -- name: DrawTokens :one
--- Takes up to want requests out of the quota of a window, which is window_ns long and
--- begins with the first request after the one before; at is now. A window that ends later
--- than that was begun by a clock that is ahead. No row: there is no bucket yet.
+-- Takes up to want requests from the quota of a window, which is window_ns long and starts
+-- with the first request after the previous window; at is now. A window that ends later than
+-- window_ns from now was started by a clock that is ahead, and is shortened. No row: there is no
+-- bucket yet.
 WITH bucket AS (
   SELECT CASE WHEN b.window_end > sqlc.arg(at)::bigint THEN least(b.window_end, sqlc.arg(at)::bigint + sqlc.arg(window_ns)::bigint)
       ELSE sqlc.arg(at)::bigint + sqlc.arg(window_ns)::bigint END AS window_end,

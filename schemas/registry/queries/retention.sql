@@ -1,10 +1,10 @@
 -- name: ClaimRetention :one
--- From when on old attempts are looked at; no row: another dispatcher does.
+-- The time from which old attempts are pruned next; no row: another dispatcher prunes.
 SELECT until FROM retention WHERE what = 'attempt' FOR UPDATE SKIP LOCKED;
 
 -- name: PruneAttempts :one
--- Of the attempts of a span of time the last ones of each event stay, without the
--- body of the answer and the times of the phases.
+-- Prunes the attempts of a time range: the last ones of each event stay, without response
+-- body and phases.
 WITH old AS MATERIALIZED (
   SELECT o.event_id, o.number, (SELECT max(l.number) FROM attempt l WHERE l.event_id = o.event_id) AS last
   FROM attempt o WHERE o.started_at >= sqlc.arg(first)::timestamptz AND o.started_at < sqlc.arg(until)::timestamptz
@@ -27,7 +27,7 @@ UPDATE retention SET until = sqlc.arg(until) WHERE what = 'attempt';
 DELETE FROM command WHERE id IN (SELECT c.id FROM command c WHERE c.done_at < sqlc.arg(before)::timestamptz ORDER BY c.done_at LIMIT sqlc.arg('limit'));
 
 -- name: PruneTests :execrows
--- Test events are in no stream: an old one goes as a whole.
+-- Test events are in no stream, so an old one is deleted completely.
 WITH gone AS (
   DELETE FROM delivery d WHERE d.event_id IN (
     SELECT t.event_id FROM delivery t WHERE t.sequence IS NULL AND t.finished_at < sqlc.arg(before)::timestamptz ORDER BY t.finished_at LIMIT sqlc.arg('limit'))
@@ -39,9 +39,9 @@ WITH gone AS (
 SELECT event_id FROM gone;
 
 -- name: PruneUnclaimed :one
--- Takes out the last deliveries of ids that are no partner's, once all of an id are
--- older than the retention, and says of how many ids. Sequences stay contiguous, for
--- the id may become a partner's between two parts; its stream's lock is that of insert.
+-- Deletes the last deliveries of ids without a partner, once all of an id are older than the
+-- retention, and returns the number of ids. Sequences stay contiguous, because the id may
+-- become a partner's between two parts; it takes the same lock of the stream as insert.
 WITH unclaimed AS MATERIALIZED (
   SELECT s.partner_id, s.last_sequence, s.last_sequence - sqlc.arg(rows)::bigint AS kept FROM stream s
   WHERE NOT EXISTS (SELECT FROM partner p WHERE p.id = s.partner_id)

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// nameServer answers A and AAAA questions over UDP from a table that a test can
-// change between two questions.
+// nameServer answers A and AAAA queries over UDP from a table that a test can change between
+// two queries.
 type nameServer struct {
 	mu    sync.Mutex
 	names map[string][]string
@@ -23,7 +23,7 @@ func (s *nameServer) set(name string, addrs ...string) {
 	s.names[name] = addrs
 }
 
-// startNameServer returns the server and a resolver that queries no other server.
+// startNameServer returns the server and a resolver that queries only this server.
 func startNameServer(t *testing.T) (*nameServer, *net.Resolver) {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -48,7 +48,7 @@ func startNameServer(t *testing.T) (*nameServer, *net.Resolver) {
 	}}
 }
 
-// answer makes a reply to a query with one question: RFC 1035, section 4.
+// answer encodes a response to a query with one question: RFC 1035, section 4.
 func (s *nameServer) answer(query []byte) []byte {
 	var labels []string
 	i := 12

@@ -1,14 +1,13 @@
-// Package guard keeps webhooks away from addresses that are not for partners
-// to reach: loopback, private and link-local networks, cloud metadata, and
-// everything else that is not public internet.
+// Package guard keeps webhooks away from addresses that partners must not reach: loopback,
+// private and link-local networks, cloud metadata, and everything else that is not public
+// internet.
 //
-// A URL is judged twice. CheckURL judges it when a partner registers it: a
-// closed grammar for the host, so that no resolver can read it in another way
-// than we do, and every address that the name has now. It sends no request.
-// Control judges it again at each connection, by the address that is really
-// about to be dialled: names that changed since, answers that mix public and
-// private addresses, and spellings that a resolver understands differently all
-// end there.
+// A URL is checked twice. CheckURL checks it when a partner registers it, without sending a
+// request: the host must follow a closed grammar, so that no resolver can read it
+// differently, and every current address of the name must be public. Control checks each
+// connection again, by the address that is about to be dialled. This catches names that have
+// changed since, responses that mix public and private addresses, and spellings that a
+// resolver reads differently.
 //
 //	POST webhooks ──▶ CheckURL ──▶ endpoint.url ──▶ Dialer: resolve ──▶ Control ──▶ connect
 //	                  (grammar, all addresses)                        (each address)
@@ -42,8 +41,8 @@ const (
 	Port             = "port"              // another port than 443
 )
 
-// Refusal says why a URL or a connection is not allowed. It never repeats the
-// URL, which may hold a secret.
+// Refusal is why a URL or a connection is not allowed. It never contains the URL, which may
+// hold a secret.
 type Refusal struct {
 	Reason string
 	text   string
@@ -57,12 +56,12 @@ func refuse(reason, format string, args ...any) error {
 
 const (
 	httpsPort      = 443
-	maxURL         = 2048 // characters, as it was given and in its canonical form
+	maxURL         = 2048 // characters, both as given and in its canonical form
 	resolveTimeout = 5 * time.Second
 )
 
-// deniedToo are public addresses that mean something else inside a cloud:
-// Azure's wire server answers virtual machines at this one.
+// deniedToo are public addresses with another meaning inside a cloud: at this one Azure's wire
+// server answers virtual machines.
 var deniedToo = []netip.Prefix{netip.MustParsePrefix("168.63.129.16/32")}
 
 // Config loosens the guard for development.
@@ -70,15 +69,15 @@ type Config struct {
 	// AllowNetworks are CIDRs, such as 127.0.0.0/8, exempt from the rules about
 	// addresses and ports; default none. Leave it empty in production.
 	AllowNetworks []string `yaml:"allowNetworks" env:"ALLOW_NETWORKS"`
-	// Resolver is only for tests; nil is Go's own resolver, which unlike libc's
-	// never takes 2130706433 or 0x7f.1 for an address.
+	// Resolver is only for tests; nil is Go's own resolver, which unlike libc's never reads
+	// 2130706433 or 0x7f.1 as an address.
 	Resolver *net.Resolver `yaml:"-" env:"-"`
 }
 
 // DefaultConfig allows public addresses only.
 func DefaultConfig() Config { return Config{} }
 
-// Validate reports every mistake at once.
+// Validate returns every problem at once.
 func (c Config) Validate() error {
 	_, err := c.networks()
 	return err
@@ -93,7 +92,9 @@ func (c Config) networks() ([]netip.Prefix, error) {
 		case err != nil:
 			faults = append(faults, fmt.Errorf("guard.allowNetworks: %q is not a network such as 127.0.0.0/8", text))
 		case p.Bits() == 0:
-			faults = append(faults, fmt.Errorf("guard.allowNetworks: %q would allow every address: name the networks of your receivers", text))
+			faults = append(
+				faults, fmt.Errorf("guard.allowNetworks: %q would allow every address: name the networks of your receivers", text),
+			)
 		default:
 			networks = append(networks, p.Masked())
 		}
@@ -101,14 +102,14 @@ func (c Config) networks() ([]netip.Prefix, error) {
 	return networks, errors.Join(faults...)
 }
 
-// Guard is safe for concurrent use.
+// Guard decides which URLs and connections are allowed. It is safe for concurrent use.
 type Guard struct {
 	allowed  []netip.Prefix
 	public   *ssrf.Guardian
 	resolver *net.Resolver
 }
 
-// New makes a guard. It fails as Validate does.
+// New returns a guard. It fails if Validate does.
 func New(c Config) (*Guard, error) {
 	allowed, err := c.networks()
 	if err != nil {
@@ -122,16 +123,16 @@ func New(c Config) (*Guard, error) {
 	return &Guard{allowed, public, resolver}, nil
 }
 
-// CheckURL judges a URL that a partner wants to register and gives its
-// canonical form: no white space at its ends, lower-case host, no default port. It resolves the host within
-// 5 s and sends no request. The error is a *Refusal, or ctx's error.
+// CheckURL checks a URL that a partner wants to register and returns its canonical form,
+// without white space at its ends, with a lower-case host and without the default port. It
+// resolves the host within 5 s and sends no request. The error is a *Refusal, or ctx's error.
 func (g *Guard) CheckURL(ctx context.Context, rawURL string) (string, error) {
 	u, host, port, err := parse(rawURL)
 	if err != nil {
 		return "", err
 	}
 	if port != httpsPort && len(g.allowed) == 0 {
-		return "", refuse(Port, "the URL names port %d and only 443 is allowed", port)
+		return "", refuse(Port, "the URL names port %d, but only 443 is allowed", port)
 	}
 	addrs, err := g.resolve(ctx, host)
 	if err != nil {
@@ -152,13 +153,15 @@ func (g *Guard) CheckURL(ctx context.Context, rawURL string) (string, error) {
 	u.RawQuery = escaped(u.RawQuery)
 	canonical := u.String()
 	if len(canonical) > maxURL {
-		return "", refuse(Syntax, "the URL has %d characters when those outside ASCII are escaped, and may have %d", len(canonical), maxURL)
+		return "", refuse(
+			Syntax, "the URL has %d characters after escaping those outside ASCII, and at most %d are allowed", len(canonical),
+			maxURL,
+		)
 	}
 	return canonical, nil
 }
 
-// Control is for net.Dialer.ControlContext: it judges the address that is about
-// to be connected to.
+// Control is a net.Dialer.ControlContext that checks the address about to be connected to.
 func (g *Guard) Control(_ context.Context, network, address string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil || (network != "tcp4" && network != "tcp6") {
@@ -167,17 +170,17 @@ func (g *Guard) Control(_ context.Context, network, address string, _ syscall.Ra
 	return g.judge(netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port()))
 }
 
-// Dialer is a dialer with the guard's resolver whose every connection is
-// judged by Control.
+// Dialer returns a dialer that uses the guard's resolver and checks every connection with
+// Control.
 func (g *Guard) Dialer() *Dialer {
 	return &Dialer{net.Dialer{Resolver: g.resolver, ControlContext: g.Control}}
 }
 
-// Dialer connects to what a Guard allows.
+// Dialer connects only to addresses that a Guard allows.
 type Dialer struct{ dialer net.Dialer }
 
-// DialContext is that of net.Dialer. The text of a *Refusal in its error is for
-// partners; the whole error, which may name an address inside, is for us.
+// DialContext is like that of net.Dialer. The text of a *Refusal in its error is for partners;
+// the whole error, which may contain an internal address, is for the operator.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -190,8 +193,8 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	return conn, err
 }
 
-// absolute ends a name in the root, so that no search list of this machine makes
-// another name of it.
+// absolute appends the root's dot to a name, so that no search list of this machine changes
+// the name.
 func absolute(host string) string {
 	if isLiteral(host) || strings.HasSuffix(host, ".") {
 		return host
@@ -199,9 +202,8 @@ func absolute(host string) string {
 	return host + "."
 }
 
-// unaddressed makes a refusal of an address that a name has keep the address to
-// itself: it came out of our resolver, which may know names that a partner cannot
-// look up.
+// unaddressed removes the address from a refusal if it belongs to a name, because it came
+// from our resolver, which may know names that cannot be resolved outside.
 func unaddressed(host string, err error) error {
 	var refusal *Refusal
 	if isLiteral(host) || !errors.As(err, &refusal) || refusal.Reason != ForbiddenAddress {
@@ -215,7 +217,7 @@ func isLiteral(host string) bool {
 	return err == nil
 }
 
-// judge decides about one address. A zone always refuses: it names an
+// judge checks one address. An address with a zone is always refused, because a zone names an
 // interface of this machine.
 func (g *Guard) judge(ap netip.AddrPort) error {
 	addr := ap.Addr()
@@ -236,9 +238,9 @@ func (g *Guard) judge(ap netip.AddrPort) error {
 	return nil
 }
 
-// resolve gives the addresses of a host, at least one. An IPv4-mapped literal
-// stays as it is and is refused by judge; in an answer it is the IPv4 address
-// that would be dialled.
+// resolve returns the addresses of a host, at least one. An IPv4-mapped literal stays as it
+// is, and judge refuses it; in a resolver's response it becomes the IPv4 address that would
+// be dialled.
 func (g *Guard) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{a}, nil
@@ -258,9 +260,8 @@ func (g *Guard) resolve(ctx context.Context, host string) ([]netip.Addr, error) 
 	return addrs, nil
 }
 
-// escaped is a query whose spaces and characters outside ASCII are
-// percent-encoded, as those of a path are: net/http would send them as they are,
-// and no server takes such a request.
+// escaped percent-encodes the spaces and the characters outside ASCII of a query, as url does
+// for a path: net/http would send them as they are, and servers reject such a request.
 func escaped(query string) string {
 	var b strings.Builder
 	for _, c := range []byte(query) {
@@ -273,15 +274,15 @@ func escaped(query string) string {
 	return b.String()
 }
 
-// parse takes a URL apart that is https, has no user info and no fragment, and
-// whose host follows the closed grammar.
+// parse splits a URL that uses https, has no user info and no fragment, and whose host follows
+// the closed grammar.
 func parse(rawURL string) (u *url.URL, host string, port uint16, err error) {
 	rawURL, err = input.Text(rawURL)
 	if err != nil {
 		return nil, "", 0, refuse(Syntax, "the URL %v", err)
 	}
 	if n := utf8.RuneCountInString(rawURL); n > maxURL {
-		return nil, "", 0, refuse(Syntax, "the URL has %d characters and may have %d", n, maxURL)
+		return nil, "", 0, refuse(Syntax, "the URL has %d characters, and at most %d are allowed", n, maxURL)
 	}
 	u, err = url.Parse(rawURL)
 	if err != nil {
@@ -291,12 +292,14 @@ func parse(rawURL string) (u *url.URL, host string, port uint16, err error) {
 	case u.Scheme != "https":
 		return nil, "", 0, refuse(Scheme, "the URL must begin with https://")
 	case u.User != nil:
-		return nil, "", 0, refuse(Credentials, "the URL must not hold a user name or password")
+		return nil, "", 0, refuse(Credentials, "the URL must not contain a user name or password")
 	case strings.Contains(rawURL, "#"):
 		return nil, "", 0, refuse(Syntax, "the URL must not have a fragment")
 	}
 	if host = canonicalHost(u.Host, u.Hostname()); host == "" {
-		return nil, "", 0, refuse(Syntax, "the URL's host must be a domain name in ASCII (punycode for others) or an IP address in its usual form")
+		return nil, "", 0, refuse(
+			Syntax, "the URL's host must be a domain name in ASCII (punycode for others) or an IP address in its usual form",
+		)
 	}
 	port = httpsPort
 	if text := u.Port(); text != "" {
@@ -311,9 +314,8 @@ func parse(rawURL string) (u *url.URL, host string, port uint16, err error) {
 	return u, host, port, nil
 }
 
-// canonicalHost gives the host in lower case, without brackets and without the
-// root dot, or "" when it is outside the grammar. hostPort tells [::1] from
-// ::1.
+// canonicalHost returns the host in lower case, without brackets and root dot, or "" if it
+// is outside the grammar. hostPort distinguishes [::1] from ::1.
 func canonicalHost(hostPort, host string) string {
 	host = strings.ToLower(host)
 	bracketed := strings.HasPrefix(hostPort, "[")
@@ -330,8 +332,8 @@ func canonicalHost(hostPort, host string) string {
 	return host
 }
 
-// isDomain is the grammar of names: two labels or more, letters, digits, - and
-// _, and a last label that nothing can take for a number.
+// isDomain checks the grammar of names: at least two labels of letters, digits, - and _, and a
+// last label that cannot be mistaken for a number.
 func isDomain(name string) bool {
 	labels := strings.Split(name, ".")
 	if len(name) > 253 || len(labels) < 2 {

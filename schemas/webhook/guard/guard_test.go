@@ -65,8 +65,8 @@ func network(addr string) string {
 	return "tcp6"
 }
 
-// Every address is judged in the three places where it can turn up: written in
-// the URL, in the answer of a name server, and at the connection.
+// Every address is checked in the three places where it can appear: in the URL, in the response
+// of a name server, and at the connection.
 func TestForbiddenAddresses(t *testing.T) {
 	names, resolver := startNameServer(t)
 	g := newGuard(t, guard.Config{Resolver: resolver})
@@ -80,7 +80,7 @@ func TestForbiddenAddresses(t *testing.T) {
 		}
 		names.set("partner.example", "8.8.8.8", "2606:4700:4700::1111", addr)
 		if _, err := g.CheckURL(t.Context(), "https://partner.example/hook"); reason(err) != guard.ForbiddenAddress {
-			t.Errorf("mixed answer with %s: %q", addr, reason(err))
+			t.Errorf("mixed response with %s: %q", addr, reason(err))
 		}
 		if err := g.Control(t.Context(), network(addr), net.JoinHostPort(addr, "443"), nil); reason(err) != guard.ForbiddenAddress {
 			t.Errorf("connection to %s: %q", addr, reason(err))
@@ -181,7 +181,7 @@ func TestURLs(t *testing.T) {
 		{"https://partner..example/", "", guard.Syntax},
 		{"https://bücher.example/", "", guard.Syntax},
 
-		// Spellings of 127.0.0.1 and friends that some resolver understands.
+		// Spellings of 127.0.0.1 and similar addresses that some resolver understands.
 		{"https://localhost/", "", guard.Syntax},
 		{"https://localhost./", "", guard.Syntax},
 		{"https://2130706433/", "", guard.Syntax},
@@ -220,8 +220,8 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-// A name that was public when it was registered and is private when it is
-// called: the connection is refused before a byte is sent.
+// A name was public when it was registered and is private when it is called: the connection is
+// refused before a byte is sent.
 func TestRebinding(t *testing.T) {
 	receiver, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -247,8 +247,8 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// What our resolver knows of a name stays with us; an address that the partner wrote
-// is named.
+// Addresses that our resolver knows for a name are not shown to the partner; an address that the
+// partner wrote is.
 func TestRefusalsDoNotTellWhatANameMeans(t *testing.T) {
 	names, resolver := startNameServer(t)
 	names.set("vault.example", "8.8.8.8", "10.1.2.3")
@@ -270,8 +270,7 @@ func TestRefusalsDoNotTellWhatANameMeans(t *testing.T) {
 	}
 }
 
-// A name is looked up as it is, and never below a domain of this machine's search
-// list.
+// A name is resolved as it is, and never below a domain of this machine's search list.
 func TestNamesAreAbsolute(t *testing.T) {
 	_, resolver := startNameServer(t)
 	for _, host := range []string{"nowhere.example", "nowhere.example."} {
@@ -329,7 +328,7 @@ func TestAllowNetworksMistakes(t *testing.T) {
 		t.Fatalf("want three mistakes: %v", err)
 	}
 	if _, err := guard.New(guard.Config{AllowNetworks: []string{"x"}}); err == nil {
-		t.Fatal("a guard was made of a wrong network")
+		t.Fatal("an invalid network is accepted")
 	}
 	if err := guard.DefaultConfig().Validate(); err != nil {
 		t.Fatal(err)

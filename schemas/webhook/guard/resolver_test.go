@@ -9,14 +9,13 @@ import (
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
 
-// Spellings that libc's resolver takes for 127.0.0.1 or 0.0.0.0, and Go's own
-// for names that do not exist.
+// Spellings that libc's resolver reads as 127.0.0.1 or 0.0.0.0, and Go's own as names that do
+// not exist.
 var spellings = strings.Fields(`2130706433 0x7f000001 017700000001 127.1 0177.0.0.1 0x7f.0.0.1 0`)
 
-// TestEitherResolver: with Go's resolver, and with the system's, which is libc's
-// where cgo is on (make race) and Go's where it is not. No spelling is
-// registered, whichever resolver is used; and when it gets as far as the dialer, no
-// connection is made.
+// TestEitherResolver uses Go's resolver and the system's, which is libc's with cgo (make race)
+// and Go's without. With neither can such a spelling be registered, and if one reaches the
+// dialer, no connection is made.
 func TestEitherResolver(t *testing.T) {
 	receiver, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Reads a delivery {headers, body, secret} from standard input and has it verified by libraries that know nothing of
-// navlog. It prints the names of those that accept it, and fails where one accepts it with a changed body.
+// Reads a delivery {headers, body, secret} from standard input and verifies it with independent libraries. It prints
+// the names of those that accept it, and fails if one also accepts a changed body.
 
 import { text } from "node:stream/consumers";
 import { verify as octokit } from "@octokit/webhooks-methods";
@@ -15,7 +15,7 @@ const libraries = {
     new Stripe("sk_test_unused").webhooks.constructEvent(body, `t=${timestamp},v1=${signature.replace("sha256=", "")}`, secret);
   },
   octokit: async (body) => {
-    if (!(await octokit(secret, `${timestamp}.${body}`, signature))) throw new Error("refused");
+    if (!(await octokit(secret, `${timestamp}.${body}`, signature))) throw new Error("rejected");
   },
   standardwebhooks: async (body) => {
     const names = ["Webhook-Id", "Webhook-Timestamp", "Webhook-Signature"];

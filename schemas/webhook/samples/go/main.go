@@ -1,5 +1,5 @@
-// Command go receives navlog's webhooks: see ../README.md. It uses nothing but
-// the standard library, as a partner's receiver would.
+// Command go receives navlog's webhooks: see ../README.md. Like a partner's receiver, it uses
+// only the standard library.
 package main
 
 import (
@@ -22,7 +22,7 @@ const (
 	maxBody   = 64 << 10
 )
 
-// receiver remembers what it has seen; a real one does so in its database.
+// receiver remembers what it has seen in memory; a real one uses its database.
 type receiver struct {
 	secret []byte
 
@@ -32,7 +32,7 @@ type receiver struct {
 	highest   int64
 }
 
-// genuine tells whether the body was signed with our secret, not long ago.
+// genuine reports whether the body was signed recently with our secret.
 func (r *receiver) genuine(h http.Header, body []byte) bool {
 	timestamp := h.Get("X-Service-Timestamp")
 	seconds, err := strconv.ParseInt(timestamp, 10, 64)
@@ -43,11 +43,12 @@ func (r *receiver) genuine(h http.Header, body []byte) bool {
 	mac.Write([]byte(timestamp + "."))
 	mac.Write(body)
 	want := []byte("sha256=" + hex.EncodeToString(mac.Sum(nil)))
-	// While the secret is rotated there are two signatures: ours is one of them.
-	return hmac.Equal([]byte(h.Get("X-Service-Signature")), want) || hmac.Equal([]byte(h.Get("X-Service-Signature-Next")), want)
+	// During a rotation there are two signatures, and one of them is made with our secret.
+	return hmac.Equal([]byte(h.Get("X-Service-Signature")), want) ||
+		hmac.Equal([]byte(h.Get("X-Service-Signature-Next")), want)
 }
 
-// note tells a new event from a repeat, and how many sequences are missing below
+// note reports whether an event is new or a repeat, and how many sequences are missing below
 // the highest.
 func (r *receiver) note(id, sequence string) (news string, missing int64) {
 	r.mu.Lock()

@@ -18,18 +18,18 @@ sequences = set()
 
 
 def genuine(headers, body):
-    """Tells whether the body was signed with our secret, not long ago."""
+    """Returns whether the body was signed recently with our secret."""
     timestamp = headers.get("X-Service-Timestamp", "")
     if not (timestamp.isascii() and timestamp.isdigit()) or abs(time.time() - int(timestamp)) > TOLERANCE:
         return False
     want = "sha256=" + hmac.new(SECRET, timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()
-    # While the secret is rotated there are two signatures: ours is one of them.
+    # During a rotation there are two signatures, and one of them is made with our secret.
     given = [headers.get(name, "") for name in ("X-Service-Signature", "X-Service-Signature-Next")]
     return any([hmac.compare_digest(want.encode(), g.encode()) for g in given])
 
 
 def note(event_id, sequence):
-    """Tells a new event from a repeat, and how many sequences are missing below the highest."""
+    """Returns "new" or "repeat", and how many sequences are missing below the highest."""
     with lock:
         news = "repeat" if event_id in seen else "new"
         seen.add(event_id)
@@ -67,7 +67,7 @@ class Receiver(BaseHTTPRequestHandler):
 server = ThreadingHTTPServer(("127.0.0.1", int(os.environ.get("PORT", "0"))), Receiver)
 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 context.load_cert_chain(os.environ["TLS_CERT"], os.environ["TLS_KEY"])
-# The handshake belongs to the connection's thread, not to the one that accepts.
+# Do the handshake in the connection's thread and not in the accepting one.
 server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
 print("listening", server.server_address[1], flush=True)
 server.serve_forever()

@@ -24,12 +24,12 @@ function header(request: IncomingMessage, name: string): string {
   return typeof value === "string" ? value : "";
 }
 
-/** Tells whether the body was signed with our secret, not long ago. */
+/** Returns whether the body was signed recently with our secret. */
 function genuine(request: IncomingMessage, body: Buffer): boolean {
   const timestamp = header(request, "x-service-timestamp");
   if (!/^\d+$/.test(timestamp) || Math.abs(Date.now() / 1000 - Number(timestamp)) > tolerance) return false;
   const want = Buffer.from("sha256=" + createHmac("sha256", secret).update(timestamp + ".").update(body).digest("hex"));
-  // While the secret is rotated there are two signatures: ours is one of them.
+  // During a rotation there are two signatures, and one of them is made with our secret.
   return ["x-service-signature", "x-service-signature-next"].some((name) => {
     const given = Buffer.from(header(request, name));
     return given.length === want.length && timingSafeEqual(given, want);

@@ -18,38 +18,37 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// Anybody can write any partner id into the chain, so what names a partner that
-// does not exist leaves nothing in PostgreSQL. The referral topics keep every record
-// for ever: once for each partner that comes to be they are read again, up to where
-// they had been read by then, and what is the partner's becomes deliveries without
-// endpoint, which can be pulled and replayed.
+// A referral that names an unknown partner leaves nothing in PostgreSQL, because
+// anybody can write any partner id into the chain. The referral topics keep every record
+// for ever. They are read again once for each new partner, up to the positions at that
+// time, and the partner's earlier referrals become deliveries in state no_endpoint, which
+// can be pulled and replayed.
 //
-// No referral falls between the two. The partner exists first, and then the positions are
-// read, after any transaction that moves them. What lies before a position is read again
-// here; what lies behind it is accepted by somebody who knows the partner already. A
-// referral that both find has one id, and so makes one delivery. After a crash all of it
-// is done again.
+// No referral is missed. The partner is created first, and the positions are read
+// afterwards, behind any transaction that moves them. Records before a position are read
+// again here; records after it are accepted by a dispatcher that knows the partner. A
+// referral that both find has one id and so becomes one delivery. After a crash the
+// backfill starts again.
 //
-// One dispatcher does this for all new partners, under a lease: the topics may be long, and
-// if every dispatcher read them, each would only find what another one finds too. The lease
-// saves work and guards nothing: two dispatchers that both believe that they have it make
-// every delivery once all the same.
+// One dispatcher does this for all new partners, under a lease, because the topics may be
+// long. The lease only saves work and guards nothing: two dispatchers that both believe
+// they hold it still insert every delivery once.
 
-// errLeaseLost says that another dispatcher does the backfill by now.
+// errLeaseLost means that another dispatcher took the lease of the backfill.
 var errLeaseLost = errors.New("another dispatcher took the backfill over")
 
-// adopt looks for the earlier events of partners that are new.
-func (d *Dispatch) adopt(ctx context.Context) {
-	err := d.adoptNew(ctx)
+// backfill looks for the earlier referrals of new partners.
+func (d *Dispatch) backfill(ctx context.Context) {
+	err := d.backfillUnderLease(ctx)
 	if ctx.Err() == nil {
-		d.health.note("look for the earlier events of new partners", err)
+		d.health.note("backfill new partners", err)
 	}
 }
 
-func (d *Dispatch) adoptNew(ctx context.Context) error {
+func (d *Dispatch) backfillUnderLease(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, d.timing.database)
 	defer cancel()
-	ids, err := d.queries.PartnersToAdopt(limited)
+	ids, err := d.queries.PartnersToBackfill(limited)
 	if err != nil || len(ids) == 0 {
 		return err
 	}
@@ -60,13 +59,14 @@ func (d *Dispatch) adoptNew(ctx context.Context) error {
 	defer d.dropBackfill(ctx)
 	ctx, stop := d.keepBackfill(ctx)
 	defer stop()
-	if err = d.backfill(ctx); err != nil && errors.Is(context.Cause(ctx), errLeaseLost) {
-		return nil // the other one reports what becomes of it
+	if err = d.backfillNew(ctx); err != nil && errors.Is(context.Cause(ctx), errLeaseLost) {
+		return nil // the new holder reports the outcome
 	}
 	return err
 }
 
-// takeBackfill takes the lease of the backfill, or renews it; false: another dispatcher has it.
+// takeBackfill takes or renews the lease of the backfill, and reports whether this
+// dispatcher holds it.
 func (d *Dispatch) takeBackfill(ctx context.Context) (bool, error) {
 	lease := db.TakeBackfillParams{Owner: d.owner, Milliseconds: d.shared.Lease.Milliseconds()}
 	rows, err := d.queries.TakeBackfill(ctx, lease)
@@ -76,15 +76,15 @@ func (d *Dispatch) takeBackfill(ctx context.Context) (bool, error) {
 	return rows == 1, nil
 }
 
-// dropBackfill gives the lease back; one that is not dropped runs out.
+// dropBackfill drops the lease; otherwise it expires.
 func (d *Dispatch) dropBackfill(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	_ = d.queries.DropBackfill(ctx, d.owner)
 }
 
-// keepBackfill renews the lease until stop. The context that it returns ends with errLeaseLost when another
-// dispatcher has the lease; PostgreSQL may be away for a while.
+// keepBackfill renews the lease until stop. The returned context ends with errLeaseLost
+// when another dispatcher has the lease. It does not end while PostgreSQL cannot be reached.
 func (d *Dispatch) keepBackfill(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, lose := context.WithCancelCause(ctx)
 	var renewal sync.WaitGroup
@@ -100,12 +100,12 @@ func (d *Dispatch) keepBackfill(ctx context.Context) (_ context.Context, stop fu
 	return ctx, func() { lose(nil); renewal.Wait() }
 }
 
-// backfill reads the topics again for the partners that are new, under the lease.
-func (d *Dispatch) backfill(ctx context.Context) error {
+// backfillNew reads the topics again for the new partners. The lease is held.
+func (d *Dispatch) backfillNew(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, d.timing.database)
 	defer cancel()
-	// Read under the lease: the dispatcher that had it before may have just finished.
-	ids, err := d.queries.PartnersToAdopt(limited)
+	// Read under the lease: its last holder may just have finished.
+	ids, err := d.queries.PartnersToBackfill(limited)
 	if err != nil || len(ids) == 0 {
 		return err
 	}
@@ -125,20 +125,20 @@ func (d *Dispatch) backfill(ctx context.Context) error {
 	if r.log, err = followedLog(limited, d.queries, nil); err != nil {
 		return err
 	}
-	found, err := r.again(ctx, ids, ends)
+	found, err := r.readAgain(ctx, ids, ends)
 	if err != nil {
 		return err
 	}
 	limited, cancel = context.WithTimeout(ctx, d.timing.database)
 	defer cancel()
-	if err := d.queries.Adopt(limited, ids); err != nil {
-		return fmt.Errorf("write down that %d partners are new no more: %w", len(ids), err)
+	if err := d.queries.MarkBackfilled(limited, ids); err != nil {
+		return fmt.Errorf("mark %d partners as backfilled: %w", len(ids), err)
 	}
-	d.log.Info("looked for the earlier events of new partners", "partners", len(ids), "events", found)
+	d.log.Info("backfilled new partners", "partners", len(ids), "events", found)
 	return nil
 }
 
-// passed gives how far each partition was read, at most to its end.
+// passed returns the position of each partition, at most the partition's end.
 func (r *reader) passed(ctx context.Context) (map[string]map[int32]int64, error) {
 	names := map[uuid.UUID]string{}
 	ids := make([]uuid.UUID, 0, len(r.topics))
@@ -147,7 +147,7 @@ func (r *reader) passed(ctx context.Context) (map[string]map[int32]int64, error)
 	}
 	rows, err := r.d.queries.PositionsPassed(ctx, ids)
 	if err != nil {
-		return nil, fmt.Errorf("read how far the referral topics were read: %w", err)
+		return nil, fmt.Errorf("read the positions of the referral topics: %w", err)
 	}
 	committed, err := r.admin.ListCommittedOffsets(ctx, r.names()...)
 	if err == nil {
@@ -176,9 +176,11 @@ func (r *reader) names() []string {
 	return names
 }
 
-// again reads the topics from their start to these ends, and inserts what names one
-// of the partners.
-func (r *reader) again(ctx context.Context, partners []int64, ends map[string]map[int32]int64) (found int, err error) {
+// readAgain reads the topics from their start to ends, inserts the referrals of the
+// partners, and returns how many it inserted.
+func (r *reader) readAgain(ctx context.Context, partners []int64, ends map[string]map[int32]int64) (
+	found int, err error,
+) {
 	starts, err := r.admin.ListStartOffsets(ctx, r.names()...)
 	if err == nil {
 		err = starts.Error()
@@ -195,7 +197,7 @@ func (r *reader) again(ctx context.Context, partners []int64, ends map[string]ma
 		for p, end := range partitions {
 			start, _ := starts.Lookup(name, p)
 			if start.Offset >= end {
-				continue // nothing was read of it, or it is gone
+				continue // never read, or deleted from the topic
 			}
 			if r.next[name] == nil {
 				r.next[name] = map[int32]int64{}
@@ -219,15 +221,15 @@ func (r *reader) again(ctx context.Context, partners []int64, ends map[string]ma
 		}
 		for _, e := range fetches.Errors() {
 			if errors.Is(e.Err, context.DeadlineExceeded) {
-				return found, errors.New("the referral topics give nothing: is Kafka there?")
+				return found, errors.New("no record of the referral topics arrived in time: check that Kafka is up")
 			}
 			return found, fmt.Errorf("read partition %d of %s: %w", e.Partition, e.Topic, e.Err)
 		}
-		parcels, err := r.parcels(fetches)
+		batches, err := r.batches(fetches)
 		if err != nil {
 			return found, err
 		}
-		n, err := r.keep(ctx, parcels, wanted, ends)
+		n, err := r.insertWanted(ctx, batches, wanted, ends)
 		found += n
 		if err != nil {
 			return found, err
@@ -236,7 +238,7 @@ func (r *reader) again(ctx context.Context, partners []int64, ends map[string]ma
 	return found, nil
 }
 
-// reached tells whether all is read up to ends.
+// reached reports whether everything before ends was read.
 func (r *reader) reached(ends map[string]map[int32]int64) bool {
 	for name, partitions := range r.next {
 		for p, next := range partitions {
@@ -248,22 +250,24 @@ func (r *reader) reached(ends map[string]map[int32]int64) bool {
 	return true
 }
 
-// keep inserts what names one of these partners, up to ends, and moves on. What
-// cannot be a delivery is in dead_record already, since it was read the first time.
-func (r *reader) keep(ctx context.Context, parcels []parcel, wanted map[int64]string, ends map[string]map[int32]int64) (int, error) {
+// insertWanted inserts the referrals of the wanted partners that lie before ends, and advances
+// next. Other dead letters were stored when the record was first read.
+func (r *reader) insertWanted(
+	ctx context.Context, batches []readBatch, wanted map[int64]string, ends map[string]map[int32]int64,
+) (int, error) {
 	var arrivals []arrival
-	for i := range parcels {
-		p := &parcels[i]
+	for i := range batches {
+		p := &batches[i]
 		for _, record := range p.records {
 			if record.Offset >= ends[p.topic][p.partition] {
-				break // it is accepted like everything that comes now
+				break // accept handles the records from here on
 			}
-			referral := new(event.Referral) // decoded as a whole only where it is wanted
+			referral := new(event.Referral) // decode everything only for wanted partners
 			if proto.Unmarshal(record.Value, referral) != nil || wanted[int64(referral.GetPartnerId())] == "" {
 				continue
 			}
 			if a, err := decode(r.d.config.ChainID, record); err == nil && a.log == r.log {
-				a.parcel, a.record = p, record
+				a.batch, a.record = p, record
 				arrivals = append(arrivals, a)
 			}
 		}
@@ -278,13 +282,13 @@ func (r *reader) keep(ctx context.Context, parcels []parcel, wanted map[int64]st
 			if err != nil {
 				return err
 			}
-			return bury(limited, q, done.deads, map[string]int{})
+			return insertDeadletters(limited, q, done.deadletters, map[string]int{})
 		})
 		if err != nil {
 			return 0, fmt.Errorf("write the deliveries of %d earlier referrals: %w", len(arrivals), err)
 		}
 	}
-	for _, p := range parcels {
+	for _, p := range batches {
 		r.next[p.topic][p.partition] = p.to
 	}
 	return counts[recordInserted], nil

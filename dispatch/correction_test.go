@@ -19,8 +19,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// mined is a deposit of a transaction as it was mined the n-th time: with another block
-// and time, log index and number in the log.
+// mined returns a deposit of a transaction as it was mined the n-th time: with another block
+// and time, log index and seq.
 func (f *fixture) mined(partner uint32, tx, n int, logIndex uint32, assets int64) *event.Referral {
 	r := referral(f.T, event.Referral_KIND_DEPOSIT, partner, tx, contracts.DepositAccepted{
 		DepositID: big.NewInt(1), Owner: userAddress, PartnerID: partner, Sender: userAddress, Assets: big.NewInt(assets), Shares: big.NewInt(1),
@@ -31,51 +31,55 @@ func (f *fixture) mined(partner uint32, tx, n int, logIndex uint32, assets int64
 	return r
 }
 
-func (f *fixture) told(referrals ...*event.Referral) (values [][]byte) {
+func (f *fixture) encoded(referrals ...*event.Referral) (values [][]byte) {
 	for _, r := range referrals {
 		values = append(values, encode(f.T, proto.Clone(r).(*event.Referral)))
 	}
 	return values
 }
 
-// saying counts the deliveries whose body has all of these parts.
+// saying counts the deliveries whose body contains all of these parts.
 func (f *fixture) saying(parts ...string) int64 {
-	return f.number("SELECT count(*) FROM delivery WHERE convert_from(body, 'UTF8') LIKE $1", "%"+strings.Join(parts, "%")+"%")
+	return f.number(
+		"SELECT count(*) FROM delivery WHERE convert_from(body, 'UTF8') LIKE $1", "%"+strings.Join(parts, "%")+"%",
+	)
 }
 
-// A transaction with two deposits is told of and then mined again, in another block and
-// at other log indexes, the first where the second was: both stay the events that they
-// were, each in its place, are not told again, and say what is true. Reading everything
-// again changes nothing; mined a third time, they say that.
+// A transaction with two deposits is delivered and then mined again, in another block and at
+// other log indexes, the first deposit at the second one's old index. Both keep their
+// event, are not sent again, and get the new body. Reading everything again changes nothing;
+// after a third mining they have that body.
 func TestMinedAgain(t *testing.T) {
 	f := newFixture(t)
-	f.onePartition() // as a partner's are in one
+	f.onePartition() // a partner's records are in one partition
 	r := f.receiver(ok)
 	f.partner(7, r.url)
 	d := f.start(nil)
 	topic := chainlog.ReferralDeposits(testChain)
-	f.produce(topic, f.told(f.mined(7, 1, 1, 3, 111), f.mined(7, 1, 1, 5, 222))...)
+	f.produce(topic, f.encoded(f.mined(7, 1, 1, 3, 111), f.mined(7, 1, 1, 5, 222))...)
 	f.eventually("delivered", f.in(registry.Delivered, 2))
 	first, second := f.text("SELECT event_id::text FROM delivery WHERE sequence = 1"), f.text("SELECT event_id::text FROM delivery WHERE sequence = 2")
 	say := func(what string, block, one, two int) {
 		t.Helper()
 		for id, logIndex := range map[string]string{first: fmt.Sprintf("111\"%%\"%d\",\"logIndex\":%d,", block, one), second: fmt.Sprintf("222\"%%\"%d\",\"logIndex\":%d,", block, two)} {
 			if f.saying(`"id":"`+id+`"`, logIndex) != 1 {
-				t.Errorf("%s, the event %s does not say %s: %s", what, id, logIndex, f.text("SELECT convert_from(body, 'UTF8') FROM delivery WHERE event_id = $1::text::uuid", id))
+				t.Errorf("%s, event %s lacks %s: %s", what, id, logIndex, f.text(
+					"SELECT convert_from(body, 'UTF8') FROM delivery WHERE event_id = $1::text::uuid", id,
+				))
 			}
 		}
 	}
 	say("at first", 1001, 3, 5)
 
-	f.produce(topic, f.told(f.mined(7, 1, 2, 5, 111), f.mined(7, 1, 2, 7, 222))...)
+	f.produce(topic, f.encoded(f.mined(7, 1, 2, 5, 111), f.mined(7, 1, 2, 7, 222))...)
 	f.eventually("corrected", func() bool { return d.recordsWere(recordCorrected) == 2 })
 	say("mined again", 1002, 5, 7)
 	if n := f.number("SELECT count(*) FROM delivery JOIN attempt USING (event_id) WHERE state = 'delivered' AND corrected_at > started_at"); n != 2 {
-		t.Errorf("%d of 2 deliveries say that they were corrected after they were told", n)
+		t.Errorf("%d of 2 deliveries are marked as corrected after their delivery", n)
 	}
 
-	f.exec("UPDATE position SET next_offset = 0") // what comes next finds that out
-	f.produce(topic, f.told(f.mined(7, 1, 3, 0, 111), f.mined(7, 1, 3, 2, 222))...)
+	f.exec("UPDATE position SET next_offset = 0") // the next batch notices it
+	f.produce(topic, f.encoded(f.mined(7, 1, 3, 0, 111), f.mined(7, 1, 3, 2, 222))...)
 	f.eventually("all is read again", func() bool { return d.recordsWere(recordKnown) == 4 && d.recordsWere(recordCorrected) == 4 })
 	say("mined a third time", 1003, 0, 2)
 	if n := f.number("SELECT count(*) FROM correction WHERE revision IN (0, 1)"); n != 4 {
@@ -83,7 +87,7 @@ func TestMinedAgain(t *testing.T) {
 	}
 	for _, c := range r.got() {
 		if f.number("SELECT count(*) FROM correction WHERE body = $1 AND revision = 0", c.body) != 1 {
-			t.Errorf("what was told is not kept: %s", c.body)
+			t.Errorf("a delivered body is not kept: %s", c.body)
 		}
 	}
 	if n := f.number("SELECT count(*) FROM delivery"); n != 2 || len(r.got()) != 2 || f.number("SELECT count(*) FROM dead_record") != 0 {
@@ -92,28 +96,30 @@ func TestMinedAgain(t *testing.T) {
 	f.contiguous(7, 2)
 }
 
-// All in one batch, before anything is told: what is true in the end is told, once, and
-// nothing was corrected for its partner.
+// All minings come in one batch, before anything is sent: the newest body is sent, once, and
+// for the partner nothing was corrected.
 func TestMinedAgainBeforeItIsRead(t *testing.T) {
 	f := newFixture(t)
 	f.onePartition()
 	r := f.receiver(ok)
 	f.partner(7, r.url)
-	f.produce(chainlog.ReferralDeposits(testChain), f.told(f.mined(7, 1, 1, 3, 111), f.mined(7, 1, 2, 9, 111), f.mined(7, 1, 1, 3, 111))...)
+	f.produce(chainlog.ReferralDeposits(testChain), f.encoded(
+		f.mined(7, 1, 1, 3, 111), f.mined(7, 1, 2, 9, 111), f.mined(7, 1, 1, 3, 111),
+	)...)
 	f.start(nil)
 	f.eventually("delivered", f.in(registry.Delivered, 1))
 	if got := r.got(); len(got) != 1 || !strings.Contains(string(got[0].body), `"blockNumber":"1002","logIndex":9,`) {
-		t.Errorf("told: %v", got)
+		t.Errorf("delivered: %v", got)
 	}
 	if n := f.number("SELECT count(*) FROM delivery WHERE corrected_at IS NULL AND revision = 0"); n != 1 {
-		t.Error("what nobody was told counts as corrected")
+		t.Error("an event that was never sent counts as corrected")
 	}
 }
 
-// The transaction is mined again while its first POST is under way. Refused, the next
-// attempt says what is true; accepted, nothing is sent again, and the delivery says that
-// it was corrected after that POST.
-func TestMinedAgainWhileItIsTold(t *testing.T) {
+// The transaction is mined again while its first POST is in flight. If the POST is rejected,
+// the next attempt has the new body; if it is accepted, nothing is sent again, and the
+// delivery records that it was corrected after that POST.
+func TestMinedAgainDuringThePost(t *testing.T) {
 	for answer, posts := range map[int]int{http.StatusServiceUnavailable: 2, http.StatusNoContent: 1} {
 		t.Run(http.StatusText(answer), func(t *testing.T) {
 			f := newFixture(t)
@@ -126,33 +132,33 @@ func TestMinedAgainWhileItIsTold(t *testing.T) {
 			})
 			f.partner(7, r.url)
 			d := f.start(nil)
-			f.produce(chainlog.ReferralDeposits(testChain), f.told(f.mined(7, 1, 1, 3, 111))...)
+			f.produce(chainlog.ReferralDeposits(testChain), f.encoded(f.mined(7, 1, 1, 3, 111))...)
 			f.eventually("the first POST", func() bool { return len(r.got()) == 1 })
-			f.produce(chainlog.ReferralDeposits(testChain), f.told(f.mined(7, 1, 2, 4, 111))...)
+			f.produce(chainlog.ReferralDeposits(testChain), f.encoded(f.mined(7, 1, 2, 4, 111))...)
 			f.eventually("corrected", func() bool { return d.recordsWere(recordCorrected) == 1 })
 			corrected := f.text("SELECT corrected_at::text FROM delivery")
 			f.release()
 			f.eventually("delivered", f.in(registry.Delivered, 1))
 			got := r.got()
 			if len(got) != posts || got[0].id() != got[len(got)-1].id() {
-				t.Fatalf("%d requests, and not %d of one event", len(got), posts)
+				t.Fatalf("%d requests, want %d of one event", len(got), posts)
 			}
 			if n := f.number("SELECT count(*) FROM attempt JOIN delivery USING (event_id) WHERE started_at < corrected_at"); n != 1 {
-				t.Errorf("%d attempts have an older body than the delivery, and one does", n)
+				t.Errorf("%d attempts have an older body than the delivery, want 1", n)
 			}
 			if f.number("SELECT count(*) FROM delivery WHERE corrected_at > $1::text::timestamptz", corrected) != 1 {
-				t.Error("the delivery says that its correction came before the end of a POST without it")
+				t.Error("the correction is dated before the end of a POST without it")
 			}
 			if last := string(got[len(got)-1].body); posts == 2 && !strings.Contains(last, `"blockNumber":"1002","logIndex":4,`) {
-				t.Errorf("the second attempt says %s", last)
+				t.Errorf("the second attempt sent %s", last)
 			}
 		})
 	}
 }
 
-// A transaction is mined again while its event is read ahead and waits for a slow receiver:
-// its first attempt says what is true.
-func TestMinedAgainWhileItWaits(t *testing.T) {
+// A transaction is mined again while its event is prefetched and waits for a slow receiver:
+// its first attempt already has the new body.
+func TestMinedAgainWhileQueued(t *testing.T) {
 	f := newFixture(t)
 	f.onePartition()
 	r := f.receiver(func(_ http.ResponseWriter, n, _ int) {
@@ -162,24 +168,24 @@ func TestMinedAgainWhileItWaits(t *testing.T) {
 	})
 	f.partner(7, r.url)
 	topic := chainlog.ReferralDeposits(testChain)
-	f.produce(topic, f.told(f.mined(7, 1, 1, 3, 111), f.mined(7, 2, 1, 4, 222))...)
+	f.produce(topic, f.encoded(f.mined(7, 1, 1, 3, 111), f.mined(7, 2, 1, 4, 222))...)
 	d := f.start(func(d *Dispatch) { d.shared.Concurrency, d.shared.Timing.Scan = 1, time.Millisecond })
 	f.eventually("the first POST", func() bool { return len(r.got()) == 1 })
-	f.produce(topic, f.told(f.mined(7, 2, 2, 5, 222))...)
+	f.produce(topic, f.encoded(f.mined(7, 2, 2, 5, 222))...)
 	f.eventually("corrected", func() bool { return d.recordsWere(recordCorrected) == 1 })
 	f.release()
 	f.eventually("delivered", f.in(registry.Delivered, 2))
 	if got := r.got(); len(got) != 2 || !strings.Contains(string(got[1].body), `"blockNumber":"1002","logIndex":5,`) {
-		t.Errorf("%d requests, and the last says %s", len(got), got[len(got)-1].body)
+		t.Errorf("%d requests, the last with %s", len(got), got[len(got)-1].body)
 	}
 	if n := f.number("SELECT count(*) FROM attempt JOIN delivery USING (event_id) WHERE revision = 1 AND started_at > corrected_at"); n != 1 {
 		t.Errorf("%d attempts began after the correction", n)
 	}
 }
 
-// A transaction that was executed differently when it was mined again: a referral that
-// is one more is an event of its own, unless its id is taken; another partner's or
-// another type's is never taken for it.
+// A transaction was executed differently when it was mined again: an additional referral is
+// an event of its own, unless its id is taken; a referral of another partner or type is
+// never mistaken for it.
 func TestMinedAgainDifferently(t *testing.T) {
 	f := newFixture(t)
 	f.onePartition()
@@ -188,17 +194,17 @@ func TestMinedAgainDifferently(t *testing.T) {
 	f.partner(8, r.url)
 	d := f.start(nil)
 	topic := chainlog.ReferralDeposits(testChain)
-	f.produce(topic, f.told(f.mined(7, 1, 1, 3, 111), f.mined(8, 1, 1, 4, 333))...)
+	f.produce(topic, f.encoded(f.mined(7, 1, 1, 3, 111), f.mined(8, 1, 1, 4, 333))...)
 	f.eventually("delivered", f.in(registry.Delivered, 2))
-	f.produce(topic, f.told(f.mined(7, 1, 2, 2, 111), f.mined(7, 1, 2, 5, 222), f.mined(7, 1, 2, 3, 444))...)
-	f.eventually("the one more is delivered", f.in(registry.Delivered, 3))
-	f.eventually("the one whose id is taken is kept", func() bool { return d.recordsWere(recordConflict) == 1 })
+	f.produce(topic, f.encoded(f.mined(7, 1, 2, 2, 111), f.mined(7, 1, 2, 5, 222), f.mined(7, 1, 2, 3, 444))...)
+	f.eventually("the additional event is delivered", f.in(registry.Delivered, 3))
+	f.eventually("the one whose id is taken is a dead letter", func() bool { return d.recordsWere(recordConflict) == 1 })
 	if n := f.saying(`"333"`, `"1001","logIndex":4,`); n != 1 || d.recordsWere(recordCorrected) != 1 {
-		t.Errorf("the other partner's event was taken for one of the first: %v corrected", d.recordsWere(recordCorrected))
+		t.Errorf("the other partner's event was mistaken for the first one's: %v corrected", d.recordsWere(recordCorrected))
 	}
 }
 
-// What an arrival is, by what is told of its transaction and under its id.
+// judge classifies an arrival by the known deliveries of its transaction and with its id.
 func TestJudge(t *testing.T) {
 	f := &fixture{T: t}
 	arrive := func(r *event.Referral) arrival {
@@ -216,57 +222,57 @@ func TestJudge(t *testing.T) {
 	of := func(r ...*event.Referral) []*event.Referral { return r }
 	for _, c := range []struct {
 		what    string
-		told    []*event.Referral
-		old     bool // told before it was kept where it was mined
+		known   []*event.Referral
+		old     bool // delivered before migration 00012 stored the mining
 		arrives *event.Referral
 		want    string
-		which   int // of told
+		which   int // index into known
 	}{
-		{"nothing is told", nil, false, f.mined(7, 1, 1, 3, 111), recordInserted, -1},
-		{"another transaction is told", of(f.mined(7, 2, 1, 3, 111)), false, f.mined(7, 1, 2, 3, 111), recordInserted, -1},
-		{"it is told", of(f.mined(7, 1, 1, 3, 111)), false, f.mined(7, 1, 1, 3, 111), recordKnown, 0},
-		{"it is told, and comes with a later number", of(f.mined(7, 1, 1, 3, 111)), false, later(f.mined(7, 1, 1, 3, 111)), recordKnown, 0},
-		{"it is told as something else", of(f.mined(7, 1, 1, 3, 111)), false, f.mined(7, 1, 1, 3, 112), recordConflict, 0},
-		{"another of its mining is told", of(f.mined(7, 1, 1, 3, 111)), false, f.mined(7, 1, 1, 5, 222), recordInserted, -1},
-		{"the second of its mining", of(f.mined(7, 1, 1, 3, 111), f.mined(7, 1, 1, 5, 222)), false, f.mined(7, 1, 1, 5, 222), recordKnown, 1},
+		{"nothing is known", nil, false, f.mined(7, 1, 1, 3, 111), recordInserted, -1},
+		{"another transaction is known", of(f.mined(7, 2, 1, 3, 111)), false, f.mined(7, 1, 2, 3, 111), recordInserted, -1},
+		{"it is known", of(f.mined(7, 1, 1, 3, 111)), false, f.mined(7, 1, 1, 3, 111), recordKnown, 0},
+		{"it is known, and comes with a later seq", of(f.mined(7, 1, 1, 3, 111)), false, later(f.mined(7, 1, 1, 3, 111)), recordKnown, 0},
+		{"it is known with another body", of(f.mined(7, 1, 1, 3, 111)), false, f.mined(7, 1, 1, 3, 112), recordConflict, 0},
+		{"another log of its mining is known", of(f.mined(7, 1, 1, 3, 111)), false, f.mined(7, 1, 1, 5, 222), recordInserted, -1},
+		{"it is the second log of its mining", of(f.mined(7, 1, 1, 3, 111), f.mined(7, 1, 1, 5, 222)), false, f.mined(7, 1, 1, 5, 222), recordKnown, 1},
 		{"mined again", of(f.mined(7, 1, 1, 3, 111)), false, f.mined(7, 1, 2, 4, 111), recordCorrected, 0},
-		{"mined again at its place", of(f.mined(7, 1, 1, 3, 111)), false, f.mined(7, 1, 2, 3, 111), recordCorrected, 0},
+		{"mined again at the same index", of(f.mined(7, 1, 1, 3, 111)), false, f.mined(7, 1, 2, 3, 111), recordCorrected, 0},
 		{"mined again, the first of two", of(f.mined(7, 1, 1, 3, 111), f.mined(7, 1, 1, 5, 222)), false, f.mined(7, 1, 2, 5, 111), recordCorrected, 0},
 		{"mined again, the second", of(f.mined(7, 1, 2, 5, 111), f.mined(7, 1, 1, 5, 222)), false, f.mined(7, 1, 2, 7, 222), recordCorrected, 1},
-		{"mined again, and all are told of", of(f.mined(7, 1, 2, 5, 111), f.mined(7, 1, 2, 7, 222)), false, f.mined(7, 1, 2, 9, 333), recordInserted, -1},
+		{"mined again, and all are known", of(f.mined(7, 1, 2, 5, 111), f.mined(7, 1, 2, 7, 222)), false, f.mined(7, 1, 2, 9, 333), recordInserted, -1},
 		{"mined before", of(f.mined(7, 1, 2, 4, 111)), false, f.mined(7, 1, 1, 3, 111), recordKnown, 0},
 		{"mined before, the second", of(f.mined(7, 1, 2, 4, 111), f.mined(7, 1, 2, 6, 222)), false, f.mined(7, 1, 1, 5, 222), recordKnown, 0},
 		{"another partner's", of(f.mined(8, 1, 1, 3, 111)), false, f.mined(7, 1, 2, 3, 111), recordInserted, -1},
 		{"another partner's of a later mining", of(f.mined(8, 1, 2, 3, 111)), false, f.mined(7, 1, 1, 3, 111), recordInserted, -1},
 		{"another type's", of(f.mined(7, 1, 1, 3, 111)), false, withdrawn(1, 2, 3), recordInserted, -1},
-		{"behind another type's", of(f.mined(7, 1, 1, 3, 111), withdrawn(1, 1, 4)), false, withdrawn(1, 2, 5), recordCorrected, 1},
-		{"known from before", of(f.mined(7, 1, 1, 3, 111)), true, f.mined(7, 1, 1, 3, 111), recordKnown, 0},
-		{"known from before as something else", of(f.mined(7, 1, 1, 3, 111)), true, f.mined(7, 1, 2, 3, 111), recordConflict, 0},
-		{"from before, under another id", of(f.mined(7, 1, 1, 3, 111)), true, f.mined(7, 1, 2, 4, 111), recordInserted, -1},
+		{"after another type's", of(f.mined(7, 1, 1, 3, 111), withdrawn(1, 1, 4)), false, withdrawn(1, 2, 5), recordCorrected, 1},
+		{"known without mining", of(f.mined(7, 1, 1, 3, 111)), true, f.mined(7, 1, 1, 3, 111), recordKnown, 0},
+		{"known without mining, with another body", of(f.mined(7, 1, 1, 3, 111)), true, f.mined(7, 1, 2, 3, 111), recordConflict, 0},
+		{"known without mining, under another id", of(f.mined(7, 1, 1, 3, 111)), true, f.mined(7, 1, 2, 4, 111), recordInserted, -1},
 	} {
-		known := &tellings{byEvent: map[uuid.UUID]*telling{}, byTx: map[string][]*telling{}}
-		var told []*telling
-		for _, r := range c.told {
+		known := &knownDeliveries{byEvent: map[uuid.UUID]*knownDelivery{}, byTx: map[string][]*knownDelivery{}}
+		var stored []*knownDelivery
+		for _, r := range c.known {
 			a := arrive(r)
-			of := &telling{event: a.event, partner: a.partner, kind: a.kind, body: a.body, mined: a.mined, row: -1}
+			of := &knownDelivery{event: a.event, partner: a.partner, kind: a.kind, body: a.body, mined: a.mined, row: -1}
 			if c.old {
 				of.mined = mining{}
 			}
 			known.add(of)
-			told = append(told, of)
+			stored = append(stored, of)
 		}
 		a := arrive(c.arrives)
 		own := bytes.Clone(a.body)
 		what, is, body, err := known.judge(a)
-		if err != nil || what != c.want || (is == nil) != (c.which < 0) || is != nil && is != told[c.which] {
-			t.Errorf("%s: it is %s of %+v, want %s of %d (%v)", c.what, what, is, c.want, c.which, err)
+		if err != nil || what != c.want || (is == nil) != (c.which < 0) || is != nil && is != stored[c.which] {
+			t.Errorf("%s: %s of %+v, want %s of %d (%v)", c.what, what, is, c.want, c.which, err)
 			continue
 		}
 		if !bytes.Equal(a.body, own) || what == recordInserted && !bytes.Equal(body, own) {
-			t.Errorf("%s: its own body is not what it was", c.what)
+			t.Errorf("%s: the arrival's own body changed", c.what)
 		}
 		if what == recordCorrected && string(body) != strings.Replace(string(own), a.event.String(), is.event.String(), 1) {
-			t.Errorf("%s: the event %s will say %s", c.what, is.event, body)
+			t.Errorf("%s: event %s will get the body %s", c.what, is.event, body)
 		}
 	}
 }

@@ -11,18 +11,18 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// announceInterval is how often a dispatcher says that it runs; it counts for
-// three times as long.
+// announceInterval is how often a dispatcher announces itself; an announcement is valid
+// for three intervals.
 const announceInterval = time.Second
 
-// share gives partners away while this dispatcher has more than its part of
-// them: the leases of all, divided by the dispatchers that run and have one of
-// its keys, for what the rest cannot sign for would come back. For the same reason
-// one that can sign for nobody does not count: it is not on the list of those that
-// run. A lane that is given away finishes its POSTs and drops its lease, and the
-// others find the partner within a scan. The last one over is kept, so that nothing
-// swings.
-func (d *Dispatch) share(ctx context.Context) {
+// rebalance gives partners away while this dispatcher has more than its part of them:
+// all leases, divided by the running dispatchers that have one of its keys. Dispatchers
+// that cannot open its partners' secrets do not count, since they would give the partners
+// back; one that can open no secret removes itself from the list. A lane that is given
+// away finishes its POSTs and drops its lease, and another dispatcher finds the partner
+// at its next look. One partner more than the part is tolerated, so that partners do not
+// move back and forth.
+func (d *Dispatch) rebalance(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	if errors.Is(d.endpoints.check(limited), errWrongKey) {
@@ -36,7 +36,7 @@ func (d *Dispatch) share(ctx context.Context) {
 	if err == nil && running > 1 {
 		leases, err = d.queries.CountLeases(limited)
 	}
-	d.health.set("share partners", err)
+	d.health.set("rebalance partners", err)
 	if err != nil || running < 2 {
 		return
 	}
@@ -48,7 +48,7 @@ func (d *Dispatch) share(ctx context.Context) {
 	}
 }
 
-// giveAway ends a lane and leaves its partner to the others for a while.
+// giveAway ends a lane and leaves its partner to the other dispatchers for a while.
 func (d *Dispatch) giveAway(l *lane.Lane) {
 	d.mu.Lock()
 	d.yielded[l.Partner()] = time.Now().Add(d.shared.Lease)
@@ -56,8 +56,8 @@ func (d *Dispatch) giveAway(l *lane.Lane) {
 	l.Yield()
 }
 
-// givenAway tells whether a partner was given away a moment ago, and is left to
-// the others. d.mu is held.
+// givenAway reports whether a partner was given away a moment ago, and is left to the
+// other dispatchers. d.mu is held.
 func (d *Dispatch) givenAway(partner int64) bool {
 	until, ok := d.yielded[partner]
 	if ok && time.Now().After(until) {

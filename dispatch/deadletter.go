@@ -12,31 +12,30 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// What cannot become a delivery is in dead_record, bytes and all. It may be able
-// to later: a dispatcher that is older than ingest has met an event that only its
-// successor knows. `navlog webhook dead retry` asks for it, and a dispatcher tries
-// again here. What becomes a delivery has the next sequence of its partner, like
-// an event that came now.
+// dead_record keeps the bytes of every record that could not become a delivery. The same
+// record may be valid for a newer dispatcher, for instance if ingest was upgraded first.
+// `navlog webhook dead retry` requests a retry and a dispatcher does it here. A record that
+// now becomes a delivery gets its partner's next sequence, like a new event.
 
-// retryDead tries what it was asked to try again, one record in each transaction.
+// retryDead retries the requested dead records, each in its own transaction.
 func (d *Dispatch) retryDead(ctx context.Context) {
 	for {
 		tried, err := d.retryOneDead(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		d.health.set("try dead records again", err)
+		d.health.set("retry dead records", err)
 		if err != nil || !tried {
 			return
 		}
 	}
 }
 
-// retryOneDead tries one record; false: none waits.
+// retryOneDead retries one dead record and reports whether there was one.
 func (d *Dispatch) retryOneDead(ctx context.Context) (tried bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timing.database)
 	defer cancel()
-	var told []int64
+	var toWake []int64
 	counts := map[string]int{}
 	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
 		q := d.queries.WithTx(tx)
@@ -48,8 +47,8 @@ func (d *Dispatch) retryOneDead(ctx context.Context) (tried bool, err error) {
 			return err
 		}
 		tried = true
-		var still *dead
-		if told, still, err = d.revive(ctx, q, row, counts); err != nil {
+		var still *deadletter
+		if toWake, still, err = d.revive(ctx, q, row, counts); err != nil {
 			return fmt.Errorf("dead record %d: %w", row.ID, err)
 		}
 		if still == nil {
@@ -65,35 +64,39 @@ func (d *Dispatch) retryOneDead(ctx context.Context) (tried bool, err error) {
 	for result, n := range counts {
 		d.metrics.records.WithLabelValues(result).Add(float64(n))
 	}
-	for _, p := range told {
+	for _, p := range toWake {
 		d.wake(p)
 	}
 	return tried, nil
 }
 
-// revive makes a delivery of a dead record, or says why it still cannot be one. One
-// whose partner does not exist is found again when it does, by adopt.
-func (d *Dispatch) revive(ctx context.Context, q *db.Queries, row db.ClaimDeadRecordRow, counts map[string]int) (told []int64, still *dead, err error) {
-	p := parcel{topic: row.Topic, id: row.TopicID, partition: row.Partition}
+// revive turns a dead record into a delivery, or returns why it still cannot be one. If
+// its partner does not exist, backfill finds the record when the partner is created.
+func (d *Dispatch) revive(ctx context.Context, q *db.Queries, row db.ClaimDeadRecordRow, counts map[string]int) (
+	toWake []int64, still *deadletter, err error,
+) {
+	p := readBatch{topic: row.Topic, id: row.TopicID, partition: row.Partition}
 	p.records = []*kgo.Record{{Topic: row.Topic, Partition: row.Partition, Offset: row.Offset, Value: row.Value}}
-	arrivals, deads := d.open([]parcel{p})
-	if len(deads) > 0 {
-		return nil, &deads[0], nil
+	arrivals, deadletters := d.decodeAll([]readBatch{p})
+	if len(deadletters) > 0 {
+		return nil, &deadletters[0], nil
 	}
 	followed, err := followedLog(ctx, q, arrivals)
 	if err != nil {
 		return nil, nil, err
 	}
 	if of := arrivals[0].log; of != followed {
-		return nil, &dead{&p, p.records[0], recordPoison, fmt.Sprintf("it is of the log %x, and deliveries are made of the log %x", of, followed)}, nil
+		return nil, &deadletter{&p, p.records[0], recordPoison, fmt.Sprintf(
+			"the record is of the log %x, and deliveries are made of the log %x", of, followed,
+		)}, nil
 	}
 	partners, err := knownPartners(ctx, q, arrivals)
 	if err != nil {
 		return nil, nil, err
 	}
 	done, err := insert(ctx, q, partners, arrivals, counts)
-	if err == nil && len(done.deads) > 0 {
-		still = &done.deads[0]
+	if err == nil && len(done.deadletters) > 0 {
+		still = &done.deadletters[0]
 	}
-	return done.told, still, err
+	return done.toWake, still, err
 }
