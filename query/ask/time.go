@@ -87,6 +87,23 @@ func (p *Pin) Blocks(ctx context.Context, from, to int64) (first, last uint64, e
 	return first, min(last, p.Block), err
 }
 
+// BlockAt is the block to give as asOfBlock for the state at a time in Unix seconds, and the time of
+// the newest indexed block up to it. ok is false for a time before the first indexed block.
+func (p *Pin) BlockAt(ctx context.Context, time int64) (block, at uint64, ok bool, err error) {
+	if block, err = p.blockAt(ctx, time); err != nil || block < p.snapshot.First {
+		return 0, 0, false, err
+	}
+	if block = min(block, p.Block); block == p.Block {
+		at, err = p.Now(ctx)
+		return block, at, true, err
+	}
+	rows, err := blockBefore.Read(ctx, p, ofTime{Time: uint64(time)}, 0, 1)
+	if err != nil || len(rows) == 0 {
+		return 0, 0, false, err
+	}
+	return block, uint64(rows[0].Time), true, nil
+}
+
 // blockAt is a block that divides the logs up to Block by their time: those up to the block are
 // up to the time, those above it later. Times never fall from block to block.
 func (p *Pin) blockAt(ctx context.Context, time int64) (uint64, error) {

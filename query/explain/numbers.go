@@ -96,6 +96,7 @@ var numbers = []number{
 	{of: ofUser, field: "/holdings/deposits/" + aVault + "/_sum/assetAmount", logs: depositsOfUser, operation: sum, measure: assets},
 	{of: ofUser, field: "/holdings/deposits/" + aVault + "/_count", logs: depositsOfUser, operation: count, measure: one},
 	{of: ofUser, field: "/holdings/withdrawals/" + aVault + "/_sum/assetsEstimate", logs: requestsOfUser, operation: sum, measure: assets},
+	{of: ofUser, field: "/holdings/withdrawals/" + aVault + "/_sum/assetsClaimed", logs: claimsOfUser, operation: sum, measure: assets},
 	{of: ofUser, field: "/holdings/withdrawals/" + aVault + "/_count", logs: requestsOfUser, operation: count, measure: one},
 
 	{of: ofVault, field: "/navPerShare", logs: newestNav, operation: last, measure: price},

@@ -212,6 +212,28 @@ func (p *Params) Span() Span {
 	return out
 }
 
+// Times reads from and to as they are given, to the nanosecond; nil when absent.
+func (p *Params) Times() (from, to *time.Time) {
+	first, given := p.instant("from", false)
+	if given {
+		from = &first
+	}
+	last, given := p.instant("to", true)
+	if given {
+		to = &last
+	}
+	if from != nil && to != nil && from.After(*to) {
+		p.Fault("from", "must not be after to")
+	}
+	return from, to
+}
+
+// Moment reads a time in Unix seconds; a date alone is the end of its day. given is false when absent.
+func (p *Params) Moment(field string) (seconds int64, given bool) {
+	at, given := p.instant(field, true)
+	return at.Unix(), given
+}
+
 // rfc3339 is the form of RFC 3339, down to nanoseconds; time.Parse alone takes
 // a one-digit hour and a comma too.
 var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)

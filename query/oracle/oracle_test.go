@@ -435,15 +435,17 @@ func (o *Oracle) user(address common.Address) object {
 		for _, r := range rs {
 			estimate += r.Assets
 		}
+		var claimed int64
 		for _, c := range o.of(readtest.Claim, mine) {
-			withdrawn += c.Assets
+			claimed += c.Assets
 		}
+		withdrawn += claimed
 		deposited += sum
 		if len(ds) > 0 {
 			deposits = append(deposits, object{"vaultAddress": v.address.Hex(), "_sum": object{"assetAmount": dec(sum)}, "_count": len(ds)})
 		}
 		if len(rs) > 0 {
-			withdrawals = append(withdrawals, object{"vaultAddress": v.address.Hex(), "_sum": object{"assetsEstimate": dec(estimate)}, "_count": len(rs)})
+			withdrawals = append(withdrawals, object{"vaultAddress": v.address.Hex(), "_sum": object{"assetsEstimate": dec(estimate), "assetsClaimed": dec(claimed)}, "_count": len(rs)})
 		}
 	}
 	return object{

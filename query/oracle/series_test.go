@@ -75,7 +75,8 @@ func (o *Oracle) inForce(v vault, moment int64) *readtest.Entry {
 }
 
 func (o *Oracle) series(v vault, interval string, s span) object {
-	return object{"vaultAddress": v.address.Hex(), "vaultName": v.name, "interval": interval, "points": o.points(v, interval, s), "yields": o.yields(v)}
+	return object{"vaultAddress": v.address.Hex(), "vaultName": v.name, "interval": interval, "points": o.points(v, interval, s),
+		"yields": o.yields(v), "sinceFirst": o.sinceFirst(v)}
 }
 
 func (o *Oracle) points(v vault, interval string, s span) []any {
@@ -152,15 +153,34 @@ func (o *Oracle) point(v vault, facts []readtest.Entry, first map[common.Address
 
 func (o *Oracle) yields(v vault) []any {
 	out, navs := []any{}, o.navs(v) // newest first
-	for _, days := range []int64{1, 7, 30} {
+	for _, days := range []int64{1, 7, 30, 90} {
 		from := o.inForce(v, int64(o.now)-days*86400+1)
 		to := o.inForce(v, 1<<40)
 		if from == nil || from.Price == 0 {
 			continue
 		}
 		at := slices.IndexFunc(navs, func(n any) bool { return n.(object)["id"] == fmt.Sprintf("%s-%d", from.Tx.Hex(), from.Index) })
-		out = append(out, object{"days": days, "from": navs[at], "to": navs[0], "numerator": dec(to.Price - from.Price), "denominator": dec(from.Price),
-			"percent": hundredths(to.Price-from.Price, from.Price)})
+		out = append(out, yieldOf(days*86400, navs[at], navs[0], from.Price, to.Price))
+	}
+	return out
+}
+
+// sinceFirst is the yield from the first NAV on the chain.
+func (o *Oracle) sinceFirst(v vault) any {
+	navs, updates := o.navs(v), o.of(readtest.Nav, inVault(v.address))
+	if len(updates) == 0 || updates[0].Price == 0 {
+		return nil
+	}
+	first, last := updates[0], updates[len(updates)-1]
+	return yieldOf(max(0, int64(o.now)-int64(first.At())), navs[len(navs)-1], navs[0], first.Price, last.Price)
+}
+
+func yieldOf(seconds int64, from, to any, before, after int64) object {
+	out := object{"days": seconds / 86400, "from": from, "to": to, "numerator": dec(after - before), "denominator": dec(before),
+		"percent": hundredths(after-before, before), "annualPercent": nil}
+	if seconds >= 86400 {
+		gain := new(big.Rat).Mul(big.NewRat(after-before, before), big.NewRat(365*86400, seconds))
+		out["annualPercent"] = inHundredths(gain)
 	}
 	return out
 }
@@ -168,7 +188,11 @@ func (o *Oracle) yields(v vault) []any {
 // hundredths writes a fraction the long way: the largest number of millionths of a
 // hundredth that is not above it.
 func hundredths(numerator, denominator int64) string {
-	exact := new(big.Rat).Mul(big.NewRat(numerator, denominator), big.NewRat(100_000_000, 1))
+	return inHundredths(big.NewRat(numerator, denominator))
+}
+
+func inHundredths(fraction *big.Rat) string {
+	exact := new(big.Rat).Mul(fraction, big.NewRat(100_000_000, 1))
 	n := new(big.Int).Quo(exact.Num(), exact.Denom())
 	for new(big.Rat).SetInt(n).Cmp(exact) > 0 {
 		n.Sub(n, big.NewInt(1))

@@ -31,6 +31,7 @@ type withdrawalsJSON struct {
 	VaultAddress string `json:"vaultAddress"`
 	Sum          struct {
 		AssetsEstimate string `json:"assetsEstimate"`
+		AssetsClaimed  string `json:"assetsClaimed"`
 	} `json:"_sum"`
 	Count int64 `json:"_count"`
 }
@@ -62,7 +63,7 @@ func Detail(r *httpapi.Request) (*httpapi.Answer, error) {
 			}
 			if t.Requests > 0 {
 				out := withdrawalsJSON{VaultAddress: v.Written, Count: int64(t.Requests)}
-				out.Sum.AssetsEstimate = t.Estimated.String()
+				out.Sum.AssetsEstimate, out.Sum.AssetsClaimed = t.Estimated.String(), t.Claimed.String()
 				holdings.Withdrawals = append(holdings.Withdrawals, out)
 			}
 		}

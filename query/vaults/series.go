@@ -40,6 +40,7 @@ type seriesJSON struct {
 	Interval     string      `json:"interval"`
 	Points       []pointJSON `json:"points"`
 	Yields       []yieldJSON `json:"yields"`
+	SinceFirst   *yieldJSON  `json:"sinceFirst"`
 }
 
 type pointJSON struct {
@@ -90,7 +91,9 @@ func Series(r *httpapi.Request) (*httpapi.Answer, error) {
 			return
 		}}
 		if !r.AsFile() { // its columns are those of points
-			asking = append(asking, func() (err error) { out.Yields, err = yields(ctx, p, v, int64(now)); return })
+			asking = append(asking,
+				func() (err error) { out.Yields, err = yields(ctx, p, v, int64(now)); return },
+				func() (err error) { out.SinceFirst, err = sinceFirst(ctx, p, v, int64(now)); return })
 		}
 		if err := ask.Together(asking...); err != nil {
 			return nil, err

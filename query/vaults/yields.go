@@ -13,16 +13,17 @@ import (
 // yieldJSON is what a share gained while some days passed: (to - from) / from, where
 // those are the NAVs in force at the end and at the beginning.
 type yieldJSON struct {
-	Days        int64   `json:"days"`
-	From        navJSON `json:"from"`
-	To          navJSON `json:"to"`
-	Numerator   string  `json:"numerator"`
-	Denominator string  `json:"denominator"`
-	Percent     string  `json:"percent"`
+	Days          int64   `json:"days"`
+	From          navJSON `json:"from"`
+	To            navJSON `json:"to"`
+	Numerator     string  `json:"numerator"`
+	Denominator   string  `json:"denominator"`
+	Percent       string  `json:"percent"`
+	AnnualPercent *string `json:"annualPercent"` // null for less than a day
 }
 
 // yieldDays are the numbers of days.
-var yieldDays = [...]int64{1, 7, 30}
+var yieldDays = [...]int64{1, 7, 30, 90}
 
 // yields are those over the last days before now, without those over more days than
 // there are NAVs, or from a NAV of zero. As long as there is a NAV after the one from which a yield is,
@@ -46,16 +47,47 @@ func yields(ctx context.Context, p *ask.Pin, v *state.Vault, now int64) ([]yield
 			p.Lapses(uint64(now) + 1)
 		}
 		if from.NavPerShare != "0" {
-			out = append(out, yield(days, from, to, v))
+			out = append(out, yield(days*day, from, to, v))
 		}
 	}
 	return out, nil
 }
 
-func yield(days int64, from, to *ask.Nav, v *state.Vault) yieldJSON {
-	gain := minus(to.NavPerShare, from.NavPerShare)
-	return yieldJSON{Days: days, From: navOf(from, v), To: navOf(to, v),
-		Numerator: gain.String(), Denominator: from.NavPerShare, Percent: percent(gain, ask.Number(from.NavPerShare))}
+// sinceFirst is the yield from the first NAV of a vault to the one in force now; nil where there is
+// none, or the first is zero. Its days are the whole ones from the first NAV to now.
+func sinceFirst(ctx context.Context, p *ask.Pin, v *state.Vault, now int64) (*yieldJSON, error) {
+	args := ask.OfNavs{Vault: v.Address, Last: p.Block, At: math.MaxInt64}
+	var to *ask.Nav
+	var updates int64
+	err := ask.Together(
+		func() (err error) { to, err = ask.NewestNav(ctx, p, v.Address, math.MaxInt64); return },
+		func() (err error) { updates, err = countNavs(ctx, p, args); return },
+	)
+	if err != nil || to == nil || updates == 0 {
+		return nil, err
+	}
+	first, err := ask.Navs.Read(ctx, p, args, uint64(updates-1), 1)
+	if err != nil || len(first) == 0 || first[0].NavPerShare == "0" {
+		return nil, err
+	}
+	p.Lapses(uint64(now) + 1) // the span grows with each block
+	out := yield(max(0, now-int64(first[0].Time)), &first[0], to, v)
+	return &out, nil
+}
+
+// year is the seconds of 365 days.
+const year = 365 * day
+
+// yield is what a share gained in a span of seconds.
+func yield(seconds int64, from, to *ask.Nav, v *state.Vault) yieldJSON {
+	gain, price := minus(to.NavPerShare, from.NavPerShare), ask.Number(from.NavPerShare)
+	out := yieldJSON{Days: seconds / day, From: navOf(from, v), To: navOf(to, v),
+		Numerator: gain.String(), Denominator: from.NavPerShare, Percent: percent(gain, price)}
+	if seconds >= day {
+		annual := percent(new(big.Int).Mul(gain, big.NewInt(year)), new(big.Int).Mul(price, big.NewInt(seconds)))
+		out.AnnualPercent = &annual
+	}
+	return out
 }
 
 // percent writes a fraction in hundredths with six decimals, rounded down: what it says

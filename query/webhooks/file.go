@@ -45,10 +45,10 @@ var columns = []files.Column[tried]{
 // deliveriesFile is the whole delivery log of the caller: part after part, each after the
 // last delivery of the one before, so that none is there twice, whatever is delivered
 // meanwhile. A part has about rows rows where each delivery has all the attempts that are shown.
-func (w *Webhooks) deliveriesFile(r *httpapi.Request, rows int) (*httpapi.Answer, error) {
+func (w *Webhooks) deliveriesFile(r *httpapi.Request, rows int, wanted filter) (*httpapi.Answer, error) {
 	after := db.ListDeliveriesParams{PartnerID: int64(r.Partner.ID), Limit: int32(max(1, rows/maxAttempts))}
 	return httpapi.WholeAsRead(r.Context, r, columns, func(ctx context.Context) ([]tried, error) {
-		deliveries, err := w.db.ListDeliveries(ctx, after)
+		deliveries, err := w.list(ctx, after, wanted)
 		if err != nil {
 			return nil, httpapi.RegistryFailure(err)
 		}

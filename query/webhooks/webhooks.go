@@ -203,9 +203,9 @@ func (w *Webhooks) Test(r *httpapi.Request) (*httpapi.Answer, error) {
 
 // Replay asks dispatch to send an event of the caller again.
 func (w *Webhooks) Replay(r *httpapi.Request) (*httpapi.Answer, error) {
-	id, err := uuid.Parse(r.Path("eventId"))
-	if err != nil || len(r.Path("eventId")) != len(uuid.Nil.String()) {
-		return nil, httpapi.InvalidParameter(httpapi.Fault{Field: "eventId", Reason: "must be a UUID: 32 hexadecimal digits in groups of 8, 4, 4, 4 and 12"})
+	id, err := eventID(r)
+	if err != nil {
+		return nil, err
 	}
 	owner, err := w.db.DeliveryOwner(r.Context, id)
 	if errors.Is(err, pgx.ErrNoRows) || err == nil && owner != int64(r.Partner.ID) {
@@ -249,19 +249,19 @@ type attemptJSON struct {
 // Deliveries is the caller's delivery log, newest first, with the last maxAttempts of each
 // event.
 func (w *Webhooks) Deliveries(r *httpapi.Request) (*httpapi.Answer, error) {
-	page := r.Params.Page()
+	page, wanted := r.Params.Page(), readFilter(r.Params)
 	if err := r.Params.Err(); err != nil {
 		return nil, err
 	}
 	if r.AsFile() {
-		return w.deliveriesFile(r, page.Size)
+		return w.deliveriesFile(r, page.Size, wanted)
 	}
 	id := int64(r.Partner.ID)
-	count, err := w.db.CountDeliveries(r.Context, id)
+	count, err := w.count(r.Context, id, wanted)
 	if err != nil {
 		return nil, httpapi.RegistryFailure(err)
 	}
-	rows, err := w.db.ListDeliveries(r.Context, db.ListDeliveriesParams{PartnerID: id, Limit: int32(page.Size), Offset: int32(page.Offset())})
+	rows, err := w.list(r.Context, db.ListDeliveriesParams{PartnerID: id, Limit: int32(page.Size), Offset: int32(page.Offset())}, wanted)
 	if err != nil {
 		return nil, httpapi.RegistryFailure(err)
 	}
@@ -290,19 +290,26 @@ func (w *Webhooks) withAttempts(ctx context.Context, rows []db.ListDeliveriesRow
 	}
 	out := make([]deliveryJSON, 0, len(rows))
 	for _, r := range rows {
-		d := deliveryJSON{
-			EventID: r.EventID, Type: r.Type, State: r.State, CreatedAt: httpapi.Millis(r.CreatedAt),
-			FinishedAt: httpapi.MillisOrNull(r.FinishedAt), CorrectedAt: httpapi.MillisOrNull(r.CorrectedAt), Attempts: append([]attemptJSON{}, byEvent[r.EventID]...),
-		}
-		if r.Sequence > 0 {
-			d.Sequence = &r.Sequence
-		}
-		if r.State == registry.Pending || r.State == registry.Parked {
-			d.NextAttemptAt = httpapi.MillisOrNull(&r.DueAt)
-		}
+		d := describe(r)
+		d.Attempts = append([]attemptJSON{}, byEvent[r.EventID]...)
 		out = append(out, d)
 	}
 	return out, nil
+}
+
+// describe is a delivery without its attempts.
+func describe(r db.ListDeliveriesRow) deliveryJSON {
+	d := deliveryJSON{
+		EventID: r.EventID, Type: r.Type, State: r.State, CreatedAt: httpapi.Millis(r.CreatedAt),
+		FinishedAt: httpapi.MillisOrNull(r.FinishedAt), CorrectedAt: httpapi.MillisOrNull(r.CorrectedAt),
+	}
+	if r.Sequence > 0 {
+		d.Sequence = &r.Sequence
+	}
+	if r.State == registry.Pending || r.State == registry.Parked {
+		d.NextAttemptAt = httpapi.MillisOrNull(&r.DueAt)
+	}
+	return d
 }
 
 // Events is the pull stream: the very bytes of the webhooks, in the order

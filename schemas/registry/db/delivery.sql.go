@@ -109,6 +109,42 @@ func (q *Queries) CountDeliveriesByState(ctx context.Context) ([]CountDeliveries
 	return items, nil
 }
 
+const countFiltered = `-- name: CountFiltered :one
+SELECT count(*) AS deliveries FROM (
+  SELECT FROM delivery d WHERE d.partner_id = $1
+    AND ($2::text IS NULL OR d.state = $2::text)
+    AND ($3::text IS NULL OR d.type = $3::text)
+    AND ($4::bytea IS NULL OR d.tx_hash = $4::bytea)
+    AND d.created_at >= coalesce($5::timestamptz, '-infinity') AND d.created_at <= coalesce($6::timestamptz, 'infinity')
+  LIMIT $7::integer) counted
+`
+
+type CountFilteredParams struct {
+	PartnerID int64
+	State     *string
+	Type      *string
+	TxHash    []byte
+	FirstAt   *time.Time
+	LastAt    *time.Time
+	AtMost    int32
+}
+
+// How many these are, counted up to the reach of page x pageSize.
+func (q *Queries) CountFiltered(ctx context.Context, arg CountFilteredParams) (int64, error) {
+	row := q.db.QueryRow(ctx, countFiltered,
+		arg.PartnerID,
+		arg.State,
+		arg.Type,
+		arg.TxHash,
+		arg.FirstAt,
+		arg.LastAt,
+		arg.AtMost,
+	)
+	var deliveries int64
+	err := row.Scan(&deliveries)
+	return deliveries, err
+}
+
 const deliveryAttempts = `-- name: DeliveryAttempts :many
 SELECT a.event_id, a.number, a.url, a.started_at, a.duration_ms, a.status, a.error
 FROM unnest($1::uuid[]) AS e (id) CROSS JOIN LATERAL (
@@ -199,6 +235,89 @@ func (q *Queries) EventsAfter(ctx context.Context, arg EventsAfterParams) ([]Eve
 	for rows.Next() {
 		var i EventsAfterRow
 		if err := rows.Scan(&i.Sequence, &i.Body); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const filterDeliveries = `-- name: FilterDeliveries :many
+SELECT event_id, coalesce(sequence, 0)::bigint AS sequence, type, state, attempts, due_at, created_at, finished_at, corrected_at
+FROM delivery d WHERE partner_id = $1
+  AND ($2::text IS NULL OR d.state = $2::text)
+  AND ($3::text IS NULL OR d.type = $3::text)
+  AND ($4::bytea IS NULL OR d.tx_hash = $4::bytea)
+  AND d.created_at >= coalesce($5::timestamptz, '-infinity') AND d.created_at <= coalesce($6::timestamptz, 'infinity')
+  AND d.created_at <= coalesce($7::timestamptz, 'infinity')
+  AND ($7::timestamptz IS NULL OR d.created_at < $7::timestamptz
+    OR coalesce(d.sequence, 9223372036854775807) < coalesce(nullif($8::bigint, 0), 9223372036854775807)
+    OR coalesce(d.sequence, 0) = $8::bigint AND d.event_id > $9::uuid)
+ORDER BY d.created_at DESC, d.sequence DESC, d.event_id LIMIT $11 OFFSET $10
+`
+
+type FilterDeliveriesParams struct {
+	PartnerID     int64
+	State         *string
+	Type          *string
+	TxHash        []byte
+	FirstAt       *time.Time
+	LastAt        *time.Time
+	AfterAt       *time.Time
+	AfterSequence int64
+	AfterEvent    uuid.UUID
+	Offset        int32
+	Limit         int32
+}
+
+type FilterDeliveriesRow struct {
+	EventID     uuid.UUID
+	Sequence    int64
+	Type        string
+	State       string
+	Attempts    int32
+	DueAt       time.Time
+	CreatedAt   time.Time
+	FinishedAt  *time.Time
+	CorrectedAt *time.Time
+}
+
+// ListDeliveries of those that all given filters hold for; null leaves a filter out.
+func (q *Queries) FilterDeliveries(ctx context.Context, arg FilterDeliveriesParams) ([]FilterDeliveriesRow, error) {
+	rows, err := q.db.Query(ctx, filterDeliveries,
+		arg.PartnerID,
+		arg.State,
+		arg.Type,
+		arg.TxHash,
+		arg.FirstAt,
+		arg.LastAt,
+		arg.AfterAt,
+		arg.AfterSequence,
+		arg.AfterEvent,
+		arg.Offset,
+		arg.Limit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []FilterDeliveriesRow
+	for rows.Next() {
+		var i FilterDeliveriesRow
+		if err := rows.Scan(
+			&i.EventID,
+			&i.Sequence,
+			&i.Type,
+			&i.State,
+			&i.Attempts,
+			&i.DueAt,
+			&i.CreatedAt,
+			&i.FinishedAt,
+			&i.CorrectedAt,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -8,6 +8,30 @@ FROM delivery d WHERE partner_id = sqlc.arg(partner_id) AND d.created_at <= coal
     OR coalesce(d.sequence, 0) = sqlc.arg(after_sequence)::bigint AND d.event_id > sqlc.arg(after_event)::uuid)
 ORDER BY d.created_at DESC, d.sequence DESC, d.event_id LIMIT sqlc.arg('limit') OFFSET sqlc.arg('offset');
 
+-- name: FilterDeliveries :many
+-- ListDeliveries of those that all given filters hold for; null leaves a filter out.
+SELECT event_id, coalesce(sequence, 0)::bigint AS sequence, type, state, attempts, due_at, created_at, finished_at, corrected_at
+FROM delivery d WHERE partner_id = sqlc.arg(partner_id)
+  AND (sqlc.narg(state)::text IS NULL OR d.state = sqlc.narg(state)::text)
+  AND (sqlc.narg(type)::text IS NULL OR d.type = sqlc.narg(type)::text)
+  AND (sqlc.narg(tx_hash)::bytea IS NULL OR d.tx_hash = sqlc.narg(tx_hash)::bytea)
+  AND d.created_at >= coalesce(sqlc.narg(first_at)::timestamptz, '-infinity') AND d.created_at <= coalesce(sqlc.narg(last_at)::timestamptz, 'infinity')
+  AND d.created_at <= coalesce(sqlc.narg(after_at)::timestamptz, 'infinity')
+  AND (sqlc.narg(after_at)::timestamptz IS NULL OR d.created_at < sqlc.narg(after_at)::timestamptz
+    OR coalesce(d.sequence, 9223372036854775807) < coalesce(nullif(sqlc.arg(after_sequence)::bigint, 0), 9223372036854775807)
+    OR coalesce(d.sequence, 0) = sqlc.arg(after_sequence)::bigint AND d.event_id > sqlc.arg(after_event)::uuid)
+ORDER BY d.created_at DESC, d.sequence DESC, d.event_id LIMIT sqlc.arg('limit') OFFSET sqlc.arg('offset');
+
+-- name: CountFiltered :one
+-- How many these are, counted up to the reach of page x pageSize.
+SELECT count(*) AS deliveries FROM (
+  SELECT FROM delivery d WHERE d.partner_id = sqlc.arg(partner_id)
+    AND (sqlc.narg(state)::text IS NULL OR d.state = sqlc.narg(state)::text)
+    AND (sqlc.narg(type)::text IS NULL OR d.type = sqlc.narg(type)::text)
+    AND (sqlc.narg(tx_hash)::bytea IS NULL OR d.tx_hash = sqlc.narg(tx_hash)::bytea)
+    AND d.created_at >= coalesce(sqlc.narg(first_at)::timestamptz, '-infinity') AND d.created_at <= coalesce(sqlc.narg(last_at)::timestamptz, 'infinity')
+  LIMIT sqlc.arg(at_most)::integer) counted;
+
 -- name: CountDeliveries :one
 -- A partner's sequence has no gaps and deliveries are kept for ever, so its end is
 -- their number, without counting them. Test events have none, and are few.

@@ -1,0 +1,75 @@
+package vaults
+
+import (
+	"context"
+	_ "embed"
+	"math"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/query/ask"
+	"github.com/navlog/navlog/query/httpapi"
+)
+
+//go:embed funding.sql
+var sqlFunding string
+
+// fundingDays is how many days back requests count.
+const fundingDays = 90
+
+type fundingJSON struct {
+	VaultAddress   string  `json:"vaultAddress"`
+	Days           int64   `json:"days"`
+	Since          string  `json:"since"`
+	Requests       int64   `json:"requests"`
+	Funded         int64   `json:"funded"`
+	MedianSeconds  *uint64 `json:"medianSeconds"`
+	LongestSeconds *uint64 `json:"longestSeconds"`
+}
+
+type ofFunding struct {
+	Vault common.Address `ask:"vault" reads:"requests"`
+	First uint64         `ask:"first"`
+	Last  uint64         `ask:"last"`
+}
+
+type fundingRow struct {
+	ask.Mark
+	Requests uint64 `ch:"requests"`
+	Funded   uint64 `ch:"funded"`
+	Median   uint64 `ch:"median"`
+	Longest  uint64 `ch:"longest"`
+}
+
+var funding = ask.New[ofFunding, fundingRow](sqlFunding)
+
+// Funding is how long the requests of a vault waited for their money, of those that were made in the
+// last days before the block of the answer.
+func Funding(r *httpapi.Request) (*httpapi.Answer, error) {
+	address := r.PathAddress()
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
+		v, ok := p.Vault(address)
+		if !ok {
+			return nil, httpapi.NoSuchVault()
+		}
+		now, err := p.Now(ctx)
+		if err != nil {
+			return nil, err
+		}
+		since := max(0, int64(now)-fundingDays*day)
+		args := ofFunding{Vault: address}
+		if args.First, args.Last, err = p.Blocks(ctx, since, math.MaxInt64); err != nil {
+			return nil, err
+		}
+		row, _, err := funding.One(ctx, p, args)
+		if err != nil {
+			return nil, err
+		}
+		p.Lapses(now + 1) // the days end with the next block
+		out := fundingJSON{VaultAddress: v.Written, Days: fundingDays, Since: httpapi.Time(uint64(since)), Requests: int64(row.Requests), Funded: int64(row.Funded)}
+		if row.Funded > 0 {
+			out.MedianSeconds, out.LongestSeconds = &row.Median, &row.Longest
+		}
+		return &httpapi.Answer{Data: out}, nil
+	})
+}

@@ -1,0 +1,135 @@
+package webhooks
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+	"github.com/navlog/navlog/schemas/webhook"
+)
+
+// mostCounted is how far deliveries that a filter holds for are counted: to the reach of page x pageSize.
+const mostCounted = 100_000
+
+// filter is which deliveries a partner asks for. Fields that are nil leave nothing out.
+type filter struct {
+	state, kind *string
+	tx          []byte
+	first, last *time.Time
+}
+
+func (f filter) any() bool {
+	return f.state != nil || f.kind != nil || f.tx != nil || f.first != nil || f.last != nil
+}
+
+func readFilter(params *httpapi.Params) filter {
+	var f filter
+	if state := params.OneOf("state", "", registry.Pending, registry.Parked, registry.Delivered, registry.Failed, registry.NoEndpoint); state != "" {
+		f.state = &state
+	}
+	if kind := params.OneOf("type", "", webhook.DepositReferral, webhook.WithdrawalReferral, webhook.Test); kind != "" {
+		f.kind = &kind
+	}
+	if tx := params.Hash("tx"); tx != nil {
+		f.tx = tx.Bytes()
+	}
+	f.first, f.last = params.Times()
+	return f
+}
+
+// list is ListDeliveries of those that a filter holds for.
+func (w *Webhooks) list(ctx context.Context, in db.ListDeliveriesParams, f filter) ([]db.ListDeliveriesRow, error) {
+	if !f.any() {
+		return w.db.ListDeliveries(ctx, in)
+	}
+	rows, err := w.db.FilterDeliveries(ctx, db.FilterDeliveriesParams{PartnerID: in.PartnerID, State: f.state, Type: f.kind, TxHash: f.tx, FirstAt: f.first, LastAt: f.last,
+		AfterAt: in.AfterAt, AfterSequence: in.AfterSequence, AfterEvent: in.AfterEvent, Limit: in.Limit, Offset: in.Offset})
+	out := make([]db.ListDeliveriesRow, len(rows))
+	for i, r := range rows {
+		out[i] = db.ListDeliveriesRow(r)
+	}
+	return out, err
+}
+
+// count is how many deliveries of a partner a filter holds for.
+func (w *Webhooks) count(ctx context.Context, partner int64, f filter) (int64, error) {
+	if !f.any() {
+		return w.db.CountDeliveries(ctx, partner)
+	}
+	return w.db.CountFiltered(ctx, db.CountFilteredParams{PartnerID: partner, State: f.state, Type: f.kind, TxHash: f.tx, FirstAt: f.first, LastAt: f.last, AtMost: mostCounted})
+}
+
+// oneDeliveryJSON is a delivery with what was sent and what came back.
+type oneDeliveryJSON struct {
+	deliveryJSON
+	Request  sentJSON       `json:"request"`
+	Attempts []answeredJSON `json:"attempts"` // in place of those of the list
+}
+
+// sentJSON is what every attempt sends: the headers that are the same each time, and the newest body.
+type sentJSON struct {
+	Headers map[string]string `json:"headers"`
+	Body    string            `json:"body"`
+}
+
+// answeredJSON is an attempt with as much of the response as dispatch still keeps.
+type answeredJSON struct {
+	attemptJSON
+	Response    *string `json:"response"`
+	DNSUs       *int32  `json:"dnsUs"`
+	ConnectUs   *int32  `json:"connectUs"`
+	TLSUs       *int32  `json:"tlsUs"`
+	FirstByteUs *int32  `json:"firstByteUs"`
+}
+
+// eventID reads the id of an event in the path.
+func eventID(r *httpapi.Request) (uuid.UUID, error) {
+	id, err := uuid.Parse(r.Path("eventId"))
+	if err != nil || len(r.Path("eventId")) != len(uuid.Nil.String()) {
+		return id, httpapi.InvalidParameter(httpapi.Fault{Field: "eventId", Reason: "must be a UUID: 32 hexadecimal digits in groups of 8, 4, 4, 4 and 12"})
+	}
+	return id, nil
+}
+
+// Delivery is one delivery of the caller with its body and every attempt that is kept.
+func (w *Webhooks) Delivery(r *httpapi.Request) (*httpapi.Answer, error) {
+	id, err := eventID(r)
+	if err != nil {
+		return nil, err
+	}
+	d, err := w.db.GetDelivery(r.Context, id)
+	if errors.Is(err, pgx.ErrNoRows) || err == nil && d.PartnerID != int64(r.Partner.ID) {
+		return nil, httpapi.NotFound("There is no such delivery.")
+	}
+	if err != nil {
+		return nil, httpapi.RegistryFailure(err)
+	}
+	log, err := w.db.AttemptLog(r.Context, id)
+	if err != nil {
+		return nil, httpapi.RegistryFailure(err)
+	}
+	row := db.ListDeliveriesRow{EventID: d.EventID, Sequence: d.Sequence, Type: d.Type, State: d.State, Attempts: d.Attempts, DueAt: d.DueAt,
+		CreatedAt: d.CreatedAt, FinishedAt: d.FinishedAt, CorrectedAt: d.CorrectedAt}
+	out := oneDeliveryJSON{deliveryJSON: describe(row), Attempts: make([]answeredJSON, len(log)),
+		Request: sentJSON{Headers: map[string]string{"Content-Type": "application/json", webhook.HeaderEventID: id.String(), webhook.HeaderEventType: d.Type}, Body: string(d.Body)}}
+	if d.Sequence > 0 {
+		out.Request.Headers[webhook.HeaderSequence] = strconv.FormatInt(d.Sequence, 10)
+	}
+	for i, a := range log {
+		out.Attempts[i] = answeredJSON{attemptJSON: attemptJSON{Number: a.Number, URL: a.Url, StartedAt: httpapi.Millis(a.StartedAt), DurationMs: a.DurationMs, Status: a.Status, Error: a.Error},
+			DNSUs: a.DnsUs, ConnectUs: a.ConnectUs, TLSUs: a.TlsUs, FirstByteUs: a.FirstByteUs}
+		if a.Response != nil {
+			text := strings.ToValidUTF8(string(a.Response), "\uFFFD")
+			out.Attempts[i].Response = &text
+		}
+	}
+	return &httpapi.Answer{Data: out}, nil
+}
