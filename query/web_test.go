@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"github.com/navlog/navlog/query/web"
 )
 
@@ -37,7 +39,7 @@ func TestPagesKeepToTheirPolicy(t *testing.T) {
 	}
 	page := load("/", "public, no-cache")
 	for _, path := range web.Paths {
-		same(t, path, w.Do("GET", strings.ReplaceAll(path, "{address}", vaultA.Hex()), nil, "Accept", "text/html").Body.String(), page)
+		same(t, path, w.Do("GET", strings.NewReplacer("{address}", vaultA.Hex(), "{hash}", tx(13).Hex(), "{eventId}", uuid.Nil.String()).Replace(path), nil, "Accept", "text/html").Body.String(), page)
 	}
 	references := loadedBy(t, []byte(page))
 	if len(references) != 4 {
@@ -79,13 +81,28 @@ func TestStatusIsAPageForBrowsers(t *testing.T) {
 	same(t, "Vary of what has no page", w.Do("GET", "/healthz", nil).Header().Get("Vary"), "Accept-Encoding")
 }
 
-// TestOtherPathsAreNoPages: what is neither of the API nor a page stays a 404 in JSON, also
-// for a browser.
-func TestOtherPathsAreNoPages(t *testing.T) {
+// TestOtherPathsAreErrorPages: at what is neither of the API nor a page a browser gets a page that
+// says so, with the status 404, and every other client JSON. Paths of the API are JSON for both.
+func TestOtherPathsAreErrorPages(t *testing.T) {
 	w := newFixture(t)
-	for _, path := range []string{"/vault", "/vault/", "/vault/a/b", "/users/", "/user", "/index.html", "/assets/", "/assets/main.js", "/dist/index.html", "/api/v1", "/favicon.ico"} {
+	page := w.Do("GET", "/", nil, "Accept", "text/html").Body.String()
+	for _, path := range []string{"/nonsense", "/vault", "/vault/", "/vault/a/b", "/users/", "/user", "/index.html", "/assets/", "/assets/main.js",
+		"/dist/index.html", "/docs/nonsense", "/favicon.ico", "/apiary"} {
+		r := w.Do("GET", path, nil, "Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
+		if r.Code != 404 || r.Body.String() != page || !strings.HasPrefix(r.Header().Get("Content-Type"), "text/html") {
+			t.Errorf("%s: %d, %s, %.80s", path, r.Code, r.Header().Get("Content-Type"), r.Body)
+		}
+		same(t, path+", Cache-Control", r.Header().Get("Cache-Control"), "no-store")
+		same(t, path+", Vary", r.Header().Get("Vary"), "Accept, Accept-Encoding")
+		same(t, path+", HEAD", w.Do("HEAD", path, nil, "Accept", "text/html").Code, 404)
+		for _, accept := range []string{"", "*/*", "application/json", "image/*"} {
+			w.get(path, "Accept", accept).Failed(t, 404, "NOT_FOUND")
+		}
+	}
+	for _, path := range []string{"/api", "/api/", "/api/v1", "/api/v1/nonsense", "/api/v1/partner/nonsense"} {
 		w.get(path, "Accept", "text/html").Failed(t, 404, "NOT_FOUND")
 	}
+	w.Do("POST", "/nonsense", nil, "Accept", "text/html").Failed(t, 404, "NOT_FOUND")
 	w.get("/api/v1/vaults", "Accept", "text/html").Data(t)
 	same(t, "POST /", w.Do("POST", "/", nil).Code, 405)
 }

@@ -203,7 +203,7 @@ func send(w http.ResponseWriter, r *http.Request, f *finished, beside http.Heade
 	h := w.Header()
 	maps.Copy(h, f.header)
 	maps.Copy(h, beside)
-	if r.Method != http.MethodPost && unchanged(w, r, f.tag) {
+	if r.Method != http.MethodPost && f.status < http.StatusBadRequest && unchanged(w, r, f.tag) {
 		return
 	}
 	form := f.plain

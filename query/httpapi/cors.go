@@ -38,14 +38,40 @@ func preflight(w http.ResponseWriter, allow string) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// nowhere answers paths at which there is nothing, so that a page can read that.
-func (s *Server) nowhere(w http.ResponseWriter, r *http.Request) {
-	if rest, partners := strings.CutPrefix(r.URL.Path, partnerPaths); !partners || rest != "" && rest[0] != '/' {
-		allowAnyOrigin(w.Header())
-		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
-			preflight(w, "GET, HEAD, OPTIONS")
-			return
+// apiPaths begin the paths of the API, which are JSON whoever asks.
+const apiPaths = "/api"
+
+// nowhere answers paths at which there is nothing, so that a page can read that. A browser that is to
+// show something gets the front page, whose script says that there is no such page, with the status 404.
+func (s *Server) nowhere(files []File) http.HandlerFunc {
+	var page http.HandlerFunc
+	for _, file := range files {
+		if file.Path == "/" {
+			page = serveFileAs(http.StatusNotFound, file, varyByAccept)
 		}
 	}
-	s.fail(w, r, NotFound("There is nothing at this path."))
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !within(r.URL.Path, partnerPaths) {
+			allowAnyOrigin(w.Header())
+			if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
+				preflight(w, "GET, HEAD, OPTIONS")
+				return
+			}
+		}
+		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+		if page != nil && reads && !within(r.URL.Path, apiPaths) {
+			w.Header().Set("Vary", varyByAccept)
+			if acceptsHTML(r.Header) {
+				page(w, r)
+				return
+			}
+		}
+		s.fail(w, r, NotFound("There is nothing at this path."))
+	}
+}
+
+// within reports whether a path is at or below another one.
+func within(path, top string) bool {
+	rest, below := strings.CutPrefix(path, top)
+	return below && (rest == "" || rest[0] == '/')
 }

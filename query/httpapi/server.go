@@ -147,7 +147,7 @@ func (s *Server) Handler(routes []Route, probes []Probe, files []File) http.Hand
 	for path, file := range pages {
 		handle(path, s.getOnly(serveFile(file, vary)))
 	}
-	r.NotFoundHandler = s.measure("none", s.nowhere)
+	r.NotFoundHandler = s.measure("none", s.nowhere(files))
 	return s.outermost(r)
 }
 
@@ -360,6 +360,10 @@ func (s *Server) probe(p Probe, vary string) http.HandlerFunc {
 
 // serveFile answers with a file. Nothing in a page may come from elsewhere.
 func serveFile(file File, vary string) http.HandlerFunc {
+	return serveFileAs(http.StatusOK, file, vary)
+}
+
+func serveFileAs(status int, file File, vary string) http.HandlerFunc {
 	h := http.Header{}
 	allowAnyOrigin(h)
 	h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; frame-ancestors 'none'")
@@ -368,8 +372,11 @@ func serveFile(file File, vary string) http.HandlerFunc {
 	if file.Immutable {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
+	if status != http.StatusOK {
+		h.Set("Cache-Control", "no-store")
+	}
 	h.Set("Vary", vary)
-	f, err := (&Answer{Raw: file.Body, Kind: file.Kind}).finish(h)
+	f, err := (&Answer{Status: status, Raw: file.Body, Kind: file.Kind}).finish(h)
 	if err != nil {
 		panic(err) // bytes need no encoding
 	}

@@ -88,6 +88,9 @@ func (c *Contract) Judge(t testing.TB, r *http.Request, body []byte, rec *httpte
 		return
 	case route == nil && rec.Code < 400 && rec.Header().Get("Content-Security-Policy") != "": // a page, or a part of one
 		return
+	case route == nil && rec.Code == http.StatusNotFound && rec.Header().Get("Content-Security-Policy") != "" &&
+		!strings.HasPrefix(r.URL.Path, "/api/"): // the page for a browser at a path without one
+		return
 	case r.Method == http.MethodOptions && rec.Code == http.StatusNoContent:
 		return
 	case rec.Code == http.StatusMethodNotAllowed:
