@@ -66,7 +66,7 @@ func TestDocsKeepToTheirPolicy(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"/docs/docs.css", "/docs/docs.js", "/docs/search.js", "/docs/search.json", "/openapi.json"} {
+	for _, path := range []string{"/docs/docs.css", "/docs/docs.js", "/docs/theme.js", "/docs/search.js", "/docs/search.json", "/docs/reference.json"} {
 		if !loaded[path] {
 			t.Errorf("the page does not load %s", path)
 		}

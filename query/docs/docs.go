@@ -14,7 +14,7 @@ import (
 // The page that reads the OpenAPI document and sends requests. It is plain
 // HTML and JavaScript of our own and loads nothing from elsewhere.
 //
-//go:embed docs.js search.js docs.css icon.svg
+//go:embed docs.js search.js theme.js docs.css icon.svg
 var files embed.FS
 
 // Files are the OpenAPI document, the page about it, and the pages of docs/.
@@ -32,6 +32,7 @@ func Files() []httpapi.File {
 		out = append(out, httpapi.File{Path: path, Kind: kind, Body: body})
 	}
 	page("/docs/docs.js", "docs.js", "text/javascript; charset=utf-8")
+	page("/docs/theme.js", "theme.js", "text/javascript; charset=utf-8")
 	page("/docs/search.js", "search.js", "text/javascript; charset=utf-8")
 	page("/docs/docs.css", "docs.css", "text/css; charset=utf-8")
 	page("/docs/icon.svg", "icon.svg", "image/svg+xml")

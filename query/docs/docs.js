@@ -1,4 +1,4 @@
-// Reads /openapi.json, lists the operations, and sends requests from forms.
+// Shows the OpenAPI document, whose descriptions the server has rendered, and sends requests from forms.
 'use strict';
 
 const element = (tag, properties = {}, ...children) => {
@@ -8,6 +8,47 @@ const element = (tag, properties = {}, ...children) => {
 };
 
 let api;
+
+// rendered makes nodes of HTML that the server made of a description. A parsed document runs no script.
+const rendered = (html) => [...new DOMParser().parseFromString(html ?? '', 'text/html').body.childNodes];
+
+// tree shows a schema, field by field, down to those that have none. seen guards against a schema within itself.
+const tree = (schema, seen = []) => {
+  const s = resolve(schema);
+  const inner = s.type === 'array' ? resolve(s.items) : (s.anyOf ? s.anyOf.map(resolve).find((one) => one.properties) ?? s : s);
+  if (!inner.properties || seen.includes(inner)) return null;
+  return element('ul', { className: 'tree' }, ...Object.entries(inner.properties).map(([name, property]) => {
+    const p = resolve(property);
+    const type = p.const !== undefined ? JSON.stringify(p.const) : p.enum ? p.enum.join(' | ') : [p.type ?? (p.anyOf ? 'object | null' : 'object')].flat().join(' | ');
+    const head = [element('code', { textContent: name }), element('span', { className: 'hint', textContent: ` ${type}${inner.required?.includes(name) ? '' : ', optional'} ` }),
+      element('span', { className: 'hint' }, ...rendered(p.description))];
+    const below = tree(p, [...seen, inner]);
+    return element('li', {}, ...(below ? [element('details', {}, element('summary', {}, ...head), below)] : head));
+  }));
+};
+
+// languages write a request down; each gets the method, the URL, whether a key is needed, and the body.
+const languages = {
+  curl: (method, url, key, body) => `curl${method === 'GET' ? '' : ` -X ${method}`} '${url}'${key ? " \\\n  -H \"x-api-key: $NAVLOG_API_KEY\"" : ''}${body ? ` \\\n  -H 'content-type: application/json' -d '${body}'` : ''}`,
+  JavaScript: (method, url, key, body) => `const response = await fetch(${JSON.stringify(url)}, {\n  method: '${method}',\n${key || body ? `  headers: {${key ? " 'x-api-key': process.env.NAVLOG_API_KEY," : ''}${body ? " 'content-type': 'application/json'," : ''} },\n` : ''}${body ? `  body: JSON.stringify(${body}),\n` : ''}})\nconst { ok, data, error } = await response.json()`,
+  Python: (method, url, key, body) => `import json, os, urllib.request\n\nrequest = urllib.request.Request('${url}', method='${method}'${body ? `, data=json.dumps(${body}).encode()` : ''})\n${key ? "request.add_header('x-api-key', os.environ['NAVLOG_API_KEY'])\n" : ''}${body ? "request.add_header('content-type', 'application/json')\n" : ''}answer = json.load(urllib.request.urlopen(request))`,
+  Go: (method, url, key, body) => `request, err := http.NewRequest("${method}", "${url}", ${body ? `strings.NewReader(\`${body}\`)` : 'nil'})\nif err != nil {\n\treturn err\n}\n${key ? 'request.Header.Set("x-api-key", os.Getenv("NAVLOG_API_KEY"))\n' : ''}${body ? 'request.Header.Set("content-type", "application/json")\n' : ''}response, err := http.DefaultClient.Do(request)`,
+};
+
+// samples shows a request in the language that is chosen.
+const samples = (method, path, parameters, key, body) => {
+  const filled = parameters.filter((p) => p.in === 'path').reduce((at, p) => at.replace(`{${p.name}}`, p.example), path);
+  const required = parameters.filter((p) => p.in === 'query' && p.required).map((p) => `${p.name}=${encodeURIComponent(p.example)}`).join('&');
+  const url = location.origin + filled + (required ? `?${required}` : '');
+  const code = element('pre', { tabIndex: 0 });
+  const buttons = Object.keys(languages).map((name) => element('button', { type: 'button', textContent: name, onclick: () => choose(name) }));
+  const choose = (name) => {
+    code.textContent = languages[name](method.toUpperCase(), url, key, body);
+    buttons.forEach((button) => button.setAttribute('aria-pressed', String(button.textContent === name)));
+  };
+  choose('curl');
+  return element('div', {}, element('h3', { textContent: 'Request' }), element('div', { className: 'languages' }, ...buttons), code);
+};
 
 // resolve follows a local reference of the document.
 const resolve = (node) => {
@@ -77,20 +118,24 @@ const send = async (method, path, parameters, fields, body, out) => {
 const operation = (method, path, op) => {
   const box = element('details', { id: op.operationId },
     element('summary', {}, element('span', { className: 'method', textContent: method.toUpperCase() }), element('code', { textContent: path }), element('span', { textContent: op.summary })));
-  if (op.description) box.append(element('p', { textContent: op.description }));
+  box.append(element('p', {}, element('a', { href: `#${op.operationId}`, textContent: 'Link to this operation' })));
+  box.append(element('div', {}, ...rendered(op.description)));
   const parameters = (op.parameters ?? []).map(resolve);
   const fields = parameters.map(input);
-  parameters.forEach((p, i) => box.append(element('label', {}, `${p.name}${p.required ? ' *' : ''} `, element('span', { className: 'hint', textContent: `${p.description} (${bounds(p.schema)})` }), fields[i])));
+  parameters.forEach((p, i) => box.append(element('label', {}, `${p.name}${p.required ? ' *' : ''} `, element('span', { className: 'hint' }, ...rendered(p.description), ` (${bounds(p.schema)})`), fields[i])));
   const media = op.requestBody?.content['application/json'];
   const body = media && element('textarea', { value: example(media), spellcheck: false });
   if (body) box.append(element('label', {}, 'body', body));
-  const out = element('pre', { hidden: true });
+  box.append(samples(method, path, parameters, Boolean(op.security?.length) && op.security.every((one) => Object.keys(one).length > 0), body && JSON.stringify(JSON.parse(body.value || '{}'))));
+  const out = element('pre', { hidden: true, tabIndex: 0 });
   box.append(element('button', { textContent: 'Send', onclick: () => { out.hidden = false; send(method, path, parameters, fields, body, out); } }), out);
   for (const [status, reference] of Object.entries(op.responses)) {
     const response = resolve(reference);
-    box.append(element('p', { className: 'hint', textContent: `${status}: ${response.description}` }));
+    box.append(element('div', { className: 'hint' }, `${status}: `, ...rendered(response.description)));
+    const fields = status.startsWith('2') && response.content?.['application/json'] && tree(response.content['application/json'].schema);
+    if (fields) box.append(element('details', {}, element('summary', { textContent: 'fields' }), fields));
     const text = status.startsWith('2') && example(response.content?.['application/json']);
-    if (text) box.append(element('details', {}, element('summary', { textContent: 'example' }), element('pre', { textContent: text })));
+    if (text) box.append(element('details', {}, element('summary', { textContent: 'example' }), element('pre', { tabIndex: 0, textContent: text })));
   }
   return box;
 };
@@ -99,20 +144,20 @@ const webhook = (name, op) => {
   const media = op.requestBody.content['application/json'];
   return element('details', {},
     element('summary', {}, element('span', { className: 'method', textContent: 'POST' }), element('code', { textContent: name }), element('span', { textContent: op.summary })),
-    element('p', { textContent: op.description }),
-    ...op.parameters.map(resolve).map((p) => element('p', { className: 'hint', textContent: `${p.name}${p.required ? ' *' : ''}: ${p.description}` })),
-    element('pre', { textContent: example(media) }));
+    element('div', {}, ...rendered(op.description)),
+    ...op.parameters.map(resolve).map((p) => element('div', { className: 'hint' }, `${p.name}${p.required ? ' *' : ''}: `, ...rendered(p.description))),
+    element('pre', { tabIndex: 0, textContent: example(media) }));
 };
 
 const show = async () => {
   const main = document.getElementById('operations');
-  const answer = await fetch('/openapi.json');
+  const answer = await fetch('/docs/reference.json');
   api = await answer.json();
   document.getElementById('summary').textContent = api.info.summary;
-  document.getElementById('conventions').append(...api.info.description.split('\n\n').map((text) => element('p', { textContent: text.replace(/\*\*|`/g, '') })));
+  document.getElementById('conventions').append(...rendered(api.info.description));
   main.replaceChildren();
   for (const tag of api.tags) {
-    main.append(element('h2', { textContent: tag.name }), element('p', { textContent: tag.description }));
+    main.append(element('h2', { textContent: tag.name }), element('div', {}, ...rendered(tag.description)));
     for (const [path, item] of Object.entries(api.paths)) {
       for (const [method, op] of Object.entries(item)) {
         if (op.tags.includes(tag.name)) main.append(operation(method, path, op));

@@ -24,7 +24,7 @@ import (
 	"github.com/navlog/navlog/schemas/openapi"
 )
 
-//go:embed page.html docs.html
+//go:embed shell.html page.html docs.html
 var templateFiles embed.FS
 
 var templates = template.Must(template.ParseFS(templateFiles, "*.html"))
@@ -78,7 +78,8 @@ func pageFiles() []httpapi.File {
 		p.All = top
 		show(p.Path, "page.html", p)
 	}
-	show("/docs", "docs.html", top)
+	show("/docs", "docs.html", page{Path: "/docs", All: top})
+	out = append(out, httpapi.File{Path: "/docs/reference.json", Kind: "application/json; charset=utf-8", Body: reference()})
 	index, err := httpapi.Encode(append(found, operations()...))
 	must(err)
 	return append(out, httpapi.File{Path: "/docs/search.json", Kind: "application/json; charset=utf-8", Body: index})
