@@ -1,18 +1,21 @@
 // Package web is the pages: what people see of navlog. They are one HTML file, a script, a
 // style sheet and an icon, built by esbuild out of src and committed in dist, so that
-// building navlog needs no Node; `make web` builds them anew, and `make verify` compares.
+// building navlog needs no Node; `make web` builds them, and `make verify` compares.
 //
-//	main.tsx     the frame: navigation, indexing state, time machine, and the page of the path
+//	main.tsx     the frame: navigation, search, time machine, and the page of the path
 //	router.ts    the address bar, which is the whole state of a page
 //	openapi.ts, api.ts, answers.ts
 //	             the paths of schemas/openapi, asking them (openapi-fetch: what the
 //	             document does not have does not compile), what components see of it
-//	partner.ts   asking what needs a key, which it alone knows, in memory
+//	partner.ts   asking what needs a key, which it keeps in memory, or on request in the tab
 //	signature.ts the signature of a webhook, made and compared in the browser
 //	verify.ts, rlp.ts
 //	             the proofs of explain, from the hash of a block to what is shown of an event
 //	follow.ts    the newest events as the stream goes on
 //	format.ts    amounts, times and ages as text: no amount becomes a float
+//	assets.ts    sums by asset: amounts of different assets are never added
+//	axis.ts      the labels of charts, which say exactly what their ticks are
+//	csv.ts       a user's movements as a file for an accountant
 //	components, pages
 //	             what is on the screen
 //
@@ -32,7 +35,8 @@ import (
 var dist embed.FS
 
 // Paths are answered with the page, whose script reads the address bar.
-var Paths = []string{"/", "/vault/{address}", "/users", "/user/{address}", "/events", "/compare", "/partner", "/status"}
+var Paths = []string{"/", "/vault/{address}", "/users", "/user/{address}", "/events", "/tx/{hash}", "/search",
+	"/compare", "/partner", "/partner/delivery/{eventId}", "/status"}
 
 var kinds = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
 

@@ -1,125 +1,20 @@
-// A browser over the pages of a live system whose chain is reorganised meanwhile. What a page shows is held against the
-// API, which is asked here, by nothing that the pages are made of.
+// A browser over the pages of a live system whose chain is reorganised meanwhile.
 import assert from "node:assert/strict"
-import { readFileSync } from "node:fs"
-import { createRequire } from "node:module"
-import { after, before, test } from "node:test"
-import { chromium } from "playwright-core"
-
-const ready = JSON.parse(readFileSync(process.env.READY, "utf8"))
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
-const wide = { width: 1280, height: 900 }
-const phone = { width: 360, height: 740 }
-const patience = 30_000
-
-let browser
-before(async () => {
-  browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: process.getuid?.() === 0 ? ["--no-sandbox"] : [] })
-  await until("users of every vault, and something to be settled", async () => {
-    const users = await api("/api/v1/users")
-    const settlement = await api("/api/v1/settlement/summary")
-    return users.meta.total >= 3 && settlement.data.some((entry) => entry.depositsToSweep.count > 0)
-  })
-})
-after(() => browser?.close())
-
-async function api(path, header = {}) {
-  const answer = await fetch(ready.api + path, { headers: header })
-  const body = await answer.json()
-  assert.ok(answer.ok, `${path}: ${answer.status} ${JSON.stringify(body)}`)
-  return body
-}
-
-async function rpc(method, ...params) {
-  const answer = await fetch(ready.rpc, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }) })
-  const body = await answer.json()
-  assert.equal(body.error, undefined, `${method}: ${JSON.stringify(body.error)}`)
-  return body.result
-}
-
-/** Waits for a condition. */
-async function until(what, holds) {
-  for (const end = Date.now() + 4 * patience; ; await new Promise((done) => setTimeout(done, 250))) {
-    if (await holds().catch(() => false)) return
-    assert.ok(Date.now() < end, `there is no ${what}`)
-  }
-}
-
-const indexed = async () => (await api("/status")).data.indexedBlock
-
-/**
- * Takes the newest blocks back, as a chain does, and waits until navlog has seen it. Who makes the traffic holds still
- * meanwhile, and the chain mines nothing by itself: anvil loses a block for good that it mines while it reorganises.
- */
-async function reorganise(depth) {
-  const from = Number(await indexed())
-  process.kill(Number(process.env.UP), "SIGSTOP")
-  try {
-    await rpc("evm_setIntervalMining", 0)
-    let before
-    await until("end of what was sent already", async () => {
-      const now = await rpc("eth_blockNumber")
-      const pending = (await rpc("txpool_status")).pending
-      const still = now === before && pending === "0x0"
-      before = now
-      if (pending !== "0x0") await rpc("evm_mine") // it was sent after the last block of the interval
-      return still
-    })
-    await rpc("anvil_reorg", depth, [])
-  } finally {
-    process.kill(Number(process.env.UP), "SIGCONT")
-    await rpc("evm_setIntervalMining", 1)
-  }
-  await until("block after the reorganisation", async () => Number(await indexed()) > from)
-}
-
-/** Takes back the block of the newest event, when it is one of the newest blocks. */
-async function takeBackAnEvent() {
-  await until("event in one of the newest blocks", async () => {
-    const [event] = (await api("/api/v1/events?pageSize=1")).data
-    const above = Number(await rpc("eth_blockNumber")) - Number(event.blockNumber)
-    if (above > 3) return false
-    await reorganise(above + 1)
-    return (await api(`/api/v1/events?retracted=true&tx=${event.txHash}`)).data.some((one) => one.seq === event.seq && one.state === "retracted")
-  })
-}
-
-/** Opens a page and keeps what went wrong with it. */
-async function open(path, { viewport = wide, colorScheme = "light" } = {}) {
-  const context = await browser.newContext({ viewport, colorScheme })
-  const page = await context.newPage()
-  page.setDefaultTimeout(patience)
-  const wrong = []
-  page.on("console", (message) => ["error", "warning"].includes(message.type()) && wrong.push(`console: ${message.text()}`))
-  page.on("pageerror", (error) => wrong.push(`error: ${error}`))
-  page.on("requestfailed", (request) => {
-    if (request.failure()?.errorText !== "net::ERR_ABORTED") wrong.push(`${request.url()}: ${request.failure()?.errorText}`)
-  })
-  page.on("response", (response) => response.status() >= 400 && wrong.push(`${response.url()}: ${response.status()}`))
-  page.on("request", (request) => {
-    if (!request.url().startsWith(ready.api) && !/^(data|blob):/.test(request.url())) wrong.push(`asks ${request.url()}`)
-  })
-  await page.goto(ready.api + path)
-  await page.locator("h1").first().waitFor()
-  await settled(page)
-  return { page, wrong, close: () => context.close() }
-}
-
-/** Waits until nothing is being loaded. */
-async function settled(page) {
-  // It asks for the status again and again: where that is slow, there is no end to wait for.
-  await page.waitForLoadState("networkidle", { timeout: 5000 }).catch(() => {})
-  await page.locator(".note.waiting").first().waitFor({ state: "detached" })
-}
-
-/** The digits of an amount as they stand in its title: the native units. */
-const native = (title) => (/=\s+([\d,]+) native units/.exec(title)?.[1] ?? title.split("\n")[0]).replaceAll(",", "")
+import { test } from "node:test"
+import { api, axe, native, open, phone, ready, reorganise, rpc, settled, takeBackAnEvent, until } from "./live.mjs"
 
 async function pages() {
   const vault = (await api("/api/v1/vaults")).data[0].address
   // The oldest user: the newest may leave the chain with a reorganisation while the pages are looked at.
   const user = (await api("/api/v1/users?sortBy=firstSeen&sortOrder=asc")).data[0].address
-  return { vaults: "/", vault: `/vault/${vault}`, "vault-users": `/vault/${vault}?view=users`, users: "/users", user: `/user/${user}`, events: "/events", compare: "/compare", status: "/status", partner: "/partner", docs: "/docs", "docs-architecture": "/docs/architecture", "docs-webhooks": "/docs/webhooks" }
+  return { vaults: "/", vault: `/vault/${vault}`, "vault-users": `/vault/${vault}?view=users`, users: "/users", user: `/user/${user}`, events: "/events", compare: "/compare", status: "/status", partner: "/partner", queue: `/vault/${vault}?view=queue`, "vault-events": `/vault/${vault}?view=events`, yield: `/vault/${vault}?yield=first&of=${vault}`, search: "/search?q=1", docs: "/docs", "docs-architecture": "/docs/architecture", "docs-webhooks": "/docs/webhooks" }
+}
+
+/** A user who has deposited, the vault of the first holding, and what that comes to. */
+async function depositor(block) {
+  const [{ address }] = (await api(`/api/v1/users?sortBy=totalDeposited&asOfBlock=${block}`)).data
+  const [{ vaultAddress, _sum }] = (await api(`/api/v1/users/${address}?asOfBlock=${block}`)).data.holdings.deposits
+  return { user: { address, deposited: _sum.assetAmount }, vault: vaultAddress }
 }
 
 for (const [look, options] of Object.entries({
@@ -162,13 +57,14 @@ test("the vaults are those of the API as of the block that the address bar names
   await close()
 })
 
-test("users are sorted and paged as the API says, and back goes back", async () => {
+test("users of a vault are sorted and paged as the API says, and back goes back", async () => {
   const block = (await api("/status")).data.finalBlock
-  const { page, wrong, close } = await open(`/users?asOfBlock=${block}`)
+  const vault = (await api("/api/v1/vaults")).data[0].address
+  const { page, wrong, close } = await open(`/users?vault=${vault}&asOfBlock=${block}`)
   const shown = async () => (await page.locator("tbody tr a[href*='/user/']").evaluateAll((links) => links.map((link) => link.pathname.split("/").pop())))
-  const wanted = async (query) => (await api(`/api/v1/users?pageSize=50&asOfBlock=${block}&${query}`)).data.map((user) => user.address)
+  const wanted = async (query) => (await api(`/api/v1/vaults/${vault}/users?pageSize=50&asOfBlock=${block}&${query}`)).data.map((user) => user.address)
   assert.deepEqual(await shown(), await wanted("sortBy=firstSeen&sortOrder=desc"))
-  await page.getByRole("columnheader", { name: /Deposited/ }).getByRole("link").click()
+  await page.getByRole("columnheader", { name: /Total deposited/ }).getByRole("link").click()
   await page.waitForURL(/sortBy=totalDeposited/)
   await until("order by deposits", async () => (await shown()).join() === (await wanted(`sortBy=totalDeposited&sortOrder=${new URL(page.url()).searchParams.get("sortOrder") ?? "desc"}`)).join())
   await page.goBack()
@@ -198,18 +94,18 @@ test("the users of a vault are those of the API, and what each did there opens i
 
 test("a number opens its proof, which adds up to what the API says, and a link opens it again", async () => {
   const block = (await api("/status")).data.finalBlock
-  const user = (await api(`/api/v1/users?sortBy=totalDeposited&asOfBlock=${block}`)).data[0]
+  const { user, vault: of } = await depositor(block)
   const { page, wrong, close } = await open(`/user/${user.address}?asOfBlock=${block}`)
-  await page.locator("a.number[href*='totalDeposited']").first().click()
+  await page.locator(`a.number[href*='${of}%2F_sum%2FassetAmount']`).first().click()
   const drawer = page.getByRole("dialog")
   await drawer.waitFor()
   await drawer.locator("tbody tr").first().waitFor()
-  const explained = await api(`/api/v1/explain?of=/api/v1/users/${user.address}&field=/totalDeposited&asOfBlock=${block}&pageSize=50`)
-  assert.equal(explained.data.value, user.totalDeposited)
-  assert.equal(native(await drawer.locator(".value [title]").first().getAttribute("title")), user.totalDeposited)
+  const explained = await api(`/api/v1/explain?of=/api/v1/users/${user.address}&field=/holdings/deposits/${of}/_sum/assetAmount&asOfBlock=${block}&pageSize=50`)
+  assert.equal(explained.data.value, user.deposited)
+  assert.equal(native(await drawer.locator(".value [title]").first().getAttribute("title")), user.deposited)
   assert.equal(await drawer.locator("tbody tr").count(), explained.data.events.length)
   await drawer.locator(".note.proven", { hasText: `The last sum is the number. ${explained.data.events.length} event${explained.data.events.length === 1 ? "" : "s"}, added up again by your browser.` }).waitFor()
-  assert.equal(explained.data.events.reduce((sum, event) => sum + BigInt(event.change), 0n).toString(), user.totalDeposited)
+  assert.equal(explained.data.events.reduce((sum, event) => sum + BigInt(event.change), 0n).toString(), user.deposited)
   await page.screenshot({ path: `${process.env.SHOTS}/proof.png` })
   const again = await open(new URL(page.url()).pathname + new URL(page.url()).search)
   await again.page.getByRole("dialog").locator("tbody tr").first().waitFor()
@@ -222,13 +118,13 @@ test("a number opens its proof, which adds up to what the API says, and a link o
 
 test("what a number is made of is verified in the browser, and a lie of the API is found", async () => {
   const block = (await api("/status")).data.finalBlock
-  const user = (await api(`/api/v1/users?sortBy=totalDeposited&asOfBlock=${block}`)).data[0]
+  const { user, vault: of } = await depositor(block)
   const { page, wrong, close } = await open(`/user/${user.address}?asOfBlock=${block}`)
-  await page.locator("a.number[href*='totalDeposited']").first().click()
+  await page.locator(`a.number[href*='${of}%2F_sum%2FassetAmount']`).first().click()
   const drawer = page.getByRole("dialog")
   await drawer.getByRole("link", { name: "Verify" }).click()
   await drawer.getByText("Every event of this page is verified.").waitFor()
-  const explained = await api(`/api/v1/explain?of=/api/v1/users/${user.address}&field=/totalDeposited&asOfBlock=${block}&pageSize=20&proof=true`)
+  const explained = await api(`/api/v1/explain?of=/api/v1/users/${user.address}&field=/holdings/deposits/${of}/_sum/assetAmount&asOfBlock=${block}&pageSize=20&proof=true`)
   const rows = drawer.locator("tbody tr")
   assert.equal(await rows.count(), explained.data.events.length)
   assert.equal(await drawer.locator(".badge.good", { hasText: "verified" }).count(), explained.data.events.length)
@@ -273,7 +169,7 @@ test("the explorer lists the log as the API does, and marks what was reorganised
   await takeBackAnEvent()
   const { page, wrong, close } = await open("/events?retracted=true&kind=DepositAccepted")
   await page.locator("tbody tr").first().waitFor()
-  const listed = () => page.locator("tbody tr").evaluateAll((all) => all.map((row) => [row.lastElementChild.textContent.replaceAll(",", ""), row.firstElementChild.textContent.replaceAll(",", ""), row.querySelector("a[href*='tx=']").title.split("\n")[0], row.classList.contains("retracted")]))
+  const listed = () => page.locator("tbody tr").evaluateAll((all) => all.map((row) => [row.lastElementChild.textContent.replaceAll(",", ""), row.firstElementChild.textContent.replaceAll(",", ""), row.querySelector("a[href*='/tx/']").title, row.classList.contains("retracted")]))
   // The page follows the log, and grows by what comes: the newest of its rows are the page of the API.
   await until("list of the API on the page", async () => {
     const want = (await api("/api/v1/events?retracted=true&kind=DepositAccepted&pageSize=50")).data.map((event) => [event.seq, event.blockNumber, event.txHash, event.state === "retracted"])
@@ -309,7 +205,7 @@ test("a filter that is changed keeps the focus, a time stays as it was given, an
 
 test("the newest events follow the log: what is mined appears, and what is reorganised away meanwhile is marked", async () => {
   const { page, wrong, close } = await open("/events")
-  await page.getByText("Follows the log").waitFor()
+  await page.getByText("Live: new events appear").waitFor()
   await page.evaluate(() => (window.sameDocument = true))
   const rows = () => page.locator("tbody tr").evaluateAll((all) => all.map((row) => [row.lastElementChild.textContent.replaceAll(",", ""), row.classList.contains("retracted")]))
   const first = (await rows()).map(([seq]) => Number(seq))
@@ -327,7 +223,7 @@ test("the newest events follow the log: what is mined appears, and what is reorg
   assert.equal(await page.evaluate(() => window.sameDocument), true, "the page was loaded again")
   // The past does not move.
   const past = await open(`/events?asOfBlock=${(await api("/status")).data.finalBlock}`)
-  assert.equal(await past.page.getByText("Follows the log").count(), 0)
+  assert.equal(await past.page.getByText("Live: new events appear").count(), 0)
   assert.deepEqual([...wrong, ...past.wrong], [])
   await past.close()
   await close()
@@ -352,7 +248,7 @@ test("the time machine moves a page to a block, and the address bar keeps it", a
   const vault = (await api("/api/v1/vaults")).data[0]
   const { page, wrong, close } = await open(`/vault/${vault.address}`)
   const past = String(Number(block) - 3)
-  const field = page.getByLabel(/as of block/i).first()
+  const field = page.locator("input[name=block]").first()
   // Who types is not disturbed by the blocks that come meanwhile.
   await field.fill("1")
   const newest = async () => Number(await page.locator("#machine").getAttribute("max"))
@@ -402,7 +298,7 @@ test("a partner's key shows what is theirs, stays in memory, and a wrong one is 
   await settled(page)
   await page.screenshot({ path: `${process.env.SHOTS}/partner-open.png`, fullPage: true })
   const kept = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, location.href, document.cookie, history.state]))
-  assert.ok(!kept.includes(partner.apiKey), `the key is kept: ${kept}`)
+  assert.ok(!kept.includes(partner.apiKey), `the key is kept without being asked for: ${kept}`)
   assert.deepEqual(wrong, [])
   await close()
 })

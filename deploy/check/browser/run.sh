@@ -25,4 +25,4 @@ up=$!
 # A test that is broken off may have stopped it for a reorganisation: what is stopped does not end.
 trap '{ kill -CONT "$up"; kill "$up"; wait "$up"; } 2>/dev/null || true; rm -rf "$work/data"' EXIT
 ready "$up" "$work/ready.json" "$work/up.log"
-READY=$work/ready.json UP=$up SHOTS=$work node --test --test-concurrency=1 --test-timeout=1200000 pages.test.mjs
+READY=$work/ready.json UP=$up SHOTS=$work node --test --test-concurrency=1 --test-timeout=1200000 pages.test.mjs product.test.mjs

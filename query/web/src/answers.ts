@@ -1,7 +1,7 @@
 // Answers as components see them. The status is asked for every few seconds, and when it names a newer state of the log,
 // what is on the screen is asked for again: the browser sends the ETag, so what has not changed is 304. Answers about
 // final blocks never change; those about other past blocks may, by a reorganisation, and are asked for again too.
-import { useEffect, useState } from "preact/hooks"
+import { useEffect, useRef, useState } from "preact/hooks"
 import { ApiError, type Answer, type DataOf, type MetaOf, type Params, type Path, type PathWith, ask, url } from "./api"
 import { AS_OF, asOf, usePlace } from "./router"
 import type { Status } from "./types"
@@ -129,4 +129,15 @@ export function useExact<P extends Path>(path: P | null, params: Params<P>): Ask
   }, [href, state, again])
   if (href !== null && asked.href === href) return asked
   return { answer: href === null ? null : ((kept.get(href) as Kept | undefined) ?? null), error: null }
+}
+
+/**
+ * The response of before while a question that has moved on is asked for, so that nothing disappears meanwhile. A question
+ * about another subject begins with nothing.
+ */
+export function useSteady<T, M>(asked: Asked<T, M>, subject: string): Asked<T, M> {
+  const last = useRef<{ subject: string; answer: Answer<T, M> | null }>({ subject, answer: null })
+  if (last.current.subject !== subject) last.current = { subject, answer: null }
+  if (asked.answer !== null) last.current.answer = asked.answer
+  return asked.answer === null && asked.error === null ? { answer: last.current.answer, error: null } : asked
 }

@@ -8,6 +8,11 @@ export function exact(native: string, decimals: number): string {
   return kept === "" ? group(whole) : `${group(whole)}.${kept}`
 }
 
+/** A native amount with all its digits and no groups, as files have it. */
+export function plain(native: string, decimals: number): string {
+  return exact(native, decimals).replaceAll(",", "")
+}
+
 /** A native amount cut to so many digits behind the point: ("1234567890", 6, 2) is "1,234.56". Less than can be shown is "<0.01". */
 export function short(native: string, decimals: number, digits: number): string {
   const [whole, fraction] = split(native, decimals)

@@ -1,39 +1,50 @@
 // The frame of every page, and which page a path shows. A new page is a line in routes here, and one of Paths in web.go
 // and of pages in router.ts.
 import { type ComponentType, render } from "preact"
-import { useEffect, useState } from "preact/hooks"
+import { useState } from "preact/hooks"
 import { useExact, watchStatus } from "./answers"
-import { ChainStrip } from "./components/chain"
+import { Chip, Notices, TimeMachine } from "./components/chain"
+import { BlockTime } from "./components/names"
 import { Proof } from "./components/proof"
+import { Search } from "./components/search"
+import { useTitle } from "./components/title"
+import { YieldProof } from "./components/yields"
 import { ComparePage } from "./pages/compare"
+import { DeliveryPage } from "./pages/delivery"
 import { EventsPage } from "./pages/events"
 import { PartnerPage } from "./pages/partner"
+import { SearchPage } from "./pages/search"
 import { StatusPage } from "./pages/status"
+import { TransactionPage } from "./pages/tx"
 import { UserPage } from "./pages/user"
 import { UsersPage } from "./pages/users"
 import { VaultPage } from "./pages/vault"
 import { VaultsPage } from "./pages/vaults"
-import { start, there, usePlace } from "./router"
+import { AS_OF, asOf, start, there, usePlace } from "./router"
 import type { Vault } from "./types"
 
 interface Route {
   pattern: RegExp
-  title: string
   page: ComponentType<{ address: string }>
+  /** Whether the page can be as of a past block. */
+  past?: true
 }
 
 const routes: Route[] = [
-  { pattern: /^\/$/, title: "Vaults", page: VaultsPage },
-  { pattern: /^\/vault\/([^/]+)$/, title: "Vault", page: VaultPage },
-  { pattern: /^\/users$/, title: "Users", page: UsersPage },
-  { pattern: /^\/user\/([^/]+)$/, title: "User", page: UserPage },
-  { pattern: /^\/events$/, title: "Events", page: EventsPage },
-  { pattern: /^\/compare$/, title: "Compare two blocks", page: ComparePage },
-  { pattern: /^\/partner$/, title: "Partner", page: PartnerPage },
-  { pattern: /^\/status$/, title: "Status", page: StatusPage },
+  { pattern: /^\/$/, page: VaultsPage, past: true },
+  { pattern: /^\/vault\/([^/]+)$/, page: VaultPage, past: true },
+  { pattern: /^\/users$/, page: UsersPage, past: true },
+  { pattern: /^\/user\/([^/]+)$/, page: UserPage, past: true },
+  { pattern: /^\/events$/, page: EventsPage, past: true },
+  { pattern: /^\/tx\/([^/]+)$/, page: TransactionPage },
+  { pattern: /^\/search$/, page: SearchPage },
+  { pattern: /^\/compare$/, page: ComparePage },
+  { pattern: /^\/partner$/, page: PartnerPage, past: true },
+  { pattern: /^\/partner\/delivery\/([^/]+)$/, page: DeliveryPage },
+  { pattern: /^\/status$/, page: StatusPage },
 ]
 
-/** Links of the navigation; those of other documents are loaded anew. */
+/** Links of the navigation; those of other documents are loaded as a new page. */
 const links: [path: string, text: string][] = [
   ["/", "Vaults"],
   ["/users", "Users"],
@@ -41,7 +52,7 @@ const links: [path: string, text: string][] = [
   ["/compare", "Compare"],
   ["/partner", "Partner"],
   ["/status", "Status"],
-  ["/docs", "API"],
+  ["/docs", "Docs"],
 ]
 
 function App() {
@@ -49,13 +60,13 @@ function App() {
   const route = routes.find(({ pattern }) => pattern.test(place.path))
   const address = route?.pattern.exec(place.path)?.[1] ?? ""
   const vaults = useExact("/api/v1/vaults", {})
-  useEffect(() => {
-    const block = place.query.get("asOfBlock")
-    document.title = [route?.title ?? "Nothing here", address, block === null ? "" : `as of block ${block}`, "navlog"].filter(Boolean).join(" · ")
-  }, [route, address, place])
-  const Page = route?.page
+  const block = asOf(place)
+  const dated = useExact(block === null ? null : "/api/v1/block", { query: { [AS_OF]: block } })
+  const blockTime = block === null ? null : dated.answer?.data.timestamp
+  const known = vaults.answer?.data ?? []
+  const Page = route?.page ?? NothingHere
   return (
-    <>
+    <BlockTime.Provider value={blockTime}>
       <a class="skip" href="#main">
         Skip to the content
       </a>
@@ -70,22 +81,30 @@ function App() {
             </a>
           ))}
         </nav>
+        <Search vaults={known} />
+        <Chip />
         <Theme />
       </header>
-      <ChainStrip first={firstBlock(vaults.answer?.data ?? [])} />
+      {route?.past && <TimeMachine first={firstBlock(known)} blockTime={blockTime} />}
       <main id="main" tabIndex={-1}>
-        {Page === undefined ? (
-          <>
-            <h1>Nothing here</h1>
-            <p class="note">
-              There is nothing at this address. Begin with the <a href="/">vaults</a>.
-            </p>
-          </>
-        ) : (
-          <Page key={place.path} address={address} />
-        )}
+        <Notices />
+        <Page key={place.path} address={address} />
       </main>
-      <Proof vaults={vaults.answer?.data ?? []} />
+      <Proof vaults={known} />
+      <YieldProof vaults={known} />
+    </BlockTime.Provider>
+  )
+}
+
+function NothingHere() {
+  useTitle("Page not found")
+  return (
+    <>
+      <h1>Page not found</h1>
+      <p class="note">
+        There is no page at this address. Search for an address, a transaction or a block above, or begin with the <a href="/">vaults</a> or the{" "}
+        <a href="/docs">documentation</a>.
+      </p>
     </>
   )
 }

@@ -38,6 +38,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/vaults/{address}/funding": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How long withdrawal requests of a vault wait for their money
+         * @description Of the requests that were made in the 90 days before the time of the block: how many there are, how many of them are
+         *     funded, and how long the funded ones waited from the request to the funding. The median of an even number is the lower
+         *     of the two in the middle.
+         */
+        get: operations["getFunding"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/vaults/{address}/nav": {
         parameters: {
             query?: never;
@@ -78,7 +100,7 @@ export interface paths {
          *
          *     `yields` are about the newest block or `asOfBlock`, whatever `from` and `to` are: from the NAV in force so many
          *     days before the time of that block to the one in force at it. One is missing where there was no NAV yet, or it was
-         *     zero.
+         *     zero. `sinceFirst` is the one since the first NAV; null where there is none, or the first is zero.
          */
         get: operations["getSeries"];
         put?: never;
@@ -189,6 +211,27 @@ export interface paths {
          *     1,000 sections at most, the newest: with a `width` of the chain's length divided by 1,000 all of them fit. A file has all.
          */
         get: operations["listReorganisations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/block": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The block of a time
+         * @description The block to give as `asOfBlock` for the state at `time`, with the time of the newest indexed block up to it. Without
+         *     `time` it is the block of the answer itself. 404 for a time before the first indexed block.
+         */
+        get: operations["getBlock"];
         put?: never;
         post?: never;
         delete?: never;
@@ -356,7 +399,7 @@ export interface paths {
          *
          *     | `of`, after `/api/v1` | `field` |
          *     |---|---|
-         *     | `/users/{address}` | `/totalDeposited`, `/totalWithdrawn`, `/firstSeen`, `/holdings/deposits/{vault}/_sum/assetAmount`, `/holdings/deposits/{vault}/_count`, `/holdings/withdrawals/{vault}/_sum/assetsEstimate`, `/holdings/withdrawals/{vault}/_count` |
+         *     | `/users/{address}` | `/totalDeposited`, `/totalWithdrawn`, `/firstSeen`, `/holdings/deposits/{vault}/_sum/assetAmount`, `/holdings/deposits/{vault}/_count`, `/holdings/withdrawals/{vault}/_sum/assetsEstimate`, `/holdings/withdrawals/{vault}/_sum/assetsClaimed`, `/holdings/withdrawals/{vault}/_count` |
          *     | `/vaults/{address}` | `/navPerShare`, `/totalAssets`, `/totalSupply`, `/stats/userCount`, `/stats/pendingWithdrawals` |
          *     | `/vaults/{address}/users` | `/{user}/totalDeposited`, `/{user}/totalWithdrawn`, `/{user}/firstSeen`, with the user's address |
          *     | `/settlement/summary` | `/{vault}/depositsToSweep/count`, `/{vault}/depositsToSweep/totalAmount`, `/{vault}/withdrawalsToFund/count`, `/{vault}/withdrawalsToFund/totalAmount` |
@@ -465,11 +508,33 @@ export interface paths {
         };
         /**
          * The delivery log, newest first
-         * @description As a file it has a row for each attempt that the pages show, oldest first, and one for a delivery without attempts. It is
+         * @description With filters, `total` is counted up to 100000. As a file it has a row for each attempt that the pages show, oldest first, and one for a delivery without attempts. It is
          *     about no block: a row is as it was when it was read, each delivery that was there at the beginning is there, and one that is made meanwhile may be
          *     missing.
          */
         get: operations["listDeliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/partner/webhooks/deliveries/{eventId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One delivery, what was sent and what came back
+         * @description `request` has the body and the headers that every attempt sends; `X-Service-Timestamp` and `X-Service-Signature` are made
+         *     for each attempt and not kept. Of a response the status and the first 4 KiB of its body are kept, and no header; the body
+         *     and the times of the phases are deleted after the retention that the operator has set.
+         */
+        get: operations["getDelivery"];
         put?: never;
         post?: never;
         delete?: never;
@@ -805,14 +870,16 @@ export interface components {
         };
         /** @description What a share gained: numerator / denominator is (to - from) / from of the NAVs per share, exactly. */
         Yield: {
-            /** @enum {integer} */
-            days: 1 | 7 | 30;
+            /** @description In `yields` 1, 7, 30 or 90; in `sinceFirst` the whole days since the first NAV. */
+            days: number;
             from: components["schemas"]["NavHistory"];
             to: components["schemas"]["NavHistory"];
             numerator: components["schemas"]["SignedDecimal"];
             denominator: components["schemas"]["Decimal"];
             /** @description The same in hundredths, rounded down to six decimals. */
             percent: string;
+            /** @description percent for 365 days at the same rate, without compounding, rounded down; null for a span of less than a day. */
+            annualPercent: string | null;
         };
         Flow: {
             count: components["schemas"]["Count"];
@@ -847,6 +914,7 @@ export interface components {
             interval: "hour" | "day" | "week";
             points: components["schemas"]["SeriesPoint"][];
             yields: components["schemas"]["Yield"][];
+            sinceFirst: components["schemas"]["Yield"] | null;
         };
         SignedDecimal: string;
         AddressIn: string;
@@ -956,6 +1024,7 @@ export interface components {
             vaultAddress: components["schemas"]["Address"];
             _sum: {
                 assetsEstimate: components["schemas"]["Decimal"];
+                assetsClaimed: components["schemas"]["Decimal"];
             };
             _count: components["schemas"]["Count"];
         };
@@ -1163,6 +1232,65 @@ export interface components {
             status: number | null;
             error: string | null;
         };
+        /** @description A delivery with what was sent and what came back. */
+        DeliveryDetail: {
+            /** Format: uuid */
+            eventId: string;
+            sequence: number | null;
+            /** @enum {string} */
+            type: "deposit.referral" | "withdrawal.referral" | "webhook.test";
+            /** @enum {string} */
+            state: "pending" | "parked" | "delivered" | "failed" | "no_endpoint";
+            createdAt: components["schemas"]["Time"];
+            nextAttemptAt: components["schemas"]["TimeOrNull"];
+            finishedAt: components["schemas"]["TimeOrNull"];
+            correctedAt?: components["schemas"]["Time"];
+            request: {
+                /** @description Those that are the same at every attempt. */
+                headers: {
+                    [key: string]: string;
+                };
+                /** @description The newest body, byte for byte. */
+                body: string;
+            };
+            /** @description All that are kept, oldest first. */
+            attempts: components["schemas"]["KeptAttempt"][];
+        };
+        /** @description One POST. status is null when there was no answer. */
+        KeptAttempt: {
+            number: number;
+            url: string;
+            startedAt: components["schemas"]["Time"];
+            durationMs: number;
+            status: number | null;
+            error: string | null;
+            /** @description The first 4 KiB of the body; null where there was none, or it is not kept any more. */
+            response: string | null;
+            /** @description Microseconds for the name. */
+            dnsUs: number | null;
+            /** @description Microseconds for the connection. */
+            connectUs: number | null;
+            /** @description Microseconds for TLS. */
+            tlsUs: number | null;
+            /** @description Microseconds until the first byte of the response. */
+            firstByteUs: number | null;
+        };
+        Block: {
+            blockNumber: components["schemas"]["Decimal"];
+            timestamp: components["schemas"]["Time"];
+        };
+        Funding: {
+            vaultAddress: components["schemas"]["Address"];
+            /** @constant */
+            days: 90;
+            since: components["schemas"]["Time"];
+            requests: components["schemas"]["Count"];
+            funded: components["schemas"]["Count"];
+            /** @description null while none is funded. */
+            medianSeconds: number | null;
+            /** @description null while none is funded. */
+            longestSeconds: number | null;
+        };
         DepositEventData: {
             vaultAddress: components["schemas"]["Address"];
             userAddress: components["schemas"]["Address"];
@@ -1298,6 +1426,21 @@ export interface components {
             /** @constant */
             ok: true;
             data: components["schemas"]["VaultDetail"];
+        };
+        FundingAnswer: {
+            /** @constant */
+            ok: true;
+            data: components["schemas"]["Funding"];
+        };
+        BlockAnswer: {
+            /** @constant */
+            ok: true;
+            data: components["schemas"]["Block"];
+        };
+        DeliveryAnswer: {
+            /** @constant */
+            ok: true;
+            data: components["schemas"]["DeliveryDetail"];
         };
         NavListAnswer: {
             /** @constant */
@@ -2073,6 +2216,36 @@ export interface components {
          */
         Vault: components["schemas"]["AddressIn"];
         /**
+         * @description A time in the forms of `from`; a date alone is the end of that day.
+         * @example 2023-11-14T22:15:20Z
+         */
+        TimeOfBlock: components["schemas"]["TimeIn"];
+        /**
+         * @description Only deliveries in this state.
+         * @example failed
+         */
+        StateOfDelivery: "pending" | "parked" | "delivered" | "failed" | "no_endpoint";
+        /**
+         * @description Only deliveries of this type.
+         * @example deposit.referral
+         */
+        TypeOfDelivery: "deposit.referral" | "withdrawal.referral" | "webhook.test";
+        /**
+         * @description Only deliveries about this transaction.
+         * @example 0x0000000000000000000000000000000000000000000000000000000000000001
+         */
+        TxOfDelivery: string;
+        /**
+         * @description Only deliveries that were made at this time or later, in the forms of other lists. Must not be after `to`.
+         * @example 2024-01-01
+         */
+        MadeFrom: components["schemas"]["TimeIn"];
+        /**
+         * @description Only deliveries that were made at this time or earlier; a date alone is the end of that day.
+         * @example 2024-01-02
+         */
+        MadeTo: components["schemas"]["TimeIn"];
+        /**
          * @description The first time that counts, included: RFC 3339, a date (UTC), Unix seconds (up to 10 digits) or Unix milliseconds (13 digits). Must not be after `to`.
          * @example 2023-11-14
          */
@@ -2409,6 +2582,73 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["VaultDetailAnswer"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["InvalidAddressOrParameter"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getFunding: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The state as of this block: from the first indexed block to the newest one.
+                 * @example 9
+                 */
+                asOfBlock?: components["parameters"]["AsOfBlock"];
+            };
+            header?: {
+                /**
+                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @example my-request-1
+                 */
+                "X-Request-Id"?: components["parameters"]["RequestIdIn"];
+                /**
+                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @example "00000000000000000000000000000000"
+                 */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /**
+                 * @description Address of a vault.
+                 * @example 0xa1A1a1A1A1A1A1A1A1a1a1a1a1A1A1A1A1A1a1a1
+                 */
+                address: components["parameters"]["VaultAddress"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The figures. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "X-Indexed-Block": components["headers"]["IndexedBlock"];
+                    "X-Indexed-Seq": components["headers"]["IndexedSeq"];
+                    "X-Generation": components["headers"]["Generation"];
+                    "X-Chain-State": components["headers"]["ChainState"];
+                    ETag: components["headers"]["ETag"];
+                    "Cache-Control": components["headers"]["CacheControl"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
+                    "X-RateLimit-Remaining": components["headers"]["XRateLimitRemaining"];
+                    "X-RateLimit-Reset": components["headers"]["XRateLimitReset"];
+                    Vary: components["headers"]["Vary"];
+                    "X-Content-Type-Options": components["headers"]["NoSniff"];
+                    "Access-Control-Allow-Origin": components["headers"]["AnyOrigin"];
+                    "Access-Control-Expose-Headers": components["headers"]["AnyHeader"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FundingAnswer"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -3189,6 +3429,72 @@ export interface operations {
             };
             304: components["responses"]["NotModified"];
             400: components["responses"]["InvalidParameter"];
+            405: components["responses"]["MethodNotAllowed"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getBlock: {
+        parameters: {
+            query?: {
+                /**
+                 * @description A time in the forms of `from`; a date alone is the end of that day.
+                 * @example 2023-11-14T22:15:20Z
+                 */
+                time?: components["parameters"]["TimeOfBlock"];
+                /**
+                 * @description The state as of this block: from the first indexed block to the newest one.
+                 * @example 9
+                 */
+                asOfBlock?: components["parameters"]["AsOfBlock"];
+            };
+            header?: {
+                /**
+                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @example my-request-1
+                 */
+                "X-Request-Id"?: components["parameters"]["RequestIdIn"];
+                /**
+                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @example "00000000000000000000000000000000"
+                 */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The block. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "X-Indexed-Block": components["headers"]["IndexedBlock"];
+                    "X-Indexed-Seq": components["headers"]["IndexedSeq"];
+                    "X-Generation": components["headers"]["Generation"];
+                    "X-Chain-State": components["headers"]["ChainState"];
+                    ETag: components["headers"]["ETag"];
+                    "Cache-Control": components["headers"]["CacheControl"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
+                    "X-RateLimit-Remaining": components["headers"]["XRateLimitRemaining"];
+                    "X-RateLimit-Reset": components["headers"]["XRateLimitReset"];
+                    Vary: components["headers"]["Vary"];
+                    "X-Content-Type-Options": components["headers"]["NoSniff"];
+                    "Access-Control-Allow-Origin": components["headers"]["AnyOrigin"];
+                    "Access-Control-Expose-Headers": components["headers"]["AnyHeader"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BlockAnswer"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["InvalidParameter"];
+            404: components["responses"]["NotFound"];
             405: components["responses"]["MethodNotAllowed"];
             429: components["responses"]["RateLimited"];
             431: components["responses"]["HeaderTooLarge"];
@@ -4281,6 +4587,31 @@ export interface operations {
                  */
                 pageSize?: components["parameters"]["PageSize"];
                 /**
+                 * @description Only deliveries in this state.
+                 * @example failed
+                 */
+                state?: components["parameters"]["StateOfDelivery"];
+                /**
+                 * @description Only deliveries of this type.
+                 * @example deposit.referral
+                 */
+                type?: components["parameters"]["TypeOfDelivery"];
+                /**
+                 * @description Only deliveries about this transaction.
+                 * @example 0x0000000000000000000000000000000000000000000000000000000000000001
+                 */
+                tx?: components["parameters"]["TxOfDelivery"];
+                /**
+                 * @description Only deliveries that were made at this time or later, in the forms of other lists. Must not be after `to`.
+                 * @example 2024-01-01
+                 */
+                from?: components["parameters"]["MadeFrom"];
+                /**
+                 * @description Only deliveries that were made at this time or earlier; a date alone is the end of that day.
+                 * @example 2024-01-02
+                 */
+                to?: components["parameters"]["MadeTo"];
+                /**
                  * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
                  * @example json
                  */
@@ -4334,6 +4665,67 @@ export interface operations {
             400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            405: components["responses"]["MethodNotAllowed"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getDelivery: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @example my-request-1
+                 */
+                "X-Request-Id"?: components["parameters"]["RequestIdIn"];
+                /**
+                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @example "00000000000000000000000000000000"
+                 */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /**
+                 * @description Id of an event.
+                 * @example 00000000-0000-5000-8000-000000000001
+                 */
+                eventId: components["parameters"]["EventId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The delivery. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    ETag: components["headers"]["ETag"];
+                    "Cache-Control": components["headers"]["CacheControl"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
+                    "X-RateLimit-Remaining": components["headers"]["XRateLimitRemaining"];
+                    "X-RateLimit-Reset": components["headers"]["XRateLimitReset"];
+                    "X-Indexed-Block": components["headers"]["IndexedBlockKnown"];
+                    "X-Indexed-Seq": components["headers"]["IndexedSeqKnown"];
+                    "X-Generation": components["headers"]["GenerationKnown"];
+                    "X-Chain-State": components["headers"]["ChainState"];
+                    Vary: components["headers"]["Vary"];
+                    "X-Content-Type-Options": components["headers"]["NoSniff"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeliveryAnswer"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["InvalidParameter"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             405: components["responses"]["MethodNotAllowed"];
             429: components["responses"]["RateLimited"];
             431: components["responses"]["HeaderTooLarge"];

@@ -59,6 +59,12 @@ test("a key that no longer works ends it, and so does who stops it", async () =>
   assert.deepEqual([stopped.run.done, stopped.run.ended, stopped.run.waits], [1, true, null])
 })
 
+test("a key that the API does not know is never in use, whatever the view", async (t) => {
+  t.mock.method(globalThis, "fetch", async () => new Response(JSON.stringify({ ok: false, error: { code: "UNAUTHORIZED", message: "m", requestId: "r" } }), { status: 401 }))
+  await assert.rejects(giveKey("nk_test_wrong", true, async (trial) => (await askPartner("/api/v1/partner/stats", {}, undefined, trial)).data.partnerName), /not known/)
+  await assert.rejects(askPartner("/api/v1/partner/stats", {}), /no key/)
+})
+
 test("the key is sent as a header, to nobody's cache, until it is forgotten or refused", async (t) => {
   const requests: Request[] = []
   let status = 200
@@ -70,7 +76,7 @@ test("the key is sent as a header, to nobody's cache, until it is forgotten or r
   const stats = () => askPartner("/api/v1/partner/stats", { query: { asOfBlock: "9" } }, signal)
   const file = () => statement({ from: "2026-01-01", to: "2026-01-31" }, signal)
   await assert.rejects(stats(), /no key/)
-  giveKey("nk_test_1")
+  await giveKey("nk_test_1", false, async () => "Seven")
   await stats()
   await register("https://partner.example/")
   assert.equal((await file()).name, "s.json")
@@ -89,7 +95,7 @@ test("the key is sent as a header, to nobody's cache, until it is forgotten or r
   await assert.rejects(file(), /revoked/)
   const before = requests.length
   await assert.rejects(stats(), /no key/)
-  giveKey("nk_test_2")
+  await giveKey("nk_test_2", false, async () => "Seven")
   forgetTheKey()
   await assert.rejects(stats(), /no key/)
   assert.equal(requests.length, before)

@@ -1,39 +1,69 @@
-// What asks the partner routes. The API key is a variable of this module and nowhere else: not in storage, not in the address
-// bar, not in the answers that are kept, and gone when the page is left, loaded again, or told to forget it.
+// What asks the partner routes. The API key is a variable of this module: not in the address bar, not in the responses that
+// are kept, and gone when the page is left. Only on request the tab keeps it, until it is closed or the key is forgotten.
 import { useEffect, useState } from "preact/hooks"
 import { ApiError, type Answer, type DataOf, type MetaOf, type Params, type Path, answered, ask, client, said, url } from "./api"
 import type { Asked } from "./answers"
 
-let key: string | null = null
-/** Counts the keys: an answer to an earlier one is not shown under a later one. */
-let nth = 0
-/** Why there is no key any more, where it is the API's doing. */
+/** Where a key is kept that is to last as long as the tab. */
+const KEPT = "navlog-key"
+
+let key: string | null = kept()
+/** Whose key it is, once the API has said so. */
+let name: string | null = null
+/** Counts the keys: a response for an earlier one is not shown under a later one. */
+let nth = key === null ? 0 : 1
+/** Why there is no key any more, where the API refused it. */
 let refused: ApiError | null = null
 const watchers = new Set<() => void>()
 
-function change(next: string | null, why: ApiError | null) {
+function kept(): string | null {
+  try {
+    return sessionStorage.getItem(KEPT)
+  } catch {
+    return null // The browser refuses storage.
+  }
+}
+
+function keep(text: string | null) {
+  try {
+    if (text === null) sessionStorage.removeItem(KEPT)
+    else sessionStorage.setItem(KEPT, text)
+  } catch {
+    // The browser refuses storage: the key lasts as long as the page.
+  }
+}
+
+function change(next: string | null, whose: string | null, why: ApiError | null) {
   key = next
+  name = whose
   nth++
   refused = why
+  if (next === null) keep(null)
   for (const watcher of watchers) watcher()
 }
 
-/** Takes a key, for as long as the page is open. */
-export function giveKey(text: string) {
-  change(text, null)
+/** What makes a request with a key that is not in use yet. */
+export type Trial = { key: string }
+
+/** Takes a key once the API knows it: whose says whose it is, or throws. With inTab it lasts until the tab is closed. */
+export async function giveKey(text: string, inTab: boolean, whose: (trial: Trial) => Promise<string>): Promise<void> {
+  const found = await whose({ key: text })
+  change(text, found, null)
+  if (inTab) keep(text)
 }
 
 export function forgetTheKey() {
-  change(null, null)
+  change(null, null, null)
 }
 
 export interface KeyView {
   /** 0 without a key; with another key another number. */
   key: number
+  name: string | null
   refused: ApiError | null
 }
 
-const seen = (): KeyView => ({ key: key === null ? 0 : nth, refused })
+const seen = (): KeyView => ({ key: key === null ? 0 : nth, name, refused })
 
 export function useKey(): KeyView {
   const [view, set] = useState(seen)
@@ -72,33 +102,33 @@ function sentence({ status, code, details }: ApiError): string | null {
 }
 
 const reasons: Record<string, string> = {
-  scheme: "Webhooks go to https:// alone.",
+  scheme: "Webhooks go only to https:// URLs.",
   syntax: "This is no URL.",
-  port: "Webhooks go to port 443 alone: leave the port out.",
+  port: "Webhooks go only to port 443: leave the port out.",
   credentials: "The URL has a user or a password: webhooks are signed instead.",
-  forbidden_address: "The host has no address, or one that is not public: webhooks go to public addresses alone.",
+  forbidden_address: "The host has no address, or one that is not public: webhooks go only to public addresses.",
 }
 
 /** What a request with the key says besides; the browser keeps no answer either. */
 type WithKey = { headers: { "x-api-key": string }; cache: "no-store" }
 
-/** Makes a request with the key, and drops the key when the API does not know it. */
-async function withKey<T>(request: (init: WithKey) => Promise<T>): Promise<T> {
-  const with_ = key
-  if (with_ === null) throw new ApiError("There is no key: give one first.", 401, "UNAUTHORIZED", null, null, null)
+/** Makes a request with the key, and drops the key when the API does not know it. A key on trial is not in use, and not dropped. */
+async function withKey<T>(request: (init: WithKey) => Promise<T>, trial?: Trial): Promise<T> {
+  const with_ = trial?.key ?? key
+  if (with_ === null) throw new ApiError("There is no key: enter one first.", 401, "UNAUTHORIZED", null, null, null)
   try {
     return await request({ headers: { "x-api-key": with_ }, cache: "no-store" })
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
     const why = told(error)
-    if (why.status === 401 && key === with_) change(null, why)
+    if (why.status === 401 && trial === undefined && key === with_) change(null, null, why)
     throw why
   }
 }
 
 /** Asks a partner route with the key; throws an ApiError, or the AbortError of its signal. So do the others. */
-export function askPartner<P extends Path>(path: P, params: Params<P>, signal?: AbortSignal): Promise<Answer<DataOf<P>, MetaOf<P>>> {
-  return withKey((init) => ask(path, params, { ...init, signal }))
+export function askPartner<P extends Path>(path: P, params: Params<P>, signal?: AbortSignal, trial?: Trial): Promise<Answer<DataOf<P>, MetaOf<P>>> {
+  return withKey((init) => ask(path, params, { ...init, signal }), trial)
 }
 
 /** Has webhooks go to a URL. */

@@ -79,7 +79,7 @@ export function usePlace(): Place {
 }
 
 /** Paths that the server answers with this page. */
-const pages = /^\/(?:vault\/[^/]+|users|user\/[^/]+|events|compare|partner|status)?$/
+const pages = /^\/(?:vault\/[^/]+|users|user\/[^/]+|events|tx\/[^/]+|search|compare|partner|partner\/delivery\/[^/]+|status)?$/
 
 export function isPage(path: string): boolean {
   return pages.test(path)

@@ -28,7 +28,7 @@ function operationOf(field: string): Explanation["operation"] {
 /** Which events make a number: as explain/numbers.go has it, and not as the answer says. */
 export function kindsOf(field: string): ExplainedEvent["kind"][] {
   if (/^\/(navPerShare|totalAssets|totalSupply)$/.test(field)) return ["NavUpdated"]
-  if (/\/totalWithdrawn$/.test(field)) return ["WithdrawalClaimed"]
+  if (/\/(totalWithdrawn|assetsClaimed)$/.test(field)) return ["WithdrawalClaimed"]
   if (/\/(firstSeen|userCount)$/.test(field)) return ["DepositAccepted", "WithdrawalRequested"]
   return [/withdrawals|^\/meta\/total$/i.test(field) ? "WithdrawalRequested" : "DepositAccepted"]
 }

@@ -18,6 +18,9 @@ export type Status = Schemas["Status"]
 export type Webhook = Schemas["Webhook"]
 export type Delivery = Schemas["Delivery"]
 export type Attempt = Schemas["Attempt"]
+export type DeliveryDetail = Schemas["DeliveryDetail"]
+export type Settlement = Schemas["SettlementEntry"]
+export type Funding = Schemas["Funding"]
 
 /** A decoded log. What a kind has no use for is null. */
 export type ChainEvent = Schemas["ChainEvent"]

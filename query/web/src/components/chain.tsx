@@ -1,69 +1,51 @@
-// The strip below the navigation: how far navlog is, always in sight, and the time machine.
+// How far navlog is, as a chip that leads to the status page, and the time machine.
+import { useState } from "preact/hooks"
+import { ask, ApiError } from "../api"
 import { useExact, useStatus } from "../answers"
-import { ageSeconds, count, duration, group } from "../format"
-import { AS_OF, asOf, here, there, usePlace } from "../router"
+import { count, duration, group } from "../format"
+import { AS_OF, asOf, go, here, there, usePlace } from "../router"
 import type { Status } from "../types"
 import { BlockPicker, type Mark } from "./blocks"
-import { useNow } from "./names"
 
-export function ChainStrip({ first }: { first: string | null }) {
+/** What the chip says of each state, and how. */
+const chips: Record<Status["chainState"], [text: string, kind: string]> = {
+  following: ["Live", "good"],
+  backfilling: ["Catching up", "warn"],
+  frozen: ["Frozen", "bad"],
+  unknown: ["Not reporting", "bad"],
+  stalled: ["Delayed", "bad"],
+}
+
+export function Chip() {
   const { status, error } = useStatus()
-  const place = usePlace()
+  const [text, kind] = error !== null ? ["Offline", "bad"] : status === null ? ["Connecting", ""] : chips[status.chainState]
   return (
-    <section class="chain" aria-label="Chain">
-      {error !== null && (
-        <p class="note failed" role="alert">
-          {error.message} What is shown is what was seen last.
-        </p>
-      )}
-      {status === null ? <p class="facts faint">Reading the state of the index&hellip;</p> : <Facts status={status} />}
-      {status !== null && status.indexedBlock !== null && first !== null && place.path !== "/compare" && <TimeMachine first={first} newest={status.indexedBlock} final={status.finalBlock} />}
-    </section>
+    <a class={`chip ${kind}`} href={there(usePlace(), "/status")} title="How far the index is, and how its programs are">
+      {text}
+      {status !== null && status.indexedBlock !== null && <>, block {group(status.indexedBlock)}</>}
+    </a>
   )
 }
 
-const states: Record<Status["chainState"], string> = {
-  following: "Following the chain",
-  backfilling: "Catching up with the chain",
-  frozen: "Frozen",
-  unknown: "A program does not report",
-  stalled: "The read model does not advance",
-}
-
-function Facts({ status }: { status: Status }) {
-  const now = useNow()
-  const fact = (name: string, value: string | number | null, title: string) => (
-    <div title={title}>
-      <dt>{name}</dt>
-      <dd>{value === null ? "–" : group(String(value))}</dd>
-    </div>
-  )
+/** What everybody has to know at once, on every page. */
+export function Notices() {
+  const { status, error } = useStatus()
   return (
     <>
-      <dl class="facts">
-        <div class={`state ${status.chainState}`}>
-          <dt class="unseen">state</dt>
-          <dd>{states[status.chainState]}</dd>
-        </div>
-        {fact("indexed", status.indexedBlock, "The newest block that the answers are made of")}
-        {fact("head", status.headBlock, "The newest block of the chain that ingest has seen")}
-        {fact("final", status.finalBlock, "No reorganisation changes blocks up to here")}
-        {fact("proven to", status.provenTo, "Up to here the logs of every vault were compared with the headers of their blocks")}
-        <div title="How far the index is behind the chain">
-          <dt>lag</dt>
-          <dd>{status.lagBlocks === null ? "–" : `${count(status.lagBlocks, "block")}${status.lagSeconds ? `, ${duration(status.lagSeconds)}` : ""}`}</dd>
-        </div>
-        {fact("generation", status.generation, "The generation of read models that answers")}
-        <div title="Time of the newest indexed block">
-          <dt>block time</dt>
-          <dd>{status.indexedAt === null ? "–" : <time dateTime={status.indexedAt} title={`${status.indexedAt}, UTC`}>{duration(ageSeconds(status.indexedAt, now))} ago</time>}</dd>
-        </div>
-      </dl>
-      {status.frozenReason !== null && <p class="note failed" role="alert">Nothing is appended until an operator acts: {status.frozenReason}</p>}
-      {status.firstSync !== null && (
+      {error !== null && (
+        <p class="note failed" role="alert">
+          {error.message} The page shows what it loaded last.
+        </p>
+      )}
+      {status !== null && status.frozenReason !== null && (
+        <p class="note failed" role="alert">
+          No new blocks are added until an operator acts. The <a href="/status">status page</a> has the reason.
+        </p>
+      )}
+      {status !== null && status.firstSync !== null && (
         <p class="note" role="status">
-          The first read model is being built: {group(String(status.firstSync.recordsLeft))} records of the log are left
-          {status.firstSync.etaSeconds !== null && <>, about {duration(status.firstSync.etaSeconds)}</>}. Vaults and NAVs are shown as far as they are there.
+          The first index is being built: {group(String(status.firstSync.recordsLeft))} records are left
+          {status.firstSync.etaSeconds !== null && <>, about {duration(status.firstSync.etaSeconds)}</>}. Vaults and NAVs appear as they are read.
         </p>
       )}
     </>
@@ -80,26 +62,58 @@ export function useReorganisations(first: string | null, newest: string | null):
   const asked = useExact(first === null || newest === null ? null : "/api/v1/reorganisations", { query: { width: String(width) } })
   return (asked.answer?.data ?? []).map(({ fromBlock, toBlock, count: n, logs }) => ({
     block: fromBlock,
-    title: `${count(n, "reorganisation")} ${fromBlock === toBlock ? `of block ${group(fromBlock)}` : `of blocks ${group(fromBlock)} to ${group(toBlock)}`}, ${logs === 0 ? "without a log" : `${count(logs, "log")} taken back`}`,
+    title: `${count(n, "reorganisation")} ${fromBlock === toBlock ? `of block ${group(fromBlock)}` : `of blocks ${group(fromBlock)} to ${group(toBlock)}`}, ${logs === 0 ? "without a log" : `${count(logs, "log")} retracted`}`,
   }))
 }
 
-function TimeMachine({ first, newest, final }: { first: string; newest: string; final: string | null }) {
+export function TimeMachine({ first, blockTime }: { first: string | null; blockTime: string | null | undefined }) {
   const place = usePlace()
+  const { status } = useStatus()
   const chosen = asOf(place)
+  const newest = status?.indexedBlock ?? null
   const marks = useReorganisations(first, newest)
+  if (first === null || newest === null) return <section class="chain" aria-label="Time machine"><div class="machine" /></section>
+  const final = status?.finalBlock ?? null
   return (
-    <div class={`machine ${chosen === null ? "" : "past"}`}>
-      <BlockPicker id="machine" label="As of block" first={first} newest={newest} block={chosen ?? newest} to={(block) => here(place, { [AS_OF]: BigInt(block) >= BigInt(newest) ? null : block })} marks={marks} />
-      {chosen === null ? (
-        <span class="live">newest</span>
-      ) : (
-        <>
-          <a href={here(place, { [AS_OF]: null })}>Back to the newest</a>
-          <span>{final !== null && BigInt(chosen) <= BigInt(final) ? "final" : "may still be reorganised"}</span>
-        </>
-      )}
-      <a href={there(place, "/compare", { [AS_OF]: null, a: chosen ?? first, b: newest })}>Compare</a>
-    </div>
+    <section class="chain" aria-label="Time machine">
+      <div class={`machine ${chosen === null ? "" : "past"}`}>
+        <BlockPicker id="machine" label="As of block" first={first} newest={newest} block={chosen ?? newest} to={(block) => here(place, { [AS_OF]: BigInt(block) >= BigInt(newest) ? null : block })} marks={marks} />
+        <AtTime key={chosen ?? "live"} shown={blockTime ?? null} newest={newest} />
+        {chosen === null ? (
+          <span class="live">live</span>
+        ) : (
+          <>
+            <a class="button" href={here(place, { [AS_OF]: null })}>Back to live</a>
+            <span title={final !== null && BigInt(chosen) <= BigInt(final) ? "No reorganisation changes this block" : "A reorganisation may still change this block"}>{final !== null && BigInt(chosen) <= BigInt(final) ? "final" : "not final yet"}</span>
+          </>
+        )}
+        <a class="to-compare" href={there(place, "/compare", { [AS_OF]: null, a: chosen, b: chosen === null ? null : newest })}>Compare</a>
+      </div>
+    </section>
+  )
+}
+
+/** Chooses the block of a time. */
+function AtTime({ shown, newest }: { shown: string | null; newest: string }) {
+  const place = usePlace()
+  const [error, setError] = useState<string | null>(null)
+  const choose = async (value: string) => {
+    if (value === "") return
+    setError(null)
+    try {
+      const { data } = await ask("/api/v1/block", { query: { time: `${value.length > 16 ? value : `${value}:59`}Z` } })
+      go(here(place, { [AS_OF]: BigInt(data.blockNumber) >= BigInt(newest) ? null : data.blockNumber }))
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      setError(error.message)
+    }
+  }
+  return (
+    <>
+      <label class="at">
+        or at, UTC <input type="datetime-local" name="time" step={1} value={shown?.slice(0, 19) ?? ""} onChange={(event) => void choose(event.currentTarget.value)} />
+      </label>
+      {error !== null && <span class="bad" role="alert">{error}</span>}
+    </>
   )
 }

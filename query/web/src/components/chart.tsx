@@ -1,7 +1,8 @@
-// A chart: uPlot in the colours of the style sheet. What is drawn is scaled to floats; what the legend says of the point
-// below the pointer is the exact text.
-import { useEffect, useRef } from "preact/hooks"
+// A chart: uPlot in the colours of the style sheet. What is drawn is scaled to floats; what the tooltip and the legend say of
+// a point is the exact text. The charts of a page share one crosshair.
+import { useEffect, useRef, useState } from "preact/hooks"
 import uPlot from "uplot"
+import { numberLabels, timeLabels } from "../axis"
 
 export interface Line {
   label: string
@@ -27,21 +28,38 @@ interface Props extends Drawn {
   step?: number
 }
 
+/** What a chart remembers between two refreshes. */
+interface View {
+  drawn: Drawn
+  step: number
+  /** The time of the point below the pointer. */
+  hovered: number | null
+  zoomed: boolean
+  /** Whether the chart itself moves its crosshair, to where a point went. */
+  following: boolean
+}
+
 const HEIGHT = 200
+/** All charts of a page move one crosshair. */
+const CROSSHAIR = "navlog"
 
 export function Chart({ title, times, lines, step = 0 }: Props) {
   const host = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot | null>(null)
-  const shown = useRef<Drawn>({ times, lines })
-  shown.current = { times, lines }
+  const view = useRef<View>({ drawn: { times, lines }, step, hovered: null, zoomed: false, following: false })
+  const [zoomed, setZoomed] = useState(false)
+  view.current.drawn = { times, lines }
+  view.current.step = step
   const shape = lines.map((line) => `${line.label} ${line.colour} ${line.kind}`).join()
   useEffect(() => {
     const at = host.current
     if (at === null) return
     const draw = () => {
       plot.current?.destroy()
-      plot.current = new uPlot(options(at, shown), data(shown.current), at)
-      fill(plot.current, shown.current, step)
+      view.current.zoomed = false
+      setZoomed(false)
+      plot.current = new uPlot(options(at, view.current, setZoomed), data(view.current.drawn), at)
+      fill(plot.current, view.current)
     }
     draw()
     const resized = new ResizeObserver(() => plot.current?.setSize({ width: at.clientWidth, height: HEIGHT }))
@@ -58,12 +76,24 @@ export function Chart({ title, times, lines, step = 0 }: Props) {
     }
   }, [shape, step])
   useEffect(() => {
-    if (plot.current !== null) fill(plot.current, { times, lines }, step)
+    if (plot.current !== null) fill(plot.current, view.current)
   }, [times, lines, step])
+  const reset = () => {
+    view.current.zoomed = false
+    setZoomed(false)
+    if (plot.current !== null) fill(plot.current, view.current)
+  }
   return (
     <figure class="chart">
-      <figcaption>{title}</figcaption>
-      <div ref={host} />
+      <figcaption>
+        {title}
+        {zoomed && (
+          <button type="button" class="reset" onClick={reset}>
+            Reset zoom
+          </button>
+        )}
+      </figcaption>
+      <div ref={host} class="plot" />
     </figure>
   )
 }
@@ -72,14 +102,29 @@ function data({ times, lines }: Drawn): uPlot.AlignedData {
   return [times, ...lines.map((line) => line.values)]
 }
 
-function fill(plot: uPlot, drawn: Drawn, step: number) {
-  const { times } = drawn
-  plot.setData(data(drawn), false)
-  const [min, max] = around(times[0] ?? 0, times.at(-1) ?? 0, step)
-  plot.setScale("x", { min, max })
+/** Draws the newest data. A point that is hovered stays so, and a part that was zoomed into too. */
+function fill(plot: uPlot, view: View) {
+  const { times } = view.drawn
+  const { hovered } = view
+  view.following = true
+  plot.batch(() => {
+    plot.setData(data(view.drawn), false)
+    const [min, max] = view.zoomed ? [plot.scales.x!.min!, plot.scales.x!.max!] : around(times[0] ?? 0, times.at(-1) ?? 0, view.step)
+    plot.setScale("x", { min, max })
+  })
+  if (hovered !== null && times.includes(hovered)) {
+    plot.setCursor({ left: plot.valToPos(hovered, "x"), top: Math.max(0, plot.cursor.top ?? 0) }, false)
+    plot.setLegend({ idx: times.indexOf(hovered) }, false)
+    show(plot, view)
+  } else {
+    view.hovered = null
+    showNewest(plot)
+    show(plot, view)
+  }
+  view.following = false
 }
 
-function options(host: HTMLElement, shown: { current: Drawn }): uPlot.Options {
+function options(host: HTMLElement, view: View, zoomed: (on: boolean) => void): uPlot.Options {
   const style = getComputedStyle(host)
   const colour = (name: string) => style.getPropertyValue(name).trim()
   const font = `11px ${style.fontFamily}`
@@ -90,43 +135,92 @@ function options(host: HTMLElement, shown: { current: Drawn }): uPlot.Options {
     grid: { stroke: colour("--line"), width: 1 },
     ticks: { stroke: colour("--line"), width: 1, size: 4 },
   }
+  const { lines } = view.drawn
   const paths = uPlot.paths
   return {
     width: host.clientWidth || 320,
     height: HEIGHT,
+    // The label of a tick at the end is wider than what is right of it.
+    padding: [10, 36, 0, 0],
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
-    cursor: { drag: { x: false, y: false }, points: { size: 6 } },
+    cursor: { drag: { x: true, y: false, dist: 8 }, points: { size: 6 }, sync: { key: CROSSHAIR, scales: ["x", null] }, bind: { dblclick: () => () => null } },
     legend: { live: true },
     scales: {
-      y: shown.current.lines.some((line) => line.kind === "bars") ? { range: (_, low, high) => [Math.min(0, low) * 1.08, Math.max(high, 1) * 1.08] } : {},
+      y: lines.some((line) => line.kind === "bars") ? { range: (_, low, high) => [Math.min(0, low) * 1.08, Math.max(high, 1) * 1.08] } : {},
     },
     hooks: {
-      // Without a pointer the legend speaks of the newest point.
-      setCursor: [(plot) => plot.cursor.idx ?? sayNewest(plot)],
-      ready: [sayNewest],
-      setData: [sayNewest],
+      setCursor: [
+        (plot) => {
+          if (view.following) return
+          const { idx } = plot.cursor
+          view.hovered = idx === null || idx === undefined ? null : (plot.data[0][idx] ?? null)
+          if (view.hovered === null) showNewest(plot)
+          show(plot, view)
+        },
+      ],
+      setSelect: [
+        (plot) => {
+          if (plot.select.width === 0) return
+          view.zoomed = true
+          zoomed(true)
+        },
+      ],
+      ready: [
+        (plot) => {
+          const tip = document.createElement("div")
+          tip.className = "tip"
+          tip.hidden = true
+          plot.over.append(tip)
+          showNewest(plot)
+        },
+      ],
     },
     axes: [
-      { ...axis, space: 84, values: (_, ticks) => ticks.map((tick, index) => clock(tick, ticks[index - 1], ticks)) },
-      { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => compact(tick, ticks)) },
+      { ...axis, space: (_, __, ___, ____, width) => (width < 400 ? 60 : 84), size: 44, values: (_, ticks, __, ___, step) => timeLabels(ticks, step) },
+      { ...axis, size: 64, values: (_, ticks) => numberLabels(ticks) },
     ],
     series: [
-      { label: "UTC", value: (_, at) => (at === null ? "–" : new Date(at * 1000).toISOString().slice(0, 16).replace("T", " ")) },
-      ...shown.current.lines.map((line, index): uPlot.Series => ({
+      { label: "UTC", value: (_, at) => (at === null ? "–" : moment(at)) },
+      ...lines.map((line, index): uPlot.Series => ({
         label: line.label,
         stroke: colour(line.colour),
         width: line.kind === "bars" ? 0 : 1.5,
         fill: line.kind === "bars" ? colour(line.colour) : undefined,
         paths: line.kind === "bars" ? paths.bars?.({ size: [0.7, 24] }) : line.kind === "steps" ? paths.stepped?.({ align: 1 }) : undefined,
-        points: { show: line.kind !== "bars" && shown.current.lines[index]!.values.length < 60, size: 4 },
-        value: (_, raw, __, at) => (raw === null || at === null ? "–" : (shown.current.lines[index]?.texts[at] ?? "–")),
+        points: { show: line.kind !== "bars" && line.values.length < 60, size: 4 },
+        value: (_, raw, __, at) => (raw === null || at === null ? "–" : (view.drawn.lines[index]?.texts[at] ?? "–")),
       })),
     ],
   }
 }
 
-function sayNewest(plot: uPlot) {
+const moment = (at: number) => new Date(at * 1000).toISOString().slice(0, 19).replace("T", " ")
+
+/** Without a pointer the legend speaks of the newest point. */
+function showNewest(plot: uPlot) {
   if (plot.data[0].length > 0) plot.setLegend({ idx: plot.data[0].length - 1 }, false)
+}
+
+/** Puts the tooltip beside the point that is hovered, on the side that has more room. */
+function show(plot: uPlot, { hovered, drawn }: View) {
+  const tip = plot.over.querySelector<HTMLElement>(".tip")
+  if (tip === null) return
+  const at = hovered === null ? -1 : drawn.times.indexOf(hovered)
+  tip.hidden = at < 0
+  if (at < 0 || hovered === null) return
+  tip.replaceChildren(row("UTC", moment(hovered)), ...drawn.lines.map((line) => row(line.label, line.texts[at] ?? "–")))
+  const x = plot.valToPos(hovered, "x")
+  const left = x > plot.over.clientWidth / 2
+  tip.style.left = left ? "auto" : `${x + 10}px`
+  tip.style.right = left ? `${plot.over.clientWidth - x + 10}px` : "auto"
+}
+
+function row(label: string, text: string): HTMLElement {
+  const line = document.createElement("div")
+  const name = document.createElement("span")
+  name.textContent = label
+  line.append(name, ` ${text}`)
+  return line
 }
 
 /** The times that are shown, so that bars are whole, and one point alone stands in the middle of something. */
@@ -134,20 +228,4 @@ function around(first: number, last: number, step: number): [number, number] {
   const least = step === 0 ? 60 : step * 6
   const beside = Math.max(step / 2, (least - (last - first)) / 2)
   return [first - beside, last + beside]
-}
-
-/** A tick of the time axis: the hour, and the day where it is another one or nothing but days is shown. */
-function clock(tick: number, before: number | undefined, ticks: number[]): string {
-  const iso = new Date(tick * 1000).toISOString()
-  const step = ticks.length > 1 ? ticks[1]! - ticks[0]! : 86400
-  if (step >= 86400) return iso.slice(0, 10)
-  const time = step >= 60 ? iso.slice(11, 16) : iso.slice(11, 19)
-  return before === undefined || new Date(before * 1000).getUTCDate() !== new Date(tick * 1000).getUTCDate() ? `${time}\n${iso.slice(0, 10)}` : time
-}
-
-/** A tick of an axis, with as many digits as tell it from its neighbour. */
-function compact(tick: number, ticks: number[]): string {
-  const step = ticks.length > 1 ? Math.abs(ticks[1]! - ticks[0]!) : 1
-  if (Math.abs(tick) >= 1000) return new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 2 }).format(tick)
-  return tick.toFixed(Math.max(0, Math.min(8, Math.ceil(-Math.log10(step)))))
 }

@@ -1,9 +1,9 @@
-// How a vault went: NAV, total assets, flows and users over a range. The shortest range shows the NAV updates themselves;
-// the others are the series of the API, whose points are whole hours, days or weeks.
-import { useMemo } from "preact/hooks"
-import { type Asked, useAnswer } from "../answers"
+// NAV, total assets, flows and users of a vault over a range. The shortest range shows the NAV updates themselves; the
+// others are the series of the API, whose points are whole hours, days or weeks.
+import { useMemo, useState } from "preact/hooks"
+import { type Asked, useAnswer, useSteady } from "../answers"
 import { count, exact, group, scaled } from "../format"
-import { here, usePlace } from "../router"
+import { asOf, here, usePlace } from "../router"
 import type { Meta, Nav, Series, VaultDetail } from "../types"
 import { Chart, type Line } from "./chart"
 import { Files } from "./files"
@@ -18,10 +18,11 @@ interface Range {
 }
 
 const ranges: Range[] = [
-  { name: "updates", title: "Last updates", interval: "hour", days: 2 },
-  { name: "week", title: "7 days", interval: "hour", days: 7 },
-  { name: "quarter", title: "90 days", interval: "day", days: 90 },
-  { name: "year", title: "1 year", interval: "day", days: 366 },
+  { name: "updates", title: "Latest updates", interval: "hour", days: 2 },
+  { name: "7", title: "7 days", interval: "hour", days: 7 },
+  { name: "30", title: "30 days", interval: "day", days: 30 },
+  { name: "90", title: "90 days", interval: "day", days: 90 },
+  { name: "365", title: "365 days", interval: "day", days: 365 },
   { name: "all", title: "All", interval: "week", days: null },
 ]
 
@@ -30,23 +31,27 @@ const DAY = 86_400_000
 const steps = { hour: 3600, day: 86_400, week: 604_800 }
 /** NAV updates that are drawn one by one. */
 const UPDATES = 100
+/** Days from which on a chart of a month says more than the updates. */
+const ENOUGH = 7
 
-export function Charts({ vault }: { vault: VaultDetail }) {
+export function Charts({ vault, days }: { vault: VaultDetail; days: number }) {
   const place = usePlace()
-  const range = ranges.find(({ name }) => name === place.query.get("range")) ?? ranges[0]!
+  const [usual] = useState(() => (days >= ENOUGH ? "30" : "updates"))
+  const range = ranges.find(({ name }) => name === (place.query.get("range") ?? usual)) ?? ranges[0]!
   // Ranges end with the newest NAV, which is true as of a past block too.
   const newest = vault.navUpdatedAt
   const from = newest === null || range.days === null ? null : new Date(Date.parse(newest) - range.days * DAY).toISOString()
   const at = { address: vault.address }
   const shown = { path: at, query: { interval: range.interval, from } }
-  const series = useAnswer(newest === null ? null : "/api/v1/vaults/{address}/series", shown)
-  const updates = useAnswer(range === ranges[0] && newest !== null ? "/api/v1/vaults/{address}/nav" : null, { path: at, query: { pageSize: UPDATES } })
-  if (newest === null) return <Empty>This vault has had no NAV update yet: until the first one nobody knows what a share is worth.</Empty>
+  const subject = `${vault.address} ${range.name} ${asOf(place) ?? ""}`
+  const series = useSteady(useAnswer(newest === null ? null : "/api/v1/vaults/{address}/series", shown), subject)
+  const updates = useSteady(useAnswer(range === ranges[0] && newest !== null ? "/api/v1/vaults/{address}/nav" : null, { path: at, query: { pageSize: UPDATES } }), subject)
+  if (newest === null) return <Empty>No NAV update yet. The charts begin with the first one.</Empty>
   return (
     <>
       <nav class="ranges" aria-label="Range of the charts">
         {ranges.map((other) => (
-          <a key={other.name} href={here(place, { range: other === ranges[0] ? null : other.name })} aria-current={other === range ? "true" : undefined}>
+          <a key={other.name} href={here(place, { range: other.name })} aria-current={other === range ? "true" : undefined}>
             {other.title}
           </a>
         ))}
@@ -55,6 +60,7 @@ export function Charts({ vault }: { vault: VaultDetail }) {
         {range === ranges[0] ? <OfUpdates asked={updates} vault={vault} /> : <OfSeries asked={series} vault={vault} range={range} />}
         <Flows asked={series} vault={vault} range={range} />
       </div>
+      <p class="faint">Draw a span with the pointer to zoom into it.</p>
       <Files path="/api/v1/vaults/{address}/series" params={shown} />
     </>
   )
@@ -78,7 +84,7 @@ function OfUpdates({ asked, vault }: { asked: Asked<Nav[], Meta>; vault: VaultDe
         return (
           <>
             <Chart title={`NAV per share, ${which}`} times={times} lines={nav} />
-            <Chart title={`Total assets, ${which}`} times={times} lines={assets} />
+            <Chart title={`Total assets, ${symbol}, ${which}`} times={times} lines={assets} />
           </>
         )
       }}
@@ -113,7 +119,7 @@ function OfSeries({ asked, vault, range }: { asked: Asked<Series, undefined>; va
       {() => (
         <>
           <Chart title={`NAV per share by ${range.interval}`} times={times} lines={nav} step={steps[range.interval]} />
-          <Chart title={`Total assets by ${range.interval}, at its end`} times={times} lines={assets} step={steps[range.interval]} />
+          <Chart title={`Total assets by ${range.interval}, ${symbol}, at its end`} times={times} lines={assets} step={steps[range.interval]} />
         </>
       )}
     </Shown>
@@ -123,23 +129,24 @@ function OfSeries({ asked, vault, range }: { asked: Asked<Series, undefined>; va
 function Flows({ asked, vault, range }: { asked: Asked<Series, undefined>; vault: VaultDetail; range: Range }) {
   const points = asked.answer?.data.points
   const { symbol, decimals } = vault.asset
-  const [times, flows, users] = useMemo((): [number[], Line[], Line[]] => {
+  const [times, flows, requests, users] = useMemo((): [number[], Line[], Line[], Line[]] => {
     const rows = points ?? []
     return [
       rows.map((row) => Date.parse(row.start) / 1000),
       [
         { label: "deposited", colour: "--good", kind: "bars", values: rows.map((row) => scaled(row.deposits.assets, decimals)), texts: rows.map((row) => `${exact(row.deposits.assets, decimals)} (${row.deposits.count})`) },
         { label: "claimed", colour: "--warn", kind: "bars", values: rows.map((row) => -scaled(row.claimed.assets, decimals)), texts: rows.map((row) => `${exact(row.claimed.assets, decimals)} (${row.claimed.count})`) },
-        { label: "requested", colour: "--muted", kind: "line", values: rows.map((row) => -scaled(row.requested.assets, decimals)), texts: rows.map((row) => `${exact(row.requested.assets, decimals)} (${row.requested.count})`) },
       ],
+      [{ label: "requests", colour: "--accent", kind: "bars", values: rows.map((row) => row.requested.count), texts: rows.map((row) => `${group(String(row.requested.count))}, estimated ${exact(row.requested.assets, decimals)} ${symbol}`) }],
       [{ label: "users", colour: "--accent", kind: "steps", values: rows.map((row) => row.users), texts: rows.map((row) => `${group(String(row.users))} (${group(String(row.newUsers))} new)`) }],
     ]
-  }, [points, decimals])
+  }, [points, decimals, symbol])
   return (
     <Shown asked={asked}>
       {() => (
         <>
-          <Chart title={`Flows by ${range.interval}, ${symbol}: in above, out below`} times={times} lines={flows} step={steps[range.interval]} />
+          <Chart title={`Flows by ${range.interval}, ${symbol}: deposits above, claims below`} times={times} lines={flows} step={steps[range.interval]} />
+          <Chart title={`Withdrawal requests by ${range.interval}`} times={times} lines={requests} step={steps[range.interval]} />
           <Chart title={`Users by ${range.interval}`} times={times} lines={users} step={steps[range.interval]} />
         </>
       )}

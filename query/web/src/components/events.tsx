@@ -1,11 +1,11 @@
 // Decoded logs as they stand in tables. What a reorganisation took back stays in the log, and is shown as that.
-import { group, shortHex } from "../format"
-import { here, there, usePlace } from "../router"
+import { group } from "../format"
+import { here, usePlace } from "../router"
 import type { ChainEvent, CursorMeta, Vault } from "../types"
-import { Amount, Copy, inNav } from "./amount"
+import { Amount, inNav } from "./amount"
 import { kindName } from "./kinds"
 import { amountIn, sharesIn } from "./lists"
-import { BlockLink, Time, UserLink, VaultLink } from "./names"
+import { BlockLink, Time, TxLink, UserLink, VaultLink } from "./names"
 import { Table } from "./table"
 
 interface Props {
@@ -15,7 +15,6 @@ interface Props {
 }
 
 export function Events({ rows, vaults, caption }: Props) {
-  const place = usePlace()
   return (
     <Table<ChainEvent>
       caption={caption}
@@ -32,17 +31,7 @@ export function Events({ rows, vaults, caption }: Props) {
         { title: "Shares", number: true, cell: (event) => sharesIn(vaults, event.vaultAddress, event.shares ?? event.totalSupply) },
         { title: "NAV", number: true, cell: (event) => <Amount value={event.navPerShare} unit={inNav} /> },
         { title: "Of", cell: (event) => subject(event) },
-        {
-          title: "Transaction",
-          cell: (event) => (
-            <span class="hex">
-              <a href={there(place, "/events", { tx: event.txHash, retracted: "true" })} title={`${event.txHash}\nWhat it emitted`}>
-                {shortHex(event.txHash)}
-              </a>
-              <Copy text={event.txHash} what={`transaction ${event.txHash}`} />
-            </span>
-          ),
-        },
+        { title: "Transaction", cell: (event) => <TxLink hash={event.txHash} /> },
         { title: "Seq", number: true, cell: (event) => group(event.seq) },
       ]}
     />
@@ -51,9 +40,9 @@ export function Events({ rows, vaults, caption }: Props) {
 
 function State({ event }: { event: ChainEvent }) {
   if (event.state === "live") return null
-  if (event.state === "quarantined") return <span class="badge warn after" title="It could not be decoded as what it says it is, and counts for nothing">set aside</span>
+  if (event.state === "quarantined") return <span class="badge warn after" title="It could not be decoded, and counts for nothing">quarantined</span>
   return (
-    <span class="badge bad after" title={`A reorganisation replaced its block: seq ${event.retractedBySeq} takes it back`}>
+    <span class="badge bad after" title={`A reorganisation replaced its block: seq ${event.retractedBySeq} retracts it`}>
       reorganised away
     </span>
   )

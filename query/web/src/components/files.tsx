@@ -15,10 +15,9 @@ export function Files<P extends List>({ path, params }: Props<P>) {
   const block = asOf(usePlace())
   const file = (format: QueryOf<List>["format"]) => url(path, { ...params, query: { ...params.query, [AS_OF]: block, format } })
   return (
-    <p class="files faint">
-      All of it as{" "}
-      <a href={file("csv")} download>CSV</a> or{" "}
-      <a href={file("parquet")} download>Parquet</a>
+    <p class="files">
+      <a href={file("csv")} download>Export CSV</a>
+      <a href={file("parquet")} download>Export Parquet</a>
     </p>
   )
 }

@@ -1,6 +1,6 @@
 // Deposits and withdrawal requests as they stand on the pages of users and of vaults.
 import { inAsset, inShares, Amount } from "./amount"
-import { Age, BlockLink, Hex, Time, UserLink, VaultLink } from "./names"
+import { Age, BlockLink, Time, TxLink, UserLink, VaultLink } from "./names"
 import { type Column, Table } from "./table"
 import type { Deposit, Vault, Withdrawal } from "../types"
 
@@ -47,9 +47,9 @@ export function Deposits({ rows, vaults, of }: Props<Deposit>) {
         who<Deposit>(of),
         { title: "Amount", number: true, cell: (deposit) => amountIn(vaults, deposit.vaultAddress, deposit.assetAmount) },
         { title: "Shares", number: true, cell: (deposit) => sharesIn(vaults, deposit.vaultAddress, deposit.shares) },
-        { title: "Swept, UTC", cell: (deposit) => (deposit.sweptAt === null ? <span class="badge warn">waits</span> : <Time iso={deposit.sweptAt} />) },
+        { title: "Swept, UTC", cell: (deposit) => (deposit.sweptAt === null ? <span class="badge warn">pending</span> : <Time iso={deposit.sweptAt} />) },
         { title: "Partner", number: true, cell: (deposit) => partner(deposit.partnerId) },
-        { title: "Transaction", cell: (deposit) => <Hex value={deposit.txHash} what="transaction" /> },
+        { title: "Transaction", cell: (deposit) => <TxLink hash={deposit.txHash} /> },
       ]}
     />
   )
@@ -58,12 +58,18 @@ export function Deposits({ rows, vaults, of }: Props<Deposit>) {
 /** Where a request is on its way, and since when. */
 function RequestState({ request }: { request: Withdrawal }) {
   const since = request.cancelledAt ?? request.claimedAt ?? request.expiredAt ?? request.fundedAt
-  const [tone, word] = request.claimable ? ["good", "claimable"] : request.status === "queued" ? ["warn", "waits for its money"] : ["", request.status]
+  const [tone, word] = request.claimable ? ["good", "claimable"] : request.status === "queued" ? ["warn", "pending"] : ["", request.status]
   return (
     <>
       <span class={`badge ${tone}`}>{word}</span> {since !== null && <Time iso={since} />}
     </>
   )
+}
+
+/** What a request can be claimed for, or was. */
+function funded(vaults: Vault[], request: Withdrawal) {
+  if (request.claimable) return amountIn(vaults, request.vaultAddress, request.assetsClaimable)
+  return request.status === "claimed" ? amountIn(vaults, request.vaultAddress, request.assetsClaimed) : <span class="faint">&ndash;</span>
 }
 
 interface WithdrawalProps extends Props<Withdrawal> {
@@ -76,17 +82,16 @@ export function Withdrawals({ rows, vaults, of, place }: WithdrawalProps) {
   const columns: Column<Withdrawal>[] = [
     { title: "Request", number: true, cell: (request) => request.requestIndex },
     { title: "Block", number: true, cell: (request) => <BlockLink number={request.blockNumber} /> },
-    place === undefined ? { title: "Requested, UTC", cell: (request) => <Time iso={request.requestedAt} /> } : { title: "Waits for", cell: (request) => <Age iso={request.requestedAt} ago={false} /> },
+    place === undefined ? { title: "Requested, UTC", cell: (request) => <Time iso={request.requestedAt} /> } : { title: "Pending for", cell: (request) => <Age iso={request.requestedAt} ago={false} /> },
     who<Withdrawal>(of),
     { title: "Shares", number: true, cell: (request) => sharesIn(vaults, request.vaultAddress, request.shares) },
-    { title: "Estimate", number: true, cell: (request) => amountIn(vaults, request.vaultAddress, request.assetsEstimate) },
-    { title: "Claimable", number: true, cell: (request) => (request.claimable ? amountIn(vaults, request.vaultAddress, request.assetsClaimable) : <span class="faint">&ndash;</span>) },
+    { title: "Estimated amount", number: true, cell: (request) => amountIn(vaults, request.vaultAddress, request.assetsEstimate) },
+    { title: "Funded amount", number: true, cell: (request) => funded(vaults, request) },
     { title: "State", cell: (request) => <RequestState request={request} /> },
-    { title: "Lapses, UTC", cell: (request) => <Time iso={request.expiresAt} /> },
+    { title: "Expires, UTC", cell: (request) => <Time iso={request.expiresAt} /> },
     { title: "Partner", number: true, cell: (request) => partner(request.partnerId) },
-    { title: "Transaction", cell: (request) => <Hex value={request.txHash} what="transaction" /> },
+    { title: "Transaction", cell: (request) => <TxLink hash={request.txHash} /> },
   ]
   if (place !== undefined) columns.unshift({ title: "Order", number: true, cell: (request) => order.get(request.id) })
-  else columns.splice(7, 0, { title: "Claimed", number: true, cell: (request) => (request.status === "claimed" ? amountIn(vaults, request.vaultAddress, request.assetsClaimed) : <span class="faint">&ndash;</span>) })
   return <Table<Withdrawal> caption={place === undefined ? "Withdrawal requests" : "Withdrawal queue"} rows={rows} id={(request) => request.id} columns={columns} mark={(request) => (request.claimable ? "claimable" : undefined)} />
 }

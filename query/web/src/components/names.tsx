@@ -1,7 +1,8 @@
 // Addresses, transactions, blocks and times as they stand in tables.
-import { useEffect, useState } from "preact/hooks"
+import { createContext } from "preact"
+import { useContext, useEffect, useState } from "preact/hooks"
 import { ageSeconds, duration, group, shortHex, time } from "../format"
-import { AS_OF, asOf, here, there, usePlace } from "../router"
+import { AS_OF, here, there, usePlace } from "../router"
 import { Copy } from "./amount"
 
 export function UserLink({ address }: { address: string }) {
@@ -18,6 +19,19 @@ export function UserLink({ address }: { address: string }) {
 
 export function VaultLink({ address, name }: { address: string; name: string }) {
   return <a href={there(usePlace(), `/vault/${address}`)}>{name}</a>
+}
+
+/** A transaction, which leads to its page. */
+export function TxLink({ hash }: { hash: string }) {
+  const place = usePlace()
+  return (
+    <span class="hex">
+      <a href={there(place, `/tx/${hash}`)} title={hash}>
+        {shortHex(hash)}
+      </a>
+      <Copy text={hash} what={`transaction ${hash}`} />
+    </span>
+  )
 }
 
 /** A hash or address that leads nowhere. */
@@ -49,16 +63,20 @@ export function Time({ iso }: { iso: string | null }) {
   )
 }
 
-/** How long ago a time was; its date where the page is as of a past block, for "ago" would be of now. */
+/** The time of the block that the page is as of: null where the page is as of the newest block, undefined while it is asked for. */
+export const BlockTime = createContext<string | null | undefined>(null)
+
+/** How long ago a time was; on a page as of a past block, how long before that block. */
 export function Age({ iso, ago = true }: { iso: string | null; ago?: boolean }) {
   const now = useNow()
-  const past = asOf(usePlace()) !== null
+  const block = useContext(BlockTime)
   if (iso === null) return <span class="faint">never</span>
-  if (past) return <Time iso={iso} />
+  if (block === undefined) return <span class="faint">&hellip;</span>
+  const until = block === null ? now : Date.parse(block)
   return (
     <time dateTime={iso} title={`${iso}, UTC`}>
-      {duration(ageSeconds(iso, now))}
-      {ago && " ago"}
+      {duration(ageSeconds(iso, until))}
+      {ago && (block === null ? " ago" : " before")}
     </time>
   )
 }

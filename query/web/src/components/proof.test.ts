@@ -22,9 +22,11 @@ test("a number is counted in what its vault is, whether the path or the pointer 
   assert.equal(said("/partner/stats", `/byVault/${a}/totalVolume`), "USDC 6")
 })
 
-test("counts have no unit, NAVs have their own, and totals over vaults that differ are in native units", () => {
+test("counts have no unit, NAVs have their own, and totals over vaults of different assets are no amount of one", () => {
   assert.equal(said("/settlement/summary", `/${a}/depositsToSweep/count`), " 0")
   assert.equal(said(`/users/${b}`, `/holdings/deposits/${a}/_count`), " 0")
   assert.equal(said(`/vaults/${a}`, "/navPerShare"), " 18")
-  assert.equal(said(`/users/0x${"11".repeat(20)}`, "/totalDeposited"), "native units 0")
+  assert.equal(said(`/users/0x${"11".repeat(20)}`, "/totalDeposited"), "native units of different assets 0")
+  // Equal decimals do not make one asset of two.
+  assert.match(unitOf("/api/v1/partner/stats", "/totalVolume", [vaults[0]!, vault(b, "EURC", 6)]).symbol, /different assets/)
 })

@@ -3,13 +3,14 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks"
 import { useExact, useStatus } from "../answers"
 import { count, group } from "../format"
+import { oneAsset } from "../assets"
 import { asOf, go, here, usePlace } from "../router"
 import { type At, addedUp, judge } from "../sums"
 import type { ExplainedEvent, Explanation, Question, Vault } from "../types"
 import { type Finding, verify } from "../verify"
 import { Amount, type Unit, inAsset, inNav, inNumber, inShares } from "./amount"
 import { kindName } from "./kinds"
-import { BlockLink, Hex, Time, UserLink } from "./names"
+import { BlockLink, Hex, Time, TxLink, UserLink } from "./names"
 import { Empty, Shown } from "./state"
 import { type Column, Pages, Table, pageOf } from "./table"
 
@@ -128,12 +129,12 @@ function Listed({ data, asked, asOfBlock, proven, unit, vaults }: ListedProps) {
   const columns: Column<ExplainedEvent>[] = [
     { title: "Block", number: true, cell: (event) => <BlockLink number={event.blockNumber} /> },
     { title: "Time, UTC", cell: (event) => <Time iso={event.timestamp} /> },
-    { title: "Event", cell: (event) => <>{kindName(event.kind)}{event.state !== "live" && <span class="badge bad after" title={`Taken back by seq ${event.retractedBySeq}`}>reorganised away</span>}</> },
+    { title: "Event", cell: (event) => <>{kindName(event.kind)}{event.state !== "live" && <span class="badge bad after" title={`Retracted by seq ${event.retractedBySeq}`}>reorganised away</span>}</> },
     { title: "Vault", cell: (event) => vaults.find((vault) => vault.address === event.vaultAddress)?.symbol ?? <Hex value={event.vaultAddress} what="vault" /> },
     { title: "User", cell: (event) => (event.userAddress === null ? <span class="faint">&ndash;</span> : <UserLink address={event.userAddress} />) },
     { title: data.operation === "last" ? "Value" : "Change", number: true, cell: (event) => <Explained value={event.change} unit={unit} /> },
     { title: data.operation === "last" ? "Until then" : "Sum", number: true, cell: (event) => <Explained value={event.sum} unit={unit} /> },
-    { title: "Transaction", cell: (event) => <Hex value={event.txHash} what="transaction" /> },
+    { title: "Transaction", cell: (event) => <TxLink hash={event.txHash} /> },
     { title: "Log", number: true, cell: (event) => event.logIndex },
     { title: "Seq", number: true, cell: (event) => group(event.seq) },
   ]
@@ -227,10 +228,8 @@ export function unitOf(of: string, field: string, vaults: Vault[]): Unit {
   return vault ? inAsset(vault.asset) : inTotal(vaults)
 }
 
-/** The unit of totals over all vaults: that of their assets where they agree on it, and native units where they do not. */
+/** The unit of totals over all vaults: that of their asset where they have one, and native units where they do not, which are no amount of anything. */
 export function inTotal(vaults: Vault[]): Unit {
   const first = vaults[0]
-  if (first === undefined || vaults.some((vault) => vault.asset.decimals !== first.asset.decimals)) return { ...inNumber, symbol: "native units" }
-  const symbols = new Set(vaults.map((vault) => vault.asset.symbol))
-  return { ...inAsset(first.asset), symbol: [...symbols].join(" + ") }
+  return first === undefined || !oneAsset(vaults) ? { ...inNumber, symbol: "native units of different assets" } : inAsset(first.asset)
 }

@@ -3,9 +3,9 @@ import { useState } from "preact/hooks"
 import { type Verdict, verify } from "../signature"
 
 const verdicts: Record<Verdict, [kind: string, text: string]> = {
-  holds: ["proven", "The signature holds: whoever has this secret signed exactly this body at this timestamp."],
+  holds: ["proven", "The signature holds: this secret signed exactly this body at this timestamp."],
   differs: ["failed", "The signature does not hold: another secret, another timestamp, or not the raw body, byte for byte as it came."],
-  malformed: ["failed", "This is no signature: it is sha256= and 64 hexadecimal digits, in lower case."],
+  malformed: ["failed", "This is not a signature. A signature is sha256= and 64 hexadecimal digits in lower case."],
 }
 
 export function VerifySignature() {

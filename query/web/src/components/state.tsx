@@ -1,5 +1,6 @@
 // What stands where an answer should: that it is asked for, why there is none, or what an empty one means.
 import type { ComponentChildren } from "preact"
+import { useRef } from "preact/hooks"
 import type { ApiError } from "../api"
 import type { Asked } from "../answers"
 import { count, duration } from "../format"
@@ -16,12 +17,23 @@ export function Shown<T, M>({ asked, children }: { asked: Asked<T, M>; children:
   )
 }
 
-function Waiting() {
+/** Stands where a response will be, as large as most are, so that what is below it stays where it is. */
+export function Waiting() {
   return (
-    <p class="note waiting" role="status">
-      Asking&hellip;
-    </p>
+    <div class="note waiting" role="status">
+      <span class="unseen">Loading</span>
+      <i />
+      <i />
+      <i />
+    </div>
   )
+}
+
+/** Whether every question of a page has had its first response: until then the page shows one skeleton, and nothing jumps. */
+export function useArrived(...asked: Asked<unknown, unknown>[]): boolean {
+  const arrived = useRef(false)
+  if (asked.every(({ answer, error }) => answer !== null || error !== null)) arrived.current = true
+  return arrived.current
 }
 
 /** again: what was asked is asked again by itself; what somebody pressed a button for is not. */

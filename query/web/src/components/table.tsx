@@ -1,4 +1,4 @@
-// A table, which scrolls sideways by itself where the screen is narrow, and the pages of a list. Which page and which order
+// A table, which is a card for each row where the screen is narrow, and the pages of a list. Which page and which order
 // is in the address bar.
 import type { ComponentChildren } from "preact"
 import { count, group } from "../format"
@@ -9,6 +9,8 @@ export interface Column<Row> {
   title: string
   /** Right-aligned, as amounts are. */
   number?: boolean
+  /** Text of any length, which is wrapped. */
+  long?: boolean
   /** The name by which the API sorts by it. */
   sort?: string
   cell: (row: Row) => ComponentChildren
@@ -29,7 +31,7 @@ export function Table<Row>({ caption, columns, rows, id, sorted, mark }: Props<R
   const place = usePlace()
   return (
     <div class="scroll" role="region" aria-label={caption} tabIndex={0}>
-      <table>
+      <table class={sorted === undefined ? "" : "sorted"}>
         <caption class="unseen">{caption}</caption>
         <thead>
           <tr>
@@ -54,7 +56,7 @@ export function Table<Row>({ caption, columns, rows, id, sorted, mark }: Props<R
           {rows.map((row) => (
             <tr key={id(row)} class={mark?.(row)}>
               {columns.map((column) => (
-                <td key={column.title} class={column.number ? "number" : ""}>
+                <td key={column.title} class={`${column.number ? "number" : ""} ${column.long ? "long" : ""}`} data-label={column.title}>
                   {column.cell(row)}
                 </td>
               ))}

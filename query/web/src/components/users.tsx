@@ -21,7 +21,8 @@ export function useOrder() {
 interface Props {
   /** The users, in the order of the address bar. */
   asked: Asked<(User | VaultUser)[], Meta>
-  unit: Unit
+  /** What the amounts are counted in; null where the vaults hold different assets, and there is no one amount. */
+  unit: Unit | null
   /** Where a number of a user is explained. */
   source: (address: string, field: string) => Source
   /** The list as a file. */
@@ -47,8 +48,12 @@ export function Users({ asked, unit, source, files, nobody }: Props) {
               columns={[
                 { title: "User", cell: (user) => <UserLink address={user.address} /> },
                 { title: "First seen, UTC", sort: "firstSeen", cell: (user) => <Time iso={user.firstSeen} /> },
-                { title: `Deposited, ${unit.symbol}`, sort: "totalDeposited", number: true, cell: (user) => <Amount value={user.totalDeposited} unit={unit} source={source(user.address, "totalDeposited")} /> },
-                { title: `Withdrawn, ${unit.symbol}`, sort: "totalWithdrawn", number: true, cell: (user) => <Amount value={user.totalWithdrawn} unit={unit} source={source(user.address, "totalWithdrawn")} /> },
+                ...(unit === null
+                  ? []
+                  : [
+                      { title: `Total deposited, ${unit.symbol}`, sort: "totalDeposited", number: true, cell: (user: User | VaultUser) => <Amount value={user.totalDeposited} unit={unit} source={source(user.address, "totalDeposited")} /> },
+                      { title: `Total withdrawn, ${unit.symbol}`, sort: "totalWithdrawn", number: true, cell: (user: User | VaultUser) => <Amount value={user.totalWithdrawn} unit={unit} source={source(user.address, "totalWithdrawn")} /> },
+                    ]),
               ]}
             />
             <Pages meta={meta} parameter="page" what="user" />

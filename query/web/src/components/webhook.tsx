@@ -26,9 +26,9 @@ export function Webhooks() {
 }
 
 const breakers: Record<Webhook["breaker"]["state"], [text: string, kind: string]> = {
-  closed: ["sends", "good"],
-  open: ["holds back: nearly everything failed", "bad"],
-  "half-open": ["tries one event", "warn"],
+  closed: ["Delivering", "good"],
+  open: ["Paused: nearly every attempt failed", "bad"],
+  "half-open": ["Trying one event", "warn"],
 }
 
 function Endpoint({ again }: { again: number }) {
@@ -39,7 +39,7 @@ function Endpoint({ again }: { again: number }) {
         <>
           <p>
             {webhookUrl === null ? (
-              "No URL is registered: events of this time go nowhere, and can be replayed later."
+              "No URL is registered. Events are kept and can be replayed once there is one."
             ) : (
               <>
                 Webhooks go to <code class="long">{webhookUrl}</code>
@@ -47,7 +47,7 @@ function Endpoint({ again }: { again: number }) {
             )}
           </p>
           <Figures>
-            <Figure title="navlog">
+            <Figure title="Endpoint">
               <span class={`badge ${breakers[breaker.state][1]}`}>{breakers[breaker.state][0]}</span>
             </Figure>
             {breaker.openUntil !== null && (
@@ -168,7 +168,7 @@ export function FirstWebhook() {
         </p>
         <SendTest done={setEventId} />
       </Step>
-      <Step title="Watch it arrive">{eventId === null ? <p class="faint">Send a test event first: what becomes of it is shown here.</p> : <Watched key={eventId} eventId={eventId} />}</Step>
+      <Step title="Watch it arrive">{eventId === null ? <p class="faint">Send a test event first: the delivery is shown here.</p> : <Watched key={eventId} eventId={eventId} />}</Step>
       <Step title="Verify the signature">
         <p>
           Your receiver does this with each webhook, over the raw body, and refuses a timestamp that is more than 300 seconds away. Do it here by hand with
@@ -234,7 +234,7 @@ function Watched({ eventId }: { eventId: string }) {
       {error !== null && <Failed error={error} again={!ended} />}
       <div role="status">
         {delivery === null ? (
-          !ended && <p class="note">It is looked for in the delivery log&hellip;</p>
+          !ended && <p class="note">Looking for it in the delivery log&hellip;</p>
         ) : (
           <div class={`note ${delivery.state === "delivered" ? "proven" : delivery.state === "failed" ? "failed" : ""}`}>
             <p>
@@ -253,12 +253,12 @@ function said(delivery: Delivery, ended: boolean): string {
     case "delivered":
       return "It has arrived."
     case "failed":
-      return "It was tried as often as it is, and nobody answered 2xx. Look at what came instead, then send another."
+      return "No attempt got a 2xx response, and there are no more retries. Look at the responses below, then send another."
     case "no_endpoint":
-      return "There was no URL when it was to be sent."
+      return "No URL was registered when the event was due."
     case "parked":
-      return "So much has failed that navlog holds back: it is tried once in a while."
+      return "Deliveries to this URL are paused because too many failed. One is tried now and then."
     case "pending":
-      return ended ? "It still waits. Look at the delivery log later." : delivery.attempts.length === 0 ? "It waits for its first attempt." : "It is tried again."
+      return ended ? "It is still pending. Look at the delivery log later." : delivery.attempts.length === 0 ? "The first attempt is due." : "The next attempt is due."
   }
 }

@@ -1,12 +1,14 @@
 // `/compare`: two pinned blocks, what each vault was worth at either, and what lies between.
+import { useEffect, useState } from "preact/hooks"
 import { useExact, useStatus } from "../answers"
 import { Amount, type Unit, inAsset, inNav, inNumber, inShares } from "../components/amount"
 import { BlockPicker } from "../components/blocks"
 import { useReorganisations } from "../components/chain"
 import { Events, Older } from "../components/events"
 import { VaultLink } from "../components/names"
-import { Empty, Shown } from "../components/state"
+import { Empty, Shown, Waiting } from "../components/state"
 import { Table } from "../components/table"
+import { useTitle } from "../components/title"
 import { difference, group } from "../format"
 import { blockNumber, here, usePlace } from "../router"
 import type { Vault } from "../types"
@@ -18,8 +20,12 @@ export function ComparePage() {
   const first = vaults.answer?.data.reduce<string | null>((lowest, vault) => (lowest === null || BigInt(vault.startBlock) < BigInt(lowest) ? vault.startBlock : lowest), null) ?? null
   const newest = status?.indexedBlock ?? null
   const marks = useReorganisations(first, newest)
-  if (first === null || newest === null) return <><h1>Compare two blocks</h1><Shown asked={vaults}>{() => <Empty>There is nothing to compare before the first vault is indexed.</Empty>}</Shown></>
-  const a = blockNumber(place.query.get("a")) ?? first
+  const usual = useUsual(vaults.answer?.data ?? [], status?.indexedAt ?? null, blockNumber(place.query.get("a")) === null)
+  useTitle("Compare two blocks")
+  if (first === null || newest === null) return <><h1>Compare two blocks</h1>{status === null ? <Waiting /> : <Shown asked={vaults}>{() => <Empty>There is nothing to compare before the first vault is indexed.</Empty>}</Shown>}</>
+  const given = blockNumber(place.query.get("a"))
+  if (given === null && usual === undefined) return <><h1>Compare two blocks</h1><Waiting /></>
+  const a = given ?? usual ?? first
   const b = blockNumber(place.query.get("b")) ?? newest
   const backwards = BigInt(a) > BigInt(b)
   return (
@@ -30,7 +36,7 @@ export function ComparePage() {
         <div><BlockPicker id="b" label="To block" first={first} newest={newest} block={b} to={(block) => here(place, { b: block, before: null })} marks={marks} /></div>
       </div>
       {backwards ? (
-        <p class="note warned">Block {group(a)} comes after block {group(b)}. <a href={here(place, { a: b, b: a, before: null })}>Exchange them</a></p>
+        <p class="note warned">Block {group(a)} comes after block {group(b)}. <a href={here(place, { a: b, b: a, before: null })}>Swap them</a></p>
       ) : (
         <>
           <Worth a={a} b={b} />
@@ -39,6 +45,33 @@ export function ComparePage() {
       )}
     </>
   )
+}
+
+/** A day, ms. */
+const DAY = 86_400_000
+
+/**
+ * The block to compare the newest one with where none is chosen: that of a day before, and not before the first NAV, where
+ * there is nothing to see: that of the youngest vault. undefined while it is asked for; null where there is no NAV.
+ */
+function useUsual(vaults: Vault[], newestAt: string | null, wanted: boolean): string | null | undefined {
+  const [at, setAt] = useState<string | null>(null)
+  // The newest block moves on, and the comparison that is being read does not.
+  useEffect(() => setAt((before) => before ?? newestAt), [newestAt])
+  const vault = vaults.at(-1)
+  const asks = wanted && vault !== undefined && at !== null
+  const of = { path: { address: vault?.address ?? "" } }
+  const newest = useExact(asks ? "/api/v1/vaults/{address}/nav" : null, { ...of, query: { pageSize: 1 } })
+  const total = newest.answer?.meta.total ?? 0
+  const oldest = useExact(asks && total > 0 ? "/api/v1/vaults/{address}/nav" : null, { ...of, query: { pageSize: 1, page: Math.min(total, 100_000) } })
+  const first = oldest.answer?.data[0] ?? null
+  const before = at === null ? 0 : Date.parse(at) - DAY
+  const long = first !== null && Date.parse(first.timestamp) < before
+  const day = useExact(asks && long ? "/api/v1/block" : null, { query: { time: new Date(before).toISOString() } })
+  if (!asks || (newest.answer === null && newest.error === null)) return undefined
+  if (total > 0 && oldest.answer === null && oldest.error === null) return undefined
+  if (long && day.answer === null && day.error === null) return undefined
+  return day.answer?.data.blockNumber ?? first?.blockNumber ?? null
 }
 
 /** The events after block a and up to block b: as of b, newest first, until one is not after a. */
@@ -52,7 +85,7 @@ function Between({ a, b, vaults }: { a: string; b: string; vaults: Vault[] }) {
         {(data, meta) => {
           const rows = data.filter((event) => BigInt(event.blockNumber) > BigInt(a))
           const all = rows.length < data.length || !meta.hasNextPage
-          if (rows.length === 0 && before === null) return <Empty>Nothing happened after block {group(a)} and up to block {group(b)}.</Empty>
+          if (rows.length === 0 && before === null) return <Empty>No events after block {group(a)} and up to block {group(b)}.</Empty>
           return (
             <>
               <Events rows={rows} vaults={vaults} caption="Events between the blocks" />

@@ -4,7 +4,8 @@ import { useAnswer } from "../answers"
 import { Events, Older } from "../components/events"
 import { Files } from "../components/files"
 import { kindName, kinds } from "../components/kinds"
-import { Empty, Shown } from "../components/state"
+import { Empty, Shown, Waiting, useArrived } from "../components/state"
+import { useTitle } from "../components/title"
 import { useFollowed } from "../follow"
 import { shortHex } from "../format"
 import { asOf, go, here, usePlace } from "../router"
@@ -23,6 +24,7 @@ function Moment({ name, given }: { name: string; given: string | null }) {
 }
 
 export function EventsPage() {
+  useTitle("Events")
   const place = usePlace()
   const { query } = place
   // The stream has these filters, so a page with another one is asked for again and again, as all others are.
@@ -36,7 +38,10 @@ export function EventsPage() {
   const followed = useFollowed(follows ? streamed : null, { retracted, pageSize: PAGE })
   const asked = useAnswer(follows ? null : "/api/v1/events", { query: { ...given, before, pageSize: PAGE } })
   const events = follows ? followed : asked
-  const vaults = useAnswer("/api/v1/vaults", {}).answer?.data ?? []
+  const known = useAnswer("/api/v1/vaults", {})
+  const vaults = known.answer?.data ?? []
+  // Rows without their vaults have no amounts, and would grow when these come.
+  const arrived = useArrived(known, events)
   const filtered = filters.some((name) => query.has(name))
   const listed = vaults.find((vault) => vault.address.toLowerCase() === given.vault?.toLowerCase())
   // The fields follow the address bar, and are the same ones afterwards, so that who changes one keeps the focus on it. What
@@ -104,29 +109,33 @@ export function EventsPage() {
           <Moment name="to" given={given.to} />
         </label>
         <label class="check">
-          <input name="retracted" type="checkbox" value="true" checked={given.retracted === "true"} /> what was reorganised away too
+          <input name="retracted" type="checkbox" value="true" checked={given.retracted === "true"} /> show reorganised events
         </label>
         <button class="button">Filter</button>
         {filtered && <a href={here(place, { ...Object.fromEntries(filters.map((name) => [name, null])), before: null })}>Clear</a>}
       </form>
       {follows && followed.answer !== null && (
         <p class={`follows ${followed.connected ? "on" : ""}`} role="status">
-          {followed.connected ? "Follows the log: what is new appears here by itself." : "The stream of new events is being opened."}
+          {followed.connected ? "Live: new events appear here by themselves." : "Connecting to the stream of new events."}
         </p>
       )}
-      <Shown asked={events}>
-        {(data, meta) =>
-          data.length === 0 ? (
-            <Empty>{filtered ? "No event is like that. The filters are all to be met at once." : "No vault has emitted an event yet."}</Empty>
-          ) : (
-            <>
-              <Events rows={data} vaults={vaults} caption="Events" />
-              <Older meta={meta} before={before} />
-              <Files path="/api/v1/events" params={{ query: given }} />
-            </>
-          )
-        }
-      </Shown>
+      {!arrived ? (
+        <Waiting />
+      ) : (
+        <Shown asked={events}>
+          {(data, meta) =>
+            data.length === 0 ? (
+              <Empty>{filtered ? "No events match these filters." : "No events yet. They appear here as the vaults emit them."}</Empty>
+            ) : (
+              <>
+                <Events rows={data} vaults={vaults} caption="Events" />
+                <Older meta={meta} before={before} />
+                <Files path="/api/v1/events" params={{ query: given }} />
+              </>
+            )
+          }
+        </Shown>
+      )}
     </>
   )
 }

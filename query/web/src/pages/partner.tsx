@@ -1,18 +1,19 @@
 // `/partner`: what a partner sees of navlog with an API key.
 import type { ComponentType } from "preact"
-import { useRef } from "preact/hooks"
 import { useAnswer } from "../answers"
 import { Amount, inAsset, inNumber } from "../components/amount"
 import { Figure, Figures } from "../components/figures"
 import { Deposits } from "../components/lists"
+import { Key } from "../components/key"
 import { VaultLink } from "../components/names"
-import { inTotal } from "../components/proof"
 import { VerifySignature } from "../components/signature"
-import { Empty, Failed, Shown } from "../components/state"
+import { Empty, Shown } from "../components/state"
 import { Statement } from "../components/statement"
 import { Pages, Table, pageOf } from "../components/table"
 import { FirstWebhook, Webhooks } from "../components/webhook"
-import { forgetTheKey, giveKey, useKey, usePartner } from "../partner"
+import { useTitle } from "../components/title"
+import { byAsset } from "../assets"
+import { useKey, usePartner } from "../partner"
 import { asOf, here, usePlace } from "../router"
 
 interface View {
@@ -34,6 +35,7 @@ const views: View[] = [
 ]
 
 export function PartnerPage() {
+  useTitle("Partner")
   const place = usePlace()
   const { key } = useKey()
   const { name, view: Shows, open, past } = views.find((view) => view.name === place.query.get("view")) ?? views[0]!
@@ -43,63 +45,15 @@ export function PartnerPage() {
       <Key />
       <nav class="tabs" aria-label="Of this partner">
         {views.map((other) => (
-          <a key={other.name} href={here(place, { view: other === views[0] ? null : other.name, page: null, deliveries: null, state: null })} aria-current={other.name === name ? "true" : undefined}>
+          <a key={other.name} href={here(place, { view: other === views[0] ? null : other.name, page: null, deliveries: null, state: null, type: null, tx: null, from: null, to: null })} aria-current={other.name === name ? "true" : undefined}>
             {other.text}
           </a>
         ))}
       </nav>
       <div key={`${name} ${key}`} class="view">
-        {asOf(place) !== null && !past && <p class="note warned">This view is of now, whatever block is chosen above.</p>}
-        {key !== 0 || open ? <Shows /> : <Empty>This needs the key.</Empty>}
+        {asOf(place) !== null && !past && <p class="note warned">This view always shows the newest state, whatever block is chosen above.</p>}
+        {key !== 0 || open ? <Shows /> : <Empty>Enter your API key to see this.</Empty>}
       </div>
-    </>
-  )
-}
-
-/** What had the focus is gone with what was pressed: who uses a keyboard goes on at the page, not at the top of the window. */
-function toMain() {
-  document.querySelector<HTMLElement>("main")?.focus({ preventScroll: true })
-}
-
-function Key() {
-  const { key, refused } = useKey()
-  const field = useRef<HTMLInputElement>(null)
-  if (key !== 0) {
-    return (
-      <p>
-        A key is in use, for as long as this page is open.{" "}
-        <button type="button" class="button" onClick={() => (forgetTheKey(), toMain())}>
-          Forget the key
-        </button>
-      </p>
-    )
-  }
-  return (
-    <>
-      {refused !== null && <Failed error={refused} />}
-      <form
-        class="filters"
-        aria-label="API key"
-        autocomplete="off"
-        onSubmit={(event) => {
-          event.preventDefault()
-          const text = field.current?.value.trim() ?? ""
-          if (field.current !== null) field.current.value = ""
-          if (text === "") return
-          giveKey(text)
-          toMain()
-        }}
-      >
-        {/* Without a name the field is part of no address, and without a value nobody reads it out of the page. */}
-        <label class="wide">
-          API key
-          <input ref={field} type="password" required autocomplete="off" spellcheck={false} placeholder="nk_live_…" maxLength={200} pattern="\s*[\x21-\x7e]+\s*" title="letters, digits and underscores, without spaces" />
-        </label>
-        <button type="submit" class="button">
-          Use the key
-        </button>
-      </form>
-      <p class="faint">It stays in the memory of this page: it is not stored, and gone with the page. The operator of this navlog gives keys.</p>
     </>
   )
 }
@@ -120,7 +74,9 @@ function Numbers() {
               {data.partnerName} <span class="faint">partner {data.partnerId}</span>
             </h2>
             <Figures>
-              <Figure title="Deposited through you"><Amount value={data.totalVolume} unit={inTotal(vaults)} symbol /></Figure>
+              {byAsset(vaults, ({ address }) => volumeOf(data.byVault, address)).map(({ asset, sums }) => (
+                <Figure key={asset.address} title={`Total deposited through you, ${asset.symbol}`}><Amount value={sums.volume} unit={inAsset(asset)} symbol /></Figure>
+              ))}
               <Figure title="Deposits"><Amount value={data.totalDeposits} unit={inNumber} /></Figure>
               <Figure title="Users"><Amount value={data.uniqueUsers} unit={inNumber} /></Figure>
             </Figures>
@@ -133,7 +89,7 @@ function Numbers() {
                   { title: "Vault", cell: ({ vaultAddress }) => <VaultLink address={vaultAddress} name={vaultOf(vaultAddress)?.name ?? vaultAddress} /> },
                   { title: "Deposits", number: true, cell: ({ depositCount }) => <Amount value={depositCount} unit={inNumber} /> },
                   {
-                    title: "Deposited",
+                    title: "Total deposited",
                     number: true,
                     cell: ({ vaultAddress, totalVolume }) => {
                       const vault = vaultOf(vaultAddress)
@@ -150,7 +106,7 @@ function Numbers() {
       <Shown asked={deposits}>
         {(data, meta) =>
           meta.total === 0 ? (
-            <Empty>Nobody has deposited through you{block !== null && " up to this block"}.</Empty>
+            <Empty>No deposits through you{block !== null && " up to this block"}.</Empty>
           ) : (
             <>
               <Deposits rows={data} vaults={vaults} of="user" />
@@ -161,6 +117,11 @@ function Numbers() {
       </Shown>
     </>
   )
+}
+
+function volumeOf(byVault: { vaultAddress: string; totalVolume: string }[], address: string) {
+  const of = byVault.find(({ vaultAddress }) => vaultAddress === address)
+  return of === undefined ? null : { volume: of.totalVolume }
 }
 
 function VerifyView() {

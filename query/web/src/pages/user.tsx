@@ -1,80 +1,219 @@
-// `/user/ADDRESS`: what a user has put in and taken out, where, and when.
-import { useAnswer } from "../answers"
-import { url } from "../api"
-import { Amount, Copy, inAsset, inNumber } from "../components/amount"
+// `/user/ADDRESS`: what a user deposited and withdrew, asset by asset and vault by vault, and what is pending.
+import { useState } from "preact/hooks"
+import { useAnswer, useStatus } from "../answers"
+import { ApiError, ask, url } from "../api"
+import { byAsset } from "../assets"
+import { Amount, Copy, type Source, inAsset, inNumber } from "../components/amount"
 import { Figure, Figures } from "../components/figures"
 import { Files } from "../components/files"
 import { Deposits, Withdrawals } from "../components/lists"
-import { Time, VaultLink } from "../components/names"
-import { inTotal } from "../components/proof"
-import { Empty, Shown } from "../components/state"
+import { Age, Time, VaultLink } from "../components/names"
+import { Empty, Failed, Shown, Waiting, useArrived } from "../components/state"
 import { Pages, Table, pageOf } from "../components/table"
-import { usePlace } from "../router"
-import type { UserDetail, Vault } from "../types"
+import { useTitle } from "../components/title"
+import { KINDS, movements } from "../csv"
+import { difference, group, shortHex } from "../format"
+import { AS_OF, asOf, there, usePlace } from "../router"
+import type { ChainEvent, UserDetail, Vault, Withdrawal } from "../types"
 
 export function UserPage({ address }: { address: string }) {
+  useTitle(`User ${shortHex(address)}`)
   const { query } = usePlace()
   const of = { path: { address } }
-  const path = url("/api/v1/users/{address}", of)
   const user = useAnswer("/api/v1/users/{address}", of)
-  const vaults = useAnswer("/api/v1/vaults", {}).answer?.data ?? []
+  const vaults = useAnswer("/api/v1/vaults", {})
   const known = user.error === null
   const deposits = useAnswer(known ? "/api/v1/users/{address}/deposits" : null, { ...of, query: { page: pageOf(query, "deposits"), pageSize: 20 } })
   const withdrawals = useAnswer(known ? "/api/v1/users/{address}/withdrawals" : null, { ...of, query: { page: pageOf(query, "withdrawals"), pageSize: 20 } })
-  const unit = inTotal(vaults)
+  const arrived = useArrived(user, vaults, ...(known ? [deposits, withdrawals] : []))
+  const all = vaults.answer?.data ?? []
   return (
     <>
       <h1>
         User <code class="address">{user.answer?.data.address ?? address}</code>
         <Copy text={user.answer?.data.address ?? address} what="the address" />
       </h1>
-      <Shown asked={user}>
-        {(data) => (
-          <>
-            <Figures>
-              <Figure title="Deposited in all"><Amount value={data.totalDeposited} unit={unit} symbol source={{ of: path, field: "/totalDeposited" }} /></Figure>
-              <Figure title="Withdrawn in all"><Amount value={data.totalWithdrawn} unit={unit} symbol source={{ of: path, field: "/totalWithdrawn" }} /></Figure>
-              <Figure title="First seen, UTC"><Time iso={data.firstSeen} /></Figure>
-            </Figures>
-            <h2>By vault</h2>
-            <Holdings data={data} vaults={vaults} path={path} />
-          </>
-        )}
-      </Shown>
-      {known && (
+      {!arrived ? (
+        <Waiting />
+      ) : (
         <>
-          <h2>Deposits</h2>
-          <Shown asked={deposits}>
-            {(data, meta) => (meta.total === 0 ? <Empty>This user has not deposited.</Empty> : <><Deposits rows={data} vaults={vaults} of="user" /><Pages meta={meta} parameter="deposits" what="deposit" /><Files path="/api/v1/users/{address}/deposits" params={of} /></>)}
-          </Shown>
-          <h2>Withdrawal requests</h2>
-          <Shown asked={withdrawals}>
-            {(data, meta) => (meta.total === 0 ? <Empty>This user has not asked for a withdrawal.</Empty> : <><Withdrawals rows={data} vaults={vaults} of="user" /><Pages meta={meta} parameter="withdrawals" what="request" /><Files path="/api/v1/users/{address}/withdrawals" params={of} /></>)}
-          </Shown>
+          <Shown asked={user}>{(data) => <Totals data={data} vaults={all} />}</Shown>
+          {known && (
+            <>
+              <Pending address={address} vaults={all} />
+              <h2>Deposits</h2>
+              <Shown asked={deposits}>
+                {(data, meta) => (meta.total === 0 ? <Empty>No deposits.</Empty> : <><Deposits rows={data} vaults={all} of="user" /><Pages meta={meta} parameter="deposits" what="deposit" /><Files path="/api/v1/users/{address}/deposits" params={of} /></>)}
+              </Shown>
+              <h2>Withdrawal requests</h2>
+              <Shown asked={withdrawals}>
+                {(data, meta) => (meta.total === 0 ? <Empty>No withdrawal requests.</Empty> : <><Withdrawals rows={data} vaults={all} of="user" /><Pages meta={meta} parameter="withdrawals" what="request" /><Files path="/api/v1/users/{address}/withdrawals" params={of} /></>)}
+              </Shown>
+            </>
+          )}
         </>
       )}
     </>
   )
 }
 
-function Holdings({ data, vaults, path }: { data: UserDetail; vaults: Vault[]; path: string }) {
-  const rows = vaults.flatMap((vault) => {
-    const deposited = data.holdings.deposits.findIndex((holding) => holding.vaultAddress === vault.address)
-    const requested = data.holdings.withdrawals.findIndex((holding) => holding.vaultAddress === vault.address)
-    return deposited < 0 && requested < 0 ? [] : [{ vault, deposited, requested }]
+/** What a user has in a vault, and where each number is explained. */
+interface Holding {
+  vault: Vault
+  deposits: number
+  deposited: string
+  requests: number
+  withdrawn: string
+  source: (field: "deposits/_count" | "deposits/_sum/assetAmount" | "withdrawals/_count" | "withdrawals/_sum/assetsClaimed") => Source | undefined
+}
+
+function holdings({ address, holdings }: UserDetail, vaults: Vault[]): Holding[] {
+  const path = url("/api/v1/users/{address}", { path: { address } })
+  return vaults.flatMap((vault) => {
+    const deposited = holdings.deposits.find(({ vaultAddress }) => vaultAddress === vault.address)
+    const requested = holdings.withdrawals.find(({ vaultAddress }) => vaultAddress === vault.address)
+    if (deposited === undefined && requested === undefined) return []
+    return [
+      {
+        vault,
+        deposits: deposited?._count ?? 0,
+        deposited: deposited?._sum.assetAmount ?? "0",
+        requests: requested?._count ?? 0,
+        withdrawn: requested?._sum.assetsClaimed ?? "0",
+        source: (field) => {
+          const [list, ...rest] = field.split("/")
+          return (list === "deposits" ? deposited : requested) === undefined ? undefined : { of: path, field: `/holdings/${list}/${vault.address}/${rest.join("/")}` }
+        },
+      },
+    ]
   })
+}
+
+function Totals({ data, vaults }: { data: UserDetail; vaults: Vault[] }) {
+  const path = url("/api/v1/users/{address}", { path: { address: data.address } })
+  const rows = holdings(data, vaults)
+  const totals = byAsset(vaults, (vault) => {
+    const row = rows.find((row) => row.vault === vault)
+    return row === undefined ? null : { deposited: row.deposited, withdrawn: row.withdrawn }
+  })
+  // The totals of the API are over all vaults: those of one asset are explained by them only where there is no other.
+  const only = totals.length === 1
+  const source = (of: (typeof totals)[number], field: "deposits/_sum/assetAmount" | "withdrawals/_sum/assetsClaimed"): Source | undefined =>
+    only ? { of: path, field: field.startsWith("deposits") ? "/totalDeposited" : "/totalWithdrawn" } : of.vaults.length === 1 ? rows.find(({ vault }) => vault === of.vaults[0])?.source(field) : undefined
   return (
-    <Table
-      caption="By vault"
-      rows={rows}
-      id={(row) => row.vault.address}
+    <>
+      {totals.map((of) => (
+        <Figures key={of.asset.address}>
+          <Figure title={`Total deposited, ${of.asset.symbol}`}><Amount value={of.sums.deposited} unit={inAsset(of.asset)} symbol source={source(of, "deposits/_sum/assetAmount")} /></Figure>
+          <Figure title={`Total withdrawn, ${of.asset.symbol}`}><Amount value={of.sums.withdrawn} unit={inAsset(of.asset)} symbol source={source(of, "withdrawals/_sum/assetsClaimed")} /></Figure>
+          <Figure title="Deposited less withdrawn"><Amount value={difference(of.sums.withdrawn, of.sums.deposited)} unit={inAsset(of.asset)} symbol /></Figure>
+        </Figures>
+      ))}
+      <p class="faint">
+        First seen <Time iso={data.firstSeen} /> UTC. Current shares and their value are not shown: the vaults&rsquo; events do not say who received shares by a transfer.
+      </p>
+      <Accountant address={data.address} vaults={vaults} />
+      <h2>By vault</h2>
+      <Table<Holding>
+        caption="By vault"
+        rows={rows}
+        id={(row) => row.vault.address}
+        columns={[
+          { title: "Vault", cell: ({ vault }) => <VaultLink address={vault.address} name={vault.name} /> },
+          { title: "Deposits", number: true, cell: (row) => <Amount value={row.deposits} unit={inNumber} source={row.source("deposits/_count")} /> },
+          { title: "Total deposited", number: true, cell: (row) => <Amount value={row.deposited} unit={inAsset(row.vault.asset)} symbol source={row.source("deposits/_sum/assetAmount")} /> },
+          { title: "Requests", number: true, cell: (row) => <Amount value={row.requests} unit={inNumber} source={row.source("withdrawals/_count")} /> },
+          { title: "Total withdrawn", number: true, cell: (row) => <Amount value={row.withdrawn} unit={inAsset(row.vault.asset)} symbol source={row.source("withdrawals/_sum/assetsClaimed")} /> },
+        ]}
+      />
+    </>
+  )
+}
+
+/** Requests that one page of the queue has. */
+const QUEUE = 100
+
+/** The user's requests that are in the queue, with their place in it. */
+function Pending({ address, vaults }: { address: string; vaults: Vault[] }) {
+  const queued = useAnswer("/api/v1/users/{address}/withdrawals", { path: { address }, query: { status: "queued", pageSize: QUEUE } })
+  const data = queued.answer?.data ?? []
+  const concerned = vaults.filter((vault) => data.some(({ vaultAddress }) => vaultAddress === vault.address))
+  if (data.length === 0) return null
+  return (
+    <>
+      <h2>Pending withdrawals</h2>
+      {concerned.map((vault) => (
+        <PendingIn key={vault.address} vault={vault} requests={data.filter(({ vaultAddress }) => vaultAddress === vault.address)} />
+      ))}
+    </>
+  )
+}
+
+function PendingIn({ vault, requests }: { vault: Vault; requests: Withdrawal[] }) {
+  const place = usePlace()
+  const queue = useAnswer("/api/v1/queues/withdrawals", { query: { vault: vault.address, pageSize: QUEUE } })
+  const order = (request: Withdrawal) => {
+    const at = queue.answer?.data.findIndex(({ id }) => id === request.id) ?? -1
+    if (at >= 0) return `${at + 1} of ${group(String(queue.answer?.meta.total ?? 0))}`
+    return queue.answer === null ? "…" : `after ${QUEUE}`
+  }
+  return (
+    <Table<Withdrawal>
+      caption={`Pending withdrawals from ${vault.name}`}
+      rows={requests}
+      id={({ id }) => id}
+      mark={(request) => (request.claimable ? "claimable" : undefined)}
       columns={[
-        { title: "Vault", cell: ({ vault }) => <VaultLink address={vault.address} name={vault.name} /> },
-        { title: "Deposits", number: true, cell: ({ vault, deposited }) => <Amount value={data.holdings.deposits[deposited]?._count ?? 0} unit={inNumber} source={deposited < 0 ? undefined : { of: path, field: `/holdings/deposits/${vault.address}/_count` }} /> },
-        { title: "Deposited", number: true, cell: ({ vault, deposited }) => <Amount value={data.holdings.deposits[deposited]?._sum.assetAmount ?? "0"} unit={inAsset(vault.asset)} symbol source={deposited < 0 ? undefined : { of: path, field: `/holdings/deposits/${vault.address}/_sum/assetAmount` }} /> },
-        { title: "Requests", number: true, cell: ({ vault, requested }) => <Amount value={data.holdings.withdrawals[requested]?._count ?? 0} unit={inNumber} source={requested < 0 ? undefined : { of: path, field: `/holdings/withdrawals/${vault.address}/_count` }} /> },
-        { title: "Requested, as estimated", number: true, cell: ({ vault, requested }) => <Amount value={data.holdings.withdrawals[requested]?._sum.assetsEstimate ?? "0"} unit={inAsset(vault.asset)} symbol source={requested < 0 ? undefined : { of: path, field: `/holdings/withdrawals/${vault.address}/_sum/assetsEstimate` }} /> },
+        { title: "Vault", cell: () => <a href={there(place, `/vault/${vault.address}`, { view: "queue" })}>{vault.name}</a> },
+        { title: "Request", number: true, cell: (request) => request.requestIndex },
+        { title: "Place in the queue", number: true, cell: order },
+        { title: "Pending for", cell: (request) => <Age iso={request.requestedAt} ago={false} /> },
+        { title: "Estimated amount", number: true, cell: (request) => <Amount value={request.assetsEstimate} unit={inAsset(vault.asset)} symbol /> },
+        { title: "State", cell: (request) => (request.claimable ? <span class="badge good">claimable</span> : <span class="badge warn">pending</span>) },
       ]}
     />
+  )
+}
+
+/** Makes a file of every deposit and every claim of the user, as of the block of the page. */
+function Accountant({ address, vaults }: { address: string; vaults: Vault[] }) {
+  const place = usePlace()
+  const { status } = useStatus()
+  const [busy, setBusy] = useState(false)
+  const [error, setError] = useState<ApiError | null>(null)
+  const save = async () => {
+    const block = asOf(place) ?? status?.indexedBlock ?? null
+    setBusy(true)
+    setError(null)
+    try {
+      const events: ChainEvent[] = []
+      for (let before: string | null = null; ; ) {
+        const page: { data: ChainEvent[]; meta: { next: string | null; hasNextPage: boolean } } = await ask("/api/v1/events", { query: { user: address, kind: KINDS, pageSize: 100, before, [AS_OF]: block } })
+        events.push(...page.data)
+        if (!page.meta.hasNextPage) break
+        before = page.meta.next
+      }
+      const link = document.createElement("a")
+      link.href = URL.createObjectURL(new Blob([movements(events, vaults)], { type: "text/csv" }))
+      link.download = `${address}-block-${block ?? "newest"}.csv`
+      link.click()
+      URL.revokeObjectURL(link.href)
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      setError(error)
+    } finally {
+      setBusy(false)
+    }
+  }
+  return (
+    <>
+      <p>
+        <button type="button" class="button primary" disabled={busy} onClick={() => void save()}>
+          {busy ? "Exporting…" : "Export CSV for accounting"}
+        </button>{" "}
+        <span class="faint">Every deposit and withdrawal with decimals and symbols. Its sums are the totals above.</span>
+      </p>
+      {error !== null && <Failed error={error} again={false} />}
+    </>
   )
 }

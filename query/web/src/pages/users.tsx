@@ -1,23 +1,79 @@
-// `/users`: everybody who has ever had something to do with a vault.
+// `/users`: all users. Amounts of different assets are no one number: where the vaults hold several, each vault has its list.
 import { useAnswer } from "../answers"
+import { oneAsset } from "../assets"
+import { inAsset } from "../components/amount"
 import { Files } from "../components/files"
-import { inTotal } from "../components/proof"
+import { Waiting, useArrived } from "../components/state"
+import { useTitle } from "../components/title"
 import { Users, useOrder } from "../components/users"
+import { here, usePlace } from "../router"
+import type { Vault } from "../types"
+
+const NOBODY = "No users yet. A user is listed from the first deposit or withdrawal request on."
 
 export function UsersPage() {
+  useTitle("Users")
+  const place = usePlace()
   const vaults = useAnswer("/api/v1/vaults", {})
-  const query = useOrder()
-  const users = useAnswer("/api/v1/users", { query })
+  const arrived = useArrived(vaults)
+  const all = vaults.answer?.data ?? []
+  const chosen = all.find(({ address }) => address === place.query.get("vault"))
   return (
     <>
       <h1>Users</h1>
+      {!arrived ? (
+        <Waiting />
+      ) : (
+        <>
+          {!oneAsset(all) && (
+            <nav class="ranges" aria-label="Users of">
+              <a href={here(place, { vault: null, page: null, sortBy: null, sortOrder: null })} aria-current={chosen === undefined ? "true" : undefined}>
+                All vaults
+              </a>
+              {all.map((vault) => (
+                <a key={vault.address} href={here(place, { vault: vault.address, page: null })} aria-current={vault === chosen ? "true" : undefined}>
+                  {vault.name}
+                </a>
+              ))}
+            </nav>
+          )}
+          {chosen === undefined ? <OfAll vaults={all} /> : <OfOne key={chosen.address} vault={chosen} />}
+        </>
+      )}
+    </>
+  )
+}
+
+function OfAll({ vaults }: { vaults: Vault[] }) {
+  const order = useOrder()
+  const asset = oneAsset(vaults) ? vaults[0]?.asset : undefined
+  const query = asset === undefined ? { ...order, sortBy: "firstSeen" as const } : order
+  const users = useAnswer("/api/v1/users", { query })
+  return (
+    <>
+      {asset === undefined && vaults.length > 0 && <p class="note">The vaults hold different assets, whose amounts do not add up. Choose a vault to see amounts and to sort by them.</p>}
       <Users
         asked={users}
         files={<Files path="/api/v1/users" params={{ query: { sortBy: query.sortBy, sortOrder: query.sortOrder } }} />}
-        unit={inTotal(vaults.answer?.data ?? [])}
+        unit={asset === undefined ? null : inAsset(asset)}
         source={(address, field) => ({ of: `/api/v1/users/${address}`, field: `/${field}` })}
-        nobody="Nobody has deposited yet. A user is here from the first deposit or withdrawal request on."
+        nobody={NOBODY}
       />
     </>
+  )
+}
+
+function OfOne({ vault }: { vault: Vault }) {
+  const query = useOrder()
+  const of = { path: { address: vault.address } }
+  const users = useAnswer("/api/v1/vaults/{address}/users", { ...of, query })
+  return (
+    <Users
+      asked={users}
+      files={<Files path="/api/v1/vaults/{address}/users" params={{ ...of, query: { sortBy: query.sortBy, sortOrder: query.sortOrder } }} />}
+      unit={inAsset(vault.asset)}
+      source={(address, field) => ({ of: `/api/v1/vaults/${vault.address}/users`, field: `/${address}/${field}` })}
+      nobody={NOBODY}
+    />
   )
 }

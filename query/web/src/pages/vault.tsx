@@ -1,4 +1,4 @@
-// `/vault/ADDRESS`: what a vault is worth, how that went, and who waits for what.
+// `/vault/ADDRESS`: what a vault is worth, what it earned, and what is pending.
 import type { ComponentChildren } from "preact"
 import { useAnswer } from "../answers"
 import { url } from "../api"
@@ -8,30 +8,49 @@ import { Events, Older } from "../components/events"
 import { Files } from "../components/files"
 import { Figure, Figures } from "../components/figures"
 import { Deposits, Withdrawals } from "../components/lists"
-import { Age, BlockLink, Hex, Time, UserLink } from "../components/names"
-import { Empty, Shown } from "../components/state"
+import { Age, BlockLink, Time, TxLink, UserLink } from "../components/names"
+import { Empty, Shown, Waiting, useArrived } from "../components/state"
 import { Pages, Table, pageOf } from "../components/table"
+import { useTitle } from "../components/title"
 import { Users, useOrder } from "../components/users"
 import { Yield, useYields } from "../components/yields"
-import { group } from "../format"
+import { count, duration, group } from "../format"
 import { here, usePlace } from "../router"
-import type { Deposit, Nav, Series, VaultDetail } from "../types"
+import type { Deposit, Funding, Nav, Series, Settlement, VaultDetail } from "../types"
 
 export function VaultPage({ address }: { address: string }) {
   const asked = useAnswer("/api/v1/vaults/{address}", { path: { address } })
-  const yields = useYields(address, asked.answer?.data.navUpdatedAt ?? null)
+  const series = useYields(address, asked.answer?.data.navUpdatedAt ?? null)
+  const settlement = useAnswer("/api/v1/settlement/summary", {})
+  const funding = useAnswer("/api/v1/vaults/{address}/funding", { path: { address } })
+  const noNav = asked.answer !== null && asked.answer.data.navUpdatedAt === null
+  const arrived = useArrived(asked, noNav ? asked : asked.error !== null ? asked : series, settlement, funding)
+  useTitle(asked.answer?.data.name ?? "Vault")
   return (
     <>
-      {asked.answer === null && <h1>Vault</h1>}
-      <Shown asked={asked}>
-        {(vault) => <Of vault={vault} yields={yields} />}
-      </Shown>
+      {(asked.answer === null || !arrived) && <h1>{asked.answer?.data.name ?? "Vault"}</h1>}
+      {arrived ? (
+        <Shown asked={asked}>
+          {(vault) => <Of vault={vault} series={series.answer?.data ?? null} pending={settlement.answer?.data.find((entry) => entry.vaultAddress === vault.address) ?? null} funding={funding.answer?.data ?? null} />}
+        </Shown>
+      ) : (
+        <Waiting />
+      )}
     </>
   )
 }
 
-function Of({ vault, yields }: { vault: VaultDetail; yields: Series["yields"] | null }) {
+interface OfProps {
+  vault: VaultDetail
+  series: Series | null
+  pending: Settlement | null
+  funding: Funding | null
+}
+
+function Of({ vault, series, pending, funding }: OfProps) {
   const path = url("/api/v1/vaults/{address}", { path: { address: vault.address } })
+  const summary = (field: string) => ({ of: "/api/v1/settlement/summary", field: `/${vault.address}/${field}` })
+  const toFund = pending?.withdrawalsToFund
   return (
     <>
       <h1>
@@ -44,29 +63,50 @@ function Of({ vault, yields }: { vault: VaultDetail; yields: Series["yields"] | 
       <Figures>
         <Figure title="NAV per share"><Amount value={vault.navPerShare} unit={inNav} source={{ of: path, field: "/navPerShare" }} /></Figure>
         <Figure title="Total assets"><Amount value={vault.totalAssets} unit={inAsset(vault.asset)} symbol source={{ of: path, field: "/totalAssets" }} /></Figure>
-        <Figure title="Shares"><Amount value={vault.totalSupply} unit={inShares(vault)} symbol source={{ of: path, field: "/totalSupply" }} /></Figure>
-        <Figure title="Yield over 1, 7, 30 days">
-          <Yield yields={yields} days={1} /> <span class="faint">·</span> <Yield yields={yields} days={7} /> <span class="faint">·</span> <Yield yields={yields} days={30} />
+        <Figure title="Yield a year, since the first NAV"><Yield vault={vault} series={series} over="first" annual /></Figure>
+        <Figure title="Since the first NAV"><Yield vault={vault} series={series} over="first" /></Figure>
+        <Figure title="7 days"><Yield vault={vault} series={series} over={7} /></Figure>
+        <Figure title="30 days"><Yield vault={vault} series={series} over={30} /></Figure>
+        <Figure title="90 days"><Yield vault={vault} series={series} over={90} /></Figure>
+      </Figures>
+      <Figures>
+        <Figure title="Pending withdrawals">
+          {toFund === undefined ? <Amount value={null} unit={inNumber} /> : (
+            <>
+              <Amount value={toFund.count} unit={inNumber} source={summary("withdrawalsToFund/count")} /> <span class="faint">of about</span>{" "}
+              <Amount value={toFund.totalAmount} unit={inAsset(vault.asset)} symbol source={summary("withdrawalsToFund/totalAmount")} />
+            </>
+          )}
         </Figure>
+        <Figure title="Funded, to be claimed">{toFund === undefined ? <Amount value={null} unit={inNumber} /> : <Amount value={vault.stats.pendingWithdrawals - toFund.count} unit={inNumber} />}</Figure>
+        <Figure title={`Median wait for funding, ${funding?.days ?? 90} days`}>
+          {funding === null || funding.medianSeconds === null ? (
+            <span class="faint" title="No request of these days is funded">&ndash;</span>
+          ) : (
+            <span title={`Of ${count(funding.requests, "request")} since ${funding.since} ${funding.funded} are funded. The longest wait was ${duration(funding.longestSeconds ?? 0)}.`}>{duration(funding.medianSeconds)}</span>
+          )}
+        </Figure>
+        <Figure title="Shares"><Amount value={vault.totalSupply} unit={inShares(vault)} symbol source={{ of: path, field: "/totalSupply" }} /></Figure>
         <Figure title="Users"><Amount value={vault.stats.userCount} unit={inNumber} source={{ of: path, field: "/stats/userCount" }} /></Figure>
-        <Figure title="Requests that wait"><Amount value={vault.stats.pendingWithdrawals} unit={inNumber} source={{ of: path, field: "/stats/pendingWithdrawals" }} /></Figure>
         <Figure title="NAV updated"><Age iso={vault.stats.lastNavAt} /></Figure>
         <Figure title="Last sweep"><Age iso={vault.stats.lastSweepAt} /></Figure>
       </Figures>
-      <Charts vault={vault} />
-      <Views vault={vault} />
+      <Views vault={vault} days={series?.sinceFirst?.days ?? 0} />
     </>
   )
 }
 
 interface ViewProps {
   vault: VaultDetail
+  /** Whole days since the first NAV. */
+  days: number
 }
 
 const of = ({ address }: VaultDetail) => ({ path: { address } })
 
 const views: [name: string, title: string, view: (props: ViewProps) => ComponentChildren][] = [
-  ["queue", "What waits", (props) => <><ToSweep {...props} /><Queue {...props} /></>],
+  ["charts", "Charts", (props) => <Charts {...props} />],
+  ["queue", "Queue", (props) => <><Queue {...props} /><ToSweep {...props} /></>],
   ["deposits", "Deposits", (props) => <DepositList {...props} />],
   ["withdrawals", "Withdrawals", (props) => <WithdrawalList {...props} />],
   ["users", "Users", (props) => <UserList {...props} />],
@@ -81,7 +121,7 @@ function Views(props: ViewProps) {
     <>
       <nav class="tabs" aria-label="Of this vault">
         {views.map(([other, text]) => (
-          <a key={other} href={here(place, { view: other === "queue" ? null : other, page: null, before: null, sortBy: null, sortOrder: null })} aria-current={other === name ? "true" : undefined}>
+          <a key={other} href={here(place, { view: other === "charts" ? null : other, page: null, before: null, sortBy: null, sortOrder: null })} aria-current={other === name ? "true" : undefined}>
             {text}
           </a>
         ))}
@@ -91,7 +131,7 @@ function Views(props: ViewProps) {
   )
 }
 
-/** Deposits that are shown of those that wait; the API gives up to 10,000. */
+/** How many of the pending deposits are shown; the API lists up to 10,000. */
 const SHOWN = 20
 
 function ToSweep({ vault }: ViewProps) {
@@ -104,26 +144,26 @@ function ToSweep({ vault }: ViewProps) {
       <Shown asked={asked}>
         {(groups) => {
           const waiting = groups[0]
-          if (waiting === undefined || waiting.count === 0) return <Empty>Every deposit has been swept. A new one waits here until the vault&rsquo;s next sweep.</Empty>
+          if (waiting === undefined || waiting.count === 0) return <Empty>Every deposit has been swept. A new deposit is listed here until the vault&rsquo;s next sweep.</Empty>
           const oldest = [...waiting.deposits].sort((a, b) => Date.parse(a.timestamp) - Date.parse(b.timestamp)).slice(0, SHOWN)
           return (
             <>
               <p>
-                <Amount value={waiting.count} unit={inNumber} source={{ of: "/api/v1/settlement/summary", field: `/${vault.address}/depositsToSweep/count` }} /> {waiting.count === 1 ? "deposit waits" : "deposits wait"}
-                {entry !== undefined && <>, in all <Amount value={entry.depositsToSweep.totalAmount} unit={inAsset(vault.asset)} symbol source={{ of: "/api/v1/settlement/summary", field: `/${vault.address}/depositsToSweep/totalAmount` }} /></>}
+                <Amount value={waiting.count} unit={inNumber} source={{ of: "/api/v1/settlement/summary", field: `/${vault.address}/depositsToSweep/count` }} /> {waiting.count === 1 ? "deposit is pending" : "deposits are pending"}
+                {entry !== undefined && <>, <Amount value={entry.depositsToSweep.totalAmount} unit={inAsset(vault.asset)} symbol source={{ of: "/api/v1/settlement/summary", field: `/${vault.address}/depositsToSweep/totalAmount` }} /></>}
               </p>
-              {oldest.length < waiting.count && <p class="faint">The {SHOWN} that wait longest:</p>}
+              {oldest.length < waiting.count && <p class="faint">The {SHOWN} oldest:</p>}
               <Table<Deposit>
                 caption="Deposits to sweep"
                 rows={oldest}
                 id={(deposit) => deposit.id}
                 columns={[
-                  { title: "Waits for", cell: (deposit) => <Age iso={deposit.timestamp} ago={false} /> },
+                  { title: "Pending for", cell: (deposit) => <Age iso={deposit.timestamp} ago={false} /> },
                   { title: "User", cell: (deposit) => <UserLink address={deposit.userAddress} /> },
                   { title: "Amount", number: true, cell: (deposit) => <Amount value={deposit.assetAmount} unit={inAsset(vault.asset)} symbol /> },
                   { title: "Shares", number: true, cell: (deposit) => <Amount value={deposit.shares} unit={inShares(vault)} /> },
                   { title: "Block", number: true, cell: (deposit) => <BlockLink number={deposit.blockNumber} /> },
-                  { title: "Transaction", cell: (deposit) => <Hex value={deposit.txHash} what="transaction" /> },
+                  { title: "Transaction", cell: (deposit) => <TxLink hash={deposit.txHash} /> },
                 ]}
               />
               <Files path="/api/v1/queues/deposits" params={{ query: { vault: vault.address } }} />
@@ -147,20 +187,20 @@ function Queue({ vault }: ViewProps) {
       <h2>Withdrawal queue</h2>
       {fund !== undefined && (
         <p>
-          <Amount value={fund.count} unit={inNumber} source={{ of: "/api/v1/settlement/summary", field: `/${vault.address}/withdrawalsToFund/count` }} /> {fund.count === 1 ? "request is" : "requests are"} to be funded, which by estimate takes{" "}
+          <Amount value={fund.count} unit={inNumber} source={{ of: "/api/v1/settlement/summary", field: `/${vault.address}/withdrawalsToFund/count` }} /> {fund.count === 1 ? "request is" : "requests are"} not funded yet. Estimated amount:{" "}
           <Amount value={fund.totalAmount} unit={inAsset(vault.asset)} symbol source={{ of: "/api/v1/settlement/summary", field: `/${vault.address}/withdrawalsToFund/totalAmount` }} />
         </p>
       )}
       <Shown asked={asked}>
         {(data, meta) =>
           meta.total === 0 ? (
-            <Empty>Nobody waits. A withdrawal request stands here from when it is made until it is claimed, cancelled, or lapses.</Empty>
+            <Empty>The queue is empty. A withdrawal request is in the queue until it is claimed, cancelled or expires. Choose an earlier block or time above to see the queue of that time.</Empty>
           ) : (
             <>
               <Withdrawals rows={data} vaults={[vault]} of="vault" place={(page - 1) * size + 1} />
               <Pages meta={meta} parameter="page" what="request" />
               <Files path="/api/v1/queues/withdrawals" params={{ query: { vault: vault.address } }} />
-              <p class="faint">In the order in which they are expected to be funded: the oldest first. What is claimable has its money there already.</p>
+              <p class="faint">In the order in which the requests are expected to be funded: the oldest first. A claimable request is funded already.</p>
             </>
           )
         }
@@ -176,7 +216,7 @@ function DepositList({ vault }: ViewProps) {
     <>
       <h2>Deposits</h2>
       <Shown asked={asked}>
-        {(data, meta) => (meta.total === 0 ? <Empty>Nobody has deposited into this vault yet.</Empty> : <><Deposits rows={data} vaults={[vault]} of="vault" /><Pages meta={meta} parameter="page" what="deposit" /><Files path="/api/v1/vaults/{address}/deposits" params={of(vault)} /></>)}
+        {(data, meta) => (meta.total === 0 ? <Empty>No deposits into this vault yet.</Empty> : <><Deposits rows={data} vaults={[vault]} of="vault" /><Pages meta={meta} parameter="page" what="deposit" /><Files path="/api/v1/vaults/{address}/deposits" params={of(vault)} /></>)}
       </Shown>
     </>
   )
@@ -189,7 +229,7 @@ function WithdrawalList({ vault }: ViewProps) {
     <>
       <h2>Withdrawal requests</h2>
       <Shown asked={asked}>
-        {(data, meta) => (meta.total === 0 ? <Empty>Nobody has asked this vault for a withdrawal yet.</Empty> : <><Withdrawals rows={data} vaults={[vault]} of="vault" /><Pages meta={meta} parameter="page" what="request" /><Files path="/api/v1/vaults/{address}/withdrawals" params={of(vault)} /></>)}
+        {(data, meta) => (meta.total === 0 ? <Empty>No withdrawal requests yet.</Empty> : <><Withdrawals rows={data} vaults={[vault]} of="vault" /><Pages meta={meta} parameter="page" what="request" /><Files path="/api/v1/vaults/{address}/withdrawals" params={of(vault)} /></>)}
       </Shown>
     </>
   )
@@ -206,9 +246,9 @@ function UserList({ vault }: ViewProps) {
         files={<Files path="/api/v1/vaults/{address}/users" params={{ ...of(vault), query: { sortBy: query.sortBy, sortOrder: query.sortOrder } }} />}
         unit={inAsset(vault.asset)}
         source={(address, field) => ({ of: `/api/v1/vaults/${vault.address}/users`, field: `/${address}/${field}` })}
-        nobody="Nobody has deposited into this vault yet. A user is here from the first deposit or withdrawal request on."
+        nobody="No deposits yet. A user is listed from the first deposit or withdrawal request on."
       />
-      <p class="faint">What they did in this vault. All that a user did is on the user&rsquo;s own page.</p>
+      <p class="faint">Amounts are those of this vault. A user&rsquo;s page has all vaults.</p>
     </>
   )
 }
@@ -249,7 +289,7 @@ function NavList({ vault }: ViewProps) {
                   { title: "NAV per share", number: true, cell: (nav) => <Amount value={nav.navPerShare} unit={inNav} /> },
                   { title: "Total assets", number: true, cell: (nav) => <Amount value={nav.totalAssets} unit={inAsset(vault.asset)} symbol /> },
                   { title: "Shares", number: true, cell: (nav) => <Amount value={nav.totalSupply} unit={inShares(vault)} /> },
-                  { title: "Transaction", cell: (nav) => <Hex value={nav.txHash} what="transaction" /> },
+                  { title: "Transaction", cell: (nav) => <TxLink hash={nav.txHash} /> },
                 ]}
               />
               <Pages meta={meta} parameter="page" what="update" />

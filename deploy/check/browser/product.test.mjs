@@ -1,0 +1,478 @@
+// What people come to the pages for, and what must not happen to them meanwhile.
+import assert from "node:assert/strict"
+import { readFileSync } from "node:fs"
+import { before, test } from "node:test"
+import { api, axe, native, open, phone, ready, rpc, settled, until, wide } from "./live.mjs"
+
+const desktop = { width: 1440, height: 900 }
+const handset = { width: 390, height: 844 }
+const DAYS = 31
+
+// The chain's clock goes on by a month, so that there are yields over 30 days.
+before(async () => {
+  await until("NAV of every vault", async () => (await api("/api/v1/vaults")).data.every(({ navPerShare }) => navPerShare !== null))
+  await rpc("evm_increaseTime", DAYS * 86_400)
+  const { data: vaults } = await api("/api/v1/vaults")
+  await until("yield over 30 days of every vault", async () => (await Promise.all(vaults.map(({ address }) => api(`/api/v1/vaults/${address}/series?interval=week`)))).every(({ data }) => data.yields.some(({ days }) => days === 30)))
+})
+
+const vaultNames = async () => (await api("/api/v1/vaults")).data
+
+/** An amount as a page shows it exactly, in native units. */
+const amounts = (locator) => locator.locator("[title*='native units']").evaluateAll((all) => all.map((one) => one.title)).then((titles) => titles.map(native))
+
+test("a hovered point stays under a refresh, in the tooltip and in the legend", async () => {
+  const [vault] = await vaultNames()
+  const { page, wrong, close } = await open(`/vault/${vault.address}?range=updates`, { viewport: desktop })
+  const chart = page.locator("figure.chart", { hasText: "NAV per share" })
+  const caption = () => chart.locator("figcaption").innerText()
+  await until("chart of several updates", async () => Number(/(\d+) updates/.exec(await caption())?.[1]) >= 3)
+  const over = chart.locator(".u-over")
+  await over.scrollIntoViewIfNeeded()
+  const box = await over.boundingBox()
+  await page.mouse.move(box.x + 3, box.y + box.height / 2)
+  const tip = chart.locator(".tip")
+  await tip.waitFor({ state: "visible" })
+  const hovered = await tip.innerText()
+  const legend = () => chart.locator(".u-legend").innerText()
+  const before = [await caption(), await legend()]
+  assert.ok(before[1].includes(hovered.split("\n").at(-1).split(" ").at(-1)), `the legend says ${before[1]}, the tooltip ${hovered}`)
+  await until("newer update on the chart", async () => (await caption()) !== before[0])
+  await settled(page)
+  assert.equal(await tip.innerText(), hovered)
+  assert.equal(await legend(), before[1])
+  // The crosshair is shared: another chart of the page speaks of the same time.
+  assert.equal(await page.locator("figure.chart", { hasText: "Total assets" }).locator(".tip").innerText().then((text) => text.split("\n")[0]), hovered.split("\n")[0])
+  // A drawn span is zoomed into, and stays.
+  await page.mouse.down()
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2, { steps: 4 })
+  await page.mouse.up()
+  await chart.getByRole("button", { name: "Reset zoom" }).click()
+  await chart.getByRole("button", { name: "Reset zoom" }).waitFor({ state: "detached" })
+  assert.deepEqual(wrong, [])
+  await close()
+})
+
+/** Keeps each text that is drawn on a canvas, with its place. */
+const recordLabels = () => {
+  window.drawn = []
+  const { fillText } = CanvasRenderingContext2D.prototype
+  CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...rest) {
+    const width = this.measureText(text).width
+    const left = { right: x - width, center: x - width / 2 }[this.textAlign] ?? x
+    window.drawn.push({ canvas: this.canvas.closest("figure")?.innerText.split("\n")[0] ?? "", text, y, left, right: left + width, width: this.canvas.width, align: this.textAlign })
+    return fillText.call(this, text, x, y, ...rest)
+  }
+}
+
+for (const [name, viewport] of Object.entries({ desktop, phone: handset })) {
+  test(`labels of the axes are their values and are whole, and times are there, ${name}`, async () => {
+    const [vault] = await vaultNames()
+    for (const range of ["updates", "7", "30", "all"]) {
+      const { page, wrong, close } = await open("/status", { viewport })
+      await page.addInitScript(recordLabels)
+      await page.goto(`${ready.api}/vault/${vault.address}?range=${range}`)
+      await page.locator("figure.chart canvas").nth(4).waitFor()
+      await settled(page)
+      const drawn = await page.evaluate(() => window.drawn)
+      const cut = drawn.filter(({ left, right, width }) => left < 0 || right > width)
+      assert.deepEqual(cut, [], `range ${range}: labels that are cut off`)
+      const units = { "": 1, K: 1e3, M: 1e6, B: 1e9, T: 1e12 }
+      const values = drawn.filter(({ align }) => align === "right").map(({ canvas, text, y }) => {
+        const [, number, unit] = /^(-?[\d.]+)([KMBT]?)$/.exec(text) ?? assert.fail(`an axis says ${text}`)
+        return { canvas, y, value: Number(number) * units[unit] }
+      })
+      // On an axis equal distances are equal differences: a label that was rounded is out of line.
+      const runs = []
+      for (const one of values) {
+        const run = runs.at(-1)
+        if (run !== undefined && one.canvas === run[0].canvas && one.y < run.at(-1).y) run.push(one)
+        else runs.push([one])
+      }
+      const long = runs.filter((run) => run.length >= 3)
+      assert.ok(long.length >= 3, `range ${range}: only ${long.length} axes have three labels`)
+      for (const run of long) {
+        const [first, last] = [run[0], run.at(-1)]
+        const slope = (last.value - first.value) / (last.y - first.y)
+        for (const { y, value, canvas } of run) assert.ok(Math.abs(first.value + slope * (y - first.y) - value) <= Math.abs(last.value - first.value) * 0.02, `${canvas}: ${run.map((one) => one.value)}`)
+        assert.equal(new Set(run.map(({ value }) => value)).size, run.length, `two ticks have one label: ${run.map((one) => one.value)}`)
+      }
+      if (range === "7") assert.ok(drawn.some(({ text }) => /\d\d:\d\d/.test(text) || /^\d+ [A-Z][a-z]{2}$/.test(text)), "no time is on the axis")
+      assert.deepEqual(wrong, [])
+      await close()
+    }
+  })
+}
+
+/** Enters the key of the first demo partner. */
+async function signIn(page) {
+  await page.locator("input[type=password]").first().fill(ready.partners[0].apiKey)
+  await page.getByRole("button", { name: "Use the key" }).click()
+  await page.getByText("Signed in").waitFor()
+}
+
+const failedDelivery = (delivery) => ({
+  ...delivery, state: "failed", finishedAt: delivery.createdAt, nextAttemptAt: null,
+  attempts: [1, 2, 3, 4].map((number) => ({ number, url: `https://partner.example/${"hook/".repeat(60)}`, startedAt: delivery.createdAt, durationMs: 10_000, status: null, error: `Post "https://partner.example/": net/http: request canceled while waiting for connection (Client.Timeout exceeded while awaiting headers) ${"x".repeat(300)}` })),
+})
+
+for (const [name, viewport] of Object.entries({ "1,440 px": desktop, "390 px": handset })) {
+  test(`a failed delivery with a long error is readable at ${name}: its state and its replay are on the screen`, async () => {
+    const { page, wrong, close } = await open("/partner?view=webhooks", { viewport })
+    await page.route(/\/webhooks\/deliveries\?/, async (route) => {
+      const answer = await route.fetch()
+      const body = await answer.json()
+      body.data = body.data.map(failedDelivery)
+      await route.fulfill({ response: answer, json: body })
+    })
+    await signIn(page)
+    const table = page.getByRole("region", { name: "Deliveries" })
+    await table.waitFor()
+    await settled(page)
+    for (const part of [table.getByText("Retries exhausted").first(), table.getByRole("button", { name: /^Replay/ }).first(), table.locator("summary").first(), table.locator("a[href*='/partner/delivery/']").first()]) {
+      const box = await part.boundingBox()
+      assert.ok(box !== null && box.x >= 0 && box.x + box.width <= viewport.width, `${await part.innerText()} is at ${JSON.stringify(box)}`)
+    }
+    await page.screenshot({ path: `${process.env.SHOTS}/failed-delivery-${viewport.width}.png`, fullPage: true })
+    await table.locator("summary").first().click()
+    const error = table.getByText(/Client.Timeout exceeded/).first()
+    const box = await error.boundingBox()
+    assert.ok(box.x >= 0 && box.x + box.width <= viewport.width, `the error is at ${JSON.stringify(box)}`)
+    assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)) <= 0)
+    assert.deepEqual(wrong, [])
+    await close()
+  })
+}
+
+test("amounts of different assets are never one total", async () => {
+  const block = (await api("/status")).data.finalBlock
+  const vaults = await vaultNames()
+  assert.ok(new Set(vaults.map(({ asset }) => asset.address)).size > 1, "the demo has vaults of two assets")
+  const { page, wrong, close } = await open(`/users?asOfBlock=${block}&sortBy=totalDeposited`)
+  assert.equal(await page.locator("tbody a.number").count(), 0)
+  await page.getByText("whose amounts do not add up").waitFor()
+  // In one vault they are amounts of one asset, and sorted.
+  await page.getByRole("link", { name: vaults[0].name }).first().click()
+  await page.getByRole("columnheader", { name: `Total deposited, ${vaults[0].asset.symbol}` }).waitFor()
+  const users = (await api(`/api/v1/users?pageSize=100&asOfBlock=${block}`)).data
+  let mixed = null
+  for (const { address } of users) {
+    const { holdings } = (await api(`/api/v1/users/${address}?asOfBlock=${block}`)).data
+    const assets = new Set(holdings.deposits.map(({ vaultAddress }) => vaults.find((vault) => vault.address === vaultAddress).asset.address))
+    if (assets.size > 1) mixed = { address, holdings }
+  }
+  assert.ok(mixed, "a user has deposited two assets")
+  await page.goto(`${ready.api}/user/${mixed.address}?asOfBlock=${block}`)
+  await page.locator(".figures").first().waitFor()
+  await settled(page)
+  const shown = await page.locator(".figures").evaluateAll((all) => all.map((figures) => [figures.querySelector("dt").textContent, figures.querySelector("dd [title]").title]))
+  const want = {}
+  for (const { vaultAddress, _sum } of mixed.holdings.deposits) {
+    const { symbol } = vaults.find((vault) => vault.address === vaultAddress).asset
+    want[`Total deposited, ${symbol}`] = String(BigInt(want[`Total deposited, ${symbol}`] ?? 0) + BigInt(_sum.assetAmount))
+  }
+  assert.deepEqual(Object.fromEntries(shown.map(([name, title]) => [name, native(title)]).filter(([name]) => name in want)), want)
+  assert.ok(!(await page.locator("body").innerText()).includes(" + "), "no total is of two assets")
+  // The partner's volume likewise.
+  await page.goto(`${ready.api}/partner?asOfBlock=${block}`)
+  await signIn(page)
+  const stats = (await api(`/api/v1/partner/stats?asOfBlock=${block}`, { "x-api-key": ready.partners[0].apiKey })).data
+  const volume = {}
+  for (const { vaultAddress, totalVolume } of stats.byVault) {
+    const { symbol } = vaults.find((vault) => vault.address === vaultAddress).asset
+    volume[symbol] = String(BigInt(volume[symbol] ?? 0) + BigInt(totalVolume))
+  }
+  const figures = page.locator(".figures > div", { hasText: "Total deposited through you" })
+  await until("figure for each asset", async () => (await figures.count()) === Object.keys(volume).length)
+  assert.deepEqual((await amounts(figures)).sort(), Object.values(volume).sort())
+  assert.deepEqual(wrong, [])
+  await close()
+})
+
+test("pending since is counted to the block that the page is as of, and the block is found by its time", async () => {
+  const vaults = await vaultNames()
+  let found = null
+  await until("queue at a final block", async () => {
+    const block = (await api("/status")).data.finalBlock
+    for (const vault of vaults) {
+      const { data } = await api(`/api/v1/queues/withdrawals?vault=${vault.address}&asOfBlock=${block}`)
+      if (data.length > 0) found = { vault, block, data }
+    }
+    return found !== null
+  })
+  const at = (await api(`/api/v1/block?asOfBlock=${found.block}`)).data.timestamp
+  const { page, wrong, close } = await open(`/vault/${found.vault.address}?view=queue&asOfBlock=${found.block}`)
+  const cells = page.getByRole("region", { name: "Withdrawal queue" }).locator("td[data-label='Pending for']")
+  await until("ages", async () => (await cells.count()) === found.data.length)
+  const [first] = await cells.allInnerTexts()
+  const seconds = Math.floor((Date.parse(at) - Date.parse(found.data[0].requestedAt)) / 1000)
+  const parts = { d: 86400, h: 3600, min: 60, s: 1 }
+  const said = [...first.matchAll(/(\d+) (d|h|min|s)/g)].reduce((sum, [, n, unit]) => sum + Number(n) * parts[unit], 0)
+  assert.ok(/\d/.test(first) && seconds - said >= 0 && seconds - said < Math.max(60, seconds / 20), `${first} for ${seconds} s`)
+  // The time of the block leads back to a block with the same state.
+  assert.equal((await api(`/api/v1/block?time=${at}`)).data.timestamp, at)
+  assert.equal(await page.locator("input[name=time]").inputValue(), at.slice(0, 19))
+  assert.deepEqual(wrong, [])
+  await close()
+})
+
+test("filters and the replay of the failed cover every delivery, and a delivery has its own page", async () => {
+  const { page, wrong, close } = await open("/partner?view=webhooks", { viewport: desktop })
+  const asked = []
+  page.on("request", (request) => request.url().includes("/deliveries?") && asked.push(new URL(request.url()).searchParams))
+  await signIn(page)
+  await page.locator("select[name=state]").selectOption("delivered")
+  await page.waitForURL(/state=delivered/)
+  await until("question with the filter", async () => asked.some((query) => query.get("state") === "delivered" && query.get("pageSize") === "20"))
+  const key = { "x-api-key": ready.partners[0].apiKey }
+  await until("list of the API", async () => {
+    const { data, meta } = await api("/api/v1/partner/webhooks/deliveries?state=delivered&pageSize=20", key)
+    const links = await page.getByRole("region", { name: "Deliveries" }).locator("a[href*='/partner/delivery/']").evaluateAll((all) => all.map((link) => link.pathname.split("/").pop()))
+    return meta.total > 0 && links.every((id) => data.some(({ eventId }) => eventId === id) || links.length === 20)
+  })
+  assert.ok(asked.some((query) => query.get("state") === "failed" && query.get("pageSize") === "1"), "the failed are counted on the server")
+  const [delivery] = (await api("/api/v1/partner/webhooks/deliveries?state=delivered&pageSize=1", key)).data
+  await page.locator("input[name=event]").fill(delivery.eventId)
+  await page.locator("input[name=event]").press("Enter")
+  await page.waitForURL(new RegExp(`/partner/delivery/${delivery.eventId}$`))
+  const detail = (await api(`/api/v1/partner/webhooks/deliveries/${delivery.eventId}`, key)).data
+  await page.getByText("X-Service-Event-Id").first().waitFor()
+  assert.deepEqual(JSON.parse(await page.getByLabel("Body of the request").innerText()), JSON.parse(detail.request.body))
+  assert.equal(await page.locator("section.attempt").count(), detail.attempts.length)
+  await page.screenshot({ path: `${process.env.SHOTS}/delivery.png`, fullPage: true })
+  assert.deepEqual(wrong, [])
+  await close()
+})
+
+test("a wrong key is refused before it is in use, on a view that asks for nothing, and a kept key lasts as long as the tab", async () => {
+  const { page, wrong, close } = await open("/partner?view=verify")
+  await page.locator("input[type=password]").first().fill("nk_test_wrong")
+  await page.getByRole("button", { name: "Use the key" }).click()
+  await page.getByRole("alert").getByText("This key is not known").waitFor()
+  assert.equal(await page.getByText("Signed in").count(), 0)
+  wrong.length = 0 // the browser reports the 401
+  await page.getByLabel("keep it for this tab").check()
+  await signIn(page)
+  await page.reload()
+  await page.getByText("Signed in").waitFor()
+  await page.getByRole("button", { name: "Forget the key" }).click()
+  await page.reload()
+  await page.getByRole("button", { name: "Use the key" }).waitFor()
+  assert.equal(await page.evaluate(() => sessionStorage.length), 0)
+  assert.deepEqual(wrong, [])
+  await close()
+})
+
+test("the documentation follows the theme, and shows no Markdown", async () => {
+  const { page, wrong, close } = await open("/status")
+  await page.locator(".theme select").selectOption("dark")
+  const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor)
+  const dark = await ground()
+  await page.goto(`${ready.api}/docs`)
+  await page.locator("details#listVaultUsers").waitFor()
+  assert.equal(await ground(), dark)
+  await page.locator("#theme").selectOption("light")
+  assert.notEqual(await ground(), dark)
+  await page.goto(`${ready.api}/docs/architecture`)
+  assert.notEqual(await ground(), dark)
+  await page.goto(`${ready.api}/docs#getSeries`)
+  await page.locator("details#getSeries[open]").waitFor()
+  await page.evaluate(() => document.querySelectorAll("details").forEach((details) => (details.open = true)))
+  const texts = await page.evaluate(() => [...document.querySelectorAll("main p, main li, main .hint, main td")].filter((one) => !one.closest("pre")).map((one) => [...one.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE).map((node) => node.data).join(" ")))
+  assert.ok(texts.length > 500, `${texts.length} texts`)
+  assert.deepEqual(texts.filter((text) => /\*\*|`|^\|/.test(text)), [])
+  assert.ok((await page.locator("#conventions strong").count()) > 5)
+  await page.locator("details#getSeries").getByRole("button", { name: "Python" }).click()
+  await page.locator("details#getSeries").getByText("urllib.request").waitFor()
+  assert.deepEqual(wrong, [])
+  await close()
+})
+
+test("compare opens on blocks that have something", async () => {
+  const { page, wrong, close } = await open("/compare")
+  const rows = page.getByRole("region", { name: "Vaults at both blocks" }).locator("tbody tr", { hasText: "NAV per share" })
+  await rows.first().waitFor()
+  const cells = await rows.evaluateAll((all) => all.map((row) => [...row.cells].slice(2, 4).map((cell) => cell.innerText.trim())))
+  for (const pair of cells) assert.ok(pair.every((text) => /\d/.test(text)), `a vault has ${pair}`)
+  assert.deepEqual(wrong, [])
+  await close()
+})
+
+test("a path without a page is a page that says so, with the status 404", async () => {
+  for (const path of ["/nonsense", "/users/", "/docs/nonsense"]) {
+    const { page, close } = await open("/status")
+    const answer = await page.goto(ready.api + path)
+    assert.equal(answer.status(), 404, path)
+    await page.getByRole("heading", { name: "Page not found" }).waitFor()
+    await close()
+    const json = await fetch(ready.api + path)
+    assert.equal((await json.json()).error.code, "NOT_FOUND", path)
+  }
+})
+
+test("the accountant's file adds up to the page, in each asset", async () => {
+  const block = (await api("/status")).data.finalBlock
+  const vaults = await vaultNames()
+  const users = (await api(`/api/v1/users?sortBy=totalWithdrawn&asOfBlock=${block}`)).data
+  for (const { address } of users.slice(0, 2)) {
+    const { page, wrong, close } = await open(`/user/${address}?asOfBlock=${block}`)
+    const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Export CSV for accounting" }).click()])
+    const [head, ...rows] = readFileSync(await download.path(), "utf8").trimEnd().split("\r\n").map((line) => line.split(","))
+    const column = (name) => head.indexOf(name)
+    const sums = {}
+    for (const row of rows) {
+      const asset = row[column("Asset")]
+      const { decimals } = vaults.find((vault) => vault.asset.symbol === asset).asset
+      for (const [name, side] of [["Total deposited", "In"], ["Total withdrawn", "Out"]]) {
+        const [whole, fraction = ""] = (row[column(side)] || "0").split(".")
+        const key = `${name}, ${asset}`
+        sums[key] = (sums[key] ?? 0n) + BigInt(whole + fraction.padEnd(decimals, "0"))
+      }
+    }
+    const shown = await page.locator(".figures > div").evaluateAll((all) => all.map((figure) => [figure.querySelector("dt").textContent, figure.querySelector("dd [title]").title]))
+    const totals = Object.fromEntries(shown.filter(([name]) => name.startsWith("Total")).map(([name, title]) => [name, native(title)]))
+    assert.ok(rows.length > 0)
+    assert.deepEqual(Object.fromEntries(Object.entries(sums).map(([name, sum]) => [name, String(sum)])), totals)
+    assert.deepEqual(wrong, [])
+    await close()
+  }
+})
+
+test("one search box leads to addresses, transactions, blocks, requests and events", async () => {
+  const [vault] = await vaultNames()
+  const [event] = (await api("/api/v1/events?kind=DepositAccepted&pageSize=1&asOfBlock=" + (await api("/status")).data.finalBlock)).data
+  const [request] = (await api(`/api/v1/vaults/${vault.address}/withdrawals?pageSize=1&page=2`)).data
+  const { page, wrong, close } = await open("/")
+  const find = async (text) => {
+    await page.getByRole("searchbox").fill(text)
+    await page.getByRole("searchbox").press("Enter")
+  }
+  await find(vault.address.toLowerCase())
+  await page.getByRole("heading", { name: vault.name }).waitFor()
+  await find(event.userAddress)
+  await page.getByRole("heading", { name: /^User/ }).waitFor()
+  await find(event.txHash)
+  await page.getByRole("heading", { name: /^Transaction/ }).waitFor()
+  await page.getByText("in the chain").waitFor()
+  await page.screenshot({ path: `${process.env.SHOTS}/transaction.png`, fullPage: true })
+  await find(request.requestIndex)
+  await page.getByRole("link", { name: `Withdrawal request ${request.requestIndex} of ${vault.name}` }).click()
+  await page.waitForURL(new RegExp(`/tx/${request.txHash}`))
+  await find("block 20")
+  await page.getByRole("link", { name: "The vaults as of block 20" }).click()
+  await page.waitForURL(/asOfBlock=20/)
+  assert.deepEqual(wrong, [])
+  await close()
+})
+
+/** Counts what somebody presses on the way from the front page. */
+async function inThreeClicks(what, walk, options) {
+  const { page, wrong, close } = await open("/", options)
+  let clicks = 0
+  await walk(page, async (locator) => {
+    clicks++
+    await locator.click()
+  })
+  assert.ok(clicks <= 3, `${what} takes ${clicks} clicks`)
+  assert.deepEqual(wrong, [], what)
+  await close()
+}
+
+test("why is this user's total what it is: in three clicks", async () => {
+  await inThreeClicks("a user's total", async (page, click) => {
+    await click(page.getByRole("link", { name: "Users", exact: true }))
+    await click(page.locator("tbody a[href*='/user/']").first())
+    await click(page.locator("a.number[href*='explain']").first())
+    await page.getByRole("dialog").getByText(/last sum is the number/).waitFor()
+  })
+})
+
+test("what did the queue look like at a time: in three clicks", async () => {
+  const [vault] = await vaultNames()
+  const block = Number((await api("/status")).data.finalBlock) - 20
+  const { timestamp } = (await api(`/api/v1/block?asOfBlock=${block}`)).data
+  await inThreeClicks("a queue of the past", async (page, click) => {
+    await click(page.getByRole("link", { name: vault.name }).first())
+    await click(page.getByRole("link", { name: "Queue", exact: true }))
+    await page.locator("input[name=time]").fill(timestamp.slice(0, 19))
+    await page.waitForURL(/asOfBlock=\d+/)
+    const chosen = new URL(page.url()).searchParams.get("asOfBlock")
+    await settled(page)
+    const want = (await api(`/api/v1/queues/withdrawals?vault=${vault.address}&asOfBlock=${chosen}&pageSize=20`)).data
+    const rows = page.getByRole("region", { name: "Withdrawal queue" }).locator("tbody tr")
+    await until("queue of that block", async () => (await rows.count()) === want.length)
+    const at = (await api(`/api/v1/block?asOfBlock=${chosen}`)).data.timestamp
+    assert.equal(at, timestamp)
+  })
+})
+
+test("did my webhook arrive, what was sent and what did my server respond: in three clicks", async () => {
+  const key = { "x-api-key": ready.partners[0].apiKey }
+  await until("delivered webhook", async () => (await api("/api/v1/partner/webhooks/deliveries?state=delivered&pageSize=1", key)).data.length > 0)
+  await inThreeClicks("a delivery", async (page, click) => {
+    await click(page.getByRole("link", { name: "Partner", exact: true }))
+    // The key is typed, and Enter takes it.
+    await page.locator("input[type=password]").first().fill(ready.partners[0].apiKey)
+    await page.locator("input[type=password]").first().press("Enter")
+    await page.getByText("Signed in").waitFor()
+    await click(page.getByRole("link", { name: "Webhooks", exact: true }))
+    await click(page.getByRole("region", { name: "Deliveries" }).locator("tr", { hasText: "Delivered" }).first().locator("a[href*='/partner/delivery/']"))
+    await page.getByLabel("Body of the request").waitFor()
+    await page.locator("section.attempt .badge.good").first().waitFor()
+  })
+})
+
+test("what did this vault earn in 30 days and which two updates make that: in three clicks", async () => {
+  const [vault] = await vaultNames()
+  await inThreeClicks("a yield", async (page, click) => {
+    await click(page.getByRole("link", { name: vault.name }).first())
+    await click(page.locator(".figures > div", { hasText: "30 days" }).locator("a.yield").first())
+    const drawer = page.getByRole("dialog")
+    await drawer.locator("tbody tr").nth(1).waitFor()
+    const { data } = await api(`/api/v1/vaults/${vault.address}/series?interval=week`)
+    const found = data.yields.find(({ days }) => days === 30)
+    const text = (await drawer.innerText()).replaceAll(",", "")
+    assert.ok(text.includes(found.from.blockNumber), `${text} names block ${found.from.blockNumber}`)
+    await page.screenshot({ path: `${process.env.SHOTS}/yield.png` })
+    await click(drawer.getByRole("link", { name: "Verify" }).first())
+    await page.getByRole("dialog").getByText("The last event is the number.").waitFor()
+  })
+})
+
+test("how long do withdrawals take: in three clicks", async () => {
+  const [vault] = await vaultNames()
+  await inThreeClicks("the median wait", async (page, click) => {
+    await click(page.getByRole("link", { name: vault.name }).first())
+    const figure = page.locator(".figures > div", { hasText: "Median wait for funding" })
+    await figure.waitFor()
+    const { data } = await api(`/api/v1/vaults/${vault.address}/funding`)
+    assert.equal(data.medianSeconds === null, !/\d+ (d|h|min|s)/.test(await figure.locator("dd").innerText()))
+  })
+})
+
+for (const [name, viewport] of Object.entries({ desktop: wide, phone })) {
+  test(`pages load without a jump, and what is pressed is large enough, ${name}`, async () => {
+    const [vault] = await vaultNames()
+    const user = (await api("/api/v1/users?sortBy=firstSeen&sortOrder=asc")).data[0].address
+    // The newest events move down as others appear, which is what they are for.
+    const events = `/events?asOfBlock=${(await api("/status")).data.finalBlock}`
+    for (const path of ["/", `/vault/${vault.address}`, `/vault/${vault.address}?view=queue`, "/users", `/user/${user}`, events, "/compare", "/status", "/partner"]) {
+      const { page, wrong, close } = await open("/status", { viewport })
+      await page.addInitScript(() => {
+        window.shifts = []
+        new PerformanceObserver((list) => list.getEntries().forEach((entry) => entry.hadRecentInput || window.shifts.push([entry.value, ...entry.sources.map(({ node }) => node?.outerHTML?.slice(0, 120) ?? "")]))).observe({ type: "layout-shift", buffered: true })
+      })
+      await page.goto(ready.api + path)
+      await page.locator("h1").first().waitFor()
+      await settled(page)
+      const shifts = await page.evaluate(() => window.shifts)
+      const sum = shifts.reduce((all, [value]) => all + value, 0)
+      assert.ok(sum <= 0.05, `${path} shifts by ${sum}: ${JSON.stringify(shifts.filter(([value]) => value > 0.01))}`)
+      await page.evaluate(axe)
+      const { violations } = await page.evaluate(() => window.axe.run(document, { runOnly: ["target-size"], rules: { "target-size": { enabled: true } } }))
+      assert.deepEqual(violations.flatMap(({ nodes }) => nodes.map(({ html }) => html)), [], `${path}: too small to press`)
+      assert.deepEqual(wrong, [], path)
+      await close()
+    }
+  })
+}

@@ -1,0 +1,44 @@
+// The labels of a chart's axes. A label says exactly what its tick is: it has as many digits as that takes.
+
+const UNITS: [size: number, suffix: string][] = [
+  [1e12, "T"],
+  [1e9, "B"],
+  [1e6, "M"],
+  [1e3, "K"],
+  [1, ""],
+]
+
+/** Digits behind the point that a label has at most: a NAV has 18, and a float holds about 15 of all digits. */
+const MOST_DIGITS = 12
+
+/** The ticks of an axis of numbers: one unit and one number of digits for all of them, so that they compare at a glance. */
+export function numberLabels(ticks: number[]): string[] {
+  const largest = Math.max(0, ...ticks.map(Math.abs))
+  const step = Math.min(...ticks.slice(1).map((tick, i) => Math.abs(tick - ticks[i]!)).filter((gap) => gap > 0), largest || 1)
+  const [size, suffix] = UNITS.find(([size]) => largest >= size) ?? [1, ""]
+  let digits = 0
+  // A tick is a float: what is off by less than a millionth of a step is the float's doing.
+  while (digits < MOST_DIGITS && ticks.some((tick) => Math.abs(Number((tick / size).toFixed(digits)) * size - tick) > step * 1e-6)) digits++
+  return ticks.map((tick) => {
+    const text = (tick / size).toFixed(digits)
+    return Number(text) === 0 ? "0" : text + suffix
+  })
+}
+
+const DAY = 86_400
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+
+/** The ticks of a time axis in UTC, step seconds apart: the time of day where they are less than a day apart, and the day below it where it is another one. */
+export function timeLabels(ticks: number[], step: number): string[] {
+  return ticks.map((tick, i) => {
+    const at = new Date(tick * 1000)
+    const before = i === 0 ? null : new Date(ticks[i - 1]! * 1000)
+    const day = `${at.getUTCDate()} ${MONTHS[at.getUTCMonth()]}`
+    const year = at.getUTCFullYear()
+    const sameYear = before?.getUTCFullYear() === year
+    if (step >= DAY) return sameYear ? day : `${day}\n${year}`
+    const time = at.toISOString().slice(11, step >= 60 ? 16 : 19)
+    const sameDay = before !== null && before.toISOString().slice(0, 10) === at.toISOString().slice(0, 10)
+    return sameDay ? time : `${time}\n${day}${before === null ? ` ${year}` : ""}`
+  })
+}

@@ -1,0 +1,12 @@
+// The title of a page, which names what is on it.
+import { useEffect } from "preact/hooks"
+import { group } from "../format"
+import { asOf, usePlace } from "../router"
+
+/** Names the page in the window's title; null while the name is not known. */
+export function useTitle(name: string | null) {
+  const block = asOf(usePlace())
+  useEffect(() => {
+    document.title = [name, block === null ? null : `block ${group(block)}`, "navlog"].filter((part) => part !== null).join(" · ")
+  }, [name, block])
+}
