@@ -50,7 +50,7 @@ test("the vaults are those of the API as of the block that the address bar names
   for (const [i, vault] of want.entries()) {
     const row = rows.nth(i)
     assert.match(await row.innerText(), new RegExp(vault.name))
-    const titles = await row.locator("a.number").evaluateAll((links) => links.map((link) => link.title))
+    const titles = await row.locator("a.number:not(.yield)").evaluateAll((links) => links.map((link) => link.title))
     assert.deepEqual(titles.map(native), [vault.navPerShare, vault.totalAssets, vault.totalSupply], vault.name)
   }
   assert.deepEqual(wrong, [])
@@ -262,6 +262,39 @@ test("the time machine moves a page to a block, and the address bar keeps it", a
   await until("total as of the block", async () => (await page.locator("a.number").evaluateAll((links) => links.map((link) => link.title))).map(native).includes(want.totalAssets))
   await page.reload()
   await until("same after a reload", async () => (await page.locator("a.number").evaluateAll((links) => links.map((link) => link.title))).map(native).includes(want.totalAssets))
+  assert.deepEqual(wrong, [])
+  await close()
+})
+
+test("a hovered point stays under a refresh, in the tooltip and in the legend", async () => {
+  const [vault] = (await api("/api/v1/vaults")).data
+  const { page, wrong, close } = await open(`/vault/${vault.address}?range=updates`, { viewport: { width: 1440, height: 900 } })
+  const chart = page.locator("figure.chart", { hasText: "NAV per share" })
+  const caption = () => chart.locator("figcaption").innerText()
+  await until("chart of several updates", async () => Number(/(\d+) updates/.exec(await caption())?.[1]) >= 5)
+  const over = chart.locator(".u-over")
+  await over.scrollIntoViewIfNeeded()
+  const box = await over.boundingBox()
+  const legend = () => chart.locator(".u-legend").innerText()
+  const newest = await legend()
+  // In the middle, where the pixel is that of another point once the span has grown.
+  await page.mouse.move(box.x + box.width * 0.6, box.y + box.height / 2)
+  await until("legend of an older point", async () => (await legend()) !== newest)
+  const before = [await caption(), await legend()]
+  await until("newer update on the chart", async () => (await caption()) !== before[0])
+  await settled(page)
+  assert.equal(await legend(), before[1], "the legend speaks of another point")
+  const tip = chart.locator(".tip")
+  const hovered = await tip.innerText()
+  assert.ok(before[1].includes(hovered.split("\n").at(-1).split(" ").at(-1)), `the legend says ${before[1]}, the tooltip ${hovered}`)
+  // The crosshair is shared: another chart of the page speaks of the same time.
+  assert.equal(await page.locator("figure.chart", { hasText: "Total assets" }).locator(".tip").innerText().then((text) => text.split("\n")[0]), hovered.split("\n")[0])
+  // A drawn span is zoomed into, and stays.
+  await page.mouse.down()
+  await page.mouse.move(box.x + box.width * 0.2, box.y + box.height / 2, { steps: 4 })
+  await page.mouse.up()
+  await chart.getByRole("button", { name: "Reset zoom" }).click()
+  await chart.getByRole("button", { name: "Reset zoom" }).waitFor({ state: "detached" })
   assert.deepEqual(wrong, [])
   await close()
 })

@@ -21,38 +21,6 @@ const vaultNames = async () => (await api("/api/v1/vaults")).data
 /** An amount as a page shows it exactly, in native units. */
 const amounts = (locator) => locator.locator("[title*='native units']").evaluateAll((all) => all.map((one) => one.title)).then((titles) => titles.map(native))
 
-test("a hovered point stays under a refresh, in the tooltip and in the legend", async () => {
-  const [vault] = await vaultNames()
-  const { page, wrong, close } = await open(`/vault/${vault.address}?range=updates`, { viewport: desktop })
-  const chart = page.locator("figure.chart", { hasText: "NAV per share" })
-  const caption = () => chart.locator("figcaption").innerText()
-  await until("chart of several updates", async () => Number(/(\d+) updates/.exec(await caption())?.[1]) >= 3)
-  const over = chart.locator(".u-over")
-  await over.scrollIntoViewIfNeeded()
-  const box = await over.boundingBox()
-  await page.mouse.move(box.x + 3, box.y + box.height / 2)
-  const tip = chart.locator(".tip")
-  await tip.waitFor({ state: "visible" })
-  const hovered = await tip.innerText()
-  const legend = () => chart.locator(".u-legend").innerText()
-  const before = [await caption(), await legend()]
-  assert.ok(before[1].includes(hovered.split("\n").at(-1).split(" ").at(-1)), `the legend says ${before[1]}, the tooltip ${hovered}`)
-  await until("newer update on the chart", async () => (await caption()) !== before[0])
-  await settled(page)
-  assert.equal(await tip.innerText(), hovered)
-  assert.equal(await legend(), before[1])
-  // The crosshair is shared: another chart of the page speaks of the same time.
-  assert.equal(await page.locator("figure.chart", { hasText: "Total assets" }).locator(".tip").innerText().then((text) => text.split("\n")[0]), hovered.split("\n")[0])
-  // A drawn span is zoomed into, and stays.
-  await page.mouse.down()
-  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2, { steps: 4 })
-  await page.mouse.up()
-  await chart.getByRole("button", { name: "Reset zoom" }).click()
-  await chart.getByRole("button", { name: "Reset zoom" }).waitFor({ state: "detached" })
-  assert.deepEqual(wrong, [])
-  await close()
-})
-
 /** Keeps each text that is drawn on a canvas, with its place. */
 const recordLabels = () => {
   window.drawn = []
@@ -72,7 +40,7 @@ for (const [name, viewport] of Object.entries({ desktop, phone: handset })) {
       const { page, wrong, close } = await open("/status", { viewport })
       await page.addInitScript(recordLabels)
       await page.goto(`${ready.api}/vault/${vault.address}?range=${range}`)
-      await page.locator("figure.chart canvas").nth(4).waitFor()
+      await page.locator("figure.chart canvas").nth(3).waitFor()
       await settled(page)
       const drawn = await page.evaluate(() => window.drawn)
       const cut = drawn.filter(({ left, right, width }) => left < 0 || right > width)
