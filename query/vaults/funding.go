@@ -66,7 +66,8 @@ func Funding(r *httpapi.Request) (*httpapi.Answer, error) {
 			return nil, err
 		}
 		p.Lapses(now + 1) // the days end with the next block
-		out := fundingJSON{VaultAddress: v.Written, Days: fundingDays, Since: httpapi.Time(uint64(since)), Requests: int64(row.Requests), Funded: int64(row.Funded)}
+		out := fundingJSON{VaultAddress: v.Written, Days: fundingDays, Since: httpapi.Time(uint64(since)),
+			Requests: int64(row.Requests), Funded: int64(row.Funded)}
 		if row.Funded > 0 {
 			out.MedianSeconds, out.LongestSeconds = &row.Median, &row.Longest
 		}

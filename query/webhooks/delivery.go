@@ -32,7 +32,9 @@ func (f filter) any() bool {
 
 func readFilter(params *httpapi.Params) filter {
 	var f filter
-	if state := params.OneOf("state", "", registry.Pending, registry.Parked, registry.Delivered, registry.Failed, registry.NoEndpoint); state != "" {
+	state := params.OneOf("state", "",
+		registry.Pending, registry.Parked, registry.Delivered, registry.Failed, registry.NoEndpoint)
+	if state != "" {
 		f.state = &state
 	}
 	if kind := params.OneOf("type", "", webhook.DepositReferral, webhook.WithdrawalReferral, webhook.Test); kind != "" {
@@ -50,8 +52,10 @@ func (w *Webhooks) list(ctx context.Context, in db.ListDeliveriesParams, f filte
 	if !f.any() {
 		return w.db.ListDeliveries(ctx, in)
 	}
-	rows, err := w.db.FilterDeliveries(ctx, db.FilterDeliveriesParams{PartnerID: in.PartnerID, State: f.state, Type: f.kind, TxHash: f.tx, FirstAt: f.first, LastAt: f.last,
-		AfterAt: in.AfterAt, AfterSequence: in.AfterSequence, AfterEvent: in.AfterEvent, Limit: in.Limit, Offset: in.Offset})
+	rows, err := w.db.FilterDeliveries(ctx, db.FilterDeliveriesParams{
+		PartnerID: in.PartnerID, State: f.state, Type: f.kind, TxHash: f.tx, FirstAt: f.first, LastAt: f.last,
+		AfterAt: in.AfterAt, AfterSequence: in.AfterSequence, AfterEvent: in.AfterEvent, Limit: in.Limit, Offset: in.Offset,
+	})
 	out := make([]db.ListDeliveriesRow, len(rows))
 	for i, r := range rows {
 		out[i] = db.ListDeliveriesRow(r)
@@ -64,7 +68,9 @@ func (w *Webhooks) count(ctx context.Context, partner int64, f filter) (int64, e
 	if !f.any() {
 		return w.db.CountDeliveries(ctx, partner)
 	}
-	return w.db.CountFiltered(ctx, db.CountFilteredParams{PartnerID: partner, State: f.state, Type: f.kind, TxHash: f.tx, FirstAt: f.first, LastAt: f.last, AtMost: mostCounted})
+	return w.db.CountFiltered(ctx, db.CountFilteredParams{
+		PartnerID: partner, State: f.state, Type: f.kind, TxHash: f.tx, FirstAt: f.first, LastAt: f.last, AtMost: mostCounted,
+	})
 }
 
 // oneDeliveryJSON is a delivery with what was sent and what came back.
@@ -94,7 +100,8 @@ type answeredJSON struct {
 func eventID(r *httpapi.Request) (uuid.UUID, error) {
 	id, err := uuid.Parse(r.Path("eventId"))
 	if err != nil || len(r.Path("eventId")) != len(uuid.Nil.String()) {
-		return id, httpapi.InvalidParameter(httpapi.Fault{Field: "eventId", Reason: "must be a UUID: 32 hexadecimal digits in groups of 8, 4, 4, 4 and 12"})
+		return id, httpapi.InvalidParameter(httpapi.Fault{Field: "eventId",
+			Reason: "must be a UUID: 32 hexadecimal digits in groups of 8, 4, 4, 4 and 12"})
 	}
 	return id, nil
 }
@@ -116,16 +123,25 @@ func (w *Webhooks) Delivery(r *httpapi.Request) (*httpapi.Answer, error) {
 	if err != nil {
 		return nil, httpapi.RegistryFailure(err)
 	}
-	row := db.ListDeliveriesRow{EventID: d.EventID, Sequence: d.Sequence, Type: d.Type, State: d.State, Attempts: d.Attempts, DueAt: d.DueAt,
-		CreatedAt: d.CreatedAt, FinishedAt: d.FinishedAt, CorrectedAt: d.CorrectedAt}
-	out := oneDeliveryJSON{deliveryJSON: describe(row), Attempts: make([]answeredJSON, len(log)),
-		Request: sentJSON{Headers: map[string]string{"Content-Type": "application/json", webhook.HeaderEventID: id.String(), webhook.HeaderEventType: d.Type}, Body: string(d.Body)}}
+	out := oneDeliveryJSON{
+		deliveryJSON: describe(db.ListDeliveriesRow{
+			EventID: d.EventID, Sequence: d.Sequence, Type: d.Type, State: d.State, Attempts: d.Attempts, DueAt: d.DueAt,
+			CreatedAt: d.CreatedAt, FinishedAt: d.FinishedAt, CorrectedAt: d.CorrectedAt,
+		}),
+		Request: sentJSON{Body: string(d.Body), Headers: map[string]string{
+			"Content-Type": "application/json", webhook.HeaderEventID: id.String(), webhook.HeaderEventType: d.Type,
+		}},
+		Attempts: make([]answeredJSON, len(log)),
+	}
 	if d.Sequence > 0 {
 		out.Request.Headers[webhook.HeaderSequence] = strconv.FormatInt(d.Sequence, 10)
 	}
 	for i, a := range log {
-		out.Attempts[i] = answeredJSON{attemptJSON: attemptJSON{Number: a.Number, URL: a.Url, StartedAt: httpapi.Millis(a.StartedAt), DurationMs: a.DurationMs, Status: a.Status, Error: a.Error},
-			DNSUs: a.DnsUs, ConnectUs: a.ConnectUs, TLSUs: a.TlsUs, FirstByteUs: a.FirstByteUs}
+		out.Attempts[i] = answeredJSON{
+			attemptJSON: attemptJSON{Number: a.Number, URL: a.Url, StartedAt: httpapi.Millis(a.StartedAt),
+				DurationMs: a.DurationMs, Status: a.Status, Error: a.Error},
+			DNSUs: a.DnsUs, ConnectUs: a.ConnectUs, TLSUs: a.TlsUs, FirstByteUs: a.FirstByteUs,
+		}
 		if a.Response != nil {
 			text := strings.ToValidUTF8(string(a.Response), "\uFFFD")
 			out.Attempts[i].Response = &text
