@@ -209,7 +209,7 @@ func TestRebuildRefusals(t *testing.T) {
 		`from block "x"`:                       func(h *statement.Header) { h.Vaults[0].StartBlock = "x" },
 		`its block is "x"`:                     func(h *statement.Header) { h.Block.Number = "x" },
 		"the chain has no block 99 yet":        func(h *statement.Header) { h.Block.Number = "99" },
-		`and the statement was made at "0x01"`: func(h *statement.Header) { h.Block.Hash = "0x01" },
+		`but the statement was made at "0x01"`: func(h *statement.Header) { h.Block.Hash = "0x01" },
 		"events may be missing":                func(h *statement.Header) { h.To = webhook.FormatTime(genesis + 12*33) },
 	} {
 		if change == nil {
