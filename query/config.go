@@ -18,7 +18,8 @@ type Config struct {
 	// Listen is host:port, default 127.0.0.1:8080; port 0 chooses a free one, see
 	// Query.Addr.
 	Listen string `yaml:"listen" env:"LISTEN"`
-	// Router is the address of the deposit router that partners are told.
+	// Router is the address of the deposit router that partners are told; empty: there is none,
+	// and its endpoint answers 404.
 	Router string `yaml:"router" env:"ROUTER"`
 	// PublicRateLimit is in requests a minute per IP address: 1 to 1,000,000,
 	// default 600; 0 switches it off.
@@ -91,7 +92,7 @@ type Config struct {
 	StatementConfirmations int `yaml:"statementConfirmations" env:"STATEMENT_CONFIRMATIONS"`
 }
 
-// DefaultConfig has everything but the router.
+// DefaultConfig has no router.
 func DefaultConfig() Config {
 	return Config{
 		Listen:           "127.0.0.1:8080",
@@ -124,8 +125,8 @@ func (c Config) Validate() error {
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		fault("http.listen is %q and must be host:port, for example 127.0.0.1:8080", c.Listen)
 	}
-	if !httpapi.IsAddress(c.Router) {
-		fault("http.router is %q and must be the deposit router's address: 0x and 40 hex digits", c.Router)
+	if c.Router != "" && !httpapi.IsAddress(c.Router) {
+		fault("http.router is %q and must be the deposit router's address, 0x and 40 hex digits, or empty", c.Router)
 	}
 	if c.PublicRateLimit < 0 || c.PublicRateLimit > access.MaxRateLimit {
 		fault("http.publicRateLimit is %d and must be 0 (off) to %d requests a minute", c.PublicRateLimit, access.MaxRateLimit)

@@ -1,7 +1,6 @@
 package query
 
 import (
-	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/query/deposits"
 	"github.com/navlog/navlog/query/events"
@@ -50,6 +49,6 @@ func (q *Query) routes() []httpapi.Route {
 		{Path: "/api/v1/partner/stats", Partner: true, Get: partner.Stats},
 		{Path: "/api/v1/partner/deposits", Partner: true, Get: deposits.OfPartner, AsFile: true},
 		{Path: "/api/v1/partner/statement", Partner: true, Get: q.statements.Get, IsFile: true},
-		{Path: "/api/v1/partner/router", Partner: true, Get: partner.Router(common.HexToAddress(q.cfg.Router), q.chainID), Uncached: true},
+		{Path: "/api/v1/partner/router", Partner: true, Get: partner.Router(q.cfg.Router, q.chainID), Uncached: true},
 	}
 }

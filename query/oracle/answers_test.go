@@ -48,7 +48,7 @@ var routes = []httpapi.Route{
 	{Path: "/api/v1/partner/vaults/{address}/nav", Partner: true, Get: vaults.Navs, AsFile: true},
 	{Path: "/api/v1/partner/stats", Partner: true, Get: partner.Stats},
 	{Path: "/api/v1/partner/deposits", Partner: true, Get: deposits.OfPartner, AsFile: true},
-	{Path: "/api/v1/partner/router", Partner: true, Get: partner.Router(readtest.Router, readtest.ChainID), Uncached: true},
+	{Path: "/api/v1/partner/router", Partner: true, Get: partner.Router(readtest.Router.Hex(), readtest.ChainID), Uncached: true},
 }
 
 // asked is a generation, what may be asked about it, and the log that it is of.

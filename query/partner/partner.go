@@ -53,8 +53,11 @@ type routerJSON struct {
 }
 
 // Router gives the handler that says through which contract partners' deposits go.
-func Router(address common.Address, chainID uint64) httpapi.Handler {
+func Router(address string, chainID uint64) httpapi.Handler {
 	return func(r *httpapi.Request) (*httpapi.Answer, error) {
-		return &httpapi.Answer{Data: routerJSON{address.Hex(), chainID}}, nil
+		if address == "" {
+			return nil, httpapi.NotFound("This deployment has no deposit router: deposits are attributed by the vaults themselves.")
+		}
+		return &httpapi.Answer{Data: routerJSON{common.HexToAddress(address).Hex(), chainID}}, nil
 	}
 }

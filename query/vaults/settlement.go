@@ -18,23 +18,26 @@ type entryJSON struct {
 	WithdrawalsToFund amountJSON `json:"withdrawalsToFund"`
 }
 
+// amountJSON is null in both for what the vault's logs never say.
 type amountJSON struct {
-	Count       int64  `json:"count"`
-	TotalAmount string `json:"totalAmount"`
+	Count       *int64  `json:"count"`
+	TotalAmount *string `json:"totalAmount"`
 }
+
+func amountOf(count int64, total string) amountJSON { return amountJSON{&count, &total} }
 
 // settlementColumns are those of a file: a row for each vault, as the summary has an entry.
 var settlementColumns = []files.Column[entryJSON]{
 	files.Text("vaultAddress", func(e *entryJSON) string { return e.VaultAddress }),
 	files.Foreign("vaultName", func(e *entryJSON) string { return e.VaultName }),
-	files.Count("depositsToSweep.count", func(e *entryJSON) int64 { return e.DepositsToSweep.Count }),
-	files.Text("depositsToSweep.totalAmount", func(e *entryJSON) string { return e.DepositsToSweep.TotalAmount }),
-	files.Count("withdrawalsToFund.count", func(e *entryJSON) int64 { return e.WithdrawalsToFund.Count }),
-	files.Text("withdrawalsToFund.totalAmount", func(e *entryJSON) string { return e.WithdrawalsToFund.TotalAmount }),
+	files.CountOrNull("depositsToSweep.count", func(e *entryJSON) *int64 { return e.DepositsToSweep.Count }),
+	files.TextOrNull("depositsToSweep.totalAmount", func(e *entryJSON) *string { return e.DepositsToSweep.TotalAmount }),
+	files.CountOrNull("withdrawalsToFund.count", func(e *entryJSON) *int64 { return e.WithdrawalsToFund.Count }),
+	files.TextOrNull("withdrawalsToFund.totalAmount", func(e *entryJSON) *string { return e.WithdrawalsToFund.TotalAmount }),
 }
 
 // Settlement is what has to be settled of every vault, zeros included: deposits that no sweep has
-// reached, and requests that are not funded.
+// reached, and requests that are not funded. Of a vault without sweeps or a queue that is null.
 func Settlement(r *httpapi.Request) (*httpapi.Answer, error) {
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
 		owners := make([]common.Address, len(p.Vaults))
@@ -53,10 +56,17 @@ func Settlement(r *httpapi.Request) (*httpapi.Answer, error) {
 		out := make([]entryJSON, len(p.Vaults))
 		for i, v := range p.Vaults {
 			t, q := totals.Of(v.Address, v.Address), queue[v.Address]
-			unswept := amountJSON{int64(t.Deposits) - int64(t.Swept), new(big.Int).Sub(t.Deposited, t.SweptAssets).String()}
-			unfunded := amountJSON{int64(q.Unfunded), "0"}
-			if q.Estimate != nil {
-				unfunded.TotalAmount = q.Estimate.String()
+			can := v.Mapped.Description.Capabilities()
+			var unswept, unfunded amountJSON
+			if can.Sweeps {
+				unswept = amountOf(int64(t.Deposits)-int64(t.Swept), new(big.Int).Sub(t.Deposited, t.SweptAssets).String())
+			}
+			if can.Queue {
+				estimate := "0"
+				if q.Estimate != nil {
+					estimate = q.Estimate.String()
+				}
+				unfunded = amountOf(int64(q.Unfunded), estimate)
 			}
 			out[i] = entryJSON{v.Written, v.Name, unswept, unfunded}
 		}

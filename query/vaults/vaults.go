@@ -28,6 +28,18 @@ type vaultJSON struct {
 	NavPerShare  *string   `json:"navPerShare"`
 	NavUpdatedAt *string   `json:"navUpdatedAt"`
 	StartBlock   string    `json:"startBlock"`
+	// Capabilities are what the logs of the vault can say. What they cannot is null elsewhere, and never 0.
+	Capabilities capabilitiesJSON `json:"capabilities"`
+}
+
+type capabilitiesJSON struct {
+	Deposits   bool `json:"deposits"`
+	Sweeps     bool `json:"sweeps"`
+	Queue      bool `json:"queue"`
+	Expiry     bool `json:"expiry"`
+	Partners   bool `json:"partners"`
+	NAV        bool `json:"nav"`
+	Settlement bool `json:"settlement"`
 }
 
 type assetJSON struct {
@@ -43,7 +55,7 @@ type detailJSON struct {
 
 type statsJSON struct {
 	UserCount          int64   `json:"userCount"`
-	PendingWithdrawals int64   `json:"pendingWithdrawals"`
+	PendingWithdrawals *int64  `json:"pendingWithdrawals"` // null without a queue
 	LastSweepAt        *string `json:"lastSweepAt"`
 	LastNavAt          *string `json:"lastNavAt"`
 }
@@ -107,8 +119,12 @@ func Detail(r *httpapi.Request) (*httpapi.Answer, error) {
 			return nil, err
 		}
 		out := detailJSON{describe(p, v, newest), statsJSON{
-			UserCount: int64(totals.Of(address, address).Users), PendingWithdrawals: int64(queue[address].Total),
+			UserCount: int64(totals.Of(address, address).Users),
 		}}
+		if out.Capabilities.Queue {
+			waiting := int64(queue[address].Total)
+			out.Stats.PendingWithdrawals = &waiting
+		}
 		out.Stats.LastNavAt = out.NavUpdatedAt
 		if len(sweeps) > 0 {
 			out.Stats.LastSweepAt = httpapi.TimeOrNull(uint64(sweeps[0].Time))
@@ -122,7 +138,7 @@ func describe(p *ask.Pin, v *state.Vault, newest *ask.Nav) vaultJSON {
 	out := vaultJSON{
 		Address: v.Written, Name: v.Name, Symbol: v.Symbol, ChainID: p.ChainID, Decimals: v.Decimals,
 		Asset:      assetJSON{Address: v.Asset.Address.Hex(), Symbol: v.Asset.Symbol, Decimals: v.Asset.Decimals},
-		StartBlock: httpapi.Decimal(v.StartBlock),
+		StartBlock: httpapi.Decimal(v.StartBlock), Capabilities: capabilitiesJSON(v.Mapped.Description.Capabilities()),
 	}
 	if newest != nil {
 		out.TotalAssets, out.TotalSupply, out.NavPerShare, out.NavUpdatedAt = &newest.TotalAssets, &newest.TotalSupply, &newest.NavPerShare, httpapi.TimeOrNull(uint64(newest.Time))

@@ -100,7 +100,7 @@ type system struct {
 	config      ingest.Config
 	ingest      *ingest.Ingest
 	project     *projections.Projections
-	api         string
+	api, key    string // of the partner
 
 	mu     sync.Mutex
 	bodies []string // of webhooks
@@ -211,7 +211,7 @@ func (s *system) start() {
 	s.project = projections.New(projections.DefaultConfig(), chainID, s.kafka, s.ch, s.pool, prometheus.NewRegistry(), log)
 	s.run(s.project.Run)
 	web := query.DefaultConfig()
-	web.Listen, web.Router, web.PublicRateLimit, web.PublicEngineTime = "127.0.0.1:0", common.Address{0xbb}.Hex(), 0, 0
+	web.Listen, web.PublicRateLimit, web.PublicEngineTime = "127.0.0.1:0", 0, 0
 	noURL := func(context.Context, string) (string, error) { return "", errors.New("no URL is taken") }
 	serve := query.New(web, chainID, s.ch, s.pool, noURL, prometheus.NewRegistry(), log)
 	s.run(serve.Run)
@@ -223,7 +223,7 @@ func (s *system) start() {
 	}))
 	must(t, err)
 	t.Cleanup(server.Close)
-	_, err = partner.Make(t.Context(), s.pool, partnerID, "seven", "https://"+server.Address+"/")
+	made, err := partner.Make(t.Context(), s.pool, partnerID, "seven", "https://"+server.Address+"/")
 	must(t, err)
 	g, err := guard.New(guard.Config{AllowNetworks: []string{partner.Network}})
 	must(t, err)
@@ -232,7 +232,7 @@ func (s *system) start() {
 	s.run(dispatch.New(webhooks, s.kafka, s.pool, partner.Sealer(), g, prometheus.NewRegistry(), log).Run)
 	wait.Until(t, s.project.Ready)
 	wait.Until(t, serve.Ready)
-	s.api = "http://" + serve.Addr() + "/api/v1"
+	s.api, s.key = "http://"+serve.Addr()+"/api/v1", made.APIKey
 }
 
 // run runs a program until the end of the test.
@@ -280,6 +280,22 @@ func (s *system) says(path string, words ...string) {
 		}
 		return nil
 	})
+}
+
+// noRouter: a deployment without a router says so.
+func (s *system) noRouter() {
+	s.t.Helper()
+	q, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.api+"/partner/router", nil)
+	must(s.t, err)
+	q.Header.Set("X-Api-Key", s.key)
+	r, err := http.DefaultClient.Do(q)
+	must(s.t, err)
+	defer r.Body.Close()
+	body, err := io.ReadAll(r.Body)
+	must(s.t, err)
+	if r.StatusCode != http.StatusNotFound || !strings.Contains(string(body), "NOT_FOUND") || !strings.Contains(string(body), "no deposit router") {
+		s.t.Errorf("the router is %s: %s", r.Status, body)
+	}
 }
 
 // kinds are the contract events of the vault, oldest first.
@@ -360,6 +376,10 @@ func TestMappedVault(t *testing.T) {
 	s.says("/users/"+alice.Hex(), `"totalDeposited":"6000000"`, `"totalWithdrawn":"5100000"`)
 	s.says("/vaults", `"Shop"`, `"SHOP"`, `"USD"`, `"navPerShare":"1250000000000000000"`)
 	s.kinds("Bought", "Bought", "Marked", "Bought", "Bought", "Asked", "Paid", "Paid")
+
+	s.says("/vaults/"+s.vault.Hex(), `"capabilities":{"deposits":true,"expiry":false,"nav":true,"partners":true,"queue":true,"settlement":true,"sweeps":false}`)
+	s.says("/settlement/summary", `"depositsToSweep":{"count":null,"totalAmount":null}`, `"withdrawalsToFund":{"count":0,"totalAmount":"0"}`)
+	s.noRouter()
 
 	// And the newest blocks are replaced by others.
 	must(t, devchain.Reorg(t.Context(), s.node, 2))

@@ -955,6 +955,7 @@ export interface components {
             navPerShare: components["schemas"]["DecimalOrNull"];
             navUpdatedAt: components["schemas"]["TimeOrNull"];
             startBlock: components["schemas"]["Decimal"];
+            capabilities: components["schemas"]["Capabilities"];
         };
         VaultDetail: {
             address: components["schemas"]["Address"];
@@ -968,11 +969,33 @@ export interface components {
             navPerShare: components["schemas"]["DecimalOrNull"];
             navUpdatedAt: components["schemas"]["TimeOrNull"];
             startBlock: components["schemas"]["Decimal"];
+            capabilities: components["schemas"]["Capabilities"];
             stats: components["schemas"]["VaultStats"];
+        };
+        /** @description What the logs of the vault can say. What they cannot is null elsewhere, never 0. */
+        Capabilities: {
+            /** @description That somebody put assets in. */
+            deposits: boolean;
+            /** @description That deposits left for a custodian. */
+            sweeps: boolean;
+            /** @description That somebody asks for a withdrawal and waits. */
+            queue: boolean;
+            /** @description That a request ends by itself. */
+            expiry: boolean;
+            /** @description Who brought a deposit or a request. */
+            partners: boolean;
+            /** @description What a share is worth. */
+            nav: boolean;
+            /** @description That requests are funded. */
+            settlement: boolean;
         };
         VaultStats: {
             userCount: components["schemas"]["Count"];
-            pendingWithdrawals: components["schemas"]["Count"];
+            /**
+             * Format: int64
+             * @description Null for a vault without a queue.
+             */
+            pendingWithdrawals: number | null;
             lastSweepAt: components["schemas"]["TimeOrNull"];
             lastNavAt: components["schemas"]["TimeOrNull"];
         };
@@ -1076,11 +1099,8 @@ export interface components {
             id: components["schemas"]["FactId"];
             /** @description Number of its record in the log; a log that a reorganisation brought back has another one. */
             seq: components["schemas"]["Decimal"];
-            /**
-             * @description Name of the event in the contract.
-             * @enum {string}
-             */
-            kind: "DepositAccepted" | "WithdrawalRequested" | "WithdrawalFunded" | "WithdrawalClaimed" | "WithdrawalCancelled" | "WithdrawalExpired" | "NavUpdated" | "DepositsSwept" | "WithdrawalsSettled";
+            /** @description Name of the event in the contract, such as DepositAccepted. */
+            kind: string;
             vaultAddress: components["schemas"]["Address"];
             vaultName: string;
             blockNumber: components["schemas"]["Decimal"];
@@ -1164,11 +1184,17 @@ export interface components {
             count: components["schemas"]["Count"];
             totalAmount: components["schemas"]["Decimal"];
         };
+        /** @description Both are null for a vault whose protocol does not have it. */
+        AmountOrNull: {
+            /** Format: int64 */
+            count: number | null;
+            totalAmount: components["schemas"]["DecimalOrNull"];
+        };
         SettlementEntry: {
             vaultAddress: components["schemas"]["Address"];
             vaultName: string;
-            depositsToSweep: components["schemas"]["Amount"];
-            withdrawalsToFund: components["schemas"]["Amount"];
+            depositsToSweep: components["schemas"]["AmountOrNull"];
+            withdrawalsToFund: components["schemas"]["AmountOrNull"];
         };
         PartnerStats: {
             partnerId: components["schemas"]["PartnerId"];
@@ -1515,8 +1541,8 @@ export interface components {
         ExplainedEvent: {
             id: components["schemas"]["FactId"];
             seq: components["schemas"]["Decimal"];
-            /** @enum {string} */
-            kind: "DepositAccepted" | "WithdrawalRequested" | "WithdrawalClaimed" | "NavUpdated";
+            /** @description Name of the event in the contract, such as DepositAccepted. */
+            kind: string;
             vaultAddress: components["schemas"]["Address"];
             blockNumber: components["schemas"]["Decimal"];
             timestamp: components["schemas"]["Time"];
@@ -5037,6 +5063,7 @@ export interface operations {
             304: components["responses"]["NotModified"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             405: components["responses"]["MethodNotAllowed"];
             429: components["responses"]["RateLimited"];
             431: components["responses"]["HeaderTooLarge"];

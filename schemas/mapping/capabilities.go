@@ -1,0 +1,58 @@
+package mapping
+
+import "slices"
+
+// Capabilities are what the logs of a vault can say, as its mapping has it: a protocol without sweeps never has any, which
+// is not the same as none so far.
+type Capabilities struct {
+	Deposits   bool // that somebody put assets in
+	Sweeps     bool // that deposits left for a custodian
+	Queue      bool // that somebody asks for a withdrawal and waits
+	Expiry     bool // that a request ends by itself
+	Partners   bool // who brought a deposit or request
+	NAV        bool // what a share is worth
+	Settlement bool // that requests are funded
+}
+
+// Capabilities are those of all mappings of the vault: blocks of before an upgrade count too.
+func (d *Description) Capabilities() (c Capabilities) {
+	for _, r := range d.Ranges {
+		for i := range r.Mapping.rules {
+			rule := &r.Mapping.rules[i]
+			if !slices.ContainsFunc(d.Sources, func(s Source) bool { return s.Role == r.Mapping.Roles[rule.role].Name }) {
+				continue // of a source that the vault does not have
+			}
+			for _, e := range rule.effects {
+				fields := given(e.sets, e.side)
+				if rule.with != nil {
+					fields |= given(rule.with.sets, 0)
+				}
+				c.add(e.kind, fields)
+			}
+		}
+	}
+	return c
+}
+
+func (c *Capabilities) add(kind Kind, fields Fields) {
+	switch kind {
+	case Deposit:
+		c.Deposits = true
+	case Sweep:
+		c.Sweeps = true
+	case Requested:
+		c.Queue = true
+	case Funded:
+		c.Settlement = true
+	case Expired:
+		c.Expiry = true
+	case Valuation:
+		c.NAV = true
+	}
+	if kind == Requested && fields&Expires != 0 {
+		c.Expiry = true
+	}
+	if (kind == Deposit || kind == Requested) && fields&(Partner|Attribution) != 0 {
+		c.Partners = true
+	}
+}

@@ -1,0 +1,138 @@
+package mapping
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/event"
+)
+
+const plainVault = `# A comment
+preset: plain
+sources: {vault: required, queue: optional}
+events:
+  - on: Deposit(address indexed sender, address indexed owner, uint256 assets, uint256 shares)
+    emit: deposit
+    set: {key: place, owner: $owner, assets: $assets, shares: $shares}
+  - on: Asked(address indexed owner, uint256 indexed id, uint256 shares)
+    source: queue
+    emit: requested
+    set: {key: $id, owner: $owner, shares: $shares, expires: "add($time, 3600)"}
+`
+
+// TestCanonical: two texts that say the same have one canonical text, which is a mapping.
+func TestCanonical(t *testing.T) {
+	t.Parallel()
+	one, err := Canonical("plain.yaml", []byte(plainVault))
+	must(t, err)
+	other, err := Canonical("other.yaml", []byte("\n\n"+strings.ReplaceAll(strings.ReplaceAll(plainVault, "# A comment", ""), "preset: plain", "preset: 'plain' # x")))
+	must(t, err)
+	again, err := Canonical("again", one)
+	must(t, err)
+	if string(one) != string(other) || string(again) != string(one) || Hash(one) != Hash(other) {
+		t.Errorf("the texts are\n%s\n%s\n%s", one, other, again)
+	}
+	if _, err := Canonical("plain.yaml", []byte(strings.Replace(plainVault, "emit: deposit", "emit: depositt", 1))); err == nil {
+		t.Error("a mistake is in no canonical text")
+	}
+}
+
+// TestRecord: a vault record carries contracts and mappings, and gives them back; the preset reference on the vault alone
+// is a record without them. A record that contradicts itself is refused.
+func TestRecord(t *testing.T) {
+	t.Parallel()
+	vault, queue := common.Address{1}, common.Address{2}
+	text, err := Canonical("plain", []byte(plainVault))
+	must(t, err)
+	reference, err := PresetText("reference")
+	must(t, err)
+	reference, err = Canonical("reference", reference)
+	must(t, err)
+	sources := []Source{{Role: "vault", Address: vault}, {Role: "queue", Address: queue, Filters: []Filter{{2, common.Hash{9}}}}}
+	texts := []Text{{0, 99, "reference", reference}, {100, math.MaxUint64, "plain", text}}
+	r := &event.Vault{Address: vault[:]}
+	must(t, Record(r, sources, texts))
+	s, err := Read(r)
+	must(t, err)
+	log := &event.Log{Address: queue[:], Topics: [][]byte{{1}, {2}, common.Hash{9}.Bytes()}}
+	if role, ok := s.Role(queue); !ok || role != 1 || !s.Takes(log) || !s.Says(r) || len(s.Addresses()) != 2 || s.Companions() {
+		t.Errorf("the record says %+v", s)
+	}
+	log.Topics[2] = common.Hash{8}.Bytes()
+	stranger := &event.Log{Address: make([]byte, 20), Topics: log.Topics}
+	if log.Topics = log.Topics[:3]; s.Takes(log) || s.Takes(stranger) || s.Takes(&event.Log{Address: queue[:]}) {
+		t.Error("a log of another vault is taken")
+	}
+	plain := &event.Vault{Address: vault[:]}
+	must(t, Record(plain, sources[:1], []Text{{0, math.MaxUint64, "reference", reference}}))
+	if plain.Mappings != nil || plain.Sources != nil || SameMapping(plain, r) || !SameMapping(plain, &event.Vault{Name: "x"}) {
+		t.Errorf("the preset reference is recorded as %v", plain)
+	}
+	for want, change := range map[string]func(*event.Vault){
+		"not of its hash":    func(r *event.Vault) { r.Mappings[1].Hash[0]++ },
+		"needs a source":     func(r *event.Vault) { r.Sources = r.Sources[1:] },
+		"overlap":            func(r *event.Vault) { r.Mappings[0].Last = 100 },
+		"are none":           func(r *event.Vault) { r.Mappings[0].First = 100 },
+		"stands twice":       func(r *event.Vault) { r.Sources[1].Role = "vault" },
+		"the same address":   func(r *event.Vault) { r.Sources[1].Address = vault[:] },
+		"has a source `own`": func(r *event.Vault) { r.Sources[1].Role = "own" },
+		"filters topic 4":    func(r *event.Vault) { r.Sources[1].Filters[0].Topic = 4 },
+	} {
+		bad := &event.Vault{Address: vault[:]}
+		must(t, Record(bad, sources, texts))
+		if change(bad); true {
+			if _, err := Read(bad); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("the error is %v, want %q", err, want)
+			}
+		}
+	}
+}
+
+// TestOverlap: the logs of two vaults in one contract are told apart by a topic, or not at all.
+func TestOverlap(t *testing.T) {
+	t.Parallel()
+	at, by := common.Address{1}, func(topic int, value byte) []Filter { return []Filter{{topic, common.Hash{value}}} }
+	for _, c := range []struct {
+		a, b Source
+		want bool
+	}{
+		{Source{Address: at}, Source{Address: common.Address{2}}, false},
+		{Source{Address: at}, Source{Address: at}, true},
+		{Source{Address: at, Filters: by(1, 1)}, Source{Address: at}, true},
+		{Source{Address: at, Filters: by(1, 1)}, Source{Address: at, Filters: by(2, 2)}, true},
+		{Source{Address: at, Filters: by(1, 1)}, Source{Address: at, Filters: by(1, 2)}, false},
+	} {
+		if got := c.a.Overlap(&c.b); got != c.want || got != c.b.Overlap(&c.a) {
+			t.Errorf("%+v and %+v overlap: %t", c.a, c.b, got)
+		}
+	}
+}
+
+// TestCapabilities: a vault can what some rule of its own sources says, and nothing else.
+func TestCapabilities(t *testing.T) {
+	t.Parallel()
+	if got, want := referenceMapping().capabilities(), (Capabilities{true, true, true, true, true, true, true}); got != want {
+		t.Errorf("the reference contracts can %+v", got)
+	}
+	m, err := Parse("plain", []byte(plainVault))
+	must(t, err)
+	if got, want := m.capabilities(), (Capabilities{Deposits: true, Queue: true, Expiry: true}); got != want {
+		t.Errorf("with both sources it can %+v", got)
+	}
+	alone := Description{Sources: []Source{{Role: "vault"}}, Ranges: []Range{{Mapping: m}}}
+	if got, want := alone.Capabilities(), (Capabilities{Deposits: true}); got != want {
+		t.Errorf("without the queue it can %+v", got)
+	}
+}
+
+// capabilities are those of a vault that has all sources.
+func (m *Mapping) capabilities() Capabilities {
+	d := Description{Ranges: []Range{{Mapping: m}}}
+	for _, r := range m.Roles {
+		d.Sources = append(d.Sources, Source{Role: r.Name})
+	}
+	return d.Capabilities()
+}
