@@ -20,8 +20,10 @@ import (
 // command is what an operator wants done to a vault.
 type command struct {
 	id    int64
-	kind  string // registry.RemoveVault, registry.RestoreVault
+	kind  string // registry.RemoveVault, registry.RestoreVault, registry.AddVault
 	vault common.Address
+	// argument is what a vault that is to be added is (VaultConfig.Encode).
+	argument string
 }
 
 // outcome is what came of a command: registry.CommandDone or CommandRefused, and a sentence.
@@ -55,7 +57,7 @@ func (r registryCommands) pending(ctx context.Context) ([]command, error) {
 	}
 	var out []command
 	for _, row := range rows {
-		out = append(out, command{row.ID, row.Kind, common.BytesToAddress(row.Vault)})
+		out = append(out, command{row.ID, row.Kind, common.BytesToAddress(row.Vault), string(row.Argument)})
 	}
 	return out, nil
 }
@@ -187,6 +189,8 @@ func (s *session) obey(ctx context.Context, n *rpc.Node) (did bool, err error) {
 		o, err = s.remove(ctx, c.vault)
 	case registry.RestoreVault:
 		o, err = s.restoreVault(ctx, n, c.vault)
+	case registry.AddVault:
+		o, err = s.add(ctx, n, c)
 	default:
 		o = refused("this navlog does not know what %q means: start a newer one", c.kind)
 	}
@@ -225,6 +229,46 @@ func (s *session) remove(ctx context.Context, address common.Address) (o outcome
 	}
 	s.watch()
 	return done("seq %d: the vault leaves the answers with the next generation, and is covered up to block %d", fact.GetSeq(), gone.to), nil
+}
+
+// add appends the record of a vault that chain.vaults need not name. It is read like a late vault,
+// and the next generation has it. To add it a second time changes nothing.
+func (s *session) add(ctx context.Context, n *rpc.Node, c command) (o outcome, err error) {
+	v, err := decodeVault(c.argument)
+	if err != nil {
+		return refused("the command cannot be read: %v", err), nil
+	}
+	have := s.state.coverageOf(v.address)
+	switch {
+	case v.address != c.vault:
+		return refused("the command is about vault %s and describes vault %s", c.vault, v.address), nil
+	case have != nil && have.removed:
+		return refused("vault %s was removed: bring it back with `navlog vault restore`", v.address), nil
+	case have != nil && !sameSources(v.spec, specOf(s.state.records[v.address], v.address)):
+		return refused("vault %s is in the log with other sources", v.address), nil
+	case have != nil && !s.changed(v):
+		return done("vault %s is in the log already", v.address), nil
+	case have == nil && len(s.ingest.watched()) >= MaxVaults:
+		return refused("%d vaults are indexed, and there can be no more: remove one first", MaxVaults), nil
+	}
+	for _, source := range v.spec.sources {
+		found, err := n.HasCode(ctx, source.Address)
+		if err != nil {
+			return o, fmt.Errorf("look for the code of %s %s: %w", source.Role, source.Address, err)
+		}
+		if !found {
+			return refused("%s %s has no code on chain %d", source.Role, source.Address, s.ingest.config.ID), nil
+		}
+	}
+	err = s.introduce(ctx, n, []vault{v})
+	var impossible *RefusedError
+	if errors.As(err, &impossible) {
+		return refused("%v", err), nil
+	}
+	if err != nil {
+		return o, err
+	}
+	return done("seq %d: vault %s is read from block %d on, and is in the answers with the next generation", s.state.seq, v.address, s.state.coverageOf(v.address).start), nil
 }
 
 // restoreVault appends the record that brings a removed vault back. It goes on from the block

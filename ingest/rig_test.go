@@ -27,6 +27,7 @@ import (
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/registry"
 )
 
 // patience is how long a test waits for a condition.
@@ -91,7 +92,13 @@ func (r *rig) order(kind string, vaults ...VaultConfig) (ids []int64) {
 	defer r.orders.mu.Unlock()
 	for _, v := range vaults {
 		id := int64(len(r.orders.given) + 1)
-		r.orders.given = append(r.orders.given, command{id, kind, common.HexToAddress(v.Address)})
+		argument := ""
+		if kind == registry.AddVault {
+			var err error
+			argument, err = v.Encode()
+			r.must(err)
+		}
+		r.orders.given = append(r.orders.given, command{id, kind, common.HexToAddress(v.Address), argument})
 		ids = append(ids, id)
 	}
 	return ids

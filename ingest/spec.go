@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -215,7 +216,53 @@ func (c Config) vaults() (out []vault, err error) {
 	return out, nil
 }
 
-// contracts are the contracts of a vault: of one that only the log names, as the log says.
+// added is a vault as a command carries it: the mappings themselves, for a file may be on another
+// machine.
+type added struct {
+	Address                 common.Address
+	Start                   uint64
+	Name                    string
+	Sources                 []mapping.Source
+	Texts                   []mapping.Text
+	Symbol                  string
+	Decimals, AssetDecimals int
+	Asset                   *common.Address
+	AssetSymbol             string
+}
+
+// Encode writes the vault as the argument of a command that adds it. The error names every mistake.
+func (v VaultConfig) Encode() (string, error) {
+	c := Config{Vaults: []VaultConfig{v}}
+	if err := errors.Join(c.vaultFaults()...); err != nil {
+		return "", err
+	}
+	all, err := c.vaults()
+	if err != nil {
+		return "", err
+	}
+	one := all[0]
+	argument, err := json.Marshal(added{one.address, one.start, one.name, one.spec.sources, one.spec.texts, one.spec.symbol,
+		one.spec.decimals, one.spec.assetDecimals, one.spec.asset, one.spec.assetSymbol})
+	return string(argument), err
+}
+
+// decodeVault is the inverse of Encode.
+func decodeVault(argument string) (vault, error) {
+	var a added
+	if err := json.Unmarshal([]byte(argument), &a); err != nil {
+		return vault{}, err
+	}
+	if _, err := mapping.Describe(a.Sources, a.Texts); err != nil {
+		return vault{}, err
+	}
+	itself := slices.ContainsFunc(a.Sources, func(s mapping.Source) bool { return s.Address == a.Address })
+	if !itself || a.Start == 0 || len(a.Name) > maxLabel {
+		return vault{}, errors.New("it is no vault")
+	}
+	return vault{a.Address, a.Start, a.Name, &spec{a.Sources, a.Texts, a.Symbol, a.Decimals, a.AssetDecimals, a.Asset, a.AssetSymbol}}, nil
+}
+
+// specOf is what is known of a vault: of one that only the log names, what the log says.
 func (s *session) specOf(v vault) *spec {
 	if v.spec != nil {
 		return v.spec

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"math/big"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -639,6 +641,121 @@ func TestVaultIsRenamed(t *testing.T) {
 		}
 		if !slices.Equal(got, want) {
 			t.Fatalf("after run %d with the name %q the records are %q, want %q", n, name, got, want)
+		}
+	}
+}
+
+// A command adds a vault to a running ingest, which reads it like a late one. To add it again changes nothing, after a
+// crash before the outcome was written too; what cannot be added is refused with the reason, and nothing stops.
+func TestVaultIsAddedByACommand(t *testing.T) {
+	r := newRig(t, kfake)
+	all := r.config.Vaults
+	r.config.Vaults = all[:2]
+	r.steps(20)
+	p := r.start()
+	p.until("the head", func(st Status) bool { return st.IndexedBlock == r.height() })
+	comes := func(v VaultConfig, is, words string) {
+		t.Helper()
+		if came := p.came(r.order(registry.AddVault, v)); came.is != is || !strings.Contains(came.detail, words) {
+			t.Errorf("to add %+v comes to %v, want %s with %q", v, came, is, words)
+		}
+	}
+	nowhere := all[2]
+	nowhere.Address = common.Address{0xee}.Hex()
+	comes(nowhere, registry.CommandRefused, "has no code")
+	shared := all[2]
+	shared.Mapping, shared.Sources = writeMapping(t), map[string]SourceConfig{"desk": {Address: all[0].Address}}
+	comes(shared, registry.CommandRefused, "share the contract")
+	comes(all[2], registry.CommandDone, "is read from block")
+	comes(all[2], registry.CommandDone, "is in the log already")
+	r.steps(5)
+	p.caughtUp()
+	r.verify()
+	p.halt()
+	p = r.start() // the log has the vault, whatever chain.vaults says
+	p.caughtUp()
+	r.verify()
+	comes(shared, registry.CommandRefused, "with other sources")
+}
+
+// writeMapping writes a mapping with two sources to a file, and gives its name.
+func writeMapping(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "desk.yaml")
+	text := "preset: desk\nsources: {vault: required, desk: optional}\nevents:\n  - on: Paid(uint256 sum)\n    source: desk\n    emit: none\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// A changed mapping is another record at the next start; other sources of a vault of the log are a warning, and the log's
+// stay. Every mistake in a mapping names its place.
+func TestMappingChanges(t *testing.T) {
+	r := newRig(t, kfake)
+	r.steps(10)
+	p := r.start()
+	p.caughtUp()
+	p.halt()
+	records := func() (presets []string) {
+		for _, record := range r.verify() {
+			if v := record.GetVault(); v != nil && common.BytesToAddress(v.GetAddress()).Hex() == common.HexToAddress(r.config.Vaults[0].Address).Hex() {
+				name := "reference"
+				if m := v.GetMappings(); len(m) > 0 {
+					name = m[0].GetPreset()
+				}
+				presets = append(presets, name)
+			}
+		}
+		return presets
+	}
+	file := writeMapping(t)
+	for _, run := range []struct {
+		change  func(v *VaultConfig)
+		want    []string
+		warning string
+	}{
+		{func(v *VaultConfig) { v.Mapping = file }, []string{"reference", "desk"}, ""},
+		{func(*VaultConfig) {}, []string{"reference", "desk"}, ""},
+		{func(v *VaultConfig) { v.Sources = map[string]SourceConfig{"desk": {Address: r.contracts.Router.Hex()}} }, []string{"reference", "desk"},
+			"its sources in chain.vaults of ingest are not those of the log"},
+		{func(v *VaultConfig) { v.Mapping, v.Sources = "", nil }, []string{"reference", "desk", "reference"}, ""},
+	} {
+		run.change(&r.config.Vaults[0])
+		r.steps(2)
+		p := r.start()
+		p.caughtUp()
+		warned := ""
+		for _, w := range p.Status().VaultWarnings {
+			warned += w.Warning
+		}
+		p.halt()
+		if got := records(); !slices.Equal(got, run.want) {
+			t.Errorf("the records name %q, want %q", got, run.want)
+		}
+		if !strings.Contains(warned, run.warning) || (warned == "") != (run.warning == "") {
+			t.Errorf("the warning is %q, want %q", warned, run.warning)
+		}
+	}
+	wrong := filepath.Join(t.TempDir(), "wrong.yaml")
+	if err := os.WriteFile(wrong, []byte("preset: x\nsources: {vault: required}\nevents:\n  - on: Paid(uint256 sum)\n    emit: deposit\n    set: {keys: $sum}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := r.config
+	c.Vaults = slices.Clone(c.Vaults)
+	for want, v := range map[string]VaultConfig{
+		wrong + ":6:11: unknown field":         {Mapping: wrong},
+		`unknown preset "nothing"`:             {Mapping: "nothing"},
+		"no mapping of the vault has a source": {Sources: map[string]SourceConfig{"gate": {Address: common.Address{1}.Hex()}}},
+		"sources.gate.topic1":                  {Sources: map[string]SourceConfig{"gate": {Address: common.Address{1}.Hex(), Topic1: "0x12"}}},
+		"mapping and mappings":                 {Mapping: "reference", Mappings: []MappingConfig{{Mapping: "reference"}}},
+		"overlap":                              {Mappings: []MappingConfig{{Mapping: "reference"}, {Mapping: "reference", From: 9}}},
+		"share the contract":                   {Mapping: file, Sources: map[string]SourceConfig{"desk": {Address: c.Vaults[1].Address}}},
+	} {
+		v.Address, v.StartBlock = r.config.Vaults[0].Address, 1
+		c.Vaults[0] = v
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the mistake is %v, want %q", err, want)
 		}
 	}
 }

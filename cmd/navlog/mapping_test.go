@@ -9,12 +9,14 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/schemas/contracts"
@@ -69,6 +71,10 @@ func mappingNode(t *testing.T, logs ...types.Log) string {
 			var number hexutil.Uint64
 			_ = json.Unmarshal(q.Params[0], &number)
 			result = statementBlock(uint64(number))
+		case "eth_getCode":
+			result = "0x6000"
+		case "eth_getStorageAt":
+			result = common.Hash{31: 9} // of a proxy
 		case "eth_getLogs":
 			var filter struct {
 				FromBlock, ToBlock hexutil.Uint64
@@ -95,6 +101,56 @@ func mappingNode(t *testing.T, logs ...types.Log) string {
 	}))
 	t.Cleanup(server.Close)
 	return server.URL
+}
+
+// TestVaultDetect: the preset that knows most of a contract's logs is proposed, with what speaks for it; a proxy is named.
+func TestVaultDetect(t *testing.T) {
+	t.Parallel()
+	vault := common.HexToAddress("0xa1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1")
+	topics, data, err := contracts.Encode(contracts.DepositAccepted{DepositID: big.NewInt(3), Owner: vault, PartnerID: 7, Assets: big.NewInt(5), Shares: big.NewInt(99)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := types.Log{Address: vault, Topics: topics, Data: data, BlockNumber: 20, TxHash: common.Hash{1}}
+	wrong, strange := known, known
+	wrong.Data, wrong.Index = data[1:], 1
+	strange.Topics, strange.Index = []common.Hash{{0xaa}}, 2
+	node := mappingNode(t, known, wrong, strange)
+	detect := func(args ...string) (string, error) {
+		var out, other bytes.Buffer
+		err := run(t.Context(), append([]string{"vault", "detect", vault.Hex(), "--to", "30"}, args...), &out, &other)
+		return out.String(), err
+	}
+	out, err := detect("--rpc", node, "--json")
+	var d detected
+	if err != nil || json.Unmarshal([]byte(out), &d) != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if d.Proposal != "reference" || d.Logs != 3 || d.Topics != 2 || d.Presets[0].Known != 1 || d.Presets[0].Wrong != 1 ||
+		!slices.Equal(d.Presets[0].Events, []string{"DepositAccepted"}) || d.CodeBytes != 2 || d.Implementation != (common.Address{19: 9}).Hex() {
+		t.Errorf("detected %+v", d)
+	}
+	out, err = detect("--rpc", node)
+	for _, part := range []string{"2 bytes of code", "It is a proxy", "reference: 1 logs with an effect, 1 laid out otherwise", "Proposed: reference."} {
+		if err != nil || !strings.Contains(out, part) {
+			t.Errorf("no %q: %v\n%s", part, err, out)
+		}
+	}
+	if out, err = detect("--rpc", mappingNode(t, strange)); err != nil || !strings.Contains(out, "No preset fits") {
+		t.Errorf("of a stranger: %v\n%s", err, out)
+	}
+	if _, err := detect("--rpc", "http://127.0.0.1:1"); cli.CodeOf(err) != cli.Unreachable {
+		t.Errorf("of no node: %v", err)
+	}
+	if _, err := detect(); cli.CodeOf(err) != cli.Usage {
+		t.Errorf("without a node: %v", err)
+	}
+	for slot, name := range map[common.Hash]string{slotImplementation: "implementation", slotBeacon: "beacon"} {
+		hash := new(big.Int).SetBytes(crypto.Keccak256([]byte("eip1967.proxy." + name)))
+		if want := common.BigToHash(hash.Sub(hash, big.NewInt(1))); slot != want {
+			t.Errorf("the slot of the %s is %s, want %s", name, slot, want)
+		}
+	}
 }
 
 // TestMappingTry: a preset, a mapping of one's own and the description of a vault show what they make of real logs.

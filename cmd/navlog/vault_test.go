@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -139,5 +140,43 @@ func TestDoctorComparesVaults(t *testing.T) {
 	none.compareVaults(nil)
 	if len(none.findings) != 0 {
 		t.Errorf("without a log: %+v", none.findings)
+	}
+}
+
+// A vault is added with its mapping in the command, which no other machine has to have as a file.
+func TestVaultAdd(t *testing.T) {
+	c := newCommands(t)
+	const address, gate = "0xa1A1a1a1A1A1A1A1A1a1a1a1a1a1A1A1A1A1a1a1", "0xb2b2b2b2b2B2b2B2B2b2b2B2B2b2B2B2b2b2b2b2"
+	pool, err := registry.Open(t.Context(), registry.Config{URL: os.Getenv("NAVLOG_POSTGRES_URL"), MaxConns: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	file := filepath.Join(t.TempDir(), "own.yaml")
+	text := "preset: own\nsources: {vault: required, gate: required}\nevents:\n  - {on: A(), source: gate, emit: none}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	add := []string{"vault", "add", address, "--start-block", "7", "--yes", "--wait", "0s"}
+	for part, more := range map[string][]string{
+		"needs a source `gate`": {"--mapping", file},
+		"unknown preset":        {"--mapping", "nosuch"},
+		"--source is":           {"--mapping", file, "--source", "gate=" + gate + ",topic9=0x"},
+		"sources.gate.topic1":   {"--mapping", file, "--source", "gate=" + gate + ",topic1=0x12"},
+		"asset.address":         {"--asset", "0x12"},
+	} {
+		if _, err := c.run(append(slices.Clone(add), more...)...); cli.CodeOf(err) != cli.Usage || !strings.Contains(err.Error(), part) {
+			t.Errorf("%v: %v", more, err)
+		}
+	}
+	c.mustRun(append(slices.Clone(add), "--mapping", file, "--source", "gate="+gate+",topic1="+address, "--decimals", "6", "--symbol", "OWN")...)
+	rows, err := db.New(pool).PendingVaultCommands(t.Context(), 31337)
+	if err != nil || len(rows) != 1 || rows[0].Kind != registry.AddVault {
+		t.Fatalf("the commands are %v, %v", rows, err)
+	}
+	for _, part := range []string{`"Start":7`, `"Symbol":"OWN"`, `"Decimals":6`, `"Preset":"own"`, "0xb2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2"} {
+		if !strings.Contains(string(rows[0].Argument), part) {
+			t.Errorf("the command lacks %s: %s", part, rows[0].Argument)
+		}
 	}
 }

@@ -71,6 +71,7 @@ const (
 const (
 	RemoveVault    = "remove"
 	RestoreVault   = "restore"
+	AddVault       = "add" // with an argument
 	CommandDone    = "done"
 	CommandRefused = "refused"
 )

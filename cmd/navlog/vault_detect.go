@@ -1,0 +1,214 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/ethereum/go-ethereum"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/ethclient"
+
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/mapping"
+)
+
+type vaultDetectCmd struct {
+	Address string  `arg:"" help:"Address of the contract."`
+	Blocks  uint64  `default:"10000" help:"How many of the newest blocks are searched for its logs, 1 to 1000000."`
+	To      *uint64 `placeholder:"BLOCK" help:"Last block that is searched (default: the newest one)."`
+	RPCFile string  `name:"rpc-file" type:"path" placeholder:"FILE" help:"File with the URL of a node over HTTP. Without it, NAVLOG_MAPPING_RPC has the URL."`
+	RPC     string  `name:"rpc" secret:"--rpc-file FILE or NAVLOG_MAPPING_RPC" placeholder:"URL" help:"The same with a URL that holds no key: others can read it in the list of processes."`
+	JSON    bool    `name:"json" help:"Write JSON."`
+}
+
+// detected is what a contract looks like.
+type detected struct {
+	Address        string      `json:"address"`
+	CodeBytes      int         `json:"codeBytes"`
+	Implementation string      `json:"implementation,omitempty"` // of a proxy, by EIP-1967
+	From           uint64      `json:"from"`
+	To             uint64      `json:"to"`
+	Logs           int         `json:"logs"`
+	Topics         int         `json:"topics"` // different first ones
+	Presets        []candidate `json:"presets"`
+	Proposal       string      `json:"proposal"` // empty: no preset fits
+}
+
+// candidate is a preset, and what speaks for it.
+type candidate struct {
+	Preset string   `json:"preset"`
+	Known  int      `json:"known"`       // logs that it has effects for
+	Wrong  int      `json:"quarantined"` // logs of its events that are laid out otherwise
+	Events []string `json:"events"`      // of which it has seen logs
+}
+
+// Slots of EIP-1967: keccak256("eip1967.proxy.implementation") - 1, and that of beacons.
+var (
+	slotImplementation = common.HexToHash("0x360894a13ba1a3210667c828492db98dca3e2076cc3735a920a3ca505d382bbc")
+	slotBeacon         = common.HexToHash("0xa3f0ad74e5423aebfd80d3ef4346578335a9a72aeaee59ff6cb3582b35133d50")
+)
+
+// Run looks at a contract.
+func (cmd vaultDetectCmd) Run(ctx context.Context, s *cli.Streams) error {
+	if !common.IsHexAddress(cmd.Address) || !strings.HasPrefix(cmd.Address, "0x") {
+		return cli.Usage.With(fmt.Errorf("%q is no address: it must be 0x and 40 hex digits", cmd.Address))
+	}
+	if cmd.Blocks < 1 || cmd.Blocks > 1_000_000 {
+		return cli.Usage.With(fmt.Errorf("--blocks is %d and must be 1 to 1000000", cmd.Blocks))
+	}
+	node := cli.Secret{Flag: "--rpc", Given: cmd.RPC, File: cmd.RPCFile, Variable: "NAVLOG_MAPPING_RPC"}
+	url, err := node.Read()
+	if err != nil {
+		return err
+	}
+	if url == "" {
+		return node.Missing("node of the chain")
+	}
+	client, err := ethclient.DialContext(ctx, url)
+	if err != nil {
+		return cli.Unreachable.With(fmt.Errorf("reach the node: %w", contracts.Discreet(err, url)))
+	}
+	defer client.Close()
+	d, err := cmd.look(ctx, client)
+	if err != nil {
+		return cli.Unreachable.With(contracts.Discreet(err, url))
+	}
+	if cmd.JSON {
+		return json.NewEncoder(s.Out).Encode(d)
+	}
+	return d.print(s)
+}
+
+func (cmd vaultDetectCmd) look(ctx context.Context, client *ethclient.Client) (*detected, error) {
+	address := common.HexToAddress(cmd.Address)
+	d := &detected{Address: address.Hex(), Presets: []candidate{}}
+	code, err := client.CodeAt(ctx, address, nil)
+	if err != nil {
+		return nil, fmt.Errorf("ask for the code: %w", err)
+	}
+	d.CodeBytes = len(code)
+	for _, slot := range []common.Hash{slotImplementation, slotBeacon} {
+		word, err := client.StorageAt(ctx, address, slot, nil)
+		if err != nil {
+			return nil, fmt.Errorf("ask for the slot of a proxy: %w", err)
+		}
+		if behind := common.BytesToAddress(word); behind != (common.Address{}) && d.Implementation == "" {
+			d.Implementation = behind.Hex()
+		}
+	}
+	if cmd.To == nil {
+		if d.To, err = client.BlockNumber(ctx); err != nil {
+			return nil, fmt.Errorf("ask for the newest block: %w", err)
+		}
+	} else {
+		d.To = *cmd.To
+	}
+	d.From = d.To - min(d.To, cmd.Blocks-1)
+	logs, err := logsOf(ctx, client, address, d.From, d.To)
+	if err != nil {
+		return nil, err
+	}
+	return d, d.weigh(address, logs)
+}
+
+// logsOf reads the logs of a contract, in shorter ranges where a node refuses.
+func logsOf(ctx context.Context, client *ethclient.Client, address common.Address, from, to uint64) (all []types.Log, err error) {
+	for at, width := from, uint64(widestTry); at <= to; {
+		end := min(to, at+width-1)
+		logs, err := client.FilterLogs(ctx, ethereum.FilterQuery{Addresses: []common.Address{address},
+			FromBlock: new(big.Int).SetUint64(at), ToBlock: new(big.Int).SetUint64(end)})
+		if err != nil && width > 1 && ctx.Err() == nil {
+			width /= 2
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("ask for the logs of blocks %d to %d: %w", at, end, err)
+		}
+		for _, l := range logs {
+			if l.Address != address {
+				return nil, errors.New("the node gives logs of another contract than it was asked for")
+			}
+		}
+		all, at, width = append(all, logs...), end+1, min(2*width, widestTry)
+	}
+	return all, nil
+}
+
+// weigh compares logs with every preset, as those of its source `vault`.
+func (d *detected) weigh(address common.Address, logs []types.Log) error {
+	topics := map[common.Hash]bool{}
+	for _, l := range logs {
+		if len(l.Topics) > 0 {
+			topics[l.Topics[0]] = true
+		}
+	}
+	d.Logs, d.Topics = len(logs), len(topics)
+	for _, name := range mapping.Presets() {
+		m, err := mapping.Preset(name)
+		if err != nil {
+			return err
+		}
+		role, ok := m.Role("vault")
+		if !ok {
+			continue
+		}
+		v, c := m.Compile(), candidate{Preset: name, Events: []string{}}
+		for i := range logs {
+			l := &logs[i]
+			log := mapping.Log{Role: role, Place: mapping.Place(l.BlockNumber, uint32(l.Index)), Topics: l.Topics, Data: l.Data}
+			known, effects, fault := v.One(&log, nil)
+			switch {
+			case known == nil:
+				continue
+			case fault != nil:
+				c.Wrong++
+			case len(effects) > 0:
+				c.Known++
+			}
+			if !slices.Contains(c.Events, known.Name) {
+				c.Events = append(c.Events, known.Name)
+			}
+		}
+		slices.Sort(c.Events)
+		d.Presets = append(d.Presets, c)
+	}
+	slices.SortStableFunc(d.Presets, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(len(b.Events), len(a.Events)), cmp.Compare(b.Known, a.Known), cmp.Compare(a.Wrong, b.Wrong))
+	})
+	if len(d.Presets) > 0 && d.Presets[0].Known > 0 {
+		d.Proposal = d.Presets[0].Preset
+	}
+	return nil
+}
+
+func (d *detected) print(s *cli.Streams) error {
+	if d.CodeBytes == 0 {
+		cli.Fprintf(s.Out, "%s has no code: it is no contract on this chain.\n", d.Address)
+	} else {
+		cli.Fprintf(s.Out, "%s has %d bytes of code.\n", d.Address, d.CodeBytes)
+	}
+	if d.Implementation != "" {
+		cli.Fprintf(s.Out, "It is a proxy (EIP-1967); behind it is %s.\n", d.Implementation)
+	}
+	cli.Fprintf(s.Out, "Blocks %d to %d have %d logs of it, of %d events.\n", d.From, d.To, d.Logs, d.Topics)
+	for _, c := range d.Presets {
+		if len(c.Events) > 0 {
+			cli.Fprintf(s.Out, "%s: %d logs with an effect, %d laid out otherwise; %s\n", c.Preset, c.Known, c.Wrong, strings.Join(c.Events, ", "))
+		}
+	}
+	if d.Proposal == "" {
+		_, err := cli.Fprintf(s.Out, "No preset fits: give more blocks (--blocks), or write a mapping.\n")
+		return err
+	}
+	_, err := cli.Fprintf(s.Out, "Proposed: %s. Look at what it makes of the logs: navlog mapping try %s --address %s --from %d --to %d\n",
+		d.Proposal, d.Proposal, d.Address, d.From, d.To)
+	return err
+}
