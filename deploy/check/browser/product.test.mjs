@@ -119,6 +119,7 @@ test("amounts of different assets are never one total", async () => {
   const { page, wrong, close } = await open(`/users?asOfBlock=${block}&sortBy=totalDeposited`)
   assert.equal(await page.locator("tbody a.number").count(), 0)
   await page.getByText("whose amounts do not add up").waitFor()
+  assert.equal(await page.getByRole("link", { name: "Export CSV" }).count(), 0, "a file with totals over different assets")
   // In one vault they are amounts of one asset, and sorted.
   await page.getByRole("link", { name: vaults[0].name }).first().click()
   await page.getByRole("columnheader", { name: `Total deposited, ${vaults[0].asset.symbol}` }).waitFor()

@@ -54,7 +54,8 @@ function OfAll({ vaults }: { vaults: Vault[] }) {
       {asset === undefined && vaults.length > 0 && <p class="note">The vaults hold different assets, whose amounts do not add up. Choose a vault to see amounts and to sort by them.</p>}
       <Users
         asked={users}
-        files={<Files path="/api/v1/users" params={{ query: { sortBy: query.sortBy, sortOrder: query.sortOrder } }} />}
+        // The totals of the file are over all vaults, and no amounts where these hold different assets.
+        files={asset === undefined ? null : <Files path="/api/v1/users" params={{ query: { sortBy: query.sortBy, sortOrder: query.sortOrder } }} />}
         unit={asset === undefined ? null : inAsset(asset)}
         source={(address, field) => ({ of: `/api/v1/users/${address}`, field: `/${field}` })}
         nobody={NOBODY}
