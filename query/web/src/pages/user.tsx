@@ -25,7 +25,8 @@ export function UserPage({ address }: { address: string }) {
   const known = user.error === null
   const deposits = useAnswer(known ? "/api/v1/users/{address}/deposits" : null, { ...of, query: { page: pageOf(query, "deposits"), pageSize: 20 } })
   const withdrawals = useAnswer(known ? "/api/v1/users/{address}/withdrawals" : null, { ...of, query: { page: pageOf(query, "withdrawals"), pageSize: 20 } })
-  const arrived = useArrived(user, vaults, ...(known ? [deposits, withdrawals] : []))
+  const queued = useAnswer(known ? "/api/v1/users/{address}/withdrawals" : null, { ...of, query: { status: "queued", pageSize: QUEUE } })
+  const arrived = useArrived(user, vaults, ...(known ? [deposits, withdrawals, queued] : []))
   const all = vaults.answer?.data ?? []
   return (
     <>
@@ -40,7 +41,7 @@ export function UserPage({ address }: { address: string }) {
           <Shown asked={user}>{(data) => <Totals data={data} vaults={all} />}</Shown>
           {known && (
             <>
-              <Pending address={address} vaults={all} />
+              <Pending data={queued.answer?.data ?? []} vaults={all} />
               <h2>Deposits</h2>
               <Shown asked={deposits}>
                 {(data, meta) => (meta.total === 0 ? <Empty>No deposits.</Empty> : <><Deposits rows={data} vaults={all} of="user" /><Pages meta={meta} parameter="deposits" what="deposit" /><Files path="/api/v1/users/{address}/deposits" params={of} /></>)}
@@ -134,9 +135,7 @@ function Totals({ data, vaults }: { data: UserDetail; vaults: Vault[] }) {
 const QUEUE = 100
 
 /** The user's requests that are in the queue, with their place in it. */
-function Pending({ address, vaults }: { address: string; vaults: Vault[] }) {
-  const queued = useAnswer("/api/v1/users/{address}/withdrawals", { path: { address }, query: { status: "queued", pageSize: QUEUE } })
-  const data = queued.answer?.data ?? []
+function Pending({ data, vaults }: { data: Withdrawal[]; vaults: Vault[] }) {
   const concerned = vaults.filter((vault) => data.some(({ vaultAddress }) => vaultAddress === vault.address))
   if (data.length === 0) return null
   return (

@@ -51,6 +51,9 @@ function Of({ vault, series, pending, funding }: OfProps) {
   const path = url("/api/v1/vaults/{address}", { path: { address: vault.address } })
   const summary = (field: string) => ({ of: "/api/v1/settlement/summary", field: `/${vault.address}/${field}` })
   const toFund = pending?.withdrawalsToFund
+  // null where the vault has no queue, or while it is not known.
+  const queued = vault.stats.pendingWithdrawals
+  const claimable = toFund === undefined || toFund.count === null || queued === null ? null : queued - toFund.count
   return (
     <>
       <h1>
@@ -78,7 +81,7 @@ function Of({ vault, series, pending, funding }: OfProps) {
             </>
           )}
         </Figure>
-        <Figure title="Funded, to be claimed">{toFund === undefined ? <Amount value={null} unit={inNumber} /> : <Amount value={vault.stats.pendingWithdrawals - toFund.count} unit={inNumber} />}</Figure>
+        <Figure title="Funded, to be claimed"><Amount value={claimable} unit={inNumber} /></Figure>
         <Figure title={`Median wait for funding, ${funding?.days ?? 90} days`}>
           {funding === null || funding.medianSeconds === null ? (
             <span class="faint" title="No request of these days is funded">&ndash;</span>
