@@ -1,7 +1,6 @@
 package query
 
 import (
-
 	"github.com/navlog/navlog/query/deposits"
 	"github.com/navlog/navlog/query/events"
 	"github.com/navlog/navlog/query/explain"

@@ -33,11 +33,6 @@ func plainly(method string) func(context.Context, *Play, account) error {
 
 func self(_ *Play, who account) []any { return []any{who.address} }
 
-// selfAnd gives the user's address and other arguments.
-func selfAnd(more ...any) func(*Play, account) []any {
-	return func(_ *Play, who account) []any { return append([]any{who.address}, more...) }
-}
-
 // somebody receives: mostly the user, sometimes another one.
 func somebody(p *Play, who account) []any {
 	if p.rng.IntN(5) == 0 {

@@ -38,18 +38,18 @@ func (s sample) keeps(vaults *mapping.Vaults, r *event.Record) bool {
 		return true
 	}
 	said := oracle.Read(vaults, []*event.Record{r})[r.GetSeq()]
-	for i := range said.Effects {
-		switch e := &said.Effects[i]; e.Kind {
-		case mapping.Deposit:
-			return s.user(e.Owner) || s.number(uint64(e.Partner))
-		case mapping.Settled:
-			return false
-		case mapping.Funded, mapping.Claimed, mapping.Cancelled, mapping.Expired:
-			return s.user(e.Owner) || s.number(e.ID)
-		}
-		return true // of all requests of an id the first is one; sweeps and valuations belong to no user
+	if len(said.Effects) == 0 {
+		return said.Quarantined
 	}
-	return said.Quarantined
+	switch e := &said.Effects[0]; e.Kind {
+	case mapping.Deposit:
+		return s.user(e.Owner) || s.number(uint64(e.Partner))
+	case mapping.Settled:
+		return false
+	case mapping.Funded, mapping.Claimed, mapping.Cancelled, mapping.Expired:
+		return s.user(e.Owner) || s.number(e.ID)
+	}
+	return true // of all requests of an id the first is one; sweeps and valuations belong to no user
 }
 
 // whole tells whether all records that a row of lists depends on are kept.

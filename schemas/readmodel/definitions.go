@@ -64,7 +64,18 @@ var quotientSQL = strings.NewReplacer("{64}", "toUInt256('18446744073709551616')
 
 // SQL is the question, with the parameters of AsOf. Events is the table of the connection's
 // database.
-func (d *ListDefinition) SQL() string { return withParts(uncommented(file("definitions", d.Name))) }
+func (d *ListDefinition) SQL() string {
+	sql := withParts(uncommented(file("definitions", d.Name)))
+	for _, part := range computedOnce {
+		sql = strings.Replace(sql, part+" AS (\n", part+" AS MATERIALIZED (\n", 1)
+	}
+	return sql
+}
+
+// computedOnce are the parts that the engine computes once for a question, and keeps in memory, however often the question
+// names them. Otherwise it would plan and compute a part anew for each name, and so everything that the part names: the plan
+// of totals had some hundred joins. The parts are about groups and lines only, so they are empty for vaults without these.
+var computedOnce = []string{"reached", "reach", "exact", "grouped_deposit", "special", "keyed", "settled", "line"}
 
 // withParts puts the parts that a question names before it.
 func withParts(sql string) string {

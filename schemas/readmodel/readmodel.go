@@ -195,6 +195,7 @@ func (c Config) open(database, user, password string, readTimeout time.Duration,
 	// What parts know of their seqs decides which are read. To take it into the
 	// search within each too, the engine's default, took as long as a look-up.
 	settings["use_partition_minmax_for_primary_key_pruning"] = 0
+	settings["enable_materialized_cte"] = 1 // for the parts of definitions (computedOnce)
 	options := &clickhouse.Options{
 		Addr:             []string{c.Addr},
 		Auth:             clickhouse.Auth{Database: database, Username: user, Password: password},

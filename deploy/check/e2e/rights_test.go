@@ -158,15 +158,15 @@ func (c *composed) healthy() {
 	if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(b), ":/run/secrets:", ":"+c.kafka.Secrets+":")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	here := strings.NewReplacer("127.0.0.1:9094", c.kafka.Admin, "/etc/navlog/admin.properties", file)
-	check := c.services["kafka"].Healthcheck.Test
-	if len(check) < 2 || check[1] != "/opt/kafka/bin/kafka-broker-api-versions.sh" {
+	check := strings.Join(c.services["kafka"].Healthcheck.Test, "\n")
+	at := func(address string) string { return strings.Replace(address, ":", "/", 1) }
+	opened := strings.NewReplacer("127.0.0.1/9094", at(c.kafka.Admin), "127.0.0.1/9092", at(c.kafka.Addr)).Replace(check)
+	if words := strings.Split(opened, "\n"); len(words) < 2 || words[0] != "CMD" || strings.Contains(opened, "/9094") {
 		t.Fatalf("the broker's health check is %q", check)
-	}
-	args := strings.Fields(here.Replace(strings.Join(check[2:], " ")))
-	if out, err := c.kafka.Tool(t.Context(), "org.apache.kafka.tools.BrokerApiVersionsCommand", args...); err != nil {
+	} else if out, err := exec.CommandContext(t.Context(), words[1], words[2:]...).CombinedOutput(); err != nil {
 		t.Errorf("the broker is not healthy: %v\n%s", err, out)
 	}
+	args := []string{"--bootstrap-server", c.kafka.Admin, "--command-config", file}
 	commands, err := c.run("operate", "kafka", "rights", "--commands", "--login", "dispatch=sa-3")
 	if err != nil {
 		t.Fatalf("kafka rights: %v\n%s", err, commands)

@@ -21,6 +21,8 @@ type state struct {
 	users   map[common.Address]*userState
 	// what every owner of a claim was paid, users or not
 	claimed map[common.Address]*big.Int
+	// claimedIn is the same by vault and owner.
+	claimedIn map[[2]common.Address]*big.Int
 	// in chain order, over all vaults
 	deposits []*depositState
 	requests []*requestState
@@ -80,7 +82,7 @@ func (h *History) at(block uint64) (*state, error) {
 	}
 	s := &state{
 		history: h, block: block, now: h.Times[block],
-		vaults: map[common.Address]*vaultState{}, users: map[common.Address]*userState{}, claimed: map[common.Address]*big.Int{},
+		vaults: map[common.Address]*vaultState{}, users: map[common.Address]*userState{}, claimed: map[common.Address]*big.Int{}, claimedIn: map[[2]common.Address]*big.Int{},
 	}
 	for _, v := range h.vaults {
 		s.vaults[v.address] = &vaultState{vault: v, requests: map[uint64]*requestState{}, users: map[common.Address]bool{}}
@@ -122,6 +124,8 @@ func (s *state) apply(f Fact) error {
 			return s.contradiction("it was funded before")
 		})
 	case *reference.ReferenceVaultWithdrawalClaimed:
+		in := s.paidBy(v.address, e.Owner)
+		in.Add(in, e.Assets)
 		sum := s.paid(e.Owner)
 		sum.Add(sum, e.Assets)
 		return s.change(v, e.RequestIndex, func(r *requestState) error {
@@ -153,6 +157,15 @@ func (s *state) paid(owner common.Address) *big.Int {
 		s.claimed[owner] = new(big.Int)
 	}
 	return s.claimed[owner]
+}
+
+// paidBy is paid of one vault.
+func (s *state) paidBy(vault, owner common.Address) *big.Int {
+	key := [2]common.Address{vault, owner}
+	if s.claimedIn[key] == nil {
+		s.claimedIn[key] = new(big.Int)
+	}
+	return s.claimedIn[key]
 }
 
 // seen makes the owner of a deposit or a request a user, of the vault and at all.

@@ -89,12 +89,12 @@ func TestOracleOnAVault(t *testing.T) {
 	wantJSON(t, "vault A", s.vaultDetailJSON(s.vaults[vaultA]), `{
 		"address":"0x1000000000000000000000000000000000000001","name":"A vault","symbol":"vA","chainId":7,"decimals":6,
 		"asset":{"address":"0x5000000000000000000000000000000000000005","symbol":"USD","decimals":18},
-		"totalAssets":"12","totalSupply":"13","navPerShare":"11","navUpdatedAt":"2026-01-01T00:04:00.000Z","startBlock":"2",
+		"totalAssets":"12","totalSupply":"13","navPerShare":"11","navUpdatedAt":"2026-01-01T00:04:00.000Z","startBlock":"2","capabilities":{"deposits":true,"expiry":true,"nav":true,"partners":true,"queue":true,"settlement":true,"sweeps":true},
 		"stats":{"userCount":2,"pendingWithdrawals":0,"lastSweepAt":"2026-01-01T00:04:00.000Z","lastNavAt":"2026-01-01T00:04:00.000Z"}}`)
 	wantJSON(t, "vault B", s.vaultDetailJSON(s.vaults[vaultB]), `{
 		"address":"0x2000000000000000000000000000000000000002","name":"B vault","symbol":"vB","chainId":7,"decimals":6,
 		"asset":{"address":"0x5000000000000000000000000000000000000005","symbol":"USD","decimals":18},
-		"totalAssets":null,"totalSupply":null,"navPerShare":null,"navUpdatedAt":null,"startBlock":"1",
+		"totalAssets":null,"totalSupply":null,"navPerShare":null,"navUpdatedAt":null,"startBlock":"1","capabilities":{"deposits":true,"expiry":true,"nav":true,"partners":true,"queue":true,"settlement":true,"sweeps":true},
 		"stats":{"userCount":1,"pendingWithdrawals":0,"lastSweepAt":null,"lastNavAt":null}}`)
 	wantJSON(t, "NAV history", items(s.navs, s.navJSON), `[{
 		"id":"0x0000000000000000000000000000000000000000000000000000000000000004-0",
@@ -130,14 +130,14 @@ func TestOracleOnUsers(t *testing.T) {
 		"address":"0x3000000000000000000000000000000000000003","firstSeen":"2026-01-01T00:02:00.000Z","totalDeposited":"100","totalWithdrawn":"12",
 		"holdings":{
 			"deposits":[{"vaultAddress":"0x1000000000000000000000000000000000000001","_sum":{"assetAmount":"100"},"_count":1}],
-			"withdrawals":[{"vaultAddress":"0x1000000000000000000000000000000000000001","_sum":{"assetsEstimate":"33"},"_count":2}]}}`)
+			"withdrawals":[{"vaultAddress":"0x1000000000000000000000000000000000000001","_sum":{"assetsEstimate":"33","assetsClaimed":"12"},"_count":2}]}}`)
 	wantJSON(t, "bert", s.userWithHoldingsJSON(s.users[bert]), `{
 		"address":"0x4000000000000000000000000000000000000004","firstSeen":"2026-01-01T00:03:00.000Z","totalDeposited":"57","totalWithdrawn":"0",
 		"holdings":{
 			"deposits":[
 				{"vaultAddress":"0x2000000000000000000000000000000000000002","_sum":{"assetAmount":"7"},"_count":1},
 				{"vaultAddress":"0x1000000000000000000000000000000000000001","_sum":{"assetAmount":"50"},"_count":1}],
-			"withdrawals":[{"vaultAddress":"0x1000000000000000000000000000000000000001","_sum":{"assetsEstimate":"6"},"_count":1}]}}`)
+			"withdrawals":[{"vaultAddress":"0x1000000000000000000000000000000000000001","_sum":{"assetsEstimate":"6","assetsClaimed":"0"},"_count":1}]}}`)
 	for _, try := range []struct {
 		block     uint64
 		by, order string

@@ -96,6 +96,8 @@ func (s *state) vaultJSON(v *vaultState) Object {
 		"navPerShare":  nil,
 		"navUpdatedAt": nil,
 		"startBlock":   decimal(v.startBlock),
+		// The contracts of the histories emit everything.
+		"capabilities": Object{"deposits": true, "expiry": true, "nav": true, "partners": true, "queue": true, "settlement": true, "sweeps": true},
 	}
 	if n := v.lastNav; n != nil {
 		o["totalAssets"] = n.TotalAssets.String()
@@ -203,7 +205,7 @@ func (s *state) userWithHoldingsJSON(u *userState) Object {
 		if of := keep(s.requests, func(r *requestState) bool { return r.Owner == u.address && r.Vault == v.address }); len(of) > 0 {
 			estimate := sum(of, func(r *requestState) *big.Int { return r.AssetsEstimate })
 			withdrawals = append(withdrawals, Object{
-				"vaultAddress": v.address.Hex(), "_sum": Object{"assetsEstimate": estimate.String()}, "_count": integer(len(of)),
+				"vaultAddress": v.address.Hex(), "_sum": Object{"assetsEstimate": estimate.String(), "assetsClaimed": s.paidBy(v.address, u.address).String()}, "_count": integer(len(of)),
 			})
 		}
 	}
