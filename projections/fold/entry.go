@@ -185,7 +185,7 @@ func (e *entry) requestRows(add func(readmodel.ListRow)) {
 }
 
 // groupRows are the rows of a grouped entry, by the block in which it stops to wait: for the vault, which prices and
-// funds groups, and for the owner, who takes back what is in one.
+// funds groups, and for the owner, who cancels entries of one.
 func (e *entry) groupRows(add func(readmodel.ListRow)) {
 	if !e.grouped {
 		return

@@ -185,7 +185,7 @@ func (s *state) priced(e *entry) {
 	}
 }
 
-// void takes back deposits that have no price yet.
+// void removes deposits that have no price yet.
 func (s *state) void(e *entry) bool {
 	var gone []*entry
 	if e.by == readmodel.ByID {

@@ -288,7 +288,7 @@ func (s *system) says(path string, words ...string) {
 	})
 }
 
-// noRouter: a deployment without a router says so.
+// noRouter checks that a deployment without a router responds with 404 and a sentence.
 func (s *system) noRouter() {
 	s.t.Helper()
 	q, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.api+"/partner/router", nil)

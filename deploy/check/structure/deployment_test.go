@@ -303,7 +303,7 @@ func TestComposeClickHouseRights(t *testing.T) {
 }
 
 // built is the image of the programs: the one that is built here, unless .env names a released one. Without NAVLOG_PULL
-// Compose never asks a registry for it, where "navlog" could be anybody's.
+// Compose pulls it from no registry, because any publisher could own the name "navlog" there.
 const built = "${NAVLOG_IMAGE:-navlog}"
 
 // pinnable is an image that pin.sh can pin, and its default.
