@@ -204,8 +204,8 @@ func (c *composed) withoutARight(chainID uint64) {
 		}
 		return errors.New(said)
 	})
-	if said, err := c.run("operate", "doctor", "--kafka-user", "dispatch"); err == nil || !strings.Contains(said, "which dispatch needs") {
-		t.Errorf("the operator may do what dispatch does: %s", said)
+	if said, err := c.run("operate", "doctor", "--kafka-user", "ingest"); err == nil || !strings.Contains(said, "which ingest needs") {
+		t.Errorf("the operator may do what ingest does: %s", said)
 	}
 	if said, err := c.run("operate", "log", "tail", "-n", "1"); err == nil || !strings.Contains(said, "`navlog doctor` says what this user of Kafka lacks") {
 		t.Errorf("log tail: %v\n%s", err, said)
