@@ -167,7 +167,11 @@ func (g *generation) live(t testing.TB, records []*event.Record) {
 // they hold too much, with their cursor, in one insert.
 func (g *generation) update(t testing.TB) {
 	t.Helper()
-	ask := strings.NewReplacer("{columns}", strings.Join(definedColumns(), ", "), "{definitions}", union(readmodel.Definitions)).Replace(`
+	grouped, err := readmodel.Grouped(t.Context(), g.conn, g.written)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := strings.NewReplacer("{columns}", strings.Join(definedColumns(), ", "), "{definitions}", union(readmodel.Definitions, grouped)).Replace(`
 INSERT INTO lists ({columns}, sign, writer)
 SELECT {columns}, toInt8(n), list IN ('cursor', 'cursor_end') FROM (
   SELECT {columns}, sum(s) AS n FROM (

@@ -148,9 +148,6 @@ func inPieces(ctx context.Context, conn driver.Conn, g group, pieces uint64, pro
 func asOfCursor(
 	ctx context.Context, conn driver.Conn, g group, ask string, parameters numbers, into ...any,
 ) (seq uint64, err error) {
-	sides := question("sides", "{columns}", strings.Join(definedColumns(), ", "), "{lists}", listNames(g.lists),
-		"{definitions}", union(g.definitions))
-	text := question(ask, "{sides}", sides, "{line}", readmodel.ListsTable.LineSQL(unsaid...))
 	// As when they are built: each thread has groups of its own, which share the memory.
 	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{"max_threads": 2}))
 	parameters["slice"], parameters["slices"] = 0, 1
@@ -158,6 +155,13 @@ func asOfCursor(
 		if parameters["seq"], err = written(ctx, conn); err != nil {
 			return 0, err
 		}
+		grouped, err := readmodel.Grouped(ctx, conn, parameters["seq"])
+		if err != nil {
+			return 0, err
+		}
+		sides := question("sides", "{columns}", strings.Join(definedColumns(), ", "), "{lists}", listNames(g.lists),
+			"{definitions}", union(g.definitions, grouped))
+		text := question(ask, "{sides}", sides, "{line}", readmodel.ListsTable.LineSQL(unsaid...))
 		var at uint64
 		row := conn.QueryRow(readmodel.Parameters(ctx, parameters), text)
 		if err := row.Scan(append([]any{&at}, into...)...); err != nil {
@@ -194,10 +198,10 @@ func listNames(lists []readmodel.List) string {
 	return strings.Join(names, ", ")
 }
 
-func union(definitions []readmodel.ListDefinition) string {
+func union(definitions []readmodel.ListDefinition, grouped bool) string {
 	var all []string
 	for _, d := range definitions {
-		all = append(all, "SELECT "+strings.Join(definedColumns(), ", ")+" FROM ("+d.Rows()+")")
+		all = append(all, "SELECT "+strings.Join(definedColumns(), ", ")+" FROM ("+d.Rows(grouped)+")")
 	}
 	return strings.Join(all, "\nUNION ALL\n")
 }

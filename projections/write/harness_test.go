@@ -353,8 +353,10 @@ func (g *generation) check(t testing.TB) {
 	must(t, err)
 	line := readmodel.ListsTable.LineSQL("sign", "writer")
 	var want []string
+	grouped, err := readmodel.Grouped(t.Context(), g.conn, cursor.Seq)
+	must(t, err)
 	for _, d := range readmodel.Definitions {
-		want = append(want, g.lines(t, "SELECT "+line+" FROM ("+d.Rows()+")", map[string]uint64{"seq": cursor.Seq, "slice": 0, "slices": 1})...)
+		want = append(want, g.lines(t, "SELECT "+line+" FROM ("+d.Rows(grouped)+")", map[string]uint64{"seq": cursor.Seq, "slice": 0, "slices": 1})...)
 	}
 	same(t, fmt.Sprintf("lists at seq %d, by its definitions", cursor.Seq), slices.Collect(maps.Keys(g.live(t))), want)
 }

@@ -120,8 +120,10 @@ func (g *Generation) WriteLists(l *Log) {
 	seq := l.Seq()
 	ctx := readmodel.AsOf(context.Background(), seq, 0, 1)
 	g.must(g.Conn.Exec(ctx, "CREATE OR REPLACE TABLE wanted AS lists ENGINE = Memory"))
+	grouped, err := readmodel.Grouped(context.Background(), g.Conn, seq)
+	g.must(err)
 	for _, d := range readmodel.Definitions {
-		g.must(g.Conn.Exec(ctx, "INSERT INTO wanted (sign, "+d.Columns+") SELECT 1, "+d.Columns+" FROM ("+d.SQL()+")"))
+		g.must(g.Conn.Exec(ctx, "INSERT INTO wanted (sign, "+d.Columns+") SELECT 1, "+d.Columns+" FROM ("+d.SQL(grouped)+")"))
 	}
 	held := "SELECT " + listed + " FROM lists WHERE list != 'touched' GROUP BY " + listed + " HAVING sum(sign) > 0"
 	wanted := "SELECT " + listed + " FROM wanted"

@@ -31,7 +31,7 @@ func TestDefinitionsGiveTheirColumns(t *testing.T) {
 	defer inside.Close()
 	ctx := AsOf(t.Context(), 1, 0, 1)
 	for _, d := range Definitions {
-		rows, err := inside.Query(ctx, "SELECT * FROM ("+d.SQL()+")")
+		rows, err := inside.Query(ctx, "SELECT * FROM ("+d.SQL(true)+")")
 		if err != nil {
 			t.Fatalf("ask %s: %v", d.Name, err)
 		}
@@ -43,8 +43,25 @@ func TestDefinitionsGiveTheirColumns(t *testing.T) {
 			t.Errorf("%s gives the columns %s and declares %s", d.Name, got, d.Columns)
 		}
 		var count uint64
-		if err := inside.QueryRow(ctx, "SELECT count() FROM ("+d.Rows()+")").Scan(&count); err != nil {
+		if err := inside.QueryRow(ctx, "SELECT count() FROM ("+d.Rows(true)+")").Scan(&count); err != nil {
 			t.Errorf("%s as rows of lists: %v", d.Name, err)
+		}
+	}
+	for part, empty := range emptyParts {
+		columns := func(sql string) (all []string) {
+			rows, err := inside.Query(ctx, sql)
+			if err != nil {
+				t.Fatalf("%s: %v", part, err)
+			}
+			defer rows.Close()
+			for _, c := range rows.ColumnTypes() {
+				all = append(all, c.Name()+" "+c.DatabaseTypeName())
+			}
+			return all
+		}
+		full := columns(withParts("SELECT * FROM "+part, nil) + " LIMIT 0")
+		if got := columns(empty); strings.Join(got, ", ") != strings.Join(full, ", ") {
+			t.Errorf("without groups %s has the columns\n%s\nand with them\n%s", part, got, full)
 		}
 	}
 	for list := CursorList; list <= UserTotals; list++ {

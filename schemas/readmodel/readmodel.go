@@ -238,7 +238,7 @@ func Schema() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "fold %d\n%s\n%s\n", FoldVersion, EventsTable.DDL("generation"), ListsTable.DDL("generation"))
 	for _, d := range Definitions {
-		fmt.Fprintf(h, "%s\n%s\n", d.Columns, d.SQL())
+		fmt.Fprintf(h, "%s\n%s\n", d.Columns, d.SQL(true))
 	}
 	for _, view := range Views {
 		fmt.Fprintf(h, "%s\n%s\n", view, DefaultConfig().viewDDL("generation", view))

@@ -15,6 +15,6 @@ func (c Config) viewDDL(database, view string) string {
 	never := fmt.Sprint(Never)
 	sql := strings.NewReplacer("{seq:UInt64}", never, "{never:UInt64}", never,
 		"FROM events\n", "FROM "+database+".events\n", "FROM events WHERE", "FROM "+database+".events WHERE").
-		Replace(withParts(uncommented(file("views", view))))
+		Replace(withParts(uncommented(file("views", view)), nil))
 	return "CREATE VIEW IF NOT EXISTS " + database + "." + view + c.on() + " AS\n" + sql
 }

@@ -82,7 +82,7 @@ WHERE by = 'group'
 SELECT * EXCEPT (price, price_to, void),
   void.1 > 0 AND (price.1 = 0 OR void.1 < price.1) AS is_void, price.1 > 0 AND NOT is_void AS is_priced,
   price.3 AS price_assets, price.4 AS price_shares,
-  if(is_priced AND assets <= price_assets, if(price_assets > 0 AND assets >= 0 AND price_shares >= 0, toInt256(arrayMap(q -> if(q < bitShiftLeft(toUInt256(1), 191), q, 0), [arrayFold((acc, piece) -> ( least(acc.1, bitShiftLeft(toUInt256(1), 191)) * toUInt256('18446744073709551616') + least(intDiv(acc.2 * toUInt256('18446744073709551616') + piece * toUInt256(price_shares), toUInt256(greatest(price_assets, 1))), bitShiftLeft(toUInt256(1), 191)), (acc.2 * toUInt256('18446744073709551616') + piece * toUInt256(price_shares)) % toUInt256(greatest(price_assets, 1))), [intDiv(toUInt256(assets), toUInt256('18446744073709551616') * toUInt256('18446744073709551616')), intDiv(toUInt256(assets), toUInt256('18446744073709551616')) % toUInt256('18446744073709551616'), toUInt256(assets) % toUInt256('18446744073709551616')], (toUInt256(0), toUInt256(0))).1])[1]), toInt256(0)), 0) AS shares,
+  if(is_priced, if(price_assets > 0 AND assets >= 0 AND price_shares >= 0, toInt256(arrayMap(q -> if(q < bitShiftLeft(toUInt256(1), 191), q, 0), [arrayFold((acc, piece) -> ( least(acc.1, bitShiftLeft(toUInt256(1), 191)) * toUInt256('18446744073709551616') + least(intDiv(acc.2 * toUInt256('18446744073709551616') + piece * toUInt256(price_shares), toUInt256(greatest(price_assets, 1))), bitShiftLeft(toUInt256(1), 191)), (acc.2 * toUInt256('18446744073709551616') + piece * toUInt256(price_shares)) % toUInt256(greatest(price_assets, 1))), [intDiv(toUInt256(assets), toUInt256('18446744073709551616') * toUInt256('18446744073709551616')), intDiv(toUInt256(assets), toUInt256('18446744073709551616')) % toUInt256('18446744073709551616'), toUInt256(assets) % toUInt256('18446744073709551616')], (toUInt256(0), toUInt256(0))).1])[1]), toInt256(0)), 0) AS shares,
   if(is_priced, price.2, 18446744073709551615) AS priced_block,
   if(is_void, void.2, 18446744073709551615) AS closed_block, if(is_void, void.3, 0) AS closed_ts
 FROM (
@@ -222,7 +222,7 @@ SELECT *,
   price.1 > 0 AND (stop.1 = 0 OR price.1 < stop.1) AND (NOT is_funded OR price.1 < found.1) AS is_priced,
   multiIf(NOT grouped, 0, is_priced, price.2, 18446744073709551615) AS priced_block,
   price.3 AS price_assets, price.4 AS price_shares,
-  if(is_priced AND shares <= price_shares, if(price_shares > 0 AND shares >= 0 AND price_assets >= 0, toInt256(arrayMap(q -> if(q < bitShiftLeft(toUInt256(1), 191), q, 0), [arrayFold((acc, piece) -> ( least(acc.1, bitShiftLeft(toUInt256(1), 191)) * toUInt256('18446744073709551616') + least(intDiv(acc.2 * toUInt256('18446744073709551616') + piece * toUInt256(price_assets), toUInt256(greatest(price_shares, 1))), bitShiftLeft(toUInt256(1), 191)), (acc.2 * toUInt256('18446744073709551616') + piece * toUInt256(price_assets)) % toUInt256(greatest(price_shares, 1))), [intDiv(toUInt256(shares), toUInt256('18446744073709551616') * toUInt256('18446744073709551616')), intDiv(toUInt256(shares), toUInt256('18446744073709551616')) % toUInt256('18446744073709551616'), toUInt256(shares) % toUInt256('18446744073709551616')], (toUInt256(0), toUInt256(0))).1])[1]), toInt256(0)), 0) AS priced_assets,
+  if(is_priced, if(price_shares > 0 AND shares >= 0 AND price_assets >= 0, toInt256(arrayMap(q -> if(q < bitShiftLeft(toUInt256(1), 191), q, 0), [arrayFold((acc, piece) -> ( least(acc.1, bitShiftLeft(toUInt256(1), 191)) * toUInt256('18446744073709551616') + least(intDiv(acc.2 * toUInt256('18446744073709551616') + piece * toUInt256(price_assets), toUInt256(greatest(price_shares, 1))), bitShiftLeft(toUInt256(1), 191)), (acc.2 * toUInt256('18446744073709551616') + piece * toUInt256(price_assets)) % toUInt256(greatest(price_shares, 1))), [intDiv(toUInt256(shares), toUInt256('18446744073709551616') * toUInt256('18446744073709551616')), intDiv(toUInt256(shares), toUInt256('18446744073709551616')) % toUInt256('18446744073709551616'), toUInt256(shares) % toUInt256('18446744073709551616')], (toUInt256(0), toUInt256(0))).1])[1]), toInt256(0)), 0) AS priced_assets,
   if(is_funded, found.2, 18446744073709551615) AS funded_block, if(is_funded, found.3, 0) AS funded_ts,
   multiIf(NOT is_funded, 0, single AND NOT funding.5, funding.4, is_priced, priced_assets, assets) AS funded_assets,
   if(is_funded, ended, stop) AS last,
@@ -262,9 +262,9 @@ FROM (
 )
 ), line AS (
 SELECT *,
-  if(in_line, argMinIf((place, block, ts), taken, raises)
+  if(in_line, argMinIf((place, block, ts, last.5), taken, raises)
     OVER (PARTITION BY vault, user ORDER BY if(is_claim, taken, cum_to) DESC, is_claim DESC ROWS UNBOUNDED PRECEDING),
-    (toUInt128(0), toUInt64(0), toUInt32(0))) AS paid
+    (toUInt128(0), toUInt64(0), toUInt32(0), last.5)) AS paid
 FROM (
   SELECT *, taken > lagInFrame(taken, 1, toInt256(0))
       OVER (PARTITION BY vault, user ORDER BY line_place, place ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS more,
@@ -284,7 +284,7 @@ FROM (
           tx, by, grouped, group_id, source_id, matures, 0, 0, 0, 0, 0, (place, block, ts, assets, effect, false),
           false, place, true
         FROM live
-        WHERE effect = 'claimed' AND by = 'owner'
+        WHERE effect = 'claimed' AND by = 'owner' OR effect = 'cancelled' AND by = 'fifo'
       )
       WINDOW so_far AS (PARTITION BY vault, user ORDER BY line_place, place ROWS UNBOUNDED PRECEDING)
     )
@@ -328,7 +328,7 @@ SELECT vault, id, block, log_index, sub, ts, user, other, partner, partner_owner
 FROM (
   SELECT *, multiIf(
     paid.1 > 0 AND (last.1 = 0 OR paid.1 < last.1),
-      (paid.2, paid.3, if(funded_block = 18446744073709551615, assets, funded_assets), 'claimed'),
+      (paid.2, paid.3, multiIf(paid.4 = 'cancelled', 0, funded_block = 18446744073709551615, assets, funded_assets), toString(paid.4)),
     last.1 > 0, (last.2, last.3, if(last.6, assets, last.4), toString(last.5)),
     (18446744073709551615, toUInt32(0), toInt256(0), 'none')) AS closed
   FROM line
@@ -436,7 +436,7 @@ WHERE by = 'group'
 SELECT * EXCEPT (price, price_to, void),
   void.1 > 0 AND (price.1 = 0 OR void.1 < price.1) AS is_void, price.1 > 0 AND NOT is_void AS is_priced,
   price.3 AS price_assets, price.4 AS price_shares,
-  if(is_priced AND assets <= price_assets, if(price_assets > 0 AND assets >= 0 AND price_shares >= 0, toInt256(arrayMap(q -> if(q < bitShiftLeft(toUInt256(1), 191), q, 0), [arrayFold((acc, piece) -> ( least(acc.1, bitShiftLeft(toUInt256(1), 191)) * toUInt256('18446744073709551616') + least(intDiv(acc.2 * toUInt256('18446744073709551616') + piece * toUInt256(price_shares), toUInt256(greatest(price_assets, 1))), bitShiftLeft(toUInt256(1), 191)), (acc.2 * toUInt256('18446744073709551616') + piece * toUInt256(price_shares)) % toUInt256(greatest(price_assets, 1))), [intDiv(toUInt256(assets), toUInt256('18446744073709551616') * toUInt256('18446744073709551616')), intDiv(toUInt256(assets), toUInt256('18446744073709551616')) % toUInt256('18446744073709551616'), toUInt256(assets) % toUInt256('18446744073709551616')], (toUInt256(0), toUInt256(0))).1])[1]), toInt256(0)), 0) AS shares,
+  if(is_priced, if(price_assets > 0 AND assets >= 0 AND price_shares >= 0, toInt256(arrayMap(q -> if(q < bitShiftLeft(toUInt256(1), 191), q, 0), [arrayFold((acc, piece) -> ( least(acc.1, bitShiftLeft(toUInt256(1), 191)) * toUInt256('18446744073709551616') + least(intDiv(acc.2 * toUInt256('18446744073709551616') + piece * toUInt256(price_shares), toUInt256(greatest(price_assets, 1))), bitShiftLeft(toUInt256(1), 191)), (acc.2 * toUInt256('18446744073709551616') + piece * toUInt256(price_shares)) % toUInt256(greatest(price_assets, 1))), [intDiv(toUInt256(assets), toUInt256('18446744073709551616') * toUInt256('18446744073709551616')), intDiv(toUInt256(assets), toUInt256('18446744073709551616')) % toUInt256('18446744073709551616'), toUInt256(assets) % toUInt256('18446744073709551616')], (toUInt256(0), toUInt256(0))).1])[1]), toInt256(0)), 0) AS shares,
   if(is_priced, price.2, 18446744073709551615) AS priced_block,
   if(is_void, void.2, 18446744073709551615) AS closed_block, if(is_void, void.3, 0) AS closed_ts
 FROM (
