@@ -219,8 +219,11 @@ func eventRow(e Entry, chainID uint64) *readmodel.EventRow {
 		row.Assets.SubUint64(row.Assets.Lsh(uint256.NewInt(1), 191), 1)
 		row.Shares = row.Assets
 	}
-	if e.Kind == Nav {
+	switch e.Kind {
+	case Nav:
 		row.Shares = amount(e.Supply)
+	case Funding, Claim, Cancel, Expiry: // the reference contracts name a request by its number
+		row.By = readmodel.ByID
 	}
 	return row
 }
