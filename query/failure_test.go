@@ -174,6 +174,7 @@ func TestFirstSync(t *testing.T) {
 	w := newWorldOf(t, g, enginetest.Postgres(t))
 	w.register(g, registry.Building)
 	key := w.partner(7, "Seven")
+	w.deliveries() // one of them has a path of its own
 	project := func(building string) {
 		t.Helper()
 		status := fmt.Sprintf(`{"state":"building","building":%s}`, building)
@@ -256,6 +257,7 @@ func TestFirstSync(t *testing.T) {
 func TestEventsAhead(t *testing.T) {
 	w := newWorld(t, func(c *Config) { c.CacheBytes, c.PartnerRateLimit = 0, 100_000 })
 	key := w.partner(7, "Seven")
+	w.deliveries() // one of them has a path of its own
 	whole := readtest.SmallChain()
 	start := uint64(0) // of the last unit, which goes back to block 9
 	for _, e := range whole.Entries[:whole.Seq()-1] {
