@@ -136,6 +136,7 @@ func (o *Oracle) vault(v vault) object {
 		"address": v.address.Hex(), "name": v.name, "symbol": "nv" + v.name, "chainId": readtest.ChainID, "decimals": 18,
 		"asset":       object{"address": "0x5555555555555555555555555555555555555555", "symbol": "USDX", "decimals": 6},
 		"totalAssets": nil, "totalSupply": nil, "navPerShare": nil, "navUpdatedAt": nil, "startBlock": dec(v.start),
+		"capabilities": object{"deposits": true, "expiry": true, "nav": true, "partners": true, "queue": true, "settlement": true, "sweeps": true},
 	}
 	if navs := o.of(readtest.Nav, inVault(v.address)); len(navs) > 0 {
 		n := navs[len(navs)-1]
