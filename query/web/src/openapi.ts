@@ -1180,10 +1180,6 @@ export interface components {
             /** @constant */
             truncated?: true;
         };
-        Amount: {
-            count: components["schemas"]["Count"];
-            totalAmount: components["schemas"]["Decimal"];
-        };
         /** @description Both are null for a vault whose protocol does not have it. */
         AmountOrNull: {
             /** Format: int64 */
