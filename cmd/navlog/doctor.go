@@ -61,8 +61,8 @@ type examination struct {
 	findings  []finding
 }
 
-// sections are those that are looked at. Of the four programs dispatch alone has the secret key: where
-// it is not given, it is not missed.
+// sections are those that are looked at. Only dispatch has the secret key, so
+// it is not required if it is absent.
 func (e *examination) sections() []config.Section {
 	if e.program != "" {
 		return config.Needs[e.program]
@@ -643,7 +643,7 @@ func (cmd doctorCmd) Run(ctx context.Context, s *cli.Streams) error {
 	c, err := config.Load(cmd.Config, os.Environ())
 	e := &examination{config: c, program: cmd.Program, kafkaUser: cmd.KafkaUser}
 	sections := e.sections()
-	if cmd.Program == "" && c.WasRead() && len(c.Chain.RPC) == 0 { // which ingest and verify alone have
+	if cmd.Program == "" && c.WasRead() && len(c.Chain.RPC) == 0 { // only ingest and verify have them
 		sections = append(slices.DeleteFunc(sections, func(s config.Section) bool { return s == config.NeedChain }), config.NeedChainID)
 		e.warn("nodes", "none, where neither ingest nor verify runs: give their URLs to these alone (NAVLOG_CHAIN_RPC_FILE)",
 			"none was given here")
