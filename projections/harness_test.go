@@ -83,6 +83,15 @@ func newGeneration(t testing.TB) *written {
 	return g
 }
 
+// session is one to the generation's database.
+func (g *written) session(t testing.TB) driver.Conn {
+	t.Helper()
+	session, err := g.ch.OpenSession(g.database)
+	must(t, err)
+	t.Cleanup(func() { session.Close() })
+	return session
+}
+
 func (g *written) writer(t testing.TB) *write.Writer {
 	t.Helper()
 	built, err := g.ch.CheckGeneration(t.Context(), g.conn, g.database)

@@ -225,7 +225,7 @@ func (k *keeper) follow(ctx context.Context) error {
 	f := newFeed(reader, decode.NewDecoder(k.chainID, vaults), after, k.config.MaxRows, k.board.gave)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return f.run(ctx) })
-	group.Go(func() error { return k.write(ctx, w, f, patient) })
+	group.Go(func() error { return k.write(ctx, w, f) })
 	group.Go(func() error { return k.announce(ctx) })
 	group.Go(func() error { return k.merge(ctx, patient) })
 	group.Go(func() error { return k.proveAgain(ctx, patient) })
@@ -254,7 +254,7 @@ func endsWith(ctx context.Context, conn driver.Conn, database string, position u
 
 // write encodes batch after batch while the one before is inserted, and builds the
 // lists when the log has all of every vault (build).
-func (k *keeper) write(ctx context.Context, w *write.Writer, f *feed, patient driver.Conn) error {
+func (k *keeper) write(ctx context.Context, w *write.Writer, f *feed) error {
 	ready := make(chan batch)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -274,7 +274,7 @@ func (k *keeper) write(ctx context.Context, w *write.Writer, f *feed, patient dr
 			}
 		}
 	})
-	group.Go(func() error { return k.insert(ctx, w, ready, patient) })
+	group.Go(func() error { return k.insert(ctx, w, ready) })
 	return group.Wait()
 }
 
@@ -287,7 +287,7 @@ type batch struct {
 // lookToBuild is the pause between looks whether the lists can be built.
 const lookToBuild = 100 * time.Millisecond
 
-func (k *keeper) insert(ctx context.Context, w *write.Writer, ready <-chan batch, patient driver.Conn) error {
+func (k *keeper) insert(ctx context.Context, w *write.Writer, ready <-chan batch) error {
 	look := time.NewTicker(lookToBuild)
 	defer look.Stop()
 	var known lookout
@@ -297,7 +297,7 @@ func (k *keeper) insert(ctx context.Context, w *write.Writer, ready <-chan batch
 		}
 		select {
 		case <-look.C:
-			if err := k.build(ctx, w, &known, patient); err != nil {
+			if err := k.build(ctx, w, &known); err != nil {
 				return err
 			}
 			continue
@@ -366,7 +366,7 @@ type lookout struct {
 // generation has all records up to a cursor of ingest's at which every vault was read up
 // to the head. Whatever is appended after it is of a newer block, or is a retraction, and
 // both can be added unit by unit. What earlier calls have learnt is in known.
-func (k *keeper) build(ctx context.Context, w *write.Writer, known *lookout, patient driver.Conn) error {
+func (k *keeper) build(ctx context.Context, w *write.Writer, known *lookout) error {
 	if w.Position() < known.cursor.GetSeq() {
 		return nil
 	}
@@ -389,7 +389,12 @@ func (k *keeper) build(ctx context.Context, w *write.Writer, known *lookout, pat
 	}
 	began := time.Now()
 	k.board.build(true, false)
-	if err := w.Build(ctx, patient); err != nil {
+	session, err := k.clickhouse.OpenSession(k.database)
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	if err := w.Build(ctx, session); err != nil {
 		return err
 	}
 	k.board.build(false, true)

@@ -190,7 +190,7 @@ func TestCursorIsReadRarely(t *testing.T) {
 	w.append(t, s.Records)
 	writer := g.writer(t)
 	var known lookout
-	must(t, k.build(t.Context(), writer, &known, g.conn))
+	must(t, k.build(t.Context(), writer, &known))
 	if known.cursor.GetSeq() != s.Seq() || covered(known.cursor) {
 		t.Fatalf("the cursor is %v", known.cursor)
 	}
@@ -200,12 +200,12 @@ func TestCursorIsReadRarely(t *testing.T) {
 	must(t, w.producer.ProduceSync(t.Context(), corrupt).FirstErr())
 	must(t, w.producer.EndTransaction(t.Context(), kgo.TryCommit))
 	p.every = 0
-	must(t, k.build(t.Context(), writer, &known, g.conn)) // the generation lacks what the cursor speaks of
+	must(t, k.build(t.Context(), writer, &known)) // the generation lacks what the cursor speaks of
 	must(t, writer.Write(t.Context(), writer.Encode(batchOf(t, s.Records))))
 	p.every = time.Hour
-	must(t, k.build(t.Context(), writer, &known, g.conn)) // too soon
+	must(t, k.build(t.Context(), writer, &known)) // too soon
 	p.every = 0
-	wantError(t, k.build(t.Context(), writer, &known, g.conn), "is corrupt")
+	wantError(t, k.build(t.Context(), writer, &known), "is corrupt")
 }
 
 // TestFirstGenerationBreaks: the only generation cannot be built, and the projector

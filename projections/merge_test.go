@@ -64,7 +64,7 @@ func TestMergeScattered(t *testing.T) {
 		must(t, w.Write(t.Context(), w.Encode(batchOf(t, rest[0]))))
 		rest = rest[1:]
 		if w.Position() > 0 && !w.Built() && len(rest) < len(units(s.Records))-4 {
-			must(t, w.Build(t.Context(), conn))
+			must(t, w.Build(t.Context(), g.session(t)))
 			unmerged(t, conn, database, write.Tables...)
 		}
 	}
@@ -105,7 +105,7 @@ func TestMergeScattered(t *testing.T) {
 		t.Errorf("%v were merged again", again)
 	}
 	must(t, verify.Audit(t.Context(), conn))
-	r, err := verify.Records(t.Context(), conn, s.Records, verify.Options{})
+	r, err := verify.Records(t.Context(), g.ch, database, s.Records, verify.Options{})
 	must(t, err)
 	if r.Err() != nil || r.Seq != s.Seq() {
 		t.Errorf("after the merges:\n%s", r)

@@ -141,16 +141,11 @@ func (o *Operator) follows(ctx context.Context, g, live *Generation) error {
 // and request, and at no sample: nothing else stands between the new generation
 // and the switch, and a promise to be equal is about all of them.
 func (o *Operator) judgeByLog(ctx context.Context, g *Generation, out *Rebuilt) (err error) {
-	conn, err := o.clickhouse.OpenPatient(g.Database)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
 	vaults, err := mapping.Decode(g.vaults)
 	if err != nil {
 		return fmt.Errorf("generation %d: %w", g.ID, err)
 	}
-	if out.Verified, err = verify.Generation(ctx, o.chainID, o.kafka, conn, g.ID, g.Database, vaults, verify.Options{Progress: o.Progress}); err != nil {
+	if out.Verified, err = verify.Generation(ctx, o.chainID, o.kafka, o.clickhouse, g.ID, vaults, verify.Options{Progress: o.Progress}); err != nil {
 		return err
 	}
 	if out.Verified.Err() != nil && g.State == registry.Live {
@@ -163,16 +158,7 @@ func (o *Operator) judgeByLog(ctx context.Context, g *Generation, out *Rebuilt) 
 }
 
 func (o *Operator) judgeByLive(ctx context.Context, g, live *Generation, out *Rebuilt, accept bool) (err error) {
-	var sides [2]verify.Side
-	for i, g := range []*Generation{live, g} {
-		conn, err := o.clickhouse.OpenPatient(g.Database)
-		if err != nil {
-			return err
-		}
-		defer conn.Close()
-		sides[i] = verify.Side{ID: g.ID, Conn: conn}
-	}
-	if out.Parity, err = verify.Compare(ctx, sides[0], sides[1], o.Progress); err != nil {
+	if out.Parity, err = verify.Compare(ctx, o.clickhouse, live.ID, g.ID, o.Progress); err != nil {
 		return err
 	}
 	out.Accepted = accept && out.Parity.Err() != nil

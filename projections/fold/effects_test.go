@@ -221,7 +221,7 @@ func (c *chain) oracle() (out []string) {
 }
 
 // generation makes a database with the two tables.
-func generation(t *testing.T) driver.Conn {
+func generation(t *testing.T) (conn, session driver.Conn) {
 	t.Helper()
 	config := readmodel.DefaultConfig()
 	config.Addr, config.Prefix = enginetest.ClickHouse(t), fmt.Sprintf("effects%d_%d", os.Getpid(), generations.Add(1))
@@ -233,14 +233,17 @@ func generation(t *testing.T) driver.Conn {
 		readmodel.EventsTable.DDL(database), readmodel.ListsTable.DDL(database), draft} {
 		must(t, server.Exec(t.Context(), sql))
 	}
-	conn, err := config.OpenPatient(database)
+	conn, err = config.OpenPatient(database)
+	must(t, err)
+	session, err = config.OpenSession(database)
 	must(t, err)
 	t.Cleanup(func() {
 		conn.Close()
+		session.Close()
 		must(t, server.Exec(context.Background(), "DROP DATABASE "+database))
 		server.Close()
 	})
-	return conn
+	return conn, session
 }
 
 func must(t testing.TB, err error) {
@@ -290,7 +293,7 @@ func TestEffects(t *testing.T) {
 	for i := range uint64(*plays) {
 		t.Run(fmt.Sprintf("seed=%d", first+i), func(t *testing.T) {
 			c := &chain{rng: rand.New(rand.NewPCG(first+i, 7))}
-			conn := generation(t)
+			conn, session := generation(t)
 			var cursor readmodel.ListsCursor
 			seen := map[string]int{}
 			for round := range 90 {
@@ -314,7 +317,7 @@ func TestEffects(t *testing.T) {
 				if round%45 != 44 {
 					continue
 				}
-				must(t, readmodel.BuildLists(t.Context(), conn, "draft", c.seq, 1))
+				must(t, readmodel.BuildLists(t.Context(), session, "draft", c.seq, 1))
 				got, want := lines(t, conn, "lists"), lines(t, conn, "draft")
 				for _, line := range want {
 					seen["list "+strings.Fields(line)[0]]++

@@ -215,7 +215,8 @@ func TestPresets(t *testing.T) {
 			defer node.Close()
 			m, err := mapping.Preset(preset)
 			must(t, err)
-			w := &world{t: t, play: play, node: node, roles: map[common.Address]uint8{}, mapping: m.Compile(), conn: generation(t),
+			conn, session := generation(t)
+			w := &world{t: t, play: play, node: node, roles: map[common.Address]uint8{}, mapping: m.Compile(), conn: conn,
 				vault: play.Sources["vault"], events: map[string]int{}}
 			for name, address := range play.Sources {
 				role, ok := m.Role(name)
@@ -237,7 +238,7 @@ func TestPresets(t *testing.T) {
 					t.Errorf("the story has no %s: the test proves little", event)
 				}
 			}
-			must(t, readmodel.BuildLists(context.WithoutCancel(t.Context()), w.conn, "draft", w.seq, 1))
+			must(t, readmodel.BuildLists(context.WithoutCancel(t.Context()), session, "draft", w.seq, 1))
 			compare(lines(t, w.conn, "lists"), lines(t, w.conn, "draft"), func(line string, sign int) {
 				t.Errorf("%s: %s", map[int]string{1: "lists have", -1: "lists lack"}[sign], line)
 			})

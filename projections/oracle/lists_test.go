@@ -31,7 +31,7 @@ var (
 var databases atomic.Int64
 
 // tables makes a database with the two tables.
-func tables(t *testing.T) driver.Conn {
+func tables(t *testing.T) (conn, session driver.Conn) {
 	t.Helper()
 	ch := readmodel.DefaultConfig()
 	ch.Addr, ch.Prefix = enginetest.ClickHouse(t), fmt.Sprintf("lists%d_%d", os.Getpid(), databases.Add(1))
@@ -41,14 +41,17 @@ func tables(t *testing.T) driver.Conn {
 	for _, sql := range []string{"CREATE DATABASE " + database + " ENGINE = Atomic", readmodel.EventsTable.DDL(database), readmodel.ListsTable.DDL(database)} {
 		must(t, server.Exec(t.Context(), sql))
 	}
-	conn, err := ch.OpenPatient(database)
+	conn, err = ch.OpenPatient(database)
+	must(t, err)
+	session, err = ch.OpenSession(database)
 	must(t, err)
 	t.Cleanup(func() {
 		conn.Close()
+		session.Close()
 		must(t, server.Exec(context.Background(), "DROP DATABASE "+database))
 		server.Close()
 	})
-	return conn
+	return conn, session
 }
 
 func must(t testing.TB, err error) {
@@ -70,13 +73,13 @@ func TestBuildLists(t *testing.T) {
 		t.Run(fmt.Sprintf("seed=%d", first+i), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(first+i, 1))
 			s := histories.Random(rng, 1, 40)
-			conn := tables(t)
+			conn, session := tables(t)
 			insert(t, conn, s.Records)
 			units := histories.Units(s.Records)
 			for _, n := range []int{1 + rng.IntN(len(units)), len(units)} {
 				records := slices.Concat(units[:n]...)
 				seq := records[len(records)-1].GetSeq()
-				must(t, readmodel.BuildLists(t.Context(), conn, "lists", seq, 99))
+				must(t, readmodel.BuildLists(t.Context(), session, "lists", seq, 99))
 				wantLists(t, conn, seq, records)
 			}
 		})

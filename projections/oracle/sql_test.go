@@ -33,6 +33,14 @@ func TestDocumentedQueries(t *testing.T) {
 	must(t, err)
 	defer writer.Close()
 	insert(t, writer, s.Records)
+	session, err := ch.OpenSession(ch.Database(1))
+	must(t, err)
+	defer session.Close()
+	must(t, ch.CreateLists(t.Context(), server, ch.Database(1), "lists"))
+	must(t, readmodel.BuildLists(t.Context(), session, "lists", s.Seq(), 1))
+	for range 2 { // the second time they are there
+		must(t, ch.CreateViews(t.Context(), server, ch.Database(1)))
+	}
 
 	fold := oracle.New(nil)
 	want := map[string]uint64{}

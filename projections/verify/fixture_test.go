@@ -70,6 +70,7 @@ type generation struct {
 	ch      readmodel.Config
 	id      int32
 	conn    driver.Conn // to its database
+	session driver.Conn
 	late    []common.Address
 	written uint64 // the last seq that its events have
 }
@@ -90,8 +91,11 @@ func another(t testing.TB, ch readmodel.Config, id int32) *generation {
 	g := &generation{ch: ch, id: id}
 	g.conn, err = ch.OpenPatient(ch.Database(id))
 	must(t, err)
+	g.session, err = ch.OpenSession(ch.Database(id))
+	must(t, err)
 	t.Cleanup(func() {
 		g.conn.Close()
+		g.session.Close()
 		if err := outside.Exec(context.Background(), "DROP DATABASE IF EXISTS "+ch.Database(id)); err != nil {
 			t.Errorf("drop the test's database: %v", err)
 		}
@@ -151,7 +155,7 @@ func (g *generation) passes(r *event.Record) bool {
 func (g *generation) build(t testing.TB) {
 	t.Helper()
 	must(t, g.ch.CreateLists(t.Context(), g.conn, g.ch.Database(g.id), readmodel.ListsTable.Name))
-	must(t, readmodel.BuildLists(t.Context(), g.conn, readmodel.ListsTable.Name, g.written, writer))
+	must(t, readmodel.BuildLists(t.Context(), g.session, readmodel.ListsTable.Name, g.written, writer))
 }
 
 // live writes units as a projector does: events, and then the lists.
@@ -167,11 +171,12 @@ func (g *generation) live(t testing.TB, records []*event.Record) {
 // they hold too much, with their cursor, in one insert.
 func (g *generation) update(t testing.TB) {
 	t.Helper()
-	grouped, err := readmodel.Grouped(t.Context(), g.conn, g.written)
-	if err != nil {
-		t.Fatal(err)
+	must(t, readmodel.Derive(t.Context(), g.session, g.written))
+	var definitions []string
+	for _, d := range readmodel.Definitions {
+		definitions = append(definitions, "SELECT "+strings.Join(definedColumns(), ", ")+" FROM ("+d.Rows()+")")
 	}
-	ask := strings.NewReplacer("{columns}", strings.Join(definedColumns(), ", "), "{definitions}", union(readmodel.Definitions, grouped)).Replace(`
+	ask := strings.NewReplacer("{columns}", strings.Join(definedColumns(), ", "), "{definitions}", strings.Join(definitions, " UNION ALL ")).Replace(`
 INSERT INTO lists ({columns}, sign, writer)
 SELECT {columns}, toInt8(n), list IN ('cursor', 'cursor_end') FROM (
   SELECT {columns}, sum(s) AS n FROM (
@@ -180,8 +185,8 @@ SELECT {columns}, toInt8(n), list IN ('cursor', 'cursor_end') FROM (
     SELECT {columns}, -toInt64(sign) FROM lists
   ) GROUP BY {columns} HAVING n != 0
 ) ORDER BY n`)
-	ctx := clickhouse.Context(readmodel.AsOf(t.Context(), g.written, 0, 1), clickhouse.WithSettings(clickhouse.Settings{"max_insert_threads": 1, "deduplicate_insert": "disable", "deduplicate_insert_select": "disable"}))
-	if err := g.conn.Exec(ctx, ask); err != nil {
+	ctx := clickhouse.Context(readmodel.Parameters(t.Context(), nil), clickhouse.WithSettings(clickhouse.Settings{"max_insert_threads": 1, "deduplicate_insert": "disable", "deduplicate_insert_select": "disable"}))
+	if err := g.session.Exec(ctx, ask); err != nil {
 		t.Fatalf("update lists at seq %d: %v", g.written, err)
 	}
 }
@@ -229,7 +234,7 @@ func everyEvent() *histories.Script {
 // compared is the report about a generation, and a log that was never written.
 func (g *generation) compared(t testing.TB, records []*event.Record) *Report {
 	t.Helper()
-	r, err := Records(t.Context(), g.conn, records, Options{})
+	r, err := Records(t.Context(), g.ch, g.ch.Database(g.id), records, Options{})
 	must(t, err)
 	return r
 }

@@ -7,9 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
 	"github.com/navlog/navlog/projections/oracle"
@@ -17,40 +15,14 @@ import (
 )
 
 const (
-	// tries is how often a question is asked before it is an error that lists moved on between
-	// a look at their cursor and the question, which takes no longer than the engine's plan.
-	tries    = 30
-	askAgain = 50 * time.Millisecond
-	// pieces is into how many parts lists are cut by a hash of their rows. If one differs,
-	// its rows are compared one by one, and must fit into the memory of a patient question.
+	// tries is how often the lists are read before it is an error that they moved on from the seq of the fold.
+	tries = 30
+	// pieces is into how many parts a list is cut by a hash of its rows. If one differs, its rows are compared one by one.
 	pieces = 1024
 )
 
 // unsaid are the columns of lists that no definition gives.
 var unsaid = []string{"sign", "writer"}
-
-// group is lists that have the same definitions.
-type group struct {
-	name        string
-	lists       []readmodel.List
-	definitions []readmodel.ListDefinition
-}
-
-// groups are all lists that have a definition, the cursor last.
-func groups() (out []group) {
-	for _, d := range readmodel.Definitions {
-		i := slices.IndexFunc(out, func(g group) bool {
-			return slices.ContainsFunc(d.Lists, func(l readmodel.List) bool { return slices.Contains(g.lists, l) })
-		})
-		if i < 0 {
-			out = append(out, group{d.Name, d.Lists, []readmodel.ListDefinition{d}})
-			continue
-		}
-		out[i].name += " and " + d.Name
-		out[i].definitions = append(out[i].definitions, d)
-	}
-	return out
-}
 
 // position is the seq up to which a generation is written: the cursor of its lists, or the
 // newest record of events if they are not built yet.
@@ -109,75 +81,180 @@ func oneCursor(ctx context.Context, conn driver.Conn) (fault string, err error) 
 	return "", nil
 }
 
-// defined compares the lists of a group with their definitions in SQL over events: what is
-// live in the one and not in the other, and what is live twice, both ways in one question,
-// by hashes of 64 bits.
-func defined(ctx context.Context, conn driver.Conn, g group, progress Progress) (Check, error) {
-	return inPieces(ctx, conn, g, pieces, progress)
-}
-
-func inPieces(ctx context.Context, conn driver.Conn, g group, pieces uint64, progress Progress) (Check, error) {
-	check := Check{Name: g.name + ": the definition"}
-	ctx = progress.Asked(ctx, check.Name)
-	var rows, differing, piece uint64
-	seq, err := asOfCursor(ctx, conn, g, "defined", numbers{"pieces": pieces}, &rows, &differing, &piece)
-	switch {
-	case err != nil:
-		return check, err
-	case differing == 0:
-		check.Compared = rows
-		return check, nil
-	}
-	check.Difference = fmt.Sprintf("rows differ as of seq %d, in %d of %d slices of the lists", seq, differing, pieces)
-	var first string
-	var found, wanted int64
-	at, err := asOfCursor(ctx, conn, g, "differing", numbers{"pieces": pieces, "piece": piece}, &first, &found, &wanted)
+// defined compares the lists with their definitions in SQL over events. The rows of each piece of a list are counted, and their hashes of
+// 64 bits added up, in the lists first, and then in the definitions as of the seq that the lists had then.
+func defined(ctx context.Context, conn, session driver.Conn, pieces uint64, progress Progress) ([]Check, error) {
+	ctx = progress.Asked(ctx, "lists: the definitions")
+	held := sums{}
+	seq, err := held.add(ctx, conn, pieces, "lists", "sign")
 	if err != nil {
-		return check, err
+		return nil, err
 	}
-	if found != wanted { // otherwise a unit has corrected it meanwhile
-		check.Difference += fmt.Sprintf("; one such row as of seq %d is %q, "+
-			"which the lists have %d times and their definition %d", at, first, found, wanted)
+	given := sums{}
+	if err := define(ctx, session, seq, func(definition string) error {
+		_, err := given.add(ctx, session, pieces, "("+definition+")", "1")
+		return err
+	}); err != nil {
+		return nil, err
 	}
-	return check, nil
+	var checks []Check
+	wrong := map[string]uint64{} // the first piece that differs, by its list
+	for _, list := range definedLists() {
+		check := Check{Name: list + ": the definition"}
+		differing := 0
+		for piece := range pieces {
+			if at := (place{list, piece}); held[at] != given[at] {
+				if differing++; differing == 1 {
+					wrong[list] = piece
+				}
+			}
+			check.Compared += uint64(given[place{list, piece}].rows)
+		}
+		if differing > 0 {
+			check.Compared = 0
+			check.Difference = fmt.Sprintf("rows differ as of seq %d, in %d of %d slices of the list", seq, differing, pieces)
+		}
+		checks = append(checks, check)
+	}
+	if len(wrong) == 0 {
+		return checks, nil
+	}
+	rows, err := wrongRows(ctx, conn, session, wrong, pieces)
+	for i, list := range definedLists() {
+		checks[i].Difference += rows[list]
+	}
+	return checks, err
 }
 
-// asOfCursor asks a question about lists and their definitions. Its answer begins with the
-// seq up to which the lists are written, and it is asked again until that is the seq that
-// the definitions were asked for, which it gives.
-func asOfCursor(
-	ctx context.Context, conn driver.Conn, g group, ask string, parameters numbers, into ...any,
-) (seq uint64, err error) {
-	// As when they are built: each thread has groups of its own, which share the memory.
-	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{"max_threads": 2}))
-	parameters["slice"], parameters["slices"] = 0, 1
-	for try := 1; ; try++ {
-		if parameters["seq"], err = written(ctx, conn); err != nil {
-			return 0, err
+// place is a piece of a list.
+type place struct {
+	list  string
+	piece uint64
+}
+
+// sum is how many rows there are, and what their hashes come to.
+type sum struct{ rows, hash int64 }
+
+type sums map[place]sum
+
+// add asks for the sums of some rows, and gives the seq of the cursor if it is one of them.
+func (s sums) add(ctx context.Context, conn driver.Conn, pieces uint64, from, weight string) (seq uint64, err error) {
+	rows, err := conn.Query(readmodel.Parameters(ctx, numbers{"pieces": pieces}),
+		question("sums", "{from}", from, "{weight}", weight, "{columns}", strings.Join(definedColumns(), ", ")))
+	if err != nil {
+		return 0, fmt.Errorf("add up the rows of lists: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var at place
+		var more sum
+		var cursor uint64
+		if err := rows.Scan(&at.list, &at.piece, &more.rows, &more.hash, &cursor); err != nil {
+			return 0, fmt.Errorf("add up the rows of lists: %w", err)
 		}
-		grouped, err := readmodel.Grouped(ctx, conn, parameters["seq"])
-		if err != nil {
-			return 0, err
+		so := s[at]
+		if s[at] = (sum{so.rows + more.rows, so.hash + more.hash}); s[at] == (sum{}) {
+			delete(s, at)
 		}
-		sides := question("sides", "{columns}", strings.Join(definedColumns(), ", "), "{lists}", listNames(g.lists),
-			"{definitions}", union(g.definitions, grouped))
-		text := question(ask, "{sides}", sides, "{line}", readmodel.ListsTable.LineSQL(unsaid...))
-		var at uint64
-		row := conn.QueryRow(readmodel.Parameters(ctx, parameters), text)
-		if err := row.Scan(append([]any{&at}, into...)...); err != nil {
-			return 0, fmt.Errorf("compare %s with their definition at seq %d: %w", g.name, parameters["seq"], err)
-		}
-		if at == parameters["seq"] {
-			return at, nil
-		}
-		if try == tries {
-			return 0, fmt.Errorf("lists moved on from seq %d to %d before they were read, %d times: "+
-				"verify again when the chain is slower", parameters["seq"], at, tries)
-		}
-		if err := pause(ctx, askAgain); err != nil {
-			return 0, err
+		if at.list == readmodel.CursorList.String() {
+			seq = max(seq, cursor)
 		}
 	}
+	if err := rows.Err(); err != nil {
+		return 0, fmt.Errorf("add up the rows of lists: %w", err)
+	}
+	return seq, nil
+}
+
+// define asks for the rows of each definition as of a seq.
+func define(ctx context.Context, session driver.Conn, seq uint64, ask func(definition string) error) error {
+	if err := readmodel.Derive(ctx, session, seq); err != nil {
+		return err
+	}
+	for _, d := range readmodel.Definitions {
+		if err := ask("SELECT "+strings.Join(definedColumns(), ", ")+" FROM ("+d.Rows()+")"); err != nil {
+			return fmt.Errorf("%s as of seq %d: %w", d.Name, seq, err)
+		}
+	}
+	return nil
+}
+
+// wrongRows describes, for each list with a piece that differs, the first row that the list has more or less often than its definition gives
+// it: none if a unit has corrected it meanwhile.
+func wrongRows(ctx context.Context, conn, session driver.Conn, wrong map[string]uint64, pieces uint64) (map[string]string, error) {
+	held, given := lineCounts{}, lineCounts{}
+	seq, err := held.add(ctx, conn, wrong, pieces, "lists", "sign")
+	if err != nil {
+		return nil, err
+	}
+	if err := define(ctx, session, seq, func(definition string) error {
+		_, err := given.add(ctx, session, wrong, pieces, "("+definition+")", "1")
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	first := map[string]string{}
+	for _, lines := range []lineCounts{held, given} {
+		for at := range lines {
+			if line, is := first[at.list]; held[at] != given[at] && (!is || at.line < line) {
+				first[at.list] = at.line
+			}
+		}
+	}
+	for list, line := range first {
+		at := lineOf{list, line}
+		first[list] = fmt.Sprintf("; one such row as of seq %d is %q, which the list has %d times and its definition %d", seq, line, held[at], given[at])
+	}
+	return first, nil
+}
+
+// lineOf is a row of a list in words.
+type lineOf struct{ list, line string }
+
+// lineCounts says how often rows are there.
+type lineCounts map[lineOf]int64
+
+// add reads rows of one piece of each list, and gives the seq of the cursor if it is one of the rows.
+func (c lineCounts) add(ctx context.Context, conn driver.Conn, wrong map[string]uint64, pieces uint64, from, weight string) (seq uint64, err error) {
+	var wanted []string
+	for list, piece := range wrong {
+		wanted = append(wanted, fmt.Sprintf("('%s', %d)", list, piece))
+	}
+	rows, err := conn.Query(readmodel.Parameters(ctx, numbers{"pieces": pieces}), question("rows_of", "{from}", from, "{weight}", weight,
+		"{wanted}", strings.Join(wanted, ", "), "{columns}", strings.Join(definedColumns(), ", "), "{line}", readmodel.ListsTable.LineSQL(unsaid...)))
+	if err != nil {
+		return 0, fmt.Errorf("read rows of lists: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var at lineOf
+		var n int64
+		var compared bool
+		var cursor uint64
+		if err := rows.Scan(&at.list, &at.line, &n, &compared, &cursor); err != nil {
+			return 0, fmt.Errorf("read rows of lists: %w", err)
+		}
+		if compared {
+			c[at] += n
+		}
+		seq = max(seq, cursor)
+	}
+	if err := rows.Err(); err != nil {
+		return 0, fmt.Errorf("read rows of lists: %w", err)
+	}
+	return seq, nil
+}
+
+// definedLists are all lists that have a definition, the cursor last.
+func definedLists() (names []string) {
+	for _, d := range readmodel.Definitions {
+		for _, l := range d.Lists {
+			if !slices.Contains(names, l.String()) {
+				names = append(names, l.String())
+			}
+		}
+	}
+	return names
 }
 
 // definedColumns are the columns of lists that definitions give.
@@ -188,22 +265,6 @@ func definedColumns() (names []string) {
 		}
 	}
 	return names
-}
-
-func listNames(lists []readmodel.List) string {
-	names := make([]string, len(lists))
-	for i, l := range lists {
-		names[i] = "'" + l.String() + "'"
-	}
-	return strings.Join(names, ", ")
-}
-
-func union(definitions []readmodel.ListDefinition, grouped bool) string {
-	var all []string
-	for _, d := range definitions {
-		all = append(all, "SELECT "+strings.Join(definedColumns(), ", ")+" FROM ("+d.Rows(grouped)+")")
-	}
-	return strings.Join(all, "\nUNION ALL\n")
 }
 
 // againstOracle compares lists with the log folded into plain maps, which knows nothing of
@@ -287,13 +348,13 @@ func (v *verifier) againstFold(ctx context.Context, seq uint64) (done bool, err 
 
 // folded are the lists that the fold gives, in the order of the table.
 func folded() (out []readmodel.List) {
-	for _, g := range groups() {
-		if !slices.Contains(g.lists, readmodel.CursorList) {
-			out = append(out, g.lists...)
+	for _, d := range readmodel.Definitions {
+		if d.Name != "cursor" {
+			out = append(out, d.Lists...)
 		}
 	}
 	slices.Sort(out)
-	return out
+	return slices.Compact(out)
 }
 
 // compareRows is the order of the table.

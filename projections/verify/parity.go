@@ -14,11 +14,10 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// Side is one of two generations that are compared: its number, and a patient
-// connection to its database.
-type Side struct {
-	ID   int32
-	Conn driver.Conn
+// side is one of two generations that are compared.
+type side struct {
+	id            int32
+	conn, session driver.Conn
 }
 
 // Parity is the comparison of two generations of one log at a seq that both have.
@@ -62,11 +61,20 @@ func (p *Parity) String() string {
 // Compare compares two generations at the highest seq that both have. Vaults that one of
 // them passes over are left out of the totals of both: the other one may count them. Both
 // may be written meanwhile. progress hears what is compared; nil for nobody.
-func Compare(ctx context.Context, live, fresh Side, progress Progress) (*Parity, error) {
-	c := &comparer{sides: [2]Side{live, fresh}, progress: progress, report: &Parity{Live: live.ID, New: fresh.ID, Seq: math.MaxUint64}}
+func Compare(ctx context.Context, ch readmodel.Config, live, fresh int32, progress Progress) (*Parity, error) {
+	c := &comparer{progress: progress, report: &Parity{Live: live, New: fresh, Seq: math.MaxUint64}}
+	for i, id := range []int32{live, fresh} {
+		conn, session, err := openBoth(ch, ch.Database(id))
+		if err != nil {
+			return nil, err
+		}
+		defer conn.Close()
+		defer session.Close()
+		c.sides[i] = side{id, conn, session}
+	}
 	var built [2]bool
 	for i, s := range c.sides {
-		seq, is, err := position(ctx, s.Conn)
+		seq, is, err := position(ctx, s.conn)
 		if err != nil {
 			return nil, err
 		}
@@ -74,7 +82,7 @@ func Compare(ctx context.Context, live, fresh Side, progress Progress) (*Parity,
 	}
 	var passed []common.Address
 	for _, s := range c.sides {
-		vaults, err := passedVaults(ctx, s.Conn, c.report.Seq)
+		vaults, err := passedVaults(ctx, s.conn, c.report.Seq)
 		if err != nil {
 			return nil, err
 		}
@@ -103,7 +111,7 @@ func Compare(ctx context.Context, live, fresh Side, progress Progress) (*Parity,
 }
 
 type comparer struct {
-	sides  [2]Side
+	sides  [2]side
 	both   string // the condition that a row of events is of a vault that both have
 	report *Parity
 
@@ -112,9 +120,9 @@ type comparer struct {
 
 func (c *comparer) fingerprints(ctx context.Context, after, to uint64) (both [2]fingerprint, err error) {
 	for i, s := range c.sides {
-		row := s.Conn.QueryRow(readmodel.Parameters(ctx, numbers{"from": following(after), "to": to}), question("rows"))
+		row := s.conn.QueryRow(readmodel.Parameters(ctx, numbers{"from": following(after), "to": to}), question("rows"))
 		if err := row.Scan(&both[i].rows, &both[i].hash); err != nil {
-			return both, fmt.Errorf("compare the rows of events of generation %d: %w", s.ID, err)
+			return both, fmt.Errorf("compare the rows of events of generation %d: %w", s.id, err)
 		}
 	}
 	return both, nil
@@ -134,7 +142,7 @@ func (c *comparer) rows(ctx context.Context) error {
 			return err
 		}
 		check.Difference = fmt.Sprintf("generation %d has %d rows and generation %d has %d, the first difference is in the rows of seq %d",
-			c.sides[0].ID, both[0].rows, c.sides[1].ID, both[1].rows, c.report.FirstSeq)
+			c.sides[0].id, both[0].rows, c.sides[1].id, both[1].rows, c.report.FirstSeq)
 	}
 	c.report.Checks = append(c.report.Checks, check)
 	return nil
@@ -165,7 +173,7 @@ func (c *comparer) lines(ctx context.Context, name, ask string) error {
 	ctx = c.progress.Asked(ctx, name)
 	var next [2]func() (string, error, bool)
 	for i, s := range c.sides {
-		n, stop := iter.Pull2(texts(ctx, s.Conn, question(ask, "{both}", c.both), numbers{"seq": c.report.Seq}))
+		n, stop := iter.Pull2(texts(ctx, s.conn, question(ask, "{both}", c.both), numbers{"seq": c.report.Seq}))
 		defer stop()
 		next[i] = n
 	}
@@ -175,14 +183,14 @@ func (c *comparer) lines(ctx context.Context, name, ask string) error {
 		for i := range c.sides {
 			line, err, is := next[i]()
 			if err != nil {
-				return fmt.Errorf("%s of generation %d: %w", name, c.sides[i].ID, err)
+				return fmt.Errorf("%s of generation %d: %w", name, c.sides[i].id, err)
 			}
 			if more[i] = is; is {
 				found[i] = line
 			}
 		}
 		if found[0] != found[1] {
-			check.Difference = fmt.Sprintf("generation %d has %q, generation %d has %q", c.sides[0].ID, found[0], c.sides[1].ID, found[1])
+			check.Difference = fmt.Sprintf("generation %d has %q, generation %d has %q", c.sides[0].id, found[0], c.sides[1].id, found[1])
 		}
 		if check.Difference != "" || !more[0] {
 			break
@@ -195,17 +203,17 @@ func (c *comparer) lines(ctx context.Context, name, ask string) error {
 
 // lists compares the lists of a generation with their definitions: if events are equal, so
 // are then the lists.
-func (c *comparer) lists(ctx context.Context, s Side, built bool) error {
-	name := func(check string) string { return fmt.Sprintf("generation %d: %s", s.ID, check) }
+func (c *comparer) lists(ctx context.Context, s side, built bool) error {
+	name := func(check string) string { return fmt.Sprintf("generation %d: %s", s.id, check) }
 	if !built {
 		c.report.Checks = append(c.report.Checks, Check{Name: name("lists: not built yet")})
 		return nil
 	}
-	for _, g := range groups() {
-		check, err := defined(ctx, s.Conn, g, c.progress)
-		if err != nil {
-			return fmt.Errorf("generation %d: %w", s.ID, err)
-		}
+	checks, err := defined(ctx, s.conn, s.session, pieces, c.progress)
+	if err != nil {
+		return fmt.Errorf("generation %d: %w", s.id, err)
+	}
+	for _, check := range checks {
 		check.Name = name(check.Name)
 		c.report.Checks = append(c.report.Checks, check)
 	}
@@ -219,7 +227,7 @@ func (c *comparer) tell(ctx context.Context) error {
 	}
 	at := numbers{"seq": c.report.FirstSeq}
 	for _, s := range slices.Backward(c.sides[:]) { // the live one has the last word
-		for text, err := range texts(ctx, s.Conn, question("record"), at) {
+		for text, err := range texts(ctx, s.conn, question("record"), at) {
 			if err != nil {
 				return fmt.Errorf("read the record of seq %d: %w", c.report.FirstSeq, err)
 			}
@@ -227,11 +235,11 @@ func (c *comparer) tell(ctx context.Context) error {
 		}
 	}
 	for _, s := range c.sides {
-		for line, err := range texts(ctx, s.Conn, question("history"), at) {
+		for line, err := range texts(ctx, s.conn, question("history"), at) {
 			if err != nil {
-				return fmt.Errorf("read the events of seq %d from generation %d: %w", c.report.FirstSeq, s.ID, err)
+				return fmt.Errorf("read the events of seq %d from generation %d: %w", c.report.FirstSeq, s.id, err)
 			}
-			c.report.Events = append(c.report.Events, fmt.Sprintf("generation %d: %s", s.ID, line))
+			c.report.Events = append(c.report.Events, fmt.Sprintf("generation %d: %s", s.id, line))
 		}
 	}
 	return nil

@@ -21,18 +21,17 @@ func TestParityFindsDifferences(t *testing.T) {
 	one := filled(t, s.Records)
 	two := another(t, one.ch, 2)
 	two.events(t, s.Records)
-	sides := []Side{{1, one.conn}, {2, two.conn}}
-	compare := func(live, fresh Side) *Parity {
+	compare := func(live, fresh int32) *Parity {
 		t.Helper()
-		p, err := Compare(t.Context(), live, fresh, nil)
+		p, err := Compare(t.Context(), one.ch, live, fresh, nil)
 		must(t, err)
 		return p
 	}
-	if p := compare(sides[0], sides[1]); p.Err() != nil || p.Seq != s.Seq() || !strings.Contains(p.String(), "generation 2: lists: not built yet") || !strings.Contains(p.String(), "generation 1: requests: the definition") {
+	if p := compare(1, 2); p.Err() != nil || p.Seq != s.Seq() || !strings.Contains(p.String(), "generation 2: lists: not built yet") || !strings.Contains(p.String(), "generation 1: requests: the definition") {
 		t.Errorf("a generation whose lists are not built:\n%s", p)
 	}
 	two.build(t)
-	if p := compare(sides[0], sides[1]); p.Err() != nil || p.FirstSeq != 0 || strings.Contains(p.String(), "not built") {
+	if p := compare(1, 2); p.Err() != nil || p.FirstSeq != 0 || strings.Contains(p.String(), "not built") {
 		t.Errorf("two equal generations:\n%s", p)
 	}
 	first := func(of string) (seq uint64) {
@@ -47,23 +46,23 @@ func TestParityFindsDifferences(t *testing.T) {
 	}{
 		{"events", "ALTER TABLE events UPDATE assets = assets + 1, partner = 8 WHERE effect = 'deposit' AND id = 2", first("effect = 'deposit' AND id = 2"),
 			[]string{"events: rows: ", "totals by vault: generation ", "totals by partner: generation ", "totals by user: generation ",
-				"generation 2: members: the definition", "generation 2: totals: the definition", "generation 2: effects and deposits: the definition"}},
+				"generation 2: deposited: the definition", "generation 2: totals: the definition", "generation 2: vault_events: the definition"}},
 		{"events", "ALTER TABLE events UPDATE assets = assets + 1 WHERE effect = 'requested' AND id > 1", first("effect = 'requested' AND id = 2"),
 			[]string{"events: rows: ", "totals by vault: ", "generation 2: requests: the definition"}},
-		{"events", "ALTER TABLE events DELETE WHERE effect = 'valuation'", first("effect = 'valuation'"), []string{"events: rows: generation ", "generation 2: effects and deposits: "}},
-		{"events", "ALTER TABLE events UPDATE id_to = 5 WHERE effect = 'sweep'", first("effect = 'sweep'"), []string{"events: rows: ", "generation 2: effects and deposits: "}},
+		{"events", "ALTER TABLE events DELETE WHERE effect = 'valuation'", first("effect = 'valuation'"), []string{"events: rows: generation ", "generation 2: vault_events: the definition"}},
+		{"events", "ALTER TABLE events UPDATE id_to = 5 WHERE effect = 'sweep'", first("effect = 'sweep'"), []string{"events: rows: ", "generation 2: vault_events: the definition"}},
 		{"events", "ALTER TABLE events UPDATE quarantined = 1 WHERE event = 'NavUpdated'", first("event = 'NavUpdated'"),
 			[]string{"events: rows: ", "quarantined logs: "}},
 		{"events", "ALTER TABLE events UPDATE hash = toFixedString('x', 32) WHERE record = 'block' AND seq > 3", first("record = 'block' AND seq > 3"),
 			[]string{"events: rows: ", "generation 2: blocks: the definition"}},
-		{"lists", "ALTER TABLE lists UPDATE ts = 1 WHERE list = 'deposited'", 0, []string{"generation 2: members: the definition"}},
+		{"lists", "ALTER TABLE lists UPDATE ts = 1 WHERE list = 'deposited'", 0, []string{"generation 2: deposited: the definition"}},
 		{"lists", "ALTER TABLE lists UPDATE rewrites = 9 WHERE list = 'cursor'", 0, []string{"generation 2: cursor: the definition"}},
-		{"lists", "ALTER TABLE lists UPDATE ts = 1 WHERE list = 'cursor_end'", 0, []string{"generation 2: cursor: the definition"}},
+		{"lists", "ALTER TABLE lists UPDATE ts = 1 WHERE list = 'cursor_end'", 0, []string{"generation 2: cursor_end: the definition"}},
 	} {
 		t.Run(c.change, func(t *testing.T) {
 			two.restores(t, c.table)
 			two.change(t, c.change)
-			for _, order := range [][2]Side{{sides[0], sides[1]}, {sides[1], sides[0]}} {
+			for _, order := range [][2]int32{{1, 2}, {2, 1}} {
 				p := compare(order[0], order[1])
 				wantError(t, p.Err(), c.words...)
 				if p.FirstSeq != c.seq || p.Seq != s.Seq() {
@@ -90,7 +89,7 @@ func TestParityFindsDifferences(t *testing.T) {
 	behind := slices.Concat(units[:len(units)-2]...)
 	three.events(t, behind)
 	three.change(t, "ALTER TABLE events UPDATE writer = 9 WHERE 1")
-	if p := compare(sides[0], Side{3, three.conn}); p.Err() != nil || p.Seq != uint64(len(behind)) {
+	if p := compare(1, 3); p.Err() != nil || p.Seq != uint64(len(behind)) {
 		t.Errorf("a generation that is behind:\n%s", p)
 	}
 }
@@ -104,7 +103,7 @@ func TestParityTellsWhatWasBefore(t *testing.T) {
 	two := another(t, one.ch, 2)
 	two.events(t, s.Records)
 	two.change(t, "ALTER TABLE events UPDATE assets = 13 WHERE effect = 'claimed'")
-	p, err := Compare(t.Context(), Side{1, one.conn}, Side{2, two.conn}, nil)
+	p, err := Compare(t.Context(), one.ch, 1, 2, nil)
 	must(t, err)
 	text := p.String()
 	for _, words := range []string{"first difference: seq ", "WithdrawalClaimed of block 4", "generation 1: events: seq ", ", claimed, vault ", "assets 12", "generation 2: ", "assets 13", ", requested, vault ", ", deposit, vault "} {

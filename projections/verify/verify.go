@@ -63,11 +63,12 @@ func Verify(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readm
 		return nil, fmt.Errorf("generation %d: %w", live.ID, err)
 	}
 	database := ch.Database(live.ID)
-	conn, err := ch.OpenPatient(database)
+	conn, session, err := openBoth(ch, database)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
+	defer session.Close()
 	whole := Check{Name: "tables: no row lost or doubled"}
 	err = Condemn(ctx, pool, live.ID, Audit(options.Progress.Asked(ctx, whole.Name), conn))
 	if broken := new(BrokenError); errors.As(err, &broken) {
@@ -75,7 +76,7 @@ func Verify(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readm
 	} else if err != nil {
 		return nil, err
 	}
-	v := newVerifier(conn, kafkaLog(chainID, kafka), options)
+	v := newVerifier(conn, session, kafkaLog(chainID, kafka), options)
 	v.report.Generation, v.report.Database, v.live = live.ID, database, true
 	if err := v.all(ctx, chainID, kafka); err != nil {
 		return nil, err
@@ -87,22 +88,31 @@ func Verify(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readm
 	return v.report, nil
 }
 
-// Generation compares a generation that need not be live with the log: its
-// lists may not be built yet, which the report says. Its questions
-// read whole tables: conn is to be a patient one, to the generation's database.
-// vaults is how the generation maps the logs of vaults.
-func Generation(ctx context.Context, chainID uint64, kafka chainlog.Config, conn driver.Conn, id int32, database string,
+// Generation compares a generation that need not be live with the log: its lists may not be built yet, which the report says. vaults is
+// how the generation maps the logs of vaults.
+func Generation(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readmodel.Config, id int32,
 	vaults *mapping.Vaults, options Options) (*Report, error) {
 	options.vaults = vaults
-	v := newVerifier(conn, kafkaLog(chainID, kafka), options)
-	v.report.Generation, v.report.Database = id, database
+	conn, session, err := openBoth(ch, ch.Database(id))
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	defer session.Close()
+	v := newVerifier(conn, session, kafkaLog(chainID, kafka), options)
+	v.report.Generation, v.report.Database = id, ch.Database(id)
 	return v.report, v.all(ctx, chainID, kafka)
 }
 
-// Records compares the tables of a connection's database with the records of a
-// log that was never written: for tests of what writes the tables.
-func Records(ctx context.Context, conn driver.Conn, records []*event.Record, options Options) (*Report, error) {
-	v := newVerifier(conn, recordsLog(records), options)
+// Records compares the tables of a database with the records of a log that was never written: for tests of what writes the tables.
+func Records(ctx context.Context, ch readmodel.Config, database string, records []*event.Record, options Options) (*Report, error) {
+	conn, session, err := openBoth(ch, database)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	defer session.Close()
+	v := newVerifier(conn, session, recordsLog(records), options)
 	return v.report, v.tables(ctx)
 }
 
@@ -152,7 +162,8 @@ func recordsLog(records []*event.Record) readLog {
 }
 
 type verifier struct {
-	conn    driver.Conn
+	conn    driver.Conn // patient
+	session driver.Conn // for the definitions
 	log     readLog
 	report  *Report
 	options Options
@@ -165,12 +176,24 @@ type verifier struct {
 	prints prints
 }
 
-func newVerifier(conn driver.Conn, log readLog, options Options) *verifier {
-	v := &verifier{conn: conn, log: log, report: new(Report), options: options, sample: newSample(options.Sample), fold: oracle.New(options.vaults)}
+func newVerifier(conn, session driver.Conn, log readLog, options Options) *verifier {
+	v := &verifier{conn: conn, session: session, log: log, report: new(Report), options: options, sample: newSample(options.Sample), fold: oracle.New(options.vaults)}
 	if options.Node == "" { // the chain's totals need every log
 		v.fold = oracle.Sampled(options.vaults, v.sample.keeps)
 	}
 	return v
+}
+
+// openBoth opens what a comparison needs: a patient connection to a generation's database, and a session.
+func openBoth(ch readmodel.Config, database string) (conn, session driver.Conn, err error) {
+	if conn, err = ch.OpenPatient(database); err != nil {
+		return nil, nil, err
+	}
+	if session, err = ch.OpenSession(database); err != nil {
+		conn.Close()
+		return nil, nil, err
+	}
+	return conn, session, nil
 }
 
 // all compares the tables with the log and the log with the chain.
@@ -226,13 +249,11 @@ func (v *verifier) tables(ctx context.Context) (err error) {
 		return err
 	}
 	v.report.Checks = append(v.report.Checks, cursor)
-	for _, g := range groups() {
-		check, err := defined(ctx, v.conn, g, v.options.Progress)
-		if err != nil {
-			return err
-		}
-		v.report.Checks = append(v.report.Checks, check)
+	checks, err := defined(ctx, v.conn, v.session, pieces, v.options.Progress)
+	if err != nil {
+		return err
 	}
+	v.report.Checks = append(v.report.Checks, checks...)
 	return v.againstOracle(ctx)
 }
 

@@ -40,13 +40,12 @@ func (w *Writer) clean(ctx context.Context) error {
 
 // Build builds lists as of the position: in a draft under a name that nobody else has,
 // which gets the name lists when it is whole. A writer that stalled and comes late
-// finishes a draft that nobody reads. patient is a connection to the generation's
-// database for statements that take long.
-func (w *Writer) Build(ctx context.Context, patient driver.Conn) error {
+// finishes a draft that nobody reads. session is one to the generation's database (readmodel.Config.OpenSession).
+func (w *Writer) Build(ctx context.Context, session driver.Conn) error {
 	draft := fmt.Sprintf("%s%s%x", readmodel.ListsTable.Name, draftMark, w.id)
 	err := w.ch.CreateLists(ctx, w.conn, w.database, draft)
 	if err == nil {
-		err = readmodel.BuildLists(ctx, patient, draft, w.Position(), w.id)
+		err = readmodel.BuildLists(ctx, session, draft, w.Position(), w.id)
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("build %s.lists as of seq %d: %w", w.database, w.Position(), err),
@@ -62,9 +61,11 @@ func (w *Writer) Build(ctx context.Context, patient driver.Conn) error {
 	return w.openLists(ctx)
 }
 
-// openLists reads the cursor of lists, and what the writer of a built generation must
-// know: the vaults.
+// openLists makes the views over lists, and reads their cursor and what the writer of a built generation must know: the vaults.
 func (w *Writer) openLists(ctx context.Context) (err error) {
+	if err := w.ch.CreateViews(ctx, w.conn, w.database); err != nil {
+		return err
+	}
 	at := time.Now()
 	if w.cursor, err = readmodel.ReadListsCursor(ctx, w.conn, readmodel.ListsTable.Name); err != nil {
 		return err

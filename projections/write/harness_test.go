@@ -111,13 +111,22 @@ func newGeneration(t testing.TB) *generation {
 	return g
 }
 
+// session is one to the generation's database.
+func (g *generation) session(t testing.TB) driver.Conn {
+	t.Helper()
+	session, err := g.ch.OpenSession(g.database)
+	must(t, err)
+	t.Cleanup(func() { session.Close() })
+	return session
+}
+
 // builtGeneration is one that holds records, with its lists.
 func builtGeneration(t testing.TB, records []*event.Record) *generation {
 	t.Helper()
 	g := newGeneration(t)
 	w := g.writer(t)
 	g.write(t, w, records)
-	must(t, w.Build(t.Context(), g.conn))
+	must(t, w.Build(t.Context(), g.session(t)))
 	return g
 }
 
@@ -232,9 +241,14 @@ func same(t testing.TB, what string, got, want []string) {
 }
 
 // lines are what a question answers.
-func (g *generation) lines(t testing.TB, question string, numbers map[string]uint64) (lines []string) {
+func (g *generation) lines(t testing.TB, question string, numbers map[string]uint64) []string {
 	t.Helper()
-	rows, err := g.conn.Query(readmodel.Parameters(t.Context(), numbers), question)
+	return lines(t, g.conn, question, numbers)
+}
+
+func lines(t testing.TB, conn driver.Conn, question string, numbers map[string]uint64) (lines []string) {
+	t.Helper()
+	rows, err := conn.Query(readmodel.Parameters(t.Context(), numbers), question)
 	if err != nil {
 		t.Fatalf("%s\n%v", question, err)
 	}
@@ -353,10 +367,11 @@ func (g *generation) check(t testing.TB) {
 	must(t, err)
 	line := readmodel.ListsTable.LineSQL("sign", "writer")
 	var want []string
-	grouped, err := readmodel.Grouped(t.Context(), g.conn, cursor.Seq)
-	must(t, err)
+	session := g.session(t)
+	defer session.Close()
+	must(t, readmodel.Derive(t.Context(), session, cursor.Seq))
 	for _, d := range readmodel.Definitions {
-		want = append(want, g.lines(t, "SELECT "+line+" FROM ("+d.Rows(grouped)+")", map[string]uint64{"seq": cursor.Seq, "slice": 0, "slices": 1})...)
+		want = append(want, lines(t, session, "SELECT "+line+" FROM ("+d.Rows()+")", nil)...)
 	}
 	same(t, fmt.Sprintf("lists at seq %d, by its definitions", cursor.Seq), slices.Collect(maps.Keys(g.live(t))), want)
 }

@@ -170,7 +170,7 @@ func TestOldListsStay(t *testing.T) {
 	s.Vault(histories.VaultAt(2))
 	s.Mine(said{Vault: histories.VaultAt(2), Event: deposit(1, alice, 100).Event})
 	g.write(t, g.writer(t), s.Records)
-	must(t, late.Build(t.Context(), g.conn))
+	must(t, late.Build(t.Context(), g.session(t)))
 	conn := &refusingConn{Conn: g.conn, question: "DROP TABLE IF EXISTS " + g.database + ".lists SYNC", how: unanswered}
 	_, err := Open(t.Context(), conn, g.ch, g.database, true, nil, nil, uncounted(), slog.New(slog.DiscardHandler))
 	if !errors.Is(err, errRefused) {
@@ -190,7 +190,7 @@ func TestBuildIsRefused(t *testing.T) {
 		must(t, g.ch.Discard(t.Context(), g.conn, g.database, "lists"))
 		w := g.writer(t)
 		w.conn = conn
-		err := w.Build(t.Context(), g.conn)
+		err := w.Build(t.Context(), g.session(t))
 		if conn.refused != errors.Is(err, errRefused) || !conn.refused && err != nil {
 			t.Errorf("%q, %s: Build gives %v", conn.question, conn.how, err)
 		}
@@ -284,7 +284,7 @@ func TestToldToStop(t *testing.T) {
 			w := g.writer(t)
 			g.write(t, w, s.Records)
 			if c.built {
-				must(t, w.Build(t.Context(), g.conn))
+				must(t, w.Build(t.Context(), g.session(t)))
 			}
 			from := s.Seq()
 			s.Mine(unattributed(4, alice))
@@ -308,7 +308,7 @@ func TestToldToStop(t *testing.T) {
 			}
 			g.write(t, w, s.Records)
 			if !c.built {
-				must(t, w.Build(t.Context(), g.conn))
+				must(t, w.Build(t.Context(), g.session(t)))
 			}
 			g.equal(t, s.Records)
 		})
@@ -332,7 +332,7 @@ func TestWithout(t *testing.T) {
 	}
 	w := open()
 	g.write(t, w, s.Records)
-	must(t, w.Build(t.Context(), g.conn))
+	must(t, w.Build(t.Context(), g.session(t)))
 	s.Mine(ofB(deposit(2, bob, 100)), ofB(claim(0, alice, 3)), deposit(5, bob, 1))
 	g.write(t, open(), s.Records)
 	want := uint64(0)

@@ -228,7 +228,7 @@ func TestLateWriter(t *testing.T) {
 					must(t, other.Write(t.Context(), other.Encode(batchOf(t, unit))))
 				}
 				if !built {
-					must(t, other.Build(t.Context(), g.conn))
+					must(t, other.Build(t.Context(), g.session(t)))
 				}
 				g.equal(t, s.Records)
 			})
@@ -401,7 +401,7 @@ func TestCounts(t *testing.T) {
 			w := g.writer(t)
 			g.write(t, w, s.Records)
 			if built {
-				must(t, w.Build(t.Context(), g.conn))
+				must(t, w.Build(t.Context(), g.session(t)))
 			}
 			var counts tally
 			w = g.writerOver(t, g.conn, counts.hear())

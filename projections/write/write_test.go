@@ -95,7 +95,7 @@ func (h *playing) play(t *testing.T) {
 
 func (h *playing) build(t *testing.T, w *Writer) {
 	t.Helper()
-	must(t, w.Build(t.Context(), h.g.conn))
+	must(t, w.Build(t.Context(), h.g.session(t)))
 	h.before = h.g.live(t)
 }
 

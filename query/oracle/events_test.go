@@ -162,7 +162,7 @@ func TestEventsThereAndBack(t *testing.T) {
 func TestWrongQuestionsForEvents(t *testing.T) {
 	a := serve(t, readtest.SmallChain())
 	for _, query := range []string{
-		"kind=Deposit", "kind=NavUpdated,", "kind=NavUpdated,NavUpdated", "kind=Unknown", "retracted=yes", "tx=0x12", "tx=" + readtest.Tx(1).Hex()[2:] + "00",
+		"kind=1", "kind=NavUpdated,", "kind=NavUpdated,NavUpdated", "kind=Nav%20Updated", "retracted=yes", "tx=0x12", "tx=" + readtest.Tx(1).Hex()[2:] + "00",
 		"before=x", "before=AAAA!", "before=AAAAAA", "before=AAA=", "before=gAAAAA", "before=____________________", "before=CwAa", "pageSize=0", "pageSize=101", "from=x",
 	} {
 		a.Get("/api/v1/events?"+query).Failed(t, 400, "INVALID_PARAMETER")
@@ -173,7 +173,7 @@ func TestWrongQuestionsForEvents(t *testing.T) {
 	a.Get("/api/v1/vaults/"+readtest.Nobody.Hex()+"/events").Failed(t, 404, "NOT_FOUND")
 	a.Get("/api/v1/events?retracted=true&before=CwAa").Data(t) // a place in this list
 	zero := common.Hash{}.Hex()
-	for _, query := range []string{"user=" + zero[:42], "tx=" + zero, "vault=" + readtest.Nobody.Hex(), "vault=" + zero[:42], "user=" + readtest.Router.Hex(), "before=AAAA"} {
+	for _, query := range []string{"user=" + zero[:42], "tx=" + zero, "kind=Deposit", "vault=" + readtest.Nobody.Hex(), "vault=" + zero[:42], "user=" + readtest.Router.Hex(), "before=AAAA"} {
 		same(t, query, a.Get("/api/v1/events?"+query).Data(t), []any{})
 	}
 }

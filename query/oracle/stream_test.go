@@ -374,7 +374,7 @@ func TestStreamRefuses(t *testing.T) {
 		}
 		c.Get("/api/v1/stream?after="+strings.NewReplacer(" ", "%20", "+", "%2B").Replace(last)).Failed(t, 400, "INVALID_PARAMETER")
 	}
-	c.Get("/api/v1/stream?kind=Deposit").Failed(t, 400, "INVALID_PARAMETER")
+	c.Get("/api/v1/stream?kind=1").Failed(t, 400, "INVALID_PARAMETER")
 	c.Get("/api/v1/stream?vault=0x12").Failed(t, 400, "INVALID_ADDRESS")
 	c.Get("/api/v1/stream?user=0x12").Failed(t, 400, "INVALID_ADDRESS")
 	if r := c.Do("HEAD", "/api/v1/stream", nil); r.Code != 200 || r.Body.Len() > 0 {

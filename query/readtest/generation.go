@@ -31,8 +31,9 @@ type Generation struct {
 	Conn     driver.Conn // of the writer
 
 	t       testing.TB
-	events  uint64 // the seq up to which the table events holds the log
-	written uint64 // the same of lists
+	session driver.Conn // for the definitions
+	events  uint64      // the seq up to which the table events holds the log
+	written uint64      // the same of lists
 }
 
 // generations keeps tests apart: they share the engine and the prefix that the
@@ -60,7 +61,12 @@ func New(t testing.TB, clickHouse string) *Generation {
 	g.must(admin.Exec(context.Background(), readmodel.ListsTable.DDL(g.Database)))
 	g.Conn, err = c.Open(g.Database)
 	g.must(err)
-	t.Cleanup(func() { g.Conn.Close() })
+	g.session, err = c.OpenSession(g.Database)
+	g.must(err)
+	t.Cleanup(func() {
+		g.Conn.Close()
+		g.session.Close()
+	})
 	return g
 }
 
@@ -118,12 +124,11 @@ type changed struct {
 func (g *Generation) WriteLists(l *Log) {
 	g.t.Helper()
 	seq := l.Seq()
-	ctx := readmodel.AsOf(context.Background(), seq, 0, 1)
+	ctx := readmodel.Parameters(context.Background(), nil)
 	g.must(g.Conn.Exec(ctx, "CREATE OR REPLACE TABLE wanted AS lists ENGINE = Memory"))
-	grouped, err := readmodel.Grouped(context.Background(), g.Conn, seq)
-	g.must(err)
+	g.must(readmodel.Derive(context.Background(), g.session, seq))
 	for _, d := range readmodel.Definitions {
-		g.must(g.Conn.Exec(ctx, "INSERT INTO wanted (sign, "+d.Columns+") SELECT 1, "+d.Columns+" FROM ("+d.SQL(grouped)+")"))
+		g.must(g.session.Exec(ctx, "INSERT INTO wanted (sign, "+d.Columns+") SELECT 1, "+d.Columns+" FROM ("+d.SQL()+")"))
 	}
 	held := "SELECT " + listed + " FROM lists WHERE list != 'touched' GROUP BY " + listed + " HAVING sum(sign) > 0"
 	wanted := "SELECT " + listed + " FROM wanted"

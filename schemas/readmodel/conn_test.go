@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 )
@@ -132,5 +133,34 @@ func TestPatientConnection(t *testing.T) {
 		if err := conn.QueryRow(t.Context(), "SELECT value FROM system.settings WHERE name = '"+name+"'").Scan(&value); err != nil || value != want {
 			t.Errorf("%s is %q, %v; want %s", name, value, err, want)
 		}
+	}
+}
+
+// TestSession: temporary tables stay for as long as the connection, however fast statements follow each other, and when it has ended
+// that is said.
+func TestSession(t *testing.T) {
+	t.Parallel()
+	session, err := config(t).OpenSession("default")
+	must(t, err)
+	defer session.Close()
+	must(t, session.Exec(t.Context(), "CREATE TEMPORARY TABLE kept AS SELECT 1 AS one"))
+	for range 500 {
+		rows, err := session.Query(t.Context(), "SELECT one FROM kept")
+		must(t, err)
+		for rows.Next() {
+			var one uint8
+			must(t, rows.Scan(&one))
+		}
+		must(t, rows.Err())
+		var one uint8
+		must(t, session.QueryRow(t.Context(), "SELECT one FROM kept").Scan(&one))
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	rows, err := session.Query(ended, "SELECT number FROM numbers(1000000000)")
+	must(t, err)
+	cancel()
+	_ = rows.Close()
+	if err := session.Exec(t.Context(), "SELECT one FROM kept"); err == nil || !strings.Contains(err.Error(), "the connection of the session") {
+		t.Errorf("after its connection has ended: %v", err)
 	}
 }

@@ -15,15 +15,12 @@ import (
 // and gets its own name when it is whole: a generation that has the table lists can be
 // served, and a writer that stalled while it built never touches the table of another.
 
-// CreateEvents makes the database of a generation, its table events and the views over it
-// if they are missing, on all replicas of the cluster if there is one.
+// CreateEvents makes the database of a generation and its table events if they are missing, on all replicas of the cluster if
+// there is one.
 func (c Config) CreateEvents(ctx context.Context, conn driver.Conn, database string) error {
 	statements := []string{
 		"CREATE DATABASE IF NOT EXISTS " + database + c.on() + " ENGINE = Atomic",
 		c.tableDDL(EventsTable.DDL(database), database+"."+EventsTable.Name, database+"."+EventsTable.Name),
-	}
-	for _, view := range Views {
-		statements = append(statements, c.viewDDL(database, view))
 	}
 	for _, ddl := range statements {
 		if err := conn.Exec(ctx, ddl); err != nil {

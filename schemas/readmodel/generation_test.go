@@ -32,6 +32,7 @@ func TestGenerationDDL(t *testing.T) {
 		must(t, c.CreateEvents(t.Context(), r, "navlog_g7"))
 		must(t, c.CreateLists(t.Context(), r, "navlog_g7", "lists_draft"))
 		must(t, c.Publish(t.Context(), r, "navlog_g7", "lists", "lists_draft"))
+		must(t, c.CreateViews(t.Context(), r, "navlog_g7"))
 		must(t, c.Discard(t.Context(), r, "navlog_g7", "lists_draft"))
 		must(t, c.Drop(t.Context(), r, "navlog_g7"))
 		got := strings.Join(r.statements, ";\n\n") + ";\n"

@@ -170,7 +170,7 @@ func (c Config) OpenReader(database string, conns int) (driver.Conn, error) {
 // more data there is, and say nothing before they are over: merges and proofs.
 // They are bounded in memory and not in time.
 func (c Config) OpenPatient(database string) (driver.Conn, error) {
-	return c.open(database, c.User, c.Password, 24*time.Hour, writerConns, c.clustered(clickhouse.Settings{
+	return c.open(database, c.User, c.Password, dayLong, writerConns, c.clustered(clickhouse.Settings{
 		"use_skip_indexes_on_data_read":      0,
 		sharedSnapshot:                       1,
 		"max_memory_usage":                   writerMemory,
@@ -183,6 +183,7 @@ func (c Config) OpenPatient(database string) (driver.Conn, error) {
 const (
 	dialTimeout = 5 * time.Second  // bounds the making of a connection
 	readTimeout = 90 * time.Second // longer than any question may take
+	dayLong     = 24 * time.Hour   // longer than a build of lists
 	writerConns = 16               // a table each, and what looks at them meanwhile
 	idleConns   = 16
 	// sendBytes is how much of an insert a connection gathers before it sends it. The
@@ -192,10 +193,17 @@ const (
 )
 
 func (c Config) open(database, user, password string, readTimeout time.Duration, conns int, settings clickhouse.Settings) (driver.Conn, error) {
+	conn, err := clickhouse.Open(c.options(database, user, password, readTimeout, conns, settings))
+	if err != nil {
+		return nil, fmt.Errorf("open ClickHouse at %s: %w", c.Addr, err)
+	}
+	return conn, nil
+}
+
+func (c Config) options(database, user, password string, readTimeout time.Duration, conns int, settings clickhouse.Settings) *clickhouse.Options {
 	// What parts know of their seqs decides which are read. To take it into the
 	// search within each too, the engine's default, took as long as a look-up.
 	settings["use_partition_minmax_for_primary_key_pruning"] = 0
-	settings["enable_materialized_cte"] = 1 // for the parts of definitions (computedOnce)
 	options := &clickhouse.Options{
 		Addr:             []string{c.Addr},
 		Auth:             clickhouse.Auth{Database: database, Username: user, Password: password},
@@ -205,7 +213,7 @@ func (c Config) open(database, user, password string, readTimeout time.Duration,
 		ReadTimeout:      readTimeout,
 		MaxOpenConns:     conns,
 		MaxIdleConns:     min(conns, idleConns),
-		ConnMaxLifetime:  time.Hour,
+		ConnMaxLifetime:  max(time.Hour, readTimeout), // nothing may end a session
 		BlockBufferSize:  4,
 		ConnOpenStrategy: clickhouse.ConnOpenInOrder,
 		// A large insert's buffer would stay with its connection, one for each of the pool.
@@ -220,11 +228,7 @@ func (c Config) open(database, user, password string, readTimeout time.Duration,
 		secure = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	options.DialContext = func(ctx context.Context, addr string) (net.Conn, error) { return dial(ctx, addr, secure) }
-	conn, err := clickhouse.Open(options)
-	if err != nil {
-		return nil, fmt.Errorf("open ClickHouse at %s: %w", c.Addr, err)
-	}
-	return conn, nil
+	return options
 }
 
 // FoldVersion numbers what the fold makes of a log. It is raised with any change that gives
@@ -237,8 +241,11 @@ const FoldVersion = 6
 func Schema() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "fold %d\n%s\n%s\n", FoldVersion, EventsTable.DDL("generation"), ListsTable.DDL("generation"))
+	for _, table := range derived {
+		fmt.Fprintf(h, "%s\n%s\n", table, definition(table))
+	}
 	for _, d := range Definitions {
-		fmt.Fprintf(h, "%s\n%s\n", d.Columns, d.SQL(true))
+		fmt.Fprintf(h, "%s\n%s\n", d.Columns, d.SQL())
 	}
 	for _, view := range Views {
 		fmt.Fprintf(h, "%s\n%s\n", view, DefaultConfig().viewDDL("generation", view))

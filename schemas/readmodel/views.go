@@ -1,20 +1,30 @@
 package readmodel
 
 import (
+	"context"
 	"fmt"
 	"strings"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
-// Views are the views of a generation, for people who query it with SQL: one file each in
-// views, over the same parts of events as the definitions of lists. They show what is live
-// at the newest record of events, which may be a batch ahead of the lists.
+// Views are the views of a generation, for people who query it with SQL: one file each in views. Most show the live rows of lists.
+// The two that show logs read events, which may be a batch ahead of lists.
 var Views = []string{"deposits", "withdrawal_events", "requests", "navs", "sweeps", "settlements", "users"}
+
+// CreateViews makes the views of a generation that has lists, those that are missing.
+func (c Config) CreateViews(ctx context.Context, conn driver.Conn, database string) error {
+	for _, view := range Views {
+		if err := conn.Exec(ctx, c.viewDDL(database, view)); err != nil {
+			return fmt.Errorf("create the view %s.%s: %w", database, view, err)
+		}
+	}
+	return nil
+}
 
 // viewDDL is the statement that makes a view in a database.
 func (c Config) viewDDL(database, view string) string {
-	never := fmt.Sprint(Never)
-	sql := strings.NewReplacer("{seq:UInt64}", never, "{never:UInt64}", never,
-		"FROM events\n", "FROM "+database+".events\n", "FROM events WHERE", "FROM "+database+".events WHERE").
-		Replace(withParts(uncommented(file("views", view)), nil))
+	sql := strings.NewReplacer("{never:UInt64}", fmt.Sprint(Never), "FROM events", "FROM "+database+".events", "FROM lists", "FROM "+database+".lists").
+		Replace(uncommented(file("views", view)))
 	return "CREATE VIEW IF NOT EXISTS " + database + "." + view + c.on() + " AS\n" + sql
 }

@@ -1,8 +1,2 @@
 -- The cursor: the newest block, and how many units so far retracted something.
-SELECT arrayJoin(['cursor', 'cursor_end']) AS list, newest.1 AS block, newest.2 AS ts, {seq:UInt64} AS seq, rewrites
-FROM (SELECT max((block, ts)) AS newest FROM mined) AS newest_block, (
-  SELECT uniqExact(units.seq) AS rewrites
-  FROM (SELECT 0 AS one, seq FROM events WHERE sign = -1 AND seq <= {seq:UInt64}) AS retractions
-  ASOF JOIN (SELECT 0 AS one, seq FROM events WHERE boundary AND seq <= {seq:UInt64}) AS units
-    ON retractions.one = units.one AND retractions.seq <= units.seq
-) AS counted
+SELECT arrayJoin(['cursor', 'cursor_end']) AS list, block, ts, seq, rewrites FROM newest

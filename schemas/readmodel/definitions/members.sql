@@ -7,5 +7,4 @@ FROM (
       [('members', reinterpretAsInt256(reverse(user)), block), ('first_seen', toInt256(block), block)],
       if(ranked, [('deposited', deposited, 0), ('withdrawn', withdrawn, 0)], []))) AS entry
   FROM member
-  WHERE cityHash64(user) % {slices:UInt64} = {slice:UInt64}
 )

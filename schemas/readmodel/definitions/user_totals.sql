@@ -13,7 +13,6 @@ FROM (
     countIf(what = 3) OVER so_far AS claims, sumIf(amount, what = 3) OVER so_far AS claimed,
     maxIf(amount, what = 8) OVER so_far AS funded_shares, maxIf(amount, what = 9) OVER so_far AS claimed_shares
   FROM change
-  WHERE cityHash64(user) % {slices:UInt64} = {slice:UInt64}
   WINDOW so_far AS (PARTITION BY user, vault ORDER BY block ROWS UNBOUNDED PRECEDING)
 )
 WHERE until != block

@@ -1,13 +1,18 @@
 -- The valuations. Of the amounts that a log does not give, the supply follows from the other two, or is what was minted
--- and burned before, and each of NAV and assets follows from the other.
-SELECT block, log_index, sub, ts, vault, user, other, partner, id, id_to, expires, tx,
-  if(no_shares, if(no_nav OR no_assets, if(supply > 0, supply, shares), mulDiv(assets, unit, nav)), shares) AS all_shares,
-  if(no_nav, mulDiv(assets, unit, all_shares), nav) AS all_nav,
-  if(no_assets, mulDiv(all_nav, all_shares, unit), assets) AS all_assets
+-- and burned before, and each of NAV and assets follows from the other. Each amount has a level of its own, because the engine writes
+-- a column out wherever it is named.
+SELECT * EXCEPT (assets, nav), if(no_assets, mulDiv(all_nav, all_shares, unit), assets) AS all_assets
 FROM (
-  SELECT *, sumIf(shares, effect = 'supply') OVER (PARTITION BY vault ORDER BY place ROWS UNBOUNDED PRECEDING) AS supply,
-    toInt256(concat('1', repeat('0', nav_digits))) AS unit
-  FROM live
-  WHERE effect IN ('supply', 'valuation')
+  SELECT *, if(no_nav, mulDiv(assets, unit, all_shares), nav) AS all_nav
+  FROM (
+    SELECT block, log_index, sub, ts, vault, user, other, partner, id, id_to, expires, tx, assets, nav, no_nav, no_assets, unit,
+      multiIf(NOT no_shares, shares, NOT no_nav AND NOT no_assets, mulDiv(assets, unit, nav), supply > 0, supply, shares) AS all_shares
+    FROM (
+      SELECT *, sumIf(shares, effect = 'supply') OVER (PARTITION BY vault ORDER BY place ROWS UNBOUNDED PRECEDING) AS supply,
+        toInt256(concat('1', repeat('0', nav_digits))) AS unit
+      FROM live
+      WHERE effect IN ('supply', 'valuation')
+    )
+    WHERE effect = 'valuation'
+  )
 )
-WHERE effect = 'valuation'

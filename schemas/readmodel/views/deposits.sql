@@ -4,6 +4,8 @@ SELECT toDateTime(ts, 'UTC') AS time, block, log_index, concat('0x', lower(hex(v
   concat('0x', lower(hex(user))) AS user, concat('0x', lower(hex(other))) AS sender, partner, assets,
   if(priced_block = {never:UInt64}, NULL, shares) AS shares, if(grouped AND priced_block != {never:UInt64}, priced_block, NULL) AS priced_block,
   if(closed_by = 'void', closed_block, NULL) AS void_block,
-  if(swept, closed_block, NULL) AS swept_block, if(swept, toDateTime(closed_ts, 'UTC'), NULL) AS swept_time,
-  concat('0x', lower(hex(tx))) AS tx
-FROM deposit
+  if(closed_by = 'sweep', closed_block, NULL) AS swept_block,
+  if(closed_by = 'sweep', toDateTime(closed_ts, 'UTC'), NULL) AS swept_time,
+  concat('0x', lower(hex(hash))) AS tx
+FROM lists FINAL
+WHERE list = 'vault_events' AND kind = 'deposit'

@@ -9,4 +9,5 @@ SELECT toDateTime(ts, 'UTC') AS time, block, log_index, concat('0x', lower(hex(v
   multiIf(closed_block != {never:UInt64}, toString(closed_by),
     funded_block != {never:UInt64}, 'funded', 'open') AS state,
   concat('0x', lower(hex(hash))) AS tx
-FROM request
+FROM lists FINAL
+WHERE list = 'requests'

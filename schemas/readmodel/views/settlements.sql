@@ -1,5 +1,6 @@
 -- The settlements of withdrawals: what was funded together. nav has 18 decimals.
 SELECT toDateTime(ts, 'UTC') AS time, block, log_index, concat('0x', lower(hex(vault))) AS vault, shares, assets, nav,
   concat('0x', lower(hex(other))) AS funder, concat('0x', lower(hex(tx))) AS tx
-FROM live
-WHERE effect = 'settled'
+FROM events
+WHERE effect = 'settled' AND sign = 1 AND NOT passed AND NOT quarantined
+  AND seq NOT IN (SELECT retracts FROM events WHERE sign = -1)

@@ -5,5 +5,6 @@ SELECT toDateTime(ts, 'UTC') AS time, block, log_index, toString(effect) AS even
   id AS request_id, concat('0x', lower(hex(user))) AS user, concat('0x', lower(hex(other))) AS receiver, partner,
   shares, assets,
   if(expires = 0, NULL, toDateTime64(expires, 0, 'UTC')) AS expires_time, concat('0x', lower(hex(tx))) AS tx
-FROM live
-WHERE effect IN ('requested', 'funded', 'claimed', 'cancelled', 'expired')
+FROM events
+WHERE effect IN ('requested', 'funded', 'claimed', 'cancelled', 'expired') AND sign = 1 AND NOT passed AND NOT quarantined
+  AND seq NOT IN (SELECT retracts FROM events WHERE sign = -1)

@@ -1,0 +1,93 @@
+package readmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+)
+
+// OpenSession makes one connection to a generation's database, for Derive and BuildLists: the temporary tables of a session
+// end with its connection. Statements wait for each other, and the rows of one must be read or closed before the next. They are bounded in
+// memory and not in time. When the connection ends, every later statement fails.
+func (c Config) OpenSession(database string) (driver.Conn, error) {
+	options := c.options(database, c.User, c.Password, dayLong, 1, c.clustered(clickhouse.Settings{
+		"use_skip_indexes_on_data_read": 0,
+		sharedSnapshot:                  1,
+		"max_memory_usage":              writerMemory,
+		"max_execution_time":            0,
+		// A row of lists has 600 bytes before it is compressed.
+		"max_insert_block_size":              1 << 18,
+		"min_insert_block_size_rows":         1 << 18,
+		"min_insert_block_size_bytes":        1 << 28,
+		"max_insert_threads":                 1,
+		"max_threads":                        2,
+		"max_bytes_before_external_sort":     writerMemory / 4,
+		"max_bytes_before_external_group_by": writerMemory / 2,
+	}))
+	s := &session{}
+	dial := options.DialContext
+	options.DialContext = func(ctx context.Context, addr string) (net.Conn, error) {
+		if s.dialed.Swap(true) {
+			return nil, errOneConnection
+		}
+		conn, err := dial(ctx, addr)
+		if err != nil {
+			s.dialed.Store(false)
+		}
+		return conn, err
+	}
+	conn, err := clickhouse.Open(options)
+	if err != nil {
+		return nil, fmt.Errorf("open ClickHouse at %s: %w", c.Addr, err)
+	}
+	s.Conn = conn
+	return s, nil
+}
+
+var errOneConnection = errors.New("the connection of the session, which has its temporary tables, has ended: run the command again")
+
+// session has one connection. The driver gives a pool its connection back a moment after it has told the end of an answer (clickhouse-go
+// 2.49, conn_query.go), and would make another one for a statement that comes in between: that one is tried again.
+type session struct {
+	driver.Conn
+	dialed atomic.Bool
+}
+
+// again reports whether a statement is to be tried again, after a pause: it was not sent, because the connection was not back yet.
+func again(ctx context.Context, err error, try *int) bool {
+	if *try++; !errors.Is(err, errOneConnection) || *try > 1000 || ctx.Err() != nil {
+		return false
+	}
+	time.Sleep(time.Millisecond)
+	return true
+}
+
+func (s *session) Exec(ctx context.Context, statement string, args ...any) (err error) {
+	for try := 0; ; {
+		if err = s.Conn.Exec(ctx, statement, args...); !again(ctx, err, &try) {
+			return err
+		}
+	}
+}
+
+func (s *session) Query(ctx context.Context, query string, args ...any) (rows driver.Rows, err error) {
+	for try := 0; ; {
+		if rows, err = s.Conn.Query(ctx, query, args...); !again(ctx, err, &try) {
+			return rows, err
+		}
+	}
+}
+
+func (s *session) QueryRow(ctx context.Context, query string, args ...any) driver.Row {
+	for try := 0; ; {
+		if row := s.Conn.QueryRow(ctx, query, args...); !again(ctx, row.Err(), &try) {
+			return row
+		}
+	}
+}
