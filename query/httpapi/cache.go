@@ -252,6 +252,7 @@ func (s *Server) create(r *Request, h Handler) (*finished, error) {
 	// the engine's connection.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context), s.RequestTimeout)
 	defer cancel()
+	defer func(before context.Context) { r.Context = before }(r.Context) // a long answer is asked for again, to be streamed
 	r.Context = ctx
 	r.readParams()
 	a, err := h(r)
