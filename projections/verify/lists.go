@@ -357,10 +357,20 @@ func folded() (out []readmodel.List) {
 	return slices.Compact(out)
 }
 
-// compareRows is the order of the table.
+// compareRows is the order of the table, whose keys have a sign: those of 32 bytes use it.
 func compareRows(a, b readmodel.ListRow) int {
 	return cmp.Or(cmp.Compare(a.List, b.List), a.Owner.Cmp(b.Owner), a.Scope.Cmp(b.Scope),
-		cmp.Compare(a.Kind, b.Kind), a.Key.Cmp(&b.Key), cmp.Compare(a.Block, b.Block), cmp.Compare(a.LogIndex, b.LogIndex), cmp.Compare(a.Sub, b.Sub), a.User.Cmp(b.User))
+		cmp.Compare(a.Kind, b.Kind), compareKeys(&a.Key, &b.Key), cmp.Compare(a.Block, b.Block), cmp.Compare(a.LogIndex, b.LogIndex), cmp.Compare(a.Sub, b.Sub), a.User.Cmp(b.User))
+}
+
+func compareKeys(a, b *readmodel.Amount) int {
+	switch {
+	case a.Slt(b):
+		return -1
+	case a.Sgt(b):
+		return 1
+	}
+	return 0
 }
 
 // lines are those that the table must have, each once.

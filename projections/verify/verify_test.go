@@ -503,3 +503,31 @@ func TestProofsOfRows(t *testing.T) {
 		}
 	}
 }
+
+// TestOrderOfKeys: rows of the fold come in the order in which the table gives them, also where a key of 32 bytes is a negative number there.
+func TestOrderOfKeys(t *testing.T) {
+	t.Parallel()
+	g := newGeneration(t)
+	var keys []string
+	rows := []readmodel.ListRow{}
+	for _, first := range []byte{0x00, 0x7f, 0x80, 0xff} {
+		var id common.Hash
+		id[0], id[31] = first, 1
+		row := readmodel.ListRow{List: readmodel.Sources}
+		row.Key.SetBytes(id[:])
+		rows = append(rows, row)
+		keys = append(keys, fmt.Sprintf("reinterpretAsInt256(reverse(unhex('%x')))", id[:]))
+	}
+	slices.SortFunc(rows, compareRows)
+	var got, want []string
+	for _, row := range rows {
+		got = append(got, row.Key.Hex())
+	}
+	for text, err := range texts(t.Context(), g.conn, "SELECT lower(hex(k)) FROM (SELECT arrayJoin(["+strings.Join(keys, ", ")+"]) AS k) ORDER BY k", nil) {
+		must(t, err)
+		want = append(want, "0x"+strings.TrimLeft(text, "0"))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the fold orders keys %v, and the table %v", got, want)
+	}
+}
