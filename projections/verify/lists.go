@@ -172,7 +172,7 @@ func define(ctx context.Context, session driver.Conn, seq uint64, ask func(defin
 		return err
 	}
 	for _, d := range readmodel.Definitions {
-		if err := ask("SELECT "+strings.Join(definedColumns(), ", ")+" FROM ("+d.Rows()+")"); err != nil {
+		if err := ask("SELECT " + strings.Join(definedColumns(), ", ") + " FROM (" + d.Rows() + ")"); err != nil {
 			return fmt.Errorf("%s as of seq %d: %w", d.Name, seq, err)
 		}
 	}
