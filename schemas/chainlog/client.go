@@ -14,23 +14,29 @@
 package chainlog
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
+
+	"github.com/navlog/navlog/schemas/certs"
 )
 
 // Config is the section `kafka` of the configuration.
 type Config struct {
 	// Brokers are the bootstrap brokers as host:port: at least one.
 	Brokers []string `yaml:"brokers" env:"BROKERS"`
-	// TLS uses TLS 1.2 or later, with the system's certificates; default false.
-	TLS  bool `yaml:"tls" env:"TLS"`
-	SASL SASL `yaml:"sasl" envPrefix:"SASL_"`
+	// TLS uses TLS 1.2 or later; default false.
+	TLS bool `yaml:"tls" env:"TLS"`
+	// Certificates are for brokers that an authority of one's own signed, or that want a certificate of the client.
+	Certificates certs.Files `yaml:"certificates" envPrefix:"CERTIFICATES_"`
+	SASL         SASL        `yaml:"sasl" envPrefix:"SASL_"`
 	// ReplicationFactor of topics that navlog creates: 1 to 9, default 1.
 	ReplicationFactor int16 `yaml:"replicationFactor" env:"REPLICATION_FACTOR"`
 	// ReferralPartitions of the referral topics: 1 to 1000, default 8.
@@ -68,6 +74,9 @@ func (c Config) Validate() error {
 			faults = append(faults, fmt.Errorf("kafka.brokers: %q is not host:port", b))
 		}
 	}
+	if err := c.Certificates.Validate("kafka", c.TLS); err != nil {
+		faults = append(faults, err)
+	}
 	if c.ReplicationFactor < 1 || c.ReplicationFactor > 9 {
 		faults = append(faults, fmt.Errorf("kafka.replicationFactor is %d and must be 1 to 9", c.ReplicationFactor))
 	}
@@ -88,6 +97,18 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
+// dialTimeout bounds the making of a connection, as franz-go does by default.
+const dialTimeout = 10 * time.Second
+
+// dial connects with TLS.
+func (c Config) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	secure, err := c.Certificates.Config()
+	if err != nil {
+		return nil, err
+	}
+	return (&tls.Dialer{NetDialer: &net.Dialer{Timeout: dialTimeout}, Config: secure}).DialContext(ctx, network, addr)
+}
+
 // Options returns the client options that all programs share.
 func (c Config) Options() []kgo.Opt {
 	options := []kgo.Opt{
@@ -100,7 +121,7 @@ func (c Config) Options() []kgo.Opt {
 		kgo.WithHooks(c.Hooks...),
 	}
 	if c.TLS {
-		options = append(options, kgo.DialTLSConfig(&tls.Config{MinVersion: tls.VersionTLS12}))
+		options = append(options, kgo.Dialer(c.dial))
 	}
 	switch c.SASL.Mechanism {
 	case "PLAIN":

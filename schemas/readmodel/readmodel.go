@@ -39,7 +39,6 @@ package readmodel
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/tls"
 	"embed"
 	"encoding/hex"
 	"errors"
@@ -55,6 +54,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
+	"github.com/navlog/navlog/schemas/certs"
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
@@ -84,8 +84,10 @@ type Config struct {
 	// empty: User and Password.
 	QueryUser     string `yaml:"queryUser" env:"QUERY_USER"`
 	QueryPassword string `yaml:"queryPassword" env:"QUERY_PASSWORD"`
-	// TLS 1.2 or later, with the system's certificates; default false.
+	// TLS 1.2 or later; default false.
 	TLS bool `yaml:"tls" env:"TLS"`
+	// Certificates are for a server that an authority of one's own signed, or that wants a certificate of the client.
+	Certificates certs.Files `yaml:"certificates" envPrefix:"CERTIFICATES_"`
 	// Prefix of the databases <prefix>_g1, <prefix>_g2, ...: a letter and then at
 	// most 30 of a-z, 0-9 and _, default navlog.
 	Prefix string `yaml:"prefix" env:"PREFIX"`
@@ -114,6 +116,9 @@ func (c Config) Validate() error {
 	}
 	if c.Cluster != "" && !identifier.MatchString(c.Cluster) {
 		faults = append(faults, fmt.Errorf("clickhouse.cluster is %q and must be a letter and then at most 30 of a-z, 0-9 and _", c.Cluster))
+	}
+	if err := c.Certificates.Validate("clickhouse", c.TLS); err != nil {
+		faults = append(faults, err)
 	}
 	return errors.Join(faults...)
 }
@@ -223,11 +228,16 @@ func (c Config) options(database, user, password string, readTimeout time.Durati
 	if host, _, err := net.SplitHostPort(c.Addr); err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback()) {
 		options.Compression = nil // on one machine it only takes both sides' time
 	}
-	var secure *tls.Config
-	if c.TLS {
-		secure = &tls.Config{MinVersion: tls.VersionTLS12}
+	options.DialContext = func(ctx context.Context, addr string) (net.Conn, error) {
+		if !c.TLS {
+			return dial(ctx, addr, nil)
+		}
+		secure, err := c.Certificates.Config()
+		if err != nil {
+			return nil, err
+		}
+		return dial(ctx, addr, secure)
 	}
-	options.DialContext = func(ctx context.Context, addr string) (net.Conn, error) { return dial(ctx, addr, secure) }
 	return options
 }
 

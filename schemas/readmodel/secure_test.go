@@ -7,15 +7,18 @@ import (
 	"io"
 	"net"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/schemas/certs"
+	"github.com/navlog/navlog/schemas/certs/certstest"
 )
 
 // tlsDoor ends TLS before the engine. It gives the connections that it took, in order.
-func tlsDoor(t *testing.T, engine string, certificates []tls.Certificate) (addr string, taken <-chan *tls.Conn) {
+func tlsDoor(t *testing.T, engine string, door *tls.Config) (addr string, taken <-chan *tls.Conn) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -29,7 +32,11 @@ func tlsDoor(t *testing.T, engine string, certificates []tls.Certificate) (addr 
 			if err != nil {
 				return
 			}
-			outside := tls.Server(conn, &tls.Config{Certificates: certificates})
+			outside := tls.Server(conn, door)
+			if outside.Handshake() != nil {
+				outside.Close()
+				continue
+			}
 			inside, err := net.Dial("tcp", engine)
 			if err != nil {
 				outside.Close()
@@ -63,7 +70,7 @@ func TestSecureConnectionEnds(t *testing.T) {
 		"not told": func(c *tls.Conn) error { return c.NetConn().Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			addr, taken := tlsDoor(t, enginetest.ClickHouse(t), trusted.TLS.Certificates)
+			addr, taken := tlsDoor(t, enginetest.ClickHouse(t), &tls.Config{Certificates: trusted.TLS.Certificates})
 			conn, err := clickhouse.Open(&clickhouse.Options{
 				Addr:         []string{addr},
 				MaxOpenConns: 1,
@@ -91,5 +98,34 @@ func TestSecureConnectionEnds(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestOwnCertificates: a server of an authority of one's own, which wants a certificate of the client, is asked; without the files it is not.
+func TestOwnCertificates(t *testing.T) {
+	t.Parallel()
+	authority := certstest.New(t)
+	addr, _ := tlsDoor(t, enginetest.ClickHouse(t), authority.Server())
+	ask := func(files certs.Files) error {
+		c := DefaultConfig()
+		c.Addr, c.TLS, c.Certificates = addr, true, files
+		if err := c.Validate(); err != nil {
+			return err
+		}
+		conn, err := c.Open("")
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		return conn.Ping(t.Context())
+	}
+	if err := ask(authority.Files()); err != nil {
+		t.Errorf("with the files: %v", err)
+	}
+	if err := ask(certs.Files{}); err == nil || !strings.Contains(err.Error(), "certificate signed by unknown authority") {
+		t.Errorf("without: %v", err)
+	}
+	if err := ask(certs.Files{CA: authority.Files().CA}); err == nil {
+		t.Error("a client without a certificate is answered")
 	}
 }

@@ -1,0 +1,58 @@
+// Package certs reads the certificates by which a program knows an engine, and by which an engine knows the program.
+package certs
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// Files are files in PEM. They are read for each new connection, so a renewed certificate needs no restart.
+type Files struct {
+	// CA has the certificates of the authorities that sign the server's; default: those of the system.
+	CA string `yaml:"ca" env:"CA"`
+	// Cert and Key are the client's own certificate, with what leads to its authority, and its private key; default none.
+	Cert string `yaml:"cert" env:"CERT"`
+	Key  string `yaml:"key" env:"KEY"`
+}
+
+// Config is the configuration of a client: TLS 1.2 or later. The error says which file cannot be used, and why.
+func (f Files) Config() (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if f.CA != "" {
+		text, err := os.ReadFile(f.CA)
+		if err != nil {
+			return nil, fmt.Errorf("read the certificates of authorities: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("%s has no certificate in PEM: it must begin with -----BEGIN CERTIFICATE-----", f.CA)
+		}
+	}
+	if f.Cert != "" {
+		own, err := tls.LoadX509KeyPair(f.Cert, f.Key)
+		if err != nil {
+			return nil, fmt.Errorf("read the client's certificate %s and its key %s: %w", f.Cert, f.Key, err)
+		}
+		c.Certificates = []tls.Certificate{own}
+	}
+	return c, nil
+}
+
+// Validate returns what is wrong with the files of a section of the configuration, such as kafka, for which TLS is on or off.
+func (f Files) Validate(section string, on bool) error {
+	switch {
+	case f == Files{}:
+		return nil
+	case !on:
+		return fmt.Errorf("%s.certificates are given and %s.tls is false: set it to true, or the connection is not encrypted", section, section)
+	case (f.Cert == "") != (f.Key == ""):
+		return errors.New(section + ".certificates needs both cert and key, or neither")
+	}
+	if _, err := f.Config(); err != nil {
+		return fmt.Errorf("%s.certificates: %w", section, err)
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+package chainlog
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/navlog/navlog/schemas/certs"
+	"github.com/navlog/navlog/schemas/certs/certstest"
+)
+
+// TestOwnCertificates: brokers of an authority of one's own, which want a certificate of the client, answer one that has the files, and no other.
+func TestOwnCertificates(t *testing.T) {
+	t.Parallel()
+	authority := certstest.New(t)
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.TLS(authority.Server()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	ask := func(files certs.Files) error {
+		c := DefaultConfig()
+		c.Brokers, c.TLS, c.Certificates = cluster.ListenAddrs(), true, files
+		if err := c.Validate(); err != nil {
+			return err
+		}
+		client, err := kgo.NewClient(c.Options()...)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		return client.Ping(ctx)
+	}
+	if err := ask(authority.Files()); err != nil {
+		t.Errorf("with the files: %v", err)
+	}
+	if err := ask(certs.Files{}); err == nil || !strings.Contains(err.Error(), "certificate signed by unknown authority") {
+		t.Errorf("without: %v", err)
+	}
+	if err := ask(certs.Files{CA: authority.Files().CA}); err == nil {
+		t.Error("a client without a certificate is answered")
+	}
+	if err := ask(certs.Files{CA: authority.Files().CA, Cert: "gone", Key: "gone"}); err == nil || !strings.Contains(err.Error(), "kafka.certificates: read the client's certificate gone") {
+		t.Errorf("files that are not there: %v", err)
+	}
+}
