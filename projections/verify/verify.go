@@ -219,31 +219,38 @@ func (v *verifier) all(ctx context.Context, chainID uint64, kafka chainlog.Confi
 }
 
 // tables compares events and lists with the log.
-func (v *verifier) tables(ctx context.Context) (err error) {
-	var built bool
-	if v.report.Seq, built, err = position(ctx, v.conn); err != nil {
-		return err
-	}
-	if v.passed, err = passedVaults(ctx, v.conn, v.report.Seq); err != nil {
-		return err
-	}
-	v.report.Checks = []Check{{Name: "log: seq contiguous"}}
-	if err := v.follow(ctx, v.report.Seq); err != nil {
-		return err
-	}
-	if err := v.unique(ctx); err != nil {
-		return err
-	}
-	if v.broken() {
-		return nil // there is nothing that the tables could be equal to
-	}
-	if err := v.says(ctx); err != nil {
+func (v *verifier) tables(ctx context.Context) error {
+	built, err := v.events(ctx)
+	if err != nil || v.broken() { // there is nothing that lists could be equal to
 		return err
 	}
 	if !built {
 		v.report.Checks = append(v.report.Checks, v.missing())
 		return nil
 	}
+	return v.lists(ctx)
+}
+
+// events compares events with the log, unless the log itself is broken. built reports whether there are lists.
+func (v *verifier) events(ctx context.Context) (built bool, err error) {
+	if v.report.Seq, built, err = position(ctx, v.conn); err != nil {
+		return false, err
+	}
+	if v.passed, err = passedVaults(ctx, v.conn, v.report.Seq); err != nil {
+		return false, err
+	}
+	v.report.Checks = []Check{{Name: "log: seq contiguous"}}
+	if err := v.follow(ctx, v.report.Seq); err != nil {
+		return false, err
+	}
+	if err := v.unique(ctx); err != nil || v.broken() {
+		return built, err
+	}
+	return built, v.says(ctx)
+}
+
+// lists compares lists with their definitions, and with the fold of the log.
+func (v *verifier) lists(ctx context.Context) (err error) {
 	cursor := Check{Name: "lists: one cursor", Compared: 1}
 	if cursor.Difference, err = oneCursor(v.options.Progress.Asked(ctx, cursor.Name), v.conn); err != nil {
 		return err
