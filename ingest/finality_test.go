@@ -112,7 +112,7 @@ func TestFinalizedFailsAtTheHead(t *testing.T) {
 			}
 			p := r.start()
 			p.caughtUp()
-			final := p.Status().FinalBlock
+			final := r.finalIn(p)
 			failing.tell(finalized(nil, errHangUp))
 			r.steps(12)
 			if another {
@@ -267,7 +267,7 @@ func TestFinalityIsNotAgreedOn(t *testing.T) {
 			r.config.RPC = rpc.Endpoints(r.url, other.URL)
 			p := r.start()
 			p.caughtUp()
-			final := p.Status().FinalBlock
+			final := r.finalIn(p)
 			other.tell(c.lie(r))
 			r.steps(12)
 			p.until("head", func(st Status) bool { return st.IndexedBlock == r.height() && strings.Contains(st.Warning, c.want) })
@@ -293,6 +293,14 @@ func (r *rig) blockAt(which string) (block json.RawMessage) {
 	return block
 }
 
+// finalIn waits until ingest knows the chain's final block: it may look at it after it has the head.
+func (r *rig) finalIn(p *process) uint64 {
+	r.t.Helper()
+	final := r.final()
+	p.until("final", func(st Status) bool { return st.FinalBlock == final })
+	return final
+}
+
 // An endpoint that takes over and names an older final block takes nothing back.
 func TestFinalityDoesNotMoveBack(t *testing.T) {
 	r := newRig(t, kfake)
@@ -301,7 +309,7 @@ func TestFinalityDoesNotMoveBack(t *testing.T) {
 	r.config.RPC = rpc.Endpoints(first.URL, second.URL)
 	p := r.start()
 	p.caughtUp()
-	final := p.Status().FinalBlock
+	final := r.finalIn(p)
 	first.tell(func(string, []json.RawMessage, func() json.RawMessage) (any, error, bool) {
 		return nil, errHangUp, true
 	})
