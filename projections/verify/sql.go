@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"strings"
-	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/ethereum/go-ethereum/common"
@@ -62,16 +61,4 @@ func notOf(vaults []common.Address) string {
 		list[i] = fmt.Sprintf("unhex('%x')", a[:])
 	}
 	return "vault NOT IN (" + strings.Join(list, ", ") + ")"
-}
-
-// pause waits, or gives ctx's error when that ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

@@ -180,7 +180,8 @@ test("pending since is counted to the block that the page is as of, and the bloc
   assert.ok(/\d/.test(first) && seconds - said >= 0 && seconds - said < Math.max(60, seconds / 20), `${first} for ${seconds} s`)
   // The time of the block leads back to a block with the same state.
   assert.equal((await api(`/api/v1/block?time=${at}`)).data.timestamp, at)
-  assert.equal(await page.locator("input[name=time]").inputValue(), at.slice(0, 19))
+  // A browser leaves seconds out of the value if they are zero.
+  assert.equal(await page.locator("input[name=time]").inputValue(), at.slice(0, 19).replace(/:00$/, ""))
   assert.deepEqual(wrong, [])
   await close()
 })
