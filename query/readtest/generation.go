@@ -118,12 +118,20 @@ type changed struct {
 	User  common.Address `ch:"user"`
 }
 
+// longLog is how many records are too many for one unit: a first write of more builds lists, as project does.
+const longLog = 50_000
+
 // WriteLists is its last part, by which the unit is there: it brings lists to what the
 // definitions say, in one insert that is one part, in which what is no longer true comes before
 // what is true now.
 func (g *Generation) WriteLists(l *Log) {
 	g.t.Helper()
 	seq := l.Seq()
+	if g.written == 0 && seq > longLog {
+		g.must(readmodel.BuildLists(context.Background(), g.session, readmodel.ListsTable.Name, seq, 0))
+		g.written = seq
+		return
+	}
 	ctx := readmodel.Parameters(context.Background(), nil)
 	g.must(g.Conn.Exec(ctx, "CREATE OR REPLACE TABLE wanted AS lists ENGINE = Memory"))
 	g.must(readmodel.Derive(context.Background(), g.session, seq))
