@@ -40,7 +40,7 @@ func (w *Writer) clean(ctx context.Context) error {
 
 // Build builds lists as of the position: in a draft under a name that nobody else has,
 // which gets the name lists when it is whole. A writer that stalled and comes late
-// finishes a draft that nobody reads. session is one to the generation's database (readmodel.Config.OpenSession).
+// finishes a draft that no reader uses. session must be a session of the generation's database (readmodel.Config.OpenSession).
 func (w *Writer) Build(ctx context.Context, session driver.Conn) error {
 	draft := fmt.Sprintf("%s%s%x", readmodel.ListsTable.Name, draftMark, w.id)
 	err := w.ch.CreateLists(ctx, w.conn, w.database, draft)

@@ -12,8 +12,8 @@ import (
 	"github.com/navlog/navlog/schemas/certs/certstest"
 )
 
-// TestBothSides: a server that wants a certificate of its own authority answers a client that has one, and nobody else; and a client believes
-// no server of another authority.
+// TestBothSides: a server that requires client certificates of its authority answers only clients that have one, and a client rejects a server
+// of another authority.
 func TestBothSides(t *testing.T) {
 	t.Parallel()
 	ours, theirs := certstest.New(t), certstest.New(t)

@@ -105,7 +105,7 @@ func (d *ListDefinition) Rows() string {
 
 // BuildLists fills a table, lists or a draft of it, from events up to a seq, which must be the end of a unit. What the table
 // holds is removed before: a build that was interrupted starts again. The cursor, with the id of the writer, is inserted last
-// and is the commit point: before it, nobody may use lists. session is to the generation's database (OpenSession).
+// and is the commit point: before it, lists must not be used. session must be a session of the generation's database (OpenSession).
 func BuildLists(ctx context.Context, session driver.Conn, table string, seq, writer uint64) error {
 	if err := session.Exec(ctx, "TRUNCATE TABLE "+table); err != nil {
 		return fmt.Errorf("empty %s: %w", table, err)

@@ -52,14 +52,15 @@ func (c Config) OpenSession(database string) (driver.Conn, error) {
 
 var errOneConnection = errors.New("the connection of the session, which has its temporary tables, has ended: run the command again")
 
-// session has one connection. The driver gives a pool its connection back a moment after it has told the end of an answer (clickhouse-go
-// 2.49, conn_query.go), and would make another one for a statement that comes in between: that one is tried again.
+// session has one connection. The driver returns it to its pool a moment after the caller has read the last row (clickhouse-go 2.49,
+// conn_query.go), and would open another one for a statement that comes in between: such a statement is sent again.
 type session struct {
 	driver.Conn
 	dialed atomic.Bool
 }
 
-// again reports whether a statement is to be tried again, after a pause: it was not sent, because the connection was not back yet.
+// again reports whether to send a statement again: it was not sent, because the pool did not have the connection back yet. It waits a
+// millisecond first, and gives up after a thousand tries, which means that the connection has ended.
 func again(ctx context.Context, err error, try *int) bool {
 	if *try++; !errors.Is(err, errOneConnection) || *try > 1000 || ctx.Err() != nil {
 		return false
