@@ -163,7 +163,7 @@ func TestTwoProcessesStartTogether(t *testing.T) {
 			before := len(r.writers())
 			a, b := r.process("", 0), r.process("", 0)
 			r.eventually("end of one of two", func() bool {
-				r.mine(1) // only a writer with something to write learns that it was replaced
+				r.feed()
 				return a.gone.Load() || b.gone.Load()
 			})
 			winner, loser := a, b

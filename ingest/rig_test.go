@@ -215,6 +215,17 @@ func (r *rig) mine(n uint64) {
 	r.must(devchain.Mine(r.ctx, r.url, n))
 }
 
+// feed mines one block where the log has all of the chain's: only a writer that has
+// something to write learns that it was replaced, and one that is fed faster than it
+// writes never arrives at the head.
+func (r *rig) feed() {
+	r.t.Helper()
+	cursor, err := chainlog.ReadCursor(r.ctx, r.config.ID, r.kafka.Options()...)
+	if err == nil && cursor != nil && cursor.GetHead().GetNumber() >= r.height() {
+		r.mine(1)
+	}
+}
+
 // reorg replaces the newest depth blocks, some of whose transactions come again.
 func (r *rig) reorg(depth uint64, kept ...devchain.Kept) {
 	r.t.Helper()

@@ -46,7 +46,7 @@ func TestStandby(t *testing.T) {
 		first.halt()
 		writer, other := second, third
 		r.eventually("one that took over, and one that stands by", func() bool {
-			r.mine(1) // only a writer with something to write learns that it was replaced
+			r.feed()
 			if writer.Status().State == Standby {
 				writer, other = other, writer
 			}
@@ -73,7 +73,7 @@ func TestStandbysStartTogether(t *testing.T) {
 	r.steps(10)
 	all := []*process{r.start(), r.start(), r.start()}
 	r.eventually("one writer and two that stand by", func() bool {
-		r.mine(1) // only a writer with something to write learns that it was replaced
+		r.feed()
 		standing := 0
 		for _, p := range all {
 			if p.Status().State == Standby {
@@ -127,7 +127,7 @@ func TestStandbyTakesOver(t *testing.T) {
 	p.halt()
 	height := r.height()
 	r.eventually("the log in the hands of the one that was replaced", func() bool {
-		r.mine(1)
+		r.feed()
 		return r.cursor().GetHead().GetNumber() > height
 	})
 	r.must(hangs.Process.Signal(syscall.SIGKILL))

@@ -6,11 +6,13 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/google/uuid"
 
 	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/query/state"
 	"github.com/navlog/navlog/schemas/statement"
 	"github.com/navlog/navlog/schemas/webhook"
 )
@@ -129,6 +131,49 @@ func TestStatementRefusals(t *testing.T) {
 	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "NAVLOG_HTTP_STATEMENT_KEY must be 32 random bytes") {
 		t.Errorf("a short key: %v", err)
 	}
+}
+
+// While the read models are behind ingest, what ingest reported of the log that they have counts: of a chain that goes on,
+// they always are for a moment. It counts no longer once ingest has said that it does not go on, or is on another log.
+func TestStatementWhileReadModelsAreBehind(t *testing.T) {
+	w := newFixture(t)
+	key := w.partner(7, "Seven")
+	seq := w.watcher.Snapshot().Seq
+	now := time.Now()
+	w.watcher.Now = func() time.Time { return now }
+	defer w.finalUpTo(9, seq)()
+	says := func(state string, block, seq uint64, log int) {
+		t.Helper()
+		w.exec(`UPDATE program_status SET at = now(), status = '{"state":"%s","finalBlock":%d,"seq":%d,"logId":"%032x"}' WHERE instance = 'final'`,
+			state, block, seq, log)
+		w.look()
+	}
+	ask := func(what, to string, status int, part string) {
+		t.Helper()
+		r := w.get("/api/v1/partner/statement?from=2023-11-14&to="+to, "x-api-key", key)
+		if r.Code != status || !strings.Contains(r.Body.String(), part) {
+			t.Errorf("%s: %d %s; want %d and %q", what, r.Code, r.Body, status, part)
+		}
+	}
+	const below, above = "2023-11-14T22:15:07Z", "2023-11-14T22:15:09Z" // of the time of block 9
+	says("following", 12, seq+3, 0)
+	ask("ingest is ahead", below, 200, `"root"`)
+	ask("and a later block is final", above, 400, "must be before 2023-11-14T22:15:08.000Z")
+	says("following", 13, seq+5, 0)
+	ask("ingest is further ahead", below, 200, `"root"`)
+	now = now.Add(state.TrustedFor + time.Second)
+	says("following", 13, seq+6, 0)
+	ask("for longer than a report is trusted", below, 503, "The read models are behind the log")
+	says("following", 9, seq, 0)
+	says("frozen", 9, seq, 0)
+	ask("a frozen log", below, 503, "Which blocks are final is not known")
+	says("following", 12, seq+3, 0)
+	ask("a log that was frozen", below, 503, "The read models are behind the log")
+	says("following", 9, seq, 0)
+	says("following", 12, seq+3, 1)
+	ask("another log", below, 503, "ingest reports on another log")
+	says("following", 12, seq+3, 0)
+	ask("after another log", below, 503, "The read models are behind the log")
 }
 
 // A statement of more events than are asked for at once has each of them once, in the

@@ -79,11 +79,12 @@ func (r *Request) Pinned(answer func(context.Context, *ask.Pin) (*Answer, error)
 // PinnedToFinal is Pinned to the newest indexed block that cannot change any more, as ingest
 // reports it in the registry, where only its login may write that row (roles.sql). The
 // handler gets the report too. Beyond that the row is not trusted: it must be about the log
-// of the served generation; the read models must have all of that log, for ingest may have
-// retracted blocks that they still have; and the block is at least depth below the newest
-// one of the read models, whatever the row says. ingest is believed only while it sees that
-// the chain goes on from the log: a frozen one knows that a final block is not the chain's,
-// and a starting one still reports what it knew before.
+// of the served generation; the read models must have all of the log that it is about, for
+// ingest may have retracted blocks that they still have, so while they are behind an earlier
+// report counts; and the block is at least depth below the newest one of the read models,
+// whatever the row says. ingest is believed only while it sees that the chain goes on from
+// the log: a frozen one knows that a final block is not the chain's, and a starting one
+// still reports what it knew before.
 func (r *Request) PinnedToFinal(depth uint64,
 	answer func(context.Context, *ask.Pin, *registry.ProgramStatus) (*Answer, error)) (*Answer, error) {
 	if err := r.Params.Err(); err != nil {
@@ -93,20 +94,22 @@ func (r *Request) PinnedToFinal(depth uint64,
 		return nil, notYet(r.watcher)
 	}
 	programs := r.watcher.Registry()
-	ingest := programs.Report(registry.Ingest, r.watcher.Now())
-	if ingest == nil || ingest.State != registry.Following && ingest.State != registry.Backfilling || ingest.FinalBlock < r.snapshot.First {
+	newest := programs.Report(registry.Ingest, r.watcher.Now())
+	if newest == nil || newest.State != registry.Following && newest.State != registry.Backfilling || newest.FinalBlock < r.snapshot.First {
 		return nil, Unavailable("Which blocks are final is not known at the moment.", nil)
 	}
-	if ingest.LogID == "" || ingest.LogID != programs.LogOf(r.snapshot.Generation) {
+	if newest.LogID == "" || newest.LogID != programs.LogOf(r.snapshot.Generation) {
 		return nil, Unavailable(
 			"Which blocks are final is not known: ingest reports on another log than the one of the read models.", nil)
 	}
-	if r.snapshot.Seq < ingest.Seq { // the look that found it may be older than what ingest says
+	ingest := programs.IngestUpTo(r.snapshot.Seq, r.watcher.Now())
+	if ingest == nil { // the look that found the snapshot may be older than what ingest says
 		if s, err := r.watcher.Newer(r.Context, r.snapshot); err == nil && s != nil && !s.Partial {
 			r.snapshot = s
 		}
+		ingest = programs.IngestUpTo(r.snapshot.Seq, r.watcher.Now())
 	}
-	if r.snapshot.Seq < ingest.Seq {
+	if ingest == nil || ingest.FinalBlock < r.snapshot.First {
 		return nil, Unavailable("The read models are behind the log: which of their blocks are final is not known at the moment.", nil)
 	}
 	if r.snapshot.Block < r.snapshot.First+depth {

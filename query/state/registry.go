@@ -27,6 +27,7 @@ type Registry struct {
 	fault    string // why no generation can be served; empty: one can
 	programs []programStatus
 	logs     map[int32]string // of each generation: the id of its log, in hex
+	ingest   []programStatus  // what ingest reported since it sees the chain go on from one log, the oldest first
 }
 
 // programStatus is the last word of one program's instance.
@@ -103,7 +104,44 @@ func (r *Registry) ask(ctx context.Context, queries *db.Queries, now time.Time) 
 		}
 		r.programs = append(r.programs, p)
 	}
+	r.rememberIngest(now)
 	r.Known, r.Answered = true, now
+	return nil
+}
+
+// rememberIngest keeps what ingest reports, for as long as it is trusted and ingest sees that
+// the chain goes on from its log: a frozen one knows that a final block is not the chain's,
+// and a starting one still reports what it knew before. What was kept does not outlast that.
+func (r *Registry) rememberIngest(now time.Time) {
+	newest := r.newest(registry.Ingest, now)
+	if newest == nil || newest.status.LogID == "" ||
+		newest.status.State != registry.Following && newest.status.State != registry.Backfilling {
+		r.ingest = nil
+		return
+	}
+	kept := make([]programStatus, 0, len(r.ingest)+1) // not in place: earlier views share the old one
+	for _, p := range r.ingest {
+		if p.status.LogID == newest.status.LogID && p.status.Seq < newest.status.Seq && now.Sub(p.at) <= TrustedFor {
+			kept = append(kept, p)
+		}
+	}
+	r.ingest = append(kept, *newest)
+}
+
+// IngestUpTo is the newest report of ingest about no more of its log than a read model has
+// that was made up to seq: what it says of final blocks and of vaults is true of that read
+// model. It is nil where none is trusted (Report), where ingest does not see that the chain
+// goes on from the log, and where the read model is further behind than any that is.
+func (r *Registry) IngestUpTo(seq uint64, now time.Time) *registry.ProgramStatus {
+	if r == nil {
+		return nil
+	}
+	for i := len(r.ingest) - 1; i >= 0; i-- {
+		p := &r.ingest[i]
+		if age := now.Sub(p.at); p.status.Seq <= seq && age <= TrustedFor && age >= -TrustedFor {
+			return &p.status
+		}
+	}
 	return nil
 }
 
@@ -146,7 +184,13 @@ func (r *Registry) Report(program string, now time.Time) *registry.ProgramStatus
 	if r == nil {
 		return nil
 	}
-	var newest *programStatus
+	if p := r.newest(program, now); p != nil {
+		return &p.status
+	}
+	return nil
+}
+
+func (r *Registry) newest(program string, now time.Time) (newest *programStatus) {
 	for i := range r.programs {
 		p := &r.programs[i]
 		if age := now.Sub(p.at); p.program != program || age > TrustedFor || age < -TrustedFor {
@@ -157,10 +201,7 @@ func (r *Registry) Report(program string, now time.Time) *registry.ProgramStatus
 			newest = p
 		}
 	}
-	if newest == nil {
-		return nil
-	}
-	return &newest.status
+	return newest
 }
 
 // FirstSync is how far the first generation is; nil where one is live, or project does
