@@ -178,7 +178,8 @@ func TestTwoProcessesStartTogether(t *testing.T) {
 				t.Fatalf("round %d: the winner ended too: %s", round, winner.stderr.String())
 			}
 			if hands := len(r.writers()) - before; hands < 1 || hands > 2 {
-				t.Errorf("round %d: the log changed hands %d times, want 1 or 2", round, hands)
+				t.Errorf("round %d: the log changed hands %d times, want 1 or 2; the winner said\n%s\nand the loser\n%s", round, hands,
+					winner.stderr.String(), loser.stderr.String())
 			}
 			r.must(winner.Process.Signal(syscall.SIGKILL))
 			<-winner.ended
