@@ -180,8 +180,11 @@ func grant(ctx context.Context, c config.Config, logins, passwords map[string]st
 
 // asWhom says how a program logs in.
 func asWhom(c chainlog.Config) string {
-	if c.SASL.Mechanism == "" {
+	switch {
+	case c.SASL.Mechanism == "":
 		return ""
+	case c.SASL.User == "":
+		return ", with " + c.SASL.Who()
 	}
 	return ", as " + c.SASL.User
 }
@@ -220,12 +223,12 @@ func (e *examination) kafkaRights(ctx context.Context, adm *kadm.Client) {
 		for i, r := range lacking {
 			words[i] = r.String()
 		}
-		lacks = append(lacks, fmt.Sprintf("User:%s lacks %s, which %s needs", c.SASL.User, strings.Join(words, ", "), user))
+		lacks = append(lacks, fmt.Sprintf("%s lacks %s, which %s needs", c.SASL.Who(), strings.Join(words, ", "), user))
 	}
 	if len(may) == 0 {
 		e.fail(cli.Failed, check, advice, "%s", strings.Join(lacks, "; "))
 	} else {
-		e.fine(check, "User:%s may do what %s does", c.SASL.User, strings.Join(may, ", "))
+		e.fine(check, "%s may do what %s does", c.SASL.Who(), strings.Join(may, ", "))
 	}
 	if len(untold) > 0 {
 		e.warn(check, "look again when `navlog ingest` has made the topics, and what is lacking is granted", "the broker does not tell what may be done with %s", strings.Join(slices.Sorted(maps.Keys(untold)), ", "))

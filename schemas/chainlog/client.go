@@ -22,8 +22,6 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/sasl/plain"
-	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"github.com/navlog/navlog/schemas/certs"
 )
@@ -44,15 +42,6 @@ type Config struct {
 	// Hooks observe the traffic of every client with the brokers; nil for none. They are not
 	// part of a configuration file.
 	Hooks []kgo.Hook `yaml:"-" json:"-"`
-}
-
-// SASL is the login; an empty mechanism means none.
-type SASL struct {
-	// Mechanism is PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; default none.
-	Mechanism string `yaml:"mechanism" env:"MECHANISM"`
-	// User and Password are required if there is a mechanism.
-	User     string `yaml:"user" env:"USER"`
-	Password string `yaml:"password" env:"PASSWORD"`
 }
 
 // DefaultConfig returns the defaults; only Brokers has none.
@@ -83,16 +72,8 @@ func (c Config) Validate() error {
 	if c.ReferralPartitions < 1 || c.ReferralPartitions > 1000 {
 		faults = append(faults, fmt.Errorf("kafka.referralPartitions is %d and must be 1 to 1000", c.ReferralPartitions))
 	}
-	switch c.SASL.Mechanism {
-	case "":
-	case "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512":
-		if c.SASL.User == "" || c.SASL.Password == "" {
-			faults = append(faults, errors.New("kafka.sasl needs user and password (NAVLOG_KAFKA_SASL_PASSWORD)"))
-		}
-	default:
-		faults = append(
-			faults, fmt.Errorf("kafka.sasl.mechanism is %q and must be PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512", c.SASL.Mechanism),
-		)
+	if err := c.SASL.validate(c.TLS); err != nil {
+		faults = append(faults, err)
 	}
 	return errors.Join(faults...)
 }
@@ -123,13 +104,8 @@ func (c Config) Options() []kgo.Opt {
 	if c.TLS {
 		options = append(options, kgo.Dialer(c.dial))
 	}
-	switch c.SASL.Mechanism {
-	case "PLAIN":
-		options = append(options, kgo.SASL(plain.Auth{User: c.SASL.User, Pass: c.SASL.Password}.AsMechanism()))
-	case "SCRAM-SHA-256":
-		options = append(options, kgo.SASL(scram.Auth{User: c.SASL.User, Pass: c.SASL.Password}.AsSha256Mechanism()))
-	case "SCRAM-SHA-512":
-		options = append(options, kgo.SASL(scram.Auth{User: c.SASL.User, Pass: c.SASL.Password}.AsSha512Mechanism()))
+	if login := c.SASL.mechanism(); login != nil {
+		options = append(options, kgo.SASL(login))
 	}
 	return options
 }

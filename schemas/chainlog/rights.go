@@ -271,7 +271,8 @@ func Explain(err error) error {
 	case err == nil:
 	case errors.Is(err, kerr.SaslAuthenticationFailed):
 		return fmt.Errorf(
-			"%w; give the user and the password that the brokers know (kafka.sasl, NAVLOG_KAFKA_SASL_PASSWORD)", err,
+			"%w; give the user and the password that the brokers know (kafka.sasl, NAVLOG_KAFKA_SASL_PASSWORD), "+
+				"or a token or a role that they accept", err,
 		)
 	case errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.GroupAuthorizationFailed),
 		errors.Is(err, kerr.TransactionalIDAuthorizationFailed), errors.Is(err, kerr.ClusterAuthorizationFailed):

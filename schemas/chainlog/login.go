@@ -1,0 +1,175 @@
+package chainlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	awssdk "github.com/aws/aws-sdk-go-v2/aws"
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/aws"
+	"github.com/twmb/franz-go/pkg/sasl/oauth"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
+)
+
+// Mechanisms of SASL.
+const (
+	Plain       = "PLAIN"
+	ScramSHA256 = "SCRAM-SHA-256"
+	ScramSHA512 = "SCRAM-SHA-512"
+	OAuthBearer = "OAUTHBEARER" // RFC 7628
+	AWSIAM      = "AWS_MSK_IAM"
+)
+
+const (
+	// maxToken is the largest token that is sent, in bytes. Those of OAuth servers have some hundred to some thousand.
+	maxToken = 64 << 10
+	// credentialsTimeout bounds the search for AWS credentials, which may ask a server.
+	credentialsTimeout = 15 * time.Second
+)
+
+// SASL is the login; an empty mechanism means none.
+type SASL struct {
+	// Mechanism is PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or AWS_MSK_IAM; default none.
+	Mechanism string `yaml:"mechanism" env:"MECHANISM"`
+	// User and Password are required with PLAIN and SCRAM, and refused with the others.
+	User     string `yaml:"user" env:"USER"`
+	Password string `yaml:"password" env:"PASSWORD"`
+	// TokenFile is the file with the token of OAUTHBEARER. It is read for each login, so whoever renews the token writes it there.
+	TokenFile string `yaml:"tokenFile" env:"TOKEN_FILE"`
+}
+
+// Who names the login for people: the user where it is known, and otherwise how it is made.
+func (s SASL) Who() string {
+	if s.User == "" {
+		return "the login of " + s.Mechanism
+	}
+	return "User:" + s.User
+}
+
+// validate returns what is wrong with the login, for brokers with or without TLS.
+func (s SASL) validate(encrypted bool) error {
+	var faults []error
+	switch s.Mechanism {
+	case "":
+	case Plain, ScramSHA256, ScramSHA512:
+		if s.User == "" || s.Password == "" {
+			faults = append(faults, errors.New("kafka.sasl needs user and password (NAVLOG_KAFKA_SASL_PASSWORD)"))
+		}
+	case OAuthBearer, AWSIAM:
+		if s.User != "" || s.Password != "" {
+			faults = append(faults, fmt.Errorf("kafka.sasl has a user or a password, which %s does not use: remove them", s.Mechanism))
+		}
+		if !encrypted {
+			faults = append(faults, fmt.Errorf("kafka.sasl.mechanism is %s and kafka.tls is false: set it to true, "+
+				"or whoever reads the network can log in", s.Mechanism))
+		}
+	default:
+		return fmt.Errorf("kafka.sasl.mechanism is %q and must be PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or AWS_MSK_IAM", s.Mechanism)
+	}
+	switch {
+	case s.Mechanism != OAuthBearer && s.TokenFile != "":
+		faults = append(faults, errors.New("kafka.sasl.tokenFile is for the mechanism OAUTHBEARER only: remove it, or set kafka.sasl.mechanism"))
+	case s.Mechanism == OAuthBearer && s.TokenFile == "":
+		faults = append(faults, errors.New("kafka.sasl.tokenFile is empty: name the file with the token of OAUTHBEARER"))
+	case s.Mechanism == OAuthBearer:
+		if _, err := s.token(); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// mechanism is how a client logs in; nil where the brokers want no login.
+func (s SASL) mechanism() sasl.Mechanism {
+	switch s.Mechanism {
+	case Plain:
+		return plain.Auth{User: s.User, Pass: s.Password}.AsMechanism()
+	case ScramSHA256:
+		return scram.Auth{User: s.User, Pass: s.Password}.AsSha256Mechanism()
+	case ScramSHA512:
+		return scram.Auth{User: s.User, Pass: s.Password}.AsSha512Mechanism()
+	case OAuthBearer:
+		return oauth.Oauth(func(context.Context) (oauth.Auth, error) {
+			token, err := s.token()
+			return oauth.Auth{Token: token}, err
+		})
+	case AWSIAM:
+		return aws.ManagedStreamingIAM(awsLogin.credentials)
+	default:
+		return nil
+	}
+}
+
+// token reads the file of the token. The error does not repeat what is in it.
+func (s SASL) token() (string, error) {
+	f, err := os.Open(s.TokenFile)
+	if err != nil {
+		return "", fmt.Errorf("kafka.sasl.tokenFile cannot be read: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxToken+1))
+	if err != nil {
+		return "", fmt.Errorf("kafka.sasl.tokenFile cannot be read: %w", err)
+	}
+	token := strings.TrimSpace(string(text))
+	switch {
+	case len(text) > maxToken:
+		return "", fmt.Errorf("kafka.sasl.tokenFile %s has more than %d bytes: it must hold one token", s.TokenFile, maxToken)
+	case token == "":
+		return "", fmt.Errorf("kafka.sasl.tokenFile %s is empty: it must hold one token", s.TokenFile)
+	case strings.ContainsFunc(token, notOfToken):
+		return "", fmt.Errorf("kafka.sasl.tokenFile %s must hold one token and nothing else: letters, digits and -._~+/=", s.TokenFile)
+	}
+	return token, nil
+}
+
+// notOfToken tells whether a bearer token cannot have the character: RFC 6750, section 2.1.
+func notOfToken(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._~+/=", r)
+}
+
+// awsChain finds the credentials of AWS where Amazon's own programs look for them: environment, files, the identity of a pod
+// or of a machine.
+type awsChain struct {
+	mu       sync.Mutex
+	provider awssdk.CredentialsProvider // keeps what it found, and renews it before it expires
+}
+
+// awsLogin is of the whole program: each client that asked anew would be a request to the server that gives credentials.
+var awsLogin awsChain
+
+func (c *awsChain) credentials(ctx context.Context) (aws.Auth, error) {
+	ctx, cancel := context.WithTimeout(ctx, credentialsTimeout)
+	defer cancel()
+	provider, err := c.find(ctx)
+	if err != nil {
+		return aws.Auth{}, fmt.Errorf("read the configuration of AWS for the login %s: %w", AWSIAM, err)
+	}
+	found, err := provider.Retrieve(ctx)
+	if err != nil {
+		return aws.Auth{}, fmt.Errorf("no credentials for the login %s: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "+
+			"or give the pod or the machine a role: %w", AWSIAM, err)
+	}
+	return aws.Auth{AccessKey: found.AccessKeyID, SecretKey: found.SecretAccessKey, SessionToken: found.SessionToken}, nil
+}
+
+func (c *awsChain) find(ctx context.Context) (awssdk.CredentialsProvider, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.provider == nil {
+		config, err := awsconfig.LoadDefaultConfig(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c.provider = config.Credentials
+	}
+	return c.provider, nil
+}
