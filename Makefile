@@ -67,8 +67,15 @@ $(WEB): query/web/package.json query/web/package-lock.json
 test-web: $(WEB) ## Run the unit tests of the pages
 	cd query/web && npm test --silent
 
+# Of some packages only what their tests start: engines where they import deploy/engines, samples in dispatch.
+NEEDS := engines kafka samples test-web
+ifeq ($(origin PKG),command line)
+NEEDS := $(shell go list -test -deps $(PKG) 2>/dev/null | grep '/deploy/engines$$' >/dev/null && echo engines kafka; \
+	go list $(PKG) 2>/dev/null | grep 'navlog/dispatch$$' >/dev/null && echo samples)
+endif
+
 .PHONY: test
-test: engines kafka samples test-web $(TOOLS)/gotestsum ## Run all tests, on real engines (PKG=./ingest/... for some)
+test: $(NEEDS) $(TOOLS)/gotestsum ## Run all tests, on real engines (PKG=./ingest/... for some)
 	@mkdir -p build
 	$(TOOLS)/gotestsum --format testname --format-hide-empty-pkg --jsonfile build/test.json -- $(AT_ONCE) $(QUICKLY) -timeout 25m $(PKG)
 
