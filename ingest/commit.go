@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// transactionTimeout is how long a dead writer without a successor can hold
-	// readers back.
+	// transactionTimeout is how long a dead writer without a successor can delay
+	// readers.
 	transactionTimeout = time.Minute
-	// commitTimeout bounds one transaction; it must be shorter.
+	// commitTimeout bounds one transaction; it must be shorter than transactionTimeout.
 	commitTimeout = 45 * time.Second
 	// maxRecord is the longest value that fits into a record batch, with room for
 	// the rest. The data of a log that would not fit is left out (event.MaxData).
 	maxRecord = chainlog.MaxBatchBytes - 1000
 )
 
-// step names a moment of a transaction, for tests that fail there.
+// step names a point in a transaction at which tests can make it fail.
 type step string
 
 const (
@@ -38,8 +38,8 @@ const (
 
 var steps = []step{beforeProduce, beforeFlush, afterFlush, afterCursor, afterEnd}
 
-// commitError is a transaction whose outcome is not known. The session ends:
-// the cursor is the only one who knows.
+// commitError is returned for a transaction whose outcome is not known. The session ends:
+// only the cursor shows the outcome.
 type commitError struct{ err error }
 
 func (e *commitError) Error() string { return "write to the log: " + e.err.Error() }
@@ -67,8 +67,8 @@ func (s *session) commit(ctx context.Context, c *change) error {
 	return nil
 }
 
-// number gives the records of a change their seqs, the boundaries of their
-// units, and the first record of a log its origin.
+// number sets the seqs of a change's records, the boundaries of their units, and the
+// origin in the first record of a log.
 func (s *session) number(c *change) {
 	seq := s.state.seq
 	for _, unit := range c.units {
@@ -158,8 +158,8 @@ func (s *session) produce(ctx context.Context, records ...*kgo.Record) error {
 	return promise.Err()
 }
 
-// locate notes the offsets that the broker gave to the records of a change,
-// which come first among the produced ones and have their seqs in a row.
+// locate notes the offsets that the broker assigned to the records of a change,
+// which come first among the produced records, in the order of their seqs.
 func (s *session) locate(c *change, produced []*kgo.Record) {
 	records := 0
 	for _, unit := range c.units {

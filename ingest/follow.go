@@ -13,16 +13,16 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// A transaction at the head holds at most so many blocks, and no further one
-// once it has so many logs, or so many bytes of data in them.
+// Bounds of one transaction at the head: its blocks, and the logs, or bytes of data in
+// them, after which no further block is added.
 const (
 	blocksAtOnce = 64
 	logsAtOnce   = 20_000
 	bytesAtOnce  = 16 << 20
 )
 
-// advance takes the next steps (the package comment lists them) and says whether
-// there may be more at once.
+// advance takes the next steps (the package comment lists them) and reports whether
+// more can follow at once.
 func (s *session) advance(ctx context.Context) (more bool, err error) {
 	n, err := s.nodes.Current(ctx)
 	if err != nil {
@@ -72,10 +72,10 @@ func (s *session) advance(ctx context.Context) (more bool, err error) {
 	return s.atHead(ctx, n, tip, final)
 }
 
-// farBehind gives the block from which final blocks are read before anything
-// else happens: while the head is below the final block, the one above it, so
-// that the vaults that follow it never wait for late ones; and where no vault
-// at the head has blocks to read, the first that the furthest behind lack.
+// farBehind returns the block from which final blocks must be read before anything
+// else happens. While the head is below the final block, that is the block above the
+// head, so that the vaults that follow it never wait for late ones. If no vault at the
+// head has blocks to read, it is the first block that the vaults furthest behind lack.
 func (s *session) farBehind(final uint64) (from uint64, far bool) {
 	leading := s.leading()
 	if len(leading) > 0 && s.state.head.Number >= final {
@@ -87,7 +87,7 @@ func (s *session) farBehind(final uint64) (from uint64, far bool) {
 	return from, from <= final
 }
 
-// leading gives the vaults that are at the head, or begin above it.
+// leading returns the vaults that are at the head, or start above it.
 func (s *session) leading() (leading []coverage) {
 	for _, v := range s.ingest.watched() {
 		if have := s.state.coverageOf(v.address); s.state.head != nil && have.to >= s.state.head.Number {
@@ -98,9 +98,9 @@ func (s *session) leading() (leading []coverage) {
 }
 
 // atHead takes the steps above the final block: the head first, and then one
-// step of the vaults that are late. That no next block can be taken, as while a second
-// endpoint is awaited that agrees, keeps back nothing of what is in the log: what has
-// become final of it is told.
+// step of the vaults that are late. If no next block can be taken, for example until a
+// second endpoint agrees on it, blocks of the log that have become final are still
+// committed as final.
 func (s *session) atHead(ctx context.Context, n *rpc.Node, tip *rpc.Header, final uint64) (more bool, err error) {
 	if s.state.head == nil {
 		return true, s.anchor(ctx, n, tip, final)
@@ -132,9 +132,9 @@ func (s *session) atHead(ctx context.Context, n *rpc.Node, tip *rpc.Header, fina
 	return more, climbing
 }
 
-// anchor begins the head where no vault starts below the final block: at the
-// final block, or, where the chain names none or it is far below, one window
-// below the first vault's start, so that a reorganisation there can be followed.
+// anchor sets the first head if no vault starts below the final block: the final block
+// or, if the chain names none or it is far below, the block one window below the first
+// vault's start, so that a reorganisation there can be followed.
 func (s *session) anchor(ctx context.Context, n *rpc.Node, tip *rpc.Header, final uint64) error {
 	begin := min(s.lowest(), tip.Number)
 	h, err := n.ByNumber(ctx, max(final, begin-min(begin, s.ingest.config.Window)))
@@ -148,7 +148,7 @@ func (s *session) anchor(ctx context.Context, n *rpc.Node, tip *rpc.Header, fina
 }
 
 // climb appends the blocks above the head, one unit each, in one transaction.
-// Where the node fails on the way, what it gave before is appended: so a node
+// If the node fails on the way, the blocks that it returned before are appended: so a node
 // that fails now and then slows ingest down and does not stop it.
 func (s *session) climb(ctx context.Context, n *rpc.Node, tip *rpc.Header, final uint64) (more bool, err error) {
 	c := &change{final: final, head: s.state.head}
@@ -185,7 +185,7 @@ func (s *session) climb(ctx context.Context, n *rpc.Node, tip *rpc.Header, final
 	return c.head.Number < tip.Number, nil
 }
 
-// dataOf is how many bytes of data the logs of a unit have.
+// dataOf returns the size of the data in the logs of a unit, in bytes.
 func dataOf(unit []*event.Record) (bytes int) {
 	for _, r := range unit {
 		bytes += len(r.GetLog().GetData())
@@ -193,8 +193,7 @@ func dataOf(unit []*event.Record) (bytes int) {
 	return bytes
 }
 
-// unitAbove makes the unit of the block above one, none where the node has no
-// such block.
+// unitAbove makes the unit of the next block; nil if the node has no such block.
 func (s *session) unitAbove(ctx context.Context, n *rpc.Node, below, tip *rpc.Header) (h *rpc.Header, unit []*event.Record, err error) {
 	h = tip
 	if below.Number+1 < tip.Number {
@@ -218,8 +217,8 @@ func (s *session) unitOf(ctx context.Context, n *rpc.Node, h *rpc.Header, addres
 	return append(logs, blockFact(h)), nil
 }
 
-// factsOf gives the logs that vaults have in one block, as the records of the
-// log, once as many endpoints agree on them as chain.agreement asks for.
+// factsOf returns the vaults' logs in one block as records, once as many endpoints
+// agree on them as chain.agreement requires.
 func (s *session) factsOf(ctx context.Context, n *rpc.Node, h *rpc.Header, vaults []common.Address) (facts []*event.Record, err error) {
 	from := n
 	if len(vaults) > 0 {
@@ -235,9 +234,9 @@ func (s *session) factsOf(ctx context.Context, n *rpc.Node, h *rpc.Header, vault
 	return facts, s.agreed(ctx, from, h, vaults, facts)
 }
 
-// joined gives the vaults whose logs belong to a block above the final one:
-// those that are covered up to the head, from their start block on. A vault that
-// is not in the log yet is none of them: a reorganisation may come before it.
+// joined returns the vaults whose logs are read in a block above the final one:
+// those that are covered up to the head, from their start block on. It leaves out a vault
+// that is not in the log yet, because a reorganisation may come before it.
 func (s *session) joined(number uint64) (addresses []common.Address) {
 	for _, v := range s.ingest.watched() {
 		if have := s.state.coverageOf(v.address); have != nil && have.to >= s.state.head.Number && have.start <= number {
@@ -247,7 +246,7 @@ func (s *session) joined(number uint64) (addresses []common.Address) {
 	return addresses
 }
 
-// noteUnsealed warns of a block whose header is not sealed; 0 for none.
+// noteUnsealed logs a warning about a block whose header is not sealed; 0 for none.
 func (s *session) noteUnsealed(number uint64) {
 	warning := ""
 	if number > 0 && s.ingest.config.Proof != proof.None {
@@ -256,8 +255,8 @@ func (s *session) noteUnsealed(number uint64) {
 	s.ingest.note(func(st *Status) { st.sealWarning = warning })
 }
 
-// moved is the coverage of the joined vaults when the head is at number, and the block
-// unsealed, 0 for none, the last one whose header is not.
+// moved returns the coverage of the joined vaults with the head at number. unsealed is the
+// last block whose header is not sealed; 0 for none.
 func (s *session) moved(number, unsealed uint64) (moved []coverage) {
 	for _, address := range s.joined(number) {
 		have := *s.state.coverageOf(address)

@@ -23,12 +23,12 @@ import (
 // startTimeout bounds the first contact with Kafka.
 const startTimeout = 30 * time.Second
 
-// ErrFenced says that another ingest has taken over the chain. Who stands by waits its
-// turn again; with chain.standby 0 it is the end.
+// ErrFenced means that another ingest has taken over the chain. With chain.standby this
+// one stands by again; with chain.standby 0 it ends.
 var ErrFenced = errors.New("another ingest writes this chain's log now: set chain.standby above 0s in both for one to stand by, or run only one")
 
-// RefusedError says that the configuration, the chain and the log do not belong
-// together. Trying again does not help.
+// RefusedError means that the configuration, the chain and the log do not belong
+// together. A retry does not help.
 type RefusedError = rpc.RefusedError
 
 func refuse(format string, a ...any) error { return &RefusedError{Reason: fmt.Sprintf(format, a...)} }
@@ -46,13 +46,13 @@ type Ingest struct {
 	instance []byte   // 16 random bytes: this writer, in every cursor that it commits
 	nodes    *rpc.Pool
 
-	// hook, where set, is called at every step of a transaction, for tests that
-	// let it fail there.
+	// hook, if set, is called at every step of a transaction, so that tests can make
+	// it fail there.
 	hook func(step) error
-	// takeBack is how many records a resumption takes back in one transaction and
-	// in one unit, about.
+	// takeBack is about how many records a resumption retracts in one transaction and
+	// in one unit.
 	takeBack struct{ atOnce, asUnit int }
-	// partsAtOnce is how many parts without a block a commit waits for.
+	// partsAtOnce is the number of parts without a block that one commit collects.
 	partsAtOnce int
 
 	mu      sync.Mutex
@@ -61,7 +61,7 @@ type Ingest struct {
 }
 
 // New makes an ingest of a valid configuration. It does nothing before Run.
-// pool may be nil; with it, Run writes the status to the registry, and does what operators command there.
+// pool may be nil; with it, Run writes the status to the registry, and carries out the operators' commands there.
 func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheus.Registerer, log *slog.Logger) *Ingest {
 	config = config.Complete()
 	instance := make([]byte, 16)
@@ -81,12 +81,12 @@ func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheu
 	return i
 }
 
-// Run follows the chain until ctx ends, and returns nil then, with no
+// Run follows the chain until ctx ends, and then returns nil, with no
 // transaction in flight. With config.Standby it waits while another ingest writes, and
-// again when one took over; without it, it takes over itself, and returns ErrFenced when
-// another one does. It returns a *RefusedError when configuration, chain and log
-// contradict each other, and an error when Kafka or every node cannot be reached at the start; later it waits
-// for them to come back.
+// again after another one has taken over. Without it, Run takes over, and returns ErrFenced
+// when another ingest does. It returns a *RefusedError if configuration, chain and log
+// contradict each other, and an error if Kafka or every node cannot be reached at the start;
+// later it waits for them to come back.
 func (i *Ingest) Run(ctx context.Context) error {
 	defer i.nodes.Close()
 	tending, stop := context.WithCancel(ctx)
@@ -136,8 +136,7 @@ func (i *Ingest) run(ctx context.Context) error {
 	}
 }
 
-// write is the writer of the log until ctx ends, another one takes over, or going on is
-// of no use.
+// write writes the log until ctx ends, another ingest takes over, or a retry cannot help.
 func (i *Ingest) write(ctx context.Context) error {
 	var last []byte // instance of the newest cursor that we know to be rightful
 	for wait := rpc.NewBackoff(); ; {
@@ -160,7 +159,7 @@ func (i *Ingest) write(ctx context.Context) error {
 	}
 }
 
-// hopeless says that trying again cannot help.
+// hopeless reports whether a retry cannot help.
 func hopeless(err error) bool {
 	var refused *RefusedError
 	var corrupt *chainlog.CorruptError
@@ -168,7 +167,7 @@ func hopeless(err error) bool {
 	return errors.As(err, &refused) || errors.As(err, &corrupt) || errors.As(err, &hole)
 }
 
-// prepare checks the engines once: topics, chain and vaults.
+// prepare checks topics, chain and vaults once.
 func (i *Ingest) prepare(ctx context.Context) error {
 	if err := i.ensureTopics(ctx); err != nil {
 		return err
@@ -217,7 +216,7 @@ func (i *Ingest) ensureTopics(ctx context.Context) error {
 	return i.warnOfSingleReplicas(bounded, kadm.NewClient(client))
 }
 
-// developmentChain is the chain id of anvil and its like.
+// developmentChain is the chain id of anvil and similar nodes.
 const developmentChain = 31337
 
 func (i *Ingest) warnOfSingleReplicas(ctx context.Context, adm *kadm.Client) error {
@@ -231,7 +230,7 @@ func (i *Ingest) warnOfSingleReplicas(ctx context.Context, adm *kadm.Client) err
 	return err
 }
 
-// reached lets a test fail at a step of a transaction.
+// reached calls the hook, so that a test can make a step of a transaction fail.
 func (i *Ingest) reached(at step) error {
 	if i.hook == nil {
 		return nil

@@ -16,15 +16,14 @@ import (
 	"github.com/navlog/navlog/schemas/chainlog"
 )
 
-// beatsPerStandby is how often the writer says that it lives, in the time after which
-// its silence counts as its end.
+// beatsPerStandby is the number of heartbeats that the writer sends within config.Standby,
+// after which a standby takes a silent writer for dead.
 const beatsPerStandby = 5
 
-// heart is where the writer of a chain says that it lives: the metadata of an offset
-// that a consumer group without members has committed, which Kafka keeps for each group,
-// and where nothing grows. It decides nothing but when a standby tries to take over:
-// that there is one writer is the work of the transactional id, and a beat that comes
-// late, or is lost, costs a takeover and no record.
+// heart stores the heartbeat of a chain's writer: as the metadata of an offset that a
+// consumer group without members has committed. Kafka keeps one for each group, so nothing
+// grows. The heartbeat only decides when a standby tries to take over. The transactional id
+// ensures that there is one writer, so a late or lost heartbeat costs a takeover, and no record.
 type heart struct {
 	adm   *kadm.Client
 	group string
@@ -35,7 +34,7 @@ func (i *Ingest) heart(client *kgo.Client) heart {
 	return heart{kadm.NewClient(client), chainlog.HeartGroup(i.config.ID), chainlog.CursorTopic(i.config.ID)}
 }
 
-// say commits a beat; an empty one says that nobody writes.
+// say commits a heartbeat; an empty one means that no ingest writes.
 func (h heart) say(ctx context.Context, beat string) error {
 	var offsets kadm.Offsets
 	offsets.Add(kadm.Offset{Topic: h.topic, LeaderEpoch: -1, Metadata: beat})
@@ -49,7 +48,7 @@ func (h heart) say(ctx context.Context, beat string) error {
 	return nil
 }
 
-// heard is the newest beat, empty for none.
+// heard returns the newest heartbeat; empty if there is none.
 func (h heart) heard(ctx context.Context) (string, error) {
 	answer, err := h.adm.FetchOffsets(ctx, h.group)
 	if err == nil {
@@ -66,10 +65,10 @@ func (h heart) heard(ctx context.Context) (string, error) {
 }
 
 // standBy returns when no other ingest writes the log: none is known, the last one said
-// that it ends, or it has said nothing for config.Standby, by this process's clock.
-// While Kafka does not answer nobody is silent. A beat of its own says nothing else than
-// that of another one: who hung and woke up says it over those of the one that took over
-// meanwhile, which lives.
+// goodbye, or it has sent no heartbeat for config.Standby, by this process's clock. Time in
+// which Kafka does not answer does not count. A heartbeat of this process's own counts like
+// that of another: a process that hung may overwrite the heartbeat of its successor, which
+// is alive.
 func (i *Ingest) standBy(ctx context.Context) error {
 	if i.config.Standby == 0 {
 		return nil
@@ -128,7 +127,7 @@ func (i *Ingest) standBy(ctx context.Context) error {
 	}
 }
 
-// standing is what a standby knows of whether it could take over.
+// standing records whether a standby could take over, as far as it knows.
 type standing struct {
 	heard   time.Time // when Kafka last said who writes
 	trouble string    // why Kafka does not say it; empty when it does
@@ -136,12 +135,12 @@ type standing struct {
 	known   bool      // whether that was looked at
 }
 
-// examineEvery is the pause between two looks whether a standby could take over.
+// examineEvery is the pause between two checks whether a standby could take over.
 const examineEvery = 10 * time.Second
 
-// examine looks again and again, until ctx ends, whether this ingest could write the log: a
-// configuration that contradicts the log shows now, and not when the writer is gone. It
-// fences nobody.
+// examine checks until ctx ends, every examineEvery, whether this ingest could write the log:
+// so a configuration that contradicts the log is reported now, and not when the writer is
+// gone. It fences no writer.
 func (i *Ingest) examine(ctx context.Context) {
 	i.note(func(s *Status) { s.standby.unfit, s.standby.known = "", false })
 	for {
@@ -160,7 +159,7 @@ func (i *Ingest) examine(ctx context.Context) {
 	}
 }
 
-// wouldFit is nil when a node answers, and log, chain and configuration belong together.
+// wouldFit returns nil if a node responds, and log, chain and configuration belong together.
 func (i *Ingest) wouldFit(ctx context.Context) error {
 	if err := i.nodes.Answers(ctx); err != nil {
 		return err
@@ -185,11 +184,11 @@ func (i *Ingest) wouldFit(ctx context.Context) error {
 	return err
 }
 
-// StandsBy reports whether another ingest writes the log, and this one waits for its end.
+// StandsBy reports whether this ingest waits for the end of another one, which writes the log.
 func (i *Ingest) StandsBy() bool { return i.Status().State == Standby }
 
-// standbyReady is nil when a standby could take over: Kafka says who writes, the
-// configuration fits the log, and a node of the chain answers.
+// standbyReady returns nil if a standby could take over: Kafka returns the writer's
+// heartbeat, the configuration fits the log, and a node of the chain responds.
 func (i *Ingest) standbyReady(st *Status) error {
 	switch s := st.standby; {
 	case s.trouble != "":
@@ -204,7 +203,7 @@ func (i *Ingest) standbyReady(st *Status) error {
 	return nil
 }
 
-// own tells whether a beat is this process's.
+// own reports whether a heartbeat is this process's.
 func (i *Ingest) own(beat string) bool { return writerOf(beat) == fmt.Sprintf("%x", i.instance) }
 
 func writerOf(beat string) string {
@@ -212,8 +211,7 @@ func writerOf(beat string) string {
 	return writer
 }
 
-// live says again and again that this ingest writes, until ctx ends. What standbys do
-// when they hear nothing is warned of.
+// live sends heartbeats until ctx ends. When one fails it logs what standbys will do.
 func (i *Ingest) live(ctx context.Context, client *kgo.Client) {
 	if i.config.Standby == 0 {
 		return
@@ -235,11 +233,11 @@ func (i *Ingest) live(ctx context.Context, client *kgo.Client) {
 	}
 }
 
-// farewellTimeout bounds a farewell that Kafka does not take.
+// farewellTimeout bounds how long a farewell waits for Kafka.
 const farewellTimeout = 2 * time.Second
 
-// farewell says that the writer ends, so that nobody waits for it in vain. Where another
-// one has taken over already, that one goes on.
+// farewell commits an empty heartbeat when the writer ends, so that a standby takes over at
+// once. If another ingest has taken over already, its next heartbeat replaces this one.
 func (i *Ingest) farewell(ctx context.Context) {
 	if i.config.Standby == 0 {
 		return

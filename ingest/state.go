@@ -12,9 +12,9 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-// state is what the newest cursor and the tail of the log say. A commit changes
-// it before the broker has the transaction: where that fails, the session ends,
-// and its state with it, so no step ever starts from what was not committed.
+// state is the position of the writer, from the newest cursor and the tail of the log. A
+// commit changes it before the broker has the transaction. If that fails, the session ends
+// and its state with it, so no step starts from something that was not committed.
 type state struct {
 	logID   []byte
 	genesis common.Hash
@@ -27,34 +27,34 @@ type state struct {
 	window  window
 	floor   uint64 // the window holds all of every block above it
 	frozen  string
-	// withoutData is how many live logs have the length and the hash of their data instead of the data.
+	// withoutData counts the live logs that have the length and the hash of their data instead of the data.
 	withoutData uint64
-	// mapped is how the logs of vaults are read and mapped, and records are the newest records of
-	// the vaults, as far as the log has them.
+	// mapped reads and maps the logs of the vaults. records holds the newest record of each
+	// vault that is in the log.
 	mapped  *mapping.Vaults
 	records map[common.Address]*event.Vault
 }
 
-// coverage is how far one vault is in the log. A vault that was removed keeps its
-// coverage, and has a record that says so.
+// coverage is the range of blocks that the log has of one vault. A removed vault keeps its
+// coverage, and has a record of its removal.
 type coverage struct {
 	address common.Address
 	start   uint64
 	to      uint64 // the last block that is in the log; start-1 before the first
 	name    string // the configured display name in its newest record, empty for the contract's own
-	// believed is the last block whose logs were taken without its header, or with one that is
-	// not sealed; proven the last one up to which these have been compared since; 0 for none.
+	// believed is the last block whose logs were taken without a sealed header. proven is the
+	// last block up to which such logs have since been compared with headers. 0 for none.
 	believed, proven uint64
 	removed          bool // its newest record says that it was removed
-	// record is the seq of its newest record that is no removal, and offset where it is; 0 if the
-	// cursor did not say.
+	// record is the seq of its newest record that is not a removal, and offset its place in
+	// the topic; 0 if the cursor does not have it.
 	record uint64
 	offset int64
-	// introduced is that record while it has no seq yet.
+	// introduced is that record until it has a seq.
 	introduced *event.Record
 }
 
-// provenTo is the last block up to which the vault's logs were compared with the
+// provenTo returns the last block up to which the vault's logs were compared with the
 // headers of their blocks.
 func (c coverage) provenTo() uint64 {
 	if c.proven >= c.believed {
@@ -63,8 +63,8 @@ func (c coverage) provenTo() uint64 {
 	return max(c.proven, c.start-1)
 }
 
-// believe notes that blocks above have, up to a number, were taken without a proof. What was
-// proven below them stays so.
+// believe notes that the blocks above have, up to a number, were taken without a proof.
+// Blocks below them that were proven stay proven.
 func (c *coverage) believe(have, number uint64) {
 	if number <= c.believed {
 		return
@@ -84,7 +84,7 @@ func (s *state) coverageOf(address common.Address) *coverage {
 	return nil
 }
 
-// hashAt gives the hash of a block, where it is the head or in the window.
+// hashAt returns the hash of a block that is the head or in the window.
 func (s *state) hashAt(number uint64) (hash common.Hash, known bool) {
 	if s.head != nil && s.head.Number == number {
 		return s.head.Hash, true
@@ -92,7 +92,7 @@ func (s *state) hashAt(number uint64) (hash common.Hash, known bool) {
 	return s.window.hashAt(number)
 }
 
-// change is what one transaction does to the state.
+// change holds the effect of one transaction on the state.
 type change struct {
 	units    [][]*event.Record // facts (and retracts); seq and boundary are given by the writer
 	head     *rpc.Header       // the new head, nil to keep it
@@ -101,13 +101,13 @@ type change struct {
 	final    uint64            // raises the final block when it is higher
 	covered  []coverage        // vaults whose coverage is new or moved
 	frozen   string
-	// claim is a change of the writer alone, made before the log was compared with
+	// claim is true if only the writer changes, before the log was compared with
 	// the chain.
 	claim bool
 }
 
-// apply folds a change whose records have their seqs into the state, and gives the
-// referrals that it makes due. Offsets are unknown yet. None is due while the log is frozen,
+// apply folds a change whose records have their seqs into the state, and returns the
+// referrals that become due. Offsets are not known yet. None is due while the log is frozen,
 // or before it was compared with the chain after a start: confirmations may have been
 // lowered meanwhile, and a block that is deep enough by the new number may have left the
 // chain.
@@ -161,7 +161,7 @@ func (s *state) apply(c *change, confirmations Confirmations) []referral {
 	return s.window.due(s.mapped, toldBefore, s.told, before)
 }
 
-// toldTarget is the block up to which referrals are deep enough. Raising the
+// toldTarget returns the block up to which referrals are deep enough. A higher number of
 // confirmations never lowers it.
 func (s *state) toldTarget(confirmations Confirmations) uint64 {
 	if s.head == nil {
@@ -174,11 +174,11 @@ func (s *state) toldTarget(confirmations Confirmations) uint64 {
 	return max(s.told, min(deep, s.head.Number))
 }
 
-// prune forgets what no later step needs, of a window of at most size blocks:
-// what is final and told, and what is too far below the head to be followed. The
-// floor stays where it is when size is larger than before, since what was
-// forgotten does not come back. While the log is frozen nothing is forgotten:
-// a resumption needs what a lower head will stand on.
+// prune removes blocks that no later step needs from the window of at most size blocks:
+// blocks that are final and whose referrals were published, and blocks too far below the
+// head to be reorganised. If size is larger than before, the floor stays, because removed
+// blocks do not come back. While the log is frozen nothing is removed: a resumption needs
+// the blocks below its new head.
 func (s *state) prune(size uint64) {
 	if s.head == nil || s.frozen != "" {
 		return
@@ -187,8 +187,8 @@ func (s *state) prune(size uint64) {
 	s.window.prune(s.mapped, s.floor, s.told)
 }
 
-// restart is the first record that a restart must read: the oldest of the
-// window, or the last one of the log, to see that the log is whole.
+// restart returns the first record that a restart must read: the oldest of the
+// window, or the last of the log, to check that the log is complete.
 func (s *state) restart() (seq uint64, offset int64) {
 	if len(s.window.entries) == 0 {
 		return s.seq, s.offset
@@ -215,8 +215,8 @@ func (s *state) cursor(chainID uint64, instance []byte) *event.Cursor {
 	return c
 }
 
-// stateOf is the inverse of cursor, but for the window. It refuses what no
-// cursor can be.
+// stateOf is the inverse of cursor, without the window. It returns an error for a cursor
+// that cannot exist.
 func stateOf(c *event.Cursor) (*state, error) {
 	if err := possible(c); err != nil {
 		return nil, refuse("the newest cursor of %s cannot be: %v; restore the topic and the log from the same backup", chainlog.CursorTopic(c.GetChainId()), err)
@@ -242,7 +242,7 @@ func stateOf(c *event.Cursor) (*state, error) {
 	return s, nil
 }
 
-// possible says what of a cursor contradicts itself.
+// possible returns an error that names a contradiction within a cursor.
 func possible(c *event.Cursor) error {
 	switch {
 	case len(c.GetLogId()) != 16 || len(c.GetGenesisHash()) != common.HashLength:
@@ -263,14 +263,14 @@ func possible(c *event.Cursor) error {
 	return nil
 }
 
-// whole says that a block's hashes are hashes.
+// whole reports whether the hashes of a block have the length of hashes.
 func whole(b *event.Block) bool {
 	return len(b.GetHash()) == common.HashLength && len(b.GetParentHash()) == common.HashLength
 }
 
 func logFact(l *event.Log) *event.Record { return logFacts([]*event.Log{l})[0] }
 
-// logFacts makes records of logs, in one piece of memory: a history has millions.
+// logFacts makes records of logs in one allocation, because a history has millions.
 func logFacts(logs []*event.Log) []*event.Record {
 	made := make([]struct {
 		record event.Record
@@ -293,7 +293,7 @@ func vaultFact(v *event.Vault) *event.Record {
 	return &event.Record{Fact: &event.Record_Vault{Vault: v}}
 }
 
-// retraction takes back a record: the whole fact again, and the seq it had.
+// retraction makes the record that retracts another: the whole fact again, with the seq of the retracted one.
 func retraction(e chainlog.Entry) *event.Record {
 	return &event.Record{Retracts: e.GetSeq(), Fact: e.GetFact()}
 }
