@@ -74,7 +74,7 @@ func TestPresets(t *testing.T) {
 	})
 }
 
-// plays goes on with the story, which is random, until the API has an event of it that was not orphaned: a step at a time,
+// plays continues the story, which is random, until the API has an event of it that was not orphaned: a step at a time,
 // once the API has all of the chain.
 func (s *system) plays(play *devchain.Play, event string) {
 	s.t.Helper()
