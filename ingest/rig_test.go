@@ -215,9 +215,9 @@ func (r *rig) mine(n uint64) {
 	r.must(devchain.Mine(r.ctx, r.url, n))
 }
 
-// feed mines one block where the log has all of the chain's: only a writer that has
-// something to write learns that it was replaced, and one that is fed faster than it
-// writes never arrives at the head.
+// feed mines one block once the log has all of the chain's. A writer needs something to
+// write to learn that it was replaced, and reaches the head only if blocks come no faster
+// than it writes them.
 func (r *rig) feed() {
 	r.t.Helper()
 	cursor, err := chainlog.ReadCursor(r.ctx, r.config.ID, r.kafka.Options()...)

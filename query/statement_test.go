@@ -133,8 +133,8 @@ func TestStatementRefusals(t *testing.T) {
 	}
 }
 
-// While the read models are behind ingest, what ingest reported of the log that they have counts: of a chain that goes on,
-// they always are for a moment. It counts no longer once ingest has said that it does not go on, or is on another log.
+// After each block the read models are behind ingest for a moment. A statement then uses the report about the log that they
+// have, unless ingest has since reported that it does not follow, or another log.
 func TestStatementWhileReadModelsAreBehind(t *testing.T) {
 	w := newFixture(t)
 	key := w.partner(7, "Seven")
@@ -144,8 +144,8 @@ func TestStatementWhileReadModelsAreBehind(t *testing.T) {
 	defer w.finalUpTo(9, seq)()
 	says := func(state string, block, seq uint64, log int) {
 		t.Helper()
-		w.exec(`UPDATE program_status SET at = now(), status = '{"state":"%s","finalBlock":%d,"seq":%d,"logId":"%032x"}' WHERE instance = 'final'`,
-			state, block, seq, log)
+		status := fmt.Sprintf(`{"state":"%s","finalBlock":%d,"seq":%d,"logId":"%032x"}`, state, block, seq, log)
+		w.exec(`UPDATE program_status SET at = now(), status = '%s' WHERE instance = 'final'`, status)
 		w.look()
 	}
 	ask := func(what, to string, status int, part string) {

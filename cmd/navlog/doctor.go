@@ -253,7 +253,8 @@ func (e *examination) kafka(ctx context.Context, deep bool) {
 	e.kafkaRights(ctx, adm)
 	switch err := chainlog.CheckTopics(ctx, adm, c.Chain.ID, c.Kafka.Topology()); {
 	case errors.Is(err, kerr.TopicAuthorizationFailed):
-		e.warn("topics", "ask as "+chainlog.UserName(chainlog.Operator)+" too, who may", "%s may not see how all of chain %d are configured", strings.TrimPrefix(c.Kafka.SASL.Who(), "User:"), c.Chain.ID)
+		e.warn("topics", "ask as "+chainlog.UserName(chainlog.Operator)+" too, who may", "%s may not see how all of chain %d are configured",
+			c.Kafka.SASL.Who(), c.Chain.ID)
 	case err == nil:
 		e.fine("topics", "%s and its companions keep what they must", chainlog.LogTopic(c.Chain.ID))
 		e.vaults(ctx)

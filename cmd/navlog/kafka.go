@@ -180,13 +180,10 @@ func grant(ctx context.Context, c config.Config, logins, passwords map[string]st
 
 // asWhom says how a program logs in.
 func asWhom(c chainlog.Config) string {
-	switch {
-	case c.SASL.Mechanism == "":
+	if c.SASL.Mechanism == "" {
 		return ""
-	case c.SASL.User == "":
-		return ", with " + c.SASL.Who()
 	}
-	return ", as " + c.SASL.User
+	return ", as " + strings.TrimPrefix(c.SASL.Who(), "User:")
 }
 
 // kafkaRights says which right is missing, and to whom.

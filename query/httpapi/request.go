@@ -79,9 +79,9 @@ func (r *Request) Pinned(answer func(context.Context, *ask.Pin) (*Answer, error)
 // PinnedToFinal is Pinned to the newest indexed block that cannot change any more, as ingest
 // reports it in the registry, where only its login may write that row (roles.sql). The
 // handler gets the report too. Beyond that the row is not trusted: it must be about the log
-// of the served generation; the read models must have all of the log that it is about, for
-// ingest may have retracted blocks that they still have, so while they are behind an earlier
-// report counts; and the block is at least depth below the newest one of the read models,
+// of the served generation; the read models must have all of the log that it covers, for
+// ingest may have retracted blocks that they still have (while they are behind, an earlier
+// report is used); and the block is at least depth below the newest one of the read models,
 // whatever the row says. ingest is believed only while it sees that the chain goes on from
 // the log: a frozen one knows that a final block is not the chain's, and a starting one
 // still reports what it knew before.

@@ -27,7 +27,7 @@ type Registry struct {
 	fault    string // why no generation can be served; empty: one can
 	programs []programStatus
 	logs     map[int32]string // of each generation: the id of its log, in hex
-	ingest   []programStatus  // what ingest reported since it sees the chain go on from one log, the oldest first
+	ingest   []programStatus  // trusted reports of ingest about one log, oldest first
 }
 
 // programStatus is the last word of one program's instance.
@@ -109,9 +109,9 @@ func (r *Registry) ask(ctx context.Context, queries *db.Queries, now time.Time) 
 	return nil
 }
 
-// rememberIngest keeps what ingest reports, for as long as it is trusted and ingest sees that
-// the chain goes on from its log: a frozen one knows that a final block is not the chain's,
-// and a starting one still reports what it knew before. What was kept does not outlast that.
+// rememberIngest keeps the reports of ingest while they are trusted, and while ingest follows or
+// backfills one log. In any other state it drops all of them: a frozen ingest knows that a
+// final block is not the chain's, and a starting one still reports what it knew before.
 func (r *Registry) rememberIngest(now time.Time) {
 	newest := r.newest(registry.Ingest, now)
 	if newest == nil || newest.status.LogID == "" ||
@@ -128,10 +128,10 @@ func (r *Registry) rememberIngest(now time.Time) {
 	r.ingest = append(kept, *newest)
 }
 
-// IngestUpTo is the newest report of ingest about no more of its log than a read model has
-// that was made up to seq: what it says of final blocks and of vaults is true of that read
-// model. It is nil where none is trusted (Report), where ingest does not see that the chain
-// goes on from the log, and where the read model is further behind than any that is.
+// IngestUpTo returns the newest report of ingest that covers its log up to seq at most: its
+// final block and vaults hold for a read model that has the log up to seq. It returns nil if
+// no report is trusted (Report), if ingest neither follows nor backfills, and if all trusted
+// reports cover more of the log.
 func (r *Registry) IngestUpTo(seq uint64, now time.Time) *registry.ProgramStatus {
 	if r == nil {
 		return nil

@@ -29,7 +29,7 @@ const (
 )
 
 const (
-	// maxToken is the largest token that is sent, in bytes. Those of OAuth servers have some hundred to some thousand.
+	// maxToken is the largest token that is sent, in bytes. OAuth servers issue tokens of some hundreds to some thousands.
 	maxToken = 64 << 10
 	// credentialsTimeout bounds the search for AWS credentials, which may ask a server.
 	credentialsTimeout = 15 * time.Second
@@ -42,16 +42,21 @@ type SASL struct {
 	// User and Password are required with PLAIN and SCRAM, and refused with the others.
 	User     string `yaml:"user" env:"USER"`
 	Password string `yaml:"password" env:"PASSWORD"`
-	// TokenFile is the file with the token of OAUTHBEARER. It is read for each login, so whoever renews the token writes it there.
+	// TokenFile is the file with the token of OAUTHBEARER. It is read for each login, so a renewed token
+	// needs no restart.
 	TokenFile string `yaml:"tokenFile" env:"TOKEN_FILE"`
 }
 
-// Who names the login for people: the user where it is known, and otherwise how it is made.
+// Who names the login in messages: by its user, or by its mechanism if that has no user.
 func (s SASL) Who() string {
-	if s.User == "" {
+	switch {
+	case s.User != "":
+		return "User:" + s.User
+	case s.Mechanism != "":
 		return "the login of " + s.Mechanism
+	default:
+		return "a client without a login"
 	}
-	return "User:" + s.User
 }
 
 // validate returns what is wrong with the login, for brokers with or without TLS.
@@ -69,7 +74,7 @@ func (s SASL) validate(encrypted bool) error {
 		}
 		if !encrypted {
 			faults = append(faults, fmt.Errorf("kafka.sasl.mechanism is %s and kafka.tls is false: set it to true, "+
-				"or whoever reads the network can log in", s.Mechanism))
+				"or anyone who can read the network can log in", s.Mechanism))
 		}
 	default:
 		return fmt.Errorf("kafka.sasl.mechanism is %q and must be PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or AWS_MSK_IAM", s.Mechanism)
@@ -87,7 +92,7 @@ func (s SASL) validate(encrypted bool) error {
 	return errors.Join(faults...)
 }
 
-// mechanism is how a client logs in; nil where the brokers want no login.
+// mechanism returns how a client logs in; nil for no login.
 func (s SASL) mechanism() sasl.Mechanism {
 	switch s.Mechanism {
 	case Plain:
@@ -131,19 +136,19 @@ func (s SASL) token() (string, error) {
 	return token, nil
 }
 
-// notOfToken tells whether a bearer token cannot have the character: RFC 6750, section 2.1.
+// notOfToken reports whether a character is not allowed in a bearer token: RFC 6750, section 2.1.
 func notOfToken(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._~+/=", r)
 }
 
-// awsChain finds the credentials of AWS where Amazon's own programs look for them: environment, files, the identity of a pod
-// or of a machine.
+// awsChain finds AWS credentials where Amazon's own programs look for them: in the environment, in files, and in the identity
+// of a pod or a machine.
 type awsChain struct {
 	mu       sync.Mutex
 	provider awssdk.CredentialsProvider // keeps what it found, and renews it before it expires
 }
 
-// awsLogin is of the whole program: each client that asked anew would be a request to the server that gives credentials.
+// awsLogin is shared by all clients of the program, so that they do not each request credentials from a server.
 var awsLogin awsChain
 
 func (c *awsChain) credentials(ctx context.Context) (aws.Auth, error) {
