@@ -409,10 +409,18 @@ func (e *examination) disk(ctx context.Context, conn driver.Conn) {
 	if err == nil {
 		err = conn.QueryRow(ctx, "SELECT toUInt64(max(bytes)) FROM (SELECT sum(bytes_on_disk) AS bytes FROM system.parts WHERE active AND startsWith(database, $1) GROUP BY database)", e.config.ClickHouse.Prefix+"_g").Scan(&largest)
 	}
+	if err != nil {
+		e.warn(check, "let the login that writes read system.disks and system.parts", "%v", err)
+		return
+	}
+	e.room(check, free, total, largest)
+}
+
+// room judges the free bytes of ClickHouse's disks, of so many in total, beside the bytes
+// of the largest generation.
+func (e *examination) room(check string, free, total, largest uint64) {
 	const gib = 1 << 30
 	switch {
-	case err != nil:
-		e.warn(check, "let the login that writes read system.disks and system.parts", "%v", err)
 	case free < 2*largest:
 		e.warn(check, "make room: a rebuild is a second generation, and its merges take as much again", "%.1f GiB are free, and the largest generation has %.1f GiB", float64(free)/gib, float64(largest)/gib)
 	case free < total/10:

@@ -74,3 +74,24 @@ func TestDoctorLooksAtFinality(t *testing.T) {
 		})
 	}
 }
+
+// TestDoctorLooksAtTheDisk: a rebuild needs room for two generations more, and a disk that is
+// full ends writing.
+func TestDoctorLooksAtTheDisk(t *testing.T) {
+	const gib = 1 << 30
+	for _, c := range []struct {
+		free, total, largest uint64
+		verdict, found       string
+	}{
+		{50 * gib, 100 * gib, 25 * gib, fine, "50.0 GiB free, the largest generation has 25.0 GiB"},
+		{50 * gib, 100 * gib, 25*gib + 1, warning, "50.0 GiB are free, and the largest generation has 25.0 GiB"},
+		{10 * gib, 100 * gib, 0, fine, "10.0 GiB free"},
+		{10*gib - 1, 100 * gib, 0, warning, "10.0 GiB of 100.0 GiB are free"},
+	} {
+		var e examination
+		e.room("disk", c.free, c.total, c.largest)
+		if f := e.findings[0]; f.Verdict != c.verdict || !strings.Contains(f.Found, c.found) || (f.Advice == "") != (c.verdict == fine) {
+			t.Errorf("of %d of %d bytes, largest generation %d: %+v", c.free, c.total, c.largest, f)
+		}
+	}
+}

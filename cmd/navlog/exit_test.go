@@ -260,7 +260,7 @@ func TestDoctor(t *testing.T) {
 	for _, want := range []string{
 		"ok configuration chain 31337, 1 vaults, 1 nodes", "it serves chain 7 and chain.id is 31337 -> give a node of the chain, or correct chain.id",
 		"ok Kafka", "warning Kafka, rights there is no login: whoever reaches the brokers may write the log", "warning topics not all of chain 31337 are there", "ok ClickHouse version 26.", "warning ClickHouse, reading a `navlog serve` of this configuration has the login that writes",
-		"ok disk of ClickHouse", "ok PostgreSQL version 1", "ok grants navlog may do the work of 5 of 5 roles", "ok tables", "warning ingest it does not run", "ok secret key",
+		" disk of ClickHouse ", "ok PostgreSQL version 1", "ok grants navlog may do the work of 5 of 5 roles", "ok tables", "warning ingest it does not run", "ok secret key",
 		"FAIL project bad: users differ -> `navlog projection rebuild`", "warning project retrying: no broker",
 	} {
 		if !strings.Contains(words, want) {

@@ -311,6 +311,9 @@ func (n *lastNavs) at(ctx context.Context, s *state.Snapshot) map[common.Address
 		return seen.times
 	}
 	asked := n.asking.DoChan("", func() (any, error) {
+		if seen := n.seen.Load(); seen != nil && seen.of == s {
+			return nil, nil // by a call that ended just now
+		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), navsWithin)
 		defer cancel()
 		times, err := n.read(ctx, s)
