@@ -438,6 +438,14 @@ for (const [name, viewport] of Object.entries({ desktop: wide, phone })) {
       const shifts = await page.evaluate(() => window.shifts)
       const sum = shifts.reduce((all, [value]) => all + value, 0)
       assert.ok(sum <= 0.05, `${path} shifts by ${sum}: ${JSON.stringify(shifts.filter(([value]) => value > 0.01))}`)
+      // Other numbers, shorter and longer ones, leave what is below them where it is.
+      const moved = await page.locator(".figures").evaluateAll((all) => ["0", "12", "123,456.78 DUSD"].filter((text) => {
+        const ends = () => all.map((figures) => figures.getBoundingClientRect().bottom).join()
+        const before = ends()
+        all.forEach((figures) => figures.querySelectorAll(text.length > 2 ? ".wide dd" : "dd").forEach((dd) => (dd.textContent = text)))
+        return ends() !== before
+      }))
+      assert.deepEqual(moved, [], `${path}: these numbers change the height of the figures`)
       await page.evaluate(axe)
       const { violations } = await page.evaluate(() => window.axe.run(document, { runOnly: ["target-size"], rules: { "target-size": { enabled: true } } }))
       assert.deepEqual(violations.flatMap(({ nodes }) => nodes.map(({ html }) => html)), [], `${path}: too small to press`)

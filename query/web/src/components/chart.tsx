@@ -32,8 +32,8 @@ interface Props extends Drawn {
 interface View {
   drawn: Drawn
   step: number
-  /** The time of the point below the pointer. */
-  hovered: number | null
+  /** The point below the pointer: its time, and how many points of the same time are before it. */
+  hovered: { time: number; nth: number } | null
   zoomed: boolean
   /** Whether the chart itself moves its crosshair, to where a point went. */
   following: boolean
@@ -105,16 +105,16 @@ function data({ times, lines }: Drawn): uPlot.AlignedData {
 /** Draws the newest data. A point that is hovered stays so, and a part that was zoomed into too. */
 function fill(plot: uPlot, view: View) {
   const { times } = view.drawn
-  const { hovered } = view
+  const at = indexOf(view)
   view.following = true
   plot.batch(() => {
     plot.setData(data(view.drawn), false)
     const [min, max] = view.zoomed ? [plot.scales.x!.min!, plot.scales.x!.max!] : around(times[0] ?? 0, times.at(-1) ?? 0, view.step)
     plot.setScale("x", { min, max })
   })
-  if (hovered !== null && times.includes(hovered)) {
-    plot.setCursor({ left: plot.valToPos(hovered, "x"), top: Math.max(0, plot.cursor.top ?? 0) }, false)
-    plot.setLegend({ idx: times.indexOf(hovered) }, false)
+  if (at !== null) {
+    plot.setCursor({ left: plot.valToPos(times[at]!, "x"), top: Math.max(0, plot.cursor.top ?? 0) }, false)
+    plot.setLegend({ idx: at }, false)
     show(plot, view)
   } else {
     view.hovered = null
@@ -153,7 +153,8 @@ function options(host: HTMLElement, view: View, zoomed: (on: boolean) => void): 
         (plot) => {
           if (view.following) return
           const { idx } = plot.cursor
-          view.hovered = idx === null || idx === undefined ? null : (plot.data[0][idx] ?? null)
+          const time = plot.data[0][idx ?? -1]
+          view.hovered = time === undefined ? null : { time, nth: idx! - plot.data[0].indexOf(time) }
           if (view.hovered === null) showNewest(plot)
           show(plot, view)
         },
@@ -201,15 +202,23 @@ function showNewest(plot: uPlot) {
   if (plot.data[0].length > 0) plot.setLegend({ idx: plot.data[0].length - 1 }, false)
 }
 
+/** Where the hovered point is in what is drawn; null where it is not, or no longer. */
+function indexOf({ hovered, drawn: { times } }: View): number | null {
+  if (hovered === null) return null
+  const at = times.indexOf(hovered.time) + hovered.nth
+  return times[at] === hovered.time ? at : null
+}
+
 /** Puts the tooltip beside the point that is hovered, on the side that has more room. */
-function show(plot: uPlot, { hovered, drawn }: View) {
+function show(plot: uPlot, view: View) {
   const tip = plot.over.querySelector<HTMLElement>(".tip")
   if (tip === null) return
-  const at = hovered === null ? -1 : drawn.times.indexOf(hovered)
-  tip.hidden = at < 0
-  if (at < 0 || hovered === null) return
-  tip.replaceChildren(row("UTC", moment(hovered)), ...drawn.lines.map((line) => row(line.label, line.texts[at] ?? "–")))
-  const x = plot.valToPos(hovered, "x")
+  const { times, lines } = view.drawn
+  const at = indexOf(view)
+  tip.hidden = at === null
+  if (at === null) return
+  tip.replaceChildren(row("UTC", moment(times[at]!)), ...lines.map((line) => row(line.label, line.texts[at] ?? "–")))
+  const x = plot.valToPos(times[at]!, "x")
   const left = x > plot.over.clientWidth / 2
   tip.style.left = left ? "auto" : `${x + 10}px`
   tip.style.right = left ? `${plot.over.clientWidth - x + 10}px` : "auto"

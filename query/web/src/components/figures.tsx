@@ -5,9 +5,10 @@ export function Figures({ children }: { children: ComponentChildren }) {
   return <dl class="figures">{children}</dl>
 }
 
-export function Figure({ title, children }: { title: string; children: ComponentChildren }) {
+/** wide: for an amount with its symbol, or a longer text. */
+export function Figure({ title, wide = false, children }: { title: string; wide?: boolean; children: ComponentChildren }) {
   return (
-    <div>
+    <div class={wide ? "wide" : undefined}>
       <dt>{title}</dt>
       <dd>{children}</dd>
     </div>

@@ -51,17 +51,17 @@ function Endpoint({ again }: { again: number }) {
               <span class={`badge ${breakers[breaker.state][1]}`}>{breakers[breaker.state][0]}</span>
             </Figure>
             {breaker.openUntil !== null && (
-              <Figure title="Until, UTC">
+              <Figure wide title="Until, UTC">
                 <Time iso={breaker.openUntil} />
               </Figure>
             )}
-            <Figure title="Last success, UTC">
+            <Figure wide title="Last success, UTC">
               <Time iso={lastSuccessAt} />
             </Figure>
-            <Figure title="Last failure, UTC">
+            <Figure wide title="Last failure, UTC">
               <Time iso={lastFailureAt} />
             </Figure>
-            <Figure title="Changed, UTC">
+            <Figure wide title="Changed, UTC">
               <Time iso={updatedAt} />
             </Figure>
           </Figures>

@@ -6,7 +6,7 @@ import { BlockPicker } from "../components/blocks"
 import { useReorganisations } from "../components/chain"
 import { Events, Older } from "../components/events"
 import { VaultLink } from "../components/names"
-import { Empty, Shown, Waiting } from "../components/state"
+import { Empty, Shown, useArrived, Waiting } from "../components/state"
 import { Table } from "../components/table"
 import { useTitle } from "../components/title"
 import { difference, group } from "../format"
@@ -112,6 +112,9 @@ function Worth({ a, b }: { a: string; b: string }) {
   const after = useExact("/api/v1/vaults", { query: { asOfBlock: b } })
   const settledBefore = useExact("/api/v1/settlement/summary", { query: { asOfBlock: a } })
   const settledAfter = useExact("/api/v1/settlement/summary", { query: { asOfBlock: b } })
+  // The columns are as wide as what is in them.
+  const arrived = useArrived(before, after, settledBefore, settledAfter)
+  if (!arrived) return <><h2>Vaults at both</h2><Waiting /></>
   return (
     <>
       <h2>Vaults at both</h2>

@@ -41,10 +41,10 @@ function Loaded({ eventId }: { eventId: string }) {
         <>
           <Figures>
             <Figure title="State"><DeliveryState state={delivery.state} /></Figure>
-            <Figure title="Type">{delivery.type}</Figure>
+            <Figure wide title="Type">{delivery.type}</Figure>
             <Figure title="Number">{delivery.sequence ?? <span class="faint">&ndash;</span>}</Figure>
-            <Figure title="Made, UTC"><Time iso={delivery.createdAt} /></Figure>
-            <Figure title={delivery.finishedAt === null ? "Next attempt, UTC" : "Ended, UTC"}><Time iso={delivery.finishedAt ?? delivery.nextAttemptAt} /></Figure>
+            <Figure wide title="Made, UTC"><Time iso={delivery.createdAt} /></Figure>
+            <Figure wide title={delivery.finishedAt === null ? "Next attempt, UTC" : "Ended, UTC"}><Time iso={delivery.finishedAt ?? delivery.nextAttemptAt} /></Figure>
             <Transaction body={delivery.request.body} />
           </Figures>
           {delivery.correctedAt !== undefined && <p class="note warned">A reorganisation corrected the body at {delivery.correctedAt}. Attempts before then sent an older body; a replay sends the newest.</p>}
@@ -80,7 +80,7 @@ function OneAttempt({ attempt }: { attempt: DeliveryDetail["attempts"][number] }
 
 function Transaction({ body }: { body: string }) {
   const hash = transactionOf(body)
-  return hash === null ? null : <Figure title="Transaction"><TxLink hash={hash} /></Figure>
+  return hash === null ? null : <Figure wide title="Transaction"><TxLink hash={hash} /></Figure>
 }
 
 function transactionOf(body: string): string | null {

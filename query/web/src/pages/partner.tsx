@@ -75,7 +75,7 @@ function Numbers() {
             </h2>
             <Figures>
               {byAsset(vaults, ({ address }) => volumeOf(data.byVault, address)).map(({ asset, sums }) => (
-                <Figure key={asset.address} title={`Total deposited through you, ${asset.symbol}`}><Amount value={sums.volume} unit={inAsset(asset)} symbol /></Figure>
+                <Figure key={asset.address} wide title={`Total deposited through you, ${asset.symbol}`}><Amount value={sums.volume} unit={inAsset(asset)} symbol /></Figure>
               ))}
               <Figure title="Deposits"><Amount value={data.totalDeposits} unit={inNumber} /></Figure>
               <Figure title="Users"><Amount value={data.uniqueUsers} unit={inNumber} /></Figure>

@@ -50,7 +50,7 @@ export function StatusPage() {
         <Figure title="Head of the chain">{block(status.headBlock)}</Figure>
         <Figure title="Final block">{block(status.finalBlock)}</Figure>
         <Figure title="Logs proven up to">{block(status.provenTo)}</Figure>
-        <Figure title="Lag">{status.lagBlocks === null ? <span class="faint">&ndash;</span> : <>{count(status.lagBlocks, "block")}{status.lagSeconds ? `, ${duration(status.lagSeconds)}` : ""}</>}</Figure>
+        <Figure wide title="Lag">{status.lagBlocks === null ? <span class="faint">&ndash;</span> : <>{count(status.lagBlocks, "block")}{status.lagSeconds ? `, ${duration(status.lagSeconds)}` : ""}</>}</Figure>
         <Figure title="Time of the block"><Age iso={status.indexedAt} /></Figure>
         <Figure title="Generation">{status.generation ?? <span class="faint">&ndash;</span>}</Figure>
       </Figures>

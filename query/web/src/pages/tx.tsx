@@ -33,9 +33,9 @@ export function TransactionPage({ address: hash }: { address: string }) {
                 <Figures>
                   <Figure title="State">{live.length > 0 ? <span class="badge good">in the chain</span> : <span class="badge bad">reorganised away</span>}</Figure>
                   <Figure title="Block"><BlockLink number={one.blockNumber} /></Figure>
-                  <Figure title="Time, UTC"><Time iso={one.timestamp} /></Figure>
+                  <Figure wide title="Time, UTC"><Time iso={one.timestamp} /></Figure>
                   <Figure title="Events">{count(live.length, "event")}</Figure>
-                  {users.length === 1 && <Figure title="User"><UserLink address={users[0]!} /></Figure>}
+                  {users.length === 1 && <Figure wide title="User"><UserLink address={users[0]!} /></Figure>}
                 </Figures>
                 <Events rows={data} vaults={vaults.answer?.data ?? []} caption="Events of the transaction" />
               </>

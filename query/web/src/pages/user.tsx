@@ -105,9 +105,9 @@ function Totals({ data, vaults }: { data: UserDetail; vaults: Vault[] }) {
     <>
       {totals.map((of) => (
         <Figures key={of.asset.address}>
-          <Figure title={`Total deposited, ${of.asset.symbol}`}><Amount value={of.sums.deposited} unit={inAsset(of.asset)} symbol source={source(of, "deposits/_sum/assetAmount")} /></Figure>
-          <Figure title={`Total withdrawn, ${of.asset.symbol}`}><Amount value={of.sums.withdrawn} unit={inAsset(of.asset)} symbol source={source(of, "withdrawals/_sum/assetsClaimed")} /></Figure>
-          <Figure title="Deposited less withdrawn"><Amount value={difference(of.sums.withdrawn, of.sums.deposited)} unit={inAsset(of.asset)} symbol /></Figure>
+          <Figure wide title={`Total deposited, ${of.asset.symbol}`}><Amount value={of.sums.deposited} unit={inAsset(of.asset)} symbol source={source(of, "deposits/_sum/assetAmount")} /></Figure>
+          <Figure wide title={`Total withdrawn, ${of.asset.symbol}`}><Amount value={of.sums.withdrawn} unit={inAsset(of.asset)} symbol source={source(of, "withdrawals/_sum/assetsClaimed")} /></Figure>
+          <Figure wide title="Deposited less withdrawn"><Amount value={difference(of.sums.withdrawn, of.sums.deposited)} unit={inAsset(of.asset)} symbol /></Figure>
         </Figures>
       ))}
       <p class="faint">

@@ -65,8 +65,8 @@ function Of({ vault, series, pending, funding }: OfProps) {
       </p>
       <Figures>
         <Figure title="NAV per share"><Amount value={vault.navPerShare} unit={inNav} source={{ of: path, field: "/navPerShare" }} /></Figure>
-        <Figure title="Total assets"><Amount value={vault.totalAssets} unit={inAsset(vault.asset)} symbol source={{ of: path, field: "/totalAssets" }} /></Figure>
-        <Figure title="Yield a year, since the first NAV"><Yield vault={vault} series={series} over="first" annual /></Figure>
+        <Figure wide title="Total assets"><Amount value={vault.totalAssets} unit={inAsset(vault.asset)} symbol source={{ of: path, field: "/totalAssets" }} /></Figure>
+        <Figure wide title="Yield a year, since the first NAV"><Yield vault={vault} series={series} over="first" annual /></Figure>
         <Figure title="Since the first NAV"><Yield vault={vault} series={series} over="first" /></Figure>
         <Figure title="7 days"><Yield vault={vault} series={series} over={7} /></Figure>
         <Figure title="30 days"><Yield vault={vault} series={series} over={30} /></Figure>
@@ -74,22 +74,20 @@ function Of({ vault, series, pending, funding }: OfProps) {
       </Figures>
       <Figures>
         <Figure title="Pending withdrawals">
-          {toFund === undefined ? <Amount value={null} unit={inNumber} /> : (
-            <>
-              <Amount value={toFund.count} unit={inNumber} source={summary("withdrawalsToFund/count")} /> <span class="faint">of about</span>{" "}
-              <Amount value={toFund.totalAmount} unit={inAsset(vault.asset)} symbol source={summary("withdrawalsToFund/totalAmount")} />
-            </>
-          )}
+          <Amount value={toFund?.count ?? null} unit={inNumber} source={summary("withdrawalsToFund/count")} />
         </Figure>
-        <Figure title="Funded, to be claimed"><Amount value={claimable} unit={inNumber} /></Figure>
-        <Figure title={`Median wait for funding, ${funding?.days ?? 90} days`}>
+        <Figure wide title="Estimated amount">
+          <Amount value={toFund?.totalAmount ?? null} unit={inAsset(vault.asset)} symbol source={summary("withdrawalsToFund/totalAmount")} />
+        </Figure>
+        <Figure title="Claimable"><Amount value={claimable} unit={inNumber} /></Figure>
+        <Figure wide title={`Median wait for funding, ${funding?.days ?? 90} days`}>
           {funding === null || funding.medianSeconds === null ? (
             <span class="faint" title="No request of these days is funded">&ndash;</span>
           ) : (
             <span title={`Of ${count(funding.requests, "request")} since ${funding.since} ${funding.funded} are funded. The longest wait was ${duration(funding.longestSeconds ?? 0)}.`}>{duration(funding.medianSeconds)}</span>
           )}
         </Figure>
-        <Figure title="Shares"><Amount value={vault.totalSupply} unit={inShares(vault)} symbol source={{ of: path, field: "/totalSupply" }} /></Figure>
+        <Figure wide title="Shares"><Amount value={vault.totalSupply} unit={inShares(vault)} symbol source={{ of: path, field: "/totalSupply" }} /></Figure>
         <Figure title="Users"><Amount value={vault.stats.userCount} unit={inNumber} source={{ of: path, field: "/stats/userCount" }} /></Figure>
         <Figure title="NAV updated"><Age iso={vault.stats.lastNavAt} /></Figure>
         <Figure title="Last sweep"><Age iso={vault.stats.lastSweepAt} /></Figure>
