@@ -25,10 +25,11 @@ const (
 	maxRecord = chainlog.MaxBatchBytes - 1000
 )
 
-// step names a point in a transaction at which tests can make it fail.
+// step names a point at which tests can make a session fail.
 type step string
 
 const (
+	beforeFence   step = "before fence"
 	beforeProduce step = "before produce"
 	beforeFlush   step = "before flush"
 	afterFlush    step = "after flush"
@@ -36,6 +37,7 @@ const (
 	afterEnd      step = "after end"
 )
 
+// steps are those of a transaction.
 var steps = []step{beforeProduce, beforeFlush, afterFlush, afterCursor, afterEnd}
 
 // commitError is returned for a transaction whose outcome is not known. The session ends:

@@ -70,8 +70,8 @@ func TestFailedTransactionIsDoneAgain(t *testing.T) {
 	})
 	p.caughtUp()
 	r.verify()
-	if len(failures) != len(steps) {
-		t.Errorf("only %d of %d steps failed once", len(failures), len(steps))
+	if len(failures) != len(steps)+1 { // and beforeFence
+		t.Errorf("only %d of %d steps failed once", len(failures), len(steps)+1)
 	}
 }
 
@@ -94,6 +94,43 @@ func TestSecondIngestFencesTheFirst(t *testing.T) {
 		second.caughtUp()
 		r.verify()
 	})
+}
+
+// One that claims the log after the other has seen it unclaimed, and before that one's fence,
+// is alive: it keeps the log, and the other one ends.
+func TestClaimBeforeFence(t *testing.T) {
+	r := newRig(t, kfake)
+	r.steps(5)
+	looked, claimed := make(chan struct{}), make(chan struct{})
+	sessions, failed := 0, false
+	first := r.start(func(i *Ingest) {
+		i.hook = func(at step) error {
+			switch {
+			case at == beforeFence:
+				if sessions++; sessions == 2 {
+					close(looked)
+					<-claimed
+				}
+			case at == afterEnd && !failed:
+				failed = true
+				return errors.New("the broker has gone")
+			}
+			return nil
+		}
+	})
+	<-looked
+	second := r.start()
+	second.until("claim", func(Status) bool { return bytes.Equal(r.cursor().GetInstanceId(), second.instance) })
+	close(claimed)
+	if err := first.wait(); !errors.Is(err, ErrFenced) {
+		t.Fatalf("the first ingest ends with %v, want fenced", err)
+	}
+	r.steps(2)
+	second.caughtUp()
+	if hands := len(r.writers()); hands != 2 {
+		t.Errorf("the log changed hands %d times, want 2", hands)
+	}
+	r.verify()
 }
 
 // Two that begin together must not take over from each other for ever.

@@ -51,6 +51,9 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *rpc.Backoff) e
 		return err
 	}
 	defer client.Close()
+	if err := i.reached(beforeFence); err != nil {
+		return err
+	}
 	if err := fence(ctx, client); err != nil {
 		return err
 	}
@@ -63,6 +66,12 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *rpc.Backoff) e
 	cursor, err := s.restore(ctx)
 	if err != nil {
 		return err
+	}
+	if *last != nil && cursor != nil {
+		// One that claimed the log after stillOurs is alive, and goes on writing once it finds itself fenced.
+		if err := i.rightful(cursor, *last); err != nil {
+			return err
+		}
 	}
 	*last = cursor.GetInstanceId()
 	if *last == nil {
