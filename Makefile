@@ -11,9 +11,11 @@ JARS    := deploy/engines/kafka/lib/.ready
 SAMPLES := schemas/webhook/samples/node_modules/.ready
 WEB     := query/web/node_modules/.ready
 DATA    ?= data
+# Whole systems that run for minutes.
+STORIES := ./deploy/check/e2e ./deploy/check/chaos/... ./deploy/check/histories ./deploy/check/mapped ./deploy/check/underload
 # The longest first: at the end none should run alone. Tests wait for engines most of the time (those of dispatch take 54 s
 # of the processor in 190 s), so one package more runs at a time than there are cores, and of each twice as many tests.
-PKG     ?= ./ingest/... ./dispatch/... ./deploy/check/e2e/... ./deploy/check/chaos/... ./deploy/engines/... ./projections/... ./query/... ./...
+PKG     ?= ./ingest/... ./dispatch/... ./projections/... ./query/... $$(comm -23 <(go list ./... | sort) <(go list $(STORIES) | sort))
 AT_ONCE ?= -p $(shell echo $$((1 + $$(nproc)))) -parallel $(shell echo $$((2 * $$(nproc))))
 # Nobody debugs what is only run: without its tables a test is built in two thirds of the time. make lint vets.
 QUICKLY := -ldflags=-w -vet=off
@@ -74,17 +76,32 @@ NEEDS := $(shell go list -test -deps $(PKG) 2>/dev/null | grep '/deploy/engines$
 	go list $(PKG) 2>/dev/null | grep 'navlog/dispatch$$' >/dev/null && echo samples)
 endif
 
+TEST := --format testname --format-hide-empty-pkg
 .PHONY: test
-test: $(NEEDS) $(TOOLS)/gotestsum ## Run all tests, on real engines (PKG=./ingest/... for some)
+test: $(NEEDS) $(TOOLS)/gotestsum ## Run the tests but the long ones, on real engines (PKG=./ingest/... for some)
 	@mkdir -p build
-	$(TOOLS)/gotestsum --format testname --format-hide-empty-pkg --jsonfile build/test.json -- $(AT_ONCE) $(QUICKLY) -timeout 25m $(PKG)
+	$(TOOLS)/gotestsum $(TEST) --jsonfile build/test.json -- -short $(AT_ONCE) $(QUICKLY) -timeout 25m $(PKG)
 
-# -short leaves out what the race detector would only slow down, and each test says why; make test runs all of it. The
-# seeds of the fuzz tests are such too: one after the other.
+# The long ones: whole systems, and what make test and make race shorten or leave out, which is what asks testing.Short, by
+# itself or through few and onEachBroker of ingest. (deploy/check/structure looks for others.) race leaves fuzz tests out too.
+SHORTENS := testing\.Short\(\)|[^a-zA-Z]few\(|onEachBroker\(t
+LONG = $(shell git grep -lE '^func Fuzz|$(SHORTENS)' -- '*_test.go' ':!deploy/check')
+.PHONY: test-long stories in-full
+test-long: stories in-full ## Run the long tests: whole systems, Apache Kafka, real times of retries, and cases that make test leaves out
+stories: engines kafka $(TOOLS)/gotestsum
+	@mkdir -p build
+	$(TOOLS)/gotestsum $(TEST) --jsonfile build/stories.json -- $(AT_ONCE) $(QUICKLY) -timeout 25m $(STORIES)
+in-full: engines kafka samples $(TOOLS)/gotestsum
+	@mkdir -p build
+	$(TOOLS)/gotestsum $(TEST) --jsonfile build/long.json -- $(AT_ONCE) $(QUICKLY) -timeout 25m $(addprefix ./,$(sort $(dir $(LONG)))) \
+		-run "^($$(awk '/^func /{name = $$2; sub(/[^A-Za-z0-9_].*/, "", name)} /^func Fuzz|$(SHORTENS)/{if (name ~ /^(Test|Fuzz)/) print name}' $(LONG) | sort -u | paste -sd '|'))$$"
+
 # Where goroutines of ours share something. What these packages use is watched with them, and the tests of the others have
 # found nothing for long: RACE=./... is all.
 RACE ?= ./ingest ./dispatch ./query ./projections ./projections/write ./query/state ./query/ask ./query/httpapi ./query/access ./query/health ./ingest/rpc ./dispatch/lane ./schemas/readmodel ./cmd/internal/wiring ./cmd/internal/console
-.PHONY: race
+.PHONY: race beside-race
+beside-race: # the packages whose tests neither race nor test-long runs: in CI each test runs once
+	@comm -23 <(go list ./... | sort) <(go list $(RACE) $(STORIES) | sort)
 race: engines kafka samples $(TOOLS)/gotestsum ## Run tests under the race detector, which needs a C compiler (RACE=./... for all)
 	@mkdir -p build
 	CGO_ENABLED=1 $(TOOLS)/gotestsum --format pkgname --jsonfile build/race.json -- -race -short -run '^(Test|Example)' $(AT_ONCE) $(QUICKLY) -timeout 25m $(RACE)

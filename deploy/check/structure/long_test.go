@@ -1,0 +1,73 @@
+package structure
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// shorteners are the functions that ask testing.Short for a test. The Makefile looks for them by name.
+var shorteners = []string{"few", "onEachBroker"}
+
+// TestLongTestsAreFound: make test-long runs the tests whose own text asks testing.Short, or
+// calls one of shorteners. A test that asked through another function would be shortened
+// everywhere.
+func TestLongTestsAreFound(t *testing.T) {
+	const root = "../../.."
+	found := 0
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (entry.Name() == "node_modules" || entry.Name() == ".git"):
+			return fs.SkipDir
+		case !strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, filepath.Join(root, "deploy/check")):
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || !asksShort(f) {
+				continue
+			}
+			found++
+			if name := f.Name.Name; !strings.HasPrefix(name, "Test") && !(f.Recv == nil && slices.Contains(shorteners, name)) {
+				t.Errorf("%s: %s asks testing.Short for a test, and make test-long does not know it: ask in the test, or add it here and to SHORTENS of the Makefile", path, name)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found < 30 {
+		t.Errorf("only %d functions ask testing.Short", found)
+	}
+}
+
+// asksShort reports whether a function calls testing.Short or one of shorteners.
+func asksShort(f *ast.FuncDecl) (asks bool) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		switch fun := call.Fun.(type) {
+		case *ast.SelectorExpr:
+			x, ok := fun.X.(*ast.Ident)
+			asks = asks || ok && x.Name == "testing" && fun.Sel.Name == "Short"
+		case *ast.Ident:
+			asks = asks || slices.Contains(shorteners, fun.Name)
+		}
+		return true
+	})
+	return asks
+}
