@@ -174,6 +174,11 @@ generate: $(TOOLS)/sqlc $(TOOLS)/protoc-gen-go ## Regenerate protobuf, SQL, cont
 verify: generate web ## Fail when generated code, or a built page, differs from what is committed
 	@out=$$(git status --porcelain -- schemas query/web/dist query/web/src/openapi.ts go.mod go.sum); test -z "$$out" || { git --no-pager diff --stat -- schemas query/web/dist query/web/src/openapi.ts | head -50; echo "generated code differs:"; echo "$$out"; exit 1; }
 
+# Not in .ci/run: what is known to be vulnerable changes without a change of ours, and is asked for in the network.
+.PHONY: vulnerabilities
+vulnerabilities: $(TOOLS)/govulncheck ## Find calls of code that the Go vulnerability database knows
+	$(TOOLS)/govulncheck ./...
+
 .PHONY: tools
 tools: $(TOOLS)/gotestsum $(TOOLS)/golangci-lint $(TOOLS)/sqlc $(TOOLS)/protoc-gen-go ## Build the pinned tools
 
@@ -182,6 +187,8 @@ $(TOOLS)/gotestsum: deploy/tools/go.mod
 # A module of its own: its two hundred dependencies would choose the versions of everybody else's.
 $(TOOLS)/golangci-lint: deploy/tools/golangci/go.mod
 	cd deploy/tools/golangci && GOBIN=$(TOOLS) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+$(TOOLS)/govulncheck: deploy/tools/govulncheck/go.mod
+	cd deploy/tools/govulncheck && GOBIN=$(TOOLS) go install golang.org/x/vuln/cmd/govulncheck
 $(TOOLS)/sqlc: deploy/tools/go.mod
 	cd deploy/tools && GOBIN=$(TOOLS) go install github.com/sqlc-dev/sqlc/cmd/sqlc
 $(TOOLS)/protoc-gen-go: deploy/tools/go.mod
