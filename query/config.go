@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/navlog/navlog/query/access"
+	"github.com/navlog/navlog/query/health"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/node"
 	"github.com/navlog/navlog/schemas/statement"
@@ -21,6 +22,8 @@ type Config struct {
 	// Router is the address of the deposit router that partners are told; empty: there is none,
 	// and its endpoint answers 404.
 	Router string `yaml:"router" env:"ROUTER"`
+	// Explorer is where the pages link to for transactions, addresses and blocks; default nowhere.
+	Explorer health.Explorer `yaml:"explorer" envPrefix:"EXPLORER_"`
 	// PublicRateLimit is in requests a minute per IP address: 1 to 1,000,000,
 	// default 600; 0 switches it off.
 	PublicRateLimit int `yaml:"publicRateLimit" env:"PUBLIC_RATE_LIMIT"`
@@ -127,6 +130,9 @@ func (c Config) Validate() error {
 	}
 	if c.Router != "" && !httpapi.IsAddress(c.Router) {
 		fault("http.router is %q and must be the deposit router's address, 0x and 40 hex digits, or empty", c.Router)
+	}
+	if err := c.Explorer.Validate(); err != nil {
+		faults = append(faults, err)
 	}
 	if c.PublicRateLimit < 0 || c.PublicRateLimit > access.MaxRateLimit {
 		fault("http.publicRateLimit is %d and must be 0 (off) to %d requests a minute", c.PublicRateLimit, access.MaxRateLimit)

@@ -303,3 +303,13 @@ func TestLinksAndPages(t *testing.T) {
 	}
 	same(t, "walk", seen, []string{"30", "170", "250"})
 }
+
+// TestStatusNamesTheExplorer: the pages have no settings of their own, so /status says where
+// the operator's explorer is.
+func TestStatusNamesTheExplorer(t *testing.T) {
+	w := newFixture(t, func(c *Config) {
+		c.Explorer.Tx, c.Explorer.Block = "https://explorer.example/tx/{tx}", "http://explorer.example/?b={block}"
+	})
+	explorer := w.get("/status").Data(t).(map[string]any)["explorer"]
+	same(t, "the explorer", fmt.Sprint(explorer), "map[address:<nil> block:http://explorer.example/?b={block} tx:https://explorer.example/tx/{tx}]")
+}

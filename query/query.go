@@ -102,7 +102,7 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 	}
 	q.explainer = explain.New(proofs)
 	q.explainer.Spend, q.explainer.ProofsForPartners = q.access.ProofCalls(cfg.ProofCallsPerDay).Spend, cfg.ProofsForPartners
-	q.health = health.New(q.watcher, q.Addr)
+	q.health = health.New(q.watcher, q.Addr, cfg.Explorer)
 	return q
 }
 

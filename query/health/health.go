@@ -28,12 +28,13 @@ type Health struct {
 	Listen  func() string // the address that is listened on
 	Now     func() time.Time
 
-	navs lastNavs
+	explorer *explorerJSON
+	navs     lastNavs
 }
 
-// New makes one; listen gives the address that is listened on.
-func New(watcher *state.Watcher, listen func() string) *Health {
-	return &Health{Watcher: watcher, Listen: listen, Now: time.Now, navs: lastNavs{read: readLastNavs}}
+// New makes one; listen gives the address that is listened on, and /status shows explorer.
+func New(watcher *state.Watcher, listen func() string, explorer Explorer) *Health {
+	return &Health{Watcher: watcher, Listen: listen, Now: time.Now, explorer: explorer.public(), navs: lastNavs{read: readLastNavs}}
 }
 
 // Probes are the paths that tell how the program is.
@@ -175,6 +176,7 @@ type statusJSON struct {
 	FirstSync    *registry.BuildingStatus `json:"firstSync"`
 	Programs     map[string]string        `json:"programs"`
 	Vaults       []vaultJSON              `json:"vaults"`
+	Explorer     *explorerJSON            `json:"explorer"`
 }
 
 // endpointJSON counts the calls to one node since ingest started. It does not show which node
@@ -230,7 +232,7 @@ func vaultsOf(s *state.Snapshot, navs map[common.Address]uint64, warnings []regi
 func (h *Health) status(r *httpapi.Request) (*httpapi.Answer, error) {
 	s, chain := h.Watcher.Snapshot(), h.Watcher.Chain()
 	out := statusJSON{ChainID: h.Watcher.ChainID, ChainState: chain.State, FirstSync: h.Watcher.FirstSync(),
-		Endpoints: []endpointJSON{}, Programs: map[string]string{}, Vaults: []vaultJSON{}}
+		Endpoints: []endpointJSON{}, Programs: map[string]string{}, Vaults: []vaultJSON{}, Explorer: h.explorer}
 	if chain.Reason != "" {
 		out.ChainReason = &chain.Reason
 	}

@@ -454,3 +454,22 @@ for (const [name, viewport] of Object.entries({ desktop: wide, phone })) {
     }
   })
 }
+
+test("a transaction, an address and a block lead to the operator's explorer, in a new tab that does not learn from where", async () => {
+  const { data: [event] } = await api(`/api/v1/events?kind=DepositAccepted&pageSize=1&asOfBlock=${(await api("/status")).data.finalBlock}`)
+  for (const path of [`/tx/${event.txHash}`, `/user/${event.userAddress}`, `/vault/${event.vaultAddress}?view=deposits`]) {
+    const { page, wrong, close } = await open(path)
+    await page.locator("a.outside").first().waitFor()
+    const links = await page.locator("a.outside").evaluateAll((all) => all.map(({ href, rel, target, ariaLabel }) => ({ href, rel, target, ariaLabel })))
+    for (const { href, rel, target, ariaLabel } of links) {
+      const [, kind, value] = /^https:\/\/explorer\.example\/(tx|address|block)\/(\w+)$/.exec(href) ?? assert.fail(`${path} links to ${href}`)
+      assert.deepEqual({ rel, target }, { rel: "noopener noreferrer", target: "_blank" }, href)
+      assert.match(ariaLabel, new RegExp(`^${{ tx: "Transaction", address: "Address", block: "Block" }[kind]} ${value} in an outside explorer`))
+    }
+    const has = (kind, value) => links.some(({ href }) => href === `https://explorer.example/${kind}/${value}`)
+    if (path.startsWith("/tx/")) assert.ok(has("tx", event.txHash) && has("block", event.blockNumber) && has("address", event.userAddress), path)
+    else assert.ok(has("address", path.startsWith("/user/") ? event.userAddress : event.vaultAddress), path)
+    assert.deepEqual(wrong, [], path)
+    await close()
+  }
+})

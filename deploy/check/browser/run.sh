@@ -18,7 +18,9 @@ if [ ! -e node_modules/.ready ] || [ package.json -nt node_modules/.ready ]; the
   touch node_modules/.ready
 fi
 
-# A page asks for several things at once, and the tests ask beside it.
+# A page asks for several things at once, and the tests ask beside it. Nothing is loaded from the explorer: the pages only link to it.
+export NAVLOG_HTTP_EXPLORER_TX='https://explorer.example/tx/{tx}' NAVLOG_HTTP_EXPLORER_ADDRESS='https://explorer.example/address/{address}' \
+  NAVLOG_HTTP_EXPLORER_BLOCK='https://explorer.example/block/{block}'
 NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0 NAVLOG_HTTP_PUBLIC_ENGINE_TIME=0 \
   "$root/bin/navlog-dev" up --data "$work/data" --listen 127.0.0.1:0 --interval 500ms --ready-file "$work/ready.json" >"$work/up.log" 2>&1 &
 up=$!

@@ -4,7 +4,7 @@
 import { useEffect, useRef, useState } from "preact/hooks"
 import { ApiError, type Answer, type DataOf, type MetaOf, type Params, type Path, type PathWith, ask, url } from "./api"
 import { AS_OF, asOf, usePlace } from "./router"
-import type { Status } from "./types"
+import type { Explorer, Status } from "./types"
 
 /** Time between two looks at the status, ms. */
 const EVERY = 3000
@@ -53,6 +53,8 @@ async function look() {
   } catch (error) {
     view = { status: view.status, error: error as ApiError }
   }
+  const named = view.status?.explorer ?? null
+  if (JSON.stringify(named) !== JSON.stringify(explorer)) explorer = named
   for (const watcher of watchers) watcher(view)
 }
 
@@ -74,6 +76,20 @@ export function useStatus(): StatusView {
     watchers.add(set)
     set(view)
     return () => void watchers.delete(set)
+  }, [])
+  return seen
+}
+
+let explorer: Explorer | null = null
+
+/** The outside explorer of the newest status: the same object until it changes, so that rows of links are drawn once. */
+export function useExplorer(): Explorer | null {
+  const [seen, set] = useState(explorer)
+  useEffect(() => {
+    const watcher = () => set(explorer)
+    watchers.add(watcher)
+    watcher()
+    return () => void watchers.delete(watcher)
   }, [])
   return seen
 }

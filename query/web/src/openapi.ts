@@ -1405,6 +1405,14 @@ export interface components {
                 [key: string]: string;
             };
             vaults: components["schemas"]["VaultStatus"][];
+            /** @description Where to look for a transaction, an address or a block outside of navlog; null if the operator named no explorer. */
+            explorer: components["schemas"]["Explorer"] | null;
+        };
+        /** @description URLs with a placeholder, for the hash of a transaction, an address and the number of a block; null for what has no link. */
+        Explorer: {
+            tx: string | null;
+            address: string | null;
+            block: string | null;
         };
         EndpointUse: {
             /** @description Each question of a batch is one. */

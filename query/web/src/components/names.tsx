@@ -1,9 +1,26 @@
 // Addresses, transactions, blocks and times as they stand in tables.
 import { createContext } from "preact"
 import { useContext, useEffect, useState } from "preact/hooks"
+import { useExplorer } from "../answers"
+import { type Kind, outside } from "../explorer"
 import { ageSeconds, duration, group, shortHex, time } from "../format"
 import { AS_OF, here, there, usePlace } from "../router"
 import { Copy } from "./amount"
+
+const kinds: Record<Kind, string> = { tx: "Transaction", address: "Address", block: "Block" }
+
+/** The same in the outside explorer; nothing without one. */
+export function Outside({ kind, value }: { kind: Kind; value: string }) {
+  const href = outside(useExplorer(), kind, value)
+  if (href === null) return null
+  return (
+    <a class="outside" href={href} target="_blank" rel="noopener noreferrer" aria-label={`${kinds[kind]} ${value} in an outside explorer, in a new tab`} title="Open in an outside explorer">
+      <svg viewBox="0 0 16 16" aria-hidden="true">
+        <path d="M6.5 3.5h-3v9h9v-3M9 3h4v4M13 3L7.5 8.5" />
+      </svg>
+    </a>
+  )
+}
 
 export function UserLink({ address }: { address: string }) {
   const place = usePlace()
@@ -13,6 +30,7 @@ export function UserLink({ address }: { address: string }) {
         {shortHex(address)}
       </a>
       <Copy text={address} what={`address ${address}`} />
+      <Outside kind="address" value={address} />
     </span>
   )
 }
@@ -30,6 +48,7 @@ export function TxLink({ hash }: { hash: string }) {
         {shortHex(hash)}
       </a>
       <Copy text={hash} what={`transaction ${hash}`} />
+      <Outside kind="tx" value={hash} />
     </span>
   )
 }
@@ -48,9 +67,12 @@ export function Hex({ value, what }: { value: string; what: string }) {
 export function BlockLink({ number }: { number: string }) {
   const place = usePlace()
   return (
-    <a class="block" href={here(place, { [AS_OF]: number })} title={`This page as of block ${group(number)}`}>
-      {group(number)}
-    </a>
+    <span class="block-link">
+      <a class="block" href={here(place, { [AS_OF]: number })} title={`This page as of block ${group(number)}`}>
+        {group(number)}
+      </a>
+      <Outside kind="block" value={number} />
+    </span>
   )
 }
 

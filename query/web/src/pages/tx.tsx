@@ -3,7 +3,7 @@ import { useExact } from "../answers"
 import { Copy } from "../components/amount"
 import { Events } from "../components/events"
 import { Figure, Figures } from "../components/figures"
-import { BlockLink, Time, UserLink } from "../components/names"
+import { BlockLink, Outside, Time, UserLink } from "../components/names"
 import { Empty, Shown, Waiting, useArrived } from "../components/state"
 import { useTitle } from "../components/title"
 import { count, shortHex } from "../format"
@@ -18,6 +18,7 @@ export function TransactionPage({ address: hash }: { address: string }) {
       <h1>
         Transaction <code class="address">{hash}</code>
         <Copy text={hash} what="the hash" />
+        <Outside kind="tx" value={hash} />
       </h1>
       {!arrived ? (
         <Waiting />

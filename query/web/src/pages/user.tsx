@@ -7,7 +7,7 @@ import { Amount, Copy, type Source, inAsset, inNumber } from "../components/amou
 import { Figure, Figures } from "../components/figures"
 import { Files } from "../components/files"
 import { Deposits, Withdrawals } from "../components/lists"
-import { Age, Time, VaultLink } from "../components/names"
+import { Age, Outside, Time, VaultLink } from "../components/names"
 import { Empty, Failed, Shown, Waiting, useArrived } from "../components/state"
 import { Pages, Table, pageOf } from "../components/table"
 import { useTitle } from "../components/title"
@@ -33,6 +33,7 @@ export function UserPage({ address }: { address: string }) {
       <h1>
         User <code class="address">{user.answer?.data.address ?? address}</code>
         <Copy text={user.answer?.data.address ?? address} what="the address" />
+        <Outside kind="address" value={user.answer?.data.address ?? address} />
       </h1>
       {!arrived ? (
         <Waiting />

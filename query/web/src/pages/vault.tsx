@@ -8,7 +8,7 @@ import { Events, Older } from "../components/events"
 import { Files } from "../components/files"
 import { Figure, Figures } from "../components/figures"
 import { Deposits, Withdrawals } from "../components/lists"
-import { Age, BlockLink, Time, TxLink, UserLink } from "../components/names"
+import { Age, BlockLink, Outside, Time, TxLink, UserLink } from "../components/names"
 import { Empty, Shown, Waiting, useArrived } from "../components/state"
 import { Pages, Table, pageOf } from "../components/table"
 import { useTitle } from "../components/title"
@@ -61,7 +61,8 @@ function Of({ vault, series, pending, funding }: OfProps) {
       </h1>
       <p class="under">
         <code class="address">{vault.address}</code>
-        <Copy text={vault.address} what="the address" /> <span class="faint">chain {vault.chainId}, from block {group(vault.startBlock)}</span>
+        <Copy text={vault.address} what="the address" />
+        <Outside kind="address" value={vault.address} /> <span class="faint">chain {vault.chainId}, from block {group(vault.startBlock)}</span>
       </p>
       <Figures>
         <Figure title="NAV per share"><Amount value={vault.navPerShare} unit={inNav} source={{ of: path, field: "/navPerShare" }} /></Figure>

@@ -1,0 +1,80 @@
+package health
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// Explorer is the section http.explorer of navlog.yaml: where the pages link to for a second
+// opinion. Each URL is empty, which is the default and means no link, or has its placeholder
+// once.
+type Explorer struct {
+	// Tx is the URL of a transaction, with {tx} in place of its hash.
+	Tx string `yaml:"tx" env:"TX"`
+	// Address is the URL of an address, with {address} in its place.
+	Address string `yaml:"address" env:"ADDRESS"`
+	// Block is the URL of a block, with {block} in place of its number.
+	Block string `yaml:"block" env:"BLOCK"`
+}
+
+// maxExplorerURL is the most bytes of such a URL: it is in every response of /status.
+const maxExplorerURL = 500
+
+// Validate reports every mistake at once.
+func (e Explorer) Validate() error {
+	var faults []error
+	for _, one := range []struct{ key, url string }{{"tx", e.Tx}, {"address", e.Address}, {"block", e.Block}} {
+		if one.url == "" {
+			continue
+		}
+		if err := checkExplorerURL(one.url, "{"+one.key+"}"); err != nil {
+			faults = append(faults, fmt.Errorf("http.explorer.%s %w", one.key, err))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// checkExplorerURL does not repeat the URL in its errors: it may have a password.
+func checkExplorerURL(template, placeholder string) error {
+	const example = "http or https URL with a host, for example https://explorer.example/"
+	filled := strings.ReplaceAll(template, placeholder, "1")
+	u, err := url.Parse(filled)
+	switch {
+	case len(template) > maxExplorerURL:
+		return fmt.Errorf("is longer than %d bytes", maxExplorerURL)
+	case err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https":
+		return fmt.Errorf("must be an %s%s", example, placeholder)
+	case u.User != nil:
+		return errors.New("must have no user or password: everybody reads it")
+	case strings.Count(template, placeholder) != 1:
+		return fmt.Errorf("must have %s once, where the explorer expects it", placeholder)
+	case strings.ContainsAny(filled, "{}"):
+		return fmt.Errorf("must have no other placeholder than %s", placeholder)
+	case strings.Contains(template[:len(u.Scheme)+len("://")+len(u.Host)], "{"):
+		return fmt.Errorf("must have %s behind its host", placeholder)
+	}
+	return nil
+}
+
+// explorerJSON is an Explorer in /status; what has no link is null.
+type explorerJSON struct {
+	Tx      *string `json:"tx"`
+	Address *string `json:"address"`
+	Block   *string `json:"block"`
+}
+
+// public returns what /status has of an Explorer, and nil if there is none.
+func (e Explorer) public() *explorerJSON {
+	if e == (Explorer{}) {
+		return nil
+	}
+	given := func(template string) *string {
+		if template == "" {
+			return nil
+		}
+		return &template
+	}
+	return &explorerJSON{given(e.Tx), given(e.Address), given(e.Block)}
+}
