@@ -42,7 +42,7 @@ func (d *Dispatch) Ready() error { return d.health.err(d.timing.proof) }
 func (d *Dispatch) Status() Status {
 	s := d.metrics.snapshot()
 	s.Lanes = len(d.allLanes())
-	s.State = "reading"
+	s.State = registry.Reading
 	if err := d.Ready(); err != nil {
 		s.State, s.Reason = "waiting", err.Error()
 	}

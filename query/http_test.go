@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestHTTPBehaviour(t *testing.T) {
@@ -312,4 +313,47 @@ func TestStatusNamesTheExplorer(t *testing.T) {
 	})
 	explorer := w.get("/status").Data(t).(map[string]any)["explorer"]
 	same(t, "the explorer", fmt.Sprint(explorer), "map[address:<nil> block:http://explorer.example/?b={block} tx:https://explorer.example/tx/{tx}]")
+}
+
+// TestStatusHasTheUptime: /status has the recorded days, and only these. It is no reason to serve
+// nothing that the record cannot be read.
+func TestStatusHasTheUptime(t *testing.T) {
+	w := newFixture(t)
+	uptime := func() any {
+		t.Helper()
+		w.clock.add(time.Minute)
+		w.look()
+		return w.get("/status").Data(t).(object)["uptime"]
+	}
+	if got := uptime(); got != nil {
+		t.Errorf("nothing is recorded, and the uptime is %v", got)
+	}
+	w.exec(`INSERT INTO uptime (program, day, began_at, running_at, running_ms, working_ms)
+		SELECT 'ingest', (now() AT TIME ZONE 'UTC')::date - n, '2020-01-01', '2020-01-01', 86399500, 43200000 FROM unnest(ARRAY[1, 3, 95]) n`)
+	check := func() {
+		t.Helper()
+		got := uptime().(object)
+		from, err := time.Parse(time.DateOnly, got["from"].(string))
+		if err != nil || from.AddDate(0, 0, 89).Format(time.DateOnly) != got["to"] {
+			t.Errorf("from %v to %v (%v)", got["from"], got["to"], err)
+		}
+		programs := got["programs"].(object)
+		if len(programs) != 1 {
+			t.Fatalf("programs are %v", programs)
+		}
+		for field, want := range map[string]string{"recorded": "86400", "running": "86399", "inRole": "43200"} {
+			days := programs["ingest"].(object)[field].([]any)
+			for day, seconds := range days {
+				if recorded := day == 86 || day == 88; recorded && fmt.Sprint(seconds) != want || !recorded && seconds != nil {
+					t.Errorf("%s of day %d of %d is %v", field, day, len(days), seconds)
+				}
+			}
+		}
+	}
+	check()
+	w.exec("ALTER TABLE uptime RENAME TO elsewhere")
+	check() // what was read last
+	if err := w.Ready(); err != nil {
+		t.Errorf("not ready: %v", err)
+	}
 }

@@ -121,7 +121,7 @@ type LeavingGeneration struct {
 
 // Status may be called at any time.
 func (h *Health) Status() Status {
-	out := Status{State: "serving", Listen: h.Listen()}
+	out := Status{State: registry.Serving, Listen: h.Listen()}
 	s := h.Watcher.Snapshot()
 	leaving := h.Watcher.Leaving() // after the snapshot: a generation that is current no more is among them
 	for _, id := range slices.Sorted(maps.Keys(leaving)) {
@@ -177,6 +177,7 @@ type statusJSON struct {
 	Programs     map[string]string        `json:"programs"`
 	Vaults       []vaultJSON              `json:"vaults"`
 	Explorer     *explorerJSON            `json:"explorer"`
+	Uptime       *uptimeJSON              `json:"uptime"`
 }
 
 // endpointJSON counts the calls to one node since ingest started. It does not show which node
@@ -237,6 +238,7 @@ func (h *Health) status(r *httpapi.Request) (*httpapi.Answer, error) {
 		out.ChainReason = &chain.Reason
 	}
 	warnings := h.describePrograms(&out, s)
+	out.Uptime = describeUptime(h.Watcher.Registry().Uptime())
 	out.LagBlocks, out.LagSeconds = chain.Lag(s)
 	out.ETASeconds = chain.ETA(s)
 	if s != nil {

@@ -13,7 +13,11 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-const registryEvery = time.Second
+const (
+	registryEvery = time.Second
+	// uptimeEvery is how often the uptime is read: it is about days, and has today.
+	uptimeEvery = 10 * time.Second
+)
 
 // Registry is what the registry said when it was last asked: which generation is
 // served, and how the programs are.
@@ -22,12 +26,15 @@ type Registry struct {
 	Answered time.Time // when it last did
 	Err      error     // of the last question
 
-	served   int32  // the live generation, or the first one, which is being built
-	building bool   // it is that one
-	fault    string // why no generation can be served; empty: one can
-	programs []programStatus
-	logs     map[int32]string // of each generation: the id of its log, in hex
-	ingest   []programStatus  // trusted reports of ingest about one log, oldest first
+	served    int32  // the live generation, or the first one, which is being built
+	building  bool   // it is that one
+	fault     string // why no generation can be served; empty: one can
+	programs  []programStatus
+	uptime    []db.ListUptimeRow // of the last 90 days
+	uptimeAt  time.Time          // when it was last asked for, by our clock
+	uptimeErr error              // of that question
+	logs      map[int32]string   // of each generation: the id of its log, in hex
+	ingest    []programStatus    // trusted reports of ingest about one log, oldest first
 }
 
 // programStatus is the last word of one program's instance.
@@ -58,6 +65,9 @@ func (w *Watcher) watchRegistry(ctx context.Context) {
 		} else if now.Err == nil && broken {
 			w.log.Info("registry readable")
 		}
+		if now.uptimeErr != nil && (was == nil || was.uptimeErr == nil) {
+			w.log.Warn("uptime not readable", "error", now.uptimeErr)
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -75,7 +85,11 @@ func (w *Watcher) LookAtRegistry(ctx context.Context) *Registry {
 	if was := w.registry.Load(); was != nil {
 		next = *was
 	}
-	next.Err = next.ask(asking, w.db, w.Now())
+	now := w.Now()
+	next.Err = next.ask(asking, w.db, now)
+	if age := now.Sub(next.uptimeAt); next.Err == nil && (age >= uptimeEvery || age < 0) {
+		next.askUptime(asking, w.db, now)
+	}
 	if ctx.Err() == nil {
 		w.registry.Store(&next)
 	}
@@ -107,6 +121,25 @@ func (r *Registry) ask(ctx context.Context, queries *db.Queries, now time.Time) 
 	r.rememberIngest(now)
 	r.Known, r.Answered = true, now
 	return nil
+}
+
+// askUptime reads the uptime. While it cannot be read, which is no reason to serve nothing, the
+// previous one stays.
+func (r *Registry) askUptime(ctx context.Context, queries *db.Queries, now time.Time) {
+	r.uptimeAt = now
+	uptime, err := queries.ListUptime(ctx)
+	if r.uptimeErr = err; err == nil {
+		r.uptime = uptime
+	}
+}
+
+// Uptime is what the registry recorded of the last 90 days, up to 10 s ago. It must not be
+// changed.
+func (r *Registry) Uptime() []db.ListUptimeRow {
+	if r == nil {
+		return nil
+	}
+	return r.uptime
 }
 
 // rememberIngest keeps the reports of ingest while they are trusted, and while ingest follows or

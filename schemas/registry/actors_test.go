@@ -186,7 +186,7 @@ func TestGrantsOfEachRole(t *testing.T) {
 		}
 	}
 	for _, role := range []string{"ingest", "project", "serve", "dispatch"} { // their own rows, by policy
-		add(role, "insert update delete", "program_status")
+		add(role, "insert update delete", "program_status uptime")
 	}
 	for _, role := range []string{"ingest", "project", "dispatch", "operator"} { // neither login nor time nor id
 		add(role, "insert", "audit.operator audit.command audit.partner_id audit.detail audit.outcome")

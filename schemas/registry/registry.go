@@ -309,7 +309,8 @@ func Instance() string {
 	return fmt.Sprintf("%s-%d", printable.Text(host, 255), os.Getpid())
 }
 
-// Report writes the result of status once a second until ctx ends. status must be fast and
+// Report writes the result of status once a second until ctx ends, and with it the program's
+// uptime of the day. status must be fast and
 // safe to call from another goroutine; its value becomes JSON. Readers treat a row older
 // than 5 s as unknown. Report first deletes rows older than a day, since every process has
 // its own row. It logs a lasting failure once a minute.
@@ -320,11 +321,14 @@ func Report(ctx context.Context, pool *pgxpool.Pool, program string, status func
 	}
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	var failing outage
+	failing, unrecorded := statusOutage, uptimeOutage
 	for {
-		err := report(ctx, queries, program, instance, status())
+		state, err := report(ctx, queries, program, instance, status())
+		noted := noteUptime(ctx, queries, program, Working(state))
 		if ctx.Err() == nil {
-			failing.note(slog.Default().With("program", program), err, time.Now())
+			log := slog.Default().With("program", program)
+			failing.note(log, err, time.Now())
+			unrecorded.note(log, noted, time.Now())
 		}
 		select {
 		case <-ctx.Done():
@@ -337,22 +341,28 @@ func Report(ctx context.Context, pool *pgxpool.Pool, program string, status func
 // outageLogged is how often a lasting failure to write the status is logged.
 const outageLogged = time.Minute
 
-// outage is a period in which the status cannot be written.
+// outage is a period in which something cannot be written.
 type outage struct {
-	failures int
-	logged   time.Time
+	began, ended string // messages
+	failures     int
+	logged       time.Time
 }
+
+var (
+	statusOutage = outage{began: "status not written", ended: "status written again"}
+	uptimeOutage = outage{began: "uptime not recorded", ended: "uptime recorded again"}
+)
 
 // note logs the first failure, then one per minute, and the end of the outage.
 func (o *outage) note(log *slog.Logger, err error, now time.Time) {
 	switch {
 	case err == nil && o.failures > 0:
-		log.Info("status written again", "failures", o.failures)
-		*o = outage{}
+		log.Info(o.ended, "failures", o.failures)
+		o.failures, o.logged = 0, time.Time{}
 	case err == nil:
 	default:
 		if o.failures++; o.failures == 1 || now.Sub(o.logged) >= outageLogged {
-			log.Warn("status not written", "error", err, "failures", o.failures)
+			log.Warn(o.began, "error", err, "failures", o.failures)
 			o.logged = now
 		}
 	}
@@ -364,26 +374,37 @@ func forgetOld(ctx context.Context, queries *db.Queries) error {
 	return queries.DeleteOldStatus(ctx)
 }
 
-// report writes a status. If PostgreSQL rejects its content, report writes it again without
-// texts, because a missing row means that the program is not running.
-func report(ctx context.Context, queries *db.Queries, program, instance string, status any) error {
+// noteUptime records that the program runs now, and whether it is in its role.
+func noteUptime(ctx context.Context, queries *db.Queries, program string, working bool) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	return queries.NoteUptime(ctx, db.NoteUptimeParams{Program: program, Working: working})
+}
+
+// report writes a status and returns its state. If PostgreSQL rejects its content, report writes
+// it again without texts, because a missing row means that the program is not running.
+func report(ctx context.Context, queries *db.Queries, program, instance string, status any) (state string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	b, err := json.Marshal(status)
 	if err != nil {
-		return fmt.Errorf("encode the status of %s: %w", program, err)
+		return "", fmt.Errorf("encode the status of %s: %w", program, err)
+	}
+	var reported ProgramStatus
+	if json.Unmarshal(b, &reported) == nil { // some other status has no state
+		state = reported.State
 	}
 	err = queries.PutStatus(ctx, db.PutStatusParams{Program: program, Instance: instance, Status: printable.JSON(b)})
 	var refusal *pgconn.PgError
 	if !errors.As(err, &refusal) || !strings.HasPrefix(refusal.Code, dataException) {
-		return err
+		return state, err
 	}
 	if again := queries.PutStatus(
 		ctx, db.PutStatusParams{Program: program, Instance: instance, Status: withoutTexts(b, refusal)},
 	); again != nil {
-		return errors.Join(err, again)
+		return state, errors.Join(err, again)
 	}
-	return fmt.Errorf("the status was written without its texts: %w", err)
+	return state, fmt.Errorf("the status was written without its texts: %w", err)
 }
 
 // dataException is the prefix of PostgreSQL's error codes for invalid values.

@@ -563,7 +563,7 @@ func TestReportWritesUntilTheEnd(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if err := report(context.Background(), db.New(pool), "query", "i", func() {}); err == nil || !strings.Contains(err.Error(), "encode the status of query") {
+	if _, err := report(context.Background(), db.New(pool), "query", "i", func() {}); err == nil || !strings.Contains(err.Error(), "encode the status of query") {
 		t.Errorf("a status that cannot be encoded: %v", err)
 	}
 }
@@ -574,7 +574,7 @@ func TestAnyStatusIsWritten(t *testing.T) {
 	pool := open(t, enginetest.Postgres(t))
 	queries := db.New(pool)
 	stored := func(status any) (s map[string]any, err error) {
-		err = report(t.Context(), queries, Ingest, "i", status)
+		_, err = report(t.Context(), queries, Ingest, "i", status)
 		rows, fault := queries.ListStatus(t.Context())
 		if fault != nil || len(rows) != 1 {
 			t.Fatalf("%d rows, %v", len(rows), fault)
@@ -608,7 +608,7 @@ func TestAnyStatusIsWritten(t *testing.T) {
 func TestOutageIsLoggedNowAndThen(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, nil))
-	var o outage
+	o := statusOutage
 	at := time.Unix(1_700_000_000, 0)
 	for i := range 150 { // seconds
 		o.note(log, fmt.Errorf("refused, the %d. time", i), at.Add(time.Duration(i)*time.Second))

@@ -39,6 +39,23 @@ BEGIN
   END LOOP;
 END $$;
 
+-- So it is with the time that each program was seen running.
+GRANT SELECT, INSERT, UPDATE, DELETE ON uptime TO navlog_ingest, navlog_project, navlog_serve, navlog_dispatch;
+GRANT SELECT ON uptime TO navlog_operator;
+ALTER TABLE uptime ENABLE ROW LEVEL SECURITY;
+DROP POLICY IF EXISTS everybody_reads ON uptime;
+CREATE POLICY everybody_reads ON uptime FOR SELECT USING (true);
+DO $$
+DECLARE name text;
+BEGIN
+  FOREACH name IN ARRAY ARRAY['ingest', 'project', 'serve', 'dispatch'] LOOP
+    EXECUTE format('DROP POLICY IF EXISTS %I ON uptime', 'own_' || name);
+    EXECUTE format('CREATE POLICY %I ON uptime TO %I
+      USING (program = %L) WITH CHECK (program = %L AND running_at <= now())',
+      'own_' || name, 'navlog_' || name, name, name);
+  END LOOP;
+END $$;
+
 -- Rows of the audit can be added, but not changed. The database sets id, time and login. A
 -- role records only the commands that run with its login: `ingest resume`, `restore`,
 -- `projection ...` and `dispatch rewind` run where these programs run.

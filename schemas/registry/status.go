@@ -35,6 +35,22 @@ const (
 	Unknown = "unknown" // a program has not reported for 5 s
 )
 
+// Serving is the state of a serve that answers, and Reading that of a dispatch that sends webhooks.
+const (
+	Serving = "serving"
+	Reading = "reading"
+)
+
+// Working reports whether a program in a state does its role. One that starts, waits, stands by,
+// retries or stands still runs, and does not.
+func Working(state string) bool {
+	switch state {
+	case Backfilling, Following, Building, Serving, Reading:
+		return true
+	}
+	return false
+}
+
 // ProgramStatus is the part of a status that other programs read. State is specific to the
 // program; only ingest reports the chain.
 type ProgramStatus struct {

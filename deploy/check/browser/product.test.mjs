@@ -473,3 +473,22 @@ test("a transaction, an address and a block lead to the operator's explorer, in 
     await close()
   }
 })
+
+test("the status shows the uptime that the programs recorded, and days without a record as such", async () => {
+  await until("record of every program", async () => Object.keys((await api("/status")).data.uptime?.programs ?? {}).length === 4)
+  const { page, wrong, close } = await open("/status")
+  const { uptime } = (await api("/status")).data
+  const rows = page.getByRole("region", { name: "Uptime" }).locator("tbody tr")
+  for (const [program, { recorded }] of Object.entries(uptime.programs)) {
+    const row = rows.filter({ hasText: `navlog ${program}` })
+    const bars = row.getByRole("img", { name: new RegExp(`^${program}, 90 days to ${uptime.to}: \\d+ recorded, \\d+ not recorded\\.`) })
+    await bars.waitFor()
+    const shown = await bars.locator("rect").evaluateAll((all) => all.map((bar) => bar.querySelector("title").textContent))
+    assert.equal(shown.length, 90)
+    // All days but those of this system are before its record.
+    for (const [i, seconds] of recorded.entries()) assert.equal(/: not recorded$/.test(shown[i]), seconds === null, shown[i])
+    await until("share of its role", async () => /^\d+(\.\d\d)? %$/.test((await row.locator("td").last().innerText()).trim()))
+  }
+  assert.deepEqual(wrong, [])
+  await close()
+})

@@ -1407,7 +1407,35 @@ export interface components {
             vaults: components["schemas"]["VaultStatus"][];
             /** @description Where to look for a transaction, an address or a block outside of navlog; null if the operator named no explorer. */
             explorer: components["schemas"]["Explorer"] | null;
+            /** @description How long the programs were seen running in each of the last 90 days; null while nothing is recorded. */
+            uptime: components["schemas"]["Uptime"] | null;
         };
+        Uptime: {
+            /**
+             * Format: date
+             * @description The first of the days (UTC).
+             */
+            from: string;
+            /**
+             * Format: date
+             * @description The last of them: today, as far as it is recorded.
+             */
+            to: string;
+            /** @description By program; one that has no record is absent. */
+            programs: {
+                [key: string]: components["schemas"]["ProgramUptime"];
+            };
+        };
+        /** @description Seconds of each day, in order. Null for a day of which nothing is recorded: it is not known whether the program ran. A program with several instances counts once. */
+        ProgramUptime: {
+            /** @description What the others are parts of: 86400, and less for today and for the first day of the record. */
+            recorded: components["schemas"]["SecondsOfDay"][];
+            /** @description An instance reported. */
+            running: components["schemas"]["SecondsOfDay"][];
+            /** @description An instance did its task: it did not start, wait, stand by, retry or stand still. */
+            inRole: components["schemas"]["SecondsOfDay"][];
+        };
+        SecondsOfDay: number | null;
         /** @description URLs with a placeholder, for the hash of a transaction, an address and the number of a block; null for what has no link. */
         Explorer: {
             tx: string | null;

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 type Adopted struct {
@@ -205,6 +206,16 @@ type StatementKey struct {
 type Stream struct {
 	PartnerID    int64
 	LastSequence int64
+}
+
+type Uptime struct {
+	Program   string
+	Day       pgtype.Date
+	BeganAt   time.Time
+	RunningAt time.Time
+	WorkingAt *time.Time
+	RunningMs int64
+	WorkingMs int64
 }
 
 type VaultCommand struct {

@@ -158,6 +158,58 @@ func (q *Queries) ListStatus(ctx context.Context) ([]ListStatusRow, error) {
 	return items, nil
 }
 
+const listUptime = `-- name: ListUptime :many
+SELECT u.program, (c.today - u.day)::integer AS days_ago, to_char(c.today, 'YYYY-MM-DD') AS today, u.recorded_seconds::bigint AS recorded_seconds,
+  least(u.running_ms / 1000, u.recorded_seconds)::bigint AS running_seconds,
+  least(u.working_ms / 1000, u.recorded_seconds)::bigint AS working_seconds
+FROM (SELECT (now() AT TIME ZONE 'UTC')::date AS today) c CROSS JOIN LATERAL (
+  SELECT r.program, r.day, r.running_ms, r.working_ms, greatest(0, floor(extract(epoch FROM
+    CASE WHEN r.day < c.today THEN (r.day + 1)::timestamp AT TIME ZONE 'UTC'
+      WHEN r.running_at > now() - interval '5 seconds' THEN r.running_at ELSE now() END
+    - CASE WHEN r.day = min(r.day) OVER (PARTITION BY r.program) THEN r.began_at
+      ELSE r.day::timestamp AT TIME ZONE 'UTC' END)))::bigint AS recorded_seconds
+  FROM uptime r) u
+WHERE u.day BETWEEN c.today - 89 AND c.today ORDER BY u.program, u.day DESC
+`
+
+type ListUptimeRow struct {
+	Program         string
+	DaysAgo         int32
+	Today           string
+	RecordedSeconds int64
+	RunningSeconds  int64
+	WorkingSeconds  int64
+}
+
+// The recorded days of the last 90, with today first. recorded_seconds is how much of a day there
+// is to compare with: less than all of it on the program's first day, and today.
+func (q *Queries) ListUptime(ctx context.Context) ([]ListUptimeRow, error) {
+	rows, err := q.db.Query(ctx, listUptime)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListUptimeRow
+	for rows.Next() {
+		var i ListUptimeRow
+		if err := rows.Scan(
+			&i.Program,
+			&i.DaysAgo,
+			&i.Today,
+			&i.RecordedSeconds,
+			&i.RunningSeconds,
+			&i.WorkingSeconds,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const liveGeneration = `-- name: LiveGeneration :one
 SELECT id, log_id, schema, vaults FROM generation WHERE state = 'live'
 `
@@ -199,6 +251,57 @@ UPDATE generation SET outdated = true WHERE id = $1 AND NOT outdated
 
 func (q *Queries) MarkGenerationOutdated(ctx context.Context, id int32) error {
 	_, err := q.db.Exec(ctx, markGenerationOutdated, id)
+	return err
+}
+
+const noteUptime = `-- name: NoteUptime :exec
+WITH clock AS (
+  SELECT now() AS at, (now() AT TIME ZONE 'UTC')::date AS today,
+    (now() AT TIME ZONE 'UTC')::date::timestamp AT TIME ZONE 'UTC' AS midnight,
+    now() - interval '5 seconds' AS recent, now() - interval '2 seconds' AS due,
+    now() + interval '5 seconds' AS ahead -- of a clock that was set back
+), counted AS (
+  UPDATE uptime u SET
+    running_ms = u.running_ms + CASE WHEN u.running_at BETWEEN c.recent AND c.at
+      THEN (extract(epoch FROM c.at - u.running_at) * 1000)::bigint ELSE 0 END,
+    running_at = c.at,
+    working_ms = u.working_ms + CASE WHEN $2::boolean AND u.working_at BETWEEN c.recent AND c.at
+      THEN (extract(epoch FROM c.at - u.working_at) * 1000)::bigint ELSE 0 END,
+    working_at = CASE WHEN $2::boolean THEN c.at ELSE u.working_at END
+  FROM clock c WHERE u.program = $1 AND u.day = c.today
+    AND (u.running_at <= c.due OR u.running_at > c.ahead
+      OR $2::boolean AND (u.working_at IS NULL OR u.working_at <= c.due OR u.working_at > c.ahead))
+), yesterday AS (
+  UPDATE uptime u SET
+    running_ms = u.running_ms + (extract(epoch FROM c.midnight - u.running_at) * 1000)::bigint,
+    running_at = c.midnight,
+    working_ms = u.working_ms + CASE WHEN $2::boolean AND u.working_at BETWEEN c.recent AND c.midnight
+      THEN (extract(epoch FROM c.midnight - u.working_at) * 1000)::bigint ELSE 0 END
+  FROM clock c WHERE u.program = $1 AND u.day = c.today - 1
+    AND u.running_at < c.midnight AND u.running_at >= c.recent
+), begun AS (
+  INSERT INTO uptime (program, day, began_at, running_at, working_at, running_ms, working_ms)
+  SELECT $1, c.today, c.at, c.at, CASE WHEN $2::boolean THEN c.at END,
+    CASE WHEN y.running_at >= c.recent THEN (extract(epoch FROM c.at - c.midnight) * 1000)::bigint ELSE 0 END,
+    CASE WHEN $2::boolean AND y.working_at >= c.recent THEN (extract(epoch FROM c.at - c.midnight) * 1000)::bigint ELSE 0 END
+  FROM clock c LEFT JOIN uptime y ON y.program = $1 AND y.day = c.today - 1
+  WHERE NOT EXISTS (SELECT FROM uptime t WHERE t.program = $1 AND t.day = c.today)
+  ON CONFLICT DO NOTHING RETURNING day
+)
+DELETE FROM uptime u USING begun b WHERE u.program = $1 AND u.day < b.day - 100
+`
+
+type NoteUptimeParams struct {
+	Program string
+	Working bool
+}
+
+// Counts the time since the previous report of any instance of the program, which is running now
+// and, if working, in its role. A gap of 5 s or more between reports is not counted. Each row is
+// written every 2 s at most, whatever the number of instances. The first report of a day also
+// counts the rest of the day before, and deletes old rows.
+func (q *Queries) NoteUptime(ctx context.Context, arg NoteUptimeParams) error {
+	_, err := q.db.Exec(ctx, noteUptime, arg.Program, arg.Working)
 	return err
 }
 

@@ -1,11 +1,13 @@
 // `/status`: how far the index is, how the programs are, and what went wrong lately.
 import { useExact, useStatus } from "../answers"
+import { DayBars } from "../components/days"
 import { Figure, Figures } from "../components/figures"
 import { Age, BlockLink, VaultLink } from "../components/names"
 import { Empty, Shown, Waiting } from "../components/state"
 import { Table } from "../components/table"
 import { useTitle } from "../components/title"
 import { count, duration, group } from "../format"
+import { uptimeDays, uptimeOf, uptimeText } from "../uptime"
 
 const tasks: Record<string, string> = {
   ingest: "reads the chain into the log",
@@ -21,6 +23,11 @@ const bad = new Set(["frozen", "fenced", "bad", "unready", "unknown"])
 /** How a program is in a state, as a badge shows it. */
 export function howIs(state: string): "good" | "warn" | "bad" {
   return good.has(state) ? "good" : bad.has(state) ? "bad" : "warn"
+}
+
+/** How good a day was: less than 86 s without the program, less than 72 min, or more. */
+function howMuch(share: number | null): "good" | "warn" | "bad" {
+  return share === null || share >= 0.999 ? "good" : share >= 0.95 ? "warn" : "bad"
 }
 
 const chain: Record<string, [text: string, kind: string]> = {
@@ -65,6 +72,26 @@ export function StatusPage() {
           { title: "State", cell: ([, state]) => <span class={`badge ${howIs(state)}`}>{state === "unknown" ? "no report for 5 s" : state}</span> },
         ]}
       />
+      <h2>Uptime</h2>
+      {status.uptime === null ? (
+        <Empty>Nothing is recorded yet. The programs record how long they are in their role, by day.</Empty>
+      ) : (
+        <>
+          <Table
+            caption="Uptime"
+            rows={Object.keys(status.programs)}
+            id={(name) => name}
+            columns={[
+              { title: "Program", cell: (name) => <code>navlog {name}</code> },
+              { title: `${status.uptime.from} to ${status.uptime.to}`, cell: (name) => <DayBars days={uptimeDays(status.uptime!, name).map((day) => ({ ...day, how: howMuch(day.share) }))} text={uptimeText(status.uptime!, name)} /> },
+              { title: "In its role", number: true, cell: (name) => uptimeOf(status.uptime!, name) ?? <span class="faint">not recorded</span> },
+            ]}
+          />
+          <p class="faint">
+            A bar is a day (UTC), as high as the part of it in which the program was in its role. A thin line is a day of which nothing is recorded.
+          </p>
+        </>
+      )}
       <h2>Vaults</h2>
       <Table
         caption="Vaults"
