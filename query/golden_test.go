@@ -69,6 +69,7 @@ func goldenCases() []goldenCase {
 		{name: "partner_statement", path: "/api/v1/partner/statement?from=2023-11-14&to=2023-11-14T22:14:56Z", key: "final"},
 		{name: "partner_webhooks", path: webhooksPath},
 		{name: "partner_deliveries", path: webhooksPath + "/deliveries"},
+		{name: "partner_health", path: webhooksPath + "/health?to=2024-01-03"},
 		{name: "partner_delivery", path: webhooksPath + "/deliveries/00000000-0000-5000-8000-000000000002"},
 		{name: "partner_events", path: "/api/v1/partner/events?limit=2"},
 		{name: "accepted", path: webhooksPath + "/deliveries/00000000-0000-5000-8000-000000000002/replay", post: "{}", status: 202},

@@ -41,6 +41,7 @@ func (q *Query) routes() []httpapi.Route {
 		{Path: "/api/v1/partner/vaults/{address}/nav", Partner: true, Get: vaults.Navs, AsFile: true},
 		{Path: "/api/v1/partner/webhooks", Partner: true, Get: hooks.Registered, Post: hooks.Register, PostLimit: httpapi.Registrations, Uncached: true},
 		{Path: "/api/v1/partner/webhooks/test", Partner: true, Post: hooks.Test, PostLimit: httpapi.Sends},
+		{Path: "/api/v1/partner/webhooks/health", Partner: true, Get: hooks.Health, Uncached: true, Expensive: httpapi.Always},
 		{Path: "/api/v1/partner/webhooks/deliveries", Partner: true, Get: hooks.Deliveries, Uncached: true, AsFile: true},
 		{Path: "/api/v1/partner/webhooks/deliveries/{eventId}", Partner: true, Get: hooks.Delivery, Uncached: true},
 		{Path: "/api/v1/partner/webhooks/deliveries/{eventId}/replay", Partner: true, Post: hooks.Replay, PostLimit: httpapi.Sends},

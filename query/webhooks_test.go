@@ -340,3 +340,35 @@ func TestWebhookOfANewPartner(t *testing.T) {
 	same(t, "webhook", got, object{"webhookUrl": nil, "breaker": object{"state": "closed", "openUntil": nil}, "lastSuccessAt": nil, "lastFailureAt": nil})
 	same(t, "deliveries", w.get(webhooksPath+"/deliveries", "x-api-key", key).Data(t), []any{})
 }
+
+// TestEndpointHealth: a partner sees the days of its own endpoint, up to the day that it names.
+func TestEndpointHealth(t *testing.T) {
+	w := newWorld(t)
+	seven, eight := w.partner(7, "Seven"), w.partner(8, "Eight")
+	w.deliveries()
+	const path = webhooksPath + "/health"
+	busy := func(path, key string) (days []string) {
+		t.Helper()
+		data := w.get(path, "x-api-key", key).Data(t).(object)
+		all := data["days"].([]any)
+		if len(all) != 30 || all[0].(object)["day"] != data["from"] || all[29].(object)["day"] != data["to"] {
+			t.Errorf("%s: %d days from %v to %v", path, len(all), data["from"], data["to"])
+		}
+		for _, day := range all {
+			if day := day.(object); fmt.Sprint(day["attempts"]) != "0" {
+				days = append(days, fmt.Sprintf("%v %v %v %v", day["day"], day["attempts"], day["failed"], day["medianMs"]))
+			}
+		}
+		return days
+	}
+	for _, to := range []string{"2024-01-02", "2024-01-31", "2024-01-02T00:00:00Z", "1704240000"} {
+		same(t, to, fmt.Sprint(busy(path+"?to="+to, seven)), "[2024-01-02 3 2 17]")
+	}
+	for _, to := range []string{"2024-01-01", "2024-02-01"} {
+		same(t, to, len(busy(path+"?to="+to, seven)), 0)
+	}
+	same(t, "of another partner", len(busy(path+"?to=2024-01-02", eight)), 0)
+	same(t, "today", len(busy(path, seven)), 0)
+	w.get(path+"?to=yesterday", "x-api-key", seven).Failed(t, 400, "INVALID_PARAMETER")
+	w.get(path).Failed(t, 401, "UNAUTHORIZED")
+}

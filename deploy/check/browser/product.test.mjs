@@ -492,3 +492,33 @@ test("the status shows the uptime that the programs recorded, and days without a
   assert.deepEqual(wrong, [])
   await close()
 })
+
+test("how did my endpoint do: attempts, failures and the median time by day, as the API has them", async () => {
+  const key = { "x-api-key": ready.partners[0].apiKey }
+  await until("attempt that succeeded", async () => (await api("/api/v1/partner/webhooks/health", key)).data.days.some(({ medianMs }) => medianMs !== null))
+  for (const viewport of [wide, phone]) {
+    const { page, wrong, close } = await open("/partner?view=webhooks", { viewport })
+    await page.locator("input[type=password]").first().fill(ready.partners[0].apiKey)
+    const answered = page.waitForResponse((response) => response.url().endsWith("/api/v1/partner/webhooks/health"))
+    await page.locator("input[type=password]").first().press("Enter")
+    const { data } = await (await answered).json()
+    const bars = page.getByRole("img", { name: new RegExp(`^Successful attempts, 30 days to ${data.to}:`) })
+    await bars.waitFor()
+    const busy = data.days.filter(({ attempts }) => attempts > 0)
+    assert.equal(await bars.locator("rect:not(.none)").count(), busy.length)
+    const sum = (field) => busy.reduce((all, day) => all + day[field], 0).toLocaleString("en-US")
+    const figure = async (title) => (await page.locator(".figures > div", { hasText: title }).locator("dd").innerText()).trim()
+    assert.equal(await figure("Attempts, 30 days"), sum("attempts"))
+    await page.getByText("Numbers by day").click()
+    const row = page.getByRole("region", { name: "Attempts by day" }).locator("tbody tr").first()
+    const shown = await row.locator("td").evaluateAll((cells) => cells.map((cell) => cell.textContent.trim()))
+    const last = busy.at(-1)
+    assert.deepEqual([shown[0], shown[1], shown[2], shown[4]], [last.day, last.attempts.toLocaleString("en-US"), last.failed.toLocaleString("en-US"), last.medianMs === null ? "–" : `${last.medianMs.toLocaleString("en-US")} ms`])
+    await page.evaluate(axe)
+    const { violations } = await page.evaluate(() => window.axe.run(document))
+    assert.deepEqual(violations.filter(({ impact }) => ["serious", "critical"].includes(impact)).map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`), [])
+    await page.screenshot({ path: `${process.env.SHOTS}/partner-health-${viewport.width}.png`, fullPage: true })
+    assert.deepEqual(wrong, [])
+    await close()
+  }
+})

@@ -499,6 +499,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/partner/webhooks/health": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How the endpoint was on each of 30 days
+         * @description Each attempt is a POST to the endpoint, of events and of test events. An attempt counts on the day on which it failed, or its
+         *     delivery succeeded. A delivery that was replayed counts as a success once. Old attempts count as far as they are kept: the last
+         *     20 of each event, and the last 4 after the retention that the operator has set.
+         */
+        get: operations["getWebhookHealth"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/partner/webhooks/deliveries": {
         parameters: {
             query?: never;
@@ -1254,6 +1276,31 @@ export interface components {
             status: number | null;
             error: string | null;
         };
+        EndpointDays: {
+            /**
+             * Format: date
+             * @description The first of the days (UTC).
+             */
+            from: string;
+            /**
+             * Format: date
+             * @description The last of them.
+             */
+            to: string;
+            /** @description All of them, the oldest first. */
+            days: components["schemas"]["EndpointDay"][];
+        };
+        EndpointDay: {
+            /** Format: date */
+            day: string;
+            attempts: number;
+            /** @description Of these attempts; they had no response or none with 2xx. */
+            failed: number;
+            /** @description The median time until a successful attempt had its response, of the newest 200 deliveries of the day; null without one. */
+            medianMs: number | null;
+            /** @description There were more attempts than 5,000 that succeeded or 5,000 that failed, and no more are counted. */
+            atLeast: boolean;
+        };
         /** @description A delivery with what was sent and what came back. */
         DeliveryDetail: {
             /** Format: uuid */
@@ -1499,6 +1546,11 @@ export interface components {
             /** @constant */
             ok: true;
             data: components["schemas"]["DeliveryDetail"];
+        };
+        EndpointDaysAnswer: {
+            /** @constant */
+            ok: true;
+            data: components["schemas"]["EndpointDays"];
         };
         NavListAnswer: {
             /** @constant */
@@ -2313,6 +2365,11 @@ export interface components {
          * @example 2023-11-14T22:15:20Z
          */
         To: components["schemas"]["TimeIn"];
+        /**
+         * @description A time on the last of the days (UTC); without it that is today.
+         * @example 2024-01-03
+         */
+        LastDay: components["schemas"]["TimeIn"];
         /**
          * @description The first time of the span, included, in the forms of other lists.
          * @example 2023-11-14T00:00:00Z
@@ -4624,6 +4681,66 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getWebhookHealth: {
+        parameters: {
+            query?: {
+                /**
+                 * @description A time on the last of the days (UTC); without it that is today.
+                 * @example 2024-01-03
+                 */
+                to?: components["parameters"]["LastDay"];
+            };
+            header?: {
+                /**
+                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @example my-request-1
+                 */
+                "X-Request-Id"?: components["parameters"]["RequestIdIn"];
+                /**
+                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @example "00000000000000000000000000000000"
+                 */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The days. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    ETag: components["headers"]["ETag"];
+                    "Cache-Control": components["headers"]["CacheControl"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
+                    "X-RateLimit-Remaining": components["headers"]["XRateLimitRemaining"];
+                    "X-RateLimit-Reset": components["headers"]["XRateLimitReset"];
+                    "X-Indexed-Block": components["headers"]["IndexedBlockKnown"];
+                    "X-Indexed-Seq": components["headers"]["IndexedSeqKnown"];
+                    "X-Generation": components["headers"]["GenerationKnown"];
+                    "X-Chain-State": components["headers"]["ChainState"];
+                    Vary: components["headers"]["Vary"];
+                    "X-Content-Type-Options": components["headers"]["NoSniff"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EndpointDaysAnswer"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["InvalidParameter"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             405: components["responses"]["MethodNotAllowed"];
             429: components["responses"]["RateLimited"];
             431: components["responses"]["HeaderTooLarge"];

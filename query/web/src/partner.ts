@@ -155,7 +155,7 @@ export function statement(span: { from: string; to: string }, signal: AbortSigna
   })
 }
 
-/** Time between two looks, ms: a view asks three things at most, which is 6 of the 120 requests a minute. */
+/** Time between two looks, ms: a view asks three things so often at most, which is 6 of the 120 requests a minute. */
 const EVERY = 30_000
 
 /** Asks a partner route with the key, again when `again` changes, and from time to time while the page is seen. */

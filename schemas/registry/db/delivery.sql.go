@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 const attemptLog = `-- name: AttemptLog :many
@@ -206,6 +207,77 @@ func (q *Queries) DeliveryOwner(ctx context.Context, eventID uuid.UUID) (int64, 
 	var partner_id int64
 	err := row.Scan(&partner_id)
 	return partner_id, err
+}
+
+const endpointDays = `-- name: EndpointDays :many
+SELECT to_char(days.day, 'YYYY-MM-DD') AS day, succeeded.n AS succeeded, failed.n AS failed, typical.ms AS median_ms
+FROM (
+  SELECT d.day, d.day::timestamp AT TIME ZONE 'UTC' AS first, (d.day + 1)::timestamp AT TIME ZONE 'UTC' AS next
+  FROM (SELECT coalesce($1::date, (now() AT TIME ZONE 'UTC')::date) - n AS day
+    FROM generate_series(0, $2::integer - 1) AS n) d
+) days CROSS JOIN LATERAL (
+  SELECT count(*) AS n FROM (SELECT FROM delivery s WHERE s.partner_id = $3 AND s.state = 'delivered'
+    AND s.finished_at >= days.first AND s.finished_at < days.next LIMIT $4::integer) counted
+) succeeded CROSS JOIN LATERAL (
+  SELECT count(*) AS n FROM (SELECT FROM attempt f WHERE f.failed_partner_id = $3
+    AND f.started_at >= days.first AND f.started_at < days.next LIMIT $4::integer) counted
+) failed CROSS JOIN LATERAL (
+  SELECT coalesce(percentile_disc(0.5) WITHIN GROUP (ORDER BY answered.duration_ms), -1)::integer AS ms
+  FROM (SELECT s.event_id FROM delivery s WHERE s.partner_id = $3 AND s.state = 'delivered'
+    AND s.finished_at >= days.first AND s.finished_at < days.next ORDER BY s.finished_at DESC LIMIT $5::integer) newest
+  CROSS JOIN LATERAL (SELECT a.duration_ms FROM attempt a WHERE a.event_id = newest.event_id AND a.status BETWEEN 200 AND 299
+    ORDER BY a.number DESC LIMIT 1) answered
+) typical
+ORDER BY days.day DESC
+`
+
+type EndpointDaysParams struct {
+	LastDay   pgtype.Date
+	Days      int32
+	PartnerID int64
+	AtMost    int32
+	Measured  int32
+}
+
+type EndpointDaysRow struct {
+	Day       string
+	Succeeded int64
+	Failed    int64
+	MedianMs  int32
+}
+
+// The attempts of a partner on each of some days (UTC), the last one first: deliveries that
+// succeeded then, failed attempts, and the median duration of the newest successful attempts,
+// -1 without one. Each day reads at most so many rows of two indexes.
+func (q *Queries) EndpointDays(ctx context.Context, arg EndpointDaysParams) ([]EndpointDaysRow, error) {
+	rows, err := q.db.Query(ctx, endpointDays,
+		arg.LastDay,
+		arg.Days,
+		arg.PartnerID,
+		arg.AtMost,
+		arg.Measured,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []EndpointDaysRow
+	for rows.Next() {
+		var i EndpointDaysRow
+		if err := rows.Scan(
+			&i.Day,
+			&i.Succeeded,
+			&i.Failed,
+			&i.MedianMs,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const eventsAfter = `-- name: EventsAfter :many

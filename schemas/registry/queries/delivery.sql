@@ -82,3 +82,27 @@ FROM delivery WHERE event_id = $1;
 -- Everything known about the POSTs of an event.
 SELECT number, url, endpoint_version, started_at, duration_ms, status, error, response, dns_us, connect_us, tls_us, first_byte_us
 FROM attempt WHERE event_id = $1 ORDER BY number;
+
+-- name: EndpointDays :many
+-- The attempts of a partner on each of some days (UTC), the last one first: deliveries that
+-- succeeded then, failed attempts, and the median duration of the newest successful attempts,
+-- -1 without one. Each day reads at most so many rows of two indexes.
+SELECT to_char(days.day, 'YYYY-MM-DD') AS day, succeeded.n AS succeeded, failed.n AS failed, typical.ms AS median_ms
+FROM (
+  SELECT d.day, d.day::timestamp AT TIME ZONE 'UTC' AS first, (d.day + 1)::timestamp AT TIME ZONE 'UTC' AS next
+  FROM (SELECT coalesce(sqlc.narg(last_day)::date, (now() AT TIME ZONE 'UTC')::date) - n AS day
+    FROM generate_series(0, sqlc.arg(days)::integer - 1) AS n) d
+) days CROSS JOIN LATERAL (
+  SELECT count(*) AS n FROM (SELECT FROM delivery s WHERE s.partner_id = sqlc.arg(partner_id) AND s.state = 'delivered'
+    AND s.finished_at >= days.first AND s.finished_at < days.next LIMIT sqlc.arg(at_most)::integer) counted
+) succeeded CROSS JOIN LATERAL (
+  SELECT count(*) AS n FROM (SELECT FROM attempt f WHERE f.failed_partner_id = sqlc.arg(partner_id)
+    AND f.started_at >= days.first AND f.started_at < days.next LIMIT sqlc.arg(at_most)::integer) counted
+) failed CROSS JOIN LATERAL (
+  SELECT coalesce(percentile_disc(0.5) WITHIN GROUP (ORDER BY answered.duration_ms), -1)::integer AS ms
+  FROM (SELECT s.event_id FROM delivery s WHERE s.partner_id = sqlc.arg(partner_id) AND s.state = 'delivered'
+    AND s.finished_at >= days.first AND s.finished_at < days.next ORDER BY s.finished_at DESC LIMIT sqlc.arg(measured)::integer) newest
+  CROSS JOIN LATERAL (SELECT a.duration_ms FROM attempt a WHERE a.event_id = newest.event_id AND a.status BETWEEN 200 AND 299
+    ORDER BY a.number DESC LIMIT 1) answered
+) typical
+ORDER BY days.day DESC;

@@ -6,6 +6,7 @@ import { askPartner, pause, register, sendTest, usePartner } from "../partner"
 import { here, usePlace } from "../router"
 import type { Delivery, Webhook } from "../types"
 import { Attempts, Deliveries, DeliveryState, underWay } from "./deliveries"
+import { EndpointDays } from "./endpointdays"
 import { Figure, Figures } from "./figures"
 import { Time } from "./names"
 import { VerifySignature } from "./signature"
@@ -19,6 +20,8 @@ export function Webhooks() {
       <Endpoint again={again} />
       <Register done={look} />
       <SendTest done={look} />
+      <h2>The endpoint by day</h2>
+      <EndpointDays again={again} />
       <h2>Delivery log</h2>
       <Deliveries sent={again} />
     </>

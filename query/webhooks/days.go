@@ -1,0 +1,63 @@
+package webhooks
+
+import (
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+const (
+	// healthDays is how many days Health has.
+	healthDays = 30
+	// mostOfDay is how far the attempts of a day are counted, and measuredOfDay how many of its
+	// deliveries the median is of. With 30 days of this size the question took 0.5 to 1.2 s on a
+	// machine that was busy with other work, so it has a slot of the expensive ones.
+	mostOfDay     = 5_000
+	measuredOfDay = 200
+)
+
+// endpointDaysJSON is how the caller's endpoint was, day by day.
+type endpointDaysJSON struct {
+	From string            `json:"from"`
+	To   string            `json:"to"`
+	Days []endpointDayJSON `json:"days"` // all of them, the oldest first
+}
+
+type endpointDayJSON struct {
+	Day      string `json:"day"`
+	Attempts int64  `json:"attempts"`
+	Failed   int64  `json:"failed"`
+	MedianMs *int32 `json:"medianMs"` // of the successful attempts; null without one
+	// AtLeast says that there were more attempts than are counted.
+	AtLeast bool `json:"atLeast"`
+}
+
+// Health is how the caller's endpoint was on the last days, as far as attempts are kept.
+func (w *Webhooks) Health(r *httpapi.Request) (*httpapi.Answer, error) {
+	params := db.EndpointDaysParams{PartnerID: int64(r.Partner.ID), Days: healthDays, AtMost: mostOfDay, Measured: measuredOfDay}
+	if last, given := r.Params.Moment("to"); given {
+		params.LastDay = pgtype.Date{Time: time.Unix(last, 0).UTC(), Valid: true}
+	}
+	if err := r.Params.Err(); err != nil {
+		return nil, err
+	}
+	rows, err := w.db.EndpointDays(r.Context, params)
+	if err != nil {
+		return nil, httpapi.RegistryFailure(err)
+	}
+	out := endpointDaysJSON{Days: make([]endpointDayJSON, 0, len(rows))}
+	for _, d := range slices.Backward(rows) {
+		day := endpointDayJSON{Day: d.Day, Attempts: d.Succeeded + d.Failed, Failed: d.Failed,
+			AtLeast: d.Succeeded >= mostOfDay || d.Failed >= mostOfDay}
+		if d.MedianMs >= 0 {
+			day.MedianMs = &d.MedianMs
+		}
+		out.Days = append(out.Days, day)
+	}
+	out.From, out.To = out.Days[0].Day, out.Days[len(out.Days)-1].Day
+	return &httpapi.Answer{Data: out}, nil
+}
