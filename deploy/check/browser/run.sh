@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A real browser looks at the pages of a live system, while its chain is reorganised:
 # every page in light and dark, wide and on a phone, with axe, and the ways through
-# them, held against the API. Screenshots are left in build/browser.
+# them, compared with the API; then the pages of a vault of another preset. Screenshots are left in build/browser.
 #
 # CHROMIUM is the browser, by default the one that is installed.
 set -euo pipefail
@@ -21,10 +21,25 @@ fi
 # A page asks for several things at once, and the tests ask beside it. Nothing is loaded from the explorer: the pages only link to it.
 export NAVLOG_HTTP_EXPLORER_TX='https://explorer.example/tx/{tx}' NAVLOG_HTTP_EXPLORER_ADDRESS='https://explorer.example/address/{address}' \
   NAVLOG_HTTP_EXPLORER_BLOCK='https://explorer.example/block/{block}'
-NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0 NAVLOG_HTTP_PUBLIC_ENGINE_TIME=0 \
-  "$root/bin/navlog-dev" up --data "$work/data" --listen 127.0.0.1:0 --interval 500ms --ready-file "$work/ready.json" >"$work/up.log" 2>&1 &
-up=$!
-# A test that is broken off may have stopped it for a reorganisation: what is stopped does not end.
-trap '{ kill -CONT "$up"; kill "$up"; wait "$up"; } 2>/dev/null || true; rm -rf "$work/data"' EXIT
-ready "$up" "$work/ready.json" "$work/up.log"
-READY=$work/ready.json UP=$up SHOTS=$work node --test --test-concurrency=1 --test-timeout=1200000 pages.test.mjs product.test.mjs
+export NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0 NAVLOG_HTTP_PUBLIC_ENGINE_TIME=0
+up=
+# stop ends the system that runs. A test that is broken off may have stopped it for a reorganisation: what is stopped does not end.
+stop() {
+  [ -z "$up" ] || { kill -CONT "$up"; kill "$up"; wait "$up"; } 2>/dev/null || true
+  rm -rf "$work/data" "$work/ready.json"
+  up=
+}
+trap stop EXIT
+# against "TESTS" OPTION... runs tests against a system of its own.
+against() {
+  local tests=$1
+  shift
+  "$root/bin/navlog-dev" up --data "$work/data" --listen 127.0.0.1:0 --interval 500ms --ready-file "$work/ready.json" "$@" >>"$work/up.log" 2>&1 &
+  up=$!
+  ready "$up" "$work/ready.json" "$work/up.log"
+  # shellcheck disable=SC2086 # several files
+  READY=$work/ready.json UP=$up SHOTS=$work node --test --test-concurrency=1 --test-timeout=1200000 $tests
+  stop
+}
+against "pages.test.mjs product.test.mjs"
+against preset.test.mjs --preset lagoon-v0.6

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict"
 import { test } from "node:test"
-import { dayText, daysText, howWell, succeeded, sumOf } from "./endpointdays"
+import { dayText, daysText, howWell, ms, succeeded, sumOf } from "./endpointdays"
 import type { EndpointDay } from "./types"
 
 const day = (day: string, attempts: number, failed: number, medianMs: number | null, atLeast = false): EndpointDay => ({ day, attempts, failed, medianMs, atLeast })
@@ -17,6 +17,10 @@ test("a day in words and colours", () => {
   assert.deepEqual(days.map(succeeded), [null, "95.00 %", "100 %", "0.00 %"])
   assert.deepEqual(days.map(dayText), ["2026-03-01: no attempts", "2026-03-02: 100 attempts, 5 failed, median 40 ms", "2026-03-03: 2,000 attempts, 0 failed, median 120 ms", "2026-03-04: 1 attempt, 1 failed"])
   assert.equal(dayText(day("2026-03-05", 5000, 0, 1, true)), "2026-03-05: 5,000 or more attempts, 0 failed, median 1 ms")
+})
+
+test("a time is never shown as none", () => {
+  assert.deepEqual([0, 1, 1234].map(ms), ["<1 ms", "1 ms", "1,234 ms"])
 })
 
 test("all of them in a text", () => {

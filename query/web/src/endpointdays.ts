@@ -6,6 +6,9 @@ import { percent } from "./uptime"
 /** A number of attempts; the API stops counting at some. */
 export const attempts = ({ attempts, atLeast }: Pick<EndpointDay, "attempts" | "atLeast">) => `${group(String(attempts))}${atLeast ? " or more" : ""}`
 
+/** A response time; the API has whole milliseconds. */
+export const ms = (value: number) => (value === 0 ? "<1 ms" : `${group(String(value))} ms`)
+
 /** How good a day of attempts was: none failed, few, or more than one of twenty. */
 export function howWell({ attempts, failed }: EndpointDay): "good" | "warn" | "bad" {
   return failed === 0 ? "good" : failed <= attempts / 20 ? "warn" : "bad"
@@ -37,7 +40,7 @@ export function sumOf(days: EndpointDay[]): Sum {
 /** A day in words. */
 export function dayText(day: EndpointDay): string {
   if (day.attempts === 0) return `${day.day}: no attempts`
-  return `${day.day}: ${attempts(day)} ${day.attempts === 1 && !day.atLeast ? "attempt" : "attempts"}, ${group(String(day.failed))} failed${day.medianMs === null ? "" : `, median ${group(String(day.medianMs))} ms`}`
+  return `${day.day}: ${attempts(day)} ${day.attempts === 1 && !day.atLeast ? "attempt" : "attempts"}, ${group(String(day.failed))} failed${day.medianMs === null ? "" : `, median ${ms(day.medianMs)}`}`
 }
 
 /** What the bars show, for those who do not see them. */

@@ -1,5 +1,5 @@
 // How the partner's endpoint was on each of the last 30 days.
-import { attempts, dayText, daysText, howWell, succeeded, sumOf } from "../endpointdays"
+import { attempts, dayText, daysText, howWell, ms, succeeded, sumOf } from "../endpointdays"
 import { group } from "../format"
 import { usePartner } from "../partner"
 import type { EndpointDay } from "../types"
@@ -11,7 +11,7 @@ import { Table } from "./table"
 /** Time between two looks, ms: it is about days. */
 const EVERY = 300_000
 
-const ms = (value: number | null) => (value === null ? <span class="faint">&ndash;</span> : `${group(String(value))} ms`)
+const msOrNone = (value: number | null) => (value === null ? <span class="faint">&ndash;</span> : ms(value))
 
 export function EndpointDays({ again }: { again: number }) {
   const health = usePartner("/api/v1/partner/webhooks/health", {}, again, () => EVERY)
@@ -29,7 +29,7 @@ function Days({ days }: { days: EndpointDay[] }) {
         <Figure title={`Attempts, ${days.length} days`}>{attempts(all)}</Figure>
         <Figure title="Failed">{group(String(all.failed))}</Figure>
         <Figure title="Succeeded">{succeeded(all)}</Figure>
-        <Figure title="Median response time, newest day">{ms(busy.find(({ medianMs }) => medianMs !== null)?.medianMs ?? null)}</Figure>
+        <Figure title="Median response time, newest day">{msOrNone(busy.find(({ medianMs }) => medianMs !== null)?.medianMs ?? null)}</Figure>
       </Figures>
       <div class="pair">
         <figure>
@@ -40,7 +40,7 @@ function Days({ days }: { days: EndpointDay[] }) {
           <figcaption>Median response time by day</figcaption>
           <DayBars
             days={days.map((day) => ({ date: day.day, share: day.medianMs === null ? null : slowest === 0 ? 1 : day.medianMs / slowest, how: "good", title: dayText(day) }))}
-            text={all.slowest === null ? "Median response time: no attempt succeeded." : `Median response time: the slowest day is ${all.slowest.day} with ${group(String(slowest))} ms.`}
+            text={all.slowest === null ? "Median response time: no attempt succeeded." : `Median response time: the slowest day is ${all.slowest.day} with ${ms(slowest)}.`}
           />
         </figure>
       </div>
@@ -55,7 +55,7 @@ function Days({ days }: { days: EndpointDay[] }) {
             { title: "Attempts", number: true, cell: attempts },
             { title: "Failed", number: true, cell: ({ failed }) => group(String(failed)) },
             { title: "Succeeded", number: true, cell: succeeded },
-            { title: "Median response time", number: true, cell: ({ medianMs }) => ms(medianMs) },
+            { title: "Median response time", number: true, cell: ({ medianMs }) => msOrNone(medianMs) },
           ]}
         />
       </details>

@@ -108,7 +108,7 @@ const of = ({ address }: VaultDetail) => ({ path: { address } })
 
 const views: [name: string, title: string, view: (props: ViewProps) => ComponentChildren][] = [
   ["charts", "Charts", (props) => <Charts {...props} />],
-  ["queue", "Queue", (props) => <><Queue {...props} /><ToSweep {...props} /></>],
+  ["queue", "Queue", (props) => <><Queue {...props} />{props.vault.capabilities.sweeps && <ToSweep {...props} />}</>],
   ["deposits", "Deposits", (props) => <DepositList {...props} />],
   ["withdrawals", "Withdrawals", (props) => <WithdrawalList {...props} />],
   ["users", "Users", (props) => <UserList {...props} />],
