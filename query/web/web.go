@@ -16,6 +16,9 @@
 //	assets.ts    sums by asset: amounts of different assets are never added
 //	axis.ts      the labels of charts, which say exactly what their ticks are
 //	csv.ts       a user's movements as a file for an accountant
+//	explorer.ts  links to the outside explorer that the operator named
+//	uptime.ts, endpointdays.ts
+//	             the days of the programs and of a partner's endpoint, in words
 //	components, pages
 //	             what is on the screen
 //
