@@ -57,11 +57,16 @@ func of(groups ...group) (args unswept) {
 	return args
 }
 
-// groups are those of some vaults that have such deposits.
+// groups are those of some vaults that have such deposits. Where the protocol sweeps nothing, no deposit waits for it.
 func groups(ctx context.Context, p *ask.Pin, vaults []state.Vault) (out []group, err error) {
-	owners := make([]common.Address, len(vaults))
-	for i, v := range vaults {
-		owners[i] = v.Address
+	var owners []common.Address
+	for _, v := range vaults {
+		if v.Mapped.Description.Capabilities().Sweeps {
+			owners = append(owners, v.Address)
+		}
+	}
+	if len(owners) == 0 {
+		return nil, nil
 	}
 	totals, err := ask.TotalsOf(ctx, p, owners...)
 	for _, vault := range owners {

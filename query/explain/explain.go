@@ -184,7 +184,20 @@ func (t *target) find(ctx context.Context, p *ask.Pin, partner *httpapi.Partner,
 		}
 		l.args.Vault = t.address
 	}
-	return l, nil
+	return l, l.byLogs()
+}
+
+// byLogs returns a failure where the number is no sum over logs, for a vault that it is about.
+func (l *logs) byLogs() error {
+	if l.number.logs == newestNav {
+		return nil
+	}
+	for _, v := range l.pin.Vaults {
+		if (l.args.Vault == common.Address{} || l.args.Vault == v.Address) && !v.Mapped.Description.ByLogs() {
+			return httpapi.NotFound(fmt.Sprintf("The number is not explained: by the protocol of the vault %s one log changes what others say, so it is no sum over logs. /api/v1/events has its events.", v.Name))
+		}
+	}
+	return nil
 }
 
 // user is whose number it is, where it is one's.

@@ -56,3 +56,33 @@ func (c *Capabilities) add(kind Kind, fields Fields) {
 		c.Partners = true
 	}
 }
+
+// ByLogs reports whether what a user, a partner or a queue has is a sum over single logs: each deposit and each claim says
+// its assets, and each log about a request names it. It is not so where groups are priced, deposits become void, claims
+// take the oldest requests, or withdrawals need no request: there one log changes what others say.
+func (d *Description) ByLogs() bool {
+	for _, r := range d.Ranges {
+		for i := range r.Mapping.rules {
+			for _, e := range r.Mapping.rules[i].effects {
+				fields := given(e.sets, e.side)
+				switch e.kind {
+				case Priced, Void, Instant:
+					return false
+				case Deposit, Requested:
+					if fields&Group != 0 {
+						return false
+					}
+				case Claimed:
+					if fields&ID == 0 || fields&Assets == 0 {
+						return false
+					}
+				case Funded, Cancelled, Expired:
+					if fields&ID == 0 {
+						return false
+					}
+				}
+			}
+		}
+	}
+	return true
+}

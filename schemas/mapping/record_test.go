@@ -136,3 +136,30 @@ func (m *Mapping) capabilities() Capabilities {
 	}
 	return d.Capabilities()
 }
+
+// TestByLogs: of the presets only the reference contracts say all of a number in the logs of it.
+func TestByLogs(t *testing.T) {
+	t.Parallel()
+	for _, name := range Presets() {
+		m, err := Preset(name)
+		must(t, err)
+		if d := (Description{Ranges: []Range{{Mapping: m}}}); d.ByLogs() != (name == "reference") {
+			t.Errorf("%s: %t", name, d.ByLogs())
+		}
+	}
+	for effect, want := range map[string]bool{
+		"deposit\n    set: {key: $a, owner: $b, assets: $c, shares: $c}": true,
+		"claimed\n    set: {key: $a, owner: $b, assets: $c, shares: $c}": true,
+		"claimed\n    set: {key: $a, owner: $b}":                         false,
+		"claimed\n    set: {owner: $b, assets: $c, shares: $c}":          false,
+		"funded\n    set: {up_to_key: $a}":                               false,
+		"funded\n    set: {key: $a}":                                     true,
+		"instant\n    set: {owner: $b, assets: $c, shares: $c}":          false,
+	} {
+		m, err := Parse("one", []byte("preset: one\nsources: {vault: required}\nevents:\n  - on: E(uint256 a, address b, uint256 c)\n    emit: "+effect+"\n"))
+		must(t, err)
+		if d := (Description{Ranges: []Range{{Mapping: m}}}); d.ByLogs() != want {
+			t.Errorf("%s: %t", effect, d.ByLogs())
+		}
+	}
+}
