@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math/big"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -44,7 +45,7 @@ type logFlags struct {
 type logLine struct {
 	Seq      uint64            `json:"seq"`
 	Offset   int64             `json:"offset"`
-	Type     string            `json:"type"`               // log, block, vault or decision
+	Type     string            `json:"type"`               // log, block, vault, decision or sample
 	Retracts uint64            `json:"retracts,omitempty"` // the seq that this record takes back; 0: it takes nothing back
 	Boundary bool              `json:"boundary"`           // it ends a unit
 	Block    uint64            `json:"block,omitempty"`
@@ -69,6 +70,10 @@ func lineOf(e chainlog.Entry, vaults *mapping.Vaults) (logLine, error) {
 	case *event.Record_Vault:
 		l.Vault = common.BytesToAddress(fact.Vault.Address).Hex()
 		l.Data = map[string]string{"name": fact.Vault.Name, "startBlock": fmt.Sprint(fact.Vault.StartBlock)}
+	case *event.Record_Sample:
+		l.Block, l.Time = fact.Sample.BlockNumber, at(fact.Sample.BlockTime*1000)
+		l.Vault = common.BytesToAddress(fact.Sample.Vault).Hex()
+		l.Data = map[string]string{"nav": new(big.Int).SetBytes(fact.Sample.Assets).String()}
 	case *event.Record_Decision:
 		l.Time = at(fact.Decision.Time)
 		l.Data = map[string]string{"kind": fact.Decision.Kind, "reason": fact.Decision.Reason}

@@ -89,7 +89,7 @@ func newUnit(facts Batch) Unit {
 	u := Unit{Facts: facts, End: facts.Last().Seq, Lowest: ^uint64(0)}
 	for f := range facts.All() {
 		u.Rewrites = u.Rewrites || f.Sign < 0
-		if f.Kind == LogKind || f.Kind == BlockKind {
+		if f.Kind == LogKind || f.Kind == BlockKind || f.Kind == SampleKind {
 			u.Lowest = min(u.Lowest, f.Log.Block)
 		}
 	}

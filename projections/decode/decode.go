@@ -13,6 +13,7 @@ import (
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/mapping"
+	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 // Numbers of fields in event.proto; those of varints have a bit of their own,
@@ -25,6 +26,7 @@ const (
 	recordBlock    = 9
 	recordVault    = 10
 	recordDecision = 11
+	recordSample   = 12
 
 	logAddress = 1
 	logTopics  = 2
@@ -102,7 +104,7 @@ func (r *reader) one(in chainlog.Raw, f *Fact) (err error) {
 			if f.Retracts = v; v != 0 {
 				f.Sign = -1
 			}
-		case recordLog, recordBlock, recordVault, recordDecision:
+		case recordLog, recordBlock, recordVault, recordDecision, recordSample:
 			kind, body = n, b
 		}
 	})
@@ -140,6 +142,9 @@ func (r *reader) one(in chainlog.Raw, f *Fact) (err error) {
 		}
 	case recordDecision:
 		f.Kind = DecisionKind
+	case recordSample:
+		f.Kind = SampleKind
+		err = r.sample(f, body)
 	default:
 		err = errMangled
 	}
@@ -171,6 +176,20 @@ func (r *reader) vault(f *Fact, m []byte) error {
 		return err
 	}
 	f.Differs = !r.vaults.Of(f.Log.Vault).Says(v)
+	return nil
+}
+
+// sample reads a sample, which is where a log after all logs of its block would be.
+func (r *reader) sample(f *Fact, m []byte) error {
+	s := &event.Sample{}
+	if proto.Unmarshal(m, s) != nil {
+		return errMangled
+	}
+	f.Log = Log{Vault: common.BytesToAddress(s.GetVault()), Block: s.GetBlockNumber(), Time: seconds(s.GetBlockTime()),
+		Index: readmodel.SampleIndex}
+	f.Hash = common.BytesToHash(s.GetBlockHash())
+	effects, sound := r.of(f.Log.Vault).Measured(s)
+	f.Effects, f.Quarantined = effects, !sound
 	return nil
 }
 

@@ -93,6 +93,12 @@ func sameFact(r *event.Record, f *Fact) error {
 	if v := r.GetVault(); v != nil && (f.Log.Vault != common.BytesToAddress(v.GetAddress()) || f.Removed != v.GetRemoved()) {
 		return fmt.Errorf("vault %s, removed %t", f.Log.Vault, f.Removed)
 	}
+	if s := r.GetSample(); s != nil {
+		at := Log{Vault: common.BytesToAddress(s.GetVault()), Block: s.GetBlockNumber(), Time: seconds(s.GetBlockTime()), Index: math.MaxUint32}
+		if f.Log != at || f.Hash != common.BytesToHash(s.GetBlockHash()) {
+			return fmt.Errorf("sampled %+v", f.Log)
+		}
+	}
 	if got, said := fmt.Sprint(f.Effects), fmt.Sprint(effectsOf(e)); got != said {
 		return fmt.Errorf("effects %s, want %s", got, said)
 	}
@@ -236,7 +242,7 @@ func spoil(rng *rand.Rand, l *event.Log) {
 // model gives the names.
 func TestNumbers(t *testing.T) {
 	t.Parallel()
-	for _, k := range []Kind{LogKind, BlockKind, VaultKind, DecisionKind} {
+	for _, k := range []Kind{LogKind, BlockKind, VaultKind, DecisionKind, SampleKind} {
 		if name := readmodel.RecordKind(k).String(); name != k.String() {
 			t.Errorf("the read model calls %s %s", k, name)
 		}
@@ -484,6 +490,48 @@ func TestDiffers(t *testing.T) {
 			if f[0].Differs != c.want[i] {
 				t.Errorf("record %d of %v differs: %t", i, c.want, f[0].Differs)
 			}
+		}
+	}
+}
+
+// TestSample: a sample is a valuation of its vault, which stands after every log of its block. One that is too large is
+// quarantined and keeps its record, and one of a vault that is not sampled has no effect.
+func TestSample(t *testing.T) {
+	t.Parallel()
+	vault, other := common.HexToAddress("0xa1"), common.HexToAddress("0xa2")
+	text, err := mapping.PresetText("erc4626")
+	must(t, err)
+	text, err = mapping.Canonical("erc4626", text)
+	must(t, err)
+	sampled := &event.Vault{Address: vault[:]}
+	must(t, mapping.Record(sampled, []mapping.Source{{Role: "vault", Address: vault}},
+		[]mapping.Text{{To: math.MaxUint64, Preset: "erc4626", Text: text}}))
+	nav := new(big.Int).Lsh(big.NewInt(3), 180)
+	for name, c := range map[string]struct {
+		vault       common.Address
+		nav         *big.Int
+		effects     string
+		quarantined bool
+	}{
+		"counts":    {vault, nav, fmt.Sprint([]Effect{{Kind: Sample, Has: mapping.Nav, Nav: amountOf(nav), NavDigits: 30}}), false},
+		"too large": {vault, mapping.MaxAmount, "[]", true},
+		"unsampled": {other, nav, "[]", false},
+	} {
+		r := &event.Record{Seq: 7, Boundary: true, Fact: &event.Record_Sample{Sample: &event.Sample{Vault: c.vault[:], BlockNumber: 600,
+			BlockHash: common.Hash{9}.Bytes(), BlockTime: 1 << 40, NavDigits: 30, Assets: common.BigToHash(c.nav).Bytes()}}}
+		value, err := proto.Marshal(r)
+		must(t, err)
+		vaults, err := mapping.NewVaults(sampled)
+		must(t, err)
+		facts, err := NewDecoder(31337, vaults).All([]chainlog.Raw{{Seq: 7, Boundary: true, Value: value}})
+		must(t, err)
+		f := &facts[0]
+		want := Log{Vault: c.vault, Block: 600, Time: math.MaxUint32, Index: math.MaxUint32}
+		if f.Kind != SampleKind || f.Log != want || f.Hash != (common.Hash{9}) || f.Name() != "" {
+			t.Errorf("%s: the sample is %s, %+v", name, f, f.Log)
+		}
+		if fmt.Sprint(f.Effects) != c.effects || f.Quarantined != c.quarantined || (f.Raw != nil) != c.quarantined {
+			t.Errorf("%s: it does %v, quarantined %t, with %d bytes", name, f.Effects, f.Quarantined, len(f.Raw))
 		}
 	}
 }

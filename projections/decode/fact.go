@@ -1,7 +1,7 @@
 // Package decode reads the bytes of the log: a record becomes a Fact, by a pure
 // function of the record and of how its vault is mapped.
 //
-//	bytes ──▶ log, block, vault or decision ──▶ of a log: its effects, or quarantined
+//	bytes ──▶ log, block, vault, decision or sample ──▶ of a log or sample: its effects, or quarantined
 //
 // Package schemas/mapping says what a log does, in effects (EffectKind), of which the rows of the read model are made:
 // they know no event of any contract. The vault records of the log say which mapping is a vault's. The logs of a vault
@@ -44,7 +44,7 @@ type Fact struct {
 	Differs     bool // of a vault record: it names another mapping than the one by which its logs are read
 	Log         Log
 	Hash        common.Hash // of the block
-	Effects     []Effect    // what the log does; none of what is quarantined
+	Effects     []Effect    // what the log or sample does; none of what is quarantined
 	Raw         []byte      // the record as the log has it, where the tables keep it
 }
 
@@ -74,9 +74,10 @@ const (
 	BlockKind
 	VaultKind
 	DecisionKind
+	SampleKind
 )
 
-func (k Kind) String() string { return [...]string{"log", "block", "vault", "decision"}[k] }
+func (k Kind) String() string { return [...]string{"log", "block", "vault", "decision", "sample"}[k] }
 
 func (f *Fact) has(kind EffectKind) bool {
 	for i := range f.Effects {

@@ -167,6 +167,12 @@ func (c *chain) mine() (facts []decode.Fact) {
 		}
 		facts = append(facts, f)
 	}
+	if c.rng.IntN(3) == 0 { // after all logs of its block
+		l := at
+		l.Vault, l.Index = vaults[1], readmodel.SampleIndex
+		measured := decode.Effect{Kind: decode.Sample, Has: mapping.Nav, Nav: c.amount(1e18), NavDigits: uint8(18 + 12*c.number(2))}
+		facts = append(facts, decode.Fact{Sign: 1, Kind: decode.SampleKind, Log: l, Hash: hash, Effects: []decode.Effect{measured}})
+	}
 	facts = append(facts, decode.Fact{Sign: 1, Kind: decode.BlockKind, Log: at, Hash: hash})
 	for i := range facts {
 		c.seq++

@@ -32,7 +32,7 @@ func Rows(vaults *mapping.Vaults, unit []Record) [][]readmodel.EventRow {
 	return out
 }
 
-// rows is what events holds of one record; said is nil for one that is no log.
+// rows is what events holds of one record; said is nil for one that is neither a log nor a sample.
 func rows(r Record, said *Reading) []readmodel.EventRow {
 	row := readmodel.EventRow{Seq: r.GetSeq(), Sign: 1, Retracts: r.GetRetracts(), Boundary: r.GetBoundary(), Passed: r.Passed}
 	if r.GetRetracts() != 0 {
@@ -45,6 +45,15 @@ func rows(r Record, said *Reading) []readmodel.EventRow {
 		row.Hash, row.Vault = common.BytesToHash(l.GetBlockHash()), mapping.VaultOf(l)
 		row.Tx, row.LogIndex = common.BytesToHash(l.GetTxHash()), l.GetLogIndex()
 		row.Event, row.Quarantined = said.Name, said.Quarantined
+		if said.Quarantined {
+			row.Payload = string(r.Value)
+		}
+		return effects(row, r.Value, said.Effects)
+	case r.GetSample() != nil:
+		sample := r.GetSample()
+		row.Record, row.Block, row.TS = readmodel.SampleRecord, sample.GetBlockNumber(), seconds(sample.GetBlockTime())
+		row.Hash, row.Vault = common.BytesToHash(sample.GetBlockHash()), common.BytesToAddress(sample.GetVault())
+		row.LogIndex, row.Quarantined = readmodel.SampleIndex, said.Quarantined
 		if said.Quarantined {
 			row.Payload = string(r.Value)
 		}

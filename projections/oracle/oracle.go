@@ -124,9 +124,9 @@ type Log struct {
 	mapping.Effect
 }
 
-// Reading is what a record that is a log says.
+// Reading is what a record that is a log or a sample says.
 type Reading struct {
-	// Name is the event that the log says it is, "Unknown" for one that the mapping does not know.
+	// Name is the event that the log says it is, "Unknown" for one that the mapping does not know, and empty for a sample.
 	Name string
 	// Effects are what it does; none of a log that is in no total.
 	Effects []Log
@@ -135,14 +135,31 @@ type Reading struct {
 	Quarantined bool
 }
 
-// Read reads records that are logs, by the transactions of each vault. It gives what each record
+// Read reads records that are logs, by the transactions of each vault, and samples. It gives what each record
 // says, by its seq.
 func Read(vaults *mapping.Vaults, records []*event.Record) map[uint64]*Reading {
 	out := make(map[uint64]*Reading, len(records))
 	for _, tx := range transactions(records) {
 		readTransaction(vaults.Of(mapping.VaultOf(tx[0].GetLog())), tx, out)
 	}
+	for _, r := range records {
+		if s := r.GetSample(); s != nil {
+			out[r.GetSeq()] = readSample(vaults, r.GetSeq(), s)
+		}
+	}
 	return out
+}
+
+// readSample reads a sample: a valuation of its vault after all logs of its block.
+func readSample(vaults *mapping.Vaults, seq uint64, s *event.Sample) *Reading {
+	vault := common.BytesToAddress(s.GetVault())
+	effects, sound := vaults.Of(vault).Measured(s)
+	reading := &Reading{Quarantined: !sound}
+	for _, e := range effects {
+		reading.Effects = append(reading.Effects, Log{Seq: seq, Vault: vault, Block: s.GetBlockNumber(),
+			Time: min(s.GetBlockTime(), math.MaxUint32), Index: math.MaxUint32, Effect: e})
+	}
+	return reading
 }
 
 // transactions are the logs that one transaction has for one vault, in the order of the chain.
@@ -236,7 +253,9 @@ func held(effects []Log) bool {
 func (f *Fold) logs(block uint64, without []common.Address) (logs []Log, quarantined []uint64) {
 	var records []*event.Record
 	for _, r := range f.Records() {
-		if l := r.GetLog(); l != nil && l.GetBlockNumber() <= block && !slices.Contains(without, mapping.VaultOf(l)) {
+		l, s := r.GetLog(), r.GetSample()
+		if l != nil && l.GetBlockNumber() <= block && !slices.Contains(without, mapping.VaultOf(l)) ||
+			s != nil && s.GetBlockNumber() <= block && !slices.Contains(without, common.BytesToAddress(s.GetVault())) {
 			records = append(records, r)
 		}
 	}

@@ -54,8 +54,11 @@ func (u *unit) add(e chainlog.Entry, after chainlog.Position, passed []common.Ad
 	if e.GetLog() != nil {
 		vault = mapping.VaultOf(e.GetLog())
 	}
+	if e.GetSample() != nil {
+		vault = common.BytesToAddress(e.GetSample().GetVault())
+	}
 	u.records = append(u.records, oracle.Record{Record: e.Record, Value: e.Value,
-		Passed: (e.GetLog() != nil || e.GetVault() != nil) && slices.Contains(passed, vault)})
+		Passed: (e.GetLog() != nil || e.GetVault() != nil || e.GetSample() != nil) && slices.Contains(passed, vault)})
 	if !e.GetBoundary() {
 		return nil
 	}

@@ -306,6 +306,9 @@ func vaultOf(r *event.Record) common.Address {
 	if r.GetLog() != nil {
 		return mapping.VaultOf(r.GetLog())
 	}
+	if r.GetSample() != nil {
+		return common.BytesToAddress(r.GetSample().GetVault())
+	}
 	return common.BytesToAddress(r.GetVault().GetAddress())
 }
 

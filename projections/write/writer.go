@@ -1,6 +1,7 @@
 package write
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -175,7 +176,7 @@ func (w *Writer) encode(batch decode.Batch, after uint64, vaults map[common.Addr
 		switch {
 		case f.Sign < 0:
 		case f.Quarantined:
-			out.quarantined = append(out.quarantined, f.Name())
+			out.quarantined = append(out.quarantined, cmp.Or(f.Name(), f.Kind.String()))
 		case !passed && fold.ImpossibleSweep(f):
 			out.impossible = append(out.impossible, f.Name())
 		}
@@ -186,7 +187,7 @@ func (w *Writer) encode(batch decode.Batch, after uint64, vaults map[common.Addr
 // passes reports whether a record is passed over: it is of a vault that the generation
 // is made without, or that joined after its lists were built.
 func (w *Writer) passes(f *decode.Fact, vaults map[common.Address]bool) bool {
-	return (f.Kind == decode.LogKind || f.Kind == decode.VaultKind) && w.passesVault(f.Log.Vault, vaults)
+	return (f.Kind == decode.LogKind || f.Kind == decode.VaultKind || f.Kind == decode.SampleKind) && w.passesVault(f.Log.Vault, vaults)
 }
 
 func (w *Writer) passesVault(v common.Address, vaults map[common.Address]bool) bool {
@@ -370,7 +371,7 @@ func (w *Writer) above(units []decode.Unit) error {
 	newest := w.cursor.Block
 	for i := range units {
 		for f := range units[i].Facts.All() {
-			if f.Kind == decode.LogKind && !units[i].Rewrites && f.Log.Block <= newest {
+			if (f.Kind == decode.LogKind || f.Kind == decode.SampleKind) && !units[i].Rewrites && f.Log.Block <= newest {
 				return &OutdatedError{f.Log.Vault, f.Log.Block, newest}
 			}
 		}

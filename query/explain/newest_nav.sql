@@ -1,22 +1,22 @@
 -- The newest NAV update of a vault, with one of the things that it says.
 SELECT seq, sign, block, log_index, sub, event, vault, user, ts, tx, change
 FROM (
-  SELECT seq, sign, block, log_index, sub, event, vault, user, ts, tx, multiIf({measure:String} = 'supply', shares, {measure:String} = 'assets', assets, nav) AS change
+  SELECT seq, sign, block, log_index, sub, if(record = 'sample', 'Sample', event) AS event, vault, user, ts, tx, multiIf({measure:String} = 'supply', shares, {measure:String} = 'assets', assets, nav) AS change
   FROM events
-  WHERE record = 'log' AND NOT passed AND NOT quarantined AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+  WHERE record IN ('log', 'sample') AND NOT passed AND NOT quarantined AND seq <= {seq:UInt64} AND block <= {block:UInt64}
     AND effect = 'valuation' AND vault = {vault:FixedString(20)} AND sign = 1 AND seq NOT IN (
       SELECT retracts FROM events
-      WHERE sign = -1 AND record = 'log' AND NOT passed AND NOT quarantined AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+      WHERE sign = -1 AND record IN ('log', 'sample') AND NOT passed AND NOT quarantined AND seq <= {seq:UInt64} AND block <= {block:UInt64}
     AND effect = 'valuation' AND vault = {vault:FixedString(20)})
   ORDER BY block DESC, log_index DESC, sub DESC
   LIMIT 1
 )
 UNION ALL
-SELECT seq, sign, block, log_index, sub, event, vault, user, ts, tx, toInt256(0)
+SELECT seq, sign, block, log_index, sub, if(record = 'sample', 'Sample', event) AS event, vault, user, ts, tx, toInt256(0)
 FROM events
-WHERE {retracted:Bool} AND record = 'log' AND NOT passed AND NOT quarantined AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+WHERE {retracted:Bool} AND record IN ('log', 'sample') AND NOT passed AND NOT quarantined AND seq <= {seq:UInt64} AND block <= {block:UInt64}
   AND effect = 'valuation' AND vault = {vault:FixedString(20)}
   AND (sign = -1 OR seq IN (
     SELECT retracts FROM events
-    WHERE sign = -1 AND record = 'log' AND NOT passed AND NOT quarantined AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+    WHERE sign = -1 AND record IN ('log', 'sample') AND NOT passed AND NOT quarantined AND seq <= {seq:UInt64} AND block <= {block:UInt64}
     AND effect = 'valuation' AND vault = {vault:FixedString(20)}))

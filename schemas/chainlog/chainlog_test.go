@@ -372,6 +372,7 @@ func TestEncodeAndDecode(t *testing.T) {
 		"block":    {Seq: 2, ChainId: chain, Retracts: 1, Fact: &event.Record_Block{Block: &event.Block{Number: 5, Time: 1_700_000_000}}},
 		"vault":    {Seq: 3, ChainId: chain, Fact: &event.Record_Vault{Vault: &event.Vault{Address: address}}},
 		"decision": {Seq: 4, ChainId: chain, Fact: &event.Record_Decision{Decision: &event.Decision{Time: 1_700_000_000_000}}},
+		"sample":   {Seq: 5, ChainId: chain, Fact: &event.Record_Sample{Sample: &event.Sample{Vault: address, BlockTime: 1_700_000_000}}},
 	} {
 		k, err := Encode(r)
 		if err != nil {
@@ -380,7 +381,7 @@ func TestEncodeAndDecode(t *testing.T) {
 		if k.Topic != "chain.1.log" || string(k.Headers[0].Value) != kind || TypeOf(r) != kind {
 			t.Errorf("a %s is written as %+v", kind, k)
 		}
-		if (kind == "log" || kind == "vault") && string(k.Key) != string(address) {
+		if (kind == "log" || kind == "vault" || kind == "sample") && string(k.Key) != string(address) {
 			t.Errorf("the key of a %s is %x", kind, k.Key)
 		}
 		if kind != "vault" && k.Timestamp.Unix() != 1_700_000_000 {

@@ -29,6 +29,8 @@ func Encode(r *event.Record) (*kgo.Record, error) {
 		out.Key = fact.Vault.GetAddress()
 	case *event.Record_Decision:
 		out.Timestamp = time.UnixMilli(int64(fact.Decision.GetTime()))
+	case *event.Record_Sample:
+		out.Key, out.Timestamp = fact.Sample.GetVault(), blockTime(fact.Sample.GetBlockTime())
 	default:
 		return nil, fmt.Errorf("encode record %d: it has no fact", r.GetSeq())
 	}
@@ -40,7 +42,7 @@ func Encode(r *event.Record) (*kgo.Record, error) {
 // record.
 var typeHeaders = func() map[string][]kgo.RecordHeader {
 	headers := map[string][]kgo.RecordHeader{}
-	for _, t := range []string{"log", "block", "vault", "decision"} {
+	for _, t := range []string{"log", "block", "vault", "decision", "sample"} {
 		headers[t] = []kgo.RecordHeader{{Key: "type", Value: []byte(t)}}
 	}
 	return headers
@@ -71,7 +73,7 @@ const (
 	fieldBoundary = 3
 	fieldChainID  = 4
 	fieldFact     = 8 // the first of the facts
-	fieldLastFact = 11
+	fieldLastFact = 12
 )
 
 // Peek decodes only what the order of records needs, and rejects what Decode would reject
@@ -139,7 +141,7 @@ func (e *CorruptError) Error() string {
 
 func (e *CorruptError) Unwrap() error { return e.Err }
 
-// TypeOf returns the kind of fact in r: log, block, vault or decision.
+// TypeOf returns the kind of fact in r: log, block, vault, decision or sample.
 func TypeOf(r *event.Record) string {
 	switch r.GetFact().(type) {
 	case *event.Record_Log:
@@ -150,6 +152,8 @@ func TypeOf(r *event.Record) string {
 		return "vault"
 	case *event.Record_Decision:
 		return "decision"
+	case *event.Record_Sample:
+		return "sample"
 	}
 	return "unknown"
 }

@@ -71,7 +71,7 @@ func (x Referral_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Referral_Kind.Descriptor instead.
 func (Referral_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_event_event_proto_rawDescGZIP(), []int{12, 0}
+	return file_event_event_proto_rawDescGZIP(), []int{13, 0}
 }
 
 // With the numbers of schemas/mapping.
@@ -121,7 +121,7 @@ func (x Effect_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Effect_Kind.Descriptor instead.
 func (Effect_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_event_event_proto_rawDescGZIP(), []int{13, 0}
+	return file_event_event_proto_rawDescGZIP(), []int{14, 0}
 }
 
 // Record is one entry of chain.<id>.log.
@@ -144,6 +144,7 @@ type Record struct {
 	//	*Record_Block
 	//	*Record_Vault
 	//	*Record_Decision
+	//	*Record_Sample
 	Fact          isRecord_Fact `protobuf_oneof:"fact"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -257,6 +258,15 @@ func (x *Record) GetDecision() *Decision {
 	return nil
 }
 
+func (x *Record) GetSample() *Sample {
+	if x != nil {
+		if x, ok := x.Fact.(*Record_Sample); ok {
+			return x.Sample
+		}
+	}
+	return nil
+}
+
 type isRecord_Fact interface {
 	isRecord_Fact()
 }
@@ -277,6 +287,10 @@ type Record_Decision struct {
 	Decision *Decision `protobuf:"bytes,11,opt,name=decision,proto3,oneof"`
 }
 
+type Record_Sample struct {
+	Sample *Sample `protobuf:"bytes,12,opt,name=sample,proto3,oneof"`
+}
+
 func (*Record_Log) isRecord_Fact() {}
 
 func (*Record_Block) isRecord_Fact() {}
@@ -284,6 +298,8 @@ func (*Record_Block) isRecord_Fact() {}
 func (*Record_Vault) isRecord_Fact() {}
 
 func (*Record_Decision) isRecord_Fact() {}
+
+func (*Record_Sample) isRecord_Fact() {}
 
 // Origin names a log and the chain that it was made from.
 type Origin struct {
@@ -863,6 +879,96 @@ func (x *MappingRange) GetHash() []byte {
 	return nil
 }
 
+// Sample is what a vault's convertToAssets returned at a block, for a vault whose NAV no
+// event gives. It stands in the unit of its block, after the logs of the block.
+type Sample struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Vault       []byte                 `protobuf:"bytes,1,opt,name=vault,proto3" json:"vault,omitempty"`
+	BlockNumber uint64                 `protobuf:"varint,2,opt,name=block_number,json=blockNumber,proto3" json:"block_number,omitempty"`
+	BlockHash   []byte                 `protobuf:"bytes,3,opt,name=block_hash,json=blockHash,proto3" json:"block_hash,omitempty"`
+	// Unix seconds.
+	BlockTime uint64 `protobuf:"varint,4,opt,name=block_time,json=blockTime,proto3" json:"block_time,omitempty"`
+	// The function was called with 10^nav_digits shares in native units. nav_digits is such
+	// that the answer is the assets per share with 18 decimals.
+	NavDigits uint32 `protobuf:"varint,5,opt,name=nav_digits,json=navDigits,proto3" json:"nav_digits,omitempty"`
+	// The word that the contract returned: 32 bytes.
+	Assets        []byte `protobuf:"bytes,6,opt,name=assets,proto3" json:"assets,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Sample) Reset() {
+	*x = Sample{}
+	mi := &file_event_event_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Sample) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Sample) ProtoMessage() {}
+
+func (x *Sample) ProtoReflect() protoreflect.Message {
+	mi := &file_event_event_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Sample.ProtoReflect.Descriptor instead.
+func (*Sample) Descriptor() ([]byte, []int) {
+	return file_event_event_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Sample) GetVault() []byte {
+	if x != nil {
+		return x.Vault
+	}
+	return nil
+}
+
+func (x *Sample) GetBlockNumber() uint64 {
+	if x != nil {
+		return x.BlockNumber
+	}
+	return 0
+}
+
+func (x *Sample) GetBlockHash() []byte {
+	if x != nil {
+		return x.BlockHash
+	}
+	return nil
+}
+
+func (x *Sample) GetBlockTime() uint64 {
+	if x != nil {
+		return x.BlockTime
+	}
+	return 0
+}
+
+func (x *Sample) GetNavDigits() uint32 {
+	if x != nil {
+		return x.NavDigits
+	}
+	return 0
+}
+
+func (x *Sample) GetAssets() []byte {
+	if x != nil {
+		return x.Assets
+	}
+	return nil
+}
+
 type Token struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Address       []byte                 `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
@@ -874,7 +980,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_event_event_proto_msgTypes[8]
+	mi := &file_event_event_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -886,7 +992,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_event_event_proto_msgTypes[8]
+	mi := &file_event_event_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -899,7 +1005,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_event_event_proto_rawDescGZIP(), []int{8}
+	return file_event_event_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Token) GetAddress() []byte {
@@ -937,7 +1043,7 @@ type Decision struct {
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_event_event_proto_msgTypes[9]
+	mi := &file_event_event_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -949,7 +1055,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_event_event_proto_msgTypes[9]
+	mi := &file_event_event_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -962,7 +1068,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_event_event_proto_rawDescGZIP(), []int{9}
+	return file_event_event_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Decision) GetKind() string {
@@ -1024,7 +1130,7 @@ type Cursor struct {
 
 func (x *Cursor) Reset() {
 	*x = Cursor{}
-	mi := &file_event_event_proto_msgTypes[10]
+	mi := &file_event_event_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1036,7 +1142,7 @@ func (x *Cursor) String() string {
 func (*Cursor) ProtoMessage() {}
 
 func (x *Cursor) ProtoReflect() protoreflect.Message {
-	mi := &file_event_event_proto_msgTypes[10]
+	mi := &file_event_event_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1049,7 +1155,7 @@ func (x *Cursor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cursor.ProtoReflect.Descriptor instead.
 func (*Cursor) Descriptor() ([]byte, []int) {
-	return file_event_event_proto_rawDescGZIP(), []int{10}
+	return file_event_event_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Cursor) GetLogId() []byte {
@@ -1169,15 +1275,18 @@ type Coverage struct {
 	Removed bool `protobuf:"varint,7,opt,name=removed,proto3" json:"removed,omitempty"`
 	// The newest record of the vault that is no removal: its seq, and its Kafka offset as a
 	// hint. 0 in cursors that do not say; such a record has no mappings.
-	RecordSeq     uint64 `protobuf:"varint,8,opt,name=record_seq,json=recordSeq,proto3" json:"record_seq,omitempty"`
-	RecordOffset  int64  `protobuf:"varint,9,opt,name=record_offset,json=recordOffset,proto3" json:"record_offset,omitempty"`
+	RecordSeq    uint64 `protobuf:"varint,8,opt,name=record_seq,json=recordSeq,proto3" json:"record_seq,omitempty"`
+	RecordOffset int64  `protobuf:"varint,9,opt,name=record_offset,json=recordOffset,proto3" json:"record_offset,omitempty"`
+	// NAV is sampled from this block on, because no endpoint had the state of an earlier one;
+	// 0 if none was missing.
+	SampledFrom   uint64 `protobuf:"varint,10,opt,name=sampled_from,json=sampledFrom,proto3" json:"sampled_from,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Coverage) Reset() {
 	*x = Coverage{}
-	mi := &file_event_event_proto_msgTypes[11]
+	mi := &file_event_event_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1189,7 +1298,7 @@ func (x *Coverage) String() string {
 func (*Coverage) ProtoMessage() {}
 
 func (x *Coverage) ProtoReflect() protoreflect.Message {
-	mi := &file_event_event_proto_msgTypes[11]
+	mi := &file_event_event_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1202,7 +1311,7 @@ func (x *Coverage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Coverage.ProtoReflect.Descriptor instead.
 func (*Coverage) Descriptor() ([]byte, []int) {
-	return file_event_event_proto_rawDescGZIP(), []int{11}
+	return file_event_event_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Coverage) GetAddress() []byte {
@@ -1268,6 +1377,13 @@ func (x *Coverage) GetRecordOffset() int64 {
 	return 0
 }
 
+func (x *Coverage) GetSampledFrom() uint64 {
+	if x != nil {
+		return x.SampledFrom
+	}
+	return 0
+}
+
 // Referral is the value of the referral topics of a chain: the
 // raw log that names a partner, once its block is deep enough.
 type Referral struct {
@@ -1288,7 +1404,7 @@ type Referral struct {
 
 func (x *Referral) Reset() {
 	*x = Referral{}
-	mi := &file_event_event_proto_msgTypes[12]
+	mi := &file_event_event_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1300,7 +1416,7 @@ func (x *Referral) String() string {
 func (*Referral) ProtoMessage() {}
 
 func (x *Referral) ProtoReflect() protoreflect.Message {
-	mi := &file_event_event_proto_msgTypes[12]
+	mi := &file_event_event_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1313,7 +1429,7 @@ func (x *Referral) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Referral.ProtoReflect.Descriptor instead.
 func (*Referral) Descriptor() ([]byte, []int) {
-	return file_event_event_proto_rawDescGZIP(), []int{12}
+	return file_event_event_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Referral) GetChainId() uint64 {
@@ -1387,7 +1503,7 @@ type Effect struct {
 
 func (x *Effect) Reset() {
 	*x = Effect{}
-	mi := &file_event_event_proto_msgTypes[13]
+	mi := &file_event_event_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1399,7 +1515,7 @@ func (x *Effect) String() string {
 func (*Effect) ProtoMessage() {}
 
 func (x *Effect) ProtoReflect() protoreflect.Message {
-	mi := &file_event_event_proto_msgTypes[13]
+	mi := &file_event_event_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1412,7 +1528,7 @@ func (x *Effect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Effect.ProtoReflect.Descriptor instead.
 func (*Effect) Descriptor() ([]byte, []int) {
-	return file_event_event_proto_rawDescGZIP(), []int{13}
+	return file_event_event_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Effect) GetKind() Effect_Kind {
@@ -1468,7 +1584,7 @@ var File_event_event_proto protoreflect.FileDescriptor
 
 const file_event_event_proto_rawDesc = "" +
 	"\n" +
-	"\x11event/event.proto\x12\x0fnavlog.event.v1\"\xe9\x02\n" +
+	"\x11event/event.proto\x12\x0fnavlog.event.v1\"\x9c\x03\n" +
 	"\x06Record\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x1a\n" +
 	"\bretracts\x18\x02 \x01(\x04R\bretracts\x12\x1a\n" +
@@ -1479,7 +1595,8 @@ const file_event_event_proto_rawDesc = "" +
 	"\x05block\x18\t \x01(\v2\x16.navlog.event.v1.BlockH\x00R\x05block\x12.\n" +
 	"\x05vault\x18\n" +
 	" \x01(\v2\x16.navlog.event.v1.VaultH\x00R\x05vault\x127\n" +
-	"\bdecision\x18\v \x01(\v2\x19.navlog.event.v1.DecisionH\x00R\bdecisionB\x06\n" +
+	"\bdecision\x18\v \x01(\v2\x19.navlog.event.v1.DecisionH\x00R\bdecision\x121\n" +
+	"\x06sample\x18\f \x01(\v2\x17.navlog.event.v1.SampleH\x00R\x06sampleB\x06\n" +
 	"\x04fact\"B\n" +
 	"\x06Origin\x12\x15\n" +
 	"\x06log_id\x18\x01 \x01(\fR\x05logId\x12!\n" +
@@ -1530,7 +1647,17 @@ const file_event_event_proto_rawDesc = "" +
 	"\x04last\x18\x02 \x01(\x04R\x04last\x12\x16\n" +
 	"\x06preset\x18\x03 \x01(\tR\x06preset\x12\x12\n" +
 	"\x04text\x18\x04 \x01(\fR\x04text\x12\x12\n" +
-	"\x04hash\x18\x05 \x01(\fR\x04hash\"U\n" +
+	"\x04hash\x18\x05 \x01(\fR\x04hash\"\xb6\x01\n" +
+	"\x06Sample\x12\x14\n" +
+	"\x05vault\x18\x01 \x01(\fR\x05vault\x12!\n" +
+	"\fblock_number\x18\x02 \x01(\x04R\vblockNumber\x12\x1d\n" +
+	"\n" +
+	"block_hash\x18\x03 \x01(\fR\tblockHash\x12\x1d\n" +
+	"\n" +
+	"block_time\x18\x04 \x01(\x04R\tblockTime\x12\x1d\n" +
+	"\n" +
+	"nav_digits\x18\x05 \x01(\rR\tnavDigits\x12\x16\n" +
+	"\x06assets\x18\x06 \x01(\fR\x06assets\"U\n" +
 	"\x05Token\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x16\n" +
 	"\x06symbol\x18\x02 \x01(\tR\x06symbol\x12\x1a\n" +
@@ -1557,7 +1684,7 @@ const file_event_event_proto_rawDesc = "" +
 	"\rwindow_offset\x18\v \x01(\x03R\fwindowOffset\x12\x16\n" +
 	"\x06frozen\x18\f \x01(\tR\x06frozen\x12!\n" +
 	"\fwindow_block\x18\r \x01(\x04R\vwindowBlock\x12*\n" +
-	"\x11logs_without_data\x18\x0e \x01(\x04R\x0flogsWithoutData\"\xa9\x02\n" +
+	"\x11logs_without_data\x18\x0e \x01(\x04R\x0flogsWithoutData\"\xcc\x02\n" +
 	"\bCoverage\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x1f\n" +
 	"\vstart_block\x18\x02 \x01(\x04R\n" +
@@ -1571,7 +1698,9 @@ const file_event_event_proto_rawDesc = "" +
 	"\aremoved\x18\a \x01(\bR\aremoved\x12\x1d\n" +
 	"\n" +
 	"record_seq\x18\b \x01(\x04R\trecordSeq\x12#\n" +
-	"\rrecord_offset\x18\t \x01(\x03R\frecordOffset\"\xbf\x02\n" +
+	"\rrecord_offset\x18\t \x01(\x03R\frecordOffset\x12!\n" +
+	"\fsampled_from\x18\n" +
+	" \x01(\x04R\vsampledFrom\"\xbf\x02\n" +
 	"\bReferral\x12\x19\n" +
 	"\bchain_id\x18\x01 \x01(\x04R\achainId\x122\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x1e.navlog.event.v1.Referral.KindR\x04kind\x12\x1d\n" +
@@ -1612,7 +1741,7 @@ func file_event_event_proto_rawDescGZIP() []byte {
 }
 
 var file_event_event_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_event_event_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_event_event_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_event_event_proto_goTypes = []any{
 	(Referral_Kind)(0),   // 0: navlog.event.v1.Referral.Kind
 	(Effect_Kind)(0),     // 1: navlog.event.v1.Effect.Kind
@@ -1624,34 +1753,36 @@ var file_event_event_proto_goTypes = []any{
 	(*Source)(nil),       // 7: navlog.event.v1.Source
 	(*TopicFilter)(nil),  // 8: navlog.event.v1.TopicFilter
 	(*MappingRange)(nil), // 9: navlog.event.v1.MappingRange
-	(*Token)(nil),        // 10: navlog.event.v1.Token
-	(*Decision)(nil),     // 11: navlog.event.v1.Decision
-	(*Cursor)(nil),       // 12: navlog.event.v1.Cursor
-	(*Coverage)(nil),     // 13: navlog.event.v1.Coverage
-	(*Referral)(nil),     // 14: navlog.event.v1.Referral
-	(*Effect)(nil),       // 15: navlog.event.v1.Effect
+	(*Sample)(nil),       // 10: navlog.event.v1.Sample
+	(*Token)(nil),        // 11: navlog.event.v1.Token
+	(*Decision)(nil),     // 12: navlog.event.v1.Decision
+	(*Cursor)(nil),       // 13: navlog.event.v1.Cursor
+	(*Coverage)(nil),     // 14: navlog.event.v1.Coverage
+	(*Referral)(nil),     // 15: navlog.event.v1.Referral
+	(*Effect)(nil),       // 16: navlog.event.v1.Effect
 }
 var file_event_event_proto_depIdxs = []int32{
 	3,  // 0: navlog.event.v1.Record.origin:type_name -> navlog.event.v1.Origin
 	4,  // 1: navlog.event.v1.Record.log:type_name -> navlog.event.v1.Log
 	5,  // 2: navlog.event.v1.Record.block:type_name -> navlog.event.v1.Block
 	6,  // 3: navlog.event.v1.Record.vault:type_name -> navlog.event.v1.Vault
-	11, // 4: navlog.event.v1.Record.decision:type_name -> navlog.event.v1.Decision
-	10, // 5: navlog.event.v1.Vault.asset:type_name -> navlog.event.v1.Token
-	7,  // 6: navlog.event.v1.Vault.sources:type_name -> navlog.event.v1.Source
-	9,  // 7: navlog.event.v1.Vault.mappings:type_name -> navlog.event.v1.MappingRange
-	8,  // 8: navlog.event.v1.Source.filters:type_name -> navlog.event.v1.TopicFilter
-	5,  // 9: navlog.event.v1.Cursor.head:type_name -> navlog.event.v1.Block
-	13, // 10: navlog.event.v1.Cursor.vaults:type_name -> navlog.event.v1.Coverage
-	0,  // 11: navlog.event.v1.Referral.kind:type_name -> navlog.event.v1.Referral.Kind
-	4,  // 12: navlog.event.v1.Referral.log:type_name -> navlog.event.v1.Log
-	15, // 13: navlog.event.v1.Referral.effect:type_name -> navlog.event.v1.Effect
-	1,  // 14: navlog.event.v1.Effect.kind:type_name -> navlog.event.v1.Effect.Kind
-	15, // [15:15] is the sub-list for method output_type
-	15, // [15:15] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	12, // 4: navlog.event.v1.Record.decision:type_name -> navlog.event.v1.Decision
+	10, // 5: navlog.event.v1.Record.sample:type_name -> navlog.event.v1.Sample
+	11, // 6: navlog.event.v1.Vault.asset:type_name -> navlog.event.v1.Token
+	7,  // 7: navlog.event.v1.Vault.sources:type_name -> navlog.event.v1.Source
+	9,  // 8: navlog.event.v1.Vault.mappings:type_name -> navlog.event.v1.MappingRange
+	8,  // 9: navlog.event.v1.Source.filters:type_name -> navlog.event.v1.TopicFilter
+	5,  // 10: navlog.event.v1.Cursor.head:type_name -> navlog.event.v1.Block
+	14, // 11: navlog.event.v1.Cursor.vaults:type_name -> navlog.event.v1.Coverage
+	0,  // 12: navlog.event.v1.Referral.kind:type_name -> navlog.event.v1.Referral.Kind
+	4,  // 13: navlog.event.v1.Referral.log:type_name -> navlog.event.v1.Log
+	16, // 14: navlog.event.v1.Referral.effect:type_name -> navlog.event.v1.Effect
+	1,  // 15: navlog.event.v1.Effect.kind:type_name -> navlog.event.v1.Effect.Kind
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_event_event_proto_init() }
@@ -1664,6 +1795,7 @@ func file_event_event_proto_init() {
 		(*Record_Block)(nil),
 		(*Record_Vault)(nil),
 		(*Record_Decision)(nil),
+		(*Record_Sample)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1671,7 +1803,7 @@ func file_event_event_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_event_event_proto_rawDesc), len(file_event_event_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   14,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

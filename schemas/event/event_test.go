@@ -54,7 +54,10 @@ var golden = map[string]proto.Message{
 	"record-log-without-data-1": &event.Record{Seq: 5, ChainId: 1, Fact: &event.Record_Log{Log: &event.Log{
 		Address: fill(20, 0x10), Topics: [][]byte{fill(32, 0x20)}, BlockNumber: 19_000_001, BlockHash: fill(32, 0x80), BlockTime: 1_700_000_012,
 		TxHash: fill(32, 0xa0), TxIndex: 17, LogIndex: 302, DataLength: 1_100_000, DataHash: fill(32, 0x33)}}},
-	"record-block-1":    &event.Record{Seq: 3, Boundary: true, ChainId: 1, Fact: &event.Record_Block{Block: block}},
+	"record-block-1": &event.Record{Seq: 3, Boundary: true, ChainId: 1, Fact: &event.Record_Block{Block: block}},
+	"record-sample-1": &event.Record{Seq: 5, ChainId: 1, Fact: &event.Record_Sample{Sample: &event.Sample{
+		Vault: fill(20, 0x10), BlockNumber: 19_000_001, BlockHash: fill(32, 0x80), BlockTime: 1_700_000_012, NavDigits: 30,
+		Assets: fill(32, 0x0)}}},
 	"record-retracts-1": &event.Record{Seq: 4, Retracts: 3, ChainId: 1, Fact: &event.Record_Block{Block: block}},
 	"record-decision-1": &event.Record{Seq: 1 << 40, Boundary: true, ChainId: 1, Fact: &event.Record_Decision{Decision: &event.Decision{
 		Kind: "accept-reorg:open", Reason: "the chain was rolled back by its operators", Time: 1_700_000_099_123}}},
@@ -82,6 +85,12 @@ var golden = map[string]proto.Message{
 		LogId: fill(16, 1), GenesisHash: fill(32, 0xd0), ChainId: 1, InstanceId: fill(16, 0xe0), Seq: 4, Head: block, FinalBlock: 18_999_937, ReferralBlock: 18_999_937,
 		Vaults:    []*event.Coverage{{Address: fill(20, 0x10), StartBlock: 18_000_000, CoveredTo: 19_000_001}},
 		WindowSeq: 2, WindowOffset: 5, WindowBlock: 18_999_940,
+	},
+	"cursor-7": &event.Cursor{
+		LogId: fill(16, 1), GenesisHash: fill(32, 0xd0), ChainId: 1, InstanceId: fill(16, 0xe0), Seq: 4, Head: block, FinalBlock: 18_999_937, ReferralBlock: 18_999_937,
+		Vaults: []*event.Coverage{{Address: fill(20, 0x10), StartBlock: 18_000_000, CoveredTo: 19_000_001,
+			SampledFrom: 18_999_600}},
+		WindowSeq: 2, WindowOffset: 5,
 	},
 	"cursor-6": &event.Cursor{
 		LogId: fill(16, 1), GenesisHash: fill(32, 0xd0), ChainId: 1, InstanceId: fill(16, 0xe0), Seq: 4, Head: block, FinalBlock: 18_999_937, ReferralBlock: 18_999_937,

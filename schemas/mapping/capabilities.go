@@ -2,8 +2,8 @@ package mapping
 
 import "slices"
 
-// Capabilities are what the logs of a vault can say, as its mapping has it: a protocol without sweeps never has any, which
-// is not the same as none so far.
+// Capabilities are what the logs of a vault and the samples of its NAV can say, as its mapping has it: a protocol without
+// sweeps never has any, which is not the same as none so far.
 type Capabilities struct {
 	Deposits   bool // that somebody put assets in
 	Sweeps     bool // that deposits left for a custodian
@@ -17,6 +17,8 @@ type Capabilities struct {
 // Capabilities are those of all mappings of the vault: blocks of before an upgrade count too.
 func (d *Description) Capabilities() (c Capabilities) {
 	for _, r := range d.Ranges {
+		vault := func(s Source) bool { return s.Role == "vault" }
+		c.NAV = c.NAV || r.Mapping.Sampling != nil && slices.ContainsFunc(d.Sources, vault)
 		for i := range r.Mapping.rules {
 			rule := &r.Mapping.rules[i]
 			if !slices.ContainsFunc(d.Sources, func(s Source) bool { return s.Role == r.Mapping.Roles[rule.role].Name }) {

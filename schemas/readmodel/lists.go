@@ -3,6 +3,7 @@ package readmodel
 import (
 	"bytes"
 	"fmt"
+	"math"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -16,7 +17,11 @@ const (
 	BlockRecord
 	VaultRecord
 	DecisionRecord
+	SampleRecord
 )
+
+// SampleIndex is the log index of a sample: it comes after the logs of its block, and no log has it.
+const SampleIndex uint32 = math.MaxUint32
 
 func (k RecordKind) String() string { return nameOf(EventsTable.Columns, "record", k) }
 

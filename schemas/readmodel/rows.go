@@ -17,7 +17,7 @@ type EventRow struct {
 	Sign     int8       `col:"sign,Int8"`
 	Retracts uint64     `col:"retracts,UInt64"`
 	Writer   uint64     `col:"writer,UInt64"`
-	Record   RecordKind `col:"record,Enum8('log' = 0, 'block' = 1, 'vault' = 2, 'decision' = 3)"`
+	Record   RecordKind `col:"record,Enum8('log' = 0, 'block' = 1, 'vault' = 2, 'decision' = 3, 'sample' = 4)"`
 	// Event is the contract event as the contract emits it, "Unknown" for a log that means
 	// nothing to the vault, and empty for a record that is no log.
 	Event string `col:"event,LowCardinality(String)"`
@@ -67,12 +67,13 @@ type EventRow struct {
 	// Assets is, of a request, the estimate, and of a valuation the total assets.
 	Assets Amount `col:"assets,Int256"`
 	// Nav is assets per share with 18 decimals.
-	Nav      Amount      `col:"nav,Int256"`
-	Expires  uint64      `col:"expires,UInt64"` // Unix seconds, 0 for never
+	Nav     Amount `col:"nav,Int256"`
+	Expires uint64 `col:"expires,UInt64"` // Unix seconds, 0 for never
+	// Tx is zero, and LogIndex is SampleIndex, in the row of a sample, which no transaction made.
 	Tx       common.Hash `col:"tx,FixedString(32)"`
 	LogIndex uint32      `col:"log_index,UInt32"`
 	// Payload is the record's protobuf where no column holds what it says: vault and
-	// decision records, settled logs, and quarantined logs.
+	// decision records, settled logs, and quarantined logs and samples.
 	Payload string `col:"payload,String"`
 }
 

@@ -29,7 +29,7 @@ WITH (
     if(countIf(effect = 'claimed' AND no_assets) > 0, held.14, sumIf(sign * assets * 2, effect IN ('claimed', 'instant'))),
     sumIf(sign * assets * 2, effect = 'deposit'))
   FROM events
-  WHERE record = 'log' AND NOT passed AND NOT quarantined AND seq <= held.1
+  WHERE record IN ('log', 'sample') AND NOT passed AND NOT quarantined AND seq <= held.1
 ) AS said
 SELECT held.1,
   concat(toString(held.2), ' deposits of vaults, ', toString(held.3), ' of users, ', toString(held.4),

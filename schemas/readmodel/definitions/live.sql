@@ -4,5 +4,5 @@ SELECT effect, block, log_index, sub, ts, vault, user, other, partner, id, id_to
   toUInt128(block) * 1099511627776 + toUInt64(log_index) * 256 + sub AS place,
   toFixedString(concat(toFixedString('', 16), reverse(reinterpretAsFixedString(partner))), 20) AS partner_owner
 FROM events
-WHERE record = 'log' AND effect != 'none' AND sign = 1 AND seq <= {seq:UInt64} AND NOT passed AND NOT quarantined
+WHERE record IN ('log', 'sample') AND effect != 'none' AND sign = 1 AND seq <= {seq:UInt64} AND NOT passed AND NOT quarantined
   AND seq NOT IN (SELECT retracts FROM events WHERE sign = -1 AND seq <= {seq:UInt64})

@@ -6,7 +6,7 @@ CREATE TABLE IF NOT EXISTS navlog_g7.events (
   sign Int8,
   retracts UInt64,
   writer UInt64,
-  record Enum8('log' = 0, 'block' = 1, 'vault' = 2, 'decision' = 3),
+  record Enum8('log' = 0, 'block' = 1, 'vault' = 2, 'decision' = 3, 'sample' = 4),
   event LowCardinality(String),
   effect Enum8('none' = 0, 'deposit' = 1, 'sweep' = 2, 'settled' = 3, 'valuation' = 4, 'requested' = 5, 'funded' = 6, 'claimed' = 7, 'cancelled' = 8, 'expired' = 9, 'priced_deposits' = 10, 'priced_requests' = 11, 'void' = 12, 'supply' = 13, 'instant' = 14),
   effects UInt8,

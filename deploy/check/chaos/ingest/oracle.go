@@ -124,6 +124,8 @@ func blockOf(r *event.Record) (number uint64, hash []byte, ok bool) {
 		return fact.Log.GetBlockNumber(), fact.Log.GetBlockHash(), true
 	case *event.Record_Block:
 		return fact.Block.GetNumber(), fact.Block.GetHash(), true
+	case *event.Record_Sample:
+		return fact.Sample.GetBlockNumber(), fact.Sample.GetBlockHash(), true
 	}
 	return 0, nil, false
 }

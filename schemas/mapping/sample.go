@@ -1,0 +1,83 @@
+package mapping
+
+import (
+	"math/big"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// maxNavDigits is the largest NavDigits of a sample: 10^57 is the largest power of ten that is an amount.
+const maxNavDigits = 57
+
+// Sampled returns which contract is asked for NAV at a block; false if none is.
+func (d *Description) Sampled(block uint64) (contract common.Address, due bool) {
+	s := d.sampling(block)
+	if s == nil || block%s.Every != 0 {
+		return contract, false
+	}
+	i := slices.IndexFunc(d.Sources, func(s Source) bool { return s.Role == "vault" })
+	if i < 0 {
+		return contract, false
+	}
+	return d.Sources[i].Address, true
+}
+
+// SampledIn returns the blocks from first to last at which NAV is sampled.
+func (d *Description) SampledIn(first, last uint64) (blocks []uint64) {
+	for _, r := range d.Ranges {
+		if r.Mapping.Sampling == nil {
+			continue
+		}
+		every, from, to := r.Mapping.Sampling.Every, max(first, r.From), min(last, r.To)
+		for n := from + (every-from%every)%every; n >= from && n <= to; n += every {
+			if _, due := d.Sampled(n); due {
+				blocks = append(blocks, n)
+			}
+		}
+	}
+	slices.Sort(blocks)
+	return blocks
+}
+
+func (d *Description) sampling(block uint64) *Sampling {
+	for _, r := range d.Ranges {
+		if r.From <= block && block <= r.To {
+			return r.Mapping.Sampling
+		}
+	}
+	return nil
+}
+
+// NavDigits returns n such that the worth of 10^n shares, in native units of the asset, is the worth of one share with 18
+// decimals; false if there is no such number from 1 on, or its power is no amount.
+func NavDigits(shareDecimals, assetDecimals uint32) (n uint32, ok bool) {
+	digits := 18 + int64(shareDecimals) - int64(assetDecimals)
+	return uint32(digits), digits > 0 && digits <= maxNavDigits
+}
+
+var convertToAssets = crypto.Keccak256([]byte(ConvertToAssets + "(uint256)"))[:4]
+
+// SampleCall returns the input of the call that measures NAV with a vault's NavDigits.
+func SampleCall(navDigits uint32) []byte {
+	shares := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(navDigits)), nil)
+	return append(slices.Clone(convertToAssets), common.BigToHash(shares).Bytes()...)
+}
+
+// Measured returns what a sample does: one effect, or none if the mapping of its block samples nothing. It reports false
+// for a sample that cannot be counted: what it measured is too large, or it has lengths that ingest never writes.
+func (s *Sources) Measured(sample *event.Sample) (effects []Effect, sound bool) {
+	if s.Description.sampling(sample.GetBlockNumber()) == nil {
+		return nil, true
+	}
+	e := Effect{Kind: Sample, Has: Nav, NavDigits: uint8(sample.GetNavDigits())}
+	e.Nav.SetBytes(sample.GetAssets())
+	if len(sample.GetVault()) != common.AddressLength || len(sample.GetAssets()) != common.HashLength ||
+		sample.GetNavDigits() == 0 || sample.GetNavDigits() > maxNavDigits || e.Nav.BitLen() > amountBits {
+		return nil, false
+	}
+	return []Effect{e}, true
+}
