@@ -52,7 +52,7 @@ func (s *session) backfill(ctx context.Context, n *rpc.Node, tip *rpc.Header, fr
 	}
 	if !s.ranges.Serves(contractsOf(s.state.mapped, vaults), from, to) {
 		s.ranges.Close()
-		s.ranges = rpc.NewPipeline(ctx, s.ingest.reader(contractsOf(s.state.mapped, vaults)), from)
+		s.ranges = rpc.NewPipeline(ctx, s.ingest.reader(contractsOf(s.state.mapped, vaults)).Sampled(s.sampling(vaults)), from)
 	}
 	for began := time.Now(); time.Since(began) < long && !s.ranges.Done(to); {
 		s.ranges.Fill(n, to, recordFrom, headersFrom)
@@ -119,7 +119,13 @@ func (s *session) appendParts(ctx context.Context, parts []*rpc.Part, vaults []c
 			s.readAgain()
 			return err
 		}
-		c.units, before, believed = append(c.units, unitOfPart(p, belonging(s.state.mapped, vaults, p.Logs))), p.End(), max(believed, p.Believed)
+		unit := unitOfPart(p, belonging(s.state.mapped, vaults, p.Logs), s.sampleFacts(p.Samples))
+		c.units, before, believed = append(c.units, unit), p.End(), max(believed, p.Believed)
+		for _, address := range vaults {
+			if p.NoState > 0 && s.state.mapped.Of(address).Description.Samples() {
+				s.noState[address] = p.NoState
+			}
+		}
 	}
 	for _, address := range vaults {
 		have := *s.state.coverageOf(address)
@@ -158,16 +164,33 @@ func (s *session) continues(p *rpc.Part, before *rpc.Header) error {
 	if ours, known := s.state.hashAt(end.Number); known && ours != end.Hash {
 		return fmt.Errorf("the final block %d was given as %s, but it is %s in the log: the nodes of chain.rpc are not of one chain; the blocks are read again", end.Number, end.Hash, ours)
 	}
+	for _, sample := range p.Samples {
+		ours, known := s.state.hashAt(sample.Number)
+		if sample.Number == end.Number {
+			ours, known = end.Hash, true
+		}
+		if known && ours != sample.At.Hash {
+			return fmt.Errorf("NAV was sampled at the final block %d with the hash %s, but it is %s: the nodes of chain.rpc are not of one chain; the blocks are read again",
+				sample.Number, sample.At.Hash, ours)
+		}
+	}
 	return nil
 }
 
-// unit puts each block that is recorded behind its logs.
-func unitOfPart(p *rpc.Part, ours []*event.Log) []*event.Record {
-	unit, logs := make([]*event.Record, 0, len(p.Blocks)+len(ours)), logFacts(ours)
-	for _, h := range p.Blocks {
-		for len(logs) > 0 && logs[0].GetLog().GetBlockNumber() <= h.Number {
+// unitOfPart puts each block that is recorded behind its logs and samples, and samples behind the logs of their block.
+func unitOfPart(p *rpc.Part, ours []*event.Log, samples []*event.Record) []*event.Record {
+	unit, logs := make([]*event.Record, 0, len(p.Blocks)+len(ours)+len(samples)), logFacts(ours)
+	logsUpTo := func(number uint64) {
+		for len(logs) > 0 && logs[0].GetLog().GetBlockNumber() <= number {
 			unit, logs = append(unit, logs[0]), logs[1:]
 		}
+	}
+	for _, h := range p.Blocks {
+		for len(samples) > 0 && samples[0].GetSample().GetBlockNumber() <= h.Number {
+			logsUpTo(samples[0].GetSample().GetBlockNumber())
+			unit, samples = append(unit, samples[0]), samples[1:]
+		}
+		logsUpTo(h.Number)
 		unit = append(unit, blockFact(h))
 	}
 	return unit

@@ -52,6 +52,7 @@ func (e *commitError) Unwrap() error { return e.err }
 func (s *session) commit(ctx context.Context, c *change) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
+	s.noteNoState(c.covered)
 	s.number(c)
 	due := s.state.apply(c, s.ingest.config.Confirmations)
 	s.prover.merge(s.state)

@@ -208,7 +208,7 @@ func (s *session) unitAbove(ctx context.Context, n *rpc.Node, below, tip *rpc.He
 	return h, unit, err
 }
 
-// unitOf makes the unit of one block: its logs and then the block itself.
+// unitOf makes the unit of one block: its logs, the samples of NAV and then the block itself.
 func (s *session) unitOf(ctx context.Context, n *rpc.Node, h *rpc.Header, addresses []common.Address) ([]*event.Record, error) {
 	logs, err := s.factsOf(ctx, n, h, addresses)
 	if err != nil {
@@ -217,7 +217,7 @@ func (s *session) unitOf(ctx context.Context, n *rpc.Node, h *rpc.Header, addres
 	return append(logs, blockFact(h)), nil
 }
 
-// factsOf returns the vaults' logs in one block as records, once as many endpoints
+// factsOf returns the vaults' logs in one block and the samples of their NAV as records, once as many endpoints
 // agree on them as chain.agreement requires.
 func (s *session) factsOf(ctx context.Context, n *rpc.Node, h *rpc.Header, vaults []common.Address) (facts []*event.Record, err error) {
 	from := n
@@ -231,7 +231,11 @@ func (s *session) factsOf(ctx context.Context, n *rpc.Node, h *rpc.Header, vault
 			facts = append(facts, logFact(l))
 		}
 	}
-	return facts, s.agreed(ctx, from, h, vaults, facts)
+	if err := s.agreed(ctx, from, h, vaults, facts); err != nil {
+		return nil, err
+	}
+	samples, err := s.samplesOf(ctx, n, h, vaults)
+	return append(facts, samples...), err
 }
 
 // joined returns the vaults whose logs are read in a block above the final one:

@@ -131,7 +131,7 @@ func (i *Ingest) run(ctx context.Context) error {
 		}
 		i.metrics.frozen.Set(0) // whether the log is, the other one says
 		i.metrics.differing.Set(0)
-		i.note(func(s *Status) { s.VaultWarnings = nil })
+		i.note(func(s *Status) { s.VaultWarnings, s.sampling = nil, nil })
 		i.log.Warn("another ingest took over", "error", err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 type metrics struct {
 	head, indexed, final, referral, seq  prometheus.Gauge
 	frozen, proven, disproven, differing prometheus.Gauge
-	logs, referrals                      *prometheus.CounterVec
+	logs, referrals, samples             *prometheus.CounterVec
 	transactions, reorgs, omitted        prometheus.Counter
 	appended                             atomic.Uint64 // logs, retractions not counted
 
@@ -29,16 +29,18 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		return prometheus.CounterOpts{Namespace: "navlog", Subsystem: "ingest", Name: name, Help: help}
 	}
 	m := &metrics{
-		head:         gauge("head_block", "Newest block at the node."),
-		indexed:      gauge("indexed_block", "Newest block in the log."),
-		final:        gauge("final_block", "Highest block that cannot change any more."),
-		referral:     gauge("referral_block", "Last block whose referrals were told."),
-		seq:          gauge("seq", "Seq of the last record in the log."),
-		frozen:       gauge("frozen", "1 while nothing is appended until an operator acts."),
-		proven:       gauge("proven_block", "Block up to which the logs of every vault were compared with the headers of their blocks, or proven where these told too little; near the head as chain.proof says."),
-		disproven:    gauge("disproven", "1 when the log was found not to be what the chain has; the status says where."),
-		differing:    gauge("vaults_differing", "Vaults about which chain.vaults and the log disagree; the status names them."),
-		logs:         prometheus.NewCounterVec(counter("logs_total", "Logs appended, retractions not counted."), []string{"vault", "event"}),
+		head:      gauge("head_block", "Newest block at the node."),
+		indexed:   gauge("indexed_block", "Newest block in the log."),
+		final:     gauge("final_block", "Highest block that cannot change any more."),
+		referral:  gauge("referral_block", "Last block whose referrals were told."),
+		seq:       gauge("seq", "Seq of the last record in the log."),
+		frozen:    gauge("frozen", "1 while nothing is appended until an operator acts."),
+		proven:    gauge("proven_block", "Block up to which the logs of every vault were compared with the headers of their blocks, or proven where these told too little; near the head as chain.proof says."),
+		disproven: gauge("disproven", "1 when the log was found not to be what the chain has; the status says where."),
+		differing: gauge("vaults_differing", "Vaults about which chain.vaults and the log disagree; the status names them."),
+		logs:      prometheus.NewCounterVec(counter("logs_total", "Logs appended, retractions not counted."), []string{"vault", "event"}),
+		samples: prometheus.NewCounterVec(counter("samples_total", "Samples of NAV: taken, or unanswered because the contract "+
+			"reverts or does not return one word. Retractions are not counted."), []string{"vault", "result"}),
 		referrals:    prometheus.NewCounterVec(counter("referrals_total", "Referrals written."), []string{"kind"}),
 		transactions: prometheus.NewCounter(counter("transactions_total", "Committed Kafka transactions.")),
 		omitted:      prometheus.NewCounter(counter("logs_without_data_total", "Logs appended with the length and the hash of their data, which no record holds.")),
@@ -49,7 +51,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}),
 		disagreements: prometheus.NewCounterVec(counter("disagreements_total", "Looks at which another endpoint contradicted a block at the head, by that endpoint."), []string{"endpoint"}),
 	}
-	reg.MustRegister(m.disagreements, m.head, m.indexed, m.final, m.referral, m.seq, m.frozen, m.proven, m.disproven, m.differing, m.logs, m.referrals, m.transactions, m.omitted, m.reorgs, m.reorgDepth)
+	reg.MustRegister(m.disagreements, m.head, m.indexed, m.final, m.referral, m.seq, m.frozen, m.proven, m.disproven, m.differing, m.logs, m.samples, m.referrals, m.transactions, m.omitted, m.reorgs, m.reorgDepth)
 	return m
 }
 
@@ -63,6 +65,9 @@ func (m *metrics) committed(c *change, due []referral, s *state) (omitted []*eve
 	logs := map[label]int{}
 	for _, unit := range c.units {
 		for _, r := range unit {
+			if sample := r.GetSample(); sample != nil && r.GetRetracts() == 0 {
+				m.samples.WithLabelValues(common.BytesToAddress(sample.GetVault()).Hex(), "taken").Inc()
+			}
 			if log := r.GetLog(); log != nil && r.GetRetracts() == 0 {
 				m.appended.Add(1)
 				logs[label{mapping.VaultOf(log), eventOf(s.mapped, log)}]++

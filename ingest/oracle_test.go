@@ -116,7 +116,7 @@ func (r *rig) log() (all, live []*event.Record) {
 	return all, slices.SortedFunc(maps.Values(alive), func(a, b *event.Record) int { return cmp.Compare(a.GetSeq(), b.GetSeq()) })
 }
 
-// checkUnits: a unit is vault records, or the logs of blocks and then the last
+// checkUnits: a unit is vault records, or the logs and samples of blocks and then the last
 // of these blocks, or each of them behind its logs, or retractions and then a branch of blocks with their logs, or a
 // decision, or what a decision takes back.
 func (r *rig) checkUnits(all []*event.Record) {
@@ -172,7 +172,7 @@ func (r *rig) checkAncestors(all []*event.Record) {
 	}
 }
 
-var unitShape = regexp.MustCompile(`^(v+|-*(l*b)+|d|-+)$`)
+var unitShape = regexp.MustCompile(`^(v+|-*([ls]*b)+|d|-+)$`)
 
 // verify proves that the live log is the chain up to the cursor's head, and
 // that the referral topics are what follows from it.

@@ -146,9 +146,10 @@ func (s *session) plan(ctx context.Context, n *rpc.Node, progress Progress) (*Re
 	}
 	for _, lost := range s.state.window.above(ancestor.Number) {
 		plan.Records++
-		if lost.GetBlock() != nil {
+		switch {
+		case lost.GetBlock() != nil:
 			plan.Blocks++
-		} else {
+		case lost.GetLog() != nil:
 			plan.Logs++
 		}
 	}

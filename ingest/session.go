@@ -34,7 +34,8 @@ type session struct {
 	doubts   doubts
 	lateness lateness
 	finality finality
-	heard    map[view]hexutil.Bytes // what vaults have answered, for nodes that fail between two questions
+	noState  map[common.Address]uint64 // the last block at which a vault was to be sampled, and whose state no endpoint has
+	heard    map[view]hexutil.Bytes    // what vaults have answered, for nodes that fail between two questions
 }
 
 // session fences every other writer, restores the state and advances until ctx
@@ -102,7 +103,7 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *rpc.Backoff) e
 }
 
 func (i *Ingest) newSession(client *kgo.Client) *session {
-	return &session{ingest: i, nodes: i.nodes, client: client, lateness: lateness{wait: rpc.NewBackoff()}, heard: map[view]hexutil.Bytes{}}
+	return &session{ingest: i, nodes: i.nodes, client: client, lateness: lateness{wait: rpc.NewBackoff()}, heard: map[view]hexutil.Bytes{}, noState: map[common.Address]uint64{}}
 }
 
 // transactional makes the client of the chain's one writer.

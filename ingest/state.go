@@ -45,7 +45,10 @@ type coverage struct {
 	// believed is the last block whose logs were taken without a sealed header. proven is the
 	// last block up to which such logs have since been compared with headers. 0 for none.
 	believed, proven uint64
-	removed          bool // its newest record says that it was removed
+	// sampledFrom is the block from which on NAV is sampled, because no endpoint had the state of an earlier one; 0 if none
+	// was missing.
+	sampledFrom uint64
+	removed     bool // its newest record says that it was removed
 	// record is the seq of its newest record that is not a removal, and offset its place in
 	// the topic; 0 if the cursor does not have it.
 	record uint64
@@ -210,7 +213,7 @@ func (s *state) cursor(chainID uint64, instance []byte) *event.Cursor {
 	}
 	for _, v := range s.covered {
 		c.Vaults = append(c.Vaults, &event.Coverage{Address: slices.Clone(v.address[:]), StartBlock: v.start, CoveredTo: v.to, ConfiguredName: v.name, BelievedTo: v.believed, ProvenTo: v.proven, Removed: v.removed,
-			RecordSeq: v.record, RecordOffset: v.offset})
+			RecordSeq: v.record, RecordOffset: v.offset, SampledFrom: v.sampledFrom})
 	}
 	return c
 }
@@ -236,7 +239,7 @@ func stateOf(c *event.Cursor) (*state, error) {
 		s.covered = append(s.covered, coverage{
 			address: common.Address(v.GetAddress()), start: v.GetStartBlock(), to: v.GetCoveredTo(), name: v.GetConfiguredName(),
 			believed: v.GetBelievedTo(), proven: v.GetProvenTo(), removed: v.GetRemoved(),
-			record: v.GetRecordSeq(), offset: v.GetRecordOffset(),
+			record: v.GetRecordSeq(), offset: v.GetRecordOffset(), sampledFrom: v.GetSampledFrom(),
 		})
 	}
 	return s, nil

@@ -55,6 +55,7 @@ type Status struct {
 	finalWarning string // why nothing more becomes final
 	sealWarning  string // why blooms prove nothing
 	standby      standing
+	sampling     []registry.VaultWarning // of vaults whose NAV is sampled from later on than their start
 }
 
 // LateVault is a vault whose history is still being read.
@@ -71,6 +72,7 @@ func (i *Ingest) Status() Status {
 	st := i.status
 	st.Time = time.Now().UTC()
 	st.Warning = strings.Join(slices.DeleteFunc([]string{st.finalWarning, st.sealWarning}, func(w string) bool { return w == "" }), "; ")
+	st.VaultWarnings = slices.Concat(st.VaultWarnings, st.sampling)
 	st.Endpoints = i.nodes.Status()
 	st.Calls = i.nodes.Calls()
 	st.Logs = i.metrics.appended.Load()
@@ -126,7 +128,7 @@ func (st *Status) seen(tip *rpc.Header, now time.Time) {
 // indexed notes a committed state.
 func (st *Status) indexed(s *state) {
 	st.LogID, st.Seq, st.FinalBlock, st.ReferralBlock = fmt.Sprintf("%x", s.logID), s.seq, s.final, s.told
-	st.LogsWithoutData = s.withoutData
+	st.LogsWithoutData, st.sampling = s.withoutData, s.samplingWarnings()
 	if s.head != nil {
 		st.IndexedBlock, st.indexedTime = s.head.Number, s.head.Time
 	}

@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
-	ethrpc "github.com/ethereum/go-ethereum/rpc"
 
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/contracts/reference"
@@ -164,6 +162,7 @@ func (s *session) introduce(ctx context.Context, n *rpc.Node, vaults []vault) er
 	if err := s.commit(ctx, c); err != nil {
 		return err
 	}
+	s.readAgain() // another mapping may sample at other blocks
 	s.watch()
 	return nil
 }
@@ -292,7 +291,7 @@ func ask[T any](q *questions, v view) (answer T, err error) {
 	output, heard := q.heard[v]
 	if !heard {
 		if output, err = q.node.CallContract(q.ctx, v.of, data); err != nil {
-			if reverted(err) {
+			if rpc.Reverted(err) {
 				err = fmt.Errorf("%w: %w", errNoAnswer, err)
 			}
 			return answer, err
@@ -312,23 +311,4 @@ func ask[T any](q *questions, v view) (answer T, err error) {
 		err = fmt.Errorf("it gives a %T", values[0])
 	}
 	return answer, fmt.Errorf("%w: %w", errNoAnswer, err)
-}
-
-// reverted says that the EVM refused a call, and not the node.
-func reverted(err error) bool {
-	var answer ethrpc.Error
-	if !errors.As(err, &answer) {
-		return false
-	}
-	const executionError = 3
-	text := answer.Error()
-	if more := ethrpc.DataError(nil); errors.As(err, &more) {
-		text += fmt.Sprintf(" %.100v", more.ErrorData())
-	}
-	text = strings.ToLower(text)
-	// Data may be what Solidity answers when it reverts: the selectors of Error(string) and Panic(uint256).
-	if strings.Contains(text, "0x08c379a0") || strings.Contains(text, "0x4e487b71") {
-		return true
-	}
-	return answer.ErrorCode() == executionError || strings.Contains(text, "revert") || strings.Contains(text, "invalid opcode") || strings.Contains(text, "out of gas")
 }

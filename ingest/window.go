@@ -107,6 +107,8 @@ func blockOf(r *event.Record) (number uint64, ok bool) {
 		return fact.Log.GetBlockNumber(), true
 	case *event.Record_Block:
 		return fact.Block.GetNumber(), true
+	case *event.Record_Sample:
+		return fact.Sample.GetBlockNumber(), true
 	}
 	return 0, false
 }

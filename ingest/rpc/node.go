@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -28,6 +29,7 @@ type Node struct {
 	seals   *seals // of the chain
 	metrics *callMetrics
 	spent   Bill
+	numbers atomic.Bool // contracts are called at numbers of blocks, because the node takes no hash there
 	// heads hears of every head, and says what is wrong with one that is not to be believed.
 	heads func(context.Context, *Header) error
 

@@ -207,7 +207,8 @@ func (p *Pipeline) Seal(ctx context.Context, n *Node) (sealed []*Part, err error
 				p.forked = true
 				return nil, err
 			}
-			q = &Part{From: open.From, To: q.To, Parent: open.Parent, Blocks: q.Blocks, Logs: slices.Concat(open.Logs, q.Logs), bytes: open.bytes + q.bytes, Believed: max(open.Believed, q.Believed)}
+			q = &Part{From: open.From, To: q.To, Parent: open.Parent, Blocks: q.Blocks, Logs: slices.Concat(open.Logs, q.Logs), bytes: open.bytes + q.bytes, Believed: max(open.Believed, q.Believed),
+				Samples: slices.Concat(open.Samples, q.Samples), NoState: max(open.NoState, q.NoState)}
 		}
 		if open = q; q.End() != nil {
 			sealed, open = append(sealed, q), nil

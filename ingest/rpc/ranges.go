@@ -53,6 +53,10 @@ type Part struct {
 	Parent   common.Hash // of block from, where it is known
 	Blocks   []*Header   // that are to be recorded, the last of them block to; none where headers were not read
 	Logs     []*event.Log
+	// Samples are what Sampling asked for at blocks of the part, in their order.
+	Samples []Sample
+	// NoState is the last block at which was to be sampled, and whose state no endpoint has; 0 for none.
+	NoState  uint64
 	bytes    int
 	Believed uint64 // the last of the blocks whose logs were taken without sealed headers; 0 for none
 }
@@ -87,6 +91,8 @@ type Reader struct {
 	flight  int         // ranges at once
 	atOnce  int         // parts without a block in a commit
 	giant   *sync.Mutex // held while an answer of unusual length is in memory
+	// sampling says what contracts are asked at blocks that are read; nil for nothing.
+	sampling *Sampling
 }
 
 // NewReader reads final blocks, mostBlocks in a range and so many ranges at once. A
@@ -123,6 +129,9 @@ func (j *job) done() bool { return j.at > j.to }
 func (r *Reader) run(ctx context.Context, n *Node, j *job) error {
 	for !j.done() && j.held < r.wanted {
 		p, err := r.read(ctx, n, j)
+		if err == nil && p != nil {
+			err = r.sample(ctx, n, p)
+		}
 		if err != nil {
 			j.headers = nil // the next endpoint may know better
 			return fmt.Errorf("read the logs of final blocks from %d on: %w", j.at, err)

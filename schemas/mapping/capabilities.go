@@ -16,9 +16,8 @@ type Capabilities struct {
 
 // Capabilities are those of all mappings of the vault: blocks of before an upgrade count too.
 func (d *Description) Capabilities() (c Capabilities) {
+	c.NAV = d.Samples()
 	for _, r := range d.Ranges {
-		vault := func(s Source) bool { return s.Role == "vault" }
-		c.NAV = c.NAV || r.Mapping.Sampling != nil && slices.ContainsFunc(d.Sources, vault)
 		for i := range r.Mapping.rules {
 			rule := &r.Mapping.rules[i]
 			if !slices.ContainsFunc(d.Sources, func(s Source) bool { return s.Role == r.Mapping.Roles[rule.role].Name }) {

@@ -19,12 +19,20 @@ func (d *Description) Sampled(block uint64) (contract common.Address, due bool) 
 	if s == nil || block%s.Every != 0 {
 		return contract, false
 	}
-	i := slices.IndexFunc(d.Sources, func(s Source) bool { return s.Role == "vault" })
+	i := slices.IndexFunc(d.Sources, isVault)
 	if i < 0 {
 		return contract, false
 	}
 	return d.Sources[i].Address, true
 }
+
+// Samples reports whether NAV is sampled at any block.
+func (d *Description) Samples() bool {
+	return slices.ContainsFunc(d.Ranges, func(r Range) bool { return r.Mapping.Sampling != nil }) &&
+		slices.ContainsFunc(d.Sources, isVault)
+}
+
+func isVault(s Source) bool { return s.Role == "vault" }
 
 // SampledIn returns the blocks from first to last at which NAV is sampled.
 func (d *Description) SampledIn(first, last uint64) (blocks []uint64) {

@@ -1,0 +1,128 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+)
+
+// Sampling says what contracts are asked at the ends of blocks.
+type Sampling struct {
+	// Need is how many endpoints must give the same answer.
+	Need int
+	// Calls are those at the blocks from first to last, in the order of the blocks. Any number of goroutines may call it.
+	Calls func(first, last uint64) []SampleCall
+}
+
+// SampleCall is a call of a contract of a vault at the end of a block.
+type SampleCall struct {
+	Vault  common.Address
+	Number uint64 // of the block
+	To     common.Address
+	Input  []byte
+}
+
+// Sample is the answer to a SampleCall.
+type Sample struct {
+	SampleCall
+	At *Header
+	// Output is what the contract returned; nil if it reverts.
+	Output []byte
+}
+
+// Sampled makes a reader that samples too.
+func (r *Reader) Sampled(s *Sampling) *Reader {
+	r.sampling = s
+	return r
+}
+
+// sample asks what is to be sampled in a part.
+func (r *Reader) sample(ctx context.Context, n *Node, p *Part) error {
+	if r.sampling == nil {
+		return nil
+	}
+	calls := r.sampling.Calls(p.From, p.To)
+	// The newest block comes first, and alone: if its state is not to be had, the other ones are not asked about.
+	for some := 1; len(calls) > 0; some = viewsAtOnce {
+		next := calls[max(0, len(calls)-some):]
+		calls = calls[:len(calls)-len(next)]
+		headers, err := n.headersAt(ctx, p, next)
+		if err != nil {
+			return err
+		}
+		samples, noState, err := r.pool.Sample(ctx, n, r.sampling.Need, next, headers)
+		if err != nil {
+			return err
+		}
+		p.Samples = slices.Concat(samples, p.Samples)
+		p.bytes += len(samples) * typicalLog
+		if p.NoState = noState; noState > 0 {
+			break
+		}
+	}
+	return nil
+}
+
+// Sample makes calls at blocks whose headers are known by their numbers, in the order of the calls. It returns the answers
+// in the same order, and the last block whose state is not to be had; 0 for none.
+func (p *Pool) Sample(ctx context.Context, n *Node, need int, calls []SampleCall, headers map[uint64]*Header) (samples []Sample, noState uint64, err error) {
+	views := make([]View, len(calls))
+	for i, c := range calls {
+		views[len(calls)-1-i] = View{c.To, c.Input, headers[c.Number]}
+	}
+	seen, err := p.Views(ctx, n, need, views)
+	if err != nil {
+		return nil, 0, err
+	}
+	for i, c := range calls {
+		s := seen[len(calls)-1-i]
+		if s.NoState {
+			noState = max(noState, c.Number)
+			continue
+		}
+		samples = append(samples, Sample{c, headers[c.Number], s.Output})
+	}
+	return samples, noState, nil
+}
+
+// headersAt gives the headers of the blocks of calls: those of the part, and others from the node. The logs of a block
+// must be of the same block.
+func (n *Node) headersAt(ctx context.Context, p *Part, calls []SampleCall) (map[uint64]*Header, error) {
+	headers := make(map[uint64]*Header, len(calls))
+	var params [][]any
+	for _, c := range calls {
+		if _, asked := headers[c.Number]; asked {
+			continue
+		}
+		headers[c.Number] = nil
+		i := slices.IndexFunc(p.Blocks, func(h *Header) bool { return h.Number == c.Number })
+		if i >= 0 {
+			headers[c.Number] = p.Blocks[i]
+			continue
+		}
+		params = append(params, []any{hexutil.Uint64(c.Number), false})
+	}
+	err := n.inBatches(ctx, "eth_getBlockByNumber", params, func(i int, result []byte) error {
+		h, err := n.headerAt(result, params[i][0])
+		if err != nil {
+			return err
+		}
+		if number := uint64(params[i][0].(hexutil.Uint64)); h.Number != number {
+			return fmt.Errorf("%s answers block %d when asked for block %d", n.Name, h.Number, number)
+		}
+		headers[h.Number] = h
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range p.Logs {
+		if h := headers[l.BlockNumber]; h != nil && h.Hash != common.Hash(l.BlockHash) {
+			return nil, fmt.Errorf("%s gives block %d as %s, and a log of it with the block %x", n.Name, h.Number, h.Hash, l.BlockHash)
+		}
+	}
+	return headers, nil
+}

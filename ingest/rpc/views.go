@@ -1,0 +1,253 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	ethrpc "github.com/ethereum/go-ethereum/rpc"
+)
+
+// viewsAtOnce is how many calls are sent in one batch: nodes bound the time of a batch, and each call runs the EVM.
+const viewsAtOnce = 16
+
+// View is a call of a contract at the end of a block.
+type View struct {
+	To    common.Address
+	Input []byte
+	At    *Header
+}
+
+// Seen is the answer to a View.
+type Seen struct {
+	// Output is what the contract returned; nil if it reverts.
+	Output []byte
+	// NoState says that the state of the block is not to be had, so that it is not known what the contract would return.
+	NoState bool
+}
+
+func (s Seen) same(other Seen) bool {
+	return !s.NoState && !other.NoState && (s.Output == nil) == (other.Output == nil) && slices.Equal(s.Output, other.Output)
+}
+
+// Views calls contracts at n, and at other endpoints as far as n lacks the state of the blocks or need, the number of
+// endpoints that must give the same answer, is more than one. views are in the order of their blocks, the newest first.
+//
+// A node keeps the state of new blocks longest. So where it lacks the state of one block, it is not asked about older ones.
+func (p *Pool) Views(ctx context.Context, n *Node, need int, views []View) ([]Seen, error) {
+	settled, open := make([]Seen, len(views)), len(views)
+	given := make([][]Seen, len(views)) // by the endpoints so far, without NoState
+	done := make([]bool, len(views))
+	var faults []error
+	for _, from := range append([]*Node{n}, p.Others(n)...) {
+		var seen []Seen
+		err := error(nil)
+		if from != n {
+			err = p.Identified(ctx, from)
+		}
+		if err == nil {
+			seen, err = from.views(ctx, views)
+		}
+		switch {
+		case err != nil && (from == n || ctx.Err() != nil):
+			return nil, err
+		case err != nil:
+			faults = append(faults, err)
+			continue
+		}
+		for i, s := range seen {
+			if done[i] || s.NoState {
+				continue
+			}
+			given[i] = append(given[i], s)
+			same := 0
+			for _, g := range given[i] {
+				if g.same(s) {
+					same++
+				}
+			}
+			if same >= need {
+				settled[i], done[i] = s, true
+				open--
+			}
+		}
+		if open == 0 {
+			return settled, nil
+		}
+	}
+	for i := range views {
+		switch {
+		case done[i]:
+		case len(given[i]) > 1:
+			return nil, fmt.Errorf("%w about what %s returns at block %d (%s)", ErrDisagree, views[i].To, views[i].At.Number, views[i].At.Hash)
+		case len(faults) > 0:
+			return nil, fmt.Errorf("call %s at block %d: %w", views[i].To, views[i].At.Number, errors.Join(faults...))
+		default: // too few endpoints have the state
+			settled[i] = Seen{NoState: true}
+		}
+	}
+	return settled, nil
+}
+
+// views calls contracts, the newest block first.
+func (n *Node) views(ctx context.Context, views []View) ([]Seen, error) {
+	seen := make([]Seen, 0, len(views))
+	for len(seen) < len(views) {
+		some := views[len(seen):]
+		some = some[:min(len(some), viewsAtOnce, n.health.atOnce())]
+		answers, err := n.someViews(ctx, some)
+		if err != nil {
+			return nil, err
+		}
+		if seen = append(seen, answers...); seen[len(seen)-1].NoState {
+			for len(seen) < len(views) {
+				seen = append(seen, Seen{NoState: true})
+			}
+		}
+	}
+	return seen, nil
+}
+
+// someViews calls contracts in one batch and, if that is answered with an error, one after the other: the error of a batch
+// does not say which of its calls it is about.
+func (n *Node) someViews(ctx context.Context, views []View) (seen []Seen, err error) {
+	params := make([][]any, len(views))
+	for i, v := range views {
+		params[i] = n.viewParams(v)
+	}
+	results, err := n.exchangeBatch(ctx, "eth_call", params)
+	switch {
+	case err == nil:
+		for i := range results {
+			s, err := n.seen(ctx, results[i])
+			if err != nil {
+				return nil, err
+			}
+			seen = append(seen, s)
+		}
+	case refused(err):
+		for i := range views {
+			s, err := n.oneView(ctx, views[i])
+			if err != nil {
+				return nil, err
+			}
+			if seen = append(seen, s); s.NoState {
+				break
+			}
+		}
+		for len(seen) < len(views) {
+			seen = append(seen, Seen{NoState: true})
+		}
+	default:
+		return nil, err
+	}
+	return seen, n.stillThere(ctx, views, seen)
+}
+
+// oneView calls one contract. A node that does not take a block by its hash is asked by number from then on.
+func (n *Node) oneView(ctx context.Context, v View) (Seen, error) {
+	raw, err := n.exchange(ctx, "eth_call", n.viewParams(v)...)
+	if err != nil && !n.numbers.Load() && takesNoHash(err) {
+		n.numbers.Store(true)
+		raw, err = n.exchange(ctx, "eth_call", n.viewParams(v)...)
+	}
+	switch {
+	case err == nil:
+		return n.seen(ctx, raw)
+	case Reverted(err):
+		return Seen{}, nil
+	case lacksState(err):
+		return Seen{NoState: true}, nil
+	}
+	return Seen{}, err
+}
+
+func (n *Node) viewParams(v View) []any {
+	call := map[string]any{"to": v.To, "data": hexutil.Bytes(v.Input)}
+	if n.numbers.Load() {
+		return []any{call, hexutil.Uint64(v.At.Number)}
+	}
+	return []any{call, map[string]any{"blockHash": v.At.Hash, "requireCanonical": true}} // EIP-1898
+}
+
+func (n *Node) seen(ctx context.Context, result []byte) (Seen, error) {
+	output, err := decodeBytes(result)
+	if err != nil {
+		return Seen{}, n.blame(ctx, "eth_call", n.babbles(fmt.Errorf("the result cannot be read: %w", err)))
+	}
+	return Seen{Output: append([]byte{}, output...)}, nil
+}
+
+// stillThere returns an error if calls that went by number were answered by another block than was meant.
+func (n *Node) stillThere(ctx context.Context, views []View, seen []Seen) error {
+	if !n.numbers.Load() {
+		return nil
+	}
+	var last *Header
+	for i, v := range views {
+		if seen[i].NoState || last != nil && last.Number == v.At.Number {
+			continue
+		}
+		last = v.At
+		h, err := n.ByNumber(ctx, v.At.Number)
+		if err != nil {
+			return err
+		}
+		if h.Hash != v.At.Hash {
+			return fmt.Errorf("block %d at %s is %s and not %s: it was reorganised while contracts were called",
+				v.At.Number, n.Name, h.Hash, v.At.Hash)
+		}
+	}
+	return nil
+}
+
+// takesNoHash reports whether a node refused a call because of the form of its parameters.
+func takesNoHash(err error) bool {
+	const invalidParams = -32602
+	var answer ethrpc.Error
+	return errors.As(err, &answer) && answer.ErrorCode() == invalidParams && !lacksState(err)
+}
+
+// ofState are the sentences of a node that has a block and not the state of its end: go-ethereum ("missing trie node ...
+// state 0x... is not available", "historical state 0x... is not available"), reth ("state at block #8 is pruned"), Nethermind
+// ("No state available for block 8"), Besu ("World state unavailable"), OpenEthereum ("your node is running with state
+// pruning"), and providers that sell old state ("archive").
+var ofState = regexp.MustCompile(`missing trie node|historical state|\bstate\b[^.]{0,100}\b(?:not available|unavailable|pruned|missing)\b` +
+	`|no state (?:is )?available|state pruning|\barchive\b`)
+
+// lacksState reports whether a node has the block, and not the state of its end any more.
+func lacksState(err error) bool {
+	var answer ethrpc.Error
+	if !errors.As(err, &answer) {
+		return false
+	}
+	return answer.ErrorCode() == prunedHistory || ofState.MatchString(strings.ToLower(wordsOf(answer)))
+}
+
+// wordsOf is what an error says, with its data.
+func wordsOf(answer ethrpc.Error) string {
+	if more := (*rpcError)(nil); errors.As(answer, &more) {
+		return beginning(more.Message) + " " + beginning(more.Data)
+	}
+	return beginning(answer.Error())
+}
+
+// Reverted reports whether the EVM refused a call, and not the node.
+func Reverted(err error) bool {
+	var answer ethrpc.Error
+	if !errors.As(err, &answer) {
+		return false
+	}
+	const executionError = 3
+	text := strings.ToLower(wordsOf(answer))
+	// Data may be what Solidity answers when it reverts: the selectors of Error(string) and Panic(uint256).
+	if strings.Contains(text, "0x08c379a0") || strings.Contains(text, "0x4e487b71") {
+		return true
+	}
+	return answer.ErrorCode() == executionError || strings.Contains(text, "revert") || strings.Contains(text, "invalid opcode") || strings.Contains(text, "out of gas")
+}

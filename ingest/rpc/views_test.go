@@ -1,0 +1,162 @@
+package rpc
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+)
+
+// stateful is a node that answers calls of contracts, single ones and batches, as a test says.
+type stateful struct {
+	url   string
+	calls atomic.Int64
+}
+
+// newStateful makes one. answer gives the result of a call from its second parameter, or an error of a code.
+func newStateful(t *testing.T, answer func(at string) (result string, code int, message string), hashes ...common.Hash) *stateful {
+	t.Helper()
+	s := &stateful{}
+	one := func(q question) map[string]any {
+		out := map[string]any{"jsonrpc": "2.0", "id": q.ID}
+		switch q.Method {
+		case "eth_getBlockByNumber":
+			text, _ := q.Params[0].(string)
+			n, _ := hexutil.DecodeUint64(text)
+			out["result"] = map[string]any{"number": hexutil.Uint64(n), "hash": hashes[n], "parentHash": common.Hash{}, "timestamp": "0x1",
+				"logsBloom": hexutil.Bytes(make([]byte, 256))}
+		case "eth_call":
+			s.calls.Add(1)
+			at, _ := json.Marshal(q.Params[1])
+			result, code, message := answer(string(at))
+			if out["result"] = result; message != "" {
+				delete(out, "result")
+				out["error"] = map[string]any{"code": code, "message": message}
+			}
+		}
+		return out
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var raw json.RawMessage
+		_ = json.NewDecoder(r.Body).Decode(&raw)
+		var many []question
+		var single question
+		if json.Unmarshal(raw, &many) != nil {
+			_ = json.Unmarshal(raw, &single)
+			_ = json.NewEncoder(w).Encode(one(single))
+			return
+		}
+		var answers []map[string]any
+		for _, q := range many {
+			answers = append(answers, one(q))
+		}
+		_ = json.NewEncoder(w).Encode(answers)
+	}))
+	t.Cleanup(server.Close)
+	s.url = server.URL
+	return s
+}
+
+// viewsOf are calls at blocks 3, 2 and 1.
+func viewsOf(hashes []common.Hash) (views []View) {
+	for n := 3; n > 0; n-- {
+		views = append(views, View{To: common.Address{1}, Input: []byte{1}, At: &Header{Number: uint64(n), Hash: hashes[n]}})
+	}
+	return views
+}
+
+var stateHashes = []common.Hash{{9}, {1}, {2}, {3}}
+
+// statePool makes a pool of a node, which is not asked for the chain it serves.
+func statePool(t *testing.T, s *stateful) (*Pool, *Node) {
+	t.Helper()
+	p := NewPool(1, Endpoints(s.url), nil, newRegistry(), slog.New(slog.DiscardHandler))
+	t.Cleanup(p.Close)
+	return p, p.all[0]
+}
+
+// TestViewErrors: what a node says about a call tells a contract that reverts from a node without the state of the block,
+// and both from a node that fails.
+func TestViewErrors(t *testing.T) {
+	t.Parallel()
+	const word = "0x0000000000000000000000000000000000000000000000000000000000000007"
+	for _, c := range []struct {
+		code    int
+		message string
+		want    string
+	}{
+		{-32000, "missing trie node 12ab (path ) state 0x12ab is not available, not found", "no state"},
+		{-32000, "historical state 12ab is not available", "no state"},
+		{-32000, "state at block #2 is pruned", "no state"},
+		{-32000, "No state available for block 2", "no state"},
+		{-32000, "World state unavailable", "no state"},
+		{-32000, "This request is not supported because your node is running with state pruning. Run with --pruning=archive.", "no state"},
+		{-32600, "Archive requests require a paid plan", "no state"},
+		{4444, "pruned history unavailable", "no state"},
+		{3, "execution reverted: paused", "reverts"},
+		{-32000, "execution reverted", "reverts"},
+		{-32015, "VM execution error: invalid opcode", "reverts"},
+		{-32000, "out of gas", "reverts"},
+		{-32000, "header for hash not found", "error"},
+		{-32000, "hash is not currently canonical", "error"},
+		{-32001, "resource not found", "error"},
+		{-32603, "internal error", "error"},
+	} {
+		node := newStateful(t, func(at string) (string, int, string) {
+			if strings.Contains(at, stateHashes[2].Hex()) {
+				return "", c.code, c.message
+			}
+			return word, 0, ""
+		})
+		_, n := statePool(t, node)
+		seen, err := n.views(t.Context(), viewsOf(stateHashes))
+		got := "error"
+		switch {
+		case err != nil:
+		case len(seen) != 3 || len(seen[0].Output) != 32:
+			got = fmt.Sprintf("%+v", seen)
+		case seen[1].NoState && seen[2].NoState: // older blocks have none either
+			got = "no state"
+		case !seen[1].NoState && seen[1].Output == nil && len(seen[2].Output) == 32:
+			got = "reverts"
+		}
+		if got != c.want {
+			t.Errorf("%d %s: %s (%v), want %s", c.code, c.message, got, err, c.want)
+		}
+	}
+}
+
+// TestViewsByNumber: a node that takes no block by its hash in a call is asked by number, and only believed if it has the
+// block that is meant afterwards.
+func TestViewsByNumber(t *testing.T) {
+	t.Parallel()
+	other := append([]common.Hash{}, stateHashes...)
+	other[2] = common.Hash{8}
+	for name, c := range map[string]struct {
+		hashes []common.Hash
+		want   string
+	}{"the same chain": {stateHashes, ""}, "another chain": {other, "it was reorganised while contracts were called"}} {
+		node := newStateful(t, func(at string) (string, int, string) {
+			if strings.Contains(at, "blockHash") {
+				return "", -32602, "invalid argument 1: hex string without 0x prefix"
+			}
+			return "0x07", 0, ""
+		}, c.hashes...)
+		_, n := statePool(t, node)
+		seen, err := n.views(t.Context(), viewsOf(stateHashes))
+		if c.want == "" && (err != nil || len(seen) != 3 || len(seen[2].Output) != 1) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %+v, %v", name, seen, err)
+		}
+		calls := node.calls.Load()
+		if _, again := n.views(t.Context(), viewsOf(stateHashes)); (again == nil) != (err == nil) || node.calls.Load() != calls+3 {
+			t.Errorf("%s: the second time there were %d calls, %v", name, node.calls.Load()-calls, again)
+		}
+	}
+}
