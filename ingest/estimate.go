@@ -11,6 +11,7 @@ import (
 
 	"github.com/navlog/navlog/ingest/proof"
 	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -85,7 +86,7 @@ func (i *Ingest) Estimate(ctx context.Context, samples int, progress Progress) (
 	}
 	recordFrom := tip.Number + 1 - min(tip.Number+1, i.config.Window)
 	e.CompareFrom = max(e.FromBlock, min(i.config.Proof.HeadersFrom(recordFrom), final+1))
-	m := &estimator{config: i.config, e: e, latency: latency.Seconds(), prices: n.Prices(), bill: rpc.Bill{Prices: n.Prices()}}
+	m := &estimator{config: i.config, sampled: i.sampledPerBlock(), e: e, latency: latency.Seconds(), prices: n.Prices(), bill: rpc.Bill{Prices: n.Prices()}}
 	if e.FromBlock <= final {
 		taken, err := i.reader(contracts).Sample(ctx, n, e.FromBlock, e.ToBlock, samples, func(done, of uint64) { progress.tell("chain: samples", done, of) })
 		if err != nil {
@@ -98,6 +99,20 @@ func (i *Ingest) Estimate(ctx context.Context, samples int, progress Progress) (
 	m.backfill(recordFrom)
 	m.following(first, tip)
 	return e, nil
+}
+
+// sampledPerBlock is how many samples of NAV the vaults of chain.vaults have for each block, by their newest mappings.
+func (i *Ingest) sampledPerBlock() (samples float64) {
+	for _, v := range i.vaults {
+		d, err := mapping.Describe(v.spec.sources, v.spec.texts)
+		if err != nil || !d.Samples() {
+			continue
+		}
+		if s := d.Ranges[len(d.Ranges)-1].Mapping.Sampling; s != nil {
+			samples += 1 / float64(s.Every)
+		}
+	}
+	return samples
 }
 
 // finalOf is the final block. Where the chain names none nothing is read by range,
@@ -133,6 +148,7 @@ type estimator struct {
 	e           *Estimate
 	strata      []rpc.Stratum
 	latency     float64 // seconds of a small call
+	sampled     float64 // samples of NAV for each block
 	headerBytes float64
 	bill        rpc.Bill
 	prices      map[string]uint64 // of the endpoint that was sampled
@@ -182,7 +198,8 @@ func (m *estimator) backfill(recordFrom uint64) {
 		proofs = withLogs
 	}
 	seconds = seconds/float64(m.config.RangesInFlight) + m.latency*(commits+2*unfinal+proofs/float64(m.config.RangesInFlight)+(headers+dated)/rpc.HeadersAtOnce)
-	calls := ranges + headers + dated + commits + 2*unfinal + proofs
+	samples := m.sampled * float64(max(e.HeadBlock, e.FromBlock)-e.FromBlock)
+	calls := ranges + headers + dated + commits + 2*unfinal + proofs + 2*samples
 	if limit := m.config.RPC[0].RequestsPerSecond; limit > 0 {
 		seconds = max(seconds, calls/limit)
 	}
@@ -194,11 +211,11 @@ func (m *estimator) backfill(recordFrom uint64) {
 	}
 	learning := 2 * far // short ranges at the beginning
 	m.add("eth_getLogs", ranges+learning+vouches+unfinal+proofs, bytes)
-	m.headers("eth_getBlockByNumber", headers+commits+vouches+unfinal+4*looks+2*endpoints)
+	m.headers("eth_getBlockByNumber", headers+commits+vouches+unfinal+4*looks+2*endpoints+samples)
 	m.headers("eth_getBlockByHash", dated)
 	m.add("eth_chainId", endpoints, 0)
 	m.add("eth_getCode", vaults, 0)
-	m.add("eth_call", 6*vaults, 0)
+	m.add("eth_call", 6*vaults+samples*float64(m.config.Agreement), 0)
 	e.Calls = m.bill.Calls()
 	e.Total = registry.Spent(e.Calls)
 	for _, c := range e.Calls {
@@ -224,6 +241,7 @@ func (m *estimator) following(first, tip *rpc.Header) {
 		perDay := day * float64(blocks) / float64(tip.Time-first.Time)
 		m.add("eth_getLogs", perDay, 0)
 		m.headers("eth_getBlockByNumber", max(0, perDay-looks)) // those between two looks
+		m.add("eth_call", perDay*m.sampled*float64(m.config.Agreement), 0)
 	}
 	m.e.FollowingPerDay = m.bill.Calls()
 	m.e.FollowingTotal = registry.Spent(m.e.FollowingPerDay)

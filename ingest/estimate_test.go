@@ -122,3 +122,26 @@ func TestEstimateOfADay(t *testing.T) {
 		t.Errorf("a day asks for %d blocks, and for %d where finality is a depth, with %d looks", tag, depth, looks)
 	}
 }
+
+// A vault whose NAV is sampled costs a call and a header for each sample of its history, and a call for each at the head.
+func TestEstimateOfSamples(t *testing.T) {
+	h := newHistory(t, true)
+	e, err := h.estimate(func(c *Config) { c.Vaults[0].Mapping = "erc4626" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	const every = 300
+	if day := callsOf(e.FollowingPerDay, "eth_call"); day != 24*60*60/12/every {
+		t.Errorf("a day has %d samples", day)
+	}
+	plain, err := h.estimate(func(*Config) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, method := range []string{"eth_call", "eth_getBlockByNumber"} {
+		more, want := callsOf(e.Calls, method)-callsOf(plain.Calls, method), int(h.tip/every)
+		if more < want-1 || more > want+1 {
+			t.Errorf("the history has %d more calls of %s, want %d", more, method, want)
+		}
+	}
+}

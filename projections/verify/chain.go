@@ -72,6 +72,8 @@ type chainCheck struct {
 	covered  map[common.Address]*event.Coverage
 	// Live logs by block hash, in the order of the chain.
 	logs map[common.Hash][]*event.Log
+	// samples are live samples of NAV, in the order of the log.
+	samples []*event.Sample
 	// numbers are those of the blocks that the log knows of: that have logs, or are
 	// said to be indexed. order has them in the order of the chain.
 	numbers map[common.Hash]uint64
@@ -91,10 +93,10 @@ const (
 // againstChain compares live records up to the seq of a cursor, oldest first,
 // with what a node says: each block that the log knows of, by its height and its
 // hash, and its logs; each vault's totals, queue and valuation by eth_call at the
-// newest indexed block; and the logs of all blocks by ranges, since the log may
-// know nothing of a block that it lost. Of blocks and ranges a sample may do; all
-// of it is as far as the log covers the vault. A node that does not answer is an
-// error, a difference is not.
+// newest indexed block; some samples of NAV by eth_call at their blocks; and the
+// logs of all blocks by ranges, since the log may know nothing of a block that it
+// lost. Of blocks and ranges a sample may do; all of it is as far as the log covers
+// the vault. A node that does not answer is an error, a difference is not.
 func againstChain(ctx context.Context, options Options, cursor *event.Cursor, records []*event.Record, mapped *mapping.Vaults, report *Report) error {
 	c := &chainCheck{
 		url: options.Node, patience: cmp.Or(options.patience, nodeTimeout), pace: rate.NewLimiter(rate.Inf, 1), progress: options.Progress, report: report, mapped: mapped,
@@ -123,6 +125,9 @@ func againstChain(ctx context.Context, options Options, cursor *event.Cursor, re
 		if err := c.compareVault(ctx, address, c.vaults[address]); err != nil {
 			return err
 		}
+	}
+	if err := c.compareSamples(ctx); err != nil {
+		return err
 	}
 	return c.compareRanges(ctx, options.Sample)
 }
@@ -212,6 +217,8 @@ func (c *chainCheck) add(r *event.Record) {
 		if c.head == nil || r.GetBlock().GetNumber() >= c.head.GetNumber() {
 			c.head = r.GetBlock()
 		}
+	case r.GetSample() != nil:
+		c.samples = append(c.samples, r.GetSample())
 	case r.GetLog() != nil:
 		l := r.GetLog()
 		hash := common.Hash(l.GetBlockHash())

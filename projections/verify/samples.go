@@ -1,0 +1,102 @@
+package verify
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/ethereum/go-ethereum"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/rpc"
+
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
+)
+
+// samplesCompared is how many samples of NAV are compared with the chain, besides the newest one of each vault: each is a
+// call of the EVM at an old block, which few nodes give for nothing.
+const samplesCompared = 30
+
+// compareSamples calls the contracts again at the blocks of some samples, others each time. A node without the state of
+// a block says nothing about its sample.
+func (c *chainCheck) compareSamples(ctx context.Context) error {
+	if len(c.samples) == 0 {
+		return nil
+	}
+	check := Check{Name: "chain: samples of NAV"}
+	lacking := 0
+	defer func() {
+		if lacking > 0 {
+			check.Name += fmt.Sprintf(" (the node lacks the state of %d more)", lacking)
+		}
+		c.report.Checks = append(c.report.Checks, check)
+	}()
+	chosen := c.chooseSamples()
+	for i, s := range chosen {
+		c.progress.Tell(check.Name, uint64(i), uint64(len(chosen)))
+		difference, known, err := c.compareSample(ctx, s)
+		switch {
+		case err != nil:
+			return err
+		case difference != "":
+			check.Difference = difference
+			return nil
+		case known:
+			check.Compared++
+		default:
+			lacking++
+		}
+	}
+	return nil
+}
+
+// chooseSamples returns the newest sample of each vault, and some others at random.
+func (c *chainCheck) chooseSamples() (chosen []*event.Sample) {
+	newest := map[common.Address]bool{}
+	var others []*event.Sample
+	for _, s := range slices.Backward(c.samples) {
+		if vault := common.BytesToAddress(s.GetVault()); !newest[vault] {
+			newest[vault], chosen = true, append(chosen, s)
+			continue
+		}
+		others = append(others, s)
+	}
+	rand.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
+	return append(chosen, others[:min(len(others), samplesCompared)]...)
+}
+
+// compareSample gives the difference of one sample, empty for none. known is false if the node does not say what the
+// contract returned.
+func (c *chainCheck) compareSample(ctx context.Context, s *event.Sample) (difference string, known bool, err error) {
+	vault, hash := common.BytesToAddress(s.GetVault()), common.BytesToHash(s.GetBlockHash())
+	contract, due := c.mapped.Of(vault).Description.Sampled(s.GetBlockNumber())
+	if !due {
+		return "", false, nil // its mapping was another one then
+	}
+	if difference, err = c.left(ctx, s.GetBlockNumber(), hash); difference != "" || err != nil {
+		return difference, true, err
+	}
+	var said []byte
+	err = c.ask(ctx, func(ctx context.Context) (err error) {
+		said, err = c.client.CallContractAtHash(ctx, ethereum.CallMsg{To: &contract, Data: mapping.SampleCall(s.GetNavDigits())}, hash)
+		return err
+	})
+	var refused rpc.Error
+	switch {
+	case err == nil && bytes.Equal(said, s.GetAssets()):
+		return "", true, nil
+	case err == nil:
+		return inBlock(s.GetBlockNumber(), hash, fmt.Sprintf("%s of vault %s returns 0x%x, and the log's sample is 0x%x",
+			mapping.ConvertToAssets, vault, said, s.GetAssets())), true, nil
+	case absent(err), errors.As(err, &refused) && strings.Contains(strings.ToLower(err.Error()), "revert"):
+		return inBlock(s.GetBlockNumber(), hash, fmt.Sprintf("%s of vault %s reverts, and the log has a sample", mapping.ConvertToAssets, vault)), true, nil
+	case errors.As(err, &refused):
+		difference, err = c.left(ctx, s.GetBlockNumber(), hash)
+		return difference, difference != "", err
+	}
+	return "", false, fmt.Errorf("call %s of vault %s at block %d: %w", mapping.ConvertToAssets, vault, s.GetBlockNumber(), err)
+}
