@@ -52,8 +52,8 @@ type eventJSON struct {
 	VaultAddress   string  `json:"vaultAddress"`
 	BlockNumber    string  `json:"blockNumber"`
 	Timestamp      string  `json:"timestamp"`
-	TxHash         string  `json:"txHash"`
-	LogIndex       uint32  `json:"logIndex"`
+	TxHash         *string `json:"txHash"`   // null for a sample
+	LogIndex       *uint32 `json:"logIndex"` // null for a sample
 	UserAddress    *string `json:"userAddress"`
 	Change         string  `json:"change"`
 	Sum            string  `json:"sum"`

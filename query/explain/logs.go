@@ -10,6 +10,7 @@ import (
 
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 // The questions around some logs, which stand in them as {logs}.
@@ -142,14 +143,17 @@ func (l *logs) page(ctx context.Context, page httpapi.Page) ([]eventJSON, error)
 }
 
 func (l *logs) json(e *entry, change, sum *big.Int) eventJSON {
-	tx := e.Tx.Hex()
 	vault, _ := l.pin.Written(e.Vault)
 	out := eventJSON{
-		ID: httpapi.LogID(tx, e.LogIndex), Seq: httpapi.Decimal(e.Seq), Kind: e.Event, VaultAddress: vault, BlockNumber: httpapi.Decimal(e.Block),
-		Timestamp: httpapi.Time(uint64(e.Time)), TxHash: tx, LogIndex: e.LogIndex,
-		Change: *l.number.written(change), Sum: *l.number.written(sum), State: "live",
+		ID: httpapi.SampleID(vault, e.Block), Seq: httpapi.Decimal(e.Seq), Kind: e.Event, VaultAddress: vault, BlockNumber: httpapi.Decimal(e.Block),
+		Timestamp: httpapi.Time(uint64(e.Time)),
+		Change:    *l.number.written(change), Sum: *l.number.written(sum), State: "live",
 	}
-	if e.Event != "NavUpdated" {
+	if e.LogIndex != readmodel.SampleIndex {
+		tx := e.Tx.Hex()
+		out.ID, out.TxHash, out.LogIndex = httpapi.LogID(tx, e.LogIndex), &tx, &e.LogIndex
+	}
+	if e.Event != "NavUpdated" && out.TxHash != nil {
 		written := e.User.Hex()
 		out.UserAddress = &written
 	}

@@ -1,7 +1,9 @@
--- The newest NAV update of a vault, with one of the things that it says.
+-- The newest NAV update of a vault, with one of the things that it says; nothing if it does not say that, and lists
+-- derive it from earlier logs.
 SELECT seq, sign, block, log_index, sub, event, vault, user, ts, tx, change
 FROM (
-  SELECT seq, sign, block, log_index, sub, if(record = 'sample', 'Sample', event) AS event, vault, user, ts, tx, multiIf({measure:String} = 'supply', shares, {measure:String} = 'assets', assets, nav) AS change
+  SELECT seq, sign, block, log_index, sub, if(record = 'sample', 'Sample', event) AS event, vault, user, ts, tx, multiIf({measure:String} = 'supply', shares, {measure:String} = 'assets', assets, nav) AS change,
+    multiIf({measure:String} = 'supply', no_shares, {measure:String} = 'assets', no_assets, no_nav) AS derived
   FROM events
   WHERE record IN ('log', 'sample') AND NOT passed AND NOT quarantined AND seq <= {seq:UInt64} AND block <= {block:UInt64}
     AND effect = 'valuation' AND vault = {vault:FixedString(20)} AND sign = 1 AND seq NOT IN (
@@ -11,6 +13,7 @@ FROM (
   ORDER BY block DESC, log_index DESC, sub DESC
   LIMIT 1
 )
+WHERE NOT derived
 UNION ALL
 SELECT seq, sign, block, log_index, sub, if(record = 'sample', 'Sample', event) AS event, vault, user, ts, tx, toInt256(0)
 FROM events

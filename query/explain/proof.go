@@ -48,6 +48,10 @@ func (e *Explainer) prove(r *httpapi.Request, vaults []state.Vault, events []eve
 			at.Unproven = "It was taken back: its block is not in the chain."
 			continue
 		}
+		if at.LogIndex == nil {
+			at.Unproven = "It was sampled: a call of the vault at the block with hash " + hashes[i].Hex() + " returns it, and no log proves it."
+			continue
+		}
 		proof, err := p.proof(r.Context, at, hashes[i])
 		var unprovable *chainproof.UnprovableError
 		switch {
@@ -77,7 +81,7 @@ func names(vaults []state.Vault, e *eventJSON, l *types.Log) bool {
 	}
 	role, _ := vault.Mapped.Role(l.Address)
 	number, err := strconv.ParseUint(e.BlockNumber, 10, 64)
-	log := mapping.Log{Role: role, Place: mapping.Place(number, e.LogIndex), Topics: l.Topics}
+	log := mapping.Log{Role: role, Place: mapping.Place(number, *e.LogIndex), Topics: l.Topics}
 	event := vault.Mapped.Event(&log)
 	return err == nil && event != nil && event.Name == e.Kind
 }
@@ -107,14 +111,14 @@ func (p *prover) proof(ctx context.Context, e *eventJSON, hash common.Hash) (*ch
 		}
 		p.held, p.block = hash, block
 	}
-	l, proof, err := p.block.Log(e.LogIndex)
+	l, proof, err := p.block.Log(*e.LogIndex)
 	switch {
 	case errors.As(err, &unprovable):
 		return nil, unprovable
 	case err != nil:
 		return nil, httpapi.Internal(err)
 	case l == nil || !names(p.vaults, e, l):
-		return nil, httpapi.Internal(fmt.Errorf("log %d of block %s (%s) is not the %s of record %s: `navlog verify --receipts` says what else is not the chain's", e.LogIndex, e.BlockNumber, hash, e.Kind, e.Seq))
+		return nil, httpapi.Internal(fmt.Errorf("log %d of block %s (%s) is not the %s of record %s: `navlog verify --receipts` says what else is not the chain's", *e.LogIndex, e.BlockNumber, hash, e.Kind, e.Seq))
 	}
 	return proof, nil
 }

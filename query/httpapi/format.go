@@ -52,6 +52,11 @@ func ToAddress(s string) common.Address { return common.BytesToAddress([]byte(s)
 // ToHash writes the bytes of a FixedString(32).
 func ToHash(s string) string { return common.BytesToHash([]byte(s)).Hex() }
 
+// SampleID names a sample of NAV, which has no log. It is opaque to clients.
+func SampleID(vault string, block uint64) string {
+	return vault + "-" + Decimal(block)
+}
+
 // LogID names a log of a transaction. It is opaque to clients.
 func LogID(tx string, logIndex uint32) string {
 	return tx + "-" + strconv.FormatUint(uint64(logIndex), 10)

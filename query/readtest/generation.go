@@ -235,6 +235,10 @@ func eventRow(e Entry, chainID uint64) *readmodel.EventRow {
 	switch e.Kind {
 	case Nav:
 		row.Shares = amount(e.Supply)
+		if e.Sampled {
+			row.Record, row.Event, row.LogIndex = readmodel.SampleRecord, "", readmodel.SampleIndex
+			row.NoAssets, row.NoShares, row.NavDigits = true, true, 18
+		}
 	case Funding, Claim, Cancel, Expiry: // the reference contracts name a request by its number
 		row.By = readmodel.ByID
 	}

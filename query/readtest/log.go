@@ -55,6 +55,7 @@ type Fact struct {
 	Hash           common.Hash // of the block, where somebody asks for it
 	Meta           *event.Vault
 	Quarantined    bool // a log that cannot be counted
+	Sampled        bool // of a NAV: ingest measured it, and it has a price and no log
 	Passed         bool // of a vault that the generation does not know
 	Largest        bool // its assets and shares are the largest that are counted, 2^191-1
 }

@@ -29,6 +29,6 @@ var navColumns = []files.Column[navJSON]{
 	files.Text("totalSupply", func(n *navJSON) string { return n.TotalSupply }),
 	files.Time("timestamp", func(n *navJSON) string { return n.Timestamp }),
 	files.Number("blockNumber", func(n *navJSON) string { return n.BlockNumber }),
-	files.Text("txHash", func(n *navJSON) string { return n.TxHash }),
-	files.Count("logIndex", func(n *navJSON) int64 { return int64(n.LogIndex) }),
+	files.TextOrNull("txHash", func(n *navJSON) *string { return n.TxHash }),
+	files.CountOrNull("logIndex", func(n *navJSON) *uint32 { return n.LogIndex }),
 }

@@ -7,30 +7,35 @@ import (
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/state"
+	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 // navJSON is NavHistory of the OpenAPI document.
 type navJSON struct {
-	ID           string `json:"id"`
-	VaultAddress string `json:"vaultAddress"`
-	VaultName    string `json:"vaultName"`
-	NavPerShare  string `json:"navPerShare"`
-	TotalAssets  string `json:"totalAssets"`
-	TotalSupply  string `json:"totalSupply"`
-	Timestamp    string `json:"timestamp"`
-	BlockNumber  string `json:"blockNumber"`
-	TxHash       string `json:"txHash"`
-	LogIndex     uint32 `json:"logIndex"`
+	ID           string  `json:"id"`
+	VaultAddress string  `json:"vaultAddress"`
+	VaultName    string  `json:"vaultName"`
+	NavPerShare  string  `json:"navPerShare"`
+	TotalAssets  string  `json:"totalAssets"`
+	TotalSupply  string  `json:"totalSupply"`
+	Timestamp    string  `json:"timestamp"`
+	BlockNumber  string  `json:"blockNumber"`
+	TxHash       *string `json:"txHash"`   // null for a sample
+	LogIndex     *uint32 `json:"logIndex"` // null for a sample
 }
 
 // navOf is the update in an answer about its vault.
 func navOf(n *ask.Nav, v *state.Vault) navJSON {
-	tx := n.Tx.Hex()
-	return navJSON{
-		ID: httpapi.LogID(tx, n.LogIndex), VaultAddress: v.Written, VaultName: v.Name,
+	out := navJSON{
+		ID: httpapi.SampleID(v.Written, n.Block), VaultAddress: v.Written, VaultName: v.Name,
 		NavPerShare: n.NavPerShare, TotalAssets: n.TotalAssets, TotalSupply: n.TotalSupply,
-		Timestamp: httpapi.Time(uint64(n.Time)), BlockNumber: httpapi.Decimal(n.Block), TxHash: tx, LogIndex: n.LogIndex,
+		Timestamp: httpapi.Time(uint64(n.Time)), BlockNumber: httpapi.Decimal(n.Block),
 	}
+	if n.LogIndex != readmodel.SampleIndex {
+		tx := n.Tx.Hex()
+		out.ID, out.TxHash, out.LogIndex = httpapi.LogID(tx, n.LogIndex), &tx, &n.LogIndex
+	}
+	return out
 }
 
 func navsOf(rows []ask.Nav, v *state.Vault) []navJSON {

@@ -1,4 +1,4 @@
--- Of which blocks some logs are, by hash.
+-- Of which blocks some logs and samples are, by hash.
 SELECT seq, hash
 FROM events
-WHERE record = 'log' AND sub = 0 AND block IN ({blocks}) AND seq IN ({seqs})
+WHERE record IN ('log', 'sample') AND sub = 0 AND block IN ({blocks}) AND seq IN ({seqs})

@@ -944,6 +944,9 @@ export interface components {
         /** @description EIP-55 form. */
         Address: string;
         Hash: string;
+        HashOrNull: string | null;
+        /** @description Names one log of the chain, or one sample of a vault; opaque. */
+        NavId: string;
         /** @description Names one log of the chain; opaque. */
         FactId: string;
         Decimal: string;
@@ -958,6 +961,8 @@ export interface components {
         PartnerId: number;
         /** Format: int64 */
         LogIndex: number;
+        /** Format: int64 */
+        LogIndexOrNull: number | null;
         /** @description The token that a vault takes. */
         Token: {
             address: components["schemas"]["Address"];
@@ -1021,9 +1026,9 @@ export interface components {
             lastSweepAt: components["schemas"]["TimeOrNull"];
             lastNavAt: components["schemas"]["TimeOrNull"];
         };
-        /** @description One NAV update. navPerShare has 18 decimals: 1.0 is 10^18. */
+        /** @description One NAV update: of an event, or measured by a call of the vault at the end of the block. txHash and logIndex are null for one that was measured. navPerShare has 18 decimals: 1.0 is 10^18. */
         NavHistory: {
-            id: components["schemas"]["FactId"];
+            id: components["schemas"]["NavId"];
             vaultAddress: components["schemas"]["Address"];
             vaultName: string;
             navPerShare: components["schemas"]["Decimal"];
@@ -1031,8 +1036,8 @@ export interface components {
             totalSupply: components["schemas"]["Decimal"];
             timestamp: components["schemas"]["Time"];
             blockNumber: components["schemas"]["Decimal"];
-            txHash: components["schemas"]["Hash"];
-            logIndex: components["schemas"]["LogIndex"];
+            txHash: components["schemas"]["HashOrNull"];
+            logIndex: components["schemas"]["LogIndexOrNull"];
         };
         User: {
             address: components["schemas"]["Address"];
@@ -1621,17 +1626,17 @@ export interface components {
         ExplainedOrNull: string | null;
         /** @description A decimal string, or a time where the number is one. */
         Explained: string;
-        /** @description A log, by how much it changes the number, and what the number is after it. A retracted one changes it by 0. */
+        /** @description A log, or the sample of a NAV, by how much it changes the number, and what the number is after it. A retracted one changes it by 0. txHash and logIndex are null for a sample. */
         ExplainedEvent: {
-            id: components["schemas"]["FactId"];
+            id: components["schemas"]["NavId"];
             seq: components["schemas"]["Decimal"];
-            /** @description Name of the event in the contract, such as DepositAccepted. */
+            /** @description Name of the event in the contract, such as DepositAccepted; Sample for a sample. */
             kind: string;
             vaultAddress: components["schemas"]["Address"];
             blockNumber: components["schemas"]["Decimal"];
             timestamp: components["schemas"]["Time"];
-            txHash: components["schemas"]["Hash"];
-            logIndex: components["schemas"]["LogIndex"];
+            txHash: components["schemas"]["HashOrNull"];
+            logIndex: components["schemas"]["LogIndexOrNull"];
             /** @description EIP-55 form; null of a NAV update. */
             userAddress: string | null;
             change: components["schemas"]["Explained"];

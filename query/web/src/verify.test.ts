@@ -110,7 +110,7 @@ test("a place that is no whole number is none: the trie would know it by another
       const twice = total()
       const again = copy(twice.events[0]!)
       Object.assign(again.proof!, { [field]: place })
-      again.logIndex += 1
+      again.logIndex! += 1
       twice.events.splice(1, 0, again)
       const [first, second] = verify(twice, twice)
       assert.equal(first!.kind, "verified")

@@ -137,9 +137,10 @@ interface Place {
 /** Holds the place of an event against that of the one before: each log is there once, and at the index that is shown. */
 function follow(before: Place | null, event: ExplainedEvent, found: Found): Place {
   const { transactionIndex, logInReceipt } = event.proof!
-  const place: Place = { block: found.block, transaction: transactionIndex, logInReceipt, logs: found.logs, earlier: event.logIndex - logInReceipt }
+  const index = event.logIndex ?? -1 // a sample is no log of the block
+  const place: Place = { block: found.block, transaction: transactionIndex, logInReceipt, logs: found.logs, earlier: index - logInReceipt }
   const far = `log ${event.logIndex} of the block cannot be log ${logInReceipt} of transaction ${transactionIndex}`
-  if (!isPlace(event.logIndex) || place.earlier < 0 || (place.transaction === 0 && place.earlier !== 0)) throw new Error(far)
+  if (!isPlace(index) || place.earlier < 0 || (place.transaction === 0 && place.earlier !== 0)) throw new Error(far)
   if (before === null || before.block < place.block) return place
   if (before.block > place.block || before.transaction > place.transaction || (before.transaction === place.transaction && before.logInReceipt >= place.logInReceipt)) {
     throw new Error("it is not after the event before it")

@@ -40,8 +40,9 @@ export function VaultLink({ address, name }: { address: string; name: string }) 
 }
 
 /** A transaction, which leads to its page. */
-export function TxLink({ hash }: { hash: string }) {
+export function TxLink({ hash }: { hash: string | null }) {
   const place = usePlace()
+  if (hash === null) return <span class="faint">sampled</span>
   return (
     <span class="hex">
       <a href={there(place, `/tx/${hash}`)} title={hash}>

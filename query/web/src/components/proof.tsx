@@ -135,7 +135,7 @@ function Listed({ data, asked, asOfBlock, proven, unit, vaults }: ListedProps) {
     { title: data.operation === "last" ? "Value" : "Change", number: true, cell: (event) => <Explained value={event.change} unit={unit} /> },
     { title: data.operation === "last" ? "Until then" : "Sum", number: true, cell: (event) => <Explained value={event.sum} unit={unit} /> },
     { title: "Transaction", cell: (event) => <TxLink hash={event.txHash} /> },
-    { title: "Log", number: true, cell: (event) => event.logIndex },
+    { title: "Log", number: true, cell: (event) => event.logIndex ?? <span class="faint">&ndash;</span> },
     { title: "Seq", number: true, cell: (event) => group(event.seq) },
   ]
   if (proven) columns.unshift({ title: "Proof", cell: (event) => <Found finding={found.get(event)} /> })
