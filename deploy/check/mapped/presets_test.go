@@ -3,15 +3,20 @@ package mapped
 import (
 	"fmt"
 	"math/big"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ethereum/go-ethereum"
 
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/projections/verify"
+	"github.com/navlog/navlog/schemas/mapping"
 )
 
 // presets are those that have contracts on a development chain, and an event of each that the story must bring to the API.
@@ -33,7 +38,7 @@ func TestPresets(t *testing.T) {
 		plays[preset] = play
 		t.Logf("a vault of %s is deployed", preset)
 		must(t, play.Steps(t.Context(), 14))
-		v := ingest.VaultConfig{Address: play.Sources["vault"].Hex(), StartBlock: play.StartBlock, Mapping: preset, Sources: map[string]ingest.SourceConfig{}}
+		v := ingest.VaultConfig{Address: play.Sources["vault"].Hex(), StartBlock: play.StartBlock, Mapping: oftenSampled(t, preset), Sources: map[string]ingest.SourceConfig{}}
 		for role, address := range play.Sources {
 			if role != "vault" {
 				v.Sources[role] = ingest.SourceConfig{Address: address.Hex()}
@@ -50,6 +55,7 @@ func TestPresets(t *testing.T) {
 	t.Log("the programs are up")
 	for _, play := range plays {
 		s.agrees(play)
+		s.values(play)
 	}
 	for round := range 2 {
 		t.Logf("reorganisation %d", round+1)
@@ -59,6 +65,7 @@ func TestPresets(t *testing.T) {
 		must(t, devchain.Reorg(t.Context(), s.node, 6))
 		for _, play := range plays {
 			s.agrees(play)
+			s.values(play)
 		}
 	}
 	for preset, event := range presets {
@@ -72,6 +79,58 @@ func TestPresets(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// every is how many blocks lie between two samples of NAV here: the chain is short.
+const every = 4
+
+// oftenSampled is a preset whose NAV, if it is sampled, is sampled more often: the name of a file then.
+func oftenSampled(t *testing.T, preset string) string {
+	t.Helper()
+	text, err := mapping.PresetText(preset)
+	must(t, err)
+	often := strings.Replace(string(text), "every: 300", fmt.Sprintf("every: %d", every), 1)
+	if often == string(text) {
+		return preset
+	}
+	file := filepath.Join(t.TempDir(), preset+".yaml")
+	must(t, os.WriteFile(file, []byte(often), 0o600))
+	return file
+}
+
+// values waits until the newest NAV of the API, of a vault whose NAV is sampled, is that of the newest block that is
+// sampled, and what the contract returns there.
+func (s *system) values(play *devchain.Play) {
+	s.t.Helper()
+	vault := play.Sources["vault"]
+	m, err := mapping.Preset(play.Preset)
+	must(s.t, err)
+	if m.Sampling == nil {
+		return
+	}
+	head, err := s.client.BlockNumber(s.t.Context())
+	must(s.t, err)
+	newest := new(big.Int).SetUint64(head - head%every)
+	said, err := s.client.CallContract(s.t.Context(), ethereum.CallMsg{To: &vault, Data: mapping.SampleCall(18)}, newest)
+	must(s.t, err)
+	want := fmt.Sprintf("%s at block %s", new(big.Int).SetBytes(said), newest)
+	wait.Until(s.t, func() error {
+		data, err := s.ask("/vaults/" + vault.Hex() + "/nav?pageSize=1")
+		if err != nil {
+			return err
+		}
+		list := data.([]any)
+		if len(list) == 0 {
+			return fmt.Errorf("%s: there is no NAV", play.Preset)
+		}
+		nav := list[0].(map[string]any)
+		if got := fmt.Sprintf("%s at block %s", nav["navPerShare"], nav["blockNumber"]); got != want || nav["txHash"] != nil {
+			return fmt.Errorf("%s: NAV is %s, want %s: %v", play.Preset, got, want, nav)
+		}
+		return nil
+	})
+	s.says("/vaults/"+vault.Hex(), `"nav":true`, `"navPerShare":"`+new(big.Int).SetBytes(said).String()+`"`)
+	s.says("/vaults/"+vault.Hex()+"/series?interval=hour", `"close":"`+new(big.Int).SetBytes(said).String()+`"`)
 }
 
 // plays continues the story, which is random, until the API has an event of it that was not orphaned: a step at a time,
