@@ -16,6 +16,8 @@
 // blocks that do not exist, changed headers. They too are drawn apart. A client
 // with one endpoint only cannot see through most of them.
 //
+// Faults of samples befall the call that measures NAV. They too are drawn apart.
+//
 // No clock and no order between methods enters a draw, so the same seed and the
 // same sequence of requests of each method meet the same faults. A fault that
 // finds nothing to spoil (partial logs of an empty answer, a range limit that

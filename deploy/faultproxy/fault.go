@@ -97,7 +97,7 @@ var kinds = []kind{
 	{fault: Reset, deliver: reset},
 }
 
-// All are the names of all faults, oddities included and lies not.
+// All are the names of all faults, oddities included, and lies and faults of samples not.
 func All() []Fault { return slices.Concat(namesOf(kinds), Oddities()) }
 
 func namesOf(kinds []kind) []Fault {
@@ -124,7 +124,7 @@ func (k *kind) befalls(method string) bool {
 }
 
 func kindOf(f Fault) (*kind, error) {
-	for _, kinds := range [][]kind{kinds, oddities, lies} {
+	for _, kinds := range [][]kind{kinds, oddities, lies, samples} {
 		for i := range kinds {
 			if kinds[i].fault == f {
 				return &kinds[i], nil
@@ -132,14 +132,14 @@ func kindOf(f Fault) (*kind, error) {
 		}
 	}
 	var names []string
-	for _, known := range slices.Concat(All(), Lies()) {
+	for _, known := range slices.Concat(All(), Lies(), Samples()) {
 		names = append(names, string(known))
 	}
 	return nil, fmt.Errorf("there is no fault %q; there are %s", f, strings.Join(names, ", "))
 }
 
 // groups are some kinds, in the order of their lists. Each list has draws of its own.
-type groups [3][]*kind
+type groups [4][]*kind
 
 // groupsOf gives the kinds of some faults.
 func groupsOf(faults []Fault) (some groups, err error) {
@@ -148,7 +148,7 @@ func groupsOf(faults []Fault) (some groups, err error) {
 			return some, err
 		}
 	}
-	for i, kinds := range [len(some)][]kind{kinds, oddities, lies} {
+	for i, kinds := range [len(some)][]kind{kinds, oddities, lies, samples} {
 		for j := range kinds {
 			if slices.Contains(faults, kinds[j].fault) {
 				some[i] = append(some[i], &kinds[j])

@@ -1,0 +1,57 @@
+package faultproxy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Faults of the call that measures NAV, convertToAssets; calls of other functions are answered as they are. A client
+// with one endpoint only cannot see through the first of them.
+const (
+	SampleWrong    Fault = "sample-wrong"    // another value
+	SampleNoState  Fault = "sample-no-state" // the state of the block is pruned
+	SampleReverted Fault = "sample-reverted" // the contract reverts
+	SampleEmpty    Fault = "sample-empty"    // the contract returns nothing
+	SampleNull     Fault = "sample-null"     // null instead of bytes
+	SampleTimeout  Fault = "sample-timeout"  // the node gives up
+)
+
+var ofCalls = []string{"eth_call"}
+
+// samples are drawn apart from all other faults. Draws depend on their order.
+var samples = []kind{
+	{fault: SampleWrong, methods: ofCalls, alter: ofSample(func(c *call, truth reply) reply { return truth.with(random(c.rng, 32)) })},
+	{fault: SampleNoState, methods: ofCalls, alter: ofSample(refused(-32000, "missing trie node 7f3a (path ) state 0x7f3a is not available"))},
+	{fault: SampleReverted, methods: ofCalls, alter: ofSample(refused(3, "execution reverted"))},
+	{fault: SampleEmpty, methods: ofCalls, alter: ofSample(func(_ *call, truth reply) reply { return truth.with("0x") })},
+	{fault: SampleNull, methods: ofCalls, alter: ofSample(func(_ *call, truth reply) reply { return truth.with(nil) })},
+	{fault: SampleTimeout, methods: ofCalls, alter: ofSample(refused(-32000, "execution aborted (timeout = 5s)"))},
+}
+
+// Samples are the names of all of them.
+func Samples() []Fault { return namesOf(samples) }
+
+// convertToAssets is how the input of the call begins.
+const convertToAssets = "0x07a2d13a"
+
+// ofSample changes the answer to the call that measures NAV.
+func ofSample(change func(*call, reply) reply) alteration {
+	return func(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string, error) {
+		var asked struct{ Data, Input string }
+		if len(c.Params) == 0 || json.Unmarshal(c.Params[0], &asked) != nil || !strings.HasPrefix(asked.Data+asked.Input, convertToAssets) {
+			return truth, "", nil
+		}
+		answer := change(c, truth)
+		what := answer.Result
+		if answer.Error != nil {
+			what = answer.Error
+		}
+		return answer, fmt.Sprintf("%.80s", what), nil
+	}
+}
+
+func refused(code int, message string) func(*call, reply) reply {
+	return func(_ *call, truth reply) reply { return truth.refuse(code, message) }
+}
