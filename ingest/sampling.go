@@ -44,6 +44,12 @@ func (s *session) sampling(vaults []common.Address) *rpc.Sampling {
 	}}
 }
 
+// samples reports whether the mapping of a vault record samples NAV.
+func samples(r *event.Vault) bool {
+	sources, err := mapping.Read(r)
+	return err == nil && sources.Description.Samples()
+}
+
 // navDigits returns mapping.NavDigits of a vault.
 func (s *session) navDigits(vault common.Address) (digits uint32, ok bool) {
 	r := s.state.records[vault]
@@ -132,8 +138,8 @@ func (s *state) samplingWarnings() (warnings []registry.VaultWarning) {
 			}
 		}
 		if v.sampledFrom > 0 {
-			warn(fmt.Sprintf("its NAV is sampled from block %d on: no endpoint of chain.rpc has the state of earlier blocks; "+
-				"for its whole history, index the chain into a new log with an archive node", v.sampledFrom))
+			warn(fmt.Sprintf("its NAV is sampled from block %d on: earlier blocks were read without samples, or no endpoint of "+
+				"chain.rpc had their state; for the whole history, index the chain into a new log with an archive node", v.sampledFrom))
 		}
 	}
 	return warnings

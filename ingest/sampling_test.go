@@ -219,6 +219,27 @@ func TestSamplesOfAPrunedNode(t *testing.T) {
 	warned(p)
 }
 
+// TestMappingBeginsToSample: a vault whose mapping begins to sample NAV is sampled from then on, and the status says so.
+func TestMappingBeginsToSample(t *testing.T) {
+	r := newRig(t, kfake)
+	r.steps(20)
+	p := r.start()
+	p.caughtUp()
+	p.halt()
+	before := r.height()
+	r.sampled()
+	p = r.start()
+	p.caughtUp()
+	r.steps(8)
+	p.caughtUp()
+	r.verify()
+	r.verifySamples(func(_ common.Address, n uint64) bool { return n <= before })
+	want := fmt.Sprintf("sampled from block %d on", before+1)
+	if warnings := p.Status().VaultWarnings; len(warnings) != len(r.config.Vaults) || !strings.Contains(warnings[0].Warning, want) {
+		t.Errorf("the warnings are %v, want %q", warnings, want)
+	}
+}
+
 // TestSamplesOfAnArchiveNode: where the endpoint in use has no state of old blocks, another one is asked.
 func TestSamplesOfAnArchiveNode(t *testing.T) {
 	r := newRig(t, kfake)

@@ -45,8 +45,8 @@ type coverage struct {
 	// believed is the last block whose logs were taken without a sealed header. proven is the
 	// last block up to which such logs have since been compared with headers. 0 for none.
 	believed, proven uint64
-	// sampledFrom is the block from which on NAV is sampled, because no endpoint had the state of an earlier one; 0 if none
-	// was missing.
+	// sampledFrom is the block from which on NAV is sampled, because earlier ones were read without samples, or no endpoint
+	// had their state; 0 if none is missing.
 	sampledFrom uint64
 	removed     bool // its newest record says that it was removed
 	// record is the seq of its newest record that is not a removal, and offset its place in

@@ -149,6 +149,9 @@ func (s *session) introduce(ctx context.Context, n *rpc.Node, vaults []vault) er
 		if err != nil {
 			return err
 		}
+		if known.to >= known.start && !s.state.mapped.Of(v.address).Description.Samples() && samples(fact) {
+			known.sampledFrom = known.to + 1
+		}
 		known.introduced = vaultFact(fact)
 		unit = append(unit, known.introduced)
 		c.covered = append(c.covered, known)

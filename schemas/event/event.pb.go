@@ -1277,8 +1277,8 @@ type Coverage struct {
 	// hint. 0 in cursors that do not say; such a record has no mappings.
 	RecordSeq    uint64 `protobuf:"varint,8,opt,name=record_seq,json=recordSeq,proto3" json:"record_seq,omitempty"`
 	RecordOffset int64  `protobuf:"varint,9,opt,name=record_offset,json=recordOffset,proto3" json:"record_offset,omitempty"`
-	// NAV is sampled from this block on, because no endpoint had the state of an earlier one;
-	// 0 if none was missing.
+	// NAV is sampled from this block on, because earlier ones were read without samples, or no
+	// endpoint had their state; 0 if none is missing.
 	SampledFrom   uint64 `protobuf:"varint,10,opt,name=sampled_from,json=sampledFrom,proto3" json:"sampled_from,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
