@@ -65,6 +65,13 @@
 // many ranges (rpc.Pipeline.Due), another one a header more for each block that has a
 // log. Everything that is asked is counted (rpc.Bill).
 //
+// NAV that no event gives is sampled: at each block that the mapping's interval divides, ingest
+// calls the vault at the hash of the block, and the answer stands in the unit of the block, after
+// its logs. No header proves a sample, so with chain.agreement 2 two endpoints must return the
+// same, also for old blocks. A node without the state of a block does not stop the log: the
+// sample is missing, and the coverage keeps the block from which on there are samples. A contract
+// that reverts has none either.
+//
 // Nodes lag, prune, cut and lose logs, and say nothing. What they answer is
 // compared with the blooms of the blocks' headers (chain.proof), from one window
 // below the head on, and with proof full everywhere. In a range of
