@@ -331,7 +331,11 @@ func (x *explanation) show(raw json.RawMessage, e *explainedEvent, operation, pr
 	if e.RetractedBySeq != nil {
 		state = "  retracted by seq " + *e.RetractedBySeq
 	}
-	line := fmt.Sprintf("%-10s %-5d %-10s %-20s %-42s %24s %26s  %s%s%s", e.BlockNumber, e.LogIndex, e.Seq, e.Kind, user, change, x.unit.written(e.Sum), e.TxHash, state, proof)
+	index, tx := "-", "-" // of a sample
+	if e.LogIndex != nil && e.TxHash != nil {
+		index, tx = strconv.FormatUint(uint64(*e.LogIndex), 10), *e.TxHash
+	}
+	line := fmt.Sprintf("%-10s %-5s %-10s %-20s %-42s %24s %26s  %s%s%s", e.BlockNumber, index, e.Seq, e.Kind, user, change, x.unit.written(e.Sum), tx, state, proof)
 	_, err = fmt.Fprintln(x.out, cli.Printable(line))
 	return err
 }

@@ -53,7 +53,7 @@ type PartnerStats struct {
 	UniqueUsers   int64  `json:"uniqueUsers"`
 }
 
-// ExplainedEvent is a log that is a part of a number (/explain).
+// ExplainedEvent is a log, or the sample of a NAV, that is a part of a number (/explain).
 type ExplainedEvent struct {
 	ID             string    `json:"id"`
 	Seq            string    `json:"seq"`
@@ -61,10 +61,10 @@ type ExplainedEvent struct {
 	VaultAddress   string    `json:"vaultAddress"`
 	UserAddress    *string   `json:"userAddress"`
 	BlockNumber    string    `json:"blockNumber"`
-	LogIndex       uint32    `json:"logIndex"`
+	LogIndex       *uint32   `json:"logIndex"` // nil of a sample
 	Timestamp      time.Time `json:"timestamp"`
-	TxHash         string    `json:"txHash"`
-	State          string    `json:"state"` // live or retracted
+	TxHash         *string   `json:"txHash"` // nil of a sample
+	State          string    `json:"state"`  // live or retracted
 	RetractedBySeq *string   `json:"retractedBySeq"`
 	Change         string    `json:"change"` // of the number by this log
 	Sum            string    `json:"sum"`    // up to this log
