@@ -3,7 +3,9 @@ package ask
 import (
 	"context"
 	_ "embed"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ethereum/go-ethereum/common"
@@ -31,15 +33,14 @@ type Place struct {
 }
 
 // Entry is embedded in the rows of a page: in the SQL list, seq, rewrites, toString(key) AS
-// sort_key, block, log_index, sub, user and sign.
+// sort_key (not where the key of all entries is 0), block, log_index, sub, user and sign.
 type Entry struct {
-	Mark
+	Signed
 	Key      string         `ch:"sort_key"`
 	Block    uint64         `ch:"block"`
 	LogIndex uint32         `ch:"log_index"`
 	Sub      uint8          `ch:"sub"`
 	User     common.Address `ch:"user"`
-	Sign     int8           `ch:"sign"`
 }
 
 func (e *Entry) entry() *Entry { return e }
@@ -53,8 +54,9 @@ type entry interface{ entry() *Entry }
 
 // Page is a question for consecutive entries of one list, in its order. The SQL reads
 //
-//	WHERE (list = '...' AND owner = ... AND (key, block, log_index, sub, user) > ({after_key:Int256},
-//	  {after_block:UInt64}, {after_log:UInt32}, {after_sub:UInt8}, {after_user:FixedString(20)})) OR list = 'cursor'
+//	WHERE (list = '...' AND owner = ...
+//	    AND (key, block, log_index, sub, user) > ({after_key:Int256}, ..., {after_user:FixedString(20)}) -- if after
+//	  ) OR list = 'cursor'
 //	ORDER BY list, owner, scope, kind, key, block, log_index, sub, user LIMIT {rows:UInt64}
 //
 // or, newest first, < and 'cursor_end' and each column DESC. (A condition on key or block alone
@@ -77,7 +79,13 @@ func NewPage[A any, R comparable](list, sql string, order Order) *Page[A, R] {
 	if _, ok := any(new(R)).(entry); !ok {
 		panic("the rows of a page embed Entry")
 	}
-	return &Page[A, R]{list: list, question: New[A, R](sql), order: order}
+	q := New[A, R](sql)
+	for _, l := range q.lines {
+		if strings.Contains(l.text, "{after_") && !slices.Equal(l.names, []string{"after"}) {
+			panic("a page begins behind a place only if there is one (-- if after): " + l.text)
+		}
+	}
+	return &Page[A, R]{list: list, question: q, order: order}
 }
 
 // Newest is the page of a list that only knows the newest block: what it reads must be of the pin's
@@ -180,8 +188,8 @@ func (q *Page[A, R]) deep(p *Pin, args A, offset uint64) (Filter, bool) {
 }
 
 // After gives the entries that follow a place; nil is the beginning of the list.
-func (q *Page[A, R]) After(ctx context.Context, p *Pin, args A, after *Place, size int) ([]R, error) {
-	return q.read(ctx, p, args, after, 0, size)
+func (q *Page[A, R]) After(ctx context.Context, p *Pin, args A, place *Place, size int) ([]R, error) {
+	return q.read(ctx, p, args, place, 0, size)
 }
 
 // find gives the place of the entry after the first offset ones; false where it found none. It reads
@@ -225,16 +233,16 @@ func (q *Page[A, R]) Counted(ctx context.Context, p *Pin, args A, offset uint64,
 	return rows[:min(size, len(rows))], total, err
 }
 
-func (q *Page[A, R]) read(ctx context.Context, p *Pin, args A, after *Place, offset uint64, size int) ([]R, error) {
-	found, _, err := q.atLeast(ctx, p, args, after, offset+uint64(size))
+func (q *Page[A, R]) read(ctx context.Context, p *Pin, args A, behind *Place, offset uint64, size int) ([]R, error) {
+	found, _, err := q.atLeast(ctx, p, args, behind, offset+uint64(size))
 	found = found[min(offset, uint64(len(found))):]
 	return found[:min(size, len(found))], err
 }
 
 // atLeast gives so many entries behind a place or more, or all that there are; whole says that it is all.
-func (q *Page[A, R]) atLeast(ctx context.Context, p *Pin, args A, after *Place, entries uint64) (found []R, whole bool, err error) {
+func (q *Page[A, R]) atLeast(ctx context.Context, p *Pin, args A, behind *Place, entries uint64) (found []R, whole bool, err error) {
 	for rows := entries + spareRows; ; rows *= 2 {
-		parameters := q.after(after)
+		parameters := after(behind)
 		parameters["rows"] = strconv.FormatUint(rows, 10)
 		found, whole, err = q.first(ctx, p, args, parameters, rows)
 		if err != nil || whole || uint64(len(found)) >= entries {
@@ -312,13 +320,10 @@ func withoutLastPlace[R any](rows []R) []R {
 	return rows[:n]
 }
 
-// after are the parameters by which a list begins behind a place, nil for its beginning.
-func (q *Page[A, R]) after(place *Place) clickhouse.Parameters {
+// after are the parameters by which a list begins behind a place; none for nil.
+func after(place *Place) clickhouse.Parameters {
 	if place == nil {
-		place = &Place{Key: LowestKey}
-		if q.order == NewestFirst {
-			place = &Place{HighestKey, 1<<64 - 1, 1<<32 - 1, 1<<8 - 1, common.MaxAddress}
-		}
+		return clickhouse.Parameters{}
 	}
 	return clickhouse.Parameters{"after_key": string(place.Key), "after_block": strconv.FormatUint(place.Block, 10),
 		"after_log": strconv.FormatUint(uint64(place.LogIndex), 10), "after_sub": strconv.Itoa(int(place.Sub)), "after_user": escaped(place.User[:])}

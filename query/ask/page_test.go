@@ -30,10 +30,12 @@ type aUser struct {
 const (
 	columns = "SELECT list, seq, rewrites, toString(key) AS sort_key, block, log_index, sub, user, sign, ts FROM lists "
 	oldest  = columns + `WHERE (list = {list:String} AND owner = {owner:FixedString(20)}
-		AND (key, block, user) > ({after_key:Int256}, {after_block:UInt64}, {after_user:FixedString(20)})) OR list = 'cursor'
+		AND (key, block, user) > ({after_key:Int256}, {after_block:UInt64}, {after_user:FixedString(20)}) -- if after
+		) OR list = 'cursor'
 		ORDER BY list, owner, scope, kind, key, block, log_index, sub, user LIMIT {rows:UInt64}`
 	newest = columns + `WHERE (list = {list:String} AND owner = {owner:FixedString(20)}
-		AND (key, block, user) < ({after_key:Int256}, {after_block:UInt64}, {after_user:FixedString(20)})) OR list = 'cursor_end'
+		AND (key, block, user) < ({after_key:Int256}, {after_block:UInt64}, {after_user:FixedString(20)}) -- if after
+		) OR list = 'cursor_end'
 		ORDER BY list DESC, owner DESC, scope DESC, kind DESC, key DESC, block DESC, log_index DESC, sub DESC, user DESC LIMIT {rows:UInt64}`
 )
 

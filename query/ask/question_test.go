@@ -84,6 +84,47 @@ func TestArguments(t *testing.T) {
 	}
 }
 
+// TestConditionalLines: a line with a condition is sent where its argument is given, and the parameters of a line that is
+// not sent are not needed.
+func TestConditionalLines(t *testing.T) {
+	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
+	s := w.BeforeReorganisation()
+	type arguments struct {
+		Word    ask.Word         `ask:"word"`
+		Number  uint64           `ask:"number"`
+		Truth   bool             `ask:"truth"`
+		Numbers []uint64         `ask:"numbers"`
+		Users   []common.Address `ask:"users"`
+	}
+	question := ask.New[arguments, one](`-- {nothing}
+SELECT toUInt64(0)
+  + 1 * length({word:String}) -- if word
+  + 10 * {number:UInt64} -- if number
+  + 100 -- unless word, number
+  + 1000 * arraySum([{numbers}]) -- if numbers
+  + 10000 -- if newest
+  + 100000 -- if truth, users
+  AS n`)
+	past := uint64(8)
+	for _, c := range []struct {
+		args arguments
+		at   *uint64
+		want uint64
+	}{
+		{arguments{}, nil, 10100},
+		{arguments{}, &past, 100},
+		{arguments{Word: "abc"}, &past, 3},
+		{arguments{Number: 2, Numbers: []uint64{3, 4}}, &past, 7020},
+		{arguments{Truth: true}, &past, 100100},
+		{arguments{Users: []common.Address{odd}}, &past, 100100},
+	} {
+		got, _, err := question.One(t.Context(), pinned(t, s, c.at), c.args)
+		if err != nil || got.N != c.want {
+			t.Errorf("%+v: %d, %v, want %d", c.args, got.N, err, c.want)
+		}
+	}
+}
+
 // TestEmptyLists: a list of nothing has no row, and is no wrong question.
 func TestEmptyLists(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
@@ -149,14 +190,18 @@ func TestQuestionsThatDoNotFit(t *testing.T) {
 		make func()
 		want string
 	}{
-		"a text":                          {func() { ask.New[of[string], one]("SELECT {v:String}") }, "a string cannot be the argument v"},
-		"texts as a list":                 {func() { ask.New[of[[]string], one]("SELECT 1 IN ({v})") }, "cannot be the argument"},
-		"one address as a list":           {func() { ask.New[of[common.Address], one]("SELECT 1 IN ({v})") }, "cannot be the argument"},
-		"addresses as a value":            {func() { ask.New[of[[]common.Address], one]("SELECT {v:String}") }, "cannot be the argument"},
-		"an argument that is not named":   {func() { ask.New[of[uint64], one]("SELECT 1") }, "has no parameter v"},
-		"a parameter that nothing gives":  {func() { ask.New[none, one]("SELECT {v:UInt64}") }, "that no argument gives"},
-		"a list that nothing gives":       {func() { ask.New[none, one]("SELECT 1 IN ({v})") }, "that no argument gives"},
-		"a list that there is not":        {func() { ask.New[unknownList, one]("SELECT {v:String}") }, `no list "nonsense"`},
+		"a text":                         {func() { ask.New[of[string], one]("SELECT {v:String}") }, "a string cannot be the argument v"},
+		"texts as a list":                {func() { ask.New[of[[]string], one]("SELECT 1 IN ({v})") }, "cannot be the argument"},
+		"one address as a list":          {func() { ask.New[of[common.Address], one]("SELECT 1 IN ({v})") }, "cannot be the argument"},
+		"addresses as a value":           {func() { ask.New[of[[]common.Address], one]("SELECT {v:String}") }, "cannot be the argument"},
+		"an argument that is not named":  {func() { ask.New[of[uint64], one]("SELECT 1") }, "has no parameter v"},
+		"a parameter that nothing gives": {func() { ask.New[none, one]("SELECT {v:UInt64}") }, "that no argument gives"},
+		"a list that nothing gives":      {func() { ask.New[none, one]("SELECT 1 IN ({v})") }, "that no argument gives"},
+		"a list that there is not":       {func() { ask.New[unknownList, one]("SELECT {v:String}") }, `no list "nonsense"`},
+		"a condition that nothing gives": {func() { ask.New[none, one]("SELECT 1\n+ 1 -- if v") }, "a condition v that no argument gives"},
+		"a page that always begins behind": {func() {
+			ask.NewPage[none, aUser]("queue", "SELECT 1 WHERE block > {after_block:UInt64}", ask.OldestFirst)
+		}, "-- if after"},
 		"a page of a list that is not":    {func() { ask.NewPage[none, aUser]("nonsense", "SELECT 1", ask.OldestFirst) }, `no list "nonsense"`},
 		"a page whose rows have no place": {func() { ask.NewPage[none, one]("queue", "SELECT 1", ask.OldestFirst) }, "embed Entry"},
 	} {

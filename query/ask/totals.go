@@ -11,45 +11,38 @@ import (
 //go:embed sql/totals.sql
 var sqlTotals string
 
-type ofOwners struct {
-	Owners []common.Address `ask:"owners" reads:"totals"`
-	steps
+type ofSteps struct {
+	Owners  []common.Address `ask:"owners" reads:"totals"`
+	Users   []common.Address `ask:"users" reads:"user_totals"`
+	Members []AddressAsKey   `ask:"members" reads:"members"`
+	Vault   common.Address   `ask:"vault"`
+	At      uint64           `ask:"at"`
+	Before  uint64           `ask:"before"`
+	Earlier bool             `ask:"earlier"`
 }
 
-type ofUsers struct {
-	Users []common.Address `ask:"owners" reads:"user_totals"`
-	steps
+type stepRow struct {
+	Signed
+	Owner       common.Address `ch:"owner"`
+	Scope       common.Address `ch:"scope"`
+	User        common.Address `ch:"user"`
+	From        uint64         `ch:"block"`
+	Key         big.Int        `ch:"key"`
+	Time        uint32         `ch:"ts"`
+	Deposits    uint64         `ch:"deposits"`
+	Deposited   big.Int        `ch:"deposited"`
+	Requests    uint64         `ch:"requests"`
+	Estimated   big.Int        `ch:"estimated"`
+	Claims      uint64         `ch:"claims"`
+	Claimed     big.Int        `ch:"claimed"`
+	Users       uint64         `ch:"users"`
+	Swept       uint64         `ch:"swept"`
+	SweptAssets big.Int        `ch:"swept_assets"`
+	SweptTo     uint64         `ch:"swept_to"`
+	Navs        uint64         `ch:"valuations"`
 }
 
-type steps struct {
-	List   Word   `ask:"list"`
-	At     uint64 `ask:"at"`
-	Before uint64 `ask:"before"`
-}
-
-type totalsRow struct {
-	Mark
-	Owner    common.Address `ch:"owner"`
-	Scope    common.Address `ch:"scope"`
-	From     uint64         `ch:"from_block"`
-	Until    uint64         `ch:"until_block"`
-	Deposits uint64         `ch:"deposit_count"`
-	Assets   string         `ch:"deposit_sum"`
-	Requests uint64         `ch:"request_count"`
-	Estimate string         `ch:"estimate_sum"`
-	Claims   uint64         `ch:"claim_count"`
-	Claimed  string         `ch:"claim_sum"`
-	Users    uint64         `ch:"user_count"`
-	Swept    uint64         `ch:"swept_count"`
-	SweptSum string         `ch:"swept_sum"`
-	SweptTo  uint64         `ch:"last_swept"`
-	Navs     uint64         `ch:"valuation_count"`
-}
-
-var (
-	totals     = New[ofOwners, totalsRow](sqlTotals)
-	userTotals = New[ofUsers, totalsRow](sqlTotals)
-)
+var steps = New[ofSteps, stepRow](sqlTotals)
 
 // Totals are the running totals of an owner in a scope at a block. What the owners and scopes
 // are readmodel.List says. Amounts are in native units.
@@ -98,6 +91,42 @@ func (a AllTotals) Sum(owner common.Address, vault *common.Address) *Totals {
 	return sum
 }
 
+// Whose says what Sums reads.
+type Whose struct {
+	Owners []common.Address // vaults, partners (readmodel.PartnerOwner) or everything (zero)
+	Users  []common.Address
+	// Members are users of whom to say when they were first seen in the vault In, or in any for zero.
+	Members []common.Address
+	In      common.Address
+}
+
+// Sums are the totals of owners and of users, which may have the same addresses.
+type Sums struct {
+	Owners, Users AllTotals
+	// Seen says when members were first seen, in Unix seconds. An address that is no user is not among them.
+	Seen map[common.Address]uint64
+}
+
+// SumsOf reads totals at the pin's block, in one question.
+func SumsOf(ctx context.Context, p *Pin, of Whose) (*Sums, error) {
+	now, _, err := of.between(ctx, p, 0, p.Block)
+	return now, err
+}
+
+// between reads the totals at block last, which is at most the pin's, and before block first.
+func (w *Whose) between(ctx context.Context, p *Pin, first, last uint64) (upTo, before *Sums, err error) {
+	args := ofSteps{Owners: w.Owners, Users: w.Users, Vault: w.In, At: last, Earlier: first > 0}
+	for _, user := range w.Members {
+		args.Members = append(args.Members, AddressAsKey(user))
+	}
+	if first > 0 {
+		args.Before = first - 1
+	}
+	rows, err := steps.Rows(ctx, p, args)
+	upTo, before = divided(rows, first, last)
+	return upTo, before, err
+}
+
 // TotalsOf reads the totals of vaults and partners (readmodel.PartnerOwner), or of everything (zero),
 // at the pin's block.
 func TotalsOf(ctx context.Context, p *Pin, owners ...common.Address) (AllTotals, error) {
@@ -108,9 +137,8 @@ func TotalsOf(ctx context.Context, p *Pin, owners ...common.Address) (AllTotals,
 // TotalsBetween reads their totals at block last, which is at most the pin's, and before block
 // first: the difference is of the blocks first to last.
 func TotalsBetween(ctx context.Context, p *Pin, first, last uint64, owners ...common.Address) (upTo, before AllTotals, err error) {
-	rows, err := totals.Rows(ctx, p, ofOwners{owners, newSteps("totals", first, last)})
-	upTo, before = divided(rows, first, last)
-	return upTo, before, err
+	now, earlier, err := (&Whose{Owners: owners}).between(ctx, p, first, last)
+	return now.Owners, earlier.Owners, err
 }
 
 // UserTotals reads the totals of users at the pin's block.
@@ -121,34 +149,84 @@ func UserTotals(ctx context.Context, p *Pin, users ...common.Address) (AllTotals
 
 // UserTotalsBetween is TotalsBetween of users.
 func UserTotalsBetween(ctx context.Context, p *Pin, first, last uint64, users ...common.Address) (upTo, before AllTotals, err error) {
-	rows, err := userTotals.Rows(ctx, p, ofUsers{users, newSteps("user_totals", first, last)})
-	upTo, before = divided(rows, first, last)
-	return upTo, before, err
+	now, earlier, err := (&Whose{Users: users}).between(ctx, p, first, last)
+	return now.Users, earlier.Users, err
 }
 
-func newSteps(list Word, first, last uint64) steps {
-	s := steps{List: list, At: last, Before: last}
-	if first > 0 {
-		s.Before = first - 1
-	}
-	return s
+// IsMember reports whether an address is a user of a vault, or of any for zero.
+func IsMember(ctx context.Context, p *Pin, user, vault common.Address) (bool, error) {
+	sums, err := SumsOf(ctx, p, Whose{Members: []common.Address{user}, In: vault})
+	_, ok := sums.Seen[user]
+	return ok, err
 }
 
-// divided are the steps that are true at block last, and those before block first.
-func divided(rows []totalsRow, first, last uint64) (upTo, before AllTotals) {
-	upTo, before = AllTotals{}, AllTotals{}
+// step is what the rows of one step of some totals have in common, or those of a member.
+type step struct {
+	list        string
+	of          Holding
+	user        common.Address
+	from, until uint64
+}
+
+// divided are the steps that are true at block last, and those before block first. The rows of a
+// step add up: a step that was replaced is there until a merge takes it away.
+func divided(rows []stepRow, first, last uint64) (upTo, before *Sums) {
+	live, sums, seen := map[step]int{}, map[step]*Totals{}, map[step]uint64{}
 	for i := range rows {
 		r := &rows[i]
-		t := &Totals{Deposits: r.Deposits, Requests: r.Requests, Claims: r.Claims, Users: r.Users, Swept: r.Swept, SweptTo: r.SweptTo, Navs: r.Navs,
-			Deposited: Number(r.Assets), Estimated: Number(r.Estimate), Claimed: Number(r.Claimed), SweptAssets: Number(r.SweptSum)}
-		if r.From <= last && last < r.Until {
-			upTo[Holding{r.Owner, r.Scope}] = t
+		at := step{r.List, Holding{r.Owner, r.Scope}, r.User, r.From, r.Key.Uint64()}
+		if sums[at] == nil {
+			sums[at] = noTotals()
 		}
-		if first > 0 && r.From < first && first <= r.Until {
-			before[Holding{r.Owner, r.Scope}] = t
+		live[at] += int(r.Sign)
+		seen[at] += uint64(r.Sign) * uint64(r.Time)
+		sums[at].add(r)
+	}
+	newSums := func() *Sums { return &Sums{AllTotals{}, AllTotals{}, map[common.Address]uint64{}} }
+	upTo, before = newSums(), newSums()
+	for at, t := range sums {
+		if live[at] <= 0 {
+			continue
+		}
+		if at.list == "members" {
+			upTo.Seen[at.user] = seen[at]
+			continue
+		}
+		if at.from <= last && last < at.until {
+			upTo.of(at.list)[at.of] = t
+		}
+		if first > 0 && at.from < first && first <= at.until {
+			before.of(at.list)[at.of] = t
 		}
 	}
 	return upTo, before
+}
+
+// of are the totals out of a list.
+func (s *Sums) of(list string) AllTotals {
+	if list == "user_totals" {
+		return s.Users
+	}
+	return s.Owners
+}
+
+// add adds a row, or takes it away where its sign is -1.
+func (t *Totals) add(r *stepRow) {
+	counts := [...]struct {
+		to *uint64
+		n  uint64
+	}{{&t.Deposits, r.Deposits}, {&t.Requests, r.Requests}, {&t.Claims, r.Claims}, {&t.Users, r.Users}, {&t.Swept, r.Swept}, {&t.SweptTo, r.SweptTo}, {&t.Navs, r.Navs}}
+	for _, c := range counts {
+		*c.to += uint64(r.Sign) * c.n
+	}
+	amounts := [...]struct{ to, n *big.Int }{{t.Deposited, &r.Deposited}, {t.Estimated, &r.Estimated}, {t.Claimed, &r.Claimed}, {t.SweptAssets, &r.SweptAssets}}
+	for _, a := range amounts {
+		if r.Sign < 0 {
+			a.to.Sub(a.to, a.n)
+		} else {
+			a.to.Add(a.to, a.n)
+		}
+	}
 }
 
 // Number reads an Int256 as the engine writes it.

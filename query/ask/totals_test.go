@@ -1,6 +1,7 @@
 package ask_test
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -57,5 +58,37 @@ func TestTotalsBetween(t *testing.T) {
 	}
 	if all, err := ask.TotalsOf(t.Context(), pinned(t, s, nil), common.Address{}, a); err != nil || all.Of(common.Address{}, common.Address{}).Users != 3 || all.Of(a, a).Users != 3 {
 		t.Errorf("users: %v, %v", all, err)
+	}
+}
+
+// TestSumsOf: one question gives the totals of owners and users of the same address apart, and when users were first seen.
+func TestSumsOf(t *testing.T) {
+	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
+	w.Gen.Exec("SYSTEM STOP MERGES lists")
+	w.BeforeReorganisation()
+	w.Reorganisation()
+	w.Write()
+	p := pinned(t, w.Look(), nil)
+	people := []common.Address{readtest.Alice, readtest.Nobody, readtest.VaultA}
+	sums, err := ask.SumsOf(t.Context(), p, ask.Whose{Owners: []common.Address{{}, readtest.VaultA}, Users: people, Members: people, In: readtest.VaultA})
+	if err != nil {
+		t.Fatal(err)
+	}
+	owners, err := ask.TotalsOf(t.Context(), p, common.Address{}, readtest.VaultA)
+	if err != nil || len(owners) == 0 || !reflect.DeepEqual(sums.Owners, owners) {
+		t.Errorf("owners: %v, want %v, %v", sums.Owners, owners, err)
+	}
+	users, err := ask.UserTotals(t.Context(), p, people...)
+	if err != nil || len(users) == 0 || !reflect.DeepEqual(sums.Users, users) {
+		t.Errorf("users: %v, want %v, %v", sums.Users, users, err)
+	}
+	var want uint64
+	for _, e := range w.Log.Live(p.Seq, p.Block) {
+		if e.Fact.User == readtest.Alice && e.Fact.Vault == readtest.VaultA && want == 0 && (e.Kind == readtest.Deposit || e.Kind == readtest.Request) {
+			want = uint64(readtest.BlockTime(e.Block))
+		}
+	}
+	if len(sums.Seen) != 1 || want == 0 || sums.Seen[readtest.Alice] != want {
+		t.Errorf("members: %v, want Alice at %d", sums.Seen, want)
 	}
 }

@@ -78,7 +78,7 @@ func TestValidityByKeys(t *testing.T) {
 		"everything":     made(t, s, nil, everything, totalsOf(readtest.VaultA)),
 		"no user at all": made(t, s, nil, func(ctx context.Context, p *ask.Pin) error { _, err := ask.UserTotals(ctx, p); return err }),
 		"when Alice came": made(t, s, nil, func(ctx context.Context, p *ask.Pin) error {
-			_, err := ask.FirstSeen(ctx, p, common.Address{}, readtest.Alice)
+			_, err := ask.SumsOf(ctx, p, ask.Whose{Members: []common.Address{readtest.Alice}})
 			return err
 		}),
 		"nothing": made(t, s, nil, func(ctx context.Context, p *ask.Pin) error {

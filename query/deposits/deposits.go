@@ -51,6 +51,7 @@ type deposit struct {
 	Number      uint64         `ch:"id"`
 	Assets      string         `ch:"amount"`
 	Shares      string         `ch:"share_amount"`
+	PricedBlock uint64         `ch:"priced_block"`
 	Time        uint32         `ch:"ts"`
 	Tx          common.Hash    `ch:"hash"`
 	ClosedBlock uint64         `ch:"closed_block"`
@@ -109,7 +110,7 @@ func OfUser(r *httpapi.Request) (*httpapi.Answer, error) {
 		if args.blocks, err = between(ctx, p, span); err != nil {
 			return nil, err
 		}
-		return answer(ctx, r, p, page, userPage, args, func() (int64, error) { return count(ctx, p, ask.UserTotalsBetween, args.blocks, user, vault) })
+		return answer(ctx, r, p, page, userPage, args, args.Last, func() (int64, error) { return count(ctx, p, ask.UserTotalsBetween, args.blocks, user, vault) })
 	})
 }
 
@@ -124,7 +125,7 @@ func OfVault(r *httpapi.Request) (*httpapi.Answer, error) {
 		if args.blocks, err = between(ctx, p, span); err != nil {
 			return nil, err
 		}
-		return answer(ctx, r, p, page, vaultPage, args, func() (int64, error) { return count(ctx, p, ask.TotalsBetween, args.blocks, vault, nil) })
+		return answer(ctx, r, p, page, vaultPage, args, args.Last, func() (int64, error) { return count(ctx, p, ask.TotalsBetween, args.blocks, vault, nil) })
 	})
 }
 
@@ -133,7 +134,7 @@ func OfPartner(r *httpapi.Request) (*httpapi.Answer, error) {
 	page := r.Params.Page()
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
 		args := ofPartner{Partner: ask.Partner(r.Partner.ID), blocks: blocks{Last: p.Block}}
-		return answer(ctx, r, p, page, partnerPage, args, func() (int64, error) {
+		return answer(ctx, r, p, page, partnerPage, args, args.Last, func() (int64, error) {
 			return count(ctx, p, ask.TotalsBetween, args.blocks, readmodel.PartnerOwner(r.Partner.ID), nil)
 		})
 	})
@@ -145,17 +146,17 @@ func between(ctx context.Context, p *ask.Pin, span httpapi.Span) (b blocks, err 
 	return b, err
 }
 
-// answer is a page of deposits, or all of them as a file. count says how many there are.
-func answer[A any](ctx context.Context, r *httpapi.Request, p *ask.Pin, page httpapi.Page, question *ask.Page[A, deposit], args A,
+// answer is a page of deposits up to a block, or all of them as a file. count says how many there are.
+func answer[A any](ctx context.Context, r *httpapi.Request, p *ask.Pin, page httpapi.Page, question *ask.Page[A, deposit], args A, last uint64,
 	count func() (int64, error)) (*httpapi.Answer, error) {
 	if r.AsFile() {
-		return file(ctx, r, p, page, question, args)
+		return file(ctx, r, p, page, question, args, last)
 	}
 	rows, total, err := question.Counted(ctx, p, args, page.Offset(), page.Size, count)
 	if err != nil {
 		return nil, err
 	}
-	return r.List(described(p, rows), page, total), nil
+	return r.List(described(p, rows, last), page, total), nil
 }
 
 // count is how many deposits an owner has in some blocks, in all vaults or one.
@@ -168,10 +169,14 @@ func count(ctx context.Context, p *ask.Pin, between func(context.Context, *ask.P
 	return int64(upTo.Sum(owner, vault).Deposits) - int64(before.Sum(owner, vault).Deposits), err
 }
 
-func described(p *ask.Pin, rows []deposit) []depositJSON {
+// described are deposits of a list up to a block: one that had no price then has no shares yet.
+func described(p *ask.Pin, rows []deposit, last uint64) []depositJSON {
 	out := make([]depositJSON, len(rows))
 	for i := range rows {
 		out[i] = rows[i].json(p)
+		if rows[i].PricedBlock > last {
+			out[i].Shares = "0"
+		}
 	}
 	return out
 }

@@ -27,16 +27,17 @@ var columns = []files.Column[depositJSON]{
 
 // file is a whole list: page after page of the question, each after the last deposit of the one
 // before.
-func file[A any](ctx context.Context, r *httpapi.Request, p *ask.Pin, page httpapi.Page, question *ask.Page[A, deposit], args A) (*httpapi.Answer, error) {
-	var last *ask.Place
+func file[A any](ctx context.Context, r *httpapi.Request, p *ask.Pin, page httpapi.Page, question *ask.Page[A, deposit], args A,
+	last uint64) (*httpapi.Answer, error) {
+	var behind *ask.Place
 	return httpapi.Whole(ctx, r, p, columns, func(ctx context.Context) ([]depositJSON, error) {
-		rows, err := question.After(ctx, p, args, last, page.Size)
+		rows, err := question.After(ctx, p, args, behind, page.Size)
 		if err != nil || len(rows) == 0 {
 			return nil, err
 		}
 		place := rows[len(rows)-1].Place()
-		last = &place
-		return described(p, rows), nil
+		behind = &place
+		return described(p, rows, last), nil
 	})
 }
 
@@ -54,7 +55,7 @@ func queueFile(ctx context.Context, r *httpapi.Request, p *ask.Pin, groups []gro
 			if len(rows) > 0 {
 				place := rows[len(rows)-1].Place()
 				last = &place
-				return described(p, rows), nil
+				return described(p, rows, p.Block), nil
 			}
 		}
 		return nil, nil

@@ -1,13 +1,16 @@
 -- A page of the deposits of a user in some blocks, newest first.
--- Deposits that were void by the last block are left out, and those that had no price have no shares yet.
-SELECT list, seq, rewrites, toString(key) AS sort_key, block, log_index, sub, user, sign,
-  vault, other, partner, id, toString(assets) AS amount, if(priced_block <= {last:UInt64}, toString(shares), '0') AS share_amount, ts, hash, closed_block, closed_ts
+-- Deposits that were void by the last block are left out.
+SELECT list, seq, rewrites, block, log_index, sub, user, sign,
+  vault, other, partner, id, toString(assets) AS amount, toString(shares) AS share_amount, priced_block, ts, hash, closed_block, closed_ts
 FROM lists
 WHERE (list = 'user_events' AND owner = {user:FixedString(20)} AND kind = 'deposit'
-    AND block >= {first:UInt64} AND block <= {last:UInt64} AND (closed_by != 'void' OR closed_block > {last:UInt64}) AND block <= {after_block:UInt64}
-    AND (block, log_index, sub) < ({after_block:UInt64}, {after_log:UInt32}, {after_sub:UInt8})
-    AND ({vault:FixedString(20)} = toFixedString('', 20) OR vault = {vault:FixedString(20)}))
+    AND block <= {last:UInt64} AND (closed_by != 'void' OR closed_block > {last:UInt64})
+    AND block >= {first:UInt64} -- if first
+    AND block <= {after_block:UInt64} AND (block, log_index, sub) < ({after_block:UInt64}, {after_log:UInt32}, {after_sub:UInt8}) -- if after
+    AND vault = {vault:FixedString(20)} -- if vault
+  )
   OR list = 'cursor_end'
 ORDER BY list DESC, owner DESC, scope DESC, kind DESC, key DESC, block DESC, log_index DESC, sub DESC, user DESC
 LIMIT {rows:UInt64}
-SETTINGS max_block_size = 512, read_in_order_use_buffering = 0
+SETTINGS max_block_size = 512, read_in_order_use_buffering = 0, use_skip_indexes = 0
+  , optimize_move_to_prewhere = 0 -- unless vault

@@ -1,9 +1,10 @@
 -- The deposits or the withdrawal requests that name a partner, after a place of the chain, in its order.
-SELECT list, seq, rewrites, toString(key) AS sort_key, block, log_index, sub, user, sign,
+SELECT list, seq, rewrites, block, log_index, sub, user, sign,
   kind, vault, id, toString(assets) AS amount, toString(shares) AS share_amount, ts, hash
 FROM lists
 WHERE (list = 'partner_events' AND owner = {partner:FixedString(20)} AND kind = {kind:String} AND block >= {first:UInt64} AND block <= {last:UInt64}
-    AND block >= {after_block:UInt64} AND (block, log_index, sub) > ({after_block:UInt64}, {after_log:UInt32}, {after_sub:UInt8}))
+    AND block >= {after_block:UInt64} AND (block, log_index, sub) > ({after_block:UInt64}, {after_log:UInt32}, {after_sub:UInt8}) -- if after
+  )
   OR list = 'cursor'
 ORDER BY list, owner, scope, kind, key, block, log_index, sub, user
 LIMIT {rows:UInt64}

@@ -41,7 +41,8 @@ func (o order) filePages(p *ask.Pin, vault common.Address) func(context.Context)
 		}
 		place := rows[len(rows)-1].Place()
 		last = &place
-		return describe(ctx, p, vault, rows)
+		out, _, err := describe(ctx, p, vault, rows, true, false)
+		return out, err
 	}
 }
 
@@ -56,6 +57,7 @@ func (o order) fileByAmount(p *ask.Pin, vault common.Address) func(context.Conte
 		}
 		users := ahead[:min(len(ahead), o.page.Size)]
 		ahead = ahead[len(users):]
-		return withFirstSeen(ctx, p, vault, users)
+		out, _, err := describe(ctx, p, vault, users, false, false)
+		return out, err
 	}
 }

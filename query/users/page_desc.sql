@@ -2,8 +2,9 @@
 SELECT list, seq, rewrites, toString(key) AS sort_key, block, log_index, sub, user, sign, ts
 FROM lists
 WHERE (list = {list:String} AND owner = {vault:FixedString(20)} AND scope = toFixedString('', 20) AND block <= {block:UInt64}
-    AND key <= {after_key:Int256} AND (key, block, user) < ({after_key:Int256}, {after_block:UInt64}, {after_user:FixedString(20)}))
+    AND key <= {after_key:Int256} AND (key, block, user) < ({after_key:Int256}, {after_block:UInt64}, {after_user:FixedString(20)}) -- if after
+  )
   OR list = 'cursor_end'
 ORDER BY list DESC, owner DESC, scope DESC, kind DESC, key DESC, block DESC, log_index DESC, sub DESC, user DESC
 LIMIT {rows:UInt64}
-SETTINGS max_block_size = 512, read_in_order_use_buffering = 0
+SETTINGS max_block_size = 512, read_in_order_use_buffering = 0, optimize_move_to_prewhere = 0

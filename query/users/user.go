@@ -40,16 +40,12 @@ type withdrawalsJSON struct {
 func Detail(r *httpapi.Request) (*httpapi.Answer, error) {
 	address := r.PathAddress()
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
-		var totals ask.AllTotals
-		var seen map[common.Address]uint64
-		err := ask.Together(
-			func() (err error) { totals, err = ask.UserTotals(ctx, p, address); return },
-			func() (err error) { seen, err = ask.FirstSeen(ctx, p, allVaults, address); return },
-		)
+		sums, err := ask.SumsOf(ctx, p, ask.Whose{Users: []common.Address{address}, Members: []common.Address{address}})
 		if err != nil {
 			return nil, err
 		}
-		first, ok := seen[address]
+		totals := sums.Users
+		first, ok := sums.Seen[address]
 		if !ok {
 			return nil, httpapi.NotFound("There is no such user.")
 		}

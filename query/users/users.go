@@ -129,36 +129,25 @@ func (o order) answer(ctx context.Context, r *httpapi.Request, p *ask.Pin, vault
 	if r.AsFile() {
 		return o.file(ctx, r, p, vault)
 	}
-	var out []userJSON
-	var total uint64
-	err := ask.Together(
-		func() (err error) { out, err = o.read(ctx, p, vault); return },
-		func() (err error) {
-			totals, err := ask.TotalsOf(ctx, p, vault)
-			total = totals.Of(vault, vault).Users
-			return err
-		},
-	)
+	users, seen, err := o.read(ctx, p, vault)
 	if err != nil {
 		return nil, err
 	}
-	return r.List(out, o.page, int64(total)), nil
+	out, total, err := describe(ctx, p, vault, users, seen, true)
+	if err != nil {
+		return nil, err
+	}
+	return r.List(out, o.page, total), nil
 }
 
-// read is a page of the list.
-func (o order) read(ctx context.Context, p *ask.Pin, vault common.Address) ([]userJSON, error) {
+// read is a page of the list; seen says that FirstSeen is known.
+func (o order) read(ctx context.Context, p *ask.Pin, vault common.Address) (users []user, seen bool, err error) {
 	if o.by != firstSeen && p.AsOf {
-		users, _, err := o.rank(ctx, p, vault, o.page.Offset(), uint64(o.page.Size), o.beginning())
-		if err != nil {
-			return nil, err
-		}
-		return withFirstSeen(ctx, p, vault, users)
+		users, _, err = o.rank(ctx, p, vault, o.page.Offset(), uint64(o.page.Size), o.beginning())
+		return users, false, err
 	}
-	rows, err := o.question().Read(ctx, p, ofVault{lists[o.by], vault}, o.page.Offset(), o.page.Size)
-	if err != nil {
-		return nil, err
-	}
-	return describe(ctx, p, vault, rows)
+	users, err = o.question().Read(ctx, p, ofVault{lists[o.by], vault}, o.page.Offset(), o.page.Size)
+	return users, true, err
 }
 
 func (o order) question() *ask.Page[ofVault, user] {
@@ -195,44 +184,37 @@ func (o order) rank(ctx context.Context, p *ask.Pin, vault common.Address, offse
 	return users, after, nil
 }
 
-// describe adds what users deposited and withdrew, in a vault or in all.
-func describe(ctx context.Context, p *ask.Pin, vault common.Address, users []user) ([]userJSON, error) {
-	out := make([]userJSON, len(users))
-	if len(users) == 0 {
-		return out, nil
-	}
+// describe adds what users deposited and withdrew, in a vault or in all, and when they were first seen where
+// that is not known. total is how many users there are, if they are counted.
+func describe(ctx context.Context, p *ask.Pin, vault common.Address, users []user, seen, counted bool) (out []userJSON, total int64, err error) {
 	addresses := make([]common.Address, len(users))
 	for i := range users {
 		addresses[i] = users[i].User
 	}
-	totals, err := ask.UserTotals(ctx, p, addresses...)
+	of := ask.Whose{Users: addresses}
+	if counted {
+		of.Owners = []common.Address{vault}
+	}
+	if !seen {
+		of.Members, of.In = addresses, vault
+	}
+	sums, err := ask.SumsOf(ctx, p, of)
+	if err != nil {
+		return nil, 0, err
+	}
 	var only *common.Address
 	if vault != allVaults {
 		only = &vault
 	}
+	out = make([]userJSON, len(users))
 	for i := range users {
-		sum := totals.Sum(users[i].User, only)
-		out[i] = userJSON{Address: users[i].User.Hex(), FirstSeen: httpapi.Time(uint64(users[i].FirstSeen)),
+		first := uint64(users[i].FirstSeen)
+		if !seen {
+			first = sums.Seen[users[i].User]
+		}
+		sum := sums.Users.Sum(users[i].User, only)
+		out[i] = userJSON{Address: users[i].User.Hex(), FirstSeen: httpapi.Time(first),
 			TotalDeposited: sum.Deposited.String(), TotalWithdrawn: sum.Claimed.String()}
 	}
-	return out, err
-}
-
-// withFirstSeen is describe of users of whom only the address is known.
-func withFirstSeen(ctx context.Context, p *ask.Pin, vault common.Address, users []user) ([]userJSON, error) {
-	if len(users) == 0 {
-		return []userJSON{}, nil
-	}
-	addresses := make([]common.Address, len(users))
-	for i := range users {
-		addresses[i] = users[i].User
-	}
-	seen, err := ask.FirstSeen(ctx, p, vault, addresses...)
-	if err != nil {
-		return nil, err
-	}
-	for i := range users {
-		users[i].FirstSeen = uint32(seen[users[i].User])
-	}
-	return describe(ctx, p, vault, users)
+	return out, int64(sums.Owners.Of(vault, vault).Users), nil
 }

@@ -2,7 +2,6 @@ package vaults
 
 import (
 	"context"
-	"math"
 
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/httpapi"
@@ -54,7 +53,7 @@ func Navs(r *httpapi.Request) (*httpapi.Answer, error) {
 		if !ok {
 			return nil, httpapi.NoSuchVault()
 		}
-		args, err := ask.OfNavs{Vault: address, At: math.MaxInt64}, error(nil)
+		args, err := ask.OfNavs{Vault: address}, error(nil)
 		if args.First, args.Last, err = p.Blocks(ctx, span.From, span.To); err != nil {
 			return nil, err
 		}

@@ -56,7 +56,7 @@ func yields(ctx context.Context, p *ask.Pin, v *state.Vault, now int64) ([]yield
 // sinceFirst is the yield from the first NAV of a vault to the one in force now; nil where there is
 // none, or the first is zero. Its days are the whole ones from the first NAV to now.
 func sinceFirst(ctx context.Context, p *ask.Pin, v *state.Vault, now int64) (*yieldJSON, error) {
-	args := ask.OfNavs{Vault: v.Address, Last: p.Block, At: math.MaxInt64}
+	args := ask.OfNavs{Vault: v.Address, Last: p.Block}
 	var to *ask.Nav
 	var updates int64
 	err := ask.Together(

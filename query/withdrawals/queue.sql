@@ -3,11 +3,12 @@ SELECT list, seq, rewrites, toString(key) AS sort_key, block, log_index, sub, us
   vault, other, partner, id, toString(shares) AS share_amount, toString(assets) AS estimate, expires, ts, hash,
   funded_block, funded_ts, toString(funded_assets) AS funded_amount, closed_block, closed_ts, closed_by, toString(closed_assets) AS closed_amount
 FROM lists
-WHERE (list = 'queue' AND key = {never:UInt64} AND block <= {block:UInt64} AND block >= {after_block:UInt64}
-    AND (block, log_index, sub) > ({after_block:UInt64}, {after_log:UInt32}, {after_sub:UInt8})
-    AND ({vault:FixedString(20)} = toFixedString('', 20) OR vault = {vault:FixedString(20)})
+WHERE (list = 'queue' AND key = {never:UInt64} AND block <= {block:UInt64}
+    AND block >= {after_block:UInt64} AND (block, log_index, sub) > ({after_block:UInt64}, {after_log:UInt32}, {after_sub:UInt8}) -- if after
+    AND vault = {vault:FixedString(20)} -- if vault
     AND (expires = 0 OR expires > {now:UInt64} OR funded_block <= {block:UInt64}))
   OR list = 'cursor'
 ORDER BY list, owner, scope, kind, key, block, log_index, sub, user
 LIMIT {rows:UInt64}
-SETTINGS max_block_size = 512, read_in_order_use_buffering = 0
+SETTINGS max_block_size = 512, read_in_order_use_buffering = 0, use_skip_indexes = 0
+  , optimize_move_to_prewhere = 0 -- unless vault

@@ -1,14 +1,15 @@
--- A page of the requests of a user, newest first, of all vaults or one and by status where one is asked for, else 'any'.
-SELECT list, seq, rewrites, toString(key) AS sort_key, block, log_index, sub, user, sign,
+-- A page of the requests of a user, newest first, of all vaults or one, and of all or one status.
+SELECT list, seq, rewrites, block, log_index, sub, user, sign,
   vault, other, partner, id, toString(shares) AS share_amount, toString(assets) AS estimate, expires, ts, hash,
   funded_block, funded_ts, toString(funded_assets) AS funded_amount, closed_block, closed_ts, closed_by, toString(closed_assets) AS closed_amount
 FROM lists
-WHERE (list = 'user_requests' AND owner = {user:FixedString(20)} AND block <= {block:UInt64} AND block <= {after_block:UInt64}
-    AND (block, log_index, sub) < ({after_block:UInt64}, {after_log:UInt32}, {after_sub:UInt8})
-    AND ({vault:FixedString(20)} = toFixedString('', 20) OR vault = {vault:FixedString(20)})
-    AND ({status:String} = 'any' OR {status:String} = multiIf(closed_block <= {block:UInt64}, toString(closed_by),
-      expires = 0 OR expires > {now:UInt64} OR funded_block <= {block:UInt64}, 'queued', 'expired')))
+WHERE (list = 'user_requests' AND owner = {user:FixedString(20)} AND block <= {block:UInt64}
+    AND block <= {after_block:UInt64} AND (block, log_index, sub) < ({after_block:UInt64}, {after_log:UInt32}, {after_sub:UInt8}) -- if after
+    AND vault = {vault:FixedString(20)} -- if vault
+    AND {status:String} = multiIf(closed_block <= {block:UInt64}, toString(closed_by), expires = 0 OR expires > {now:UInt64} OR funded_block <= {block:UInt64}, 'queued', 'expired') -- if status
+  )
   OR list = 'cursor_end'
 ORDER BY list DESC, owner DESC, scope DESC, kind DESC, key DESC, block DESC, log_index DESC, sub DESC, user DESC
 LIMIT {rows:UInt64}
-SETTINGS max_block_size = 512, read_in_order_use_buffering = 0
+SETTINGS max_block_size = 512, read_in_order_use_buffering = 0, use_skip_indexes = 0
+  , optimize_move_to_prewhere = 0 -- unless vault, status

@@ -3,8 +3,8 @@ SELECT list, toUInt64(sum(sign)) AS total, minIf(expires, closed_block > {block:
   toUInt64(sum(sign * seq)) AS seq, toUInt64(sum(sign * rewrites)) AS rewrites
 FROM lists
 WHERE (list = 'user_requests' AND owner = {user:FixedString(20)} AND block <= {block:UInt64}
-    AND ({vault:FixedString(20)} = toFixedString('', 20) OR vault = {vault:FixedString(20)})
-    AND ({status:String} = 'any' OR {status:String} = multiIf(closed_block <= {block:UInt64}, toString(closed_by),
-      expires = 0 OR expires > {now:UInt64} OR funded_block <= {block:UInt64}, 'queued', 'expired')))
+    AND vault = {vault:FixedString(20)} -- if vault
+    AND {status:String} = multiIf(closed_block <= {block:UInt64}, toString(closed_by),
+      expires = 0 OR expires > {now:UInt64} OR funded_block <= {block:UInt64}, 'queued', 'expired'))
   OR list = 'cursor'
 GROUP BY list

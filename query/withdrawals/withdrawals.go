@@ -30,8 +30,8 @@ var (
 
 type ofUser struct {
 	User   common.Address `ask:"user" reads:"user_requests"`
-	Vault  common.Address `ask:"vault"` // zero: all
-	Status ask.Word       `ask:"status"`
+	Vault  common.Address `ask:"vault"`  // zero: all
+	Status ask.Word       `ask:"status"` // empty: any
 }
 
 type ofVault struct {
@@ -55,7 +55,7 @@ const anyStatus = "any"
 
 var (
 	userPage = ask.NewPage[ofUser, request]("user_requests", sqlUser, ask.NewestFirst).Deep(func(p *ask.Pin, a ofUser) (ask.Filter, bool) {
-		return ask.Filter{Owner: a.User, Kind: "requested", Above: ask.LowestKey, UpTo: ask.HighestKey, Last: p.Block, Vault: a.Vault}, a.Status == anyStatus
+		return ask.Filter{Owner: a.User, Kind: "requested", Above: ask.LowestKey, UpTo: ask.HighestKey, Last: p.Block, Vault: a.Vault}, a.Status == ""
 	})
 	userCount = ask.New[ofUser, counted](sqlUserCount)
 	vaultPage = ask.NewPage[ofVault, request]("requests", sqlVault, ask.NewestFirst).Deep(func(_ *ask.Pin, a ofVault) (ask.Filter, bool) {
@@ -74,7 +74,10 @@ func OfUser(r *httpapi.Request) (*httpapi.Answer, error) {
 	user, page, vault := r.PathAddress(), r.Params.Page(), r.Params.Vault()
 	status := r.Params.OneOf("status", anyStatus, queued, claimed, cancelled)
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
-		args := ofUser{User: user, Status: ask.Word(status)}
+		args := ofUser{User: user}
+		if status != anyStatus {
+			args.Status = ask.Word(status)
+		}
 		if vault != nil {
 			if _, known := p.Vault(*vault); !known {
 				return nothing(ctx, r, p, page)

@@ -6,7 +6,7 @@ SELECT list, vault, toUInt64(sum(sign)) AS total, toUInt64(sumIf(sign, funded_bl
   toUInt64(sum(sign * seq)) AS seq, toUInt64(sum(sign * rewrites)) AS rewrites
 FROM lists
 WHERE (list = 'queue' AND key > {block:UInt64} AND block <= {block:UInt64}
-    AND ({vault:FixedString(20)} = toFixedString('', 20) OR vault = {vault:FixedString(20)})
+    AND vault = {vault:FixedString(20)} -- if vault
     AND (expires = 0 OR expires > {now:UInt64} OR funded_block <= {block:UInt64}))
   OR list = 'cursor'
 GROUP BY list, vault
