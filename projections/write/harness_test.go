@@ -344,16 +344,17 @@ func (g *generation) live(t testing.TB) map[string][]readmodel.TouchedKey {
 	t.Helper()
 	out := map[string][]readmodel.TouchedKey{}
 	line := readmodel.ListsTable.LineSQL("sign", "writer")
-	rows, err := g.conn.Query(t.Context(), "SELECT "+line+" AS line, toInt8(list), owner, vault, user, toInt64(sum(sign)) AS n FROM lists WHERE list != 'touched' GROUP BY line, list, owner, vault, user HAVING n != 0")
+	rows, err := g.conn.Query(t.Context(), "SELECT "+line+" AS line, toInt8(list), toInt8(kind), owner, vault, user, toInt64(sum(sign)) AS n FROM lists WHERE list != 'touched' "+
+		"GROUP BY line, list, kind, owner, vault, user HAVING n != 0")
 	must(t, err)
 	defer rows.Close()
 	for rows.Next() {
 		var text string
-		var list int8
+		var list, kind int8
 		var row readmodel.ListRow
 		var n int64
-		must(t, rows.Scan(&text, &list, &row.Owner, &row.Vault, &row.User, &n))
-		row.List = readmodel.List(list)
+		must(t, rows.Scan(&text, &list, &kind, &row.Owner, &row.Vault, &row.User, &n))
+		row.List, row.Kind = readmodel.List(list), readmodel.EffectKind(kind)
 		if n != 1 {
 			t.Fatalf("the signs of a row of lists add up to %d: %s", n, text)
 		}

@@ -14,7 +14,7 @@ var sqlNav string
 // OfNavs are NAV updates of a vault in some blocks, both included, and where Timed is set those whose
 // time is not after At (Unix seconds).
 type OfNavs struct {
-	Vault common.Address `ask:"vault" reads:"vault_events"`
+	Vault common.Address `ask:"vault" reads:"vault_events.valuation"`
 	First uint64         `ask:"first"`
 	Last  uint64         `ask:"last"`
 	Timed bool           `ask:"timed"`
@@ -35,7 +35,7 @@ type Nav struct {
 // Navs is a page of the NAV updates of a vault, newest first.
 var Navs = NewPage[OfNavs, Nav]("vault_events", sqlNav, NewestFirst).Deep(func(_ *Pin, a OfNavs) (Filter, bool) {
 	return Filter{Owner: a.Vault, Kind: "valuation", Above: LowestKey, UpTo: HighestKey, First: a.First, Last: a.Last}, !a.Timed
-})
+}).Long()
 
 // NewestNav is the newest NAV update of a vault whose block's time is not after one, in Unix seconds;
 // nil for none.

@@ -71,11 +71,12 @@ type Page[A any, R comparable] struct {
 	filter   func(*Pin, A) (Filter, bool) // nil: a page far from the beginning reads all before it
 	order    Order
 	newest   bool // the list only knows the newest block
+	long     bool // its lists are mostly longer than a page
 }
 
 // NewPage makes a page's question, for entries of the list named; see New.
 func NewPage[A any, R comparable](list, sql string, order Order) *Page[A, R] {
-	listNamed(list)
+	of := listNamed(list)
 	if _, ok := any(new(R)).(entry); !ok {
 		panic("the rows of a page embed Entry")
 	}
@@ -83,6 +84,11 @@ func NewPage[A any, R comparable](list, sql string, order Order) *Page[A, R] {
 	for _, l := range q.lines {
 		if strings.Contains(l.text, "{after_") && !slices.Equal(l.names, []string{"after"}) {
 			panic("a page begins behind a place only if there is one (-- if after): " + l.text)
+		}
+	}
+	for i := range q.reads {
+		if q.reads[i].page {
+			q.reads[i].list = of
 		}
 	}
 	return &Page[A, R]{list: list, question: q, order: order}
@@ -93,6 +99,13 @@ func NewPage[A any, R comparable](list, sql string, order Order) *Page[A, R] {
 func (q Page[A, R]) Newest() *Page[A, R] {
 	q.newest = true
 	return &q
+}
+
+// Long is a page of lists that are mostly longer than a page: they are counted while the page is read, also the
+// first one.
+func (q *Page[A, R]) Long() *Page[A, R] {
+	q.long = true
+	return q
 }
 
 // Filter says in general which rows of its list a page is about, so that an entry far from the
@@ -216,10 +229,10 @@ func (q *Page[A, R]) find(ctx context.Context, p *Pin, f Filter, offset uint64) 
 	}
 }
 
-// Counted is Read, and how many entries the list has: those of the page where it holds all of them, else
-// what count says.
+// Counted is Read, and how many entries the list has: those of the first page where it holds all of them and the
+// list is not Long, else what count says.
 func (q *Page[A, R]) Counted(ctx context.Context, p *Pin, args A, offset uint64, size int, count func() (int64, error)) (rows []R, total int64, err error) {
-	if offset > 0 {
+	if offset > 0 || q.long {
 		err = Together(
 			func() (err error) { rows, err = q.Read(ctx, p, args, offset, size); return },
 			func() (err error) { total, err = count(); return },
@@ -240,7 +253,8 @@ func (q *Page[A, R]) read(ctx context.Context, p *Pin, args A, behind *Place, of
 }
 
 // atLeast gives so many entries behind a place or more, or all that there are; whole says that it is all.
-func (q *Page[A, R]) atLeast(ctx context.Context, p *Pin, args A, behind *Place, entries uint64) (found []R, whole bool, err error) {
+func (q *Page[A, R]) atLeast(ctx context.Context, p *Pin, args A, behind *Place,
+	entries uint64) (found []R, whole bool, err error) {
 	for rows := entries + spareRows; ; rows *= 2 {
 		parameters := after(behind)
 		parameters["rows"] = strconv.FormatUint(rows, 10)

@@ -19,7 +19,7 @@ import (
 // ofUsers are the users of an owner in a list.
 type ofUsers struct {
 	List  ask.Word       `ask:"list"`
-	Owner common.Address `ask:"owner" reads:"first_seen,deposited"`
+	Owner common.Address `ask:"owner" reads:"page"`
 }
 
 type aUser struct {

@@ -30,7 +30,8 @@ import (
 // A is a struct. A field tagged `ask:"name"` is the value of {name:Type} in the SQL, and a slice
 // of addresses, numbers or names is {name} without a type, a list of literals: only of literals
 // the engine sees which rows to read. With ,optional the SQL need not name it. A field tagged `reads:"list,list"` is the owner of rows of
-// those lists that the question reads, an address, addresses or a Partner; a
+// those lists that the question reads, an address, addresses or a Partner; of lists of events the tag names
+// the kind, too (vault_events.deposit), and page is the list of the Page. A
 // blank field with that tag stands for the owner of everything. Answers are kept for as long as
 // nothing that was read changed, so a question must name all; one that names nothing depends on
 // everything, and `reads:"-"` is one by which an answer depends on nothing.
@@ -48,7 +49,7 @@ import (
 // Where it embeds Signed, its rows are those of the table, and the caller adds them up.
 type Question[A, R any] struct {
 	lines     []line
-	named     map[string]bool // the parameters; true: without a type
+	named     map[string]bool // the parameters
 	arguments []argument
 	reads     []read
 	// readsNothing says that no change of a list changes an answer because of this question.
@@ -106,7 +107,7 @@ func parsed(sql string) (lines []line) {
 		m := condition.FindStringSubmatch(text)
 		switch last := len(lines) - 1; {
 		case m != nil:
-			lines = append(lines, line{text: strings.TrimSuffix(text, m[0]) + "\n", unless: m[1] == "unless", names: strings.Split(m[2], ", ")})
+			lines = append(lines, line{strings.TrimSuffix(text, m[0]) + "\n", m[1] == "unless", strings.Split(m[2], ", ")})
 		case last >= 0 && len(lines[last].names) == 0:
 			lines[last].text += text + "\n"
 		default:
@@ -123,7 +124,34 @@ type argument struct {
 
 type read struct {
 	list  readmodel.List
-	field []int // nil: the owner of everything
+	kind  readmodel.EffectKind // of a list of events
+	field []int                // nil: the owner of everything
+	page  bool                 // the list is that of the page
+}
+
+// newRead reads a list of the tag reads.
+func newRead(tag string, field []int) read {
+	if tag == "page" {
+		return read{page: true, field: field}
+	}
+	name, kind, _ := strings.Cut(tag, ".")
+	r := read{list: listNamed(name), field: field}
+	if !r.list.ByKind() && kind == "" {
+		return r
+	}
+	var ok bool
+	if r.kind, ok = readmodel.KindNamed(kind); !ok || !r.list.ByKind() {
+		panic(fmt.Sprintf("a list of events is read with the kind of its rows, and no other list: %q", tag))
+	}
+	return r
+}
+
+// key is that of an owner's rows.
+func (r *read) key(owner common.Address) readmodel.TouchedKey {
+	if r.list.ByKind() {
+		return readmodel.TouchKind(r.list, r.kind, owner)
+	}
+	return readmodel.Touch(r.list, owner)
 }
 
 var parameter = regexp.MustCompile(`\{(\w+)(:[^}]+)?\}`)
@@ -139,16 +167,16 @@ var ofPin = map[string]bool{"newest": true, "after": true}
 // mistake in the program, which its first test finds.
 func New[A, R any](sql string) *Question[A, R] {
 	q := &Question[A, R]{lines: parsed(sql), named: map[string]bool{}}
+	named := map[string]bool{} // true: without a type
 	conditions := map[string]bool{}
 	for _, l := range q.lines {
 		for _, m := range parameter.FindAllStringSubmatch(l.text, -1) {
-			q.named[m[1]] = m[2] == ""
+			q.named[m[1]], named[m[1]] = true, m[2] == ""
 		}
 		for _, name := range l.names {
 			conditions[name] = true
 		}
 	}
-	named := maps.Clone(q.named)
 	_, q.time = named["now"]
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[A]()) {
 		if tag, ok := field.Tag.Lookup("ask"); ok {
@@ -175,11 +203,11 @@ func New[A, R any](sql string) *Question[A, R] {
 				q.readsNothing = true
 				continue
 			}
-			r := read{list: listNamed(list), field: field.Index}
+			index := field.Index
 			if field.Name == "_" {
-				r.field = nil
+				index = nil
 			}
-			q.reads = append(q.reads, r)
+			q.reads = append(q.reads, newRead(list, index))
 		}
 	}
 	for name := range named {
@@ -295,10 +323,13 @@ func (q *Question[A, R]) all(ctx context.Context, p *Pin, args A, more clickhous
 }
 
 // parameters are those that the pin gives, and more.
-func (q *Question[A, R]) parameters(ctx context.Context, p *Pin, more clickhouse.Parameters) (clickhouse.Parameters, error) {
+func (q *Question[A, R]) parameters(ctx context.Context, p *Pin,
+	more clickhouse.Parameters) (clickhouse.Parameters, error) {
 	out := clickhouse.Parameters{}
-	for name, value := range map[string]uint64{"block": p.Block, "seq": p.Seq, "lately": p.snapshot.Block - min(p.snapshot.Block, lately), "never": readmodel.Never} {
-		if _, used := q.named[name]; used {
+	numbers := map[string]uint64{"block": p.Block, "seq": p.Seq,
+		"lately": p.snapshot.Block - min(p.snapshot.Block, lately)} // never is given by Source.Select
+	for name, value := range numbers {
+		if q.named[name] {
 			out[name] = strconv.FormatUint(value, 10)
 		}
 	}
@@ -348,24 +379,24 @@ func (q *Question[A, R]) One(ctx context.Context, p *Pin, args A) (row R, ok boo
 func (q *Question[A, R]) keys(args reflect.Value) (keys []readmodel.TouchedKey) {
 	for _, r := range q.reads {
 		if r.field == nil {
-			keys = append(keys, readmodel.Touch(r.list, common.Address{}))
+			keys = append(keys, r.key(common.Address{}))
 			continue
 		}
 		switch owner := args.FieldByIndex(r.field).Interface().(type) {
 		case common.Address:
-			keys = append(keys, readmodel.Touch(r.list, owner))
+			keys = append(keys, r.key(owner))
 		case Partner:
-			keys = append(keys, readmodel.Touch(r.list, readmodel.PartnerOwner(uint32(owner))))
+			keys = append(keys, r.key(readmodel.PartnerOwner(uint32(owner))))
 		case []common.Address:
 			for _, o := range owner {
-				keys = append(keys, readmodel.Touch(r.list, o))
+				keys = append(keys, r.key(o))
 			}
 			if len(owner) == 0 { // it reads nothing, which is not to depend on everything
-				keys = append(keys, readmodel.Touch(r.list, common.Address{0xff}))
+				keys = append(keys, r.key(common.Address{0xff}))
 			}
 		case []AddressAsKey:
 			for _, o := range owner {
-				keys = append(keys, readmodel.Touch(r.list, common.Address(o)))
+				keys = append(keys, r.key(common.Address(o)))
 			}
 		default:
 			panic(fmt.Sprintf("a %T is no owner of a list", owner))

@@ -186,19 +186,27 @@ func TestQuestionsThatDoNotFit(t *testing.T) {
 	type unknownList struct {
 		V common.Address `ask:"v" reads:"totals,nonsense"`
 	}
+	type ofEvents struct {
+		V common.Address `ask:"v" reads:"vault_events"`
+	}
+	type ofTotals struct {
+		V common.Address `ask:"v" reads:"totals.deposit"`
+	}
 	for name, c := range map[string]struct {
 		make func()
 		want string
 	}{
-		"a text":                         {func() { ask.New[of[string], one]("SELECT {v:String}") }, "a string cannot be the argument v"},
-		"texts as a list":                {func() { ask.New[of[[]string], one]("SELECT 1 IN ({v})") }, "cannot be the argument"},
-		"one address as a list":          {func() { ask.New[of[common.Address], one]("SELECT 1 IN ({v})") }, "cannot be the argument"},
-		"addresses as a value":           {func() { ask.New[of[[]common.Address], one]("SELECT {v:String}") }, "cannot be the argument"},
-		"an argument that is not named":  {func() { ask.New[of[uint64], one]("SELECT 1") }, "has no parameter v"},
-		"a parameter that nothing gives": {func() { ask.New[none, one]("SELECT {v:UInt64}") }, "that no argument gives"},
-		"a list that nothing gives":      {func() { ask.New[none, one]("SELECT 1 IN ({v})") }, "that no argument gives"},
-		"a list that there is not":       {func() { ask.New[unknownList, one]("SELECT {v:String}") }, `no list "nonsense"`},
-		"a condition that nothing gives": {func() { ask.New[none, one]("SELECT 1\n+ 1 -- if v") }, "a condition v that no argument gives"},
+		"a text":                          {func() { ask.New[of[string], one]("SELECT {v:String}") }, "a string cannot be the argument v"},
+		"texts as a list":                 {func() { ask.New[of[[]string], one]("SELECT 1 IN ({v})") }, "cannot be the argument"},
+		"one address as a list":           {func() { ask.New[of[common.Address], one]("SELECT 1 IN ({v})") }, "cannot be the argument"},
+		"addresses as a value":            {func() { ask.New[of[[]common.Address], one]("SELECT {v:String}") }, "cannot be the argument"},
+		"an argument that is not named":   {func() { ask.New[of[uint64], one]("SELECT 1") }, "has no parameter v"},
+		"a parameter that nothing gives":  {func() { ask.New[none, one]("SELECT {v:UInt64}") }, "that no argument gives"},
+		"a list that nothing gives":       {func() { ask.New[none, one]("SELECT 1 IN ({v})") }, "that no argument gives"},
+		"a list that there is not":        {func() { ask.New[unknownList, one]("SELECT {v:String}") }, `no list "nonsense"`},
+		"a list of events without a kind": {func() { ask.New[ofEvents, one]("SELECT {v:String}") }, "with the kind"},
+		"a kind of another list":          {func() { ask.New[ofTotals, one]("SELECT {v:String}") }, "no other list"},
+		"a condition that nothing gives":  {func() { ask.New[none, one]("SELECT 1\n+ 1 -- if v") }, "a condition v that no argument gives"},
 		"a page that always begins behind": {func() {
 			ask.NewPage[none, aUser]("queue", "SELECT 1 WHERE block > {after_block:UInt64}", ask.OldestFirst)
 		}, "-- if after"},

@@ -212,21 +212,22 @@ func (s *Sums) of(list string) AllTotals {
 
 // add adds a row, or takes it away where its sign is -1.
 func (t *Totals) add(r *stepRow) {
-	counts := [...]struct {
-		to *uint64
-		n  uint64
-	}{{&t.Deposits, r.Deposits}, {&t.Requests, r.Requests}, {&t.Claims, r.Claims}, {&t.Users, r.Users}, {&t.Swept, r.Swept}, {&t.SweptTo, r.SweptTo}, {&t.Navs, r.Navs}}
-	for _, c := range counts {
-		*c.to += uint64(r.Sign) * c.n
+	sign := uint64(r.Sign) // -1 is the highest number, which takes one away
+	t.Deposits += sign * r.Deposits
+	t.Requests += sign * r.Requests
+	t.Claims += sign * r.Claims
+	t.Users += sign * r.Users
+	t.Swept += sign * r.Swept
+	t.SweptTo += sign * r.SweptTo
+	t.Navs += sign * r.Navs
+	add := (*big.Int).Add
+	if r.Sign < 0 {
+		add = (*big.Int).Sub
 	}
-	amounts := [...]struct{ to, n *big.Int }{{t.Deposited, &r.Deposited}, {t.Estimated, &r.Estimated}, {t.Claimed, &r.Claimed}, {t.SweptAssets, &r.SweptAssets}}
-	for _, a := range amounts {
-		if r.Sign < 0 {
-			a.to.Sub(a.to, a.n)
-		} else {
-			a.to.Add(a.to, a.n)
-		}
-	}
+	add(t.Deposited, t.Deposited, &r.Deposited)
+	add(t.Estimated, t.Estimated, &r.Estimated)
+	add(t.Claimed, t.Claimed, &r.Claimed)
+	add(t.SweptAssets, t.SweptAssets, &r.SweptAssets)
 }
 
 // Number reads an Int256 as the engine writes it.

@@ -61,7 +61,8 @@ func TestTotalsBetween(t *testing.T) {
 	}
 }
 
-// TestSumsOf: one question gives the totals of owners and users of the same address apart, and when users were first seen.
+// TestSumsOf: one question gives the totals of owners and users of the same address apart, and when users were first
+// seen.
 func TestSumsOf(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	w.Gen.Exec("SYSTEM STOP MERGES lists")
@@ -70,7 +71,8 @@ func TestSumsOf(t *testing.T) {
 	w.Write()
 	p := pinned(t, w.Look(), nil)
 	people := []common.Address{readtest.Alice, readtest.Nobody, readtest.VaultA}
-	sums, err := ask.SumsOf(t.Context(), p, ask.Whose{Owners: []common.Address{{}, readtest.VaultA}, Users: people, Members: people, In: readtest.VaultA})
+	whose := ask.Whose{Owners: []common.Address{{}, readtest.VaultA}, Users: people, Members: people, In: readtest.VaultA}
+	sums, err := ask.SumsOf(t.Context(), p, whose)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +86,8 @@ func TestSumsOf(t *testing.T) {
 	}
 	var want uint64
 	for _, e := range w.Log.Live(p.Seq, p.Block) {
-		if e.Fact.User == readtest.Alice && e.Fact.Vault == readtest.VaultA && want == 0 && (e.Kind == readtest.Deposit || e.Kind == readtest.Request) {
+		comes := e.Kind == readtest.Deposit || e.Kind == readtest.Request
+		if comes && e.Fact.User == readtest.Alice && e.Fact.Vault == readtest.VaultA && want == 0 {
 			want = uint64(readtest.BlockTime(e.Block))
 		}
 	}

@@ -2,6 +2,7 @@ package ask_test
 
 import (
 	"context"
+	"math"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -87,7 +88,7 @@ func TestValidityByKeys(t *testing.T) {
 		}),
 	}
 	holds(t, "at once", s, answers, "A", "B", "both", "the user A", "everything", "no user at all", "when Alice came", "nothing")
-	w.Pass(readmodel.Never, readmodel.Touch(readmodel.Totals, readtest.VaultA), readmodel.Touch(readmodel.VaultEvents, readtest.VaultB),
+	w.Pass(readmodel.Never, readmodel.Touch(readmodel.Totals, readtest.VaultA), readmodel.TouchKind(readmodel.VaultEvents, readmodel.Deposit, readtest.VaultB),
 		readmodel.Touch(readmodel.Members, common.Address{}), readmodel.Touch(readmodel.Members, readtest.Bob))
 	later := w.Look()
 	holds(t, "after a unit that touched A's totals", later, answers, "B", "the user A", "no user at all", "when Alice came", "nothing")
@@ -110,6 +111,32 @@ func TestValidityByKeys(t *testing.T) {
 	}
 	w.Pass(readmodel.Never, all)
 	holds(t, "after a unit that touched all", w.Look(), answers)
+}
+
+// TestValidityByKind: an answer about one kind of a vault's events holds while a unit touches another kind, and a page
+// while a unit touches another list of its owner.
+func TestValidityByKind(t *testing.T) {
+	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
+	s := w.BeforeReorganisation()
+	page := newPage("first_seen", ask.OldestFirst)
+	answers := map[string]*ask.Validity{
+		"NAV": made(t, s, nil, func(ctx context.Context, p *ask.Pin) error {
+			_, err := ask.NewestNav(ctx, p, readtest.VaultA, math.MaxInt64)
+			return err
+		}),
+		"users": made(t, s, nil, func(ctx context.Context, p *ask.Pin) error {
+			_, err := page.Read(ctx, p, ofUsers{List: "first_seen", Owner: readtest.VaultA}, 0, 5)
+			return err
+		}),
+	}
+	deposit := readmodel.ListRow{List: readmodel.VaultEvents, Kind: readmodel.Deposit, Owner: readtest.VaultA}
+	w.Pass(readmodel.Never, append(deposit.Touches(), readmodel.Touch(readmodel.Deposited, readtest.VaultA))...)
+	holds(t, "after a deposit", w.Look(), answers, "NAV", "users")
+	w.Pass(readmodel.Never, readmodel.Touch(readmodel.FirstSeen, readtest.VaultA))
+	holds(t, "after a new user", w.Look(), answers, "NAV")
+	valuation := readmodel.ListRow{List: readmodel.VaultEvents, Kind: readmodel.Valuation, Owner: readtest.VaultA}
+	w.Pass(readmodel.Never, valuation.Touches()...)
+	holds(t, "after a valuation", w.Look(), answers)
 }
 
 // TestValidityByTime: an answer that shows an open request holds until that lapses, and does not hold before

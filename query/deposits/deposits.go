@@ -65,18 +65,18 @@ type blocks struct {
 }
 
 type ofUser struct {
-	User  common.Address `ask:"user" reads:"user_events"`
+	User  common.Address `ask:"user" reads:"user_events.deposit"`
 	Vault common.Address `ask:"vault"` // zero: all
 	blocks
 }
 
 type ofVault struct {
-	Vault common.Address `ask:"vault" reads:"vault_events"`
+	Vault common.Address `ask:"vault" reads:"vault_events.deposit"`
 	blocks
 }
 
 type ofPartner struct {
-	Partner ask.Partner `ask:"partner" reads:"partner_events"`
+	Partner ask.Partner `ask:"partner" reads:"partner_events.deposit"`
 	blocks
 }
 
@@ -86,10 +86,10 @@ var (
 	})
 	vaultPage = ask.NewPage[ofVault, deposit]("vault_events", sqlVault, ask.NewestFirst).Deep(func(_ *ask.Pin, a ofVault) (ask.Filter, bool) {
 		return ask.Filter{Owner: a.Vault, Kind: "deposit", Above: ask.LowestKey, UpTo: ask.HighestKey, First: a.First, Last: a.Last}, true
-	})
+	}).Long()
 	partnerPage = ask.NewPage[ofPartner, deposit]("partner_events", sqlPartner, ask.NewestFirst).Deep(func(_ *ask.Pin, a ofPartner) (ask.Filter, bool) {
 		return ask.Filter{Owner: readmodel.PartnerOwner(uint32(a.Partner)), Kind: "deposit", Above: ask.LowestKey, UpTo: ask.HighestKey, First: a.First, Last: a.Last}, true
-	})
+	}).Long()
 )
 
 // OfUser is a page of a user's deposits, newest first, of all vaults or one.
@@ -110,7 +110,9 @@ func OfUser(r *httpapi.Request) (*httpapi.Answer, error) {
 		if args.blocks, err = between(ctx, p, span); err != nil {
 			return nil, err
 		}
-		return answer(ctx, r, p, page, userPage, args, args.Last, func() (int64, error) { return count(ctx, p, ask.UserTotalsBetween, args.blocks, user, vault) })
+		return answer(ctx, r, p, page, userPage, args, args.Last, func() (int64, error) {
+			return count(ctx, p, ask.UserTotalsBetween, args.blocks, user, vault)
+		})
 	})
 }
 
@@ -125,7 +127,9 @@ func OfVault(r *httpapi.Request) (*httpapi.Answer, error) {
 		if args.blocks, err = between(ctx, p, span); err != nil {
 			return nil, err
 		}
-		return answer(ctx, r, p, page, vaultPage, args, args.Last, func() (int64, error) { return count(ctx, p, ask.TotalsBetween, args.blocks, vault, nil) })
+		return answer(ctx, r, p, page, vaultPage, args, args.Last, func() (int64, error) {
+			return count(ctx, p, ask.TotalsBetween, args.blocks, vault, nil)
+		})
 	})
 }
 
@@ -147,8 +151,8 @@ func between(ctx context.Context, p *ask.Pin, span httpapi.Span) (b blocks, err 
 }
 
 // answer is a page of deposits up to a block, or all of them as a file. count says how many there are.
-func answer[A any](ctx context.Context, r *httpapi.Request, p *ask.Pin, page httpapi.Page, question *ask.Page[A, deposit], args A, last uint64,
-	count func() (int64, error)) (*httpapi.Answer, error) {
+func answer[A any](ctx context.Context, r *httpapi.Request, p *ask.Pin, page httpapi.Page,
+	question *ask.Page[A, deposit], args A, last uint64, count func() (int64, error)) (*httpapi.Answer, error) {
 	if r.AsFile() {
 		return file(ctx, r, p, page, question, args, last)
 	}

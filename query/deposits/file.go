@@ -27,8 +27,8 @@ var columns = []files.Column[depositJSON]{
 
 // file is a whole list: page after page of the question, each after the last deposit of the one
 // before.
-func file[A any](ctx context.Context, r *httpapi.Request, p *ask.Pin, page httpapi.Page, question *ask.Page[A, deposit], args A,
-	last uint64) (*httpapi.Answer, error) {
+func file[A any](ctx context.Context, r *httpapi.Request, p *ask.Pin, page httpapi.Page, question *ask.Page[A, deposit],
+	args A, last uint64) (*httpapi.Answer, error) {
 	var behind *ask.Place
 	return httpapi.Whole(ctx, r, p, columns, func(ctx context.Context) ([]depositJSON, error) {
 		rows, err := question.After(ctx, p, args, behind, page.Size)

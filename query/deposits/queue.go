@@ -38,7 +38,7 @@ type groupJSON struct {
 // unswept are the deposits of some vaults that no sweep has reached.
 type unswept struct {
 	Groups []ask.Above      `ask:"groups"`
-	Vaults []common.Address `ask:"vaults" reads:"vault_events"`
+	Vaults []common.Address `ask:"vaults" reads:"vault_events.deposit"`
 }
 
 var unsweptPage = ask.NewPage[unswept, deposit]("vault_events", sqlUnswept, ask.OldestFirst)

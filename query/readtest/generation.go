@@ -113,6 +113,7 @@ func (g *Generation) InsertLists(lists []readmodel.ListRow) {
 // changed is a row by which lists change.
 type changed struct {
 	List  string         `ch:"list"`
+	Kind  string         `ch:"kind"`
 	Owner common.Address `ch:"owner"`
 	Vault common.Address `ch:"vault"`
 	User  common.Address `ch:"user"`
@@ -142,11 +143,12 @@ func (g *Generation) WriteLists(l *Log) {
 	wanted := "SELECT " + listed + " FROM wanted"
 	gone, come := "("+held+") EXCEPT ("+wanted+")", "("+wanted+") EXCEPT ("+held+")"
 	var changes []changed
-	g.must(g.Conn.Select(ctx, &changes, "SELECT list, owner, vault, user FROM ("+gone+") UNION ALL SELECT list, owner, vault, user FROM ("+come+")"))
+	g.must(g.Conn.Select(ctx, &changes, "SELECT list, kind, owner, vault, user FROM ("+gone+") UNION ALL SELECT list, kind, owner, vault, user FROM ("+come+")"))
 	keys := map[string]bool{}
 	for _, c := range changes {
 		list, _ := readmodel.ListNamed(c.List)
-		row := readmodel.ListRow{List: list, Owner: c.Owner, Vault: c.Vault, User: c.User}
+		kind, _ := readmodel.KindNamed(c.Kind)
+		row := readmodel.ListRow{List: list, Kind: kind, Owner: c.Owner, Vault: c.Vault, User: c.User}
 		for _, key := range row.Touches() {
 			keys[fmt.Sprintf("unhex('%x')", key[:])] = true
 		}

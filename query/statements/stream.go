@@ -13,7 +13,7 @@ import (
 const atOnce = 5000
 
 type ofPartner struct {
-	Partner ask.Partner `ask:"partner" reads:"partner_events"`
+	Partner ask.Partner `ask:"partner" reads:"partner_events.deposit,partner_events.requested"`
 	Kind    ask.Word    `ask:"kind"`
 	First   uint64      `ask:"first"`
 	Last    uint64      `ask:"last"`

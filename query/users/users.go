@@ -50,7 +50,7 @@ var lists = map[string]ask.Word{firstSeen: "first_seen", "totalDeposited": "depo
 // ofVault are the users of a vault, or of all for zero, in a list.
 type ofVault struct {
 	List  ask.Word       `ask:"list"`
-	Vault common.Address `ask:"vault" reads:"first_seen,deposited,withdrawn,members"`
+	Vault common.Address `ask:"vault" reads:"page"`
 }
 
 type user struct {
@@ -186,7 +186,8 @@ func (o order) rank(ctx context.Context, p *ask.Pin, vault common.Address, offse
 
 // describe adds what users deposited and withdrew, in a vault or in all, and when they were first seen where
 // that is not known. total is how many users there are, if they are counted.
-func describe(ctx context.Context, p *ask.Pin, vault common.Address, users []user, seen, counted bool) (out []userJSON, total int64, err error) {
+func describe(ctx context.Context, p *ask.Pin, vault common.Address, users []user,
+	seen, counted bool) (out []userJSON, total int64, err error) {
 	addresses := make([]common.Address, len(users))
 	for i := range users {
 		addresses[i] = users[i].User

@@ -147,7 +147,7 @@ func (e extent) until(b buckets) int64 {
 
 // ofSeries is a vault in buckets.
 type ofSeries struct {
-	Vault common.Address `ask:"vault" reads:"vault_events,totals"`
+	Vault common.Address `ask:"vault" reads:"vault_events.valuation,totals"`
 	Width int64          `ask:"width"`
 	Shift int64          `ask:"shift"`
 	Until int64          `ask:"until"`

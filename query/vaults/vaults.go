@@ -64,7 +64,7 @@ type statsJSON struct {
 var sqlLastSweep string
 
 type ofSweeps struct {
-	Vault common.Address `ask:"vault" reads:"vault_events"`
+	Vault common.Address `ask:"vault" reads:"vault_events.sweep"`
 }
 
 type sweep struct {

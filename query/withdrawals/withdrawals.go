@@ -60,11 +60,11 @@ var (
 	userCount = ask.New[ofUser, counted](sqlUserCount)
 	vaultPage = ask.NewPage[ofVault, request]("requests", sqlVault, ask.NewestFirst).Deep(func(_ *ask.Pin, a ofVault) (ask.Filter, bool) {
 		return ask.Filter{Owner: a.Vault, Kind: "requested", Above: ask.LowestKey, UpTo: ask.HighestKey, First: a.First, Last: a.Last}, true
-	})
+	}).Long()
 	// What a later unit closes is not among those that nothing has closed: the page only knows the newest block.
 	queuePage = ask.NewPage[inQueue, request]("queue", sqlQueue, ask.OldestFirst).Newest().Deep(func(p *ask.Pin, a inQueue) (ask.Filter, bool) {
 		return ask.Filter{Kind: "requested", Above: ask.Decimal(httpapi.Decimal(p.Block)), UpTo: ask.HighestKey, Last: p.Block, Vault: a.Vault, NotLapsed: true}, true
-	})
+	}).Long()
 	pastQueuePage = ask.NewPage[inQueue, request]("queue", sqlQueuePast, ask.OldestFirst)
 )
 

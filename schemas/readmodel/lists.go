@@ -173,9 +173,10 @@ const (
 	CursorEnd     List = 127
 )
 
-// TouchedKey names rows of a list that a unit changed: the list's number, then its owner.
-// Rows of queue are also named by their vault, and rows of members by their user, for answers
-// about one vault and one user.
+// TouchedKey names rows of a list that a unit changed: the list's number, then its owner. Rows of
+// vault_events, user_events and partner_events are named by their kind, too: a deposit leaves the
+// valuations of its vault as they are. Rows of queue are also named by their vault, and rows of
+// members by their user, for answers about one vault and one user.
 type TouchedKey [21]byte
 
 // TouchedAll stands for every key: a unit that changed too many to name them.
@@ -188,8 +189,20 @@ func Touch(list List, owner common.Address) (k TouchedKey) {
 	return k
 }
 
+// ByKind reports whether the touched keys of a list name the kind.
+func (l List) ByKind() bool { return l >= VaultEvents && l <= PartnerEvents }
+
+// TouchKind is the key of a kind and an owner in a list of events (ByKind). Its first byte is above
+// the numbers of all lists, with 16 kinds for each list.
+func TouchKind(list List, kind EffectKind, owner common.Address) TouchedKey {
+	return Touch(0x80|(list-VaultEvents)<<4|List(kind), owner)
+}
+
 // Touches are the keys that name a row.
 func (r *ListRow) Touches() []TouchedKey {
+	if r.List.ByKind() {
+		return []TouchedKey{TouchKind(r.List, r.Kind, r.Owner)}
+	}
 	keys := []TouchedKey{Touch(r.List, r.Owner)}
 	switch r.List {
 	case Queue:
@@ -212,4 +225,13 @@ func ListNamed(name string) (List, bool) {
 	return list, ok
 }
 
-var listNames = enum[List](ListsTable.Columns, "list")
+// KindNamed is an effect by the name that the column kind gives it.
+func KindNamed(name string) (EffectKind, bool) {
+	kind, ok := kindNames[name]
+	return kind, ok
+}
+
+var (
+	listNames = enum[List](ListsTable.Columns, "list")
+	kindNames = enum[EffectKind](ListsTable.Columns, "kind")
+)

@@ -62,3 +62,24 @@ func TestDefinitionsGiveTheirColumns(t *testing.T) {
 		t.Error("the cursor is not built last")
 	}
 }
+
+// TestTouchedKeysAreDistinct: no two lists, nor kinds of a list of events, have a touched key in common.
+func TestTouchedKeysAreDistinct(t *testing.T) {
+	seen := map[TouchedKey]string{TouchedAll: "all"}
+	for name, list := range listNames {
+		for kindName, kind := range kindNames {
+			row := ListRow{List: list, Kind: kind}
+			key, what := row.Touches()[0], name
+			if list.ByKind() {
+				what += " of " + kindName
+			}
+			if before, known := seen[key]; known && before != what {
+				t.Errorf("%s and %s have the key %x", before, what, key)
+			}
+			seen[key] = what
+		}
+	}
+	if want := 1 + len(listNames) - 3 + 3*len(kindNames); len(seen) != want {
+		t.Errorf("%d keys, want %d", len(seen), want)
+	}
+}

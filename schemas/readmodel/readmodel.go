@@ -243,7 +243,7 @@ func (c Config) options(database, user, password string, readTimeout time.Durati
 
 // FoldVersion numbers what the fold makes of a log. It is raised with any change that gives
 // other rows for the same records: one fold never continues the generation of another.
-const FoldVersion = 6
+const FoldVersion = 7
 
 // Schema names the tables that this binary reads and writes, and what they hold: a hash of
 // their DDL, of the definitions of lists and of views without comments, and of FoldVersion. The registry
