@@ -82,7 +82,7 @@ func NewPage[A any, R comparable](list, sql string, order Order) *Page[A, R] {
 	}
 	q := New[A, R](sql)
 	for _, l := range q.lines {
-		if strings.Contains(l.text, "{after_") && !slices.Equal(l.names, []string{"after"}) {
+		if strings.Contains(l.text, "{after_") && !slices.Equal(l.names, []string{behind}) {
 			panic("a page begins behind a place only if there is one (-- if after): " + l.text)
 		}
 	}
@@ -246,17 +246,17 @@ func (q *Page[A, R]) Counted(ctx context.Context, p *Pin, args A, offset uint64,
 	return rows[:min(size, len(rows))], total, err
 }
 
-func (q *Page[A, R]) read(ctx context.Context, p *Pin, args A, behind *Place, offset uint64, size int) ([]R, error) {
-	found, _, err := q.atLeast(ctx, p, args, behind, offset+uint64(size))
+func (q *Page[A, R]) read(ctx context.Context, p *Pin, args A, place *Place, offset uint64, size int) ([]R, error) {
+	found, _, err := q.atLeast(ctx, p, args, place, offset+uint64(size))
 	found = found[min(offset, uint64(len(found))):]
 	return found[:min(size, len(found))], err
 }
 
 // atLeast gives so many entries behind a place or more, or all that there are; whole says that it is all.
-func (q *Page[A, R]) atLeast(ctx context.Context, p *Pin, args A, behind *Place,
+func (q *Page[A, R]) atLeast(ctx context.Context, p *Pin, args A, place *Place,
 	entries uint64) (found []R, whole bool, err error) {
 	for rows := entries + spareRows; ; rows *= 2 {
-		parameters := after(behind)
+		parameters := after(place)
 		parameters["rows"] = strconv.FormatUint(rows, 10)
 		found, whole, err = q.first(ctx, p, args, parameters, rows)
 		if err != nil || whole || uint64(len(found)) >= entries {

@@ -40,8 +40,7 @@ import (
 // block that the newest one is not before, unless a reorganisation leaves the chain much shorter) and {never}, whose values are the pin's.
 //
 // A line of the SQL that ends with "-- if a" is sent only if the argument a is not its zero value, and one that
-// ends with "-- unless a, b" only if both are. newest is true for a pin to the newest block, and after for a page
-// that begins behind a place. The engine takes a tenth of a millisecond to plan a condition that changes nothing.
+// ends with "-- unless a, b" only if both are. after is true for a page that begins behind a place. The engine takes a tenth of a millisecond to plan a condition that changes nothing.
 //
 // R is a struct whose fields are columns by their `ch` tags. Where it embeds Mark, the question
 // reads the list cursor (or cursor_end) among its rows, in one statement with them, net of rows that
@@ -160,8 +159,8 @@ var parameter = regexp.MustCompile(`\{(\w+)(:[^}]+)?\}`)
 var pinned = map[string]bool{"block": true, "seq": true, "now": true, "never": true, "lately": true,
 	"rows": true, "offset": true, "after_key": true, "after_block": true, "after_log": true, "after_sub": true, "after_user": true}
 
-// ofPin are the conditions that every question may name; after is given by Page.
-var ofPin = map[string]bool{"newest": true, "after": true}
+// behind is the condition of a Page that begins behind a place.
+const behind = "after"
 
 // New makes a question. It panics where the SQL and the fields of A do not fit: that is a
 // mistake in the program, which its first test finds.
@@ -216,7 +215,7 @@ func New[A, R any](sql string) *Question[A, R] {
 		}
 	}
 	for name := range conditions {
-		if !ofPin[name] {
+		if name != behind {
 			panic(fmt.Sprintf("the question has a condition %s that no argument gives: %s", name, sql))
 		}
 	}
@@ -295,7 +294,7 @@ func (q *Question[A, R]) all(ctx context.Context, p *Pin, args A, more clickhous
 	if err != nil {
 		return nil, err
 	}
-	sql := q.text(p, v, parameters)
+	sql := q.text(v, parameters)
 	for _, a := range q.arguments {
 		value := v.FieldByIndex(a.field).Interface()
 		if !strings.Contains(sql, "{"+a.name+":") {
@@ -345,14 +344,11 @@ func (q *Question[A, R]) parameters(ctx context.Context, p *Pin,
 }
 
 // text is the SQL whose conditions hold for some arguments; parameters are those beside them.
-func (q *Question[A, R]) text(p *Pin, args reflect.Value, parameters clickhouse.Parameters) string {
+func (q *Question[A, R]) text(args reflect.Value, parameters clickhouse.Parameters) string {
 	given := func(name string) bool {
-		switch name {
-		case "newest":
-			return !p.AsOf
-		case "after":
-			_, behind := parameters["after_block"]
-			return behind
+		if name == behind {
+			_, given := parameters["after_block"]
+			return given
 		}
 		i := slices.IndexFunc(q.arguments, func(a argument) bool { return a.name == name })
 		return !args.FieldByIndex(q.arguments[i].field).IsZero()

@@ -102,7 +102,6 @@ SELECT toUInt64(0)
   + 10 * {number:UInt64} -- if number
   + 100 -- unless word, number
   + 1000 * arraySum([{numbers}]) -- if numbers
-  + 10000 -- if newest
   + 100000 -- if truth, users
   AS n`)
 	past := uint64(8)
@@ -111,7 +110,7 @@ SELECT toUInt64(0)
 		at   *uint64
 		want uint64
 	}{
-		{arguments{}, nil, 10100},
+		{arguments{}, nil, 100},
 		{arguments{}, &past, 100},
 		{arguments{Word: "abc"}, &past, 3},
 		{arguments{Number: 2, Numbers: []uint64{3, 4}}, &past, 7020},

@@ -14,6 +14,7 @@ var sqlQueue string
 // ofQueue is the queue of a vault, or of all where it is zero.
 type ofQueue struct {
 	Vault common.Address `ask:"vault" reads:"queue"`
+	Past  bool           `ask:"past"`
 }
 
 type queueRow struct {
@@ -37,7 +38,7 @@ type Queued struct {
 // Queue counts the queue of one vault, or of each where vault is nil. A vault without requests is
 // not among them.
 func Queue(ctx context.Context, p *Pin, vault *common.Address) (map[common.Address]Queued, error) {
-	var args ofQueue
+	args := ofQueue{Past: p.AsOf}
 	if vault != nil {
 		args.Vault = *vault
 	}

@@ -19,6 +19,8 @@ type ofSteps struct {
 	At      uint64           `ask:"at"`
 	Before  uint64           `ask:"before"`
 	Earlier bool             `ask:"earlier"`
+	// Past says that steps of past blocks are read: of those that were over since, the index of blocks leaves out most.
+	Past bool `ask:"past"`
 }
 
 type stepRow struct {
@@ -115,7 +117,8 @@ func SumsOf(ctx context.Context, p *Pin, of Whose) (*Sums, error) {
 
 // between reads the totals at block last, which is at most the pin's, and before block first.
 func (w *Whose) between(ctx context.Context, p *Pin, first, last uint64) (upTo, before *Sums, err error) {
-	args := ofSteps{Owners: w.Owners, Users: w.Users, Vault: w.In, At: last, Earlier: first > 0}
+	args := ofSteps{Owners: w.Owners, Users: w.Users, Vault: w.In, At: last, Earlier: first > 0,
+		Past: first > 0 || last < p.snapshot.Block}
 	for _, user := range w.Members {
 		args.Members = append(args.Members, AddressAsKey(user))
 	}

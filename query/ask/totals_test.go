@@ -1,9 +1,11 @@
 package ask_test
 
 import (
+	"fmt"
 	"reflect"
 	"testing"
 
+	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
@@ -93,5 +95,30 @@ func TestSumsOf(t *testing.T) {
 	}
 	if len(sums.Seen) != 1 || want == 0 || sums.Seen[readtest.Alice] != want {
 		t.Errorf("members: %v, want Alice at %d", sums.Seen, want)
+	}
+}
+
+// TestTotalsOfALongPast: a step of a past block is found without reading those that came after it, also by an answer
+// about the newest block.
+func TestTotalsOfALongPast(t *testing.T) {
+	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
+	const count = 50_000
+	w.Log.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.BlockRecord(1), readtest.BlockRecord(count))
+	w.Write()
+	w.Gen.Exec(fmt.Sprintf(`INSERT INTO lists (list, owner, scope, key, block, sign, deposits)
+		SELECT 'totals', x'%[1]x', x'%[1]x', number + 1, number, 1, number FROM numbers(1, %[2]d)`, readtest.VaultA, count-1))
+	p := pinned(t, w.Look(), nil)
+	rows := uint64(0)
+	ctx := clickhouse.Context(t.Context(), clickhouse.WithProgress(func(p *clickhouse.Progress) { rows += p.Rows }))
+	upTo, before, err := ask.TotalsBetween(ctx, p, 2000, 2500, readtest.VaultA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := [2]uint64{before.Of(readtest.VaultA, readtest.VaultA).Deposits, upTo.Of(readtest.VaultA, readtest.VaultA).Deposits}
+	if got != [2]uint64{1999, 2500} {
+		t.Errorf("before and at the end: %v", got)
+	}
+	if rows > 10_000 {
+		t.Errorf("%d rows were read for two of %d", rows, count)
 	}
 }

@@ -1,12 +1,14 @@
 -- How many requests are in the queue of each vault, how many of them are not funded and what those come to, and when the first
--- of these lapses (0: none does). One more row is the cursor.
+-- of these lapses (0: none does). One more row is the cursor. At a past block granules of later requests are left out by the index
+-- of blocks: the cursor's block is one of the newest.
 SELECT list, vault, toUInt64(sum(sign)) AS total, toUInt64(sumIf(sign, funded_block > {block:UInt64})) AS unfunded,
   toString(sumIf(sign * assets, funded_block > {block:UInt64})) AS unfunded_estimate,
   minIf(expires, funded_block > {block:UInt64} AND expires > 0) AS lapses,
   toUInt64(sum(sign * seq)) AS seq, toUInt64(sum(sign * rewrites)) AS rewrites
 FROM lists
-WHERE (list = 'queue' AND key > {block:UInt64} AND block <= {block:UInt64}
+WHERE ((list = 'queue' AND key > {block:UInt64} AND block <= {block:UInt64}
     AND vault = {vault:FixedString(20)} -- if vault
     AND (expires = 0 OR expires > {now:UInt64} OR funded_block <= {block:UInt64}))
-  OR list = 'cursor'
+  OR list = 'cursor')
+  AND (block <= {block:UInt64} OR block >= {lately:UInt64}) -- if past
 GROUP BY list, vault

@@ -1,14 +1,17 @@
 -- The running totals of some owners and users in each scope, at one block or at two: for each the step that is true there, and
--- when some users were first seen in a vault, or in any for zero. Rows that cancel each other are among them.
+-- when some users were first seen in a vault, or in any for zero. Rows that cancel each other are among them. At a past block
+-- granules of later steps are left out by the index of blocks: the cursor's block is one of the newest.
 SELECT list, seq, rewrites, sign, owner, scope, block, key, deposits, deposited, requests, estimated, claims, claimed
   , users, swept, swept_assets, swept_to, valuations -- if owners
   , user, ts -- if members
 FROM lists
-WHERE list = 'cursor'
+WHERE (list = 'cursor'
   OR (list = 'totals' AND owner IN ({owners}) AND key > {at:UInt64} AND block <= {at:UInt64}) -- if owners
   OR (list = 'totals' AND owner IN ({owners}) AND key > {before:UInt64} AND block <= {before:UInt64}) -- if earlier
   OR (list = 'user_totals' AND owner IN ({users}) AND key > {at:UInt64} AND block <= {at:UInt64}) -- if users
   OR (list = 'user_totals' AND owner IN ({users}) AND key > {before:UInt64} AND block <= {before:UInt64}) -- if earlier
   OR (list = 'members' AND owner = {vault:FixedString(20)} AND scope = toFixedString('', 20) AND key IN ({members}) AND block <= {at:UInt64}) -- if members
+  )
+  AND (block <= {at:UInt64} OR block >= {lately:UInt64}) -- if past
 SETTINGS optimize_move_to_prewhere = 0
-  , use_skip_indexes = 0 -- if newest
+  , use_skip_indexes = 0 -- unless past
