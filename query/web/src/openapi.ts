@@ -413,7 +413,8 @@ export interface paths {
          *
          *     Of `/partner/stats` the key of the partner is needed, and the request counts against the partner's limit, as if
          *     the answer itself were asked for. Where the answer is 404, so is its explanation; and so is a vault that a list
-         *     of the answer does not have.
+         *     of the answer does not have. A number of a vault whose protocol prices deposits in groups, takes deposits back,
+         *     pays the oldest requests or pays without a request is 404 too, except its NAV: it is no sum over logs.
          */
         get: operations["explain"];
         put?: never;
