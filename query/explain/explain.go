@@ -35,6 +35,7 @@ import (
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/node"
 	"github.com/navlog/navlog/query/state"
+	"github.com/navlog/navlog/schemas/mapping"
 )
 
 type explanationJSON struct {
@@ -187,14 +188,17 @@ func (t *target) find(ctx context.Context, p *ask.Pin, partner *httpapi.Partner,
 	return l, l.byLogs()
 }
 
-// byLogs returns a failure where the number is no sum over logs, for a vault that it is about.
+// valued is what of a valuation is in a measure.
+var valued = map[measure]mapping.Fields{price: mapping.Nav, assets: mapping.Assets, supply: mapping.Shares}
+
+// byLogs returns a failure where the number is not what single logs say, for a vault that it is about.
 func (l *logs) byLogs() error {
-	if l.number.logs == newestNav {
-		return nil
-	}
 	for _, v := range l.pin.Vaults {
-		if (l.args.Vault == common.Address{} || l.args.Vault == v.Address) && !v.Mapped.Description.ByLogs() {
-			return httpapi.NotFound(fmt.Sprintf("The number is not explained: by the protocol of the vault %s one log changes what others say, so it is no sum over logs. /api/v1/events has its events.", v.Name))
+		d := v.Mapped.Description
+		switch {
+		case l.args.Vault != common.Address{} && l.args.Vault != v.Address:
+		case l.number.logs == newestNav && !d.Values(valued[l.number.measure]), l.number.logs != newestNav && !d.ByLogs():
+			return httpapi.NotFound(fmt.Sprintf("The number is not explained: by the protocol of the vault %s it does not follow from single logs. /api/v1/events has its events.", v.Name))
 		}
 	}
 	return nil

@@ -87,3 +87,21 @@ func (d *Description) ByLogs() bool {
 	}
 	return true
 }
+
+// Values reports whether every valuation of the vault says a field: Nav, Assets or Shares. A sample says Nav. What a
+// valuation does not say follows from other logs.
+func (d *Description) Values(field Fields) bool {
+	for _, r := range d.Ranges {
+		if r.Mapping.Sampling != nil && field != Nav {
+			return false
+		}
+		for i := range r.Mapping.rules {
+			for _, e := range r.Mapping.rules[i].effects {
+				if e.kind == Valuation && given(e.sets, e.side)&field == 0 {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}

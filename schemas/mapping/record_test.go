@@ -140,11 +140,17 @@ func (m *Mapping) capabilities() Capabilities {
 // TestByLogs: of the presets only the reference contracts say all of a number in the logs of it.
 func TestByLogs(t *testing.T) {
 	t.Parallel()
+	values := map[string][3]bool{"reference": {true, true, true}, "erc4626": {true, false, false}, "erc7540": {true, false, false},
+		"yo": {true, false, false}, "veda": {true, false, false}, "lagoon-v0.6": {false, true, false}}
 	for _, name := range Presets() {
 		m, err := Preset(name)
 		must(t, err)
-		if d := (Description{Ranges: []Range{{Mapping: m}}}); d.ByLogs() != (name == "reference") {
+		d := Description{Ranges: []Range{{Mapping: m}}}
+		if d.ByLogs() != (name == "reference") {
 			t.Errorf("%s: %t", name, d.ByLogs())
+		}
+		if said := [3]bool{d.Values(Nav), d.Values(Assets), d.Values(Shares)}; said != values[name] {
+			t.Errorf("of NAV, assets and shares the valuations of %s say %t", name, said)
 		}
 	}
 	for effect, want := range map[string]bool{

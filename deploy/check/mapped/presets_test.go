@@ -3,6 +3,7 @@ package mapped
 import (
 	"fmt"
 	"math/big"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -70,6 +71,7 @@ func TestPresets(t *testing.T) {
 	}
 	for preset, event := range presets {
 		s.plays(plays[preset], event)
+		s.explains(plays[preset])
 	}
 	s.webhook("deposit", plays["yo"].Sources["vault"].Hex())
 	wait.Until(t, func() error {
@@ -131,6 +133,52 @@ func (s *system) values(play *devchain.Play) {
 	})
 	s.says("/vaults/"+vault.Hex(), `"nav":true`, `"navPerShare":"`+new(big.Int).SetBytes(said).String()+`"`)
 	s.says("/vaults/"+vault.Hex()+"/series?interval=hour", `"close":"`+new(big.Int).SetBytes(said).String()+`"`)
+}
+
+// explains waits until an explanation says what the API says of a user's deposits and of the NAV, or that there is none, and
+// no deposit waits for a sweep that the protocol does not have.
+func (s *system) explains(play *devchain.Play) {
+	s.t.Helper()
+	of := "/vaults/" + play.Sources["vault"].Hex()
+	compare := func(answer, field string, want any) error {
+		data, err := s.ask("/explain?of=" + url.QueryEscape("/api/v1"+answer) + "&field=" + url.QueryEscape(field))
+		switch {
+		case err != nil && strings.Contains(err.Error(), "404 Not Found") && (field != "/navPerShare" || play.Preset == "lagoon-v0.6"):
+			return nil
+		case err != nil:
+			return err
+		}
+		if got := data.(map[string]any)["value"]; fmt.Sprint(got) != fmt.Sprint(want) {
+			return fmt.Errorf("%s %s is %v, and its explanation %v", answer, field, want, got)
+		}
+		return nil
+	}
+	wait.Until(s.t, func() error {
+		users, err := s.ask(of + "/users?pageSize=3&sortBy=totalDeposited")
+		if err != nil {
+			return err
+		}
+		for _, u := range queued(users) {
+			for _, field := range []string{"totalDeposited", "totalWithdrawn"} {
+				if err := compare(of+"/users", fmt.Sprintf("/%s/%s", u["address"], field), u[field]); err != nil {
+					return err
+				}
+			}
+		}
+		data, err := s.ask(of)
+		if err != nil {
+			return err
+		}
+		vault := data.(map[string]any)
+		waiting, err := s.ask("/queues/deposits?vault=" + play.Sources["vault"].Hex())
+		if err != nil {
+			return err
+		}
+		if sweeps := vault["capabilities"].(map[string]any)["sweeps"]; sweeps == false && len(queued(waiting)) > 0 {
+			return fmt.Errorf("%s sweeps nothing, and %v waits for it", play.Preset, waiting)
+		}
+		return compare(of, "/navPerShare", vault["navPerShare"])
+	})
 }
 
 // plays continues the story, which is random, until the API has an event of it that was not orphaned: a step at a time,

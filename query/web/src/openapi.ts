@@ -413,8 +413,9 @@ export interface paths {
          *
          *     Of `/partner/stats` the key of the partner is needed, and the request counts against the partner's limit, as if
          *     the answer itself were asked for. Where the answer is 404, so is its explanation; and so is a vault that a list
-         *     of the answer does not have. A number of a vault whose protocol prices deposits in groups, takes deposits back,
-         *     pays the oldest requests or pays without a request is 404 too, except its NAV: it is no sum over logs.
+         *     of the answer does not have. A number of a vault whose protocol prices deposits in groups, makes deposits void,
+         *     pays the oldest requests or pays without a request is 404 too: it does not follow from single logs. So is a NAV,
+         *     total assets or a supply that the valuations of the vault do not say.
          */
         get: operations["explain"];
         put?: never;
