@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ethereum/go-ethereum"
@@ -301,9 +302,9 @@ func TestSamplesAreRetried(t *testing.T) {
 			r := newRig(t, kfake)
 			r.sampled()
 			r.steps(15)
-			failed := 0
+			var failed atomic.Int32
 			node := r.caller(r.ofCalls(func(block uint64) (any, error, bool) {
-				if failed++; failed > 3 {
+				if failed.Add(1) > 3 {
 					return nil, nil, false
 				}
 				return fault.result, fault.err, true
@@ -313,8 +314,8 @@ func TestSamplesAreRetried(t *testing.T) {
 			p.caughtUp()
 			r.verify()
 			r.verifySamples(always)
-			if failed < 3 {
-				t.Errorf("the node failed %d times", failed)
+			if n := failed.Load(); n < 3 {
+				t.Errorf("the node failed %d times", n)
 			}
 		})
 	}
