@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -123,44 +122,69 @@ func (l *ledger) underWay(w window, event uuid.UUID, arrived time.Time) bool {
 // the accepted POSTs that were under way when the partner changed hands (a handover), or
 // that its owner may have begun when its lease had been taken away without its knowing (a
 // theft). Each handover and each theft counts for no more than a dispatcher sends at once:
-// where the owner and the thief have both sent, a POST too many for the one is of the other.
+// where the owner and the thief have both sent, a POST too many for the one is of the other,
+// and a POST that was under way at several of them is of one that has room.
 func (l *ledger) bound(stories map[uuid.UUID]story) map[uint32]int {
-	type blow struct {
-		partner uint32
-		theft   bool
-		number  int
-	}
-	bound, hits := map[uint32]int{}, map[blow]int{}
-	counted := func(b blow) bool {
-		if b.number < 0 || hits[b] == concurrency {
-			return false
-		}
-		hits[b]++
-		bound[b.partner]++
-		return true
-	}
-	var after [][2]blow // of POSTs that a handover followed: this, and the theft
+	posts := map[uint32][][]int{} // of a partner: the blows that each may be of, handovers before thefts
 	for id, s := range stories {
 		partner := s.referral.Partner
+		handovers := l.handovers[partner]
 		for _, p := range s.posts {
 			if p.refused {
 				continue
 			}
-			handover := blow{partner, false, slices.IndexFunc(l.handovers[partner], func(w window) bool { return l.underWay(w, id, p.at) })}
-			stolen := blow{partner, true, slices.IndexFunc(l.thefts, func(t theft) bool { return !p.at.Before(t.from) && l.underWay(t.window, id, p.at) })}
-			if handover.number >= 0 {
-				after = append(after, [2]blow{handover, stolen})
-			} else {
-				counted(stolen)
+			var blows []int
+			for i, w := range handovers {
+				if l.underWay(w, id, p.at) {
+					blows = append(blows, i)
+				}
 			}
+			for i, t := range l.thefts {
+				if !p.at.Before(t.from) && l.underWay(t.window, id, p.at) {
+					blows = append(blows, len(handovers)+i)
+				}
+			}
+			posts[partner] = append(posts[partner], blows)
 		}
 	}
-	for _, one := range after {
-		if !counted(one[0]) {
-			counted(one[1])
-		}
+	bound := map[uint32]int{}
+	for partner, blows := range posts {
+		bound[partner] = matched(blows)
 	}
 	return bound
+}
+
+// matched is how many POSTs, each of which may be of some blows, are of one at most, where a
+// blow has room for as many as a dispatcher sends at once: a maximum matching, by paths along
+// which POSTs make room (https://en.wikipedia.org/wiki/Matching_(graph_theory)).
+func matched(posts [][]int) (n int) {
+	of := map[int][]int{} // by blow
+	var place func(post int, seen map[int]bool) bool
+	place = func(post int, seen map[int]bool) bool {
+		for _, blow := range posts[post] {
+			if seen[blow] {
+				continue
+			}
+			seen[blow] = true
+			if len(of[blow]) < concurrency {
+				of[blow] = append(of[blow], post)
+				return true
+			}
+			for i, other := range of[blow] {
+				if place(other, seen) {
+					of[blow][i] = post
+					return true
+				}
+			}
+		}
+		return false
+	}
+	for post := range posts {
+		if place(post, map[int]bool{}) {
+			n++
+		}
+	}
+	return n
 }
 
 // excuses counts the blows that may have made a POST of an event come again without

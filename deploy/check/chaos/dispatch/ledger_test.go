@@ -86,6 +86,27 @@ func TestOwnerAndThief(t *testing.T) {
 	}
 }
 
+// POSTs that are under way at two handovers or thefts are of the one that has room. So it was in a run in which two thefts
+// were a third of a second apart.
+func TestMatched(t *testing.T) {
+	both, first, second := []int{0, 1}, []int{0}, []int{1}
+	for name, c := range map[string]struct {
+		posts [][]int
+		want  int
+	}{
+		"none":                {nil, 0},
+		"of nothing":          {[][]int{nil, {}}, 0},
+		"more than the first": {[][]int{both, both, both, both, both, both}, 6},
+		"more than both":      {[][]int{both, both, both, both, both, both, both, both, both}, 8},
+		"those of one last":   {[][]int{both, both, both, both, first, first, first, first}, 8},
+		"too many of one":     {[][]int{first, first, first, first, first, both, second}, 6},
+	} {
+		if n := matched(c.posts); n != c.want {
+			t.Errorf("%s: %d, want %d", name, n, c.want)
+		}
+	}
+}
+
 // How long an old owner may believe in a lease that was stolen at second 20, when
 // PostgreSQL dies and is back.
 func TestTheftOutlivesPostgres(t *testing.T) {
