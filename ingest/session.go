@@ -34,7 +34,7 @@ type session struct {
 	doubts   doubts
 	lateness lateness
 	finality finality
-	noState  map[common.Address]uint64 // the last block at which a vault was to be sampled, and whose state no endpoint has
+	noState  map[common.Address]uint64 // the last block at which a sample of a vault was due and whose state no endpoint has
 	heard    map[view]hexutil.Bytes    // what vaults have answered, for nodes that fail between two questions
 }
 
@@ -69,7 +69,7 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *rpc.Backoff) e
 		return err
 	}
 	if *last != nil && cursor != nil {
-		// One that claimed the log after stillOurs is alive, and goes on writing once it finds itself fenced.
+		// An ingest that claimed the log after stillOurs is alive: once it finds itself fenced, its next session continues.
 		if err := i.rightful(cursor, *last); err != nil {
 			return err
 		}

@@ -55,7 +55,7 @@ type Part struct {
 	Logs     []*event.Log
 	// Samples are what Sampling asked for at blocks of the part, in their order.
 	Samples []Sample
-	// NoState is the last block at which was to be sampled, and whose state no endpoint has; 0 for none.
+	// NoState is the last block at which a sample was due and whose state no endpoint has; 0 for none.
 	NoState  uint64
 	bytes    int
 	Believed uint64 // the last of the blocks whose logs were taken without sealed headers; 0 for none

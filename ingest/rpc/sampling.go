@@ -39,13 +39,13 @@ func (r *Reader) Sampled(s *Sampling) *Reader {
 	return r
 }
 
-// sample asks what is to be sampled in a part.
+// sample makes the calls that are due in a part.
 func (r *Reader) sample(ctx context.Context, n *Node, p *Part) error {
 	if r.sampling == nil {
 		return nil
 	}
 	calls := r.sampling.Calls(p.From, p.To)
-	// The newest block comes first, and alone: if its state is not to be had, the other ones are not asked about.
+	// The newest block is first, in a batch of its own: if no endpoint has its state, the older blocks are skipped.
 	for some := 1; len(calls) > 0; some = viewsAtOnce {
 		next := calls[max(0, len(calls)-some):]
 		calls = calls[:len(calls)-len(next)]
@@ -67,7 +67,7 @@ func (r *Reader) sample(ctx context.Context, n *Node, p *Part) error {
 }
 
 // Sample makes calls at blocks whose headers are known by their numbers, in the order of the calls. It returns the answers
-// in the same order, and the last block whose state is not to be had; 0 for none.
+// in the same order, and the last block whose state no endpoint has; 0 for none.
 func (p *Pool) Sample(ctx context.Context, n *Node, need int, calls []SampleCall, headers map[uint64]*Header) (samples []Sample, noState uint64, err error) {
 	views := make([]View, len(calls))
 	for i, c := range calls {

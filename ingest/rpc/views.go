@@ -27,7 +27,7 @@ type View struct {
 type Seen struct {
 	// Output is what the contract returned; nil if it reverts.
 	Output []byte
-	// NoState says that the state of the block is not to be had, so that it is not known what the contract would return.
+	// NoState says that the state of the block is missing, so that it is unknown what the contract would return.
 	NoState bool
 }
 

@@ -40,7 +40,8 @@ import (
 // block that the newest one is not before, unless a reorganisation leaves the chain much shorter) and {never}, whose values are the pin's.
 //
 // A line of the SQL that ends with "-- if a" is sent only if the argument a is not its zero value, and one that
-// ends with "-- unless a, b" only if both are. after is true for a page that begins behind a place. The engine takes a tenth of a millisecond to plan a condition that changes nothing.
+// ends with "-- unless a, b" only if both have their zero values. after is true for a page that begins behind a
+// place. The engine takes a tenth of a millisecond to plan a condition that changes nothing.
 //
 // R is a struct whose fields are columns by their `ch` tags. Where it embeds Mark, the question
 // reads the list cursor (or cursor_end) among its rows, in one statement with them, net of rows that

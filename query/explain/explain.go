@@ -185,19 +185,19 @@ func (t *target) find(ctx context.Context, p *ask.Pin, partner *httpapi.Partner,
 		}
 		l.args.Vault = t.address
 	}
-	return l, l.byLogs()
+	return l, l.explainable()
 }
 
 // valued is what of a valuation is in a measure.
 var valued = map[measure]mapping.Fields{price: mapping.Nav, assets: mapping.Assets, supply: mapping.Shares}
 
-// byLogs returns a failure where the number is not what single logs say, for a vault that it is about.
-func (l *logs) byLogs() error {
+// explainable returns a failure where the number is not what single logs say, for a vault that it is about.
+func (l *logs) explainable() error {
 	for _, v := range l.pin.Vaults {
 		d := v.Mapped.Description
 		switch {
 		case l.args.Vault != common.Address{} && l.args.Vault != v.Address:
-		case l.number.logs == newestNav && !d.Values(valued[l.number.measure]), l.number.logs != newestNav && !d.ByLogs():
+		case l.number.logs == newestNav && !d.ValuationsSay(valued[l.number.measure]), l.number.logs != newestNav && !d.FromSingleLogs():
 			return httpapi.NotFound(fmt.Sprintf("The number is not explained: by the protocol of the vault %s it does not follow from single logs. /api/v1/events has its events.", v.Name))
 		}
 	}

@@ -91,8 +91,8 @@ func (s *Source) Select(ctx context.Context, rows any, question string, paramete
 // bounded leaves it to the engine to end a question when its time is over: a driver that ends
 // it closes the connection. Nothing is compiled for a question: after a few of a kind the
 // engine would compile its sums and conditions again and again, for 15 to 20 ms each time.
-// The older analyzer plans a question in four fifths of the time. Nobody reads the counters that the engine would
-// send with each answer.
+// The older analyzer plans a question in four fifths of the time. The counters that the engine would send with
+// each answer are not used.
 func bounded(ctx context.Context, parameters clickhouse.Parameters) (context.Context, context.CancelFunc) {
 	limit := engineGrace
 	if deadline, ok := ctx.Deadline(); ok {

@@ -58,10 +58,10 @@ func (c *Capabilities) add(kind Kind, fields Fields) {
 	}
 }
 
-// ByLogs reports whether what a user, a partner or a queue has is a sum over single logs: each deposit and each claim says
-// its assets, and each log about a request names it. It is not so where groups are priced, deposits become void, claims
-// take the oldest requests, or withdrawals need no request: there one log changes what others say.
-func (d *Description) ByLogs() bool {
+// FromSingleLogs reports whether what a user, a partner or a queue has is a sum over single logs: each deposit and each
+// claim says its assets, and each log about a request names it. It is not so where groups are priced, deposits become
+// void, claims take the oldest requests, or withdrawals need no request: there one log changes what others say.
+func (d *Description) FromSingleLogs() bool {
 	for _, r := range d.Ranges {
 		for i := range r.Mapping.rules {
 			for _, e := range r.Mapping.rules[i].effects {
@@ -88,9 +88,9 @@ func (d *Description) ByLogs() bool {
 	return true
 }
 
-// Values reports whether every valuation of the vault says a field: Nav, Assets or Shares. A sample says Nav. What a
-// valuation does not say follows from other logs.
-func (d *Description) Values(field Fields) bool {
+// ValuationsSay reports whether every valuation of the vault says a field: Nav, Assets or Shares. A sample says Nav. What
+// a valuation does not say follows from other logs.
+func (d *Description) ValuationsSay(field Fields) bool {
 	for _, r := range d.Ranges {
 		if r.Mapping.Sampling != nil && field != Nav {
 			return false

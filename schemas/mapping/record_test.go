@@ -137,8 +137,8 @@ func (m *Mapping) capabilities() Capabilities {
 	return d.Capabilities()
 }
 
-// TestByLogs: of the presets only the reference contracts say all of a number in the logs of it.
-func TestByLogs(t *testing.T) {
+// TestFromSingleLogs: of the presets only the reference contracts say all of a number in the logs of it.
+func TestFromSingleLogs(t *testing.T) {
 	t.Parallel()
 	values := map[string][3]bool{"reference": {true, true, true}, "erc4626": {true, false, false}, "erc7540": {true, false, false},
 		"yo": {true, false, false}, "veda": {true, false, false}, "lagoon-v0.6": {false, true, false}}
@@ -146,10 +146,10 @@ func TestByLogs(t *testing.T) {
 		m, err := Preset(name)
 		must(t, err)
 		d := Description{Ranges: []Range{{Mapping: m}}}
-		if d.ByLogs() != (name == "reference") {
-			t.Errorf("%s: %t", name, d.ByLogs())
+		if d.FromSingleLogs() != (name == "reference") {
+			t.Errorf("%s: %t", name, d.FromSingleLogs())
 		}
-		if said := [3]bool{d.Values(Nav), d.Values(Assets), d.Values(Shares)}; said != values[name] {
+		if said := [3]bool{d.ValuationsSay(Nav), d.ValuationsSay(Assets), d.ValuationsSay(Shares)}; said != values[name] {
 			t.Errorf("of NAV, assets and shares the valuations of %s say %t", name, said)
 		}
 	}
@@ -164,8 +164,8 @@ func TestByLogs(t *testing.T) {
 	} {
 		m, err := Parse("one", []byte("preset: one\nsources: {vault: required}\nevents:\n  - on: E(uint256 a, address b, uint256 c)\n    emit: "+effect+"\n"))
 		must(t, err)
-		if d := (Description{Ranges: []Range{{Mapping: m}}}); d.ByLogs() != want {
-			t.Errorf("%s: %t", effect, d.ByLogs())
+		if d := (Description{Ranges: []Range{{Mapping: m}}}); d.FromSingleLogs() != want {
+			t.Errorf("%s: %t", effect, d.FromSingleLogs())
 		}
 	}
 }
