@@ -176,6 +176,9 @@ const (
 	mostRows = 1 << 40
 )
 
+// withSpare is how many rows are read first for so many entries: some rows cancel each other.
+func withSpare(entries uint64) uint64 { return entries + entries/8 + spareRows }
+
 // Read gives the entries of a page after the first offset ones.
 func (q *Page[A, R]) Read(ctx context.Context, p *Pin, args A, offset uint64, size int) ([]R, error) {
 	filter, deep := q.deep(p, args, offset)
@@ -192,9 +195,13 @@ func (q *Page[A, R]) Read(ctx context.Context, p *Pin, args A, offset uint64, si
 	return q.read(ctx, p, args, before, 0, size)
 }
 
+// Far reports whether a page after the first offset entries is found by a question of its own, which reads all entries
+// before it: where the list is shorter, all of the list, again and again. So count first.
+func (q *Page[A, R]) Far(offset uint64) bool { return q.filter != nil && offset >= deepFrom }
+
 // deep is the filter by which entries after an offset are found; false where it is near.
 func (q *Page[A, R]) deep(p *Pin, args A, offset uint64) (Filter, bool) {
-	if q.filter == nil || offset < deepFrom {
+	if !q.Far(offset) {
 		return Filter{}, false
 	}
 	return q.filter(p, args)
@@ -212,7 +219,7 @@ func (q *Page[A, R]) After(ctx context.Context, p *Pin, args A, place *Place, si
 func (q *Page[A, R]) find(ctx context.Context, p *Pin, f Filter, offset uint64) (*Place, bool, error) {
 	deep := deepArgs{List: Word(q.list), Owner: f.Owner, Scope: f.Scope, Kind: f.Kind, Above: f.Above, UpTo: f.UpTo,
 		First: f.First, Last: f.Last, Vault: f.Vault, Lapsed: !f.NotLapsed}
-	for rows := offset + offset/8 + spareRows; ; rows *= 2 {
+	for rows := withSpare(offset); ; rows *= 2 {
 		parameters := clickhouse.Parameters{"rows": strconv.FormatUint(rows, 10), "offset": strconv.FormatUint(offset, 10)}
 		found, err := deepest[q.order].rows(ctx, p, deep, parameters)
 		if err != nil {
@@ -232,6 +239,13 @@ func (q *Page[A, R]) find(ctx context.Context, p *Pin, f Filter, offset uint64) 
 // Counted is Read, and how many entries the list has: those of the first page where it holds all of them and the
 // list is not Long, else what count says.
 func (q *Page[A, R]) Counted(ctx context.Context, p *Pin, args A, offset uint64, size int, count func() (int64, error)) (rows []R, total int64, err error) {
+	if q.Far(offset) {
+		if total, err = count(); err != nil || int64(offset) >= total {
+			return nil, total, err
+		}
+		rows, err = q.Read(ctx, p, args, offset, size)
+		return rows, total, err
+	}
 	if offset > 0 || q.long {
 		err = Together(
 			func() (err error) { rows, err = q.Read(ctx, p, args, offset, size); return },
@@ -255,7 +269,7 @@ func (q *Page[A, R]) read(ctx context.Context, p *Pin, args A, place *Place, off
 // atLeast gives so many entries behind a place or more, or all that there are; whole says that it is all.
 func (q *Page[A, R]) atLeast(ctx context.Context, p *Pin, args A, place *Place,
 	entries uint64) (found []R, whole bool, err error) {
-	for rows := entries + spareRows; ; rows *= 2 {
+	for rows := withSpare(entries); ; rows *= 2 {
 		parameters := after(place)
 		parameters["rows"] = strconv.FormatUint(rows, 10)
 		found, whole, err = q.first(ctx, p, args, parameters, rows)

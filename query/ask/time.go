@@ -114,11 +114,11 @@ func (p *Pin) blockAt(ctx context.Context, time int64) (uint64, error) {
 		return p.Block, nil
 	}
 	args := ofTime{Time: uint64(time)}
-	before, err := blockBefore.Read(ctx, p, args, 0, 1)
-	if err != nil {
-		return 0, err
-	}
-	after, err := blockAfter.Read(ctx, p, args, 0, 1)
+	var before, after []blockRow
+	err := Together(
+		func() (err error) { before, err = blockBefore.Read(ctx, p, args, 0, 1); return },
+		func() (err error) { after, err = blockAfter.Read(ctx, p, args, 0, 1); return },
+	)
 	if err != nil {
 		return 0, err
 	}

@@ -48,7 +48,7 @@ func queueFile(ctx context.Context, r *httpapi.Request, p *ask.Pin, groups []gro
 	size := r.Params.PageSize()
 	return httpapi.Whole(ctx, r, p, columns, func(ctx context.Context) ([]depositJSON, error) {
 		for ; len(groups) > 0; groups, last = groups[1:], nil {
-			rows, err := unsweptPage.After(ctx, p, of(groups[0]), last, size)
+			rows, err := unsweptPage.After(ctx, p, of(p, groups[0]), last, size)
 			if err != nil {
 				return nil, err
 			}

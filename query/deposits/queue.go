@@ -39,6 +39,7 @@ type groupJSON struct {
 type unswept struct {
 	Groups []ask.Above      `ask:"groups"`
 	Vaults []common.Address `ask:"vaults" reads:"vault_events.deposit"`
+	Past   bool             `ask:"past"` // most of what has a higher number came later: the index of blocks leaves it out
 }
 
 var unsweptPage = ask.NewPage[unswept, deposit]("vault_events", sqlUnswept, ask.OldestFirst)
@@ -50,7 +51,8 @@ type group struct {
 }
 
 // of asks for the deposits of some groups.
-func of(groups ...group) (args unswept) {
+func of(p *ask.Pin, groups ...group) (args unswept) {
+	args.Past = p.AsOf
 	for _, g := range groups {
 		args.Groups, args.Vaults = append(args.Groups, g.Above), append(args.Vaults, g.Owner)
 	}
@@ -104,7 +106,7 @@ func Queue(r *httpapi.Request) (*httpapi.Answer, error) {
 		}
 		var deposits []deposit
 		if total > 0 {
-			deposits, err = unsweptPage.Read(ctx, p, of(all...), 0, int(total))
+			deposits, err = unsweptPage.Read(ctx, p, of(p, all...), 0, int(total))
 		}
 		return &httpapi.Answer{Data: shown(p, all, deposits)}, err
 	})
@@ -117,7 +119,7 @@ func stream(ctx context.Context, w io.Writer, r *httpapi.Request, p *ask.Pin, al
 		if i > 0 {
 			out.WriteByte(',')
 		}
-		deposits, err := unsweptPage.Read(ctx, p, of(all[i]), 0, maxQueued)
+		deposits, err := unsweptPage.Read(ctx, p, of(p, all[i]), 0, maxQueued)
 		if err == nil {
 			err = r.Settled(ctx, p)
 		}

@@ -1,12 +1,13 @@
 -- The first deposits of some vaults with a number after one for each vault, in the order of vaults and numbers: those that no sweep has
--- reached.
+-- reached. At a past block granules of later deposits are left out by the index of blocks: the cursor's block is one of the newest.
 SELECT list, seq, rewrites, toString(key) AS sort_key, block, log_index, sub, user, sign,
   vault, other, partner, id, toString(assets) AS amount, toString(shares) AS share_amount, ts, hash, closed_block, closed_ts
 FROM lists
-WHERE (list = 'vault_events' AND owner IN ({vaults}) AND kind = 'deposit' AND NOT grouped AND ({groups}) AND block <= {block:UInt64}
+WHERE ((list = 'vault_events' AND owner IN ({vaults}) AND kind = 'deposit' AND NOT grouped AND ({groups}) AND block <= {block:UInt64}
     AND key >= {after_key:Int256} AND (key, block, log_index, sub) > ({after_key:Int256}, {after_block:UInt64}, {after_log:UInt32}, {after_sub:UInt8}) -- if after
   )
-  OR list = 'cursor'
+  OR list = 'cursor')
+  AND (block <= {block:UInt64} OR block >= {lately:UInt64}) -- if past
 ORDER BY list, owner, scope, kind, key, block, log_index, sub, user
 LIMIT {rows:UInt64}
 SETTINGS max_block_size = 512, read_in_order_use_buffering = 0, optimize_move_to_prewhere = 0

@@ -146,7 +146,14 @@ func (o order) read(ctx context.Context, p *ask.Pin, vault common.Address) (user
 		users, _, err = o.rank(ctx, p, vault, o.page.Offset(), uint64(o.page.Size), o.beginning())
 		return users, false, err
 	}
-	users, err = o.question().Read(ctx, p, ofVault{lists[o.by], vault}, o.page.Offset(), o.page.Size)
+	question, offset := o.question(), o.page.Offset()
+	if question.Far(offset) {
+		totals, err := ask.TotalsOf(ctx, p, vault)
+		if err != nil || offset >= totals.Of(vault, vault).Users {
+			return nil, true, err
+		}
+	}
+	users, err = question.Read(ctx, p, ofVault{lists[o.by], vault}, offset, o.page.Size)
 	return users, true, err
 }
 

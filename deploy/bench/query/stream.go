@@ -19,8 +19,12 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/child"
 )
 
-// openStreams are how many there are: half of all that navlog serve has, which is what one address may have.
-const openStreams = 1000
+const (
+	// openStreams are how many there are: half of all that navlog serve has.
+	openStreams = 1000
+	// streamsPerAddress is what one address may have. Each address is in another /24, which has a share, too.
+	streamsPerAddress = 100
+)
 
 // stream opens streams and counts what a block a second costs navlog serve with them: its processor time, and what it has
 // resident more than before. Each of them must hear every unit.
@@ -42,7 +46,8 @@ func (w *world) stream(ctx context.Context, o options) ([]bench.Bar, error) {
 	units := make([]atomic.Int64, openStreams)
 	conns := make([]net.Conn, openStreams)
 	for i := range conns {
-		if conns[i], err = net.Dial("tcp", s.addr); err != nil {
+		client := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, byte(1+i/streamsPerAddress), 1)}}
+		if conns[i], err = client.DialContext(ctx, "tcp", s.addr); err != nil {
 			return nil, err
 		}
 		listeners.Go(func() {
