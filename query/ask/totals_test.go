@@ -2,6 +2,7 @@ package ask_test
 
 import (
 	"fmt"
+	"math/big"
 	"reflect"
 	"testing"
 
@@ -120,5 +121,20 @@ func TestTotalsOfALongPast(t *testing.T) {
 	}
 	if rows > 10_000 {
 		t.Errorf("%d rows were read for two of %d", rows, count)
+	}
+}
+
+// TestTotalsOfManyUsers: a file by amounts asks for thousands of users at once, and when each was first seen.
+func TestTotalsOfManyUsers(t *testing.T) {
+	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
+	w.BeforeReorganisation()
+	w.Write()
+	users := []common.Address{readtest.Bob}
+	for i := range 4095 {
+		users = append(users, common.BigToAddress(new(big.Int).Sub(common.MaxAddress.Big(), big.NewInt(int64(i)))))
+	}
+	sums, err := ask.SumsOf(t.Context(), pinned(t, w.Look(), nil), ask.Whose{Users: users, Members: users})
+	if err != nil || sums.Seen[readtest.Bob] == 0 || len(sums.Seen) != 1 {
+		t.Errorf("first seen: %v, %v; want the one user who exists", sums, err)
 	}
 }

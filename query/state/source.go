@@ -64,6 +64,8 @@ const (
 	// questionNice is the priority of a question in the engine, where the engine's process
 	// may set one (CAP_SYS_NICE): before inserts, of which a block at the head brings two.
 	questionNice = -10
+	// longestText bounds a question's SQL, in bytes. It is longest where a page of a file by amounts names 4,096 users twice.
+	longestText = 1 << 20
 )
 
 // Select asks a question and scans its rows by their `ch` tags into rows, a pointer to a
@@ -103,6 +105,7 @@ func bounded(ctx context.Context, parameters clickhouse.Parameters) (context.Con
 		"max_threads": 1, "max_execution_time": max(1, int(math.Ceil(limit.Seconds()))), "enable_analyzer": 0,
 		"compile_expressions": 0, "compile_aggregate_expressions": 0, "compile_sort_description": 0,
 		"send_profile_events":         0,
+		"max_query_size":              longestText,
 		"os_threads_nice_value_query": questionNice,
 	}
 	return clickhouse.Context(withoutDeadline{ctx}, clickhouse.WithSettings(settings), clickhouse.WithParameters(parameters)), cancel
