@@ -26,10 +26,10 @@ var (
 	sqlPageAsc string
 	//go:embed page_desc.sql
 	sqlPageDesc string
-	//go:embed past_asc.sql
-	sqlPastAsc string
-	//go:embed past_desc.sql
-	sqlPastDesc string
+	//go:embed whole_asc.sql
+	sqlWholeAsc string
+	//go:embed whole_desc.sql
+	sqlWholeDesc string
 )
 
 type userJSON struct {
@@ -58,20 +58,29 @@ type user struct {
 	FirstSeen uint32 `ch:"ts"`
 }
 
-// addedUp is a user with an amount up to a past block.
+// addedUp is a user with the totals up to a block, in a vault or in all.
 type addedUp struct {
 	ask.Mark
-	Address common.Address `ch:"address"`
-	Amount  big.Int        `ch:"amount"`
+	Address   common.Address `ch:"address"`
+	Deposited big.Int        `ch:"total_in"`
+	Withdrawn big.Int        `ch:"total_out"`
+	Block     uint64         `ch:"first_block"`
+	FirstSeen uint32         `ch:"first_time"`
+	Place     big.Int        `ch:"place"` // in the order of the list
 }
 
-type ofPast struct {
+func (u *addedUp) json() userJSON {
+	return userJSON{Address: u.Address.Hex(), FirstSeen: httpapi.Time(uint64(u.FirstSeen)), TotalDeposited: u.Deposited.String(), TotalWithdrawn: u.Withdrawn.String()}
+}
+
+type ofWhole struct {
 	List  ask.Word       `ask:"list"`
 	Vault common.Address `ask:"vault"`
+	Came  bool           `ask:"came"` // the list is first_seen
 	place
 }
 
-// place is where a list by amount continues, and how many users are read.
+// place is where a list continues, and how many users are read.
 type place struct {
 	Key    ask.Decimal    `ask:"after_key"`
 	User   common.Address `ask:"after_user"`
@@ -81,7 +90,7 @@ type place struct {
 
 var (
 	pages = map[bool]map[string]*ask.Page[ofVault, user]{true: {}, false: {}} // descending, by
-	past  = map[bool]*ask.Question[ofPast, addedUp]{true: ask.New[ofPast, addedUp](sqlPastDesc), false: ask.New[ofPast, addedUp](sqlPastAsc)}
+	whole = map[bool]*ask.Question[ofWhole, addedUp]{true: ask.New[ofWhole, addedUp](sqlWholeDesc), false: ask.New[ofWhole, addedUp](sqlWholeAsc)}
 )
 
 func init() {
@@ -129,32 +138,60 @@ func (o order) answer(ctx context.Context, r *httpapi.Request, p *ask.Pin, vault
 	if r.AsFile() {
 		return o.file(ctx, r, p, vault)
 	}
-	users, seen, err := o.read(ctx, p, vault)
+	if o.by != firstSeen && p.AsOf {
+		return o.past(ctx, r, p, vault)
+	}
+	users, err := o.read(ctx, p, vault)
 	if err != nil {
 		return nil, err
 	}
-	out, total, err := describe(ctx, p, vault, users, seen, true)
+	out, total, err := describe(ctx, p, vault, users)
 	if err != nil {
 		return nil, err
 	}
 	return r.List(out, o.page, total), nil
 }
 
-// read is a page of the list; seen says that FirstSeen is known.
-func (o order) read(ctx context.Context, p *ask.Pin, vault common.Address) (users []user, seen bool, err error) {
-	if o.by != firstSeen && p.AsOf {
-		users, _, err = o.rank(ctx, p, vault, o.page.Offset(), uint64(o.page.Size), o.beginning())
-		return users, false, err
+// past is a page of a list by amounts at a past block.
+func (o order) past(ctx context.Context, r *httpapi.Request, p *ask.Pin, vault common.Address) (*httpapi.Answer, error) {
+	var users []addedUp
+	var total uint64
+	err := ask.Together(
+		func() (err error) {
+			users, _, err = o.rank(ctx, p, vault, o.page.Offset(), uint64(o.page.Size), o.beginning())
+			return err
+		},
+		func() (err error) { total, err = count(ctx, p, vault); return },
+	)
+	if err != nil {
+		return nil, err
 	}
+	return r.List(described(users), o.page, int64(total)), nil
+}
+
+func described(users []addedUp) []userJSON {
+	out := make([]userJSON, len(users))
+	for i := range users {
+		out[i] = users[i].json()
+	}
+	return out
+}
+
+// count is how many users there are.
+func count(ctx context.Context, p *ask.Pin, vault common.Address) (uint64, error) {
+	totals, err := ask.TotalsOf(ctx, p, vault)
+	return totals.Of(vault, vault).Users, err
+}
+
+// read is a page of the list.
+func (o order) read(ctx context.Context, p *ask.Pin, vault common.Address) ([]user, error) {
 	question, offset := o.question(), o.page.Offset()
 	if question.Far(offset) {
-		totals, err := ask.TotalsOf(ctx, p, vault)
-		if err != nil || offset >= totals.Of(vault, vault).Users {
-			return nil, true, err
+		if total, err := count(ctx, p, vault); err != nil || offset >= total {
+			return nil, err
 		}
 	}
-	users, err = question.Read(ctx, p, ofVault{lists[o.by], vault}, offset, o.page.Size)
-	return users, true, err
+	return question.Read(ctx, p, ofVault{lists[o.by], vault}, offset, o.page.Size)
 }
 
 func (o order) question() *ask.Page[ofVault, user] {
@@ -164,7 +201,7 @@ func (o order) question() *ask.Page[ofVault, user] {
 	return pages[o.descending][o.by]
 }
 
-// beginning stands before the first user of a list by amount.
+// beginning stands before the first user of a list.
 func (o order) beginning() place {
 	if o.descending {
 		return place{Key: ask.HighestKey, User: common.MaxAddress}
@@ -172,41 +209,24 @@ func (o order) beginning() place {
 	return place{Key: ask.LowestKey}
 }
 
-// rank puts all users in order by what they did up to a block, and gives some of them after a place,
-// and the place of the last one.
-func (o order) rank(ctx context.Context, p *ask.Pin, vault common.Address, offset, rows uint64, after place) ([]user, place, error) {
+// rank puts all users in order as of the pin's block, and gives some of them after a place, and the place of the last one.
+func (o order) rank(ctx context.Context, p *ask.Pin, vault common.Address, offset, rows uint64, after place) ([]addedUp, place, error) {
 	after.Offset, after.Rows = offset, rows
-	found, err := past[o.descending].Rows(ctx, p, ofPast{lists[o.by], vault, after})
-	if err != nil {
-		return nil, after, err
+	users, err := whole[o.descending].Rows(ctx, p, ofWhole{lists[o.by], vault, o.by == firstSeen, after})
+	if len(users) > 0 {
+		last := &users[len(users)-1]
+		after.Key, after.User = ask.Decimal(last.Place.String()), last.Address
 	}
-	users := make([]user, len(found))
-	for i := range found {
-		users[i].User = found[i].Address
-	}
-	if len(found) > 0 {
-		last := &found[len(found)-1]
-		after.Key, after.User = ask.Decimal(last.Amount.String()), last.Address
-	}
-	return users, after, nil
+	return users, after, err
 }
 
-// describe adds what users deposited and withdrew, in a vault or in all, and when they were first seen where
-// that is not known. total is how many users there are, if they are counted.
-func describe(ctx context.Context, p *ask.Pin, vault common.Address, users []user,
-	seen, counted bool) (out []userJSON, total int64, err error) {
+// describe adds what users deposited and withdrew, in a vault or in all. total is how many users there are.
+func describe(ctx context.Context, p *ask.Pin, vault common.Address, users []user) (out []userJSON, total int64, err error) {
 	addresses := make([]common.Address, len(users))
 	for i := range users {
 		addresses[i] = users[i].User
 	}
-	of := ask.Whose{Users: addresses}
-	if counted {
-		of.Owners = []common.Address{vault}
-	}
-	if !seen {
-		of.Members, of.In = addresses, vault
-	}
-	sums, err := ask.SumsOf(ctx, p, of)
+	sums, err := ask.SumsOf(ctx, p, ask.Whose{Users: addresses, Owners: []common.Address{vault}})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -216,12 +236,8 @@ func describe(ctx context.Context, p *ask.Pin, vault common.Address, users []use
 	}
 	out = make([]userJSON, len(users))
 	for i := range users {
-		first := uint64(users[i].FirstSeen)
-		if !seen {
-			first = sums.Seen[users[i].User]
-		}
 		sum := sums.Users.Sum(users[i].User, only)
-		out[i] = userJSON{Address: users[i].User.Hex(), FirstSeen: httpapi.Time(first),
+		out[i] = userJSON{Address: users[i].User.Hex(), FirstSeen: httpapi.Time(uint64(users[i].FirstSeen)),
 			TotalDeposited: sum.Deposited.String(), TotalWithdrawn: sum.Claimed.String()}
 	}
 	return out, int64(sums.Owners.Of(vault, vault).Users), nil
