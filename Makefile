@@ -137,9 +137,11 @@ $(JUDGES)/.ready: deploy/check/deployfiles/requirements.txt
 	touch $@
 
 FUZZTIME ?= 60s
-.PHONY: fuzz-query
-fuzz-query: engines ## Search for requests with a wrong response (FUZZTIME=60s for each parser)
-	for target in FuzzPath FuzzQuery FuzzHeaders FuzzBody; do go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) ./query || exit 1; done
+FUZZ ?= .
+.PHONY: fuzz
+fuzz: engines ## Search for input that a parser takes wrongly (FUZZTIME=60s for each, FUZZ=query for those with this in package or name)
+	git grep -oE '^func Fuzz[A-Za-z0-9]+' -- '*_test.go' | sed -E 's|^(.*)/[^/]*:func |./\1 |' | grep -E '$(FUZZ)' | while read -r package target; do \
+		go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) "$$package" || exit 1; done
 
 HISTORIES ?= 2000
 SEED ?= 0
@@ -149,6 +151,11 @@ property: engines ## Play random histories against the independent fold, in the 
 	go test -c -o $(BIN)/histories.test ./deploy/check/histories
 	cd deploy/check/histories && $(BIN)/histories.test -test.timeout 240m -histories $(HISTORIES) -seed $(SEED)
 	go test -count=1 -timeout 240m -run 'TestAnswersEqualOracle|TestExplanationsAddUp|TestSeries$$' ./query/oracle -stride 1
+
+NIGHTLY ?= race chaos-ingest chaos-dispatch property fuzz
+.PHONY: nightly
+nightly: ## Run what takes hours: all under the race detector, 200 seeds of both chaos programs, 2,000 histories, every parser fuzzed (NIGHTLY=property for one)
+	$(MAKE) -k $(NIGHTLY) RACE=./... SEEDS=200 FUZZTIME=5m
 
 EVENTS ?= 10000000
 .PHONY: bench-query

@@ -20,7 +20,7 @@ var columns = []files.Column[userJSON]{
 
 // addedAtOnce is how many parts of a file are put in order at once: for a list by amounts that reads the totals of all users
 // each time.
-const addedAtOnce = 15
+const addedAtOnce = 10
 
 // file is all users of a vault or of all, as of its block: a list by amounts only knows the newest one, which moves on while a
 // file is sent.
