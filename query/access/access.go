@@ -1,21 +1,20 @@
-// Package access decides who may ask, and how much: API keys, the limits of partners and
-// of addresses. It knows PostgreSQL only.
+// Package access authenticates and rate-limits requests: API keys, the limits of partners, and the limits of
+// addresses. PostgreSQL is the only engine that it uses.
 //
 //	public route:   address ─▶ limiter of this process
-//	partner route:  key ─▶ partner ─▶ limit of the partner over all instances
-//	                 └ none of ours ─▶ address ─▶ limiter of this process ─▶ 401 or 429
+//	partner route:  key ─▶ partner ─▶ limit of the partner across all instances
+//	                 └ not valid ─▶ address ─▶ limiter of this process ─▶ 401 or 429
 //
-// The key comes first: an address may be that of many, as behind a proxy or a carrier's
-// NAT, and what others send from there must not keep a partner out. So only requests
-// without a valid key count against an address. keys.go says why a flood of them costs
-// PostgreSQL next to nothing.
+// The key is checked first: many clients may share an address, for example behind a proxy or a carrier's NAT, and the
+// traffic of the others must not lock out a partner. So only requests without a valid key count against an address.
+// keys.go explains why a flood of them costs PostgreSQL next to nothing.
 //
-// An address counts for its prefixes too (httpapi.Prefixes), so that a customer with many of
-// them has no more than a multiple: of requests, of the engine's time (budget.go), and of a
-// node's calls for proofs (proofs.go). Which address a request is of: client.go.
+// A request also counts against the prefixes of its address (httpapi.Prefixes), so that a customer with many
+// addresses gets only a multiple of one address's share of requests, of engine time (budget.go), and of node calls
+// for proofs (proofs.go). client.go decides which address a request comes from.
 //
-// What the registry said of a key counts for a second; with PostgreSQL gone partner
-// routes are 503. Whatever is wrong with a key, the answer is the same.
+// The result of a key lookup is cached for one second. While PostgreSQL is down, partner routes respond with 503. The
+// response is the same whatever is wrong with a key.
 package access
 
 import (
@@ -36,24 +35,23 @@ import (
 )
 
 const (
-	// failedKeysPerMinute is how often one IP address may come with no key or
-	// a wrong one.
+	// failedKeysPerMinute is how many requests with a missing or invalid key one IP address may send.
 	failedKeysPerMinute = 60
-	// maxAddresses bounds how many addresses each limit by address remembers.
+	// maxAddresses is how many addresses each per-address limit remembers.
 	maxAddresses = 100_000
-	// MaxRateLimit, in requests a minute, is the highest limit that there is.
+	// MaxRateLimit is the highest limit that can be configured, in requests per minute.
 	MaxRateLimit = 1_000_000
 )
 
-// postLimits are how often a minute a partner may do what costs more than an answer. Each test and
-// replay leaves rows in PostgreSQL for as long as dispatch keeps details.
+// postLimits are a partner's limits per minute for requests that cost more than a read. Each test and replay leaves
+// rows in PostgreSQL for as long as dispatch keeps delivery details.
 var postLimits = map[httpapi.Policy]int{httpapi.Registrations: 10, httpapi.Sends: 10}
 
-// Access knows who may ask how much.
+// Access decides which requests are admitted.
 type Access struct {
-	PublicRateLimit int            // requests a minute per address; 0: any number
-	Proxies         []netip.Prefix // whose X-Forwarded-For is believed
-	ForwardedHeader string         // that the proxies set: Forwarded; else X-Forwarded-For, and Forwarded if there is none
+	PublicRateLimit int            // requests per minute and address; 0: unlimited
+	Proxies         []netip.Prefix // whose X-Forwarded-For is trusted
+	ForwardedHeader string         // the header that the proxies set: Forwarded; otherwise X-Forwarded-For, or Forwarded if that is missing
 	Now             func() time.Time
 	Log             *slog.Logger
 
@@ -63,15 +61,15 @@ type Access struct {
 	byFailure *limiter[netip.Prefix]
 	leases    leases
 
-	// What is warned of once: a stranger that sends X-Forwarded-For, and a client that a
-	// proxy does not name.
+	// Conditions that are logged only once: an untrusted peer that sends X-Forwarded-For, and a trusted proxy that
+	// does not name its client.
 	forwarded, unreadable sync.Once
 
 	limited      *prometheus.CounterVec // limit
 	authFailures prometheus.Counter
 }
 
-// Limits as the metric names them, beside those that httpapi names.
+// Names of limits in the metric, in addition to those of httpapi.
 const (
 	limitPublic     = "public"
 	limitPartner    = "partner"
@@ -80,8 +78,8 @@ const (
 	limitProofs     = "proofs"
 )
 
-// New makes an Access that knows of nobody yet. partnerRateLimit is in requests a minute,
-// for partners for whom the registry has no other number.
+// New returns an Access with empty caches. partnerRateLimit, in requests per minute, applies to partners that have no
+// limit of their own in the registry.
 func New(pool *pgxpool.Pool, partnerRateLimit int, reg prometheus.Registerer, log *slog.Logger) *Access {
 	queries := db.New(pool)
 	a := &Access{
@@ -95,7 +93,7 @@ func New(pool *pgxpool.Pool, partnerRateLimit int, reg prometheus.Registerer, lo
 		}),
 	}
 	for _, limit := range []string{limitPublic, limitPartner, string(httpapi.Registrations), string(httpapi.Sends), limitFailedKeys, limitEngineTime, limitProofs} {
-		a.limited.WithLabelValues(limit) // from 0 on: a series that begins with its first refusal has not risen
+		a.limited.WithLabelValues(limit) // initialised to 0: a counter that first appears with a value shows no increase
 	}
 	a.keys = &keys{ask: queries.PartnersByKeys, now: func() time.Time { return a.Now() }, defaultLimit: partnerRateLimit,
 		questionTimeout: keyQuestionTimeout, live: make(map[keyHash]keyEntry)}
@@ -103,8 +101,8 @@ func New(pool *pgxpool.Pool, partnerRateLimit int, reg prometheus.Registerer, lo
 	return a
 }
 
-// Admit lets a request through or says why not: for partner routes the key and
-// the partner's limit, for public ones the limit of the IP address.
+// Admit checks a request's limits and returns an error if it is rejected. A partner route needs a valid key and
+// counts against the partner's limit, a public route counts against the limit of the IP address.
 func (a *Access) Admit(r *httpapi.Request, e *httpapi.Route) error {
 	r.Client = a.clientIP(r.HTTP)
 	if !e.Partner {
@@ -127,7 +125,7 @@ func (a *Access) Admit(r *httpapi.Request, e *httpapi.Route) error {
 	return nil
 }
 
-// chargePartner is charge by a limit that holds over all instances.
+// chargePartner is charge for a limit that all instances share.
 func (a *Access) chargePartner(r *httpapi.Request, policy string, perMinute int) error {
 	use, err := a.spend(r.Context, rateKey{r.Partner.ID, policy}, perMinute)
 	if err != nil {
@@ -136,7 +134,7 @@ func (a *Access) chargePartner(r *httpapi.Request, policy string, perMinute int)
 	return a.charge(r, policy, use)
 }
 
-// charge writes the limit that a request counts against into its answer.
+// charge writes the headers of the limit that a request counts against.
 func (a *Access) charge(r *httpapi.Request, policy string, use quota) error {
 	h := r.Header
 	h.Set("RateLimit-Policy", fmt.Sprintf(`"%s";q=%d;w=60`, policy, use.limit))
@@ -154,9 +152,8 @@ func (a *Access) charge(r *httpapi.Request, policy string, use quota) error {
 
 func seconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }
 
-// authenticate finds the partner of x-api-key. A key is looked up whatever came from the
-// address before, for others may be behind it; whatever is wrong with a key, the answer
-// is the same.
+// authenticate finds the partner of x-api-key. The key is looked up even if other requests from the address failed,
+// because many clients may share it. The response is the same whatever is wrong with the key.
 func (a *Access) authenticate(r *httpapi.Request) (*httpapi.Partner, error) {
 	entry, err := a.keys.lookUp(r.Context, r.HTTP.Header.Get("x-api-key"))
 	switch {
@@ -170,8 +167,7 @@ func (a *Access) authenticate(r *httpapi.Request) (*httpapi.Partner, error) {
 	return &entry.partner, nil
 }
 
-// noKey counts a request without a valid key against its address, and says what is
-// answered.
+// noKey counts a request without a valid key against its address and returns the error to respond with.
 func (a *Access) noKey(client netip.Addr) error {
 	a.authFailures.Inc()
 	if failed := takeOf(a.byFailure, client, failedKeysPerMinute, a.Now()); !failed.ok {

@@ -17,8 +17,8 @@ import (
 	"github.com/navlog/navlog/query/httpapi"
 )
 
-// TestClientIP: the address that requests are counted for, by what proxies send. Ours are in
-// 10.0.0.0/8 and fd00::/8.
+// TestClientIP checks which address a request is counted against, given the headers that proxies send. The trusted
+// proxies are in 10.0.0.0/8 and fd00::/8.
 func TestClientIP(t *testing.T) {
 	proxies := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
 	const unread = "a trusted proxy names no address"
@@ -28,10 +28,10 @@ func TestClientIP(t *testing.T) {
 		header       http.Header
 	}{
 		{"1.2.3.4:5", "1.2.3.4", false, nil},
-		{"1.2.3.4:5", "1.2.3.4", false, x("9.9.9.9")}, // not a proxy of ours
+		{"1.2.3.4:5", "1.2.3.4", false, x("9.9.9.9")}, // not a trusted proxy
 		{"10.0.0.1:5", "10.0.0.1", false, nil},
 		{"10.0.0.1:5", "9.9.9.9", false, x("9.9.9.9")},
-		{"10.0.0.1:5", "9.9.9.9", false, x("6.6.6.6, 9.9.9.9")}, // what the client made up counts not
+		{"10.0.0.1:5", "9.9.9.9", false, x("6.6.6.6, 9.9.9.9")}, // the entry that the client made up is ignored
 		{"10.0.0.1:5", "9.9.9.9", false, x("unknown, garbage, 9.9.9.9")},
 		{"10.0.0.1:5", "9.9.9.9", false, x("9.9.9.9, 10.0.0.2")},
 		{"10.0.0.1:5", "10.0.0.1", true, x("garbage")},
@@ -41,7 +41,7 @@ func TestClientIP(t *testing.T) {
 		{"[fd00::1]:5", "2001:db8::", false, x("2001:db8::9")},
 		{"garbage", "invalid IP", false, nil},
 
-		// With a port, as Azure's gateways send it, and the other forms.
+		// With a port, as Azure's gateways send it, and in other forms.
 		{"10.0.0.1:5", "1.2.3.4", false, x("1.2.3.4:5678")},
 		{"10.0.0.1:5", "1.2.3.4", false, x("6.6.6.6:1, 1.2.3.4:5678, 10.0.0.2:443")},
 		{"10.0.0.1:5", "2001:db8:1:2::", false, x("[2001:db8:1:2::1]:443")},
@@ -60,7 +60,7 @@ func TestClientIP(t *testing.T) {
 		{"10.0.0.1:5", "10.0.0.1", true, x("[2001:db8::1")},
 		{"10.0.0.1:5", "10.0.0.1", true, x("[2001:db8::1]x")},
 
-		// RFC 7239, which is read if there is no X-Forwarded-For.
+		// RFC 7239, which is used if there is no X-Forwarded-For.
 		{"10.0.0.1:5", "1.2.3.4", false, f("for=1.2.3.4")},
 		{"10.0.0.1:5", "1.2.3.4", false, f(`For="1.2.3.4:80";proto=https;by=10.0.0.9`)},
 		{"10.0.0.1:5", "2001:db8:1:2::", false, f(`for="[2001:db8:1:2::1]:443"`)},
@@ -69,7 +69,7 @@ func TestClientIP(t *testing.T) {
 		{"10.0.0.1:5", "10.0.0.1", true, f("for=1.2.3.4, proto=https")},
 		{"10.0.0.1:5", "10.0.0.1", true, f(`for="_hidden"`)},
 		{"1.2.3.4:5", "1.2.3.4", false, f("for=9.9.9.9")},
-		{"10.0.0.1:5", "9.9.9.9", false, http.Header{"Forwarded": {"for=6.6.6.6"}, "X-Forwarded-For": {"9.9.9.9"}}}, // which the client wrote
+		{"10.0.0.1:5", "9.9.9.9", false, http.Header{"Forwarded": {"for=6.6.6.6"}, "X-Forwarded-For": {"9.9.9.9"}}}, // Forwarded: by the client
 	} {
 		var log bytes.Buffer
 		a := &Access{Proxies: proxies, Log: slog.New(slog.NewTextHandler(&log, nil))}
@@ -95,8 +95,8 @@ func TestClientIP(t *testing.T) {
 func x(value string) http.Header { return http.Header{"X-Forwarded-For": {value}} }
 func f(value string) http.Header { return http.Header{"Forwarded": {value}} }
 
-// TestLimitsOfPrefixes: many /64s of one /48 are one customer's, and the addresses of a /24 may
-// be many customers'.
+// TestLimitsOfPrefixes: the /64s of one /48 share a limit because they belong to one customer; the addresses of a /24
+// may belong to many customers.
 func TestLimitsOfPrefixes(t *testing.T) {
 	now := time.Unix(1000, 0)
 	granted := func(of func(n int) string) (n int) {
@@ -125,8 +125,8 @@ func TestLimitsOfPrefixes(t *testing.T) {
 	}
 }
 
-// TestProofCallsAreShared: no address, prefix or partner has all calls of a day, and the public
-// leaves half of them to partners.
+// TestProofCallsAreShared: no address, prefix or partner can use up a day's calls, and the public leaves half of them
+// to partners.
 func TestProofCallsAreShared(t *testing.T) {
 	now := time.Unix(1000, 0)
 	a := New(nil, 120, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
@@ -168,8 +168,8 @@ func TestProofCallsAreShared(t *testing.T) {
 	}
 }
 
-// TestLimiterAgainstCount compares the limiter with windows that are counted out, request
-// by request: whenever they come, one of a minute grants the limit and no more.
+// TestLimiterAgainstCount compares the limiter with a brute-force count of each window: however requests are spread,
+// a window of one minute grants exactly the limit.
 func TestLimiterAgainstCount(t *testing.T) {
 	l := newLimiter[string](10)
 	now := time.Unix(1000, 0)
@@ -194,12 +194,12 @@ func TestLimiterAgainstCount(t *testing.T) {
 	}
 }
 
-// TestLimiterForgets what says nothing any more, and nothing sooner.
+// TestLimiterForgets: the limiter drops entries once they are irrelevant, and not earlier.
 func TestLimiterForgets(t *testing.T) {
 	l := newLimiter[string](1000)
 	now := time.Unix(1000, 0)
 	const limit = 2
-	for step := range 500 { // each key twice in its window, and once refused half a minute later
+	for step := range 500 { // each key comes twice in its window, and is rejected once half a minute later
 		now = now.Add(time.Second)
 		key := fmt.Sprint(step)
 		l.take(key, limit, now)
@@ -215,9 +215,8 @@ func TestLimiterForgets(t *testing.T) {
 	}
 }
 
-// TestLimiterUnderAFlood of addresses none of which comes twice: a request costs the same
-// however many are remembered, or this would not end. A thousand times a hundred thousand
-// looks took minutes.
+// TestLimiterUnderAFlood sends requests with keys that never repeat. The cost of a request must not depend on the
+// number of keys remembered: a linear scan would take minutes here.
 func TestLimiterUnderAFlood(t *testing.T) {
 	l := newLimiter[int](maxAddresses)
 	now := time.Unix(1000, 0)
@@ -234,7 +233,7 @@ func TestLimiterUnderAFlood(t *testing.T) {
 	}
 }
 
-// TestStrangersProxyIsWarnedOf: once, by the name of the setting, and not where it is right.
+// TestStrangersProxyIsWarnedOf: the warning is logged once and names the setting; a correct setup logs nothing.
 func TestStrangersProxyIsWarnedOf(t *testing.T) {
 	var log bytes.Buffer
 	a := &Access{Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, Log: slog.New(slog.NewTextHandler(&log, nil))}

@@ -10,9 +10,8 @@ import (
 	"github.com/navlog/navlog/query/httpapi"
 )
 
-// Prefixes have multiples of what one address has. A site, an IPv6 /56 or /48, is one
-// customer's as a rule, though a carrier may give each of its phones a /64 of one. An IPv4
-// /24 may be 256 customers.
+// A prefix gets a multiple of the limit of one address. A site, an IPv6 /56 or /48, usually belongs to one customer,
+// though a carrier may give each of its phones a /64 of one. An IPv4 /24 may be 256 customers.
 const (
 	requestsOfSubnet = 4  // an IPv6 /56
 	requestsOfSite   = 16 // an IPv6 /48
@@ -22,7 +21,7 @@ const (
 	timeOfBlock      = 4
 )
 
-// multiple is which of these belongs to a prefix.
+// multiple returns the factor that applies to a prefix.
 func multiple(prefix netip.Prefix, subnet, site, block int) int {
 	switch prefix.Bits() {
 	case 56:
@@ -35,17 +34,16 @@ func multiple(prefix netip.Prefix, subnet, site, block int) int {
 	return 1
 }
 
-// budget is how much of the engine's time the requests of each address and prefix took.
-// What is used decays at the rate of the budget, and a request is refused while more than
-// a minute's budget is used. One request may take longer than what was left; more than
-// half a minute of waiting never comes of it.
+// budget tracks how much engine time the requests of each address and prefix used. Used time decays at the rate of
+// the budget, and a request is rejected while more than a minute's budget is used. A single request may overdraw the
+// budget; the resulting wait is never longer than half a minute.
 //
-// As in limiter, there are two maps, and the older one is dropped as a whole: what it holds
-// has decayed, or belongs to the addresses seen longest ago.
+// As in limiter, there are two maps, and the older one is dropped as a whole: its entries have decayed, or belong to
+// the addresses seen longest ago.
 type budget struct {
-	perMinute time.Duration // of an address
+	perMinute time.Duration // per address
 	now       func() time.Time
-	maxKeys   int // in both maps together
+	maxKeys   int // total of both maps
 
 	mu     sync.Mutex
 	recent map[netip.Prefix]spent
@@ -53,13 +51,13 @@ type budget struct {
 	turned time.Time
 }
 
-// spent is the time used as of a moment.
+// spent is the time used, as of at.
 type spent struct {
 	used time.Duration
 	at   time.Time
 }
 
-// decayed is what is left of it at another moment, if perMinute decays in a minute.
+// decayed returns what is left of the used time at now if perMinute decays in a minute.
 func (s spent) decayed(now time.Time, perMinute time.Duration) time.Duration {
 	gone := float64(now.Sub(s.at)) / float64(time.Minute) * float64(perMinute)
 	return max(0, s.used-time.Duration(gone))
@@ -73,7 +71,7 @@ func (b *budget) of(prefix netip.Prefix) time.Duration {
 	return b.perMinute * time.Duration(multiple(prefix, timeOfSubnet, timeOfSite, timeOfBlock))
 }
 
-// wait is how long an address has to wait until it has budget again; 0: it has some.
+// wait returns how long an address must wait until it has budget again, or 0 if it has some.
 func (b *budget) wait(client netip.Addr) (wait time.Duration) {
 	now := b.now()
 	b.mu.Lock()
@@ -87,7 +85,7 @@ func (b *budget) wait(client netip.Addr) (wait time.Duration) {
 	return wait
 }
 
-// charge takes time off.
+// charge deducts engine time from the budgets of an address and its prefixes.
 func (b *budget) charge(client netip.Addr, used time.Duration) {
 	now := b.now()
 	b.mu.Lock()
@@ -108,8 +106,8 @@ func (b *budget) look(prefix netip.Prefix) spent {
 	return b.older[prefix]
 }
 
-// EngineTime bounds the time of the engine that the requests of an address take, in each
-// minute: twice as much of an IPv6 /56, four times of a /48 and of an IPv4 /24.
+// EngineTime limits the engine time per minute that the requests of an address use. An IPv6 /56 gets twice as much, a
+// /48 and an IPv4 /24 four times as much.
 func (a *Access) EngineTime(perMinute time.Duration) httpapi.Budget {
 	return engineTime{a, newBudget(perMinute, func() time.Time { return a.Now() })}
 }

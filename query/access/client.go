@@ -6,17 +6,16 @@ import (
 	"strings"
 )
 
-// Names of the headers by which proxies say for whom they ask.
+// Headers in which proxies name the client.
 const (
 	XForwardedFor = "X-Forwarded-For"
 	Forwarded     = "Forwarded" // RFC 7239
 )
 
-// clientIP is the address that a request came from: that of the connection, or behind
-// trusted proxies the last one that they name and that is not theirs. The proxies' own
-// list is read from its end: what stands before the first address that is not trusted, the
-// client may have written itself. IPv6 addresses count by their /64, which is one
-// customer's.
+// clientIP returns the address that a request came from: the peer of the connection or, behind trusted proxies, the
+// last listed address that is not a trusted proxy. The list is read from its end, because the client itself may have
+// written anything before the first untrusted address. IPv6 addresses count by their /64, which belongs to one
+// customer.
 func (a *Access) clientIP(r *http.Request) netip.Addr {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -31,7 +30,7 @@ func (a *Access) clientIP(r *http.Request) netip.Addr {
 	return ip
 }
 
-// behind is the client on whose behalf a peer asks; the peer itself if it is no proxy of ours.
+// behind returns the client for which a peer forwards a request, or the peer itself if it is not a trusted proxy.
 func (a *Access) behind(peer netip.Addr, h http.Header) netip.Addr {
 	hops := a.hops(h)
 	if len(hops) > 0 && !a.Trusted(peer) {
@@ -50,9 +49,9 @@ func (a *Access) behind(peer netip.Addr, h http.Header) netip.Addr {
 	return ip
 }
 
-// hops are the addresses that proxies added, in their order. Proxies that add to one of the
-// two headers let the other through as the client wrote it. So only one is read: Forwarded
-// if the operator says so, or there is no other.
+// hops returns the addresses that proxies added, in order. A proxy that appends to one of the two headers passes the
+// other through as the client wrote it. So only one is read: Forwarded if the operator configured it or there is no
+// other.
 func (a *Access) hops(h http.Header) (hops []string) {
 	x, f := h[XForwardedFor], h[Forwarded]
 	if a.ForwardedHeader != Forwarded && (len(x) > 0 || len(f) == 0) {
@@ -70,7 +69,7 @@ func (a *Access) hops(h http.Header) (hops []string) {
 			if strings.TrimSpace(element) == "" {
 				continue
 			}
-			hop := "" // an element without for= is that of a proxy which hides the client
+			hop := "" // an element without for= comes from a proxy that hides the client
 			for _, pair := range splitQuoted(element, ';') {
 				name, value, _ := strings.Cut(pair, "=")
 				if strings.EqualFold(strings.TrimSpace(name), "for") {
@@ -83,7 +82,7 @@ func (a *Access) hops(h http.Header) (hops []string) {
 	return hops
 }
 
-// splitQuoted splits a header at a separator that is not within quotes.
+// splitQuoted splits a header at separators outside quotes.
 func splitQuoted(s string, separator byte) (parts []string) {
 	quoted, from := false, 0
 	for i := 0; i < len(s); i++ {
@@ -99,8 +98,8 @@ func splitQuoted(s string, separator byte) (parts []string) {
 	return append(parts, s[from:])
 }
 
-// parseHop reads an address as proxies write it: with or without a port, brackets, quotes
-// and a zone. "unknown" and names of a proxy's own, which begin with an underscore, are none.
+// parseHop parses an address as proxies write it: with or without a port, brackets, quotes and a zone. "unknown" and
+// obfuscated names, which begin with an underscore, are not addresses.
 func parseHop(s string) (netip.Addr, bool) {
 	if len(s) >= 2 && s[0] == '"' && s[len(s)-1] == '"' {
 		s = strings.TrimSpace(strings.ReplaceAll(s[1:len(s)-1], `\`, ""))
@@ -123,8 +122,8 @@ func parseHop(s string) (netip.Addr, bool) {
 	return ip.Unmap().WithZone(""), true
 }
 
-// warnOfProxy warns once that a setting may be wrong. Once, because everybody can send the
-// header to a server that has no proxy.
+// warnOfProxy warns, once, that a setting may be wrong. Only once, because any client can send the header to a server
+// without a proxy.
 func (a *Access) warnOfProxy(peer netip.Addr) {
 	a.forwarded.Do(func() {
 		a.Log.Warn("X-Forwarded-For is not believed: its sender is in no network of http.trustedProxies. If it is your proxy, all clients behind it count as one address: "+
@@ -132,8 +131,8 @@ func (a *Access) warnOfProxy(peer netip.Addr) {
 	})
 }
 
-// warnOfHop warns once of what a trusted proxy wrote and nobody can read: the clients behind
-// it count as one address, that of the last proxy that can be read.
+// warnOfHop warns, once, that a trusted proxy wrote something that cannot be parsed: the clients behind it count as
+// one address, that of the last proxy that can be parsed.
 func (a *Access) warnOfHop(peer netip.Addr, hop string) {
 	a.unreadable.Do(func() {
 		a.Log.Warn("a trusted proxy names no address as its client: such clients count as one address, that of the proxy. "+
@@ -141,7 +140,7 @@ func (a *Access) warnOfHop(peer netip.Addr, hop string) {
 	})
 }
 
-// Trusted reports whether an address is that of a proxy of the operator's.
+// Trusted reports whether an address belongs to one of the operator's proxies.
 func (a *Access) Trusted(ip netip.Addr) bool {
 	for _, p := range a.Proxies {
 		if p.Contains(ip) {

@@ -11,45 +11,44 @@ import (
 )
 
 const (
-	// keyTrustedFor is how long an answer of the registry about a key counts.
+	// keyTrustedFor is how long the registry's result for a key is cached.
 	keyTrustedFor = time.Second
-	// keyQuestionTimeout bounds one question about keys.
+	// keyQuestionTimeout is the timeout of one registry query.
 	keyQuestionTimeout = 5 * time.Second
 )
 
-// keys finds the partner of an API key. Whoever asks, and however often, PostgreSQL is
-// asked little:
+// keys finds the partner of an API key. The load on PostgreSQL stays small however many keys are sent:
 //
-//   - What is not well-formed is no key of ours, and is not asked for.
-//   - A live key is asked for once a second.
-//   - The others wait for each other: there is one question at a time, on one connection,
-//     about all keys that came during the one before. Made-up keys make that question
-//     longer, and a partner's key that comes among them is found with them.
+//   - Keys that are not well-formed are rejected without a query.
+//   - A live key is queried at most once per second.
+//   - All other keys are batched: one query runs at a time, on one connection, for all keys that arrived during the
+//     previous one. Made-up keys make that query longer, and a partner's valid key in the same batch is found with
+//     them.
 //
-// So a key can be looked up before anything is held against the address that it came
-// from. Only live keys are remembered: made-up ones take no room.
+// So a key can be looked up before its address is rate-limited. Only live keys are cached: made-up keys use no
+// memory.
 type keys struct {
 	ask             func(ctx context.Context, hashes [][]byte) ([]db.PartnersByKeysRow, error)
 	now             func() time.Time
-	defaultLimit    int // requests a minute of a partner for whom the registry has no number
+	defaultLimit    int // requests per minute of a partner without a limit in the registry
 	questionTimeout time.Duration
 
 	mu     sync.Mutex
 	live   map[keyHash]keyEntry
-	next   *keyQuestion // of the keys that wait; nil: none does
+	next   *keyQuestion // the batch of waiting keys; nil: none waits
 	asking bool
 }
 
 type keyHash [32]byte
 
-// keyEntry is what the registry said about a live key.
+// keyEntry is the registry's result for a live key.
 type keyEntry struct {
 	partner  httpapi.Partner
 	disabled bool
 	until    time.Time
 }
 
-// keyQuestion is one question to the registry, and its answer.
+// keyQuestion is one registry query and its result.
 type keyQuestion struct {
 	hashes map[keyHash]struct{}
 	done   chan struct{} // closed when found or err is set
@@ -57,8 +56,8 @@ type keyQuestion struct {
 	err    error
 }
 
-// lookUp gives what the registry says of a key, at most keyTrustedFor ago; nil where it is
-// none. The error is a *httpapi.Failure, 503.
+// lookUp returns the registry's result for a key, at most keyTrustedFor old, or nil if the key is not valid. The
+// error is a *httpapi.Failure with status 503.
 func (k *keys) lookUp(ctx context.Context, key string) (*keyEntry, error) {
 	if !registry.WellFormedKey(key) {
 		return nil, nil
@@ -86,7 +85,7 @@ func (k *keys) lookUp(ctx context.Context, key string) (*keyEntry, error) {
 	return &entry, nil
 }
 
-// join adds a key to the next question, and has it asked. k.mu is held.
+// join adds a key to the next query and makes sure that it runs. k.mu is held.
 func (k *keys) join(hash keyHash) *keyQuestion {
 	if k.next == nil {
 		k.next = &keyQuestion{hashes: make(map[keyHash]struct{}), done: make(chan struct{})}
@@ -99,7 +98,7 @@ func (k *keys) join(hash keyHash) *keyQuestion {
 	return k.next
 }
 
-// askAll asks one question after the other until nobody waits.
+// askAll runs one query after another until no key waits.
 func (k *keys) askAll() {
 	for {
 		k.mu.Lock()
@@ -113,7 +112,7 @@ func (k *keys) askAll() {
 	}
 }
 
-// put puts a question to the registry. It is not bound to a request: many wait for it.
+// put runs a query. Its context is not that of a request, because many requests wait for it.
 func (k *keys) put(q *keyQuestion) {
 	defer close(q.done)
 	ctx, cancel := context.WithTimeout(context.Background(), k.questionTimeout)
@@ -122,7 +121,7 @@ func (k *keys) put(q *keyQuestion) {
 	for hash := range q.hashes {
 		hashes = append(hashes, hash[:])
 	}
-	until := k.now().Add(keyTrustedFor) // from before the question: never older than it says
+	until := k.now().Add(keyTrustedFor) // taken before the query, so that an entry is never older than it claims
 	rows, err := k.ask(ctx, hashes)
 	if err != nil {
 		q.err = err

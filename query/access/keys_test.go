@@ -13,7 +13,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// fakeRegistry answers about keys when the test lets it.
+// fakeRegistry answers queries about keys when the test lets it.
 type fakeRegistry struct {
 	partners map[string]int64 // by key
 	asked    chan [][]byte
@@ -40,7 +40,7 @@ func (f *fakeRegistry) ask(ctx context.Context, hashes [][]byte) (rows []db.Part
 	return rows, nil
 }
 
-// waiting is how many keys the next question is about.
+// waiting returns how many keys the next query is about.
 func (k *keys) waiting() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -50,8 +50,8 @@ func (k *keys) waiting() int {
 	return len(k.next.hashes)
 }
 
-// TestFloodOfUnknownKeysIsOneQuestion: while the registry is asked about one key, all
-// others wait, and one more question is about all of them.
+// TestFloodOfUnknownKeysIsOneQuestion: while one key is queried, all others wait, and a single second query covers
+// them all.
 func TestFloodOfUnknownKeysIsOneQuestion(t *testing.T) {
 	valid := registry.NewAPIKey(true)
 	f, k := newFakeRegistry(map[string]int64{valid: 7})
@@ -77,7 +77,7 @@ func TestFloodOfUnknownKeysIsOneQuestion(t *testing.T) {
 	f.answer <- nil
 	second := <-f.asked
 	f.answer <- nil
-	// Who asks about the valid key again may come while the second question is asked.
+	// Further requests with the valid key may arrive while the second query runs.
 	over := make(chan struct{})
 	go func() { group.Wait(); close(over) }()
 	for waits := true; waits; {
@@ -94,7 +94,7 @@ func TestFloodOfUnknownKeysIsOneQuestion(t *testing.T) {
 	if len(first) != 1 || len(second) != flood+1 {
 		t.Errorf("asked about %d keys and about %d", len(first), len(second))
 	}
-	// A live key is trusted for a second, and nothing is kept of the others.
+	// A live key is cached for a second; the others are not kept.
 	if entry, err := k.lookUp(t.Context(), valid); err != nil || entry == nil || entry.partner.RateLimit != 120 {
 		t.Errorf("%+v, %v", entry, err)
 	}
@@ -102,14 +102,14 @@ func TestFloodOfUnknownKeysIsOneQuestion(t *testing.T) {
 	if len(k.live) != 1 {
 		t.Errorf("%d keys are remembered", len(k.live))
 	}
-	for _, key := range []string{"", "guess", valid[:len(valid)-1] + "!"} { // nobody is asked
+	for _, key := range []string{"", "guess", valid[:len(valid)-1] + "!"} { // no query is sent
 		if entry, err := k.lookUp(t.Context(), key); err != nil || entry != nil {
 			t.Errorf("%q: %+v, %v", key, entry, err)
 		}
 	}
 }
 
-// TestKeysAreForgotten: one that is revoked, as soon as it is asked for.
+// TestKeysAreForgotten: a revoked key is dropped as soon as it is looked up again.
 func TestKeysAreForgotten(t *testing.T) {
 	valid := registry.NewAPIKey(true)
 	f, k := newFakeRegistry(map[string]int64{valid: 7})
@@ -121,7 +121,7 @@ func TestKeysAreForgotten(t *testing.T) {
 		t.Fatalf("%+v, %v", entry, err)
 	}
 	now = now.Add(keyTrustedFor)
-	go answer(errors.New("away")) // what is too old is not believed
+	go answer(errors.New("away")) // an expired entry is not used
 	var failure *httpapi.Failure
 	if entry, err := k.lookUp(t.Context(), valid); !errors.As(err, &failure) || failure.Status != 503 {
 		t.Errorf("%+v, %v", entry, err)
@@ -131,7 +131,7 @@ func TestKeysAreForgotten(t *testing.T) {
 	if entry, err := k.lookUp(t.Context(), valid); err != nil || entry != nil || len(k.live) != 0 {
 		t.Errorf("%+v, %v, %d remembered", entry, err, len(k.live))
 	}
-	// A client that goes away leaves the question to the others.
+	// A client that disconnects does not cancel the query for the others.
 	gone, leave := context.WithCancel(t.Context())
 	left := make(chan error)
 	go func() { _, err := k.lookUp(gone, valid); left <- err }()

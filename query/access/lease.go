@@ -13,29 +13,26 @@ import (
 )
 
 const (
-	// leasesPerMinute is how often an instance asks PostgreSQL for more of a
-	// large limit. A limit up to this many requests a minute is asked for one
-	// by one, and then its headers are exact on every instance.
+	// leasesPerMinute is how often an instance draws on a large limit in PostgreSQL. Limits up to this many requests
+	// per minute are drawn one request at a time, so their headers are exact on every instance.
 	leasesPerMinute = 600
-	// leaseFor is how long an instance may keep what it has not used.
+	// leaseFor is how long an instance may keep requests that it has drawn and not used.
 	leaseFor = time.Second
 )
 
-// rateKey names a partner's limit by one policy, shared by all instances. How much of
-// its window is used is a row in PostgreSQL; an instance draws requests out of it before it
-// grants them, a few at a time where the limit is large:
+// rateKey names a partner's limit under one policy, shared by all instances. The use of its window is a row in
+// PostgreSQL; an instance draws requests from it before it grants them, several at a time if the limit is large:
 //
 //	rate_bucket (PostgreSQL) ──draw n──▶ lease of this instance ──one by one──▶ requests
 //
-// So all instances together never grant more than the limit. What an instance
-// has drawn and not used within leaseFor is lost to the partner: at most a
-// tenth of a second of its limit.
+// So all instances together never grant more than the limit. Requests that an instance has drawn and not used within
+// leaseFor are lost to the partner: at most a tenth of a second of its limit.
 type rateKey struct {
 	partner uint32
 	policy  string
 }
 
-// leases are what this instance has drawn and not used.
+// leases are the requests that this instance has drawn and not used.
 type leases struct {
 	mu   sync.Mutex
 	held map[rateKey]lease
@@ -44,11 +41,11 @@ type leases struct {
 type lease struct {
 	limit  int
 	tokens int
-	use    use // of the window, as of the last draw: with these tokens
+	use    use // of the window, as of the last draw: including these tokens
 	until  time.Time
 }
 
-// spend asks for one request by a limit of perMinute.
+// spend takes one request from a limit of perMinute requests.
 func (a *Access) spend(ctx context.Context, k rateKey, perMinute int) (quota, error) {
 	now := a.Now()
 	if l, ok := a.leases.take(k, perMinute, now); ok {
@@ -85,7 +82,7 @@ func (a *Access) draw(ctx context.Context, k rateKey, perMinute, want int, now t
 	return row, err
 }
 
-// take takes one request out of what is held.
+// take uses one request of a held lease, if there is one.
 func (l *leases) take(k rateKey, perMinute int, now time.Time) (lease, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,7 +95,7 @@ func (l *leases) take(k rateKey, perMinute int, now time.Time) (lease, bool) {
 	return held, true
 }
 
-// put keeps a lease, on top of what is held.
+// put adds a lease to what is held.
 func (l *leases) put(k rateKey, drawn lease, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,7 +105,7 @@ func (l *leases) put(k rateKey, drawn lease, now time.Time) {
 	l.held[k] = drawn
 }
 
-// quota is where the partner stands: what is held of a lease is not used.
+// quota returns the partner's state under the limit: tokens still held do not count as used.
 func (l lease) quota(granted bool, now time.Time) quota {
 	u := l.use
 	u.used -= l.tokens

@@ -16,7 +16,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// registered is a registry with partner 7, and a time.
+// registered returns a registry that contains partner 7, and a time.
 func registered(t *testing.T) (*pgxpool.Pool, time.Time) {
 	t.Helper()
 	pool, err := registry.Open(t.Context(), registry.Config{URL: enginetest.Postgres(t), MaxConns: 4})
@@ -30,8 +30,7 @@ func registered(t *testing.T) (*pgxpool.Pool, time.Time) {
 	return pool, time.Now()
 }
 
-// TestLargeLimitsAreLeased: two instances under many clients at one moment
-// grant the limit and not one more.
+// TestLargeLimitsAreLeased: two instances under concurrent load grant exactly the limit.
 func TestLargeLimitsAreLeased(t *testing.T) {
 	pool, now := registered(t)
 	var instances []*Access
@@ -67,8 +66,8 @@ func TestLargeLimitsAreLeased(t *testing.T) {
 	if n := granted.Load(); n != limit {
 		t.Errorf("%d granted of %d", n, limit)
 	}
-	// A while later in the same minute there is nothing either, and in the next all of it;
-	// what was drawn and not used in time is not granted later.
+	// Later in the same minute nothing is granted either; the next minute has the full limit again. Requests that
+	// were drawn and not used in time are not granted later.
 	now = now.Add(59 * time.Second)
 	use, err := instances[1].spend(t.Context(), rateKey{7, "partner"}, limit)
 	if err != nil || use.ok || use.retry != time.Second {
@@ -85,8 +84,8 @@ func TestLargeLimitsAreLeased(t *testing.T) {
 	}
 }
 
-// TestLeaseEndsWithItsWindow: what was drawn in one is not granted in the next, which has
-// all of the limit again.
+// TestLeaseEndsWithItsWindow: requests drawn in one window are not granted in the next, which has the full limit
+// again.
 func TestLeaseEndsWithItsWindow(t *testing.T) {
 	pool, now := registered(t)
 	a := New(pool, 120, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
@@ -102,7 +101,7 @@ func TestLeaseEndsWithItsWindow(t *testing.T) {
 	}
 	spend()
 	now = now.Add(window - leaseFor/2)
-	for range 2 { // the second out of what the first has drawn
+	for range 2 { // the second is granted from what the first has drawn
 		if use := spend(); !use.ok || use.reset != leaseFor/2 {
 			t.Errorf("%+v", use)
 		}
@@ -117,8 +116,8 @@ func TestLeaseEndsWithItsWindow(t *testing.T) {
 	}
 }
 
-// TestBucketsAreDrawnInOneStatement: the same against a count by hand, also by a clock
-// that is behind or ahead of the others.
+// TestBucketsAreDrawnInOneStatement compares the SQL statement with a count by hand, also for instances whose clocks
+// are behind or ahead.
 func TestBucketsAreDrawnInOneStatement(t *testing.T) {
 	pool, _ := registered(t)
 	q := db.New(pool)

@@ -8,29 +8,28 @@ import (
 	"github.com/navlog/navlog/query/httpapi"
 )
 
-// window is how long the windows of all limits are. One begins with the first request
-// after the last one ended, and grants the limit, however its requests are spread.
+// window is the length of the windows of all limits. A window begins with the first request after the previous one
+// ended, and grants the limit however its requests are spread.
 const window = time.Minute
 
 // limiter counts requests per key in windows.
 //
-// A key whose window has ended needs no entry. So there are two maps, and each time a
-// window's length has passed, or sooner where there are very many keys, the older one is
-// dropped as a whole: no request ever pays for looking through them. Under an attack from
-// more addresses than are remembered, those seen longest ago go first.
+// A key whose window has ended needs no entry. So there are two maps, and each time a window's length has passed, or
+// earlier if there are very many keys, the older one is dropped as a whole: no request ever pays for a scan. Under an
+// attack from more addresses than are remembered, those seen longest ago are dropped first.
 //
-// It is the limit of this process, for what is counted by IP address. A
-// partner's limit holds over all instances: see lease.go.
+// The limit applies to this process only, for requests counted by IP address. A partner's limit is shared by all
+// instances: see lease.go.
 type limiter[K comparable] struct {
 	mu      sync.Mutex
 	recent  map[K]use
-	older   map[K]use // what was in recent before turned
+	older   map[K]use // the previous recent map
 	turned  time.Time
-	maxKeys int           // in both together
-	window  time.Duration // how long one is
+	maxKeys int           // total of both maps
+	window  time.Duration // length of a window
 }
 
-// use is how much of a window is used.
+// use is how much of a window has been used.
 type use struct {
 	end  time.Time // of the window
 	used int
@@ -42,8 +41,8 @@ func newLimiterOf[K comparable](maxKeys int, window time.Duration) *limiter[K] {
 	return &limiter[K]{recent: make(map[K]use), maxKeys: maxKeys, window: window}
 }
 
-// takeOf takes one request of an address, which counts for its prefixes too. What the quota
-// says is of the address, or of the prefix that has no more.
+// takeOf takes one request of an address, which also counts against its prefixes. The quota returned is that of the
+// address, or of the prefix that is exhausted.
 func takeOf(l *limiter[netip.Prefix], client netip.Addr, perMinute int, now time.Time) (of quota) {
 	for i, prefix := range httpapi.Prefixes(client) {
 		q := l.take(prefix, perMinute*multiple(prefix, requestsOfSubnet, requestsOfSite, requestsOfBlock), now)
@@ -57,16 +56,16 @@ func takeOf(l *limiter[netip.Prefix], client netip.Addr, perMinute int, now time
 	return of
 }
 
-// quota is where a key stands.
+// quota is the state of a key under its limit.
 type quota struct {
 	ok        bool
-	limit     int           // requests in a window
-	remaining int           // requests that would be granted at once now
+	limit     int           // requests per window
+	remaining int           // requests that would be granted right now
 	reset     time.Duration // until the window ends
 	retry     time.Duration // until the next request is granted; 0 when ok
 }
 
-// take asks for one request of a key that may make so many of them in a window.
+// take takes one request of a key that may make most requests per window.
 func (l *limiter[K]) take(key K, most int, now time.Time) quota {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,11 +8,11 @@ import (
 	"github.com/navlog/navlog/query/httpapi"
 )
 
-// day is the window of what is counted by the day. It begins with the first call.
+// day is the window of daily limits. It begins with the first call.
 const day = 24 * time.Hour
 
-// The calls of a day for proofs are shared out: no address, prefix or partner has all of
-// them, and half is kept for partners.
+// A day's calls for proofs are divided so that no address, prefix or partner can use all of them, and half is
+// reserved for partners.
 const (
 	callsOfPublic  = 2  // the public has a half
 	callsOfPartner = 4  // a partner a quarter
@@ -21,8 +21,7 @@ const (
 	callsOfAddress = 20 // an address a twentieth
 )
 
-// ProofCalls bounds the calls of a node that proofs are made from, in each day. Only this
-// instance is counted: each has its own budget.
+// ProofCalls limits the node calls per day that are made to build proofs. The limit is per instance.
 type ProofCalls struct {
 	access  *Access
 	perDay  int
@@ -32,13 +31,13 @@ type ProofCalls struct {
 	address *limiter[netip.Prefix]
 }
 
-// ProofCalls makes the budget of so many calls a day; 0: any number.
+// ProofCalls returns a budget of perDay calls; 0: unlimited.
 func (a *Access) ProofCalls(perDay int) *ProofCalls {
 	return &ProofCalls{a, perDay, newLimiterOf[struct{}](1, day), newLimiterOf[struct{}](1, day),
 		newLimiterOf[uint32](maxAddresses, day), newLimiterOf[netip.Prefix](maxAddresses, day)}
 }
 
-// Spend takes one call off, or says why it may not be made.
+// Spend takes one call from the budget, or returns the error with which the request is rejected.
 func (p *ProofCalls) Spend(r *httpapi.Request) error {
 	if p.perDay == 0 {
 		return nil
