@@ -1,22 +1,24 @@
-// Package ask asks the read model about one state, and finds out whether it was one state.
+// Package ask runs queries against one state of the read model, and detects if the state changed meanwhile.
 //
-//	          ┌─────────── made again at a newer snapshot ◀──┐
-//	          ▼                                              │ yes
+//	          ┌────────── answer is rebuilt at a newer snapshot ◀──┐
+//	          ▼                                                    │ yes
 //	Snapshot ─▶ Pin ─▶ questions ─▶ rows, cursor ─▶ rewritten at the pin's block, or below?
-//	                                                         │ no
-//	                                                         └──▶ sent
+//	                                                               │ no
+//	                                                               └──▶ sent
 //
-// A Pin is a snapshot, the newest block or that of asOfBlock, and the number of units that
-// had rewritten something (rewrites). What is true at a block does not change when later blocks
-// arrive, so a question to lists says the block alone, and reads the cursor in the same
-// statement as its rows: another number of rewrites there means that a unit since may have
-// changed what was read, and the snapshot says down to which block. Questions to events say
-// seq <= S and block <= X, and are exact whatever is written meanwhile. Lists that only know
-// the newest block must be of the pin's seq.
+// A Pin is a snapshot, a block (the newest one or that of asOfBlock), and the number of rewriting units so far
+// (rewrites). A Question is one statement: a struct of arguments, a file of SQL and a struct of rows. A Page is a
+// question for consecutive entries of a list.
 //
-// So an answer is exact or it is not there, and never a mixture of two beliefs. An error of a
-// handler that saw such rows is not believed either.
+// What is true at a block does not change when later blocks arrive. So a question about lists filters by block only,
+// and reads the cursor in the same statement as its rows: a different number of rewrites means that a later unit may
+// have changed what was read, and the snapshot knows down to which block. Questions about events filter by seq <= S
+// and block <= X, and are exact whatever is written meanwhile. Lists that only know the newest block must be read at
+// the pin's seq.
 //
-// Each question names the lists and owners that it reads. They are the Validity of the
-// answer: it is right until one of them is touched, or an open request that it shows lapses.
+// So an answer is either exact or not given at all, and it never mixes two states. An error of a handler that read
+// rows of another state is discarded, too.
+//
+// Each question declares the lists and owners that it reads. They form the Validity of the answer: it holds until one
+// of them changes, or until an open request that it shows lapses.
 package ask

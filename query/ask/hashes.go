@@ -29,11 +29,11 @@ type hashRow struct {
 
 var hashes = New[ofHashes, hashRow](sqlHashes)
 
-// Log is a log by its seq, and the number of its block.
+// Log identifies a log by its seq, together with the number of its block.
 type Log struct{ Seq, Block uint64 }
 
-// BlockHashes gives the hashes of the blocks of some events of the read model, in their order; of is
-// the log of an event. That one of them is unknown is an error of ours.
+// BlockHashes returns the block hash of each event, in order; of returns the log of an event. A missing hash is an
+// internal error.
 func BlockHashes[E any](ctx context.Context, p *Pin, events []E, of func(*E) Log) ([]common.Hash, error) {
 	if len(events) == 0 {
 		return nil, nil
@@ -68,7 +68,7 @@ func BlockHashes[E any](ctx context.Context, p *Pin, events []E, of func(*E) Log
 
 type ofHeights struct {
 	Blocks []uint64 `ask:"blocks"`
-	_      struct{} `reads:"-"` // the list that the places are from says what they depend on
+	_      struct{} `reads:"-"` // the question that read the places already declares the lists
 }
 
 type placeHash struct {
@@ -79,7 +79,7 @@ type placeHash struct {
 
 var liveHashes = New[ofHeights, placeHash](sqlLiveHashes)
 
-// LiveBlockHashes gives the hashes of the blocks of entries of a list, in their order.
+// LiveBlockHashes returns the block hashes of entries of a list, in order.
 func LiveBlockHashes(ctx context.Context, p *Pin, places []Place) ([]common.Hash, error) {
 	if len(places) == 0 {
 		return nil, nil

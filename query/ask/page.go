@@ -16,14 +16,14 @@ import (
 // Order is the order of a page's rows.
 type Order bool
 
-// The orders. A page that is read backwards reads cursor_end, one that is read forwards cursor:
-// the cursor comes first then, and no limit cuts it off.
+// The orders. A page in descending order reads cursor_end, one in ascending order reads cursor: that way the cursor
+// is the first row, and no limit can cut it off.
 const (
 	OldestFirst Order = false
 	NewestFirst Order = true
 )
 
-// Place is where an entry stands in its list.
+// Place is the position of an entry in its list.
 type Place struct {
 	Key      Decimal
 	Block    uint64
@@ -32,8 +32,8 @@ type Place struct {
 	User     common.Address
 }
 
-// Entry is embedded in the rows of a page: in the SQL list, seq, rewrites, toString(key) AS
-// sort_key (not where the key of all entries is 0), block, log_index, sub, user and sign.
+// Entry is embedded in the rows of a page. The SQL selects list, seq, rewrites, toString(key) AS sort_key (unless all
+// keys are 0), block, log_index, sub, user and sign.
 type Entry struct {
 	Signed
 	Key      string         `ch:"sort_key"`
@@ -45,7 +45,7 @@ type Entry struct {
 
 func (e *Entry) entry() *Entry { return e }
 
-// Place is that of the entry.
+// Place returns the position of the entry.
 func (e *Entry) Place() Place {
 	return Place{Key: Decimal(e.Key), Block: e.Block, LogIndex: e.LogIndex, Sub: e.Sub, User: e.User}
 }
@@ -59,22 +59,22 @@ type entry interface{ entry() *Entry }
 //	  ) OR list = 'cursor'
 //	ORDER BY list, owner, scope, kind, key, block, log_index, sub, user LIMIT {rows:UInt64}
 //
-// or, newest first, < and 'cursor_end' and each column DESC. (A condition on key or block alone
-// beside that on the tuple has the engine find where to begin.)
+// or, newest first, < and 'cursor_end' and DESC for each column. (A condition on only key or block, in addition to
+// that on the tuple, lets the engine find the start.)
 //
-// A list holds rows that cancel each other until a merge removes them. So a page reads the first
-// rows, adds up the signs of equal ones, drops the last place where reading was cut there, and
-// asks again for twice as many while the page is not full. R must be comparable.
+// A list contains rows that cancel each other until a merge removes them. So a page reads the first rows, adds up the
+// signs of equal rows, drops the last place if the limit cut reading off there, and doubles the limit until the page
+// is full. R must be comparable.
 type Page[A any, R comparable] struct {
 	list     string
 	question *Question[A, R]
-	filter   func(*Pin, A) (Filter, bool) // nil: a page far from the beginning reads all before it
+	filter   func(*Pin, A) (Filter, bool) // nil: a page far from the beginning reads all entries before it
 	order    Order
 	newest   bool // the list only knows the newest block
-	long     bool // its lists are mostly longer than a page
+	long     bool // its lists are usually longer than a page
 }
 
-// NewPage makes a page's question, for entries of the list named; see New.
+// NewPage returns a page question for the entries of the named list; see New.
 func NewPage[A any, R comparable](list, sql string, order Order) *Page[A, R] {
 	of := listNamed(list)
 	if _, ok := any(new(R)).(entry); !ok {
@@ -94,39 +94,39 @@ func NewPage[A any, R comparable](list, sql string, order Order) *Page[A, R] {
 	return &Page[A, R]{list: list, question: q, order: order}
 }
 
-// Newest is the page of a list that only knows the newest block: what it reads must be of the pin's
-// seq, or the answer is made again.
+// Newest marks the page as one of a list that only knows the newest block: its rows must be of the pin's seq,
+// otherwise the answer is rebuilt.
 func (q Page[A, R]) Newest() *Page[A, R] {
 	q.newest = true
 	return &q
 }
 
-// Long is a page of lists that are mostly longer than a page: they are counted while the page is read, also the
-// first one.
+// Long marks the page as one of lists that are usually longer than a page: even for the first page, the count runs
+// concurrently.
 func (q *Page[A, R]) Long() *Page[A, R] {
 	q.long = true
 	return q
 }
 
-// Filter says in general which rows of its list a page is about, so that an entry far from the
-// beginning is found without reading all columns of those before.
+// Filter describes a page's rows in a generic form, so that an entry far from the beginning can be found without
+// reading all columns of the entries before it.
 type Filter struct {
 	Owner, Scope common.Address
 	Kind         Word
-	// Above and UpTo bound the key, Above excluded.
+	// Above (exclusive) and UpTo (inclusive) limit the key.
 	Above, UpTo Decimal
 	First, Last uint64         // blocks, both included
-	Vault       common.Address // zero: all
-	NotLapsed   bool           // without open requests that lapsed
+	Vault       common.Address // zero: all vaults
+	NotLapsed   bool           // excludes open requests that lapsed
 }
 
-// AnyKey is for a Filter whose list is not bounded by its key.
+// Bounds of a Filter that does not limit the key.
 const (
 	LowestKey  Decimal = "-57896044618658097711785492504343953926634992332820282019728792003956564819968"
 	HighestKey Decimal = "57896044618658097711785492504343953926634992332820282019728792003956564819967"
 )
 
-// Deep adds what a page's rows are in general; false where a Filter cannot say it.
+// Deep sets the function that describes a page's rows as a Filter; it returns false if a Filter cannot express them.
 func (q *Page[A, R]) Deep(filter func(p *Pin, args A) (Filter, bool)) *Page[A, R] {
 	q.filter = filter
 	return q
@@ -149,10 +149,10 @@ type deepArgs struct {
 	Last   uint64         `ask:"last"`
 	Vault  common.Address `ask:"vault"`
 	Lapsed bool           `ask:"lapsed"`
-	_      struct{}       `reads:"-"` // the page says what it reads
+	_      struct{}       `reads:"-"` // the page declares what it reads
 }
 
-// deepRow is an entry by its place, and how many rows were read to find it.
+// deepRow is the place of an entry, and how many rows were read to find it.
 type deepRow struct {
 	Key      string         `ch:"sort_key"`
 	Block    uint64         `ch:"block"`
@@ -168,18 +168,18 @@ var deepest = map[Order]*Question[deepArgs, deepRow]{
 }
 
 const (
-	// spareRows is how many rows are read at first beside those before a page and on it.
+	// spareRows is how many extra rows are read at first.
 	spareRows = 64
-	// deepFrom is the offset from which on a page is found by its deep question.
+	// deepFrom is the offset from which a deep question finds the page.
 	deepFrom = 500
-	// mostRows bounds what a page reads: no list has so many.
+	// mostRows limits what a page reads: no list has that many rows.
 	mostRows = 1 << 40
 )
 
-// withSpare is how many rows are read first for so many entries: some rows cancel each other.
+// withSpare returns how many rows to read first for a number of entries, because some rows cancel each other.
 func withSpare(entries uint64) uint64 { return entries + entries/8 + spareRows }
 
-// Read gives the entries of a page after the first offset ones.
+// Read returns a page of entries, starting at an offset.
 func (q *Page[A, R]) Read(ctx context.Context, p *Pin, args A, offset uint64, size int) ([]R, error) {
 	filter, deep := q.deep(p, args, offset)
 	if !deep {
@@ -189,17 +189,17 @@ func (q *Page[A, R]) Read(ctx context.Context, p *Pin, args A, offset uint64, si
 	switch {
 	case err != nil:
 		return nil, err
-	case !ok: // the list ends before the page, which only a question that reads the cursor can say
+	case !ok: // the list ends before the page; only a question that reads the cursor can confirm it
 		return q.read(ctx, p, args, nil, offset, size)
 	}
 	return q.read(ctx, p, args, before, 0, size)
 }
 
-// Far reports whether a page after the first offset entries is found by a question of its own, which reads all entries
-// before it: where the list is shorter, all of the list, again and again. So count first.
+// Far reports whether a page at the offset needs a question of its own, which reads all entries before it. If the
+// list is shorter, that question reads the whole list several times, so count first.
 func (q *Page[A, R]) Far(offset uint64) bool { return q.filter != nil && offset >= deepFrom }
 
-// deep is the filter by which entries after an offset are found; false where it is near.
+// deep returns the filter that finds the entries at an offset, or false if the offset is near.
 func (q *Page[A, R]) deep(p *Pin, args A, offset uint64) (Filter, bool) {
 	if !q.Far(offset) {
 		return Filter{}, false
@@ -207,15 +207,14 @@ func (q *Page[A, R]) deep(p *Pin, args A, offset uint64) (Filter, bool) {
 	return q.filter(p, args)
 }
 
-// After gives the entries that follow a place; nil is the beginning of the list.
+// After returns the entries that follow a place; nil means the beginning of the list.
 func (q *Page[A, R]) After(ctx context.Context, p *Pin, args A, place *Place, size int) ([]R, error) {
 	return q.read(ctx, p, args, place, 0, size)
 }
 
-// find gives the place of the entry after the first offset ones; false where it found none. It reads
-// no cursor: the question that goes on from the place does, and reads a state that is no older.
-// It is sure where another entry follows or the list ends: only the last place that was read may
-// lack some of its rows.
+// find returns the place of the last of the first offset entries, or false if it did not find it. It reads no cursor:
+// the question that continues at the place does, and that one reads a state that is at least as new. The result is
+// certain if another entry follows or the list ends: only the last place that was read may lack some of its rows.
 func (q *Page[A, R]) find(ctx context.Context, p *Pin, f Filter, offset uint64) (*Place, bool, error) {
 	deep := deepArgs{List: Word(q.list), Owner: f.Owner, Scope: f.Scope, Kind: f.Kind, Above: f.Above, UpTo: f.UpTo,
 		First: f.First, Last: f.Last, Vault: f.Vault, Lapsed: !f.NotLapsed}
@@ -236,8 +235,8 @@ func (q *Page[A, R]) find(ctx context.Context, p *Pin, f Filter, offset uint64) 
 	}
 }
 
-// Counted is Read, and how many entries the list has: those of the first page where it holds all of them and the
-// list is not Long, else what count says.
+// Counted is Read that also returns the number of entries in the list. It is counted from the first page if that
+// holds the whole list and the list is not Long, otherwise by count.
 func (q *Page[A, R]) Counted(ctx context.Context, p *Pin, args A, offset uint64, size int, count func() (int64, error)) (rows []R, total int64, err error) {
 	if q.Far(offset) {
 		if total, err = count(); err != nil || int64(offset) >= total {
@@ -266,7 +265,8 @@ func (q *Page[A, R]) read(ctx context.Context, p *Pin, args A, place *Place, off
 	return found[:min(size, len(found))], err
 }
 
-// atLeast gives so many entries behind a place or more, or all that there are; whole says that it is all.
+// atLeast returns at least the given number of entries after a place, or all that exist; whole reports whether these
+// are all.
 func (q *Page[A, R]) atLeast(ctx context.Context, p *Pin, args A, place *Place,
 	entries uint64) (found []R, whole bool, err error) {
 	for rows := withSpare(entries); ; rows *= 2 {
@@ -282,7 +282,7 @@ func (q *Page[A, R]) atLeast(ctx context.Context, p *Pin, args A, place *Place,
 	}
 }
 
-// first gives the entries among the first rows of the list, and whether these are all.
+// first returns the entries among the first rows of the list, and whether these are all.
 func (q *Page[A, R]) first(ctx context.Context, p *Pin, args A, parameters clickhouse.Parameters, rows uint64) (entries []R, whole bool, err error) {
 	raw, err := q.question.all(ctx, p, args, parameters)
 	if err != nil {
@@ -323,7 +323,7 @@ func (q *Page[A, R]) first(ctx context.Context, p *Pin, args A, parameters click
 		}
 	}
 	if !seen {
-		if !whole { // rows of the cursor alone took all room
+		if !whole { // cursor rows filled the limit
 			return nil, false, nil
 		}
 		p.saw(&Mark{}) // the generation has lost its cursor: older than every pin
@@ -331,7 +331,7 @@ func (q *Page[A, R]) first(ctx context.Context, p *Pin, args A, parameters click
 	return entries, whole, nil
 }
 
-// withoutLastPlace leaves out the last place that was read, which may lack some of its rows.
+// withoutLastPlace drops the last place that was read, which may lack some of its rows.
 func withoutLastPlace[R any](rows []R) []R {
 	if len(rows) == 0 {
 		return rows
@@ -348,7 +348,7 @@ func withoutLastPlace[R any](rows []R) []R {
 	return rows[:n]
 }
 
-// after are the parameters by which a list begins behind a place; none for nil.
+// after returns the parameters that make a page begin after a place; none for nil.
 func after(place *Place) clickhouse.Parameters {
 	if place == nil {
 		return clickhouse.Parameters{}

@@ -16,7 +16,7 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// ofUsers are the users of an owner in a list.
+// ofUsers selects the users of an owner in a list.
 type ofUsers struct {
 	List  ask.Word       `ask:"list"`
 	Owner common.Address `ask:"owner" reads:"page"`
@@ -39,7 +39,7 @@ const (
 		ORDER BY list DESC, owner DESC, scope DESC, kind DESC, key DESC, block DESC, log_index DESC, sub DESC, user DESC LIMIT {rows:UInt64}`
 )
 
-// newPage is a page of users in an order.
+// newPage returns a page of users in the given order.
 func newPage(list string, order ask.Order) *ask.Page[ofUsers, aUser] {
 	sql := oldest
 	if order == ask.NewestFirst {
@@ -48,19 +48,19 @@ func newPage(list string, order ask.Order) *ask.Page[ofUsers, aUser] {
 	return ask.NewPage[ofUsers, aUser](list, sql, order)
 }
 
-// deep finds a page far from the beginning.
+// deep adds a filter, so that pages far from the beginning use the deep question.
 func deep(p *ask.Page[ofUsers, aUser]) *ask.Page[ofUsers, aUser] {
 	return p.Deep(func(p *ask.Pin, a ofUsers) (ask.Filter, bool) {
 		return ask.Filter{Owner: a.Owner, Kind: "none", Above: ask.LowestKey, UpTo: ask.HighestKey, Last: p.Block}, true
 	})
 }
 
-// entry is a row of first_seen, with a content that can be another one.
+// entry returns a row of first_seen whose content can vary.
 func entry(n uint64, content uint32, sign int8) readmodel.ListRow {
 	return readmodel.ListRow{List: readmodel.FirstSeen, Owner: readtest.VaultC, Key: *uint256.NewInt(n / 3), User: common.BigToAddress(uint256.NewInt(n).ToBig()), TS: content, Sign: sign}
 }
 
-// numbers are the entries of a page.
+// numbers returns the number and content of each entry of a page.
 func numbers(rows []aUser) (out []uint64) {
 	for _, r := range rows {
 		out = append(out, r.User.Big().Uint64()*10+uint64(r.Time))
@@ -68,15 +68,15 @@ func numbers(rows []aUser) (out []uint64) {
 	return out
 }
 
-// TestPagesAmidPairs: entries that came, changed and went lie as rows that cancel each other, in any
-// order and none merged. Every page, by offset and after a place, is of those that are left.
+// TestPagesAmidPairs: entries that were added, changed and removed exist as rows that cancel each other, in any order
+// and unmerged. Every page, by offset or after a place, shows exactly the remaining entries.
 func TestPagesAmidPairs(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	w.Gen.Exec("SYSTEM STOP MERGES lists")
 	s := w.BeforeReorganisation()
 	random := rand.New(rand.NewPCG(1, 2))
 	live := map[uint64]uint32{}
-	for n := range uint64(900) { // all come
+	for n := range uint64(900) { // all are added
 		live[n] = 1
 	}
 	insert := func(rows []readmodel.ListRow) {
@@ -89,7 +89,7 @@ func TestPagesAmidPairs(t *testing.T) {
 		rows = append(rows, entry(n, 1, 1))
 	}
 	insert(rows)
-	for content := uint32(2); content < 6; content++ { // many change, and some go or come again
+	for content := uint32(2); content < 6; content++ { // many change, and some are removed or added again
 		rows = nil
 		for n := range uint64(900) {
 			was, there := live[n]
@@ -149,7 +149,7 @@ func TestPagesAmidPairs(t *testing.T) {
 	}
 }
 
-// TestPageIsCutInAnEntry: the rows of an entry that are read at first are not all of it, wherever reading is cut.
+// TestPageIsCutInAnEntry: a page is right even if the first read ends amid the rows of an entry.
 func TestPageIsCutInAnEntry(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	w.Gen.Exec("SYSTEM STOP MERGES lists")
@@ -158,7 +158,7 @@ func TestPageIsCutInAnEntry(t *testing.T) {
 	for _, part := range []struct {
 		content uint32
 		sign    int8
-	}{{1, 1}, {1, -1}, {2, 1}, {2, -1}, {3, 1}} { // an insert each: three rows of five go
+	}{{1, 1}, {1, -1}, {2, 1}, {2, -1}, {3, 1}} { // one insert each: three of five rows are cut off
 		var rows []readmodel.ListRow
 		for n := range uint64(entries) {
 			rows = append(rows, entry(n, part.content, part.sign))
@@ -176,14 +176,14 @@ func TestPageIsCutInAnEntry(t *testing.T) {
 			}
 		}
 	}
-	// An entry that is there twice is a fault of the generation, and no page.
+	// A duplicate entry is a fault of the generation, and must not appear on a page.
 	w.Gen.InsertLists([]readmodel.ListRow{entry(7, 3, 1)})
 	if _, err := newPage("first_seen", ask.OldestFirst).Read(t.Context(), pinned(t, s, nil), ofUsers{List: "first_seen", Owner: readtest.VaultC}, 0, 20); err == nil {
 		t.Error("an entry that is there twice is shown")
 	}
 }
 
-// TestPagePastTheEnd: that a list ends before a page is said of the state that the pin is of.
+// TestPagePastTheEnd: whether a list ends before a page is decided by the pin's state.
 func TestPagePastTheEnd(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	s := w.BeforeReorganisation()
@@ -198,7 +198,7 @@ func TestPagePastTheEnd(t *testing.T) {
 	}
 }
 
-// TestManyCursors: units that were not merged fill the rows that are read at first.
+// TestManyCursors: unmerged cursor rows fill the limit of the first read.
 func TestManyCursors(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	w.Gen.Exec("SYSTEM STOP MERGES lists")

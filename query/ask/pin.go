@@ -13,8 +13,8 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// Pin is the state that one answer is about: the log up to Seq, the chain up to Block. Its
-// methods may be called by several goroutines at once.
+// Pin is the state that one answer is about: the log up to Seq, the chain up to Block. Its methods are safe for
+// concurrent use.
 type Pin struct {
 	Seq     uint64
 	Block   uint64
@@ -25,19 +25,19 @@ type Pin struct {
 	snapshot *state.Snapshot
 
 	clock sync.Mutex
-	time  uint64 // of the newest block up to Block, once it was asked for
+	time  uint64 // of the newest block up to Block, once it was read
 
 	mu       sync.Mutex
-	rewrites uint64 // that the answer is of
-	stale    bool   // a question read another state, which may say the same of Block
+	rewrites uint64 // at the time of the pin
+	stale    bool   // a question read another state, which may agree about Block
 	seen     uint64 // the newest seq that such a question read
-	gone     bool   // a question read what does not say the same of Block
+	gone     bool   // a question read a state that disagrees about Block
 	keys     []readmodel.TouchedKey
 	all      bool   // the answer depends on everything
-	expiry   uint64 // from when on time alone may make it another answer, Unix seconds; Never: it does not
+	expiry   uint64 // when time by itself may change the answer, in Unix seconds; or Never
 }
 
-// RangeError says why asOfBlock names no block that there is an answer about.
+// RangeError explains why no answer can be given at asOfBlock.
 type RangeError struct{ Reason string }
 
 func (e *RangeError) Error() string { return "asOfBlock " + e.Reason }
@@ -57,15 +57,15 @@ func At(s *state.Snapshot, asOfBlock *uint64) (*Pin, error) {
 	return p, nil
 }
 
-// Range says which blocks there are answers about.
+// Range describes the blocks that answers can be about.
 func Range(s *state.Snapshot) string {
 	return fmt.Sprintf("must be a block from the first indexed one to %d", s.Block)
 }
 
-// Generation is the number of the generation that the pin is in.
+// Generation returns the number of the pin's generation.
 func (p *Pin) Generation() int32 { return p.snapshot.Generation }
 
-// Vault finds a vault by its address.
+// Vault returns the vault with an address.
 func (p *Pin) Vault(address common.Address) (*state.Vault, bool) {
 	i := p.Rank(address)
 	if i < 0 {
@@ -74,22 +74,22 @@ func (p *Pin) Vault(address common.Address) (*state.Vault, bool) {
 	return &p.Vaults[i], true
 }
 
-// Left reports whether a vault left navlog and the generation was made without it.
+// Left reports whether a vault left navlog and the generation was built without it.
 func (p *Pin) Left(address common.Address) bool {
 	return slices.ContainsFunc(p.snapshot.Absent, func(v state.Vault) bool { return v.Address == address && v.Removed })
 }
 
-// VaultsAt are the vaults that the log had at a seq: see state.Snapshot.
+// VaultsAt returns the vaults in the log at a seq: see state.Snapshot.
 func VaultsAt(ctx context.Context, p *Pin, seq uint64) ([]state.Vault, error) {
 	return p.snapshot.VaultsAt(ctx, seq)
 }
 
-// Rank is the place of a vault in the list of vaults, -1 where it is not there.
+// Rank returns the index of a vault in the list of vaults, or -1 if it is not in the list.
 func (p *Pin) Rank(address common.Address) int {
 	return slices.IndexFunc(p.Vaults, func(v state.Vault) bool { return v.Address == address })
 }
 
-// Written are the address of a vault as answers write it, and its display name.
+// Written returns the address of a vault in the form used in answers, and its display name.
 func (p *Pin) Written(address common.Address) (written, name string) {
 	if v, ok := p.Vault(address); ok {
 		return v.Written, v.Name
@@ -97,8 +97,7 @@ func (p *Pin) Written(address common.Address) (written, name string) {
 	return address.Hex(), ""
 }
 
-// Wanted are the vaults that a filter lets through, in the order of the list; nil lets all
-// through.
+// Wanted returns the vaults that match a filter, in the order of the list; nil matches all.
 func (p *Pin) Wanted(filter *common.Address) []state.Vault {
 	if filter == nil {
 		return p.Vaults
@@ -109,7 +108,7 @@ func (p *Pin) Wanted(filter *common.Address) []state.Vault {
 	return nil
 }
 
-// saw takes the cursor that a question read among its rows.
+// saw compares the cursor that a question read with the pin.
 func (p *Pin) saw(m *Mark) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,8 +120,7 @@ func (p *Pin) saw(m *Mark) {
 	}
 }
 
-// sawNewest is for a list that only knows the newest block: seq is that of the cursor read with
-// it, which must be the pin's.
+// sawNewest is for a list that only knows the newest block: the cursor read with it must have the pin's seq.
 func (p *Pin) sawNewest(seq uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -131,7 +129,7 @@ func (p *Pin) sawNewest(seq uint64) {
 	}
 }
 
-// dependsOn adds what a question read; none is everything.
+// dependsOn adds the keys that a question read; none means everything.
 func (p *Pin) dependsOn(keys []readmodel.TouchedKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -142,8 +140,8 @@ func (p *Pin) dependsOn(keys []readmodel.TouchedKey) {
 	p.keys = append(p.keys, keys...)
 }
 
-// Lapses says that the answer may be another one from a time on, in Unix seconds, although nothing
-// that it read changes: when an open request that it shows or counts lapses. 0 is never.
+// Lapses records that the answer may change at a time, in Unix seconds, although nothing that it read changes: when
+// an open request that it shows or counts lapses. 0 is never.
 func (p *Pin) Lapses(at uint64) {
 	if at == 0 {
 		return
@@ -153,14 +151,14 @@ func (p *Pin) Lapses(at uint64) {
 	p.expiry = min(p.expiry, at)
 }
 
-// judged is what the questions read so far.
+// judged returns what the questions have found out about the state so far.
 func (p *Pin) judged() (stale, gone bool, seen uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.stale, p.gone, p.seen
 }
 
-// Validity says until when an answer is right.
+// Validity says how long an answer holds.
 type Validity struct {
 	generation int32
 	seq, block uint64
@@ -170,7 +168,7 @@ type Validity struct {
 	expiry     uint64
 }
 
-// Validity is that of what was asked by the pin so far.
+// Validity returns the validity of what was read with the pin so far.
 func (p *Pin) Validity() *Validity {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -180,10 +178,10 @@ func (p *Pin) Validity() *Validity {
 		keys: slices.Compact(keys), expiry: p.expiry}
 }
 
-// Holds reports whether the answer is right at a snapshot, too.
+// Holds reports whether the answer is still right at a snapshot.
 //
-// One about the newest block is right until one of the lists that it read changes, or an open
-// request that it shows lapses; one about a past block until that block is rewritten.
+// An answer about the newest block holds until one of the lists that it read changes, or an open request that it
+// shows lapses; one about a past block holds until that block is rewritten.
 func (v *Validity) Holds(s *state.Snapshot) bool {
 	switch {
 	case s.Generation != v.generation:
@@ -198,7 +196,7 @@ func (v *Validity) Holds(s *state.Snapshot) bool {
 	return s.Time >= v.time && s.Time < v.expiry && s.Unchanged(v.generation, v.seq, v.keys)
 }
 
-// At is the position of the answer when it is given at a snapshot: generation, seq and block.
+// At returns the position to report when the answer is served at a snapshot: generation, seq and block.
 func (v *Validity) At(s *state.Snapshot) (generation int32, seq, block uint64) {
 	if s.Seq < v.seq || !v.Holds(s) { // it was made at a newer one
 		return v.generation, v.seq, v.block
@@ -209,18 +207,18 @@ func (v *Validity) At(s *state.Snapshot) (generation int32, seq, block uint64) {
 	return v.generation, s.Seq, s.Block
 }
 
-// Size is about how many bytes the validity takes.
+// Size returns the approximate size of the validity in bytes.
 func (v *Validity) Size() int { return 96 + 21*len(v.keys) }
 
-// maxTries is how often an answer is made again after a reorganisation met it.
+// maxTries is how often an answer is attempted before it fails because of reorganisations.
 const maxTries = 10
 
-// ErrRewritten says that reorganisations came faster than an answer could be made.
+// ErrRewritten reports that the chain was reorganised during every attempt to make the answer.
 var ErrRewritten = errors.New("the chain was reorganised each time that the answer was made")
 
-// Answer makes an answer that is exact: pinned to a snapshot and made again on a newer one where
-// a question found the read model rewritten meanwhile. It gives the pin of the last try. use may
-// be called several times; what an earlier call made must not be used, nor its error believed.
+// Answer makes an exact answer: it is pinned to a snapshot, and made again on a newer one if a question found the
+// read model rewritten meanwhile. It returns the pin of the last attempt. use may be called several times; results
+// and errors of earlier calls must be discarded.
 func Answer(ctx context.Context, w *state.Watcher, s *state.Snapshot, asOfBlock *uint64, use func(context.Context, *Pin) error) (*Pin, error) {
 	for try := 1; ; try++ {
 		p, err := At(s, asOfBlock)
@@ -247,9 +245,9 @@ func Answer(ctx context.Context, w *state.Watcher, s *state.Snapshot, asOfBlock 
 	}
 }
 
-// Settled reports, amid a long answer, whether what its questions read so far is what the log
-// says of Block. The error is ErrRewritten: what was read since the last call must not be used.
-// A rewriting unit above Block changes nothing that the answer says.
+// Settled reports, during a long answer, whether its questions so far read what the log has for Block. On
+// ErrRewritten, everything read since the last call must be discarded. A rewriting unit above Block does not affect
+// the answer.
 func (p *Pin) Settled(ctx context.Context, w *state.Watcher) error {
 	stale, gone, seen := p.judged()
 	switch {

@@ -15,13 +15,13 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// users is how many users there are at the pin.
+// users returns the number of users at the pin.
 func users(ctx context.Context, p *ask.Pin) (uint64, error) {
 	totals, err := ask.TotalsOf(ctx, p, common.Address{})
 	return totals.Of(common.Address{}, common.Address{}).Users, err
 }
 
-// usersAt is how many there should be.
+// usersAt returns the expected number of users.
 func usersAt(l *readtest.Log, seq, block uint64) uint64 {
 	seen := map[common.Address]bool{}
 	for _, e := range l.Live(seq, block) {
@@ -32,7 +32,7 @@ func usersAt(l *readtest.Log, seq, block uint64) uint64 {
 	return uint64(len(seen))
 }
 
-// answer makes an answer of the number of users, and counts how often it was made.
+// answer makes an answer that contains the number of users, and counts the attempts.
 func answer(w *readtest.World, t *testing.T, s *state.Snapshot, asOfBlock *uint64) (p *ask.Pin, n uint64, tries int, err error) {
 	t.Helper()
 	p, err = ask.Answer(t.Context(), w.Watcher, s, asOfBlock, func(ctx context.Context, p *ask.Pin) (err error) {
@@ -45,7 +45,7 @@ func answer(w *readtest.World, t *testing.T, s *state.Snapshot, asOfBlock *uint6
 
 func block(n uint64) *uint64 { return &n }
 
-// pinned is a pin at a snapshot.
+// pinned returns a pin at a snapshot.
 func pinned(t *testing.T, s *state.Snapshot, asOfBlock *uint64) *ask.Pin {
 	t.Helper()
 	p, err := ask.At(s, asOfBlock)
@@ -55,8 +55,7 @@ func pinned(t *testing.T, s *state.Snapshot, asOfBlock *uint64) *ask.Pin {
 	return p
 }
 
-// TestPins: at the newest block and at each past one the answer is that of the log,
-// whatever is written meanwhile.
+// TestPins: at the newest block and at each past one the answer matches the log, whatever is written meanwhile.
 func TestPins(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	s := w.BeforeReorganisation()
@@ -84,7 +83,7 @@ func TestPins(t *testing.T) {
 	if _, n, tries, err := answer(w, t, s, nil); err != nil || tries != 1 || n != usersAt(w.Log, s.Seq, 11) {
 		t.Errorf("newest: %d users in %d tries, %v", n, tries, err)
 	}
-	// A plain unit that the snapshot does not show yet changes nothing.
+	// A unit without a rewrite that the snapshot does not show yet changes nothing.
 	w.Log.Append(readtest.Fact{Kind: readtest.Deposit, Vault: readtest.VaultA, User: readtest.Router, ID: 9, Assets: 1, Block: 12, Tx: readtest.Tx(40)}, readtest.BlockRecord(12))
 	w.Write()
 	if p, n, tries, err := answer(w, t, s, nil); err != nil || tries != 1 || n != usersAt(w.Log, s.Seq, 11) || p.Seq != s.Seq {
@@ -92,8 +91,8 @@ func TestPins(t *testing.T) {
 	}
 }
 
-// TestAnswerIsMadeAgain: where a reorganisation rewrote the pin's block, the answer is made again on a
-// newer snapshot, and an error of the first try is not believed. A block that it left is answered at once.
+// TestAnswerIsMadeAgain: if a reorganisation rewrote the pin's block, the answer is made again on a newer snapshot,
+// and an error of the first attempt is discarded. An answer about a block below the reorganisation needs one attempt.
 func TestAnswerIsMadeAgain(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	old := w.BeforeReorganisation()
@@ -121,7 +120,8 @@ func TestAnswerIsMadeAgain(t *testing.T) {
 	}
 }
 
-// TestAnswerIsBounded: where each try meets another reorganisation, the answer is given up.
+// TestAnswerIsBounded: if each attempt meets another reorganisation, the answer fails after a limited number of
+// attempts.
 func TestAnswerIsBounded(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	s := w.BeforeReorganisation()
@@ -141,8 +141,8 @@ func TestAnswerIsBounded(t *testing.T) {
 	}
 }
 
-// TestNewestBlockDecides: a list that only knows the newest block is read at the pin's seq or the answer
-// is made again; another list is not touched by a later unit.
+// TestNewestBlockDecides: a list that only knows the newest block is read at the pin's seq, or the answer is made
+// again; other lists are not affected by a later unit.
 func TestNewestBlockDecides(t *testing.T) {
 	for name, c := range map[string]struct {
 		page  *ask.Page[ofUsers, aUser]
@@ -165,12 +165,12 @@ func TestNewestBlockDecides(t *testing.T) {
 	}
 }
 
-// TestSettled: amid a long answer, each reorganisation that leaves its block as it was is passed by,
-// however many there are and whether the watcher saw it or not, and one that does not is seen.
+// TestSettled: during a long answer, a reorganisation above its block is ignored, however many there are and whether
+// or not the watcher saw it, and one that changes the block is detected.
 func TestSettled(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	w.BeforeReorganisation()
-	const look, read, settled = -1, -2, -3 // others are the ancestor of a reorganisation
+	const look, read, settled = -1, -2, -3 // other values are the ancestor of a reorganisation
 	for name, c := range map[string]struct {
 		steps []int
 		want  error
@@ -210,8 +210,8 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-// TestLostPart: a generation that lost its newest part answers nothing by what it has no more, and
-// answers that were made before do not hold.
+// TestLostPart: a generation that lost its newest part does not answer about that part, and answers made before no
+// longer hold.
 func TestLostPart(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	s := w.BeforeReorganisation()

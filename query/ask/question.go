@@ -1,8 +1,3 @@
-// Package ask asks the read model typed questions about one state. A Pin is a snapshot and a block, the
-// newest one or a past one. A question is a struct of arguments, a file of SQL and a struct of rows; it
-// reads a cursor among its rows, by which Answer finds out that the state is another one and makes the
-// answer again on a newer snapshot. A Page is a question for consecutive entries of a list. Validity says
-// until when a finished answer is right. The package knows no resource and no HTTP.
 package ask
 
 import (
@@ -27,40 +22,42 @@ import (
 
 // Question is one statement: a file of SQL with arguments A and rows R.
 //
-// A is a struct. A field tagged `ask:"name"` is the value of {name:Type} in the SQL, and a slice
-// of addresses, numbers or names is {name} without a type, a list of literals: only of literals
-// the engine sees which rows to read. With ,optional the SQL need not name it. A field tagged `reads:"list,list"` is the owner of rows of
-// those lists that the question reads, an address, addresses or a Partner; of lists of events the tag names
-// the kind, too (vault_events.deposit), and page is the list of the Page. A
-// blank field with that tag stands for the owner of everything. Answers are kept for as long as
-// nothing that was read changed, so a question must name all; one that names nothing depends on
-// everything, and `reads:"-"` is one by which an answer depends on nothing.
+// A is a struct. A field tagged `ask:"name"` is the value of {name:Type} in the SQL. A slice of addresses, numbers or
+// names is {name} without a type, a list of literals, because the engine can only select the rows to read by
+// literals. With ,optional the SQL need not use it.
 //
-// The SQL may also name {block}, {seq}, {now} (the time of the pin's block, Unix seconds), {lately} (a
-// block that the newest one is not before, unless a reorganisation leaves the chain much shorter) and {never}, whose values are the pin's.
+// A field tagged `reads:"list,list"` is the owner of rows of those lists that the question reads: an address,
+// addresses or a Partner. For lists of events the tag also names the kind (vault_events.deposit), and page stands for
+// the list of the Page. A blank field with the tag stands for the owner of everything. An answer is cached for as
+// long as nothing that it read changes, so a question must declare everything that it reads; one that declares
+// nothing depends on everything, and `reads:"-"` adds no dependency.
 //
-// A line of the SQL that ends with "-- if a" is sent only if the argument a is not its zero value, and one that
-// ends with "-- unless a, b" only if both have their zero values. after is true for a page that begins behind a
-// place. The engine takes a tenth of a millisecond to plan a condition that changes nothing.
+// The SQL may also use {block}, {seq}, {now} (the time of the pin's block, Unix seconds), {lately} (a block that is
+// never above the newest one, unless a reorganisation makes the chain much shorter) and {never}, whose values come
+// from the pin.
 //
-// R is a struct whose fields are columns by their `ch` tags. Where it embeds Mark, the question
-// reads the list cursor (or cursor_end) among its rows, in one statement with them, net of rows that
-// cancel each other; that row goes to the pin, which finds out by it whether the rows belong to the state that it is pinned to.
-// Where it embeds Signed, its rows are those of the table, and the caller adds them up.
+// A line of the SQL that ends with "-- if a" is sent only if the argument a is not its zero value, and one that ends
+// with "-- unless a, b" only if both have their zero values. after is true for a page that begins after a place. The
+// engine takes a tenth of a millisecond to plan a condition that has no effect.
+//
+// R is a struct whose fields are columns, named by their `ch` tags. If it embeds Mark, the question reads the list
+// cursor (or cursor_end) in the same statement as its rows, net of rows that cancel each other; the cursor row goes
+// to the pin, which uses it to check that the rows belong to its state. If R embeds Signed, its rows are those of the
+// table, and the caller adds them up.
 type Question[A, R any] struct {
 	lines     []line
-	named     map[string]bool // the parameters
+	named     map[string]bool // names of the parameters
 	arguments []argument
 	reads     []read
-	// readsNothing says that no change of a list changes an answer because of this question.
+	// readsNothing: the question adds no dependency to an answer.
 	readsNothing bool
 	marked       bool
-	time         bool // it names {now}
+	time         bool // uses {now}
 }
 
-// Mark is embedded in the rows of a question that reads a cursor among them: list, seq and
-// rewrites. (Never name a computed column like a column: in WHERE and ORDER BY the engine would
-// then mean the computed one, and find no key.)
+// Mark is embedded in the rows of a question that also reads a cursor: list, seq and rewrites. (Never give a computed
+// column the name of a table column: in WHERE and ORDER BY the engine would use the computed one, and not find the
+// key.)
 type Mark struct {
 	List     string `ch:"list"`
 	Seq      uint64 `ch:"seq"`
@@ -83,21 +80,21 @@ func (s *Signed) signed() *Signed { return s }
 
 type signed interface{ signed() *Signed }
 
-// line is some lines of SQL that are sent together or not at all.
+// line is one or more lines of SQL that are sent together or not at all.
 type line struct {
 	text   string
 	unless bool
-	names  []string // of the conditions; none: it is always sent
+	names  []string // of the conditions; none: the line is always sent
 }
 
-// sent reports whether the line is sent where some names are given.
+// sent reports whether the line is sent, where given reports whether an argument is set.
 func (l *line) sent(given func(string) bool) bool {
 	return len(l.names) == 0 || slices.ContainsFunc(l.names, given) != l.unless
 }
 
 var condition = regexp.MustCompile(` +-- (if|unless) ([a-z, ]+)$`)
 
-// parsed is SQL without its comments.
+// parsed returns the SQL without comments, as lines.
 func parsed(sql string) (lines []line) {
 	for text := range strings.Lines(sql) {
 		text = strings.TrimRight(text, "\n")
@@ -126,10 +123,10 @@ type read struct {
 	list  readmodel.List
 	kind  readmodel.EffectKind // of a list of events
 	field []int                // nil: the owner of everything
-	page  bool                 // the list is that of the page
+	page  bool                 // the list of the page
 }
 
-// newRead reads a list of the tag reads.
+// newRead parses one list of the tag reads.
 func newRead(tag string, field []int) read {
 	if tag == "page" {
 		return read{page: true, field: field}
@@ -146,7 +143,7 @@ func newRead(tag string, field []int) read {
 	return r
 }
 
-// key is that of an owner's rows.
+// key returns the key of an owner's rows.
 func (r *read) key(owner common.Address) readmodel.TouchedKey {
 	if r.list.ByKind() {
 		return readmodel.TouchKind(r.list, r.kind, owner)
@@ -156,15 +153,15 @@ func (r *read) key(owner common.Address) readmodel.TouchedKey {
 
 var parameter = regexp.MustCompile(`\{(\w+)(:[^}]+)?\}`)
 
-// pinned are the parameters that every question may name; those from rows on are given by Page.
+// pinned are the parameters that every question may use; Page sets those from rows onwards.
 var pinned = map[string]bool{"block": true, "seq": true, "now": true, "never": true, "lately": true,
 	"rows": true, "offset": true, "after_key": true, "after_block": true, "after_log": true, "after_sub": true, "after_user": true}
 
-// behind is the condition of a Page that begins behind a place.
+// behind is the condition of a Page that begins after a place.
 const behind = "after"
 
-// New makes a question. It panics where the SQL and the fields of A do not fit: that is a
-// mistake in the program, which its first test finds.
+// New returns a question. It panics if the SQL and the fields of A do not match: a programming error, which the first
+// test finds.
 func New[A, R any](sql string) *Question[A, R] {
 	q := &Question[A, R]{lines: parsed(sql), named: map[string]bool{}}
 	named := map[string]bool{} // true: without a type
@@ -224,7 +221,7 @@ func New[A, R any](sql string) *Question[A, R] {
 	return q
 }
 
-// suits reports whether a value of a type can be an argument, or a list of literals.
+// suits reports whether values of a type can be an argument, or a list of literals.
 func suits(of reflect.Type, literal bool) bool {
 	zero, err := reflect.Zero(of).Interface(), error(nil)
 	if literal {
@@ -235,10 +232,10 @@ func suits(of reflect.Type, literal bool) bool {
 	return !errors.Is(err, errNoArgument)
 }
 
-// errNoArgument says that no value of a type can be an argument.
+// errNoArgument reports that values of a type cannot be an argument.
 var errNoArgument = errors.New("no value of that type can be an argument")
 
-// listNamed is a list by the name that the column list gives it.
+// listNamed returns the list with a name in the column list.
 func listNamed(name string) readmodel.List {
 	list, ok := readmodel.ListNamed(name)
 	if !ok {
@@ -247,15 +244,15 @@ func listNamed(name string) readmodel.List {
 	return list
 }
 
-// lately is how many blocks the chain may become shorter while an answer is made.
+// lately is the number of blocks by which the chain may become shorter while an answer is made.
 const lately = 128
 
-// Rows asks the question about the state of a pin. The error is a *state.Error.
+// Rows runs the question at the state of a pin. The error is a *state.Error.
 func (q *Question[A, R]) Rows(ctx context.Context, p *Pin, args A) ([]R, error) {
 	return q.rows(ctx, p, args, nil)
 }
 
-// rows is Rows with parameters beside the arguments.
+// rows is Rows with additional parameters.
 func (q *Question[A, R]) rows(ctx context.Context, p *Pin, args A, more clickhouse.Parameters) ([]R, error) {
 	rows, err := q.all(ctx, p, args, more)
 	if err != nil || !q.marked {
@@ -285,7 +282,7 @@ func (q *Question[A, R]) rows(ctx context.Context, p *Pin, args A, more clickhou
 	return out, nil
 }
 
-// all is rows with that of the cursor.
+// all returns the rows, including that of the cursor.
 func (q *Question[A, R]) all(ctx context.Context, p *Pin, args A, more clickhouse.Parameters) ([]R, error) {
 	v := reflect.ValueOf(args)
 	if !q.readsNothing {
@@ -322,12 +319,12 @@ func (q *Question[A, R]) all(ctx context.Context, p *Pin, args A, more clickhous
 	return rows, nil
 }
 
-// parameters are those that the pin gives, and more.
+// parameters returns the parameters of the pin, and those in more.
 func (q *Question[A, R]) parameters(ctx context.Context, p *Pin,
 	more clickhouse.Parameters) (clickhouse.Parameters, error) {
 	out := clickhouse.Parameters{}
 	numbers := map[string]uint64{"block": p.Block, "seq": p.Seq,
-		"lately": p.snapshot.Block - min(p.snapshot.Block, lately)} // never is given by Source.Select
+		"lately": p.snapshot.Block - min(p.snapshot.Block, lately)} // Source.Select adds never
 	for name, value := range numbers {
 		if q.named[name] {
 			out[name] = strconv.FormatUint(value, 10)
@@ -344,7 +341,7 @@ func (q *Question[A, R]) parameters(ctx context.Context, p *Pin,
 	return out, nil
 }
 
-// text is the SQL whose conditions hold for some arguments; parameters are those beside them.
+// text returns the SQL without the lines whose conditions do not hold.
 func (q *Question[A, R]) text(args reflect.Value, parameters clickhouse.Parameters) string {
 	given := func(name string) bool {
 		if name == behind {
@@ -363,7 +360,7 @@ func (q *Question[A, R]) text(args reflect.Value, parameters clickhouse.Paramete
 	return b.String()
 }
 
-// One is Rows of a question with at most one row; false where there is none.
+// One is Rows for a question with at most one row; it returns false if there is none.
 func (q *Question[A, R]) One(ctx context.Context, p *Pin, args A) (row R, ok bool, err error) {
 	rows, err := q.Rows(ctx, p, args)
 	if err != nil || len(rows) == 0 {
@@ -372,7 +369,7 @@ func (q *Question[A, R]) One(ctx context.Context, p *Pin, args A) (row R, ok boo
 	return rows[0], true, nil
 }
 
-// keys are what the question reads; nil where it does not say.
+// keys returns the keys that the question reads, or nil if it does not declare them.
 func (q *Question[A, R]) keys(args reflect.Value) (keys []readmodel.TouchedKey) {
 	for _, r := range q.reads {
 		if r.field == nil {
@@ -388,7 +385,7 @@ func (q *Question[A, R]) keys(args reflect.Value) (keys []readmodel.TouchedKey) 
 			for _, o := range owner {
 				keys = append(keys, r.key(o))
 			}
-			if len(owner) == 0 { // it reads nothing, which is not to depend on everything
+			if len(owner) == 0 { // it reads nothing; nil would mean that it depends on everything
 				keys = append(keys, r.key(common.Address{0xff}))
 			}
 		case []AddressAsKey:
@@ -405,7 +402,7 @@ func (q *Question[A, R]) keys(args reflect.Value) (keys []readmodel.TouchedKey) 
 // Partner is a partner's number as the owner of a list, {name:FixedString(20)} in the SQL.
 type Partner uint32
 
-// Word is a value that is one of a few words of the program, of a-z and _.
+// Word is one of the program's keywords, made of a-z and _.
 type Word string
 
 // AddressAsKey is a user as the key of the list members: the address as a number.
@@ -414,23 +411,22 @@ type AddressAsKey common.Address
 // Name is the name of a contract event.
 type Name string
 
-// Above is the entries of an owner's list with a key above one; in the SQL {name} is a condition.
+// Above selects the entries of an owner's list with a key above a value; in the SQL, {name} is a condition.
 type Above struct {
 	Owner common.Address
 	Key   Decimal
 }
 
-// IsName reports whether a contract event can have the name.
+// IsName reports whether s is a valid name of a contract event.
 func IsName(s string) bool { return name.MatchString(s) }
 
-// Numbered names what a vault gave a number.
+// Numbered is a vault's number for something, such as a request.
 type Numbered struct {
 	Vault  common.Address
 	Number uint64
 }
 
-// written is a value as the engine reads a parameter: as text, in which a byte may be written by
-// its number.
+// written returns a value as the text of a query parameter, in which bytes may be escaped by their number.
 func written(value any) (string, error) {
 	switch v := value.(type) {
 	case uint64:
@@ -468,7 +464,7 @@ func written(value any) (string, error) {
 	return "", fmt.Errorf("%w: %T", errNoArgument, value)
 }
 
-// Decimal is an integer as decimal digits: what an Int256 is in an answer.
+// Decimal is an integer as decimal digits: an Int256 in an answer.
 type Decimal string
 
 var (
@@ -485,7 +481,7 @@ func escaped(bytes []byte) string {
 	return b.String()
 }
 
-// literals is a list as it stands in the SQL; of nothing it is a value that no row has.
+// literals returns a list as SQL text. An empty list becomes a value that no row has.
 func literals(value any) (string, error) {
 	var out []string
 	switch v := value.(type) {

@@ -17,7 +17,7 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// odd is an address with bytes that mean something to SQL.
+// odd is an address with bytes that are special in SQL.
 var odd = func() common.Address {
 	a := readtest.VaultA
 	a[0], a[1], a[2], a[3], a[19] = 0, '\'', '\\', '\n', 0
@@ -45,7 +45,7 @@ type everyArgument struct {
 	NotNamed  uint64             `ask:"r,optional"`
 }
 
-// TestArguments: values arrive as they are, those of the pin too.
+// TestArguments: arguments reach the engine unchanged, including those of the pin.
 func TestArguments(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	s := w.BeforeReorganisation()
@@ -84,8 +84,8 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestConditionalLines: a line with a condition is sent where its argument is given, and the parameters of a line that is
-// not sent are not needed.
+// TestConditionalLines: a line with a condition is sent only if its argument is set, and the parameters of a line
+// that is not sent are not required.
 func TestConditionalLines(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	s := w.BeforeReorganisation()
@@ -124,7 +124,7 @@ SELECT toUInt64(0)
 	}
 }
 
-// TestEmptyLists: a list of nothing has no row, and is no wrong question.
+// TestEmptyLists: an empty list matches no row, and is valid SQL.
 func TestEmptyLists(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	s := w.BeforeReorganisation()
@@ -146,19 +146,19 @@ func TestEmptyLists(t *testing.T) {
 	}
 }
 
-// of is one argument.
+// of is a struct with one argument.
 type of[V any] struct {
 	V V `ask:"v"`
 }
 
-// asking asks by one argument.
+// asking runs a question with one argument.
 func asking[V any](t *testing.T, p *ask.Pin, sql string, v V) error {
 	t.Helper()
 	_, err := ask.New[of[V], one](sql).Rows(t.Context(), p, of[V]{v})
 	return err
 }
 
-// TestWrongArguments: what is no value of ours is not sent.
+// TestWrongArguments: an invalid value is not sent.
 func TestWrongArguments(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	p := pinned(t, w.BeforeReorganisation(), nil)
@@ -180,7 +180,7 @@ func TestWrongArguments(t *testing.T) {
 	}
 }
 
-// TestQuestionsThatDoNotFit: a question and its arguments are compared when the program starts.
+// TestQuestionsThatDoNotFit: mismatches between a question and its arguments are found when the program starts.
 func TestQuestionsThatDoNotFit(t *testing.T) {
 	type unknownList struct {
 		V common.Address `ask:"v" reads:"totals,nonsense"`
@@ -223,7 +223,7 @@ func TestQuestionsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// TestTogether: all parts run, the first error is given, and a panic comes out where it is waited for.
+// TestTogether: all parts run, the first error is returned, and a panic surfaces in the caller.
 func TestTogether(t *testing.T) {
 	var ran [3]bool
 	first := errors.New("first")

@@ -11,7 +11,7 @@ import (
 //go:embed sql/queue.sql
 var sqlQueue string
 
-// ofQueue is the queue of a vault, or of all where it is zero.
+// ofQueue selects the queue of a vault, or of all if it is zero.
 type ofQueue struct {
 	Vault common.Address `ask:"vault" reads:"queue"`
 	Past  bool           `ask:"past"`
@@ -28,15 +28,14 @@ type queueRow struct {
 
 var queue = New[ofQueue, queueRow](sqlQueue)
 
-// Queued is what is in the queue of a vault at a block: pending and claimable requests that have
-// not lapsed, the pending ones, and the sum of their estimates in native units.
+// Queued describes the queue of a vault at a block: the pending and claimable requests that have not lapsed, the
+// pending ones, and the sum of their estimates in native units.
 type Queued struct {
 	Total, Unfunded uint64
 	Estimate        *big.Int
 }
 
-// Queue counts the queue of one vault, or of each where vault is nil. A vault without requests is
-// not among them.
+// Queue counts the queue of one vault, or of each if vault is nil. Vaults without requests are not in the map.
 func Queue(ctx context.Context, p *Pin, vault *common.Address) (map[common.Address]Queued, error) {
 	args := ofQueue{Past: p.AsOf}
 	if vault != nil {

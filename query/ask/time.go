@@ -18,8 +18,8 @@ var (
 	sqlLastLog string
 )
 
-// Which block a time is at changes no answer by itself: where another branch moves it, the rows of
-// the answer that are of the old branch change, too.
+// Mapping a time to a block adds no dependency to an answer: if another branch moves the block, the answer's rows
+// that belong to the old branch change, too.
 
 type ofBlocks struct {
 	_ struct{} `reads:"-"`
@@ -53,8 +53,7 @@ var (
 	lastLog     = New[betweenBlocks, lastBlock](sqlLastLog)
 )
 
-// Now is the time by which expiry is judged, in Unix seconds: that of the newest indexed block
-// up to Block.
+// Now returns the time by which expiry is decided, in Unix seconds: that of the newest indexed block up to Block.
 func (p *Pin) Now(ctx context.Context) (uint64, error) {
 	if !p.AsOf {
 		return p.snapshot.Time, nil
@@ -71,8 +70,8 @@ func (p *Pin) Now(ctx context.Context) (uint64, error) {
 	return p.time, err
 }
 
-// Blocks gives the blocks whose logs are from a time up to another, both included, in Unix
-// seconds: first to last, and last is at most Block. They are empty where last < first.
+// Blocks returns the blocks whose logs have times between from and to, both included, in Unix seconds: first to last,
+// and last is at most Block. The range is empty if last < first.
 func (p *Pin) Blocks(ctx context.Context, from, to int64) (first, last uint64, err error) {
 	err = Together(
 		func() (err error) { last, err = p.blockAt(ctx, to); return },
@@ -87,8 +86,8 @@ func (p *Pin) Blocks(ctx context.Context, from, to int64) (first, last uint64, e
 	return first, min(last, p.Block), err
 }
 
-// BlockAt is the block to give as asOfBlock for the state at a time in Unix seconds, and the time of
-// the newest indexed block up to it. ok is false for a time before the first indexed block.
+// BlockAt returns the block to use as asOfBlock for the state at a time in Unix seconds, and the time of the newest
+// indexed block up to it. ok is false for a time before the first indexed block.
 func (p *Pin) BlockAt(ctx context.Context, time int64) (block, at uint64, ok bool, err error) {
 	if block, err = p.blockAt(ctx, time); err != nil || block < p.snapshot.First {
 		return 0, 0, false, err
@@ -104,8 +103,8 @@ func (p *Pin) BlockAt(ctx context.Context, time int64) (block, at uint64, ok boo
 	return block, uint64(rows[0].Time), true, nil
 }
 
-// blockAt is a block that divides the logs up to Block by their time: those up to the block are
-// up to the time, those above it later. Times never fall from block to block.
+// blockAt returns a block that divides the logs up to Block by time: logs up to that block have at most the given
+// time, logs above it have a later one. Times never decrease from block to block.
 func (p *Pin) blockAt(ctx context.Context, time int64) (uint64, error) {
 	if time < 0 {
 		return 0, nil

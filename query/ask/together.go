@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Panic is what a part of Together panicked with, and where.
+// Panic is the value that a part of Together panicked with, and the stack.
 type Panic struct {
 	Value any
 	Stack []byte
@@ -16,9 +16,8 @@ type Panic struct {
 
 func (p *Panic) String() string { return fmt.Sprint(p.Value) }
 
-// Together runs parts that do not wait for each other at once, and gives the first error. A part
-// that panics does so where Together was called, with a *Panic: in a goroutine of its own nothing
-// would recover it, and the program would end.
+// Together runs independent parts concurrently and returns the first error. If a part panics, Together panics with a
+// *Panic: a panic in a separate goroutine would not be recovered, and would end the program.
 func Together(parts ...func() error) error {
 	var group errgroup.Group
 	var panicked atomic.Pointer[Panic]

@@ -19,7 +19,7 @@ type ofSteps struct {
 	At      uint64           `ask:"at"`
 	Before  uint64           `ask:"before"`
 	Earlier bool             `ask:"earlier"`
-	// Past says that steps of past blocks are read: of those that were over since, the index of blocks leaves out most.
+	// Past: steps at past blocks are read; the index of blocks then skips most steps that began and ended later.
 	Past bool `ask:"past"`
 }
 
@@ -46,8 +46,8 @@ type stepRow struct {
 
 var steps = New[ofSteps, stepRow](sqlTotals)
 
-// Totals are the running totals of an owner in a scope at a block. What the owners and scopes
-// are readmodel.List says. Amounts are in native units.
+// Totals are the running totals of an owner in a scope at a block. readmodel.List documents owners and scopes.
+// Amounts are in native units.
 type Totals struct {
 	Deposits, Requests, Claims, Users, Swept uint64
 	Deposited, Estimated, Claimed            *big.Int
@@ -56,10 +56,10 @@ type Totals struct {
 	Navs                                     uint64 // NAV updates
 }
 
-// Holding names the totals of an owner in a scope.
+// Holding identifies the totals of an owner in a scope.
 type Holding struct{ Owner, Scope common.Address }
 
-// noTotals are those of an owner of whom nothing is known.
+// noTotals returns the totals of an unknown owner.
 func noTotals() *Totals {
 	return &Totals{Deposited: new(big.Int), Estimated: new(big.Int), Claimed: new(big.Int), SweptAssets: new(big.Int)}
 }
@@ -67,7 +67,7 @@ func noTotals() *Totals {
 // AllTotals are totals by owner and scope.
 type AllTotals map[Holding]*Totals
 
-// Of gives the totals of an owner in a scope; zeros where there are none.
+// Of returns the totals of an owner in a scope, or zeros if there are none.
 func (a AllTotals) Of(owner, scope common.Address) *Totals {
 	if t := a[Holding{owner, scope}]; t != nil {
 		return t
@@ -75,8 +75,8 @@ func (a AllTotals) Of(owner, scope common.Address) *Totals {
 	return noTotals()
 }
 
-// Sum adds up the totals of an owner over all vaults, or of one where it is not nil. Users and
-// what is swept do not add up, and are zero.
+// Sum adds up the totals of an owner over all vaults, or of one if vault is not nil. Users and swept amounts cannot
+// be added up, and are zero.
 func (a AllTotals) Sum(owner common.Address, vault *common.Address) *Totals {
 	sum := noTotals()
 	for h, t := range a {
@@ -93,23 +93,23 @@ func (a AllTotals) Sum(owner common.Address, vault *common.Address) *Totals {
 	return sum
 }
 
-// Whose says what Sums reads.
+// Whose selects what Sums reads.
 type Whose struct {
 	Owners []common.Address // vaults, partners (readmodel.PartnerOwner) or everything (zero)
 	Users  []common.Address
-	// Members are users of whom to say when they were first seen in the vault In, or in any for zero.
+	// Members are the users whose first time in the vault In, or in any vault if In is zero, is read.
 	Members []common.Address
 	In      common.Address
 }
 
-// Sums are the totals of owners and of users, which may have the same addresses.
+// Sums are the totals of owners and of users; an address may be both.
 type Sums struct {
 	Owners, Users AllTotals
-	// Seen says when members were first seen, in Unix seconds. An address that is no user is not among them.
+	// Seen is when members were first seen, in Unix seconds. Addresses that are not users are missing.
 	Seen map[common.Address]uint64
 }
 
-// SumsOf reads totals at the pin's block, in one question.
+// SumsOf reads totals at the pin's block, in one query.
 func SumsOf(ctx context.Context, p *Pin, of Whose) (*Sums, error) {
 	now, _, err := of.between(ctx, p, 0, p.Block)
 	return now, err
@@ -130,15 +130,15 @@ func (w *Whose) between(ctx context.Context, p *Pin, first, last uint64) (upTo, 
 	return upTo, before, err
 }
 
-// TotalsOf reads the totals of vaults and partners (readmodel.PartnerOwner), or of everything (zero),
-// at the pin's block.
+// TotalsOf reads the totals of vaults and partners (readmodel.PartnerOwner), or of everything (zero), at the pin's
+// block.
 func TotalsOf(ctx context.Context, p *Pin, owners ...common.Address) (AllTotals, error) {
 	now, _, err := TotalsBetween(ctx, p, 0, p.Block, owners...)
 	return now, err
 }
 
-// TotalsBetween reads their totals at block last, which is at most the pin's, and before block
-// first: the difference is of the blocks first to last.
+// TotalsBetween reads their totals at block last, which is at most the pin's, and before block first: the difference
+// covers the blocks first to last.
 func TotalsBetween(ctx context.Context, p *Pin, first, last uint64, owners ...common.Address) (upTo, before AllTotals, err error) {
 	now, earlier, err := (&Whose{Owners: owners}).between(ctx, p, first, last)
 	return now.Owners, earlier.Owners, err
@@ -150,20 +150,20 @@ func UserTotals(ctx context.Context, p *Pin, users ...common.Address) (AllTotals
 	return now, err
 }
 
-// UserTotalsBetween is TotalsBetween of users.
+// UserTotalsBetween is TotalsBetween for users.
 func UserTotalsBetween(ctx context.Context, p *Pin, first, last uint64, users ...common.Address) (upTo, before AllTotals, err error) {
 	now, earlier, err := (&Whose{Users: users}).between(ctx, p, first, last)
 	return now.Users, earlier.Users, err
 }
 
-// IsMember reports whether an address is a user of a vault, or of any for zero.
+// IsMember reports whether an address is a user of a vault, or of any vault if it is zero.
 func IsMember(ctx context.Context, p *Pin, user, vault common.Address) (bool, error) {
 	sums, err := SumsOf(ctx, p, Whose{Members: []common.Address{user}, In: vault})
 	_, ok := sums.Seen[user]
 	return ok, err
 }
 
-// step is what the rows of one step of some totals have in common, or those of a member.
+// step is the key that all rows of one step of some totals share, or all rows of a member.
 type step struct {
 	list        string
 	of          Holding
@@ -171,8 +171,8 @@ type step struct {
 	from, until uint64
 }
 
-// divided are the steps that are true at block last, and those before block first. The rows of a
-// step add up: a step that was replaced is there until a merge takes it away.
+// divided returns the steps that are valid at block last, and those that were valid before block first. The rows of a
+// step add up, because a replaced step remains until a merge removes it.
 func divided(rows []stepRow, first, last uint64) (upTo, before *Sums) {
 	live, sums, seen := map[step]int{}, map[step]*Totals{}, map[step]uint64{}
 	for i := range rows {
@@ -205,7 +205,7 @@ func divided(rows []stepRow, first, last uint64) (upTo, before *Sums) {
 	return upTo, before
 }
 
-// of are the totals out of a list.
+// of returns the totals read from a list.
 func (s *Sums) of(list string) AllTotals {
 	if list == "user_totals" {
 		return s.Users
@@ -213,9 +213,9 @@ func (s *Sums) of(list string) AllTotals {
 	return s.Owners
 }
 
-// add adds a row, or takes it away where its sign is -1.
+// add adds a row, or subtracts it if its sign is -1.
 func (t *Totals) add(r *stepRow) {
-	sign := uint64(r.Sign) // -1 is the highest number, which takes one away
+	sign := uint64(r.Sign) // -1 becomes the highest uint64, so that adding it subtracts one
 	t.Deposits += sign * r.Deposits
 	t.Requests += sign * r.Requests
 	t.Claims += sign * r.Claims
@@ -233,7 +233,7 @@ func (t *Totals) add(r *stepRow) {
 	add(t.SweptAssets, t.SweptAssets, &r.SweptAssets)
 }
 
-// Number reads an Int256 as the engine writes it.
+// Number parses an Int256 as the engine writes it.
 func Number(s string) *big.Int {
 	n, _ := new(big.Int).SetString(s, 10)
 	if n == nil {

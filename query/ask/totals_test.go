@@ -14,8 +14,8 @@ import (
 	"github.com/navlog/navlog/query/readtest"
 )
 
-// TestTotalsBetween: what changed in some blocks is the difference of the totals at their end and before
-// them, also where no step begins or ends at those.
+// TestTotalsBetween: the change over some blocks is the difference of the totals at their end and before them, even
+// if no step begins or ends there.
 func TestTotalsBetween(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	w.Gen.Exec("SYSTEM STOP MERGES lists")
@@ -64,8 +64,8 @@ func TestTotalsBetween(t *testing.T) {
 	}
 }
 
-// TestSumsOf: one question gives the totals of owners and users of the same address apart, and when users were first
-// seen.
+// TestSumsOf: one query returns separate totals for an owner and a user with the same address, and when users were
+// first seen.
 func TestSumsOf(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	w.Gen.Exec("SYSTEM STOP MERGES lists")
@@ -99,8 +99,8 @@ func TestSumsOf(t *testing.T) {
 	}
 }
 
-// TestTotalsOfALongPast: a step of a past block is found without reading those that came after it, also by an answer
-// about the newest block.
+// TestTotalsOfALongPast: a step at a past block is found without reading later ones, also for an answer about the
+// newest block.
 func TestTotalsOfALongPast(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	const count = 50_000
@@ -124,7 +124,7 @@ func TestTotalsOfALongPast(t *testing.T) {
 	}
 }
 
-// TestTotalsOfManyUsers: a file by amounts asks for thousands of users at once, and when each was first seen.
+// TestTotalsOfManyUsers: a file sorted by amounts reads thousands of users at once, and when each was first seen.
 func TestTotalsOfManyUsers(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	w.BeforeReorganisation()

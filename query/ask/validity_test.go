@@ -29,7 +29,7 @@ var (
 	readsNothing = ask.New[nothing, one]("SELECT toUInt64(1) AS n")
 )
 
-// made is the validity of an answer that asks at a snapshot.
+// made returns the validity of an answer with the given questions at a snapshot.
 func made(t *testing.T, s *state.Snapshot, asOfBlock *uint64, questions ...func(context.Context, *ask.Pin) error) *ask.Validity {
 	t.Helper()
 	p := pinned(t, s, asOfBlock)
@@ -50,7 +50,7 @@ func everything(ctx context.Context, p *ask.Pin) error {
 	return err
 }
 
-// holds checks at a snapshot which of some answers hold.
+// holds checks which of the answers hold at a snapshot.
 func holds(t *testing.T, what string, s *state.Snapshot, answers map[string]*ask.Validity, want ...string) {
 	t.Helper()
 	left := map[string]bool{}
@@ -64,8 +64,8 @@ func holds(t *testing.T, what string, s *state.Snapshot, answers map[string]*ask
 	}
 }
 
-// TestValidityByKeys: an answer about the newest block holds until a unit touches a list and owner that it
-// read; one whose questions do not say what they read, until the next unit.
+// TestValidityByKeys: an answer about the newest block holds until a unit touches a list and owner that it read; one
+// whose questions do not declare what they read, until the next unit.
 func TestValidityByKeys(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	s := w.BeforeReorganisation()
@@ -113,8 +113,8 @@ func TestValidityByKeys(t *testing.T) {
 	holds(t, "after a unit that touched all", w.Look(), answers)
 }
 
-// TestValidityByKind: an answer about one kind of a vault's events holds while a unit touches another kind, and a page
-// while a unit touches another list of its owner.
+// TestValidityByKind: an answer about one kind of a vault's events holds while a unit touches another kind, and a
+// page holds while a unit touches another list of its owner.
 func TestValidityByKind(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	s := w.BeforeReorganisation()
@@ -139,8 +139,8 @@ func TestValidityByKind(t *testing.T) {
 	holds(t, "after a valuation", w.Look(), answers)
 }
 
-// TestValidityByTime: an answer that shows an open request holds until that lapses, and does not hold before
-// it was made: a reorganisation may lead to an earlier time.
+// TestValidityByTime: an answer that shows an open request holds until the request lapses. It does not hold at times
+// before it was made, to which a reorganisation may lead.
 func TestValidityByTime(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	s := w.BeforeReorganisation()
@@ -168,8 +168,8 @@ func TestValidityByTime(t *testing.T) {
 	holds(t, "back in time", w.Look(), map[string]*ask.Validity{"never": answers["never"], "late": late}, "never")
 }
 
-// TestValidityOfThePast: an answer about a past block holds until a unit has an ancestor below it, whatever
-// it read and whatever else changes.
+// TestValidityOfThePast: an answer about a past block holds until a unit has an ancestor below it, whatever it read
+// and whatever else changes.
 func TestValidityOfThePast(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	s := w.BeforeReorganisation()
@@ -187,7 +187,7 @@ func TestValidityOfThePast(t *testing.T) {
 	holds(t, "after a unit back to 3", w.Look(), answers)
 }
 
-// TestValidityInAnotherGeneration: nothing holds in a generation that was built anew, nor again in the first.
+// TestValidityInAnotherGeneration: no answer holds in a rebuilt generation, nor again in the first one.
 func TestValidityInAnotherGeneration(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	s := w.BeforeReorganisation()
