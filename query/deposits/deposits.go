@@ -1,9 +1,8 @@
-// Package deposits answers about deposits: those of a user, of a vault, those through a
-// partner, and the queue of those that no sweep has reached.
+// Package deposits serves deposits: those of a user, of a vault, and through a partner, and the queue of those that
+// no sweep has reached.
 //
-// Each is one list, read newest first up to the end of the page, so that a user with a
-// million deposits costs what any user costs. How long a list is, running totals say. When a
-// deposit was swept stands in its row.
+// Each is one list, read newest first up to the end of the page, so that a user with a million deposits costs as
+// little as any other. The length of a list comes from running totals. When a deposit was swept is part of its row.
 package deposits
 
 import (
@@ -42,7 +41,7 @@ type depositJSON struct {
 	Timestamp     string  `json:"timestamp"`
 }
 
-// deposit is one as the lists have it.
+// deposit is a row of the lists.
 type deposit struct {
 	ask.Entry
 	Vault       common.Address `ch:"vault"`
@@ -58,7 +57,7 @@ type deposit struct {
 	ClosedTime  uint32         `ch:"closed_ts"`
 }
 
-// blocks bound a list, both included.
+// blocks limit a list, both included.
 type blocks struct {
 	First uint64 `ask:"first"`
 	Last  uint64 `ask:"last"`
@@ -66,7 +65,7 @@ type blocks struct {
 
 type ofUser struct {
 	User  common.Address `ask:"user" reads:"user_events.deposit"`
-	Vault common.Address `ask:"vault"` // zero: all
+	Vault common.Address `ask:"vault"` // zero: all vaults
 	blocks
 }
 
@@ -92,7 +91,7 @@ var (
 	}).Long()
 )
 
-// OfUser is a page of a user's deposits, newest first, of all vaults or one.
+// OfUser returns a page of a user's deposits, newest first, in all vaults or in one.
 func OfUser(r *httpapi.Request) (*httpapi.Answer, error) {
 	user, page, span, vault := r.PathAddress(), r.Params.Page(), r.Params.Span(), r.Params.Vault()
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
@@ -116,7 +115,7 @@ func OfUser(r *httpapi.Request) (*httpapi.Answer, error) {
 	})
 }
 
-// OfVault is a page of a vault's deposits, newest first, as the vault numbers them.
+// OfVault returns a page of a vault's deposits, newest first, in the order of the vault's numbers.
 func OfVault(r *httpapi.Request) (*httpapi.Answer, error) {
 	vault, page, span := r.PathAddress(), r.Params.Page(), r.Params.Span()
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
@@ -133,7 +132,7 @@ func OfVault(r *httpapi.Request) (*httpapi.Answer, error) {
 	})
 }
 
-// OfPartner is a page of the deposits through the partner whose key the request has, newest first.
+// OfPartner returns a page of the deposits through the partner that the request's key belongs to, newest first.
 func OfPartner(r *httpapi.Request) (*httpapi.Answer, error) {
 	page := r.Params.Page()
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
@@ -144,13 +143,13 @@ func OfPartner(r *httpapi.Request) (*httpapi.Answer, error) {
 	})
 }
 
-// between are the blocks of a time range.
+// between returns the blocks of a time range.
 func between(ctx context.Context, p *ask.Pin, span httpapi.Span) (b blocks, err error) {
 	b.First, b.Last, err = p.Blocks(ctx, span.From, span.To)
 	return b, err
 }
 
-// answer is a page of deposits up to a block, or all of them as a file. count says how many there are.
+// answer returns a page of deposits up to a block, or all of them as a file. count returns the total.
 func answer[A any](ctx context.Context, r *httpapi.Request, p *ask.Pin, page httpapi.Page,
 	question *ask.Page[A, deposit], args A, last uint64, count func() (int64, error)) (*httpapi.Answer, error) {
 	if r.AsFile() {
@@ -163,7 +162,7 @@ func answer[A any](ctx context.Context, r *httpapi.Request, p *ask.Pin, page htt
 	return r.List(described(p, rows, last), page, total), nil
 }
 
-// count is how many deposits an owner has in some blocks, in all vaults or one.
+// count returns how many deposits an owner has in a range of blocks, in all vaults or in one.
 func count(ctx context.Context, p *ask.Pin, between func(context.Context, *ask.Pin, uint64, uint64, ...common.Address) (upTo, before ask.AllTotals, err error),
 	in blocks, owner common.Address, vault *common.Address) (int64, error) {
 	if in.Last < in.First {
@@ -173,7 +172,8 @@ func count(ctx context.Context, p *ask.Pin, between func(context.Context, *ask.P
 	return int64(upTo.Sum(owner, vault).Deposits) - int64(before.Sum(owner, vault).Deposits), err
 }
 
-// described are deposits of a list up to a block: one that had no price then has no shares yet.
+// described returns the deposits of a list as they were at block last: a deposit that had no price by then has no
+// shares yet.
 func described(p *ask.Pin, rows []deposit, last uint64) []depositJSON {
 	out := make([]depositJSON, len(rows))
 	for i := range rows {
@@ -185,10 +185,10 @@ func described(p *ask.Pin, rows []deposit, last uint64) []depositJSON {
 	return out
 }
 
-// json is the deposit at the pin's block.
+// json returns the deposit as it is at the pin's block.
 func (d *deposit) json(p *ask.Pin) depositJSON {
 	user := d.User.Hex()
-	sender := user // mostly, and its checksum takes as long as the rest of the row
+	sender := user // usually, and computing a checksum takes as long as the rest of the row
 	if d.Sender != d.User {
 		sender = d.Sender.Hex()
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/navlog/navlog/query/readtest"
 )
 
-// TestHeavyKeys: a page of a user, a partner or a vault with many deposits is
-// read where it lies, and what it does not hold is not read.
+// TestHeavyKeys: reading a page of a user, a partner or a vault with many deposits does not read rows outside the
+// page.
 func TestHeavyKeys(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many rows, and one question after the other")
@@ -25,8 +25,8 @@ func TestHeavyKeys(t *testing.T) {
 	w.Write()
 	owners := map[string]string{"user_events": fmt.Sprintf("x'%x', 0", readtest.Alice), "vault_events": fmt.Sprintf("x'%x', number + 1", readtest.VaultA),
 		"partner_events": "x'0000000000000000000000000000000000000007', 0"}
-	for list, owner := range owners { // which differ in their key
-		for part := range 2 { // several parts are merged while they are read
+	for list, owner := range owners { // the owners differ in their key
+		for part := range 2 { // several parts, which the query has to merge
 			w.Gen.Exec(fmt.Sprintf(`INSERT INTO lists (list, kind, owner, key, block, log_index, user, sign, vault, other, partner, id, assets, shares, ts, closed_block)
 			SELECT '%s', 'deposit', %s, 2 + intDiv(number, 10), number %% 10, x'%x', 1, x'%x', x'%x', 7, number + 1, 5, 5, 1700000000, 1 FROM numbers(%d) WHERE number %% 2 = %d`,
 				list, owner, readtest.Alice, readtest.VaultA, readtest.Alice, count, part))

@@ -8,7 +8,7 @@ import (
 	"github.com/navlog/navlog/query/httpapi"
 )
 
-// columns are those of a file of deposits.
+// columns are the columns of a file of deposits.
 var columns = []files.Column[depositJSON]{
 	files.Text("id", func(d *depositJSON) string { return d.ID }),
 	files.Text("vaultAddress", func(d *depositJSON) string { return d.VaultAddress }),
@@ -25,8 +25,7 @@ var columns = []files.Column[depositJSON]{
 	files.Time("timestamp", func(d *depositJSON) string { return d.Timestamp }),
 }
 
-// file is a whole list: page after page of the question, each after the last deposit of the one
-// before.
+// file returns a whole list, page by page; each page begins after the last deposit of the previous one.
 func file[A any](ctx context.Context, r *httpapi.Request, p *ask.Pin, page httpapi.Page, question *ask.Page[A, deposit],
 	args A, last uint64) (*httpapi.Answer, error) {
 	var behind *ask.Place
@@ -41,8 +40,8 @@ func file[A any](ctx context.Context, r *httpapi.Request, p *ask.Pin, page httpa
 	})
 }
 
-// queueFile is the whole queue: vault after vault, the deposits of each by their numbers, as the
-// vault gave them, and page after page.
+// queueFile returns the whole queue: vault by vault and page by page, with the deposits of each vault in the order of
+// their numbers.
 func queueFile(ctx context.Context, r *httpapi.Request, p *ask.Pin, groups []group) (*httpapi.Answer, error) {
 	var last *ask.Place
 	size := r.Params.PageSize()

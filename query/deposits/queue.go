@@ -20,9 +20,9 @@ import (
 var sqlUnswept string
 
 const (
-	// maxQueued is the most deposits that the queue shows of one vault.
+	// maxQueued is the maximum number of deposits that the queue shows per vault.
 	maxQueued = 10_000
-	// maxWhole is the most deposits that are answered at once: more are sent while they are read.
+	// maxWhole is the maximum number of deposits in a response that is built in memory; longer ones are streamed.
 	maxWhole = 2048
 )
 
@@ -35,22 +35,22 @@ type groupJSON struct {
 	Truncated    bool          `json:"truncated,omitempty"`
 }
 
-// unswept are the deposits of some vaults that no sweep has reached.
+// unswept selects the deposits that no sweep has reached, of some vaults.
 type unswept struct {
 	Groups []ask.Above      `ask:"groups"`
 	Vaults []common.Address `ask:"vaults" reads:"vault_events.deposit"`
-	Past   bool             `ask:"past"` // most of what has a higher number came later: the index of blocks leaves it out
+	Past   bool             `ask:"past"` // most deposits with higher numbers are later: the index of blocks skips them
 }
 
 var unsweptPage = ask.NewPage[unswept, deposit]("vault_events", sqlUnswept, ask.OldestFirst)
 
 // group is the deposits of a vault that no sweep has reached.
 type group struct {
-	ask.Above // the highest number that a sweep named; a sweep up to 0 reaches nothing
+	ask.Above // the highest number that a sweep named; a sweep up to 0 reaches no deposit
 	total     int64
 }
 
-// of asks for the deposits of some groups.
+// of returns the arguments that select the deposits of some groups.
 func of(p *ask.Pin, groups ...group) (args unswept) {
 	args.Past = p.AsOf
 	for _, g := range groups {
@@ -59,7 +59,8 @@ func of(p *ask.Pin, groups ...group) (args unswept) {
 	return args
 }
 
-// groups are those of some vaults that have such deposits. Where the protocol sweeps nothing, no deposit waits for it.
+// groups returns the groups of those vaults that have unswept deposits. If a protocol has no sweeps, no deposit waits
+// for one.
 func groups(ctx context.Context, p *ask.Pin, vaults []state.Vault) (out []group, err error) {
 	var owners []common.Address
 	for _, v := range vaults {
@@ -84,9 +85,9 @@ func groups(ctx context.Context, p *ask.Pin, vaults []state.Vault) (out []group,
 	return out, err
 }
 
-// Queue is the deposits that no sweep has reached, oldest first, by vault. They are counted first. A
-// long answer is read while it is sent, one vault after the other, so that memory holds no more
-// deposits than are shown of one vault.
+// Queue returns the deposits that no sweep has reached, oldest first, by vault. They are counted first. A long
+// response is read while it is sent, one vault after another, so that memory never holds more deposits than are shown
+// for one vault.
 func Queue(r *httpapi.Request) (*httpapi.Answer, error) {
 	filter := r.Params.Vault()
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
@@ -136,8 +137,8 @@ func stream(ctx context.Context, w io.Writer, r *httpapi.Request, p *ask.Pin, al
 	return out.Flush()
 }
 
-// shown are groups with their deposits. A vault numbers its deposits in the order of the chain, and a
-// group is in that order also where one does not.
+// shown returns the groups with their deposits in chain order. Vaults usually number their deposits in that order,
+// but not all do.
 func shown(p *ask.Pin, groups []group, deposits []deposit) []groupJSON {
 	slices.SortFunc(deposits, func(a, b deposit) int {
 		return cmp.Or(cmp.Compare(a.Block, b.Block), cmp.Compare(a.LogIndex, b.LogIndex), cmp.Compare(a.Sub, b.Sub))

@@ -1,7 +1,6 @@
-// Package docs is the page about the API, made of its OpenAPI document, and the pages of
-// docs/, made of their Markdown when the program starts: there is no built output that
-// could be older than they are. A search looks through both, in the browser, by an index
-// of their sections.
+// Package docs serves the reference page of the API, rendered from its OpenAPI document, and the pages of docs/,
+// rendered from Markdown at startup, so no built output can be out of date. A search in the browser covers both, by
+// an index of their sections.
 package docs
 
 import (
@@ -11,13 +10,13 @@ import (
 	"github.com/navlog/navlog/schemas/openapi"
 )
 
-// The page that reads the OpenAPI document and sends requests. It is plain
-// HTML and JavaScript of our own and loads nothing from elsewhere.
+// The page that renders the OpenAPI document and sends requests. It is plain HTML and JavaScript written for navlog,
+// and loads nothing from elsewhere.
 //
 //go:embed docs.js search.js theme.js docs.css icon.svg
 var files embed.FS
 
-// Files are the OpenAPI document, the page about it, and the pages of docs/.
+// Files returns the OpenAPI document, its reference page, and the pages of docs/.
 func Files() []httpapi.File {
 	out := []httpapi.File{
 		{Path: "/openapi.yaml", Kind: "application/yaml; charset=utf-8", Body: openapi.YAML()},
@@ -27,7 +26,7 @@ func Files() []httpapi.File {
 	page := func(path, name, kind string) {
 		body, err := files.ReadFile(name)
 		if err != nil {
-			panic(err) // it is part of the binary
+			panic(err) // the file is part of the binary
 		}
 		out = append(out, httpapi.File{Path: path, Kind: kind, Body: body})
 	}

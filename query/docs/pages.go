@@ -29,21 +29,21 @@ var templateFiles embed.FS
 
 var templates = template.Must(template.ParseFS(templateFiles, "*.html"))
 
-// markdown makes HTML of a page. It leaves out HTML that stands in one, and makes no style
-// of the alignment of a column, which the policy of the page would refuse.
+// markdown renders a page. It drops raw HTML, and does not write column alignments as styles, which the page's
+// content security policy would block.
 var markdown = goldmark.New(goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute))), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
 
-// page is one of docs/ as it is shown.
+// page is a page of docs/ as it is shown.
 type page struct {
 	Path  string
 	Title string
 	Body  template.HTML
-	All   []page // for the way from page to page: those that no other lists
+	All   []page // for navigation between pages: those that are not listed under another page
 
 	sections []section
 }
 
-// section is what a search finds: what stands under a heading.
+// section is a search result: the text under a heading.
 type section struct {
 	Path  string `json:"path"`
 	Page  string `json:"page"`
@@ -51,7 +51,7 @@ type section struct {
 	Text  string `json:"text"`
 }
 
-// pageFiles are the pages of docs/, the one about the API, and what is searched.
+// pageFiles returns the pages of docs/, the reference page of the API, and the search index.
 func pageFiles() []httpapi.File {
 	var all []page
 	var found []section
@@ -85,19 +85,20 @@ func pageFiles() []httpapi.File {
 	return append(out, httpapi.File{Path: "/docs/search.json", Kind: "application/json; charset=utf-8", Body: index})
 }
 
-// must is for what is part of the binary, and so is as it was tested.
+// must panics on an error that cannot happen because its input is part of the binary and was tested.
 func must(err error) {
 	if err != nil {
 		panic(err)
 	}
 }
 
-// pathOf is where a file of docs/ is served; the README of a folder stands for the folder.
+// pathOf returns the path under which a file of docs/ is served; the README of a folder is served under the folder's
+// path.
 func pathOf(name string) string {
 	return path.Join("/docs", strings.TrimSuffix(strings.TrimSuffix(name, ".md"), "README"))
 }
 
-// render makes a page of a file.
+// render renders a file to a page.
 func render(name string, source []byte) (page, error) {
 	p := page{Path: pathOf(name)}
 	root := markdown.Parser().Parse(text.NewReader(source))
@@ -107,13 +108,13 @@ func render(name string, source []byte) (page, error) {
 	if err := markdown.Renderer().Render(&b, source, root); err != nil {
 		return p, fmt.Errorf("render docs/%s: %w", name, err)
 	}
-	// What is wider than a phone scrolls by itself, by keyboard too. In text < is escaped, so these are the tags.
+	// Content wider than a phone scrolls by itself, by keyboard too. In text < is escaped, so these are the tags.
 	p.Body = template.HTML(strings.NewReplacer("<pre>", `<pre tabindex="0">`, "<table>", `<div class="wide" tabindex="0"><table>`, "</table>", "</table></div>").Replace(b.String())) //nolint:gosec // of our own pages, without HTML in them
 	return p, nil
 }
 
-// followLinks lets links from page to page lead to where the pages are served. What is
-// outside of docs/ is served nowhere, and its link is text.
+// followLinks rewrites links between pages to the paths where the pages are served. Pages outside docs/ are not
+// served, so links to them become text.
 func followLinks(root ast.Node, name string) {
 	var links []*ast.Link
 	must(ast.Walk(root, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -161,7 +162,7 @@ func (p *page) read(root ast.Node, source []byte) {
 	}
 }
 
-// textOf is what a node says, without its marks.
+// textOf returns the text of a node without its markup.
 func textOf(root ast.Node, source []byte) string {
 	var b strings.Builder
 	must(ast.Walk(root, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -188,7 +189,7 @@ func textOf(root ast.Node, source []byte) string {
 	return b.String()
 }
 
-// operations are those of the API, which the page about it shows.
+// operations returns the operations of the API, which the reference page shows.
 func operations() (out []section) {
 	type operation struct {
 		ID          string `json:"operationId"`

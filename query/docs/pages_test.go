@@ -17,7 +17,7 @@ var (
 	links = regexp.MustCompile(`<a href="([^"]*)"`)
 )
 
-// served are the files by their paths.
+// served returns the bodies of the files by path.
 func served() map[string]string {
 	out := map[string]string{}
 	for _, f := range Files() {
@@ -26,11 +26,11 @@ func served() map[string]string {
 	return out
 }
 
-// leads tells whether a path with its anchor is there.
+// leads reports whether a path and its anchor exist.
 func leads(all map[string]string, to string) bool {
 	at, anchor, named := strings.Cut(to, "#")
 	body, ok := all[at]
-	if at == "/docs" && named { // the operations, of which the page makes its elements
+	if at == "/docs" && named { // the operations, for which the page creates elements
 		return strings.Contains(all["/openapi.json"], `"operationId":"`+anchor+`"`) || strings.Contains(all["/openapi.json"], `"operationId": "`+anchor+`"`)
 	}
 	for _, id := range ids.FindAllStringSubmatch(body, -1) {
@@ -39,7 +39,7 @@ func leads(all map[string]string, to string) bool {
 	return ok && !named
 }
 
-// TestEveryPageIsServed, with a title and each link leading somewhere that is there too.
+// TestEveryPageIsServed: every page is served, has a title, and has no broken link.
 func TestEveryPageIsServed(t *testing.T) {
 	all, count := served(), 0
 	err := fs.WalkDir(pages.Pages, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -71,8 +71,7 @@ func TestEveryPageIsServed(t *testing.T) {
 	}
 }
 
-// TestSearchIndex has the words of every page and the operations of the API, and leads to
-// them.
+// TestSearchIndex: the index contains the words of every page and the operations of the API, and its links work.
 func TestSearchIndex(t *testing.T) {
 	all := served()
 	var found []section
@@ -99,7 +98,7 @@ func TestSearchIndex(t *testing.T) {
 	}
 }
 
-// TestHTMLInAPage is left out, and a link to what is not served is text.
+// TestHTMLInAPage: HTML in a page is dropped, and a link to something that is not served becomes text.
 func TestHTMLInAPage(t *testing.T) {
 	p, err := render("adr/x.md", []byte("# A <script>alert(1)</script>\n\n<img src=x onerror=alert(1)>\n\n[a](javascript:alert(1)) [b](../../go.mod) [c](../api.md#errors) `<pre>`\n"))
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/navlog/navlog/schemas/openapi"
 )
 
-// reference is the OpenAPI document with HTML in place of the Markdown of its descriptions, for the
-// page that shows it. HTML in a description is left out, as in the pages of docs/.
+// reference returns the OpenAPI document with its descriptions rendered from Markdown to HTML, for the reference
+// page. HTML in a description is dropped, as in the pages of docs/.
 func reference() []byte {
 	var document any
 	must(json.Unmarshal(openapi.JSON(), &document))
@@ -19,10 +19,10 @@ func reference() []byte {
 	return out
 }
 
-// examples hold responses, in which description is a field like any other.
+// examples contain responses, in which description is an ordinary field.
 const examples = "examples"
 
-// properties have the names of fields as their keys, and one may be called description.
+// properties have field names as their keys, and a field may be called description.
 const properties = "properties"
 
 // describe renders the descriptions in a node of the document; under is its key.

@@ -9,8 +9,8 @@ import (
 	"github.com/navlog/navlog/schemas/openapi"
 )
 
-// TestDescriptionsAreRendered: no Markdown is left in a description that is shown, and no description
-// is lost; the document itself stays as it is written.
+// TestDescriptionsAreRendered: no Markdown remains in a rendered description, no description is lost, and the
+// document itself is unchanged.
 func TestDescriptionsAreRendered(t *testing.T) {
 	var written, shown any
 	for _, read := range []struct {

@@ -12,8 +12,7 @@ type blockJSON struct {
 	Timestamp   string `json:"timestamp"`
 }
 
-// BlockOf is the block that holds the state at a time, or the block of the answer where no time is
-// given.
+// BlockOf returns the block whose state is the one at a time, or the block of the answer if no time is given.
 func BlockOf(r *httpapi.Request) (*httpapi.Answer, error) {
 	time, given := r.Params.Moment("time")
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {

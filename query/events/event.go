@@ -14,7 +14,7 @@ import (
 //go:embed retractions.sql
 var sqlRetractions string
 
-// row is an effect of a log as the table events has it, or a log without effect.
+// row is a row of the table events: an effect of a log, or a log without effect.
 type row struct {
 	Seq         uint64         `ch:"seq"`
 	Sub         uint8          `ch:"sub"`
@@ -35,7 +35,7 @@ type row struct {
 	NavPerShare string         `ch:"nav_per_share"`
 }
 
-// place is where the row stands in a list, of live logs or of all.
+// place returns the row's position in a list, either of live logs or of all logs.
 func (r *row) place(retracted bool) place {
 	at := place{block: r.Block, index: uint64(r.LogIndex)}
 	if retracted {
@@ -48,7 +48,7 @@ func (r *row) place(retracted bool) place {
 const (
 	live        = "live"
 	retracted   = "retracted"   // by a reorganisation
-	quarantined = "quarantined" // names a number that is too large to be counted, or is not laid out as its kind
+	quarantined = "quarantined" // contains a number too large to be counted, or does not match the layout of its kind
 )
 
 type eventJSON struct {
@@ -76,7 +76,7 @@ type eventJSON struct {
 	RetractedBySeq *string `json:"retractedBySeq"`
 }
 
-// ofRetracted are some logs of some blocks.
+// ofRetracted selects logs by their blocks and seqs.
 type ofRetracted struct {
 	Blocks []uint64 `ask:"blocks"`
 	Seqs   []uint64 `ask:"seqs"`
@@ -89,8 +89,7 @@ type retraction struct {
 
 var retractions = ask.New[ofRetracted, retraction](sqlRetractions)
 
-// describe makes the events of some rows, in their order. Whether they were retracted is looked up
-// where they may have been.
+// describe converts rows to events, in order. If they may have been retracted, it looks that up.
 func describe(ctx context.Context, p *ask.Pin, rows []row, mayBeGone bool) ([]eventJSON, error) {
 	out := make([]eventJSON, len(rows))
 	for i := range rows {
@@ -100,7 +99,7 @@ func describe(ctx context.Context, p *ask.Pin, rows []row, mayBeGone bool) ([]ev
 		return out, nil
 	}
 	var args ofRetracted
-	for i, r := range rows { // those of a block stand together
+	for i, r := range rows { // rows of a block are adjacent
 		if i == 0 || r.Block != rows[i-1].Block {
 			args.Blocks = append(args.Blocks, r.Block)
 		}
@@ -122,7 +121,7 @@ func describe(ctx context.Context, p *ask.Pin, rows []row, mayBeGone bool) ([]ev
 	return out, nil
 }
 
-// json is the event that the row says.
+// json returns the row as an event.
 func (r *row) json(p *ask.Pin) eventJSON {
 	address, name := p.Written(r.Vault)
 	tx := r.Tx.Hex()

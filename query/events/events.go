@@ -1,18 +1,18 @@
-// Package events answers about the decoded log: the logs of all vaults or one, newest first, the
-// ones that a reorganisation retracted on request, and the stream of them.
+// Package events serves the decoded log: the logs of all vaults or one, newest first, optionally with those that a
+// reorganisation retracted, and a stream of them.
 //
-// The table events has a row for each effect of a log, in the order of the blocks, so the newest
-// page is that order backwards. A page is named by the place before which it begins: pages that
-// are counted would move with each block.
+// The table events has a row for each effect of a log, in the order of the blocks, so the newest page is read in
+// reverse order. A page is identified by the position before which it begins, because page numbers would shift with
+// each block.
 //
-// The stream sends the same logs in the order of the log, with their retractions and the ends of
-// units, for as long as the client stays:
+// The stream sends the same logs in the order of the log, with their retractions and the ends of units, for as long
+// as the client stays connected:
 //
 //	snapshot ──▶ records after a seq ──▶ frames
-//	             near the end read once for all streams (Feed), behind it by each its own
+//	             near the end read once for all streams (Feed), further back by each for itself
 //
-// A client is at a seq and at nothing else, so any instance and any generation goes on where
-// another left off. A generation that is behind is waited for.
+// A client's position is only a seq, so any instance and any generation can continue where another stopped. If a
+// generation is behind, the stream waits for it.
 package events
 
 import (
@@ -31,7 +31,7 @@ import (
 //go:embed page.sql
 var sqlPage string
 
-// filter says which logs a list has.
+// filter selects the logs of a list.
 type filter struct {
 	kinds     kinds
 	vault     *common.Address
@@ -43,21 +43,21 @@ type filter struct {
 	size      int
 }
 
-// meta is that of a list whose pages are named by the place before them.
+// meta is the metadata of a list whose pages are identified by a position.
 type meta struct {
 	PageSize    int     `json:"pageSize"`
 	Next        *string `json:"next"`
 	HasNextPage bool    `json:"hasNextPage"`
 }
 
-// List is a page of the logs of all vaults or one, newest first.
+// List returns a page of the logs of all vaults or one, newest first.
 func List(r *httpapi.Request) (*httpapi.Answer, error) {
 	f := newFilter(r.Params)
 	f.vault = r.Params.Vault()
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) { return f.answer(ctx, r, p) })
 }
 
-// OfVault is a page of the logs of a vault, newest first.
+// OfVault returns a page of a vault's logs, newest first.
 func OfVault(r *httpapi.Request) (*httpapi.Answer, error) {
 	address, f := r.PathAddress(), newFilter(r.Params)
 	f.vault = &address
@@ -77,17 +77,17 @@ func newFilter(params *httpapi.Params) *filter {
 	}
 }
 
-// kinds are the contract events that are asked for: some, or all that have an effect or are
-// quarantined. What names there are, the mappings of the vaults say.
+// kinds are the requested contract events: some, or all that have an effect or are quarantined. The valid names come
+// from the mappings of the vaults.
 type kinds struct {
 	all   bool
 	names []ask.Name
 }
 
-// mostKinds bounds how many kinds a question names.
+// mostKinds is the maximum number of kinds in a query.
 const mostKinds = 32
 
-// kindsOf reads the kinds that are asked for, all when absent.
+// kindsOf parses the requested kinds; absent means all.
 func kindsOf(params *httpapi.Params) kinds {
 	value := params.Get("kind")
 	if value == "" {
@@ -107,10 +107,10 @@ func kindsOf(params *httpapi.Params) kinds {
 	return k
 }
 
-// have reports whether a row that has an effect or is quarantined is asked for.
+// have reports whether a row that has an effect or is quarantined was requested.
 func (k kinds) have(name ask.Name) bool { return k.all || slices.Contains(k.names, name) }
 
-// answer is a page, or all of them as a file.
+// answer returns a page, or all pages as a file.
 func (f *filter) answer(ctx context.Context, r *httpapi.Request, p *ask.Pin) (*httpapi.Answer, error) {
 	if r.AsFile() {
 		return f.file(ctx, r, p)
@@ -132,7 +132,7 @@ func (f *filter) answer(ctx context.Context, r *httpapi.Request, p *ask.Pin) (*h
 	return &httpapi.Answer{Data: out, Meta: m}, nil
 }
 
-// ofPage is what a page of logs is asked by; a zero vault, user and transaction stand for any.
+// ofPage selects the logs of a page; a zero vault, user or transaction matches any.
 type ofPage struct {
 	Kinds       []ask.Name     `ask:"kinds"`
 	All         bool           `ask:"all"`
@@ -150,7 +150,7 @@ type ofPage struct {
 
 var logs = ask.New[ofPage, row](sqlPage)
 
-// page reads the logs of a page and one more, where there is one.
+// page reads the logs of a page and one more, if there is one.
 func (f *filter) page(ctx context.Context, p *ask.Pin) ([]row, error) {
 	args := ofPage{
 		Kinds: f.kinds.names, All: f.kinds.all, From: f.span.From, To: f.span.To, BeforeBlock: f.before.block, BeforeIndex: f.before.index, BeforeSeq: f.before.seq,
@@ -164,7 +164,7 @@ func (f *filter) page(ctx context.Context, p *ask.Pin) ([]row, error) {
 	}
 	if f.user != nil {
 		if *f.user == (common.Address{}) {
-			return nil, nil // which stands for no user
+			return nil, nil // the zero address, which stands for no user
 		}
 		args.User = *f.user
 	}

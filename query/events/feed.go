@@ -16,21 +16,20 @@ var sqlStretch string
 const (
 	// stretchLength is how many records are read at once.
 	stretchLength = 1024
-	// keptStretches is how many of the newest are kept for who is a little behind.
+	// keptStretches is how many of the newest reads are cached for streams that are slightly behind.
 	keptStretches = 8
 )
 
-// Feed reads the log for streams. Near its end, where most of them are, a stretch is read
-// and written out once for all of them: 1,000 streams ask one question a block. A stream
-// that is further behind reads stretches of its own, with only what its filter lets through,
-// until it is there. Every stretch begins at the seq where the stream is, whoever reads it:
-// so there is neither a gap nor a double where a stream goes over to the shared ones.
+// Feed reads the log for streams. Near its end, where most streams are, records are read and encoded once for all of
+// them: 1,000 streams need one query per block. A stream that is further behind does its own reads, of only the
+// records that match its filter, until it has caught up. Every read begins at the stream's own seq, so nothing is
+// missing or duplicated when a stream switches to the shared reads.
 type Feed struct {
 	mu   sync.Mutex
 	kept []*shared // the newest last
 }
 
-// shared is a stretch, or the wait for it.
+// shared is a shared read, either complete or in progress.
 type shared struct {
 	generation int32
 	after      uint64
@@ -39,10 +38,10 @@ type shared struct {
 	err        error
 }
 
-// NewFeed makes one that has read nothing.
+// NewFeed returns a Feed that has read nothing.
 func NewFeed() *Feed { return &Feed{} }
 
-// next is the stretch after a seq, which is below that of the snapshot.
+// next returns the records after a seq, which is below that of the snapshot.
 func (f *Feed) next(ctx context.Context, out *httpapi.Live, s *state.Snapshot, after uint64, told *only) (*stretch, error) {
 	to := min(after+stretchLength, s.Seq)
 	if s.Seq-after > stretchLength {
@@ -62,7 +61,7 @@ func (f *Feed) next(ctx context.Context, out *httpapi.Live, s *state.Snapshot, a
 			return nil, ctx.Err()
 		}
 	}
-	sh.err = context.Canceled // unless it is read
+	sh.err = context.Canceled // unless the read below succeeds
 	defer f.settle(sh)
 	sh.err = out.WorkForAll(ctx, func(ctx context.Context) (err error) {
 		sh.stretch, err = read(ctx, s, after, to, nil)
@@ -71,7 +70,7 @@ func (f *Feed) next(ctx context.Context, out *httpapi.Live, s *state.Snapshot, a
 	return sh.stretch, sh.err
 }
 
-// share is the stretch after a seq; ours says that it is to be read by the caller.
+// share returns the shared read that starts after a seq; ours is true if the caller must perform it.
 func (f *Feed) share(generation int32, after uint64) (sh *shared, ours bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -82,13 +81,13 @@ func (f *Feed) share(generation int32, after uint64) (sh *shared, ours bool) {
 	}
 	sh = &shared{generation: generation, after: after, ready: make(chan struct{})}
 	if len(f.kept) == keptStretches {
-		f.kept = slices.Delete(f.kept, 0, 1) // who waits for it has it
+		f.kept = slices.Delete(f.kept, 0, 1) // streams that wait for it hold a pointer to it
 	}
 	f.kept = append(f.kept, sh)
 	return sh, true
 }
 
-// settle lets go of a stretch that could not be read, so that it is tried again.
+// settle drops a shared read that failed, so that it is retried.
 func (f *Feed) settle(sh *shared) {
 	if sh.err != nil {
 		f.mu.Lock()

@@ -8,7 +8,7 @@ import (
 	"github.com/navlog/navlog/query/httpapi"
 )
 
-// columns are those of a file of events.
+// columns are the columns of a file of events.
 var columns = []files.Column[eventJSON]{
 	files.Text("id", func(e *eventJSON) string { return e.ID }),
 	files.Number("seq", func(e *eventJSON) string { return e.Seq }),
@@ -34,7 +34,8 @@ var columns = []files.Column[eventJSON]{
 	files.NumberOrNull("retractedBySeq", func(e *eventJSON) *string { return e.RetractedBySeq }),
 }
 
-// file is all pages of the list. What a try before this one read does not count.
+// file returns all pages of the list. It pages with a copy of the filter, so that an earlier attempt at the answer
+// has no effect.
 func (f *filter) file(ctx context.Context, r *httpapi.Request, p *ask.Pin) (*httpapi.Answer, error) {
 	some := *f
 	return httpapi.Whole(ctx, r, p, columns, func(ctx context.Context) ([]eventJSON, error) {

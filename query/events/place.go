@@ -8,19 +8,19 @@ import (
 	"github.com/navlog/navlog/query/httpapi"
 )
 
-// place is where in the list a page ends: the next one begins before it.
+// place is the position at which a page ends: the next page begins before it.
 type place struct {
 	block, index uint64
-	// seq tells logs at one place of the chain apart; 0 in a list of live ones, of which
-	// there is one.
+	// seq distinguishes logs at the same place of the chain; it is 0 in a list of live logs, which has at most one
+	// there.
 	seq uint64
 }
 
-// newest is before every log.
+// newest is the position before the newest log.
 var newest = place{block: math.MaxUint64}
 
-// before reads the parameter by which a client asks for the next page. Where only live logs
-// are listed, a place with a seq would leave out the record that took the log there back.
+// before parses the parameter that requests the next page. A place with a seq is only valid in a list with retracted
+// logs: in a list of live logs it would exclude the record at that place.
 func before(params *httpapi.Params, retracted bool) place {
 	value := params.Place("before")
 	if value == "" {
@@ -34,7 +34,7 @@ func before(params *httpapi.Params, retracted bool) place {
 	return at
 }
 
-// String writes a place as a client gives it back.
+// String encodes a place for clients.
 func (p place) String() string {
 	var b []byte
 	for _, n := range []uint64{p.block, p.index, p.seq} {
@@ -43,7 +43,7 @@ func (p place) String() string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// parsePlace reads what String wrote, and nothing else.
+// parsePlace parses the output of String, and nothing else.
 func parsePlace(s string) (p place, ok bool) {
 	b, err := base64.RawURLEncoding.DecodeString(s)
 	if err != nil {

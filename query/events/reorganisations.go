@@ -14,7 +14,7 @@ import (
 //go:embed reorganisations.sql
 var sqlReorganisations string
 
-// mostSections is how many sections of blocks an answer has at most.
+// mostSections is the maximum number of block buckets in a response.
 const mostSections = 1000
 
 type reorganisationsJSON struct {
@@ -25,7 +25,7 @@ type reorganisationsJSON struct {
 	Seq       string `json:"seq"`
 }
 
-// reorganisationsColumns are those of a file of sections.
+// reorganisationsColumns are the columns of a file of block buckets.
 var reorganisationsColumns = []files.Column[reorganisationsJSON]{
 	files.Number("fromBlock", func(s *reorganisationsJSON) string { return s.FromBlock }),
 	files.Number("toBlock", func(s *reorganisationsJSON) string { return s.ToBlock }),
@@ -34,7 +34,7 @@ var reorganisationsColumns = []files.Column[reorganisationsJSON]{
 	files.Number("seq", func(s *reorganisationsJSON) string { return s.Seq }),
 }
 
-// reorganisationsMeta says how many there are, also of the sections that are left out.
+// reorganisationsMeta has the total number of reorganisations, including those of buckets that are left out.
 type reorganisationsMeta struct {
 	Total int64 `json:"total"`
 }
@@ -56,9 +56,9 @@ type reorganisation struct {
 
 var reorganisations = ask.New[ofReorganisations, reorganisation](sqlReorganisations)
 
-// Reorganisations are those that took blocks back, up to a block, by where each begins and
-// newest first. Those that begin in one section of `width` blocks are told together, so
-// that a chain of any length fits on a slider.
+// Reorganisations returns the reorganisations that orphaned blocks up to a block, newest first by their first block.
+// Those that begin in one bucket of `width` blocks are listed together, so that a chain of any length fits on a
+// slider.
 func Reorganisations(r *httpapi.Request) (*httpapi.Answer, error) {
 	width := r.Params.Integer("width", 1, 1, math.MaxInt64, fmt.Sprintf("must be a number of blocks, 1 to %d", math.MaxInt64))
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
@@ -74,7 +74,7 @@ func Reorganisations(r *httpapi.Request) (*httpapi.Answer, error) {
 			}
 			return out, err
 		}
-		if r.AsFile() { // which has the older sections too
+		if r.AsFile() { // a file has the older buckets too
 			args.Most = uint64(r.Params.PageSize())
 			return httpapi.Whole(ctx, r, p, reorganisationsColumns, sections)
 		}

@@ -18,20 +18,20 @@ import (
 
 const (
 	streamKind = "text/event-stream; charset=utf-8"
-	// comeBack is how long a browser waits before it connects again.
+	// comeBack tells a browser how long to wait before it reconnects.
 	comeBack = "retry: 2000\n\n"
-	// again is the pause after a question that was not answered.
+	// again is the pause after a failed query.
 	again = time.Second
 )
 
-// only is what of the log a stream tells.
+// only is the filter of a stream.
 type only struct {
 	kinds kinds
 	vault *common.Address
 	user  *common.Address
 }
 
-// Stream is the log as server-sent events, from a seq on, for as long as the client stays.
+// Stream sends the log after a seq as server-sent events, for as long as the client stays connected.
 func (f *Feed) Stream(r *httpapi.Request) (*httpapi.Answer, error) {
 	told := &only{kinds: kindsOf(r.Params), vault: r.Params.Vault(), user: r.Params.Filter("user")}
 	after, given := position(r)
@@ -45,8 +45,8 @@ func (f *Feed) Stream(r *httpapi.Request) (*httpapi.Answer, error) {
 	})
 }
 
-// position is the seq after which the client wants to be told. A browser that comes back
-// names the last event that it had, which counts more than what its first request said.
+// position returns the seq after which the client wants events. A browser that reconnects sends the id of its last
+// event, which takes precedence over the parameter of its first request.
 func position(r *httpapi.Request) (after uint64, given bool) {
 	field, value := "Last-Event-ID", r.HTTP.Header.Get("Last-Event-ID")
 	asked := r.Params.Get("after")
@@ -63,9 +63,8 @@ func position(r *httpapi.Request) (after uint64, given bool) {
 	return after, true
 }
 
-// follow tells what comes after a seq: stretch by stretch, and at the end of the log it
-// waits for more. A seq that is not there yet is waited for: another instance, or the
-// generation before, may have been further.
+// follow sends everything after a seq, read by read, and waits at the end of the log for more. It also waits if the
+// seq does not exist yet: another instance or the previous generation may have been ahead.
 func (f *Feed) follow(ctx context.Context, out *httpapi.Live, after uint64, told *only) error {
 	if err := out.Send([]byte(comeBack)); err != nil {
 		return err
@@ -88,7 +87,7 @@ func (f *Feed) follow(ctx context.Context, out *httpapi.Live, after uint64, told
 			case errors.As(err, &question) && question.Ours:
 				return err
 			}
-			most = again // the engine is away, or there is a crowd
+			most = again // the engine is down or overloaded
 		}
 		if err := out.Wait(ctx, changed, most); err != nil {
 			return err
@@ -96,22 +95,22 @@ func (f *Feed) follow(ctx context.Context, out *httpapi.Live, after uint64, told
 	}
 }
 
-// stretch is a part of the log as it is sent.
+// stretch is a range of the log, encoded for sending.
 type stretch struct {
 	generation int32
 	after, to  uint64
 	frames     []frame
 }
 
-// frame is one event as it is sent, and what filters ask of it.
+// frame is one encoded event, with the fields that filters use.
 type frame struct {
-	unit        bool // the end of one, which is told to all
+	unit        bool // the end of a unit, which is sent to all streams
 	kind        ask.Name
 	vault, user common.Address
 	text        []byte
 }
 
-// pieces are the frames that a stream tells.
+// pieces returns the frames that match a stream's filter.
 func (st *stretch) pieces(told *only) (out [][]byte) {
 	for i := range st.frames {
 		if fr := &st.frames[i]; fr.unit || told.lets(fr.kind, fr.vault, fr.user) {
@@ -130,7 +129,7 @@ type stretchRow struct {
 	row
 	Retracts uint64 `ch:"retracts"`
 	Boundary bool   `ch:"boundary"`
-	Indexed  bool   `ch:"indexed"` // it is that of a block that is there now
+	Indexed  bool   `ch:"indexed"` // the record belongs to a block that is still in the chain
 	Told     bool   `ch:"told"`
 }
 
@@ -148,9 +147,8 @@ type unitJSON struct {
 	Timestamp   *string `json:"timestamp"`
 }
 
-// read makes a stretch of the log: of what a stream tells alone, where told is not nil.
-// Of a record the row says all that the log says of it, and nothing of what became of it
-// later: that is told when it comes.
+// read reads a range of the log, filtered by told unless it is nil. Each record is sent as it was in the log; later
+// changes to it are sent when they occur.
 func read(ctx context.Context, s *state.Snapshot, after, to uint64, told *only) (*stretch, error) {
 	p, err := ask.At(s, nil)
 	if err != nil {
@@ -185,7 +183,7 @@ func read(ctx context.Context, s *state.Snapshot, after, to uint64, told *only) 
 				name, event.State, event.Seq, event.RetractedBySeq = retracted, retracted, httpapi.Decimal(r.Retracts), number(r.Seq)
 			}
 			id := r.Seq
-			if r.Boundary { // its unit is told next, and both or none are to be resumed after
+			if r.Boundary { // the end of its unit is the next frame; a stream can resume only after both or before both
 				id = 0
 			}
 			text, err := encode(id, name, event)
@@ -210,7 +208,7 @@ func read(ctx context.Context, s *state.Snapshot, after, to uint64, told *only) 
 	return out, nil
 }
 
-// encode writes an event as it is sent; id 0: it has none.
+// encode encodes a server-sent event; id 0 means none.
 func encode(id uint64, name string, data any) ([]byte, error) {
 	body, err := httpapi.Encode(data)
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 	"github.com/navlog/navlog/query/readtest"
 )
 
-// TestStretchReadsLittle: a stretch of a long log is found by the index of seqs. The table
-// is in the order of kinds and blocks, so that without that index all of it is read.
+// TestStretchReadsLittle: a range of a long log is found by the index of seqs. The table is sorted by kind and block,
+// so without that index all of it would be read.
 func TestStretchReadsLittle(t *testing.T) {
 	g := readtest.New(t, enginetest.ClickHouse(t))
 	g.Exec("INSERT INTO events (seq, record, block, boundary) SELECT number + 1, if(number % 2 = 0, 'log', 'block'), intDiv(number, 2), number % 2 FROM numbers(200000)")
-	g.Exec("OPTIMIZE TABLE events FINAL") // one part: parts know their seqs too
+	g.Exec("OPTIMIZE TABLE events FINAL") // a single part, because the engine also skips whole parts by their seqs
 	question := strings.NewReplacer("{after:UInt64}", "100000", "{to:UInt64}", strconv.Itoa(100000+stretchLength)).Replace(sqlStretch)
 	rows, err := g.Conn.Query(t.Context(), "EXPLAIN indexes = 1 "+question)
 	if err != nil {
@@ -40,7 +40,7 @@ func TestStretchReadsLittle(t *testing.T) {
 	}
 	read, _ := strconv.Atoi(granules[1])
 	of, _ := strconv.Atoi(granules[2])
-	if read > 6 || of < 150 { // half of the stretch lies in each kind: it touches two granules there
+	if read > 6 || of < 150 { // half of the range is in each kind, where it touches two granules
 		t.Errorf("%d granules of %d are read for %d records:\n%s", read, of, stretchLength, plan.String())
 	}
 }

@@ -8,12 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// csvBuffer is how much text is gathered before it is written.
+// csvBuffer is how many bytes are buffered before they are written.
 const csvBuffer = 64 << 10
 
-// csvWriter writes RFC 4180 in UTF-8: a header, lines that end with CRLF, quotes where
-// they must be. Null is an empty field, and an empty text is "". (encoding/csv would tell
-// neither, and turn the line breaks within a text into others.)
+// csvWriter writes RFC 4180 in UTF-8: a header, lines that end with CRLF, and quotes where required. Null is an empty
+// field, and an empty text is "". (encoding/csv cannot distinguish the two, and changes line breaks within a text.)
 type csvWriter[T any] struct {
 	columns []Column[T]
 	out     io.Writer
@@ -80,14 +79,15 @@ func (w *csvWriter[T]) field(i int, value string) {
 	w.line = append(w.line, '"')
 }
 
-// guarded makes a text of strangers harmless in a spreadsheet, which runs what it takes for a formula: anybody may
-// deploy a token that is called =HYPERLINK(...), and quotes do not keep a spreadsheet from running it.
+// guarded makes untrusted text harmless in a spreadsheet, which runs everything that looks like a formula: anyone can
+// deploy a token called =HYPERLINK(...), and quotes do not stop a spreadsheet from running it.
 //
-// An apostrophe goes before each part of the text that begins with the sign of a formula. White space, quotes and
-// characters without a width do not count, for some programs drop them; full-width and small signs do, for some
-// programs take them for the others. Parts end at what separates lists, for a spreadsheet of another country splits a line at
-// semicolons or tabs, also within quotes that do not begin its field. Other controls, above all those that change
-// the direction of what follows, are written as \u and four digits: they would move the columns beside the name.
+// An apostrophe is put before each part of the text that begins with a formula sign. White space, quotes and
+// zero-width characters before the sign are skipped, because some programs drop them; full-width and small signs
+// count, because some programs convert them. Parts end at list separators, because a spreadsheet in another locale
+// splits a line at semicolons or tabs, even within quotes that do not begin its field. Other control characters,
+// above all those that change text direction, are written as \u and four digits: they would move the columns next to
+// the name.
 func guarded(value string) string {
 	if isHarmless(value) {
 		return value
@@ -115,17 +115,18 @@ func guarded(value string) string {
 	return b.String()
 }
 
-// ForeignText is what CSV has for a text that strangers chose, for what writes CSV without columns.
+// ForeignText returns untrusted text as CSV contains it, for code that writes CSV without columns.
 func ForeignText(value string) string { return guarded(value) }
 
 const (
-	// separators are what a spreadsheet may split a line at. A comma is none of them: fields that have one are quoted.
+	// separators are characters at which a spreadsheet may split a line. A comma is not one of them: fields that
+	// contain one are quoted.
 	separators = ";|\t\r\n\v\f\u0085\u2028\u2029"
-	// formulaSigns begin a formula.
+	// formulaSigns are the characters that begin a formula.
 	formulaSigns = "=+-@" + "＝＋－＠" + "﹦﹢﹣﹫" + "−"
 )
 
-// isHarmless reports whether a text has nothing that guarded would look at, as nearly all names do.
+// isHarmless reports whether a text has no character that guarded must handle, which is true of nearly all names.
 func isHarmless(value string) bool {
 	for _, b := range []byte(value) {
 		if b < ' ' || b > '~' || strings.IndexByte("=+-@", b) >= 0 {
@@ -135,7 +136,7 @@ func isHarmless(value string) bool {
 	return true
 }
 
-// beginsFormula reports whether the first character that counts is the sign of a formula.
+// beginsFormula reports whether the first character that is not skipped is a formula sign.
 func beginsFormula(part string) bool {
 	for _, r := range part {
 		if !unicode.IsSpace(r) && !unicode.In(r, unicode.Cc, unicode.Cf) && r != '"' && r != utf8.RuneError {
@@ -145,8 +146,8 @@ func beginsFormula(part string) bool {
 	return false
 }
 
-// isControl reports whether a character acts on the text around it. Tabs and ends of lines stay, and so do the joiners
-// that scripts and emoji need.
+// isControl reports whether a character affects the text around it. Tabs and line ends are kept, and so are the
+// joiners that scripts and emoji need.
 func isControl(r rune) bool {
 	switch r {
 	case '\t', '\r', '\n', '\u200c', '\u200d':

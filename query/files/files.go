@@ -1,10 +1,9 @@
-// Package files writes the rows of a list as CSV or Parquet. It knows no HTTP and no
-// resource: a list says which columns it has, and each column how a row fills it.
+// Package files writes the rows of a list as CSV or Parquet. It depends on no HTTP and no resource: a list defines
+// its columns, and each column how it gets its value from a row.
 //
-// A column gives text, the very text that the list has in JSON, or nothing where that is
-// null. CSV writes it as it is. Parquet writes amounts as text too, for the numbers of the
-// chain have up to 256 bits and its DECIMAL at most 127, and gives their own type to times,
-// to counts and to the numbers that fit into 64 bits.
+// A column returns text, the same text as in JSON, or nothing if that is null. CSV writes it unchanged. Parquet
+// writes amounts as text too, because on-chain numbers have up to 256 bits and its DECIMAL at most 127; times, counts
+// and numbers of up to 64 bits have types of their own.
 package files
 
 import (
@@ -13,10 +12,10 @@ import (
 	"strconv"
 )
 
-// Format is what a file is written in.
+// Format is a file format.
 type Format string
 
-// The formats, by the names that clients give them.
+// The formats, by the names that clients use.
 const (
 	CSV     Format = "csv"
 	Parquet Format = "parquet"
@@ -25,7 +24,7 @@ const (
 // Kinds are the media types of the formats.
 var Kinds = map[Format]string{CSV: "text/csv", Parquet: "application/vnd.apache.parquet"}
 
-// ContentType is what a file of the format says of itself.
+// ContentType returns the Content-Type of a file of the format.
 func (f Format) ContentType() string {
 	if f == CSV {
 		return Kinds[f] + "; charset=utf-8; header=present"
@@ -33,15 +32,15 @@ func (f Format) ContentType() string {
 	return Kinds[f]
 }
 
-// kind is what the text of a column means.
+// kind is the meaning of a column's text.
 type kind int
 
 const (
 	text    kind = iota
-	foreign      // text that strangers chose
+	foreign      // untrusted text
 	instant      // ISO 8601 in UTC with milliseconds
-	number       // a whole number from 0 that fits into 64 bits
-	count        // a whole number with a sign that fits into 64 bits
+	number       // a non-negative integer of at most 64 bits
+	count        // a signed integer of at most 64 bits
 	truth        // true or false
 )
 
@@ -67,13 +66,13 @@ func orNull[T any](name string, k kind, of func(*T) *string) Column[T] {
 	}}
 }
 
-// Text is a column of our own words: addresses, hashes, amounts, kinds.
+// Text is a column of text that navlog produces: addresses, hashes, amounts, kinds.
 func Text[T any](name string, of func(*T) string) Column[T] { return always(name, text, of) }
 
 // TextOrNull is Text that may be null.
 func TextOrNull[T any](name string, of func(*T) *string) Column[T] { return orNull(name, text, of) }
 
-// Foreign is a column of text that strangers chose, such as a token's name: see guarded.
+// Foreign is a column of untrusted text, such as a token's name: see guarded.
 func Foreign[T any](name string, of func(*T) string) Column[T] { return always(name, foreign, of) }
 
 // ForeignOrNull is Foreign that may be null.
@@ -81,20 +80,19 @@ func ForeignOrNull[T any](name string, of func(*T) *string) Column[T] {
 	return orNull(name, foreign, of)
 }
 
-// Time is a column of times as answers write them.
+// Time is a column of times in the format of the API.
 func Time[T any](name string, of func(*T) string) Column[T] { return always(name, instant, of) }
 
 // TimeOrNull is Time that may be null.
 func TimeOrNull[T any](name string, of func(*T) *string) Column[T] { return orNull(name, instant, of) }
 
-// Number is a column of numbers that answers write as decimal strings and that have 64
-// bits at most, such as those of blocks.
+// Number is a column of numbers of at most 64 bits that the API writes as decimal strings, such as block numbers.
 func Number[T any](name string, of func(*T) string) Column[T] { return always(name, number, of) }
 
 // NumberOrNull is Number that may be null.
 func NumberOrNull[T any](name string, of func(*T) *string) Column[T] { return orNull(name, number, of) }
 
-// Count is a column of integers that are numbers in JSON too.
+// Count is a column of integers that are numbers in JSON, too.
 func Count[T any](name string, of func(*T) int64) Column[T] {
 	return always(name, count, func(row *T) string { return strconv.FormatInt(of(row), 10) })
 }
@@ -116,15 +114,14 @@ func Truth[T any](name string, of func(*T) bool) Column[T] {
 	return always(name, truth, func(row *T) string { return strconv.FormatBool(of(row)) })
 }
 
-// Writer writes a file, some rows at a time. Close ends it: a file that was not closed is
-// not whole.
+// Writer writes a file, a batch of rows at a time. A file is incomplete until Close.
 type Writer[T any] interface {
 	Write(rows []T) error
 	Close() error
 }
 
-// NewWriter begins a file. Its errors are those of out, and of a row whose text is not what
-// its column says.
+// NewWriter begins a file. The writer's methods return the errors of out, and an error if a text does not match the
+// kind of its column.
 func NewWriter[T any](f Format, columns []Column[T], out io.Writer) Writer[T] {
 	if f == Parquet {
 		return newParquet(columns, out)
@@ -132,7 +129,7 @@ func NewWriter[T any](f Format, columns []Column[T], out io.Writer) Writer[T] {
 	return newCSV(columns, out)
 }
 
-// wrong is a text that is not what its column says: a mistake of ours.
+// wrong returns the error for a text that does not match the kind of its column: a programming error.
 func wrong[T any](c *Column[T], value string, err error) error {
 	return fmt.Errorf("write %q into column %s: %w", value, c.Name, err)
 }

@@ -61,7 +61,7 @@ func written(t *testing.T, f Format, some ...[]row) []byte {
 	return b.Bytes()
 }
 
-// TestCSV: the bytes, of which null and an empty text are two things.
+// TestCSV compares the bytes; null and an empty text differ.
 func TestCSV(t *testing.T) {
 	const header = "id,token.name,at,ended,block,amount,user,partner,change,open\r\n"
 	want := header +
@@ -73,24 +73,24 @@ func TestCSV(t *testing.T) {
 	if got := string(written(t, CSV)); got != header {
 		t.Errorf("of no rows: %q", got)
 	}
-	read, err := csv.NewReader(strings.NewReader(want)).ReadAll() // which makes one of two kinds of line breaks
+	read, err := csv.NewReader(strings.NewReader(want)).ReadAll() // the reader normalises line breaks
 	if err != nil || len(read) != 3 || read[2][1] != "A \"quoted\", long\nname" {
 		t.Errorf("a reader reads %q, %v", read, err)
 	}
 }
 
-// TestGuarded: what a spreadsheet would run, and what it would not.
+// TestGuarded: text that a spreadsheet would run is changed, other text is not.
 func TestGuarded(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "", "Alpha": "Alpha", "a=b": "a=b", "Alpha - Beta": "Alpha - Beta", "Alpha, +Beta": "Alpha, +Beta", "naïve 円 👨\u200d👩": "naïve 円 👨\u200d👩",
 		"=A1": "'=A1", "+1": "'+1", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)",
-		// behind white space and what has no width
+		// after white space and zero-width characters
 		" =A1": "' =A1", "\u00a0\u3000+1": "'\u00a0\u3000+1", "\u200b=A1": `'\u200b=A1`, "\ufeff-1": `'\ufeff-1`, "\x00=A1": `'\u0000=A1`, "\xff=A1": "'\ufffd=A1", "\u200d=A1": "'\u200d=A1", `"=A1`: `'"=A1`,
-		// behind what separates lists
+		// after list separators
 		"Alpha;=A1": "Alpha;'=A1", "a;;\"=A1": "a;;'\"=A1", "a|@A1": "a|'@A1", "\t=A1": "\t'=A1", "a\r\n=A1": "a\r\n'=A1", "\r=A1": "\r'=A1", "\n-1\n+1": "\n'-1\n'+1", "a\u2028=A1": `a\u2028'=A1`, "a\v=A1": `a\u000b'=A1`,
 		// signs of other widths
 		"＝A1": "'＝A1", "＋1": "'＋1", "－1": "'－1", "＠SUM(A1)": "'＠SUM(A1)", "﹦A1": "'﹦A1", "−1": "'−1",
-		// what changes the direction of what follows, or drives a terminal
+		// characters that change text direction or control a terminal
 		"Alpha\u202etxt.": `Alpha\u202etxt.`, "\u2066a\u2069\u200f\u061c": `\u2066a\u2069\u200f\u061c`, "a\x1b[2J\u009b": `a\u001b[2J\u009b`,
 	} {
 		if got := guarded(text); got != want {
@@ -99,7 +99,7 @@ func TestGuarded(t *testing.T) {
 	}
 }
 
-// TestGuardedInEverySpreadsheet: whatever a program splits lines at, no cell of a hostile name is a formula.
+// TestGuardedInEverySpreadsheet: wherever a program splits lines, no cell of a hostile name is a formula.
 func TestGuardedInEverySpreadsheet(t *testing.T) {
 	const name = " =1+1;=2\t@3\n＝4|\u200e-5;\"=6\";\u202e+7"
 	out := string(written(t, CSV, []row{{id: "a", name: name, at: "2023-11-14T22:13:20.001Z", block: "0", amount: "1"}}))
@@ -117,8 +117,8 @@ func TestGuardedInEverySpreadsheet(t *testing.T) {
 	}
 }
 
-// TestParquet: columns in the order of the list, with their types, and every value as it
-// was, over several row groups.
+// TestParquet: the columns have the order of the list and their types, and every value is read back unchanged, over
+// several row groups.
 func TestParquet(t *testing.T) {
 	const many = groupRows + 10
 	var some [][]row
@@ -158,7 +158,7 @@ func TestParquet(t *testing.T) {
 	}
 	const at = int64(1_700_000_000_001)
 	text := func(i int, s string) { t.Helper(); check(t, got, i, s) }
-	text(1, "=1+1") // is nothing that anybody runs here
+	text(1, "=1+1") // no program runs it in a Parquet file
 	text(5, uint256)
 	if v := got[0][2].Int64(); v != at {
 		t.Errorf("at is %d", v)
@@ -186,7 +186,7 @@ func check(t *testing.T, got []parquet.Row, column int, want string) {
 	}
 }
 
-// TestNotWhole: a Parquet file that was not closed is none.
+// TestNotWhole: a Parquet file that was not closed is invalid.
 func TestNotWhole(t *testing.T) {
 	var b bytes.Buffer
 	w := NewWriter(Parquet, columns(), &b)
@@ -203,7 +203,7 @@ func TestNotWhole(t *testing.T) {
 	}
 }
 
-// TestErrors: what out says, and a text that its column cannot have.
+// TestErrors: errors of out are returned, and so is an error for a text that does not fit its column.
 func TestErrors(t *testing.T) {
 	gone := errors.New("the reader is gone")
 	for f := range Kinds {

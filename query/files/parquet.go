@@ -10,18 +10,17 @@ import (
 )
 
 const (
-	// groupRows is how many rows a row group has at most. A group is kept, compressed,
-	// until it is whole: with fewer rows it costs less memory, with more a reader asks less often.
+	// groupRows is the maximum number of rows in a row group. A group is held in memory, compressed, until it is
+	// complete: smaller groups use less memory, larger groups need fewer reads.
 	groupRows = 1 << 16
-	// pageBytes is how much of a column is compressed at once.
+	// pageBytes is how many bytes of a column are compressed at once.
 	pageBytes = 64 << 10
 )
 
-// parquetWriter writes row groups one after the other, and at the end the footer without
-// which no reader takes the file for one.
+// parquetWriter writes one row group after another, and finally the footer, without which a Parquet file is invalid.
 type parquetWriter[T any] struct {
 	columns []Column[T]
-	out     *parquet.GenericWriter[any] // of rows that are taken apart already
+	out     *parquet.GenericWriter[any] // of rows already split into values
 	rows    []parquet.Row
 }
 
@@ -31,7 +30,7 @@ func newParquet[T any](columns []Column[T], out io.Writer) *parquetWriter[T] {
 		parquet.CreatedBy("navlog", "1", ""))}
 }
 
-// group is the columns in the order of the list; parquet.Group sorts them by name.
+// group keeps the columns in the order of the list; parquet.Group sorts them by name.
 type group struct {
 	parquet.Group
 	fields []parquet.Field
@@ -51,7 +50,7 @@ func newGroup[T any](columns []Column[T]) *group {
 	return g
 }
 
-// node is the type of a column.
+// node returns the type of a column.
 func (c *Column[T]) node() parquet.Node {
 	var n parquet.Node
 	switch c.kind {
@@ -94,7 +93,7 @@ func (w *parquetWriter[T]) Write(rows []T) error {
 	return err
 }
 
-// value is what a row has in a column.
+// value returns a row's value in a column.
 func (c *Column[T]) value(row *T) (parquet.Value, error) {
 	value, there := c.of(row)
 	if !there {
@@ -112,7 +111,7 @@ func (c *Column[T]) value(row *T) (parquet.Value, error) {
 		if err != nil {
 			return parquet.Value{}, wrong(c, value, err)
 		}
-		return parquet.Int64Value(int64(n)), nil // its bits
+		return parquet.Int64Value(int64(n)), nil // the same bits
 	case count:
 		n, err := strconv.ParseInt(value, 10, 64)
 		if err != nil {

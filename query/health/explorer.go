@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// Explorer is the section http.explorer of navlog.yaml: where the pages link to for a second
-// opinion. Each URL is empty, which is the default and means no link, or has its placeholder
-// once.
+// Explorer is the section http.explorer of navlog.yaml: the block explorer that the pages link to. Each URL is either
+// empty, which is the default and means no link, or contains its placeholder exactly once.
 type Explorer struct {
 	// Tx is the URL of a transaction, with {tx} in place of its hash.
 	Tx string `yaml:"tx" env:"TX"`
@@ -19,10 +18,10 @@ type Explorer struct {
 	Block string `yaml:"block" env:"BLOCK"`
 }
 
-// maxExplorerURL is the most bytes of such a URL: it is in every response of /status.
+// maxExplorerURL is the maximum length of such a URL in bytes: every response of /status contains it.
 const maxExplorerURL = 500
 
-// Validate reports every mistake at once.
+// Validate reports all mistakes at once.
 func (e Explorer) Validate() error {
 	var faults []error
 	for _, one := range []struct{ key, url string }{{"tx", e.Tx}, {"address", e.Address}, {"block", e.Block}} {
@@ -36,7 +35,7 @@ func (e Explorer) Validate() error {
 	return errors.Join(faults...)
 }
 
-// checkExplorerURL does not repeat the URL in its errors: it may have a password.
+// checkExplorerURL does not repeat the URL in its errors, because it may contain a password.
 func checkExplorerURL(template, placeholder string) error {
 	const example = "http or https URL with a host, for example https://explorer.example/"
 	filled := strings.ReplaceAll(template, placeholder, "1")
@@ -58,14 +57,14 @@ func checkExplorerURL(template, placeholder string) error {
 	return nil
 }
 
-// explorerJSON is an Explorer in /status; what has no link is null.
+// explorerJSON is an Explorer in /status; a missing link is null.
 type explorerJSON struct {
 	Tx      *string `json:"tx"`
 	Address *string `json:"address"`
 	Block   *string `json:"block"`
 }
 
-// public returns what /status has of an Explorer, and nil if there is none.
+// public returns the Explorer as /status shows it, or nil if there is none.
 func (e Explorer) public() *explorerJSON {
 	if e == (Explorer{}) {
 		return nil

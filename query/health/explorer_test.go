@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// The pages make a link of it without looking at it again, so nothing but an http or https URL
-// of another host passes.
+// The pages link to the URL without checking it again, so only http and https URLs with a host are valid.
 func TestExplorerURLs(t *testing.T) {
 	sound := Explorer{Tx: "https://explorer.example/tx/{tx}", Address: "http://[::1]:3000/?of={address}#top", Block: "https://b.example/{block}/"}
 	for _, e := range []Explorer{{}, sound, {Block: sound.Block}} {

@@ -1,6 +1,6 @@
-// Package health tells how the program is: whether it lives, whether it can serve a proven
-// generation, and for everybody how far the whole of navlog is. It asks the watcher of
-// package pin what it saw, and the read models only when each vault had its newest NAV.
+// Package health reports the state of the program: whether it is alive, whether it can serve a proven generation and,
+// on a public page, how far the whole of navlog is. Its data comes from the watcher in package state; it queries the
+// read models only for the time of each vault's newest NAV.
 package health
 
 import (
@@ -22,22 +22,22 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// Health judges the watcher's view of the engines.
+// Health reports on what the watcher saw of the engines.
 type Health struct {
 	Watcher *state.Watcher
-	Listen  func() string // the address that is listened on
+	Listen  func() string // the address of the listener
 	Now     func() time.Time
 
 	explorer *explorerJSON
 	navs     lastNavs
 }
 
-// New makes one; listen gives the address that is listened on, and /status shows explorer.
+// New returns a Health; listen returns the address of the listener, and /status shows explorer.
 func New(watcher *state.Watcher, listen func() string, explorer Explorer) *Health {
 	return &Health{Watcher: watcher, Listen: listen, Now: time.Now, explorer: explorer.public(), navs: lastNavs{read: readLastNavs}}
 }
 
-// Probes are the paths that tell how the program is.
+// Probes returns the health endpoints.
 func (h *Health) Probes() []httpapi.Probe {
 	return []httpapi.Probe{
 		{Path: "/healthz", Get: h.healthz},
@@ -46,10 +46,10 @@ func (h *Health) Probes() []httpapi.Probe {
 	}
 }
 
-// reason is why the program is not ready.
+// reason is a reason why the program is not ready.
 type reason struct {
 	text  string
-	cause error // nil: the text says it
+	cause error // nil: the text says everything
 }
 
 func (r reason) full() error {
@@ -66,9 +66,8 @@ func (r reason) public() string {
 	return r.text
 }
 
-// Ready is nil while the program can serve a proven generation: its snapshot
-// is younger than 5 s and PostgreSQL has answered within 5 s. Otherwise the
-// error says in a sentence each what is missing.
+// Ready returns nil while the program can serve a proven generation: its snapshot is younger than 5 s and PostgreSQL
+// has responded within the last 5 s. Otherwise the error has a sentence for each missing condition.
 func (h *Health) Ready() error {
 	var all []error
 	for _, r := range h.unready() {
@@ -99,7 +98,7 @@ func (h *Health) unready() []reason {
 	return reasons
 }
 
-// Status is what the program says of itself.
+// Status is the state that the program reports about itself.
 type Status struct {
 	State        string  `json:"state"` // serving or unready
 	Listen       string  `json:"listen"`
@@ -109,21 +108,21 @@ type Status struct {
 	IndexedAt    *string `json:"indexedAt"`
 	SnapshotAge  int64   `json:"snapshotAgeMs"`
 	Reason       string  `json:"reason,omitempty"`
-	// Leaving is the generations that answers begun earlier may still be reading.
+	// Leaving are the generations that unfinished responses may still be reading.
 	Leaving []LeavingGeneration `json:"leaving,omitempty"`
 }
 
-// LeavingGeneration is a generation that is read for at most ForMs more.
+// LeavingGeneration is a generation that is read for at most ForMs longer.
 type LeavingGeneration struct {
 	Generation int32 `json:"generation"`
 	ForMs      int64 `json:"forMs"`
 }
 
-// Status may be called at any time.
+// Status returns the current status. It is safe to call at any time.
 func (h *Health) Status() Status {
 	out := Status{State: registry.Serving, Listen: h.Listen()}
 	s := h.Watcher.Snapshot()
-	leaving := h.Watcher.Leaving() // after the snapshot: a generation that is current no more is among them
+	leaving := h.Watcher.Leaving() // after the snapshot, so that a generation that is no longer current is included
 	for _, id := range slices.Sorted(maps.Keys(leaving)) {
 		out.Leaving = append(out.Leaving, LeavingGeneration{id, leaving[id].Milliseconds()})
 	}
@@ -180,8 +179,8 @@ type statusJSON struct {
 	Uptime       *uptimeJSON              `json:"uptime"`
 }
 
-// endpointJSON counts the calls to one node since ingest started. It does not show which node
-// that is: it has the node's position in chain.rpc and no name.
+// endpointJSON counts the calls to one node since ingest started. It identifies the node only by its position in
+// chain.rpc, not by name.
 type endpointJSON struct {
 	Calls uint64 `json:"calls"`
 	Units uint64 `json:"units"`
@@ -195,8 +194,8 @@ type vaultJSON struct {
 	Warnings  []string `json:"warnings"`
 }
 
-// States of a vault: whether the generation that is served has it, and whether it is
-// configured. One of those between changes with the next generation.
+// States of a vault: whether the served generation contains it, and whether it is configured. If only one is true,
+// the next generation changes that.
 const (
 	vaultServed  = "served"
 	vaultJoining = "joining"
@@ -204,7 +203,7 @@ const (
 	vaultRemoved = "removed"
 )
 
-// vaultsOf are all vaults of the log, with what the programs say against them.
+// vaultsOf returns all vaults of the log, with the warnings that the programs reported about them.
 func vaultsOf(s *state.Snapshot, navs map[common.Address]uint64, warnings []registry.VaultWarning) []vaultJSON {
 	out := []vaultJSON{}
 	list := func(vaults []state.Vault, configured, removed string) {
@@ -227,9 +226,8 @@ func vaultsOf(s *state.Snapshot, navs map[common.Address]uint64, warnings []regi
 	return out
 }
 
-// status tells the public how far everything is. What no program said within 5 s is null
-// or unknown. Which nodes the chain is read from, and how they are, is for operators:
-// `navlog status`.
+// status returns the public status. What no program reported within the last 5 s is null or unknown. The nodes and
+// their states are only shown to operators, by `navlog status`.
 func (h *Health) status(r *httpapi.Request) (*httpapi.Answer, error) {
 	s, chain := h.Watcher.Snapshot(), h.Watcher.Chain()
 	out := statusJSON{ChainID: h.Watcher.ChainID, ChainState: chain.State, FirstSync: h.Watcher.FirstSync(),
@@ -249,7 +247,7 @@ func (h *Health) status(r *httpapi.Request) (*httpapi.Answer, error) {
 	return &httpapi.Answer{Data: out}, nil
 }
 
-// describePrograms adds what the programs reported, and gives what they say against vaults.
+// describePrograms adds what the programs reported, and returns their warnings about vaults.
 func (h *Health) describePrograms(out *statusJSON, s *state.Snapshot) (warnings []registry.VaultWarning) {
 	view := h.Watcher.Registry()
 	for _, program := range registry.Programs {
@@ -267,8 +265,8 @@ func (h *Health) describePrograms(out *statusJSON, s *state.Snapshot) (warnings 
 	return warnings
 }
 
-// describeIngest adds what ingest reported within the last seconds. The tables have a block
-// milliseconds before ingest reports it, so the head is at least what is served.
+// describeIngest adds what ingest reported within the last seconds. A block is in the tables milliseconds before
+// ingest reports it, so the head is at least the served block.
 func describeIngest(report *registry.ProgramStatus, s *state.Snapshot, out *statusJSON) {
 	out.HeadBlock, out.FinalBlock = known(report.HeadBlock), known(report.FinalBlock)
 	if s != nil && report.HeadBlock > 0 && s.Block > report.HeadBlock {
@@ -283,7 +281,7 @@ func describeIngest(report *registry.ProgramStatus, s *state.Snapshot, out *stat
 	}
 }
 
-// known is a block number, null for 0: it is not known yet.
+// known returns a block number as text, or nil for 0, which means that it is not known yet.
 func known(block uint64) *string {
 	if block == 0 {
 		return nil
@@ -295,16 +293,15 @@ func known(block uint64) *string {
 // navsWithin is how long /status waits for the times of the newest NAVs.
 const navsWithin = 2 * time.Second
 
-// lastNavs keeps what /status asks the read models. They are asked once for each snapshot,
-// however many ask for /status, so that this needs no place among the requests; while
-// ClickHouse is gone, /status has what was seen last.
+// lastNavs caches what /status reads from the read models. They are queried once for each snapshot, however many
+// clients request /status, so the query needs no slot; while ClickHouse is down, /status shows the last known values.
 type lastNavs struct {
 	read   func(context.Context, *state.Snapshot) (map[common.Address]uint64, error)
 	asking singleflight.Group
 	seen   atomic.Pointer[navTimes]
 }
 
-// navTimes are when the vaults of a snapshot had their newest NAV.
+// navTimes are the times of the newest NAV of each vault at a snapshot.
 type navTimes struct {
 	of    *state.Snapshot
 	times map[common.Address]uint64
@@ -316,7 +313,7 @@ func (n *lastNavs) at(ctx context.Context, s *state.Snapshot) map[common.Address
 	}
 	asked := n.asking.DoChan("", func() (any, error) {
 		if seen := n.seen.Load(); seen != nil && seen.of == s {
-			return nil, nil // by a call that ended just now
+			return nil, nil // read by a call that ended just before
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), navsWithin)
 		defer cancel()

@@ -11,9 +11,8 @@ import (
 	"github.com/navlog/navlog/query/state"
 )
 
-// TestStatusWaitsForNoOther: while the read models hang on a question of one request for
-// the status, a client that goes away is let go, the others get its answer, and what was
-// seen last is there when there is no answer.
+// TestStatusWaitsForNoOther: while a query for one status request hangs, a client that disconnects is released, the
+// other requests share its result, and without a result the last known values are returned.
 func TestStatusWaitsForNoOther(t *testing.T) {
 	begun, release := make(chan struct{}, 100), make(chan error)
 	vault := common.Address{1}

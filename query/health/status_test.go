@@ -7,18 +7,18 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// The tables have a block before ingest reports it: what is indexed is never beyond the head.
+// A block is in the tables before ingest reports it; the indexed block is still never shown beyond the head.
 func TestIndexedBlockIsNotBeyondTheHead(t *testing.T) {
 	for _, c := range []struct {
 		s    *state.Snapshot
-		head uint64 // as ingest reports, 0 while it knows none
+		head uint64 // as reported by ingest; 0: unknown
 		want string
 	}{
 		{nil, 81, "81"},
 		{&state.Snapshot{Block: 77}, 81, "81"},
 		{&state.Snapshot{Block: 81}, 81, "81"},
 		{&state.Snapshot{Block: 85}, 81, "85"},
-		{&state.Snapshot{Block: 85}, 0, ""}, // its node is away: the head of the chain is unknown
+		{&state.Snapshot{Block: 85}, 0, ""}, // the node is down: the head of the chain is unknown
 	} {
 		report := &registry.ProgramStatus{State: registry.Following}
 		report.HeadBlock = c.head

@@ -8,26 +8,25 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// uptimeDays is how many days /status has, as ListUptime reads them.
+// uptimeDays is the number of days in /status, as ListUptime reads them.
 const uptimeDays = 90
 
-// uptimeJSON is how long the programs were seen in each of the last days, UTC. A day that
-// nothing recorded is null in every list.
+// uptimeJSON is how long the programs were up on each of the last days, UTC. A day without records is null in every
+// list.
 type uptimeJSON struct {
 	From     string                        `json:"from"`
-	To       string                        `json:"to"` // today: what is recorded of it
+	To       string                        `json:"to"` // today, as recorded so far
 	Programs map[string]*programUptimeJSON `json:"programs"`
 }
 
 // programUptimeJSON has a value for each day from From to To.
 type programUptimeJSON struct {
-	Recorded []*int64 `json:"recorded"` // seconds of the day that the others are parts of
+	Recorded []*int64 `json:"recorded"` // recorded seconds of the day; the other lists are parts of it
 	Running  []*int64 `json:"running"`
 	InRole   []*int64 `json:"inRole"`
 }
 
-// describeUptime returns nil if nothing is recorded. A program of which no day is recorded is
-// left out.
+// describeUptime returns nil if nothing is recorded. A program without records is left out.
 func describeUptime(rows []db.ListUptimeRow) *uptimeJSON {
 	var out *uptimeJSON
 	for _, r := range rows {

@@ -10,31 +10,31 @@ import (
 	"github.com/navlog/navlog/schemas/chainproof"
 )
 
-// keptBytes bounds the proven blocks that are kept, by the length of the node's answers:
-// some hundred blocks of Ethereum's mainnet. In memory they take about as much again.
+// keptBytes limits the cache of proven blocks, measured by the length of the node's responses: a few hundred blocks
+// of Ethereum mainnet. In memory they take about twice that.
 const keptBytes = 64 << 20
 
-// Block is a proven block. Several requests may use it at once.
+// Block is a proven block. It is safe for concurrent use.
 type Block struct {
-	mu     sync.Mutex // go-ethereum's trie is for one at a time
+	mu     sync.Mutex // go-ethereum's trie is not safe for concurrent use
 	proven *chainproof.Block
 }
 
-// Log gives the log with an index in the block, and its proof: see chainproof.Block.
+// Log returns the log with an index in the block, and its proof: see chainproof.Block.
 func (b *Block) Log(index uint32) (*types.Log, *chainproof.Proof, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.proven.Log(index)
 }
 
-// kept are the proven blocks that were used last. A block is never another one: it is what
-// its hash stands for.
+// kept is a cache of the most recently used proven blocks. Entries never become stale, because the hash identifies
+// the content.
 type kept struct {
 	limit int // bytes
 
 	mu    sync.Mutex
 	size  int
-	byUse list.List // of *keptBlock, the last used first
+	byUse list.List // of *keptBlock, most recently used first
 	at    map[common.Hash]*list.Element
 }
 
@@ -55,7 +55,7 @@ func (k *kept) get(hash common.Hash) *Block {
 	return e.Value.(*keptBlock).block
 }
 
-// put keeps a block of so many bytes, and drops those that were used longest ago.
+// put caches a block of the given size and evicts the least recently used ones.
 func (k *kept) put(hash common.Hash, b *Block, size int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

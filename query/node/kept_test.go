@@ -6,14 +6,13 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// TestKeptBlocksAreBounded: the blocks that were used last are kept, within the bytes that
-// there are for them.
+// TestKeptBlocksAreBounded: the most recently used blocks are kept, within the limit of bytes.
 func TestKeptBlocksAreBounded(t *testing.T) {
 	k := kept{limit: 100}
 	hash := func(n byte) common.Hash { return common.Hash{n} }
 	for n := range byte(10) {
 		k.put(hash(n), &Block{}, 30)
-		k.get(hash(0)) // is used again and again
+		k.get(hash(0)) // keep it in use
 	}
 	var there []byte
 	for n := range byte(10) {

@@ -1,9 +1,8 @@
-// Package node reads the data that proves blocks from the one node that serve knows, and trusts
-// nothing: it returns a block only if its header and receipts match its hash.
+// Package node reads the data that proves blocks from the single node that serve uses, without trusting it: a block
+// is returned only if its header and receipts match its hash.
 //
-// It is asked at a pace of its own, since a provider bills each call, and what it answers
-// is bounded in size and time. Proven blocks are kept by their hash, which they are proven
-// by, so that the same proofs cost no second call.
+// Calls are rate-limited, because a provider bills each call, and responses are limited in size and time. Proven
+// blocks are cached by hash, so that the same proofs need no second call.
 package node
 
 import (
@@ -24,20 +23,20 @@ import (
 	"github.com/navlog/navlog/schemas/contracts"
 )
 
-// MaxAnswer bounds one answer of the node, in bytes after decompression.
+// MaxAnswer is the maximum size of a response of the node, in bytes after decompression.
 const MaxAnswer = 32 << 20
 
 var (
-	// ErrNoBlock says that the node has no block with the hash: it is behind, or the block
-	// has left the chain.
+	// ErrNoBlock reports that the node has no block with the hash: the node is behind, or the block has left the
+	// chain.
 	ErrNoBlock = errors.New("the node has no such block")
-	// ErrNoReceipts says that the node does not give the receipts of a block that it has.
+	// ErrNoReceipts reports that the node does not return the receipts of a block that it has.
 	ErrNoReceipts = errors.New("the node gives no receipts of the block by eth_getBlockReceipts")
-	// ErrTooLong says that an answer has more than MaxAnswer bytes.
+	// ErrTooLong reports that a response is longer than MaxAnswer bytes.
 	ErrTooLong = fmt.Errorf("the node's answer has more than %d MiB", MaxAnswer>>20)
 )
 
-// Node is a node of the chain, over HTTP.
+// Node is a node of the chain, used over HTTP.
 type Node struct {
 	url    string
 	client *rpc.Client
@@ -45,15 +44,15 @@ type Node struct {
 	kept   kept
 }
 
-// New makes the node at a URL, which CheckURL has seen, asked at most so often a second.
-// Nothing is connected yet.
+// New returns a client of the node at a URL, which CheckURL has accepted, with at most perSecond calls per second. It
+// does not connect yet.
 func New(rawURL string, perSecond int) (*Node, error) {
 	client := &http.Client{
 		Transport: bounded{&http.Transport{
 			Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
 			TLSHandshakeTimeout: 5 * time.Second, IdleConnTimeout: time.Minute,
 		}},
-		// A redirect would carry the key of a URL to another host.
+		// A redirect would send the key in a URL to another host.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	c, err := rpc.DialOptions(context.Background(), rawURL, rpc.WithHTTPClient(client))
@@ -63,8 +62,8 @@ func New(rawURL string, perSecond int) (*Node, error) {
 	return &Node{url: rawURL, client: c, pace: rate.NewLimiter(rate.Limit(perSecond), perSecond), kept: kept{limit: keptBytes}}, nil
 }
 
-// CheckURL is nil for a URL of a node that is asked over HTTP. Its text repeats no part of
-// the URL that may be a key.
+// CheckURL returns nil if a node can be reached over HTTP with the URL. The error does not repeat the parts of the
+// URL that may be a key.
 func CheckURL(rawURL string) error {
 	u, err := url.Parse(rawURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -73,7 +72,7 @@ func CheckURL(rawURL string) error {
 	return nil
 }
 
-// bounded ends an answer that is too long.
+// bounded cuts off a response that is too long.
 type bounded struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -85,10 +84,10 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// Block gives the block with a hash, proven. pay is called before each call of the node,
-// and an error of it ends the work. The error is a *chainproof.WrongError if the node's
-// answer is not what the hash stands for, a *chainproof.UnprovableError if the chain has
-// nothing to prove it by, one of those above, that of pay, or that the node failed.
+// Block returns the block with a hash, proven. pay is called before each call to the node, and its error ends the
+// work. The error is a *chainproof.WrongError if the node's response does not match the hash, a
+// *chainproof.UnprovableError if the chain has no data to prove it with, one of the errors above, that of pay, or a
+// failure of the node.
 func (n *Node) Block(ctx context.Context, hash common.Hash, pay func() error) (*Block, error) {
 	if b := n.kept.get(hash); b != nil {
 		return b, nil
@@ -125,7 +124,7 @@ func (n *Node) Block(ctx context.Context, hash common.Hash, pay func() error) (*
 	return b, nil
 }
 
-// methodNotFound is the code of JSON-RPC for a method that is not there.
+// methodNotFound is the JSON-RPC error code for an unknown method.
 const methodNotFound = -32601
 
 func (n *Node) ask(ctx context.Context, pay func() error, method string, params ...any) (raw json.RawMessage, err error) {

@@ -16,14 +16,14 @@ import (
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 )
 
-// emitsOneLog is the code of a contract that emits a log while it is made.
+// emitsOneLog is the code of a contract that emits a log when it is created.
 const emitsOneLog = "0x60006000a000"
 
-// free charges no client for calls.
+// free is a pay function without a charge.
 func free() error { return nil }
 
-// TestBlockOfARealNode: logs of transactions of the types that a development chain makes
-// are proven, several in one block.
+// TestBlockOfARealNode: logs of all transaction types that a development chain creates are proven, several in one
+// block.
 func TestBlockOfARealNode(t *testing.T) {
 	a := enginetest.Anvil(t, engines.AnvilOptions{NoMining: true})
 	c, err := rpc.DialContext(t.Context(), a.URL)
@@ -74,8 +74,8 @@ func TestBlockOfARealNode(t *testing.T) {
 	}
 }
 
-// TestNodeIsBounded: one that is slow ends with the time of who asks, and one that is asked
-// too often waits no longer than that either. Its key is in no error.
+// TestNodeIsBounded: a call to a slow node ends when the caller's context does, and so does the wait for the rate
+// limit. No error contains the key.
 func TestNodeIsBounded(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer server.CloseClientConnections()

@@ -1,5 +1,5 @@
-// Package partner answers what one partner brought, out of running totals, and how deposits are
-// made through it.
+// Package partner serves a partner's totals, computed from running totals, and describes how deposits are made
+// through the partner.
 package partner
 
 import (
@@ -27,7 +27,7 @@ type vaultVolumeJSON struct {
 	TotalVolume  string `json:"totalVolume"`
 }
 
-// Stats is what the partner brought: deposits, their sum, and how many users.
+// Stats returns the partner's totals: deposits, their sum, and the number of users.
 func Stats(r *httpapi.Request) (*httpapi.Answer, error) {
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
 		owner := readmodel.PartnerOwner(r.Partner.ID)
@@ -52,7 +52,7 @@ type routerJSON struct {
 	ChainID       uint64 `json:"chainId"`
 }
 
-// Router gives the handler that says through which contract partners' deposits go.
+// Router returns the handler for the contract that partners' deposits go through.
 func Router(address string, chainID uint64) httpapi.Handler {
 	return func(r *httpapi.Request) (*httpapi.Answer, error) {
 		if address == "" {
