@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Acked is how many bytes the client has acknowledged since the connection was made; false
-// if the operating system does not say.
+// Acked returns how many bytes the client has acknowledged since the connection was made, or false if the operating
+// system does not report it.
 func (c *conn) Acked() (acked uint64, ok bool) { return ackedBy(c.Conn) }
 
 func ackedBy(c net.Conn) (acked uint64, ok bool) {

@@ -2,5 +2,5 @@
 
 package httpapi
 
-// Acked is false: what a client has acknowledged is only asked for on Linux.
+// Acked returns false: acknowledged bytes are only read on Linux.
 func (c *conn) Acked() (acked uint64, ok bool) { return 0, false }

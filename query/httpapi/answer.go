@@ -22,28 +22,27 @@ import (
 	"github.com/navlog/navlog/query/state"
 )
 
-// Answer is what a handler has to say.
+// Answer is the result of a handler.
 type Answer struct {
 	Status int // 0: 200
 	Data   any
 	Meta   any    // nil: none
-	Raw    []byte // the whole body, where its bytes pass through untouched
+	Raw    []byte // the whole body, if its bytes are passed through unchanged
 	Kind   string // Content-Type; empty: JSON
-	Name   string // of the file that what is streamed is to be saved as; empty: of none
-	// Stream writes the body piece by piece, on routes whose answers may be long. It
-	// is called once the answer is known to be exact: what it asks meanwhile must be checked
-	// to be of the same state (Whole).
+	Name   string // the file name under which a streamed body is saved; empty: none
+	// Stream writes the body piece by piece, on routes with long responses. It is called once the answer is known to
+	// be exact; whatever it reads later must be checked to belong to the same state (Whole).
 	Stream func(context.Context, io.Writer) error
-	// Live sends the body for as long as the client stays, on routes that are so. An error
-	// ends the connection, and so does nil.
+	// Live sends the body for as long as the client stays connected, on live routes. The connection ends when Live
+	// returns, with or without an error.
 	Live func(context.Context, *Live) error
 
 	links    string // the header Link; empty: none
-	untagged bool   // what is streamed has no ETag
-	turns    bool   // Stream takes a slot of the engine for each of its questions by itself
+	untagged bool   // a streamed body has no ETag
+	turns    bool   // Stream acquires an engine slot for each of its queries itself
 }
 
-// envelope is the body of every successful answer.
+// envelope is the body of every successful response.
 type envelope struct {
 	OK   bool `json:"ok"`
 	Data any  `json:"data"`
@@ -64,14 +63,13 @@ type errorBody struct {
 
 const (
 	jsonKind = "application/json; charset=utf-8"
-	// gzipSuffix marks the ETag of a compressed answer: a strong ETag names bytes.
+	// gzipSuffix marks the ETag of a compressed response, because a strong ETag identifies the exact bytes.
 	gzipSuffix = "-gzip"
-	// minZipped is the shortest body that is compressed: a shorter one fits into
-	// one packet as it is.
+	// minZipped is the minimum length of a body that is compressed: a shorter one fits into one packet anyway.
 	minZipped = 1024
 )
 
-// Encode gives JSON without the escapes that are for HTML.
+// Encode returns JSON without HTML escapes.
 func Encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -82,7 +80,7 @@ func Encode(v any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// body is what an answer looks like on the wire.
+// body returns the bytes of the body.
 func (a *Answer) body() ([]byte, error) {
 	if a.Raw != nil {
 		return a.Raw, nil
@@ -90,19 +88,19 @@ func (a *Answer) body() ([]byte, error) {
 	return Encode(envelope{OK: true, Data: a.Data, Meta: a.Meta})
 }
 
-// finished is an answer as it goes over the wire, in each of its forms. It may
-// be sent many times at once, and nobody changes it.
+// finished is a response ready to be sent, in each of its forms. It may be sent many times concurrently, so it is
+// immutable.
 type finished struct {
 	status int
-	header http.Header // what both forms say
+	header http.Header // headers of both forms
 	tag    string      // hash of the plain body
 	plain  form
-	zipped func() form   // made when it is first asked for
-	about  *ask.Validity // until when it is right; nil: it was not pinned
+	zipped func() form   // made on first use
+	about  *ask.Validity // how long it holds; nil: it is not pinned
 }
 
-// position says which state an answer to a request at a snapshot is made of: that of the
-// snapshot where it holds there, too, else the one that it was made at.
+// position returns the headers with the state of a response: that of snapshot s if the answer holds there, otherwise
+// the one at which it was made.
 func (f *finished) position(s *state.Snapshot) http.Header {
 	if f.about == nil || s == nil {
 		return nil
@@ -110,13 +108,13 @@ func (f *finished) position(s *state.Snapshot) http.Header {
 	return position(f.about.At(s))
 }
 
-// form is a body and the header that goes with its bytes.
+// form is a body and the headers that describe its bytes.
 type form struct {
 	body   []byte
 	header http.Header
 }
 
-// finish makes the bytes of an answer. header are those that the handler set.
+// finish returns the bytes of a response. header has the headers set by the handler.
 func (a *Answer) finish(header http.Header) (*finished, error) {
 	body, err := a.body()
 	if err != nil {
@@ -138,7 +136,7 @@ func newForm(body []byte, tag string) form {
 	return form{body, http.Header{"Content-Length": {strconv.Itoa(len(body))}, "Etag": {`"` + tag + `"`}}}
 }
 
-// zip compresses an answer, where that makes it shorter.
+// zip compresses a response if that makes it shorter.
 func (f *finished) zip() form {
 	if len(f.plain.body) < minZipped {
 		return f.plain
@@ -153,10 +151,10 @@ func (f *finished) zip() form {
 	return out
 }
 
-// zippers are kept, for each holds most of a megabyte.
+// zippers are pooled, because each uses almost a megabyte.
 var zippers = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 
-// zipped compresses what is written.
+// zipped compresses what write writes.
 func zipped(w io.Writer, write func(io.Writer) error) error {
 	z := zippers.Get().(*gzip.Writer)
 	defer zippers.Put(z)
@@ -167,9 +165,9 @@ func zipped(w io.Writer, write func(io.Writer) error) error {
 	return z.Close()
 }
 
-// weight is how much a client wants what a header like Accept can name in several ways,
-// the most special one first: the first of them that is there counts (RFC 9110, 12.4.2 and
-// 12.5.1). 0: it is refused, or there is none.
+// weight returns the quality value that a header like Accept gives to the first of names that it contains; names go
+// from the most specific to the least specific (RFC 9110, 12.4.2 and 12.5.1). 0: the client does not accept it, or it
+// is missing.
 func weight(h http.Header, field string, names ...string) (of float64) {
 	for _, line := range h[field] {
 		for part := range strings.SplitSeq(line, ",") {
@@ -181,7 +179,7 @@ func weight(h http.Header, field string, names ...string) (of float64) {
 			names, of = names[:i], 1
 			for parameter := range strings.SplitSeq(parameters, ";") {
 				if q, ok := strings.CutPrefix(strings.ToLower(strings.TrimSpace(parameter)), "q="); ok {
-					of, _ = strconv.ParseFloat(q, 64) // 0 where it is none
+					of, _ = strconv.ParseFloat(q, 64) // 0 if it is not a number
 				}
 			}
 		}
@@ -193,12 +191,11 @@ func acceptsGzip(h http.Header) bool {
 	return weight(h, "Accept-Encoding", "gzip", "x-gzip", "*") > 0
 }
 
-// acceptsHTML tells whether a request names text/html, as that of a browser that opens a
-// page does.
+// acceptsHTML reports whether a request accepts text/html explicitly, as a browser does when it opens a page.
 func acceptsHTML(h http.Header) bool { return weight(h, "Accept", "text/html") > 0 }
 
-// send sends a finished answer, with headers beside its own, in the form that the client takes,
-// or 304 when the client has it already.
+// send sends a finished response with additional headers, in the form that the client accepts, or 304 if the client
+// has it already.
 func send(w http.ResponseWriter, r *http.Request, f *finished, beside http.Header) {
 	h := w.Header()
 	maps.Copy(h, f.header)
@@ -212,13 +209,13 @@ func send(w http.ResponseWriter, r *http.Request, f *finished, beside http.Heade
 	}
 	maps.Copy(h, form.header)
 	if r.Method == http.MethodPost {
-		delete(h, "Etag") // a tag is of what can be asked for again
+		delete(h, "Etag") // an ETag is only for responses that can be requested again
 	}
 	w.WriteHeader(f.status)
-	_, _ = w.Write(form.body) // a client that went away is not our error
+	_, _ = w.Write(form.body) // a client that disconnected is not an error of the server
 }
 
-// unchanged answers 304 when the client has the answer with this tag.
+// unchanged responds with 304 if the client has the response with this tag.
 func unchanged(w http.ResponseWriter, r *http.Request, tag string) bool {
 	known := r.Header["If-None-Match"]
 	if len(known) == 0 {
@@ -233,8 +230,8 @@ func unchanged(w http.ResponseWriter, r *http.Request, tag string) bool {
 	return true
 }
 
-// matchingTag gives the entity tag among those of If-None-Match that names
-// the body with this hash, compressed or not; empty when none does.
+// matchingTag returns the entity tag of If-None-Match that identifies the body with this hash, compressed or not, or
+// "" if none does.
 func matchingTag(lines []string, tag string) string {
 	for candidate := range strings.SplitSeq(strings.Join(lines, ","), ",") {
 		candidate = strings.TrimPrefix(strings.TrimSpace(candidate), "W/")

@@ -7,7 +7,8 @@ import (
 	"github.com/navlog/navlog/query/files"
 )
 
-// TestAccepted: the form of an answer is what its client weighs most. A name counts more than what stands for many, wherever it is.
+// TestAccepted: the response has the format that the client prefers. A specific name takes precedence over a
+// wildcard, whatever their order.
 func TestAccepted(t *testing.T) {
 	for accept, want := range map[string]files.Format{
 		"": "", "*/*": "", "application/json": "", "text/*": "", "text/html, */*;q=0.8": "", "text/csv;q=0": "", "text/csv;q=rubbish": "",

@@ -9,30 +9,29 @@ import (
 	"sync"
 )
 
-// maxCachedAnswer keeps one long answer from taking the room of many.
+// maxCachedAnswer is the maximum size of a cached body, so that a long one does not displace many others.
 const maxCachedAnswer = 2 << 20
 
 var (
 	errPanicked = errors.New("the handler panicked")
-	// errStreamed says that an answer is so long that it is sent while it is made.
+	// errStreamed reports that a response is long and must be streamed.
 	errStreamed = errors.New("the answer is streamed")
 )
 
-// cache holds finished answers for as long as nothing that they are about changed
-// (ask.Validity), and the ones used last. It never changes an answer: without it every answer
-// is the same, byte for byte. Of equal requests at once one is answered, and the others wait
-// for it.
+// cache holds finished responses for as long as they hold (ask.Validity), and evicts the least recently used ones. It
+// never changes a response: without it every response is the same, byte for byte. Of equal concurrent requests one is
+// handled, and the others wait for its response.
 type cache struct {
 	limit int // bytes
 
 	mu      sync.Mutex
 	size    int
 	entries map[cacheKey]*cacheEntry
-	used    list.List // of *cacheEntry with an answer, the one used last in front
+	used    list.List // of *cacheEntry with a response, most recently used first
 }
 
-// cacheKey is what an answer is made of, besides the rows that it read: the generation, the
-// newest record about a vault, the request, and of a partner the number and the name.
+// cacheKey is what a response depends on besides the rows that it read: the generation, the newest record about a
+// vault, the request, and the number and name of the partner.
 type cacheKey struct {
 	generation  int32
 	vaults      uint64
@@ -41,15 +40,15 @@ type cacheKey struct {
 	name        string
 }
 
-// cacheEntry is the answer to a key, and the answer to it that is being made.
+// cacheEntry is the cached response for a key, and the one being made.
 type cacheEntry struct {
 	key    cacheKey
-	finish *finished     // nil: none is kept
-	place  *list.Element // in used, while one is kept
-	flight *flight       // nil: none is being made
+	finish *finished     // nil: no response is cached
+	place  *list.Element // in used, while a response is cached
+	flight *flight       // nil: no response is being made
 }
 
-// flight is an answer that is being made.
+// flight is a response that is being made.
 type flight struct {
 	ready  chan struct{} // closed when finish or err is set
 	finish *finished
@@ -60,15 +59,14 @@ func newCache(limit int) *cache {
 	return &cache{limit: limit, entries: make(map[cacheKey]*cacheEntry)}
 }
 
-// len is how many answers are kept.
+// len returns the number of cached responses.
 func (c *cache) len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.used.Len()
 }
 
-// keyOf names a request: equal parameters in another order, or with others that do not
-// count (empty or repeated), make the same name.
+// keyOf returns the cache key of a request. Parameters that are reordered, empty or repeated do not change the key.
 func keyOf(r *Request) cacheKey {
 	key := cacheKey{generation: r.snapshot.Generation, vaults: r.snapshot.VaultsSeq,
 		path: r.HTTP.URL.EscapedPath(), query: canonical(r.HTTP.URL.RawQuery)}
@@ -84,7 +82,7 @@ func canonical(rawQuery string) string {
 	}
 	values, err := url.ParseQuery(rawQuery)
 	if err != nil {
-		return rawQuery // which is answered by an error
+		return rawQuery // which is rejected later
 	}
 	for name, all := range values {
 		if all[0] == "" {
@@ -96,7 +94,7 @@ func canonical(rawQuery string) string {
 	return values.Encode()
 }
 
-// kept gives the answer to a key that holds; nil: there is none.
+// kept returns the cached response for a key if it still holds, otherwise nil.
 func (c *cache) kept(key cacheKey, holds func(*finished) bool) *finished {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,9 +106,9 @@ func (c *cache) kept(key cacheKey, holds func(*finished) bool) *finished {
 	return e.finish
 }
 
-// answer gives the answer to key that holds, from create, on a slot, when none is kept. create is
-// not called under the deadline of one client, and once at a time for a key, but in a crowd: a
-// request that waited for one which found no slot asks for a slot of its own.
+// answer returns a response for key that holds; if none is cached, it calls create with a slot. create does not run
+// under the deadline of a client, and usually runs once at a time per key. The exception is overload: if the request
+// that others wait for finds no slot, each of them tries to get a slot itself.
 func (c *cache) answer(ctx context.Context, key cacheKey, holds func(*finished) bool, slot func() (release func(), err error),
 	create func() (*finished, error)) (*finished, error) {
 	f, ours := c.join(key)
@@ -120,7 +118,7 @@ func (c *cache) answer(ctx context.Context, key cacheKey, holds func(*finished) 
 			if f.err == nil && holds(f.finish) || f.err != nil && !crowded(f.err) {
 				return f.finish, f.err
 			}
-			f = &flight{ready: make(chan struct{})} // which no other request waits for
+			f = &flight{ready: make(chan struct{})} // no other request waits for this one
 		case <-ctx.Done():
 			return nil, tooLong(ctx.Err())
 		}
@@ -130,19 +128,19 @@ func (c *cache) answer(ctx context.Context, key cacheKey, holds func(*finished) 
 	if release, f.err = slot(); f.err == nil {
 		defer release()
 	}
-	defer c.land(key, f) // before the next one has the slot, and looks
+	defer c.land(key, f) // before the slot is released and the next request checks the cache
 	if f.err != nil {
 		return nil, f.err
 	}
 	if f.finish = c.kept(key, holds); f.finish != nil {
 		return f.finish, nil
 	}
-	f.err = Internal(errPanicked) // unless create returns
+	f.err = Internal(errPanicked) // stays set if create panics
 	f.finish, f.err = create()
 	return f.finish, f.err
 }
 
-// join is the flight of a key; ours says that it is new, and to be made by the caller.
+// join returns the flight of a key; ours is true if it is new and the caller must make the response.
 func (c *cache) join(key cacheKey) (f *flight, ours bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -162,7 +160,7 @@ func crowded(err error) bool {
 	return errors.As(err, &f) && f.Crowd
 }
 
-// land ends a flight, and keeps its answer within the limit.
+// land ends a flight and caches its response, within the limit.
 func (c *cache) land(key cacheKey, f *flight) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -187,7 +185,7 @@ func (c *cache) land(key cacheKey, f *flight) {
 	c.tidy(e)
 }
 
-// drop forgets an entry's answer; the entry may hold nothing then.
+// drop removes an entry's response; the entry may be empty afterwards.
 func (c *cache) drop(e *cacheEntry) {
 	if e.finish == nil {
 		return
@@ -197,15 +195,15 @@ func (c *cache) drop(e *cacheEntry) {
 	e.finish, e.place = nil, nil
 }
 
-// tidy removes an entry that holds nothing.
+// tidy removes an entry that is empty.
 func (c *cache) tidy(e *cacheEntry) {
 	if e.finish == nil && e.flight == nil && c.entries[e.key] == e {
 		delete(c.entries, e.key)
 	}
 }
 
-// cost is what an entry takes at most: the request line, both forms of the body,
-// the header with its links, and the maps and strings that hold them.
+// cost returns an upper bound for the memory of an entry: the request line, both forms of the body, the headers with
+// their links, and the maps and strings that hold them.
 func (e *cacheEntry) cost() int {
 	size := 2*(len(e.key.path)+len(e.key.query)) + len(e.key.name) + 2*len(e.finish.plain.body) + e.finish.about.Size() + 1024
 	for _, values := range e.finish.header {
@@ -216,7 +214,7 @@ func (e *cacheEntry) cost() int {
 	return size
 }
 
-// cached answers a request out of the cache, or through it.
+// cached serves a request from the cache, or handles it and caches the response.
 func (s *Server) cached(r *Request, h Handler) (*finished, error) {
 	if s.cache.limit == 0 || r.snapshot == nil {
 		return s.uncached(r, h)
@@ -226,12 +224,12 @@ func (s *Server) cached(r *Request, h Handler) (*finished, error) {
 	if f := s.cache.kept(key, holds); f != nil {
 		return f, nil
 	}
-	own := *r // the answer is not this client's alone
+	own := *r // the response is not only for this client
 	own.Context, own.Header = context.WithoutCancel(r.Context), http.Header{}
 	return s.cache.answer(r.Context, key, holds, func() (func(), error) { return s.slot(&own) }, func() (*finished, error) { return s.create(&own, h) })
 }
 
-// uncached answers a request when there is a slot for it.
+// uncached handles a request as soon as there is a slot for it.
 func (s *Server) uncached(r *Request, h Handler) (*finished, error) {
 	release, err := s.slot(r)
 	if err != nil {
@@ -241,18 +239,17 @@ func (s *Server) uncached(r *Request, h Handler) (*finished, error) {
 	return s.create(r, h)
 }
 
-// slot waits for one.
+// slot waits for a slot.
 func (s *Server) slot(r *Request) (release func(), err error) {
 	return s.slots.acquire(r.Context, r.holder())
 }
 
-// create has a handler answer, on a slot.
+// create runs a handler. The caller holds a slot.
 func (s *Server) create(r *Request, h Handler) (*finished, error) {
-	// A client that goes away does not break off a question: that would reset
-	// the engine's connection.
+	// A client that disconnects does not abort a query, because that would reset the connection to the engine.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context), s.RequestTimeout)
 	defer cancel()
-	defer func(before context.Context) { r.Context = before }(r.Context) // a long answer is asked for again, to be streamed
+	defer func(before context.Context) { r.Context = before }(r.Context) // a long response is requested again, in order to stream it
 	r.Context = ctx
 	r.readParams()
 	a, err := h(r)

@@ -14,10 +14,10 @@ import (
 	"github.com/navlog/navlog/query/state"
 )
 
-// at is a snapshot of a generation at a seq.
+// at returns a snapshot of a generation at a seq.
 func at(seq uint64) *state.Snapshot { return &state.Snapshot{Generation: 3, Seq: seq, VaultsSeq: 5} }
 
-// made is an answer about the newest block of a snapshot.
+// made returns a response about the newest block of a snapshot.
 func made(body string, s *state.Snapshot) *finished {
 	p, err := ask.At(s, nil)
 	if err != nil {
@@ -26,15 +26,15 @@ func made(body string, s *state.Snapshot) *finished {
 	return &finished{plain: form{body: []byte(body)}, about: p.Validity()}
 }
 
-// always is that an answer is right.
+// always reports that a response holds.
 func always(*finished) bool { return true }
 
-// maker gives an answer that is made once a test says so.
+// maker returns a create function.
 func maker(body string) func() (*finished, error) {
 	return func() (*finished, error) { return made(body, at(1)), nil }
 }
 
-// An answer is given as long as it holds, and then another one is made, which takes its place.
+// A cached response is used while it holds; then a new one is made and replaces it.
 func TestCacheRevalidates(t *testing.T) {
 	c, key := newCache(1<<20), cacheKey{path: "k"}
 	for i, want := range []struct {
@@ -50,8 +50,7 @@ func TestCacheRevalidates(t *testing.T) {
 	}
 }
 
-// An answer that is not pinned to a state may become another one at any time: it is not kept, and
-// leaves nothing behind.
+// A response that is not pinned to a state may change at any time: it is not cached, and leaves no entry.
 func TestCacheKeepsWhatIsPinned(t *testing.T) {
 	c := newCache(1 << 20)
 	f, err := c.answer(t.Context(), cacheKey{path: "k"}, always, free, func() (*finished, error) { return &finished{plain: form{body: []byte("x")}}, nil })
@@ -60,7 +59,7 @@ func TestCacheKeepsWhatIsPinned(t *testing.T) {
 	}
 }
 
-// The answer that was used least recently goes first.
+// The least recently used response is evicted first.
 func TestCacheKeepsWhatIsUsed(t *testing.T) {
 	c := newCache(1 << 20)
 	answer := func(path string) {
@@ -70,7 +69,7 @@ func TestCacheKeepsWhatIsUsed(t *testing.T) {
 		}
 	}
 	answer("a")
-	c.limit = 3 * c.size // for three answers of one size
+	c.limit = 3 * c.size // for three responses of one size
 	for _, path := range []string{"b", "c"} {
 		answer(path)
 	}
@@ -85,7 +84,7 @@ func TestCacheKeepsWhatIsUsed(t *testing.T) {
 	}
 }
 
-// TestCanonicalRequests: what makes no difference to an answer makes none to its name.
+// TestCanonicalRequests: differences that do not affect the response do not affect the key.
 func TestCanonicalRequests(t *testing.T) {
 	for query, want := range map[string]string{
 		"": "", "page=2&pageSize=5": "page=2&pageSize=5", "pageSize=5&page=2": "page=2&pageSize=5", "page=2&page=3": "page=2", "page=&pageSize=5": "pageSize=5",
@@ -99,7 +98,7 @@ func TestCanonicalRequests(t *testing.T) {
 	}
 }
 
-// free is a slot that nobody waits for.
+// free is a slot that is available at once.
 func free() (release func(), err error) { return func() {}, nil }
 
 func TestCacheAsksOnce(t *testing.T) {
@@ -177,7 +176,7 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-// waiting is a context that tells when somebody waits for its end.
+// waiting is a context that signals when a caller begins to wait for its end.
 type waiting struct {
 	context.Context
 	now chan struct{}
@@ -191,8 +190,9 @@ func (w waiting) Done() <-chan struct{} {
 	return w.Context.Done()
 }
 
-// TestCrowdOfAnother: who waits for an answer that another asked for, and that found no slot, has it made itself: all who wait
-// ask for slots at once, none waits for another's, and what the first ones make is for all. It is kept, too.
+// TestCrowdOfAnother: if the request that others wait for finds no slot, they make the response themselves. All of
+// them wait for slots concurrently, none waits for another, and the first response made serves them all. It is also
+// cached.
 func TestCrowdOfAnother(t *testing.T) {
 	c := newCache(1 << 20)
 	full := &Failure{Status: 503, Crowd: true}
@@ -209,7 +209,7 @@ func TestCrowdOfAnother(t *testing.T) {
 	<-begun
 	const many, most = 50, 2
 	asking, asked := make(chan struct{}, many), make(chan struct{})
-	slots := newSlots(most, most, func() { t.Error("there is a crowd") }) // of which partners have as many
+	slots := newSlots(most, most, func() { t.Error("there is a crowd") }) // partners have as many
 	var times atomic.Int64
 	var group sync.WaitGroup
 	for n := range byte(many) {
@@ -246,7 +246,8 @@ func TestCrowdOfAnother(t *testing.T) {
 	}
 }
 
-// TestCrowdLeavesWhoComesLater: what is made on a slot of one's own is for who came meanwhile, and whose wait for a slot goes on.
+// TestCrowdLeavesWhoComesLater: a request that makes the response on its own slot also serves requests that arrived
+// meanwhile, while their own wait for a slot continues.
 func TestCrowdLeavesWhoComesLater(t *testing.T) {
 	c := newCache(1 << 20)
 	key := cacheKey{path: "k"}

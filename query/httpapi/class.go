@@ -7,25 +7,24 @@ import (
 	"strconv"
 )
 
-// class is what a request costs the engine. Each class has slots of its own: however many
-// expensive requests wait, a cheap one does not wait behind them.
+// class is the engine cost of a request. Each class has slots of its own, so cheap requests never wait behind
+// expensive ones.
 type class int
 
 const (
 	cheap     class = iota
-	expensive       // may take a second of processor time, where a cheap one takes some hundredths
-	proving         // waits for a node of the chain, which would keep a slot of the engine idle
+	expensive       // may take a second of processor time; a cheap one takes some hundredths
+	proving         // waits for a node of the chain, which would leave a slot of the engine idle
 	classes
 )
 
-// deepReach is page x pageSize from which a page is expensive: the engine reads and skips
-// all rows before it.
+// deepReach is the value of page x pageSize above which a page is expensive: the engine reads and skips all rows
+// before it.
 const deepReach = 2_000
 
-// class decides what a request costs, from its route and parameters only. What a route says
-// of itself is in its Expensive. Files, long answers and deep pages are expensive on every
-// route. A stream is cheap while it is at the end of the log, and says itself when it
-// catches up (Live.Work).
+// class returns the cost class of a request, decided by its route and parameters only. A route's Expensive decides
+// for most requests; files, long responses and deep pages are always expensive. A stream is cheap while it is at the
+// end of the log, and uses expensive slots while it catches up (Live.Work).
 func (e *Route) class(r *Request) class {
 	if r.HTTP.Method == http.MethodPost {
 		return cheap
@@ -35,7 +34,7 @@ func (e *Route) class(r *Request) class {
 	}
 	values, err := url.ParseQuery(r.HTTP.URL.RawQuery)
 	switch {
-	case err != nil: // answered 400
+	case err != nil: // rejected with 400
 		return cheap
 	case e.Proves != nil && e.Proves(values):
 		return proving
@@ -45,8 +44,8 @@ func (e *Route) class(r *Request) class {
 	return cheap
 }
 
-// reach is how many rows of a list end with the page that is asked for; 0 if the parameters
-// are not valid.
+// reach returns the number of rows of a list up to the end of the requested page, or 0 if the parameters are not
+// valid.
 func reach(values url.Values) uint64 {
 	number := func(field string, absent uint64) uint64 {
 		text := values.Get(field)
@@ -59,11 +58,11 @@ func reach(values url.Values) uint64 {
 	return number("page", 1) * number("pageSize", DefaultPageSize)
 }
 
-// Always is the Expensive of a route all of whose questions are.
+// Always is the Expensive of a route whose requests are all expensive.
 func Always(url.Values) bool { return true }
 
-// PastByAmount is the Expensive of a list that stands sorted by amount for the newest block
-// only: as of another block, the engine adds up everybody.
+// PastByAmount is the Expensive of a list that is stored by amount for the newest block only: for another block, the
+// engine computes the amounts of all users.
 func PastByAmount(values url.Values) bool {
 	return values.Get(asOfBlock) != "" && values.Get("sortBy") != "" && values.Get("sortBy") != "firstSeen"
 }

@@ -13,39 +13,38 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Conns bounds the connections of a server, all together and of each address. An idle
-// connection takes 9 KiB and a descriptor; without descriptors a server takes nobody in.
+// Conns limits the connections of a server, in total and per address. An idle connection takes 9 KiB and a file
+// descriptor; without descriptors a server cannot accept connections.
 //
-// A connection that asks nothing at the moment is open only to spare its client time. So
-// it is closed when another client needs the place: first those that have been idle
-// longer than a time which shrinks from IdleTimeout to nothing while the second half of the
-// places fills, then the oldest idle one, then the one that has been sending the header of its
-// request for the longest time. A connection whose request is being answered stays.
+// A connection without a request is kept open only to save its client time, so it is closed when another client needs
+// its place. The order is: connections that have been idle longer than a limit, which shrinks from IdleTimeout to
+// zero while the second half of the places fills; then the one that has been idle longest; then the one that has been
+// sending the header of its request for the longest time. A connection whose request is being handled stays open.
 type Conns struct {
-	// Trusted reports whether an address is that of a proxy, whose connections are those of
-	// many clients. Only the limit of all counts for them.
+	// Trusted reports whether an address is that of a trusted proxy, whose connections come from many clients. Only
+	// the total limit applies to them.
 	Trusted func(netip.Addr) bool
-	// IdleTimeout is how long a connection may be idle while there are enough places.
+	// IdleTimeout is how long a connection may be idle while enough places are free.
 	IdleTimeout time.Duration
 
 	most, perAddress int
 	open             prometheus.Gauge
-	closed           *prometheus.CounterVec // why
+	closed           *prometheus.CounterVec // label: why
 
 	mu      sync.Mutex
 	all     map[*conn]struct{}
 	of      map[netip.Prefix]int
-	idle    list.List // of *conn that wait for a request, the oldest first
-	reading list.List // of *conn that have begun to send one, the oldest first
+	idle    list.List // of *conn waiting for a request, oldest first
+	reading list.List // of *conn that have begun to send one, oldest first
 }
 
-// Multiples of perAddress that the connections of a prefix may have.
+// A prefix may have this many times perAddress connections.
 const (
 	connsOfSite  = 2 // an IPv6 /56 or /48
 	connsOfBlock = 4 // an IPv4 /24
 )
 
-// NewConns bounds connections to so many, and so many of an address.
+// NewConns limits connections to most in total and perAddress per address.
 func NewConns(most, perAddress int, reg prometheus.Registerer) *Conns {
 	c := &Conns{
 		most: most, perAddress: perAddress, Trusted: func(netip.Addr) bool { return false },
@@ -67,16 +66,16 @@ func NewConns(most, perAddress int, reg prometheus.Registerer) *Conns {
 type conn struct {
 	net.Conn
 	conns    *Conns
-	prefixes []netip.Prefix // that it counts for
+	prefixes []netip.Prefix // that it counts against
 	since    time.Time      // when it became idle, or began to send a request
-	place    *list.Element  // in list; nil: a request is being answered
+	place    *list.Element  // in list; nil: a request is being handled
 	list     *list.List
-	idle     atomic.Bool // it is in the list of those
+	idle     atomic.Bool // it is in the list of idle connections
 	gone     bool
 }
 
-// Read implements net.Conn. net/http reports a request when it has read all of its header;
-// one that comes byte by byte begins here.
+// Read implements net.Conn. net/http reports a request only after it has read the whole header, so the beginning of a
+// slowly sent request is noticed here.
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 && c.idle.Load() {
@@ -91,8 +90,8 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite has net/http end a connection gracefully, as it does with a *net.TCPConn: what
-// was sent last is lost if a connection with unread bytes is closed at once.
+// CloseWrite lets net/http close a connection gracefully, as it does with a *net.TCPConn: the last bytes sent are
+// lost if a connection with unread bytes is closed at once.
 func (c *conn) CloseWrite() error {
 	if tcp, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return tcp.CloseWrite()
@@ -100,7 +99,7 @@ func (c *conn) CloseWrite() error {
 	return nil
 }
 
-// Listen has a listener give only connections for which there is a place.
+// Listen wraps a listener so that it only accepts connections within the limits.
 func (c *Conns) Listen(l net.Listener) net.Listener { return boundedListener{l, c} }
 
 type boundedListener struct {
@@ -122,7 +121,7 @@ func (l boundedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// take makes room for a connection; nil if there is none.
+// take makes room for a connection, or returns nil if there is none.
 func (c *Conns) take(raw net.Conn) net.Conn {
 	in := &conn{Conn: raw, conns: c, prefixes: c.counted(raw.RemoteAddr())}
 	var closing []*conn
@@ -179,7 +178,7 @@ func (c *Conns) idleTimeout() time.Duration {
 	return c.IdleTimeout * time.Duration(max(0, left)) / time.Duration(c.most/2)
 }
 
-// counted are the prefixes of an address; none of a proxy's.
+// counted returns the prefixes that an address counts against; none for a trusted proxy.
 func (c *Conns) counted(addr net.Addr) []netip.Prefix {
 	at, err := netip.ParseAddrPort(addr.String())
 	if err != nil || c.perAddress == 0 || c.Trusted(at.Addr().Unmap()) {
@@ -207,8 +206,8 @@ func (c *conn) counts(prefix netip.Prefix) bool {
 	return false
 }
 
-// oldest is the connection to close first of those that are not being answered; nil if
-// there is none. c.mu is held.
+// oldest returns the connection to close first among those without a request being handled, or nil if there is none.
+// c.mu is held.
 func (c *Conns) oldest(which func(*conn) bool) (old *conn, why string) {
 	for e := c.idle.Front(); e != nil; e = e.Next() {
 		if which(e.Value.(*conn)) {
@@ -223,7 +222,7 @@ func (c *Conns) oldest(which func(*conn) bool) (old *conn, why string) {
 	return nil, ""
 }
 
-// wait puts a connection at the end of a list; nil: of none. c.mu is held.
+// wait moves a connection to the end of a list; nil means no list. c.mu is held.
 func (c *Conns) wait(in *conn, at *list.List) {
 	if in.place != nil {
 		in.list.Remove(in.place)
@@ -236,14 +235,14 @@ func (c *Conns) wait(in *conn, at *list.List) {
 	}
 }
 
-// remove forgets a connection that is closed.
+// remove removes a closed connection.
 func (c *Conns) remove(old *conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.forget(old)
 }
 
-// forget lets go of a connection. c.mu is held.
+// forget removes a connection from all lists and counts. c.mu is held.
 func (c *Conns) forget(old *conn) {
 	if old.gone {
 		return
@@ -259,7 +258,7 @@ func (c *Conns) forget(old *conn) {
 	}
 }
 
-// State is for http.Server.ConnState.
+// State implements http.Server.ConnState.
 func (c *Conns) State(at net.Conn, state http.ConnState) {
 	in, ok := at.(*conn)
 	if !ok {
@@ -272,7 +271,7 @@ func (c *Conns) State(at net.Conn, state http.ConnState) {
 	}
 }
 
-// begins notes that the first bytes of a request have come.
+// begins records that the first bytes of a request have arrived.
 func (c *Conns) begins(in *conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -281,7 +280,7 @@ func (c *Conns) begins(in *conn) {
 	}
 }
 
-// answering keeps the connection of a request until its answer is sent.
+// answering keeps a request's connection open until its response is sent.
 func answering(ctx context.Context) {
 	in, ok := ctx.Value(connKey{}).(*conn)
 	if !ok {

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// callers is a listener that the test makes connections for.
+// callers is a listener whose connections the test creates.
 type callers struct {
 	in  chan net.Conn
 	end chan struct{}
@@ -42,8 +42,7 @@ func (c from) RemoteAddr() net.Addr {
 	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(c.addr), 1))
 }
 
-// exchange is a server with bounded connections, whose requests to /wait are answered when
-// the test says so.
+// exchange is a server with limited connections that responds to requests for /wait when the test lets it.
 type exchange struct {
 	t      *testing.T
 	conns  *Conns
@@ -68,10 +67,10 @@ func newExchange(t *testing.T, most, perAddress int) *exchange {
 	return e
 }
 
-// client is the other end of a connection.
+// client is the client's end of a connection.
 type client struct {
 	net.Conn
-	closed chan struct{} // once the server has closed it
+	closed chan struct{} // closed once the server has closed the connection
 }
 
 func (e *exchange) connect(addr string) *client {
@@ -107,15 +106,15 @@ func (e *exchange) closedFor(why string) float64 {
 	return testutil.ToFloat64(e.conns.closed.WithLabelValues(why))
 }
 
-// TestConnectionsAreBounded: newcomers have the places of those that ask nothing, the oldest
-// first, then of those that send their header slowly; a request that is being answered stays.
+// TestConnectionsAreBounded: new connections replace idle ones, oldest first, then those that send their header
+// slowly; a connection whose request is being handled stays.
 func TestConnectionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newExchange(t, 4, 0)
 		busy, slow, first, second := e.connect("192.0.2.1"), e.connect("192.0.2.2"), e.connect("192.0.2.3"), e.connect("192.0.2.4")
 		busy.send("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
 		slow.send("GET / HTTP/1.1\r\nHost:")
-		first.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n") // and is idle since, later than the second
+		first.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n") // idle again afterwards, later than the second
 		third := e.connect("192.0.2.5")
 		if !second.gone() || first.gone() || third.gone() {
 			t.Errorf("the oldest idle one is closed: %t, a newer one: %t, the newcomer: %t", second.gone(), first.gone(), third.gone())
@@ -145,8 +144,8 @@ func TestConnectionsAreBounded(t *testing.T) {
 	})
 }
 
-// TestConnectionsOfAnAddress: an address closes its own, a prefix too, and a trusted proxy's
-// are not counted.
+// TestConnectionsOfAnAddress: an address displaces only its own connections, and so does a prefix; those of a trusted
+// proxy are not counted.
 func TestConnectionsOfAnAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newExchange(t, 100, 2)
@@ -180,7 +179,7 @@ func TestConnectionsOfAnAddress(t *testing.T) {
 	})
 }
 
-// TestIdleTimeShrinks: the fewer places there are, the shorter a connection may be idle.
+// TestIdleTimeShrinks: the fewer places are free, the shorter a connection may be idle.
 func TestIdleTimeShrinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newExchange(t, 100, 0)
@@ -202,8 +201,7 @@ func TestIdleTimeShrinks(t *testing.T) {
 	})
 }
 
-// TestAckedByTheClient: a real connection reports what the client has taken, whatever was
-// written.
+// TestAckedByTheClient: a real connection reports what the client has received, not what was written.
 func TestAckedByTheClient(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// partnerPaths begin the paths of partners, which no web page may call: a key does not belong
-// in the pages of others.
+// partnerPaths is the prefix of the paths of partners, which web pages must not call: a key does not belong in a web
+// page.
 const partnerPaths = "/api/v1/partner"
 
-// Headers of a public request that a page may send, and headers of the answer that it may
-// read. A star stands for all. The names are for clients that know no star: what browsers,
-// libraries and tracing tools add by themselves, and what navlog answers with.
+// Headers of a public request that a page may send, and headers of the response that it may read. A star stands for
+// all. The names are for clients that do not support the star: headers that browsers, libraries and tracing tools
+// add, and those of navlog's responses.
 var (
 	sentByPages = strings.Join([]string{"*", "Accept", "Accept-Language", "Baggage", "Cache-Control", "Content-Language", "Content-Type",
 		"If-Modified-Since", "If-None-Match", "Last-Event-ID", "Pragma", "Priority", "Range", "Sentry-Trace", "Traceparent", "Tracestate",
@@ -21,14 +21,14 @@ var (
 		"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", headerRequestID}, ", ")
 )
 
-// allowAnyOrigin lets any web page read an answer and all its headers, for
-// nothing on a public route depends on who asks.
+// allowAnyOrigin lets any web page read a response and all its headers, because nothing on a public route depends on
+// who sends the request.
 func allowAnyOrigin(h http.Header) {
 	h.Set("Access-Control-Allow-Origin", "*")
 	h.Set("Access-Control-Expose-Headers", readByPages)
 }
 
-// preflight answers OPTIONS of a public path: which requests a page may make.
+// preflight responds to OPTIONS on a public path with the requests that a page may make.
 func preflight(w http.ResponseWriter, allow string) {
 	h := w.Header()
 	h.Set("Allow", allow)
@@ -38,11 +38,11 @@ func preflight(w http.ResponseWriter, allow string) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// apiPaths begin the paths of the API, which are JSON whoever asks.
+// apiPaths is the prefix of the paths of the API, which always respond with JSON.
 const apiPaths = "/api"
 
-// nowhere answers paths at which there is nothing, so that a page can read that. A browser that is to
-// show something gets the front page, whose script says that there is no such page, with the status 404.
+// nowhere handles unknown paths: it responds with 404 in a form that a web page can read. A browser that opens such a
+// path gets the front page with status 404, and its script reports that the page does not exist.
 func (s *Server) nowhere(files []File) http.HandlerFunc {
 	var page http.HandlerFunc
 	for _, file := range files {
@@ -70,7 +70,7 @@ func (s *Server) nowhere(files []File) http.HandlerFunc {
 	}
 }
 
-// within reports whether a path is at or below another one.
+// within reports whether a path is equal to or below another one.
 func within(path, top string) bool {
 	rest, below := strings.CutPrefix(path, top)
 	return below && (rest == "" || rest[0] == '/')

@@ -10,9 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// DefaultConcurrency is how many cheap requests are answered at once if the operator names
-// no number: two for each processor, for an answer waits for the engine half of its time,
-// and at least four.
+// DefaultConcurrency returns the number of cheap requests handled at once if the operator does not configure it: two
+// per processor, because a request spends half of its time waiting for the engine, and at least four.
 func DefaultConcurrency() int { return max(4, 2*runtime.GOMAXPROCS(0)) }
 
 func orDefault(concurrency int) int {
@@ -22,39 +21,39 @@ func orDefault(concurrency int) int {
 	return concurrency
 }
 
-// forPartners is how many slots partners have beside those for everybody.
+// forPartners returns the number of additional slots for partners.
 func forPartners(concurrency int) int { return (concurrency + 3) / 4 }
 
 func withPartners(concurrency int) int { return concurrency + forPartners(concurrency) }
 
-// forExpensive is how many expensive requests are answered at once: one for each two
-// processors, so that half of them are left for the cheap ones.
+// forExpensive returns the number of expensive requests handled at once: one per two processors, so that half of the
+// processors are left for cheap ones.
 func forExpensive(concurrency int) int { return max(1, concurrency/4) }
 
-// provenAtOnce are the requests that wait for proofs at once: each holds the receipts of a
-// block.
+// provenAtOnce is the number of requests that may wait for proofs at once: each holds the receipts of a block in
+// memory.
 const provenAtOnce = 4
 
-// Questions is how many questions are asked at once at most: each request that has a slot asks
-// up to six, and a few are for the snapshot and to kill abandoned questions.
+// Questions returns the maximum number of concurrent queries: each request that holds a slot runs up to six, and a
+// few are for the snapshot and for killing abandoned queries.
 func Questions(concurrency int) int {
 	concurrency = orDefault(concurrency)
 	costly := forExpensive(concurrency)
 	return 6*(withPartners(concurrency)+withPartners(costly)+withPartners(provenAtOnce)) + 16
 }
 
-// engine gives out the slots of each class, and charges for the time that they are held.
+// engine hands out the slots of each class, and charges for the time that they are held.
 type engine struct {
 	slots  [classes]*slots
 	held   [classes]prometheus.Counter // seconds
-	budget Budget                      // nil: nobody is charged
+	budget Budget                      // nil: no client is charged
 }
 
-// Budget bounds the engine's time that the requests of an address take.
+// Budget limits the engine time that the requests of an address use.
 type Budget interface {
-	// Afford is an error, 429, while the address or one of its prefixes has none left.
+	// Afford returns an error, 429, while the address or one of its prefixes has no budget left.
 	Afford(client netip.Addr) error
-	// Charge takes time off.
+	// Charge deducts the time used.
 	Charge(client netip.Addr, used time.Duration)
 }
 
@@ -72,9 +71,8 @@ func newEngine(concurrency int, m metrics) *engine {
 	return e
 }
 
-// acquire waits for a slot of the holder's class; release gives it back. A holder without
-// budget is refused before and after the wait: many requests of one address may have
-// been waiting while it had some.
+// acquire waits for a slot of the holder's class; release returns it. A holder without budget is rejected before and
+// after the wait, because many requests of one address may have started waiting while it still had some.
 func (e *engine) acquire(ctx context.Context, h holder) (release func(), err error) {
 	if err := e.afford(h); err != nil {
 		return nil, err
@@ -90,9 +88,8 @@ func (e *engine) acquire(ctx context.Context, h holder) (release func(), err err
 	return e.charging(h, leave), nil
 }
 
-// acquirePatiently is acquire for the next part of an answer that has begun. It waits as
-// long as the answer may take, and charges without a refusal: a client whose file is cut
-// off asks for all of it again.
+// acquirePatiently is acquire for the next part of a response that has begun. It waits for as long as the response
+// may take, and charges without rejecting: a client whose file is cut off would request all of it again.
 func (e *engine) acquirePatiently(ctx context.Context, h holder) (release func(), err error) {
 	leave, err := e.slots[h.class].acquireUntil(ctx, h, nil)
 	if err != nil {
@@ -101,8 +98,8 @@ func (e *engine) acquirePatiently(ctx context.Context, h holder) (release func()
 	return e.charging(h, leave), nil
 }
 
-// charged reports whether a holder pays for the engine's time. Partners do not: their limits
-// are those of the registry.
+// charged reports whether a holder is charged for engine time. Partners are not: their limits are those of the
+// registry.
 func (e *engine) charged(h holder) bool {
 	return e.budget != nil && h.kind() == public && h.client != allLive.client
 }
@@ -114,7 +111,7 @@ func (e *engine) afford(h holder) error {
 	return e.budget.Afford(h.client)
 }
 
-// charging makes the release of a slot that is charged for.
+// charging returns the release of a slot whose time is charged.
 func (e *engine) charging(h holder, leave func()) (release func()) {
 	begun := time.Now()
 	return func() {
@@ -127,16 +124,15 @@ func (e *engine) charging(h holder, leave func()) (release func()) {
 	}
 }
 
-// clientKey is the key of the context that ends when the client of a request leaves. It
-// stays with contexts that do not end with it, as those of answers which others may share.
+// clientKey is the key of the context that ends when the client of a request disconnects. It is kept in contexts that
+// do not end with the client, such as those of responses that others may share.
 type clientKey struct{}
 
 func withClient(ctx, client context.Context) context.Context {
 	return context.WithValue(ctx, clientKey{}, client)
 }
 
-// clientOf is the context that ends when the client leaves; one that never ends if no
-// client is known.
+// clientOf returns the context that ends when the client disconnects, or one that never ends if there is no client.
 func clientOf(ctx context.Context) context.Context {
 	if client, ok := ctx.Value(clientKey{}).(context.Context); ok {
 		return client
@@ -146,16 +142,15 @@ func clientOf(ctx context.Context) context.Context {
 
 var errClientLeft = errors.New("the client has left")
 
-// clientLeft is what a request ends by whose client has left. Whoever waits for the same
-// answer takes it for a crowd, and asks on a slot of its own.
+// clientLeft is the error of a request whose client disconnected. It counts as overload, so that other requests
+// waiting for the same response continue on slots of their own.
 func clientLeft(client context.Context) *Failure {
 	f := Unavailable("The client has left.", errors.Join(errClientLeft, context.Cause(client)))
 	f.Crowd = true
 	return f
 }
 
-// whileWanted ends the work of a handler, and the questions that it asks, when its client
-// leaves.
+// whileWanted wraps a handler so that its work and its queries end when the client disconnects.
 func whileWanted(h Handler) Handler {
 	return func(r *Request) (*Answer, error) {
 		before, client := r.Context, clientOf(r.Context)

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// What tests see of a server.
+// Access to a server's internals for tests.
 
 const (
 	LongPerAddress  = longPerAddress
@@ -15,7 +15,7 @@ const (
 	FilesPerPartner = filesPerPartner
 )
 
-// Occupy takes a slot for an address, and OccupyStream one for a long answer.
+// Occupy takes a slot for an address, and OccupyStream takes one for a long response.
 func (s *Server) Occupy(ctx context.Context, ip netip.Addr) (release func(), err error) {
 	return s.slots.acquire(ctx, holder{client: ip})
 }
@@ -26,7 +26,7 @@ func (s *Server) OccupyLive(ctx context.Context, ip netip.Addr) (release func(),
 	return s.lives.acquire(ctx, holder{client: ip})
 }
 
-// Crowd has so many more of the public wait for a slot as may wait.
+// Crowd fills the queue of the public with waiting requests.
 func (s *Server) Crowd() (disperse func()) {
 	n := s.slots.slots[cheap].places()
 	s.slots.slots[cheap].add(n)
@@ -39,14 +39,14 @@ func (s *slots) add(waiting int) {
 	s.roots[public].waiting += waiting
 }
 
-// taken is how many slots are.
+// taken returns the number of slots in use.
 func (s *slots) taken() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.roots[public].taken + s.roots[partner].taken
 }
 
-// EngineTaken is how many slots of the engine are taken, of all classes.
+// EngineTaken returns the number of engine slots in use, over all classes.
 func (s *Server) EngineTaken() (n int) {
 	for _, of := range s.slots.slots {
 		n += of.taken()
@@ -54,7 +54,7 @@ func (s *Server) EngineTaken() (n int) {
 	return n
 }
 
-// Waiting is how many requests of the public wait for a slot of the engine.
+// Waiting returns how many requests of the public wait for an engine slot.
 func (s *Server) Waiting() (n int) {
 	for _, of := range s.slots.slots {
 		of.mu.Lock()

@@ -28,18 +28,17 @@ const (
 	CodeUnproven          = "UNPROVEN"
 )
 
-// Failure is an answer that is an error. Message and Details go to the client, Cause
-// only to the log.
+// Failure is an error response. Message and Details are sent to the client, Cause is only logged.
 type Failure struct {
 	Status  int
 	Code    string
 	Message string
 	Details any
-	Retry   time.Duration // Retry-After; 0: no such header
+	Retry   time.Duration // Retry-After; 0: no header
 	Cause   error
-	Crowd   bool // too many at once: counted, not logged one by one
+	Crowd   bool // overload: counted, not logged individually
 
-	position http.Header // of the state that it is about; nil: of none
+	position http.Header // headers of the state that it is about; nil: none
 }
 
 func (f *Failure) Error() string {
@@ -51,7 +50,7 @@ func (f *Failure) Error() string {
 
 func (f *Failure) Unwrap() error { return f.Cause }
 
-// Fault is one bad field of a request.
+// Fault is an invalid field of a request.
 type Fault struct {
 	Field  string `json:"field"`
 	Reason string `json:"reason"`
@@ -62,40 +61,40 @@ func NotFound(message string) *Failure {
 	return &Failure{Status: http.StatusNotFound, Code: CodeNotFound, Message: message}
 }
 
-// NoSuchVault is that a path names a vault that there is not.
+// NoSuchVault reports that the vault in a path does not exist.
 func NoSuchVault() error { return NotFound("There is no such vault.") }
 
-// InvalidParameter is 400 with all that is wrong.
+// InvalidParameter is 400 with all invalid fields.
 func InvalidParameter(faults ...Fault) *Failure {
 	return &Failure{Status: http.StatusBadRequest, Code: CodeInvalidParameter,
 		Message: "A query parameter is not valid.", Details: faults}
 }
 
-// Unavailable is 503: the same request may be answered a little later.
+// Unavailable is 503: the same request may succeed a little later.
 func Unavailable(message string, cause error) *Failure {
 	return &Failure{Status: http.StatusServiceUnavailable, Code: CodeUnavailable, Message: message, Retry: time.Second, Cause: cause}
 }
 
-// Internal is 500: a mistake of ours.
+// Internal is 500: a fault of the server.
 func Internal(cause error) *Failure {
 	return &Failure{Status: http.StatusInternalServerError, Code: CodeInternal,
 		Message: "Something went wrong here. The request id names it in our logs.", Cause: cause}
 }
 
-// RegistryFailure is what a failed question to PostgreSQL means.
+// RegistryFailure is the response to a failed PostgreSQL query.
 func RegistryFailure(err error) *Failure {
 	return Unavailable("The partner registry does not answer at the moment.", err)
 }
 
-// about says which state a failure is about: that there is no such thing is true at
-// one block, and may not be at another.
+// about adds the state that a failure is about, because something that does not exist at one block may exist at
+// another.
 func (f *Failure) about(p *ask.Pin) *Failure {
 	out := *f
 	out.position = position(p.Generation(), p.Seq, p.Block)
 	return &out
 }
 
-// failure is what any error of a handler means to the client.
+// failure converts any error of a handler to a Failure.
 func failure(err error) *Failure {
 	var f *Failure
 	var question *state.Error

@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// maxFiles is how many files are being sent at once, a quarter more for partners. A file
-	// holds two parts of fileRows in memory, and a slot of the engine only while it reads one.
+	// maxFiles is how many files are sent at once, plus a quarter for partners. A file holds two pages of fileRows in
+	// memory, and an engine slot only while it reads one.
 	maxFiles = 12
-	// filesPerPartner are those of one partner.
+	// filesPerPartner is how many files are sent to one partner at once.
 	filesPerPartner = 3
-	// fileRows is how much of a list is asked for at once for a file.
+	// fileRows is how many rows of a list are read at once for a file.
 	fileRows = 4000
 )
 
-// formatParam is the parameter by which a client asks for a file. It goes before Accept.
+// formatParam is the parameter that requests a file. It takes precedence over Accept.
 const formatParam = "format"
 
-// formatOf is the format of the file that a request asks for; empty where it wants JSON,
-// or names what there is not, which readParams reports.
+// formatOf returns the format of the requested file, or "" for JSON and for an unknown format, which readParams
+// reports.
 func formatOf(r *http.Request) files.Format {
 	if given := r.URL.Query().Get(formatParam); given != "" {
 		if _, ok := files.Kinds[files.Format(given)]; ok {
@@ -36,8 +36,8 @@ func formatOf(r *http.Request) files.Format {
 	return acceptedFormat(r.Header)
 }
 
-// acceptedFormat is the format that Accept names and weighs more than JSON; empty for none:
-// who takes both alike has JSON, as who names neither.
+// acceptedFormat returns the format that Accept prefers to JSON, or "" if there is none. JSON wins a tie, and is the
+// default.
 func acceptedFormat(h http.Header) (format files.Format) {
 	best := weight(h, "Accept", "application/json", "application/*", "*/*")
 	for _, f := range []files.Format{files.CSV, files.Parquet} {
@@ -48,7 +48,7 @@ func acceptedFormat(h http.Header) (format files.Format) {
 	return format
 }
 
-// readParams begins to read the parameters of a request.
+// readParams prepares the parameters of a request, and checks those of files.
 func (r *Request) readParams() {
 	r.Params = newParams(r.HTTP.URL.RawQuery)
 	if !r.asFile {
@@ -63,23 +63,22 @@ func (r *Request) readParams() {
 	}
 }
 
-// AsFile tells whether the list is asked for as a file.
+// AsFile reports whether the list is requested as a file.
 func (r *Request) AsFile() bool { return r.format != "" }
 
-// Whole makes the answer that has a whole list, of which next gives some rows at a time, and
-// none at its end. The first ones are asked for at once, while an error can still be told,
-// and each of the others while the ones before it are written. A file whose block is rewritten
-// meanwhile is cut off.
+// Whole returns the answer that contains a whole list; next returns the next rows, and none at the end. The first
+// rows are read at once, while an error can still be reported, and each later batch while the previous one is
+// written. If the file's block is rewritten meanwhile, the file is cut off.
 func Whole[T any](ctx context.Context, r *Request, p *ask.Pin, columns []files.Column[T], next func(context.Context) ([]T, error)) (*Answer, error) {
 	return whole(ctx, r, fmt.Sprintf("%d-%s-%d", p.ChainID, r.listName(), p.Block), columns, next, func(ctx context.Context) error { return r.Settled(ctx, p) })
 }
 
-// Settled reports whether what a long answer read so far is of the state that it is pinned to; the
-// error is ask.ErrRewritten where it is not, and what was read must not be written.
+// Settled reports whether what a long answer read so far belongs to the state that it is pinned to. The error is
+// ask.ErrRewritten if it does not, and then the rows must not be written.
 func (r *Request) Settled(ctx context.Context, p *ask.Pin) error { return p.Settled(ctx, r.watcher) }
 
-// WholeAsRead is Whole of a list that is about no block, and may change while it is sent: a
-// row is as it was when it was read. So nothing but its bytes could name it, and it has no ETag.
+// WholeAsRead is Whole for a list that does not depend on a block and may change while it is sent: each row is as it
+// was when it was read. So the file has no ETag, because only its bytes could identify it.
 func WholeAsRead[T any](ctx context.Context, r *Request, columns []files.Column[T], next func(context.Context) ([]T, error)) (*Answer, error) {
 	a, err := whole(ctx, r, r.listName()+"-"+r.watcher.Now().UTC().Format("20060102T150405Z"), columns, next, func(context.Context) error { return nil })
 	if a != nil {
@@ -88,12 +87,12 @@ func WholeAsRead[T any](ctx context.Context, r *Request, columns []files.Column[
 	return a, err
 }
 
-// listName is what a file is called by: the path of its list.
+// listName returns the list's part of a file name, made from its path.
 func (r *Request) listName() string {
 	return strings.NewReplacer("/api/v1/", "", "{address}", strings.ToLower(r.vars["address"]), "/", "-").Replace(routeOf(r.HTTP))
 }
 
-// whole is Whole by a name. Only while settled says nothing, what next gave is written.
+// whole is Whole with a name. Rows from next are written only if settled returns no error.
 func whole[T any](ctx context.Context, r *Request, name string, columns []files.Column[T], next func(context.Context) ([]T, error), settled func(context.Context) error) (*Answer, error) {
 	rows, err := next(ctx)
 	if err != nil {
@@ -128,7 +127,7 @@ func whole[T any](ctx context.Context, r *Request, name string, columns []files.
 	}}, nil
 }
 
-// Once gives the rows of a short list, which are all there.
+// Once returns a next function for a short list whose rows are all in memory.
 func Once[T any](rows []T) func(context.Context) ([]T, error) {
 	return func(context.Context) ([]T, error) {
 		all := rows

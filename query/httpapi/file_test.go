@@ -19,8 +19,8 @@ import (
 	"github.com/navlog/navlog/query/readtest"
 )
 
-// TestFileCutOff: a question that fails after the first rows ends the connection, so that
-// no client takes what it has for the whole.
+// TestFileCutOff: a query that fails after the first rows ends the connection, so that no client mistakes the partial
+// file for a complete one.
 func TestFileCutOff(t *testing.T) {
 	g := readtest.New(t, enginetest.ClickHouse(t))
 	g.Write(readtest.SmallChain())
@@ -71,7 +71,7 @@ func TestFileCutOff(t *testing.T) {
 	readtest.Reply{ResponseRecorder: rec, Path: "over HTTP/1.0"}.Failed(t, 400, "INVALID_PARAMETER")
 }
 
-// TestFileTimeout: a file, and what is sent as one, may take longer than any other answer, and not longer than its own limit.
+// TestFileTimeout: a file may take longer than any other response, but not longer than its own limit.
 func TestFileTimeout(t *testing.T) {
 	g := readtest.New(t, enginetest.ClickHouse(t))
 	g.Write(readtest.SmallChain())
@@ -85,7 +85,7 @@ func TestFileTimeout(t *testing.T) {
 					select {
 					case <-ctx.Done():
 						return nil, ctx.Err()
-					case <-time.After(time.Until(last)): // after the time of others, whatever the machine does
+					case <-time.After(time.Until(last)): // past the timeout of other responses, however slow the machine is
 						return nil, nil
 					}
 				}
@@ -116,7 +116,7 @@ func TestFileTimeout(t *testing.T) {
 		server := httptest.NewUnstartedServer(c.Handler)
 		server.Config.WriteTimeout = others
 		server.Start()
-		defer server.Close() // nobody reads its settings after that
+		defer server.Close() // no code reads its settings after that
 		resp, err := http.Get(server.URL + path)
 		if err != nil {
 			return err

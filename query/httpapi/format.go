@@ -9,15 +9,15 @@ import (
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
-// How values look in answers, and in rows of the read models.
+// The formats of values in responses and in rows of the read models.
 
-// Decimal writes a number the way the API writes block numbers.
+// Decimal formats a number like a block number in the API.
 func Decimal(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// Time writes a time in Unix seconds.
+// Time formats a time in Unix seconds.
 func Time(seconds uint64) string { return webhook.FormatTime(seconds) }
 
-// TimeOrNull writes a time in Unix seconds; 0 is never.
+// TimeOrNull formats a time in Unix seconds; 0 means never and returns nil.
 func TimeOrNull(seconds uint64) *string {
 	if seconds == 0 {
 		return nil
@@ -26,10 +26,10 @@ func TimeOrNull(seconds uint64) *string {
 	return &s
 }
 
-// Millis is a time in the API's form: ISO 8601, UTC, milliseconds.
+// Millis formats a time as the API does: ISO 8601, UTC, milliseconds.
 func Millis(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// MillisOrNull is Millis of a time that may not be.
+// MillisOrNull is Millis for a time that may be nil.
 func MillisOrNull(t *time.Time) *string {
 	if t == nil {
 		return nil
@@ -38,7 +38,7 @@ func MillisOrNull(t *time.Time) *string {
 	return &s
 }
 
-// PartnerOrAbsent leaves out partner 0, which is none.
+// PartnerOrAbsent returns nil for partner 0, which means none.
 func PartnerOrAbsent(id uint32) *uint32 {
 	if id == 0 {
 		return nil
@@ -46,18 +46,18 @@ func PartnerOrAbsent(id uint32) *uint32 {
 	return &id
 }
 
-// ToAddress reads the bytes of a FixedString(20).
+// ToAddress converts the bytes of a FixedString(20).
 func ToAddress(s string) common.Address { return common.BytesToAddress([]byte(s)) }
 
-// ToHash writes the bytes of a FixedString(32).
+// ToHash formats the bytes of a FixedString(32).
 func ToHash(s string) string { return common.BytesToHash([]byte(s)).Hex() }
 
-// SampleID names a sample of NAV, which has no log. It is opaque to clients.
+// SampleID returns the id of a NAV sample, which has no log. It is opaque to clients.
 func SampleID(vault string, block uint64) string {
 	return vault + "-" + Decimal(block)
 }
 
-// LogID names a log of a transaction. It is opaque to clients.
+// LogID returns the id of a transaction's log. It is opaque to clients.
 func LogID(tx string, logIndex uint32) string {
 	return tx + "-" + strconv.FormatUint(uint64(logIndex), 10)
 }

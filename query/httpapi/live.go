@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	// maxLive is how many answers that go on are open at once. Many browsers may be behind
-	// one address; nobody has so many that a few addresses take all.
+	// maxLive is how many live responses are open at once. Many browsers may be behind one address, but the shares
+	// are small enough that a few addresses cannot take all places.
 	maxLive        = 2000
 	livePerAddress = 100
 	livePerSite    = 200
 	livePerBlock   = 400
-	// heartbeat is the longest silence of one: proxies close what says nothing.
+	// heartbeat is the longest silence on a live connection: proxies close silent ones.
 	heartbeat = 15 * time.Second
 )
 
-// chunks are where pieces are put together. All streams are told of a block at once, and
-// only some of them are writing at a time.
+// chunks are buffers in which pieces are joined. All streams send each block at the same time, but only some of them
+// are writing at any moment.
 var chunks = sync.Pool{New: func() any { return new([]byte) }}
 
-// Live sends an answer that goes on until its client leaves, or the program ends.
+// Live sends a response that continues until its client disconnects or the program ends.
 type Live struct {
 	server  *Server
 	request *Request
@@ -32,8 +32,8 @@ type Live struct {
 	beat    *time.Timer
 }
 
-// Newest is the newest snapshot, nil where there is nothing to serve, and a channel that
-// is closed when there is another one.
+// Newest returns the newest snapshot, or nil if there is nothing to serve, and a channel that is closed when there is
+// a newer one.
 func (l *Live) Newest() (*state.Snapshot, <-chan struct{}) {
 	changed := l.server.Watcher.Changed()
 	s := l.server.Watcher.Snapshot()
@@ -43,16 +43,16 @@ func (l *Live) Newest() (*state.Snapshot, <-chan struct{}) {
 	return s, changed
 }
 
-// Work asks the engine for what only this answer needs, as one that catches up does: on
-// an expensive slot, within RequestTimeout, and for as long as the client stays.
+// Work runs queries that only this response needs, for example to catch up: on an expensive slot, within
+// RequestTimeout, and while the client stays connected.
 func (l *Live) Work(ctx context.Context, work func(context.Context) error) error {
 	h := l.request.holder()
 	h.class = expensive
 	return l.work(ctx, h, work)
 }
 
-// WorkForAll asks for all answers that go on together: neither the crowd of the client
-// that happens to ask nor its leaving is theirs.
+// WorkForAll runs queries for all live responses. It is independent of the client whose response happens to run them:
+// of that client's slots and of its disconnecting.
 func (l *Live) WorkForAll(ctx context.Context, work func(context.Context) error) error {
 	return l.work(withClient(context.WithoutCancel(ctx), context.Background()), allLive, work)
 }
@@ -68,8 +68,8 @@ func (l *Live) work(ctx context.Context, h holder, work func(context.Context) er
 	return work(ctx)
 }
 
-// Send sends pieces of the answer, each of which is whole for the client. A client that
-// takes less than MinRate is cut off: the error is for Answer.Live to return.
+// Send sends pieces of the response, each of which is complete for the client. A client that receives less than
+// MinRate is cut off; Answer.Live must return the error.
 func (l *Live) Send(pieces ...[]byte) error {
 	chunk := chunks.Get().(*[]byte)
 	defer chunks.Put(chunk)
@@ -91,8 +91,8 @@ func (l *Live) Send(pieces ...[]byte) error {
 	return nil
 }
 
-// Wait waits until something happens, for at most a time where one is given, and has the
-// connection say now and then that it lives. The error is that of ctx, or of the client.
+// Wait waits for happens, for at most the given time unless that is 0, and sends heartbeats meanwhile. The error is
+// that of ctx, or of the connection to the client.
 func (l *Live) Wait(ctx context.Context, happens <-chan struct{}, most time.Duration) error {
 	var late <-chan time.Time
 	if most > 0 {
@@ -116,9 +116,9 @@ func (l *Live) Wait(ctx context.Context, happens <-chan struct{}, most time.Dura
 	}
 }
 
-// live sends an answer that goes on. It is never compressed: each compressor would hold
-// more memory than all else of a connection. The deadlines of the connection, which are
-// for answers that end, are lifted, and each piece has its own.
+// live sends a live response. It is never compressed, because a compressor would use more memory than the rest of a
+// connection. The deadlines of the connection, which are meant for finite responses, are removed, and each piece has
+// its own.
 func (s *Server) live(w http.ResponseWriter, r *Request, h Handler) error {
 	r.readParams()
 	release, err := s.lives.acquire(r.Context, r.holder())
@@ -138,7 +138,7 @@ func (s *Server) live(w http.ResponseWriter, r *Request, h Handler) error {
 	}
 	defer s.cutOff(r)
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Time{}) // a recorder of a test has none
+	_ = control.SetReadDeadline(time.Time{}) // a test's recorder does not support it
 	l := &Live{server: s, request: r, out: s.patient(w, r, time.Time{}), beat: time.NewTimer(s.Heartbeat)}
 	defer l.beat.Stop()
 	ctx, cancel := context.WithCancel(r.Context)
@@ -148,8 +148,8 @@ func (s *Server) live(w http.ResponseWriter, r *Request, h Handler) error {
 	defer s.metrics.live.Dec()
 	err = a.Live(ctx, l)
 	switch {
-	case s.ending.Err() != nil: // a whole end: the client comes back to who is there then
-		_ = control.SetWriteDeadline(time.Now().Add(s.Patience)) // that of the last piece may be over
+	case s.ending.Err() != nil: // a clean end: the client reconnects to another instance
+		_ = control.SetWriteDeadline(time.Now().Add(s.Patience)) // the deadline of the last piece may have passed
 		return nil
 	case err != nil:
 		s.cut(r, l.out, err)
@@ -157,5 +157,5 @@ func (s *Server) live(w http.ResponseWriter, r *Request, h Handler) error {
 	panic(http.ErrAbortHandler)
 }
 
-// EndLive ends all answers that go on, for good. Others are not touched.
+// EndLive ends all live responses, for good. Other responses are not affected.
 func (s *Server) EndLive() { s.end() }

@@ -14,7 +14,7 @@ import (
 	"github.com/navlog/navlog/query/httpapi"
 )
 
-// endless sends as much as its client takes.
+// endless sends as much as its client receives.
 func endless(r *httpapi.Request) (*httpapi.Answer, error) {
 	return r.Following(func(uint64) *httpapi.Answer {
 		return &httpapi.Answer{Kind: "text/event-stream", Live: func(_ context.Context, out *httpapi.Live) error {
@@ -27,7 +27,7 @@ func endless(r *httpapi.Request) (*httpapi.Answer, error) {
 	})
 }
 
-// silent has nothing to say.
+// silent sends nothing.
 func silent(r *httpapi.Request) (*httpapi.Answer, error) {
 	return r.Following(func(uint64) *httpapi.Answer {
 		return &httpapi.Answer{Kind: "text/event-stream", Live: func(ctx context.Context, out *httpapi.Live) error {
@@ -36,7 +36,7 @@ func silent(r *httpapi.Request) (*httpapi.Answer, error) {
 	})
 }
 
-// TestLiveReaderThatTakesNothing is cut off, and its slot is free.
+// TestLiveReaderThatTakesNothing: a client that reads nothing is cut off, and its slot becomes free.
 func TestLiveReaderThatTakesNothing(t *testing.T) {
 	c := serve(t, 1, httpapi.Route{Path: "/live", Get: endless, Live: true})
 	c.Server.Patience = 50 * time.Millisecond
@@ -62,7 +62,7 @@ func TestLiveReaderThatTakesNothing(t *testing.T) {
 	}
 }
 
-// TestLiveSaysThatItLives: what is silent has a comment now and then, more than one.
+// TestLiveSaysThatItLives: a silent stream sends heartbeats, more than one.
 func TestLiveSaysThatItLives(t *testing.T) {
 	c := serve(t, 1, httpapi.Route{Path: "/live", Get: silent, Live: true})
 	c.Server.Heartbeat = time.Millisecond
@@ -80,7 +80,8 @@ func TestLiveSaysThatItLives(t *testing.T) {
 	}
 }
 
-// TestWorkForAll: what is asked for all who listen is felt neither by the crowd of the one that asks nor by its leaving.
+// TestWorkForAll: shared work depends neither on the slots of the client whose stream runs it nor on that client
+// staying connected.
 func TestWorkForAll(t *testing.T) {
 	asked := make(chan error, 1)
 	c := serve(t, 4, httpapi.Route{Path: "/live", Live: true, Get: func(r *httpapi.Request) (*httpapi.Answer, error) {
@@ -93,20 +94,21 @@ func TestWorkForAll(t *testing.T) {
 			}}
 		})
 	}})
-	var ip netip.Addr // that of everybody here
+	var ip netip.Addr // the address of all clients in this test
 	for range 2 {     // its share
 		if _, err := c.Server.Occupy(t.Context(), ip); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c.Server.EndLive() // so that it ends
+	c.Server.EndLive() // so that the stream ends
 	c.Serve("/live")
 	if err := <-asked; err != nil {
 		t.Errorf("for all: %v", err)
 	}
 }
 
-// TestLiveEndsWhole: the end of what has said nothing for longer than its client may take for a piece is one for the client too.
+// TestLiveEndsWhole: a stream that was silent for longer than the deadline of a piece still ends cleanly for the
+// client.
 func TestLiveEndsWhole(t *testing.T) {
 	quiet := make(chan struct{})
 	once := func(r *httpapi.Request) (*httpapi.Answer, error) {
@@ -139,10 +141,11 @@ func TestLiveEndsWhole(t *testing.T) {
 	}
 }
 
-// TestLiveBeyondAnAddress is refused after a while, and others are not.
+// TestLiveBeyondAnAddress: a stream beyond the share of an address is rejected after a while, and streams of others
+// are not.
 func TestLiveBeyondAnAddress(t *testing.T) {
 	c := serve(t, 1, httpapi.Route{Path: "/live", Get: silent, Live: true})
-	var ip netip.Addr // that of everybody here
+	var ip netip.Addr // the address of all clients in this test
 	var leave func()
 	for range httpapi.LivePerAddress {
 		var err error
@@ -157,7 +160,7 @@ func TestLiveBeyondAnAddress(t *testing.T) {
 	}
 	other()
 	leave()
-	c.Server.EndLive() // so that the one that is let in ends
+	c.Server.EndLive() // so that the admitted stream ends
 	if r := c.Serve("/live"); r.Code != 200 {
 		t.Errorf("with a slot free: %d %s", r.Code, r.Body)
 	}

@@ -12,22 +12,21 @@ import (
 )
 
 const (
-	// MinRate is how many bytes a second the client of a long answer must take. A client
-	// that takes less holds memory here that others wait for.
+	// MinRate is how many bytes per second the client of a long response must receive. A slower client would occupy
+	// memory that others wait for.
 	MinRate = 13 << 10
-	// streamPatience is how long a client may take nothing. The operating systems of both
-	// sides report nothing until a part of their buffers is free: a reader of 15 KB/s was
-	// seen to be silent for 26 s, and to have taken 400 KB after it.
+	// streamPatience is how long a client may appear to receive nothing. The operating systems of both sides report
+	// no progress until part of their buffers is free: a client reading at 15 KB/s was measured to show no progress
+	// for 26 s, and then 400 KB at once.
 	streamPatience = 30 * time.Second
-	// lastBytes is what the operating system may hold of an answer that is written.
+	// lastBytes is how much of a written response the operating system may still buffer.
 	lastBytes = 4 << 20
 )
 
-// patientWriter sends to a client that must take MinRate on average. What counts is what the
-// client has acknowledged, not what was written: the operating system takes megabytes at
-// once, and then nothing for minutes. So while a write blocks, the writer looks at the
-// acknowledged bytes, and moves the deadline with them. A connection that does not
-// know them counts what was written.
+// patientWriter sends to a client that must receive MinRate on average. It measures acknowledged bytes, not written
+// ones, because the operating system accepts megabytes at once, and then nothing for minutes. So while a write
+// blocks, the writer checks the acknowledged bytes, and extends the deadline accordingly. If a connection does not
+// report them, written bytes count instead.
 type patientWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -36,15 +35,15 @@ type patientWriter struct {
 	end     time.Time // the last deadline; zero: none
 
 	mu    sync.Mutex
-	debt  time.Duration // how long the client would need at MinRate for what it did not take in time
-	since time.Time     // debt is of this time
-	known uint64        // acknowledged bytes then
-	timer *time.Timer   // nil: nothing is being written
+	debt  time.Duration // the time that the client would need at MinRate to catch up
+	since time.Time     // the time at which debt was computed
+	known uint64        // acknowledged bytes at that time
+	timer *time.Timer   // nil: no write is in progress
 	err   error         // of a write
-	late  bool          // the answer was not over at end
+	late  bool          // the response was not complete at end
 }
 
-// patient makes the writer of an answer that must be over at end; zero: it goes on.
+// patient returns the writer of a response that must be complete at end; zero means no end.
 func (s *Server) patient(w http.ResponseWriter, r *Request, end time.Time) *patientWriter {
 	p := &patientWriter{ResponseWriter: w, control: http.NewResponseController(w), window: s.Patience, end: end}
 	p.acked = func() (uint64, bool) { return 0, false }
@@ -57,8 +56,8 @@ func (s *Server) patient(w http.ResponseWriter, r *Request, end time.Time) *pati
 // connKey is the key of the connection in the context of its requests.
 type connKey struct{}
 
-// ConnContext is for http.Server.ConnContext. Without it, the pace of a client is judged by
-// what the operating system takes.
+// ConnContext implements http.Server.ConnContext. Without it, the pace of a client is measured by what the operating
+// system accepts.
 func ConnContext(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, conn)
 }
@@ -76,18 +75,18 @@ func (p *patientWriter) Write(b []byte) (written int, err error) {
 	return written, nil
 }
 
-// Flush sends what is buffered.
+// Flush sends buffered bytes.
 func (p *patientWriter) Flush() error {
 	p.begin()
 	err := p.control.Flush()
-	if errors.Is(err, http.ErrNotSupported) { // nothing is buffered that could be sent sooner
+	if errors.Is(err, http.ErrNotSupported) { // there is no buffer to flush
 		err = nil
 	}
 	p.done(0, err)
 	return err
 }
 
-// begin sets the deadline of a write, and has it moved while the write blocks.
+// begin sets the deadline of a write, and a timer that extends it while the write blocks.
 func (p *patientWriter) begin() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,7 +99,7 @@ func (p *patientWriter) begin() {
 	p.timer = time.AfterFunc(p.window/8, p.look)
 }
 
-// look takes into account what the client took while a write blocks.
+// look accounts for what the client received while a write blocks.
 func (p *patientWriter) look() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,29 +133,29 @@ func (p *patientWriter) done(n int, err error) {
 	}
 }
 
-// wait adds the time of a write to the debt.
+// wait adds the time since the last update to the debt.
 func (p *patientWriter) wait() {
 	now := time.Now()
 	p.debt += now.Sub(p.since)
 	p.since = now
 }
 
-// pay takes bytes off the debt.
+// pay deducts received bytes from the debt.
 func (p *patientWriter) pay(bytes uint64) {
 	p.debt = max(0, p.debt-time.Duration(min(bytes, lastBytes))*time.Second/MinRate)
 }
 
-// deadline lets a write block until the debt is the whole window.
+// deadline lets a write block until the debt reaches the window.
 func (p *patientWriter) deadline() {
 	at := time.Now().Add(p.window - p.debt)
 	if !p.end.IsZero() && p.end.Before(at) {
 		at = p.end
 	}
-	_ = p.control.SetWriteDeadline(at) // a recorder of a test has none
+	_ = p.control.SetWriteDeadline(at) // a test's recorder does not support it
 }
 
-// finish gives the end of the answer, which net/http writes, the time of what the operating
-// system still holds.
+// finish sets the deadline for the end of the response, which net/http writes, so that there is time for what the
+// operating system still buffers.
 func (p *patientWriter) finish() {
 	at := time.Now().Add(p.window + lastBytes/MinRate*time.Second)
 	if !p.end.IsZero() && p.end.Before(at) {
@@ -165,8 +164,7 @@ func (p *patientWriter) finish() {
 	_ = p.control.SetWriteDeadline(at)
 }
 
-// cut logs why an answer ends before its end, and counts it. A client that left is counted
-// only.
+// cut logs and counts why a response ended early. If the client disconnected, it is only counted.
 func (s *Server) cut(r *Request, out *patientWriter, err error) {
 	why := "error"
 	switch {

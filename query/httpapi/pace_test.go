@@ -20,15 +20,14 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// link is a connection of a server with a system between that buffers as Linux does: it
-// takes what fits into its buffer at once, then nothing until a third of it is free. The
-// client takes rate bytes a second, in one step each second.
+// link is a connection through an operating system that buffers as Linux does: it accepts what fits into its buffer,
+// then nothing until a third of it is free. The client reads rate bytes per second, in one step each second.
 type link struct {
-	net.Conn // of a pipe, for requests
+	net.Conn // a pipe, for requests
 	room     int
 
 	mu       sync.Mutex
-	changed  chan struct{} // closed when something was taken, or the deadline moved
+	changed  chan struct{} // closed when bytes were read or the deadline moved
 	buffered int
 	acked    uint64
 	deadline time.Time
@@ -38,7 +37,7 @@ func newLink(conn net.Conn, room int) *link {
 	return &link{Conn: conn, room: room, changed: make(chan struct{})}
 }
 
-// Acked implements what httpapi asks of connections.
+// Acked returns what httpapi reads from a connection.
 func (l *link) Acked() (uint64, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,7 +93,7 @@ func (timeoutError) Error() string   { return "i/o timeout" }
 func (timeoutError) Timeout() bool   { return true }
 func (timeoutError) Is(e error) bool { return e.Error() == "i/o timeout" }
 
-// read takes rate bytes a second until ctx ends.
+// read reads rate bytes per second until ctx ends.
 func (l *link) read(ctx context.Context, rate int) (all int) {
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
@@ -113,7 +112,7 @@ func (l *link) read(ctx context.Context, rate int) (all int) {
 	}
 }
 
-// oneConn is a listener that gives one connection.
+// oneConn is a listener that accepts one connection.
 type oneConn struct {
 	conn chan net.Conn
 	end  chan struct{}
@@ -130,8 +129,8 @@ func (l *oneConn) Accept() (net.Conn, error) {
 func (l *oneConn) Close() error   { close(l.end); return nil }
 func (l *oneConn) Addr() net.Addr { return &net.TCPAddr{} }
 
-// TestSlowLinks: a client at 15 KB/s has its whole file, whatever the operating system
-// buffers. One at 8 KB/s, or one that takes nothing, is cut off, and the log says why.
+// TestSlowLinks: a client at 15 KB/s receives its whole file, whatever the operating system buffers. One at 8 KB/s,
+// or one that reads nothing, is cut off, and the log says why.
 func TestSlowLinks(t *testing.T) {
 	const size = 8 << 20
 	for name, c := range map[string]struct {
@@ -203,7 +202,7 @@ func TestSlowLinks(t *testing.T) {
 				if c.why != "" && (s.CutOff(c.why) != 1 || !strings.Contains(logged.String(), "why="+c.why)) {
 					t.Errorf("it ended otherwise than %s: %s", c.why, logged.String())
 				}
-				if whole { // the end of the answer, which the server writes itself, comes too
+				if whole { // the end of the response, which the server writes itself, arrives too
 					<-time.After(6 * time.Minute)
 				}
 				_ = client.Close()

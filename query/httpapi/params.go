@@ -23,16 +23,14 @@ const (
 	maxReach        = 100_000 // page x pageSize
 )
 
-// Params reads the parameters of one request and collects what is wrong with
-// them, so that a client learns of all its mistakes at once. Unknown
-// parameters are ignored, a repeated one counts where it is first, an empty
-// one is absent.
+// Params parses the parameters of one request and collects all mistakes, so that a client learns of them at once.
+// Unknown parameters are ignored, the first value of a repeated one counts, and an empty one is absent.
 type Params struct {
 	values     url.Values
-	known      map[string]string // of those that the route has: as the client wrote them
+	known      map[string]string // the parameters that the route knows, as the client wrote them
 	faults     []Fault
 	badAddress bool
-	whole      int // so many rows of the list at once, as it is asked for as a file; 0: it is not
+	whole      int // number of rows read at once if the list is requested as a file; 0: it is not
 }
 
 func newParams(rawQuery string) *Params {
@@ -44,7 +42,7 @@ func newParams(rawQuery string) *Params {
 	return p
 }
 
-// Get reads a parameter, which from then on is one that the route knows.
+// Get returns a parameter, and marks it as one that the route knows.
 func (p *Params) Get(field string) string {
 	value := p.values.Get(field)
 	if value != "" {
@@ -53,7 +51,7 @@ func (p *Params) Get(field string) string {
 	return value
 }
 
-// Err is nil when everything read so far is valid.
+// Err returns nil if all parameters read so far are valid.
 func (p *Params) Err() error {
 	if len(p.faults) == 0 {
 		return nil
@@ -65,13 +63,13 @@ func (p *Params) Err() error {
 	return f
 }
 
-// Fault keeps what is wrong with a field.
+// Fault records a mistake in a field.
 func (p *Params) Fault(field, reason string) {
 	p.faults = append(p.faults, Fault{field, reason})
 }
 
-// Address checks the address that the client gave as field: 0x and 40 hex
-// digits in any case, the checksum is not enforced.
+// Address parses an address that the client sent as field: 0x and 40 hex digits in any case; the checksum is not
+// enforced.
 func (p *Params) Address(field, value string) common.Address {
 	if !IsAddress(value) {
 		p.badAddress = true
@@ -80,10 +78,10 @@ func (p *Params) Address(field, value string) common.Address {
 	return common.HexToAddress(value)
 }
 
-// Vault is the filter vault; nil when absent.
+// Vault returns the filter vault, or nil if absent.
 func (p *Params) Vault() *common.Address { return p.Filter("vault") }
 
-// Filter is an address that a list is to be about; nil when absent.
+// Filter returns an address that a list is filtered by, or nil if absent.
 func (p *Params) Filter(field string) *common.Address {
 	value := p.Get(field)
 	if value == "" {
@@ -93,7 +91,7 @@ func (p *Params) Filter(field string) *common.Address {
 	return &address
 }
 
-// Hash reads a hash, 0x and 64 hex digits in any case; nil when absent.
+// Hash parses a hash, 0x and 64 hex digits in any case, or returns nil if absent.
 func (p *Params) Hash(field string) *common.Hash {
 	value := p.Get(field)
 	if value == "" {
@@ -108,13 +106,13 @@ func (p *Params) Hash(field string) *common.Hash {
 	return &hash
 }
 
-// Page is a part of a list: the Number-th (from 1) of Size entries.
+// Page is a part of a list: page Number, from 1, of pages of Size entries.
 type Page struct{ Number, Size int }
 
-// Offset is how many entries are before the page.
+// Offset returns the number of entries before the page.
 func (p Page) Offset() uint64 { return uint64(p.Number-1) * uint64(p.Size) }
 
-// Page reads page and pageSize.
+// Page parses page and pageSize.
 func (p *Params) Page() Page {
 	if p.Place("page"); p.whole > 0 {
 		return Page{1, p.PageSize()}
@@ -128,7 +126,7 @@ func (p *Params) Page() Page {
 	return Page{int(number), int(size)}
 }
 
-// Place is a parameter that says which part of a list is asked for. A file has the whole.
+// Place returns a parameter that selects a part of a list. It is invalid for a file, which has the whole list.
 func (p *Params) Place(field string) string {
 	value := p.Get(field)
 	if p.whole > 0 && value != "" {
@@ -138,8 +136,8 @@ func (p *Params) Place(field string) string {
 	return value
 }
 
-// PageSize reads pageSize alone, of a list whose pages have no numbers; of a file it is
-// how much of it is asked for at once.
+// PageSize parses only pageSize, for a list whose pages have no numbers; for a file, it returns how many rows are
+// read at once.
 func (p *Params) PageSize() int {
 	if p.Place("pageSize"); p.whole > 0 {
 		return p.whole
@@ -147,7 +145,7 @@ func (p *Params) PageSize() int {
 	return int(p.Integer("pageSize", DefaultPageSize, 1, MaxPageSize, "must be an integer from 1 to 100"))
 }
 
-// Integer reads a whole number from lowest to highest.
+// Integer parses a whole number from lowest to highest.
 func (p *Params) Integer(field string, absent, lowest, highest uint64, reason string) uint64 {
 	value := p.Get(field)
 	if value == "" {
@@ -161,8 +159,7 @@ func (p *Params) Integer(field string, absent, lowest, highest uint64, reason st
 	return n
 }
 
-// digits reads a number that is nothing but decimal digits. Numbers above
-// 2^64-1 read as that.
+// digits parses a number made only of decimal digits. Larger numbers become 2^64-1.
 func digits(s string) (uint64, bool) {
 	if s == "" || strings.Trim(s, "0123456789") != "" {
 		return 0, false
@@ -174,7 +171,7 @@ func digits(s string) (uint64, bool) {
 	return n, true
 }
 
-// OneOf reads a parameter with fixed values.
+// OneOf returns a parameter with fixed values.
 func (p *Params) OneOf(field, absent string, allowed ...string) string {
 	value := p.Get(field)
 	if value == "" {
@@ -189,10 +186,10 @@ func (p *Params) OneOf(field, absent string, allowed ...string) string {
 	return absent
 }
 
-// Span bounds block times in Unix seconds, both ends included.
+// Span is a range of block times in Unix seconds, both ends included.
 type Span struct{ From, To int64 }
 
-// Span reads from and to.
+// Span parses from and to.
 func (p *Params) Span() Span {
 	out := Span{0, math.MaxInt64}
 	from, fromGiven := p.instant("from", false)
@@ -202,7 +199,7 @@ func (p *Params) Span() Span {
 	}
 	if fromGiven {
 		out.From = from.Unix()
-		if from.Nanosecond() > 0 { // block times are whole seconds: the first one not before from
+		if from.Nanosecond() > 0 { // block times are whole seconds: the first one at or after from
 			out.From++
 		}
 	}
@@ -212,7 +209,7 @@ func (p *Params) Span() Span {
 	return out
 }
 
-// Times reads from and to as they are given, to the nanosecond; nil when absent.
+// Times parses from and to, to the nanosecond; nil if absent.
 func (p *Params) Times() (from, to *time.Time) {
 	first, given := p.instant("from", false)
 	if given {
@@ -228,18 +225,18 @@ func (p *Params) Times() (from, to *time.Time) {
 	return from, to
 }
 
-// Moment reads a time in Unix seconds; a date alone is the end of its day. given is false when absent.
+// Moment parses a time and returns it in Unix seconds; a date without a time means the end of that day. given is
+// false if absent.
 func (p *Params) Moment(field string) (seconds int64, given bool) {
 	at, given := p.instant(field, true)
 	return at.Unix(), given
 }
 
-// rfc3339 is the form of RFC 3339, down to nanoseconds; time.Parse alone takes
-// a one-digit hour and a comma too.
+// rfc3339 is the syntax of RFC 3339, down to nanoseconds; time.Parse also accepts a one-digit hour and a comma.
 var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
 
-// instant reads RFC 3339, YYYY-MM-DD (UTC), Unix seconds or Unix milliseconds.
-// A date alone is the start of its day, or with endOfDay its last nanosecond.
+// instant parses RFC 3339, YYYY-MM-DD (UTC), Unix seconds or Unix milliseconds. A date without a time means the start
+// of that day or, with endOfDay, its last nanosecond.
 func (p *Params) instant(field string, endOfDay bool) (time.Time, bool) {
 	value := p.Get(field)
 	if value == "" {
@@ -263,11 +260,10 @@ func (p *Params) instant(field string, endOfDay bool) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// asOfBlock is the parameter by which a client asks for the state as of a past block.
+// asOfBlock is the parameter that requests the state at a past block.
 const asOfBlock = "asOfBlock"
 
-// asOfBlock reads it, for the blocks that there are answers about at a snapshot; nil
-// when absent.
+// asOfBlock parses the parameter, which must be a block that can be answered about at a snapshot; nil if absent.
 func (p *Params) asOfBlock(s *state.Snapshot) *uint64 {
 	value := p.Get(asOfBlock)
 	if value == "" {
@@ -285,7 +281,7 @@ func (p *Params) asOfBlock(s *state.Snapshot) *uint64 {
 	return &n
 }
 
-// pathAddress is the address in the path, which may be percent-encoded.
+// pathAddress returns the address in the path, which may be percent-encoded.
 func (p *Params) pathAddress(vars map[string]string) common.Address {
 	value, err := url.PathUnescape(vars["address"])
 	if err != nil {
@@ -294,5 +290,5 @@ func (p *Params) pathAddress(vars map[string]string) common.Address {
 	return p.Address("address", value)
 }
 
-// IsAddress tells whether s is 0x and 40 hex digits, in any case.
+// IsAddress reports whether s is 0x and 40 hex digits, in any case.
 func IsAddress(s string) bool { return strings.HasPrefix(s, "0x") && common.IsHexAddress(s) }

@@ -28,7 +28,7 @@ func TestPageParameters(t *testing.T) {
 		"":                          {Page{1, 20}, ""},
 		"page=&pageSize=":           {Page{1, 20}, ""},
 		"page=3&pageSize=7":         {Page{3, 7}, ""},
-		"page=2&page=x":             {Page{2, 20}, ""}, // the first counts
+		"page=2&page=x":             {Page{2, 20}, ""}, // the first value counts
 		"page=&page=9":              {Page{1, 20}, ""},
 		"pageSize=100&page=1000":    {Page{1000, 100}, ""},
 		"pageSize=100&page=1001":    {Page{1, 100}, "page"},
@@ -89,7 +89,7 @@ func TestTimeParameters(t *testing.T) {
 		}
 	}
 	for query, faults := range map[string]string{
-		"from=2024-02-29&to=2024-02-29":                       "", // the day itself
+		"from=2024-02-29&to=2024-02-29":                       "", // that day
 		"from=2024-02-29T12:00:00Z&to=2024-02-29":             "",
 		"from=2024-03-01&to=2024-02-29":                       "from",
 		"from=2&to=1":                                         "from",
@@ -184,8 +184,8 @@ func TestMillis(t *testing.T) {
 	}
 }
 
-// White space and what cannot be seen is a mistake of every parameter, and none takes it for absent or for another
-// value.
+// White space and invisible characters are mistakes in every parameter: the parameter counts neither as absent nor as
+// another value.
 func TestSloppyParameters(t *testing.T) {
 	snapshot := &state.Snapshot{First: 5, Block: 10}
 	for field, c := range map[string]struct {

@@ -19,48 +19,47 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// Request is one request of the API on its way through a handler.
+// Request is an API request that is being handled.
 type Request struct {
 	Context context.Context
 	HTTP    *http.Request
-	Header  http.Header // of the answer
+	Header  http.Header // of the response
 	Params  *Params
-	Partner *Partner   // whose key the request carries; nil on public routes
-	Client  netip.Addr // who is limited for it
+	Partner *Partner   // that the key belongs to; nil on public routes
+	Client  netip.Addr // whose limits the request counts against
 
 	vars     map[string]string // of the path
 	snapshot *state.Snapshot   // nil: there is none yet
 	watcher  *state.Watcher
-	about    *ask.Validity                                     // of the answer, once it was pinned
-	asFile   bool                                              // the list can be had as a file
-	format   files.Format                                      // of the file that is asked for; empty: of none
-	fileRows int                                               // of the list, asked for at once
-	work     time.Duration                                     // how long one part of a file may take to make
-	class    class                                             // of slots that it needs
-	turn     func(context.Context) (release func(), err error) // on the engine, for one part of a file
-	partial  bool                                              // may be answered out of the first generation while it is built
+	about    *ask.Validity                                     // of the answer, once it is pinned
+	asFile   bool                                              // the list can be requested as a file
+	format   files.Format                                      // of the requested file; empty: none
+	fileRows int                                               // rows read at once for a file
+	work     time.Duration                                     // timeout for making one part of a file
+	class    class                                             // of the slots that it needs
+	turn     func(context.Context) (release func(), err error) // acquires an engine slot for one part of a file
+	partial  bool                                              // may be answered from the first generation while it is built
 }
 
-// Partner is the partner whose key a request carries.
+// Partner is the partner that a request's key belongs to.
 type Partner struct {
 	ID        uint32
 	Name      string
-	RateLimit int // requests a minute
+	RateLimit int // requests per minute
 }
 
-// Handler answers one kind of request. It writes nothing: what goes wrong, it
-// returns.
+// Handler handles one kind of request. It does not write the response itself; it returns an answer or an error.
 type Handler func(*Request) (*Answer, error)
 
-// Path is a variable of the path, as the client wrote it.
+// Path returns a variable of the path, as the client wrote it.
 func (r *Request) Path(name string) string { return r.vars[name] }
 
-// PathAddress reads {address} in the path.
+// PathAddress parses {address} in the path.
 func (r *Request) PathAddress() common.Address { return r.Params.pathAddress(r.vars) }
 
-// Pinned makes an answer about one state: that of the newest block, or of the one that
-// asOfBlock names. A handler reads its parameters before it calls Pinned, which reports
-// all that are wrong with them. answer may be called again, with another pin.
+// Pinned makes an answer about one state: that of the newest block, or of the one in asOfBlock. A handler reads its
+// parameters before it calls Pinned, which reports all that are invalid. answer may be called again, with another
+// pin.
 func (r *Request) Pinned(answer func(context.Context, *ask.Pin) (*Answer, error)) (*Answer, error) {
 	if r.snapshot == nil {
 		r.Params.Get(asOfBlock)
@@ -76,15 +75,14 @@ func (r *Request) Pinned(answer func(context.Context, *ask.Pin) (*Answer, error)
 	return r.pinned(block, answer)
 }
 
-// PinnedToFinal is Pinned to the newest indexed block that cannot change any more, as ingest
-// reports it in the registry, where only its login may write that row (roles.sql). The
-// handler gets the report too. Beyond that the row is not trusted: it must be about the log
-// of the served generation; the read models must have all of the log that it covers, for
-// ingest may have retracted blocks that they still have (while they are behind, an earlier
-// report is used); and the block is at least depth below the newest one of the read models,
-// whatever the row says. ingest is believed only while it sees that the chain goes on from
-// the log: a frozen one knows that a final block is not the chain's, and a starting one
-// still reports what it knew before.
+// PinnedToFinal is Pinned to the newest indexed block that is final. ingest reports which one that is in the
+// registry, where only its login may write that row (roles.sql). The handler gets the report, too.
+//
+// Beyond that the row is not trusted. It must be about the log of the served generation. The read models must contain
+// all of the log that it covers, because ingest may have retracted blocks that they still contain; while they are
+// behind, an earlier report is used. And the block is at least depth below the newest one of the read models,
+// whatever the row says. A report only counts while ingest sees that the chain continues the log: a frozen ingest
+// knows that a final block is not part of the chain, and a starting one still reports what it knew earlier.
 func (r *Request) PinnedToFinal(depth uint64,
 	answer func(context.Context, *ask.Pin, *registry.ProgramStatus) (*Answer, error)) (*Answer, error) {
 	if err := r.Params.Err(); err != nil {
@@ -103,7 +101,7 @@ func (r *Request) PinnedToFinal(depth uint64,
 			"Which blocks are final is not known: ingest reports on another log than the one of the read models.", nil)
 	}
 	ingest := programs.IngestUpTo(r.snapshot.Seq, r.watcher.Now())
-	if ingest == nil { // the look that found the snapshot may be older than what ingest says
+	if ingest == nil { // the snapshot may be older than the report
 		if s, err := r.watcher.Newer(r.Context, r.snapshot); err == nil && s != nil && !s.Partial {
 			r.snapshot = s
 		}
@@ -119,8 +117,8 @@ func (r *Request) PinnedToFinal(depth uint64,
 	return r.pinned(&block, func(ctx context.Context, p *ask.Pin) (*Answer, error) { return answer(ctx, p, ingest) })
 }
 
-// Following makes an answer that goes on, from the end of the newest whole unit or from
-// what the client names. It reports all parameters that are wrong.
+// Following makes a live answer, which starts at the end of the newest complete unit or at the client's position. It
+// reports all invalid parameters.
 func (r *Request) Following(answer func(newest uint64) *Answer) (*Answer, error) {
 	if err := r.Params.Err(); err != nil {
 		return nil, err
@@ -131,8 +129,7 @@ func (r *Request) Following(answer func(newest uint64) *Answer) (*Answer, error)
 	return answer(r.snapshot.Seq), nil
 }
 
-// pinned makes an answer as of a block, or of the newest one where none is named. There is
-// a snapshot.
+// pinned makes an answer at a block, or at the newest one if block is nil. There must be a snapshot.
 func (r *Request) pinned(block *uint64, answer func(context.Context, *ask.Pin) (*Answer, error)) (*Answer, error) {
 	if r.snapshot.Partial && !r.partial {
 		return nil, notYet(r.watcher)
@@ -153,10 +150,10 @@ func (r *Request) pinned(block *uint64, answer func(context.Context, *ask.Pin) (
 	return out, nil
 }
 
-// firstSyncRetry is Retry-After while the first generation is built, which takes its time.
+// firstSyncRetry is Retry-After while the first generation is built, which takes a while.
 const firstSyncRetry = 10 * time.Second
 
-// notYet is what there is no read model for: none is live, or the first is being built.
+// notYet is the error while there is no read model: none is live, or the first is being built.
 func notYet(w *state.Watcher) *Failure {
 	f := Unavailable("The read model is not there yet.", nil)
 	if progress := w.FirstSync(); progress != nil {
@@ -167,7 +164,7 @@ func notYet(w *state.Watcher) *Failure {
 	return f
 }
 
-// Meta is meta on a list that comes in pages.
+// Meta is the metadata of a paginated list.
 type Meta struct {
 	Page        int   `json:"page"`
 	PageSize    int   `json:"pageSize"`
@@ -176,7 +173,7 @@ type Meta struct {
 	HasNextPage bool  `json:"hasNextPage"`
 }
 
-// List makes the answer of one page, with its Link header. rows must not be nil.
+// List returns the answer for one page, and sets its Link header. rows must not be nil.
 func (r *Request) List(rows any, p Page, total int64) *Answer {
 	size := int64(p.Size)
 	meta := Meta{Page: p.Number, PageSize: p.Size, Total: total, TotalPages: (total + size - 1) / size}
@@ -184,10 +181,8 @@ func (r *Request) List(rows any, p Page, total int64) *Answer {
 	return &Answer{Data: rows, Meta: meta, links: r.links(meta)}
 }
 
-// links points to the other pages of a list, with the request's own filters.
-// Parameters that the route does not know are left out: a header must not be as
-// long as a client likes. A page beyond the reach of page x pageSize is not
-// pointed to.
+// links returns links to the other pages of a list, with the request's own filters. Unknown parameters are left out,
+// so that the client cannot make the header arbitrarily long, and so are pages beyond the limit of page x pageSize.
 func (r *Request) links(m Meta) string {
 	var links []string
 	add := func(rel string, number int64) {
@@ -211,7 +206,7 @@ func (r *Request) links(m Meta) string {
 	return strings.Join(links, ", ")
 }
 
-// Headers that every API answer carries once there is something to serve.
+// Headers of every API response once there is something to serve.
 const (
 	headerBlock      = "X-Indexed-Block"
 	headerSeq        = "X-Indexed-Seq"
@@ -220,7 +215,7 @@ const (
 	headerRequestID  = "X-Request-Id"
 )
 
-// position says which state an answer is made of.
+// position returns the headers with the state that an answer was made from.
 func position(generation int32, seq, block uint64) http.Header {
 	return http.Header{headerBlock: {Decimal(block)}, headerSeq: {Decimal(seq)}, headerGeneration: {strconv.Itoa(int(generation))}}
 }

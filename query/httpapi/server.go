@@ -23,39 +23,38 @@ import (
 	"github.com/navlog/navlog/query/state"
 )
 
-// Route is what can be done at one path of the API.
+// Route is a path of the API and its handlers.
 type Route struct {
 	Path    string
 	Get     Handler
 	Post    Handler
 	Partner bool // needs a key
-	// PartnerIf tells of which requests the route is a partner's, where it is not one of all:
-	// then everything is as on such a route, key, limit, headers and cache. nil: of none.
+	// PartnerIf decides for each request whether the route is a partner route, if not all requests are the same; then
+	// everything works as on a partner route: key, limit, headers and cache. nil: never.
 	PartnerIf func(*http.Request) bool
-	// PostLimit is the limit that Post counts against beside that of all requests of the
-	// partner; empty: none.
+	// PostLimit is the limit that Post counts against, in addition to the limit of all the partner's requests; empty:
+	// none.
 	PostLimit Policy
-	// Uncached answers may become others while the read models do not.
+	// Uncached responses can change although the read models do not.
 	Uncached bool
-	// Streamed answers may be so long that they are sent while they are made (Answer.Stream).
+	// Streamed responses may be so long that they are sent while they are made (Answer.Stream).
 	Streamed bool
-	// Live answers go on until the client leaves.
+	// Live responses continue until the client disconnects.
 	Live bool
-	// AsFile answers are lists that can be had whole as CSV or Parquet: see Whole.
+	// AsFile routes return lists that can also be downloaded whole, as CSV or Parquet: see Whole.
 	AsFile bool
-	// IsFile answers are files themselves, of any length: they are sent as those are.
+	// IsFile responses are themselves files of any length, and are sent like those.
 	IsFile bool
-	// Expensive reports from the parameters whether a question takes the engine so long that
-	// it needs a slot of the expensive ones (class.go); nil: none does.
+	// Expensive reports, from the parameters, whether a request takes so much engine time that it needs an expensive
+	// slot (class.go); nil: never.
 	Expensive func(url.Values) bool
-	// Proves reports whether the node of the chain is asked too; nil: it never is.
+	// Proves reports whether the request also calls the node of the chain; nil: never.
 	Proves func(url.Values) bool
-	// FirstSync answers are made of events alone, and so are there while the first
-	// generation is being built.
+	// FirstSync responses are made from events only, so they are available while the first generation is being built.
 	FirstSync bool
 }
 
-// Policy names a limit of a partner for what costs more than an answer.
+// Policy names a partner's limit for requests that cost more than a read.
 type Policy string
 
 const (
@@ -63,50 +62,49 @@ const (
 	Sends         Policy = "sends"    // tests and replays, which make dispatch call the URL
 )
 
-// Probe is a path outside the API that tells how the program is. It needs no slot.
+// Probe is a path outside the API that reports the state of the program. It needs no slot.
 type Probe struct {
 	Path    string
 	Get     Handler
-	Limited bool // counts as a public request
+	Limited bool // counts against the limits like a public request
 }
 
-// File is a document that is served as it is. One at the path of a probe is for those who
-// ask for HTML.
+// File is a document that is served unchanged. One at the path of a probe is for clients that accept HTML.
 type File struct {
 	Path string
 	Kind string // Content-Type
 	Body []byte
-	// Immutable files have another path once they are others.
+	// Immutable files get another path when their content changes.
 	Immutable bool
 }
 
 // Server turns routes into an HTTP handler.
 type Server struct {
 	Watcher        *state.Watcher
-	Admit          func(*Request, *Route) error // lets a request through, or says why not
+	Admit          func(*Request, *Route) error // admits a request, or returns why it is rejected
 	Log            *slog.Logger
 	Now            func() time.Time
-	RequestTimeout time.Duration // for the work of one answer
-	WriteTimeout   time.Duration // from the header of a request to the end of its answer
-	FileTimeout    time.Duration // the same of a file
-	Patience       time.Duration // with a reader of a long answer that takes nothing, or less than MinRate
-	Heartbeat      time.Duration // the longest silence of an answer that goes on
+	RequestTimeout time.Duration // for making one answer
+	WriteTimeout   time.Duration // from the header of a request to the end of its response
+	FileTimeout    time.Duration // the same for a file
+	Patience       time.Duration // how long the reader of a long response may read nothing, or less than MinRate
+	Heartbeat      time.Duration // the longest silence of a live response
 
-	FileRows int // of a list, asked for at once for a file
+	FileRows int // rows read at once for a file
 
 	cache   *cache
 	slots   *engine
-	streams *slots // the long answers, which hold memory until the client has them
-	lives   *slots // the answers that go on
+	streams *slots // the long responses, which use memory until the client has received them
+	lives   *slots // the live responses
 	ending  context.Context
-	end     context.CancelFunc // of those
-	files   *slots             // the files, which last longest: no other request waits for them
+	end     context.CancelFunc // of the live responses
+	files   *slots             // the files, which take longest: no other request waits for them
 	metrics metrics
 }
 
-// New makes a server that answers so many cheap requests at once, a quarter more for
-// partners, and a quarter of both expensive ones; 0 is DefaultConcurrency. It keeps
-// cacheBytes of finished answers. The caller sets the other fields.
+// New returns a server that handles concurrency cheap requests at once, a quarter more for partners, and a quarter of
+// that for expensive ones; 0 means DefaultConcurrency. It caches up to cacheBytes of responses. The caller sets the
+// other fields.
 func New(concurrency, cacheBytes int, reg prometheus.Registerer) *Server {
 	s := &Server{Now: time.Now, Patience: streamPatience, Heartbeat: heartbeat, FileRows: fileRows, cache: newCache(cacheBytes)}
 	s.metrics = newMetrics(reg, s.cache.len)
@@ -120,11 +118,11 @@ func New(concurrency, cacheBytes int, reg prometheus.Registerer) *Server {
 	return s
 }
 
-// SetBudget has the time that requests hold slots of the engine charged to their addresses.
-// Partners are not charged: their limits are those of the registry.
+// SetBudget charges the time for which requests hold engine slots to their addresses. Partners are not charged: their
+// limits are those of the registry.
 func (s *Server) SetBudget(b Budget) { s.slots.budget = b }
 
-// Handler answers every path.
+// Handler returns the handler for all paths.
 func (s *Server) Handler(routes []Route, probes []Probe, files []File) http.Handler {
 	r := mux.NewRouter().SkipClean(true).UseEncodedPath()
 	handle := func(path string, h http.HandlerFunc) { r.Handle(path, s.measure(path, h)) }
@@ -153,11 +151,11 @@ func (s *Server) Handler(routes []Route, probes []Probe, files []File) http.Hand
 
 var requestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 
-// nosniff, like every value that many answers share, is never changed.
+// nosniff, like every value that many responses share, is never modified.
 var nosniff = []string{"nosniff"}
 
-// outermost keeps the connection while the request is answered, names the request and turns a panic into an error: what is sent while it is made
-// does not get here with one (cutOff).
+// outermost keeps the connection open while the request is handled, gives the request an id, and turns a panic into
+// an error. A panic of a response that has begun to be sent is handled by cutOff.
 func (s *Server) outermost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answering(r.Context())
@@ -182,7 +180,7 @@ func (s *Server) outermost(next http.Handler) http.Handler {
 	})
 }
 
-// panicked logs and counts a panic, with the stack of where it was.
+// panicked logs and counts a panic, with the stack of its origin.
 func (s *Server) panicked(id string, v any) {
 	stack := debug.Stack()
 	if part, ok := v.(*ask.Panic); ok {
@@ -192,8 +190,8 @@ func (s *Server) panicked(id string, v any) {
 	s.Log.Error("request panicked", "request_id", id, "panic", fmt.Sprint(v), "stack", string(stack))
 }
 
-// cutOff, deferred while an answer is sent, ends the connection where that panics: behind
-// what was sent no error can be told, and a regular end would make a whole answer of it.
+// cutOff, deferred while a response is sent, ends the connection after a panic: an error can no longer be sent, and a
+// regular end would make the partial response look complete.
 func (s *Server) cutOff(r *Request) {
 	v := recover()
 	if v == nil {
@@ -205,7 +203,7 @@ func (s *Server) cutOff(r *Request) {
 	panic(http.ErrAbortHandler)
 }
 
-// methods are what Allow says of a route.
+// methods returns the methods for the header Allow of a route.
 func (e *Route) methods() []string {
 	var methods []string
 	if e.Get != nil {
@@ -220,7 +218,7 @@ func (e *Route) methods() []string {
 	return methods
 }
 
-// header is what every answer of a route says.
+// header returns the headers of every response of a route.
 func (e *Route) header() http.Header {
 	varies := vary
 	if e.AsFile {
@@ -234,7 +232,7 @@ func (e *Route) header() http.Header {
 	return h
 }
 
-// serve makes the HTTP handler of a route.
+// serve returns the HTTP handler of a route.
 func (s *Server) serve(e Route) http.HandlerFunc {
 	if e.PartnerIf == nil {
 		return s.serveAll(e)
@@ -251,7 +249,7 @@ func (s *Server) serve(e Route) http.HandlerFunc {
 	}
 }
 
-// serveAll makes the handler of a route that is a partner's for all requests or for none.
+// serveAll returns the handler of a route that is a partner route for all requests or for none.
 func (s *Server) serveAll(e Route) http.HandlerFunc {
 	allow, always := strings.Join(e.methods(), ", "), e.header()
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -276,8 +274,7 @@ func (s *Server) serveAll(e Route) http.HandlerFunc {
 	}
 }
 
-// answer takes one request through the checks, always in this order: key, rate
-// limit, parameters, look-up.
+// answer takes one request through the checks, always in this order: key, rate limit, parameters, look-up.
 func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Handler) error {
 	r := s.request(w, hr)
 	r.partial, r.asFile, r.work = e.FirstSync, e.AsFile, s.RequestTimeout
@@ -286,11 +283,11 @@ func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Han
 	}
 	r.class = e.class(r)
 	r.turn = func(ctx context.Context) (func(), error) { return s.slots.acquirePatiently(ctx, r.holder()) }
-	if hr.Method != http.MethodPost && !e.Uncached { // those ask PostgreSQL, and a POST is finished in any case
+	if hr.Method != http.MethodPost && !e.Uncached { // uncached requests query PostgreSQL, and a POST is always completed
 		r.Context, h = withClient(r.Context, hr.Context()), whileWanted(h)
 	}
 	file := e.IsFile || r.format != ""
-	if e.Partner || e.Streamed || file { // the others wait for nothing but their turn, and for what make bounds
+	if e.Partner || e.Streamed || file { // the others only wait for their slot and for the work that create limits
 		ctx, cancel := context.WithTimeout(r.Context, s.RequestTimeout)
 		defer cancel()
 		r.Context = ctx
@@ -328,13 +325,13 @@ func (s *Server) request(w http.ResponseWriter, r *http.Request) *Request {
 	return &Request{Context: r.Context(), HTTP: r, Header: w.Header(), vars: mux.Vars(r), snapshot: s.Watcher.Snapshot(), watcher: s.Watcher}
 }
 
-// What Vary says of an answer that is compressed on request, and of one that is a page too.
+// Vary of a response that is compressed on request, and of one that may also be a page.
 const (
 	vary         = "Accept-Encoding"
 	varyByAccept = "Accept, Accept-Encoding"
 )
 
-// probe makes the HTTP handler of a probe.
+// probe returns the HTTP handler of a probe.
 func (s *Server) probe(p Probe, vary string) http.HandlerFunc {
 	return func(w http.ResponseWriter, hr *http.Request) {
 		r := s.request(w, hr)
@@ -358,7 +355,7 @@ func (s *Server) probe(p Probe, vary string) http.HandlerFunc {
 	}
 }
 
-// serveFile answers with a file. Nothing in a page may come from elsewhere.
+// serveFile serves a file. A page must not load anything from another host.
 func serveFile(file File, vary string) http.HandlerFunc {
 	return serveFileAs(http.StatusOK, file, vary)
 }
@@ -378,13 +375,13 @@ func serveFileAs(status int, file File, vary string) http.HandlerFunc {
 	h.Set("Vary", vary)
 	f, err := (&Answer{Status: status, Raw: file.Body, Kind: file.Kind}).finish(h)
 	if err != nil {
-		panic(err) // bytes need no encoding
+		panic(err) // bytes cannot fail to encode
 	}
 	return func(w http.ResponseWriter, r *http.Request) { send(w, r, f, nil) }
 }
 
-// byAccept gives the page to a browser that is to show something, and the answer to
-// everybody else: programs that name no kind, or any, get JSON as ever.
+// byAccept serves the page to browsers that open it, and the probe to all other clients: programs that accept
+// anything, or state no preference, still get JSON.
 func byAccept(page, probe http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if acceptsHTML(r.Header) {
@@ -395,7 +392,7 @@ func byAccept(page, probe http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// getOnly guards the paths outside the API.
+// getOnly restricts the methods of paths outside the API.
 func (s *Server) getOnly(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		const allow = "GET, HEAD, OPTIONS"
@@ -414,10 +411,10 @@ func (s *Server) getOnly(h http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// statusClientGone is never read by anyone but the metrics.
+// statusClientGone appears only in metrics.
 const statusClientGone = 499
 
-// fail sends an error, and logs it when it is ours.
+// fail sends an error response, and logs the error if it is the server's.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
 		w.WriteHeader(statusClientGone)
@@ -451,7 +448,7 @@ func wrongMethod(w http.ResponseWriter, allow string) *Failure {
 	return &Failure{Status: http.StatusMethodNotAllowed, Code: CodeMethodNotAllowed, Message: "This path answers only to " + allow + "."}
 }
 
-// routeOf is the template of the path, which is safe to log and to count by.
+// routeOf returns the template of the path, which is safe for logs and metric labels.
 func routeOf(r *http.Request) string {
 	if route := mux.CurrentRoute(r); route != nil {
 		if path, err := route.GetPathTemplate(); err == nil {
@@ -470,7 +467,7 @@ func (s *Server) measure(route string, next http.HandlerFunc) http.Handler {
 		rec := &statusRecorder{ResponseWriter: w, status: http.StatusOK}
 		returned := false
 		defer func() {
-			switch { // whatever was sent before a handler ended by a panic
+			switch { // whatever was sent before the handler panicked
 			case returned:
 			case r.Context().Err() != nil:
 				rec.status = statusClientGone
@@ -485,7 +482,7 @@ func (s *Server) measure(route string, next http.HandlerFunc) http.Handler {
 	})
 }
 
-// methodOf keeps the made-up methods of a client out of the metrics.
+// methodOf keeps methods invented by a client out of the metrics.
 func methodOf(r *http.Request) string {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodOptions, http.MethodPut, http.MethodPatch, http.MethodDelete:
@@ -504,5 +501,5 @@ func (s *statusRecorder) WriteHeader(status int) {
 	s.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap lets http.ResponseController through.
+// Unwrap gives http.ResponseController access to the underlying writer.
 func (s *statusRecorder) Unwrap() http.ResponseWriter { return s.ResponseWriter }

@@ -25,7 +25,7 @@ import (
 	"github.com/navlog/navlog/query/readtest"
 )
 
-// block is an answer that says where it is pinned.
+// block returns an answer with the block that it is pinned to.
 func block(r *httpapi.Request) (*httpapi.Answer, error) {
 	page := r.Params.Page()
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
@@ -33,7 +33,7 @@ func block(r *httpapi.Request) (*httpapi.Answer, error) {
 	})
 }
 
-// serve serves some routes, by so many slots, over the small chain.
+// serve starts a server for some routes, with the given concurrency, over the small chain.
 func serve(t *testing.T, concurrency int, routes ...httpapi.Route) *readtest.Client {
 	t.Helper()
 	g := readtest.New(t, enginetest.ClickHouse(t))
@@ -41,8 +41,8 @@ func serve(t *testing.T, concurrency int, routes ...httpapi.Route) *readtest.Cli
 	return readtest.ServeBy(t, httpapi.New(concurrency, 1<<20, prometheus.NewRegistry()), g, routes...)
 }
 
-// TestOverload: with every slot taken and the queue full, what is not in the
-// cache is 503 and everything else goes on; then it recovers by itself.
+// TestOverload: with every slot taken and the queue full, requests that are not cached fail with 503 and everything
+// else works; then the server recovers by itself.
 func TestOverload(t *testing.T) {
 	c := serve(t, 1, httpapi.Route{Path: "/blocks", Get: block})
 	var log bytes.Buffer
@@ -62,7 +62,7 @@ func TestOverload(t *testing.T) {
 		t.Errorf("refused_total is %v", n)
 	}
 	c.Serve("/blocks").JSON(t)
-	c.Serve("/blocks?page=").JSON(t) // the same question
+	c.Serve("/blocks?page=").JSON(t) // the same request
 	if log.Len() > 0 {
 		t.Errorf("a crowd fills the log: %s", log.String())
 	}
@@ -71,8 +71,7 @@ func TestOverload(t *testing.T) {
 	c.Serve("/blocks?page=2").JSON(t)
 }
 
-// TestCachedRequestKeepsNoHeaders: what a client adds to a request takes no room
-// in the cache.
+// TestCachedRequestKeepsNoHeaders: headers that a client adds to a request use no memory in the cache.
 func TestCachedRequestKeepsNoHeaders(t *testing.T) {
 	c := serve(t, 1, httpapi.Route{Path: "/blocks", Get: block})
 	freed := make(chan struct{})
@@ -101,15 +100,15 @@ func TestCachedRequestKeepsNoHeaders(t *testing.T) {
 	}
 }
 
-// TestTornAnswers: a handler's error is not sent where a question read a state that is not the pin's, nor
-// is the answer kept as one of the state that was read first.
+// TestTornAnswers: a handler's error is discarded if a query read a state other than the pin's, and the answer is not
+// cached under the state that was read first.
 func TestTornAnswers(t *testing.T) {
 	g, l := readtest.New(t, enginetest.ClickHouse(t)), readtest.SmallChain()
 	g.Write(l)
 	tries := 0
 	c := readtest.ServeBy(t, httpapi.New(16, 1<<20, prometheus.NewRegistry()), g, httpapi.Route{Path: "/torn", Get: func(r *httpapi.Request) (*httpapi.Answer, error) {
 		return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
-			if tries++; tries == 1 { // what is new is there, and the watcher has not seen it
+			if tries++; tries == 1 { // the new state is written, and the watcher has not seen it
 				l.Retract(10)
 				l.Append(readtest.BlockRecord(11), readtest.BlockRecord(12))
 				g.Write(l)
@@ -131,8 +130,9 @@ func TestTornAnswers(t *testing.T) {
 
 func brokenPart() error { panic("boom") }
 
-// TestPanics are answered 500, also those of a goroutine of the handler's, logged with where they were, and counted.
-// What has begun to be sent is cut off: an error behind it, or a regular end, would be taken for the rest of the answer.
+// TestPanics: panics, also those in a goroutine of the handler, are answered with 500, logged with their origin, and
+// counted. A response that has begun to be sent is cut off: a client would mistake an error or a regular end for the
+// rest of the response.
 func TestPanics(t *testing.T) {
 	c := serve(t, 1,
 		httpapi.Route{Path: "/broken", Get: func(*httpapi.Request) (*httpapi.Answer, error) { return nil, brokenPart() }},
@@ -182,7 +182,7 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// long is an answer of many pieces.
+// long is a response of many pieces.
 func long(r *httpapi.Request) (*httpapi.Answer, error) {
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
 		return &httpapi.Answer{Stream: func(ctx context.Context, w io.Writer) error {
@@ -197,8 +197,8 @@ func long(r *httpapi.Request) (*httpapi.Answer, error) {
 	})
 }
 
-// TestStreams: a long answer is named by what it is made of, for its bytes are not
-// known before they are sent.
+// TestStreams: the ETag of a long response is made from its inputs, because its bytes are not known before they are
+// sent.
 func TestStreams(t *testing.T) {
 	c := serve(t, 1, httpapi.Route{Path: "/long", Get: long, Streamed: true}, httpapi.Route{Path: "/cut", Streamed: true, Get: func(r *httpapi.Request) (*httpapi.Answer, error) {
 		return r.Pinned(func(context.Context, *ask.Pin) (*httpapi.Answer, error) {
@@ -235,10 +235,11 @@ func TestStreams(t *testing.T) {
 	c.Serve("/cut")
 }
 
-// TestLongAnswerBeyondAnAddress is refused after a while, and others are not.
+// TestLongAnswerBeyondAnAddress: a response beyond the share of an address is rejected after a while, and those of
+// others are not.
 func TestLongAnswerBeyondAnAddress(t *testing.T) {
 	c := serve(t, 1, httpapi.Route{Path: "/long", Get: long, Streamed: true})
-	var ip netip.Addr // that of everybody here
+	var ip netip.Addr // the address of all clients in this test
 	var leave func()
 	for range httpapi.LongPerAddress {
 		var err error
@@ -259,8 +260,8 @@ func TestLongAnswerBeyondAnAddress(t *testing.T) {
 	}
 }
 
-// TestPartnersDoNotWaitForThePublic: with every slot of the public taken and its queue
-// full, a partner is answered.
+// TestPartnersDoNotWaitForThePublic: with every slot of the public taken and its queue full, a partner's request is
+// handled.
 func TestPartnersDoNotWaitForThePublic(t *testing.T) {
 	c := serve(t, 1, httpapi.Route{Path: "/blocks", Get: block}, httpapi.Route{Path: "/mine", Get: block, Partner: true})
 	release, err := c.Server.Occupy(t.Context(), netip.MustParseAddr("192.0.2.1"))
@@ -273,8 +274,7 @@ func TestPartnersDoNotWaitForThePublic(t *testing.T) {
 	c.Serve("/mine").JSON(t)
 }
 
-// TestSlowReaderIsCutOff: a client asks for a long answer and takes nothing, or
-// a little now and then.
+// TestSlowReaderIsCutOff: a client requests a long response and reads nothing, or only a little now and then.
 func TestSlowReaderIsCutOff(t *testing.T) {
 	c := serve(t, 1, httpapi.Route{Path: "/long", Get: long, Streamed: true})
 	cut := make(chan any, 1)
@@ -317,7 +317,7 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 	c.Server.Patience = patience / 100
 	get(func(net.Conn) {})
 	c.Server.Patience, c.Server.WriteTimeout = patience, time.Second
-	get(func(conn net.Conn) { // each piece well in time, and all of them in ten seconds
+	get(func(conn net.Conn) { // each piece well within its deadline, but all of them would take ten seconds
 		pace := time.NewTicker(100 * time.Millisecond)
 		defer pace.Stop()
 		for b := make([]byte, httpapi.StreamChunk/4); ; <-pace.C {
@@ -330,8 +330,8 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 	c.Serve("/long").JSON(t)
 }
 
-// TestConnectionsForAllAtOnce: requests that have a slot never wait for a connection to the
-// engine, and neither does the look at the newest state.
+// TestConnectionsForAllAtOnce: requests that hold a slot never wait for a connection to the engine, and neither does
+// the query for the newest state.
 func TestConnectionsForAllAtOnce(t *testing.T) {
 	const concurrency = 3
 	conn, err := readtest.Config(enginetest.ClickHouse(t)).OpenReader("", httpapi.Questions(concurrency))

@@ -10,27 +10,25 @@ import (
 )
 
 const (
-	// waitForSlot is how long a cheap request waits for its turn before it is 503.
+	// waitForSlot is how long a cheap request waits for a slot before it fails with 503.
 	waitForSlot = 2 * time.Second
-	// waitForExpensive is the same of an expensive one, whose turn comes after questions
-	// that take a second each.
+	// waitForExpensive is the same for an expensive request, which may wait behind queries that take a second each.
 	waitForExpensive = 5 * time.Second
-	// waitersPerSlot is how many requests may wait for each slot, but never fewer than
-	// minWaiters in all: with the few slots of a small machine, one crowd would fill a
-	// shorter queue.
+	// waitersPerSlot is how many requests may wait per slot; the total is at least minWaiters, because with the few
+	// slots of a small machine a single burst would fill a shorter queue.
 	waitersPerSlot = 16
 	minWaiters     = 256
 )
 
-// holder is who a request is counted for: a partner, whatever its address, or an address.
-// The class says which slots the request needs.
+// holder is what a request is counted against: a partner, whatever its address, or an address. The class decides
+// which slots the request needs.
 type holder struct {
 	partner uint32 // 0: none
 	client  netip.Addr
 	class   class
 }
 
-// allLive holds what one stream asks for all streams. No client has that address.
+// allLive is the holder of work that one stream does for all streams. No client has that address.
 var allLive = holder{client: netip.IPv6Unspecified()}
 
 func (r *Request) holder() holder {
@@ -40,7 +38,7 @@ func (r *Request) holder() holder {
 	return holder{client: r.Client, class: r.class}
 }
 
-// kind is partner or public: those are counted apart.
+// kind is partner or public: they are counted separately.
 type kind int
 
 const (
@@ -56,9 +54,8 @@ func (h holder) kind() kind {
 	return public
 }
 
-// Prefixes returns what an address counts for, the narrowest first: a customer has an IPv4
-// address or an IPv6 /64, often an IPv6 /56 or /48 of 256 or 65,536 of them, and a network
-// that rents out machines has an IPv4 /24.
+// Prefixes returns the prefixes that an address counts against, narrowest first. A customer has an IPv4 address or an
+// IPv6 /64, often an IPv6 /56 or /48 of 256 or 65,536 of them, and a network that rents out machines has an IPv4 /24.
 func Prefixes(ip netip.Addr) []netip.Prefix {
 	widths := []int{64, 56, 48}
 	if ip.Is4() {
@@ -66,18 +63,18 @@ func Prefixes(ip netip.Addr) []netip.Prefix {
 	}
 	prefixes := make([]netip.Prefix, len(widths))
 	for i, bits := range widths {
-		prefixes[i], _ = ip.WithZone("").Prefix(bits) // of no address: no prefix, which counts as one
+		prefixes[i], _ = ip.WithZone("").Prefix(bits) // an invalid address has the zero prefix, which counts as one
 	}
 	return prefixes
 }
 
-// member is who takes turns: a partner, an address, or a prefix of addresses.
+// member takes turns with others: a partner, an address, or a prefix of addresses.
 type member struct {
 	partner uint32
 	prefix  netip.Prefix
 }
 
-// members are those that a holder counts for, the narrowest first.
+// members returns the members that a holder counts against, narrowest first.
 func (h holder) members() []member {
 	if h.partner != 0 {
 		return []member{{partner: h.partner}}
@@ -90,7 +87,7 @@ func (h holder) members() []member {
 	return out
 }
 
-// shares are how many slots one member has at most.
+// shares are the maximum numbers of slots that one member may hold.
 type shares struct {
 	partner int
 	address int // an IPv4 address, an IPv6 /64
@@ -110,27 +107,25 @@ func (s shares) of(m member) int {
 	return s.address
 }
 
-// halves give nobody more than half, and an IPv4 /24 three quarters.
+// halves limits each member to half, and an IPv4 /24 to three quarters.
 func halves(forAll, all int) shares {
 	return shares{partner: half(all), address: half(forAll), site: half(forAll), block: max(half(forAll), forAll*3/4)}
 }
 
-// half of something, and at least one.
+// half returns half of n, rounded up.
 func half(n int) int { return (n + 1) / 2 }
 
-// slots bound how many requests are worked on at once, so that a crowd makes a queue
-// and not a heap: neither the load of the engines nor the memory grows with the crowd.
-// Requests that would wait too long are answered 503. Answers out of the cache and the
-// health endpoints need no slot.
+// slots limits how many requests are handled at once, so that neither the load of the engines nor memory use grows
+// with the number of requests: the rest wait in a queue. Requests that would wait too long fail with 503. Cached
+// responses and the health endpoints need no slot.
 //
-// One crowd does not keep others out. Prefixes take turns, then the addresses within each
-// of them, however many requests each has waiting. No member has more than its share of the
-// slots and of the queue. If the queue is full, the newest request of the prefix with the
-// most requests makes room for one of a prefix with fewer. Some slots are kept for
-// partners, and partners come first; they leave half of the public's slots to the public.
+// A burst from one source does not keep others out. Prefixes take turns, then the addresses within each of them,
+// however many requests each has waiting. No member exceeds its share of the slots and of the queue. If the queue is
+// full, the newest request of the prefix with the most requests makes room for one of a prefix with fewer. Some slots
+// are reserved for partners, and partners go first; they leave half of the public's slots to the public.
 type slots struct {
-	forAll      int // slots
-	forPartners int // slots beside these
+	forAll      int // slots for everybody
+	forPartners int // additional slots for partners
 	share       shares
 	queueShare  shares
 	patience    time.Duration
@@ -141,19 +136,19 @@ type slots struct {
 	lines map[member]*line
 }
 
-// line is a member: the slots that it has, and the requests that wait for one.
+// line is the queue of a member: the slots that it holds, and the requests that wait for one.
 type line struct {
 	member  member
 	parent  *line // the next wider member, or the root of the kind
 	taken   int
 	waiting int
-	next    []*line   // narrower members with waiting requests, in the order of turns
-	ahead   bool      // it came before the others of its parent
-	jumped  bool      // one of next did, and no other had its turn since
+	next    []*line   // narrower members with waiting requests, in the order of their turns
+	ahead   bool      // it was queued ahead of the others of its parent
+	jumped  bool      // one of next was, and no other has had its turn since
 	waiters []*waiter // of the narrowest member
 }
 
-// waiter is a request that waits.
+// waiter is a waiting request.
 type waiter struct {
 	line    *line
 	settled chan struct{} // closed when granted or dropped is set
@@ -167,20 +162,20 @@ func newSlots(forAll, forPartners int, refused func()) *slots {
 	return s
 }
 
-// all are the slots that there are.
+// all returns the total number of slots.
 func (s *slots) all() int { return s.forAll + s.forPartners }
 
-// places are how many requests of a kind may wait.
+// places returns how many requests of a kind may wait.
 func (s *slots) places() int { return max(minWaiters, waitersPerSlot*s.all()) }
 
-// acquire waits for a slot for as long as requests wait; release gives it back.
+// acquire waits for a slot, for the usual time at most; release returns the slot.
 func (s *slots) acquire(ctx context.Context, h holder) (release func(), err error) {
 	late := time.NewTimer(s.patience)
 	defer late.Stop()
 	return s.acquireUntil(ctx, h, late.C)
 }
 
-// acquireUntil waits for a slot until late, which may be nil, or until the client has left.
+// acquireUntil waits for a slot until late, which may be nil, or until the client disconnects.
 func (s *slots) acquireUntil(ctx context.Context, h holder, late <-chan time.Time) (release func(), err error) {
 	w, err := s.ask(h)
 	if err != nil {
@@ -205,7 +200,7 @@ func (s *slots) acquireUntil(ctx context.Context, h holder, late <-chan time.Tim
 	return func() { s.leave(w.line) }, nil
 }
 
-// ask queues a request; its turn may have come when ask returns.
+// ask queues a request; it may already have a slot when ask returns.
 func (s *slots) ask(h holder) (*waiter, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,7 +219,7 @@ func (s *slots) ask(h holder) (*waiter, error) {
 	return nil, s.full()
 }
 
-// line is that of the narrowest member that a holder counts for. s.mu is held.
+// line returns the line of the narrowest member that a holder counts against. s.mu is held.
 func (s *slots) line(h holder) *line {
 	parent := &s.roots[h.kind()]
 	for _, m := range slices.Backward(h.members()) {
@@ -238,10 +233,9 @@ func (s *slots) line(h holder) *line {
 	return parent
 }
 
-// queue has a member wait that did not. It comes first, for the others have had turns while
-// it had none: otherwise it would wait for the request that is being answered and for one
-// more of everybody. But of those that come first and those that were there, every second
-// turn at least is for the latter.
+// queue adds a member that had no waiting requests. It goes first, because the others have had turns while it had
+// none; otherwise it would wait for the request being handled and for one more of each other member. But after each
+// member that went first, at least one of those already waiting gets a turn.
 func (l *line) queue(newcomer *line) {
 	if l.jumped || len(l.next) == 0 {
 		l.next = append(l.next, newcomer)
@@ -251,8 +245,8 @@ func (l *line) queue(newcomer *line) {
 	l.jumped, newcomer.ahead = true, true
 }
 
-// fits reports whether there is a place in the queue for the newest request, if need be
-// that of a request of a longer line. s.mu is held.
+// fits reports whether the newest request fits into the queue, if necessary by dropping a request of a longer line.
+// s.mu is held.
 func (s *slots) fits(w *waiter) bool {
 	widest := w.line
 	for l := w.line; l.parent != nil; l = l.parent {
@@ -295,7 +289,7 @@ func (s *slots) giveTurns() {
 		w := l.waiters[0]
 		for at := l; at != nil; at = at.parent {
 			at.taken++
-			if p := at.parent; p != nil { // to the end
+			if p := at.parent; p != nil { // move to the end
 				i := slices.Index(p.next, at)
 				p.next = append(slices.Delete(p.next, i, i+1), at)
 				p.jumped, at.ahead = at.ahead, false
@@ -307,7 +301,7 @@ func (s *slots) giveTurns() {
 	}
 }
 
-// turn is the line whose turn it is; nil if no line may have a slot.
+// turn returns the line whose turn it is, or nil if no line may have a slot.
 func (s *slots) turn(l *line) *line {
 	if len(l.waiters) > 0 {
 		return l
@@ -322,7 +316,7 @@ func (s *slots) turn(l *line) *line {
 	return nil
 }
 
-// free reports whether there is a slot for that kind. s.mu is held.
+// free reports whether a slot is free for a kind. s.mu is held.
 func (s *slots) free(k kind) bool {
 	ofPartners, ofPublic := s.roots[partner].taken, s.roots[public].taken
 	if ofPartners+ofPublic >= s.all() {
@@ -334,7 +328,7 @@ func (s *slots) free(k kind) bool {
 	return ofPartners < max(1, s.all()-half(s.forAll))
 }
 
-// remove takes a request out of its line. s.mu is held.
+// remove removes a request from its line. s.mu is held.
 func (s *slots) remove(w *waiter) {
 	i := slices.Index(w.line.waiters, w)
 	w.line.waiters = slices.Delete(w.line.waiters, i, i+1)
@@ -349,7 +343,7 @@ func (s *slots) remove(w *waiter) {
 	s.forget(w.line)
 }
 
-// giveUp takes a request out of the queue; false if it has a slot, or was dropped.
+// giveUp removes a request from the queue; it returns false if the request has a slot or was dropped.
 func (s *slots) giveUp(w *waiter) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -360,7 +354,7 @@ func (s *slots) giveUp(w *waiter) bool {
 	return true
 }
 
-// leave gives a slot back.
+// leave returns a slot.
 func (s *slots) leave(l *line) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -371,7 +365,7 @@ func (s *slots) leave(l *line) {
 	s.forget(l)
 }
 
-// forget lets go of members that have nothing here. s.mu is held.
+// forget removes members that hold no slot and have no waiting requests. s.mu is held.
 func (s *slots) forget(l *line) {
 	for ; l.parent != nil; l = l.parent {
 		if l.taken == 0 && l.waiting == 0 {

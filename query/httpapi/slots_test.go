@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// crowd is slots in a test, whose requests do not block.
+// crowd is a slots in a test, whose requests do not block.
 type crowd struct {
 	*slots
 	t       *testing.T
@@ -25,15 +25,15 @@ func newCrowd(t *testing.T, forAll, forPartners int) *crowd {
 	return c
 }
 
-// address is an IPv4 address in a /24 of its own.
+// address returns an IPv4 address in a /24 of its own.
 func address(n byte) holder { return holder{client: netip.AddrFrom4([4]byte{10, 0, n, 1})} }
 
-// subnet is an IPv6 /64, one of 256 in each /56 of one /48.
+// subnet returns an IPv6 /64, one of 256 in each /56 of one /48.
 func subnet(n uint16) holder {
 	return holder{client: netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 0, 1, byte(n >> 8), byte(n)})}
 }
 
-// come is a request; has reports whether its turn has come.
+// come queues a request; has reports whether it has got a slot.
 func (c *crowd) come(h holder) (has func() bool) {
 	c.t.Helper()
 	w, err := c.ask(h)
@@ -55,7 +55,7 @@ func (c *crowd) expect(what string, want bool, all ...func() bool) {
 	}
 }
 
-// waits is how many requests of a holder wait.
+// waits returns how many requests of a holder wait.
 func (c *crowd) waits(h holder) int {
 	if l := c.lines[h.members()[0]]; l != nil {
 		return l.waiting
@@ -63,7 +63,7 @@ func (c *crowd) waits(h holder) int {
 	return 0
 }
 
-// TestNobodyHasMoreThanHalf of the slots, nor of the queue.
+// TestNobodyHasMoreThanHalf: no address and no partner gets more than half of the slots or of the queue.
 func TestNobodyHasMoreThanHalf(t *testing.T) {
 	c := newCrowd(t, 4, 2)
 	a, b, seven := address(1), address(2), holder{partner: 7}
@@ -84,8 +84,8 @@ func TestNobodyHasMoreThanHalf(t *testing.T) {
 	c.expect("a partner, with the public's queue full", false, c.come(seven))
 }
 
-// TestPrefixIsOneCustomer: an IPv6 /48 has the share of one address, however many /64s it
-// asks from, and so have the /56s within it.
+// TestPrefixIsOneCustomer: an IPv6 /48 has the share of one address, however many of its /64s send requests, and so
+// do the /56s within it.
 func TestPrefixIsOneCustomer(t *testing.T) {
 	c := newCrowd(t, 4, 0)
 	c.expect("two /64s", true, c.come(subnet(0x0001)), c.come(subnet(0x0102)))
@@ -104,8 +104,7 @@ func TestPrefixIsOneCustomer(t *testing.T) {
 	c.expect("the other after one turn of the /48", true, others)
 }
 
-// TestFullQueueMakesRoom: whoever has few requests waiting has a place in a queue that others
-// have filled.
+// TestFullQueueMakesRoom: a client with few waiting requests gets a place in a queue that others have filled.
 func TestFullQueueMakesRoom(t *testing.T) {
 	c := newCrowd(t, 1, 0)
 	c.come(address(0))
@@ -138,8 +137,8 @@ func TestFullQueueMakesRoom(t *testing.T) {
 	}
 }
 
-// TestTurns: one that comes goes before the requests of an address that has had its turn, and
-// then both take turns. Partners go before the public.
+// TestTurns: a new address goes before the waiting requests of one that has had its turn, and then both take turns.
+// Partners go before the public.
 func TestTurns(t *testing.T) {
 	c := newCrowd(t, 1, 0)
 	a, b := address(1), address(2)
@@ -162,8 +161,8 @@ func TestTurns(t *testing.T) {
 	c.expect("its third", false, third)
 }
 
-// TestComersDoNotKeepOthersWaiting: of those that come again and again and those that wait,
-// every second turn at least is for the latter.
+// TestComersDoNotKeepOthersWaiting: at least every second turn goes to those already waiting, however many newcomers
+// there are.
 func TestComersDoNotKeepOthersWaiting(t *testing.T) {
 	c := newCrowd(t, 1, 0)
 	type request struct {
@@ -189,8 +188,8 @@ func TestComersDoNotKeepOthersWaiting(t *testing.T) {
 	}
 }
 
-// TestLongAnswersOfManyAddresses: one address, a /48 and a /24 together leave places for files,
-// long answers and streams.
+// TestLongAnswersOfManyAddresses: one address, a /48 and a /24 together leave places for files, long responses and
+// streams.
 func TestLongAnswersOfManyAddresses(t *testing.T) {
 	s := New(0, 0, prometheus.NewRegistry())
 	for name, of := range map[string]*slots{"files": s.files, "long answers": s.streams, "streams": s.lives} {
@@ -217,7 +216,7 @@ func TestLongAnswersOfManyAddresses(t *testing.T) {
 	}
 }
 
-// TestPartnersLeaveHalfToThePublic: partners come first, and do not take everything.
+// TestPartnersLeaveHalfToThePublic: partners go first, and do not take all slots.
 func TestPartnersLeaveHalfToThePublic(t *testing.T) {
 	c := newCrowd(t, 4, 1)
 	c.expect("partners", true, c.come(holder{partner: 7}), c.come(holder{partner: 8}), c.come(holder{partner: 9}))
@@ -225,13 +224,13 @@ func TestPartnersLeaveHalfToThePublic(t *testing.T) {
 	c.expect("the public", true, c.come(address(1)), c.come(address(2)))
 }
 
-// TestWaitingHasAnEnd: by the client's leaving, and by itself.
+// TestWaitingHasAnEnd: waiting ends when the client disconnects, and after a time limit.
 func TestWaitingHasAnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 1, 0)
 		gone, leave := context.WithCancel(t.Context())
 		leave()
-		release, err := c.acquire(gone, address(1)) // there is a slot
+		release, err := c.acquire(gone, address(1)) // there is a free slot
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -239,7 +238,7 @@ func TestWaitingHasAnEnd(t *testing.T) {
 		if _, err := c.acquire(gone, address(2)); !errors.As(err, &f) || f.Crowd {
 			t.Errorf("a client that is gone: %v", err)
 		}
-		// The context of an answer that others may share does not end with its client.
+		// The context of a response that others may share does not end when its client disconnects.
 		shared := context.WithoutCancel(withClient(t.Context(), gone))
 		if _, err := c.acquire(shared, address(2)); !errors.Is(err, errClientLeft) {
 			t.Errorf("a client that is gone, of a shared answer: %v", err)
@@ -254,8 +253,8 @@ func TestWaitingHasAnEnd(t *testing.T) {
 	})
 }
 
-// TestSlotsAtRandom: whatever comes and goes, the counts are right, no member has more than
-// its share, and none waits that could have a slot.
+// TestSlotsAtRandom: in a random sequence of requests the counts are right, no member exceeds its share, and no
+// request waits although it could have a slot.
 func TestSlotsAtRandom(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

@@ -16,21 +16,20 @@ import (
 )
 
 const (
-	// maxStreams is how many long answers are being sent at once.
+	// maxStreams is how many long responses are sent at once.
 	maxStreams = 12
-	// longPerAddress, longPerSite and longPerBlock are how many long answers, and how many
-	// files, are sent to one address, to an IPv6 /56 or /48, and to an IPv4 /24.
+	// longPerAddress, longPerSite and longPerBlock are how many long responses, and how many files, are sent at once
+	// to one address, to an IPv6 /56 or /48, and to an IPv4 /24.
 	longPerAddress = 2
 	longPerSite    = 3
 	longPerBlock   = 4
-	// StreamChunk is the size of the pieces in which a long answer is sent.
+	// StreamChunk is the size of the pieces in which a long response is sent.
 	StreamChunk = 64 << 10
 )
 
-// stream sends an answer while it is made. Until the first byte RequestTimeout
-// holds, and for all of it a limit, however the client spreads its reading.
-// An error after the first byte can only end the connection, which tells the
-// client that the answer is not whole.
+// stream sends a response while it is made. RequestTimeout applies until the first byte, and limit to all of it,
+// however the client spreads its reading. After the first byte, an error can only be signalled by closing the
+// connection, which tells the client that the response is incomplete.
 func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *slots, limit time.Duration) error {
 	end := time.Now().Add(limit)
 	r.readParams()
@@ -61,7 +60,7 @@ func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *slots,
 	defer cancel()
 	defer context.AfterFunc(client, cancel)()
 	send := func(w io.Writer) error { return a.Stream(ctx, w) }
-	if acceptsGzip(r.HTTP.Header) && r.format != files.Parquet { // which is compressed by itself
+	if acceptsGzip(r.HTTP.Header) && r.format != files.Parquet { // Parquet is compressed itself
 		plain := send
 		send = func(w io.Writer) error { return zipped(w, plain) }
 		tag += gzipSuffix
@@ -97,8 +96,8 @@ func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *slots,
 	return nil
 }
 
-// stateTag names an answer by what it is made of, for its bytes are not known before
-// they are sent. Two partners may ask by one address, and are two.
+// stateTag returns an ETag made from the inputs of a response, because its bytes are not known before they are sent.
+// Requests of two partners for the same URL get different tags.
 func (r *Request) stateTag() string {
 	h := r.Header
 	sum := sha256.Sum256([]byte(strings.Join([]string{readmodel.Schema(), h.Get(headerGeneration), h.Get(headerSeq), h.Get(headerBlock),
@@ -106,12 +105,12 @@ func (r *Request) stateTag() string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// turnstile gives up the slot of the engine while the client takes what is written: a slow
-// reader keeps a place among the long answers, and nothing of the engine.
+// turnstile releases the engine slot while the client receives what was written: a slow reader occupies one of the
+// places for long responses, but no engine slot.
 type turnstile struct {
 	to      io.Writer
-	enter   func() (release func(), err error) // nil: there is no slot to be had again
-	release func()                             // nil: the slot is given up
+	enter   func() (release func(), err error) // nil: the slot cannot be acquired again
+	release func()                             // nil: the slot is released
 }
 
 func (t *turnstile) Write(b []byte) (int, error) {
