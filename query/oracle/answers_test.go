@@ -21,10 +21,10 @@ import (
 	"github.com/navlog/navlog/query/withdrawals"
 )
 
-// Every past block is compared by make property: that takes minutes, and what it found is tested by itself.
+// make property compares every past block, which takes minutes; each fault that it found has a test of its own.
 var stride = flag.Uint64("stride", 10, "how many blocks lie between the past blocks that answers are compared at; 1: all of them")
 
-// routes are all that is answered out of the read models.
+// routes are all routes that are served from the read models.
 var routes = []httpapi.Route{
 	{Path: "/api/v1/vaults", Get: vaults.List, AsFile: true},
 	{Path: "/api/v1/vaults/{address}", Get: vaults.Detail},
@@ -51,7 +51,7 @@ var routes = []httpapi.Route{
 	{Path: "/api/v1/partner/router", Partner: true, Get: partner.Router(readtest.Router.Hex(), readtest.ChainID), Uncached: true},
 }
 
-// asked is a generation, what may be asked about it, and the log that it is of.
+// asked is a client of a generation, with the log that the generation was built from.
 type asked struct {
 	*readtest.Client
 	t   *testing.T
@@ -59,7 +59,7 @@ type asked struct {
 	log *readtest.Log
 }
 
-// serve answers from the read model of a log. Its test runs beside others: it has a generation to itself.
+// serve serves the read model of a log. The test runs in parallel with others, because it has a generation to itself.
 func serve(t *testing.T, l *readtest.Log) *asked {
 	t.Helper()
 	t.Parallel()
@@ -68,8 +68,8 @@ func serve(t *testing.T, l *readtest.Log) *asked {
 	return &asked{readtest.Serve(t, g, routes...), t, g, l}
 }
 
-// check asks for a path, as of a block where one is named, and compares the answer with what it
-// should be. Of a list in pages it is the first page, of up to 100.
+// check requests a path, at a past block if pinned is set, and compares the response with want. For a paginated list
+// it requests the first page, of up to 100 entries.
 func (a *asked) check(path, pinned string, want any) {
 	a.t.Helper()
 	path = withQuery(path, pinned)
@@ -91,7 +91,7 @@ func withQuery(path, query string) string {
 	return path + "?" + query
 }
 
-// compare asks for everything.
+// compare checks every route.
 func (a *asked) compare(o *Oracle, pinned string) {
 	a.t.Helper()
 	check := func(path string, want any) { a.t.Helper(); a.check(path, pinned, want) }
@@ -148,8 +148,8 @@ func (a *asked) compareUser(o *Oracle, u common.Address, pinned string) {
 	a.check(path+"/withdrawals?pageSize=100&status=queued&vault="+readtest.VaultB.Hex(), pinned, o.withStatus("queued", inB, true))
 }
 
-// TestAnswersEqualOracle compares every answer with the oracle, now and then while
-// random histories go on about the newest block, and in the end about every stride-th past block.
+// TestAnswersEqualOracle compares every response with the oracle: about the newest block at several points of random
+// histories, and at their end about every stride-th past block.
 func TestAnswersEqualOracle(t *testing.T) {
 	if testing.Short() {
 		t.Skip("asks one question after the other")

@@ -18,8 +18,8 @@ import (
 
 var cacheSeed = flag.Uint64("cacheSeed", 1, "seed of the history in which answers with and without the cache are compared")
 
-// sparse is a history in which most blocks change little: a few logs of one vault, or none, so that
-// many answers stay right and some only lapse. Blocks are seconds or days apart.
+// sparse is a history in which most blocks change little: a few logs of one vault, or none, so that many responses
+// stay valid and some only lapse. Blocks are seconds or days apart.
 type sparse struct {
 	*story
 	times map[uint64]uint32
@@ -35,7 +35,7 @@ func newSparse(seed uint64) *sparse {
 	return s
 }
 
-// block appends one block at the head with logs of some vaults.
+// block appends one block at the head, with logs of some vaults.
 func (s *sparse) block(vaults int) {
 	s.head++
 	now := s.times[s.head-1] + 12
@@ -58,7 +58,7 @@ func (s *sparse) block(vaults int) {
 	s.Append(end)
 }
 
-// step is one unit: a block, a reorganisation, or what a vault is called from now on.
+// step appends one unit: a block, a reorganisation, or a vault's new name.
 func (s *sparse) step() {
 	switch s.pick(12) {
 	case 0, 1:
@@ -78,7 +78,7 @@ func (s *sparse) step() {
 	}
 }
 
-// cachedPaths are requests of every route whose answers are kept, many of which read few lists.
+// cachedPaths returns requests for every cached route; many of them read few lists.
 func cachedPaths() (out []string) {
 	add := func(paths ...string) { out = append(out, paths...) }
 	span := "from=1700000030&to=1700000100"
@@ -103,8 +103,8 @@ func cachedPaths() (out []string) {
 	return out
 }
 
-// TestCacheChangesNoAnswer: through a random history every answer with the cache is the answer
-// without it, byte for byte and header for header, about the newest block and about past ones.
+// TestCacheChangesNoAnswer: throughout a random history, every response with the cache equals the one without it, in
+// its bytes and headers, about the newest block and about past ones.
 func TestCacheChangesNoAnswer(t *testing.T) {
 	t.Logf("-cacheSeed=%d", *cacheSeed)
 	const steps, each = 30, 25
@@ -151,7 +151,7 @@ func TestCacheChangesNoAnswer(t *testing.T) {
 	}
 }
 
-// reply is all that a client gets.
+// reply returns everything that a client receives.
 func reply(c *readtest.Client, path string) string {
 	r := httptest.NewRequest(http.MethodGet, path, nil)
 	r.Header.Set("X-Request-Id", "one")

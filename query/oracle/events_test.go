@@ -12,15 +12,15 @@ import (
 	"github.com/navlog/navlog/query/readtest"
 )
 
-// eventNames are the kinds of events.
+// eventNames are the event names of the kinds of facts.
 var eventNames = map[readtest.Kind]string{
 	readtest.Deposit: "DepositAccepted", readtest.Request: "WithdrawalRequested", readtest.Funding: "WithdrawalFunded", readtest.Claim: "WithdrawalClaimed",
 	readtest.Cancel: "WithdrawalCancelled", readtest.Expiry: "WithdrawalExpired", readtest.Nav: "NavUpdated", readtest.Sweep: "DepositsSwept",
 	readtest.Settlement: "WithdrawalsSettled",
 }
 
-// events are the logs that keep lets through, newest first: those of the chain, or all
-// that there ever were.
+// events returns the logs that match keep, newest first: those of the chain or, with all, those that were ever
+// recorded.
 func (o *Oracle) events(keep func(readtest.Entry) bool, all bool) []any {
 	logs := slices.Clone(o.logs)
 	slices.SortFunc(logs, func(a, b readtest.Entry) int { return cmp.Or(inChain(b, a), cmp.Compare(b.Seq, a.Seq)) })
@@ -69,7 +69,7 @@ func (o *Oracle) event(e readtest.Entry) object {
 	return out
 }
 
-// walkEvents reads a list of events to its end, by pages that begin and end anywhere.
+// walkEvents reads a list of events to its end, in pages that begin and end anywhere.
 func (a *asked) walkEvents(path, pinned string, want []any) {
 	a.t.Helper()
 	path = withQuery(path, pinned)
@@ -88,7 +88,7 @@ func (a *asked) walkEvents(path, pinned string, want []any) {
 	}
 }
 
-// TestEventsByFilters: each filter, alone and with others, in a history with reorganisations.
+// TestEventsByFilters: each filter, by itself and combined with others, in a history with reorganisations.
 func TestEventsByFilters(t *testing.T) {
 	if testing.Short() {
 		t.Skip("asks one question after the other")
@@ -102,7 +102,7 @@ func TestEventsByFilters(t *testing.T) {
 	a.compareEvents(At(s.Log, s.Seq(), s.head-9), fmt.Sprintf("asOfBlock=%d", s.head-9))
 }
 
-// compareEvents asks for events by each filter.
+// compareEvents requests events with each filter.
 func (a *asked) compareEvents(o *Oracle, pinned string) {
 	a.t.Helper()
 	a.walkEvents("/api/v1/events", pinned, o.events(nil, false))
@@ -132,8 +132,8 @@ func (a *asked) compareEvents(o *Oracle, pinned string) {
 	}
 }
 
-// TestEventsThereAndBack: a log that came back is two events, of which the first was
-// taken back, and so is what stood in its place meanwhile.
+// TestEventsThereAndBack: a log that was retracted and appended again is two events, the first of them retracted, and
+// so is the log that replaced it in between.
 func TestEventsThereAndBack(t *testing.T) {
 	l := readtest.NewLog(readtest.ChainID)
 	deposit := func(user common.Address, tx byte) readtest.Fact {
@@ -157,8 +157,7 @@ func TestEventsThereAndBack(t *testing.T) {
 	same(t, "what took them back", []any{o.event(l.Entries[6])["retractedBySeq"], o.event(l.Entries[2])["retractedBySeq"]}, []any{"10", "6"})
 }
 
-// TestWrongQuestionsForEvents: what is not understood is refused, and what names nothing
-// gives nothing.
+// TestWrongQuestionsForEvents: invalid parameters are rejected, and filters that match nothing return an empty list.
 func TestWrongQuestionsForEvents(t *testing.T) {
 	a := serve(t, readtest.SmallChain())
 	for _, query := range []string{
@@ -178,7 +177,7 @@ func TestWrongQuestionsForEvents(t *testing.T) {
 	}
 }
 
-// compareReorganisations asks for reorganisations by sections of some lengths.
+// compareReorganisations requests reorganisations with several widths of block buckets.
 func (a *asked) compareReorganisations(o *Oracle, pinned string) {
 	a.t.Helper()
 	for _, width := range []uint64{1, 3, 1 << 40} {
@@ -187,7 +186,7 @@ func (a *asked) compareReorganisations(o *Oracle, pinned string) {
 	}
 }
 
-// TestReorganisations: every one of a history is told, as of any block.
+// TestReorganisations: every reorganisation of a history is listed, at any block.
 func TestReorganisations(t *testing.T) {
 	s := tell(3, func(*story) {})
 	a := serve(t, s.Log)
@@ -201,7 +200,8 @@ func TestReorganisations(t *testing.T) {
 	}
 }
 
-// TestReorganisationsByHand: two that began with the same block are two, and so are two units of an operator's that are one.
+// TestReorganisationsByHand: two reorganisations that began with the same block count as two; one that an operator
+// made in two units counts as one.
 func TestReorganisationsByHand(t *testing.T) {
 	l := readtest.NewLog(readtest.ChainID)
 	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.BlockRecord(2))
@@ -213,7 +213,7 @@ func TestReorganisationsByHand(t *testing.T) {
 	l.Append(readtest.Fact{Kind: readtest.Nav, Vault: readtest.VaultA, Price: 1, Assets: 2, Supply: 3, Block: 4, Tx: readtest.Tx(2)}, readtest.BlockRecord(4))
 	l.Append(readtest.BlockRecord(5))
 	l.Retract(3)
-	l.Entries[len(l.Entries)-3].Boundary = true // block 5 in a unit, and block 4 with its NAV in another
+	l.Entries[len(l.Entries)-3].Boundary = true // block 5 is retracted in one unit, and block 4 with its NAV in another
 	l.Append(readtest.BlockRecord(4))
 	a := serve(t, l)
 	want := []any{
@@ -229,14 +229,13 @@ func TestReorganisationsByHand(t *testing.T) {
 	}
 }
 
-// reorganisation is what one took back.
+// reorganisation is the blocks and logs that a reorganisation retracted.
 type reorganisation struct {
 	from, to, seq uint64
 	logs          int
 }
 
-// reorganisationsOf reads the log as a reader does: records that take others back, one
-// after the other, are one reorganisation.
+// reorganisationsOf finds the reorganisations in a log: consecutive retracting records are one reorganisation.
 func reorganisationsOf(log []readtest.Entry, block uint64) (out []reorganisation) {
 	var now *reorganisation
 	for _, e := range log {
@@ -256,7 +255,7 @@ func reorganisationsOf(log []readtest.Entry, block uint64) (out []reorganisation
 	return slices.DeleteFunc(out, func(r reorganisation) bool { return r.from > block })
 }
 
-// reorganisations are told by sections of blocks, newest first.
+// reorganisations returns the reorganisations by block buckets, newest first.
 func (o *Oracle) reorganisations(width uint64) []any {
 	type section struct {
 		reorganisation

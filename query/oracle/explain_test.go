@@ -13,7 +13,7 @@ import (
 	"github.com/navlog/navlog/query/readtest"
 )
 
-// explained are the paths of all answers with numbers.
+// explained returns the paths of all responses that contain numbers.
 func (o *Oracle) explained() (out []string) {
 	for _, v := range o.vaults {
 		out = append(out, "/api/v1/vaults/"+v.address.Hex(), "/api/v1/vaults/"+v.address.Hex()+"/users", "/api/v1/queues/withdrawals?vault="+v.address.Hex(), "/api/v1/queues/deposits?vault="+v.address.Hex())
@@ -26,7 +26,7 @@ func (o *Oracle) explained() (out []string) {
 	return append(out, "/api/v1/queues/withdrawals", "/api/v1/queues/deposits", "/api/v1/settlement/summary", "/api/v1/partner/stats")
 }
 
-// explain walks through the explanation of every number there is, with pages of a size.
+// explain reads the explanation of every number, in pages of a given size.
 func (a *asked) explain(o *Oracle, pinned string, size int) (numbers, events int) {
 	a.t.Helper()
 	for _, path := range o.explained() {
@@ -43,7 +43,7 @@ func (a *asked) explain(o *Oracle, pinned string, size int) (numbers, events int
 	return numbers, events
 }
 
-// walkExplanation reads the logs that make a number, page by page, and adds them up.
+// walkExplanation reads the logs behind a number, page by page, and adds them up.
 func (a *asked) walkExplanation(path string, n oracle.Number, pinned string, size int, retracted bool) (all []object) {
 	a.t.Helper()
 	what := withQuery(fmt.Sprintf("/api/v1/explain?of=%s&field=%s&retracted=%t&pageSize=%d", url.QueryEscape(path), url.QueryEscape(n.Field), retracted, size), pinned)
@@ -58,7 +58,7 @@ func (a *asked) walkExplanation(path string, n oracle.Number, pinned string, siz
 		}
 		for _, one := range data["events"].([]any) {
 			e := one.(object)
-			if !strings.HasSuffix(n.Field, "/firstSeen") { // whose one log says the time itself
+			if !strings.HasSuffix(n.Field, "/firstSeen") { // firstSeen has a single log, whose time is the value
 				change, ok := new(big.Int).SetString(e["change"].(string), 10)
 				if !ok {
 					a.t.Fatalf("%s: the change is %v", what, e["change"])
@@ -84,7 +84,7 @@ func (a *asked) walkExplanation(path string, n oracle.Number, pinned string, siz
 	return all
 }
 
-// place is where an event stands in the list.
+// place returns the position of an event in the list.
 func place(e object) (out []int) {
 	for _, field := range []string{"blockNumber", "logIndex", "seq"} {
 		n, err := strconv.Atoi(fmt.Sprint(e[field]))
@@ -96,8 +96,8 @@ func place(e object) (out []int) {
 	return out
 }
 
-// isInTheLog compares an event with the record of the log that it names, and where it was
-// retracted, with the record that did.
+// isInTheLog compares an event with its record in the log and, if it was retracted, with the record that retracted
+// it.
 func (a *asked) isInTheLog(what string, e object) {
 	a.t.Helper()
 	entry := a.log.Entries[place(e)[2]-1]
@@ -114,8 +114,8 @@ func (a *asked) isInTheLog(what string, e object) {
 	same(a.t, what+" retracted", []any{e["state"], e["retractedBySeq"], e["change"], entry.Retracts}, []any{"retracted", dec(uint64(taken + 1)), "0", 0})
 }
 
-// TestExplanationsAddUp: the last sum of every explanation is the number that the answer
-// shows, about random histories with reorganisations, now and at past blocks.
+// TestExplanationsAddUp: the last sum of every explanation equals the number in the response, for random histories
+// with reorganisations, at the newest block and at past ones.
 func TestExplanationsAddUp(t *testing.T) {
 	if testing.Short() {
 		t.Skip("asks one question after the other")

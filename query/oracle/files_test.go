@@ -16,8 +16,7 @@ import (
 	"github.com/navlog/navlog/query/readtest"
 )
 
-// sameFile compares both files of a list with the list that the oracle says, whose order
-// of columns is given.
+// sameFile compares both files of a list with the oracle's list; columns gives the order of the columns.
 func (a *asked) sameFile(path string, columns []string, want []any) {
 	a.t.Helper()
 	texts := [][]string{columns}
@@ -54,8 +53,7 @@ var (
 	vaultColumns          = strings.Fields("address name symbol chainId decimals asset.address asset.symbol asset.decimals totalAssets totalSupply navPerShare navUpdatedAt startBlock")
 )
 
-// TestFiles: the file of each list is the whole list, now and at a past block, by each
-// filter.
+// TestFiles: the file of each list is the whole list, at the newest block and at a past one, with each filter.
 func TestFiles(t *testing.T) {
 	if testing.Short() {
 		t.Skip("asks one question after the other")
@@ -65,7 +63,7 @@ func TestFiles(t *testing.T) {
 		t.Fatal("the story has no reorganisation")
 	}
 	a := serve(t, s.Log)
-	a.Server.FileRows = 3 // so that a list has several parts
+	a.Server.FileRows = 3 // so that a list takes several reads
 	for pinned, o := range map[string]*Oracle{"": At(s.Log, s.Seq(), 1<<62), fmt.Sprintf("asOfBlock=%d", s.head-7): At(s.Log, s.Seq(), s.head-7)} {
 		file := func(path string, columns []string, want []any) {
 			t.Helper()
@@ -133,8 +131,7 @@ func TestFiles(t *testing.T) {
 	a.Get("/api/v1/events?format=csv&before=AAAA").Failed(t, 400, "INVALID_PARAMETER")
 }
 
-// sameSeries compares the files of a series with its points in JSON, which TestSeries holds
-// against the oracle.
+// sameSeries compares the files of a series with its points in JSON, which TestSeries compares with the oracle.
 func (a *asked) sameSeries(path, pinned string) {
 	a.t.Helper()
 	path = withQuery(path, pinned)
@@ -155,15 +152,15 @@ func (a *asked) sameSeries(path, pinned string) {
 	a.sameFile(path, strings.Fields("start end complete nav.open nav.high nav.low nav.close nav.updates totalAssets totalSupply deposits.count deposits.assets requested.count requested.assets claimed.count claimed.assets newUsers users"), points)
 }
 
-// TestFilesOfDeposits: a file is the whole list, now and at a past block, of all time and
-// of some.
+// TestFilesOfDeposits: a file is the whole list, at the newest block and at a past one, with and without a time
+// range.
 func TestFilesOfDeposits(t *testing.T) {
 	s := tell(4, func(*story) {})
 	if !s.hasReorganisation() {
 		t.Fatal("the story has no reorganisation")
 	}
 	a := serve(t, s.Log)
-	a.Server.FileRows = 3 // so that a list has several parts
+	a.Server.FileRows = 3 // so that a list takes several reads
 	for pinned, o := range map[string]*Oracle{"": At(s.Log, s.Seq(), 1<<62), fmt.Sprintf("asOfBlock=%d", s.head-7): At(s.Log, s.Seq(), s.head-7)} {
 		for _, v := range o.vaults {
 			path := "/api/v1/vaults/" + v.address.Hex() + "/deposits"
@@ -194,9 +191,9 @@ func TestFilesOfDeposits(t *testing.T) {
 	}
 }
 
-// TestFileOfRewrittenBlock: a reorganisation retracts blocks while a file about them is sent, after its
-// first row, and another one that retracts less follows before the second row is read. What lists say
-// is cut off; what events say, and what is about a block that stays, is sent to its end as it was.
+// TestFileOfRewrittenBlock: a reorganisation retracts the blocks of a file after its first row was sent, and another
+// one that retracts less follows before the second row is read. Files from lists are cut off; files from events, and
+// files about a block that stays, are sent completely and unchanged.
 func TestFileOfRewrittenBlock(t *testing.T) {
 	if testing.Short() {
 		t.Skip("asks one question after the other")
@@ -259,7 +256,7 @@ func TestFileOfRewrittenBlock(t *testing.T) {
 	}
 }
 
-// abrupt gives the body of an answer, and whether it was sent to its end.
+// abrupt returns the body of a response, and whether it was sent completely.
 func (a *asked) abrupt(path string) (body string, ended bool) {
 	a.t.Helper()
 	rec := httptest.NewRecorder()
@@ -273,8 +270,8 @@ func (a *asked) abrupt(path string) (body string, ended bool) {
 	return "", true
 }
 
-// TestParquetByOthers: another reader than the library that writes them, the engine's,
-// takes the files, with the types that are told and the values of the CSV.
+// TestParquetByOthers: the engine, a reader other than the library that writes the files, reads the documented types
+// and the same values as in the CSV.
 func TestParquetByOthers(t *testing.T) {
 	s := tell(4, func(*story) {})
 	a := serve(t, s.Log)

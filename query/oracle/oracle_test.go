@@ -1,6 +1,5 @@
-// Package oracle answers the questions of the API from the list of live facts, with loops
-// over Go values: no SQL, and none of the types of the code under test. Its tests hold
-// every answer about random histories against it.
+// Package oracle computes the API's responses from the list of live facts, with loops over Go values: without SQL,
+// and without the types of the code under test. Its tests compare every response about random histories with it.
 package oracle
 
 import (
@@ -17,12 +16,12 @@ import (
 
 var same = readtest.Same
 
-// Oracle answers about one state.
+// Oracle computes responses about one state.
 type Oracle struct {
-	live   []readtest.Entry  // in the order of the log, those that count
-	logs   []readtest.Entry  // those that there ever were up to the block, in the order of the log
-	gone   map[uint64]uint64 // which of them were taken back, and by which record
-	reorgs []reorganisation  // that took back what is up to the block, oldest first
+	live   []readtest.Entry  // facts that are not retracted, in the order of the log
+	logs   []readtest.Entry  // all facts up to the block, also retracted ones, in the order of the log
+	gone   map[uint64]uint64 // which of them were retracted, and by which record
+	reorgs []reorganisation  // the reorganisations of blocks up to the block, oldest first
 	now    uint32            // time of the newest block
 	vaults []vault
 }
@@ -33,8 +32,7 @@ type vault struct {
 	start   uint64
 }
 
-// At gives the oracle of a log's state at a seq and up to a block, which must have an
-// indexed block.
+// At returns the oracle of a log's state at a seq and up to a block; one of the blocks up to it must be indexed.
 func At(l *readtest.Log, seq, block uint64) *Oracle {
 	o := &Oracle{gone: map[uint64]uint64{}}
 	for _, e := range l.Live(seq, block) {
@@ -63,7 +61,7 @@ func At(l *readtest.Log, seq, block uint64) *Oracle {
 			clock, o.now = e.Block, e.At()
 		}
 	}
-	for _, e := range l.Live(seq, 1<<62) { // what a vault is does not depend on the block
+	for _, e := range l.Live(seq, 1<<62) { // a vault's properties do not depend on the block
 		if e.Kind == readtest.Vault {
 			o.vaults = append(o.vaults, vault{common.BytesToAddress(e.Meta.Address), e.Meta.Name, e.Meta.StartBlock})
 		}
@@ -80,7 +78,7 @@ func iso(ts uint32) string {
 	return time.Unix(int64(ts), 0).UTC().Format("2006-01-02T15:04:05") + ".000Z"
 }
 
-// at is the time of something that happened, null where it did not.
+// at returns the time of a fact, or null if there is none.
 func at(e *readtest.Entry) any {
 	if e == nil {
 		return nil
@@ -99,7 +97,7 @@ func (o *Oracle) name(vault common.Address) string {
 	return ""
 }
 
-// of gives the live facts of a kind, oldest first on the chain.
+// of returns the live facts of a kind, in chain order.
 func (o *Oracle) of(k readtest.Kind, keep func(readtest.Entry) bool) []readtest.Entry {
 	var out []readtest.Entry
 	for _, e := range o.live {
@@ -111,7 +109,7 @@ func (o *Oracle) of(k readtest.Kind, keep func(readtest.Entry) bool) []readtest.
 	return out
 }
 
-// inChain is the order of the chain.
+// inChain compares by chain order.
 func inChain(a, b readtest.Entry) int {
 	return cmp.Or(cmp.Compare(a.Block, b.Block), cmp.Compare(a.Index, b.Index))
 }
@@ -194,8 +192,8 @@ func (o *Oracle) deposit(d readtest.Entry) object {
 	return out
 }
 
-// sweptBy is the log with which a deposit was swept: the first sweep whose last number is at least the
-// deposit's, or the deposit itself where that came later; nil while there is none.
+// sweptBy returns the log that swept a deposit: the first sweep whose last number is at least the deposit's, or the
+// deposit itself if it came after that sweep; nil if it is not swept.
 func (o *Oracle) sweptBy(d readtest.Entry) *readtest.Entry {
 	for _, s := range o.of(readtest.Sweep, inVault(d.Fact.Vault)) {
 		if d.ID > s.To {
@@ -217,9 +215,8 @@ func (o *Oracle) depositsNewestFirst(keep func(readtest.Entry) bool) []any {
 	return out
 }
 
-// requests are the requests that keep lets through, oldest first. The first request of
-// an index counts; the first of claimed, cancelled and expired after it ends it; what
-// comes before it or after its end changes nothing.
+// requests returns the requests that match keep, oldest first. The first request of an index counts; the first claim,
+// cancellation or expiry after it ends it; logs before it or after its end have no effect.
 func (o *Oracle) requests(keep func(readtest.Entry) bool) []object {
 	var out []object
 	for _, asked := range o.firstRequests(keep) {
@@ -236,7 +233,7 @@ func (o *Oracle) requests(keep func(readtest.Entry) bool) []object {
 	return out
 }
 
-// firstRequests are the logs that make the requests that keep lets through: the first of each index.
+// firstRequests returns the logs of the requests that match keep: the first of each index.
 func (o *Oracle) firstRequests(keep func(readtest.Entry) bool) (out []readtest.Entry) {
 	type index struct {
 		vault common.Address
@@ -253,7 +250,7 @@ func (o *Oracle) firstRequests(keep func(readtest.Entry) bool) (out []readtest.E
 	return out
 }
 
-// after is what happened to a request after it was made.
+// after returns the later logs about a request.
 func (o *Oracle) after(asked readtest.Entry) []readtest.Entry {
 	var out []readtest.Entry
 	for _, e := range o.live {
@@ -311,7 +308,7 @@ func (o *Oracle) withStatus(status string, keep func(readtest.Entry) bool, newes
 	return out
 }
 
-// swept is the highest deposit id that a sweep of the vault reached.
+// swept returns the highest deposit id that a sweep of the vault reached.
 func (o *Oracle) swept(v common.Address) uint64 {
 	var last uint64
 	for _, s := range o.of(readtest.Sweep, inVault(v)) {
@@ -359,7 +356,7 @@ func (o *Oracle) settlement() []any {
 	return out
 }
 
-// usersIn are the users of a vault with what they did there.
+// usersIn returns the users of a vault with their totals there.
 func (o *Oracle) usersIn(vault common.Address, field string, descending bool) []any {
 	there := *o
 	there.live = nil
@@ -371,8 +368,8 @@ func (o *Oracle) usersIn(vault common.Address, field string, descending bool) []
 	return there.users(field, descending)
 }
 
-// users are sorted by the block of the first deposit or request, or by what they
-// deposited or withdrew; ties go by address, in the direction of the sort.
+// users returns the users, sorted by the block of their first deposit or request, or by what they deposited or
+// withdrew. Ties are sorted by address, in the same direction.
 func (o *Oracle) users(field string, descending bool) []any {
 	type user struct {
 		address common.Address
@@ -401,7 +398,7 @@ func (o *Oracle) users(field string, descending bool) []any {
 	return out
 }
 
-// firstSeen is the first deposit or request of a user.
+// firstSeen returns the first deposit or request of a user.
 func (o *Oracle) firstSeen(user common.Address) readtest.Entry {
 	all := append(o.of(readtest.Deposit, ofUser(user)), o.of(readtest.Request, ofUser(user))...)
 	return slices.MinFunc(all, inChain)
@@ -419,7 +416,7 @@ func (o *Oracle) userAddresses() []common.Address {
 	return out
 }
 
-// user is one with holdings, nil for who is none.
+// user returns a user with holdings, or nil for an address that is not a user.
 func (o *Oracle) user(address common.Address) object {
 	if !slices.Contains(o.userAddresses(), address) {
 		return nil

@@ -9,9 +9,9 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// TestUsersThatLookLikeOwners: anybody can deposit for the address of a vault, for the zero address, and for
-// one whose last bytes are a partner's number. Their totals are theirs alone, and no total of the vault,
-// of everything or of the partner is one of theirs.
+// TestUsersThatLookLikeOwners: a deposit can be made for the address of a vault, for the zero address, and for an
+// address that ends with a partner's number. The totals of these users are separate from those of the vault, of
+// everything and of the partner.
 func TestUsersThatLookLikeOwners(t *testing.T) {
 	owners := []common.Address{readtest.VaultA, {}, readmodel.PartnerOwner(7), readtest.Alice}
 	l := readtest.NewLog(readtest.ChainID)
@@ -23,7 +23,7 @@ func TestUsersThatLookLikeOwners(t *testing.T) {
 			for i, user := range owners {
 				fact := func(kind readtest.Kind, partner uint32) readtest.Fact {
 					index++
-					amount *= 2 // each subset has a sum of its own
+					amount *= 2 // so that each subset has a different sum
 					return readtest.Fact{Kind: kind, Vault: vault, User: user, Other: readtest.Router, Partner: partner, ID: id, Assets: amount, Shares: 1,
 						Block: block, Index: index, Tx: readtest.Tx(byte(block))}
 				}

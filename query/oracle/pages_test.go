@@ -14,7 +14,7 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// walk reads a list page by page to its end and one further, and compares it.
+// walk reads a list page by page, up to one page past its end, and compares it.
 func (a *asked) walk(path string, size int, want []any) {
 	a.t.Helper()
 	for number := 1; number <= len(want)/size+2; number++ {
@@ -26,7 +26,7 @@ func (a *asked) walk(path string, size int, want []any) {
 	}
 }
 
-// crowd makes up users who deposit, ask and claim, many with equal sums or none.
+// crowd adds users that deposit, request and claim, many of them with equal sums or none.
 func crowd(s *story, write func()) {
 	var users []common.Address
 	for u := range 30 {
@@ -64,8 +64,8 @@ func crowd(s *story, write func()) {
 	}
 }
 
-// TestEveryPage walks through the lists in every order, by pages that begin and end
-// anywhere, while no merge has taken a pair away.
+// TestEveryPage reads the lists in every order, in pages that begin and end anywhere, while unmerged pairs of rows
+// remain.
 func TestEveryPage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("asks one question after the other")
@@ -97,8 +97,8 @@ func TestEveryPage(t *testing.T) {
 	}
 }
 
-// TestDeadRowsBeforeAPage: rows that cancel each other in any order, and more of them than
-// are read at first, lie before those of a page.
+// TestDeadRowsBeforeAPage: the rows before those of a page cancel each other, in any order, and there are more of
+// them than the first read returns.
 func TestDeadRowsBeforeAPage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many rows, and one question after the other")
@@ -116,8 +116,8 @@ func TestDeadRowsBeforeAPage(t *testing.T) {
 			asker = e.User
 		}
 	}
-	for i, sign := range []int8{1, 1, -1, -1} { // in an insert each, for the engine takes pairs out of one
-		was := uint32(i % 2) // what came and went was not the same each time
+	for i, sign := range []int8{1, 1, -1, -1} { // one insert each, because the engine removes pairs within an insert
+		was := uint32(i % 2) // the two removed versions differ
 		var rows []readmodel.ListRow
 		for n := range uint64(dead) {
 			nobody := common.BigToAddress(new(big.Int).SetUint64(1_000_000 + n))
@@ -153,8 +153,7 @@ func TestDeadRowsBeforeAPage(t *testing.T) {
 	a.compare(o, "")
 }
 
-// TestManyRequests: the requests of a user who has many, by status, some of them of an
-// index that was used before.
+// TestManyRequests: the requests of a user with many of them, by status, some of which reuse an index.
 func TestManyRequests(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many rows, and one question after the other")
@@ -196,13 +195,13 @@ func TestManyRequests(t *testing.T) {
 	}
 	far := a.Get("/api/v1/users/" + readtest.Alice.Hex() + "/withdrawals?page=900").JSON(t)
 	same(t, "past the end", far["data"], []any{})
-	for _, status := range []string{"", "queued"} { // what happened to a request is not in the list of the user zero
+	for _, status := range []string{"", "queued"} { // events of a request are not in the list of the zero user
 		a.check("/api/v1/users/"+(common.Address{}).Hex()+"/withdrawals?status="+status, "", []any{})
 	}
 }
 
-// TestLongDepositQueue is cut, and says so, and how many there really are; at a past
-// block too, where more numbers are looked at than at first.
+// TestLongDepositQueue: a long queue is truncated, marked as truncated, and shows the real count. This includes a
+// past block, where more numbers are read than the first read covers.
 func TestLongDepositQueue(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many rows, and one question after the other")
@@ -233,8 +232,8 @@ func TestLongDepositQueue(t *testing.T) {
 	}
 }
 
-// TestDepositsLeftByASweep: deposits that were made before a sweep that did not take them, also
-// where their numbers were given once to later ones that are gone.
+// TestDepositsLeftByASweep: deposits that were made before a sweep and not included in it, also if their numbers were
+// first used by later deposits that were retracted.
 func TestDepositsLeftByASweep(t *testing.T) {
 	deposit := func(id, block uint64) readtest.Fact {
 		return readtest.Fact{Kind: readtest.Deposit, Vault: readtest.VaultA, ID: id, User: readtest.Alice, Other: readtest.Alice, Assets: int64(100 + id), Shares: 1, Block: block, Index: uint32(id), Tx: readtest.Tx(byte(block))}
@@ -296,7 +295,7 @@ func TestAmountsAreExact(t *testing.T) {
 	same(t, "deposit", a.Get("/api/v1/partner/deposits").Data(t).([]any)[0].(object)["assetAmount"], largest.String())
 }
 
-// TestTablesAhead: what the table events has more than the lists changes no answer.
+// TestTablesAhead: rows in the table events that are newer than the lists change no response.
 func TestTablesAhead(t *testing.T) {
 	if testing.Short() {
 		t.Skip("asks one question after the other")

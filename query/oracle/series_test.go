@@ -15,12 +15,12 @@ import (
 	"github.com/navlog/navlog/query/readtest"
 )
 
-// span is from and to in Unix seconds, both included.
+// span is a time range in Unix seconds, both ends included.
 type span struct{ from, to int64 }
 
 func everything() span { return span{0, 1 << 40} }
 
-// began is the beginning of the interval that holds a time, by the calendar.
+// began returns the start of the calendar interval that contains a time.
 func began(interval string, seconds int64) time.Time {
 	t := time.Unix(seconds, 0).UTC()
 	day := time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
@@ -45,8 +45,7 @@ func ended(interval string, start time.Time) time.Time {
 	return start.AddDate(0, 0, 1)
 }
 
-// counted are the facts of a vault that a series is made of, and of each user the one
-// that made it one.
+// counted returns a vault's facts that make up a series, and for each user the first one.
 func (o *Oracle) counted(v vault) (facts []readtest.Entry, first map[common.Address]readtest.Entry) {
 	first = map[common.Address]readtest.Entry{}
 	for _, k := range []readtest.Kind{readtest.Nav, readtest.Deposit, readtest.Claim} {
@@ -64,7 +63,7 @@ func (o *Oracle) counted(v vault) (facts []readtest.Entry, first map[common.Addr
 	return facts, first
 }
 
-// inForce is the last NAV on the chain of a block whose time is before a moment.
+// inForce returns the last NAV in chain order whose block time is before a moment.
 func (o *Oracle) inForce(v vault, moment int64) *readtest.Entry {
 	for _, n := range slices.Backward(o.of(readtest.Nav, inVault(v.address))) {
 		if int64(n.At()) < moment {
@@ -91,7 +90,7 @@ func (o *Oracle) points(v vault, interval string, s span) []any {
 		case !early && t < ended(interval, began(interval, s.to)).Unix():
 			begins, last = min(begins, t), max(last, t)
 		}
-		if first[e.User].Seq == e.Seq && !(t < from.Unix()) { // users are not cut off by to
+		if first[e.User].Seq == e.Seq && !(t < from.Unix()) { // to does not limit users
 			begins = min(begins, t)
 		}
 	}
@@ -165,7 +164,7 @@ func (o *Oracle) yields(v vault) []any {
 	return out
 }
 
-// sinceFirst is the yield from the first NAV on the chain.
+// sinceFirst returns the yield since the first NAV on the chain.
 func (o *Oracle) sinceFirst(v vault) any {
 	navs, updates := o.navs(v), o.of(readtest.Nav, inVault(v.address))
 	if len(updates) == 0 || updates[0].Price == 0 {
@@ -185,8 +184,8 @@ func yieldOf(seconds int64, from, to any, before, after int64) object {
 	return out
 }
 
-// hundredths writes a fraction the long way: the largest number of millionths of a
-// hundredth that is not above it.
+// hundredths computes a percentage the slow way: the largest multiple of a millionth of a percent that is at most the
+// fraction.
 func hundredths(numerator, denominator int64) string {
 	return inHundredths(big.NewRat(numerator, denominator))
 }
@@ -200,8 +199,8 @@ func inHundredths(fraction *big.Rat) string {
 	return new(big.Rat).SetFrac(n, big.NewInt(1_000_000)).FloatString(6)
 }
 
-// tellTimes makes a story whose blocks are from a second to days apart, some of them at
-// the beginning of an hour, a day or a week exactly, and some a second before the last.
+// tellTimes makes a story whose blocks are a second to days apart; some are exactly at the start of an hour, a day or
+// a week, and some a second before the previous one.
 func tellTimes(seed uint64, step func(*story)) *story {
 	s, times := newStory(seed), map[uint64]uint32{0: 1_700_000_000}
 	s.vaults = []common.Address{readtest.VaultA, readtest.VaultB}
@@ -264,8 +263,8 @@ func tellTimes(seed uint64, step func(*story)) *story {
 	return s
 }
 
-// TestSeries compares series about random histories with the oracle: at every state for
-// the newest block, in the end for past ones, by every interval, whole and in part.
+// TestSeries compares series of random histories with the oracle: at every state for the newest block, and at the end
+// for past ones, with every interval, in full and in part.
 func TestSeries(t *testing.T) {
 	if testing.Short() {
 		t.Skip("asks one question after the other")
@@ -321,7 +320,7 @@ func TestSeries(t *testing.T) {
 	}
 }
 
-// TestSeriesByHand: what the oracle might have wrong too.
+// TestSeriesByHand covers cases that the oracle might get wrong as well.
 func TestSeriesByHand(t *testing.T) {
 	l := readtest.NewLog(readtest.ChainID)
 	monday := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
@@ -358,7 +357,7 @@ func TestSeriesByHand(t *testing.T) {
 		y := y.(object)
 		percents = append(percents, fmt.Sprint(y["days"], " ", y["numerator"], "/", y["denominator"], " ", y["percent"], " ", y["from"].(object)["blockNumber"], " ", y["to"].(object)["blockNumber"]))
 	}
-	// 30 days before was the second day: 300, and not 299.
+	// 30 days earlier the price was that of the second day, 300, not 299.
 	same(t, "yields", percents, []string{"1 -99/299 -33.110368 3 4", "7 -99/299 -33.110368 3 4", "30 -100/300 -33.333334 2 4"})
 	same(t, "at its first NAV of more than zero", len(a.Get(path + "?asOfBlock=2").Data(t).(object)["yields"].([]any)), 0)
 
@@ -393,8 +392,8 @@ func TestSeriesByHand(t *testing.T) {
 	a.Get(path+"?interval=hour&from="+fmt.Sprint(monday+100*86400-2000*3600)).Failed(t, 400, "INVALID_PARAMETER")
 }
 
-// TestSeriesWhereTimeGoesBack: a block whose time is in the day before that of the last
-// block. Its logs are in that day, and its NAV is the one in force from then on.
+// TestSeriesWhereTimeGoesBack: the last block has a time in the day before that of the previous block. Its logs count
+// for that day, and its NAV is in force from then on.
 func TestSeriesWhereTimeGoesBack(t *testing.T) {
 	l := readtest.NewLog(readtest.ChainID)
 	midnight := uint32(time.Date(2024, 1, 2, 0, 0, 0, 0, time.UTC).Unix())
@@ -411,8 +410,8 @@ func TestSeriesWhereTimeGoesBack(t *testing.T) {
 		object{"open": "200", "high": "200", "low": "100", "close": "200", "updates": 1}})
 }
 
-// TestSeriesIsTheTotals: the flows of all vaults sum up to the totals of all users, where
-// logs came that cannot be.
+// TestSeriesIsTheTotals: the flows of all vaults add up to the totals of all users, even if there are logs that a
+// vault would never emit.
 func TestSeriesIsTheTotals(t *testing.T) {
 	if testing.Short() {
 		t.Skip("asks one question after the other")
@@ -443,7 +442,7 @@ func TestSeriesIsTheTotals(t *testing.T) {
 		add("totalWithdrawn", u.(object)["totalWithdrawn"])
 	}
 	same(t, "deposits", sums["deposits"], sums["totalDeposited"])
-	if sums["claimed"].Cmp(sums["totalWithdrawn"]) < 0 { // claims by those who are no users are in no list
+	if sums["claimed"].Cmp(sums["totalWithdrawn"]) < 0 { // claims by addresses that are not users are in no list
 		t.Errorf("%s was claimed, and %s by users", sums["claimed"], sums["totalWithdrawn"])
 	}
 }

@@ -9,9 +9,8 @@ import (
 	"github.com/navlog/navlog/query/readtest"
 )
 
-// A story makes a random history: backfills of vaults one after another, the
-// head, reorganisations (also back to the branch before), and logs that a
-// vault of ours would never emit.
+// A story makes a random history: backfills of vaults one after another, new blocks at the head, reorganisations
+// (also back to the previous branch), and logs that a reference vault would never emit.
 type story struct {
 	*readtest.Log
 	random *rand.Rand
@@ -28,7 +27,7 @@ func newStory(seed uint64) *story {
 
 func (s *story) pick(n int) int { return s.random.IntN(n) }
 
-// logs makes a few logs of one vault in a block, from what is live now.
+// logs makes a few logs of one vault in a block, given what is live now.
 func (s *story) logs(vault common.Address, block uint64, index *uint32) []readtest.Fact {
 	var out []readtest.Fact
 	var deposits, requests, swept uint64
@@ -57,7 +56,7 @@ func (s *story) logs(vault common.Address, block uint64, index *uint32) []readte
 			f.Kind, f.ID, f.Other, f.Partner = readtest.Request, requests, people[s.pick(len(people))], []uint32{0, 7}[s.pick(2)]
 			f.Expires = []uint64{0, uint64(readtest.BlockTime(block + uint64(s.pick(30))))}[s.pick(2)]
 			requests++
-			if s.pick(6) == 0 && requests > 2 { // of an index that there is already, or of one that things happened to before
+			if s.pick(6) == 0 && requests > 2 { // reuse an index, possibly one with earlier events
 				f.ID = uint64(s.pick(int(requests) + 1))
 			}
 		case 5, 10:
@@ -68,7 +67,7 @@ func (s *story) logs(vault common.Address, block uint64, index *uint32) []readte
 			f.Kind, f.ID = []readtest.Kind{readtest.Cancel, readtest.Expiry}[s.pick(2)], uint64(s.pick(int(requests)+2))
 		case 8:
 			f.Kind, f.Price, f.Supply = readtest.Nav, int64(s.pick(1000)), int64(s.pick(1000))
-			out = append(out, f) // and another one in the same block
+			out = append(out, f) // and another NAV in the same block
 			f.Price++
 			*index++
 			f.Index = *index
@@ -78,7 +77,7 @@ func (s *story) logs(vault common.Address, block uint64, index *uint32) []readte
 			*index++
 			f.Kind, f.Index = readtest.Settlement, *index
 		case 9:
-			if swept > 1 && s.pick(3) == 0 { // a range that was swept before
+			if swept > 1 && s.pick(3) == 0 { // a range that was already swept
 				f.Kind, f.ID, f.To = readtest.Sweep, 1, swept
 				break
 			}
@@ -98,7 +97,7 @@ func (s *story) backfill(vault common.Address, name string, start, to uint64) {
 	for from := start; from <= to; from += 10 {
 		last := min(from+9, to)
 		for block := from; block <= last; block++ {
-			index := uint32(1000 * len(s.vaults)) // log indexes of a block differ between vaults
+			index := uint32(1000 * len(s.vaults)) // log indexes within a block differ between vaults
 			for _, f := range s.logs(vault, block, &index) {
 				s.Add(f, 0)
 			}
@@ -109,7 +108,7 @@ func (s *story) backfill(vault common.Address, name string, start, to uint64) {
 	s.head = max(s.head, to)
 }
 
-// grow appends one block at the head, a unit.
+// grow appends one block at the head, as a unit.
 func (s *story) grow() {
 	s.head++
 	index := uint32(0)
@@ -121,7 +120,7 @@ func (s *story) grow() {
 	s.Append(readtest.BlockRecord(s.head))
 }
 
-// reorganise takes back some blocks and appends others, or the same ones again.
+// reorganise retracts some blocks and appends others, or the same ones again.
 func (s *story) reorganise(depth uint64) {
 	gone := s.Retract(s.head - depth)
 	if s.pick(3) == 0 {
@@ -136,14 +135,14 @@ func (s *story) reorganise(depth uint64) {
 	})
 }
 
-// shorten takes back some blocks and appends one, so that time goes back.
+// shorten retracts some blocks and appends one, so that time goes back.
 func (s *story) shorten(depth uint64) {
 	s.Retract(s.head - depth)
 	s.head -= depth
 	s.oneUnit(s.grow)
 }
 
-// oneUnit makes one unit of what happens.
+// oneUnit makes a single unit of what happens appends.
 func (s *story) oneUnit(happens func()) {
 	from := s.Seq()
 	happens()
@@ -152,7 +151,7 @@ func (s *story) oneUnit(happens func()) {
 	}
 }
 
-// tell makes a story in steps: those who listen see the log after each.
+// tell makes a story and calls step with it after each unit.
 func tell(seed uint64, step func(*story)) *story {
 	s := newStory(seed)
 	do := func(happens func()) {
@@ -179,7 +178,7 @@ func tell(seed uint64, step func(*story)) *story {
 	return s
 }
 
-// hasReorganisation tells whether something was taken back.
+// hasReorganisation reports whether the log contains a retraction.
 func (s *story) hasReorganisation() bool {
 	return slices.ContainsFunc(s.Entries, func(e readtest.Entry) bool { return e.Retracts != 0 })
 }

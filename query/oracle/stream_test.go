@@ -62,7 +62,7 @@ func listen(t *testing.T, url, last string) *follower {
 	return &follower{t, body, cancel}
 }
 
-// next is the next event; comments and what is not of events are passed over.
+// next returns the next event, and skips comments and lines that belong to no event.
 func (f *follower) next() (e told, ok bool) {
 	f.t.Helper()
 	for f.body.Scan() {
@@ -83,9 +83,9 @@ func (f *follower) next() (e told, ok bool) {
 	return e, false
 }
 
-// storyOf is what a stream tells of a log, said by the log alone.
+// storyOf returns the events that a stream should send for a log, computed from the log only.
 func storyOf(l *readtest.Log, generation int32, keep func(readtest.Entry) bool) (out []told) {
-	vaults := At(l, l.Seq(), 1<<62).vaults // names are those of now
+	vaults := At(l, l.Seq(), 1<<62).vaults // with their current names
 	for _, e := range l.Entries {
 		if eventNames[e.Kind] != "" && (keep == nil || keep(e)) {
 			at := &Oracle{gone: map[uint64]uint64{}, vaults: vaults}
@@ -118,7 +118,7 @@ func sameTold(t *testing.T, got, want told) {
 	same(t, "seq "+want.id, []any{got.id, got.name, got.data}, []any{want.id, want.name, want.data})
 }
 
-// streamed is a generation that streams are of, over a socket.
+// streamed serves the stream of a generation over a socket.
 func streamed(t *testing.T, l *readtest.Log) (*readtest.Client, *readtest.Generation, string) {
 	t.Helper()
 	g := readtest.New(t, enginetest.ClickHouse(t))
@@ -127,7 +127,7 @@ func streamed(t *testing.T, l *readtest.Log) (*readtest.Client, *readtest.Genera
 	return c, g, url
 }
 
-// streamOf is a server of a generation's stream.
+// streamOf starts a server for the stream of a generation.
 func streamOf(t *testing.T, g *readtest.Generation) (*readtest.Client, string) {
 	t.Helper()
 	c := readtest.Serve(t, g, httpapi.Route{Path: "/api/v1/stream", Get: events.NewFeed().Stream, Live: true, FirstSync: true})
@@ -138,7 +138,7 @@ func streamOf(t *testing.T, g *readtest.Generation) (*readtest.Client, string) {
 	return c, server.URL + "/api/v1/stream"
 }
 
-// hears expects what is told next.
+// hears expects the next events.
 func (f *follower) hears(wanted []told) {
 	f.t.Helper()
 	for _, want := range wanted {
@@ -150,8 +150,7 @@ func (f *follower) hears(wanted []told) {
 	}
 }
 
-// halves are a log up to the end of a unit in its middle, the whole of it, and how many
-// events the former tells.
+// halves returns a log up to the end of a unit in its middle, the whole log, and how many events the first part has.
 func halves() (first, whole *readtest.Log, middle int) {
 	whole = readtest.SmallChain()
 	half := whole.Seq() / 2
@@ -162,8 +161,8 @@ func halves() (first, whole *readtest.Log, middle int) {
 	return first, whole, len(storyOf(first, 0, nil))
 }
 
-// TestStreamOverASwitch: another generation is served in the midst of a stream, which goes
-// on in it where it was, and says so.
+// TestStreamOverASwitch: while a stream is open, another generation becomes the served one; the stream continues in
+// it at the same seq, and names the generation.
 func TestStreamOverASwitch(t *testing.T) {
 	first, whole, middle := halves()
 	c, g, url := streamed(t, first)
@@ -176,8 +175,8 @@ func TestStreamOverASwitch(t *testing.T) {
 	f.hears(storyOf(whole, next.ID, nil)[middle:])
 }
 
-// TestStreamOverARestart: a server that ends lets its streams end whole, and another one
-// goes on after the last id.
+// TestStreamOverARestart: a server that shuts down ends its streams cleanly, and another one continues after the last
+// id.
 func TestStreamOverARestart(t *testing.T) {
 	first, whole, middle := halves()
 	c, g, url := streamed(t, first)
@@ -193,8 +192,7 @@ func TestStreamOverARestart(t *testing.T) {
 	listen(t, url+"?after=0", story[len(story)-1].id).hears(storyOf(whole, g.ID, nil)[middle:])
 }
 
-// TestStreamThroughAProxy: what is told goes through a proxy at once, and is not packed
-// for a client that would take it so.
+// TestStreamThroughAProxy: events pass a proxy at once, and are not compressed even for a client that accepts it.
 func TestStreamThroughAProxy(t *testing.T) {
 	first, whole, middle := halves()
 	c, g, direct := streamed(t, first)
@@ -205,17 +203,17 @@ func TestStreamThroughAProxy(t *testing.T) {
 	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }})
 	t.Cleanup(func() { c.Server.EndLive(); proxy.Close() })
 	f := listen(t, proxy.URL+"/api/v1/stream?after=0", "")
-	f.hears(storyOf(first, g.ID, nil)) // before there is more
+	f.hears(storyOf(first, g.ID, nil)) // before more is written
 	g.Write(whole)
 	c.Look()
 	f.hears(storyOf(whole, g.ID, nil)[middle:])
 }
 
-// gate is a way to an engine that can be shut.
+// gate is a proxy to an engine that can be shut.
 type gate struct {
 	net.Listener
 	to      string
-	refused chan struct{} // has one when a connection was refused
+	refused chan struct{} // receives a value when a connection was refused
 	mu      sync.Mutex
 	shut    bool
 	conns   []net.Conn
@@ -261,8 +259,7 @@ func (g *gate) run() {
 	}
 }
 
-// TestStreamWhileTheEngineIsAway: a stream stays open while there is nobody to ask, and
-// goes on when there is.
+// TestStreamWhileTheEngineIsAway: a stream stays open while the engine is down, and continues when it is back.
 func TestStreamWhileTheEngineIsAway(t *testing.T) {
 	l := readtest.SmallChain()
 	g := readtest.New(t, enginetest.ClickHouse(t))
@@ -278,13 +275,13 @@ func TestStreamWhileTheEngineIsAway(t *testing.T) {
 	_, url := streamOf(t, g)
 	way.set(true)
 	f := listen(t, url+"?after=0", "")
-	<-way.refused // it was asked for
+	<-way.refused // a query was attempted
 	way.set(false)
 	f.hears(storyOf(l, g.ID, nil))
 }
 
-// TestStreamTellsTheLog: through a history with reorganisations, a client that loses its
-// connection again and again hears each record once, in order, and all of each unit.
+// TestStreamTellsTheLog: throughout a history with reorganisations, a client that keeps losing its connection
+// receives each record exactly once, in order, and complete units.
 func TestStreamTellsTheLog(t *testing.T) {
 	for seed := uint64(1); seed <= 3; seed++ {
 		random := rand.New(rand.NewPCG(seed, 4))
@@ -337,7 +334,7 @@ func TestStreamTellsTheLog(t *testing.T) {
 	}
 }
 
-// TestStreamOfALongLog: one that begins far behind gets all of it, whatever its length.
+// TestStreamOfALongLog: a stream that begins far behind sends everything, however long the log is.
 func TestStreamOfALongLog(t *testing.T) {
 	l := readtest.NewLog(readtest.ChainID)
 	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.BlockRecord(1))
@@ -364,7 +361,7 @@ func TestStreamOfALongLog(t *testing.T) {
 	}
 }
 
-// TestStreamRefuses: what is not a seq, and filters that are not understood.
+// TestStreamRefuses: an invalid seq and invalid filters are rejected.
 func TestStreamRefuses(t *testing.T) {
 	a := serve(t, readtest.SmallChain())
 	c := readtest.Serve(t, a.gen, httpapi.Route{Path: "/api/v1/stream", Get: events.NewFeed().Stream, Live: true, FirstSync: true})
@@ -380,7 +377,7 @@ func TestStreamRefuses(t *testing.T) {
 	if r := c.Do("HEAD", "/api/v1/stream", nil); r.Code != 200 || r.Body.Len() > 0 {
 		t.Errorf("HEAD: %d %s", r.Code, r.Body)
 	}
-	c.Server.EndLive() // ends a stream as a whole
+	c.Server.EndLive() // ends the streams cleanly
 	if got := fmt.Sprintf("%q", c.Get("/api/v1/stream?after=99999999").Body.String()); got != `"retry: 2000\n\n"` {
 		t.Errorf("a stream that ends says %s", got)
 	}

@@ -12,8 +12,7 @@ import (
 	"github.com/navlog/navlog/query/readtest"
 )
 
-// vaultDeposits are the deposits of a vault that keep lets through, by their numbers, the
-// last first.
+// vaultDeposits returns the deposits of a vault that match keep, in descending order of their numbers.
 func (o *Oracle) vaultDeposits(vault common.Address, keep func(block uint64) bool) []any {
 	deposits := o.of(readtest.Deposit, inVault(vault))
 	slices.SortStableFunc(deposits, func(a, b readtest.Entry) int { return cmp.Or(cmp.Compare(b.ID, a.ID), inChain(b, a)) })
@@ -26,7 +25,7 @@ func (o *Oracle) vaultDeposits(vault common.Address, keep func(block uint64) boo
 	return out
 }
 
-// vaultRequests are the requests of a vault, in the same way.
+// vaultRequests returns the requests of a vault in the same way.
 func (o *Oracle) vaultRequests(vault common.Address, keep func(block uint64) bool) []any {
 	number := func(r object, field string) uint64 {
 		n, err := strconv.ParseUint(r[field].(string), 10, 64)
@@ -46,7 +45,7 @@ func (o *Oracle) vaultRequests(vault common.Address, keep func(block uint64) boo
 	return out
 }
 
-// TestListsOfAVault: every page, of all time and of some, now and at a past block.
+// TestListsOfAVault: every page, with and without a time range, at the newest block and at a past one.
 func TestListsOfAVault(t *testing.T) {
 	s := tell(4, func(*story) {})
 	if !s.hasReorganisation() {
@@ -71,9 +70,9 @@ func TestListsOfAVault(t *testing.T) {
 	}
 }
 
-// TestNumberUsedTwice: of requests of one index the first is the request, and its time
-// counts; when a reorganisation takes it back, the other one is. A number that another
-// branch gave to another deposit is one deposit.
+// TestNumberUsedTwice: if an index is used by two requests, the first one counts, with its time; after a
+// reorganisation retracts it, the other one counts. A number that another branch gave to a different deposit is a
+// single deposit.
 func TestNumberUsedTwice(t *testing.T) {
 	ask := func(user common.Address, block uint64) readtest.Fact {
 		return readtest.Fact{Kind: readtest.Request, Vault: readtest.VaultA, User: user, Other: user, ID: 4, Assets: 1, Shares: 1, Block: block, Tx: readtest.Tx(byte(block))}

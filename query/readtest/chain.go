@@ -6,7 +6,7 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// ChainID is that of the tests.
+// ChainID is the chain id of the tests.
 const ChainID = 31337
 
 // The addresses of the tests.
@@ -21,7 +21,7 @@ var (
 	Nobody = common.HexToAddress("0x9999999999999999999999999999999999999999")
 )
 
-// VaultRecord is the record of a vault.
+// VaultRecord returns the record of a vault.
 func VaultRecord(address common.Address, name string, start uint64) Fact {
 	return Fact{Kind: Vault, Meta: &event.Vault{
 		Address: address.Bytes(), StartBlock: start, Name: name, Symbol: "nv" + name, Decimals: 18,
@@ -29,14 +29,14 @@ func VaultRecord(address common.Address, name string, start uint64) Fact {
 	}}
 }
 
-// BlockRecord is the record of a block.
+// BlockRecord returns the record of a block.
 func BlockRecord(number uint64) Fact { return Fact{Kind: Block, Block: number} }
 
-// Tx is the hash of a transaction.
+// Tx returns a transaction hash.
 func Tx(n byte) (h common.Hash) { h[0], h[31] = 0xee, n; return h }
 
-// SmallChain is a log that shows every state there is, written out by hand: blocks 3 to
-// 11, of which 10 and 11 were reorganised.
+// SmallChain returns a hand-written log that contains every state: blocks 3 to 11, with a reorganisation of 10 and
+// 11.
 func SmallChain() *Log {
 	l := NewLog(ChainID)
 	a, b, block := VaultA, VaultB, BlockRecord
@@ -67,7 +67,7 @@ func SmallChain() *Log {
 	l.Append(
 		Fact{Kind: Deposit, Vault: a, User: Nobody, Other: Router, Partner: 7, ID: 3, Assets: 999_999, Shares: 1, Block: 11, Index: 0, Tx: Tx(16)},
 		Fact{Kind: Funding, Vault: b, User: Alice, ID: 0, Assets: 30, Block: 11, Index: 1, Tx: Tx(17)}, block(11))
-	// Back to 9, then the same block 10 again and another block 11.
+	// Back to block 9, then the same block 10 again and a different block 11.
 	l.Retract(9)
 	for _, f := range ten {
 		l.Add(f, 0)

@@ -16,22 +16,22 @@ import (
 	"github.com/navlog/navlog/query/state"
 )
 
-// Client asks a handler in a test.
+// Client sends requests to a handler in a test.
 type Client struct {
 	T       testing.TB
 	Handler http.Handler
 	Watcher *state.Watcher
-	Server  *httpapi.Server // where Serve made the client
+	Server  *httpapi.Server // set if Serve made the client
 }
 
-// Serve serves some routes over a generation as it is now, without keys and limits: a
-// partner route is asked by partner 7, Seven. Answers are made anew each time.
+// Serve serves some routes over a generation in its current state, without keys, limits and cache. Requests on
+// partner routes come from partner 7, Seven.
 func Serve(t testing.TB, g *Generation, routes ...httpapi.Route) *Client {
 	t.Helper()
 	return ServeBy(t, httpapi.New(16, 0, prometheus.NewRegistry()), g, routes...)
 }
 
-// ServeBy is Serve by a server of the test's own.
+// ServeBy is Serve with the test's own server.
 func ServeBy(t testing.TB, s *httpapi.Server, g *Generation, routes ...httpapi.Route) *Client {
 	t.Helper()
 	s.Log, s.RequestTimeout, s.WriteTimeout, s.FileTimeout = slog.New(slog.NewTextHandler(t.Output(), nil)), time.Minute, time.Minute, time.Minute
@@ -50,7 +50,7 @@ func ServeBy(t testing.TB, s *httpapi.Server, g *Generation, routes ...httpapi.R
 	return c
 }
 
-// Look has the watcher look at the generation.
+// Look makes the watcher look at the generation.
 func (c *Client) Look() {
 	c.T.Helper()
 	if err := c.Watcher.Look(c.T.Context()); err != nil {
@@ -58,24 +58,23 @@ func (c *Client) Look() {
 	}
 }
 
-// Reply is an answer.
+// Reply is a response.
 type Reply struct {
 	*httptest.ResponseRecorder
 	Path string
 }
 
-// Do sends a request and has the contract judge the answer; header is name, value,
-// name, value.
+// Do sends a request and checks the response against the contract; header is name, value, name, value.
 func (c *Client) Do(method, path string, body io.Reader, header ...string) Reply {
 	reply, r, sent := c.serve(method, path, body, header...)
 	TheContract().Judge(c.T, r, sent, reply.ResponseRecorder)
 	return reply
 }
 
-// Get is Do of a GET.
+// Get is Do for a GET request.
 func (c *Client) Get(path string, header ...string) Reply { return c.Do("GET", path, nil, header...) }
 
-// Serve is Get of what the contract does not have.
+// Serve is Get for a path that is not in the contract.
 func (c *Client) Serve(path string) Reply {
 	reply, _, _ := c.serve("GET", path, nil)
 	return reply
@@ -100,7 +99,7 @@ func (c *Client) serve(method, path string, body io.Reader, header ...string) (R
 	return Reply{rec, path}, r, sent
 }
 
-// JSON is the body of an answer that must be 200 with ok true.
+// JSON returns the body of a response, which must be 200 with ok true.
 func (r Reply) JSON(t testing.TB) map[string]any {
 	t.Helper()
 	if r.Code != http.StatusOK {
@@ -113,10 +112,10 @@ func (r Reply) JSON(t testing.TB) map[string]any {
 	return out
 }
 
-// Data is what it says.
+// Data returns the field data of the body.
 func (r Reply) Data(t testing.TB) any { t.Helper(); return r.JSON(t)["data"] }
 
-// Failed checks an error answer and gives its details.
+// Failed checks an error response and returns its details.
 func (r Reply) Failed(t testing.TB, status int, code string) any {
 	t.Helper()
 	if r.Code != status {
@@ -133,7 +132,7 @@ func (r Reply) Failed(t testing.TB, status int, code string) any {
 	return e["details"]
 }
 
-// Decode reads JSON with its numbers as they are written.
+// Decode parses JSON and keeps numbers as they are written.
 func Decode(t testing.TB, b []byte) map[string]any {
 	t.Helper()
 	decoder := json.NewDecoder(bytes.NewReader(b))
@@ -145,7 +144,7 @@ func Decode(t testing.TB, b []byte) map[string]any {
 	return out
 }
 
-// Same compares an answer with what it should say, by their JSON.
+// Same compares a response with the expected value, as JSON.
 func Same(t testing.TB, what string, got, want any) {
 	t.Helper()
 	g, err := json.MarshalIndent(got, "", " ")

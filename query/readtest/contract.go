@@ -20,14 +20,14 @@ import (
 	"github.com/navlog/navlog/schemas/openapi"
 )
 
-// Contract is the OpenAPI document as a judge. Every request of every test
-// passes through it: see Client.Do.
+// Contract checks responses against the OpenAPI document. Every request of every test passes through it: see
+// Client.Do.
 type Contract struct {
 	Doc    *openapi3.T
 	router routers.Router
 }
 
-// TheContract is the one of the program.
+// TheContract returns the contract of the program.
 var TheContract = sync.OnceValue(func() *Contract {
 	for _, kind := range []string{"text/html", "text/csv", "text/event-stream", "application/vnd.apache.parquet"} {
 		openapi3filter.RegisterBodyDecoder(kind, openapi3filter.FileBodyDecoder)
@@ -46,11 +46,11 @@ var TheContract = sync.OnceValue(func() *Contract {
 	return &Contract{doc, router}
 })
 
-// statusClientGone is what a request is counted by whose client is gone.
+// statusClientGone is the status under which requests of disconnected clients are counted.
 const statusClientGone = 499
 
-// closeObjects forbids the fields that the document does not name. Clients
-// must ignore such fields; we must not send them.
+// closeObjects forbids fields that are not in the document. Clients must ignore such fields, but navlog must not send
+// them.
 func closeObjects(s *openapi3.SchemaRef) {
 	if s == nil || s.Ref != "" || s.Value == nil {
 		return
@@ -66,9 +66,8 @@ func closeObjects(s *openapi3.SchemaRef) {
 	closeObjects(v.Items)
 }
 
-// Judge holds an answer against the document: a documented status, with the
-// headers and the body of that status. What the service accepts, the document
-// must allow.
+// Judge checks a response against the document: the status must be documented, and the headers and body must be those
+// of that status. A request that the service accepts must be valid by the document.
 func (c *Contract) Judge(t testing.TB, r *http.Request, body []byte, rec *httptest.ResponseRecorder) {
 	t.Helper()
 	fault := func(format string, args ...any) {
@@ -80,7 +79,7 @@ func (c *Contract) Judge(t testing.TB, r *http.Request, body []byte, rec *httpte
 		asked.Method = http.MethodGet
 	}
 	if rec.Code < 400 {
-		asked.URL.RawPath = "" // what is answered is judged by what its path says, however it is encoded
+		asked.URL.RawPath = "" // a successful request is matched by its decoded path, however it was encoded
 	}
 	route, vars, err := c.router.FindRoute(asked)
 	switch {
@@ -89,7 +88,7 @@ func (c *Contract) Judge(t testing.TB, r *http.Request, body []byte, rec *httpte
 	case route == nil && rec.Code < 400 && rec.Header().Get("Content-Security-Policy") != "": // a page, or a part of one
 		return
 	case route == nil && rec.Code == http.StatusNotFound && rec.Header().Get("Content-Security-Policy") != "" &&
-		!strings.HasPrefix(r.URL.Path, "/api/"): // the page for a browser at a path without one
+		!strings.HasPrefix(r.URL.Path, "/api/"): // the page that a browser gets for an unknown path
 		return
 	case r.Method == http.MethodOptions && rec.Code == http.StatusNoContent:
 		return
@@ -146,10 +145,10 @@ func (c *Contract) judgeResponse(fault func(string, ...any), input *openapi3filt
 	}
 }
 
-// ofHTTP are the headers that say how a body is sent, which no document lists.
+// ofHTTP are the headers about the transfer of a body, which documents do not list.
 var ofHTTP = map[string]bool{"Content-Type": true, "Content-Length": true, "Content-Encoding": true, "Date": true}
 
-// documentedHeader finds a header by its name, in whatever case.
+// documentedHeader finds a header by name, ignoring case.
 func documentedHeader(documented *openapi3.Response, name string) *openapi3.HeaderRef {
 	for candidate, header := range documented.Headers {
 		if strings.EqualFold(candidate, name) {
@@ -159,9 +158,8 @@ func documentedHeader(documented *openapi3.Response, name string) *openapi3.Head
 	return nil
 }
 
-// judgeRequest asks the document about a request that was answered. What the
-// document says in words is done first: empty parameters are absent, of
-// repeated ones the first counts, and those that it does not name are ignored.
+// judgeRequest checks a successful request against the document. It first applies the rules that the document only
+// has in prose: empty parameters are absent, the first value of a repeated one counts, and unknown ones are ignored.
 func (c *Contract) judgeRequest(fault func(string, ...any), input *openapi3filter.RequestValidationInput, body []byte) {
 	values := input.Request.URL.Query()
 	for name, given := range values {
@@ -181,7 +179,7 @@ func (c *Contract) judgeRequest(fault func(string, ...any), input *openapi3filte
 	}
 }
 
-// Gunzip unpacks an answer; what is not packed stays.
+// Gunzip decompresses a body, or returns it unchanged if it is not compressed.
 func Gunzip(b []byte) []byte {
 	r, err := gzip.NewReader(bytes.NewReader(b))
 	if err != nil {

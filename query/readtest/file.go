@@ -10,7 +10,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// Parquet reads a file of a list: its columns, and the rows as CSV has them.
+// Parquet reads the file of a list: its columns, and the rows in the form that CSV has.
 func Parquet(t testing.TB, path string, body []byte) [][]string {
 	t.Helper()
 	file, err := parquet.OpenFile(bytes.NewReader(body), int64(len(body)))

@@ -20,10 +20,10 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// Writer is the id of the writer in all rows.
+// Writer is the writer id in all rows.
 const Writer = uint64(1)
 
-// Generation is a database that is filled out of a log.
+// Generation is a database that is filled from a log.
 type Generation struct {
 	ID       int32
 	Config   readmodel.Config
@@ -32,22 +32,21 @@ type Generation struct {
 
 	t       testing.TB
 	session driver.Conn // for the definitions
-	events  uint64      // the seq up to which the table events holds the log
-	written uint64      // the same of lists
+	events  uint64      // the seq up to which the table events is written
+	written uint64      // the same for lists
 }
 
-// generations keeps tests apart: they share the engine and the prefix that the
-// read-only login may read.
+// generations keeps tests apart: they share the engine and the prefix that the read-only login has access to.
 var generations atomic.Int32
 
-// Config is that of the engine at an address, with the login that only reads.
+// Config returns the configuration of the engine at an address, with the read-only login.
 func Config(clickHouse string) readmodel.Config {
 	c := readmodel.DefaultConfig()
 	c.Addr, c.QueryUser = clickHouse, "navlog_query"
 	return c
 }
 
-// New makes a generation whose tables are empty.
+// New returns a generation with empty tables.
 func New(t testing.TB, clickHouse string) *Generation {
 	t.Helper()
 	c := Config(clickHouse)
@@ -70,8 +69,7 @@ func New(t testing.TB, clickHouse string) *Generation {
 	return g
 }
 
-// Write writes what the log has more than the generation: events, and then lists. All that is
-// new is taken for one unit of project.
+// Write writes what is new in the log: events, and then lists. Everything new counts as one unit of project.
 func (g *Generation) Write(l *Log) {
 	g.t.Helper()
 	g.WriteEvents(l)
@@ -96,7 +94,7 @@ func (g *Generation) WriteEvents(l *Log) {
 	g.events = l.Seq()
 }
 
-// InsertLists inserts rows into lists as they are, beside those that the log makes.
+// InsertLists inserts rows into lists directly, in addition to those derived from the log.
 func (g *Generation) InsertLists(lists []readmodel.ListRow) {
 	g.t.Helper()
 	rows := readmodel.ListsTable.NewRows()
@@ -110,7 +108,7 @@ func (g *Generation) InsertLists(lists []readmodel.ListRow) {
 	g.must(batch.Send())
 }
 
-// changed is a row by which lists change.
+// changed is a row that is added to or removed from lists.
 type changed struct {
 	List  string         `ch:"list"`
 	Kind  string         `ch:"kind"`
@@ -119,12 +117,12 @@ type changed struct {
 	User  common.Address `ch:"user"`
 }
 
-// longLog is how many records are too many for one unit: a first write of more builds lists, as project does.
+// longLog is the number of records above which the first write builds the lists, as project does, instead of writing
+// one unit.
 const longLog = 50_000
 
-// WriteLists is its last part, by which the unit is there: it brings lists to what the
-// definitions say, in one insert that is one part, in which what is no longer true comes before
-// what is true now.
+// WriteLists is the last part of Write, which completes the unit: it updates lists to match their definitions. It
+// uses a single insert that becomes a single part, in which the rows that cancel old ones precede the new ones.
 func (g *Generation) WriteLists(l *Log) {
 	g.t.Helper()
 	seq := l.Seq()
@@ -165,10 +163,10 @@ func (g *Generation) WriteLists(l *Log) {
 	g.written = seq
 }
 
-// listed are the columns of lists but sign.
+// listed are the columns of lists except sign.
 var listed = strings.ReplaceAll(readmodel.ListsTable.Names(), " sign,", "")
 
-// blank is a row of lists in which every column has its default.
+// blank returns a query for a row of lists in which every column has its default.
 func blank() string {
 	var columns []string
 	for _, c := range readmodel.ListsTable.Columns {
@@ -179,8 +177,7 @@ func blank() string {
 	return "SELECT " + strings.Join(columns, ", ")
 }
 
-// rewritten reports whether the records after a seq retract any, and the last block that they
-// leave as it was.
+// rewritten reports whether the records after a seq retract any others, and the last block that they leave unchanged.
 func (l *Log) rewritten(since uint64) (ancestor uint64, rewrites bool) {
 	ancestor = readmodel.Never
 	for _, e := range l.Entries[since:] {
@@ -192,13 +189,13 @@ func (l *Log) rewritten(since uint64) (ancestor uint64, rewrites bool) {
 	return ancestor, rewrites
 }
 
-// eventNames are what the contracts call what their logs say.
+// eventNames are the contract event names of the kinds of facts.
 var eventNames = map[Kind]string{
 	Deposit: "DepositAccepted", Request: "WithdrawalRequested", Funding: "WithdrawalFunded", Claim: "WithdrawalClaimed",
 	Cancel: "WithdrawalCancelled", Expiry: "WithdrawalExpired", Nav: "NavUpdated", Sweep: "DepositsSwept", Settlement: "WithdrawalsSettled",
 }
 
-// effects are what the logs do.
+// effects are the effects of the kinds of facts.
 var effects = map[Kind]readmodel.EffectKind{
 	Deposit: readmodel.Deposit, Request: readmodel.Requested, Funding: readmodel.Funded, Claim: readmodel.Claimed, Cancel: readmodel.Cancelled,
 	Expiry: readmodel.Expired, Nav: readmodel.Valuation, Sweep: readmodel.Sweep, Settlement: readmodel.Settled,
@@ -241,13 +238,13 @@ func eventRow(e Entry, chainID uint64) *readmodel.EventRow {
 			row.Record, row.Event, row.LogIndex = readmodel.SampleRecord, "", readmodel.SampleIndex
 			row.NoAssets, row.NoShares, row.NavDigits = true, true, 18
 		}
-	case Funding, Claim, Cancel, Expiry: // the reference contracts name a request by its number
+	case Funding, Claim, Cancel, Expiry: // the reference contracts identify a request by its number
 		row.By = readmodel.ByID
 	}
 	return row
 }
 
-// amount is a number of a fact, none of which is negative.
+// amount converts a number of a fact, none of which is negative.
 func amount(n int64) (out readmodel.Amount) {
 	out.SetUint64(uint64(n))
 	return out
@@ -264,7 +261,7 @@ func marshalled(r *event.Record) string {
 // ofUser are the kinds of facts that name a user.
 var ofUser = map[Kind]bool{Deposit: true, Request: true, Funding: true, Claim: true, Cancel: true, Expiry: true}
 
-// settlement is the record of a log that has no column of its own for what it says.
+// settlement returns the payload of a log whose values have no columns of their own.
 func settlement(e Entry, chainID uint64) string {
 	n := big.NewInt
 	topics, data, err := contracts.Encode(contracts.WithdrawalsSettled{SettlementID: n(int64(e.ID)), RequestCount: n(1), Shares: n(e.Shares), Assets: n(e.Assets), NavPerShare: n(e.Price)})
@@ -278,7 +275,7 @@ func settlement(e Entry, chainID uint64) string {
 	return marshalled(&event.Record{Seq: e.Seq, Retracts: e.Retracts, ChainId: chainID, Fact: &event.Record_Log{Log: l}})
 }
 
-// Live are the live rows of lists but touched, in words.
+// Live returns the live rows of lists, except touched, as text.
 func (g *Generation) Live() string {
 	g.t.Helper()
 	var rows []struct {
@@ -292,7 +289,7 @@ func (g *Generation) Live() string {
 	return b.String()
 }
 
-// Count is how many rows there are of a table, which may have a WHERE.
+// Count returns the number of rows of a table; of may include a WHERE clause.
 func (g *Generation) Count(of string) (rows uint64) {
 	g.t.Helper()
 	g.must(g.Conn.QueryRow(context.Background(), "SELECT count() FROM "+of).Scan(&rows))

@@ -1,13 +1,13 @@
-// Package readtest gives tests of query a generation to ask: it stands in for ingest
-// and project, of which query knows nothing.
+// Package readtest provides a generation for tests of query: it replaces ingest and project, which query does not
+// depend on.
 //
 //	Log          facts, appended and retracted as ingest does it
-//	Generation   the database that project would make of them, on a real engine
+//	Generation   the database that project would build from them, on a real engine
 //	Serve        some routes over a generation, without keys and limits
-//	Judge        the OpenAPI document, which every answer is held against
+//	Judge        checks every response against the OpenAPI document
 //
-// Lists are filled by their definitions, and the changes between two writes are rows that retract
-// and rows that add, as project writes them.
+// Lists are filled by their definitions, and the changes between two writes are rows that cancel old ones and rows
+// that add new ones, as project writes them.
 package readtest
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// Kind is what a fact is.
+// Kind is the kind of a fact.
 type Kind string
 
 // The kinds of facts.
@@ -37,8 +37,7 @@ const (
 	Settlement Kind = "settlement"
 )
 
-// Fact is what a log, a block or a vault record says; only the fields of its kind are
-// set.
+// Fact is the content of a log, a block or a vault record; only the fields of its kind are set.
 type Fact struct {
 	Kind           Kind
 	Vault          common.Address
@@ -46,17 +45,17 @@ type Fact struct {
 	Partner        uint32
 	ID, To         uint64 // deposit id, request index, first of a sweep; last of a sweep
 	Assets, Shares int64
-	Price, Supply  int64 // of a NAV; Price of a settlement too
+	Price, Supply  int64 // of a NAV; a settlement has Price, too
 	Expires        uint64
 	Block          uint64
 	Index          uint32
 	Tx             common.Hash
 	Time           uint32      // of the block; 0: BlockTime
-	Hash           common.Hash // of the block, where somebody asks for it
+	Hash           common.Hash // of the block, if a test needs it
 	Meta           *event.Vault
 	Quarantined    bool // a log that cannot be counted
-	Sampled        bool // of a NAV: ingest measured it, and it has a price and no log
-	Passed         bool // of a vault that the generation does not know
+	Sampled        bool // of a NAV: measured by ingest, so it has a price and no log
+	Passed         bool // of a vault that the generation does not contain
 	Largest        bool // its assets and shares are the largest that are counted, 2^191-1
 }
 
@@ -67,19 +66,19 @@ type Entry struct {
 	Boundary      bool
 }
 
-// Log is the log. Entries[i] has seq i+1.
+// Log is a log of records. Entries[i] has seq i+1.
 type Log struct {
 	ChainID uint64
 	Entries []Entry
 }
 
-// NewLog makes an empty log.
+// NewLog returns an empty log.
 func NewLog(chainID uint64) *Log { return &Log{ChainID: chainID} }
 
-// BlockTime is the time of a block whose facts name no other.
+// BlockTime returns the time of a block whose facts do not set one.
 func BlockTime(block uint64) uint32 { return uint32(1_700_000_000 + 12*block) }
 
-// At is the time of the fact's block.
+// At returns the time of the fact's block.
 func (f Fact) At() uint32 {
 	if f.Time != 0 {
 		return f.Time
@@ -87,7 +86,7 @@ func (f Fact) At() uint32 {
 	return BlockTime(f.Block)
 }
 
-// Seq is the last one.
+// Seq returns the last seq.
 func (l *Log) Seq() uint64 { return uint64(len(l.Entries)) }
 
 // Append adds facts; the last record becomes the end of a unit.
@@ -98,13 +97,13 @@ func (l *Log) Append(facts ...Fact) {
 	l.Entries[len(l.Entries)-1].Boundary = true
 }
 
-// Add adds a fact, or the retraction of the one at a seq, and ends no unit.
+// Add adds a fact, or the retraction of the one at seq retracts, without ending a unit.
 func (l *Log) Add(f Fact, retracts uint64) {
 	l.Entries = append(l.Entries, Entry{Fact: f, Seq: l.Seq() + 1, Retracts: retracts})
 }
 
-// Retract takes back, newest first, every live fact of blocks above fork, but the unit
-// does not end: the new branch belongs to it. It gives what was taken back, oldest first.
+// Retract retracts every live fact of blocks above fork, newest first, and returns them, oldest first. It does not
+// end the unit, because the new branch belongs to it.
 func (l *Log) Retract(fork uint64) []Fact {
 	var gone []Fact
 	for _, e := range slices.Backward(l.Live(l.Seq(), 1<<62)) {
@@ -117,7 +116,7 @@ func (l *Log) Retract(fork uint64) []Fact {
 	return gone
 }
 
-// Live are the facts that count at a seq and up to a block, in the order of the log.
+// Live returns the facts that are live at a seq and up to a block, in the order of the log.
 func (l *Log) Live(seq, block uint64) []Entry {
 	taken := map[uint64]bool{}
 	for _, e := range l.Entries[:seq] {

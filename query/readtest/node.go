@@ -22,13 +22,13 @@ type Node struct {
 	URL      string
 	Blocks   map[common.Hash]*types.Header
 	Receipts map[common.Hash]types.Receipts
-	// Spoil may change an answer of a method, from its member "result" on, before it is sent.
+	// Spoil may change a response to a method, from its member "result" onwards, before it is sent.
 	Spoil func(method, result string) string
-	// Calls is how often it was asked.
+	// Calls counts the calls.
 	Calls int
 }
 
-// NewNode starts one without blocks.
+// NewNode starts a node without blocks.
 func NewNode(t testing.TB) *Node {
 	n := &Node{Blocks: map[common.Hash]*types.Header{}, Receipts: map[common.Hash]types.Receipts{}, Spoil: AsIs}
 	server := httptest.NewServer(n)
@@ -37,25 +37,24 @@ func NewNode(t testing.TB) *Node {
 	return n
 }
 
-// AsIs spoils nothing.
+// AsIs is a Spoil that changes nothing.
 func AsIs(_, result string) string { return result }
 
-// Block makes the block of some deposits, requests, claims and NAVs, and gives them the
-// place and hash that they have there: each is in a transaction of its own and of another
-// type, after one of somebody else. The record of the block comes last.
+// Block creates a block with some deposits, requests, claims and NAVs, and sets their position and hash: each is in a
+// transaction of its own with a different type, after an unrelated transaction. The record of the block comes last.
 func (n *Node) Block(t testing.TB, number uint64, facts ...Fact) []Fact {
 	t.Helper()
 	return n.block(t, number, 0, facts)
 }
 
-// SyncedBlock is Block on a Polygon chain: the last fact is in the receipt of a state
-// sync, which is in no root.
+// SyncedBlock is Block on a Polygon chain: the last fact is in the receipt of a state sync, which is not part of the
+// receipts root.
 func (n *Node) SyncedBlock(t testing.TB, number uint64, facts ...Fact) []Fact {
 	t.Helper()
 	return n.block(t, number, 1, facts)
 }
 
-// block makes a block whose last receipts, synced of them, are of a state sync.
+// block creates a block whose last receipts, as many as synced, belong to a state sync.
 func (n *Node) block(t testing.TB, number uint64, synced int, facts []Fact) []Fact {
 	t.Helper()
 	receipts := types.Receipts{{TxHash: Tx(250), Logs: []*types.Log{{Address: Nobody, Topics: []common.Hash{}}, {Address: Nobody, Topics: []common.Hash{}}}}}
@@ -84,7 +83,7 @@ func (n *Node) block(t testing.TB, number uint64, synced int, facts []Fact) []Fa
 	return append(facts, BlockRecord(number))
 }
 
-// emitted is the event whose log a fact is.
+// emitted returns the event for the log of a fact.
 func emitted(t testing.TB, f Fact) contracts.Event {
 	t.Helper()
 	id, assets, shares := new(big.Int).SetUint64(f.ID), big.NewInt(f.Assets), big.NewInt(f.Shares)
@@ -102,7 +101,7 @@ func emitted(t testing.TB, f Fact) contracts.Event {
 	return nil
 }
 
-// ServeHTTP answers one call.
+// ServeHTTP responds to one call.
 func (n *Node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var q struct {
 		ID     json.RawMessage
@@ -125,7 +124,7 @@ func (n *Node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%s}`, q.ID, n.Spoil(q.Method, `"result":`+string(text)))
 }
 
-// asked is the block that a call is about: by its number, or by its hash.
+// asked returns the block that a call is about, by its number or its hash.
 func (n *Node) asked(method string, which json.RawMessage) *types.Header {
 	var text string
 	_ = json.Unmarshal(which, &text)

@@ -13,7 +13,7 @@ import (
 	"github.com/navlog/navlog/query/readtest"
 )
 
-// TestGeneration: written in steps or at once, over a reorganisation, the lists are the same.
+// TestGeneration: the lists are the same whether they are written in steps or at once, over a reorganisation.
 func TestGeneration(t *testing.T) {
 	small := readtest.SmallChain()
 	atOnce := readtest.New(t, enginetest.ClickHouse(t))
@@ -30,7 +30,7 @@ func TestGeneration(t *testing.T) {
 	}
 }
 
-// TestServe: a route is asked about the newest block and a past one.
+// TestServe requests a route about the newest block and about a past one.
 func TestServe(t *testing.T) {
 	g, l := readtest.New(t, enginetest.ClickHouse(t)), readtest.SmallChain()
 	g.Write(l)

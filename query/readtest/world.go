@@ -12,7 +12,7 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// World is a log, its generation, and a watcher of that, which looks when the test says so.
+// World is a log, its generation, and a watcher of the generation, which looks when the test tells it to.
 type World struct {
 	*state.Watcher
 	Log *Log
@@ -21,7 +21,7 @@ type World struct {
 	t testing.TB
 }
 
-// NewWorld makes one with an empty log, in the engine at an address.
+// NewWorld returns a world with an empty log, in the engine at an address.
 func NewWorld(t testing.TB, clickHouse string) *World {
 	t.Helper()
 	w := &World{t: t, Gen: New(t, clickHouse), Log: NewLog(ChainID)}
@@ -30,7 +30,7 @@ func NewWorld(t testing.TB, clickHouse string) *World {
 	return w
 }
 
-// Watch makes another watcher, by a registry.
+// Watch replaces the watcher by one that uses a registry.
 func (w *World) Watch(pool *pgxpool.Pool) {
 	w.Watcher = state.New(ChainID, 16, time.Minute, w.Gen.Config, pool, slog.New(slog.NewTextHandler(w.t.Output(), nil)))
 	w.LookTimeout = time.Minute // the machine may be busy with other tests
@@ -43,7 +43,7 @@ func (w *World) Write() {
 	w.Gen.Write(w.Log)
 }
 
-// Look has the watcher look.
+// Look makes the watcher look.
 func (w *World) Look() *state.Snapshot {
 	w.t.Helper()
 	if err := w.Watcher.Look(w.t.Context()); err != nil {
@@ -52,8 +52,8 @@ func (w *World) Look() *state.Snapshot {
 	return w.Snapshot()
 }
 
-// BeforeReorganisation writes the small chain without its last unit, which is a reorganisation of the
-// blocks above 9, and looks.
+// BeforeReorganisation writes the small chain without its last unit, which is a reorganisation of the blocks above 9,
+// and looks.
 func (w *World) BeforeReorganisation() *state.Snapshot {
 	w.t.Helper()
 	all := SmallChain().Entries
@@ -66,13 +66,13 @@ func (w *World) BeforeReorganisation() *state.Snapshot {
 	return w.Look()
 }
 
-// Reorganisation appends that unit to the log.
+// Reorganisation appends that last unit to the log.
 func (w *World) Reorganisation() {
 	w.Log.Entries = append(w.Log.Entries, SmallChain().Entries[len(w.Log.Entries):]...)
 }
 
-// Pass has the cursor say that one more unit was written, which changed the rows with the keys; one
-// that retracts what lies above an ancestor, unless that is readmodel.Never. No other row changes.
+// Pass makes the cursor record one more unit, which changed the rows with the given keys and, unless ancestor is
+// readmodel.Never, retracted the blocks above ancestor. No other row changes.
 func (w *World) Pass(ancestor uint64, keys ...readmodel.TouchedKey) {
 	w.t.Helper()
 	var was struct {

@@ -8,8 +8,8 @@ import (
 	"github.com/navlog/navlog/query/state"
 )
 
-// TestRetractedWhileItIsBuilt: the newest block of a generation that is being built is one that is live, also where the log
-// ends with a unit that takes blocks back and brings none.
+// TestRetractedWhileItIsBuilt: the newest block of a generation that is being built must be live, even if the log
+// ends with a unit that retracts blocks and adds none.
 func TestRetractedWhileItIsBuilt(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	source, before := w.BeforeReorganisation().Source, w.Snapshot()

@@ -8,29 +8,29 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// Chain is the state of the way from the chain to an answer: the worst of its parts, which
-// are ingest, project and the generation that is served.
+// Chain is the state of the path from the chain to an answer: the worst state of its parts, which are ingest, project
+// and the served generation.
 type Chain struct {
 	State string
-	// Reason says in words for the public why the state is not following; empty while it is.
+	// Reason explains to the public why the state is not following; empty while it is.
 	Reason string
-	// Head is the report of an ingest that sees the head of the chain; nil while none does.
+	// Head is the report of an ingest that sees the head of the chain, or nil if there is none.
 	Head *registry.ProgramStatus
-	// Project is the report of the projector that is furthest; nil while none reports.
+	// Project is the report of the most advanced projector, or nil if none reports.
 	Project *registry.ProgramStatus
 }
 
-// chainStates are the states of the parts, the best first.
+// chainStates are the states of the parts, from best to worst.
 var chainStates = []string{registry.Following, registry.Backfilling, registry.Unknown, registry.Stalled, registry.Frozen}
 
-// worse keeps the state that is worse, the earlier one of two that are equal.
+// worse replaces the state if the given one is worse; the first of two equal states is kept.
 func (c *Chain) worse(state, reason string) {
 	if slices.Index(chainStates, state) > slices.Index(chainStates, c.State) {
 		c.State, c.Reason = state, reason
 	}
 }
 
-// Chain judges what the registry and the read models said last.
+// Chain returns the state according to the last reports in the registry and the read models.
 func (w *Watcher) Chain() Chain {
 	now, view := w.Now(), w.registry.Load()
 	c := Chain{State: registry.Following, Project: view.projector(now)}
@@ -84,11 +84,11 @@ func (c *Chain) judgeProject() {
 	}
 }
 
-// projectStates are the states of a projector, the most advanced first: one instance of several
-// writes the served generation, and the others cannot or need not.
+// projectStates are the states of a projector, most advanced first: only one of several instances writes the served
+// generation, and the others cannot or need not.
 var projectStates = []string{registry.Following, registry.Building, registry.Retrying, registry.Bad}
 
-// projector is the report of the projector that is furthest with the live generation.
+// projector returns the report of the most advanced projector of the live generation.
 func (r *Registry) projector(now time.Time) (best *registry.ProgramStatus) {
 	if r == nil {
 		return nil
@@ -111,11 +111,11 @@ func (r *Registry) projector(now time.Time) (best *registry.ProgramStatus) {
 	return best
 }
 
-// ChainState is the state of the way from the chain to an answer.
+// ChainState returns the state of the path from the chain to an answer.
 func (w *Watcher) ChainState() string { return w.Chain().State }
 
-// Lag is how far the answers are behind the head of the chain, by number and by block time.
-// Nil is not known: nothing is served, or no head that goes on from the log is seen.
+// Lag returns how far the answers are behind the head of the chain, in blocks and in seconds of block time. Nil means
+// unknown: nothing is served, or no head that continues the log is seen.
 func (c *Chain) Lag(s *Snapshot) (blocks, seconds *uint64) {
 	if s == nil || c.Head == nil {
 		return nil, nil
@@ -131,8 +131,8 @@ func (c *Chain) Lag(s *Snapshot) (blocks, seconds *uint64) {
 	return &behind, seconds
 }
 
-// ETA is the seconds until the answers have caught up. Nil is not known: a part has no
-// estimate, nothing is catching up, or the state is one in which nothing comes nearer.
+// ETA returns the estimated seconds until the answers have caught up. Nil means unknown: a part has no estimate,
+// nothing is catching up, or no progress is made in the current state.
 func (c *Chain) ETA(s *Snapshot) *uint64 {
 	behind, _ := c.Lag(s)
 	if behind == nil || c.Project == nil || slices.Index(chainStates, c.State) > slices.Index(chainStates, registry.Backfilling) {

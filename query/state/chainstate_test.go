@@ -14,7 +14,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// report is a program's report of some age.
+// report returns a program's report of a given age.
 func report(program, state string, age time.Duration, now time.Time) programStatus {
 	p := programStatus{program: program, at: now.Add(-age), status: registry.ProgramStatus{State: state}}
 	if program == registry.Ingest {
@@ -23,8 +23,8 @@ func report(program, state string, age time.Duration, now time.Time) programStat
 	return p
 }
 
-// The state is that of the worst part, and the lag is the distance from the head to what is
-// served, whatever ingest says of its own.
+// The state is that of the worst part, and the lag is the distance from the head to the served block, whatever ingest
+// reports about its own lag.
 func TestChainTellsTheWorstPart(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	served := &Snapshot{Generation: 1, Block: 453, Time: 5_800}
@@ -118,7 +118,7 @@ func TestChainTellsTheWorstPart(t *testing.T) {
 	}
 }
 
-// Metrics show the lag of what is served and the state, also before anything is known.
+// Metrics show the lag of the served block and the state, even before anything is known.
 func TestChainMetrics(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	w := New(1, 1, time.Minute, readmodel.DefaultConfig(), nil, slog.New(slog.DiscardHandler))

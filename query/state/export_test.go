@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What tests of the listener see of a watcher.
+// Access to a watcher's internals for tests of the listener.
 
 func (w *Watcher) SetPauses(every, rarely time.Duration) {
 	w.listener.every, w.listener.rarely = every, rarely

@@ -9,16 +9,16 @@ import (
 	"github.com/google/uuid"
 )
 
-// killWithin bounds how long a question is killed for.
+// killWithin limits how long the engine is asked to end a query.
 const killWithin = 5 * time.Second
 
-// killable names a question, which ends with its own context, and has the engine end it once
-// ctx is cancelled: its client has left. The driver would close the connection instead, and
-// the next question would wait for a new one. A deadline is left to the engine (bounded).
+// killable gives a query an id, and has the engine end the query when ctx is cancelled because the client has
+// disconnected. The query itself uses another context: if its context were cancelled, the driver would close the
+// connection, and the next query would wait for a new one. Deadlines are left to the engine (bounded).
 //
-// KILL QUERY needs a right to system.processes, which query's login does not have. A question
-// that replaces the one with its name needs none. Behind an address of several servers it
-// may reach another one than the first did, which then ends at its deadline.
+// KILL QUERY needs access to system.processes, which query's login does not have. Replacing a query by another one
+// with the same id needs no such right. If the address belongs to several servers, the replacement may reach a
+// different one; then the query ends at its deadline.
 func (s *Source) killable(ctx, question context.Context) (named context.Context, stop func() bool) {
 	id := uuid.NewString()
 	stop = context.AfterFunc(ctx, func() {
@@ -29,9 +29,9 @@ func (s *Source) killable(ctx, question context.Context) (named context.Context,
 			clickhouse.WithSettings(clickhouse.Settings{
 				"replace_running_query": 1, "replace_running_query_max_wait_ms": killWithin.Milliseconds(), "max_execution_time": int(killWithin.Seconds())}))
 		late := time.Now().Add(killWithin)
-		for pause := 20 * time.Millisecond; question.Err() == nil && time.Now().Before(late); pause *= 2 { // at first it may not have begun
+		for pause := 20 * time.Millisecond; question.Err() == nil && time.Now().Before(late); pause *= 2 { // the query may not have begun yet
 			var one uint8
-			_ = s.conn.QueryRow(kill, "SELECT 1").Scan(&one) // or the question ends at its deadline
+			_ = s.conn.QueryRow(kill, "SELECT 1").Scan(&one) // if this fails, the query ends at its deadline
 			select {
 			case <-question.Done():
 			case <-time.After(pause):

@@ -11,8 +11,7 @@ import (
 	"github.com/navlog/navlog/query/readtest"
 )
 
-// TestAbandonedQuestion: the engine ends a question whose client has left, and the connection
-// is used again.
+// TestAbandonedQuestion: the engine ends a query whose client has disconnected, and the connection is reused.
 func TestAbandonedQuestion(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	conn, err := w.Gen.Config.Open("")

@@ -9,39 +9,38 @@ import (
 )
 
 const (
-	// lookEvery is the pause between looks at the read models while nobody says
-	// when they change, lookRarely while project does.
+	// lookEvery is the pause between looks at the read models while there are no notifications of changes, lookRarely
+	// while project sends them.
 	lookEvery  = 100 * time.Millisecond
 	lookRarely = time.Second
-	// listenAgain is the pause before PostgreSQL is listened to again.
+	// listenAgain is the pause before the listener reconnects to PostgreSQL.
 	listenAgain = time.Second
 )
 
-// listener hears from project that it has written, so that an answer need not
-// wait for the next look, nor many looks find nothing new.
+// listener receives notifications from project that it has written, so that answers do not have to wait for the next
+// look, and fewer looks find nothing new.
 type listener struct {
-	notified  chan struct{} // holds one
+	notified  chan struct{} // has room for one
 	listening *atomic.Bool
-	every     time.Duration // lookEvery and
-	rarely    time.Duration // lookRarely
-	missed    bool          // nobody told of the last change; follow's own
+	every     time.Duration // lookEvery, except in tests
+	rarely    time.Duration // lookRarely, except in tests
+	missed    bool          // the last change came without a notification; only follow uses it
 }
 
 func newListener() listener {
 	return listener{notified: make(chan struct{}, 1), listening: new(atomic.Bool), every: lookEvery, rarely: lookRarely}
 }
 
-// notify has the read models looked at now.
+// notify triggers a look at the read models.
 func (w *Watcher) notify() {
 	select {
 	case w.listener.notified <- struct{}{}:
-	default: // that is to be done already
+	default: // a look is already pending
 	}
 }
 
-// pause is how long the next look may wait. heard says that the last one was
-// asked for, and same that it found nothing new. A change that nobody told of
-// means that notifications get lost.
+// pause returns how long the next look may wait. heard means that the last look was triggered by a notification, and
+// same that it found nothing new. A change without a notification means that notifications get lost.
 func (l *listener) pause(heard, same bool) time.Duration {
 	if heard {
 		l.missed = false
@@ -54,12 +53,12 @@ func (l *listener) pause(heard, same bool) time.Duration {
 	return l.every
 }
 
-// listen hears what project says until ctx ends.
+// listen receives project's notifications until ctx ends.
 func (w *Watcher) listen(ctx context.Context) {
 	for {
 		err := registry.ListenWritten(ctx, w.pool, func() {
 			w.listener.listening.Store(true)
-			w.notify() // of what was said before
+			w.notify() // for notifications that were missed before
 		}, func(generation int32) {
 			if r := w.registry.Load(); r != nil && r.served == generation {
 				w.notify()

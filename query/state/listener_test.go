@@ -11,8 +11,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// What project announces of the live generation is heard; after the connection
-// was lost it is heard again, and meanwhile known not to be.
+// Notifications of project about the live generation are received, also after the connection was lost and restored,
+// and in between the listener is known to be off.
 func TestListener(t *testing.T) {
 	w, pool := registered(t)
 	generation(t, pool, w.Gen.ID, readmodel.Schema(), registry.Live)

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// The state machine of how long a look may wait.
+// TestPauses covers the state machine that decides how long a look may wait.
 func TestPauses(t *testing.T) {
 	for _, c := range []struct {
 		name                           string
 		listening, missed, heard, same bool
 		want                           time.Duration
-		after                          bool // missed
+		after                          bool // missed afterwards
 	}{
 		{"nobody to hear", false, false, false, true, lookEvery, false},
 		{"nobody to hear, and something new", false, false, false, false, lookEvery, true},

@@ -15,39 +15,39 @@ import (
 
 const (
 	registryEvery = time.Second
-	// uptimeEvery is how often the uptime is read: it is about days, and has today.
+	// uptimeEvery is how often the uptime is read: it is counted in days, including today.
 	uptimeEvery = 10 * time.Second
 )
 
-// Registry is what the registry said when it was last asked: which generation is
-// served, and how the programs are.
+// Registry is what the registry contained when it was last read: the served generation, and the reports of the
+// programs.
 type Registry struct {
-	Known    bool      // it has answered at least once
-	Answered time.Time // when it last did
-	Err      error     // of the last question
+	Known    bool      // it was read at least once
+	Answered time.Time // when it was last read
+	Err      error     // of the last attempt
 
-	served    int32  // the live generation, or the first one, which is being built
-	building  bool   // it is that one
+	served    int32  // the live generation, or the first one while it is being built
+	building  bool   // served is the one being built
 	fault     string // why no generation can be served; empty: one can
 	programs  []programStatus
 	uptime    []db.ListUptimeRow // of the last 90 days
-	uptimeAt  time.Time          // when it was last asked for, by our clock
-	uptimeErr error              // of that question
-	logs      map[int32]string   // of each generation: the id of its log, in hex
+	uptimeAt  time.Time          // when it was last read, by our clock
+	uptimeErr error              // of that query
+	logs      map[int32]string   // by generation: the id of its log, in hex
 	ingest    []programStatus    // trusted reports of ingest about one log, oldest first
 }
 
-// programStatus is the last word of one program's instance.
+// programStatus is the last report of one instance of a program.
 type programStatus struct {
 	program string
 	at      time.Time // by our clock
 	status  registry.ProgramStatus
 }
 
-// Registry is what the registry last said; nil before the first answer.
+// Registry returns what was last read, or nil before the first read.
 func (w *Watcher) Registry() *Registry { return w.registry.Load() }
 
-// watchRegistry keeps the registry's view fresh until ctx ends.
+// watchRegistry keeps the registry's view up to date until ctx ends.
 func (w *Watcher) watchRegistry(ctx context.Context) {
 	tick := time.NewTicker(registryEvery)
 	defer tick.Stop()
@@ -76,8 +76,8 @@ func (w *Watcher) watchRegistry(ctx context.Context) {
 	}
 }
 
-// LookAtRegistry asks the registry once. When PostgreSQL does not answer, what it said
-// before stays: the read models are still there.
+// LookAtRegistry reads the registry once. If PostgreSQL does not respond, the previous content stays, because the
+// read models are still available.
 func (w *Watcher) LookAtRegistry(ctx context.Context) *Registry {
 	asking, cancel := context.WithTimeout(ctx, w.LookTimeout)
 	defer cancel()
@@ -114,7 +114,7 @@ func (r *Registry) ask(ctx context.Context, queries *db.Queries, now time.Time) 
 	for _, s := range status {
 		p := programStatus{program: s.Program, at: now.Add(-time.Duration(s.AgeMs) * time.Millisecond)}
 		if err := json.Unmarshal(s.Status, &p.status); err != nil {
-			p.status = registry.ProgramStatus{} // a program that says something else is one that says nothing
+			p.status = registry.ProgramStatus{} // a report that cannot be parsed counts as none
 		}
 		r.programs = append(r.programs, p)
 	}
@@ -123,8 +123,7 @@ func (r *Registry) ask(ctx context.Context, queries *db.Queries, now time.Time) 
 	return nil
 }
 
-// askUptime reads the uptime. While it cannot be read, which is no reason to serve nothing, the
-// previous one stays.
+// askUptime reads the uptime. If that fails, which is no reason to stop serving, the previous one stays.
 func (r *Registry) askUptime(ctx context.Context, queries *db.Queries, now time.Time) {
 	r.uptimeAt = now
 	uptime, err := queries.ListUptime(ctx)
@@ -133,8 +132,7 @@ func (r *Registry) askUptime(ctx context.Context, queries *db.Queries, now time.
 	}
 }
 
-// Uptime is what the registry recorded of the last 90 days, up to 10 s ago. It must not be
-// changed.
+// Uptime returns the recorded uptime of the last 90 days, at most 10 s old. It must not be modified.
 func (r *Registry) Uptime() []db.ListUptimeRow {
 	if r == nil {
 		return nil
@@ -142,9 +140,9 @@ func (r *Registry) Uptime() []db.ListUptimeRow {
 	return r.uptime
 }
 
-// rememberIngest keeps the reports of ingest while they are trusted, and while ingest follows or
-// backfills one log. In any other state it drops all of them: a frozen ingest knows that a
-// final block is not the chain's, and a starting one still reports what it knew before.
+// rememberIngest keeps the reports of ingest while they are trusted, and while ingest follows or backfills one log.
+// In any other state it drops all of them: a frozen ingest knows that a final block is not part of the chain, and a
+// starting one still reports what it knew earlier.
 func (r *Registry) rememberIngest(now time.Time) {
 	newest := r.newest(registry.Ingest, now)
 	if newest == nil || newest.status.LogID == "" ||
@@ -152,7 +150,7 @@ func (r *Registry) rememberIngest(now time.Time) {
 		r.ingest = nil
 		return
 	}
-	kept := make([]programStatus, 0, len(r.ingest)+1) // not in place: earlier views share the old one
+	kept := make([]programStatus, 0, len(r.ingest)+1) // not in place, because earlier views share the old slice
 	for _, p := range r.ingest {
 		if p.status.LogID == newest.status.LogID && p.status.Seq < newest.status.Seq && now.Sub(p.at) <= TrustedFor {
 			kept = append(kept, p)
@@ -161,10 +159,9 @@ func (r *Registry) rememberIngest(now time.Time) {
 	r.ingest = append(kept, *newest)
 }
 
-// IngestUpTo returns the newest report of ingest that covers its log up to seq at most: its
-// final block and vaults hold for a read model that has the log up to seq. It returns nil if
-// no report is trusted (Report), if ingest neither follows nor backfills, and if all trusted
-// reports cover more of the log.
+// IngestUpTo returns the newest report of ingest that covers its log up to seq at most: its final block and vaults
+// hold for a read model that has the log up to seq. It returns nil if no report is trusted (Report), if ingest
+// neither follows nor backfills, or if all trusted reports cover more of the log.
 func (r *Registry) IngestUpTo(seq uint64, now time.Time) *registry.ProgramStatus {
 	if r == nil {
 		return nil
@@ -178,8 +175,8 @@ func (r *Registry) IngestUpTo(seq uint64, now time.Time) *registry.ProgramStatus
 	return nil
 }
 
-// choose decides which generation is served: the live one, and where there was none yet
-// the newest one that is being built, as far as it is.
+// choose decides which generation is served: the live one or, if there has been none yet, the newest one that is
+// being built.
 func (r *Registry) choose(generations []db.ListGenerationsRow) {
 	r.served, r.building, r.fault = 0, false, ""
 	live := slices.IndexFunc(generations, func(g db.ListGenerationsRow) bool { return g.State == registry.Live })
@@ -202,8 +199,8 @@ func (r *Registry) choose(generations []db.ListGenerationsRow) {
 	}
 }
 
-// LogOf is the id of the log that a generation is made of, in hex; empty if the registry
-// does not know the generation.
+// LogOf returns the id of the log that a generation was built from, in hex, or "" if the registry does not have the
+// generation.
 func (r *Registry) LogOf(generation int32) string {
 	if r == nil {
 		return ""
@@ -211,8 +208,8 @@ func (r *Registry) LogOf(generation int32) string {
 	return r.logs[generation]
 }
 
-// Report is the newest word of a program, of one that stands by only where no other says
-// anything; nil when it is older than TrustedFor, or from a future as far away.
+// Report returns the newest report of a program, or nil if it is older than TrustedFor or as far in the future. A
+// standby's report is used only if there is no other.
 func (r *Registry) Report(program string, now time.Time) *registry.ProgramStatus {
 	if r == nil {
 		return nil
@@ -237,8 +234,7 @@ func (r *Registry) newest(program string, now time.Time) (newest *programStatus)
 	return newest
 }
 
-// FirstSync is how far the first generation is; nil where one is live, or project does
-// not say.
+// FirstSync returns the progress of the first generation, or nil if one is live or project does not report progress.
 func (w *Watcher) FirstSync() *registry.BuildingStatus {
 	r := w.registry.Load()
 	if r == nil || !r.building {

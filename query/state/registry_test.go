@@ -15,7 +15,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// registered is a world whose watcher has a registry.
+// registered returns a world whose watcher has a registry.
 func registered(t *testing.T) (*readtest.World, *pgxpool.Pool) {
 	t.Helper()
 	pool, err := registry.Open(t.Context(), registry.Config{URL: enginetest.Postgres(t), MaxConns: 4})
@@ -36,8 +36,8 @@ func generation(t *testing.T, pool *pgxpool.Pool, id int32, schema, state string
 	}
 }
 
-// TestWhichGeneration: the live one, of our schema; while none is, the newest one that is
-// being built, of which there are events and no lists.
+// TestWhichGeneration: the live one with our schema is served; while there is none, the newest one that is being
+// built, which has events but no lists.
 func TestWhichGeneration(t *testing.T) {
 	w, pool := registered(t)
 	ctx := t.Context()
@@ -77,7 +77,7 @@ func TestWhichGeneration(t *testing.T) {
 		}
 	}
 	set(building.ID, registry.Building, registry.Live)
-	look("holds no indexed block yet") // a live one is what its lists say
+	look("holds no indexed block yet") // a live generation is defined by its lists
 	building.WriteLists(chain)
 	look(fmt.Sprintf("generation %d at 11, partial false", building.ID-w.Gen.ID))
 	if w.Snapshot() == first {
@@ -86,7 +86,7 @@ func TestWhichGeneration(t *testing.T) {
 	generation(t, pool, w.Gen.ID, readmodel.Schema(), registry.Building)
 	w.Log.Append(readtest.BlockRecord(4))
 	w.Write()
-	look(fmt.Sprintf("generation %d at 11, partial false", building.ID-w.Gen.ID)) // the live one goes on
+	look(fmt.Sprintf("generation %d at 11, partial false", building.ID-w.Gen.ID)) // the live one stays
 	was := w.Snapshot()
 	set(building.ID, registry.Live, registry.Standby)
 	set(w.Gen.ID, registry.Building, registry.Live)
@@ -106,7 +106,7 @@ func TestWhichGeneration(t *testing.T) {
 	}
 }
 
-// TestFirstSyncProgress is what project says, while it says so.
+// TestFirstSyncProgress: the progress is what project reports, for as long as it reports it.
 func TestFirstSyncProgress(t *testing.T) {
 	w, pool := registered(t)
 	generation(t, pool, w.Gen.ID, readmodel.Schema(), registry.Building)
@@ -136,7 +136,7 @@ func TestFirstSyncProgress(t *testing.T) {
 	}
 }
 
-// TestRegistryGone: what it said before stays.
+// TestRegistryGone: the last known content stays.
 func TestRegistryGone(t *testing.T) {
 	w, pool := registered(t)
 	generation(t, pool, w.Gen.ID, readmodel.Schema(), registry.Live)

@@ -30,22 +30,20 @@ var (
 	sqlVaults string
 )
 
-// Snapshot is the newest state of one generation that answers can be pinned to. It is
-// never changed.
+// Snapshot is the newest state of one generation that answers can be pinned to. It is immutable.
 type Snapshot struct {
 	Generation int32
-	Seq        uint64 // the end of the newest whole unit
-	Block      uint64 // the newest indexed one
+	Seq        uint64 // the end of the newest complete unit
+	Block      uint64 // the newest indexed block
 	Time       uint64 // of that block, Unix seconds
-	Rewrites   uint64 // how many units retracted something so far
+	Rewrites   uint64 // how many units have retracted something so far
 	First      uint64 // the first indexed block
 	Vaults     []Vault
 	// VaultsSeq is the seq of the newest record about a vault.
 	VaultsSeq uint64
-	// Absent are the vaults of the log of which the generation has nothing.
+	// Absent are the vaults of the log that the generation has no data of.
 	Absent []Vault
-	// Partial says that the generation is still being built, the first one: there are
-	// events and no lists.
+	// Partial: the first generation is still being built, and has events but no lists.
 	Partial bool
 	ChainID uint64
 	Source  *Source
@@ -53,9 +51,8 @@ type Snapshot struct {
 	touched *touched
 }
 
-// Unchanged reports whether an answer about the newest block, made at a seq of a generation
-// from rows with the given keys, is still right at the snapshot. Rows that lapse with time are
-// not considered.
+// Unchanged reports whether an answer about the newest block, made at a seq of a generation from rows with the given
+// keys, is still right at the snapshot. It does not consider rows that lapse with time.
 func (s *Snapshot) Unchanged(generation int32, seq uint64, keys []readmodel.TouchedKey) bool {
 	return generation == s.Generation && (seq == s.Seq || s.touched.unchanged(generation, seq, s.Seq, keys))
 }
@@ -65,14 +62,13 @@ func (s *Snapshot) Kept(generation int32, seq, block uint64) bool {
 	return generation == s.Generation && (seq == s.Seq || s.touched.kept(generation, seq, s.Seq, block))
 }
 
-// Vault is what the newest record about a vault says of it.
+// Vault is a vault according to the newest record about it.
 type Vault struct {
-	// Seq is that record.
+	// Seq is the seq of that record.
 	Seq uint64
-	// Absent says that the generation has no logs of it.
+	// Absent: the generation has no logs of it.
 	Absent bool
-	// Removed says that an operator removed it: the next generation will not
-	// have it.
+	// Removed: an operator removed it, and the next generation will not contain it.
 	Removed    bool
 	Address    common.Address
 	Written    string // the address with its checksum
@@ -81,7 +77,7 @@ type Vault struct {
 	Decimals   uint32
 	Asset      Asset
 	StartBlock uint64
-	// Mapped says what its logs mean, by the record.
+	// Mapped is the mapping of its logs, according to the record.
 	Mapped *mapping.Sources
 }
 
@@ -92,19 +88,19 @@ type Asset struct {
 	Decimals uint32
 }
 
-// unlikeAssets tells whether a sum over vaults adds units of different size.
+// unlikeAssets reports whether a sum over vaults would add units of different size.
 func (s *Snapshot) unlikeAssets() bool {
 	return s != nil && slices.ContainsFunc(s.Vaults, func(v Vault) bool { return v.Asset.Decimals != s.Vaults[0].Asset.Decimals })
 }
 
-// emptyError says that there is nothing to serve in a generation yet.
+// emptyError reports that a generation has nothing to serve yet.
 type emptyError struct{ database string }
 
 func (e emptyError) Error() string {
 	return e.database + " holds no indexed block yet: ingest and project have to get there first"
 }
 
-// cursorRow is a row of the cursor's question.
+// cursorRow is a row of the query for the cursor.
 type cursorRow struct {
 	List     string   `ch:"list"`
 	Seq      uint64   `ch:"seq"`
@@ -115,8 +111,7 @@ type cursorRow struct {
 	Touched  []string `ch:"touched"`
 }
 
-// look reads how far a generation is, and hands what units after seq touched to see, in
-// their order.
+// look reads how far a generation is, and calls see with what each unit after seq after touched, in order.
 func look(ctx context.Context, source *Source, after uint64, see func(seq, ancestor uint64, keys []readmodel.TouchedKey)) (*Snapshot, error) {
 	var rows []cursorRow
 	if err := source.Select(ctx, &rows, sqlCursor, numbers{"after": after}.parameters()); err != nil {
@@ -153,7 +148,7 @@ func look(ctx context.Context, source *Source, after uint64, see func(seq, ances
 	return &Snapshot{Generation: source.ID, Seq: at.Seq, Block: at.Block, Time: uint64(at.Time), Rewrites: at.Rewrites, Source: source}, nil
 }
 
-// lookBuilding reads how far a generation is whose lists are not there yet.
+// lookBuilding reads how far a generation is whose lists do not exist yet.
 func lookBuilding(ctx context.Context, source *Source) (*Snapshot, error) {
 	var rows []struct {
 		Seq   uint64 `ch:"last_seq"`
@@ -171,7 +166,7 @@ func lookBuilding(ctx context.Context, source *Source) (*Snapshot, error) {
 	return &Snapshot{Generation: source.ID, Seq: r.Seq, Block: r.Block, Time: uint64(r.Time), First: r.First, Partial: true, Source: source}, nil
 }
 
-// numbers are the parameters of a question that are numbers.
+// numbers are numeric query parameters.
 type numbers map[string]uint64
 
 func (n numbers) parameters() clickhouse.Parameters {
@@ -208,11 +203,11 @@ func (s *Snapshot) read(ctx context.Context) error {
 	return group.Wait()
 }
 
-// fewBlocks is how many rows of the list of blocks are read first: mostly the first is live.
+// fewBlocks is how many rows of the list of blocks are read first: usually the first one is live.
 const fewBlocks = 16
 
-// firstBlock is the first indexed block; 0 while there is none. All rows of one height lie
-// together, and those of the last one may have been cut.
+// firstBlock returns the first indexed block, or 0 if there is none. All rows of one height are adjacent, and those
+// of the last height may have been cut off by the limit.
 func firstBlock(ctx context.Context, source *Source) (uint64, error) {
 	for few := uint64(fewBlocks); ; few *= 64 {
 		var rows []struct {
@@ -241,7 +236,7 @@ func firstBlock(ctx context.Context, source *Source) (uint64, error) {
 	}
 }
 
-// vaultRecord is one row of records with kind vault.
+// vaultRecord is a record about a vault.
 type vaultRecord struct {
 	Seq      uint64 `ch:"seq"`
 	Sign     int8   `ch:"sign"`
@@ -250,10 +245,9 @@ type vaultRecord struct {
 	Payload  string `ch:"payload"`
 }
 
-// vaults folds the records about vaults, which are in the order of the log: the newest
-// live one of an address counts, and one that removes it leaves what it was called. here
-// are those that the generation has, absent the others, each listed by their start block,
-// then by address.
+// vaults folds the records about vaults, which are in the order of the log: the newest live record of an address
+// counts, and one that removes the vault keeps its name. It returns the vaults that the generation has, and the
+// absent ones, both sorted by start block and address.
 func vaults(records []vaultRecord, chainID uint64) (here, absent []Vault, err error) {
 	gone := make(map[uint64]bool)
 	for _, r := range records {
@@ -290,10 +284,9 @@ func vaults(records []vaultRecord, chainID uint64) (here, absent []Vault, err er
 	return sorted(here), sorted(absent), nil
 }
 
-// VaultsAt folds the records about vaults up to a seq of the log, that is: says which vaults
-// the log had there, those that had left included. They are listed by their start block, then
-// by address. It answers the same at every later snapshot, unless an operator's decision
-// retracts one of these records.
+// VaultsAt returns the vaults that the log had at a seq, including those that had left, sorted by start block and
+// address. The result is the same at every later snapshot, unless an operator's decision retracts one of these
+// records.
 func (s *Snapshot) VaultsAt(ctx context.Context, seq uint64) ([]Vault, error) {
 	var records []vaultRecord
 	if err := s.Source.Select(ctx, &records, sqlVaults, numbers{"seq": s.Seq}.parameters()); err != nil {

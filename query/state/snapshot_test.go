@@ -17,7 +17,7 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// TestSnapshot is what the cursor, the list of blocks and the records of vaults say.
+// TestSnapshot compares a snapshot with the cursor, the list of blocks and the vault records.
 func TestSnapshot(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	s := w.BeforeReorganisation()
@@ -35,7 +35,7 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// TestManyBlocksRetracted: the newest block is found below many that are gone.
+// TestManyBlocksRetracted: the newest block is found below many retracted ones.
 func TestManyBlocksRetracted(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	w.BeforeReorganisation()
@@ -50,7 +50,7 @@ func TestManyBlocksRetracted(t *testing.T) {
 	}
 }
 
-// TestVaultThatJoinedLate is not in the list before the next generation has its logs.
+// TestVaultThatJoinedLate: the vault is not listed until the next generation has its logs.
 func TestVaultThatJoinedLate(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	w.BeforeReorganisation()
@@ -63,8 +63,8 @@ func TestVaultThatJoinedLate(t *testing.T) {
 	}
 }
 
-// TestVaultThatLeft is listed until a generation is made without it, which knows of it
-// only that it was there, and by which name.
+// TestVaultThatLeft: the vault is listed until a generation is built without it; that one only knows the vault's
+// former existence and its name.
 func TestVaultThatLeft(t *testing.T) {
 	gone := readtest.VaultRecord(readtest.VaultA, "", 1)
 	gone.Meta = &event.Vault{Address: readtest.VaultA.Bytes(), StartBlock: 1, Removed: true}
@@ -84,7 +84,7 @@ func TestVaultThatLeft(t *testing.T) {
 			if len(here) != 2 || len(absent) != len(here)-len(s.Vaults) || here[0].Name != "Alpha" || !here[0].Removed || here[0].Asset.Decimals != 6 || here[1].Removed {
 				t.Errorf("here %+v, absent %+v", s.Vaults, absent)
 			}
-			w.Log.Append(readtest.VaultRecord(readtest.VaultA, "Alpha again", 1)) // of a generation that has it
+			w.Log.Append(readtest.VaultRecord(readtest.VaultA, "Alpha again", 1)) // in a generation that contains it
 			w.Write()
 			if v := w.Look().Vaults; len(v) != 2 || v[0].Name != "Alpha again" || v[0].Removed {
 				t.Errorf("after it came back: %+v", v)
@@ -93,8 +93,8 @@ func TestVaultThatLeft(t *testing.T) {
 	}
 }
 
-// TestVaultRecords: the newest live one of an address counts; another chain's are
-// refused, and payloads that are none.
+// TestVaultRecords: the newest live record of an address counts; records of another chain and invalid payloads are
+// rejected.
 func TestVaultRecords(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	again := readtest.VaultRecord(readtest.VaultA, "Alpha 2", 1)
@@ -133,8 +133,8 @@ func TestVaultRecords(t *testing.T) {
 	}
 }
 
-// TestFirstBlockRetracted: the first block is found above many that are gone, and the
-// same one that came again.
+// TestFirstBlockRetracted: the first block is found above many retracted ones, and after the same block was added
+// again.
 func TestFirstBlockRetracted(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	w.Gen.Exec("SYSTEM STOP MERGES lists")
@@ -153,7 +153,7 @@ func TestFirstBlockRetracted(t *testing.T) {
 	}
 }
 
-// TestLooksReadFewRows: what a look at the newest state reads does not grow with the log.
+// TestLooksReadFewRows: the number of rows read for the newest state does not grow with the log.
 func TestLooksReadFewRows(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	const many = 100_000
@@ -180,7 +180,7 @@ func TestLooksReadFewRows(t *testing.T) {
 	}
 }
 
-// TestWrongQuestions: a mistake of ours is told from an engine that is gone, busy or refuses.
+// TestWrongQuestions: a programming error is distinguished from an engine that is down, busy or rejects the query.
 func TestWrongQuestions(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	source := w.BeforeReorganisation().Source
@@ -199,7 +199,7 @@ func TestWrongQuestions(t *testing.T) {
 	if err := source.Select(t.Context(), &rows, "SELECT 1 FROM nowhere", nil); !errors.As(err, &question) || question.Ours {
 		t.Errorf("a table that is gone: %v", err)
 	}
-	// No thread, no right to do it, a wrong password, Keeper away, and what only a later version has.
+	// No thread, missing rights, a wrong password, Keeper down, and a code of a later version.
 	for _, code := range []int{439, 497, 516, 999, 1999} {
 		refused := fmt.Sprintf("SELECT throwIf(1, 'not now', %d::Int16) SETTINGS allow_custom_error_code_in_throwif = 1", code)
 		if err := source.Select(t.Context(), &rows, refused, nil); !errors.As(err, &question) || question.Ours || !strings.Contains(err.Error(), fmt.Sprint(code)) {
@@ -213,8 +213,8 @@ func TestWrongQuestions(t *testing.T) {
 	}
 }
 
-// TestQuestionsComeFirst: an answer that somebody waits for goes before what the engine
-// writes, is planned by the older analyzer and takes one thread, unless it says otherwise.
+// TestQuestionsComeFirst: a query has priority over the engine's writes, is planned by the older analyzer and uses
+// one thread, unless it sets something else.
 func TestQuestionsComeFirst(t *testing.T) {
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	source := w.BeforeReorganisation().Source

@@ -14,16 +14,16 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// Source is the database of a generation and the way to it.
+// Source is the database of a generation and the connection to it.
 type Source struct {
 	ID       int32
 	Database string
 	conn     driver.Conn
 }
 
-// Error is a question that ClickHouse did not answer.
+// Error is the error of a failed ClickHouse query.
 type Error struct {
-	Ours bool // the question is wrong, and will be so again
+	Ours bool // the query is wrong, and would fail again
 	Err  error
 }
 
@@ -31,16 +31,15 @@ func (e *Error) Error() string { return "ask ClickHouse: " + e.Err.Error() }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// wrongQuestion holds the codes of ClickHouse exceptions that only a wrong question causes.
+// wrongQuestion has the codes of ClickHouse exceptions that only a wrong query causes.
 var wrongQuestion = map[int32]string{
 	16: "no such column", 42: "number of arguments", 43: "type of argument", 46: "unknown function",
 	47: "unknown identifier", 50: "unknown type", 53: "type mismatch", 62: "syntax", 184: "aggregation",
 	215: "not aggregated", 386: "no common type", 456: "unknown parameter", 457: "bad parameter",
 }
 
-// failed judges why a question was not answered: a mistake of ours, or an engine that is
-// gone, busy or has just dropped the generation, or a right that the login lacks. The
-// operator can mend those, and query then goes on.
+// failed classifies why a query failed: a programming error; or an engine that is down, busy or has just dropped the
+// generation, or a right that the login lacks. The operator can fix the latter, and query then recovers by itself.
 func failed(err error) *Error {
 	var exception *clickhouse.Exception
 	if errors.As(err, &exception) {
@@ -50,28 +49,28 @@ func failed(err error) *Error {
 	return &Error{Err: err}
 }
 
-// Wrong makes the error of a question that cannot be asked.
+// Wrong returns the error of a query that cannot be run.
 func Wrong(format string, args ...any) *Error {
 	return &Error{Ours: true, Err: fmt.Errorf(format, args...)}
 }
 
 const (
-	// engineGrace is how long the engine may take to report that a question's time is over.
+	// engineGrace is how long the engine may take to report that a query has timed out.
 	engineGrace = 10 * time.Second
-	// longestQuestion is what query's login may ask the engine for: one that wants more is
-	// refused (clickhouse-query-user.xml).
+	// longestQuestion is the longest time that query's login may request: the engine rejects queries that request
+	// more (clickhouse-query-user.xml).
 	longestQuestion = time.Minute
-	// questionNice is the priority of a question in the engine, where the engine's process
-	// may set one (CAP_SYS_NICE): before inserts, of which a block at the head brings two.
+	// questionNice is the priority of a query, if the engine's process may set one (CAP_SYS_NICE): higher than that
+	// of inserts, of which each block at the head brings two.
 	questionNice = -10
-	// longestText bounds a question's SQL, in bytes. It is longest where a page of a file by amounts names 4,096 users twice.
+	// longestText is the maximum length of a query in bytes. The longest query is for a page of a file by amounts,
+	// which names 4,096 users twice.
 	longestText = 1 << 20
 )
 
-// Select asks a question and scans its rows by their `ch` tags into rows, a pointer to a
-// slice of structs. parameters are the values of {name:Type} in the question, as ClickHouse
-// reads them; never is always among them. The question ends when ctx does. The error is a
-// *Error.
+// Select runs a query and scans its rows by their `ch` tags into rows, a pointer to a slice of structs. parameters
+// are the values of {name:Type} in the query, in ClickHouse's format; never is always added. The query ends when ctx
+// does. The error is a *Error.
 func (s *Source) Select(ctx context.Context, rows any, question string, parameters clickhouse.Parameters) error {
 	if err := ctx.Err(); err != nil {
 		return failed(err)
@@ -90,11 +89,10 @@ func (s *Source) Select(ctx context.Context, rows any, question string, paramete
 	return nil
 }
 
-// bounded leaves it to the engine to end a question when its time is over: a driver that ends
-// it closes the connection. Nothing is compiled for a question: after a few of a kind the
-// engine would compile its sums and conditions again and again, for 15 to 20 ms each time.
-// The older analyzer plans a question in four fifths of the time. The counters that the engine would send with
-// each answer are not used.
+// bounded lets the engine end a query when its time is over, because a driver that ends it closes the connection.
+// Queries are not compiled: after a few of a kind, the engine would compile their sums and conditions again and
+// again, for 15 to 20 ms each time. The older analyzer takes four fifths of the time to plan a query. The engine's
+// profile events are not used, so they are not sent.
 func bounded(ctx context.Context, parameters clickhouse.Parameters) (context.Context, context.CancelFunc) {
 	limit := engineGrace
 	if deadline, ok := ctx.Deadline(); ok {
@@ -111,9 +109,8 @@ func bounded(ctx context.Context, parameters clickhouse.Parameters) (context.Con
 	return clickhouse.Context(withoutDeadline{ctx}, clickhouse.WithSettings(settings), clickhouse.WithParameters(parameters)), cancel
 }
 
-// withoutDeadline hides a deadline from the driver, which would make another
-// max_execution_time of it.
+// withoutDeadline hides a deadline from the driver, which would derive its own max_execution_time from it.
 type withoutDeadline struct{ context.Context }
 
-// Deadline is none.
+// Deadline returns no deadline.
 func (withoutDeadline) Deadline() (time.Time, bool) { return time.Time{}, false }

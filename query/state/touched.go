@@ -6,30 +6,29 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// maxTouched bounds how many keys are known by their own seq: two sets of so many, of some
-// 60 bytes each.
+// maxTouched is how many keys are remembered with their own seq: two sets of this size, at about 60 bytes per key.
 const maxTouched = 100_000
 
-// touched says, for each list and owner, which seq changed it last, and which past blocks
-// were rewritten. It holds what units after seq since changed; older changes are not known.
+// touched records, for each list and owner, which seq changed it last, and which past blocks were rewritten. It
+// covers the units after seq since; older changes are unknown.
 type touched struct {
 	mu         sync.RWMutex
 	generation int32
 	since      uint64
 	last       uint64 // the seq up to which units are known
 	young, old map[readmodel.TouchedKey]uint64
-	forgotten  uint64    // no key that is in neither set changed after this seq
+	forgotten  uint64    // no key that is missing from both sets changed after this seq
 	all        uint64    // the last unit that changed everything
 	rewrites   []rewrite // in the order of seq
 }
 
-// rewrite is a unit that retracted what lies above its ancestor.
+// rewrite is a unit that retracted the blocks above its ancestor.
 type rewrite struct{ seq, ancestor uint64 }
 
-// maxRewrites is how many rewriting units are known.
+// maxRewrites is how many rewriting units are remembered.
 const maxRewrites = 1000
 
-// touchedAll stands for every key in the row of a unit that touched very many.
+// touchedAll stands for all keys, in the row of a unit that touched very many.
 var touchedAll = func() (k readmodel.TouchedKey) {
 	for i := range k {
 		k[i] = 0xff
@@ -37,7 +36,7 @@ var touchedAll = func() (k readmodel.TouchedKey) {
 	return k
 }()
 
-// begin forgets everything and knows what is true at a seq of a generation.
+// begin drops everything, and starts at a seq of a generation.
 func (t *touched) begin(generation int32, seq uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -45,8 +44,7 @@ func (t *touched) begin(generation int32, seq uint64) {
 	t.young, t.old, t.rewrites = map[readmodel.TouchedKey]uint64{}, nil, nil
 }
 
-// add takes what a unit up to seq touched; ancestor is that of one that retracts, else
-// readmodel.Never.
+// add records what a unit up to seq touched; ancestor is that of a unit that retracts, otherwise readmodel.Never.
 func (t *touched) add(seq, ancestor uint64, keys []readmodel.TouchedKey) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -72,15 +70,15 @@ func (t *touched) add(seq, ancestor uint64, keys []readmodel.TouchedKey) {
 	}
 }
 
-// reach notes that all units up to seq have been added.
+// reach records that all units up to seq have been added.
 func (t *touched) reach(seq uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.last = max(t.last, seq)
 }
 
-// unchanged reports whether no unit in (after, upTo] touched any of the keys. A seq that no unit reached
-// yet is of a generation that lost its newest part since.
+// unchanged reports whether no unit in (after, upTo] touched any of the keys. A seq that no unit has reached yet is
+// from before the generation lost its newest part.
 func (t *touched) unchanged(generation int32, after, upTo uint64, keys []readmodel.TouchedKey) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

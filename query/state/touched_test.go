@@ -7,7 +7,7 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// key is the n-th key of a test.
+// key returns the n-th key of a test.
 func key(n int) (k readmodel.TouchedKey) {
 	binary.BigEndian.PutUint64(k[13:], uint64(n))
 	return k
@@ -15,20 +15,20 @@ func key(n int) (k readmodel.TouchedKey) {
 
 const generationOfTest = 3
 
-// begun knows what is true at a seq, and what each unit after it touched.
+// begun returns a touched that starts at a seq.
 func begun(seq uint64) *touched {
 	t := &touched{}
 	t.begin(generationOfTest, seq)
 	return t
 }
 
-// unit adds one, after which all units up to it are known.
+// unit adds a unit, after which all units up to it are known.
 func (t *touched) unit(seq, ancestor uint64, keys ...readmodel.TouchedKey) {
 	t.add(seq, ancestor, keys)
 	t.reach(seq)
 }
 
-// TestUnchanged: a key is as it was until a unit touches it.
+// TestUnchanged: a key is unchanged until a unit touches it.
 func TestUnchanged(t *testing.T) {
 	units := begun(10)
 	units.unit(11, readmodel.Never, key(1))
@@ -57,7 +57,7 @@ func TestUnchanged(t *testing.T) {
 	}
 }
 
-// TestTouchedAll: a unit that touched very many keys touched all.
+// TestTouchedAll: a unit that touched very many keys counts as touching all.
 func TestTouchedAll(t *testing.T) {
 	units := begun(10)
 	units.unit(11, readmodel.Never, touchedAll)
@@ -66,8 +66,8 @@ func TestTouchedAll(t *testing.T) {
 	}
 }
 
-// TestEvictedKeys: of a key that is not known any more, nothing is said to be as it was before it was
-// forgotten. Memory is bounded.
+// TestEvictedKeys: a key that was evicted is never reported as unchanged since before its eviction. Memory is
+// bounded.
 func TestEvictedKeys(t *testing.T) {
 	units := begun(10)
 	units.unit(11, readmodel.Never, key(-1))
@@ -102,7 +102,7 @@ func TestEvictedKeys(t *testing.T) {
 	}
 }
 
-// TestKept: a past block is as it was until a unit has an ancestor below it, whatever units touch.
+// TestKept: a past block is unchanged until a unit has an ancestor below it, whatever units touch.
 func TestKept(t *testing.T) {
 	units := begun(10)
 	units.unit(11, 7, key(1))

@@ -16,20 +16,19 @@ import (
 )
 
 const (
-	// lookTimeout is how long a look at the engines may take: at the registry, and at
-	// the read models for a snapshot.
+	// lookTimeout limits a look at the registry, and a look at the read models for a snapshot.
 	lookTimeout = 2 * time.Second
-	// TrustedFor is how old what was seen may be for the program to be ready.
+	// TrustedFor is the maximum age of the last look for the program to be ready.
 	TrustedFor = 5 * time.Second
 )
 
 // Watcher keeps the snapshot that answers are pinned to.
 type Watcher struct {
-	// ChainID is the chain that is served; vaults of another one are refused.
+	// ChainID is the chain that is served; vaults of other chains are rejected.
 	ChainID uint64
-	// Conns is how many questions may be asked at once.
+	// Conns is the maximum number of concurrent queries.
 	Conns int
-	// LongestAnswer is how long an answer that has begun may go on reading.
+	// LongestAnswer is how long an answer that has begun may continue to read.
 	LongestAnswer time.Duration
 	Now           func() time.Time
 	LookTimeout   time.Duration
@@ -41,7 +40,7 @@ type Watcher struct {
 	listener  listener
 
 	snapshot atomic.Pointer[Snapshot]
-	changed  atomic.Pointer[chan struct{}] // closed when the snapshot is another one
+	changed  atomic.Pointer[chan struct{}] // closed when the snapshot changes
 	seen     atomic.Int64                  // when the read models were last seen, Unix nanoseconds
 	fault    atomic.Pointer[error]         // why the last look at them failed
 	registry atomic.Pointer[Registry]
@@ -50,10 +49,10 @@ type Watcher struct {
 	looking sync.Mutex // one look at a time
 	touched touched
 	sources map[int32]*Source
-	left    map[int32]time.Time // when the last answer was pinned to a source that no new one is
+	left    map[int32]time.Time // when the last answer was pinned to a source that gets no new ones
 }
 
-// New makes a watcher that has not looked yet.
+// New returns a watcher that has not looked yet.
 func New(chainID uint64, conns int, longestAnswer time.Duration, readModel readmodel.Config, pool *pgxpool.Pool, log *slog.Logger) *Watcher {
 	w := &Watcher{
 		ChainID: chainID, Conns: conns, LongestAnswer: longestAnswer, Now: time.Now, LookTimeout: lookTimeout,
@@ -65,15 +64,14 @@ func New(chainID uint64, conns int, longestAnswer time.Duration, readModel readm
 	return w
 }
 
-// Snapshot is the newest one; nil where there is nothing to serve.
+// Snapshot returns the newest snapshot, or nil if there is nothing to serve.
 func (w *Watcher) Snapshot() *Snapshot { return w.snapshot.Load() }
 
-// Changed is closed when the snapshot is another one than now. Who waits for that takes it
-// before it looks at the snapshot.
+// Changed returns a channel that is closed when the snapshot changes. To wait for a change, call it before Snapshot.
 func (w *Watcher) Changed() <-chan struct{} { return *w.changed.Load() }
 
-// Seen is when the read models were last seen as the snapshot shows them, and why
-// the last look at them failed.
+// Seen returns when the read models were last seen in the state that the snapshot shows, and why the last look at
+// them failed.
 func (w *Watcher) Seen() (at time.Time, fault error) {
 	if err := w.fault.Load(); err != nil {
 		fault = *err
@@ -91,7 +89,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// follow looks when it hears that there are new rows, and otherwise now and then.
+// follow looks when it is notified of new rows, and otherwise at intervals.
 func (w *Watcher) follow(ctx context.Context) {
 	var last string
 	for heard := false; ; {
@@ -99,7 +97,7 @@ func (w *Watcher) follow(ctx context.Context) {
 		if err := w.Look(ctx); err != nil && ctx.Err() == nil {
 			message = err.Error()
 		}
-		if message != last { // once when it breaks and once when it is over, not ten times a second
+		if message != last { // log once when it fails and once when it recovers, not ten times per second
 			if message != "" {
 				w.log.Warn("read models not readable", "error", message)
 			} else {
@@ -121,8 +119,8 @@ func (w *Watcher) follow(ctx context.Context) {
 	}
 }
 
-// Newer gives a snapshot that is newer than one that an answer found to be gone; it looks
-// where nobody has looked since. It is nil where there is nothing to serve.
+// Newer returns a snapshot that is newer than one that was found to be outdated; it looks unless there has been a
+// look since. It returns nil if there is nothing to serve.
 func (w *Watcher) Newer(ctx context.Context, than *Snapshot) (*Snapshot, error) {
 	w.looking.Lock()
 	defer w.looking.Unlock()
@@ -135,14 +133,14 @@ func (w *Watcher) Newer(ctx context.Context, than *Snapshot) (*Snapshot, error) 
 	return w.snapshot.Load(), nil
 }
 
-// Look looks once at the generation that the registry names, and shows what it sees.
+// Look looks once at the generation that the registry names, and publishes the result.
 func (w *Watcher) Look(ctx context.Context) error {
 	w.looking.Lock()
 	defer w.looking.Unlock()
 	return w.lookOnce(ctx)
 }
 
-// lookOnce is Look for the holder of looking.
+// lookOnce is Look for a caller that holds looking.
 func (w *Watcher) lookOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, w.LookTimeout)
 	defer cancel()
@@ -170,7 +168,7 @@ func (w *Watcher) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.seen.Store(now.UnixNano()) // before it is shown: there is none that was never seen
+	w.seen.Store(now.UnixNano()) // before the snapshot is published, so that no snapshot is visible that was never seen
 	if s == was {
 		return nil
 	}
@@ -181,13 +179,13 @@ func (w *Watcher) look(ctx context.Context) error {
 	return nil
 }
 
-// snapshotOf reads the newest state of a generation; it is was where nothing changed.
+// snapshotOf reads the newest state of a generation; it returns was if nothing changed.
 func (w *Watcher) snapshotOf(ctx context.Context, source *Source, building bool, was *Snapshot) (s *Snapshot, err error) {
 	known := was != nil && was.Generation == source.ID && was.Partial == building
 	if building {
 		s, err = lookBuilding(ctx, source)
 	} else {
-		after := readmodel.Never // of a generation that is new here, nothing before its cursor matters
+		after := readmodel.Never // for a newly served generation, units before its cursor do not matter
 		if known {
 			after = was.Seq
 		}
@@ -211,14 +209,14 @@ func (w *Watcher) snapshotOf(ctx context.Context, source *Source, building bool,
 	return s, nil
 }
 
-// show makes a snapshot the one that answers are pinned to, nil for none.
+// show makes a snapshot the one that answers are pinned to; nil for none.
 func (w *Watcher) show(s *Snapshot) {
 	was := w.snapshot.Load()
 	if s == nil && was == nil {
-		return // still none: nobody has to be woken
+		return // still none: there is nothing to signal
 	}
 	w.mu.Lock()
-	if was != nil { // before the new one is shown: what answers still read is one of the two
+	if was != nil { // before the new one is published: answers still read one of the two
 		w.left[was.Generation] = w.Now()
 	}
 	if s != nil {
@@ -230,7 +228,7 @@ func (w *Watcher) show(s *Snapshot) {
 	close(*w.changed.Swap(&changed))
 }
 
-// source is the way to a generation, which is opened when it is first wanted.
+// source returns the connection to a generation, which is opened on first use.
 func (w *Watcher) source(id int32) (*Source, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -246,8 +244,8 @@ func (w *Watcher) source(id int32) (*Source, error) {
 	return w.sources[id], nil
 }
 
-// Leaving is the generations that no new answer is pinned to and that one which began
-// earlier may still be reading, and for how long at most.
+// Leaving returns the generations that no new answer is pinned to but that an earlier one may still be reading, and
+// for how long at most.
 func (w *Watcher) Leaving() map[int32]time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -260,7 +258,7 @@ func (w *Watcher) Leaving() map[int32]time.Duration {
 	return out
 }
 
-// forget closes the ways to generations that no answer reads any more.
+// forget closes the connections to generations that no answer can still be reading.
 func (w *Watcher) forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -270,18 +268,18 @@ func (w *Watcher) forget() {
 		}
 		delete(w.left, id)
 		if s := w.sources[id]; s != nil {
-			_ = s.conn.Close() // nobody asks it any more
+			_ = s.conn.Close() // no answer reads it any more
 			delete(w.sources, id)
 		}
 	}
 }
 
-// Only has a generation served for good, without a registry, as a test wants it.
+// Only sets the served generation permanently, without a registry, for tests.
 func (w *Watcher) Only(generation int32) {
 	w.registry.Store(&Registry{Known: true, served: generation})
 }
 
-// Close ends all that is open to the engines. Run does so at its end.
+// Close closes all connections to the engines. Run does so at its end.
 func (w *Watcher) Close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -291,13 +289,13 @@ func (w *Watcher) Close() {
 	}
 }
 
-// plainError is a reason in words of our own, which anybody may read: an engine's
-// name addresses and users.
+// plainError is a reason in navlog's own words, which is safe to publish: an engine's errors contain addresses and
+// users.
 type plainError string
 
 func (e plainError) Error() string { return string(e) }
 
-// Plain is the part of an error that anybody may read; empty where there is none.
+// Plain returns the part of an error that is safe to publish, or "" if there is none.
 func Plain(err error) string {
 	var plain plainError
 	var empty emptyError

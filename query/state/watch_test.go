@@ -12,7 +12,8 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// While the registry names nothing that can be served, nobody is woken, and the age of what was seen goes on.
+// While the registry names nothing that can be served, no change is signalled, and the age of the last look keeps
+// growing.
 func TestNothingToServe(t *testing.T) {
 	w := New(1, 1, time.Minute, readmodel.DefaultConfig(), nil, slog.New(slog.DiscardHandler))
 	now := time.Unix(1_700_000_100, 0)

@@ -1,14 +1,13 @@
-// Package statements makes the signed statements that partners are paid by, and lists the keys
-// that they are signed with. schemas/statement says what a statement is.
+// Package statements makes the signed statements that partners are paid by, and lists the keys that sign them.
+// schemas/statement defines what a statement is.
 //
 //	final block of ingest ──▶ pin ──▶ place in the log ──▶ vaults there ──▶ events, a page at a time ──▶ signature
 //
-// A statement is a function of its time range: asked for again, it has the same signed bytes,
-// or an error says why it cannot be made. So its block is the first one in the log after the
-// range, and its vaults are those that the log had at that record; both are the same at every
-// later answer (place.sql). Events are final, and nothing written meanwhile changes them. They
-// are read by pages, each from where the last one ended, in the order of the partner's list: what is
-// read grows with the length of a statement, and the memory does not.
+// A statement is a function of its time range: requested again, it has the same signed bytes, or an error explains
+// why it cannot be made. So its block is the first one in the log after the range, and its vaults are those that the
+// log had at that record; both are the same in every later response (place.sql). Its events are final, and nothing
+// written meanwhile changes them. They are read in pages, each from where the last one ended, in the order of the
+// partner's list, so that memory use does not grow with the length of a statement.
 package statements
 
 import (
@@ -42,11 +41,11 @@ var (
 	sqlEvents string
 )
 
-// Statements answers about statements. Without a key it makes none.
+// Statements makes statements. Without a key it makes none.
 type Statements struct {
 	Key  ed25519.PrivateKey
-	Pool *pgxpool.Pool // lists the keys
-	// Depth is how many blocks a statement's block is below the newest one at least.
+	Pool *pgxpool.Pool // contains the keys
+	// Depth is how many blocks a statement's block is at least below the newest one.
 	Depth uint64
 }
 
@@ -92,7 +91,7 @@ func (s *Statements) Keys(r *httpapi.Request) (*httpapi.Answer, error) {
 
 func milliseconds(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// Get makes the statement of the partner who asks about a time range.
+// Get makes the statement of the requesting partner about a time range.
 func (s *Statements) Get(r *httpapi.Request) (*httpapi.Answer, error) {
 	span := r.Params.Span()
 	for _, name := range []string{"from", "to"} {
@@ -125,12 +124,12 @@ func (s *Statements) Get(r *httpapi.Request) (*httpapi.Answer, error) {
 	return r.PinnedToFinal(s.Depth, answer)
 }
 
-// place is where in the log a time range lies: see place.sql.
+// place is the position of a time range in the log: see place.sql.
 type place struct {
 	Latest uint32      `ch:"latest"`
 	Below  uint64      `ch:"below"`
 	Begins uint64      `ch:"begins"`
-	Anchor uint64      `ch:"anchor"` // 0: the log does not go beyond the range yet
+	Anchor uint64      `ch:"anchor"` // 0: the log does not reach beyond the range yet
 	Number uint64      `ch:"number"`
 	Hash   common.Hash `ch:"hash"`
 	Time   uint32      `ch:"time"`
@@ -170,7 +169,7 @@ func begin(ctx context.Context, r *httpapi.Request, p *ask.Pin, partner uint32, 
 	switch {
 	case b.place.Latest == 0:
 		return nil, httpapi.Unavailable("No final block is indexed yet.", nil)
-	case b.place.Anchor == 0: // a block may have the time of the one before it
+	case b.place.Anchor == 0: // a block may have the same time as the previous one
 		latest := httpapi.Time(uint64(b.place.Latest))
 		return nil, httpapi.InvalidParameter(httpapi.Fault{Field: "to",
 			Reason: "must be before " + latest + ", the time of the newest block that statements are made of"})
@@ -194,10 +193,9 @@ func begin(ctx context.Context, r *httpapi.Request, p *ask.Pin, partner uint32, 
 	return b, nil
 }
 
-// choose finds the vaults of the statement: those that the log had at its first record after
-// the range. A vault that left before the range is none of them, one that left after it is,
-// and for one that left within it two statements are needed, for a statement names vaults
-// from a start block on, without an end.
+// choose finds the vaults of the statement: those that the log had at its first record after the range. A vault that
+// left before the range is excluded, and one that left after it is included. If one left within the range, the
+// partner must request two statements, because a statement lists vaults from a start block, without an end.
 func (b *building) choose(ctx context.Context) error {
 	vaults, err := ask.VaultsAt(ctx, b.pin, b.place.Anchor)
 	if err != nil {
@@ -212,7 +210,7 @@ func (b *building) choose(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if !ok || last.Block+1 < b.place.Number { // a block of the range may come between
+			if !ok || last.Block+1 < b.place.Number { // there may be further blocks of the range in between
 				return httpapi.InvalidParameter(httpapi.Fault{Field: "to", Reason: fmt.Sprintf(
 					"must be before or at %[2]s, or from after it: vault %[1]s left navlog then, after block %[3]d,"+
 						" so ask for two statements", v.Written, httpapi.Time(uint64(last.Time)), last.Block)})
@@ -238,8 +236,8 @@ type lastBlock struct {
 	Time  uint32 `ch:"ts"`
 }
 
-// covered fails if the log does not have all blocks of the range for each of the vaults yet:
-// one that joined late is read from its start block on, while the others follow the head.
+// covered returns an error if the log does not have all blocks of the range for each of the vaults yet: a late vault
+// is read from its start block while the others follow the head.
 func (b *building) covered(ingest *registry.ProgramStatus) error {
 	if ingest.State == registry.Backfilling && (ingest.Backfill == nil || ingest.Backfill.Block < b.place.Number) {
 		return httpapi.Unavailable("The blocks of this range are still being read for some vaults.", nil)
@@ -255,7 +253,7 @@ func (b *building) covered(ingest *registry.ProgramStatus) error {
 	return nil
 }
 
-// write writes the statement, its events in the order of the chain.
+// write writes the statement, with its events in chain order.
 func (b *building) write(ctx context.Context, out io.Writer, key ed25519.PrivateKey) error {
 	w := statement.NewWriter(out, b.header)
 	streams, err := b.streams(ctx)
@@ -282,8 +280,8 @@ func (b *building) write(ctx context.Context, out io.Writer, key ed25519.Private
 	}
 }
 
-// hashes are those of the blocks of some events; the events are of the state that the statement is
-// pinned to.
+// hashes returns the block hashes of some events, after checking that the events belong to the state that the
+// statement is pinned to.
 func (b *building) hashes(ctx context.Context, some []event) ([]common.Hash, error) {
 	if err := b.request.Settled(ctx, b.pin); err != nil {
 		return nil, err
@@ -307,7 +305,7 @@ type event struct {
 	Tx     common.Hash    `ch:"hash"`
 }
 
-// statement is the event as its webhook has it, and the hash of its block.
+// statement returns the event as in its webhook, with the hash of its block.
 func (e *event) statement(p *ask.Pin, partner uint32, hash common.Hash) statement.Event {
 	vault, user, tx := e.Vault.Hex(), e.User.Hex(), e.Tx.Hex()
 	at, block := webhook.FormatTime(uint64(e.Time)), httpapi.Decimal(e.Block)
@@ -326,7 +324,7 @@ func (e *event) statement(p *ask.Pin, partner uint32, hash common.Hash) statemen
 	return out
 }
 
-// Probe is where the keys are.
+// Probe returns the probe that serves the keys.
 func (s *Statements) Probe() httpapi.Probe {
 	return httpapi.Probe{Path: "/.well-known/navlog-statements", Limited: true, Get: s.Keys}
 }

@@ -21,16 +21,16 @@ type ofPartner struct {
 
 var events = ask.NewPage[ofPartner, event]("partner_events", sqlEvents, ask.OldestFirst)
 
-// stream reads the partner's events of one kind in the order of the chain, a page at a time.
+// stream reads the partner's events of one kind in chain order, a page at a time.
 type stream struct {
 	args  ofPartner
-	rows  []event    // read, and not taken yet
+	rows  []event    // read but not consumed yet
 	after *ask.Place // the last one that was read
 	done  bool       // there is nothing after rows
 }
 
-// streams read all that may be in the statement: the partner's deposits and requests in the blocks
-// of the range.
+// streams returns streams of all events that may be in the statement: the partner's deposits and requests in the
+// blocks of the range.
 func (b *building) streams(ctx context.Context) (out []*stream, err error) {
 	first, last, err := b.pin.Blocks(ctx, b.span.From, b.span.To)
 	for _, kind := range []ask.Word{"deposit", "requested"} {
@@ -39,7 +39,7 @@ func (b *building) streams(ctx context.Context) (out []*stream, err error) {
 	return out, err
 }
 
-// next takes the next events of all streams, in the order of the chain: up to atOnce.
+// next returns the next events of all streams, up to atOnce, in chain order.
 func (b *building) next(ctx context.Context, streams []*stream) (some []event, err error) {
 	for len(some) < atOnce {
 		var first *stream
@@ -59,7 +59,7 @@ func (b *building) next(ctx context.Context, streams []*stream) (some []event, e
 	return some, nil
 }
 
-// fill reads pages until there is an event to take, or nothing more.
+// fill reads pages until there is an event to consume, or nothing more.
 func (s *stream) fill(ctx context.Context, b *building) error {
 	for len(s.rows) == 0 && !s.done {
 		page, err := events.After(ctx, b.pin, s.args, s.after, atOnce)
@@ -75,7 +75,7 @@ func (s *stream) fill(ctx context.Context, b *building) error {
 	return nil
 }
 
-// counts reports whether an event is of a vault of the statement.
+// counts reports whether an event belongs to a vault of the statement.
 func (b *building) counts(e *event) bool {
 	return slices.ContainsFunc(b.vaults, func(v state.Vault) bool { return v.Address == e.Vault && e.Block >= v.StartBlock })
 }

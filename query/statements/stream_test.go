@@ -12,8 +12,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// TestEachPageReadsAboutItsOwnRows: what a statement reads grows with its length and no more. Each
-// page reads about as many rows as the one before, the last one too, and all of them each row about once.
+// TestEachPageReadsAboutItsOwnRows: the rows read for a statement are proportional to its length. Each page reads
+// about as many rows as the previous one, including the last one, and together they read each row about once.
 func TestEachPageReadsAboutItsOwnRows(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many rows")
@@ -82,7 +82,7 @@ func TestEachPageReadsAboutItsOwnRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Logf("page %d: %d events, %d rows, with the hashes of their blocks %d", page, len(some), own, read)
-		// Two pages of rows at most are read ahead of each kind.
+		// At most two pages of rows of each kind are read ahead.
 		if own > 8*atOnce || read > 12*atOnce {
 			t.Errorf("page %d of %d events reads %d rows, with the hashes of their blocks %d",
 				page, len(some), own, read)

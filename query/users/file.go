@@ -10,7 +10,7 @@ import (
 	"github.com/navlog/navlog/query/httpapi"
 )
 
-// columns are those of a file of users.
+// columns are the columns of a file of users.
 var columns = []files.Column[userJSON]{
 	files.Text("address", func(u *userJSON) string { return u.Address }),
 	files.Time("firstSeen", func(u *userJSON) string { return u.FirstSeen }),
@@ -18,12 +18,12 @@ var columns = []files.Column[userJSON]{
 	files.Text("totalWithdrawn", func(u *userJSON) string { return u.TotalWithdrawn }),
 }
 
-// addedAtOnce is how many parts of a file are put in order at once: for a list by amounts that reads the totals of all users
-// each time.
+// addedAtOnce is how many pages of a file are sorted at once, because sorting a list by amounts reads the totals of
+// all users each time.
 const addedAtOnce = 10
 
-// file is all users of a vault or of all, as of its block: a list by amounts only knows the newest one, which moves on while a
-// file is sent.
+// file returns all users, of a vault or in total, at its block. It does not read the lists by amounts: they only know
+// the newest block, which changes while a file is sent.
 func (o order) file(ctx context.Context, r *httpapi.Request, p *ask.Pin, vault common.Address) (*httpapi.Answer, error) {
 	after := o.beginning()
 	var ahead []addedUp

@@ -36,7 +36,7 @@ type withdrawalsJSON struct {
 	Count int64 `json:"_count"`
 }
 
-// Detail is one user with what was deposited and requested in each vault.
+// Detail returns one user with the totals in each vault.
 func Detail(r *httpapi.Request) (*httpapi.Answer, error) {
 	address := r.PathAddress()
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {

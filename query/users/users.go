@@ -1,13 +1,12 @@
-// Package users answers who the users are, of all vaults or of one: a list in one of three
-// orders, and what one of them has in each vault.
+// Package users serves the users of all vaults or of one: a list in one of three orders, and a user's totals in each
+// vault.
 //
-// The users of a vault are those who deposited into it or requested a withdrawal from it, and
-// what is shown of them is what they did there.
+// The users of a vault are those who deposited into it or requested a withdrawal from it, and their totals are those
+// in the vault.
 //
-// By first seen, and by totals at the newest block, each order is a list, so that a page is read
-// where it lies; the totals of its users are read beside it. Lists by totals only know the
-// newest block. At a past block the totals of all users are read and put in order: that is the
-// one question here that grows with their number.
+// By first seen, and by totals at the newest block, each order is a list of the read model, so that a page is read
+// directly; the totals of its users are read in addition. Lists by totals only know the newest block. At a past block
+// the totals of all users are read and sorted: that is the only query here whose cost grows with the number of users.
 package users
 
 import (
@@ -39,15 +38,15 @@ type userJSON struct {
 	TotalWithdrawn string `json:"totalWithdrawn"`
 }
 
-// allVaults stands for no vault in particular, in the lists and in the questions.
+// allVaults stands for all vaults, in the lists and in the queries.
 var allVaults common.Address
 
 const firstSeen = "firstSeen"
 
-// lists are those of the read model, by how a client names their order.
+// lists are the lists of the read model, by the client's name for their order.
 var lists = map[string]ask.Word{firstSeen: "first_seen", "totalDeposited": "deposited", "totalWithdrawn": "withdrawn"}
 
-// ofVault are the users of a vault, or of all for zero, in a list.
+// ofVault selects the users of a vault, or of all vaults if it is zero, in a list.
 type ofVault struct {
 	List  ask.Word       `ask:"list"`
 	Vault common.Address `ask:"vault" reads:"page"`
@@ -103,9 +102,9 @@ func init() {
 	}
 }
 
-// order is that of a list.
+// order is the order of a list.
 type order struct {
-	by         string // as a client names it
+	by         string // the client's name for it
 	descending bool
 	page       httpapi.Page
 }
@@ -117,13 +116,13 @@ func newOrder(params *httpapi.Params) order {
 	}
 }
 
-// List is a page of the users.
+// List returns a page of the users.
 func List(r *httpapi.Request) (*httpapi.Answer, error) {
 	o := newOrder(r.Params)
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) { return o.answer(ctx, r, p, allVaults) })
 }
 
-// OfVault is a page of the users of a vault.
+// OfVault returns a page of the users of a vault.
 func OfVault(r *httpapi.Request) (*httpapi.Answer, error) {
 	vault, o := r.PathAddress(), newOrder(r.Params)
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
@@ -152,7 +151,7 @@ func (o order) answer(ctx context.Context, r *httpapi.Request, p *ask.Pin, vault
 	return r.List(out, o.page, total), nil
 }
 
-// past is a page of a list by amounts at a past block.
+// past returns a page of a list by amounts at a past block.
 func (o order) past(ctx context.Context, r *httpapi.Request, p *ask.Pin, vault common.Address) (*httpapi.Answer, error) {
 	var users []addedUp
 	var total uint64
@@ -177,13 +176,13 @@ func described(users []addedUp) []userJSON {
 	return out
 }
 
-// count is how many users there are.
+// count returns the number of users.
 func count(ctx context.Context, p *ask.Pin, vault common.Address) (uint64, error) {
 	totals, err := ask.TotalsOf(ctx, p, vault)
 	return totals.Of(vault, vault).Users, err
 }
 
-// read is a page of the list.
+// read returns a page of the list.
 func (o order) read(ctx context.Context, p *ask.Pin, vault common.Address) ([]user, error) {
 	question, offset := o.question(), o.page.Offset()
 	if question.Far(offset) {
@@ -201,7 +200,7 @@ func (o order) question() *ask.Page[ofVault, user] {
 	return pages[o.descending][o.by]
 }
 
-// beginning stands before the first user of a list.
+// beginning is the place before the first user of a list.
 func (o order) beginning() place {
 	if o.descending {
 		return place{Key: ask.HighestKey, User: common.MaxAddress}
@@ -209,7 +208,8 @@ func (o order) beginning() place {
 	return place{Key: ask.LowestKey}
 }
 
-// rank puts all users in order as of the pin's block, and gives some of them after a place, and the place of the last one.
+// rank sorts all users by their values at the pin's block, and returns some of them after a place, and the place of
+// the last one.
 func (o order) rank(ctx context.Context, p *ask.Pin, vault common.Address, offset, rows uint64, after place) ([]addedUp, place, error) {
 	after.Offset, after.Rows = offset, rows
 	users, err := whole[o.descending].Rows(ctx, p, ofWhole{lists[o.by], vault, o.by == firstSeen, after})
@@ -220,7 +220,7 @@ func (o order) rank(ctx context.Context, p *ask.Pin, vault common.Address, offse
 	return users, after, err
 }
 
-// describe adds what users deposited and withdrew, in a vault or in all. total is how many users there are.
+// describe adds what users deposited and withdrew, in a vault or in all; total is the number of users.
 func describe(ctx context.Context, p *ask.Pin, vault common.Address, users []user) (out []userJSON, total int64, err error) {
 	addresses := make([]common.Address, len(users))
 	for i := range users {

@@ -11,8 +11,8 @@ import (
 	"github.com/navlog/navlog/query/readtest"
 )
 
-// TestPastListsHaveEveryUser: a user that is in no total, because the number of the only request was taken, is in the
-// lists by amount too, at the newest block and at a past one.
+// TestPastListsHaveEveryUser: a user whose only request reused an index counts in no total, but is in the lists by
+// amount too, at the newest block and at a past one.
 func TestPastListsHaveEveryUser(t *testing.T) {
 	g := readtest.New(t, enginetest.ClickHouse(t))
 	l := readtest.NewLog(readtest.ChainID)
