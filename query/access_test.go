@@ -39,11 +39,11 @@ func TestKeys(t *testing.T) {
 	if len(messages) != 1 {
 		t.Errorf("what is wrong with a key should not be told: %v", messages)
 	}
-	for _, e := range w.routes() { // no partner route may be open
+	for _, e := range w.routes() { // no partner route may be public
 		for _, method := range methods(e) {
 			if e.Partner && method != http.MethodHead {
 				w.Do(method, strings.Replace(e.Path, "{address}", vaultA.Hex(), 1), nil).Failed(t, 401, "UNAUTHORIZED")
-				w.Do(method, strings.Replace(e.Path, "{address}", "x", 1)+"?page=x", nil).Failed(t, 401, "UNAUTHORIZED") // the key comes before validation
+				w.Do(method, strings.Replace(e.Path, "{address}", "x", 1)+"?page=x", nil).Failed(t, 401, "UNAUTHORIZED") // the key is checked before the parameters
 			}
 		}
 	}
@@ -51,7 +51,7 @@ func TestKeys(t *testing.T) {
 		t.Errorf("auth_failures_total is %v", n)
 	}
 
-	// Within a second the registry is not asked again, after it is.
+	// The result of a lookup is cached for a second; after that the registry is queried again.
 	w.get(path, "x-api-key", eight).Data(t)
 	w.exec(`UPDATE partner SET disabled = true WHERE id = 8`)
 	w.get(path, "x-api-key", eight).Data(t)
@@ -100,7 +100,7 @@ func TestPartnerRateLimit(t *testing.T) {
 	second := w.key(7)
 	w.exec(`UPDATE partner SET rate_limit = 2 WHERE id = 8`)
 	const path = "/api/v1/partner/router"
-	for n := 4; n >= 0; n-- { // all keys of a partner together
+	for n := 4; n >= 0; n-- { // all keys of a partner share the limit
 		r := w.get(path, "x-api-key", []string{first, second}[n%2])
 		for name, want := range map[string]string{
 			"X-RateLimit-Limit": "5", "X-RateLimit-Remaining": fmt.Sprint(n), "RateLimit-Policy": `"partner";q=5;w=60`,
@@ -146,8 +146,8 @@ func TestPublicRateLimit(t *testing.T) {
 	w.get("/api/v1/vaults").Data(t)
 }
 
-// TestKeysBehindANoisyAddress: who comes without a valid key is refused after a while,
-// and a partner from the same address is served all along, known here or not.
+// TestKeysBehindANoisyAddress: requests without a valid key are rejected after a while, but a partner at the same
+// address is always served, whether or not its key is cached.
 func TestKeysBehindANoisyAddress(t *testing.T) {
 	w := newFixture(t)
 	known, unknown := w.partner(7, "Seven"), w.partner(8, "Eight")

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestBlockOfATime: the block that is given for a time has what happened up to that time and nothing
-// after it, and without a time it is the block of the answer.
+// TestBlockOfATime: the block returned for a time contains everything up to that time and nothing later; without a
+// time it is the block of the answer.
 func TestBlockOfATime(t *testing.T) {
 	w := newFixture(t)
 	at := func(query string) object {
@@ -47,7 +47,7 @@ func number(t *testing.T, text any) (n uint64) {
 	return n
 }
 
-// TestFundingIsOfItsRequests: the figures are those of the requests of the vault, at each block.
+// TestFundingIsOfItsRequests: the figures match the requests of the vault, at each block.
 func TestFundingIsOfItsRequests(t *testing.T) {
 	w := newFixture(t)
 	blocks := number(t, w.get("/status").Data(t).(object)["indexedBlock"])
@@ -93,8 +93,8 @@ func TestFundingIsOfItsRequests(t *testing.T) {
 	w.get("/api/v1/vaults/"+nobody.Hex()+"/funding").Failed(t, 404, "NOT_FOUND")
 }
 
-// TestDeliveriesAreFilteredOnTheServer: a filter holds for all deliveries and not for those of a page,
-// in the list, in its count and in the file; filters are all to hold.
+// TestDeliveriesAreFilteredOnTheServer: a filter applies to all deliveries, not only to those of a page: in the list,
+// in its count and in the file. Several filters are combined with and.
 func TestDeliveriesAreFilteredOnTheServer(t *testing.T) {
 	w := newFixture(t)
 	key := w.partner(7, "Seven & Sons")
@@ -124,7 +124,7 @@ func TestDeliveriesAreFilteredOnTheServer(t *testing.T) {
 		}
 		same(t, query, got, want)
 		same(t, query+", total", r.JSON(t)["meta"].(object)["total"], float64(len(want)))
-		// One a page: the filter holds before the pages are cut.
+		// With one per page: the filter is applied before paging.
 		if len(want) > 0 {
 			last := w.get(fmt.Sprintf("%s?%s&pageSize=1&page=%d", path, query, len(want)), "x-api-key", key).Data(t).([]any)
 			same(t, query+", last page", last[0].(object)["eventId"], want[len(want)-1])
@@ -136,7 +136,8 @@ func TestDeliveriesAreFilteredOnTheServer(t *testing.T) {
 	same(t, "of another partner", w.get(path+"?state=failed", "x-api-key", other).Data(t), []any{})
 }
 
-// TestOneDeliveryHasWhatWasSentAndCameBack, for its own partner only.
+// TestOneDeliveryHasWhatWasSentAndCameBack: a delivery shows the request and the responses, but only to its own
+// partner.
 func TestOneDeliveryHasWhatWasSentAndCameBack(t *testing.T) {
 	w := newFixture(t)
 	key, other := w.partner(7, "Seven & Sons"), w.partner(8, "Eight")

@@ -9,17 +9,17 @@ import (
 	"github.com/navlog/navlog/query/readtest"
 )
 
-// paths are a path of each route that is read.
+// paths returns a path for each GET route.
 func (w *world) paths() (out []string) {
 	for _, e := range w.routes() {
-		if e.Get != nil && !e.Live { // one of those does not end
+		if e.Get != nil && !e.Live { // a live response does not end
 			out = append(out, pathOf(e))
 		}
 	}
 	return out
 }
 
-// pathOf is a path of a route, with the parameters that it cannot do without.
+// pathOf returns a path for a route, with its required parameters.
 func pathOf(e httpapi.Route) string {
 	path := strings.NewReplacer("{address}", vaultA.Hex(), "{eventId}", "00000000-0000-5000-8000-000000000001").Replace(e.Path)
 	switch {
@@ -33,7 +33,7 @@ func pathOf(e httpapi.Route) string {
 	return path
 }
 
-// asOf is the same path as of a block.
+// asOf returns the same path at a block.
 func asOf(path string, block uint64) string {
 	if strings.Contains(path, "?") {
 		return fmt.Sprintf("%s&asOfBlock=%d", path, block)
@@ -41,8 +41,8 @@ func asOf(path string, block uint64) string {
 	return fmt.Sprintf("%s?asOfBlock=%d", path, block)
 }
 
-// TestCachedAnswersAreTheSame: with the cache and without it, for every route,
-// and for two partners.
+// TestCachedAnswersAreTheSame: responses are the same with and without the cache, for every route and for two
+// partners.
 func TestCachedAnswersAreTheSame(t *testing.T) {
 	if testing.Short() {
 		t.Skip("asks one question after the other")

@@ -16,86 +16,77 @@ import (
 
 // Config is the section http of navlog.yaml.
 type Config struct {
-	// Listen is host:port, default 127.0.0.1:8080; port 0 chooses a free one, see
-	// Query.Addr.
+	// Listen is host:port, default 127.0.0.1:8080; port 0 chooses a free one, see Query.Addr.
 	Listen string `yaml:"listen" env:"LISTEN"`
-	// Router is the address of the deposit router that partners are told; empty: there is none,
-	// and its endpoint answers 404.
+	// Router is the address of the deposit router that partners are given; empty: there is none, and its endpoint
+	// responds with 404.
 	Router string `yaml:"router" env:"ROUTER"`
-	// Explorer is where the pages link to for transactions, addresses and blocks; default nowhere.
+	// Explorer is the explorer that the pages link to for transactions, addresses and blocks; default none.
 	Explorer health.Explorer `yaml:"explorer" envPrefix:"EXPLORER_"`
-	// PublicRateLimit is in requests a minute per IP address: 1 to 1,000,000,
-	// default 600; 0 switches it off.
+	// PublicRateLimit is the limit in requests per minute and IP address: 1 to 1,000,000, default 600; 0 disables it.
 	PublicRateLimit int `yaml:"publicRateLimit" env:"PUBLIC_RATE_LIMIT"`
-	// PublicEngineTime is how long the requests of an IP address may keep the engine busy
-	// in a minute: 1 s to 10 min, default 30 s; 0 switches it off. An IPv6 /56 has twice as
-	// much, a /48 and an IPv4 /24 four times.
+	// PublicEngineTime is how long the requests of an IP address may occupy the engine per minute: 1 s to 10 min,
+	// default 30 s; 0 disables the limit. An IPv6 /56 has twice as much, a /48 and an IPv4 /24 four times.
 	PublicEngineTime time.Duration `yaml:"publicEngineTime" env:"PUBLIC_ENGINE_TIME"`
-	// PartnerRateLimit is in requests a minute per partner, where the registry
-	// has no other number for it: 1 to 1,000,000, default 120.
+	// PartnerRateLimit is the limit in requests per minute and partner, for partners without their own limit in the
+	// registry: 1 to 1,000,000, default 120.
 	PartnerRateLimit int `yaml:"partnerRateLimit" env:"PARTNER_RATE_LIMIT"`
-	// TrustedProxies are the networks (CIDR) whose X-Forwarded-For is believed;
-	// default loopback, for a proxy on this machine.
+	// TrustedProxies are the networks (CIDR) whose X-Forwarded-For is trusted; default loopback, for a proxy on this
+	// machine.
 	TrustedProxies []string `yaml:"trustedProxies" env:"TRUSTED_PROXIES"`
-	// CacheBytes bounds the finished answers about the newest state that are
-	// kept: up to 1 GiB, default 32 MiB; 0 keeps none.
+	// CacheBytes is the maximum size of the cache of responses: up to 1 GiB, default 32 MiB; 0 disables the cache.
 	CacheBytes int `yaml:"cacheBytes" env:"CACHE_BYTES"`
-	// ForwardedHeader is the header that these proxies set: X-Forwarded-For (default, and
-	// then Forwarded is read if there is none) or Forwarded.
+	// ForwardedHeader is the header that these proxies set: X-Forwarded-For (default; Forwarded is used if it is
+	// missing) or Forwarded.
 	ForwardedHeader string `yaml:"forwardedHeader" env:"FORWARDED_HEADER"`
-	// Concurrency is how many cheap requests are answered at once: 1 to 1000, or 0, the
-	// default, for two of each processor and at least 4. A quarter as many expensive ones
-	// are answered beside them, and a quarter more of both for partners only. One address
-	// or partner has half of them at most. Others wait, and those that would wait too long
-	// are answered 503.
+	// Concurrency is how many cheap requests are handled at once: 1 to 1000, or 0, the default, for two per processor
+	// and at least 4. A quarter as many expensive ones are handled in addition, and a quarter more of both for
+	// partners only. One address or partner can use half of them at most. Other requests wait, and those that would
+	// wait too long fail with 503.
 	Concurrency int `yaml:"concurrency" env:"CONCURRENCY"`
-	// RequestTimeout bounds the work for one answer: 100 ms to 10 min, default
-	// 10 s. Of it one question to ClickHouse may take a minute at most.
+	// RequestTimeout limits the work for one response: 100 ms to 10 min, default 10 s. A single ClickHouse query may
+	// take at most a minute of it.
 	RequestTimeout time.Duration `yaml:"requestTimeout" env:"REQUEST_TIMEOUT"`
-	// ReadTimeout bounds the reading of a request, its header and its body each:
-	// 100 ms to 10 min, default 10 s.
+	// ReadTimeout limits the reading of a request, separately for its header and its body: 100 ms to 10 min, default
+	// 10 s.
 	ReadTimeout time.Duration `yaml:"readTimeout" env:"READ_TIMEOUT"`
-	// WriteTimeout bounds a request from its header to the end of its answer:
-	// 100 ms to 10 min, default 30 s, and longer than RequestTimeout.
+	// WriteTimeout limits a request from its header to the end of its response: 100 ms to 10 min, default 30 s;
+	// longer than RequestTimeout.
 	WriteTimeout time.Duration `yaml:"writeTimeout" env:"WRITE_TIMEOUT"`
-	// FileTimeout is WriteTimeout of a list that is sent whole, as CSV or Parquet, and of a
-	// statement: 100 ms to 1 h, default 15 min, and longer than RequestTimeout. A generation is not dropped until
-	// so long after a switch.
+	// FileTimeout is the WriteTimeout for a list that is sent whole, as CSV or Parquet, and for a statement: 100 ms
+	// to 1 h, default 15 min; longer than RequestTimeout. After a switch, the old generation is kept for this long
+	// before it is dropped.
 	FileTimeout time.Duration `yaml:"fileTimeout" env:"FILE_TIMEOUT"`
-	// IdleTimeout is how long a connection may wait for its next request: 100 ms to 10 min,
-	// default 2 min, and less the more connections there are.
+	// IdleTimeout is how long a connection may wait for its next request: 100 ms to 10 min, default 2 min; less if
+	// there are many connections.
 	IdleTimeout time.Duration `yaml:"idleTimeout" env:"IDLE_TIMEOUT"`
-	// MaxConnections is how many connections are open at most: 16 to 1,000,000, default
-	// 4096, and never more than the descriptors of the process allow.
+	// MaxConnections is the maximum number of open connections: 16 to 1,000,000, default 4096, and never more than
+	// the file descriptors of the process allow.
 	MaxConnections int `yaml:"maxConnections" env:"MAX_CONNECTIONS"`
-	// MaxConnectionsPerAddress is how many of them an IP address has, if it is no trusted
-	// proxy's: 1 to 1,000,000, default 256; 0 for any number. An IPv6 /56 or /48 has twice as
-	// many, an IPv4 /24 four times.
+	// MaxConnectionsPerAddress is the maximum number of connections of an IP address that is not a trusted proxy: 1
+	// to 1,000,000, default 256; 0 for unlimited. An IPv6 /56 or /48 has twice as many, an IPv4 /24 four times.
 	MaxConnectionsPerAddress int `yaml:"maxConnectionsPerAddress" env:"MAX_CONNECTIONS_PER_ADDRESS"`
-	// ShutdownTimeout is how long open requests may take when the program ends:
-	// 100 ms to 10 min, default 10 s.
+	// ShutdownTimeout is how long open requests may take when the program ends: 100 ms to 10 min, default 10 s.
 	ShutdownTimeout time.Duration `yaml:"shutdownTimeout" env:"SHUTDOWN_TIMEOUT"`
-	// ProofRPC is the URL of the node that proofs of explain are made from, over HTTP; default
-	// none, and then no proofs are made. It may hold a key.
+	// ProofRPC is the HTTP URL of the node that proofs of explain are made from; default none, which disables proofs.
+	// It may contain a key.
 	ProofRPC string `yaml:"proofRpc" env:"PROOF_RPC"`
-	// ProofCallsPerSecond is how often that node is asked at most, two calls for a block: 1
-	// to 10,000, default 25.
+	// ProofCallsPerSecond limits the calls to that node, of which a block needs two: 1 to 10,000, default 25.
 	ProofCallsPerSecond int `yaml:"proofCallsPerSecond" env:"PROOF_CALLS_PER_SECOND"`
-	// ProofCallsPerDay is how often this instance asks that node in a day: 40 to
-	// 1,000,000,000, default 20,000; 0 for any number. Requests without a key have half of
-	// them, and an address a twentieth.
+	// ProofCallsPerDay limits this instance's calls to that node per day: 40 to 1,000,000,000, default 20,000; 0 for
+	// unlimited. Requests without a key can use half of them, and one address a twentieth.
 	ProofCallsPerDay int `yaml:"proofCallsPerDay" env:"PROOF_CALLS_PER_DAY"`
-	// ProofsForPartners has proofs made for partners only.
+	// ProofsForPartners restricts proofs to partners.
 	ProofsForPartners bool `yaml:"proofsForPartners" env:"PROOFS_FOR_PARTNERS"`
-	// StatementKey signs partners' statements: 32 bytes in base64, only ever from the
-	// environment; default none, and then no statements are made.
+	// StatementKey signs partners' statements: 32 bytes in base64, accepted only from the environment; default none,
+	// which disables statements.
 	StatementKey string `yaml:"-" env:"STATEMENT_KEY"`
-	// StatementConfirmations is how many blocks a statement's block is below the newest indexed
-	// one at least, whatever ingest reports as final: 0 to 1,000,000, default 32.
+	// StatementConfirmations is how many blocks a statement's block is at least below the newest indexed one,
+	// whatever ingest reports as final: 0 to 1,000,000, default 32.
 	StatementConfirmations int `yaml:"statementConfirmations" env:"STATEMENT_CONFIRMATIONS"`
 }
 
-// DefaultConfig has no router.
+// DefaultConfig returns the defaults, without a router.
 func DefaultConfig() Config {
 	return Config{
 		Listen:           "127.0.0.1:8080",
@@ -121,7 +112,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate reports every mistake at once.
+// Validate reports all mistakes at once.
 func (c Config) Validate() error {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }

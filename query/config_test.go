@@ -32,8 +32,8 @@ func TestConfigReportsEveryMistake(t *testing.T) {
 	}
 }
 
-// TestLongTimeouts: a request may have longer than the engine's login allows a
-// question, in pieces and in streams.
+// TestLongTimeouts: a request's timeout may be longer than the time limit of the engine's login for a query, for
+// normal and for streamed responses.
 func TestLongTimeouts(t *testing.T) {
 	w := newFixture(t, func(c *Config) { c.RequestTimeout, c.WriteTimeout, c.CacheBytes = 9*time.Minute, 10*time.Minute, 0 })
 	for _, path := range []string{"/api/v1/users", "/api/v1/queues/withdrawals", "/api/v1/queues/deposits", "/api/v1/settlement/summary?asOfBlock=9"} {

@@ -12,8 +12,7 @@ import (
 	"github.com/navlog/navlog/query/webhooks"
 )
 
-// TestDocumentAndRoutes: every path and method that is served is in the
-// document, and the other way round.
+// TestDocumentAndRoutes: every path and method that is served is in the document, and vice versa.
 func TestDocumentAndRoutes(t *testing.T) {
 	var served, documented []string
 	q := &Query{webhooks: webhooks.New(nil, nil, nil)}
@@ -32,7 +31,7 @@ func TestDocumentAndRoutes(t *testing.T) {
 		for method, op := range item.Operations() {
 			documented = append(documented, method+" "+path)
 			needsKey := op.Security != nil && len(*op.Security) > 0
-			if needsKey != (strings.HasPrefix(path, "/api/v1/partner/") || path == "/api/v1/explain") { // of partner/stats
+			if needsKey != (strings.HasPrefix(path, "/api/v1/partner/") || path == "/api/v1/explain") { // the route of partner/stats
 				t.Errorf("%s %s: key needed: %v", method, path, needsKey)
 			}
 			for _, status := range []int{401, 403} {
@@ -49,14 +48,14 @@ func TestDocumentAndRoutes(t *testing.T) {
 	}
 }
 
-// listsWithoutFiles are the lists that cannot be had as a file, and why.
+// listsWithoutFiles are the lists that are not available as a file, and why.
 var listsWithoutFiles = map[string]string{
 	"explain":    "its pages are what makes one number, with the sum up to each log; the lists of these logs have files",
 	"pullEvents": "its items are the bytes of the webhooks as they were signed, which no other format has; what became of them is in the file of deliveries",
 }
 
-// TestEveryListHasAFile: whatever answers a list, an array, something in pages, or the
-// points of a series, answers it as CSV and Parquet too, and nothing else does.
+// TestEveryListHasAFile: every route that returns a list, an array, pages, or the points of a series, also returns it
+// as CSV and Parquet, and no other route does.
 func TestEveryListHasAFile(t *testing.T) {
 	asFile := make(map[string]bool)
 	q := &Query{webhooks: webhooks.New(nil, nil, nil)}
@@ -91,7 +90,7 @@ func TestEveryListHasAFile(t *testing.T) {
 			"the parameter format": has("format"), "the header Content-Disposition": answer.Headers["Content-Disposition"] != nil,
 			"the route's AsFile": asFile[path],
 		} {
-			if there != list && item.Get.OperationID != "getStatement" { // which is a file as it is
+			if there != list && item.Get.OperationID != "getStatement" { // it is itself a file
 				t.Errorf("%s is a list: %t, and has %s: %t", path, list, what, there)
 			}
 		}
@@ -101,8 +100,8 @@ func TestEveryListHasAFile(t *testing.T) {
 	}
 }
 
-// TestTheJudgeCanFail: a wrong body, a missing header, a header or a status
-// that is not documented, and a request that should have been refused.
+// TestTheJudgeCanFail: the contract detects a wrong body, a missing header, an undocumented header or status, and a
+// request that should have been rejected.
 func TestTheJudgeCanFail(t *testing.T) {
 	good := func() *httptest.ResponseRecorder {
 		rec := httptest.NewRecorder()
@@ -163,7 +162,7 @@ func TestTheJudgeCanFail(t *testing.T) {
 	}
 }
 
-// countingTB counts the errors of a judgement instead of failing.
+// countingTB counts the contract's errors instead of failing.
 type countingTB struct {
 	testing.TB
 	errors int

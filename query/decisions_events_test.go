@@ -16,8 +16,7 @@ import (
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
 
-// TestDecisionsAboutTransitions follows each request of the fixture through
-// its blocks, and through what may still happen to it.
+// TestDecisionsAboutTransitions follows each request of the fixture through its blocks, and through later events.
 func TestDecisionsAboutTransitions(t *testing.T) {
 	w := newFixture(t)
 	w.chain.Append( // a foreign vault that funds after the expiry wins
@@ -29,7 +28,7 @@ func TestDecisionsAboutTransitions(t *testing.T) {
 		fact{Kind: readtest.Expiry, Vault: vaultA, User: carol, ID: 4, Block: 13, Index: 1, Tx: tx(23)},
 		fact{Kind: readtest.Block, Block: 13})
 	w.publish()
-	// state says what a request is as of a block, and whether the queue has it.
+	// state returns the status of a request at a block, and whether the queue contains it.
 	state := func(user string, vault string, index, block int) string {
 		t.Helper()
 		named := func(path string) object {
@@ -62,7 +61,7 @@ func TestDecisionsAboutTransitions(t *testing.T) {
 			{bob.Hex(), vaultA.Hex(), 1, map[int]string{6: "none", 7: "queued", 8: "queued claimable", 13: "queued claimable"}},
 			{bob.Hex(), vaultA.Hex(), 3, map[int]string{8: "none", 9: "queued", 10: "claimed", 13: "claimed"}},
 			{carol.Hex(), vaultA.Hex(), 2, map[int]string{9: "queued", 10: "cancelled", 13: "cancelled"}},
-			// No log says so: the time of block 9 does.
+			// The expiry follows from the time of block 9, without a log.
 			{alice.Hex(), vaultA.Hex(), 0, map[int]string{7: "queued", 8: "queued", 9: "expired", 11: "expired", 12: "queued claimable", 13: "claimed"}},
 			{carol.Hex(), vaultA.Hex(), 4, map[int]string{12: "queued", 13: "expired"}},
 			{alice.Hex(), vaultB.Hex(), 0, map[int]string{9: "queued", 13: "queued"}}, // its funding was reorganised away
@@ -79,15 +78,15 @@ func TestDecisionsAboutTransitions(t *testing.T) {
 	})
 }
 
-// TestDecisionsAboutEvents: what the API shows of webhooks. What only a
-// receiver can see is in observedElsewhere.
+// TestDecisionsAboutEvents covers what the API shows of webhooks. What only a receiver can see is listed in
+// observedElsewhere.
 func TestDecisionsAboutEvents(t *testing.T) {
 	w := newFixture(t)
 	key := w.partner(7, "Seven")
 	w.deliveries()
 	get := func(path string) reply { t.Helper(); return w.get(path, "x-api-key", key) }
 	post := func(path, body string) reply {
-		w.clock.add(6 * time.Second) // ten a minute are allowed
+		w.clock.add(6 * time.Second) // the limit is ten per minute
 		return w.Do("POST", path, strings.NewReader(body), "x-api-key", key, "Content-Type", "application/json")
 	}
 	events := func() []any { t.Helper(); return get("/api/v1/partner/events").Data(t).([]any) }
@@ -183,7 +182,7 @@ func TestDecisionsAboutEvents(t *testing.T) {
 		for _, e := range events() {
 			same(t, "version", e.(object)["version"], jsonNumber("1"))
 		}
-		for _, name := range []string{"Deprecation", "Sunset"} { // nothing of version 1 is to go away
+		for _, name := range []string{"Deprecation", "Sunset"} { // nothing in version 1 is deprecated
 			if value, ok := get("/api/v1/vaults").Header()[name]; ok {
 				t.Errorf("%s: %s", name, value)
 			}
@@ -191,7 +190,7 @@ func TestDecisionsAboutEvents(t *testing.T) {
 	})
 	t.Run("43 breaker", func(t *testing.T) {
 		same(t, "open", get(webhooksPath).Data(t).(object)["breaker"], object{"state": "open", "openUntil": "2024-01-02T00:00:05.000Z"})
-		post(webhooksPath, `{"url":"https://other.example/hook"}`).JSON(t) // a breaker is of partner and URL
+		post(webhooksPath, `{"url":"https://other.example/hook"}`).JSON(t) // a breaker belongs to a partner and a URL
 		same(t, "of another URL", get(webhooksPath).Data(t).(object)["breaker"], object{"state": "closed", "openUntil": nil})
 	})
 	t.Run("44 test events", func(t *testing.T) {
@@ -209,7 +208,7 @@ func TestDecisionsAboutEvents(t *testing.T) {
 	})
 }
 
-// uuid5 is the name-based UUID of RFC 9562, section 5.5; space is in hex.
+// uuid5 returns the name-based UUID of RFC 9562, section 5.5; space is in hex.
 func uuid5(space, name string) string {
 	id, err := hex.DecodeString(space)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 // lastDecision is the number of the last row of the table of decisions.
 const lastDecision = 46
 
-// observedElsewhere are the rows, or the parts of rows, that no client of the
-// HTTP API can see, and the tests that see them.
+// observedElsewhere are the rows, or parts of rows, that a client of the HTTP API cannot observe, and the tests that
+// cover them.
 var observedElsewhere = []struct {
 	row        int
 	why        string
@@ -54,8 +54,8 @@ var (
 	testName = regexp.MustCompile(`^Test[A-Z]`)
 )
 
-// TestEveryDecisionHasATest: each row is a subtest that begins with its
-// number, or is observed elsewhere by a test that exists.
+// TestEveryDecisionHasATest: each row has a subtest that begins with its number, or is covered elsewhere by a test
+// that exists.
 func TestEveryDecisionHasATest(t *testing.T) {
 	covered := map[int]bool{}
 	files, err := filepath.Glob("decisions*_test.go")
@@ -107,8 +107,8 @@ func parse(t *testing.T, file string) *ast.File {
 	return f
 }
 
-// TestDecisionsAboutCodes: the golden answers show each code with its status.
-// INTERNAL_ERROR has none, for nothing that a client sends should make one.
+// TestDecisionsAboutCodes: the golden responses contain each code with its status. INTERNAL_ERROR has none, because
+// no request should cause it.
 func TestDecisionsAboutCodes(t *testing.T) {
 	t.Run("27 codes", func(t *testing.T) {
 		code := regexp.MustCompile(`"code": "([A-Z_]+)"`)

@@ -13,8 +13,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// The rows of the project's table of decisions that an HTTP client can see, by
-// their number. Every answer is judged by the OpenAPI document besides.
+// Tests for the rows of the project's table of decisions that an HTTP client can observe, by number. Every response
+// is also checked against the OpenAPI document.
 
 func keysOf(v any) string {
 	var names []string
@@ -288,8 +288,8 @@ func TestDecisionsAboutErrorsAndKeys(t *testing.T) {
 	t.Run("32 order of checks", func(t *testing.T) {
 		w.exec(`UPDATE partner SET rate_limit = 1 WHERE id = 7`)
 		w.clock.add(time.Minute)
-		w.get("/api/v1/partner/vaults/x/nav?page=x").Failed(t, 401, "UNAUTHORIZED")                      // the key before everything
-		w.get("/api/v1/partner/vaults/x/nav?page=x", "x-api-key", key).Failed(t, 400, "INVALID_ADDRESS") // parameters
+		w.get("/api/v1/partner/vaults/x/nav?page=x").Failed(t, 401, "UNAUTHORIZED")                      // the key is checked first
+		w.get("/api/v1/partner/vaults/x/nav?page=x", "x-api-key", key).Failed(t, 400, "INVALID_ADDRESS") // then parameters
 		w.get("/api/v1/partner/vaults/x/nav?page=x", "x-api-key", key).Failed(t, 429, "RATE_LIMITED")    // the limit before parameters
 		w.clock.add(time.Minute)
 		w.get("/api/v1/partner/vaults/"+nobody.Hex()+"/nav?page=x", "x-api-key", key).Failed(t, 400, "INVALID_PARAMETER") // parameters before the look-up
@@ -353,7 +353,7 @@ func TestDecisionsAboutHTTP(t *testing.T) {
 	})
 }
 
-// TestBlocksThatTheChainLost: they cannot be asked for any more.
+// TestBlocksThatTheChainLost: blocks that the chain lost cannot be requested any more.
 func TestBlocksThatTheChainLost(t *testing.T) {
 	w := newWorld(t)
 	w.chain.Append(readtest.VaultRecord(vaultA, "Alpha", 1))

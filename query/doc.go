@@ -1,37 +1,35 @@
-// Package query is the read side of navlog: read models in, HTTP answers out. This folder
-// only ties its rooms together: New and Run, the configuration, and the routes.
+// Package query is the read side of navlog: it serves the read models over HTTP. This folder only connects its
+// packages: New and Run, the configuration, and the routes.
 //
-//	httpapi      routes, parameters, errors, cache, gzip, streams: what endpoints have in common
+//	httpapi      routes, parameters, errors, cache, gzip, streams: the common part of all endpoints
 //	files        rows as CSV or Parquet
-//	access       who may ask, and how much (PostgreSQL)
-//	pin          which state an answer is about, and the questions about it (ClickHouse)
-//	vaults, series, users, deposits, withdrawals, settlement, partner, events, statements
-//	             one resource each: handler, JSON, and a .sql file for each question
-//	explain      any number of these, down to the logs that make it
+//	access       authentication and limits (PostgreSQL)
+//	state        the states of the read models that answers can be about (ClickHouse, PostgreSQL)
+//	ask          queries about one state (ClickHouse), and those that several resources share
+//	vaults, users, deposits, withdrawals, partner, events, statements
+//	             one resource each: handler, JSON, and a .sql file for each query
+//	explain      the logs behind any number in these responses
 //	node         the node of the chain that explain makes proofs from
-//	counts, unswept, navs, blocks
-//	             how many there are, the deposits that wait for a sweep, NAV updates, and hashes of blocks:
-//	             what more than one of these shows
 //	webhooks     registration, deliveries, replay, events (PostgreSQL)
-//	health       /healthz, /readyz, /status; docs: the page about the API
-//	web          the pages that people look at, built of query/web/src
+//	health       /healthz, /readyz, /status
+//	docs         the reference page of the API, and the pages of docs/
+//	web          the pages for people, built from query/web/src
 //	readtest, oracle
-//	             for tests: a generation to ask, and what it should answer
+//	             for tests: a generation to query, and the expected responses
 //
-// An endpoint is followed from its line in routes.go to its handler, and from there to
-// the .sql files beside it. The newest block and any past one are the same question:
+// To follow an endpoint, start at its line in routes.go, and continue with its handler and the .sql files next to it.
+// The newest block and any past one are handled by the same queries:
 //
-//	request ─▶ access ─▶ cache ─▶ slot ─▶ handler: parameters ─▶ pin ─▶ questions ─▶ JSON
+//	request ─▶ access ─▶ cache ─▶ slot ─▶ handler: parameters ─▶ pin ─▶ queries ─▶ JSON
 //
-// The stream is the one answer that does not end: it follows the snapshots, and asks for
-// the stretch of the log that is new in each (events).
+// The stream is the only response that does not end: it follows the snapshots, and reads what is new in the log in
+// each of them (events).
 //
 // # When things fail
 //
-// Without a snapshot an answer is 503; with ClickHouse gone, so is one that is not in the
-// cache. With PostgreSQL gone the partner routes are 503, for a key older than a second is
-// not trusted, and the public ones go on with the generation last known. A late or frozen
-// chain fails nothing: it shows as X-Chain-State. While the first generation is built,
-// what is made of facts alone (the list of vaults, NAVs, events, reorganisations, the stream)
-// is answered as far as it is there, and all else is 503 with how far that is.
+// Without a snapshot, responses are 503. While ClickHouse is down, so are those that are not cached. While PostgreSQL
+// is down, partner routes respond with 503, because a key is only trusted for a second after its lookup, and public
+// routes continue with the last known generation. A late or frozen chain causes no errors: X-Chain-State shows it.
+// While the first generation is built, routes that only need events (events, reorganisations, the stream) serve what
+// is there so far, and all others respond with 503 and the progress.
 package query

@@ -10,17 +10,15 @@ import (
 	"testing"
 )
 
-// references of the page, and of what it loads, that a browser would follow by
-// itself.
+// References in the page, and in what it loads, that a browser would follow by itself.
 var (
 	cssReference = regexp.MustCompile(`(?i)@import|url\(|image-set\(`)
 	jsReference  = regexp.MustCompile(`(?:fetch|import|Worker|WebSocket|EventSource|importScripts)\(\s*(['"` + "`" + `][^'"` + "`" + `]*)`)
 	jsInline     = regexp.MustCompile(`(?i)\beval\(|new Function|innerHTML|outerHTML|insertAdjacentHTML|document\.write|\.style\b|setAttribute\(\s*['"](?:on|style)`)
 )
 
-// TestDocsKeepToTheirPolicy loads the page as a browser does, with everything
-// that it refers to: all of it is served here, under default-src 'self', and
-// nothing needs more than that: no inline script, no inline style, no handler
+// TestDocsKeepToTheirPolicy loads the page as a browser does, with everything that it refers to. All of it is served
+// by navlog under default-src 'self', and nothing needs more than that: no inline script, no inline style, no handler
 // in an attribute, no text that becomes code.
 func TestDocsKeepToTheirPolicy(t *testing.T) {
 	w := newWorld(t)
@@ -73,8 +71,8 @@ func TestDocsKeepToTheirPolicy(t *testing.T) {
 	}
 }
 
-// loadedBy are the references of a page that a browser loads by itself. What
-// the policy would refuse is an error.
+// loadedBy returns the references of a page that a browser loads by itself. A reference that the policy would block
+// is an error.
 func loadedBy(t *testing.T, page []byte) (references []string) {
 	t.Helper()
 	d := xml.NewDecoder(bytes.NewReader(page))

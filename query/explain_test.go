@@ -12,13 +12,13 @@ import (
 	"github.com/navlog/navlog/query/readtest"
 )
 
-// explained is the path that asks for the logs of a number.
+// explained returns the path of a number's explanation.
 func explained(of, field string, more ...string) string {
 	return "/api/v1/explain?" + strings.Join(append([]string{"of=" + url.QueryEscape(of), "field=" + url.QueryEscape(field)}, more...), "&")
 }
 
-// TestEveryNumberIsExplained: of the small chain every number of every answer, now and at
-// each block, is the value and the last sum of its explanation.
+// TestEveryNumberIsExplained: for every number of every response about the small chain, at the newest and at each
+// past block, the explanation's value and its last sum equal the number.
 func TestEveryNumberIsExplained(t *testing.T) {
 	if testing.Short() {
 		t.Skip("asks one question after the other")
@@ -60,7 +60,7 @@ func TestEveryNumberIsExplained(t *testing.T) {
 	}
 }
 
-// numbersAt are those of an answer at a block; none where there is no such answer.
+// numbersAt returns the numbers of a response at a block, or none if there is no such response.
 func (w *world) numbersAt(path, at, key string) []oracle.Number {
 	w.t.Helper()
 	separator := "?"
@@ -80,7 +80,7 @@ func (w *world) numbersAt(path, at, key string) []oracle.Number {
 	return oracle.Numbers(path, r.JSON(w.t))
 }
 
-// TestExplainByVault: a place in a list of vaults is the index in the answer, or the vault.
+// TestExplainByVault: an entry of a list of vaults can be named by its index in the response or by the vault.
 func TestExplainByVault(t *testing.T) {
 	w := newFixture(t)
 	key := w.partner(7, "Seven")
@@ -116,13 +116,13 @@ func TestExplainByVault(t *testing.T) {
 			w.get(explained(of, field), "x-api-key", key).Failed(t, 404, "NOT_FOUND")
 		}
 	}
-	for _, vault := range []string{vaultC.Hex(), "0x0000000000000000000000000000000000000000"} { // nothing waits in a vault that is not there
+	for _, vault := range []string{vaultC.Hex(), "0x0000000000000000000000000000000000000000"} { // an unknown vault has no queue
 		got := w.get(explained("/api/v1/queues/withdrawals?vault="+vault, "/meta/total")).JSON(t)
 		same(t, "of a vault that is not there", []any{got["data"].(object)["value"], got["data"].(object)["events"], got["meta"].(object)["total"]}, []any{"0", []any{}, 0})
 	}
 }
 
-// TestExplainRefusesRubbish: what names no number is 400, and said to be so for each
+// TestExplainRefusesRubbish: a request that does not identify a number is rejected with 400 and a reason for each
 // parameter.
 func TestExplainRefusesRubbish(t *testing.T) {
 	w := newFixture(t)
@@ -183,8 +183,8 @@ func TestExplainRefusesRubbish(t *testing.T) {
 	w.get(explained(user, "/totalDeposited", "asOfBlock=2")).Failed(t, 400, "INVALID_PARAMETER")
 }
 
-// TestExplainOfAPartner: the numbers of a partner are for its own key, and everything about
-// the request is as on the partner's route itself.
+// TestExplainOfAPartner: the numbers of a partner require its own key, and everything about the request works as on
+// the partner's route itself.
 func TestExplainOfAPartner(t *testing.T) {
 	w := newFixture(t)
 	seven, eight := w.partner(7, "Seven"), w.partner(8, "Eight")
@@ -207,7 +207,7 @@ func TestExplainOfAPartner(t *testing.T) {
 		without.Failed(t, 401, "UNAUTHORIZED")
 		same(t, name+": as the answer itself", without.Header().Get("WWW-Authenticate"), w.get("/api/v1/partner/stats").Header().Get("WWW-Authenticate"))
 	}
-	// The other way round the second is not looked at, and the first needs no key.
+	// In the opposite order the second value is ignored, and the first needs no key.
 	w.get(explained("/api/v1/users/"+alice.Hex(), "/totalVolume")+"&of=/api/v1/partner/stats").Failed(t, 400, "INVALID_PARAMETER")
 	w.get("/api/v1/explain?of=&of=/api/v1/partner/stats&field=/totalVolume").Failed(t, 400, "INVALID_PARAMETER")
 	if code := w.Do("OPTIONS", path, nil).Code; code != 401 && code != 405 {
@@ -218,15 +218,14 @@ func TestExplainOfAPartner(t *testing.T) {
 	w.get(path, "x-api-key", eight).Failed(t, 403, "FORBIDDEN")
 }
 
-// TestExplainNeedsItsKey: where a route forgets to ask for the key, nothing is told.
+// TestExplainNeedsItsKey: if a route forgets to require the key, nothing is revealed.
 func TestExplainNeedsItsKey(t *testing.T) {
 	w := newFixture(t)
 	c := readtest.Serve(t, w.g, httpapi.Route{Path: "/api/v1/explain", Get: explain.New(nil).Explain})
 	c.Get(explained("/api/v1/partner/stats", "/totalVolume")).Failed(t, 500, "INTERNAL_ERROR")
 }
 
-// TestExplainPages: pages are as of other lists, and their sums go on where the page before
-// ended.
+// TestExplainPages: pages work as in other lists, and sums continue across pages.
 func TestExplainPages(t *testing.T) {
 	w := newFixture(t)
 	path := explained("/api/v1/users/"+alice.Hex(), "/totalDeposited", "pageSize=1", "nonsense=1")

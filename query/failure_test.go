@@ -18,7 +18,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// sharedDir is a folder that an engine of another user can reach.
+// sharedDir returns a folder that an engine running as another user can reach.
 func sharedDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "navlog-query-")
@@ -32,7 +32,7 @@ func sharedDir(t *testing.T) string {
 	return dir
 }
 
-// TestEnginesGone kills PostgreSQL and then ClickHouse under a serving world.
+// TestEnginesGone kills PostgreSQL and then ClickHouse while a world is serving.
 func TestEnginesGone(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
@@ -70,7 +70,7 @@ func TestEnginesGone(t *testing.T) {
 	}
 	w.get("/api/v1/vaults").Data(t)
 	w.clock.add(6 * time.Second)
-	if err := w.watcher.Look(ctx); err != nil { // the generation last known is still read
+	if err := w.watcher.Look(ctx); err != nil { // the last known generation is still read
 		t.Fatal(err)
 	}
 	reasons := w.get("/readyz").Failed(t, 503, "UNAVAILABLE").(object)["reasons"].([]any)
@@ -86,7 +86,7 @@ func TestEnginesGone(t *testing.T) {
 	if r.Header().Get("Retry-After") == "" {
 		t.Error("503 without Retry-After")
 	}
-	vaults := w.get("/status").Data(t).(object)["vaults"].([]any) // what was seen last is known
+	vaults := w.get("/status").Data(t).(object)["vaults"].([]any) // the last known vaults are shown
 	if vaults[0].(object)["lastNavAt"] == nil {
 		t.Errorf("vaults are %v", vaults)
 	}
@@ -118,7 +118,7 @@ func TestEnginesGone(t *testing.T) {
 	}
 }
 
-// TestNoSnapshot goes through the reasons why there is none.
+// TestNoSnapshot covers the reasons for a missing snapshot.
 func TestNoSnapshot(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
@@ -152,12 +152,12 @@ func TestNoSnapshot(t *testing.T) {
 	w.publish()
 	w.get("/api/v1/vaults").Data(t)
 
-	// Another chain's vault.
+	// A vault of another chain.
 	w.chain.ChainID++
 	w.chain.Append(readtest.VaultRecord(vaultA, "Alpha", 1), readtest.BlockRecord(2))
 	w.g.Write(w.chain)
 	refused("is of chain 31338 and this program serves chain 31337")
-	w.get("/api/v1/vaults").Data(t) // what was proven goes on
+	w.get("/api/v1/vaults").Data(t) // the last snapshot is still served
 
 	set := func(state, schema string) { w.exec(`UPDATE generation SET state = '%s', schema = '%s'`, state, schema) }
 	set("live", "older")
@@ -167,14 +167,14 @@ func TestNoSnapshot(t *testing.T) {
 	refused("no generation is live")
 }
 
-// TestFirstSync: while the first generation is built, the decoded log is answered out of what is
-// there, and everything else says how far it is.
+// TestFirstSync: while the first generation is built, the decoded log is served as far as it is there, and all other
+// routes respond with the progress.
 func TestFirstSync(t *testing.T) {
 	g := readtest.New(t, enginetest.ClickHouse(t))
 	w := newWorldOf(t, g, enginetest.Postgres(t))
 	w.register(g, registry.Building)
 	key := w.partner(7, "Seven")
-	w.deliveries() // one of them has a path of its own
+	w.deliveries() // one of the paths needs a delivery
 	project := func(building string) {
 		t.Helper()
 		status := fmt.Sprintf(`{"state":"building","building":%s}`, building)
@@ -208,7 +208,7 @@ func TestFirstSync(t *testing.T) {
 	golden(t, "error_first_sync", generationNumber.ReplaceAll(shown.Body.Bytes(), []byte(`"generation":1`)))
 	same(t, "firstSync", w.get("/status").Data(t).(object)["firstSync"], progress(0, "null", "facts"))
 
-	// Facts are.
+	// Events are there.
 	w.chain = readtest.SmallChain()
 	g.WriteEvents(w.chain)
 	says(42, "60", registry.PhaseDeriving)
@@ -238,7 +238,7 @@ func TestFirstSync(t *testing.T) {
 	reasons := w.get("/readyz").Failed(t, 503, "UNAVAILABLE").(object)["reasons"]
 	same(t, "reasons", reasons, []any{fmt.Sprintf("no generation is live, and generation %d is being built", g.ID)})
 
-	// It is live.
+	// The generation is live.
 	g.WriteLists(w.chain)
 	w.exec(`UPDATE generation SET state = 'live'`)
 	defer w.final(11)() // statements are of final blocks
@@ -251,13 +251,13 @@ func TestFirstSync(t *testing.T) {
 	w.get("/readyz").Data(t)
 }
 
-// TestEventsAhead: a reorganisation is written into events, and the projector dies before lists. Every
-// endpoint answers what the log says up to the cursor of lists, of the newest block and of past ones,
-// and goes on when lists are there.
+// TestEventsAhead: a reorganisation is written to events, and the projector dies before it writes lists. Every
+// endpoint responds with the state of the log up to the cursor of lists, about the newest block and about past ones,
+// and recovers when the lists are written.
 func TestEventsAhead(t *testing.T) {
 	w := newWorld(t, func(c *Config) { c.CacheBytes, c.PartnerRateLimit = 0, 100_000 })
 	key := w.partner(7, "Seven")
-	w.deliveries() // one of them has a path of its own
+	w.deliveries() // one of the paths needs a delivery
 	whole := readtest.SmallChain()
 	start := uint64(0) // of the last unit, which goes back to block 9
 	for _, e := range whole.Entries[:whole.Seq()-1] {
@@ -267,7 +267,7 @@ func TestEventsAhead(t *testing.T) {
 	}
 	w.chain.Entries = whole.Entries[:start]
 	w.publish()
-	paths := slices.DeleteFunc(w.paths(), func(path string) bool { return strings.Contains(path, "/statement") }) // of final blocks: they are not rewritten
+	paths := slices.DeleteFunc(w.paths(), func(path string) bool { return strings.Contains(path, "/statement") }) // these are about final blocks, which are not rewritten
 	for _, by := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
 		paths = append(paths, "/api/v1/users?sortBy="+by)
 	}
@@ -294,7 +294,7 @@ func TestEventsAhead(t *testing.T) {
 	}
 	w.g.WriteLists(w.chain)
 	changed := 0
-	for _, path := range paths { // without a look: each finds out by itself that its snapshot is gone
+	for _, path := range paths { // without a look: each request must detect that its snapshot is outdated
 		got := body(path)
 		if !strings.HasPrefix(got, "200 11") {
 			t.Errorf("%s afterwards: %s", path, got)
@@ -308,7 +308,7 @@ func TestEventsAhead(t *testing.T) {
 	}
 }
 
-// TestGenerationSwitch follows the pointer.
+// TestGenerationSwitch: the served generation follows the pointer.
 func TestGenerationSwitch(t *testing.T) {
 	ctx := context.Background()
 	w := newFixture(t)
@@ -334,8 +334,8 @@ func TestGenerationSwitch(t *testing.T) {
 	same(t, "users after the switch", total(), 0)
 }
 
-// TestLeavingGenerations: the status names a generation for as long as an answer
-// that was begun before a switch may be reading it.
+// TestLeavingGenerations: the status lists a generation for as long as a response that began before a switch may
+// still be reading it.
 func TestLeavingGenerations(t *testing.T) {
 	w := newFixture(t)
 	want := func(leaving string) {
@@ -361,14 +361,14 @@ func TestLeavingGenerations(t *testing.T) {
 	want(fmt.Sprintf("[{%d %d} {%d %d}]", was.ID, (limit - time.Second).Milliseconds(), next.ID, limit.Milliseconds()))
 	w.clock.add(limit - time.Second)
 	want(fmt.Sprintf("[{%d 1000}]", next.ID))
-	w.exec(`UPDATE generation SET state = 'live' WHERE id = %d`, was.ID) // back to what was let go
+	w.exec(`UPDATE generation SET state = 'live' WHERE id = %d`, was.ID) // back to the generation that was left
 	w.look()
 	w.get("/api/v1/users").Data(t)
 	w.clock.add(time.Second)
 	want("[]")
 }
 
-// TestUnlikeAssetsAreWarnedOf: once, and not while all have the same decimals.
+// TestUnlikeAssetsAreWarnedOf: the warning is logged once, and only if the decimals differ.
 func TestUnlikeAssetsAreWarnedOf(t *testing.T) {
 	w := newFixture(t)
 	const warning = "differ in decimals"

@@ -30,7 +30,7 @@ func (w *world) deliveries() {
 	w.exec(attempt, 2, 2, 2, "NULL", "'timeout'")
 }
 
-// eventBody is a webhook's body: an event of the fixture's chain.
+// eventBody returns a webhook's body: an event of the fixture's chain.
 func eventBody(partner uint32, n int) []byte {
 	at := webhook.FormatTime(uint64(blockTime(5)))
 	e := webhook.Envelope{ID: webhook.EventID(testChain, tx(byte(n)), 2, webhook.DepositReferral, partner), Version: webhook.Version,
@@ -47,7 +47,7 @@ func eventBody(partner uint32, n int) []byte {
 	return body
 }
 
-// storedEvent is an event in bytes that no JSON encoder of ours would write.
+// storedEvent returns an event in bytes that none of our JSON encoders would write.
 func storedEvent(n int) string {
 	return strings.Replace(strings.Replace(string(eventBody(7, n)), `"version":1`, `"version" :  1`, 1), `"partnerId":7`, `"\u0070artnerId":7`, 1)
 }

@@ -18,11 +18,10 @@ import (
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
 
-// Whatever comes from outside, the answer is a defined one: never a 5xx, never
-// a panic, and what the OpenAPI document says. `make fuzz` looks for more.
+// For any input the response is a defined one: never a 5xx, never a panic, and always valid by the OpenAPI document.
+// `make fuzz` searches for counterexamples.
 
-// fuzzed reads raw bytes the way net/http does and has them answered. What
-// net/http refuses never reaches us.
+// fuzzed parses raw bytes as net/http does and serves the request. What net/http rejects never reaches the handler.
 func (w *world) fuzzed(t *testing.T, raw string) {
 	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(raw)))
 	if err != nil {
@@ -34,7 +33,7 @@ func (w *world) fuzzed(t *testing.T, raw string) {
 		body = nil
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	w.clock.add(time.Minute) // no limit is in the way
+	w.clock.add(time.Minute) // so that no rate limit applies
 	rec := httptest.NewRecorder()
 	w.Client.Handler.ServeHTTP(rec, r)
 	if rec.Code >= 500 || rec.Code < 200 {
@@ -43,12 +42,12 @@ func (w *world) fuzzed(t *testing.T, raw string) {
 	if rec.Code >= 400 {
 		reply{ResponseRecorder: rec, Path: r.URL.String()}.Failed(t, rec.Code, readtest.Decode(t, rec.Body.Bytes())["error"].(object)["code"].(string))
 	}
-	if r.Method != http.MethodConnect { // its target is no path
+	if r.Method != http.MethodConnect { // the target of CONNECT is not a path
 		readtest.TheContract().Judge(t, r, body, rec)
 	}
 }
 
-// line keeps what a client can put into one line of a header.
+// line keeps the characters that a client can send in one line of a header.
 func line(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\t' || r == 0x7f || r == utf8.RuneError {
@@ -60,7 +59,7 @@ func line(s string) string {
 
 func FuzzPath(f *testing.F) {
 	w := newFixture(f)
-	w.server.EndLive() // what would go on for as long as the client stays ends at once
+	w.server.EndLive() // live responses end at once
 	key := w.partner(7, "Seven")
 	for _, e := range w.routes() {
 		f.Add("GET", strings.Replace(e.Path, "{address}", vaultA.Hex(), 1))
@@ -117,7 +116,7 @@ func FuzzHeaders(f *testing.F) {
 func FuzzBody(f *testing.F) {
 	w := newFixture(f)
 	g, err := guard.New(guard.Config{Resolver: &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
-		return nil, &net.DNSError{IsNotFound: true} // the fuzzer asks no name server
+		return nil, &net.DNSError{IsNotFound: true} // the fuzzer does not use a name server
 	}}})
 	if err != nil {
 		f.Fatal(err)

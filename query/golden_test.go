@@ -20,15 +20,15 @@ import (
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
-// updateGolden writes the golden files and the document's examples anew.
+// updateGolden rewrites the golden files and the document's examples.
 var updateGolden = os.Getenv("NAVLOG_UPDATE_GOLDEN") != ""
 
-// goldenCase is a request whose answer is kept in testdata/<name>.json.
+// goldenCase is a request whose response is stored in testdata/<name>.json.
 type goldenCase struct {
 	name, path string
 	status     int    // 0: 200
 	post       string // body of a POST; empty: GET
-	key        string // in place of partner 7's; "none": none
+	key        string // instead of partner 7's; "none": none
 }
 
 func goldenCases() []goldenCase {
@@ -95,8 +95,7 @@ func goldenCases() []goldenCase {
 
 var generationNumber = regexp.MustCompile(`"generation":\d+`)
 
-// TestGolden compares the answers about the fixture with files that were
-// checked by hand.
+// TestGolden compares the responses about the fixture with files that were checked by hand.
 func TestGolden(t *testing.T) {
 	w := newFixture(t)
 	seven := w.partner(7, "Seven & Sons")
@@ -163,8 +162,8 @@ func goldenFile(t *testing.T, name string) []byte {
 	return b
 }
 
-// TestExamples: the document's examples are the golden answers, and the bodies
-// of webhooks are those that schemas/webhook makes.
+// TestExamples: the document's examples are the golden responses, and the bodies of webhooks are those that
+// schemas/webhook produces.
 func TestExamples(t *testing.T) {
 	test, err := (&webhook.Envelope{ID: uuid.MustParse("00000000-0000-4000-8000-0000000000aa"), Version: webhook.Version, Type: webhook.Test,
 		CreatedAt: webhook.FormatTime(uint64(blockTime(5))), PartnerID: 7, Data: struct{}{}}).Body()

@@ -64,7 +64,7 @@ func TestHTTPBehaviour(t *testing.T) {
 		if r := w.get("/api/v1/vaults/0x"); r.Header().Get("ETag") != "" || r.Header().Get("Cache-Control") != "no-store" {
 			t.Error("an error must not be cached")
 		}
-		// A partner's 304 is not given away without the key.
+		// A partner's 304 also requires the key.
 		w.get("/api/v1/partner/vaults", "If-None-Match", tag).Failed(t, 401, "UNAUTHORIZED")
 		if r := w.get("/api/v1/partner/vaults", "If-None-Match", tag, "x-api-key", key); r.Code != 304 {
 			t.Errorf("partner: %d", r.Code)
@@ -126,8 +126,8 @@ func TestHTTPBehaviour(t *testing.T) {
 	t.Run("cors", func(t *testing.T) { w.testCORS(t, key) })
 }
 
-// testCORS: a page reads every public answer, errors too, and may send what browsers,
-// libraries and tracing tools add; it can do nothing on partner routes.
+// testCORS: a page can read every public response, including errors, and may send what browsers, libraries and
+// tracing tools add; it can do nothing on partner routes.
 func (w *world) testCORS(t *testing.T, key string) {
 	readable := func(what string, h http.Header) {
 		t.Helper()
@@ -198,7 +198,7 @@ func (w *world) testCORS(t *testing.T, key string) {
 func TestValidation(t *testing.T) {
 	w := newFixture(t)
 	a, u := vaultA.Hex(), alice.Hex()
-	// Every list of the public API, and every wrong parameter that it reads.
+	// Every list of the public API, with every invalid parameter that it reads.
 	for path, wrong := range map[string][]string{
 		"/api/v1/vaults":                      {},
 		"/api/v1/vaults/" + a:                 {},
@@ -228,7 +228,7 @@ func TestValidation(t *testing.T) {
 				t.Errorf("%s?%s: details %v", path, query, details)
 			}
 		}
-		// Unknown ones are ignored, empty ones are absent, of repeated ones the first counts.
+		// Unknown parameters are ignored, empty ones are absent, and the first value of a repeated one counts.
 		if r := w.get(path + "?foo=bar&page=&pageSize=&vault=&from=&to=&status=&sortBy=&sortOrder=&asOfBlock=&page=x&vault=x&asOfBlock=x"); r.Code != 200 {
 			t.Errorf("%s with empty parameters: %d %s", path, r.Code, r.Body)
 		}
@@ -249,7 +249,7 @@ func TestValidation(t *testing.T) {
 		"/api/v1/users?page=9", "/api/v1/queues/withdrawals?page=9"} {
 		same(t, path, w.get(path).Data(t), []any{})
 	}
-	// Any case, and percent-encoding, name the same vault.
+	// Any case, and percent-encoding, identify the same vault.
 	want := w.get("/api/v1/vaults/" + a).Data(t)
 	for _, path := range []string{"/api/v1/vaults/" + strings.ToLower(a), "/api/v1/vaults/0x" + strings.ToUpper(a[2:]), "/api/v1/vaults/%30x" + a[2:]} {
 		same(t, path, w.get(path).Data(t), want)
@@ -289,7 +289,7 @@ func TestLinksAndPages(t *testing.T) {
 		}
 		same(t, "meta", body["meta"], object{"page": page, "pageSize": 1, "total": 3, "totalPages": 3, "hasNextPage": page < 3})
 		link := func(n int, rel string) string {
-			return fmt.Sprintf(`</api/v1/users?page=%d&pageSize=1&sortBy=totalDeposited&sortOrder=asc>; rel="%s"`, n, rel) // without x, which no route knows
+			return fmt.Sprintf(`</api/v1/users?page=%d&pageSize=1&sortBy=totalDeposited&sortOrder=asc>; rel="%s"`, n, rel) // without x, an unknown parameter
 		}
 		want := []string{link(1, "first")}
 		if page > 1 {
@@ -305,8 +305,8 @@ func TestLinksAndPages(t *testing.T) {
 	same(t, "walk", seen, []string{"30", "170", "250"})
 }
 
-// TestStatusNamesTheExplorer: the pages have no settings of their own, so /status says where
-// the operator's explorer is.
+// TestStatusNamesTheExplorer: /status contains the operator's explorer, because the pages have no settings of their
+// own.
 func TestStatusNamesTheExplorer(t *testing.T) {
 	w := newFixture(t, func(c *Config) {
 		c.Explorer.Tx, c.Explorer.Block = "https://explorer.example/tx/{tx}", "http://explorer.example/?b={block}"
@@ -315,8 +315,8 @@ func TestStatusNamesTheExplorer(t *testing.T) {
 	same(t, "the explorer", fmt.Sprint(explorer), "map[address:<nil> block:http://explorer.example/?b={block} tx:https://explorer.example/tx/{tx}]")
 }
 
-// TestStatusHasTheUptime: /status has the recorded days, and only these. It is no reason to serve
-// nothing that the record cannot be read.
+// TestStatusHasTheUptime: /status contains the recorded days, and no others. If they cannot be read, serving
+// continues.
 func TestStatusHasTheUptime(t *testing.T) {
 	w := newFixture(t)
 	uptime := func() any {
@@ -352,7 +352,7 @@ func TestStatusHasTheUptime(t *testing.T) {
 	}
 	check()
 	w.exec("ALTER TABLE uptime RENAME TO elsewhere")
-	check() // what was read last
+	check() // the last known values
 	if err := w.Ready(); err != nil {
 		t.Errorf("not ready: %v", err)
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// another is a second instance on the same engines and with the same clock.
+// another returns a second instance on the same engines and with the same clock.
 func (w *world) another() *world {
 	w.t.Helper()
 	other := *w
@@ -16,8 +16,8 @@ func (w *world) another() *world {
 	return &other
 }
 
-// TestLimitHoldsOverInstances: a partner's requests count together, wherever
-// they arrive, and the headers say so.
+// TestLimitHoldsOverInstances: a partner's requests are counted together, whichever instance they reach, and the
+// headers show it.
 func TestLimitHoldsOverInstances(t *testing.T) {
 	w := newFixture(t, func(c *Config) { c.PartnerRateLimit = 5 })
 	instances := []*world{w, w.another()}
@@ -37,8 +37,8 @@ func TestLimitHoldsOverInstances(t *testing.T) {
 	w.clock.add(time.Minute)
 	instances[1].Get(path, "x-api-key", key).Data(t)
 
-	// What makes us call an endpoint has a limit of its own, shared likewise, and what
-	// changes it another.
+	// Requests that make navlog call an endpoint have a separate limit, also shared, and requests that change the
+	// endpoint have another one.
 	w.exec(`UPDATE partner SET rate_limit = 1000 WHERE id = 7`)
 	w.clock.add(time.Minute)
 	for n := range 10 + 1 {
@@ -54,7 +54,7 @@ func TestLimitHoldsOverInstances(t *testing.T) {
 	register.Data(t)
 }
 
-// TestRevocationReachesEveryInstance within a second of each one's clock.
+// TestRevocationReachesEveryInstance: a revoked key is rejected within a second of each instance's clock.
 func TestRevocationReachesEveryInstance(t *testing.T) {
 	w := newFixture(t)
 	instances := []*world{w, w.another()}

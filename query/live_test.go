@@ -21,7 +21,7 @@ type history struct {
 	log *readtest.Log
 }
 
-// counted are what the log up to a seq says of a block, counted by hand.
+// counted are values of the log at a seq and a block, counted by hand.
 type counted struct{ users, seven, queued int }
 
 func (h *history) at(seq, block uint64) (c counted) {
@@ -47,9 +47,9 @@ func (h *history) at(seq, block uint64) (c counted) {
 	return c
 }
 
-// TestReadersWhileUnitsAreWritten: readers ask about the newest block and past ones while
-// blocks and reorganisations are written, and events are ahead of lists now and then. Each answer
-// names a state, and says exactly what the log says of that state.
+// TestReadersWhileUnitsAreWritten: readers request the newest block and past ones while blocks and reorganisations
+// are written, and events are sometimes ahead of lists. Each response names a state, and matches exactly what the log
+// contains in that state.
 func TestReadersWhileUnitsAreWritten(t *testing.T) {
 	w := newWorld(t, func(c *Config) { c.CacheBytes, c.PartnerRateLimit = 0, 1_000_000 })
 	key := w.partner(7, "Seven")
@@ -102,7 +102,7 @@ func TestReadersWhileUnitsAreWritten(t *testing.T) {
 				request.Header.Set("x-api-key", key)
 				rec := httptest.NewRecorder()
 				w.Client.Handler.ServeHTTP(rec, request)
-				if rec.Code == 503 || rec.Code == 400 && query != "" { // the block may just have gone
+				if rec.Code == 503 || rec.Code == 400 && query != "" { // the block may just have been retracted
 					refused.Add(1)
 					continue
 				}
@@ -134,7 +134,7 @@ func TestReadersWhileUnitsAreWritten(t *testing.T) {
 	}
 	for n := 0; n < 12 || asked.Load() < 50; n++ {
 		h.mu.Lock()
-		if n%2 == 1 { // back by some blocks, and as many others and one more
+		if n%2 == 1 { // retract some blocks, and append as many others and one more
 			fork := head - uint64(1+random.IntN(4))
 			h.log.Retract(fork)
 			for b := fork + 1; b <= head; b++ {
@@ -148,7 +148,7 @@ func TestReadersWhileUnitsAreWritten(t *testing.T) {
 		now := &readtest.Log{ChainID: h.log.ChainID, Entries: h.log.Entries}
 		h.mu.Unlock()
 		w.g.WriteEvents(now)
-		if n%4 == 3 { // the projector takes its time with lists
+		if n%4 == 3 { // the projector is slow to write lists
 			before := asked.Load()
 			wait.For(t, "answers meanwhile", func() bool { return asked.Load() >= before+5 })
 		}

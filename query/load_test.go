@@ -20,24 +20,24 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// slice is how long a question has a processor of the fake engine before others have it.
+// slice is how long a query uses a processor of the fake engine before it yields.
 const slice = 5 * time.Millisecond
 
-// fakeEngine is an engine with some processors, which its questions share. It has the time of
-// the bubble that the test runs in.
+// fakeEngine is an engine whose queries share a number of processors. It uses the clock of the bubble that the test
+// runs in.
 type fakeEngine struct {
 	processors chan struct{}
 
 	mu      sync.Mutex
 	running int
-	most    int // that ran at once
+	most    int // maximum number that ran at once
 }
 
 func newFakeEngine(processors int) *fakeEngine {
 	return &fakeEngine{processors: make(chan struct{}, processors)}
 }
 
-// ask takes so much time of a processor, or ends with its context.
+// ask uses cost of processor time, or ends with its context.
 func (e *fakeEngine) ask(ctx context.Context, cost time.Duration) error {
 	e.mu.Lock()
 	e.running++
@@ -60,7 +60,7 @@ func (e *fakeEngine) ask(ctx context.Context, cost time.Duration) error {
 	return ctx.Err()
 }
 
-// loaded is a server in front of a fake engine. A request is of the address in X-Forwarded-For.
+// loaded is a server in front of a fake engine. The client's address is in X-From.
 type loaded struct {
 	handler http.Handler
 	server  *httpapi.Server
@@ -97,7 +97,7 @@ func newLoaded(concurrency int, engineTime time.Duration, processors int) *loade
 	return l
 }
 
-// get asks once.
+// get sends one request.
 func (l *loaded) get(ctx context.Context, method, path, from string) int {
 	r := httptest.NewRequestWithContext(ctx, method, path, nil)
 	r.Header.Set("X-From", from)
@@ -106,7 +106,7 @@ func (l *loaded) get(ctx context.Context, method, path, from string) int {
 	return rec.Code
 }
 
-// crowd has connections ask one request after the other until ctx ends.
+// crowd opens connections that send one request after another until ctx ends.
 func (l *loaded) crowd(ctx context.Context, connections int, path, from func(n int) string) *sync.WaitGroup {
 	var group sync.WaitGroup
 	for n := range connections {
@@ -117,7 +117,7 @@ func (l *loaded) crowd(ctx context.Context, connections int, path, from func(n i
 					method = http.MethodHead
 				}
 				if l.get(ctx, method, path(n), from(n)) != 200 {
-					<-time.After(50 * time.Millisecond) // a program that does not mind refusals
+					<-time.After(50 * time.Millisecond) // a program that ignores rejections
 				}
 			}
 		})
@@ -125,8 +125,8 @@ func (l *loaded) crowd(ctx context.Context, connections int, path, from func(n i
 	return &group
 }
 
-// bystanders ask a normal question ten times a second, from an address each, and report the
-// 99th percentile and how many were refused.
+// bystanders sends a normal request ten times per second, each from a different address, and returns the 99th
+// percentile of the latency and the number of rejected requests.
 func (l *loaded) bystanders(path string, ctx context.Context) (p99 time.Duration, refused int) {
 	var mu sync.Mutex
 	var took []time.Duration
@@ -152,9 +152,9 @@ func (l *loaded) bystanders(path string, ctx context.Context) (p99 time.Duration
 	return took[len(took)*99/100], refused
 }
 
-// TestBystandersUnderLoad: sixty hostile connections of each kind, from one address or from
-// twenty /64s of a /48, at most double what others wait, and have none of them refused. The
-// hostile ones are refused by no count of requests: only classes, turns and shares hold them.
+// TestBystandersUnderLoad: sixty hostile connections of each kind, from one address or from twenty /64s of a /48, at
+// most double the latency of others, and cause no rejections for them. No rate limit applies to the hostile ones:
+// only classes, turns and shares contain them.
 func TestBystandersUnderLoad(t *testing.T) {
 	one := func(int) string { return "198.51.100.7" }
 	kinds := map[string]struct {
@@ -191,8 +191,8 @@ func TestBystandersUnderLoad(t *testing.T) {
 	}
 }
 
-// TestExpensiveBystanders: whoever asks an expensive question now and then waits for one of
-// the crowd's, and is not refused.
+// TestExpensiveBystanders: an occasional expensive request waits for one of the crowd's requests, and is not
+// rejected.
 func TestExpensiveBystanders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLoaded(4, 0, 2)
@@ -210,8 +210,8 @@ func TestExpensiveBystanders(t *testing.T) {
 	})
 }
 
-// TestEngineTimeIsCharged: an address that keeps the engine busy is refused until its budget
-// is back, and so is its /48, whatever /64 of it asks; others are not.
+// TestEngineTimeIsCharged: an address that keeps the engine busy is rejected until its budget recovers, and so is its
+// /48, from any /64; others are not.
 func TestEngineTimeIsCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLoaded(4, 2*time.Second, 2)
@@ -242,8 +242,8 @@ func TestEngineTimeIsCharged(t *testing.T) {
 	})
 }
 
-// TestLeavingFreesTheEngine: a client that leaves ends its question and gives its slot back at
-// once, and leaves the queue.
+// TestLeavingFreesTheEngine: when a client disconnects, its query ends and its slot is released at once, and a
+// waiting request leaves the queue.
 func TestLeavingFreesTheEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLoaded(4, 0, 2)

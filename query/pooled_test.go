@@ -14,9 +14,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// TestBehindPgBouncer: the API on sessions of PostgreSQL that change hands after each
-// transaction. Partner routes answer many at once, limits hold, and new rows are served
-// though no announcement comes through.
+// TestBehindPgBouncer runs the API on PostgreSQL sessions that change hands after each transaction. Concurrent
+// partner requests are served, limits hold, and new rows are served although no notifications arrive.
 func TestBehindPgBouncer(t *testing.T) {
 	postgres := enginetest.Postgres(t)
 	w := newWorldOn(t, enginetest.ClickHouse(t), postgres)
@@ -54,7 +53,7 @@ func TestBehindPgBouncer(t *testing.T) {
 					t.Errorf("%s: %d %s", r.Path, r.Code, r.Body)
 				}
 			}
-			if granted < 40 || granted > 80 { // as much again in a second minute
+			if granted < 40 || granted > 80 { // as many again if a second minute began
 				t.Errorf("partner %d was granted %d requests", id, granted)
 			}
 		})

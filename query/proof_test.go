@@ -21,7 +21,7 @@ import (
 	"github.com/navlog/navlog/query/readtest"
 )
 
-// newProven is a world of three deposits in two blocks, and their node.
+// newProven returns a world with three deposits in two blocks, and their node.
 func newProven(t *testing.T) (*world, *readtest.Node, string) {
 	t.Helper()
 	n := readtest.NewNode(t)
@@ -36,8 +36,8 @@ func newProven(t *testing.T) (*world, *readtest.Node, string) {
 	return w, n, explained("/api/v1/users/"+alice.Hex(), "/totalDeposited", "proof=true")
 }
 
-// TestProofs: each event is proven by go-ethereum's own verifier from the block's hash
-// alone, of transactions of all types, and the amounts in the proven logs add up.
+// TestProofs: go-ethereum's own verifier proves each event from the block's hash only, for all transaction types, and
+// the amounts in the proven logs add up.
 func TestProofs(t *testing.T) {
 	w, n, path := newProven(t)
 	answer := w.get(path)
@@ -86,8 +86,7 @@ func TestProofs(t *testing.T) {
 	}
 }
 
-// TestProvenBlocksAreKept: the node is asked once for a block, whoever asks for its proofs, and
-// by whatever path.
+// TestProvenBlocksAreKept: the node is called once per block, whichever client and path request its proofs.
 func TestProvenBlocksAreKept(t *testing.T) {
 	w, n, path := newProven(t)
 	for i := range 3 {
@@ -97,8 +96,8 @@ func TestProvenBlocksAreKept(t *testing.T) {
 	same(t, "calls for two blocks", n.Calls, 4)
 }
 
-// TestProofCallsOfADay: an address has a part of the node's calls of a day, and is 429 then;
-// what it has had proven, and everything without proofs, it still gets.
+// TestProofCallsOfADay: an address can use a part of a day's node calls, and then gets 429; blocks that are already
+// proven, and responses without proofs, remain available.
 func TestProofCallsOfADay(t *testing.T) {
 	w, n, path := newProven(t)
 	w.serve(func(c *Config) {
@@ -119,7 +118,7 @@ func TestProofCallsOfADay(t *testing.T) {
 	w.get(path + "&pageSize=5").Data(t)
 }
 
-// TestProofsForPartners: a key is needed where the operator says so, and nothing else is.
+// TestProofsForPartners: if the operator requires it, proofs need a key, and nothing else does.
 func TestProofsForPartners(t *testing.T) {
 	w, n, path := newProven(t)
 	w.serve(func(c *Config) { c.ProofRPC, c.ProofCallsPerSecond, c.ProofsForPartners = n.URL, 10_000, true })
@@ -136,8 +135,8 @@ func TestProofsForPartners(t *testing.T) {
 	same(t, "calls for two blocks", n.Calls, 4)
 }
 
-// TestProofsBesideAStateSync: the log of a Polygon state sync says that nothing proves it,
-// and the other one of its block is proven.
+// TestProofsBesideAStateSync: the log of a Polygon state sync is marked as unprovable, and the other one of its block
+// is proven.
 func TestProofsBesideAStateSync(t *testing.T) {
 	n := readtest.NewNode(t)
 	w := newWorld(t, func(c *Config) { c.ProofRPC, c.ProofCallsPerSecond, c.CacheBytes = n.URL, 10_000, 0 })
@@ -158,7 +157,7 @@ func TestProofsBesideAStateSync(t *testing.T) {
 	}
 }
 
-// TestProofsOfALyingNode: nothing is handed out that is not what the block's hash stands for.
+// TestProofsOfALyingNode: a response from the node that does not match the block's hash is never passed on.
 func TestProofsOfALyingNode(t *testing.T) {
 	w, n, path := newProven(t)
 	edit := func(method, from, to string) func(string, string) string {
@@ -227,12 +226,12 @@ func TestProofsOfALyingNode(t *testing.T) {
 	}
 }
 
-// provenPages is what the pages' own verifier is tested with: query/web/src/verify.test.ts.
+// provenPages is the test data for the verifier of the pages: query/web/src/verify.test.ts.
 const provenPages = "web/src/proofs.json"
 
-// TestProvenPages keeps explanations with proofs for the verifier of the pages: numbers of
-// all operations and kinds, in a trie of three levels and in a small one, with receipts of
-// all types. NAVLOG_UPDATE_GOLDEN=1 writes them anew.
+// TestProvenPages generates explanations with proofs for the verifier of the pages: numbers of all operations and
+// kinds, in a trie of three levels and in a small one, with receipts of all types. NAVLOG_UPDATE_GOLDEN=1 rewrites
+// them.
 func TestProvenPages(t *testing.T) {
 	n := readtest.NewNode(t)
 	w := newWorld(t, func(c *Config) { c.ProofRPC, c.ProofCallsPerSecond = n.URL, 10_000 })
@@ -241,7 +240,7 @@ func TestProvenPages(t *testing.T) {
 	for i := range 140 {
 		f := fact{Kind: readtest.Deposit, Vault: vaultA, User: bob, Other: router, ID: uint64(1 + i), Assets: int64(1000 + i), Shares: int64(900 + i), Tx: tx(byte(i))}
 		switch i {
-		case 0, 15, 127, 128, 139: // the keys of their receipts are of one byte and of two, and of the branches that these end in
+		case 0, 15, 127, 128, 139: // the keys of their receipts have one byte or two, at the ends of the branches in between
 			f.User = alice
 		}
 		many = append(many, f)

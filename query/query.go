@@ -33,10 +33,8 @@ import (
 	"github.com/navlog/navlog/schemas/statement"
 )
 
-// maxHeader is the bytes that the header of a request has at most, its first
-// line included; a longer one is 431. On a connection that is used again net/http
-// lets up to headerSlop more through than on a new one, and headerSlop there more
-// than it is told.
+// maxHeader is the maximum size of a request's header in bytes, including its first line; a longer one gets 431.
+// net/http accepts headerSlop more than its configured limit, and up to another headerSlop on a reused connection.
 const (
 	maxHeader  = 32 << 10
 	headerSlop = 4 << 10
@@ -61,9 +59,8 @@ type Query struct {
 	addr       atomic.Pointer[string]
 }
 
-// New makes a server for one chain. It touches nothing until Run. cfg must be
-// valid. The program's metrics are registered with reg, and shown by nobody here: the
-// port of the API is for everybody.
+// New returns a server for one chain. It does not connect to anything until Run. cfg must be valid. The metrics are
+// registered with reg, and not served here, because the port of the API is public.
 func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, checkURL webhooks.CheckURL,
 	reg prometheus.Registerer, log *slog.Logger) *Query {
 	q := &Query{cfg: cfg, chainID: chainID, pool: pool, log: log}
@@ -73,7 +70,7 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 	q.access = access.New(pool, cfg.PartnerRateLimit, reg, log)
 	q.access.PublicRateLimit, q.access.ForwardedHeader = cfg.PublicRateLimit, cfg.ForwardedHeader
 	for _, proxy := range cfg.TrustedProxies {
-		if prefix, err := netip.ParsePrefix(proxy); err == nil { // Validate has seen it
+		if prefix, err := netip.ParsePrefix(proxy); err == nil { // Validate has checked it
 			q.access.Proxies = append(q.access.Proxies, prefix)
 		}
 	}
@@ -91,12 +88,12 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 	q.feed = events.NewFeed()
 	q.webhooks = webhooks.New(pool, checkURL, log)
 	q.statements = &statements.Statements{Pool: pool, Depth: uint64(cfg.StatementConfirmations)}
-	if key, err := statement.Key(cfg.StatementKey); err == nil { // Validate has seen it
+	if key, err := statement.Key(cfg.StatementKey); err == nil { // Validate has checked it
 		q.statements.Key = key
 	}
 	var proofs *node.Node
 	if cfg.ProofRPC != "" {
-		if n, err := node.New(cfg.ProofRPC, cfg.ProofCallsPerSecond); err == nil { // Validate has seen it
+		if n, err := node.New(cfg.ProofRPC, cfg.ProofCallsPerSecond); err == nil { // Validate has checked it
 			proofs = n
 		}
 	}
@@ -106,13 +103,13 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 	return q
 }
 
-// Handler answers every path of the program. Before Run has made a snapshot,
-// questions to the read models are answered 503.
+// Handler serves every path of the program. Before Run has made a snapshot, requests that need the read models get
+// 503.
 func (q *Query) Handler() http.Handler {
 	return q.server.Handler(q.routes(), append(q.health.Probes(), q.statements.Probe()), slices.Concat(docs.Files(), web.Files()))
 }
 
-// Addr is the address that Run listens on, host:port; empty before that.
+// Addr returns the address that Run listens on, host:port, or "" before that.
 func (q *Query) Addr() string {
 	if addr := q.addr.Load(); addr != nil {
 		return *addr
@@ -120,14 +117,13 @@ func (q *Query) Addr() string {
 	return ""
 }
 
-// Ready is nil while the program can serve a proven generation.
+// Ready returns nil while the program can serve a proven generation.
 func (q *Query) Ready() error { return q.health.Ready() }
 
-// Status is what the program says of itself, a health.Status. It may be asked at any time.
+// Status returns the program's health.Status. It is safe to call at any time.
 func (q *Query) Status() any { return q.health.Status() }
 
-// Run serves until ctx ends, then lets the open requests finish, for at most
-// ShutdownTimeout, and returns nil.
+// Run serves until ctx ends, then waits for the open requests, for at most ShutdownTimeout, and returns nil.
 func (q *Query) Run(ctx context.Context) error {
 	listener, err := net.Listen("tcp", q.cfg.Listen)
 	if err != nil {
@@ -158,7 +154,7 @@ func (q *Query) Run(ctx context.Context) error {
 		}
 		return nil
 	})
-	// The loops outlive the server, for its last requests need what they keep.
+	// The loops outlive the server, because its last requests need them.
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	group.Go(func() error {
 		defer stop()
@@ -170,11 +166,10 @@ func (q *Query) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// spareDescriptors are those that the process needs beside the connections of clients: for
-// the engines, files and libraries.
+// spareDescriptors are reserved for everything other than client connections: engines, files and libraries.
 const spareDescriptors = 512
 
-// descriptors is how many connections the descriptors of the process allow.
+// descriptors returns how many connections the file descriptors of the process allow.
 func descriptors() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -183,7 +178,7 @@ func descriptors() int {
 	return int(max(16, min(limit.Cur, math.MaxInt32)-min(spareDescriptors, limit.Cur/2)))
 }
 
-// shutDown stops accepting and waits for the open requests.
+// shutDown stops accepting connections and waits for the open requests.
 func (q *Query) shutDown(server *http.Server) error {
 	ctx, cancel := context.WithTimeout(context.Background(), q.cfg.ShutdownTimeout)
 	defer cancel()

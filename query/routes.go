@@ -11,7 +11,7 @@ import (
 	"github.com/navlog/navlog/query/withdrawals"
 )
 
-// routes are the paths of the API, and what answers them.
+// routes returns the paths of the API and their handlers.
 func (q *Query) routes() []httpapi.Route {
 	hooks := q.webhooks
 	return []httpapi.Route{

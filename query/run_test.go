@@ -61,8 +61,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("readyz: %d", resp.StatusCode)
 	}
 
-	// The header as a whole is bounded, so what the document says of the length
-	// of one is never too little.
+	// The limit applies to the header as a whole, so every header within the documented length is accepted.
 	for length, want := range map[int]int{maxHeader - headerSlop - 500: 200, maxHeader + 1: 431} {
 		r, err := http.NewRequest("GET", base+"/api/v1/vaults", nil)
 		if err != nil {
@@ -79,7 +78,7 @@ func TestRun(t *testing.T) {
 		}
 	}
 
-	// New rows are served without being asked for.
+	// New rows are served without a request that triggers a look.
 	w.chain.Append(readtest.BlockRecord(12))
 	w.g.Write(w.chain)
 	wait.For(t, "block 12 is served", func() bool {
@@ -87,7 +86,7 @@ func TestRun(t *testing.T) {
 		return resp.Header.Get("X-Indexed-Block") == "12"
 	})
 
-	// What ingest says of itself shows, until it is 5 s old.
+	// What ingest reports is shown until it is 5 s old.
 	queries, projectState := db.New(w.pool), "following"
 	headTime := fmt.Sprint(readtest.BlockTime(20))
 	ingestSays := func(state string) {
@@ -143,7 +142,7 @@ func TestRun(t *testing.T) {
 	if _, body := read("GET", "/status"); strings.Contains(body, "private") || strings.Contains(body, "a.example") || strings.Contains(body, "latency") {
 		t.Errorf("/status tells what is not for the public: %s", body)
 	}
-	// The read model does not follow: that is worse than what ingest says.
+	// The read model does not follow: that is worse than the state that ingest reports.
 	for _, state := range []string{"bad", "retrying"} {
 		projectState = state
 		wait.For(t, "the state of a project that is "+state, func() bool {
@@ -179,8 +178,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRunFinishesOpenRequests: a request that is being answered when the end
-// comes is answered.
+// TestRunFinishesOpenRequests: a request that is being handled at shutdown is completed.
 func TestRunFinishesOpenRequests(t *testing.T) {
 	w := newFixture(t)
 	w.setClock(time.Now)

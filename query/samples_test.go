@@ -8,8 +8,8 @@ import (
 	"github.com/navlog/navlog/query/readtest"
 )
 
-// TestSampledNAV: a NAV that was sampled is in the vault, its history and files, without a transaction. It explains the
-// price and nothing that it does not say, and no log proves it.
+// TestSampledNAV: a sampled NAV appears in the vault, its history and files, without a transaction. It explains the
+// price and nothing else, and no log proves it.
 func TestSampledNAV(t *testing.T) {
 	n := readtest.NewNode(t)
 	w := newWorld(t, func(c *Config) { c.ProofRPC, c.ProofCallsPerSecond, c.CacheBytes = n.URL, 10_000, 0 })

@@ -15,7 +15,7 @@ import (
 	"github.com/navlog/navlog/schemas/statement"
 )
 
-// asking asks for statements of partner 7 by blocks: from the time of one to the time of another.
+// asking requests statements of partner 7 by blocks: from the time of one to the time of another.
 type asking struct {
 	*world
 	key string
@@ -60,17 +60,17 @@ func depositOf(vault common.Address, block uint64) fact {
 	}
 }
 
-// removal is the record by which a vault leaves.
+// removal returns the record that removes a vault.
 func removal(vault common.Address, start uint64) fact {
 	return fact{Kind: readtest.Vault, Meta: &event.Vault{Address: vault.Bytes(), StartBlock: start, Removed: true}}
 }
 
-// passed marks what a generation is made without.
+// passed marks a fact that the generation is built without.
 func passed(f fact) fact { f.Passed = true; return f }
 
-// A statement of a range has the same bytes whenever it is asked for: after more blocks, after
-// a vault has joined with older events, and after one has left. Once the read model has
-// nothing of a vault of the statement, an error says so.
+// A statement of a range has the same bytes whenever it is requested: after more blocks, after a vault has joined
+// with older events, and after one has left. Once the read model has no data of one of its vaults, the response is an
+// error that explains this.
 func TestStatementOfARangeStaysTheSame(t *testing.T) {
 	w := asking{world: newWorld(t)}
 	w.key = w.partner(7, "Seven")
@@ -139,7 +139,7 @@ func TestStatementOfARangeStaysTheSame(t *testing.T) {
 	w.refused(1, 8, 400, vaultA.Hex(), "left", "2023-11-14T22:14:44.000Z") // the time of block 7
 	end()
 
-	// A comes back after block 10: ranges before do not have it back.
+	// A returns after block 10: earlier ranges do not include it again.
 	w.chain.Append(readtest.VaultRecord(vaultA, "Alpha", 1))
 	w.chain.Append(depositOf(vaultA, 11), readtest.BlockRecord(11))
 	w.chain.Append(readtest.BlockRecord(12))
@@ -167,8 +167,8 @@ func equal(got []string, want ...common.Address) bool {
 	return true
 }
 
-// A generation that is made without a vault has no events of it: a statement with the vault
-// is refused and not made smaller. One that does not have a new vault yet is waited for.
+// A generation built without a vault has none of its events: a statement that includes the vault is rejected, not
+// shortened. If the generation lacks a new vault, the statement becomes available later.
 func TestStatementOfAVaultThatTheReadModelDoesNotHave(t *testing.T) {
 	for _, left := range []bool{true, false} {
 		w := asking{world: newWorld(t)}
@@ -224,9 +224,8 @@ func TestStatementWaitsForALateVault(t *testing.T) {
 	}
 }
 
-// What is final is ingest's word about the log that is served, and no more than that: a report
-// about another log, or from the future, is none, and the newest blocks are in no statement
-// whatever it says.
+// ingest's report only decides which blocks of the served log are final: a report about another log, or from the
+// future, is ignored, and statements never include the newest blocks, whatever the report says.
 func TestStatementsAreOfBlocksThatAreDeepEnough(t *testing.T) {
 	w := asking{world: newFixture(t, func(c *Config) { c.StatementConfirmations = 2 })}
 	w.key = w.partner(7, "Seven")
@@ -258,7 +257,7 @@ func TestStatementsAreOfBlocksThatAreDeepEnough(t *testing.T) {
 	}
 }
 
-// The next key retires the one before, which stays in the list and signs no more.
+// The next key retires the previous one, which stays in the list and does not sign any more.
 func TestStatementKeyIsRotated(t *testing.T) {
 	w := asking{world: newFixture(t)}
 	w.key = w.partner(7, "Seven")
@@ -288,7 +287,7 @@ func TestStatementKeyIsRotated(t *testing.T) {
 	if len(before) != 1 || len(now) != 1 || before[0] == now[0] || len(retired) != 2 || !retired[before[0]] || retired[now[0]] {
 		t.Errorf("before %v, now %v, retired %v", before, now, retired)
 	}
-	// An instance that still has the old key signs nothing.
+	// An instance that still has the old key does not sign.
 	w.world.Query, w.Client = old, &readtest.Client{T: t, Watcher: old.watcher, Handler: old.Handler()}
 	if r := w.ask(3, 7); r.Code != http.StatusServiceUnavailable || !strings.Contains(r.Body.String(), "is retired") {
 		t.Errorf("with a retired key: %d %s", r.Code, r.Body)

@@ -19,8 +19,8 @@ import (
 
 const statementPath = "/api/v1/partner/statement?from=2023-11-14&to="
 
-// A statement is of its partner alone, of what counts in the span, and of final blocks:
-// what was taken back is in none.
+// A statement includes only its own partner's events, within the time range, of final blocks; retracted events are in
+// none.
 func TestStatement(t *testing.T) {
 	w := newFixture(t)
 	seven, eight := w.partner(7, "Seven"), w.partner(8, "Eight")
@@ -62,7 +62,7 @@ func TestStatement(t *testing.T) {
 	got, _ = ids(seven, "2023-11-14T22:14:43.9Z")
 	same(t, "up to before block 7", got, []uuid.UUID{event(2, 2, webhook.DepositReferral, 7)})
 
-	// Of a block that was mined twice, what the second one has counts.
+	// If a block was mined twice, the events of the second one count.
 	end11()
 	w.chain.Append(readtest.BlockRecord(12))
 	w.publish()
@@ -71,7 +71,7 @@ func TestStatement(t *testing.T) {
 	same(t, "up to block 11", got, []uuid.UUID{event(2, 2, webhook.DepositReferral, 7), event(6, 1, webhook.WithdrawalReferral, 7), event(18, 0, webhook.DepositReferral, 7)})
 }
 
-// What cannot be stated is refused, and says what to do.
+// A request that cannot be fulfilled is rejected, with advice on what to do.
 func TestStatementRefusals(t *testing.T) {
 	w := newFixture(t)
 	key := w.partner(7, "Seven")
@@ -92,7 +92,7 @@ func TestStatementRefusals(t *testing.T) {
 	ask("?from=2023-11-14&to=2023-11-14T22:15:08Z", 400, "must be before 2023-11-14T22:15:08.000Z") // another block may have that time
 	ask("?from=2023-11-14&to=2023-11-14T22:15:07Z", 200, `"root"`)
 	end()
-	// What ingest knows to be final is of a log that the read models do not have yet: they may be of another branch there.
+	// The report is about a log that the read models do not have yet: they may still be on another branch.
 	seq := w.watcher.Snapshot().Seq
 	end = w.finalUpTo(9, seq+1)
 	ask("?from=2023-11-14&to=2023-11-14T22:15:07Z", 503, "The read models are behind the log")
@@ -100,7 +100,8 @@ func TestStatementRefusals(t *testing.T) {
 	end = w.finalUpTo(9, seq)
 	ask("?from=2023-11-14&to=2023-11-14T22:15:07Z", 200, `"root"`)
 	end()
-	// What it says while it does not go on from the log is what it knew before: a final block may not be the chain's any more.
+	// While ingest does not continue the log, it reports what it knew earlier: a final block may no longer be part of
+	// the chain.
 	for _, state := range []string{"frozen", "starting", "fenced"} {
 		end = w.ingestSays(state, 9, seq)
 		ask("?from=2023-11-14&to=2023-11-14T22:15:07Z", 503, "Which blocks are final is not known")
@@ -133,8 +134,8 @@ func TestStatementRefusals(t *testing.T) {
 	}
 }
 
-// After each block the read models are behind ingest for a moment. A statement then uses the report about the log that they
-// have, unless ingest has since reported that it does not follow, or another log.
+// After each block the read models are behind ingest for a moment. A statement then uses the report about the log
+// that they have, unless ingest has since reported that it does not follow, or another log.
 func TestStatementWhileReadModelsAreBehind(t *testing.T) {
 	w := newFixture(t)
 	key := w.partner(7, "Seven")
@@ -176,8 +177,8 @@ func TestStatementWhileReadModelsAreBehind(t *testing.T) {
 	ask("after another log", below, 503, "The read models are behind the log")
 }
 
-// A statement of more events than are asked for at once has each of them once, in the
-// order of the chain, in the middle of a block too.
+// A statement that takes several reads contains each event exactly once, in chain order, even if a read ends in the
+// middle of a block.
 func TestLongStatement(t *testing.T) {
 	w := newWorld(t)
 	key := w.partner(7, "Seven")

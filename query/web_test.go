@@ -11,15 +11,14 @@ import (
 	"github.com/navlog/navlog/query/web"
 )
 
-// maxPages is how many compressed bytes a visitor loads at most.
+// maxPages is the maximum number of compressed bytes that a visitor loads.
 const maxPages = 150_000
 
-// textBecomesCode is what a library may not do under the policy, and what a page of ours may
-// not want to.
+// textBecomesCode matches what neither a library nor a page may do under the policy.
 var textBecomesCode = regexp.MustCompile(`\beval\(|new Function\(|document\.write|insertAdjacentHTML`)
 
-// TestPagesKeepToTheirPolicy loads the page as a browser does: it is there at each of its
-// paths, under default-src 'self' alone, needs nothing that this forbids, and is small.
+// TestPagesKeepToTheirPolicy loads the page as a browser does: it is served at each of its paths, under default-src
+// 'self' only, needs nothing that the policy blocks, and is small.
 func TestPagesKeepToTheirPolicy(t *testing.T) {
 	w := newWorld(t)
 	transferred := 0
@@ -64,8 +63,8 @@ func TestPagesKeepToTheirPolicy(t *testing.T) {
 	}
 }
 
-// TestStatusIsAPageForBrowsers and JSON for everybody else, as it was before there were
-// pages; what keeps answers learns what they depend on.
+// TestStatusIsAPageForBrowsers: /status is a page for browsers and JSON for all other clients, and Vary tells caches
+// about it.
 func TestStatusIsAPageForBrowsers(t *testing.T) {
 	w := newFixture(t)
 	for accept, html := range map[string]bool{
@@ -81,8 +80,8 @@ func TestStatusIsAPageForBrowsers(t *testing.T) {
 	same(t, "Vary of what has no page", w.Do("GET", "/healthz", nil).Header().Get("Vary"), "Accept-Encoding")
 }
 
-// TestOtherPathsAreErrorPages: at what is neither of the API nor a page a browser gets a page that
-// says so, with the status 404, and every other client JSON. Paths of the API are JSON for both.
+// TestOtherPathsAreErrorPages: at an unknown path a browser gets an error page with the status 404, and every other
+// client gets JSON. Paths of the API are JSON for both.
 func TestOtherPathsAreErrorPages(t *testing.T) {
 	w := newFixture(t)
 	page := w.Do("GET", "/", nil, "Accept", "text/html").Body.String()

@@ -20,11 +20,11 @@ import (
 const webhooksPath = "/api/v1/partner/webhooks"
 
 func TestRegisterWebhook(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.PartnerRateLimit = 1000 }) // no snapshot: this needs none
+	w := newWorld(t, func(c *Config) { c.PartnerRateLimit = 1000 }) // without a snapshot, which webhooks do not need
 	key := w.partner(7, "Seven")
 	post := func(body, contentType string) reply {
 		t.Helper()
-		w.clock.add(6 * time.Second) // ten a minute are allowed
+		w.clock.add(6 * time.Second) // the limit is ten per minute
 		return w.Do("POST", webhooksPath, strings.NewReader(body), "x-api-key", key, "Content-Type", contentType)
 	}
 	stored := func() string {
@@ -101,9 +101,8 @@ func TestRegisterWebhookWithTheGuard(t *testing.T) {
 	same(t, "public", r.Data(t), object{"webhookUrl": "https://8.8.8.8/hook"})
 }
 
-// TestRegistrationTellsNothingOfOurNames: a name that does not resolve and one that
-// resolves to a forbidden address get the same answer, byte for byte; the log of the
-// operator has the difference.
+// TestRegistrationTellsNothingOfOurNames: a name that does not resolve and one that resolves to a forbidden address
+// get the same response, byte for byte; only the operator's log shows the difference.
 func TestRegistrationTellsNothingOfOurNames(t *testing.T) {
 	w := newWorld(t)
 	key := w.partner(7, "Seven")
@@ -144,7 +143,7 @@ func TestPostsAreLimited(t *testing.T) {
 	w.get(webhooksPath, "x-api-key", key).Data(t)
 }
 
-// TestEventsAreTheStoredBytes: no encoder of ours may touch what was signed.
+// TestEventsAreTheStoredBytes: signed bytes are served unchanged, without re-encoding.
 func TestEventsAreTheStoredBytes(t *testing.T) {
 	w := newWorld(t)
 	key := w.partner(7, "Seven")
@@ -170,7 +169,7 @@ func TestEventsAreTheStoredBytes(t *testing.T) {
 	w.get("/api/v1/partner/webhooks/deliveries?page=0", "x-api-key", key).Failed(t, 400, "INVALID_PARAMETER")
 }
 
-// TestDeliveriesAreBounded: however often events were tried, and however long the URL.
+// TestDeliveriesAreBounded: the response is limited, however many attempts there were and however long the URL is.
 func TestDeliveriesAreBounded(t *testing.T) {
 	w := newWorld(t)
 	key := w.partner(7, "Seven")
@@ -192,14 +191,14 @@ func TestDeliveriesAreBounded(t *testing.T) {
 	}
 }
 
-// TestFileOfDeliveries: a row for each attempt that the list shows, and one for a delivery
-// without, of the caller alone, in both formats.
+// TestFileOfDeliveries: a row for each attempt that the list shows, and one for a delivery without attempts, of the
+// caller only, in both formats.
 func TestFileOfDeliveries(t *testing.T) {
 	w := newWorld(t)
 	seven, eight := w.partner(7, "Seven"), w.partner(8, "Eight")
 	w.deliveries()
 	w.exec(`UPDATE attempt SET error = '=cmd|"1, 2"' WHERE error IS NOT NULL`)
-	w.server.FileRows = 8 // so that each delivery is a part
+	w.server.FileRows = 8 // so that each delivery is a page
 	const path = webhooksPath + "/deliveries"
 	lines := []string{
 		"eventId,sequence,type,state,createdAt,nextAttemptAt,finishedAt,correctedAt,attempts.number,attempts.url,attempts.startedAt,attempts.durationMs,attempts.status,attempts.error",
@@ -238,8 +237,8 @@ func TestFileOfDeliveries(t *testing.T) {
 	}
 }
 
-// manyDeliveries are 300 of partner 7, many of the same time, every seventh a test event,
-// each with an attempt of a long URL. They are given as the pages have them.
+// manyDeliveries creates 300 deliveries of partner 7, many with the same time, every seventh a test event, each with
+// an attempt to a long URL. It returns them in the order of the pages.
 func (w *world) manyDeliveries(key string) (ids []string) {
 	w.t.Helper()
 	w.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, created_at)
@@ -254,8 +253,8 @@ func (w *world) manyDeliveries(key string) (ids []string) {
 	return ids
 }
 
-// interrupted asks for a file of deliveries, and does something once its first rows are
-// sent. ended tells whether it came to its end.
+// interrupted requests a file of deliveries, and calls then once the first rows are sent. ended reports whether the
+// file was complete.
 func (w *world) interrupted(key string, then func()) (ids []string, ended bool) {
 	w.t.Helper()
 	r := httptest.NewRequest("GET", webhooksPath+"/deliveries?format=csv", nil)
@@ -290,9 +289,8 @@ func (w *interruptedWriter) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// TestFileOfDeliveriesIsKeyed: the parts of a file follow each other as the pages do, also
-// among deliveries of one time; what is delivered, added and deleted meanwhile neither
-// doubles a delivery nor hides another one.
+// TestFileOfDeliveriesIsKeyed: the parts of a file follow each other as the pages do, even if deliveries have the
+// same time; deliveries that are attempted, added or deleted meanwhile cause neither duplicates nor gaps.
 func TestFileOfDeliveriesIsKeyed(t *testing.T) {
 	w := newWorld(t)
 	key := w.partner(7, "Seven")
@@ -318,8 +316,7 @@ func TestFileOfDeliveriesIsKeyed(t *testing.T) {
 	}
 }
 
-// TestFileOfDeliveriesCutOff: with PostgreSQL gone a file that was begun ends without its
-// end, and one that was not is 503.
+// TestFileOfDeliveriesCutOff: if PostgreSQL fails, a file that has begun is cut off, and one that has not is 503.
 func TestFileOfDeliveriesCutOff(t *testing.T) {
 	w := newWorld(t)
 	key := w.partner(7, "Seven")
@@ -341,7 +338,7 @@ func TestWebhookOfANewPartner(t *testing.T) {
 	same(t, "deliveries", w.get(webhooksPath+"/deliveries", "x-api-key", key).Data(t), []any{})
 }
 
-// TestEndpointHealth: a partner sees the days of its own endpoint, up to the day that it names.
+// TestEndpointHealth: a partner sees the days of its own endpoint, up to the requested day.
 func TestEndpointHealth(t *testing.T) {
 	w := newWorld(t)
 	seven, eight := w.partner(7, "Seven"), w.partner(8, "Eight")

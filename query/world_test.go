@@ -29,7 +29,7 @@ import (
 
 const testChain = readtest.ChainID
 
-// What tests here say often.
+// Short names for this package's tests.
 var (
 	vaultA, vaultB, vaultC    = readtest.VaultA, readtest.VaultB, readtest.VaultC
 	alice, bob, carol, nobody = readtest.Alice, readtest.Bob, readtest.Carol, readtest.Nobody
@@ -50,7 +50,7 @@ func (c *clock) now() time.Time        { return time.Unix(0, c.ns.Load()) }
 func (c *clock) add(d time.Duration)   { c.ns.Add(int64(d)) }
 func newClock(at time.Time) (c *clock) { c = &clock{}; c.ns.Store(at.UnixNano()); return c }
 
-// logBuffer keeps what was logged.
+// logBuffer collects log output.
 type logBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -68,8 +68,7 @@ func (l *logBuffer) String() string {
 	return l.b.String()
 }
 
-// world is a Query on real engines, without its loops: the test says when to
-// look.
+// world is a Query on real engines, without its loops: the test decides when to look.
 type world struct {
 	*Query
 	*readtest.Client
@@ -92,7 +91,7 @@ func testConfig() Config {
 	return c
 }
 
-// newFixture is a world with the small chain of readtest.
+// newFixture returns a world with the small chain of readtest.
 func newFixture(t testing.TB, change ...func(*Config)) *world {
 	t.Helper()
 	w := newWorld(t, change...)
@@ -113,7 +112,7 @@ func newWorldOn(t testing.TB, clickHouse, postgres string, change ...func(*Confi
 	return w
 }
 
-// newWorldOf has a generation that the registry does not know of yet.
+// newWorldOf returns a world with a generation that is not registered yet.
 func newWorldOf(t testing.TB, g *readtest.Generation, postgres string, change ...func(*Config)) *world {
 	t.Helper()
 	pool, err := registry.Open(context.Background(), registry.Config{URL: postgres, MaxConns: 4})
@@ -126,7 +125,7 @@ func newWorldOf(t testing.TB, g *readtest.Generation, postgres string, change ..
 	return w
 }
 
-// serve makes the program on the engines of the world.
+// serve creates the program on the engines of the world.
 func (w *world) serve(change ...func(*Config)) {
 	cfg := testConfig()
 	for _, c := range change {
@@ -145,8 +144,7 @@ func (w *world) setClock(now func() time.Time) {
 	w.watcher.Now, w.access.Now, w.health.Now, w.server.Now = now, now, now, now
 }
 
-// acceptHTTPS stands in for the guard: it refuses by scheme only, in the guard's
-// words.
+// acceptHTTPS replaces the guard: it only rejects by scheme, with the guard's message.
 func acceptHTTPS(ctx context.Context, raw string) (string, error) {
 	if !strings.HasPrefix(raw, "https://") {
 		g, err := guard.New(guard.Config{})
@@ -158,7 +156,7 @@ func acceptHTTPS(ctx context.Context, raw string) (string, error) {
 	return strings.ToLower(raw), nil
 }
 
-// register tells the registry of a generation.
+// register adds a generation to the registry.
 func (w *world) register(g *readtest.Generation, state string) {
 	w.t.Helper()
 	p := db.CreateGenerationParams{ID: g.ID, LogID: make([]byte, 16), Schema: readmodel.Schema(), State: state}
@@ -167,7 +165,7 @@ func (w *world) register(g *readtest.Generation, state string) {
 	}
 }
 
-// publish writes what the log holds and looks at it.
+// publish writes the log to the generation and makes the watcher look.
 func (w *world) publish() {
 	w.t.Helper()
 	w.g.Write(w.chain)
@@ -184,21 +182,21 @@ func (w *world) look() {
 	}
 }
 
-// final lets ingest say that a block is final, until what it gives is called.
+// final reports, as ingest, that a block is final, until end is called.
 func (w *world) final(block uint64) (end func()) { return w.finalUpTo(block, 0) }
 
-// finalUpTo lets it say so of a log up to a seq.
+// finalUpTo is final with a report about the log up to a seq.
 func (w *world) finalUpTo(block, seq uint64) (end func()) {
 	return w.ingestSays("following", block, seq)
 }
 
-// ingestSays lets it say so in any state, and what else it says.
+// ingestSays reports a final block with a given state and additional fields.
 func (w *world) ingestSays(state string, block, seq uint64, more ...string) (end func()) {
 	said := fmt.Sprintf(`"state":"%s","finalBlock":%d,"seq":%d,"logId":"%032x"`, state, block, seq, 0)
 	return w.ingestReports(strings.Join(append([]string{said}, more...), ","))
 }
 
-// ingestReports lets it report some fields; a later one of the same name counts.
+// ingestReports writes a report of ingest with the given fields; the last one of a name counts.
 func (w *world) ingestReports(fields string) (end func()) {
 	w.exec(`INSERT INTO program_status (program, instance, at, status) VALUES ('ingest', 'final', now(), '{%s}')`, fields)
 	w.look()
@@ -210,7 +208,7 @@ func (w *world) ingestReports(fields string) (end func()) {
 
 func (w *world) get(path string, header ...string) reply { return w.Get(path, header...) }
 
-// partner makes a partner with one key.
+// partner creates a partner with one key.
 func (w *world) partner(id int64, name string) (key string) {
 	w.t.Helper()
 	made, err := partner.Make(context.Background(), w.pool, id, name, "")
@@ -220,7 +218,7 @@ func (w *world) partner(id int64, name string) (key string) {
 	return made.APIKey
 }
 
-// key gives a partner one more.
+// key adds a key to a partner.
 func (w *world) key(partner int64) string {
 	w.t.Helper()
 	issued, err := registry.RotateKey(context.Background(), w.pool, "tests", partner, true)
@@ -238,7 +236,7 @@ func (w *world) exec(format string, args ...any) {
 	}
 }
 
-// metric is the value of a counter or gauge with some values of its labels.
+// metric returns the value of a counter or gauge with the given label values.
 func (w *world) metric(name string, labels ...string) float64 {
 	w.t.Helper()
 	families, err := w.reg.Gather()
@@ -259,7 +257,7 @@ func (w *world) metric(name string, labels ...string) float64 {
 	return 0
 }
 
-// methods are what can be done at a route, HEAD besides.
+// methods returns the methods of a route, including HEAD.
 func methods(e httpapi.Route) (out []string) {
 	if e.Get != nil {
 		out = append(out, "GET", "HEAD")

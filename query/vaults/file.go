@@ -2,7 +2,7 @@ package vaults
 
 import "github.com/navlog/navlog/query/files"
 
-// columns are those of a file of vaults.
+// columns are the columns of a file of vaults.
 var columns = []files.Column[vaultJSON]{
 	files.Text("address", func(v *vaultJSON) string { return v.Address }),
 	files.Foreign("name", func(v *vaultJSON) string { return v.Name }),
@@ -19,7 +19,7 @@ var columns = []files.Column[vaultJSON]{
 	files.Number("startBlock", func(v *vaultJSON) string { return v.StartBlock }),
 }
 
-// navColumns are those of a file of NAV updates.
+// navColumns are the columns of a file of NAV updates.
 var navColumns = []files.Column[navJSON]{
 	files.Text("id", func(n *navJSON) string { return n.ID }),
 	files.Text("vaultAddress", func(n *navJSON) string { return n.VaultAddress }),

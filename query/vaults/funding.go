@@ -14,7 +14,7 @@ import (
 //go:embed funding.sql
 var sqlFunding string
 
-// fundingDays is how many days back requests count.
+// fundingDays is how many days of requests count.
 const fundingDays = 90
 
 type fundingJSON struct {
@@ -43,8 +43,8 @@ type fundingRow struct {
 
 var funding = ask.New[ofFunding, fundingRow](sqlFunding)
 
-// Funding is how long the requests of a vault waited for their money, of those that were made in the
-// last days before the block of the answer.
+// Funding returns how long the requests of a vault waited to be funded, for requests made in the last fundingDays
+// days before the block of the answer.
 func Funding(r *httpapi.Request) (*httpapi.Answer, error) {
 	address := r.PathAddress()
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
@@ -65,7 +65,7 @@ func Funding(r *httpapi.Request) (*httpapi.Answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.Lapses(now + 1) // the days end with the next block
+		p.Lapses(now + 1) // the days move with the next block
 		out := fundingJSON{VaultAddress: v.Written, Days: fundingDays, Since: httpapi.Time(uint64(since)),
 			Requests: int64(row.Requests), Funded: int64(row.Funded)}
 		if row.Funded > 0 {

@@ -23,7 +23,7 @@ type navJSON struct {
 	LogIndex     *uint32 `json:"logIndex"` // null for a sample
 }
 
-// navOf is the update in an answer about its vault.
+// navOf returns the update as it appears in an answer about its vault.
 func navOf(n *ask.Nav, v *state.Vault) navJSON {
 	out := navJSON{
 		ID: httpapi.SampleID(v.Written, n.Block), VaultAddress: v.Written, VaultName: v.Name,
@@ -45,7 +45,7 @@ func navsOf(rows []ask.Nav, v *state.Vault) []navJSON {
 	return out
 }
 
-// Navs is a page of the NAV updates of a vault, newest first.
+// Navs returns a page of the NAV updates of a vault, newest first.
 func Navs(r *httpapi.Request) (*httpapi.Answer, error) {
 	address, page, span := r.PathAddress(), r.Params.Page(), r.Params.Span()
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
@@ -68,7 +68,7 @@ func Navs(r *httpapi.Request) (*httpapi.Answer, error) {
 	})
 }
 
-// countNavs is how many NAV updates a vault has in some blocks.
+// countNavs returns how many NAV updates a vault has in a range of blocks.
 func countNavs(ctx context.Context, p *ask.Pin, in ask.OfNavs) (int64, error) {
 	if in.Last < in.First {
 		return 0, nil
@@ -77,8 +77,8 @@ func countNavs(ctx context.Context, p *ask.Pin, in ask.OfNavs) (int64, error) {
 	return int64(upTo.Of(in.Vault, in.Vault).Navs) - int64(before.Of(in.Vault, in.Vault).Navs), err
 }
 
-// navsFile is all NAV updates of a vault: page after page, each after the last update of the one
-// before.
+// navsFile returns all NAV updates of a vault, page by page; each page begins after the last update of the previous
+// one.
 func navsFile(ctx context.Context, r *httpapi.Request, p *ask.Pin, v *state.Vault, page httpapi.Page, args ask.OfNavs) (*httpapi.Answer, error) {
 	var last *ask.Place
 	return httpapi.Whole(ctx, r, p, navColumns, func(ctx context.Context) ([]navJSON, error) {

@@ -16,13 +16,11 @@ import (
 	"github.com/navlog/navlog/query/httpapi"
 )
 
-// A series is what a vault was worth and what flowed through it, hour by hour, day by day or week by
-// week, and what it yielded.
+// A series shows the value of a vault, the flows through it and its yields, by hour, day or week.
 //
-// A log belongs to the bucket that its block's time is in, the beginning included. What a NAV says
-// holds until the next one: a bucket opens with what the one before it closed with, and one without
-// an update has that all along. Flows are differences of the vault's running totals at the ends of
-// the buckets.
+// A log belongs to the bucket that contains its block's time; a bucket includes its start. A NAV is in force until
+// the next one: a bucket opens with the closing NAV of the previous one, and a bucket without an update has that NAV
+// throughout. Flows are differences of the vault's running totals at the ends of the buckets.
 
 var (
 	//go:embed series_navs.sql
@@ -31,7 +29,7 @@ var (
 	sqlSeriesTotals string
 )
 
-// maxPoints is the most points of one answer.
+// maxPoints is the maximum number of points in a response.
 const maxPoints = 2000
 
 type seriesJSON struct {
@@ -70,7 +68,7 @@ type flowJSON struct {
 	Assets string `json:"assets"`
 }
 
-// Series is the series of a vault, oldest first.
+// Series returns the series of a vault, oldest first.
 func Series(r *httpapi.Request) (*httpapi.Answer, error) {
 	address, span := r.PathAddress(), r.Params.Span()
 	interval := r.Params.OneOf("interval", "day", "hour", "day", "week")
@@ -85,12 +83,12 @@ func Series(r *httpapi.Request) (*httpapi.Answer, error) {
 			return nil, err
 		}
 		b := intervals[interval]
-		p.Lapses(uint64(b.start(b.of(int64(now)) + 1))) // when the bucket of now is over, and the next one begins
+		p.Lapses(uint64(b.start(b.of(int64(now)) + 1))) // when the current bucket ends and the next one begins
 		asking := []func() error{func() (err error) {
 			out.Points, err = points(ctx, p, address, b, span, int64(now))
 			return
 		}}
-		if !r.AsFile() { // its columns are those of points
+		if !r.AsFile() { // the columns of a file are those of points
 			asking = append(asking,
 				func() (err error) { out.Yields, err = yields(ctx, p, v, int64(now)); return },
 				func() (err error) { out.SinceFirst, err = sinceFirst(ctx, p, v, int64(now)); return })
@@ -105,27 +103,25 @@ func Series(r *httpapi.Request) (*httpapi.Answer, error) {
 	})
 }
 
-// buckets cuts time into parts of one width, in seconds. They are numbered, and shift is
-// by how much the one with number 0 began before 1970.
+// buckets divides time into parts of one width, in seconds. They are numbered, and bucket 0 began shift seconds
+// before 1970.
 type buckets struct{ width, shift int64 }
 
 const day = 24 * 60 * 60
 
-// intervals are the buckets by their name. 1970 began on a Thursday, and weeks begin on
-// Mondays.
+// intervals are the buckets by name. 1970 began on a Thursday, and weeks begin on Mondays.
 var intervals = map[string]buckets{"hour": {day / 24, 0}, "day": {day, 0}, "week": {7 * day, 3 * day}}
 
-// of is the number of the bucket that holds a time, in Unix seconds; those before 1970
-// are all in the first.
+// of returns the number of the bucket that contains a time, in Unix seconds; times before 1970 are all in the first.
 func (b buckets) of(seconds int64) int64 { return (max(0, seconds) + b.shift) / b.width }
 
-// start is when a bucket begins.
+// start returns when a bucket begins.
 func (b buckets) start(number int64) int64 { return number*b.width - b.shift }
 
-// extent is the buckets that a series may have, both ends included.
+// extent is the range of buckets that a series may have, both ends included.
 type extent struct{ first, last int64 }
 
-// within are the buckets of which a span has a part.
+// within returns the buckets that overlap a time range.
 func (b buckets) within(span httpapi.Span) extent {
 	e := extent{b.of(span.From), math.MaxInt64}
 	switch {
@@ -137,7 +133,7 @@ func (b buckets) within(span httpapi.Span) extent {
 	return e
 }
 
-// until is when the last of them is over.
+// until returns when the last of the buckets ends.
 func (e extent) until(b buckets) int64 {
 	if e.last == math.MaxInt64 {
 		return math.MaxInt64
@@ -145,7 +141,7 @@ func (e extent) until(b buckets) int64 {
 	return b.start(e.last + 1)
 }
 
-// ofSeries is a vault in buckets.
+// ofSeries selects a vault, in buckets.
 type ofSeries struct {
 	Vault common.Address `ask:"vault" reads:"vault_events.valuation,totals"`
 	Width int64          `ask:"width"`
@@ -173,7 +169,7 @@ type updates struct {
 	LastLog   uint32   `ch:"last_log"`
 }
 
-// bucketEnd is the totals of a vault from a block on, after which a bucket ends.
+// bucketEnd is the totals of a vault from a block onwards, where the bucket after it begins.
 type bucketEnd struct {
 	ask.Mark
 	Bucket    int64  `ch:"bucket"`
@@ -192,19 +188,19 @@ var (
 	seriesTotals = ask.New[ofSeries, bucketEnd](sqlSeriesTotals)
 )
 
-// flows are what happened in a bucket.
+// flows are the flows in a bucket.
 type flows struct {
 	deposits, requests, claims, users int64
 	deposited, estimated, claimed     *big.Int
 }
 
-// found is all that the questions found, by bucket.
+// found is the result of the queries, by bucket.
 type found struct {
 	flows map[int64]flows
 	navs  map[int64]updates
 }
 
-// points reads what is in the buckets of a span, and makes points of it.
+// points reads the buckets of a time range, and makes points of them.
 func points(ctx context.Context, p *ask.Pin, vault common.Address, b buckets, span httpapi.Span, now int64) ([]pointJSON, error) {
 	e := b.within(span)
 	f, err := find(ctx, p, vault, b, e)
@@ -222,7 +218,7 @@ func points(ctx context.Context, p *ask.Pin, vault common.Address, b buckets, sp
 	return f.points(b, e, now), nil
 }
 
-// find asks for what is in buckets up to the last one, and for the NAV in force before the first.
+// find reads the flows and NAVs of the buckets up to the last one, and the NAV in force before the first.
 func find(ctx context.Context, p *ask.Pin, vault common.Address, b buckets, e extent) (f found, err error) {
 	args := ofSeries{Vault: vault, Width: b.width, Shift: b.shift, Until: e.until(b)}
 	var navs []updates
@@ -239,8 +235,8 @@ func find(ctx context.Context, p *ask.Pin, vault common.Address, b buckets, e ex
 	return f, err
 }
 
-// differences are the flows of buckets up to the last one; totals that stay the same are no flow. A
-// bucket ends several times where the time of a block is before that of the block below it.
+// differences returns the flows of the buckets up to the last one; buckets whose totals do not change are missing. A
+// bucket can end several times if a block's time is earlier than that of the previous block.
 func differences(ends []bucketEnd, last int64) map[int64]flows {
 	slices.SortFunc(ends, func(a, b bucketEnd) int { return cmp.Compare(a.Block, b.Block) })
 	out := make(map[int64]flows, len(ends))
@@ -259,7 +255,7 @@ func differences(ends []bucketEnd, last int64) map[int64]flows {
 	return out
 }
 
-// plus adds other flows; those of no log are zero.
+// plus adds other flows; those of a bucket without logs are zero.
 func (f flows) plus(other flows) flows {
 	if f.deposited == nil {
 		return other
@@ -273,8 +269,8 @@ func (f flows) plus(other flows) flows {
 
 func minus(a, b string) *big.Int { return new(big.Int).Sub(ask.Number(a), ask.Number(b)) }
 
-// narrowed leaves out the buckets before the vault had anything, and those after the one
-// in which the chain is now; false: there are none.
+// narrowed removes the buckets before the vault's first data, and those after the current time of the chain; it
+// returns false if none remain.
 func (f *found) narrowed(e extent, now int64) (extent, bool) {
 	lowest, highest := int64(math.MaxInt64), now
 	see := func(bucket int64) { lowest, highest = min(lowest, bucket), max(highest, bucket) }
@@ -288,7 +284,7 @@ func (f *found) narrowed(e extent, now int64) (extent, bool) {
 	return e, lowest != math.MaxInt64 && e.first <= e.last
 }
 
-// points makes a point of each bucket.
+// points returns a point for each bucket.
 func (f *found) points(b buckets, e extent, now int64) []pointJSON {
 	var inForce *updates
 	total := int64(0)
@@ -319,8 +315,7 @@ func (f *found) points(b buckets, e extent, now int64) []pointJSON {
 	return out
 }
 
-// nav is what a bucket that begins with one NAV in force says, and the one that it ends
-// with; nil for none.
+// nav returns the NAVs of a bucket that begins with before in force, and the NAV in force at its end; nil means none.
 func (f *found) nav(bucket int64, before *updates) (*candleJSON, *updates) {
 	u, updated := f.navs[bucket]
 	switch {
@@ -346,7 +341,7 @@ func (f *found) nav(bucket int64, before *updates) (*candleJSON, *updates) {
 	return &candleJSON{Open: open.String(), High: high.String(), Low: low.String(), Close: after.Close.String(), Updates: u.Count}, after
 }
 
-// laterThan tells whether the last of some updates is after that of others on the chain.
+// laterThan reports whether the last of the updates comes after that of the others in chain order.
 func (u *updates) laterThan(other *updates) bool {
 	return u.LastBlock > other.LastBlock || u.LastBlock == other.LastBlock && u.LastLog > other.LastLog
 }

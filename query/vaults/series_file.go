@@ -2,7 +2,7 @@ package vaults
 
 import "github.com/navlog/navlog/query/files"
 
-// ofNav is what the NAVs of a point say; nil without one.
+// ofNav returns a value of a point's NAVs, or nil if it has none.
 func ofNav[V any](p *pointJSON, field func(*candleJSON) *V) *V {
 	if p.Nav == nil {
 		return nil
@@ -10,7 +10,7 @@ func ofNav[V any](p *pointJSON, field func(*candleJSON) *V) *V {
 	return field(p.Nav)
 }
 
-// seriesColumns are those of a file of points. It has no yields, which are no points.
+// seriesColumns are the columns of a file of points. Yields are left out, because they do not belong to a point.
 var seriesColumns = []files.Column[pointJSON]{
 	files.Time("start", func(p *pointJSON) string { return p.Start }),
 	files.Time("end", func(p *pointJSON) string { return p.End }),

@@ -18,7 +18,7 @@ type entryJSON struct {
 	WithdrawalsToFund amountJSON `json:"withdrawalsToFund"`
 }
 
-// amountJSON is null in both for what the vault's logs never say.
+// amountJSON has null in both fields if the vault's logs do not contain such data.
 type amountJSON struct {
 	Count       *int64  `json:"count"`
 	TotalAmount *string `json:"totalAmount"`
@@ -26,7 +26,7 @@ type amountJSON struct {
 
 func amountOf(count int64, total string) amountJSON { return amountJSON{&count, &total} }
 
-// settlementColumns are those of a file: a row for each vault, as the summary has an entry.
+// settlementColumns are the columns of a file: a row for each vault, like the entries of the summary.
 var settlementColumns = []files.Column[entryJSON]{
 	files.Text("vaultAddress", func(e *entryJSON) string { return e.VaultAddress }),
 	files.Foreign("vaultName", func(e *entryJSON) string { return e.VaultName }),
@@ -36,8 +36,8 @@ var settlementColumns = []files.Column[entryJSON]{
 	files.TextOrNull("withdrawalsToFund.totalAmount", func(e *entryJSON) *string { return e.WithdrawalsToFund.TotalAmount }),
 }
 
-// Settlement is what has to be settled of every vault, zeros included: deposits that no sweep has
-// reached, and requests that are not funded. Of a vault without sweeps or a queue that is null.
+// Settlement returns what must be settled in every vault, including zeros: deposits that no sweep has reached, and
+// requests that are not funded. For a vault without sweeps or without a queue the value is null.
 func Settlement(r *httpapi.Request) (*httpapi.Answer, error) {
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
 		owners := make([]common.Address, len(p.Vaults))

@@ -1,7 +1,7 @@
-// Package vaults answers what the vaults are, what they are and were worth, what flowed through
-// them, and what has to be settled. What a vault is stands in the pin; its newest NAV is asked for
-// vault by vault, at once, for each question stops at the first row that it finds, whether that is
-// of the last block or years old.
+// Package vaults serves the vaults: their properties, their current and past value, the flows through them, and what
+// must be settled. A vault's properties are part of the pin. The newest NAVs are read by one query per vault,
+// concurrently, because each query stops at the first row that it finds, whether that belongs to the last block or is
+// years old.
 package vaults
 
 import (
@@ -28,7 +28,7 @@ type vaultJSON struct {
 	NavPerShare  *string   `json:"navPerShare"`
 	NavUpdatedAt *string   `json:"navUpdatedAt"`
 	StartBlock   string    `json:"startBlock"`
-	// Capabilities are what the logs of the vault can say. What they cannot is null elsewhere, and never 0.
+	// Capabilities are the kinds of data that the vault's logs contain. Other data is null elsewhere, never 0.
 	Capabilities capabilitiesJSON `json:"capabilities"`
 }
 
@@ -74,7 +74,7 @@ type sweep struct {
 
 var lastSweep = ask.NewPage[ofSweeps, sweep]("vault_events", sqlLastSweep, ask.NewestFirst)
 
-// List is all vaults.
+// List returns all vaults.
 func List(r *httpapi.Request) (*httpapi.Answer, error) {
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
 		vaults := p.Vaults
@@ -96,8 +96,8 @@ func List(r *httpapi.Request) (*httpapi.Answer, error) {
 	})
 }
 
-// Detail is one vault with how many users it has, how many requests are in its queue,
-// and when it was last swept and valued.
+// Detail returns one vault with its number of users, the number of requests in its queue, and when it was last swept
+// and valued.
 func Detail(r *httpapi.Request) (*httpapi.Answer, error) {
 	address := r.PathAddress()
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
@@ -133,7 +133,7 @@ func Detail(r *httpapi.Request) (*httpapi.Answer, error) {
 	})
 }
 
-// describe is what a vault is, and its newest NAV where it has one.
+// describe returns the properties of a vault, and its newest NAV if it has one.
 func describe(p *ask.Pin, v *state.Vault, newest *ask.Nav) vaultJSON {
 	out := vaultJSON{
 		Address: v.Written, Name: v.Name, Symbol: v.Symbol, ChainID: p.ChainID, Decimals: v.Decimals,

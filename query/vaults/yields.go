@@ -10,8 +10,8 @@ import (
 	"github.com/navlog/navlog/query/state"
 )
 
-// yieldJSON is what a share gained while some days passed: (to - from) / from, where
-// those are the NAVs in force at the end and at the beginning.
+// yieldJSON is the gain of a share over a number of days: (to - from) / from, where to and from are the NAVs in force
+// at the end and at the beginning.
 type yieldJSON struct {
 	Days          int64   `json:"days"`
 	From          navJSON `json:"from"`
@@ -22,12 +22,12 @@ type yieldJSON struct {
 	AnnualPercent *string `json:"annualPercent"` // null for less than a day
 }
 
-// yieldDays are the numbers of days.
+// yieldDays are the numbers of days for which yields are computed.
 var yieldDays = [...]int64{1, 7, 30, 90}
 
-// yields are those over the last days before now, without those over more days than
-// there are NAVs, or from a NAV of zero. As long as there is a NAV after the one from which a yield is,
-// or none from which it could be, it may be another one with the next block.
+// yields returns the yields over the last days before now, except those over more days than there are NAVs, and those
+// from a NAV of zero. The next block may change a yield if its first NAV is not the newest one, and may add one if
+// there was no NAV early enough.
 func yields(ctx context.Context, p *ask.Pin, v *state.Vault, now int64) ([]yieldJSON, error) {
 	out := []yieldJSON{}
 	to, err := ask.NewestNav(ctx, p, v.Address, math.MaxInt64)
@@ -41,7 +41,7 @@ func yields(ctx context.Context, p *ask.Pin, v *state.Vault, now int64) ([]yield
 		}
 		if from == nil {
 			p.Lapses(uint64(now) + 1)
-			break // nor over more days
+			break // nor is there a yield over more days
 		}
 		if from.Place() != to.Place() {
 			p.Lapses(uint64(now) + 1)
@@ -53,8 +53,8 @@ func yields(ctx context.Context, p *ask.Pin, v *state.Vault, now int64) ([]yield
 	return out, nil
 }
 
-// sinceFirst is the yield from the first NAV of a vault to the one in force now; nil where there is
-// none, or the first is zero. Its days are the whole ones from the first NAV to now.
+// sinceFirst returns the yield from the first NAV of a vault to the one in force now, or nil if there is none or the
+// first is zero. Its number of days counts complete days from the first NAV to now.
 func sinceFirst(ctx context.Context, p *ask.Pin, v *state.Vault, now int64) (*yieldJSON, error) {
 	args := ask.OfNavs{Vault: v.Address, Last: p.Block}
 	var to *ask.Nav
@@ -70,15 +70,15 @@ func sinceFirst(ctx context.Context, p *ask.Pin, v *state.Vault, now int64) (*yi
 	if err != nil || len(first) == 0 || first[0].NavPerShare == "0" {
 		return nil, err
 	}
-	p.Lapses(uint64(now) + 1) // the span grows with each block
+	p.Lapses(uint64(now) + 1) // the time range grows with each block
 	out := yield(max(0, now-int64(first[0].Time)), &first[0], to, v)
 	return &out, nil
 }
 
-// year is the seconds of 365 days.
+// year is the number of seconds in 365 days.
 const year = 365 * day
 
-// yield is what a share gained in a span of seconds.
+// yield returns the gain of a share over a number of seconds.
 func yield(seconds int64, from, to *ask.Nav, v *state.Vault) yieldJSON {
 	gain, price := minus(to.NavPerShare, from.NavPerShare), ask.Number(from.NavPerShare)
 	out := yieldJSON{Days: seconds / day, From: navOf(from, v), To: navOf(to, v),
@@ -90,12 +90,12 @@ func yield(seconds int64, from, to *ask.Nav, v *state.Vault) yieldJSON {
 	return out
 }
 
-// percent writes a fraction in hundredths with six decimals, rounded down: what it says
-// is never more than what was gained. The denominator is positive.
+// percent formats a fraction as a percentage with six decimals, rounded down so that it never overstates a gain. The
+// denominator is positive.
 func percent(numerator, denominator *big.Int) string {
 	const decimals = 1_000_000
 	scaled := new(big.Int).Mul(numerator, big.NewInt(100*decimals))
-	scaled.Div(scaled, denominator) // which rounds down, also below zero
+	scaled.Div(scaled, denominator) // rounds down, also below zero
 	sign := ""
 	if scaled.Sign() < 0 {
 		sign = "-"

@@ -7,7 +7,7 @@ import (
 	"github.com/navlog/navlog/query/httpapi"
 )
 
-// White space around a URL does not count, and what cannot be seen in it is a mistake.
+// White space around a URL is ignored, and invisible characters within it are errors.
 func TestURLInBody(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"url":" https://a.example/hook\t\r\n\u00a0"}`: "https://a.example/hook",

@@ -11,32 +11,32 @@ import (
 )
 
 const (
-	// healthDays is how many days Health has.
+	// healthDays is the number of days in a Health response.
 	healthDays = 30
-	// mostOfDay is how far the attempts of a day are counted, and measuredOfDay how many of its
-	// deliveries the median is of. With 30 days of this size the question took 0.5 to 1.2 s on a
-	// machine that was busy with other work, so it has a slot of the expensive ones.
+	// mostOfDay is the number of attempts per day up to which they are counted, and measuredOfDay is how many
+	// deliveries per day the median covers. With 30 days of this size the query took 0.5 to 1.2 s on a machine that
+	// was busy with other work, so it uses an expensive slot.
 	mostOfDay     = 5_000
 	measuredOfDay = 200
 )
 
-// endpointDaysJSON is how the caller's endpoint was, day by day.
+// endpointDaysJSON is the state of the caller's endpoint, day by day.
 type endpointDaysJSON struct {
 	From string            `json:"from"`
 	To   string            `json:"to"`
-	Days []endpointDayJSON `json:"days"` // all of them, the oldest first
+	Days []endpointDayJSON `json:"days"` // all of them, oldest first
 }
 
 type endpointDayJSON struct {
 	Day      string `json:"day"`
 	Attempts int64  `json:"attempts"`
 	Failed   int64  `json:"failed"`
-	MedianMs *int32 `json:"medianMs"` // of the successful attempts; null without one
-	// AtLeast says that there were more attempts than are counted.
+	MedianMs *int32 `json:"medianMs"` // of the successful attempts; null if there is none
+	// AtLeast is set if there were more attempts than are counted.
 	AtLeast bool `json:"atLeast"`
 }
 
-// Health is how the caller's endpoint was on the last days, as far as attempts are kept.
+// Health returns the state of the caller's endpoint on each of the last days, as far as attempts are kept.
 func (w *Webhooks) Health(r *httpapi.Request) (*httpapi.Answer, error) {
 	params := db.EndpointDaysParams{PartnerID: int64(r.Partner.ID), Days: healthDays, AtMost: mostOfDay, Measured: measuredOfDay}
 	if last, given := r.Params.Moment("to"); given {

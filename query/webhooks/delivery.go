@@ -16,10 +16,10 @@ import (
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
-// mostCounted is how far deliveries that a filter holds for are counted: to the reach of page x pageSize.
+// mostCounted is the number up to which filtered deliveries are counted: the limit of page x pageSize.
 const mostCounted = 100_000
 
-// filter is which deliveries a partner asks for. Fields that are nil leave nothing out.
+// filter selects a partner's deliveries. Nil fields match everything.
 type filter struct {
 	state, kind *string
 	tx          []byte
@@ -47,7 +47,7 @@ func readFilter(params *httpapi.Params) filter {
 	return f
 }
 
-// list is ListDeliveries of those that a filter holds for.
+// list is ListDeliveries for the deliveries that match a filter.
 func (w *Webhooks) list(ctx context.Context, in db.ListDeliveriesParams, f filter) ([]db.ListDeliveriesRow, error) {
 	if !f.any() {
 		return w.db.ListDeliveries(ctx, in)
@@ -63,7 +63,7 @@ func (w *Webhooks) list(ctx context.Context, in db.ListDeliveriesParams, f filte
 	return out, err
 }
 
-// count is how many deliveries of a partner a filter holds for.
+// count returns how many deliveries of a partner match a filter.
 func (w *Webhooks) count(ctx context.Context, partner int64, f filter) (int64, error) {
 	if !f.any() {
 		return w.db.CountDeliveries(ctx, partner)
@@ -73,20 +73,20 @@ func (w *Webhooks) count(ctx context.Context, partner int64, f filter) (int64, e
 	})
 }
 
-// oneDeliveryJSON is a delivery with what was sent and what came back.
+// oneDeliveryJSON is a delivery with everything sent and received.
 type oneDeliveryJSON struct {
 	deliveryJSON
 	Request  sentJSON       `json:"request"`
-	Attempts []answeredJSON `json:"attempts"` // in place of those of the list
+	Attempts []answeredJSON `json:"attempts"` // instead of those of the list
 }
 
-// sentJSON is what every attempt sends: the headers that are the same each time, and the newest body.
+// sentJSON is what every attempt sends: the headers that never change, and the newest body.
 type sentJSON struct {
 	Headers map[string]string `json:"headers"`
 	Body    string            `json:"body"`
 }
 
-// answeredJSON is an attempt with as much of the response as dispatch still keeps.
+// answeredJSON is an attempt with the part of the response that dispatch still keeps.
 type answeredJSON struct {
 	attemptJSON
 	Response    *string `json:"response"`
@@ -96,7 +96,7 @@ type answeredJSON struct {
 	FirstByteUs *int32  `json:"firstByteUs"`
 }
 
-// eventID reads the id of an event in the path.
+// eventID parses the id of an event in the path.
 func eventID(r *httpapi.Request) (uuid.UUID, error) {
 	id, err := uuid.Parse(r.Path("eventId"))
 	if err != nil || len(r.Path("eventId")) != len(uuid.Nil.String()) {
@@ -106,7 +106,7 @@ func eventID(r *httpapi.Request) (uuid.UUID, error) {
 	return id, nil
 }
 
-// Delivery is one delivery of the caller with its body and every attempt that is kept.
+// Delivery returns one delivery of the caller, with its body and every attempt that is kept.
 func (w *Webhooks) Delivery(r *httpapi.Request) (*httpapi.Answer, error) {
 	id, err := eventID(r)
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// tried is a row of a file of deliveries: one of the attempts that the list shows of a
-// delivery, or a delivery that has none.
+// tried is a row of a file of deliveries: one of the attempts that the list shows for a delivery, or a delivery
+// without attempts.
 type tried struct {
 	*deliveryJSON
 	attempt *attemptJSON
 }
 
-// of is what an attempt says; nil without one.
+// of returns a value of an attempt, or nil if there is no attempt.
 func of[V any](t *tried, field func(*attemptJSON) *V) *V {
 	if t.attempt == nil {
 		return nil
@@ -23,8 +23,8 @@ func of[V any](t *tried, field func(*attemptJSON) *V) *V {
 	return field(t.attempt)
 }
 
-// columns are those of a file of deliveries. A partner chose the URL, and its server what
-// went wrong.
+// columns are the columns of a file of deliveries. The URL and the error are untrusted: the partner chose the URL,
+// and its server caused the error.
 var columns = []files.Column[tried]{
 	files.Text("eventId", func(t *tried) string { return t.EventID.String() }),
 	files.CountOrNull("sequence", func(t *tried) *int64 { return t.Sequence }),
@@ -42,9 +42,9 @@ var columns = []files.Column[tried]{
 	files.ForeignOrNull("attempts.error", func(t *tried) *string { return of(t, func(a *attemptJSON) *string { return a.Error }) }),
 }
 
-// deliveriesFile is the whole delivery log of the caller: part after part, each after the
-// last delivery of the one before, so that none is there twice, whatever is delivered
-// meanwhile. A part has about rows rows where each delivery has all the attempts that are shown.
+// deliveriesFile returns the whole delivery log of the caller. It is read in pages, each after the last delivery of
+// the previous one, so that none appears twice, whatever is delivered meanwhile. A page has about as many rows as
+// rows says if each delivery has the maximum number of attempts.
 func (w *Webhooks) deliveriesFile(r *httpapi.Request, rows int, wanted filter) (*httpapi.Answer, error) {
 	after := db.ListDeliveriesParams{PartnerID: int64(r.Partner.ID), Limit: int32(max(1, rows/maxAttempts))}
 	return httpapi.WholeAsRead(r.Context, r, columns, func(ctx context.Context) ([]tried, error) {

@@ -1,7 +1,6 @@
-// Package webhooks answers what partners ask about their webhooks: which URL is
-// registered, what was sent to it, and the events themselves, to be pulled. It knows
-// PostgreSQL only, where dispatch keeps what it delivers. What a partner wants dispatch
-// to do, a test or a replay, is left there as a command.
+// Package webhooks serves what partners request about their webhooks: the registered URL, what was sent to it, and
+// the events themselves, for pulling. It only uses PostgreSQL, where dispatch keeps its deliveries. Requests for a
+// test or a replay are stored there as commands for dispatch.
 package webhooks
 
 import (
@@ -31,30 +30,29 @@ import (
 const (
 	maxBody = 16 << 10 // bytes of POST webhooks
 	maxURL  = 2048     // characters of a webhook URL
-	// maxAttempts of each event are shown, the newest: those of its last two turns. A
-	// partner chooses how often it replays and how long its URL is, and an answer with all
-	// that dispatch keeps of a hundred events would have 5 MB.
+	// maxAttempts is how many attempts of each event are shown, the newest ones: those of its last two rounds. A
+	// partner chooses how often it replays and how long its URL is; without this limit, a response about a hundred
+	// events could have 5 MB.
 	maxAttempts = 8
 )
 
-// CheckURL judges a webhook URL and gives its canonical form. Its error is a
-// *guard.Refusal, or something that has nothing to do with the URL.
-// (*guard.Guard).CheckURL is one.
+// CheckURL checks a webhook URL and returns its canonical form. Its error is a *guard.Refusal, or unrelated to the
+// URL. (*guard.Guard).CheckURL is a CheckURL.
 type CheckURL func(ctx context.Context, rawURL string) (canonical string, err error)
 
-// Webhooks answers what partners ask about their webhooks.
+// Webhooks serves the webhook routes of partners.
 type Webhooks struct {
 	db       *db.Queries
 	checkURL CheckURL
 	log      *slog.Logger
 }
 
-// New makes one on the registry.
+// New returns a Webhooks that uses the registry.
 func New(pool *pgxpool.Pool, checkURL CheckURL, log *slog.Logger) *Webhooks {
 	return &Webhooks{db: db.New(pool), checkURL: checkURL, log: log}
 }
 
-// Register registers the caller's URL, and overwrites the one before.
+// Register registers the caller's URL, which replaces the previous one.
 func (w *Webhooks) Register(r *httpapi.Request) (*httpapi.Answer, error) {
 	if !plainJSON(r.HTTP.Header) {
 		return nil, &httpapi.Failure{Status: http.StatusUnsupportedMediaType, Code: httpapi.CodeUnsupportedMedia, Message: "The body must be sent as Content-Type: application/json."}
@@ -90,10 +88,9 @@ func (w *Webhooks) Register(r *httpapi.Request) (*httpapi.Answer, error) {
 	}{canonical}}, nil
 }
 
-// refused is the answer about a URL that the guard refuses. That a name does not resolve
-// and that it resolves to a forbidden address is one answer: our resolver may know names
-// that a partner cannot look up, and a partner could find out which exist. The log
-// has the difference, and no part of the URL, which may hold a secret.
+// refused returns the error for a URL that the guard rejects. A name that does not resolve and one that resolves to a
+// forbidden address get the same response: our resolver may know names that a partner cannot look up, and the partner
+// could find out which exist. The log shows the difference, but no part of the URL, which may contain a secret.
 func (w *Webhooks) refused(r *httpapi.Request, refusal *guard.Refusal) error {
 	w.log.Info("webhook URL refused", "partner", r.Partner.ID, "reason", refusal.Reason, "request_id", r.Header.Get("X-Request-Id"))
 	if refusal.Reason == guard.Unresolvable || refusal.Reason == guard.ForbiddenAddress {
@@ -102,8 +99,7 @@ func (w *Webhooks) refused(r *httpapi.Request, refusal *guard.Refusal) error {
 	return invalidWebhookURL(refusal.Reason, refusal.Error())
 }
 
-// parseWebhookBody reads {"url": "..."}. Unknown fields are ignored, names
-// count in their exact case.
+// parseWebhookBody parses {"url": "..."}. Unknown fields are ignored, and names are case-sensitive.
 func parseWebhookBody(body []byte) (string, error) {
 	var fields map[string]json.RawMessage
 	if !utf8.Valid(body) || json.Unmarshal(body, &fields) != nil || fields == nil {
@@ -176,7 +172,7 @@ func (w *Webhooks) Registered(r *httpapi.Request) (*httpapi.Answer, error) {
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			return nil, httpapi.RegistryFailure(err)
 		}
-		if err == nil { // only those that are not closed have a row
+		if err == nil { // only breakers that are not closed have a row
 			until := httpapi.Millis(breaker.OpenUntil)
 			out.Breaker = breakerJSON{State: breaker.State, OpenUntil: &until}
 		}
@@ -184,12 +180,12 @@ func (w *Webhooks) Registered(r *httpapi.Request) (*httpapi.Answer, error) {
 	return &httpapi.Answer{Data: out}, nil
 }
 
-// acceptedJSON names the event that will be sent.
+// acceptedJSON contains the id of the event that will be sent.
 type acceptedJSON struct {
 	EventID uuid.UUID `json:"eventId"`
 }
 
-// Test asks dispatch to send a test event.
+// Test makes dispatch send a test event.
 func (w *Webhooks) Test(r *httpapi.Request) (*httpapi.Answer, error) {
 	partner, err := w.db.GetPartner(r.Context, int64(r.Partner.ID))
 	if err != nil {
@@ -201,7 +197,7 @@ func (w *Webhooks) Test(r *httpapi.Request) (*httpapi.Answer, error) {
 	return w.command(r, "test", uuid.New())
 }
 
-// Replay asks dispatch to send an event of the caller again.
+// Replay makes dispatch send an event of the caller again.
 func (w *Webhooks) Replay(r *httpapi.Request) (*httpapi.Answer, error) {
 	id, err := eventID(r)
 	if err != nil {
@@ -217,7 +213,7 @@ func (w *Webhooks) Replay(r *httpapi.Request) (*httpapi.Answer, error) {
 	return w.command(r, "replay", id)
 }
 
-// command leaves a wish for dispatch, which looks for them all the time.
+// command stores a command for dispatch, which polls for them.
 func (w *Webhooks) command(r *httpapi.Request, kind string, event uuid.UUID) (*httpapi.Answer, error) {
 	if _, err := w.db.CreateCommand(r.Context, db.CreateCommandParams{PartnerID: int64(r.Partner.ID), Kind: kind, EventID: &event}); err != nil {
 		return nil, httpapi.RegistryFailure(err)
@@ -231,9 +227,9 @@ type deliveryJSON struct {
 	Type          string        `json:"type"`
 	State         string        `json:"state"`
 	CreatedAt     string        `json:"createdAt"`
-	NextAttemptAt *string       `json:"nextAttemptAt"` // of one that is not finished
+	NextAttemptAt *string       `json:"nextAttemptAt"` // while it is not finished
 	FinishedAt    *string       `json:"finishedAt"`
-	CorrectedAt   *string       `json:"correctedAt,omitempty"` // of one whose body was replaced
+	CorrectedAt   *string       `json:"correctedAt,omitempty"` // if its body was replaced
 	Attempts      []attemptJSON `json:"attempts"`
 }
 
@@ -242,12 +238,11 @@ type attemptJSON struct {
 	URL        string  `json:"url"`
 	StartedAt  string  `json:"startedAt"`
 	DurationMs int32   `json:"durationMs"`
-	Status     *int32  `json:"status"` // of HTTP; null when there was no answer
+	Status     *int32  `json:"status"` // HTTP status; null without a response
 	Error      *string `json:"error"`
 }
 
-// Deliveries is the caller's delivery log, newest first, with the last maxAttempts of each
-// event.
+// Deliveries returns the caller's delivery log, newest first, with the last maxAttempts attempts of each event.
 func (w *Webhooks) Deliveries(r *httpapi.Request) (*httpapi.Answer, error) {
 	page, wanted := r.Params.Page(), readFilter(r.Params)
 	if err := r.Params.Err(); err != nil {
@@ -272,7 +267,7 @@ func (w *Webhooks) Deliveries(r *httpapi.Request) (*httpapi.Answer, error) {
 	return r.List(out, page, count), nil
 }
 
-// withAttempts are deliveries with the last maxAttempts of each.
+// withAttempts returns deliveries with the last maxAttempts attempts of each.
 func (w *Webhooks) withAttempts(ctx context.Context, rows []db.ListDeliveriesRow) ([]deliveryJSON, error) {
 	ids := make([]uuid.UUID, len(rows))
 	for i, d := range rows {
@@ -297,7 +292,7 @@ func (w *Webhooks) withAttempts(ctx context.Context, rows []db.ListDeliveriesRow
 	return out, nil
 }
 
-// describe is a delivery without its attempts.
+// describe returns a delivery without its attempts.
 func describe(r db.ListDeliveriesRow) deliveryJSON {
 	d := deliveryJSON{
 		EventID: r.EventID, Type: r.Type, State: r.State, CreatedAt: httpapi.Millis(r.CreatedAt),
@@ -312,8 +307,8 @@ func describe(r db.ListDeliveriesRow) deliveryJSON {
 	return d
 }
 
-// Events is the pull stream: the very bytes of the webhooks, in the order
-// of the caller's sequence. meta.next is the after of the next call.
+// Events is the pull stream: the exact bytes of the webhooks, in the order of the caller's sequence. meta.next is the
+// after of the next call.
 func (w *Webhooks) Events(r *httpapi.Request) (*httpapi.Answer, error) {
 	after := r.Params.Integer("after", 0, 0, math.MaxInt64, "must be an integer of at least 0: the meta.next of an earlier answer")
 	limit := r.Params.Integer("limit", httpapi.DefaultPageSize, 1, httpapi.MaxPageSize, "must be an integer from 1 to 100")
@@ -341,7 +336,7 @@ func (w *Webhooks) Events(r *httpapi.Request) (*httpapi.Answer, error) {
 	return &httpapi.Answer{Raw: b.Bytes()}, nil
 }
 
-// plainJSON tells whether a request says that its body is plain JSON.
+// plainJSON reports whether a request declares its body as plain JSON.
 func plainJSON(h http.Header) bool {
 	kind, _, _ := strings.Cut(h.Get("Content-Type"), ";")
 	encoding := h.Get("Content-Encoding")

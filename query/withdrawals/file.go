@@ -8,7 +8,7 @@ import (
 	"github.com/navlog/navlog/query/httpapi"
 )
 
-// columns are those of a file of withdrawal requests.
+// columns are the columns of a file of withdrawal requests.
 var columns = []files.Column[requestJSON]{
 	files.Text("id", func(w *requestJSON) string { return w.ID }),
 	files.Text("vaultAddress", func(w *requestJSON) string { return w.VaultAddress }),
@@ -35,7 +35,7 @@ var columns = []files.Column[requestJSON]{
 	files.Time("timestamp", func(w *requestJSON) string { return w.Timestamp }),
 }
 
-// file is a whole list: page after page, each after the last request of the one before.
+// file returns a whole list, page by page; each page begins after the last request of the previous one.
 func file[A any](ctx context.Context, r *httpapi.Request, p *ask.Pin, page httpapi.Page, question *ask.Page[A, request], args A, now uint64) (*httpapi.Answer, error) {
 	var last *ask.Place
 	return httpapi.Whole(ctx, r, p, columns, func(ctx context.Context) ([]requestJSON, error) {

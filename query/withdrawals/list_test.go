@@ -10,9 +10,9 @@ import (
 	"github.com/navlog/navlog/query/readtest"
 )
 
-// TestPageAmidUnit: a unit that changes nothing about the block of an answer changes rows of its list,
-// after somebody was told how many requests it has and before a page is read. The queue at the newest
-// block does not have those any more that the unit closed: that page is not believed, and made again.
+// TestPageAmidUnit: a unit that does not affect the block of an answer changes rows of its list, after the requests
+// were counted and before a page is read. The queue at the newest block no longer contains the requests that the unit
+// closed, so that page is discarded and read again.
 func TestPageAmidUnit(t *testing.T) {
 	const requests, size = 100, 50
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))

@@ -7,8 +7,7 @@ import (
 	"github.com/navlog/navlog/query/httpapi"
 )
 
-// request is one as the lists have it: what happens to it after the block of an answer is there,
-// too.
+// request is a row of the lists. It also contains later events, from after the block of an answer.
 type request struct {
 	ask.Entry
 	Vault         common.Address `ch:"vault"`
@@ -37,8 +36,8 @@ const (
 	expired   = "expired"
 )
 
-// status judges a request at a block and its time. One that was not funded is over when its time is,
-// also where no log says so.
+// status returns the status at a block and its time. A request that was not funded ends when it expires, even without
+// a log.
 func (r *request) status(block, now uint64) string {
 	switch {
 	case r.ClosedBlock <= block:
@@ -78,7 +77,7 @@ type requestJSON struct {
 func (r *request) json(p *ask.Pin, now uint64) requestJSON {
 	address, name := p.Written(r.Vault)
 	user := r.User.Hex()
-	receiver := user // mostly, and its checksum takes as long as the rest
+	receiver := user // usually, and computing a checksum takes as long as the rest
 	if r.Receiver != r.User {
 		receiver = r.Receiver.Hex()
 	}

@@ -1,8 +1,8 @@
-// Package withdrawals answers about withdrawal requests: those of a user, of a vault, and the queue
-// of those that are pending or claimable.
+// Package withdrawals serves withdrawal requests: those of a user, of a vault, and the queue of those that are
+// pending or claimable.
 //
-// Each list has whole requests: when each was requested, funded and closed, and by what. What is
-// true of one at a block follows from its row: a later funding or end has not happened yet.
+// Each row of a list is a complete request: when it was requested, funded and closed, and by what. Its status at a
+// block follows from the row, by ignoring what happened after that block.
 package withdrawals
 
 import (
@@ -40,7 +40,7 @@ type ofVault struct {
 	Last  uint64         `ask:"last"`
 }
 
-// inQueue is the queue of a vault, or of all where it is zero.
+// inQueue selects the queue of a vault, or of all if it is zero.
 type inQueue struct {
 	Vault common.Address `ask:"vault" reads:"queue"`
 }
@@ -61,15 +61,15 @@ var (
 	vaultPage = ask.NewPage[ofVault, request]("requests", sqlVault, ask.NewestFirst).Deep(func(_ *ask.Pin, a ofVault) (ask.Filter, bool) {
 		return ask.Filter{Owner: a.Vault, Kind: "requested", Above: ask.LowestKey, UpTo: ask.HighestKey, First: a.First, Last: a.Last}, true
 	}).Long()
-	// What a later unit closes is not among those that nothing has closed: the page only knows the newest block.
+	// A request that a later unit closes is missing from the list of open ones, so the page only knows the newest
+	// block.
 	queuePage = ask.NewPage[inQueue, request]("queue", sqlQueue, ask.OldestFirst).Newest().Deep(func(p *ask.Pin, a inQueue) (ask.Filter, bool) {
 		return ask.Filter{Kind: "requested", Above: ask.Decimal(httpapi.Decimal(p.Block)), UpTo: ask.HighestKey, Last: p.Block, Vault: a.Vault, NotLapsed: true}, true
 	}).Long()
 	pastQueuePage = ask.NewPage[inQueue, request]("queue", sqlQueuePast, ask.OldestFirst)
 )
 
-// OfUser is a page of a user's requests, newest first, of all vaults or one and of
-// all or one status.
+// OfUser returns a page of a user's requests, newest first, in all vaults or in one, and with any status or with one.
 func OfUser(r *httpapi.Request) (*httpapi.Answer, error) {
 	user, page, vault := r.PathAddress(), r.Params.Page(), r.Params.Vault()
 	status := r.Params.OneOf("status", anyStatus, queued, claimed, cancelled)
@@ -96,7 +96,7 @@ func OfUser(r *httpapi.Request) (*httpapi.Answer, error) {
 	})
 }
 
-// OfVault is a page of a vault's requests, newest first, as the vault numbers them.
+// OfVault returns a page of a vault's requests, newest first, in the order of the vault's numbers.
 func OfVault(r *httpapi.Request) (*httpapi.Answer, error) {
 	vault, page, span := r.PathAddress(), r.Params.Page(), r.Params.Span()
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
@@ -117,8 +117,7 @@ func OfVault(r *httpapi.Request) (*httpapi.Answer, error) {
 	})
 }
 
-// Queue is a page of the requests that are pending or claimable, oldest first, of all
-// vaults or one.
+// Queue returns a page of the requests that are pending or claimable, oldest first, of all vaults or of one.
 func Queue(r *httpapi.Request) (*httpapi.Answer, error) {
 	page, vault := r.Params.Page(), r.Params.Vault()
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
@@ -130,7 +129,7 @@ func Queue(r *httpapi.Request) (*httpapi.Answer, error) {
 			args.Vault = *vault
 		}
 		question := queuePage
-		if p.AsOf || r.AsFile() { // a file is of its block, however long it is sent
+		if p.AsOf || r.AsFile() { // a file stays at its block, however long it takes to send
 			question = pastQueuePage
 		}
 		return answer(ctx, r, p, page, question, args, func() (total int64, err error) {
@@ -143,7 +142,7 @@ func Queue(r *httpapi.Request) (*httpapi.Answer, error) {
 	})
 }
 
-// nothing is the answer about a vault that is not known.
+// nothing returns the answer for an unknown vault.
 func nothing(ctx context.Context, r *httpapi.Request, p *ask.Pin, page httpapi.Page) (*httpapi.Answer, error) {
 	if r.AsFile() {
 		return httpapi.Whole(ctx, r, p, columns, httpapi.Once[requestJSON](nil))
@@ -151,7 +150,7 @@ func nothing(ctx context.Context, r *httpapi.Request, p *ask.Pin, page httpapi.P
 	return r.List([]requestJSON{}, page, 0), nil
 }
 
-// answer is a page of a list, or all of it as a file. count says how many it has.
+// answer returns a page of a list, or the whole list as a file. count returns the total.
 func answer[A any](ctx context.Context, r *httpapi.Request, p *ask.Pin, page httpapi.Page, question *ask.Page[A, request], args A,
 	count func() (int64, error)) (*httpapi.Answer, error) {
 	now, err := p.Now(ctx)
@@ -168,7 +167,7 @@ func answer[A any](ctx context.Context, r *httpapi.Request, p *ask.Pin, page htt
 	return r.List(described(rows, p, now), page, total), nil
 }
 
-// described are some requests as answers have them.
+// described returns requests as they appear in answers.
 func described(rows []request, p *ask.Pin, now uint64) []requestJSON {
 	out := make([]requestJSON, len(rows))
 	for i := range rows {
