@@ -43,7 +43,7 @@ func TestKeys(t *testing.T) {
 		for _, method := range methods(e) {
 			if e.Partner && method != http.MethodHead {
 				w.Do(method, strings.Replace(e.Path, "{address}", vaultA.Hex(), 1), nil).Failed(t, 401, "UNAUTHORIZED")
-				w.Do(method, strings.Replace(e.Path, "{address}", "x", 1)+"?page=x", nil).Failed(t, 401, "UNAUTHORIZED") // the key is checked before the parameters
+				w.Do(method, strings.Replace(e.Path, "{address}", "x", 1)+"?page=x", nil).Failed(t, 401, "UNAUTHORIZED") // the key comes first
 			}
 		}
 	}

@@ -267,7 +267,7 @@ func TestEventsAhead(t *testing.T) {
 	}
 	w.chain.Entries = whole.Entries[:start]
 	w.publish()
-	paths := slices.DeleteFunc(w.paths(), func(path string) bool { return strings.Contains(path, "/statement") }) // these are about final blocks, which are not rewritten
+	paths := slices.DeleteFunc(w.paths(), func(path string) bool { return strings.Contains(path, "/statement") }) // final blocks
 	for _, by := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
 		paths = append(paths, "/api/v1/users?sortBy="+by)
 	}

@@ -289,7 +289,7 @@ func TestLinksAndPages(t *testing.T) {
 		}
 		same(t, "meta", body["meta"], object{"page": page, "pageSize": 1, "total": 3, "totalPages": 3, "hasNextPage": page < 3})
 		link := func(n int, rel string) string {
-			return fmt.Sprintf(`</api/v1/users?page=%d&pageSize=1&sortBy=totalDeposited&sortOrder=asc>; rel="%s"`, n, rel) // without x, an unknown parameter
+			return fmt.Sprintf(`</api/v1/users?page=%d&pageSize=1&sortBy=totalDeposited&sortOrder=asc>; rel="%s"`, n, rel) // x is unknown
 		}
 		want := []string{link(1, "first")}
 		if page > 1 {

@@ -1,29 +1,29 @@
-// Package web is the pages: what people see of navlog. They are one HTML file, a script, a
-// style sheet and an icon, built by esbuild out of src and committed in dist, so that
-// building navlog needs no Node; `make web` builds them, and `make verify` compares.
+// Package web serves the pages that show navlog to people. They are one HTML file, a script, a style sheet and an
+// icon, built by esbuild from src and committed in dist, so that building navlog needs no Node; `make web` builds
+// them, and `make verify` compares them.
 //
 //	main.tsx     the frame: navigation, search, time machine, and the page of the path
 //	router.ts    the address bar, which is the whole state of a page
 //	openapi.ts, api.ts, answers.ts
-//	             the paths of schemas/openapi, asking them (openapi-fetch: what the
-//	             document does not have does not compile), what components see of it
-//	partner.ts   asking what needs a key, which it keeps in memory, or on request in the tab
-//	signature.ts the signature of a webhook, made and compared in the browser
+//	             the paths of schemas/openapi, requests to them (openapi-fetch: what is not
+//	             in the document does not compile), and answers as components use them
+//	partner.ts   requests that need a key, which it keeps in memory, or on request in the tab
+//	signature.ts the signature of a webhook, computed and compared in the browser
 //	verify.ts, rlp.ts
 //	             the proofs of explain, from the hash of a block to what is shown of an event
-//	follow.ts    the newest events while the stream continues
+//	follow.ts    the newest events, as the stream sends them
 //	format.ts    amounts, times and ages as text: no amount becomes a float
 //	assets.ts    sums by asset: amounts of different assets are never added
-//	axis.ts      the labels of charts, which say exactly what their ticks are
+//	axis.ts      the labels of charts, which are exact
 //	csv.ts       a user's movements as a file for an accountant
-//	explorer.ts  links to the outside explorer that the operator named
+//	explorer.ts  links to the external explorer that the operator configured
 //	uptime.ts, endpointdays.ts
 //	             the days of the programs and of a partner's endpoint, in words
 //	components, pages
 //	             what is on the screen
 //
-// The pages call only the API that they come from, under a policy without
-// exceptions: nothing inline, nothing from elsewhere.
+// The pages only call the API that serves them, under a policy without exceptions: no inline code, and nothing from
+// other hosts.
 package web
 
 import (
@@ -37,13 +37,13 @@ import (
 //go:embed dist
 var dist embed.FS
 
-// Paths are answered with the page, whose script reads the address bar.
+// Paths serve the page, whose script reads the address bar.
 var Paths = []string{"/", "/vault/{address}", "/users", "/user/{address}", "/events", "/tx/{hash}", "/search",
 	"/compare", "/partner", "/partner/delivery/{eventId}", "/status"}
 
 var kinds = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
 
-// Files are the page, at each of its paths, and what it loads.
+// Files returns the page, at each of its paths, and what it loads.
 func Files() []httpapi.File {
 	page := read("dist/index.html")
 	var out []httpapi.File
@@ -52,7 +52,7 @@ func Files() []httpapi.File {
 	}
 	names, err := fs.Glob(dist, "dist/assets/*")
 	if err != nil {
-		panic(err) // the pattern is a good one
+		panic(err) // the pattern is valid
 	}
 	for _, name := range names {
 		out = append(out, httpapi.File{Path: "/assets/" + path.Base(name), Kind: kinds[path.Ext(name)], Body: read(name), Immutable: true})
@@ -63,7 +63,7 @@ func Files() []httpapi.File {
 func read(name string) []byte {
 	body, err := dist.ReadFile(name)
 	if err != nil {
-		panic(err) // it is part of the binary
+		panic(err) // the file is part of the binary
 	}
 	return body
 }

@@ -1,14 +1,15 @@
-// Answers as components see them. The status is asked for every few seconds, and when it names a newer state of the log,
-// what is on the screen is asked for again: the browser sends the ETag, so what has not changed is 304. Answers about
-// final blocks never change; those about other past blocks may, by a reorganisation, and are asked for again too.
+// Answers as components use them. The status is requested every few seconds, and when it names a newer state of the
+// log, everything on the screen is requested again: the browser sends the ETag, so an unchanged answer is 304.
+// Answers about final blocks never change; those about other past blocks may change by a reorganisation, and are
+// requested again, too.
 import { useEffect, useRef, useState } from "preact/hooks"
 import { ApiError, type Answer, type DataOf, type MetaOf, type Params, type Path, type PathWith, ask, url } from "./api"
 import { AS_OF, asOf, usePlace } from "./router"
 import type { Explorer, Status } from "./types"
 
-/** Time between two looks at the status, ms. */
+/** Interval of requests for the status, ms. */
 const EVERY = 3000
-/** How many answers are kept for going back and forward. */
+/** How many answers are cached for going back and forward. */
 const KEPT = 200
 
 const kept = new Map<string, Answer<unknown, unknown>>()
@@ -24,7 +25,7 @@ function keep(href: string, answer: Answer<unknown, unknown>) {
 
 const asking = new Map<string, Promise<Answer<unknown, unknown>>>()
 
-/** Asks, and keeps the answer; who asks the same meanwhile waits for the same answer. */
+/** Requests and caches an answer; a concurrent request for the same waits for the same answer. */
 function once<P extends Path>(href: string, path: P, params: Params<P>): Promise<Answer<DataOf<P>, MetaOf<P>>> {
   let asked = asking.get(href)
   if (asked === undefined) {
@@ -58,7 +59,7 @@ async function look() {
   for (const watcher of watchers) watcher(view)
 }
 
-/** Looks at the status for as long as the page is open and seen. */
+/** Polls the status while the page is open and visible. */
 export async function watchStatus(): Promise<never> {
   for (;;) {
     if (document.visibilityState === "hidden") {
@@ -82,7 +83,7 @@ export function useStatus(): StatusView {
 
 let explorer: Explorer | null = null
 
-/** The outside explorer of the newest status: the same object until it changes, so that rows of links are drawn once. */
+/** The external explorer of the newest status: the same object until it changes, so that rows of links are drawn only once. */
 export function useExplorer(): Explorer | null {
   const [seen, set] = useState(explorer)
   useEffect(() => {
@@ -95,18 +96,18 @@ export function useExplorer(): Explorer | null {
 }
 
 export interface Asked<T, M> {
-  /** The newest answer; while it is asked for again, the one before. */
+  /** The newest answer; while a newer one is requested, the previous one. */
   answer: Answer<T, M> | null
   error: ApiError | null
 }
 
-/** Asks the API, as of the block in the address bar, and again whenever the log went on. path null: asks nothing. */
+/** Requests an answer at the block in the address bar, and again whenever the log grew. path null: requests nothing. */
 export function useAnswer<P extends PathWith<typeof AS_OF>>(path: P | null, params: Params<P>): Asked<DataOf<P>, MetaOf<P>> {
   const block = asOf(usePlace())
   return useExact(path, { ...params, query: { ...params.query, [AS_OF]: block } })
 }
 
-/** Whether an answer that is kept is still what the API would say: it is of the newest state, or about a final block. */
+/** Whether a cached answer is still current: it is of the newest state, or about a final block. */
 function holds(answer: Answer<unknown, unknown> | undefined, query: object | undefined, status: Status | null): boolean {
   if (!answer || !status || answer.position.generation !== String(status.generation)) return false
   if (answer.position.seq === String(status.seq)) return true
@@ -114,7 +115,7 @@ function holds(answer: Answer<unknown, unknown> | undefined, query: object | und
   return typeof block === "string" && status.finalBlock !== null && BigInt(block) <= BigInt(status.finalBlock)
 }
 
-/** Asks the API as of the block that the question names. */
+/** Requests an answer at the block in the query. */
 export function useExact<P extends Path>(path: P | null, params: Params<P>): Asked<DataOf<P>, MetaOf<P>> {
   type Kept = Answer<DataOf<P>, MetaOf<P>>
   const { status } = useStatus()
@@ -125,7 +126,7 @@ export function useExact<P extends Path>(path: P | null, params: Params<P>): Ask
   useEffect(() => {
     if (path === null || href === null) return
     if (holds(kept.get(href), params.query, status)) return set({ href, answer: kept.get(href) as Kept, error: null })
-    // Most of what the API calls a mistake is one at the next block too.
+    // Most of what the API rejects as invalid stays invalid at the next block.
     if (asked.href === href && asked.error !== null && !asked.error.mayPass) return
     let left = false
     let timer: ReturnType<typeof setTimeout> | undefined
@@ -148,8 +149,8 @@ export function useExact<P extends Path>(path: P | null, params: Params<P>): Ask
 }
 
 /**
- * The response of before while a question that has moved on is asked for, so that nothing disappears meanwhile. A question
- * about another subject begins with nothing.
+ * The previous response while a query at a new state is loading, so that nothing disappears meanwhile. A query about another
+ * subject begins without a response.
  */
 export function useSteady<T, M>(asked: Asked<T, M>, subject: string): Asked<T, M> {
   const last = useRef<{ subject: string; answer: Answer<T, M> | null }>({ subject, answer: null })

@@ -10,7 +10,7 @@ const refused = async (call: Promise<unknown>): Promise<ApiError> => call.then((
 test("a question names its path and its parameters, and leaves out what is null", () => {
   assert.equal(url("/api/v1/vaults", {}), "/api/v1/vaults")
   assert.equal(url("/api/v1/vaults/{address}/nav", { path: { address: "0xa/b" }, query: { page: 2, asOfBlock: null } }), "/api/v1/vaults/0xa%2Fb/nav?page=2")
-  // A block beyond what a float holds.
+  // A block number beyond what a float can hold.
   assert.equal(url("/api/v1/vaults", { query: { asOfBlock: "9007199254740993" } }), "/api/v1/vaults?asOfBlock=9007199254740993")
 })
 
@@ -39,7 +39,7 @@ test("an error is what the API said, with when it may be tried again", async (t)
   assert.equal((await says(503, { "Retry-After": "7" })).retryAfter, 7)
   assert.equal((await says(429, { "Retry-After": "0" })).retryAfter, 5)
   assert.equal((await says(500)).retryAfter, 5)
-  // What stands between says something else.
+  // A response from a proxy in front of the server.
   response = () => new Response("<html>Bad gateway", { status: 502, headers: { "X-Request-Id": "r2" } })
   const gateway = await refused(vaults())
   assert.deepEqual([gateway.message, gateway.status, gateway.code, gateway.requestId, gateway.retryAfter], ["The server answered 502 and not in JSON.", 502, "NOT_JSON", "r2", 5])
@@ -72,7 +72,7 @@ test("a server that cannot be reached is told from a question that nobody waits 
   assert.equal((await refused(ask("/api/v1/vaults", {}, { signal: left.signal }))).name, "AbortError")
 })
 
-/** Never called: that this compiles, and would not without what is expected to be wrong, is the test. */
+/** Never called. The test is that this compiles, and would not without the expected errors. */
 export async function doesNotCompile() {
   // @ts-expect-error: there is no such path
   url("/api/v1/vault", {})
@@ -80,18 +80,18 @@ export async function doesNotCompile() {
   url("/api/v1/vaults/{address}", {})
   // @ts-expect-error: it has another parameter
   useAnswer("/api/v1/vaults/{address}", { path: { vault: "0x" } })
-  // @ts-expect-error: it cannot be asked like that
+  // @ts-expect-error: it has no such parameter
   useExact("/api/v1/vaults", { query: { asOfblock: "9" } })
   // @ts-expect-error: there is no such order
   useAnswer("/api/v1/users", { query: { sortBy: "name" } })
-  // @ts-expect-error: it is as of nothing
+  // @ts-expect-error: it has no asOfBlock
   useAnswer("/status", {})
   // @ts-expect-error: the body has another field
   void client.POST("/api/v1/partner/webhooks", { body: { webhook: "https://partner.example/" } })
   const { data, meta } = await ask("/api/v1/users", {})
   // @ts-expect-error: a user has no such field
   void data[0]?.deposited
-  // @ts-expect-error: an amount is no number
+  // @ts-expect-error: an amount is not a number
   const deposited: number | undefined = data[0]?.totalDeposited
   void deposited
   void meta.total

@@ -1,4 +1,4 @@
-// Amounts of several vaults, added up asset by asset: those of different assets are never one number.
+// Amounts of several vaults, added up by asset: amounts of different assets are never added.
 import type { Token, Vault } from "./types"
 
 export interface OfAsset<Sums> {
@@ -7,7 +7,7 @@ export interface OfAsset<Sums> {
   sums: Sums
 }
 
-/** Adds up what each vault has, by asset, in the order of the vaults. A vault without amounts is left out. */
+/** Adds up the amounts of vaults by asset, in the order of the vaults. Vaults without amounts are left out. */
 export function byAsset<Name extends string>(vaults: Vault[], amounts: (vault: Vault) => Record<Name, string> | null): OfAsset<Record<Name, string>>[] {
   const out: OfAsset<Record<Name, string>>[] = []
   for (const vault of vaults) {
@@ -24,5 +24,5 @@ export function byAsset<Name extends string>(vaults: Vault[], amounts: (vault: V
   return out
 }
 
-/** Whether all vaults hold one asset, so that what they have adds up. */
+/** Whether all vaults hold the same asset, so that their amounts can be added. */
 export const oneAsset = (vaults: Pick<Vault, "asset">[]) => new Set(vaults.map(({ asset }) => asset.address)).size <= 1

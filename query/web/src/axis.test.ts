@@ -4,7 +4,7 @@ import { numberLabels, timeLabels } from "./axis"
 
 const UNITS: Record<string, number> = { "": 1, K: 1e3, M: 1e6, B: 1e9, T: 1e12 }
 
-/** What a reader takes a label for. */
+/** The value that a reader understands from a label. */
 function parsed(label: string): number {
   const [, number, suffix] = /^(-?[\d.]+)([KMBT]?)$/.exec(label) ?? assert.fail(label)
   return Number(number) * UNITS[suffix!]!

@@ -1,4 +1,4 @@
-// The labels of a chart's axes. A label says exactly what its tick is: it has as many digits as that takes.
+// The labels of a chart's axes. A label is exact: it has as many digits as its tick needs.
 
 const UNITS: [size: number, suffix: string][] = [
   [1e12, "T"],
@@ -8,16 +8,16 @@ const UNITS: [size: number, suffix: string][] = [
   [1, ""],
 ]
 
-/** Digits behind the point that a label has at most: a NAV has 18, and a float holds about 15 of all digits. */
+/** Maximum number of decimals of a label: a NAV has 18, and a float has about 15 significant digits. */
 const MOST_DIGITS = 12
 
-/** The ticks of an axis of numbers: one unit and one number of digits for all of them, so that they compare at a glance. */
+/** The labels of a numeric axis: all with the same unit and number of decimals, so that they are easy to compare. */
 export function numberLabels(ticks: number[]): string[] {
   const largest = Math.max(0, ...ticks.map(Math.abs))
   const step = Math.min(...ticks.slice(1).map((tick, i) => Math.abs(tick - ticks[i]!)).filter((gap) => gap > 0), largest || 1)
   const [size, suffix] = UNITS.find(([size]) => largest >= size) ?? [1, ""]
   let digits = 0
-  // A tick is a float: what is off by less than a millionth of a step is the float's doing.
+  // A tick is a float: a difference of less than a millionth of a step is a rounding error.
   while (digits < MOST_DIGITS && ticks.some((tick) => Math.abs(Number((tick / size).toFixed(digits)) * size - tick) > step * 1e-6)) digits++
   return ticks.map((tick) => {
     const text = (tick / size).toFixed(digits)
@@ -28,7 +28,10 @@ export function numberLabels(ticks: number[]): string[] {
 const DAY = 86_400
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
-/** The ticks of a time axis in UTC, step seconds apart: the time of day where they are less than a day apart, and the day below it where it is another one. */
+/**
+ * The labels of a time axis in UTC, with ticks step seconds apart: the time of day if they are less than a day apart, and the
+ * day below it when it changes.
+ */
 export function timeLabels(ticks: number[], step: number): string[] {
   return ticks.map((tick, i) => {
     const at = new Date(tick * 1000)

@@ -1,5 +1,5 @@
-// A user's movements as a file for an accountant: one row for each deposit and each claim, with decimals and symbols. Its
-// sums are the totals of the user's page.
+// A user's deposits and claims as a file for an accountant: one row each, with decimals and symbols. The sums are the
+// totals of the user's page.
 import { plain } from "./format"
 import type { ChainEvent, Vault } from "./types"
 
@@ -7,10 +7,10 @@ const HEAD = ["Time (UTC)", "Vault", "Vault address", "Type", "Asset", "In", "Ou
 
 const types: Record<string, string> = { DepositAccepted: "Deposit", WithdrawalClaimed: "Withdrawal" }
 
-/** The events that move assets: those of the other kinds are only on the way to one. */
+/** The events that move assets; the other kinds are only steps towards one. */
 export const KINDS = Object.keys(types).join(",")
 
-/** The rows of a file, oldest first, of events that come newest first. */
+/** The rows of a file, oldest first, for events that are given newest first. */
 export function movements(events: ChainEvent[], vaults: Vault[]): string {
   const rows = [...events].reverse().flatMap((event) => {
     const vault = vaults.find(({ address }) => address === event.vaultAddress)
@@ -24,7 +24,7 @@ export function movements(events: ChainEvent[], vaults: Vault[]): string {
   return [HEAD, ...rows].map((row) => row.map(field).join(",")).join("\r\n") + "\r\n"
 }
 
-/** A field of CSV. A name that a spreadsheet would compute is text. */
+/** A field of CSV. A name that a spreadsheet would evaluate is marked as text. */
 function field(text: string): string {
   const safe = /^[=+\-@\t\r]/.test(text) && !/^-?\d/.test(text) ? `'${text}` : text
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe

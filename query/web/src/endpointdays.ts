@@ -1,20 +1,20 @@
-// How a partner's endpoint was, day by day, and in sum.
+// The state of a partner's endpoint, by day and in total.
 import { count, group } from "./format"
 import type { EndpointDay } from "./types"
 import { percent } from "./uptime"
 
-/** A number of attempts; the API stops counting at some. */
+/** A number of attempts; the API stops counting at a limit. */
 export const attempts = ({ attempts, atLeast }: Pick<EndpointDay, "attempts" | "atLeast">) => `${group(String(attempts))}${atLeast ? " or more" : ""}`
 
 /** A response time; the API has whole milliseconds. */
 export const ms = (value: number) => (value === 0 ? "<1 ms" : `${group(String(value))} ms`)
 
-/** How good a day of attempts was: none failed, few, or more than one of twenty. */
+/** The quality of a day: no attempt failed, few did, or more than one in twenty. */
 export function howWell({ attempts, failed }: EndpointDay): "good" | "warn" | "bad" {
   return failed === 0 ? "good" : failed <= attempts / 20 ? "warn" : "bad"
 }
 
-/** The part of the attempts that succeeded, as text; null without an attempt. */
+/** The share of attempts that succeeded, as text; null without an attempt. */
 export const succeeded = ({ attempts, failed }: Pick<EndpointDay, "attempts" | "failed">) => (attempts === 0 ? null : percent(attempts - failed, attempts))
 
 export interface Sum {
@@ -43,7 +43,7 @@ export function dayText(day: EndpointDay): string {
   return `${day.day}: ${attempts(day)} ${day.attempts === 1 && !day.atLeast ? "attempt" : "attempts"}, ${group(String(day.failed))} failed${day.medianMs === null ? "" : `, median ${ms(day.medianMs)}`}`
 }
 
-/** What the bars show, for those who do not see them. */
+/** What the bars show, for screen readers. */
 export function daysText(days: EndpointDay[]): string {
   const all = sumOf(days)
   const busy = days.filter((day) => day.attempts > 0)

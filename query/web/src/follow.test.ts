@@ -83,7 +83,7 @@ test("a stream that is refused is opened again behind what was told, in the midd
   try {
     const { follower, source, shown } = follow([])
     source.say("DepositAccepted", event(7, 13), "7")
-    source.onerror?.({} as Event) // broken off: the browser itself comes back
+    source.onerror?.({} as Event) // disconnected: the browser reconnects by itself
     mock.timers.tick(60_000)
     assert.equal(Fake.all.length, 1)
     source.readyState = 2

@@ -1,23 +1,30 @@
-// The newest events as the log goes on: a page of the API, and what the stream tells after it. What a reorganisation takes
-// back while it is looked at stays, and is shown as that.
+// The newest events as the log grows: a page of the API, and then the events of the stream. Events that a
+// reorganisation retracts while they are shown stay, marked as retracted.
 import { useEffect, useState } from "preact/hooks"
 import type { Asked } from "./answers"
 import { ApiError, type Answer, type Query, ask, url } from "./api"
 import { kinds } from "./components/kinds"
 import type { ChainEvent, CursorMeta } from "./types"
 
-/** ms between two tries to open a stream that the server refused; one that broke off the browser opens again itself. */
+/**
+ * How long to wait before reopening a stream that the server rejected, ms; the browser itself reopens one that was
+ * disconnected.
+ */
 const AGAIN = 5000
-/** ms that a page is not seen after which it follows no more: a browser has few connections to a server, and all pages share them. */
+/**
+ * How long a page may be hidden before it stops following, ms: a browser has few connections to a server, and all pages share
+ * them.
+ */
 const UNSEEN = 60_000
-/** How many events a page grows to before it is asked for anew. */
+/** The number of events at which a page is requested again. */
 const MOST = 200
 
-/** Puts what a unit of the log tells into the events of a list. floor: the last of them, where older pages begin. */
+/** Merges the events of a unit into a list. floor: the last event of the list, where older pages begin. */
 export function merge(rows: ChainEvent[], told: ChainEvent[], floor: ChainEvent | null): ChainEvent[] {
   const bySeq = new Map(rows.map((row) => [row.seq, row]))
   for (const event of told) {
-    // What is taken back has the seq under which it was told; what was not told here is not of this list.
+    // A retraction has the seq of the event that it retracts; if that event was not received here, it is not part of
+    // this list.
     if (event.state === "retracted" ? bySeq.has(event.seq) : !bySeq.has(event.seq) && (floor === null || newestFirst(event, floor) < 0)) bySeq.set(event.seq, event)
   }
   return [...bySeq.values()].sort(newestFirst)
@@ -33,7 +40,7 @@ function compare(a: string, b: string): number {
   return difference < 0n ? -1 : difference > 0n ? 1 : 0
 }
 
-/** What of an EventSource is needed. */
+/** The part of an EventSource that is used. */
 export interface Source {
   readonly readyState: number
   addEventListener(name: string, listener: (event: { data: string; lastEventId: string }) => void): void
@@ -47,15 +54,15 @@ const CLOSED = 2
 interface Options {
   /** The filters of the stream. */
   query: Query<"/api/v1/stream">
-  /** The page that the stream goes on from. */
+  /** The page that the stream continues. */
   page: Answer<ChainEvent[], CursorMeta>
   open: (href: string) => Source
   show: (rows: ChainEvent[], connected: boolean) => void
-  /** The page is to be asked for again: it grew too long, or is of another generation. */
+  /** Called when the page must be requested again: it is too long, or of another generation. */
   anew: () => void
 }
 
-/** Follows the log from a page on. Units are applied whole, and what comes twice is there once. */
+/** Follows the log, starting from a page. Units are applied as a whole, and events that arrive twice are in the list once. */
 export class Follower {
   private rows: ChainEvent[]
   private readonly floor: ChainEvent | null
@@ -99,7 +106,7 @@ export class Follower {
     this.source?.close()
   }
 
-  /** Keeps where the stream is, for another that goes on from there. */
+  /** Stores the position of the stream, so that another one can continue there. */
   private seen(id: string) {
     if (id !== "") this.after = id
   }
@@ -120,10 +127,13 @@ export class Follower {
   }
 }
 
-/** What of a document is needed. */
+/** The part of a document that is used. */
 type Seen = Pick<Document, "visibilityState" | "addEventListener" | "removeEventListener">
 
-/** Tells when a page has not been seen for a while, and when it is seen again after that. Gives what ends it. */
+/**
+ * Reports when a page has been hidden for a while, and when it is visible again after that. Returns a function that stops the
+ * reports.
+ */
 export function whileUnseen(page: Seen, gone: () => void, back: () => void): () => void {
   let patience: ReturnType<typeof setTimeout> | undefined
   let unseen = false
@@ -140,7 +150,7 @@ export function whileUnseen(page: Seen, gone: () => void, back: () => void): () 
     }, UNSEEN)
   }
   page.addEventListener("visibilitychange", looked)
-  looked() // one that was opened in the background may never be seen
+  looked() // a page that was opened in the background may never be visible
   return () => {
     clearTimeout(patience)
     page.removeEventListener("visibilitychange", looked)
@@ -148,13 +158,13 @@ export function whileUnseen(page: Seen, gone: () => void, back: () => void): () 
 }
 
 export interface Followed extends Asked<ChainEvent[], CursorMeta> {
-  /** What comes next is heard of. */
+  /** New events are being received. */
   connected: boolean
 }
 
 const nothing: Followed & { href: string | null } = { href: null, answer: null, error: null, connected: false }
 
-/** The first page of events, followed. filters are those that the stream has too; filters null: nothing is asked. */
+/** The first page of events, followed. filters are those that the stream supports, too; filters null: nothing is requested. */
 export function useFollowed(filters: Query<"/api/v1/stream"> | null, more: Query<"/api/v1/events">): Followed {
   const params = { query: { ...filters, ...more } }
   const href = filters === null ? null : url("/api/v1/events", params)

@@ -1,5 +1,6 @@
-// How values look. Amounts are integers in native units, as decimal strings: they are cut and grouped as text and as
-// BigInt, never read into a float. What is shown short is cut off, never rounded up: nobody is shown more than there is.
+// Formats of values. Amounts are integers in native units, as decimal strings: they are cut and grouped as text and
+// as BigInt, never converted to a float. Shortened values are cut off, never rounded up, so that no amount is
+// overstated.
 
 /** A native amount with all its digits, grouped: ("1234567890", 6) is "1,234.56789". */
 export function exact(native: string, decimals: number): string {
@@ -8,12 +9,12 @@ export function exact(native: string, decimals: number): string {
   return kept === "" ? group(whole) : `${group(whole)}.${kept}`
 }
 
-/** A native amount with all its digits and no groups, as files have it. */
+/** A native amount with all its digits and without grouping, for files. */
 export function plain(native: string, decimals: number): string {
   return exact(native, decimals).replaceAll(",", "")
 }
 
-/** A native amount cut to so many digits behind the point: ("1234567890", 6, 2) is "1,234.56". Less than can be shown is "<0.01". */
+/** A native amount cut to a number of decimals: ("1234567890", 6, 2) is "1,234.56". An amount too small to show is "<0.01". */
 export function short(native: string, decimals: number, digits: number): string {
   const [whole, fraction] = split(native, decimals)
   const kept = fraction.slice(0, digits)
@@ -24,7 +25,7 @@ export function short(native: string, decimals: number, digits: number): string 
   return kept === "" ? group(whole) : `${group(whole)}.${kept}`
 }
 
-/** The parts before and behind the point. */
+/** The parts before and after the decimal point. */
 function split(native: string, decimals: number): [whole: string, fraction: string] {
   const negative = native.startsWith("-")
   const digits = (negative ? native.slice(1) : native).padStart(decimals + 1, "0")
@@ -37,7 +38,7 @@ export function group(whole: string): string {
   return whole.replace(/\B(?=(\d{3})+$)/g, ",")
 }
 
-/** The native amount as a number, for the height of a bar in a chart and for nothing else. */
+/** The native amount as a float, only for the height of a bar in a chart. */
 export function scaled(native: string, decimals: number): number {
   return Number(native) / 10 ** decimals
 }
@@ -69,7 +70,7 @@ const units: [name: string, seconds: number][] = [
   ["s", 1],
 ]
 
-/** A length of time in its one or two largest units: "3 d 4 h", "12 s". */
+/** A duration in its one or two largest units: "3 d 4 h", "12 s". */
 export function duration(seconds: number): string {
   let left = Math.max(0, Math.floor(seconds))
   const parts: string[] = []
@@ -83,7 +84,7 @@ export function duration(seconds: number): string {
   return parts.length === 0 ? "0 s" : parts.join(" ")
 }
 
-/** How long ago an ISO time was, in seconds; never less than 0, for clocks differ. */
+/** How long ago an ISO time was, in seconds; never less than 0, because clocks differ. */
 export function ageSeconds(iso: string, now: number): number {
   return Math.max(0, Math.floor((now - Date.parse(iso)) / 1000))
 }

@@ -1,5 +1,5 @@
-// The frame of every page, and which page a path shows. A new page is a line in routes here, and one of Paths in web.go
-// and of pages in router.ts.
+// The frame of every page, and the choice of the page for a path. A new page needs a line in routes here, in Paths in
+// web.go and in pages in router.ts.
 import { type ComponentType, render } from "preact"
 import { useState } from "preact/hooks"
 import { useExact, watchStatus } from "./answers"
@@ -26,7 +26,7 @@ import type { Vault } from "./types"
 interface Route {
   pattern: RegExp
   page: ComponentType<{ address: string }>
-  /** Whether the page can be as of a past block. */
+  /** Whether the page can show a past block. */
   past?: true
 }
 
@@ -44,7 +44,7 @@ const routes: Route[] = [
   { pattern: /^\/status$/, page: StatusPage },
 ]
 
-/** Links of the navigation; those of other documents are loaded as a new page. */
+/** Links of the navigation; those to other documents load a new page. */
 const links: [path: string, text: string][] = [
   ["/", "Vaults"],
   ["/users", "Users"],
@@ -109,7 +109,7 @@ function NothingHere() {
   )
 }
 
-/** The block that the time machine begins with: that of the oldest vault. */
+/** The first block of the time machine: that of the oldest vault. */
 function firstBlock(vaults: Vault[]): string | null {
   return vaults.reduce<string | null>((first, vault) => (first === null || BigInt(vault.startBlock) < BigInt(first) ? vault.startBlock : first), null)
 }
@@ -126,7 +126,7 @@ function Theme() {
       if (next === "system") localStorage.removeItem("theme")
       else localStorage.setItem("theme", next)
     } catch {
-      // The browser keeps nothing: the choice holds until the page is left.
+      // The browser stores nothing, so the choice lasts until the page is left.
     }
     dispatchEvent(new Event("theme"))
   }

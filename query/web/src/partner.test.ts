@@ -11,12 +11,12 @@ test("an error says what to do", () => {
   assert.match(told(refusal(429, 7)).message, /limit/)
   assert.match(told(refusal(503, 5)).message, /does not answer/)
   assert.match(told(refusal(400, null, { reason: "port" }, "INVALID_WEBHOOK_URL")).message, /443/)
-  // What the API says better is left as it is.
+  // Errors that the API explains better are left unchanged.
   for (const error of [refusal(404), refusal(500, 5), refusal(503, 5, { progress: {} }), refusal(400, null, { reason: "new" }, "INVALID_WEBHOOK_URL")]) assert.equal(told(error), error)
   assert.deepEqual([told(refusal(429, 7)).retryAfter, told(refusal(429, 7)).requestId], [7, "r1"])
 })
 
-/** Replays against an API that answers what it is told to, and says what was sent, waited and told. */
+/** Runs replays against an API with the given responses, and returns what was sent, the pauses and the reports. */
 async function replayed(answers: (ApiError | null)[], ids: string[], stop?: (run: Run) => boolean) {
   const sent: string[] = []
   const waited: number[] = []

@@ -1,18 +1,19 @@
-// What asks the partner routes. The API key is a variable of this module: not in the address bar, not in the responses that
-// are kept, and gone when the page is left. Only on request the tab keeps it, until it is closed or the key is forgotten.
+// Requests to the partner routes. The API key is a variable of this module: it is not in the address bar and not in
+// cached responses, and it is gone when the page is left. Only on request is it stored in the tab, until the tab is
+// closed or the key is forgotten.
 import { useEffect, useState } from "preact/hooks"
 import { ApiError, type Answer, type DataOf, type MetaOf, type Params, type Path, answered, ask, client, said, url } from "./api"
 import type { Asked } from "./answers"
 
-/** Where a key is kept that is to last as long as the tab. */
+/** Where a key is stored that should last as long as the tab. */
 const KEPT = "navlog-key"
 
 let key: string | null = kept()
-/** Whose key it is, once the API has said so. */
+/** The partner's name, once the API has returned it. */
 let name: string | null = null
-/** Counts the keys: a response for an earlier one is not shown under a later one. */
+/** Counts the keys: a response for an earlier key is not shown under a later one. */
 let nth = key === null ? 0 : 1
-/** Why there is no key any more, where the API refused it. */
+/** Why there is no key any more, if the API rejected it. */
 let refused: ApiError | null = null
 const watchers = new Set<() => void>()
 
@@ -20,7 +21,7 @@ function kept(): string | null {
   try {
     return sessionStorage.getItem(KEPT)
   } catch {
-    return null // The browser refuses storage.
+    return null // The browser denies storage.
   }
 }
 
@@ -29,7 +30,7 @@ function keep(text: string | null) {
     if (text === null) sessionStorage.removeItem(KEPT)
     else sessionStorage.setItem(KEPT, text)
   } catch {
-    // The browser refuses storage: the key lasts as long as the page.
+    // The browser denies storage: the key lasts as long as the page.
   }
 }
 
@@ -42,10 +43,13 @@ function change(next: string | null, whose: string | null, why: ApiError | null)
   for (const watcher of watchers) watcher()
 }
 
-/** What makes a request with a key that is not in use yet. */
+/** Marks a request with a key that is not in use yet. */
 export type Trial = { key: string }
 
-/** Takes a key once the API knows it: whose says whose it is, or throws. With inTab it lasts until the tab is closed. */
+/**
+ * Accepts a key once the API knows it: whose returns its partner's name, or throws. With inTab it is kept until the tab is
+ * closed.
+ */
 export async function giveKey(text: string, inTab: boolean, whose: (trial: Trial) => Promise<string>): Promise<void> {
   const found = await whose({ key: text })
   change(text, found, null)
@@ -57,7 +61,7 @@ export function forgetTheKey() {
 }
 
 export interface KeyView {
-  /** 0 without a key; with another key another number. */
+  /** 0 without a key; changes with each key. */
   key: number
   name: string | null
   refused: ApiError | null
@@ -91,7 +95,7 @@ function sentence({ status, code, details }: ApiError): string | null {
     case 429:
       return "The limit of requests a minute is reached; it is one limit for all keys of the partner."
     case 503:
-      // While the first read model is built the API says so itself.
+      // While the first read model is built, the API explains this itself.
       return details === null ? "A part of navlog does not answer just now; nothing is lost by that." : null
     case 0:
       return "The server cannot be reached."
@@ -109,10 +113,13 @@ const reasons: Record<string, string> = {
   forbidden_address: "The host has no address, or one that is not public: webhooks go only to public addresses.",
 }
 
-/** What a request with the key says besides; the browser keeps no answer either. */
+/** The additional options of a request with the key; the browser does not cache the answer either. */
 type WithKey = { headers: { "x-api-key": string }; cache: "no-store" }
 
-/** Makes a request with the key, and drops the key when the API does not know it. A key on trial is not in use, and not dropped. */
+/**
+ * Makes a request with the key, and drops the key if the API does not know it. A key on trial is not in use, so it is not
+ * dropped.
+ */
 async function withKey<T>(request: (init: WithKey) => Promise<T>, trial?: Trial): Promise<T> {
   const with_ = trial?.key ?? key
   if (with_ === null) throw new ApiError("There is no key: enter one first.", 401, "UNAUTHORIZED", null, null, null)
@@ -126,27 +133,30 @@ async function withKey<T>(request: (init: WithKey) => Promise<T>, trial?: Trial)
   }
 }
 
-/** Asks a partner route with the key; throws an ApiError, or the AbortError of its signal. So do the others. */
+/**
+ * Sends a request with the key to a partner route; throws an ApiError, or the AbortError of its signal. So do the functions
+ * below.
+ */
 export function askPartner<P extends Path>(path: P, params: Params<P>, signal?: AbortSignal, trial?: Trial): Promise<Answer<DataOf<P>, MetaOf<P>>> {
   return withKey((init) => ask(path, params, { ...init, signal }), trial)
 }
 
-/** Has webhooks go to a URL. */
+/** Registers a URL for webhooks. */
 export function register(webhook: string) {
   return withKey((init) => answered(client.POST("/api/v1/partner/webhooks", { ...init, body: { url: webhook } })))
 }
 
-/** Has a test event sent. */
+/** Requests a test event. */
 export function sendTest() {
   return withKey((init) => answered(client.POST("/api/v1/partner/webhooks/test", init)))
 }
 
-/** Has an event sent again. */
+/** Requests a replay of an event. */
 export function replay(eventId: string) {
   return withKey((init) => answered(client.POST("/api/v1/partner/webhooks/deliveries/{eventId}/replay", { ...init, params: { path: { eventId } } })))
 }
 
-/** A signed statement, as the file that it is. */
+/** A signed statement, as a file. */
 export function statement(span: { from: string; to: string }, signal: AbortSignal): Promise<{ file: Blob; name: string }> {
   return withKey(async (init) => {
     const { body, response } = await said(client.GET("/api/v1/partner/statement", { ...init, signal, params: { query: span }, parseAs: "blob" }), signal)
@@ -155,10 +165,13 @@ export function statement(span: { from: string; to: string }, signal: AbortSigna
   })
 }
 
-/** Time between two looks, ms: a view asks three things so often at most, which is 6 of the 120 requests a minute. */
+/** Polling interval, ms: a view makes up to three requests at this interval, which is 6 of the 120 requests per minute. */
 const EVERY = 30_000
 
-/** Asks a partner route with the key, again when `again` changes, and from time to time while the page is seen. */
+/**
+ * Requests an answer of a partner route with the key: again when `again` changes, and from time to time while the page is
+ * visible.
+ */
 export function usePartner<P extends Path>(path: P, params: Params<P>, again: unknown, every: (data: DataOf<P>) => number = () => EVERY): Asked<DataOf<P>, MetaOf<P>> {
   const { key } = useKey()
   const of = `${key} ${url(path, params)}`
@@ -192,20 +205,20 @@ export function usePartner<P extends Path>(path: P, params: Params<P>, again: un
   return asked.of === of ? asked : { answer: null, error: null }
 }
 
-/** How far a row of requests is. */
+/** The progress of a series of requests. */
 export interface Run {
   done: number
-  /** What the API refused for good, by event. */
+  /** What the API rejected for good, by event. */
   failures: { id: string; message: string }[]
-  /** Seconds to wait before it goes on; null while it does. */
+  /** Seconds to wait before it continues; null while it is running. */
   waits: number | null
   why: string | null
   ended: boolean
 }
 
 /**
- * Replays one event after the other. The API grants ten a minute, at once or spread, and says with Retry-After when there are
- * more: until then nothing is sent. Ends early when the signal is aborted, or the key no longer works.
+ * Replays one event after another. The API allows ten per minute, at once or spread, and beyond that responds with
+ * Retry-After: until then nothing is sent. Ends early if the signal is aborted, or the key stops working.
  */
 export async function replayAll(ids: string[], replay: (id: string) => Promise<unknown>, pause: (seconds: number) => Promise<void>, signal: AbortSignal, tell: (run: Run) => void): Promise<void> {
   let run: Run = { done: 0, failures: [], waits: null, why: null, ended: false }
@@ -237,7 +250,7 @@ export async function replayAll(ids: string[], replay: (id: string) => Promise<u
   now({ ended: true })
 }
 
-/** Waits, and no longer than until the signal is aborted. */
+/** Waits, but not after the signal is aborted. */
 export function pause(seconds: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve()

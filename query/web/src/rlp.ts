@@ -1,12 +1,12 @@
-// RLP, in which Ethereum writes headers, receipts and the nodes of its tries.
+// RLP, the encoding of Ethereum's headers, receipts and trie nodes.
 
-/** What is encoded: bytes, or a list of such. */
+/** What is encoded: bytes, or a list of items. */
 export type Item = Uint8Array | Item[]
 
-/** How deep lists are nested at most: those of a receipt are four deep. */
+/** The maximum depth of nested lists: those of a receipt are four deep. */
 const DEEPEST = 8
 
-/** Reads the one item that bytes are; throws where they are none, or not the shortest encoding of it. */
+/** Decodes a single item; throws if the bytes are not an item, or not in the shortest encoding. */
 export function decode(bytes: Uint8Array): Item {
   const [item, end] = read(bytes, 0, bytes.length, 0)
   if (end !== bytes.length) throw new Error(`${bytes.length - end} bytes follow the end of the RLP`)
@@ -42,19 +42,19 @@ function read(bytes: Uint8Array, at: number, end: number, depth: number): [item:
   return [items, to]
 }
 
-/** The bytes of an item that is no list. */
+/** The bytes of an item that is not a list. */
 export function bytesOf(item: Item | undefined, what: string): Uint8Array {
   if (!(item instanceof Uint8Array)) throw new Error(`${what} is not there`)
   return item
 }
 
-/** The items of one that is a list. */
+/** The items of an item that is a list. */
 export function listOf(item: Item | undefined, what: string): Item[] {
   if (!Array.isArray(item)) throw new Error(`${what} is no list`)
   return item
 }
 
-/** A whole number as it is encoded, before it is an item: big-endian, without leading zeros. */
+/** A whole number in the form in which it is encoded as an item: big-endian, without leading zeros. */
 export function encodeIndex(n: number): Uint8Array {
   const digits: number[] = []
   for (let left = n; left > 0; left = Math.floor(left / 256)) digits.unshift(left % 256)

@@ -1,6 +1,6 @@
-// The address bar is the whole state of a page: its path says what is shown, its query how (as of which block, which
-// page of which list, which number is explained). Nothing else remembers any of it, so back and forward work, and a link
-// shows somebody else the same.
+// The address bar is the whole state of a page: its path selects what is shown, its query how (at which block, which
+// page of which list, which number is explained). The state is kept nowhere else, so back and forward work, and a
+// link shows the same to another person.
 import { useEffect, useState } from "preact/hooks"
 
 export interface Place {
@@ -8,13 +8,13 @@ export interface Place {
   query: URLSearchParams
 }
 
-/** What a change says of the query: null removes a parameter. */
+/** Changes of query parameters: null removes a parameter. */
 export type Changes = Record<string, string | number | null>
 
-/** The parameter of the time machine. It goes along from page to page. */
+/** The parameter of the time machine. It is kept in links to other pages. */
 export const AS_OF = "asOfBlock"
 
-/** A block number as the address bar and the API take it, or null. */
+/** A block number in the form that the address bar and the API use, or null. */
 export function blockNumber(text: string | null): string | null {
   return text !== null && /^(0|[1-9]\d{0,18})$/.test(text) ? text : null
 }
@@ -23,7 +23,7 @@ export function asOf(place: Place): string | null {
   return blockNumber(place.query.get(AS_OF))
 }
 
-/** A link within the page that is shown. */
+/** A link within the current page. */
 export function here(place: Place, changes: Changes): string {
   return address(place.path, place.query, changes)
 }
@@ -53,7 +53,7 @@ function announce() {
   for (const listener of listeners) listener()
 }
 
-/** Goes somewhere. replace leaves no step to go back to, as while a slider is drawn. */
+/** Goes to a URL. replace adds no step to go back to, for example while a slider is dragged. */
 export function go(href: string, { replace = false } = {}) {
   if (href === location.pathname + location.search) return
   const before = location.pathname
@@ -62,7 +62,7 @@ export function go(href: string, { replace = false } = {}) {
   announce()
   if (location.pathname !== before) {
     scrollTo(0, 0)
-    // Who reads by ear hears where the link led.
+    // A screen reader announces where the link led.
     document.querySelector<HTMLElement>("main")?.focus({ preventScroll: true })
   }
 }
@@ -78,14 +78,14 @@ export function usePlace(): Place {
   return place
 }
 
-/** Paths that the server answers with this page. */
+/** Paths for which the server returns this page. */
 const pages = /^\/(?:vault\/[^/]+|users|user\/[^/]+|events|tx\/[^/]+|search|compare|partner|partner\/delivery\/[^/]+|status)?$/
 
 export function isPage(path: string): boolean {
   return pages.test(path)
 }
 
-/** Follows links to our own pages without loading the page again. */
+/** Handles links to the pages without loading the document again. */
 export function start() {
   addEventListener("popstate", announce)
   addEventListener("click", (event) => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict"
 import { test } from "node:test"
 import { sign, verify } from "./signature"
 
-// The vector of docs/webhooks.md.
+// The example of docs/webhooks.md.
 const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 const timestamp = "1614265330"
 const body = '{"test": 2432232314}'

@@ -1,6 +1,6 @@
-// The signature of a webhook, made and compared in the browser: nothing of it is sent anywhere.
+// The signature of a webhook, computed and compared in the browser: nothing of it is sent anywhere.
 
-/** Why a signature cannot be told to hold; "holds" where it does. */
+/** "holds", or why a signature does not hold or cannot be checked. */
 export type Verdict = "holds" | "differs" | "malformed"
 
 const form = /^sha256=[0-9a-f]{64}$/
@@ -13,7 +13,10 @@ export async function sign(secret: string, timestamp: string, body: string): Pro
   return `sha256=${Array.from(new Uint8Array(mac), (byte) => byte.toString(16).padStart(2, "0")).join("")}`
 }
 
-/** Whether a signature is that of a timestamp and a body; malformed where it has not the form of one. The secret may not be empty. */
+/**
+ * Whether a signature matches a timestamp and a body; malformed if it does not have the form of a signature. The secret must
+ * not be empty.
+ */
 export async function verify(secret: string, timestamp: string, body: string, signature: string): Promise<Verdict> {
   if (!form.test(signature)) return "malformed"
   return (await sign(secret, timestamp, body)) === signature ? "holds" : "differs"

@@ -9,7 +9,7 @@ const event = (seq: string, change: string, sum: string, state: "live" | "retrac
 const fields = { sum: "/totalDeposited", count: "/stats/userCount", last: "/navPerShare" }
 const page = (value: string | null, operation: Explanation["operation"], ...events: ExplainedEvent[]): Explanation => ({ of: "", field: fields[operation], value, operation, events })
 
-/** Judges a page about what it says itself that it is about. */
+/** Judges a page as an answer about the number that it names itself. */
 const judged = (page: Explanation, last: Explanation | null, at: At) => judge(page, last, at, page)
 const only = { page: 1, last: 1 }
 
@@ -78,7 +78,7 @@ test("the last page goes on from the page before it", () => {
   assert.equal(judged(first, last, { page: 1, last: 2 }).kind, "proven")
   const skips = page("30", "sum", event("3", "15", "30"))
   assert.deepEqual(judged(first, skips, { page: 1, last: 2 }), { kind: "broken", event: skips.events[0] })
-  assert.equal(judged(first, skips, { page: 1, last: 3 }).kind, "proven") // what is between is not here
+  assert.equal(judged(first, skips, { page: 1, last: 3 }).kind, "proven") // the events in between are not loaded
   assert.equal(judged(page("30", "sum"), last, { page: 1, last: 2 }).kind, "broken")
 })
 
@@ -104,7 +104,7 @@ test("what is said to be added up is what the browser has", () => {
   assert.equal(addedUp(80, of(50), of(30), { page: 1, last: 2 }), "80 events, added up again by your browser.")
   const end = of(30)
   assert.equal(addedUp(80, end, end, { page: 2, last: 2 }), "Of 80 events your browser has added up again the 30 of this page, which is the last. The sum of the others is what the API says.")
-  assert.match(addedUp(30, end, end, { page: 2, last: 2 }), /^Of 30 events/) // what comes before a second page was not seen, whatever the total says
+  assert.match(addedUp(30, end, end, { page: 2, last: 2 }), /^Of 30 events/) // earlier events were not seen, whatever the total is
   for (const page of [1, 7, 9]) assert.equal(addedUp(500, of(50), of(50), { page, last: 10 }), "Of 500 events your browser has added up again the 50 of this page and the 50 of the last. The sum of the others is what the API says.")
 })
 

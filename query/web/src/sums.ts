@@ -1,31 +1,34 @@
-// Adds up again what the API explains: whether a number is what its events make of it is found out here, and not believed.
+// Adds up the events of an explanation again, to check in the browser that a number follows from its events.
 import { count } from "./format"
 import type { ExplainedEvent, Explanation, Question } from "./types"
 
 export type Verdict =
-  /** The answer is about another number than the one that was asked about, or says that it is made otherwise. */
+  /** The answer is about another number than the requested one, or names another operation. */
   | { kind: "astray"; about: Explanation }
-  /** Every sum of the page and of the last one follows from the one before, and the last of all is the number. */
+  /** Every sum of the page and of the last page follows from the previous one, and the very last sum is the number. */
   | { kind: "proven" }
-  /** The page is right, and the last page is not there yet. */
+  /** The page is right, but the last page is not there yet. */
   | { kind: "open" }
-  /** A sum that does not follow from the one before. */
+  /** A sum that does not follow from the previous one. */
   | { kind: "broken"; event: ExplainedEvent }
   /** The last sum is not the number. */
   | { kind: "other"; sum: string | null }
 
-/** Whether an answer is about the number that was asked about: one about another number may be true in all else. */
+/** Whether an answer is about the requested number: one about another number may be right in every other respect. */
 export function isAbout(page: Explanation, asked: Question): boolean {
   return page.of === asked.of && page.field === asked.field && page.operation === operationOf(asked.field)
 }
 
-/** How its events make a number. It follows from what is asked: who may choose it chooses what they come to. */
+/**
+ * The operation that makes a number from its events. It is derived from the request, not taken from the response, because the
+ * operation determines the result.
+ */
 function operationOf(field: string): Explanation["operation"] {
   if (/count$|^\/(totalDeposits|uniqueUsers|meta\/total)$|\/pendingWithdrawals$/i.test(field)) return "count"
   return /\/(navPerShare|totalAssets|totalSupply|firstSeen)$/.test(field) ? "last" : "sum"
 }
 
-/** Which events make a number: as explain/numbers.go has it, and not as the answer says. */
+/** The kinds of events that make up a number: according to explain/numbers.go, not to the response. */
 export function kindsOf(field: string): ExplainedEvent["kind"][] {
   if (/^\/(navPerShare|totalAssets|totalSupply)$/.test(field)) return ["NavUpdated"]
   if (/\/(totalWithdrawn|assetsClaimed)$/.test(field)) return ["WithdrawalClaimed"]
@@ -33,13 +36,13 @@ export function kindsOf(field: string): ExplainedEvent["kind"][] {
   return [/withdrawals|^\/meta\/total$/i.test(field) ? "WithdrawalRequested" : "DepositAccepted"]
 }
 
-/** Where a page is: which one it is, and which one is the last. */
+/** The number of a page, and that of the last one. */
 export interface At {
   page: number
   last: number
 }
 
-/** What a number begins with. */
+/** The sum before the first event. */
 const NOTHING = "0"
 
 /** Judges a page, and the number by the last page. */
@@ -51,16 +54,19 @@ export function judge(page: Explanation, last: Explanation | null, at: At, asked
   if (last === null) return { kind: "open" }
   const sum = counted(last).at(-1)?.sum ?? null
   const nothing = last.operation === "last" ? null : NOTHING
-  // The number that is shown is that of the page.
+  // The number shown is that of the page.
   return (sum ?? nothing) === last.value && last.value === page.value ? { kind: "proven" } : { kind: "other", sum }
 }
 
-/** The events of a page that have a sum: one that was taken back has that of before, and says nothing where the last one is the number. */
+/**
+ * The events of a page that change the sum: a retracted one has the sum of the previous one, and has no sum if the last one is
+ * the number.
+ */
 function counted({ events, operation }: Explanation): ExplainedEvent[] {
   return operation === "last" ? events.filter((event) => event.state === "live") : events
 }
 
-/** before: the sum before the page; null where it is not known, and the page is taken from its first event on. */
+/** before: the sum before the page; null if it is unknown, and then the first event of the page is taken as it is. */
 function firstWrong(page: Explanation, before: string | null): ExplainedEvent | null {
   for (const event of counted(page)) {
     if (page.operation === "last") {
@@ -81,7 +87,7 @@ function isWhole(text: string): boolean {
   return /^-?\d+$/.test(text)
 }
 
-/** Says which of the events of a number were added up here: the browser has the page that is looked at, and the last one. */
+/** Describes which of a number's events were added up here: the browser has the page that is shown, and the last one. */
 export function addedUp(total: number, page: Explanation, last: Explanation, at: At): string {
   const [here, there] = [page.events.length, last === page ? 0 : last.events.length]
   if (at.page === 1 && here + there === total) return `${count(total, "event")}, added up again by your browser.`

@@ -1,8 +1,8 @@
-// The theme that the visitor chose, before anything is drawn. Without a choice, or a browser that keeps one, the system's
-// holds.
+// Applies the theme that the visitor chose before anything is drawn. Without a choice, or if the browser does not
+// store it, the system's theme applies.
 try {
   const chosen = localStorage.getItem("theme")
   if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen
 } catch {
-  // Storage is refused: there is no choice to follow.
+  // Storage is denied: there is no stored choice.
 }

@@ -1,5 +1,5 @@
-// The shapes of the API's answers that the pages use. openapi.ts is made of schemas/openapi/openapi.yaml by `make web`;
-// here its schemas have the names that the pages call them by.
+// The types of the API's answers that the pages use. openapi.ts is generated from schemas/openapi/openapi.yaml by
+// `make web`; here its schemas get the names that the pages use.
 import type { components } from "./openapi"
 
 type Schemas = components["schemas"]
@@ -25,12 +25,12 @@ export type DeliveryDetail = Schemas["DeliveryDetail"]
 export type Settlement = Schemas["SettlementEntry"]
 export type Funding = Schemas["Funding"]
 
-/** A decoded log. What a kind has no use for is null. */
+/** A decoded log. Fields that a kind does not use are null. */
 export type ChainEvent = Schemas["ChainEvent"]
 export type CursorMeta = Schemas["CursorMeta"]
-/** The events that a number is made of. */
+/** The events that make up a number. */
 export type Explanation = Schemas["Explanation"]
-/** The number that is asked about: the path of an answer, and a pointer into it. */
+/** The requested number: the path of an answer, and a pointer into it. */
 export type Question = Pick<Explanation, "of" | "field">
 export type ExplainedEvent = Schemas["ExplainedEvent"]
 export type Proof = Schemas["Proof"]

@@ -3,7 +3,7 @@ import { test } from "node:test"
 import type { Uptime } from "./types"
 import { percent, uptimeDays, uptimeOf, uptimeText } from "./uptime"
 
-/** 90 days, with these seconds of the last ones. */
+/** 90 days, of which the last ones have these seconds. */
 const last = (...seconds: (number | null)[]) => [...Array<null>(90 - seconds.length).fill(null), ...seconds]
 
 const uptime: Uptime = {

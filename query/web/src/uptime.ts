@@ -1,17 +1,18 @@
-// The uptime of a program, day by day, as /status has it. A day without a record is not known to have been up or down.
+// The uptime of a program, day by day, as in /status. On a day without a record it is unknown whether the program was
+// up.
 import { count } from "./format"
 import type { Uptime } from "./types"
 
 export interface UptimeDay {
   date: string
-  /** The part of the recorded time in which the program was in its role, 0 to 1; null: nothing is recorded. */
+  /** The share of the recorded time in which the program was in its role, 0 to 1; null: nothing is recorded. */
   share: number | null
   title: string
 }
 
 const DAY = 86_400_000
 
-/** All days of a program; without a record of it all of them are unknown. */
+/** All days of a program; without a record of the program all of them are unknown. */
 export function uptimeDays(uptime: Uptime, program: string): UptimeDay[] {
   const of = uptime.programs[program]
   const first = Date.parse(uptime.from)
@@ -27,13 +28,13 @@ export function uptimeDays(uptime: Uptime, program: string): UptimeDay[] {
   })
 }
 
-/** A part of a whole in percent, cut and never rounded up: only all of it is 100 %. */
+/** A percentage, cut off and never rounded up: only the whole is 100 %. */
 export function percent(part: number, whole: number): string {
   const hundredths = Math.floor((part / whole) * 10_000)
   return `${(Math.min(hundredths, part < whole ? 9_999 : 10_000) / 100).toFixed(part < whole ? 2 : 0)} %`
 }
 
-/** The part of all recorded time; null without a record. */
+/** The share of all recorded time; null without a record. */
 export function uptimeOf(uptime: Uptime, program: string): string | null {
   const of = uptime.programs[program]
   if (of === undefined) return null
@@ -42,7 +43,7 @@ export function uptimeOf(uptime: Uptime, program: string): string | null {
   return recorded === 0 ? null : percent(sum(of.inRole), recorded)
 }
 
-/** What the bars show, in a sentence or two for those who do not see them. */
+/** What the bars show, in a sentence or two for screen readers. */
 export function uptimeText(uptime: Uptime, program: string): string {
   const days = uptimeDays(uptime, program)
   const recorded = days.filter(({ share }) => share !== null)

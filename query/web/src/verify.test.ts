@@ -1,7 +1,7 @@
 import assert from "node:assert/strict"
 import { test } from "node:test"
 import { bytesOf, decode, encodeIndex, listOf } from "./rlp"
-// What the API answered of a chain that go-ethereum encoded: query/proof_test.go, which also keeps it so.
+// Responses of the API about a chain that go-ethereum encoded: generated and checked by query/proof_test.go.
 import proofs from "./proofs.json"
 import type { ExplainedEvent, Explanation, Question } from "./types"
 import { prove, verify as verifyAsOf } from "./verify"
@@ -13,11 +13,11 @@ const number = (of: string, field: string): Explanation => {
   assert.ok(found, `${of}#${field}`)
   return copy(found)
 }
-/** All of them are as of the newest block of the chain, which is 7. */
+/** All of them are at the newest block of the chain, which is 7. */
 const verify = (page: Explanation, asked: Question) => verifyAsOf(page, asked, "7")
 const total = () => number("/users/", "/totalDeposited")
 
-/** Spoils a page, and says what is found of the event at a place. asked: where it is not what the spoilt page says. */
+/** Falsifies a page, and returns the result for one event. asked: the request, if it is not what the falsified page names. */
 function lie(at: number, spoil: (event: ExplainedEvent & { proof: NonNullable<ExplainedEvent["proof"]> }, page: Explanation) => void, page = total(), asked?: Question): string {
   spoil(page.events[at]! as Parameters<typeof spoil>[0], page)
   const found = verify(page, asked ?? page)[at]!
@@ -81,7 +81,7 @@ test("the path of another receipt is found, and so is one that is short, long or
   assert.match(lie(0, (event) => (event.proof.path = [])), notThere)
   assert.match(lie(0, (event) => event.proof.path.push(event.proof.path.at(-1)!)), notThere)
   assert.match(lie(0, (event) => event.proof.path.reverse()), notThere)
-  // The whole proof of another event, with its receipt: what is shown does not follow from it.
+  // The complete proof of another event, with its receipt: what is shown does not follow from it.
   assert.equal(lie(0, (event) => (event.proof = other.events[1]!.proof!)), "The change by the log is 1015, and 1000 is shown.")
 })
 
@@ -136,7 +136,7 @@ test("an event that does not make the number is found, true as it is: its kind f
 test("a number of users has each of them once", () => {
   const counts = number("/vaults/", "/stats/userCount")
   const { userAddress } = counts.events[0]!
-  // The deposits of one user in the vault, of which the first two are events 1 and 2 of what the user put in.
+  // The deposits of one user in the vault, of which the first two are events 1 and 2 of the user's deposits.
   counts.events = total().events.slice(0, 2).map((event) => ({ ...event, change: "1" }))
   assert.deepEqual(verify(counts, counts).map((found) => (found.kind === "refuted" ? found.why : found.kind)), ["verified", `The number is of users, and ${userAddress} is counted twice.`])
 })
@@ -160,13 +160,13 @@ test("an event of somebody else, of another vault or of another kind is found", 
 test("what was asked about is what is proven, whatever the answer says that it is about", () => {
   const someone = "0x0000000000000000000000000000000000000099"
   const asked = { of: `/api/v1/users/${someone}`, field: "/totalDeposited" }
-  // Events of somebody else, each with its proof, as what they are, as nobody's, and as those of whom was asked about.
+  // Another user's events, each with its proof: about the right user, about no user, and about the requested user.
   const { of } = total()
   assert.equal(lie(0, () => {}, total(), asked), `The answer is about /totalDeposited of ${of} as a sum, and not about what was asked.`)
   assert.equal(lie(0, (_, page) => (page.of = ""), total(), asked), "The answer is about /totalDeposited of  as a sum, and not about what was asked.")
   assert.match(lie(0, (_, page) => (page.of = asked.of), total(), asked), new RegExp(`^The number is about the user ${someone}, and the log about 0x`))
   assert.equal(lie(0, (_, page) => (page.operation = "count")), `The answer is about /totalDeposited of ${of} as a count, and not about what was asked.`)
-  // And another number of whom was asked about.
+  // And another number of the requested user.
   const field = "/holdings/deposits/0x0000000000000000000000000000000000000098/_count"
   assert.equal(lie(5, () => {}, total(), { of, field }), `The answer is about /totalDeposited of ${of} as a sum, and not about what was asked.`)
   assert.equal(lie(5, () => {}, total(), { of, field: "/totalDeposited" }), "verified")

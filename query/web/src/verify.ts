@@ -1,6 +1,6 @@
-// Verifies what the API says of events by what it gives to prove it: nothing of it is believed but the hash of the block,
-// and that is for the visitor to compare. It is what `navlog explain --proof` does, in the browser and for one page: that
-// nothing stands on two pages, only the command sees.
+// Verifies the events in a response of the API by their proofs: only the hash of the block is trusted, and the
+// visitor has to compare that. It does what `navlog explain --proof` does, in the browser and for one page: only the
+// command can check that no event appears on two pages.
 //
 //     hash of the block ─▶ header ─▶ receipts root ─▶ path ─▶ receipt ─▶ log ─▶ what is shown of the event
 import { keccak_256 } from "@noble/hashes/sha3.js"
@@ -9,15 +9,15 @@ import { type Item, bytesOf, decode, encodeIndex, listOf } from "./rlp"
 import { isAbout, kindsOf } from "./sums"
 import type { ExplainedEvent, Explanation, Proof, Question } from "./types"
 
-/** What became of one event. */
+/** The result for one event. */
 export type Finding =
   | { kind: "verified"; blockHash: string }
   /** The proof does not hold, or what is shown does not follow from it. */
   | { kind: "refuted"; why: string }
-  /** The API says why there is no proof. */
+  /** The API explains why there is no proof. */
   | { kind: "unproven"; why: string }
 
-/** Verifies the events of a page, which come in the order of the chain, for the number that was asked about, and as of which block. */
+/** Verifies the events of a page, which are in chain order, for the requested number at a block. */
 export function verify(page: Explanation, asked: Question, asOfBlock: string): Finding[] {
   if (!isAbout(page, asked)) return page.events.map(() => ({ kind: "refuted", why: `The answer is about ${page.field} of ${page.of} as a ${page.operation}, and not about what was asked.` }))
   let before: Place | null = null
@@ -57,14 +57,14 @@ interface Found {
   logs: number
 }
 
-/** Places of a header's fields. */
+/** Positions of fields in a header. */
 const RECEIPTS_ROOT = 5
 const NUMBER = 8
 const TIME = 11
 
-/** Gives the log that a proof proves; throws where it proves none. */
+/** Returns the log that a proof proves; throws if it proves none. */
 export function prove(proof: Proof): Found {
-  // Of one that is not whole, the trie knows a receipt and the order does not.
+  // With a fractional index, the trie would find a receipt and the order would not.
   for (const place of [proof.transactionIndex, proof.logInReceipt]) if (!isPlace(place)) throw new Error(`a place of the proof is ${place}, and must be a whole number`)
   const raw = bytes(proof.header)
   const own = hash(raw)
@@ -73,7 +73,7 @@ export function prove(proof: Proof): Found {
   const receipt = bytes(proof.receipt)
   const end = walk(bytesOf(header[RECEIPTS_ROOT], "the receipts root of the header"), proof.transactionIndex, proof.path.map(bytes))
   if (hex(end) !== hex(receipt)) throw new Error("the receipt is not the one that the path leads to")
-  // The byte of a type comes before the list, whichever it is: that this is the receipt is proven by then.
+  // A type byte comes before the list, whatever its value: at this point the receipt is already proven.
   const typed = (receipt[0] ?? 0) < 0xc0
   const logs = listOf(listOf(decode(typed ? receipt.subarray(1) : receipt), "the receipt")[3], "what the receipt has as its logs")
   const log = logs[proof.logInReceipt]
@@ -89,7 +89,10 @@ export function prove(proof: Proof): Found {
   }
 }
 
-/** Walks a trie of receipts from its root, and gives the receipt of a transaction. Each node is what the one before names. */
+/**
+ * Walks a trie of receipts from its root, and returns the receipt of a transaction. Each node must be the one that the
+ * previous node refers to.
+ */
 function walk(root: Uint8Array, transaction: number, path: Uint8Array[]): Uint8Array {
   const wrong = () => new Error(`the path does not lead from the receipts root ${hex(root)} to receipt ${transaction}`)
   let key = nibbles(encodeIndex(transaction))
@@ -104,7 +107,7 @@ function walk(root: Uint8Array, transaction: number, path: Uint8Array[]): Uint8A
       next = items[ends ? 16 : key[0]!]
       key = key.slice(1)
     } else if (items.length === 2) {
-      // The first nibble says whether it is the end, and whether the number of the others is odd; an even one is padded.
+      // The first nibble marks the end of the path and an odd number of remaining nibbles; an even number is padded.
       const way = nibbles(bytesOf(items[0], "the way of a node"))
       const flag = way.shift() ?? 0
       ends = flag >= 2
@@ -116,7 +119,8 @@ function walk(root: Uint8Array, transaction: number, path: Uint8Array[]): Uint8A
     } else {
       throw new Error(`a node of the path has ${items.length} parts`)
     }
-    // A node shorter than its hash would stand here itself, as a list; with a receipt in it, or a hash, none is.
+    // A node shorter than its hash would be embedded here as a list; a node with a receipt or a hash is never that
+    // short.
     named = bytesOf(next, "what a node of the path names")
     if (ends && named.length > 0 && at === path.length - 1) return named
     if (ends || named.length !== 32) throw wrong()
@@ -124,20 +128,23 @@ function walk(root: Uint8Array, transaction: number, path: Uint8Array[]): Uint8A
   throw wrong()
 }
 
-/** The place of an event on the chain, as far as it is proven. */
+/** The position of an event on the chain, as far as it is proven. */
 interface Place {
   block: bigint
   transaction: number
   logInReceipt: number
   logs: number
-  /** How many logs of the block come before its receipt, by the index that is shown. */
+  /** How many logs of the block precede its receipt, according to the shown index. */
   earlier: number
 }
 
-/** Holds the place of an event against that of the one before: each log is there once, and at the index that is shown. */
+/**
+ * Compares the position of an event with the previous one: no log may appear twice, and each must have the index that is
+ * shown.
+ */
 function follow(before: Place | null, event: ExplainedEvent, found: Found): Place {
   const { transactionIndex, logInReceipt } = event.proof!
-  const index = event.logIndex ?? -1 // a sample is no log of the block
+  const index = event.logIndex ?? -1 // a sample is not a log of the block
   const place: Place = { block: found.block, transaction: transactionIndex, logInReceipt, logs: found.logs, earlier: index - logInReceipt }
   const far = `log ${event.logIndex} of the block cannot be log ${logInReceipt} of transaction ${transactionIndex}`
   if (!isPlace(index) || place.earlier < 0 || (place.transaction === 0 && place.earlier !== 0)) throw new Error(far)
@@ -149,7 +156,7 @@ function follow(before: Place | null, event: ExplainedEvent, found: Found): Plac
   return place
 }
 
-/** How logs are laid out: Solidity's signature, how many topics and words of data, and which word is the amount. */
+/** The layouts of logs: Solidity's signature, the numbers of topics and of words of data, and which word is the amount. */
 const layouts: Record<ExplainedEvent["kind"], { signature: string; topics: number; words: number; amount: number }> = {
   DepositAccepted: { signature: "DepositAccepted(uint256,address,uint32,address,uint256,uint256)", topics: 4, words: 3, amount: 1 },
   WithdrawalRequested: { signature: "WithdrawalRequested(uint256,address,uint32,address,uint256,uint256,uint64)", topics: 4, words: 4, amount: 2 },
@@ -157,10 +164,10 @@ const layouts: Record<ExplainedEvent["kind"], { signature: string; topics: numbe
   NavUpdated: { signature: "NavUpdated(uint256,address,uint256,uint256,uint256)", topics: 3, words: 3, amount: 0 },
 }
 
-/** The word of a NAV update that a number is. */
+/** The word of a NAV update that contains a number. */
 const ofNav: Record<string, number> = { "/navPerShare": 0, "/totalAssets": 1, "/totalSupply": 2 }
 
-/** Holds what is shown of an event against its log, and throws where they differ. */
+/** Compares what is shown of an event with its log, and throws if they differ. */
 function compare(asked: Question, operation: Explanation["operation"], event: ExplainedEvent, found: Found) {
   const layout = layouts[event.kind]
   const owner = ownerOf(found)
@@ -185,7 +192,7 @@ function ownerOf({ topics }: Found): string {
   return topics[2] === undefined ? "" : hex(topics[2].subarray(12))
 }
 
-/** What a log says about the number, written as the API writes it. */
+/** The log's value for the number, in the format of the API. */
 function said({ field }: Question, operation: Explanation["operation"], amount: number, found: Found): string {
   if (operation === "count") return "1"
   if (field.endsWith("/firstSeen")) return new Date(Number(found.time) * 1000).toISOString()
@@ -193,7 +200,7 @@ function said({ field }: Question, operation: Explanation["operation"], amount: 
   return String(whole(found.data.subarray(32 * word, 32 * word + 32)))
 }
 
-/** The addresses in the name of a number, and what each is of. */
+/** The addresses in the name of a number, and what each stands for. */
 function subjects({ of, field }: Question): [address: string, who: "user" | "vault"][] {
   const inPath = [...of.matchAll(/(users\/|vault=|\/)(0x[0-9a-f]{40})/gi)].map(([, at, address]): [string, "user" | "vault"] => [address!.toLowerCase(), at === "users/" ? "user" : "vault"])
   const members = /\/vaults\/[^/]+\/users$/.test(of)

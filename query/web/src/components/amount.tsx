@@ -1,25 +1,25 @@
-// Amounts, as short as they can be read and exact on request: the title has every digit and the native units, the button
-// copies what the title shows, and the amount itself leads to its proof where the API can explain it.
+// Amounts, shortened for reading and exact on request: the title has every digit and the native units, the button
+// copies what the title shows, and the amount itself links to its proof if the API can explain it.
 import { useState } from "preact/hooks"
 import { exact, group, short } from "../format"
 import { here, usePlace } from "../router"
 import type { Token } from "../types"
 
-/** What an amount is counted in. */
+/** The unit of an amount. */
 export interface Unit {
   decimals: number
   symbol: string
-  /** Digits behind the point that are shown. */
+  /** Decimals that are shown. */
   digits: number
 }
 
 export const inAsset = (token: Token): Unit => ({ decimals: token.decimals, symbol: token.symbol, digits: Math.min(2, token.decimals) })
 export const inShares = (vault: { decimals: number; symbol: string }): Unit => ({ decimals: vault.decimals, symbol: vault.symbol, digits: Math.min(2, vault.decimals) })
-/** NAVs have 18 decimals whatever the asset has. */
+/** NAVs have 18 decimals, whatever the asset has. */
 export const inNav: Unit = { decimals: 18, symbol: "", digits: 6 }
 export const inNumber: Unit = { decimals: 0, symbol: "", digits: 0 }
 
-/** Where a number stands in the API: the path of an answer, and a JSON pointer into its data. */
+/** Where a number is found in the API: the path of an answer, and a JSON pointer into its data. */
 export interface Source {
   of: string
   field: string
@@ -29,7 +29,7 @@ interface Props {
   value: string | number | null
   unit: Unit
   source?: Source
-  /** Shows the symbol; a table has it in its head. */
+  /** Shows the symbol; a table shows it in its header instead. */
   symbol?: boolean
 }
 
@@ -59,7 +59,7 @@ export function Amount({ value, unit, source, symbol = false }: Props) {
   )
 }
 
-/** Copies a text. It is reached by pointer, and by keyboard as any button. */
+/** A button that copies a text, usable by pointer and by keyboard. */
 export function Copy({ text, what }: { text: string; what: string }) {
   const [done, setDone] = useState(false)
   const copy = async () => {
@@ -68,7 +68,7 @@ export function Copy({ text, what }: { text: string; what: string }) {
       setDone(true)
       setTimeout(() => setDone(false), 1500)
     } catch {
-      setDone(false) // The browser refuses the clipboard to pages that are not from a secure origin.
+      setDone(false) // The browser denies the clipboard to pages that are not from a secure origin.
     }
   }
   return (

@@ -1,13 +1,13 @@
-// Chooses a block: by a slider over the chain, by its number, or one step at a time. The block that is chosen is in the
-// address bar; while the slider is drawn, the one that it will be is shown already.
+// Selects a block: with a slider over the chain, by its number, or one step at a time. The selected block is in the
+// address bar; while the slider is dragged, the block under it is already shown.
 import { useEffect, useRef, useState } from "preact/hooks"
 import { group } from "../format"
 import { blockNumber, go } from "../router"
 
-/** How many marks are told to who does not see them. */
+/** How many marks a screen reader announces. */
 const TOLD = 5
 
-/** ms without a movement of the slider after which the page goes to its block. */
+/** How long the slider must rest before the page goes to its block, ms. */
 const SETTLED = 200
 
 interface Props {
@@ -16,9 +16,9 @@ interface Props {
   first: string
   newest: string
   block: string
-  /** Where a block leads. */
+  /** The URL for a block. */
   to: (block: string) => string
-  /** Places on the slider, for what happened there. */
+  /** Positions on the slider where something happened. */
   marks?: Mark[]
 }
 
@@ -29,7 +29,7 @@ export interface Mark {
 
 export function BlockPicker({ id, label, first, newest, block, to, marks = [] }: Props) {
   const [drawn, draw] = useState<string | null>(null)
-  // What stands in the field while it has the focus: somebody may be typing, and the block may be the newest, which moves on.
+  // The text of the field while it has the focus: the visitor may be typing, and the newest block keeps changing.
   const [typed, type] = useState<string | null>(null)
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined)
   const shown = drawn ?? block
@@ -66,7 +66,7 @@ export function BlockPicker({ id, label, first, newest, block, to, marks = [] }:
           value={typed ?? group(shown)}
           onFocus={(event) => type(event.currentTarget.value)}
           onInput={(event) => type(event.currentTarget.value)}
-          // Where the window is left, the field keeps the focus for when somebody comes back.
+          // If the window loses the focus, the field keeps it for when the visitor returns.
           onBlur={(event) => document.activeElement !== event.currentTarget && type(null)}
           autocomplete="off"
         />

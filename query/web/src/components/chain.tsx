@@ -1,4 +1,4 @@
-// How far navlog is, as a chip that leads to the status page, and the time machine.
+// The time machine, and how far navlog is, as a chip that links to the status page.
 import { useState } from "preact/hooks"
 import { ask, ApiError } from "../api"
 import { useExact, useStatus } from "../answers"
@@ -7,7 +7,7 @@ import { AS_OF, asOf, go, here, there, usePlace } from "../router"
 import type { Status } from "../types"
 import { BlockPicker, type Mark } from "./blocks"
 
-/** What the chip says of each state, and how. */
+/** Text and style of the chip for each state. */
 const chips: Record<Status["chainState"], [text: string, kind: string]> = {
   following: ["Live", "good"],
   backfilling: ["Catching up", "warn"],
@@ -27,7 +27,7 @@ export function Chip() {
   )
 }
 
-/** What everybody has to know at once, on every page. */
+/** Important notices, shown on every page. */
 export function Notices() {
   const { status, error } = useStatus()
   return (
@@ -52,10 +52,13 @@ export function Notices() {
   )
 }
 
-/** Into how many sections a slider divides the chain at most, for its marks. */
+/** Maximum number of sections of a slider, for its marks. */
 const SECTIONS = 250
 
-/** The reorganisations between two blocks, for a slider. How long a section is doubles when the chain does, so that one question stays the same for long. */
+/**
+ * The reorganisations between two blocks, for a slider. The length of a section doubles when the chain does, so that the
+ * request stays the same for a long time.
+ */
 export function useReorganisations(first: string | null, newest: string | null): Mark[] {
   let width = 1n
   if (first !== null && newest !== null) while (width * BigInt(SECTIONS) < BigInt(newest) - BigInt(first)) width *= 2n
@@ -93,7 +96,7 @@ export function TimeMachine({ first, blockTime }: { first: string | null; blockT
   )
 }
 
-/** Chooses the block of a time. */
+/** Selects the block at a time. */
 function AtTime({ shown, newest }: { shown: string | null; newest: string }) {
   const place = usePlace()
   const [error, setError] = useState<string | null>(null)

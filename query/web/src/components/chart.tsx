@@ -1,16 +1,16 @@
-// A chart: uPlot in the colours of the style sheet. What is drawn is scaled to floats; what the tooltip and the legend say of
-// a point is the exact text. The charts of a page share one crosshair.
+// A chart: uPlot in the colours of the style sheet. Values are drawn as floats; the tooltip and the legend show the
+// exact text. The charts of a page share one crosshair.
 import { useEffect, useRef, useState } from "preact/hooks"
 import uPlot from "uplot"
 import { numberLabels, timeLabels } from "../axis"
 
 export interface Line {
   label: string
-  /** Heights; null where there is none. */
+  /** Heights; null if there is none. */
   values: (number | null)[]
-  /** The exact text of each. */
+  /** The exact text of each value. */
   texts: string[]
-  /** The custom property that names its colour. */
+  /** The custom property with its colour. */
   colour: string
   kind: "line" | "steps" | "bars"
 }
@@ -24,23 +24,23 @@ interface Drawn {
 
 interface Props extends Drawn {
   title: string
-  /** Seconds that a point stands for; 0 where it is a moment. */
+  /** Seconds that a point covers; 0 if it is a moment. */
   step?: number
 }
 
-/** What a chart remembers between two refreshes. */
+/** The state of a chart between two refreshes. */
 interface View {
   drawn: Drawn
   step: number
-  /** The point below the pointer: its time, and how many points of the same time are before it. */
+  /** The point under the pointer: its time, and how many points before it have the same time. */
   hovered: { time: number; nth: number } | null
   zoomed: boolean
-  /** Whether the chart itself moves its crosshair, to where a point went. */
+  /** Whether the chart itself is moving its crosshair, to follow a point. */
   following: boolean
 }
 
 const HEIGHT = 200
-/** All charts of a page move one crosshair. */
+/** All charts of a page share one crosshair. */
 const CROSSHAIR = "navlog"
 
 export function Chart({ title, times, lines, step = 0 }: Props) {
@@ -102,7 +102,7 @@ function data({ times, lines }: Drawn): uPlot.AlignedData {
   return [times, ...lines.map((line) => line.values)]
 }
 
-/** Draws the newest data. A point that is hovered stays so, and a part that was zoomed into too. */
+/** Draws the newest data. The hovered point and the zoomed range are kept. */
 function fill(plot: uPlot, view: View) {
   const { times } = view.drawn
   const at = indexOf(view)
@@ -140,7 +140,7 @@ function options(host: HTMLElement, view: View, zoomed: (on: boolean) => void): 
   return {
     width: host.clientWidth || 320,
     height: HEIGHT,
-    // The label of a tick at the end is wider than what is right of it.
+    // The label of the last tick is wider than the space to its right.
     padding: [10, 36, 0, 0],
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
     cursor: { drag: { x: true, y: false, dist: 8 }, points: { size: 6 }, sync: { key: CROSSHAIR, scales: ["x", null] }, bind: { dblclick: () => () => null } },
@@ -197,19 +197,19 @@ function options(host: HTMLElement, view: View, zoomed: (on: boolean) => void): 
 
 const moment = (at: number) => new Date(at * 1000).toISOString().slice(0, 19).replace("T", " ")
 
-/** Without a pointer the legend speaks of the newest point. */
+/** Without a pointer the legend shows the newest point. */
 function showNewest(plot: uPlot) {
   if (plot.data[0].length > 0) plot.setLegend({ idx: plot.data[0].length - 1 }, false)
 }
 
-/** Where the hovered point is in what is drawn; null where it is not, or no longer. */
+/** The index of the hovered point in the drawn data; null if it is not there, or no longer. */
 function indexOf({ hovered, drawn: { times } }: View): number | null {
   if (hovered === null) return null
   const at = times.indexOf(hovered.time) + hovered.nth
   return times[at] === hovered.time ? at : null
 }
 
-/** Puts the tooltip beside the point that is hovered, on the side that has more room. */
+/** Puts the tooltip next to the hovered point, on the side with more space. */
 function show(plot: uPlot, view: View) {
   const tip = plot.over.querySelector<HTMLElement>(".tip")
   if (tip === null) return
@@ -232,7 +232,7 @@ function row(label: string, text: string): HTMLElement {
   return line
 }
 
-/** The times that are shown, so that bars are whole, and one point alone stands in the middle of something. */
+/** The visible range of times, extended so that bars are complete, and a single point is in the middle of a range. */
 function around(first: number, last: number, step: number): [number, number] {
   const least = step === 0 ? 60 : step * 6
   const beside = Math.max(step / 2, (least - (last - first)) / 2)

@@ -1,5 +1,5 @@
-// NAV, total assets, flows and users of a vault over a range. The shortest range shows the NAV updates themselves; the
-// others are the series of the API, whose points are whole hours, days or weeks.
+// NAV, total assets, flows and users of a vault over a range. The shortest range shows the individual NAV updates;
+// the others show the series of the API, whose points are whole hours, days or weeks.
 import { useMemo, useState } from "preact/hooks"
 import { type Asked, useAnswer, useSteady } from "../answers"
 import { count, exact, group, scaled } from "../format"
@@ -29,16 +29,16 @@ const ranges: Range[] = [
 const DAY = 86_400_000
 /** Seconds of an interval. */
 const steps = { hour: 3600, day: 86_400, week: 604_800 }
-/** NAV updates that are drawn one by one. */
+/** How many NAV updates are drawn individually. */
 const UPDATES = 100
-/** Days from which on a chart of a month says more than the updates. */
+/** The number of days from which a chart of a month is more useful than the updates. */
 const ENOUGH = 7
 
 export function Charts({ vault, days }: { vault: VaultDetail; days: number }) {
   const place = usePlace()
   const [usual] = useState(() => (days >= ENOUGH ? "30" : "updates"))
   const range = ranges.find(({ name }) => name === (place.query.get("range") ?? usual)) ?? ranges[0]!
-  // Ranges end with the newest NAV, which is true as of a past block too.
+  // Ranges end with the newest NAV, at a past block too.
   const newest = vault.navUpdatedAt
   const from = newest === null || range.days === null ? null : new Date(Date.parse(newest) - range.days * DAY).toISOString()
   const at = { address: vault.address }

@@ -1,7 +1,8 @@
-// A bar for each day, small enough for 90 of them on a phone. What it shows is also a text, for those who do not see it.
+// A bar for each day, small enough for 90 of them on a phone. The same information is available as text for screen
+// readers.
 export interface DayBar {
   date: string
-  /** The height, 0 to 1; null: there is nothing to show of the day. */
+  /** The height, 0 to 1; null: there is no value for the day. */
   share: number | null
   how: "good" | "warn" | "bad"
   title: string
@@ -9,7 +10,7 @@ export interface DayBar {
 
 const WIDTH = 4
 const HEIGHT = 24
-/** What stands for a day without a value, and is least of a bar, so that it can be seen. */
+/** The height of a day without a value, and the minimum height of a bar, so that it is visible. */
 const LEAST = 2
 
 export function DayBars({ days, text }: { days: DayBar[]; text: string }) {

@@ -1,4 +1,4 @@
-// The delivery log: what was sent, what the other side answered, and sending it again.
+// The delivery log: what was sent, what the receiver responded, and the button for a replay.
 import { useEffect, useState } from "preact/hooks"
 import { ApiError } from "../api"
 import { count, duration, group, shortHex } from "../format"
@@ -24,10 +24,10 @@ export function DeliveryState({ state }: { state: Delivery["state"] }) {
   return <span class={`badge ${kind}`}>{name}</span>
 }
 
-/** Whether it is still to be delivered. */
+/** Whether it still has to be delivered. */
 export const underWay = (delivery: Pick<Delivery, "state">) => delivery.state === "pending" || delivery.state === "parked"
 
-/** Time between two looks at a log, ms: while something is under way 12 of the 120 requests a minute, and otherwise 2. */
+/** Polling interval of a delivery log, ms: 12 of the 120 requests per minute while a delivery is pending, otherwise 2. */
 const every = (log: Delivery[]) => (log.some(underWay) ? 5_000 : 30_000)
 
 const filters = ["state", "type", "tx", "from", "to"] as const
@@ -157,7 +157,7 @@ export function Replay({ id, done }: { id: string; done: () => void }) {
 /** How many failed deliveries one page of the API has. */
 const FAILED = 100
 
-/** Ids of all failed deliveries, whatever is shown of them. */
+/** The ids of all failed deliveries, whichever are shown. */
 async function allFailed(signal: AbortSignal): Promise<string[]> {
   const ids = new Set<string>()
   for (let page = 1; ; page++) {
@@ -167,7 +167,7 @@ async function allFailed(signal: AbortSignal): Promise<string[]> {
   }
 }
 
-/** Replays all failed deliveries, one after the other. */
+/** Replays all failed deliveries, one after another. */
 function ReplayFailed({ again, done }: { again: string; done: () => void }) {
   const failed = usePartner("/api/v1/partner/webhooks/deliveries", { query: { state: "failed", pageSize: 1 } }, again).answer?.meta.total ?? 0
   const [running, setRunning] = useState<{ stop: AbortController; all: number } | null>(null)
@@ -248,7 +248,7 @@ export function Attempts({ of, open = false }: { of: Delivery; open?: boolean })
 }
 
 function OneAttempt({ attempt }: { attempt: Attempt }) {
-  // What a later version says besides is shown as it says it: the API adds fields.
+  // Fields that a later version of the API adds are shown unchanged.
   const { number: _, url, startedAt, durationMs, status: _status, error: _error, ...more } = attempt
   return (
     <>

@@ -1,4 +1,4 @@
-// How the partner's endpoint was on each of the last 30 days.
+// The state of the partner's endpoint on each of the last 30 days.
 import { attempts, dayText, daysText, howWell, ms, succeeded, sumOf } from "../endpointdays"
 import { group } from "../format"
 import { usePartner } from "../partner"
@@ -8,7 +8,7 @@ import { Figure, Figures } from "./figures"
 import { Empty, Shown } from "./state"
 import { Table } from "./table"
 
-/** Time between two looks, ms: it is about days. */
+/** Polling interval, ms; the data is per day. */
 const EVERY = 300_000
 
 const msOrNone = (value: number | null) => (value === null ? <span class="faint">&ndash;</span> : ms(value))

@@ -1,4 +1,4 @@
-// Decoded logs as they stand in tables. What a reorganisation took back stays in the log, and is shown as that.
+// Decoded logs as table rows. A log that a reorganisation retracted stays in the list, and is marked as retracted.
 import { group } from "../format"
 import { here, usePlace } from "../router"
 import type { ChainEvent, CursorMeta, Vault } from "../types"
@@ -48,7 +48,7 @@ function State({ event }: { event: ChainEvent }) {
   )
 }
 
-/** Which deposits or requests an event is about. */
+/** The deposits or requests that an event is about. */
 function subject(event: ChainEvent) {
   if (event.requestIndex !== null) return `request ${event.requestIndex}`
   if (event.depositId !== null) return `deposit ${event.depositId}`
@@ -56,7 +56,7 @@ function subject(event: ChainEvent) {
   return <span class="faint">&ndash;</span>
 }
 
-/** Leads back in time through a list without a count; before names the cursor in the address bar. */
+/** Links to older entries of a list without a total; before is the parameter of the cursor in the address bar. */
 export function Older({ meta, before }: { meta: CursorMeta; before: string | null }) {
   const place = usePlace()
   if (before === null && !meta.hasNextPage) return null

@@ -1,4 +1,4 @@
-// The numbers at the head of a page.
+// The numbers at the top of a page.
 import type { ComponentChildren } from "preact"
 
 export function Figures({ children }: { children: ComponentChildren }) {

@@ -1,13 +1,13 @@
-// A list as a file: all of it, as of the block that the page is about.
+// A list as a file: the whole list, at the block of the page.
 import { type Params, type PathWith, type QueryOf, url } from "../api"
 import { AS_OF, asOf, usePlace } from "../router"
 
-/** Lists that are files too. */
+/** Lists that are also available as files. */
 type List = PathWith<"format"> & PathWith<typeof AS_OF>
 
 interface Props<P extends List> {
   path: P
-  /** What the list is of, and its filters without its pages. */
+  /** What the list is about, and its filters, without its paging. */
   params: Params<P>
 }
 

@@ -1,10 +1,10 @@
-// The API key of a partner: entered once, checked at once, and kept for as long as its owner says.
+// The API key of a partner: entered once, checked at once, and kept for as long as its owner chooses.
 import { useRef, useState } from "preact/hooks"
 import { askPartner, forgetTheKey, giveKey, useKey } from "../partner"
 import { Failed } from "./state"
 import { ApiError } from "../api"
 
-/** What had the focus is gone with what was pressed: who uses a keyboard goes on at the page, not at the top of the window. */
+/** The pressed button has disappeared with its focus, so keyboard users continue at the page, not at the top of the window. */
 function toMain() {
   document.querySelector<HTMLElement>("main")?.focus({ preventScroll: true })
 }
@@ -53,7 +53,7 @@ export function Key() {
           if (text !== "") void use(text, keep)
         }}
       >
-        {/* Without a name the field is part of no address, and without a value nobody reads it out of the page. */}
+        {/* Without a name the field is never part of an address, and without a value its content cannot be read from the page. */}
         <label class="wide">
           API key
           <input ref={field} type="password" required autocomplete="off" spellcheck={false} placeholder="nk_live_…" maxLength={200} pattern="\s*[\x21-\x7e]+\s*" title="letters, digits and underscores, without spaces" />

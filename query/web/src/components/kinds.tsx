@@ -1,4 +1,4 @@
-// What the kinds of events are called, by the API and for people.
+// The names of the kinds of events, in the API and for people.
 
 export const kinds: Record<string, string> = {
   DepositAccepted: "Deposit",

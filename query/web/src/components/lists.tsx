@@ -1,10 +1,10 @@
-// Deposits and withdrawal requests as they stand on the pages of users and of vaults.
+// Deposits and withdrawal requests as table rows on the pages of users and of vaults.
 import { inAsset, inShares, Amount } from "./amount"
 import { Age, BlockLink, Time, TxLink, UserLink, VaultLink } from "./names"
 import { type Column, Table } from "./table"
 import type { Deposit, Vault, Withdrawal } from "../types"
 
-/** Which of the two ends of a row the page is about, and so is not repeated in it. */
+/** Which of the two ends of a row the page is about; that one is not repeated in the rows. */
 interface Props<Row> {
   rows: Row[]
   vaults: Vault[]
@@ -55,7 +55,7 @@ export function Deposits({ rows, vaults, of }: Props<Deposit>) {
   )
 }
 
-/** Where a request is on its way, and since when. */
+/** The stage that a request has reached, and since when. */
 function RequestState({ request }: { request: Withdrawal }) {
   const since = request.cancelledAt ?? request.claimedAt ?? request.expiredAt ?? request.fundedAt
   const [tone, word] = request.claimable ? ["good", "claimable"] : request.status === "queued" ? ["warn", "pending"] : ["", request.status]
@@ -66,14 +66,14 @@ function RequestState({ request }: { request: Withdrawal }) {
   )
 }
 
-/** What a request can be claimed for, or was. */
+/** What can be or was claimed for a request. */
 function funded(vaults: Vault[], request: Withdrawal) {
   if (request.claimable) return amountIn(vaults, request.vaultAddress, request.assetsClaimable)
   return request.status === "claimed" ? amountIn(vaults, request.vaultAddress, request.assetsClaimed) : <span class="faint">&ndash;</span>
 }
 
 interface WithdrawalProps extends Props<Withdrawal> {
-  /** The place in the queue of the first row; without it the list is no queue. */
+  /** The position in the queue of the first row; without it the list is not a queue. */
   place?: number
 }
 

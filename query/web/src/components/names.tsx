@@ -1,4 +1,4 @@
-// Addresses, transactions, blocks and times as they stand in tables.
+// Addresses, transactions, blocks and times in tables.
 import { createContext } from "preact"
 import { useContext, useEffect, useState } from "preact/hooks"
 import { useExplorer } from "../answers"
@@ -9,7 +9,7 @@ import { Copy } from "./amount"
 
 const kinds: Record<Kind, string> = { tx: "Transaction", address: "Address", block: "Block" }
 
-/** The same in the outside explorer; nothing without one. */
+/** A link to the same in the external explorer; nothing without one. */
 export function Outside({ kind, value }: { kind: Kind; value: string }) {
   const href = outside(useExplorer(), kind, value)
   if (href === null) return null
@@ -39,7 +39,7 @@ export function VaultLink({ address, name }: { address: string; name: string }) 
   return <a href={there(usePlace(), `/vault/${address}`)}>{name}</a>
 }
 
-/** A transaction, which leads to its page. */
+/** A transaction, with a link to its page. */
 export function TxLink({ hash }: { hash: string | null }) {
   const place = usePlace()
   if (hash === null) return <span class="faint">sampled</span>
@@ -54,7 +54,7 @@ export function TxLink({ hash }: { hash: string | null }) {
   )
 }
 
-/** A hash or address that leads nowhere. */
+/** A hash or address without a link. */
 export function Hex({ value, what }: { value: string; what: string }) {
   return (
     <span class="hex">
@@ -64,7 +64,7 @@ export function Hex({ value, what }: { value: string; what: string }) {
   )
 }
 
-/** A block number, which leads to the same page as of that block. */
+/** A block number, with a link to the same page at that block. */
 export function BlockLink({ number }: { number: string }) {
   const place = usePlace()
   return (
@@ -86,10 +86,10 @@ export function Time({ iso }: { iso: string | null }) {
   )
 }
 
-/** The time of the block that the page is as of: null where the page is as of the newest block, undefined while it is asked for. */
+/** The time of the page's block: null if that is the newest block, undefined while it is loading. */
 export const BlockTime = createContext<string | null | undefined>(null)
 
-/** How long ago a time was; on a page as of a past block, how long before that block. */
+/** How long ago a time was; on a page at a past block, how long before that block. */
 export function Age({ iso, ago = true }: { iso: string | null; ago?: boolean }) {
   const now = useNow()
   const block = useContext(BlockTime)
@@ -104,7 +104,7 @@ export function Age({ iso, ago = true }: { iso: string | null; ago?: boolean }) 
   )
 }
 
-/** The clock, once a second. */
+/** The clock, updated every second. */
 export function useNow(): number {
   const [now, set] = useState(Date.now)
   useEffect(() => {

@@ -27,6 +27,6 @@ test("counts have no unit, NAVs have their own, and totals over vaults of differ
   assert.equal(said(`/users/${b}`, `/holdings/deposits/${a}/_count`), " 0")
   assert.equal(said(`/vaults/${a}`, "/navPerShare"), " 18")
   assert.equal(said(`/users/0x${"11".repeat(20)}`, "/totalDeposited"), "native units of different assets 0")
-  // Equal decimals do not make one asset of two.
+  // Assets with equal decimals are still different assets.
   assert.match(unitOf("/api/v1/partner/stats", "/totalVolume", [vaults[0]!, vault(b, "EURC", 6)]).symbol, /different assets/)
 })

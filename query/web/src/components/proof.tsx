@@ -1,5 +1,6 @@
-// The proof drawer: the events that a number is made of, with running sums. The browser adds up again those that it has,
-// says which these are, and whether what it gets is the number. On request it verifies each event from the hash of its block.
+// The proof drawer: the events that make up a number, with running sums. The browser adds up the events that it has,
+// names them, and reports whether the result is the number. On request it verifies each event from the hash of its
+// block.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks"
 import { useExact, useStatus } from "../answers"
 import { count, group } from "../format"
@@ -34,7 +35,7 @@ function Drawer({ of, field, vaults }: { of: string; field: string; vaults: Vaul
 
   const retracted = place.query.get("retracted") === "true"
   const page = pageOf(place.query, "explainPage")
-  // A proof that is read page by page is about one block: the newest one when it was opened.
+  // All pages of a proof are about one block: the newest one when the proof was opened.
   const { status } = useStatus()
   const [opened, setOpened] = useState(status?.indexedBlock ?? null)
   useEffect(() => setOpened((block) => block ?? status?.indexedBlock ?? null), [status])
@@ -44,12 +45,12 @@ function Drawer({ of, field, vaults }: { of: string; field: string; vaults: Vaul
   const question = { of, field, asOfBlock: block, pageSize: size, retracted: retracted ? ("true" as const) : null }
   const asked = useExact(block === null ? null : "/api/v1/explain", { query: { ...question, page, proof: proven === null ? null : "true" } })
   const last = asked.answer?.meta.totalPages ?? 0
-  // The number is the sum on the last page, whichever page is looked at.
+  // The number is the sum on the last page, whichever page is shown.
   const elsewhere = last > 0 && page !== last
   const end = useExact(elsewhere ? "/api/v1/explain" : null, { query: { ...question, page: last } })
   const unit = unitOf(of, field, vaults)
   const asks = useMemo(() => ({ of, field }), [of, field])
-  // The page on which the first event of this one is, where pages have another size.
+  // The page that contains the first event of this one, for another page size.
   const atSize = (other: number) => Math.floor(((page - 1) * size) / other) + 1
   const verifying = (other: number | null) => here(place, { verify: other, explainPage: atSize(other ?? PAGE) === 1 ? null : atSize(other ?? PAGE) })
   return (
@@ -104,11 +105,11 @@ function Drawer({ of, field, vaults }: { of: string; field: string; vaults: Vaul
   )
 }
 
-/** Events on a page, and on one with proofs, of which the API gives no more at once. */
+/** Events on a page, and on one with proofs, which is the maximum of the API. */
 const PAGE = 50
 const PROVEN = 20
 
-/** How many events a page has that are to be verified, of the address bar; null: none are to be. */
+/** How many events a page has that are to be verified, according to the address bar; null: none are. */
 function sizeOfProven(text: string | null): number | null {
   const size = Number(text ?? "")
   return Number.isInteger(size) && size >= 1 && size <= PROVEN ? size : null
@@ -147,7 +148,7 @@ function Listed({ data, asked, asOfBlock, proven, unit, vaults }: ListedProps) {
   )
 }
 
-/** What was found of one event. */
+/** The result for one event. */
 function Found({ finding }: { finding: Finding | undefined }) {
   switch (finding?.kind) {
     case "verified":
@@ -167,7 +168,7 @@ function Found({ finding }: { finding: Finding | undefined }) {
   return null
 }
 
-/** What was found of the events of the page together, and what the visitor is to do. */
+/** The combined result for the events of the page, and what the visitor has to check. */
 function Verified({ findings }: { findings: Finding[] }) {
   const of = (kind: Finding["kind"]) => findings.filter((finding) => finding.kind === kind).length
   const [verified, refuted] = [of("verified"), of("refuted")]
@@ -181,7 +182,7 @@ function Verified({ findings }: { findings: Finding[] }) {
   )
 }
 
-/** A number with all its digits, or a time where the number is one. */
+/** A number with all its digits, or a time if the number is one. */
 function Explained({ value, unit, symbol = false }: { value: string | null; unit: Unit; symbol?: boolean }) {
   if (value !== null && !/^-?\d+$/.test(value)) return <Time iso={value} />
   return <Amount value={value} unit={{ ...unit, digits: unit.decimals }} symbol={symbol} />
@@ -189,14 +190,14 @@ function Explained({ value, unit, symbol = false }: { value: string | null; unit
 
 interface SaidProps {
   page: Explanation
-  /** null while it is asked for. */
+  /** null while it is loading. */
   last: Explanation | null
   at: At
   asked: Question
   total: number
 }
 
-/** Says what the browser found when it added up itself. */
+/** Shows the result of the browser's own sum. */
 function Said({ page, last, at, asked, total }: SaidProps) {
   const verdict = judge(page, last, at, asked)
   switch (verdict.kind) {
@@ -217,7 +218,7 @@ function Said({ page, last, at, asked, total }: SaidProps) {
   }
 }
 
-/** What the number of an answer is counted in. The vault whose it is stands in the path, or in the pointer. */
+/** The unit of a number in an answer. Its vault is named in the path or in the pointer. */
 export function unitOf(of: string, field: string, vaults: Vault[]): Unit {
   const name = field.split("/").at(-1) ?? ""
   if (/count|pending|total$|unique/i.test(name) && !/assets/i.test(name) || name === "totalDeposits") return inNumber
@@ -228,7 +229,10 @@ export function unitOf(of: string, field: string, vaults: Vault[]): Unit {
   return vault ? inAsset(vault.asset) : inTotal(vaults)
 }
 
-/** The unit of totals over all vaults: that of their asset where they have one, and native units where they do not, which are no amount of anything. */
+/**
+ * The unit of totals over all vaults: their asset if it is the same for all, otherwise native units, which are not an amount
+ * of anything.
+ */
 export function inTotal(vaults: Vault[]): Unit {
   const first = vaults[0]
   return first === undefined || !oneAsset(vaults) ? { ...inNumber, symbol: "native units of different assets" } : inAsset(first.asset)

@@ -1,4 +1,4 @@
-// One box for whatever somebody has at hand: an address, a transaction, a block, a request or the id of an event.
+// A single box for any of these: an address, a transaction, a block, a request or the id of an event.
 import { useState } from "preact/hooks"
 import { group } from "../format"
 import { go, there, usePlace } from "../router"

@@ -1,4 +1,4 @@
-// Verifies the signature of a webhook that came somewhere. It stays in the page: nothing of it is sent, or kept.
+// Verifies the signature of a webhook that the visitor received. It stays in the page: nothing is sent or kept.
 import { useState } from "preact/hooks"
 import { type Verdict, verify } from "../signature"
 
@@ -19,7 +19,7 @@ export function VerifySignature() {
       onInput={() => set(null)}
       onSubmit={(event) => {
         event.preventDefault()
-        // The fields have no names: nothing of them can get into an address.
+        // The fields have no names, so that their content never becomes part of an address.
         const [secret, timestamp, body, signature] = Array.from(event.currentTarget.querySelectorAll<HTMLInputElement | HTMLTextAreaElement>("input, textarea"), (field) => field.value)
         void verify(secret!.trim(), timestamp!.trim(), body!, signature!.trim()).then(set)
       }}

@@ -1,11 +1,11 @@
-// What stands where an answer should: that it is asked for, why there is none, or what an empty one means.
+// Placeholders for an answer: that it is loading, why there is none, or what an empty one means.
 import type { ComponentChildren } from "preact"
 import { useRef } from "preact/hooks"
 import type { ApiError } from "../api"
 import type { Asked } from "../answers"
 import { count, duration } from "../format"
 
-/** Shows the answer once there is one, and until then why not. */
+/** Shows the answer once there is one, and until then the reason why there is none. */
 export function Shown<T, M>({ asked, children }: { asked: Asked<T, M>; children: (data: T, meta: M) => ComponentChildren }) {
   const { answer, error } = asked
   if (answer === null) return error === null ? <Waiting /> : <Failed error={error} />
@@ -17,7 +17,7 @@ export function Shown<T, M>({ asked, children }: { asked: Asked<T, M>; children:
   )
 }
 
-/** Stands where a response will be, as large as most are, so that what is below it stays where it is. */
+/** A placeholder for a response, as large as most are, so that the content below it does not move. */
 export function Waiting() {
   return (
     <div class="note waiting" role="status">
@@ -29,14 +29,14 @@ export function Waiting() {
   )
 }
 
-/** Whether every question of a page has had its first response: until then the page shows one skeleton, and nothing jumps. */
+/** Whether every request of a page has had its first response: until then the page shows one skeleton, and nothing moves. */
 export function useArrived(...asked: Asked<unknown, unknown>[]): boolean {
   const arrived = useRef(false)
   if (asked.every(({ answer, error }) => answer !== null || error !== null)) arrived.current = true
   return arrived.current
 }
 
-/** again: what was asked is asked again by itself; what somebody pressed a button for is not. */
+/** again: the request is retried automatically, unlike one that a button started. */
 export function Failed({ error, again = true }: { error: ApiError; again?: boolean }) {
   const { progress, faults } = error
   return (

@@ -1,4 +1,4 @@
-// A signed statement of a span of time, as a file, and how to verify it.
+// A signed statement of a time range, as a file, and how to verify it.
 import { useEffect, useState } from "preact/hooks"
 import { ApiError } from "../api"
 import { group } from "../format"

@@ -1,5 +1,5 @@
-// A table, which is a card for each row where the screen is narrow, and the pages of a list. Which page and which order
-// is in the address bar.
+// A table, which becomes a card per row on a narrow screen, and the pages of a list. The page and the order are in
+// the address bar.
 import type { ComponentChildren } from "preact"
 import { count, group } from "../format"
 import { here, usePlace } from "../router"
@@ -7,11 +7,11 @@ import type { Meta } from "../types"
 
 export interface Column<Row> {
   title: string
-  /** Right-aligned, as amounts are. */
+  /** Right-aligned, for amounts. */
   number?: boolean
   /** Text of any length, which is wrapped. */
   long?: boolean
-  /** The name by which the API sorts by it. */
+  /** The name by which the API sorts by this column. */
   sort?: string
   cell: (row: Row) => ComponentChildren
 }
@@ -21,9 +21,9 @@ interface Props<Row> {
   columns: Column<Row>[]
   rows: Row[]
   id: (row: Row) => string
-  /** By what the rows are sorted now, where that can be chosen. */
+  /** The current order of the rows, if it can be chosen. */
   sorted?: { by: string; order: "asc" | "desc" }
-  /** A class for a row, for what is to be seen at once. */
+  /** A class for a row that should stand out. */
   mark?: (row: Row) => string | undefined
 }
 
@@ -68,7 +68,7 @@ export function Table<Row>({ caption, columns, rows, id, sorted, mark }: Props<R
   )
 }
 
-/** Leads through the pages of a list; parameter names the page in the address bar. */
+/** Links to the pages of a list; parameter is the name of the page number in the address bar. */
 export function Pages({ meta, parameter, what }: { meta: Meta; parameter: string; what: string }) {
   const place = usePlace()
   if (meta.totalPages <= 1 && meta.page === 1) return <p class="pages faint">{count(meta.total, what)}</p>
@@ -84,7 +84,7 @@ export function Pages({ meta, parameter, what }: { meta: Meta; parameter: string
   )
 }
 
-/** The page of a list that the address bar names. */
+/** The page number of a list in the address bar. */
 export function pageOf(query: URLSearchParams, parameter: string): number {
   const page = Number(query.get(parameter) ?? "1")
   return Number.isInteger(page) && page >= 1 ? page : 1

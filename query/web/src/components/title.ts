@@ -1,9 +1,9 @@
-// The title of a page, which names what is on it.
+// The title of a page, which names its subject.
 import { useEffect } from "preact/hooks"
 import { group } from "../format"
 import { asOf, usePlace } from "../router"
 
-/** Names the page in the window's title; null while the name is not known. */
+/** Sets the window's title; null while the name is unknown. */
 export function useTitle(name: string | null) {
   const block = asOf(usePlace())
   useEffect(() => {

@@ -1,4 +1,4 @@
-// Users in one of the orders of the API, which the address bar names: of all vaults, or of one.
+// Users of all vaults or of one, in one of the orders of the API, which is in the address bar.
 import type { ComponentChildren } from "preact"
 import type { Asked } from "../answers"
 import { usePlace } from "../router"
@@ -10,7 +10,7 @@ import { Pages, Table, pageOf } from "./table"
 
 const orders = ["firstSeen", "totalDeposited", "totalWithdrawn"] as const
 
-/** The order and the page of the address bar, as the API takes them. */
+/** The order and the page in the address bar, as parameters of the API. */
 export function useOrder() {
   const { query } = usePlace()
   const sortBy = orders.find((order) => order === query.get("sortBy")) ?? "firstSeen"
@@ -19,15 +19,15 @@ export function useOrder() {
 }
 
 interface Props {
-  /** The users, in the order of the address bar. */
+  /** The users, in the order in the address bar. */
   asked: Asked<(User | VaultUser)[], Meta>
-  /** What the amounts are counted in; null where the vaults hold different assets, and there is no one amount. */
+  /** The unit of the amounts; null if the vaults hold different assets, so that there is no single amount. */
   unit: Unit | null
   /** Where a number of a user is explained. */
   source: (address: string, field: string) => Source
   /** The list as a file. */
   files: ComponentChildren
-  /** What is said where there is nobody. */
+  /** The text for an empty list. */
   nobody: string
 }
 

@@ -1,4 +1,4 @@
-// Where webhooks go, how that URL is doing, and the first one step by step.
+// The webhook URL, its state, and the first webhook step by step.
 import type { ComponentChildren } from "preact"
 import { useEffect, useState } from "preact/hooks"
 import { type Answer, ApiError } from "../api"
@@ -74,7 +74,7 @@ function Endpoint({ again }: { again: number }) {
   )
 }
 
-/** What came of a button that was pressed. */
+/** The result of a button that was pressed. */
 function useSending<T>() {
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState<ApiError | null>(null)
@@ -153,7 +153,7 @@ function SendTest({ done }: { done: (eventId: string) => void }) {
   )
 }
 
-/** "The first webhook in five minutes", as docs/webhooks.md has it, from its third step on. */
+/** "The first webhook in five minutes" of docs/webhooks.md, from its third step onwards. */
 export function FirstWebhook() {
   const place = usePlace()
   const [registered, setRegistered] = useState(0)
@@ -198,11 +198,14 @@ function Step({ title, children }: { title: string; children: ComponentChildren 
   )
 }
 
-/** Between two looks for the test event, and for how long, s. An event is tried for less than 40 seconds where nobody answers. */
+/**
+ * Polling interval for the test event, and for how long, s. Attempts take less than 40 seconds in total if the receiver does
+ * not respond.
+ */
 const EVERY = 2
 const PATIENCE = 180
 
-/** A test event on its way, until it has arrived or failed. */
+/** A pending test event, until it has arrived or failed. */
 function Watched({ eventId }: { eventId: string }) {
   const [delivery, setDelivery] = useState<Delivery | null>(null)
   const [error, setError] = useState<ApiError | null>(null)

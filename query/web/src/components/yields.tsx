@@ -1,4 +1,4 @@
-// What a share of a vault gained between two NAV updates, and the proof of it: both updates, each with its own proof.
+// The gain of a vault's share between two NAV updates, and its proof: both updates, each with its own proof.
 import { useEffect, useRef } from "preact/hooks"
 import { type Asked, useAnswer, useSteady } from "../answers"
 import { exact, group, short, time } from "../format"
@@ -9,7 +9,7 @@ import { BlockLink, Time, TxLink } from "./names"
 import { Shown } from "./state"
 import { Table } from "./table"
 
-/** The yields of a vault as of the page's block. They are the same whatever part of the series is asked for. */
+/** The yields of a vault at the page's block. They do not depend on the requested part of the series. */
 export function useYields(address: string, newest: string | null): Asked<Series, undefined> {
   const asked = useAnswer(newest === null ? null : "/api/v1/vaults/{address}/series", { path: { address }, query: { interval: "week", from: newest } })
   return useSteady(asked, `${address} ${asOf(usePlace()) ?? ""}`)
@@ -25,7 +25,7 @@ export function yieldOver(series: Series | null, over: Over): OneYield | null {
   return over === "first" ? series.sinceFirst : (series.yields.find(({ days }) => days === over) ?? null)
 }
 
-/** "1.23 %", rounded down: nobody is shown more than was gained. */
+/** "1.23 %", rounded down so that a gain is never overstated. */
 export function percentText(percent: string): string {
   const millionths = BigInt(percent.replace(".", ""))
   const down = millionths / 10_000n - (millionths < 0n && millionths % 10_000n !== 0n ? 1n : 0n)

@@ -1,4 +1,4 @@
-// `/compare`: two pinned blocks, what each vault was worth at either, and what lies between.
+// `/compare`: two fixed blocks, the value of each vault at both, and the events in between.
 import { useEffect, useState } from "preact/hooks"
 import { useExact, useStatus } from "../answers"
 import { Amount, type Unit, inAsset, inNav, inNumber, inShares } from "../components/amount"
@@ -51,12 +51,12 @@ export function ComparePage() {
 const DAY = 86_400_000
 
 /**
- * The block to compare the newest one with where none is chosen: that of a day before, and not before the first NAV, where
- * there is nothing to see: that of the youngest vault. undefined while it is asked for; null where there is no NAV.
+ * The block to compare the newest one with if none is chosen: that of a day earlier, but not before the first NAV of the
+ * youngest vault, where there is nothing to see. undefined while it is loading; null if there is no NAV.
  */
 function useUsual(vaults: Vault[], newestAt: string | null, wanted: boolean): string | null | undefined {
   const [at, setAt] = useState<string | null>(null)
-  // The newest block moves on, and the comparison that is being read does not.
+  // The newest block changes, but a comparison that is open does not.
   useEffect(() => setAt((before) => before ?? newestAt), [newestAt])
   const vault = vaults.at(-1)
   const asks = wanted && vault !== undefined && at !== null
@@ -74,7 +74,7 @@ function useUsual(vaults: Vault[], newestAt: string | null, wanted: boolean): st
   return day.answer?.data.blockNumber ?? first?.blockNumber ?? null
 }
 
-/** The events after block a and up to block b: as of b, newest first, until one is not after a. */
+/** The events after block a and up to block b: requested at b, newest first, down to the first one that is not after a. */
 function Between({ a, b, vaults }: { a: string; b: string; vaults: Vault[] }) {
   const before = usePlace().query.get("before")
   const asked = useExact("/api/v1/events", { query: { asOfBlock: b, before, pageSize: 50 } })
@@ -112,7 +112,7 @@ function Worth({ a, b }: { a: string; b: string }) {
   const after = useExact("/api/v1/vaults", { query: { asOfBlock: b } })
   const settledBefore = useExact("/api/v1/settlement/summary", { query: { asOfBlock: a } })
   const settledAfter = useExact("/api/v1/settlement/summary", { query: { asOfBlock: b } })
-  // The columns are as wide as what is in them.
+  // The columns are as wide as their content.
   const arrived = useArrived(before, after, settledBefore, settledAfter)
   if (!arrived) return <><h2>Vaults at both</h2><Waiting /></>
   return (

@@ -1,4 +1,4 @@
-// `/partner/delivery/ID`: one delivery, what was sent, and what came back at each attempt.
+// `/partner/delivery/ID`: one delivery, what was sent, and the response to each attempt.
 import { useState } from "preact/hooks"
 import { Copy } from "../components/amount"
 import { DeliveryState, Replay, outcome, underWay } from "../components/deliveries"
@@ -29,7 +29,7 @@ export function DeliveryPage({ address: eventId }: { address: string }) {
   )
 }
 
-/** Time between two looks, ms: while it is under way 12 of the 120 requests a minute, and otherwise 2. */
+/** Polling interval, ms: 12 of the 120 requests per minute while the delivery is pending, otherwise 2. */
 const every = (delivery: DeliveryDetail) => (underWay(delivery) ? 5_000 : 30_000)
 
 function Loaded({ eventId }: { eventId: string }) {

@@ -18,7 +18,7 @@ const typed = ["user", "tx", "from", "to"] as const
 /** Events on a page. */
 const PAGE = 50
 
-/** A field for a day, or for the time that the API was asked for: of one a field for days would show nothing, and send that. */
+/** A field for a day or, if the address has a time, for that time: a field for days would be empty, and submit that. */
 function Moment({ name, given }: { name: string; given: string | null }) {
   return given === null || /^\d{4}-\d{2}-\d{2}$/.test(given) ? <input name={name} type="date" /> : <input name={name} spellcheck={false} type="text" />
 }
@@ -27,7 +27,7 @@ export function EventsPage() {
   useTitle("Events")
   const place = usePlace()
   const { query } = place
-  // The stream has these filters, so a page with another one is asked for again and again, as all others are.
+  // The stream only supports these filters, so a page with any other filter is polled like all other pages.
   const value = (name: (typeof filters)[number]) => query.get(name) || null
   const streamed = { kind: value("kind"), vault: value("vault"), user: value("user") }
   const others = { tx: value("tx"), from: value("from"), to: value("to") }
@@ -40,12 +40,12 @@ export function EventsPage() {
   const events = follows ? followed : asked
   const known = useAnswer("/api/v1/vaults", {})
   const vaults = known.answer?.data ?? []
-  // Rows without their vaults have no amounts, and would grow when these come.
+  // Without their vaults, rows have no amounts, and would grow when the vaults arrive.
   const arrived = useArrived(known, events)
   const filtered = filters.some((name) => query.has(name))
   const listed = vaults.find((vault) => vault.address.toLowerCase() === given.vault?.toLowerCase())
-  // The fields follow the address bar, and are the same ones afterwards, so that who changes one keeps the focus on it. What
-  // is typed is in no address bar yet, and stays until that changes.
+  // The fields follow the address bar without being recreated, so that the one being edited keeps the focus. Typed
+  // text is not in the address bar yet, and stays until the address changes.
   const form = useRef<HTMLFormElement>(null)
   useLayoutEffect(() => {
     for (const name of typed) {

@@ -1,4 +1,4 @@
-// `/partner`: what a partner sees of navlog with an API key.
+// `/partner`: the view of a partner with an API key.
 import type { ComponentType } from "preact"
 import { useAnswer } from "../answers"
 import { Amount, inAsset, inNumber } from "../components/amount"
@@ -20,9 +20,9 @@ interface View {
   name: string
   text: string
   view: ComponentType
-  /** Whether it asks nothing that needs the key. */
+  /** Whether it works without the key. */
   open?: true
-  /** Whether it can be of a past block. */
+  /** Whether it can show a past block. */
   past?: true
 }
 

@@ -1,4 +1,4 @@
-// `/search?q=`: what a number or a name may stand for.
+// `/search?q=`: what a number or a name may refer to.
 import { useExact, useStatus } from "../answers"
 import { isNumber, shown } from "../components/search"
 import { Empty, Shown, Waiting, useArrived } from "../components/state"
@@ -40,7 +40,10 @@ export function SearchPage() {
   )
 }
 
-/** A withdrawal request by its number, where the vault has it. A vault numbers its requests one by one, and lists the newest first. */
+/**
+ * A withdrawal request by its number, if the vault has it. A vault numbers its requests consecutively, and lists the newest
+ * first.
+ */
 function Request({ vault, index }: { vault: Vault; index: string }) {
   const place = usePlace()
   const of = { path: { address: vault.address } }

@@ -1,4 +1,4 @@
-// `/status`: how far the index is, how the programs are, and what went wrong lately.
+// `/status`: how far the index is, the state of the programs, and recent problems.
 import { useExact, useStatus } from "../answers"
 import { DayBars } from "../components/days"
 import { Figure, Figures } from "../components/figures"
@@ -16,16 +16,19 @@ const tasks: Record<string, string> = {
   dispatch: "sends webhooks to partners",
 }
 
-/** The states of programs that do their work, and those that do not end by themselves or serve nobody. Others are waited in. */
+/**
+ * The states of programs that do their work, and those that do not recover by themselves or in which nothing is served. All
+ * others are temporary.
+ */
 const good = new Set(["following", "building", "backfilling", "reading", "serving"])
 const bad = new Set(["frozen", "fenced", "bad", "unready", "unknown"])
 
-/** How a program is in a state, as a badge shows it. */
+/** The quality of a state, for its badge. */
 export function howIs(state: string): "good" | "warn" | "bad" {
   return good.has(state) ? "good" : bad.has(state) ? "bad" : "warn"
 }
 
-/** How good a day was: less than 86 s without the program, less than 72 min, or more. */
+/** The quality of a day: the program was missing for less than 86 s, less than 72 min, or longer. */
 function howMuch(share: number | null): "good" | "warn" | "bad" {
   return share === null || share >= 0.999 ? "good" : share >= 0.95 ? "warn" : "bad"
 }
@@ -138,5 +141,5 @@ export function StatusPage() {
   )
 }
 
-/** How many reorganisations are listed, the newest. */
+/** How many reorganisations are listed, the newest ones. */
 const SHOWN = 50

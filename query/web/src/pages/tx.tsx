@@ -1,4 +1,4 @@
-// `/tx/HASH`: what a transaction did, also what a reorganisation took away from it.
+// `/tx/HASH`: the events of a transaction, including those that a reorganisation retracted.
 import { useExact } from "../answers"
 import { Copy } from "../components/amount"
 import { Events } from "../components/events"

@@ -1,4 +1,4 @@
-// `/user/ADDRESS`: what a user deposited and withdrew, asset by asset and vault by vault, and what is pending.
+// `/user/ADDRESS`: what a user deposited and withdrew, by asset and by vault, and what is pending.
 import { useState } from "preact/hooks"
 import { useAnswer, useStatus } from "../answers"
 import { ApiError, ask, url } from "../api"
@@ -59,7 +59,7 @@ export function UserPage({ address }: { address: string }) {
   )
 }
 
-/** What a user has in a vault, and where each number is explained. */
+/** A user's totals in a vault, and where each number is explained. */
 interface Holding {
   vault: Vault
   deposits: number
@@ -98,7 +98,7 @@ function Totals({ data, vaults }: { data: UserDetail; vaults: Vault[] }) {
     const row = rows.find((row) => row.vault === vault)
     return row === undefined ? null : { deposited: row.deposited, withdrawn: row.withdrawn }
   })
-  // The totals of the API are over all vaults: those of one asset are explained by them only where there is no other.
+  // The totals of the API cover all vaults, so they explain the totals of an asset only if there is no other asset.
   const only = totals.length === 1
   const source = (of: (typeof totals)[number], field: "deposits/_sum/assetAmount" | "withdrawals/_sum/assetsClaimed"): Source | undefined =>
     only ? { of: path, field: field.startsWith("deposits") ? "/totalDeposited" : "/totalWithdrawn" } : of.vaults.length === 1 ? rows.find(({ vault }) => vault === of.vaults[0])?.source(field) : undefined
@@ -132,10 +132,10 @@ function Totals({ data, vaults }: { data: UserDetail; vaults: Vault[] }) {
   )
 }
 
-/** Requests that one page of the queue has. */
+/** Requests on one page of the queue. */
 const QUEUE = 100
 
-/** The user's requests that are in the queue, with their place in it. */
+/** The user's requests that are in the queue, with their position in it. */
 function Pending({ data, vaults }: { data: Withdrawal[]; vaults: Vault[] }) {
   const concerned = vaults.filter((vault) => data.some(({ vaultAddress }) => vaultAddress === vault.address))
   if (data.length === 0) return null
@@ -175,7 +175,7 @@ function PendingIn({ vault, requests }: { vault: Vault; requests: Withdrawal[] }
   )
 }
 
-/** Makes a file of every deposit and every claim of the user, as of the block of the page. */
+/** Makes a file of all deposits and claims of the user, at the block of the page. */
 function Accountant({ address, vaults }: { address: string; vaults: Vault[] }) {
   const place = usePlace()
   const { status } = useStatus()

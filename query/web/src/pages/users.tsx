@@ -1,4 +1,5 @@
-// `/users`: all users. Amounts of different assets are no one number: where the vaults hold several, each vault has its list.
+// `/users`: all users. Amounts of different assets cannot be added: if the vaults hold several, each vault has a list
+// of its own.
 import { useAnswer } from "../answers"
 import { oneAsset } from "../assets"
 import { inAsset } from "../components/amount"
@@ -54,7 +55,7 @@ function OfAll({ vaults }: { vaults: Vault[] }) {
       {asset === undefined && vaults.length > 0 && <p class="note">The vaults hold different assets, whose amounts do not add up. Choose a vault to see amounts and to sort by them.</p>}
       <Users
         asked={users}
-        // The totals of the file are over all vaults, and no amounts where these hold different assets.
+        // The totals of the file cover all vaults, and are not amounts if the vaults hold different assets.
         files={asset === undefined ? null : <Files path="/api/v1/users" params={{ query: { sortBy: query.sortBy, sortOrder: query.sortOrder } }} />}
         unit={asset === undefined ? null : inAsset(asset)}
         source={(address, field) => ({ of: `/api/v1/users/${address}`, field: `/${field}` })}

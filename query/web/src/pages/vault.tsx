@@ -1,4 +1,4 @@
-// `/vault/ADDRESS`: what a vault is worth, what it earned, and what is pending.
+// `/vault/ADDRESS`: the value of a vault, its yields, and what is pending.
 import type { ComponentChildren } from "preact"
 import { useAnswer } from "../answers"
 import { url } from "../api"
@@ -51,7 +51,7 @@ function Of({ vault, series, pending, funding }: OfProps) {
   const path = url("/api/v1/vaults/{address}", { path: { address: vault.address } })
   const summary = (field: string) => ({ of: "/api/v1/settlement/summary", field: `/${vault.address}/${field}` })
   const toFund = pending?.withdrawalsToFund
-  // null where the vault has no queue, or while it is not known.
+  // null if the vault has no queue, or while it is unknown.
   const queued = vault.stats.pendingWithdrawals
   const claimable = toFund === undefined || toFund.count === null || queued === null ? null : queued - toFund.count
   return (

@@ -1,4 +1,4 @@
-// `/`: the vaults, each with what it is worth, what it earned and what is pending.
+// `/`: the vaults, each with its value, its yields and what is pending.
 import { useAnswer } from "../answers"
 import { Amount, inAsset, inNav, inNumber, inShares } from "../components/amount"
 import { Files } from "../components/files"
