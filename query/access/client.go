@@ -126,7 +126,7 @@ func parseHop(s string) (netip.Addr, bool) {
 // without a proxy.
 func (a *Access) warnOfProxy(peer netip.Addr) {
 	a.forwarded.Do(func() {
-		a.Log.Warn("X-Forwarded-For is not believed: its sender is in no network of http.trustedProxies. If it is your proxy, all clients behind it count as one address: "+
+		a.Log.Warn("X-Forwarded-For ignored: its sender is in no network of http.trustedProxies. If it is your proxy, all clients behind it count as one address: "+
 			"add its network to http.trustedProxies (NAVLOG_HTTP_TRUSTED_PROXIES)", "sender", peer)
 	})
 }

@@ -67,5 +67,5 @@ func (p *ProofCalls) Spend(r *httpapi.Request) error {
 func (p *ProofCalls) refuse(q quota, whose string) error {
 	p.access.limited.WithLabelValues(limitProofs).Inc()
 	return &httpapi.Failure{Status: http.StatusTooManyRequests, Code: httpapi.CodeRateLimited, Retry: max(q.retry, time.Second),
-		Message: whose + " used up the proofs of a day. Blocks that were proven lately are still proven, and without proof=true everything is answered."}
+		Message: whose + " used up the daily limit of proofs. Recently proven blocks remain available, and so are all responses without proof=true."}
 }

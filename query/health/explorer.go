@@ -46,7 +46,7 @@ func checkExplorerURL(template, placeholder string) error {
 	case err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https":
 		return fmt.Errorf("must be an %s%s", example, placeholder)
 	case u.User != nil:
-		return errors.New("must have no user or password: everybody reads it")
+		return errors.New("must have no user or password, because it is public")
 	case strings.Count(template, placeholder) != 1:
 		return fmt.Errorf("must have %s once, where the explorer expects it", placeholder)
 	case strings.ContainsAny(filled, "{}"):

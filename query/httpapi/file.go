@@ -59,7 +59,7 @@ func (r *Request) readParams() {
 		r.Params.whole = r.fileRows
 	}
 	if r.format == files.CSV && !r.HTTP.ProtoAtLeast(1, 1) {
-		r.Params.Fault(formatParam, "must not be csv over HTTP/1.0, which does not tell a whole file from one that was cut off: ask by HTTP/1.1, also where a proxy asks for you, or for parquet")
+		r.Params.Fault(formatParam, "must not be csv over HTTP/1.0, which cannot signal that a file was cut off: use HTTP/1.1, also between a proxy and navlog, or request parquet")
 	}
 }
 

@@ -132,7 +132,7 @@ func (n *Node) ask(ctx context.Context, pay func() error, method string, params 
 		return nil, err
 	}
 	if err := n.pace.Wait(ctx); err != nil {
-		return nil, fmt.Errorf("%s: %w: it is asked no more often than the configuration allows", method, err)
+		return nil, fmt.Errorf("%s: %w: waited for the limit of calls per second (http.proofCallsPerSecond)", method, err)
 	}
 	err = n.client.CallContext(ctx, &raw, method, params...)
 	var long *http.MaxBytesError

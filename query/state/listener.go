@@ -68,7 +68,7 @@ func (w *Watcher) listen(ctx context.Context) {
 			return
 		}
 		if w.listener.listening.Swap(false) {
-			w.log.Warn("project is not heard, the read models are looked at more often", "error", err)
+			w.log.Warn("notifications from project lost, polling the read models more often", "error", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -121,7 +121,7 @@ export async function said<B>(call: Promise<Called<B>>, signal?: AbortSignal | n
     if (signal?.aborted) throw error
     // A successful response that is not JSON ends here; the body of one that is not successful is text then.
     if (error instanceof SyntaxError) throw new ApiError("The server answered, and not in JSON.", 200, "NOT_JSON", null, null, PATIENCE)
-    throw new ApiError("The server cannot be reached. It is tried again.", 0, "UNREACHABLE", null, null, PATIENCE)
+    throw new ApiError("The server cannot be reached. Retrying.", 0, "UNREACHABLE", null, null, PATIENCE)
   }
   const { data, error, response } = called
   if (data !== undefined) return { body: data, response }

@@ -6,10 +6,10 @@ import { type Run, askPartner, forgetTheKey, giveKey, register, replayAll, state
 const refusal = (status: number, retryAfter: number | null = null, details: unknown = null, code = "CODE") => new ApiError("as the API says", status, code, details, "r1", retryAfter)
 
 test("an error says what to do", () => {
-  assert.match(told(refusal(401)).message, /not known, or was revoked/)
+  assert.match(told(refusal(401)).message, /unknown or was revoked/)
   assert.match(told(refusal(403)).message, /disabled/)
   assert.match(told(refusal(429, 7)).message, /limit/)
-  assert.match(told(refusal(503, 5)).message, /does not answer/)
+  assert.match(told(refusal(503, 5)).message, /not responding/)
   assert.match(told(refusal(400, null, { reason: "port" }, "INVALID_WEBHOOK_URL")).message, /443/)
   // Errors that the API explains better are left unchanged.
   for (const error of [refusal(404), refusal(500, 5), refusal(503, 5, { progress: {} }), refusal(400, null, { reason: "new" }, "INVALID_WEBHOOK_URL")]) assert.equal(told(error), error)

@@ -89,14 +89,14 @@ export function told(error: ApiError): ApiError {
 function sentence({ status, code, details }: ApiError): string | null {
   switch (status) {
     case 401:
-      return "This key is not known, or was revoked: look whether all of it was typed, or ask the operator for another one."
+      return "This key is unknown or was revoked: check that it is complete, or ask the operator for a new one."
     case 403:
       return "The key is good, but its partner is disabled: only the operator can enable it again."
     case 429:
-      return "The limit of requests a minute is reached; it is one limit for all keys of the partner."
+      return "The limit of requests per minute is reached. All keys of the partner share it."
     case 503:
       // While the first read model is built, the API explains this itself.
-      return details === null ? "A part of navlog does not answer just now; nothing is lost by that." : null
+      return details === null ? "A part of navlog is not responding at the moment; no data is lost." : null
     case 0:
       return "The server cannot be reached."
     case 400:

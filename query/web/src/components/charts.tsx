@@ -60,7 +60,7 @@ export function Charts({ vault, days }: { vault: VaultDetail; days: number }) {
         {range === ranges[0] ? <OfUpdates asked={updates} vault={vault} /> : <OfSeries asked={series} vault={vault} range={range} />}
         <Flows asked={series} vault={vault} range={range} />
       </div>
-      <p class="faint">Draw a span with the pointer to zoom into it.</p>
+      <p class="faint">Drag across the chart to zoom in.</p>
       <Files path="/api/v1/vaults/{address}/series" params={shown} />
     </>
   )

@@ -40,7 +40,7 @@ export function Events({ rows, vaults, caption }: Props) {
 
 function State({ event }: { event: ChainEvent }) {
   if (event.state === "live") return null
-  if (event.state === "quarantined") return <span class="badge warn after" title="It could not be decoded, and counts for nothing">quarantined</span>
+  if (event.state === "quarantined") return <span class="badge warn after" title="It could not be decoded and is not counted">quarantined</span>
   return (
     <span class="badge bad after" title={`A reorganisation replaced its block: seq ${event.retractedBySeq} retracts it`}>
       reorganised away

@@ -86,7 +86,7 @@ function Drawer({ of, field, vaults }: { of: string; field: string; vaults: Vaul
             <a href={verifying(null)}>Leave the proofs out</a>
           )}
           {proven !== null && proven > 1 && asked.error?.faults.some((fault) => fault.field === "pageSize") && <a href={verifying(1)}>Verify one event at a time</a>}
-          <a href={here(place, { retracted: retracted ? null : "true", explainPage: null })}>{retracted ? "Leave out what was reorganised away" : "Show what was reorganised away too"}</a>
+          <a href={here(place, { retracted: retracted ? null : "true", explainPage: null })}>{retracted ? "Hide retracted events" : "Show retracted events"}</a>
         </p>
         <Shown asked={asked}>
           {(data, meta) => (
@@ -95,7 +95,7 @@ function Drawer({ of, field, vaults }: { of: string; field: string; vaults: Vaul
                 <Explained value={data.value} unit={unit} symbol />
               </p>
               <Said page={data} last={elsewhere ? (end.answer?.data ?? null) : data} at={{ page, last }} asked={asks} total={meta.total} />
-              {data.events.length === 0 ? <Empty>No event has changed this number yet, so it is what it began as.</Empty> : <Listed data={data} asked={asks} asOfBlock={block ?? "0"} proven={proven !== null} unit={unit} vaults={vaults} />}
+              {data.events.length === 0 ? <Empty>No event has changed this number yet.</Empty> : <Listed data={data} asked={asks} asOfBlock={block ?? "0"} proven={proven !== null} unit={unit} vaults={vaults} />}
               <Pages meta={meta} parameter="explainPage" what="event" />
             </>
           )}
@@ -173,7 +173,7 @@ function Verified({ findings }: { findings: Finding[] }) {
   const of = (kind: Finding["kind"]) => findings.filter((finding) => finding.kind === kind).length
   const [verified, refuted] = [of("verified"), of("refuted")]
   if (refuted > 0) return <p class="note failed" role="alert">Of {count(refuted, "event")} of this page the proof does not hold: it is said beside each. Please report this, with the link of this page.</p>
-  if (verified === 0) return <p class="note warned" role="status">Nothing on this page has a proof: why is said beside each event.</p>
+  if (verified === 0) return <p class="note warned" role="status">No event on this page has a proof. The reason is shown next to each event.</p>
   return (
     <p class="note proven" role="status">
       <strong>{verified === findings.length ? "Every event of this page is verified." : `Of ${count(findings.length, "event")} of this page ${verified} ${verified === 1 ? "is" : "are"} verified.`}</strong> Your browser
@@ -204,7 +204,7 @@ function Said({ page, last, at, asked, total }: SaidProps) {
     case "astray":
       return <p class="note failed" role="alert">The answer is about {verdict.about.field} of {verdict.about.of} as a {verdict.about.operation}, and not about what was asked. Please report this, with the link of this page.</p>
     case "open":
-      return <p class="note">The last page is asked for&hellip;</p>
+      return <p class="note">Loading the last page&hellip;</p>
     case "broken":
       return <p class="note failed" role="alert">The sums do not add up at seq {verdict.event.seq}: with {verdict.event.change} more it should not be {verdict.event.sum}. Please report this, with the link of this page.</p>
     case "other":
@@ -212,7 +212,7 @@ function Said({ page, last, at, asked, total }: SaidProps) {
     case "proven":
       return (
         <p class="note proven" role="status">
-          <strong>{total === 0 ? "Nothing happened, and that is the number." : page.operation === "last" ? "The last event is the number." : "The last sum is the number."}</strong> {addedUp(total, page, last ?? page, at)}
+          <strong>{total === 0 ? "There are no events, so the number is its initial value." : page.operation === "last" ? "The last event is the number." : "The last sum is the number."}</strong> {addedUp(total, page, last ?? page, at)}
         </p>
       )
   }

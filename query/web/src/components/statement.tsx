@@ -43,7 +43,7 @@ export function Statement() {
   const { from, to } = span ?? { from: "FROM", to: "TO" }
   return (
     <>
-      <p>Every event through you whose block is in the span, of final blocks alone, with their sums, signed. Times are UTC.</p>
+      <p>A signed list of all events through you in the time range, in final blocks only, with totals. Times are UTC.</p>
       <form
         class="filters"
         aria-label="Statement"
@@ -67,7 +67,7 @@ export function Statement() {
       </form>
       <p class="faint">The last day must be over on the chain: its end may not be after the newest final block.</p>
       <div role="status">
-        {span !== null && made === null && error === null && <p class="note">It is made&hellip;</p>}
+        {span !== null && made === null && error === null && <p class="note">Preparing the statement&hellip;</p>}
         {made !== null && (
           <p class="note proven">
             <a href={made.href} download={made.name}>

@@ -263,7 +263,7 @@ function said(delivery: Delivery, ended: boolean): string {
     case "no_endpoint":
       return "No URL was registered when the event was due."
     case "parked":
-      return "Deliveries to this URL are paused because too many failed. One is tried now and then."
+      return "Deliveries to this URL are paused because too many failed. A single delivery is attempted from time to time."
     case "pending":
       return ended ? "It is still pending. Look at the delivery log later." : delivery.attempts.length === 0 ? "The first attempt is due." : "The next attempt is due."
   }

@@ -50,7 +50,7 @@ function Loaded({ eventId }: { eventId: string }) {
           {delivery.correctedAt !== undefined && <p class="note warned">A reorganisation corrected the body at {delivery.correctedAt}. Attempts before then sent an older body; a replay sends the newest.</p>}
           {!underWay(delivery) && <p><Replay id={eventId} done={() => setAgain((n) => n + 1)} /></p>}
           <h2>Request</h2>
-          <p class="faint">Every attempt sends these headers, and besides <code>X-Service-Timestamp</code> and <code>X-Service-Signature</code>, which are made for each attempt and not kept.</p>
+          <p class="faint">Every attempt sends these headers and, in addition, <code>X-Service-Timestamp</code> and <code>X-Service-Signature</code>, which are computed for each attempt and not stored.</p>
           <pre tabIndex={0} aria-label="Headers of the request">{Object.entries(delivery.request.headers).map(([name, value]) => `${name}: ${value}`).join("\n")}</pre>
           <pre tabIndex={0} aria-label="Body of the request">{pretty(delivery.request.body)}</pre>
           <p><Copy text={delivery.request.body} what="the body, byte for byte" /> <span class="faint">Copies the body byte for byte; it is shown with spaces.</span></p>

@@ -10,7 +10,7 @@ import { Users, useOrder } from "../components/users"
 import { here, usePlace } from "../router"
 import type { Vault } from "../types"
 
-const NOBODY = "No users yet. A user is listed from the first deposit or withdrawal request on."
+const NOBODY = "No users yet. A user is listed after the first deposit or withdrawal request."
 
 export function UsersPage() {
   useTitle("Users")

@@ -67,7 +67,7 @@ function Of({ vault, series, pending, funding }: OfProps) {
       <Figures>
         <Figure title="NAV per share"><Amount value={vault.navPerShare} unit={inNav} source={{ of: path, field: "/navPerShare" }} /></Figure>
         <Figure wide title="Total assets"><Amount value={vault.totalAssets} unit={inAsset(vault.asset)} symbol source={{ of: path, field: "/totalAssets" }} /></Figure>
-        <Figure wide title="Yield a year, since the first NAV"><Yield vault={vault} series={series} over="first" annual /></Figure>
+        <Figure wide title="Annual yield since the first NAV"><Yield vault={vault} series={series} over="first" annual /></Figure>
         <Figure title="Since the first NAV"><Yield vault={vault} series={series} over="first" /></Figure>
         <Figure title="7 days"><Yield vault={vault} series={series} over={7} /></Figure>
         <Figure title="30 days"><Yield vault={vault} series={series} over={30} /></Figure>
@@ -248,7 +248,7 @@ function UserList({ vault }: ViewProps) {
         files={<Files path="/api/v1/vaults/{address}/users" params={{ ...of(vault), query: { sortBy: query.sortBy, sortOrder: query.sortOrder } }} />}
         unit={inAsset(vault.asset)}
         source={(address, field) => ({ of: `/api/v1/vaults/${vault.address}/users`, field: `/${address}/${field}` })}
-        nobody="No deposits yet. A user is listed from the first deposit or withdrawal request on."
+        nobody="No users yet. A user is listed after the first deposit or withdrawal request."
       />
       <p class="faint">Amounts are those of this vault. A user&rsquo;s page has all vaults.</p>
     </>
