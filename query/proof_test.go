@@ -240,7 +240,7 @@ func TestProvenPages(t *testing.T) {
 	for i := range 140 {
 		f := fact{Kind: readtest.Deposit, Vault: vaultA, User: bob, Other: router, ID: uint64(1 + i), Assets: int64(1000 + i), Shares: int64(900 + i), Tx: tx(byte(i))}
 		switch i {
-		case 0, 15, 127, 128, 139: // the keys of their receipts have one byte or two, at the ends of the branches in between
+		case 0, 15, 127, 128, 139: // receipts with keys of one byte and of two, at the ends of the branches
 			f.User = alice
 		}
 		many = append(many, f)

@@ -47,7 +47,7 @@ func TestDescriptionsAreRendered(t *testing.T) {
 	}
 }
 
-// descriptions are those of a document by where they stand, without examples.
+// descriptions returns the descriptions of a document by their path, without those in examples.
 func descriptions(node any, at string) map[string]string {
 	out := map[string]string{}
 	if items, ok := node.([]any); ok {

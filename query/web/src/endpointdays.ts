@@ -9,7 +9,7 @@ export const attempts = ({ attempts, atLeast }: Pick<EndpointDay, "attempts" | "
 /** A response time; the API has whole milliseconds. */
 export const ms = (value: number) => (value === 0 ? "<1 ms" : `${group(String(value))} ms`)
 
-/** The quality of a day: no attempt failed, few did, or more than one in twenty. */
+/** How good a day was: no attempt failed, few did, or more than one in twenty. */
 export function howWell({ attempts, failed }: EndpointDay): "good" | "warn" | "bad" {
   return failed === 0 ? "good" : failed <= attempts / 20 ? "warn" : "bad"
 }

@@ -23,12 +23,12 @@ const tasks: Record<string, string> = {
 const good = new Set(["following", "building", "backfilling", "reading", "serving"])
 const bad = new Set(["frozen", "fenced", "bad", "unready", "unknown"])
 
-/** The quality of a state, for its badge. */
+/** How good a state is, for its badge. */
 export function howIs(state: string): "good" | "warn" | "bad" {
   return good.has(state) ? "good" : bad.has(state) ? "bad" : "warn"
 }
 
-/** The quality of a day: the program was missing for less than 86 s, less than 72 min, or longer. */
+/** How good a day was: the program was missing for less than 86 s, less than 72 min, or longer. */
 function howMuch(share: number | null): "good" | "warn" | "bad" {
   return share === null || share >= 0.999 ? "good" : share >= 0.95 ? "warn" : "bad"
 }
