@@ -212,9 +212,10 @@ func (q *Page[A, R]) After(ctx context.Context, p *Pin, args A, place *Place, si
 	return q.read(ctx, p, args, place, 0, size)
 }
 
-// find returns the place of the last of the first offset entries, or false if it did not find it. It reads no cursor:
-// the question that continues at the place does, and that one reads a state that is at least as new. The result is
-// certain if another entry follows or the list ends: only the last place that was read may lack some of its rows.
+// find returns the place of the entry after the first offset entries, or false if it did not find one. It reads no
+// cursor: the question that continues at the place does, and that one reads a state that is at least as new. The
+// result is certain if another entry follows or the list ends: only the last place that was read may lack some of its
+// rows.
 func (q *Page[A, R]) find(ctx context.Context, p *Pin, f Filter, offset uint64) (*Place, bool, error) {
 	deep := deepArgs{List: Word(q.list), Owner: f.Owner, Scope: f.Scope, Kind: f.Kind, Above: f.Above, UpTo: f.UpTo,
 		First: f.First, Last: f.Last, Vault: f.Vault, Lapsed: !f.NotLapsed}

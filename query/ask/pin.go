@@ -245,9 +245,8 @@ func Answer(ctx context.Context, w *state.Watcher, s *state.Snapshot, asOfBlock 
 	}
 }
 
-// Settled reports, during a long answer, whether its questions so far read what the log has for Block. On
-// ErrRewritten, everything read since the last call must be discarded. A rewriting unit above Block does not affect
-// the answer.
+// Settled returns nil, during a long answer, if its questions so far read what the log has for Block. On ErrRewritten,
+// everything read since the last call must be discarded. A rewriting unit above Block does not affect the answer.
 func (p *Pin) Settled(ctx context.Context, w *state.Watcher) error {
 	stale, gone, seen := p.judged()
 	switch {

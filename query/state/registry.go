@@ -208,8 +208,8 @@ func (r *Registry) LogOf(generation int32) string {
 	return r.logs[generation]
 }
 
-// Report returns the newest report of a program, or nil if it is older than TrustedFor or as far in the future. A
-// standby's report is used only if there is no other.
+// Report returns the newest report of a program, or nil if it is older than TrustedFor or that far in the future. A
+// report of a standby is used only if there is no other.
 func (r *Registry) Report(program string, now time.Time) *registry.ProgramStatus {
 	if r == nil {
 		return nil

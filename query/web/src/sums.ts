@@ -54,13 +54,13 @@ export function judge(page: Explanation, last: Explanation | null, at: At, asked
   if (last === null) return { kind: "open" }
   const sum = counted(last).at(-1)?.sum ?? null
   const nothing = last.operation === "last" ? null : NOTHING
-  // The number shown is that of the page.
+  // The number shown is that of the page, not of the last one.
   return (sum ?? nothing) === last.value && last.value === page.value ? { kind: "proven" } : { kind: "other", sum }
 }
 
 /**
- * The events of a page that change the sum: a retracted one has the sum of the previous one, and has no sum if the last one is
- * the number.
+ * The events of a page that have a sum. A retracted event repeats the sum before it; if the last event is the number, it has
+ * none.
  */
 function counted({ events, operation }: Explanation): ExplainedEvent[] {
   return operation === "last" ? events.filter((event) => event.state === "live") : events
