@@ -81,8 +81,8 @@ type Config struct {
 	// StatementKey signs partners' statements: 32 bytes in base64, accepted only from the environment; default none,
 	// which disables statements.
 	StatementKey string `yaml:"-" env:"STATEMENT_KEY"`
-	// StatementConfirmations is how many blocks a statement's block is at least below the newest indexed one,
-	// whatever ingest reports as final: 0 to 1,000,000, default 32.
+	// StatementConfirmations is the minimum number of blocks from a statement's block to the newest indexed one, whatever
+	// ingest reports as final: 0 to 1,000,000, default 32.
 	StatementConfirmations int `yaml:"statementConfirmations" env:"STATEMENT_CONFIRMATIONS"`
 }
 

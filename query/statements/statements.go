@@ -45,7 +45,7 @@ var (
 type Statements struct {
 	Key  ed25519.PrivateKey
 	Pool *pgxpool.Pool // contains the keys
-	// Depth is how many blocks a statement's block is at least below the newest one.
+	// Depth is the minimum number of blocks from a statement's block to the newest one.
 	Depth uint64
 }
 
