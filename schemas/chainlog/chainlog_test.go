@@ -1,6 +1,7 @@
 package chainlog
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -518,6 +519,37 @@ func TestConfigValidate(t *testing.T) {
 	for _, c := range []Config{{}, {SASL: SASL{Mechanism: "GSSAPI"}}} {
 		if err := c.Validate(); err == nil {
 			t.Errorf("%+v is accepted", c)
+		}
+	}
+}
+
+// A trace context is in the headers of its record only: the content of the log, and what other records carry, stay the same.
+func TestTraceContextIsNoContent(t *testing.T) {
+	r := &event.Record{Seq: 1, ChainId: chain, Boundary: true, Fact: &event.Record_Block{Block: &event.Block{Number: 5}}}
+	plain, err := Encode(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	carries, err := Encode(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	Carry(carries, parent)
+	Carry(plain, "")
+	if got := Parent(carries); got != parent {
+		t.Errorf("it carries %q", got)
+	}
+	if got := Parent(plain); got != "" || len(plain.Headers) != 1 {
+		t.Errorf("a record of the same type carries %q", got)
+	}
+	if !bytes.Equal(plain.Value, carries.Value) || !bytes.Equal(plain.Key, carries.Key) {
+		t.Error("the content is another one")
+	}
+	for _, k := range []*kgo.Record{plain, carries} {
+		raw, err := Peek(chain, k)
+		if err != nil || raw.Seq != 1 || !raw.Boundary {
+			t.Errorf("it is read as %+v, %v", raw, err)
 		}
 	}
 }

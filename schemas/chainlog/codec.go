@@ -3,6 +3,7 @@ package chainlog
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -10,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/telemetry"
 )
 
 // Encode returns the Kafka record of r for chain.<id>.log. The key (the address that the
@@ -47,6 +49,28 @@ var typeHeaders = func() map[string][]kgo.RecordHeader {
 	}
 	return headers
 }()
+
+// Carry adds the trace context of a record to its headers; parent may be empty. The content of the log is the values of
+// its records: readers compare, count and map those only, so a log is the same with and without traces.
+func Carry(r *kgo.Record, parent string) {
+	if parent != "" {
+		header := kgo.RecordHeader{Key: telemetry.Header, Value: []byte(parent)}
+		r.Headers = append(slices.Clip(r.Headers), header) // typeHeaders are shared
+	}
+}
+
+// Parent returns the trace context that a record carries, or an empty text.
+func Parent(r *kgo.Record) string {
+	if r == nil {
+		return ""
+	}
+	for i := range r.Headers {
+		if r.Headers[i].Key == telemetry.Header {
+			return string(r.Headers[i].Value)
+		}
+	}
+	return ""
+}
 
 // Decode decodes a record of chain.<chainID>.log. The error names the topic and the offset.
 // Callers must not skip a record that cannot be decoded, because everything after it would

@@ -29,6 +29,8 @@ type Entry struct {
 	*event.Record
 	Offset int64
 	Value  []byte
+	// Parent is the trace context that the record carries (Carry); empty if it carries none.
+	Parent string
 }
 
 // Raw is a committed record in its bytes, with the fields that order records. Callers may
@@ -113,7 +115,7 @@ func (r *Reader) poll(ctx context.Context, limit int) ([]Entry, error) {
 		if err != nil {
 			return nil, err
 		}
-		entries[i] = Entry{record, in.Offset, in.Value}
+		entries[i] = Entry{record, in.Offset, in.Value, Parent(in.Kafka)}
 	}
 	return entries, nil
 }
@@ -191,7 +193,7 @@ func ReadAfter(ctx context.Context, chainID uint64, from Position, visit func(En
 		if err != nil {
 			return err
 		}
-		return visit(Entry{record, in.Offset, in.Value})
+		return visit(Entry{record, in.Offset, in.Value, Parent(in.Kafka)})
 	}, options...)
 }
 

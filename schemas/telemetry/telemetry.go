@@ -1,0 +1,296 @@
+// Package telemetry traces what the programs do, from a block to the webhook about it, with OpenTelemetry.
+//
+// It is off unless a standard OTEL_ variable names a collector (Start). While it is off, every function returns at
+// once: no span is made, no header is written, nothing is allocated.
+//
+// A trace begins with the blocks of one transaction of ingest, or with a request to serve. It crosses Kafka in the
+// record header traceparent (schemas/chainlog) and PostgreSQL in the column delivery.traceparent, so that an attempt
+// that is made days later belongs to the trace of its block. A batch of records of several traces has a trace of its
+// own with links.
+//
+// A span never holds a secret, and therefore no text that may hold one: no URL of a node or a webhook, no SQL and no
+// parameter, no error message. The message is in the log, in a line with the same trace_id. The provider is not the
+// global one of OpenTelemetry, because libraries would send spans of their own, which nobody has checked for secrets.
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+)
+
+// Header is the name of the record header that carries a trace context, as W3C Trace Context writes it.
+const Header = "traceparent"
+
+// maxLinks is the number of traces that one span links to: the default limit of OpenTelemetry.
+const maxLinks = 128
+
+// Span is one of OpenTelemetry.
+type Span = trace.Span
+
+// Kinds of spans, for callers that import nothing else of OpenTelemetry.
+const (
+	Internal = trace.SpanKindInternal
+	Client   = trace.SpanKindClient
+	Producer = trace.SpanKindProducer
+	Consumer = trace.SpanKindConsumer
+)
+
+// running is what makes spans; nil while tracing is off.
+var running atomic.Pointer[tracing]
+
+type tracing struct {
+	provider trace.TracerProvider
+	tracer   trace.Tracer
+}
+
+var (
+	none     Span = noop.Span{}
+	protocol      = propagation.TraceContext{}
+)
+
+// Use makes spans with a provider until restore is called.
+func Use(provider trace.TracerProvider) (restore func()) {
+	before := running.Swap(&tracing{provider, provider.Tracer("github.com/navlog/navlog")})
+	return func() { running.Store(before) }
+}
+
+// Enabled reports whether tracing is on.
+func Enabled() bool { return running.Load() != nil }
+
+// Begin starts a span below the one of ctx, or the first one of a trace.
+func Begin(ctx context.Context, kind trace.SpanKind, name string) (context.Context, Span) {
+	t := running.Load()
+	if t == nil {
+		return ctx, none
+	}
+	return t.tracer.Start(ctx, name, trace.WithSpanKind(kind))
+}
+
+// Current returns the span of ctx.
+func Current(ctx context.Context) Span { return trace.SpanFromContext(ctx) }
+
+// Child starts a span below the one of ctx, and none if ctx has none: work that repeats for ever, as a look for
+// something to do, makes no traces.
+func Child(ctx context.Context, kind trace.SpanKind, name string) (context.Context, Span) {
+	t := running.Load()
+	if t == nil || !trace.SpanContextFromContext(ctx).IsValid() {
+		return ctx, none
+	}
+	return t.tracer.Start(ctx, name, trace.WithSpanKind(kind))
+}
+
+// Continue starts a span below the one that parent names, or the first one of a trace if parent is empty. It links to
+// the span of ctx, if that is of another trace.
+func Continue(ctx context.Context, parent string, kind trace.SpanKind, name string) (context.Context, Span) {
+	t := running.Load()
+	if t == nil {
+		return ctx, none
+	}
+	options := []trace.SpanStartOption{trace.WithSpanKind(kind)}
+	before, above := trace.SpanContextFromContext(ctx), parse(parent)
+	if before.IsValid() && above.IsValid() && before.TraceID() != above.TraceID() {
+		options = append(options, trace.WithLinks(trace.Link{SpanContext: before}))
+	}
+	if above.IsValid() {
+		ctx = trace.ContextWithRemoteSpanContext(ctx, above)
+	}
+	return t.tracer.Start(ctx, name, options...)
+}
+
+// Gather starts the span of a batch: below the span that parents names if there is one only, and otherwise the first
+// one of a trace, with links to them.
+func Gather(ctx context.Context, parents []string, kind trace.SpanKind, name string) (context.Context, Span) {
+	t := running.Load()
+	switch {
+	case t == nil:
+		return ctx, none
+	case len(parents) <= 1:
+		return Continue(ctx, first(parents), kind, name)
+	}
+	var links []trace.Link
+	for _, parent := range parents[:min(len(parents), maxLinks)] {
+		if above := parse(parent); above.IsValid() {
+			links = append(links, trace.Link{SpanContext: above})
+		}
+	}
+	return t.tracer.Start(ctx, name, trace.WithSpanKind(kind), trace.WithNewRoot(), trace.WithLinks(links...))
+}
+
+func first(parents []string) string {
+	if len(parents) == 0 {
+		return ""
+	}
+	return parents[0]
+}
+
+// Parents adds a parent to those of a batch, each once, and no more than a span can link to.
+func Parents(parents []string, parent string) []string {
+	if parent == "" || len(parents) == maxLinks || len(parents) > 0 && parents[len(parents)-1] == parent {
+		return parents
+	}
+	for _, p := range parents {
+		if p == parent {
+			return parents
+		}
+	}
+	return append(parents, parent)
+}
+
+// Parent returns the trace context of ctx as the header and the column hold it; empty if there is none.
+func Parent(ctx context.Context) string {
+	if !Enabled() {
+		return ""
+	}
+	carrier := propagation.MapCarrier{}
+	protocol.Inject(ctx, carrier)
+	return carrier[Header]
+}
+
+func parse(parent string) trace.SpanContext {
+	if parent == "" {
+		return trace.SpanContext{}
+	}
+	ctx := protocol.Extract(context.Background(), propagation.MapCarrier{Header: parent})
+	return trace.SpanContextFromContext(ctx)
+}
+
+// TraceID returns the id of the trace that a header or a column names; empty if it names none.
+func TraceID(parent string) string {
+	if above := parse(parent); above.IsValid() {
+		return above.TraceID().String()
+	}
+	return ""
+}
+
+// Collected returns the span context of ctx if its trace is sent to a collector, and otherwise one that is not valid.
+func Collected(ctx context.Context) trace.SpanContext {
+	if Enabled() {
+		if at := trace.SpanContextFromContext(ctx); at.IsSampled() {
+			return at
+		}
+	}
+	return trace.SpanContext{}
+}
+
+// Sampled returns the id of the trace of ctx if it is sent to a collector, so that somebody can find it, and otherwise
+// an empty text.
+func Sampled(ctx context.Context) string {
+	if at := Collected(ctx); at.IsValid() {
+		return at.TraceID().String()
+	}
+	return ""
+}
+
+// Attributes of spans. Those of OpenTelemetry's conventions have their names there.
+const (
+	BlockNumber = "navlog.block.number" // the last one, if there are several
+	BlockHash   = "navlog.block.hash"
+	Blocks      = "navlog.blocks"
+	Seq         = "navlog.seq" // the last one
+	Records     = "navlog.records"
+	Generation  = "navlog.generation"
+	EventID     = "navlog.event.id"
+	EventType   = "navlog.event.type"
+	Partner     = "navlog.partner.id"
+	AttemptNo   = "navlog.attempt"
+	Outcome     = "navlog.outcome"
+	Question    = "navlog.question"
+	RequestID   = "navlog.request.id"
+	Route       = "http.route"
+	Status      = "http.response.status_code"
+	Server      = "server.address" // a host, never a URL
+	Database    = "db.system.name"
+	Collection  = "db.collection.name"
+	Messaging   = "messaging.system"
+	Topic       = "messaging.destination.name"
+	RPCSystem   = "rpc.system"
+	RPCMethod   = "rpc.method"
+	Questions   = "navlog.rpc.questions" // of a batch
+)
+
+// Text notes an attribute of a span.
+func Text(span Span, key, value string) {
+	if span.IsRecording() {
+		span.SetAttributes(attribute.String(key, value))
+	}
+}
+
+// Number notes an attribute of a span.
+func Number[N int | int32 | int64 | uint32 | uint64](span Span, key string, value N) {
+	if span.IsRecording() {
+		span.SetAttributes(attribute.Int64(key, int64(value)))
+	}
+}
+
+// End ends a span, as failed if err is not nil. It notes the type of the error, and never its text.
+func End(span Span, err error) {
+	if !span.IsRecording() {
+		return
+	}
+	if err != nil {
+		Fail(span, typeOf(err))
+	}
+	span.End()
+}
+
+// Fail marks a span as failed, for a reason that is one of a few words.
+func Fail(span Span, reason string) {
+	if span.IsRecording() {
+		span.SetStatus(codes.Error, "")
+		span.SetAttributes(attribute.String("error.type", reason))
+	}
+}
+
+// typeOf returns the type of the innermost error.
+func typeOf(err error) string {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return fmt.Sprintf("%T", err)
+		}
+		err = inner
+	}
+}
+
+// Handler makes a server span of each request that wanted accepts. The client's own trace context becomes a link and no
+// parent: the API is public, and a client must not decide what is sampled.
+func Handler(next http.Handler, wanted func(*http.Request) bool) http.Handler {
+	t := running.Load()
+	if t == nil {
+		return next
+	}
+	return otelhttp.NewHandler(next, "request", otelhttp.WithFilter(wanted),
+		otelhttp.WithTracerProvider(t.provider), otelhttp.WithMeterProvider(metricnoop.MeterProvider{}),
+		otelhttp.WithPropagators(protocol), otelhttp.WithPublicEndpointFn(func(*http.Request) bool { return true }))
+}
+
+// Logs adds trace_id and span_id to the log lines whose context has a span.
+func Logs(h slog.Handler) slog.Handler { return handler{h} }
+
+type handler struct{ slog.Handler }
+
+func (h handler) Handle(ctx context.Context, r slog.Record) error {
+	if at := trace.SpanContextFromContext(ctx); at.IsValid() {
+		r = r.Clone()
+		r.AddAttrs(slog.String("trace_id", at.TraceID().String()), slog.String("span_id", at.SpanID().String()))
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return handler{h.Handler.WithAttrs(attrs)}
+}
+
+func (h handler) WithGroup(name string) slog.Handler { return handler{h.Handler.WithGroup(name)} }
