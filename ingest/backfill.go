@@ -10,6 +10,7 @@ import (
 
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/telemetry"
 )
 
 const (
@@ -101,7 +102,9 @@ func (s *session) reach(from, final uint64) (to uint64, behind []common.Address)
 }
 
 // appendReady commits what is ready.
-func (s *session) appendReady(ctx context.Context, n *rpc.Node, vaults []common.Address, final uint64) error {
+func (s *session) appendReady(ctx context.Context, n *rpc.Node, vaults []common.Address, final uint64) (err error) {
+	ctx, span := telemetry.Gather(ctx, s.ranges.Parents(), telemetry.Internal, "ingest ranges")
+	defer func() { telemetry.End(span, err) }()
 	parts, err := s.ranges.Seal(ctx, n)
 	if err != nil {
 		return err

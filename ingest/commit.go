@@ -12,6 +12,7 @@ import (
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/mapping"
+	"github.com/navlog/navlog/schemas/telemetry"
 )
 
 const (
@@ -49,9 +50,11 @@ func (e *commitError) Unwrap() error { return e.err }
 
 // commit makes one Kafka transaction of a change: its records, the referrals
 // that it makes due, and the cursor. It is not interrupted when ctx ends.
-func (s *session) commit(ctx context.Context, c *change) error {
+func (s *session) commit(ctx context.Context, c *change) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
+	ctx, span := s.traced(ctx, c)
+	defer func() { telemetry.End(span, err) }()
 	s.noteNoState(c.covered)
 	s.number(c)
 	due := s.state.apply(c, s.ingest.config.Confirmations)
@@ -62,12 +65,38 @@ func (s *session) commit(ctx context.Context, c *change) error {
 	s.prover.committed(s.state)
 	if omitted := s.ingest.metrics.committed(c, due, s.state); len(omitted) > 0 {
 		l := omitted[0]
-		s.ingest.log.Warn("logs appended without their data, which no record holds: their length and hash are there instead", "logs", len(omitted),
+		s.ingest.log.WarnContext(ctx, "logs appended without their data, which no record holds: their length and hash are there instead", "logs", len(omitted),
 			"vault", mapping.VaultOf(l), "event", eventOf(s.state.mapped, l), "block", l.GetBlockNumber(), "logIndex", l.GetLogIndex(), "bytes", l.GetDataLength())
 	}
 	s.ingest.note(func(st *Status) { st.indexed(s.state) })
 	s.ingest.noteProven(s.state.covered)
 	return nil
+}
+
+// traced starts the span of a transaction, whose context its records carry. One that has only a cursor makes no trace.
+func (s *session) traced(ctx context.Context, c *change) (context.Context, telemetry.Span) {
+	start := telemetry.Child
+	if len(c.units) > 0 {
+		start = telemetry.Begin
+	}
+	ctx, span := start(ctx, telemetry.Producer, "commit")
+	c.parent = telemetry.Parent(ctx)
+	if !span.IsRecording() {
+		return ctx, span
+	}
+	records := 0
+	for _, unit := range c.units {
+		records += len(unit)
+	}
+	telemetry.Text(span, telemetry.Messaging, "kafka")
+	telemetry.Text(span, telemetry.Topic, chainlog.LogTopic(s.ingest.config.ID))
+	telemetry.Number(span, telemetry.Records, records)
+	telemetry.Number(span, telemetry.Seq, s.state.seq+uint64(records))
+	if c.head != nil {
+		telemetry.Number(span, telemetry.BlockNumber, c.head.Number)
+		telemetry.Text(span, telemetry.BlockHash, c.head.Hash.Hex())
+	}
+	return ctx, span
 }
 
 // number sets the seqs of a change's records, the boundaries of their units, and the
@@ -86,6 +115,7 @@ func (s *session) number(c *change) {
 }
 
 func (s *session) transact(ctx context.Context, c *change, due []referral) error {
+	published := publish(ctx, due)
 	records, err := encode(c, due, s.state.logID)
 	if err != nil {
 		return err
@@ -117,6 +147,7 @@ func (s *session) transact(ctx context.Context, c *change, due []referral) error
 	if err := s.client.EndTransaction(ctx, kgo.TryCommit); err != nil {
 		return fmt.Errorf("commit a transaction: %w", err)
 	}
+	published()
 	return s.ingest.reached(afterEnd)
 }
 
@@ -133,6 +164,7 @@ func encode(c *change, due []referral, logID []byte) ([]*kgo.Record, error) {
 				return nil, refuse("record %d, a %s, would have %d bytes, more than the %d that a record of the log may have: nothing was appended",
 					r.GetSeq(), chainlog.TypeOf(r), len(k.Value), maxRecord)
 			}
+			chainlog.Carry(k, c.parent)
 			records = append(records, k)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/navlog/navlog/ingest/proof"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/telemetry"
 )
 
 // Bounds of one transaction at the head: its blocks, and the logs, or bytes of data in
@@ -151,6 +152,8 @@ func (s *session) anchor(ctx context.Context, n *rpc.Node, tip *rpc.Header, fina
 // If the node fails on the way, the blocks that it returned before are appended: so a node
 // that fails now and then slows ingest down and does not stop it.
 func (s *session) climb(ctx context.Context, n *rpc.Node, tip *rpc.Header, final uint64) (more bool, err error) {
+	ctx, span := telemetry.Begin(ctx, telemetry.Internal, "ingest blocks")
+	defer func() { telemetry.End(span, err) }()
 	c := &change{final: final, head: s.state.head}
 	var logs, bytes int
 	var unsealed uint64 // the last block whose header is not
@@ -160,7 +163,7 @@ func (s *session) climb(ctx context.Context, n *rpc.Node, tip *rpc.Header, final
 			return false, err
 		}
 		if err != nil {
-			s.ingest.log.Info("some blocks above the head were not given; those before them are appended", "from", c.head.Number+1, "error", err)
+			s.ingest.log.InfoContext(ctx, "some blocks above the head were not given; those before them are appended", "from", c.head.Number+1, "error", err)
 			break
 		}
 		if unit == nil {
@@ -195,6 +198,9 @@ func dataOf(unit []*event.Record) (bytes int) {
 
 // unitAbove makes the unit of the next block; nil if the node has no such block.
 func (s *session) unitAbove(ctx context.Context, n *rpc.Node, below, tip *rpc.Header) (h *rpc.Header, unit []*event.Record, err error) {
+	ctx, span := telemetry.Child(ctx, telemetry.Internal, "read block")
+	defer func() { telemetry.End(span, err) }()
+	telemetry.Number(span, telemetry.BlockNumber, below.Number+1)
 	h = tip
 	if below.Number+1 < tip.Number {
 		if h, err = n.ByNumber(ctx, below.Number+1); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/telemetry"
 )
 
 // late gives the vaults that are behind the head.
@@ -87,7 +88,9 @@ const belowWindow = 1024
 // once more: up to there the log holds for them too, and at the head they have
 // joined. It takes a bounded number of blocks and about as long as a look at the
 // head may wait. Where a node fails on the way, what it gave before is appended.
-func (s *session) join(ctx context.Context, n *rpc.Node, late []coverage, final uint64) error {
+func (s *session) join(ctx context.Context, n *rpc.Node, late []coverage, final uint64) (err error) {
+	ctx, span := telemetry.Begin(ctx, telemetry.Internal, "ingest late vaults")
+	defer func() { telemetry.End(span, err) }()
 	blocks, err := s.passed(ctx, n, lowestOf(late)+1)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/mapping"
+	"github.com/navlog/navlog/schemas/telemetry"
 )
 
 // attribution says which partner a log names, and for what. Two of them can be compared.
@@ -28,25 +30,26 @@ type attributed struct {
 type referral struct {
 	*event.Record
 	*attributed
+	parent string // the trace context of the record, and then that of the referral
 }
 
 // due gives the live referrals that told makes due: those of blocks after
 // before, and those of records after seq, which are new and so in no block that
 // was told.
 func (w *window) due(mapped *mapping.Vaults, before, told, seq uint64) []referral {
-	var records []*event.Record
+	var records []chainlog.Entry
 	var logs []*event.Log
 	for _, e := range w.entries {
 		log := e.GetLog()
 		if n := log.GetBlockNumber(); log == nil || n > told || n <= before && e.GetSeq() <= seq {
 			continue
 		}
-		records, logs = append(records, e.Record), append(logs, log)
+		records, logs = append(records, e), append(logs, log)
 	}
 	var due []referral
 	for i, a := range attributions(mapped, logs) {
 		if a != nil {
-			due = append(due, referral{records[i], a})
+			due = append(due, referral{records[i].Record, a, records[i].Parent})
 		}
 	}
 	return due
@@ -65,5 +68,28 @@ func encodeReferral(logID []byte, r referral) (*kgo.Record, error) {
 	if r.kind == event.Referral_KIND_WITHDRAWAL {
 		topic = chainlog.ReferralWithdrawals(r.GetChainId())
 	}
-	return &kgo.Record{Topic: topic, Key: strconv.AppendUint(nil, uint64(r.partner), 10), Value: value}, nil
+	record := &kgo.Record{Topic: topic, Key: strconv.AppendUint(nil, uint64(r.partner), 10), Value: value}
+	chainlog.Carry(record, r.parent)
+	return record, nil
+}
+
+// publish starts a span for each referral, in the trace of the block that it is from, however much later it is deep
+// enough. Those of a transaction that fails are never ended, and so never sent.
+func publish(ctx context.Context, due []referral) (published func()) {
+	if !telemetry.Enabled() {
+		return func() {}
+	}
+	spans := make([]telemetry.Span, len(due))
+	for i := range due {
+		of, span := telemetry.Continue(ctx, due[i].parent, telemetry.Producer, "publish referral")
+		telemetry.Number(span, telemetry.Partner, due[i].partner)
+		telemetry.Number(span, telemetry.BlockNumber, due[i].GetLog().GetBlockNumber())
+		telemetry.Number(span, telemetry.Seq, due[i].GetSeq())
+		due[i].parent, spans[i] = telemetry.Parent(of), span
+	}
+	return func() {
+		for _, span := range spans {
+			telemetry.End(span, nil)
+		}
+	}
 }

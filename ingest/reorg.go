@@ -7,6 +7,7 @@ import (
 
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/telemetry"
 )
 
 // otherBranch looks whether the node has another block at the height of the
@@ -74,7 +75,9 @@ func (s *session) keeps(ctx context.Context, n *rpc.Node) bool {
 // ends with tip, a block at the height of the head: one unit, the lost records
 // first and newest first, then the new blocks. The branch is read by hash from
 // its end down, so it is one branch even when the node moves on meanwhile.
-func (s *session) reorganise(ctx context.Context, n *rpc.Node, tip *rpc.Header) error {
+func (s *session) reorganise(ctx context.Context, n *rpc.Node, tip *rpc.Header) (err error) {
+	ctx, span := telemetry.Begin(ctx, telemetry.Internal, "ingest reorganisation")
+	defer func() { telemetry.End(span, err) }()
 	branch, deep, err := s.branch(ctx, n, tip)
 	if err != nil {
 		return err
@@ -105,7 +108,7 @@ func (s *session) reorganise(ctx context.Context, n *rpc.Node, tip *rpc.Header) 
 		}
 	}
 	s.noteUnsealed(unsealed)
-	s.ingest.log.Warn("the chain was reorganised", "depth", len(branch), "ancestor", ancestor, "old", s.state.head.Hash, "new", tip.Hash)
+	s.ingest.log.WarnContext(ctx, "the chain was reorganised", "depth", len(branch), "ancestor", ancestor, "old", s.state.head.Hash, "new", tip.Hash)
 	return s.commit(ctx, &change{units: [][]*event.Record{unit}, head: tip, ancestor: &ancestor, covered: covered})
 }
 

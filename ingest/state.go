@@ -107,6 +107,8 @@ type change struct {
 	// claim is true if only the writer changes, before the log was compared with
 	// the chain.
 	claim bool
+	// parent is the trace context that its records carry.
+	parent string
 }
 
 // apply folds a change whose records have their seqs into the state, and returns the
@@ -118,7 +120,7 @@ func (s *state) apply(c *change, confirmations Confirmations) []referral {
 	before := s.seq
 	for _, unit := range c.units {
 		for _, r := range unit {
-			s.window.apply(chainlog.Entry{Record: r})
+			s.window.apply(chainlog.Entry{Record: r, Parent: c.parent})
 			s.seq = r.GetSeq()
 			switch {
 			case !r.GetLog().Omitted():

@@ -14,6 +14,7 @@ import (
 
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/printable"
+	"github.com/navlog/navlog/schemas/telemetry"
 )
 
 // callTimeout bounds one call of a node, from the question to the last byte of
@@ -100,7 +101,7 @@ func (n *Node) attempt(ctx context.Context, need need, method string, questions 
 		}
 		began := n.health.now()
 		bounded, cancel := context.WithTimeout(ctx, callTimeout)
-		err = exchange(bounded)
+		err = n.traced(bounded, method, questions, exchange)
 		cancel()
 		n.metrics.asked(n.Name, method, questions, n.spent.Add(method, questions), n.health.now().Sub(began))
 		err = n.health.end(ctx, need, began, contracts.Discreet(plain(err), n.url))
@@ -118,6 +119,19 @@ func (n *Node) attempt(ctx context.Context, need need, method string, questions 
 		}
 		return n.blame(ctx, method, err)
 	}
+}
+
+// traced makes one exchange in a span, if it belongs to a trace.
+func (n *Node) traced(
+	ctx context.Context, method string, questions int, exchange func(context.Context) error,
+) (err error) {
+	ctx, span := telemetry.Child(ctx, telemetry.Client, method)
+	defer func() { telemetry.End(span, err) }()
+	telemetry.Text(span, telemetry.RPCSystem, "jsonrpc")
+	telemetry.Text(span, telemetry.RPCMethod, method)
+	telemetry.Text(span, telemetry.Server, n.host)
+	telemetry.Number(span, telemetry.Questions, questions)
+	return exchange(ctx)
 }
 
 func (n *Node) askOnce(ctx context.Context, most int, method string, params []any) ([]byte, error) {

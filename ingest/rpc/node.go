@@ -21,6 +21,7 @@ import (
 // Node is one RPC endpoint.
 type Node struct {
 	Name    string // scheme and host: the rest of the URL may hold a key
+	host    string // without a port
 	spare   bool   // it is for when the others fail
 	url, ws string // ws announces blocks; empty for none
 	http    *transport
@@ -44,6 +45,9 @@ func newNode(e Endpoint, name string, c clock, m *callMetrics) *Node {
 		n.ws = cmp.Or(n.ws, n.url)
 	} else {
 		n.http = newTransport(u, n.answered)
+	}
+	if u, err := url.Parse(e.URL); err == nil {
+		n.host = u.Hostname()
 	}
 	return n
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/telemetry"
 )
 
 const (
@@ -95,8 +96,22 @@ func (p *Pipeline) start(n *Node, j *job) {
 	j.running, j.err, j.node, j.had = running, nil, p.deal(n, j), len(j.parts)
 	p.wg.Go(func() {
 		defer close(running)
-		j.err = p.reader.run(p.ctx, j.node, j)
+		ctx, span := telemetry.Begin(p.ctx, telemetry.Internal, "read range")
+		j.err = p.reader.run(ctx, j.node, j)
+		telemetry.Number(span, telemetry.BlockNumber, j.at-1)
+		telemetry.End(span, j.err)
+		for _, part := range j.parts[j.had:] {
+			part.parent = telemetry.Parent(ctx)
+		}
 	})
+}
+
+// Parents returns the trace contexts in which what is ready was read.
+func (p *Pipeline) Parents() (parents []string) {
+	for _, part := range p.ready {
+		parents = telemetry.Parents(parents, part.parent)
+	}
+	return parents
 }
 
 // deal chooses the endpoint of a job: the one with the fewest jobs of those that have

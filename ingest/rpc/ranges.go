@@ -59,6 +59,7 @@ type Part struct {
 	NoState  uint64
 	bytes    int
 	Believed uint64 // the last of the blocks whose logs were taken without sealed headers; 0 for none
+	parent   string // the trace context of its reading
 }
 
 // precedes compares the last logs of a part with the block that the next one goes
