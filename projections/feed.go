@@ -1,6 +1,7 @@
 package projections
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/navlog/navlog/projections/decode"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/mapping"
+	"github.com/navlog/navlog/schemas/telemetry"
 )
 
 // feed reads the log ahead of the writer and cuts it into whole units.
@@ -26,8 +28,9 @@ type feed struct {
 
 // chunk is whole units of the log. The last fact is a boundary record.
 type chunk struct {
-	facts decode.Batch
-	more  bool // there was more in the log when these were read
+	facts   decode.Batch
+	more    bool     // there was more in the log when these were read
+	parents []string // the trace contexts that the records carry
 }
 
 func newFeed(reader *chainlog.Reader, decoder *decode.Decoder, after uint64, maxRows int, gave func(offset int64)) *feed {
@@ -37,6 +40,7 @@ func newFeed(reader *chainlog.Reader, decoder *decode.Decoder, after uint64, max
 // run reads and decodes until ctx ends or the log cannot be read.
 func (f *feed) run(ctx context.Context) error {
 	var pending decode.Batch // no boundary yet
+	var parents []string
 	for {
 		raw, err := f.reader.PollRaw(ctx, f.limit)
 		if err != nil {
@@ -52,20 +56,32 @@ func (f *feed) run(ctx context.Context) error {
 			return err
 		}
 		cut := lastBoundary(read)
+		parents = carried(parents, raw[:cmp.Or(cut, len(raw))])
 		if cut == 0 {
 			pending = append(pending, read)
 			continue
 		}
 		select {
-		case f.units <- chunk{append(pending, read[:cut]), f.reader.Left() > 1}:
+		case f.units <- chunk{append(pending, read[:cut]), f.reader.Left() > 1, parents}:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		pending = nil
+		pending, parents = nil, carried(nil, raw[cut:])
 		if cut < len(read) {
 			pending = decode.Batch{read[cut:]}
 		}
 	}
+}
+
+// carried adds the trace contexts that records carry to parents.
+func carried(parents []string, records []chainlog.Raw) []string {
+	if !telemetry.Enabled() {
+		return nil
+	}
+	for i := range records {
+		parents = telemetry.Parents(parents, chainlog.Parent(records[i].Kafka))
+	}
+	return parents
 }
 
 // lastBoundary is how many facts there are up to the last boundary record.
@@ -88,18 +104,22 @@ const (
 )
 
 // next waits for units and gives at least one, and about maxRows records at
-// most. While the batch is not full it lingers for more at the end of the log,
+// most, with the trace contexts that they carry. While the batch is not full it lingers for more at the end of the log,
 // longer for bulk, and surely gets more where the log has it.
-func (f *feed) next(ctx context.Context, maxRows int, linger time.Duration) (decode.Batch, error) {
+func (f *feed) next(ctx context.Context, maxRows int, linger time.Duration) (decode.Batch, []string, error) {
 	var batch decode.Batch
+	var parents []string
 	lingers := time.Duration(-1) // how long it was decided to wait at the end of the log, -1 for not yet
 	for wait := (<-chan time.Time)(nil); ; {
 		select {
 		case more := <-f.units:
 			batch = append(batch, more.facts...)
+			for _, parent := range more.parents {
+				parents = telemetry.Parents(parents, parent)
+			}
 			n := batch.Len()
 			if n >= maxRows {
-				return batch, nil
+				return batch, parents, nil
 			}
 			patience := linger
 			if n >= bulk {
@@ -112,9 +132,9 @@ func (f *feed) next(ctx context.Context, maxRows int, linger time.Duration) (dec
 				wait, lingers = time.After(patience), patience
 			}
 		case <-wait:
-			return batch, nil
+			return batch, parents, nil
 		case <-ctx.Done():
-			return nil, ctx.Err() // nobody writes any more
+			return nil, nil, ctx.Err() // nobody writes any more
 		}
 	}
 }

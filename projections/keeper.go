@@ -23,6 +23,7 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
+	"github.com/navlog/navlog/schemas/telemetry"
 )
 
 // keeper keeps one generation up to date with the log. It shares nothing with
@@ -259,7 +260,7 @@ func (k *keeper) write(ctx context.Context, w *write.Writer, f *feed) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		for {
-			facts, err := f.next(ctx, k.config.MaxRows, k.config.Linger)
+			facts, parents, err := f.next(ctx, k.config.MaxRows, k.config.Linger)
 			if err != nil {
 				return err
 			}
@@ -268,7 +269,7 @@ func (k *keeper) write(ctx context.Context, w *write.Writer, f *feed) error {
 				units = w.Encode(facts)
 			}
 			select {
-			case ready <- batch{units, reached(facts)}:
+			case ready <- batch{units, reached(facts), parents}:
 			case <-ctx.Done():
 				return ctx.Err()
 			}
@@ -282,6 +283,7 @@ func (k *keeper) write(ctx context.Context, w *write.Writer, f *feed) error {
 type batch struct {
 	units   *write.Encoded
 	reaches progress
+	parents []string // the trace contexts that its records carry
 }
 
 // lookToBuild is the pause between looks whether the lists can be built.
@@ -302,7 +304,7 @@ func (k *keeper) insert(ctx context.Context, w *write.Writer, ready <-chan batch
 			}
 			continue
 		case b := <-ready:
-			err := w.Write(ctx, b.units)
+			err := k.writeTraced(ctx, w, b)
 			var late *write.OutdatedError
 			if err == nil || errors.As(err, &late) {
 				if err := k.report(ctx, err != nil || w.Outdated()); err != nil {
@@ -325,6 +327,17 @@ func (k *keeper) insert(ctx context.Context, w *write.Writer, ready <-chan batch
 			return ctx.Err()
 		}
 	}
+}
+
+// writeTraced inserts a batch in a span: in the trace of its transaction, or, with links, in one of its own.
+func (k *keeper) writeTraced(ctx context.Context, w *write.Writer, b batch) error {
+	ctx, span := telemetry.Gather(ctx, b.parents, telemetry.Consumer, "project batch")
+	telemetry.Number(span, telemetry.Generation, k.id)
+	telemetry.Number(span, telemetry.Records, b.units.Len())
+	telemetry.Number(span, telemetry.Seq, b.reaches.seq)
+	err := w.Write(ctx, b.units)
+	telemetry.End(span, err)
+	return err
 }
 
 // warn says which vaults have logs and none of a known event: those of another protocol, most

@@ -89,7 +89,7 @@ func TestFeed(t *testing.T) {
 		go func() { done <- f.run(ctx) }()
 		var seq uint64
 		for seq < s.Seq() {
-			batch, err := f.next(ctx, maxRows, time.Millisecond)
+			batch, _, err := f.next(ctx, maxRows, time.Millisecond)
 			must(t, err)
 			for e := range batch.All() {
 				if seq++; e.Seq != seq {
@@ -120,10 +120,10 @@ func TestFeedGathers(t *testing.T) {
 	wait.Until(t, func() error { // where the machine stands still the feed has waited long enough
 		f := &feed{units: make(chan chunk, len(all))}
 		for i, unit := range all {
-			f.units <- chunk{batchOf(t, unit), i < len(all)-1}
+			f.units <- chunk{facts: batchOf(t, unit), more: i < len(all)-1}
 		}
 		for _, want := range [][][]*event.Record{all[:3], all[3:]} {
-			batch, err := f.next(t.Context(), full, time.Millisecond)
+			batch, _, err := f.next(t.Context(), full, time.Millisecond)
 			must(t, err)
 			if records := slices.Concat(want...); batch.Len() != len(records) || batch.First().Seq != records[0].Seq {
 				return fmt.Errorf("a batch has %d records from seq %d on, want %d from seq %d on", batch.Len(), batch.First().Seq, len(records), records[0].Seq)

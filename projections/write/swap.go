@@ -11,6 +11,9 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/column"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/google/uuid"
+
+	"github.com/navlog/navlog/schemas/readmodel"
+	"github.com/navlog/navlog/schemas/telemetry"
 )
 
 // cursorAge is how long the cursor that an insert follows may be known. It
@@ -101,11 +104,11 @@ func (s *swapper) swap(ctx context.Context, rows block, last uint64) error {
 		case failure == nil:
 			absent++
 			s.outcome(outcomeAbsent)
-			s.log.Error("acknowledged insert absent, sending it again under another token",
+			s.log.ErrorContext(ctx, "acknowledged insert absent, sending it again under another token",
 				"table", s.table, "after", s.cursor.seq, "last", last)
 		default:
 			s.outcome(outcomeFailed)
-			s.log.Warn("insert failed, sending it again",
+			s.log.WarnContext(ctx, "insert failed, sending it again",
 				"table", s.table, "after", s.cursor.seq, "last", last, "error", failure)
 		}
 		if err := pause(ctx, 50*time.Millisecond); err != nil {
@@ -135,14 +138,19 @@ func (s *swapper) refresh(ctx context.Context, last uint64) error {
 
 // insert sends rows as one block, then makes sure that nothing of it is under way
 // any more.
-func (s *swapper) insert(ctx context.Context, rows block, token string, absent int) error {
+func (s *swapper) insert(ctx context.Context, rows block, token string, absent int) (err error) {
+	ctx, span := telemetry.Child(ctx, telemetry.Client, "insert "+s.table)
+	defer func() { telemetry.End(span, err) }()
+	telemetry.Text(span, telemetry.Database, "clickhouse")
+	telemetry.Text(span, telemetry.Collection, s.table)
+	telemetry.Number(span, telemetry.Records, rows.Len())
 	if absent > 0 {
 		token = fmt.Sprintf("%s:retry%d", token, absent)
 	}
 	queryID := uuid.NewString()
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), insertTimeout)
 	defer cancel()
-	err := send(clickhouse.Context(limited, clickhouse.WithQueryID(queryID), clickhouse.WithSettings(clickhouse.Settings{
+	err = send(clickhouse.Context(readmodel.Traced(limited), clickhouse.WithQueryID(queryID), clickhouse.WithSettings(clickhouse.Settings{
 		"insert_deduplication_token": token,
 		"async_insert":               0,
 	})), s.conn, s.table, s.names, rows)

@@ -164,6 +164,9 @@ type Encoded struct {
 	rows  *encoded // nil: not made yet
 }
 
+// Len is the number of records.
+func (e *Encoded) Len() int { return e.batch.Len() }
+
 // encode makes the rows of the records after a seq. vaults are those whose records are
 // not passed over; nil for all that the generation is not made without.
 func (w *Writer) encode(batch decode.Batch, after uint64, vaults map[common.Address]bool) *encoded {

@@ -6,6 +6,8 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"github.com/navlog/navlog/schemas/telemetry"
 )
 
 // ListsCursor is the cursor row of lists: how far the lists of a generation are
@@ -66,6 +68,15 @@ func (c Config) Position(ctx context.Context, conn driver.Conn, database string)
 		return 0, false, fmt.Errorf("read the last seq of %s.events: %w", database, err)
 	}
 	return seq, true, nil
+}
+
+// Traced hands the trace of ctx to the engine, if its spans are collected: the engine then writes what it does for the
+// query to system.opentelemetry_span_log, if the operator has configured that table.
+func Traced(ctx context.Context) context.Context {
+	if at := telemetry.Collected(ctx); at.IsValid() {
+		return clickhouse.Context(ctx, clickhouse.WithSpan(at))
+	}
+	return ctx
 }
 
 // Parameters gives a question numbers by name, and Never as never.
