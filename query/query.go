@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 
@@ -31,6 +32,7 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/statement"
+	"github.com/navlog/navlog/schemas/telemetry"
 )
 
 // maxHeader is the maximum size of a request's header in bytes, including its first line; a longer one gets 431.
@@ -106,7 +108,8 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 // Handler serves every path of the program. Before Run has made a snapshot, requests that need the read models get
 // 503.
 func (q *Query) Handler() http.Handler {
-	return q.server.Handler(q.routes(), append(q.health.Probes(), q.statements.Probe()), slices.Concat(docs.Files(), web.Files()))
+	probes, files := append(q.health.Probes(), q.statements.Probe()), slices.Concat(docs.Files(), web.Files())
+	return telemetry.Handler(q.server.Handler(q.routes(), probes, files), func(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/") })
 }
 
 // Addr returns the address that Run listens on, host:port, or "" before that.

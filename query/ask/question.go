@@ -18,6 +18,7 @@ import (
 
 	"github.com/navlog/navlog/query/state"
 	"github.com/navlog/navlog/schemas/readmodel"
+	"github.com/navlog/navlog/schemas/telemetry"
 )
 
 // Question is one statement: a file of SQL with arguments A and rows R.
@@ -53,6 +54,7 @@ type Question[A, R any] struct {
 	readsNothing bool
 	marked       bool
 	time         bool // uses {now}
+	name         string // of its rows, for traces: the SQL may hold values
 }
 
 // Mark is embedded in the rows of a question that also reads a cursor: list, seq and rewrites. (Never give a computed
@@ -163,7 +165,7 @@ const behind = "after"
 // New returns a question. It panics if the SQL and the fields of A do not match: a programming error, which the first
 // test finds.
 func New[A, R any](sql string) *Question[A, R] {
-	q := &Question[A, R]{lines: parsed(sql), named: map[string]bool{}}
+	q := &Question[A, R]{lines: parsed(sql), named: map[string]bool{}, name: reflect.TypeFor[R]().String()}
 	named := map[string]bool{} // true: without a type
 	conditions := map[string]bool{}
 	for _, l := range q.lines {
@@ -283,7 +285,11 @@ func (q *Question[A, R]) rows(ctx context.Context, p *Pin, args A, more clickhou
 }
 
 // all returns the rows, including that of the cursor.
-func (q *Question[A, R]) all(ctx context.Context, p *Pin, args A, more clickhouse.Parameters) ([]R, error) {
+func (q *Question[A, R]) all(ctx context.Context, p *Pin, args A, more clickhouse.Parameters) (rows []R, err error) {
+	ctx, span := telemetry.Child(ctx, telemetry.Client, "ask")
+	defer func() { telemetry.End(span, err) }()
+	telemetry.Text(span, telemetry.Question, q.name)
+	telemetry.Text(span, telemetry.Database, "clickhouse")
 	v := reflect.ValueOf(args)
 	if !q.readsNothing {
 		p.dependsOn(q.keys(v))
@@ -312,7 +318,6 @@ func (q *Question[A, R]) all(ctx context.Context, p *Pin, args A, more clickhous
 		}
 		parameters[a.name] = text
 	}
-	var rows []R
 	if err := p.snapshot.Source.Select(ctx, &rows, sql, parameters); err != nil {
 		return nil, err
 	}

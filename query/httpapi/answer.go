@@ -58,6 +58,7 @@ type errorBody struct {
 	Code      string `json:"code"`
 	Message   string `json:"message"`
 	RequestID string `json:"requestId"`
+	TraceID   string `json:"traceId,omitempty"` // of a request whose trace is collected
 	Details   any    `json:"details,omitempty"`
 }
 

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/navlog/navlog/schemas/telemetry"
 )
 
 // DefaultConcurrency returns the number of cheap requests handled at once if the operator does not configure it: two
@@ -77,7 +79,9 @@ func (e *engine) acquire(ctx context.Context, h holder) (release func(), err err
 	if err := e.afford(h); err != nil {
 		return nil, err
 	}
-	leave, err := e.slots[h.class].acquire(ctx, h)
+	waiting, span := telemetry.Child(ctx, telemetry.Internal, "wait for a slot")
+	leave, err := e.slots[h.class].acquire(waiting, h)
+	telemetry.End(span, err)
 	if err != nil {
 		return nil, err
 	}

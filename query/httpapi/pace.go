@@ -176,12 +176,12 @@ func (s *Server) cut(r *Request, out *patientWriter, err error) {
 		why = "left"
 	}
 	s.metrics.cut.WithLabelValues(why).Inc()
-	log := s.Log.Info
+	log := s.Log.InfoContext
 	switch why {
 	case "left":
 		return
 	case "error":
-		log = s.Log.Error
+		log = s.Log.ErrorContext
 	}
-	log("answer cut off", "why", why, "request_id", r.Header.Get(headerRequestID), "route", routeOf(r.HTTP), "error", err)
+	log(r.Context, "answer cut off", "why", why, "request_id", r.Header.Get(headerRequestID), "route", routeOf(r.HTTP), "error", err)
 }

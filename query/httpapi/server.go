@@ -21,6 +21,7 @@ import (
 
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/state"
+	"github.com/navlog/navlog/schemas/telemetry"
 )
 
 // Route is a path of the API and its handlers.
@@ -164,6 +165,7 @@ func (s *Server) outermost(next http.Handler) http.Handler {
 			id = uuid.Must(uuid.NewV7()).String()
 		}
 		w.Header()[headerRequestID] = []string{id}
+		telemetry.Text(telemetry.Current(r.Context()), telemetry.RequestID, id)
 		w.Header()["X-Content-Type-Options"] = nosniff
 		defer func() {
 			v := recover()
@@ -173,7 +175,7 @@ func (s *Server) outermost(next http.Handler) http.Handler {
 			if v == http.ErrAbortHandler {
 				panic(v)
 			}
-			s.panicked(id, v)
+			s.panicked(r.Context(), id, v)
 			s.fail(w, r, Internal(fmt.Errorf("panic: %v", v)))
 		}()
 		next.ServeHTTP(w, r)
@@ -181,13 +183,13 @@ func (s *Server) outermost(next http.Handler) http.Handler {
 }
 
 // panicked logs and counts a panic, with the stack of its origin.
-func (s *Server) panicked(id string, v any) {
+func (s *Server) panicked(ctx context.Context, id string, v any) {
 	stack := debug.Stack()
 	if part, ok := v.(*ask.Panic); ok {
 		stack = part.Stack
 	}
 	s.metrics.panics.Inc()
-	s.Log.Error("request panicked", "request_id", id, "panic", fmt.Sprint(v), "stack", string(stack))
+	s.Log.ErrorContext(ctx, "request panicked", "request_id", id, "panic", fmt.Sprint(v), "stack", string(stack))
 }
 
 // cutOff, deferred while a response is sent, ends the connection after a panic: an error can no longer be sent, and a
@@ -198,7 +200,7 @@ func (s *Server) cutOff(r *Request) {
 		return
 	}
 	if v != http.ErrAbortHandler {
-		s.panicked(r.Header.Get(headerRequestID), v)
+		s.panicked(r.Context, r.Header.Get(headerRequestID), v)
 	}
 	panic(http.ErrAbortHandler)
 }
@@ -424,9 +426,10 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	maps.Copy(h, f.position)
 	id := h.Get(headerRequestID)
 	if f.Status >= 500 && !f.Crowd {
-		s.Log.Error("request failed", "request_id", id, "method", r.Method, "route", routeOf(r), "status", f.Status, "error", f.Error())
+		s.Log.ErrorContext(r.Context(), "request failed", "request_id", id, "method", r.Method, "route", routeOf(r), "status", f.Status, "error", f.Error())
 	}
-	body, err := Encode(errorEnvelope{Error: errorBody{Code: f.Code, Message: f.Message, RequestID: id, Details: f.Details}})
+	body, err := Encode(errorEnvelope{Error: errorBody{Code: f.Code, Message: f.Message, RequestID: id,
+		TraceID: telemetry.Sampled(r.Context()), Details: f.Details}})
 	if err != nil {
 		body = []byte(`{"ok":false,"error":{"code":"INTERNAL_ERROR","message":"The error could not be encoded.","requestId":"` + id + `"}}`)
 	}
@@ -463,6 +466,10 @@ func (s *Server) measure(route string, next http.HandlerFunc) http.Handler {
 	requests := s.metrics.requests.MustCurryWith(prometheus.Labels{"route": route})
 	seconds := s.metrics.seconds.WithLabelValues(route)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if span := telemetry.Current(r.Context()); span.IsRecording() {
+			span.SetName(methodOf(r) + " " + route)
+			telemetry.Text(span, telemetry.Route, route)
+		}
 		start := s.Now()
 		rec := &statusRecorder{ResponseWriter: w, status: http.StatusOK}
 		returned := false

@@ -92,7 +92,7 @@ func (w *Webhooks) Register(r *httpapi.Request) (*httpapi.Answer, error) {
 // forbidden address get the same response: our resolver may know names that a partner cannot look up, and the partner
 // could find out which exist. The log shows the difference, but no part of the URL, which may contain a secret.
 func (w *Webhooks) refused(r *httpapi.Request, refusal *guard.Refusal) error {
-	w.log.Info("webhook URL refused", "partner", r.Partner.ID, "reason", refusal.Reason, "request_id", r.Header.Get("X-Request-Id"))
+	w.log.InfoContext(r.Context, "webhook URL refused", "partner", r.Partner.ID, "reason", refusal.Reason, "request_id", r.Header.Get("X-Request-Id"))
 	if refusal.Reason == guard.Unresolvable || refusal.Reason == guard.ForbiddenAddress {
 		return invalidWebhookURL(guard.ForbiddenAddress, "its host is no public address and no name of public addresses only")
 	}

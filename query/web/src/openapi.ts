@@ -1805,6 +1805,7 @@ export interface components {
                 code: "INVALID_PARAMETER";
                 message: string;
                 requestId: string;
+                traceId?: string;
                 details: components["schemas"]["Fault"][];
             };
         };
@@ -1816,6 +1817,7 @@ export interface components {
                 code: "INVALID_ADDRESS" | "INVALID_PARAMETER";
                 message: string;
                 requestId: string;
+                traceId?: string;
                 details: components["schemas"]["Fault"][];
             };
         };
@@ -1827,6 +1829,7 @@ export interface components {
                 code: "INVALID_BODY" | "INVALID_WEBHOOK_URL";
                 message: string;
                 requestId: string;
+                traceId?: string;
                 details?: {
                     /** @enum {string} */
                     reason: "scheme" | "syntax" | "forbidden_address" | "credentials" | "port";
@@ -1841,6 +1844,7 @@ export interface components {
                 code: "UNAUTHORIZED";
                 message: string;
                 requestId: string;
+                traceId?: string;
             };
         };
         ForbiddenError: {
@@ -1851,6 +1855,7 @@ export interface components {
                 code: "FORBIDDEN";
                 message: string;
                 requestId: string;
+                traceId?: string;
             };
         };
         NotFoundError: {
@@ -1861,6 +1866,7 @@ export interface components {
                 code: "NOT_FOUND";
                 message: string;
                 requestId: string;
+                traceId?: string;
             };
         };
         MethodNotAllowedError: {
@@ -1871,6 +1877,7 @@ export interface components {
                 code: "METHOD_NOT_ALLOWED";
                 message: string;
                 requestId: string;
+                traceId?: string;
             };
         };
         PayloadTooLargeError: {
@@ -1881,6 +1888,7 @@ export interface components {
                 code: "PAYLOAD_TOO_LARGE";
                 message: string;
                 requestId: string;
+                traceId?: string;
             };
         };
         UnsupportedMediaTypeError: {
@@ -1891,6 +1899,7 @@ export interface components {
                 code: "UNSUPPORTED_MEDIA_TYPE";
                 message: string;
                 requestId: string;
+                traceId?: string;
             };
         };
         RateLimitedError: {
@@ -1901,6 +1910,7 @@ export interface components {
                 code: "RATE_LIMITED";
                 message: string;
                 requestId: string;
+                traceId?: string;
             };
         };
         InternalErrorError: {
@@ -1911,6 +1921,7 @@ export interface components {
                 code: "INTERNAL_ERROR";
                 message: string;
                 requestId: string;
+                traceId?: string;
             };
         };
         UnavailableError: {
@@ -1921,6 +1932,7 @@ export interface components {
                 code: "UNAVAILABLE";
                 message: string;
                 requestId: string;
+                traceId?: string;
                 details?: {
                     reasons?: string[];
                     progress?: components["schemas"]["BuildingStatus"];
@@ -1935,6 +1947,7 @@ export interface components {
                 code: "UNPROVEN";
                 message: string;
                 requestId: string;
+                traceId?: string;
                 details?: {
                     reasons?: string[];
                     progress?: components["schemas"]["BuildingStatus"];
