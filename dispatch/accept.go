@@ -14,10 +14,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/printable"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
+	"github.com/navlog/navlog/schemas/telemetry"
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
@@ -75,6 +77,7 @@ func (d *Dispatch) accept(ctx context.Context, batches []readBatch) error {
 	}
 	counts := map[string]int{}
 	var toWake []int64 // partners with new deliveries to send
+	var spans []telemetry.Span
 	err = pgx.BeginFunc(limited, d.pool, func(tx pgx.Tx) error {
 		q := d.queries.WithTx(tx)
 		if err := movePositions(limited, q, batches); err != nil {
@@ -89,6 +92,7 @@ func (d *Dispatch) accept(ctx context.Context, batches []readBatch) error {
 			return err
 		}
 		toWake, deadletters = inserted.toWake, append(deadletters, inserted.deadletters...)
+		spans = inserted.spans
 		return insertDeadletters(limited, q, deadletters, counts)
 	})
 	if err != nil && !errors.Is(err, errMoved) {
@@ -102,6 +106,7 @@ func (d *Dispatch) accept(ctx context.Context, batches []readBatch) error {
 		d.wake(p)
 	}
 	if err == nil {
+		endAll(spans)
 		for result, n := range counts {
 			d.metrics.records.WithLabelValues(result).Add(float64(n))
 		}
@@ -255,8 +260,31 @@ func knownPartners(ctx context.Context, q *db.Queries, arrivals []arrival) (map[
 
 // insertion is the result of insert, besides the counts.
 type insertion struct {
-	toWake      []int64      // partners with new deliveries to send
-	deadletters []deadletter // quarantined, or in conflict with a known event
+	toWake      []int64          // partners with new deliveries to send
+	deadletters []deadletter     // quarantined, or in conflict with a known event
+	spans       []telemetry.Span // of the new deliveries; those of a transaction that fails are not ended, and so not sent
+}
+
+// trace starts the span of a new delivery, in the trace of its record, and returns the context for its attempts.
+func (i *insertion) trace(ctx context.Context, a *arrival) (parent string) {
+	if !telemetry.Enabled() {
+		return ""
+	}
+	ctx, span := telemetry.Continue(ctx, chainlog.Parent(a.record), telemetry.Consumer, "accept referral")
+	telemetry.Text(span, telemetry.EventID, a.event.String())
+	telemetry.Text(span, telemetry.EventType, a.kind)
+	telemetry.Number(span, telemetry.Partner, a.partner)
+	telemetry.Number(span, telemetry.Seq, a.mined.seq)
+	telemetry.Text(span, telemetry.Messaging, "kafka")
+	telemetry.Text(span, telemetry.Topic, a.batch.topic)
+	i.spans = append(i.spans, span)
+	return telemetry.Parent(ctx)
+}
+
+func endAll(spans []telemetry.Span) {
+	for _, span := range spans {
+		telemetry.End(span, nil)
+	}
 }
 
 // insert turns arrivals into deliveries, skipping those that name none of the partners,
@@ -316,7 +344,7 @@ func insert(ctx context.Context, q *db.Queries, partners map[int64]string, arriv
 			known.add(&knownDelivery{
 				event: a.event, partner: a.partner, kind: a.kind, body: a.body, mined: a.mined, row: len(rows.EventIds),
 			})
-			appendDelivery(&rows, a, last[a.partner], state)
+			appendDelivery(&rows, a, last[a.partner], state, done.trace(ctx, &a))
 		}
 		if err != nil {
 			return done, err
@@ -336,7 +364,7 @@ func insert(ctx context.Context, q *db.Queries, partners map[int64]string, arriv
 	return done, q.SetStreams(ctx, set)
 }
 
-func appendDelivery(rows *db.InsertDeliveriesParams, a arrival, sequence int64, state string) {
+func appendDelivery(rows *db.InsertDeliveriesParams, a arrival, sequence int64, state, parent string) {
 	rows.EventIds = append(rows.EventIds, a.event)
 	rows.PartnerIds = append(rows.PartnerIds, a.partner)
 	rows.Sequences = append(rows.Sequences, sequence)
@@ -347,6 +375,7 @@ func appendDelivery(rows *db.InsertDeliveriesParams, a arrival, sequence int64, 
 	rows.BlockHashes = append(rows.BlockHashes, []byte(a.mined.block))
 	rows.LogIndexes = append(rows.LogIndexes, a.mined.logIndex)
 	rows.Seqs = append(rows.Seqs, a.mined.seq)
+	rows.Traceparents = append(rows.Traceparents, parent)
 }
 
 // insertDeadletters stores records that cannot become a delivery, with their bytes, for

@@ -16,6 +16,7 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
+	"github.com/navlog/navlog/schemas/telemetry"
 )
 
 // A referral that names an unknown partner leaves nothing in PostgreSQL, because
@@ -276,17 +277,20 @@ func (r *reader) insertWanted(
 	if len(arrivals) > 0 {
 		limited, cancel := context.WithTimeout(ctx, r.d.timing.database)
 		defer cancel()
+		var spans []telemetry.Span
 		err := pgx.BeginFunc(limited, r.d.pool, func(tx pgx.Tx) error {
 			q := r.d.queries.WithTx(tx)
 			done, err := insert(limited, q, wanted, arrivals, counts)
 			if err != nil {
 				return err
 			}
+			spans = done.spans
 			return insertDeadletters(limited, q, done.deadletters, map[string]int{})
 		})
 		if err != nil {
 			return 0, fmt.Errorf("write the deliveries of %d earlier referrals: %w", len(arrivals), err)
 		}
+		endAll(spans)
 	}
 	for _, p := range batches {
 		r.next[p.topic][p.partition] = p.to

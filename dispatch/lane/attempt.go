@@ -2,8 +2,10 @@ package lane
 
 import (
 	"context"
+	"net/url"
 
 	"github.com/navlog/navlog/schemas/registry/db"
+	"github.com/navlog/navlog/schemas/telemetry"
 )
 
 // Attempt is one POST of a delivery, as it is recorded.
@@ -35,14 +37,39 @@ func (s *Shared) try(ctx context.Context, p *poster, f flight) flight {
 	if a.Delivery.Sequence != nil {
 		m.sequence = *a.Delivery.Sequence
 	}
-	a.Result = p.post(context.WithoutCancel(ctx), a.Endpoint, m)
+	sending, span := telemetry.Continue(ctx, a.Delivery.Traceparent, telemetry.Client, "webhook attempt")
+	a.Result = p.post(context.WithoutCancel(sending), a.Endpoint, m)
+	a.describe(span)
 	<-s.Slots
 	f.change = f.done(a.Result)
 	s.Metrics.attempt(a.Result)
 	if a.Result.Cause != nil {
-		s.Log.Debug("no response to a webhook", "partner", a.Partner, "event", m.event, "error", a.Result.Cause)
+		s.Log.DebugContext(sending, "no response to a webhook", "partner", a.Partner, "event", m.event, "error", a.Result.Cause)
 	}
 	a.Verdict = s.Timing.judge(a.Delivery.State, a.Delivery.Attempts, a.Result.accepted(), f.probe)
 	f.fenced = !s.Record(ctx, *a)
 	return f
+}
+
+// describe ends the span of an attempt. Of the URL it notes the host only: the rest may be a secret of the partner. The
+// request itself carries no trace context, because what navlog does inside is no concern of a partner.
+func (a *Attempt) describe(span telemetry.Span) {
+	if !span.IsRecording() {
+		return
+	}
+	telemetry.Text(span, telemetry.EventID, a.Delivery.EventID.String())
+	telemetry.Text(span, telemetry.EventType, a.Delivery.Type)
+	telemetry.Number(span, telemetry.Partner, a.Partner)
+	telemetry.Number(span, telemetry.AttemptNo, a.Delivery.Attempts+1)
+	telemetry.Text(span, telemetry.Outcome, a.Result.Outcome)
+	if u, err := url.Parse(a.Endpoint.URL); err == nil {
+		telemetry.Text(span, telemetry.Server, u.Hostname())
+	}
+	if a.Result.Status != 0 {
+		telemetry.Number(span, telemetry.Status, a.Result.Status)
+	}
+	if !a.Result.accepted() {
+		telemetry.Fail(span, a.Result.Outcome)
+	}
+	telemetry.End(span, nil)
 }

@@ -44,6 +44,7 @@ import (
 
 	"github.com/navlog/navlog/schemas/printable"
 	"github.com/navlog/navlog/schemas/registry/db"
+	"github.com/navlog/navlog/schemas/telemetry"
 )
 
 //go:embed migrations/*.sql
@@ -155,6 +156,9 @@ func Connect(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 	parsed.ConnConfig.RuntimeParams["application_name"] = "navlog"
 	parsed.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	parsed.ConnConfig.ConnectTimeout = 5 * time.Second
+	if telemetry.Enabled() {
+		parsed.ConnConfig.Tracer = tracer{}
+	}
 	if c.Pooled {
 		parsed.ConnConfig.DefaultQueryExecMode = withoutSession
 	} else {

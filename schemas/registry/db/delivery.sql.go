@@ -401,7 +401,8 @@ func (q *Queries) FilterDeliveries(ctx context.Context, arg FilterDeliveriesPara
 }
 
 const getDelivery = `-- name: GetDelivery :one
-SELECT event_id, partner_id, coalesce(sequence, 0)::bigint AS sequence, type, body, state, attempts, due_at, created_at, finished_at, corrected_at
+SELECT event_id, partner_id, coalesce(sequence, 0)::bigint AS sequence, type, body, state, attempts, due_at, created_at, finished_at, corrected_at,
+  coalesce(traceparent, '')::text AS traceparent
 FROM delivery WHERE event_id = $1
 `
 
@@ -417,6 +418,7 @@ type GetDeliveryRow struct {
 	CreatedAt   time.Time
 	FinishedAt  *time.Time
 	CorrectedAt *time.Time
+	Traceparent string
 }
 
 func (q *Queries) GetDelivery(ctx context.Context, eventID uuid.UUID) (GetDeliveryRow, error) {
@@ -434,6 +436,7 @@ func (q *Queries) GetDelivery(ctx context.Context, eventID uuid.UUID) (GetDelive
 		&i.CreatedAt,
 		&i.FinishedAt,
 		&i.CorrectedAt,
+		&i.Traceparent,
 	)
 	return i, err
 }

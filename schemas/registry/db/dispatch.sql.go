@@ -287,13 +287,13 @@ func (q *Queries) DueCommands(ctx context.Context) ([]DueCommandsRow, error) {
 }
 
 const dueDeliveries = `-- name: DueDeliveries :many
-SELECT due.event_id, due.sequence, due.type, due.body, due.state, due.attempts, due.revision FROM (
-  (SELECT d.event_id, d.type, d.body, d.state, d.attempts, d.revision, d.due_at, d.sequence FROM delivery d
+SELECT due.event_id, due.sequence, due.type, due.body, due.state, due.attempts, due.revision, coalesce(due.traceparent, '')::text AS traceparent FROM (
+  (SELECT d.event_id, d.type, d.body, d.state, d.attempts, d.revision, d.due_at, d.sequence, d.traceparent FROM delivery d
     WHERE d.partner_id = $1 AND d.state = 'pending' AND d.due_at <= now()
       AND NOT (d.event_id = ANY($2::uuid[]))
     ORDER BY d.due_at, d.sequence LIMIT $3::integer)
   UNION ALL
-  (SELECT d.event_id, d.type, d.body, d.state, d.attempts, d.revision, d.due_at, d.sequence FROM delivery d
+  (SELECT d.event_id, d.type, d.body, d.state, d.attempts, d.revision, d.due_at, d.sequence, d.traceparent FROM delivery d
     WHERE d.partner_id = $1 AND d.state = 'parked' AND d.due_at <= now()
       AND NOT (d.event_id = ANY($2::uuid[]))
     ORDER BY d.due_at, d.sequence LIMIT $3::integer)
@@ -307,13 +307,14 @@ type DueDeliveriesParams struct {
 }
 
 type DueDeliveriesRow struct {
-	EventID  uuid.UUID
-	Sequence *int64
-	Type     string
-	Body     []byte
-	State    string
-	Attempts int32
-	Revision int32
+	EventID     uuid.UUID
+	Sequence    *int64
+	Type        string
+	Body        []byte
+	State       string
+	Attempts    int32
+	Revision    int32
+	Traceparent string
 }
 
 // The next deliveries in order. The two states are queried separately, because only then
@@ -335,6 +336,7 @@ func (q *Queries) DueDeliveries(ctx context.Context, arg DueDeliveriesParams) ([
 			&i.State,
 			&i.Attempts,
 			&i.Revision,
+			&i.Traceparent,
 		); err != nil {
 			return nil, err
 		}
@@ -626,28 +628,30 @@ func (q *Queries) GivenUp(ctx context.Context, atMost int32) (GivenUpRow, error)
 }
 
 const insertDeliveries = `-- name: InsertDeliveries :exec
-INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, created_at, due_at, finished_at, tx_hash, block_hash, log_index, seq)
+INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, created_at, due_at, finished_at, tx_hash, block_hash, log_index, seq, traceparent)
 SELECT n.event_id, n.partner_id, n.sequence, n.type, n.body, n.state, clock.at, clock.at,
-  CASE WHEN n.state = 'no_endpoint' THEN clock.at END, n.tx_hash, n.block_hash, n.log_index, n.seq
+  CASE WHEN n.state = 'no_endpoint' THEN clock.at END, n.tx_hash, n.block_hash, n.log_index, n.seq, nullif(n.traceparent, '')
 FROM (SELECT clock_timestamp() AS at OFFSET 0) clock,
   (SELECT unnest($1::uuid[]) AS event_id, unnest($2::bigint[]) AS partner_id,
     unnest($3::bigint[]) AS sequence, unnest($4::text[]) AS type,
     unnest($5::bytea[]) AS body, unnest($6::text[]) AS state,
     unnest($7::bytea[]) AS tx_hash, unnest($8::bytea[]) AS block_hash,
-    unnest($9::bigint[]) AS log_index, unnest($10::bigint[]) AS seq) n
+    unnest($9::bigint[]) AS log_index, unnest($10::bigint[]) AS seq,
+    unnest($11::text[]) AS traceparent) n
 `
 
 type InsertDeliveriesParams struct {
-	EventIds    []uuid.UUID
-	PartnerIds  []int64
-	Sequences   []int64
-	Types       []string
-	Bodies      [][]byte
-	States      []string
-	TxHashes    [][]byte
-	BlockHashes [][]byte
-	LogIndexes  []int64
-	Seqs        []int64
+	EventIds     []uuid.UUID
+	PartnerIds   []int64
+	Sequences    []int64
+	Types        []string
+	Bodies       [][]byte
+	States       []string
+	TxHashes     [][]byte
+	BlockHashes  [][]byte
+	LogIndexes   []int64
+	Seqs         []int64
+	Traceparents []string
 }
 
 // clock_timestamp and not the start of the transaction: a partner's times must not decrease
@@ -665,6 +669,7 @@ func (q *Queries) InsertDeliveries(ctx context.Context, arg InsertDeliveriesPara
 		arg.BlockHashes,
 		arg.LogIndexes,
 		arg.Seqs,
+		arg.Traceparents,
 	)
 	return err
 }

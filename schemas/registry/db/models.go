@@ -123,6 +123,7 @@ type Delivery struct {
 	Seq         *int64
 	Revision    int32
 	CorrectedAt *time.Time
+	Traceparent *string
 }
 
 type Dispatcher struct {

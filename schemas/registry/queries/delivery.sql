@@ -75,7 +75,8 @@ FROM delivery d WHERE (sqlc.arg(partner_id)::bigint = 0 OR partner_id = sqlc.arg
 ORDER BY d.created_at DESC, d.sequence DESC, d.event_id LIMIT sqlc.arg('limit');
 
 -- name: GetDelivery :one
-SELECT event_id, partner_id, coalesce(sequence, 0)::bigint AS sequence, type, body, state, attempts, due_at, created_at, finished_at, corrected_at
+SELECT event_id, partner_id, coalesce(sequence, 0)::bigint AS sequence, type, body, state, attempts, due_at, created_at, finished_at, corrected_at,
+  coalesce(traceparent, '')::text AS traceparent
 FROM delivery WHERE event_id = $1;
 
 -- name: AttemptLog :many

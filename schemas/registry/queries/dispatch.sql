@@ -86,15 +86,16 @@ WHERE e.partner_id = ANY(sqlc.arg(partner_ids)::bigint[]) AND e.url IS NOT NULL 
 -- clock_timestamp and not the start of the transaction: a partner's times must not decrease
 -- while its sequence increases, and the transaction may have waited for the sequence's
 -- lock.
-INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, created_at, due_at, finished_at, tx_hash, block_hash, log_index, seq)
+INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, created_at, due_at, finished_at, tx_hash, block_hash, log_index, seq, traceparent)
 SELECT n.event_id, n.partner_id, n.sequence, n.type, n.body, n.state, clock.at, clock.at,
-  CASE WHEN n.state = 'no_endpoint' THEN clock.at END, n.tx_hash, n.block_hash, n.log_index, n.seq
+  CASE WHEN n.state = 'no_endpoint' THEN clock.at END, n.tx_hash, n.block_hash, n.log_index, n.seq, nullif(n.traceparent, '')
 FROM (SELECT clock_timestamp() AS at OFFSET 0) clock,
   (SELECT unnest(sqlc.arg(event_ids)::uuid[]) AS event_id, unnest(sqlc.arg(partner_ids)::bigint[]) AS partner_id,
     unnest(sqlc.arg(sequences)::bigint[]) AS sequence, unnest(sqlc.arg(types)::text[]) AS type,
     unnest(sqlc.arg(bodies)::bytea[]) AS body, unnest(sqlc.arg(states)::text[]) AS state,
     unnest(sqlc.arg(tx_hashes)::bytea[]) AS tx_hash, unnest(sqlc.arg(block_hashes)::bytea[]) AS block_hash,
-    unnest(sqlc.arg(log_indexes)::bigint[]) AS log_index, unnest(sqlc.arg(seqs)::bigint[]) AS seq) n;
+    unnest(sqlc.arg(log_indexes)::bigint[]) AS log_index, unnest(sqlc.arg(seqs)::bigint[]) AS seq,
+    unnest(sqlc.arg(traceparents)::text[]) AS traceparent) n;
 
 -- name: InsertTest :exec
 -- A test event is a delivery without a sequence: it is sent, retried, parked and logged like
@@ -161,13 +162,13 @@ WHERE owner = sqlc.arg(owner) AND partner_id = sqlc.arg(partner_id) AND fence = 
 -- name: DueDeliveries :many
 -- The next deliveries in order. The two states are queried separately, because only then
 -- does the index return each in its order.
-SELECT due.event_id, due.sequence, due.type, due.body, due.state, due.attempts, due.revision FROM (
-  (SELECT d.event_id, d.type, d.body, d.state, d.attempts, d.revision, d.due_at, d.sequence FROM delivery d
+SELECT due.event_id, due.sequence, due.type, due.body, due.state, due.attempts, due.revision, coalesce(due.traceparent, '')::text AS traceparent FROM (
+  (SELECT d.event_id, d.type, d.body, d.state, d.attempts, d.revision, d.due_at, d.sequence, d.traceparent FROM delivery d
     WHERE d.partner_id = sqlc.arg(partner_id) AND d.state = 'pending' AND d.due_at <= now()
       AND NOT (d.event_id = ANY(sqlc.arg(in_flight)::uuid[]))
     ORDER BY d.due_at, d.sequence LIMIT sqlc.arg(max_rows)::integer)
   UNION ALL
-  (SELECT d.event_id, d.type, d.body, d.state, d.attempts, d.revision, d.due_at, d.sequence FROM delivery d
+  (SELECT d.event_id, d.type, d.body, d.state, d.attempts, d.revision, d.due_at, d.sequence, d.traceparent FROM delivery d
     WHERE d.partner_id = sqlc.arg(partner_id) AND d.state = 'parked' AND d.due_at <= now()
       AND NOT (d.event_id = ANY(sqlc.arg(in_flight)::uuid[]))
     ORDER BY d.due_at, d.sequence LIMIT sqlc.arg(max_rows)::integer)
