@@ -136,6 +136,12 @@ $(JUDGES)/.ready: deploy/check/deployfiles/requirements.txt
 	$(JUDGES)/bin/pip install --quiet --disable-pip-version-check --only-binary :all: --no-deps -r $<
 	touch $@
 
+# A module of its own, because the collector would choose the versions of navlog's dependencies.
+.PHONY: traces
+traces: engines $(TOOLS)/gotestsum ## Receive the traces of a live system with the receiver of the OpenTelemetry Collector
+	@mkdir -p build
+	cd deploy/check/traces && $(TOOLS)/gotestsum --format testname --jsonfile $(ROOT)/build/traces.json -- -count=1 ./...
+
 FUZZTIME ?= 60s
 FUZZ ?= .
 .PHONY: fuzz
@@ -168,6 +174,7 @@ lint: $(TOOLS)/golangci-lint ## Check imports, gofmt, vet, staticcheck and other
 	$(TOOLS)/golangci-lint run ./...
 	go test -run '^TestPlainWords' ./deploy/check/structure
 	cd deploy/check/deployfiles && $(TOOLS)/golangci-lint run ./...
+	cd deploy/check/traces && $(TOOLS)/golangci-lint run ./...
 
 .PHONY: generate
 generate: $(TOOLS)/sqlc $(TOOLS)/protoc-gen-go ## Regenerate protobuf, SQL, contracts and bindings

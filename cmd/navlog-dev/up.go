@@ -25,6 +25,7 @@ import (
 	"github.com/navlog/navlog/query"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/telemetry"
 )
 
 type upCmd struct {
@@ -79,6 +80,7 @@ func (cmd upCmd) Run(ctx context.Context, s *cli.Streams) (err error) {
 	screen := console.New(s.Err)
 	log := cmd.Logger(screen)
 	// A second Ctrl-C ends the process at once.
+	defer telemetry.Start(ctx, "navlog-dev", cli.BuildVersion(), log)()
 	defer context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })()
 	c, err := config.Load(cmd.Config, os.Environ())
 	if err != nil {

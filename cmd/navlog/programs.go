@@ -16,6 +16,7 @@ import (
 	"github.com/navlog/navlog/cmd/internal/wiring"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/telemetry"
 )
 
 // runAlone runs a program and its ops server until ctx ends or one of them
@@ -50,7 +51,9 @@ func start(ctx context.Context, s *cli.Streams, cmd cli.Flags, name string, buil
 		return err
 	}
 	screen := console.New(s.Err)
-	d, err := wiring.New(ctx, c, cmd.Logger(screen))
+	log := cmd.Logger(screen)
+	defer telemetry.Start(ctx, "navlog-"+name, cli.BuildVersion(), log)()
+	d, err := wiring.New(ctx, c, log)
 	if err != nil {
 		return err
 	}

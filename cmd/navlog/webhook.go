@@ -19,6 +19,7 @@ import (
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
+	"github.com/navlog/navlog/schemas/telemetry"
 )
 
 type webhookCmd struct {
@@ -164,10 +165,14 @@ func (cmd webhookShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 				Body        json.RawMessage   `json:"body"`
 				CorrectedAt *time.Time        `json:"correctedAt,omitempty"`
 				Before      []json.RawMessage `json:"bodiesBefore,omitempty"` // oldest first
+				TraceID     string            `json:"traceId,omitempty"`
 				Log         []attemptRow      `json:"attemptLog"`
-			}{row, d.Body, d.CorrectedAt, before, attempts})
+			}{row, d.Body, d.CorrectedAt, before, telemetry.TraceID(d.Traceparent), attempts})
 		}
 		row.print(s.Out, d.Body)
+		if id := telemetry.TraceID(d.Traceparent); id != "" {
+			cli.Fprintf(s.Out, "trace     %s\n", id)
+		}
 		if d.CorrectedAt != nil {
 			cli.Fprintf(s.Out, "corrected %s: its transaction was mined again, and an attempt before then carries an older body\n", clock(d.CorrectedAt))
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/schemas/telemetry"
 )
 
 // Flags are those that every command takes.
@@ -36,7 +37,7 @@ func (f Flags) Logger(w io.Writer) *slog.Logger {
 	if f.LogJSON {
 		handler = slog.NewJSONHandler(w, options)
 	}
-	log := slog.New(handler)
+	log := slog.New(telemetry.Logs(handler))
 	slog.SetDefault(log)
 	return log
 }
