@@ -453,6 +453,41 @@ func TestNetworkPolicies(t *testing.T) {
 	}
 }
 
+// With a collector each program gets its address and may come to it; without one none has a variable of OpenTelemetry.
+func TestTraces(t *testing.T) {
+	for values, traced := range map[string]bool{"minimal": false, "full": true} {
+		r := mustRender(t, values)
+		for component, pod := range pods(t, r) {
+			variables := map[string]core.EnvVar{}
+			for _, v := range pod.Spec.Containers[0].Env {
+				if strings.HasPrefix(v.Name, "OTEL_") {
+					variables[v.Name] = v
+				}
+			}
+			reached := false
+			for _, rule := range get[*networking.NetworkPolicy](t, r, "NetworkPolicy", "navlog-"+component).Spec.Egress {
+				for _, port := range rule.Ports {
+					reached = reached || port.Port.String() == "4318"
+				}
+			}
+			wanted := traced && component != "migrate"
+			if reached != wanted || len(variables) > 0 != wanted {
+				t.Errorf("%s, %s: it comes to a collector: %t; %v", values, component, reached, variables)
+			}
+			if !wanted {
+				continue
+			}
+			if got := variables["OTEL_TRACES_SAMPLER_ARG"].Value; got != "0.1" {
+				t.Errorf("%s samples %q", component, got)
+			}
+			headers := variables["OTEL_EXPORTER_OTLP_HEADERS"]
+			if headers.ValueFrom == nil || headers.ValueFrom.SecretKeyRef.Name != "navlog-otel" {
+				t.Errorf("the token of %s is no secret: %v", component, headers)
+			}
+		}
+	}
+}
+
 // The rules of the operator are those of deploy/alerts, all of them and as they are, and its monitor finds each program.
 func TestMonitoring(t *testing.T) {
 	r := mustRender(t, "full")

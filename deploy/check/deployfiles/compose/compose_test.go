@@ -125,6 +125,23 @@ func TestLimitsAreVariables(t *testing.T) {
 	}
 }
 
+// Traces are off until a variable names a collector.
+func TestTracesByVariable(t *testing.T) {
+	collector := "http://collector:4318"
+	for _, given := range []string{"", collector} {
+		project := mustLoad(t, []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + given}, "compose.yaml")
+		for _, program := range []string{"ingest", "project", "serve", "dispatch"} {
+			environment := project.Services[program].Environment
+			if got := environment["OTEL_EXPORTER_OTLP_ENDPOINT"]; got == nil || *got != given {
+				t.Errorf("%s sends traces to %v, want %q", program, got, given)
+			}
+			if got := environment["OTEL_TRACES_SAMPLER"]; got == nil || *got != "parentbased_always_on" {
+				t.Errorf("%s samples by %v", program, got)
+			}
+		}
+	}
+}
+
 // A health check runs every ten seconds for ever: it starts no Java, and needs no password.
 func TestHealthChecksAreCheap(t *testing.T) {
 	checked := 0

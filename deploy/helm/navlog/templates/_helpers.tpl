@@ -69,6 +69,24 @@ capabilities: { drop: [ALL] }
 - name: NAVLOG_KAFKA_SASL_USER
   value: {{ $user | quote }}
 {{- end }}
+{{- with .root.Values.otel }}
+{{- if and .endpoint (ne $.name "migrate") }}
+- name: OTEL_EXPORTER_OTLP_ENDPOINT
+  value: {{ .endpoint | quote }}
+- name: OTEL_TRACES_SAMPLER
+  value: {{ .sampler | quote }}
+- name: OTEL_TRACES_SAMPLER_ARG
+  value: {{ .samplerArg | quote }}
+{{- range $key, $value := .env }}
+- name: {{ $key }}
+  value: {{ $value | quote }}
+{{- end }}
+{{- if .headersSecret.name }}
+- name: OTEL_EXPORTER_OTLP_HEADERS
+  valueFrom: { secretKeyRef: { name: {{ .headersSecret.name }}, key: {{ .headersSecret.key }} } }
+{{- end }}
+{{- end }}
+{{- end }}
 {{- range $key, $value := .values.env }}
 - name: {{ $key }}
   value: {{ $value | quote }}
