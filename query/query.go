@@ -105,7 +105,7 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 	return q
 }
 
-// Handler serves every path of the program. Before Run has made a snapshot, requests that need the read models get
+// Handler serves every path of the program, and traces requests to the API. Before Run has made a snapshot, requests that need the read models get
 // 503.
 func (q *Query) Handler() http.Handler {
 	probes, files := append(q.health.Probes(), q.statements.Probe()), slices.Concat(docs.Files(), web.Files())

@@ -53,7 +53,7 @@ type Question[A, R any] struct {
 	// readsNothing: the question adds no dependency to an answer.
 	readsNothing bool
 	marked       bool
-	time         bool // uses {now}
+	time         bool   // uses {now}
 	name         string // of its rows, for traces: the SQL may hold values
 }
 
