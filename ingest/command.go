@@ -20,9 +20,9 @@ import (
 // command is what an operator wants done to a vault.
 type command struct {
 	id    int64
-	kind  string // registry.RemoveVault, registry.RestoreVault, registry.AddVault
+	kind  string // registry.RemoveVault and the kinds after it
 	vault common.Address
-	// argument is what a vault that is to be added is (VaultConfig.Encode).
+	// argument is what a vault that is to be added is (VaultConfig.Encode), or the alias (Alias.Encode).
 	argument string
 }
 
@@ -176,8 +176,8 @@ func (b *inbox) end(c command, o outcome) {
 	}
 }
 
-// obey does the oldest command that waits, and says whether there was one. It is ended when
-// the log has what it says.
+// obey does the oldest command that waits, and says whether it did. It is ended when
+// the log has what it says. A command that reads the log does so in pieces, between the steps of the vaults.
 func (s *session) obey(ctx context.Context, n *rpc.Node) (did bool, err error) {
 	c, ok := s.inbox.next()
 	if !ok {
@@ -191,6 +191,11 @@ func (s *session) obey(ctx context.Context, n *rpc.Node) (did bool, err error) {
 		o, err = s.restoreVault(ctx, n, c.vault)
 	case registry.AddVault:
 		o, err = s.add(ctx, n, c)
+	case registry.SetAlias, registry.RemoveAlias, registry.SendEarlier:
+		var ended bool
+		if o, ended, err = s.obeyAlias(ctx, c); err == nil && !ended {
+			return false, nil
+		}
 	default:
 		o = refused("this navlog does not know what %q means: start a newer one", c.kind)
 	}

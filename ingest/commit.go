@@ -57,7 +57,7 @@ func (s *session) commit(ctx context.Context, c *change) (err error) {
 	defer func() { telemetry.End(span, err) }()
 	s.noteNoState(c.covered)
 	s.number(c)
-	due := s.state.apply(c, s.ingest.config.Confirmations)
+	due := append(c.earlier, s.state.apply(c, s.ingest.config.Confirmations)...)
 	s.prover.merge(s.state)
 	if err := s.transact(ctx, c, due); err != nil {
 		return &commitError{err}

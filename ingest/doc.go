@@ -29,7 +29,8 @@
 //
 //	head at the node is lower than ours ........ nothing: a lagging node proves nothing
 //	another hash at our height, read twice ..... nothing while another endpoint has ours; else reorganise, or freeze
-//	an operator commands about a vault ......... a vault record: it is removed, or comes back
+//	an operator commands about a vault ......... a vault record: it is removed, or comes back, or has an alias more
+//	                                             or less; or earlier referrals, which are looked for between other steps
 //	a vault that is new, or has another name ... vault records, from eth_call
 //	the head is below the final block .......... ranges of final blocks of the vaults at the head, or,
 //	                                             where none is, of those that are furthest behind
@@ -46,6 +47,11 @@
 // (`navlog vault remove`): it waits in PostgreSQL, is read once a second, and is done when the
 // log has its record. Doing it twice changes nothing, so a crash between the log and the
 // registry needs no repair. Without PostgreSQL the log's vaults stay.
+//
+// A log can name its partner by an attribution value, of which an alias makes a partner id. The aliases stand in
+// the vault's newest record, which the cursor points at, so that every reader of the log has them and a restart
+// knows them. They count for the referrals that are written from their record on; the referrals of earlier
+// blocks are written by a command (sendEarlier).
 //
 // A reorganisation below the final block, or below what the window knows, is
 // not followed: ingest freezes. The cursor says why, nothing is appended, and a

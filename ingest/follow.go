@@ -70,7 +70,8 @@ func (s *session) advance(ctx context.Context) (more bool, err error) {
 		_, err := s.backfill(ctx, n, tip, from, final)
 		return true, err
 	}
-	return s.atHead(ctx, n, tip, final)
+	more, err = s.atHead(ctx, n, tip, final)
+	return more || s.earlier != nil, err
 }
 
 // farBehind returns the block from which final blocks must be read before anything

@@ -34,6 +34,7 @@ type session struct {
 	doubts   doubts
 	lateness lateness
 	finality finality
+	earlier  *earlier                  // referrals that a command looks for; nil while none does
 	noState  map[common.Address]uint64 // the last block at which a sample of a vault was due and whose state no endpoint has
 	heard    map[view]hexutil.Bytes    // what vaults have answered, for nodes that fail between two questions
 }
@@ -63,7 +64,7 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *rpc.Backoff) e
 	ended.Go(func() { i.live(living, client) })
 	defer func() { end(); ended.Wait() }()
 	s := i.newSession(client)
-	defer func() { s.ranges.Close() }()
+	defer func() { s.ranges.Close(); s.earlier.close() }()
 	cursor, err := s.restore(ctx)
 	if err != nil {
 		return err

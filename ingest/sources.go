@@ -118,17 +118,9 @@ func attributedTo(effect *event.Effect) *attributed {
 	return &attributed{attribution{kind, effect.GetPartnerId()}, effect}
 }
 
-// mayRefer reports whether a log can name a partner, alone or with others of its transaction.
+// mayRefer reports whether a log can name a partner, also by an alias that is added later.
 func mayRefer(mapped *mapping.Vaults, l *event.Log) bool {
-	if l == nil {
-		return false
-	}
-	sources := mapped.Of(mapping.VaultOf(l))
-	if sources.Companions() {
-		return true
-	}
-	effect, err := sources.Referral(l)
-	return err == nil && effect != nil
+	return l != nil && mapped.Of(mapping.VaultOf(l)).MayRefer(l)
 }
 
 // eventOf is the contract event that a log says it is.

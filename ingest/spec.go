@@ -303,7 +303,7 @@ func (s *session) changed(v vault) bool {
 		return false
 	}
 	want, err := v.spec.record(v.address, v.start, v.name)
-	if err != nil || !mapping.SameMapping(want, orEmpty(r)) {
+	if want.Aliases = r.GetAliases(); err != nil || !mapping.SameMapping(want, orEmpty(r)) {
 		return err == nil
 	}
 	differ := v.spec.symbol != "" && v.spec.symbol != r.GetSymbol() ||

@@ -104,6 +104,7 @@ type change struct {
 	final    uint64            // raises the final block when it is higher
 	covered  []coverage        // vaults whose coverage is new or moved
 	frozen   string
+	earlier  []referral // of blocks whose referrals were written before, which are written now
 	// claim is true if only the writer changes, before the log was compared with
 	// the chain.
 	claim bool

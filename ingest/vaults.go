@@ -193,6 +193,7 @@ func (s *session) describe(ctx context.Context, n *rpc.Node, v vault, start uint
 	if err != nil {
 		return nil, err
 	}
+	fact.Aliases = s.state.records[v.address].GetAliases()
 	if _, err := mapping.Read(fact); err != nil {
 		return nil, refuse("%v", err)
 	}

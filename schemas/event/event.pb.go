@@ -71,7 +71,7 @@ func (x Referral_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Referral_Kind.Descriptor instead.
 func (Referral_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_event_event_proto_rawDescGZIP(), []int{13, 0}
+	return file_event_event_proto_rawDescGZIP(), []int{14, 0}
 }
 
 // With the numbers of schemas/mapping.
@@ -121,7 +121,7 @@ func (x Effect_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Effect_Kind.Descriptor instead.
 func (Effect_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_event_event_proto_rawDescGZIP(), []int{14, 0}
+	return file_event_event_proto_rawDescGZIP(), []int{15, 0}
 }
 
 // Record is one entry of chain.<id>.log.
@@ -584,8 +584,11 @@ type Vault struct {
 	Removed bool `protobuf:"varint,7,opt,name=removed,proto3" json:"removed,omitempty"`
 	// The contracts of the vault, and the mappings that say what their logs do. A record
 	// without them has one source, the vault itself, and the preset reference.
-	Sources       []*Source       `protobuf:"bytes,8,rep,name=sources,proto3" json:"sources,omitempty"`
-	Mappings      []*MappingRange `protobuf:"bytes,9,rep,name=mappings,proto3" json:"mappings,omitempty"`
+	Sources  []*Source       `protobuf:"bytes,8,rep,name=sources,proto3" json:"sources,omitempty"`
+	Mappings []*MappingRange `protobuf:"bytes,9,rep,name=mappings,proto3" json:"mappings,omitempty"`
+	// The attribution values that name a partner, each once. A record with other aliases than
+	// the last one of its vault adds or removes them; a mapping without attribution has none.
+	Aliases       []*Alias `protobuf:"bytes,10,rep,name=aliases,proto3" json:"aliases,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -683,6 +686,67 @@ func (x *Vault) GetMappings() []*MappingRange {
 	return nil
 }
 
+func (x *Vault) GetAliases() []*Alias {
+	if x != nil {
+		return x.Aliases
+	}
+	return nil
+}
+
+// Alias says which partner an attribution value of a vault's logs names.
+type Alias struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As the logs have it: 32 bytes.
+	Value         []byte `protobuf:"bytes,1,opt,name=value,proto3" json:"value,omitempty"`
+	PartnerId     uint32 `protobuf:"varint,2,opt,name=partner_id,json=partnerId,proto3" json:"partner_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Alias) Reset() {
+	*x = Alias{}
+	mi := &file_event_event_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Alias) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Alias) ProtoMessage() {}
+
+func (x *Alias) ProtoReflect() protoreflect.Message {
+	mi := &file_event_event_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Alias.ProtoReflect.Descriptor instead.
+func (*Alias) Descriptor() ([]byte, []int) {
+	return file_event_event_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Alias) GetValue() []byte {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+func (x *Alias) GetPartnerId() uint32 {
+	if x != nil {
+		return x.PartnerId
+	}
+	return 0
+}
+
 // Source is a contract of a vault, and what it is to the vault.
 type Source struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -697,7 +761,7 @@ type Source struct {
 
 func (x *Source) Reset() {
 	*x = Source{}
-	mi := &file_event_event_proto_msgTypes[5]
+	mi := &file_event_event_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -709,7 +773,7 @@ func (x *Source) String() string {
 func (*Source) ProtoMessage() {}
 
 func (x *Source) ProtoReflect() protoreflect.Message {
-	mi := &file_event_event_proto_msgTypes[5]
+	mi := &file_event_event_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -722,7 +786,7 @@ func (x *Source) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Source.ProtoReflect.Descriptor instead.
 func (*Source) Descriptor() ([]byte, []int) {
-	return file_event_event_proto_rawDescGZIP(), []int{5}
+	return file_event_event_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Source) GetRole() string {
@@ -758,7 +822,7 @@ type TopicFilter struct {
 
 func (x *TopicFilter) Reset() {
 	*x = TopicFilter{}
-	mi := &file_event_event_proto_msgTypes[6]
+	mi := &file_event_event_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -770,7 +834,7 @@ func (x *TopicFilter) String() string {
 func (*TopicFilter) ProtoMessage() {}
 
 func (x *TopicFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_event_event_proto_msgTypes[6]
+	mi := &file_event_event_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -783,7 +847,7 @@ func (x *TopicFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicFilter.ProtoReflect.Descriptor instead.
 func (*TopicFilter) Descriptor() ([]byte, []int) {
-	return file_event_event_proto_rawDescGZIP(), []int{6}
+	return file_event_event_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *TopicFilter) GetTopic() uint32 {
@@ -816,7 +880,7 @@ type MappingRange struct {
 
 func (x *MappingRange) Reset() {
 	*x = MappingRange{}
-	mi := &file_event_event_proto_msgTypes[7]
+	mi := &file_event_event_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -828,7 +892,7 @@ func (x *MappingRange) String() string {
 func (*MappingRange) ProtoMessage() {}
 
 func (x *MappingRange) ProtoReflect() protoreflect.Message {
-	mi := &file_event_event_proto_msgTypes[7]
+	mi := &file_event_event_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -841,7 +905,7 @@ func (x *MappingRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MappingRange.ProtoReflect.Descriptor instead.
 func (*MappingRange) Descriptor() ([]byte, []int) {
-	return file_event_event_proto_rawDescGZIP(), []int{7}
+	return file_event_event_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *MappingRange) GetFirst() uint64 {
@@ -899,7 +963,7 @@ type Sample struct {
 
 func (x *Sample) Reset() {
 	*x = Sample{}
-	mi := &file_event_event_proto_msgTypes[8]
+	mi := &file_event_event_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -911,7 +975,7 @@ func (x *Sample) String() string {
 func (*Sample) ProtoMessage() {}
 
 func (x *Sample) ProtoReflect() protoreflect.Message {
-	mi := &file_event_event_proto_msgTypes[8]
+	mi := &file_event_event_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -924,7 +988,7 @@ func (x *Sample) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sample.ProtoReflect.Descriptor instead.
 func (*Sample) Descriptor() ([]byte, []int) {
-	return file_event_event_proto_rawDescGZIP(), []int{8}
+	return file_event_event_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Sample) GetVault() []byte {
@@ -980,7 +1044,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_event_event_proto_msgTypes[9]
+	mi := &file_event_event_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -992,7 +1056,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_event_event_proto_msgTypes[9]
+	mi := &file_event_event_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1005,7 +1069,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_event_event_proto_rawDescGZIP(), []int{9}
+	return file_event_event_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Token) GetAddress() []byte {
@@ -1043,7 +1107,7 @@ type Decision struct {
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_event_event_proto_msgTypes[10]
+	mi := &file_event_event_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1055,7 +1119,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_event_event_proto_msgTypes[10]
+	mi := &file_event_event_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1068,7 +1132,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_event_event_proto_rawDescGZIP(), []int{10}
+	return file_event_event_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Decision) GetKind() string {
@@ -1130,7 +1194,7 @@ type Cursor struct {
 
 func (x *Cursor) Reset() {
 	*x = Cursor{}
-	mi := &file_event_event_proto_msgTypes[11]
+	mi := &file_event_event_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1142,7 +1206,7 @@ func (x *Cursor) String() string {
 func (*Cursor) ProtoMessage() {}
 
 func (x *Cursor) ProtoReflect() protoreflect.Message {
-	mi := &file_event_event_proto_msgTypes[11]
+	mi := &file_event_event_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1155,7 +1219,7 @@ func (x *Cursor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cursor.ProtoReflect.Descriptor instead.
 func (*Cursor) Descriptor() ([]byte, []int) {
-	return file_event_event_proto_rawDescGZIP(), []int{11}
+	return file_event_event_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Cursor) GetLogId() []byte {
@@ -1286,7 +1350,7 @@ type Coverage struct {
 
 func (x *Coverage) Reset() {
 	*x = Coverage{}
-	mi := &file_event_event_proto_msgTypes[12]
+	mi := &file_event_event_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1298,7 +1362,7 @@ func (x *Coverage) String() string {
 func (*Coverage) ProtoMessage() {}
 
 func (x *Coverage) ProtoReflect() protoreflect.Message {
-	mi := &file_event_event_proto_msgTypes[12]
+	mi := &file_event_event_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1311,7 +1375,7 @@ func (x *Coverage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Coverage.ProtoReflect.Descriptor instead.
 func (*Coverage) Descriptor() ([]byte, []int) {
-	return file_event_event_proto_rawDescGZIP(), []int{12}
+	return file_event_event_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Coverage) GetAddress() []byte {
@@ -1404,7 +1468,7 @@ type Referral struct {
 
 func (x *Referral) Reset() {
 	*x = Referral{}
-	mi := &file_event_event_proto_msgTypes[13]
+	mi := &file_event_event_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1416,7 +1480,7 @@ func (x *Referral) String() string {
 func (*Referral) ProtoMessage() {}
 
 func (x *Referral) ProtoReflect() protoreflect.Message {
-	mi := &file_event_event_proto_msgTypes[13]
+	mi := &file_event_event_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1429,7 +1493,7 @@ func (x *Referral) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Referral.ProtoReflect.Descriptor instead.
 func (*Referral) Descriptor() ([]byte, []int) {
-	return file_event_event_proto_rawDescGZIP(), []int{13}
+	return file_event_event_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Referral) GetChainId() uint64 {
@@ -1503,7 +1567,7 @@ type Effect struct {
 
 func (x *Effect) Reset() {
 	*x = Effect{}
-	mi := &file_event_event_proto_msgTypes[14]
+	mi := &file_event_event_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1515,7 +1579,7 @@ func (x *Effect) String() string {
 func (*Effect) ProtoMessage() {}
 
 func (x *Effect) ProtoReflect() protoreflect.Message {
-	mi := &file_event_event_proto_msgTypes[14]
+	mi := &file_event_event_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1528,7 +1592,7 @@ func (x *Effect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Effect.ProtoReflect.Descriptor instead.
 func (*Effect) Descriptor() ([]byte, []int) {
-	return file_event_event_proto_rawDescGZIP(), []int{14}
+	return file_event_event_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Effect) GetKind() Effect_Kind {
@@ -1623,7 +1687,7 @@ const file_event_event_proto_rawDesc = "" +
 	"\x04hash\x18\x02 \x01(\fR\x04hash\x12\x1f\n" +
 	"\vparent_hash\x18\x03 \x01(\fR\n" +
 	"parentHash\x12\x12\n" +
-	"\x04time\x18\x04 \x01(\x04R\x04time\"\xc0\x02\n" +
+	"\x04time\x18\x04 \x01(\x04R\x04time\"\xf2\x02\n" +
 	"\x05Vault\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x1f\n" +
 	"\vstart_block\x18\x02 \x01(\x04R\n" +
@@ -1634,7 +1698,13 @@ const file_event_event_proto_rawDesc = "" +
 	"\x05asset\x18\x06 \x01(\v2\x16.navlog.event.v1.TokenR\x05asset\x12\x18\n" +
 	"\aremoved\x18\a \x01(\bR\aremoved\x121\n" +
 	"\asources\x18\b \x03(\v2\x17.navlog.event.v1.SourceR\asources\x129\n" +
-	"\bmappings\x18\t \x03(\v2\x1d.navlog.event.v1.MappingRangeR\bmappings\"n\n" +
+	"\bmappings\x18\t \x03(\v2\x1d.navlog.event.v1.MappingRangeR\bmappings\x120\n" +
+	"\aaliases\x18\n" +
+	" \x03(\v2\x16.navlog.event.v1.AliasR\aaliases\"<\n" +
+	"\x05Alias\x12\x14\n" +
+	"\x05value\x18\x01 \x01(\fR\x05value\x12\x1d\n" +
+	"\n" +
+	"partner_id\x18\x02 \x01(\rR\tpartnerId\"n\n" +
 	"\x06Source\x12\x12\n" +
 	"\x04role\x18\x01 \x01(\tR\x04role\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\fR\aaddress\x126\n" +
@@ -1741,7 +1811,7 @@ func file_event_event_proto_rawDescGZIP() []byte {
 }
 
 var file_event_event_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_event_event_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_event_event_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_event_event_proto_goTypes = []any{
 	(Referral_Kind)(0),   // 0: navlog.event.v1.Referral.Kind
 	(Effect_Kind)(0),     // 1: navlog.event.v1.Effect.Kind
@@ -1750,39 +1820,41 @@ var file_event_event_proto_goTypes = []any{
 	(*Log)(nil),          // 4: navlog.event.v1.Log
 	(*Block)(nil),        // 5: navlog.event.v1.Block
 	(*Vault)(nil),        // 6: navlog.event.v1.Vault
-	(*Source)(nil),       // 7: navlog.event.v1.Source
-	(*TopicFilter)(nil),  // 8: navlog.event.v1.TopicFilter
-	(*MappingRange)(nil), // 9: navlog.event.v1.MappingRange
-	(*Sample)(nil),       // 10: navlog.event.v1.Sample
-	(*Token)(nil),        // 11: navlog.event.v1.Token
-	(*Decision)(nil),     // 12: navlog.event.v1.Decision
-	(*Cursor)(nil),       // 13: navlog.event.v1.Cursor
-	(*Coverage)(nil),     // 14: navlog.event.v1.Coverage
-	(*Referral)(nil),     // 15: navlog.event.v1.Referral
-	(*Effect)(nil),       // 16: navlog.event.v1.Effect
+	(*Alias)(nil),        // 7: navlog.event.v1.Alias
+	(*Source)(nil),       // 8: navlog.event.v1.Source
+	(*TopicFilter)(nil),  // 9: navlog.event.v1.TopicFilter
+	(*MappingRange)(nil), // 10: navlog.event.v1.MappingRange
+	(*Sample)(nil),       // 11: navlog.event.v1.Sample
+	(*Token)(nil),        // 12: navlog.event.v1.Token
+	(*Decision)(nil),     // 13: navlog.event.v1.Decision
+	(*Cursor)(nil),       // 14: navlog.event.v1.Cursor
+	(*Coverage)(nil),     // 15: navlog.event.v1.Coverage
+	(*Referral)(nil),     // 16: navlog.event.v1.Referral
+	(*Effect)(nil),       // 17: navlog.event.v1.Effect
 }
 var file_event_event_proto_depIdxs = []int32{
 	3,  // 0: navlog.event.v1.Record.origin:type_name -> navlog.event.v1.Origin
 	4,  // 1: navlog.event.v1.Record.log:type_name -> navlog.event.v1.Log
 	5,  // 2: navlog.event.v1.Record.block:type_name -> navlog.event.v1.Block
 	6,  // 3: navlog.event.v1.Record.vault:type_name -> navlog.event.v1.Vault
-	12, // 4: navlog.event.v1.Record.decision:type_name -> navlog.event.v1.Decision
-	10, // 5: navlog.event.v1.Record.sample:type_name -> navlog.event.v1.Sample
-	11, // 6: navlog.event.v1.Vault.asset:type_name -> navlog.event.v1.Token
-	7,  // 7: navlog.event.v1.Vault.sources:type_name -> navlog.event.v1.Source
-	9,  // 8: navlog.event.v1.Vault.mappings:type_name -> navlog.event.v1.MappingRange
-	8,  // 9: navlog.event.v1.Source.filters:type_name -> navlog.event.v1.TopicFilter
-	5,  // 10: navlog.event.v1.Cursor.head:type_name -> navlog.event.v1.Block
-	14, // 11: navlog.event.v1.Cursor.vaults:type_name -> navlog.event.v1.Coverage
-	0,  // 12: navlog.event.v1.Referral.kind:type_name -> navlog.event.v1.Referral.Kind
-	4,  // 13: navlog.event.v1.Referral.log:type_name -> navlog.event.v1.Log
-	16, // 14: navlog.event.v1.Referral.effect:type_name -> navlog.event.v1.Effect
-	1,  // 15: navlog.event.v1.Effect.kind:type_name -> navlog.event.v1.Effect.Kind
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	13, // 4: navlog.event.v1.Record.decision:type_name -> navlog.event.v1.Decision
+	11, // 5: navlog.event.v1.Record.sample:type_name -> navlog.event.v1.Sample
+	12, // 6: navlog.event.v1.Vault.asset:type_name -> navlog.event.v1.Token
+	8,  // 7: navlog.event.v1.Vault.sources:type_name -> navlog.event.v1.Source
+	10, // 8: navlog.event.v1.Vault.mappings:type_name -> navlog.event.v1.MappingRange
+	7,  // 9: navlog.event.v1.Vault.aliases:type_name -> navlog.event.v1.Alias
+	9,  // 10: navlog.event.v1.Source.filters:type_name -> navlog.event.v1.TopicFilter
+	5,  // 11: navlog.event.v1.Cursor.head:type_name -> navlog.event.v1.Block
+	15, // 12: navlog.event.v1.Cursor.vaults:type_name -> navlog.event.v1.Coverage
+	0,  // 13: navlog.event.v1.Referral.kind:type_name -> navlog.event.v1.Referral.Kind
+	4,  // 14: navlog.event.v1.Referral.log:type_name -> navlog.event.v1.Log
+	17, // 15: navlog.event.v1.Referral.effect:type_name -> navlog.event.v1.Effect
+	1,  // 16: navlog.event.v1.Effect.kind:type_name -> navlog.event.v1.Effect.Kind
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_event_event_proto_init() }
@@ -1803,7 +1875,7 @@ func file_event_event_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_event_event_proto_rawDesc), len(file_event_event_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   15,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

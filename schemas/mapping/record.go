@@ -149,7 +149,7 @@ type Sources struct {
 	*Vault
 	Address     common.Address
 	Description *Description
-	// Hash names the contracts and the mappings together: zero for a record without them.
+	// Hash names the contracts, the mappings and the aliases together: zero for a record without mappings.
 	Hash common.Hash
 }
 
@@ -181,10 +181,14 @@ func Read(v *event.Vault) (*Sources, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the record of vault %s: %w", address, err)
 	}
-	return &Sources{Vault: d.Compile(), Address: address, Description: d, Hash: hashOf(v)}, nil
+	out := &Sources{Vault: d.Compile(), Address: address, Description: d, Hash: hashOf(v)}
+	if out.aliases, err = aliasesOf(v); err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
-// hashOf names the contracts and mappings of a record.
+// hashOf names the contracts, mappings and aliases of a record.
 func hashOf(v *event.Vault) common.Hash {
 	if len(v.GetMappings()) == 0 {
 		return common.Hash{}
@@ -199,10 +203,13 @@ func hashOf(v *event.Vault) common.Hash {
 	for _, m := range v.GetMappings() {
 		fmt.Fprintf(&all, "mapping %d %d %x\n", m.GetFirst(), m.GetLast(), m.GetHash())
 	}
+	for _, a := range v.GetAliases() {
+		fmt.Fprintf(&all, "alias %x %d\n", a.GetValue(), a.GetPartnerId())
+	}
 	return crypto.Keccak256Hash(all.Bytes())
 }
 
-// SameMapping reports whether two records of a vault name the same contracts and mappings.
+// SameMapping reports whether two records of a vault name the same contracts, mappings and aliases.
 func SameMapping(a, b *event.Vault) bool { return hashOf(a) == hashOf(b) }
 
 // reference is a vault of the reference contracts.
@@ -214,7 +221,7 @@ func reference(address common.Address) *Sources {
 	}, common.Hash{}}
 }
 
-// Says reports whether a vault record names these contracts and mappings.
+// Says reports whether a vault record names these contracts, mappings and aliases.
 func (s *Sources) Says(v *event.Vault) bool { return s.Hash == hashOf(v) }
 
 // Role returns which source of the vault a contract is.

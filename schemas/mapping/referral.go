@@ -15,14 +15,8 @@ func (v *Vault) Referral(l *event.Log) (*event.Effect, error) {
 // It keeps a log with a number that is too large to be counted, and says so. The error says why the log is not laid out
 // like the event that it announces. A vault whose mapping has companions needs Referrals.
 func (s *Sources) Referral(l *event.Log) (*event.Effect, error) {
-	role, ours := s.Role(common.BytesToAddress(l.GetAddress()))
-	if len(l.GetTopics()) == 0 || !ours {
-		return nil, nil
-	}
-	first := [1]common.Hash{common.BytesToHash(l.GetTopics()[0])}
-	log := Log{Role: role, Place: Place(l.GetBlockNumber(), l.GetLogIndex()), Time: l.GetBlockTime(),
-		Topics: first[:], Data: l.GetData()}
-	if k := s.known(&log); k == nil || !k.names {
+	log, names := s.names(l)
+	if !names {
 		return nil, nil // most logs
 	}
 	log.Topics = make([]common.Hash, len(l.GetTopics()))
@@ -42,6 +36,30 @@ func (s *Sources) Referral(l *event.Log) (*event.Effect, error) {
 		}
 	}
 	return nil, nil
+}
+
+// MayRefer reports whether a log can name a partner: by itself or with others of its transaction, and with the aliases that
+// there are or others.
+func (s *Sources) MayRefer(l *event.Log) bool {
+	if s.Companions() {
+		return true
+	}
+	_, names := s.names(l)
+	return names
+}
+
+// names reports whether a log is of an event that can name a partner by itself. The log that it returns lacks all topics
+// but the first.
+func (s *Sources) names(l *event.Log) (out Log, names bool) {
+	role, ours := s.Role(common.BytesToAddress(l.GetAddress()))
+	if len(l.GetTopics()) == 0 || !ours {
+		return out, false
+	}
+	first := [1]common.Hash{common.BytesToHash(l.GetTopics()[0])}
+	out = Log{Role: role, Place: Place(l.GetBlockNumber(), l.GetLogIndex()), Time: l.GetBlockTime(),
+		Topics: first[:], Data: l.GetData()}
+	k := s.known(&out)
+	return out, k != nil && k.names
 }
 
 // Referrals is Referral for the logs that one transaction has for the vault, in the order of the chain: nil for a log

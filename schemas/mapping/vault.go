@@ -71,6 +71,8 @@ type Vault struct {
 	spans  []span
 	// companions are those of all rules.
 	companions []*compiledWith
+	// aliases are the attribution values that name a partner.
+	aliases map[common.Hash]uint32
 }
 
 // span is a mapping for the blocks from to to, both included.
@@ -86,7 +88,7 @@ type known struct {
 	rules [maxTopics + 1][]compiled
 	// counts is set if one of its rules has an effect: then a log with another number of topics is quarantined.
 	counts bool
-	// names is set if one of its rules can name a partner.
+	// names is set if one of its rules can name a partner, by its id or by an attribution.
 	names bool
 }
 
@@ -203,9 +205,7 @@ func (v *Vault) add(m *Mapping, from, to uint64, sources []string) {
 			of[at][r.of.Topic] = k
 		}
 		k.counts = k.counts || len(r.effects) > 0
-		k.names = k.names || slices.ContainsFunc(r.effects, func(e emission) bool {
-			return given(e.sets, e.side)&Partner != 0
-		})
+		k.names = k.names || r.names() != 0
 		c := compileRule(r, event)
 		for i := range c.effects {
 			if p := &c.effects[i]; p.kind == Requested {
@@ -410,7 +410,7 @@ func (v *Vault) One(l *Log, out []Effect) (*Event, []Effect, *Fault) {
 	if r == nil || fault != nil {
 		return k.event, out, fault
 	}
-	out, fault = r.run(l, nil, 0, out)
+	out, fault = v.run(r, l, nil, 0, out)
 	return k.event, out, fault
 }
 
@@ -441,7 +441,7 @@ func (t *transaction) one(i int, out []Effect) (*Event, []Effect, *Fault) {
 	if r.with != nil {
 		companion = t.companion(r.with, l)
 	}
-	out, fault = r.run(l, companion, i, out)
+	out, fault = t.v.run(r, l, companion, i, out)
 	return k.event, out, fault
 }
 
@@ -522,6 +522,22 @@ func (r *compiled) claims(l *Log) bool {
 		}
 	}
 	return true
+}
+
+// run appends the effects of a log whose lengths were checked, with the partners that they name.
+func (v *Vault) run(r *compiled, l, companion *Log, index int, out []Effect) ([]Effect, *Fault) {
+	before := len(out)
+	out, fault := r.run(l, companion, index, out)
+	if v.aliases == nil {
+		return out, fault
+	}
+	for i := range out[before:] {
+		v.resolve(&out[before+i])
+	}
+	if fault != nil && fault.Large != nil {
+		v.resolve(&fault.Large.Effect)
+	}
+	return out, fault
 }
 
 // run appends the effects of a log whose lengths were checked.

@@ -72,7 +72,10 @@ const (
 const (
 	RemoveVault    = "remove"
 	RestoreVault   = "restore"
-	AddVault       = "add" // with an argument
+	AddVault       = "add"      // with an argument
+	SetAlias       = "alias"    // with an argument
+	RemoveAlias    = "unalias"  // with an argument
+	SendEarlier    = "backfill" // with an argument
 	CommandDone    = "done"
 	CommandRefused = "refused"
 )

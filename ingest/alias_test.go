@@ -1,0 +1,216 @@
+package ingest
+
+import (
+	"errors"
+	"maps"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// attributed makes the partner ids of the rig's first vault attribution values, which name nobody without an alias; its
+// mapping is that of the reference contracts otherwise. The other vaults leave.
+func (r *rig) attributed() {
+	r.t.Helper()
+	text, err := mapping.PresetText("reference")
+	r.must(err)
+	file := filepath.Join(r.t.TempDir(), "attributed.yaml")
+	r.must(os.WriteFile(file, []byte(strings.ReplaceAll(string(text), "partner: $partnerId", "attribution: $partnerId")), 0o600))
+	r.config.Vaults = r.config.Vaults[:1]
+	r.config.Vaults[0].Mapping = file
+}
+
+// value is the attribution value of a number.
+func value(n int64) common.Hash { return common.BigToHash(big.NewInt(n)) }
+
+// alias gives a command about the aliases of the first vault.
+func (r *rig) alias(kind string, a Alias) (ids []int64) {
+	r.t.Helper()
+	argument, err := a.Encode()
+	r.must(err)
+	r.orders.mu.Lock()
+	defer r.orders.mu.Unlock()
+	id := int64(len(r.orders.given) + 1)
+	r.orders.given = append(r.orders.given, command{id, kind, common.HexToAddress(r.config.Vaults[0].Address), argument})
+	return []int64{id}
+}
+
+// places are the logs that the referral topics have of a partner, and that are in the chain; counted.
+func (r *rig) places(partner uint32) map[string]int {
+	r.t.Helper()
+	r.settle()
+	out := map[string]int{}
+	for _, told := range r.told() {
+		h, err := r.chain.HeaderByNumber(r.ctx, new(big.Int).SetUint64(told.GetLog().GetBlockNumber()))
+		r.must(err)
+		if told.GetPartnerId() == partner && h.Hash() == common.Hash(told.GetLog().GetBlockHash()) {
+			out[placeOf(told)]++
+		}
+		if told.GetEffect().GetPartnerId() != told.GetPartnerId() {
+			r.t.Errorf("the effect names partner %d, and the referral %d", told.GetEffect().GetPartnerId(), told.GetPartnerId())
+		}
+	}
+	return out
+}
+
+// attributedTo are the logs of the first vault in the chain that have an attribution value, in blocks from one on.
+func (r *rig) attributedTo(value uint32, from uint64) map[string]int {
+	r.t.Helper()
+	out := map[string]int{}
+	for n := from; n <= r.height(); n++ {
+		h, err := r.chain.HeaderByNumber(r.ctx, new(big.Int).SetUint64(n))
+		r.must(err)
+		for _, l := range r.chainLogs(h, common.HexToAddress(r.config.Vaults[0].Address)) {
+			if _, of := r.attribution(l); of == value {
+				out[placeOf(told{&event.Referral{Log: l}, ""})]++
+			}
+		}
+	}
+	return out
+}
+
+// aliases are those of the records of the first vault, one after the other.
+func (r *rig) aliases() (all [][]*event.Alias) {
+	r.t.Helper()
+	r.settle()
+	records, _ := r.log()
+	for _, record := range records {
+		if v := record.GetVault(); v != nil && !v.GetRemoved() {
+			all = append(all, v.GetAliases())
+		}
+	}
+	return all
+}
+
+// TestAliases: a value names nobody without an alias, and its referrals are written from the alias on, over
+// reorganisations; a second command adds nothing, another partner is refused, and without the alias it names nobody again.
+// The records that a new name or a restored vault gets keep the aliases.
+func TestAliases(t *testing.T) {
+	r := newRig(t, kfake)
+	r.attributed()
+	r.config.Confirmations = 1
+	r.steps(20)
+	depositor := r.depositor()
+	depositor.deposit(1, 7)
+	p := r.start()
+	p.caughtUp()
+	r.settle()
+	if all := r.told(); len(all) > 0 {
+		t.Fatalf("%d referrals were written without an alias", len(all))
+	}
+	for _, c := range []struct {
+		kind string
+		a    Alias
+		want outcome
+	}{
+		{registry.SetAlias, Alias{value(7), 70}, done("seq ")},
+		{registry.SetAlias, Alias{value(7), 70}, done("7 names partner 70")},
+		{registry.SetAlias, Alias{value(7), 71}, refused("remove that alias first")},
+		{registry.SetAlias, Alias{value(7), 0}, refused("no partner")},
+		{registry.RemoveAlias, Alias{value(8), 0}, done("8 names no partner")},
+	} {
+		if came := p.came(r.alias(c.kind, c.a)); came.is != c.want.is || !strings.Contains(came.detail, c.want.detail) {
+			t.Errorf("%s %v comes to %v, want %v", c.kind, c.a, came, c.want)
+		}
+	}
+	from := r.height() + 1
+	depositor.deposit(2, 7)
+	depositor.deposit(3, 42)
+	p.caughtUp()
+	if got, want := r.places(70), r.attributedTo(7, from); len(want) != 1 || !maps.Equal(got, want) {
+		t.Errorf("written are %v, want %v", got, want)
+	}
+	r.reorg(3) // all deposits are orphaned
+	from = r.height() - 2
+	depositor.deposit(4, 7)
+	p.caughtUp()
+	if got, want := r.places(70), r.attributedTo(7, from); len(want) == 0 || !maps.Equal(got, want) {
+		t.Errorf("after a reorganisation written are %v, want %v", got, want)
+	}
+	p.halt()
+
+	r.config.Vaults[0].Name = "Renamed"
+	r.config.Vaults = append(r.config.Vaults, VaultConfig{Address: r.contracts.Vaults[1].Address.Hex(), StartBlock: r.contracts.Vaults[1].StartBlock})
+	r.order(registry.RemoveVault, r.config.Vaults[0])
+	p = r.start()
+	p.came(r.order(registry.RestoreVault, r.config.Vaults[0]))
+	if came := p.came(r.alias(registry.RemoveAlias, Alias{Value: value(7)})); came.is != registry.CommandDone {
+		t.Errorf("the removal comes to %v", came)
+	}
+	before := len(r.told())
+	depositor.deposit(5, 7)
+	p.caughtUp()
+	r.settle()
+	if after := len(r.told()); after != before {
+		t.Errorf("%d referrals were written after the alias was removed", after-before)
+	}
+	var counts []int
+	for _, a := range r.aliases() {
+		counts = append(counts, len(a))
+	}
+	if last := len(counts) - 1; counts[0] != 0 || counts[1] != 1 || counts[last] != 0 || counts[last-1]+counts[last-2] == 0 {
+		t.Errorf("the vault records have %v aliases", counts)
+	}
+}
+
+// TestAliasThroughDeaths: a death at any step of the transaction of an alias neither loses nor doubles it, and one while
+// the earlier referrals are written loses none: they are those of all live logs of the value.
+func TestAliasThroughDeaths(t *testing.T) {
+	for _, at := range few(steps) {
+		t.Run(string(at), func(t *testing.T) {
+			r := newRig(t, kfake)
+			r.attributed()
+			r.config.Confirmations = 1
+			r.steps(15)
+			depositor := r.depositor()
+			for n := range int64(3) {
+				depositor.deposit(n+1, 7)
+			}
+			p := r.start()
+			p.caughtUp()
+			r.reorg(2) // two deposits are retracted
+			depositor.deposit(9, 7)
+			p.caughtUp()
+			p.halt()
+			die := func(ids []int64) outcome {
+				t.Helper()
+				if err := r.start(killAt(at, 2)).wait(); !errors.Is(err, errKilled) { // 1 is the claim
+					t.Fatalf("it was not killed: %v", err)
+				}
+				p := r.start()
+				defer p.halt()
+				return p.came(ids)
+			}
+			if came := die(r.alias(registry.SetAlias, Alias{value(7), 70})); came.is != registry.CommandDone {
+				t.Errorf("the alias comes to %v", came)
+			}
+			if all := r.aliases(); len(all) != 2 || len(all[0]) != 0 || len(all[1]) != 1 || all[1][0].GetPartnerId() != 70 {
+				t.Errorf("the vault records have the aliases %v", all)
+			}
+			if n := len(r.told()); n != 0 {
+				t.Errorf("%d referrals were written of blocks before the alias", n)
+			}
+			if came := die(r.alias(registry.SendEarlier, Alias{Partner: 70})); came.is != registry.CommandDone || !strings.Contains(came.detail, "referrals of vault") {
+				t.Errorf("the earlier referrals come to %v", came)
+			}
+			got, want := r.places(70), r.attributedTo(7, 1)
+			for place := range got {
+				got[place] = 1 // a referral that is written twice has one event id
+			}
+			if len(want) < 2 || !maps.Equal(got, want) {
+				t.Errorf("written are %v, want %v", got, want)
+			}
+			if all := len(r.told()); all > 2*len(want) {
+				t.Errorf("%d referrals were written for %d logs of the chain", all, len(want))
+			}
+		})
+	}
+}

@@ -1,0 +1,121 @@
+package mapping
+
+import (
+	"bytes"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/common"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// MaxAliases is how many aliases a vault can have. Its record has all of them, so each change repeats them: 2000 are 80 kB,
+// which fit into a batch of Kafka beside the largest mappings.
+const MaxAliases = 2000
+
+// AttributionWord returns the word that a log has for an attribution value: a decimal number, an address, or 32 bytes.
+func AttributionWord(text string) (common.Hash, error) {
+	word, err := FilterWord(text)
+	switch number, ok := new(big.Int).SetString(text, 10); {
+	case err == nil && strings.HasPrefix(text, "0x"):
+	case ok && strings.Trim(text, "0123456789") == "" && number.BitLen() <= 256:
+		word = common.BigToHash(number)
+	default:
+		return common.Hash{}, fmt.Errorf("%q is no attribution value: it is a decimal number, an address, or 0x and 64 hex digits", text)
+	}
+	if word == (common.Hash{}) {
+		return word, fmt.Errorf("%q is the attribution of a log that names nobody: it can have no alias", text)
+	}
+	return word, nil
+}
+
+// AttributionText writes a value in the shortest form that AttributionWord reads.
+func AttributionText(word common.Hash) string {
+	switch {
+	case empty(word[:24]):
+		return word.Big().String()
+	case empty(word[:12]):
+		return common.BytesToAddress(word[:]).Hex()
+	}
+	return word.Hex()
+}
+
+// AliasOf returns the partner that a value names by a vault record; 0 for none.
+func AliasOf(v *event.Vault, value common.Hash) uint32 {
+	if at, found := findAlias(v, value); found {
+		return v.GetAliases()[at].GetPartnerId()
+	}
+	return 0
+}
+
+// WithAlias returns a vault record in which a value names a partner; with partner 0 it names nobody.
+func WithAlias(v *event.Vault, value common.Hash, partner uint32) *event.Vault {
+	out := proto.CloneOf(v)
+	at, found := findAlias(v, value)
+	if found {
+		out.Aliases = slices.Delete(out.Aliases, at, at+1)
+	}
+	if partner != 0 {
+		out.Aliases = slices.Insert(out.Aliases, at, &event.Alias{Value: value.Bytes(), PartnerId: partner})
+	}
+	return out
+}
+
+// findAlias returns where the alias of a value stands among those of a record, or would stand.
+func findAlias(v *event.Vault, value common.Hash) (at int, found bool) {
+	return slices.BinarySearchFunc(v.GetAliases(), value[:], func(a *event.Alias, value []byte) int {
+		return bytes.Compare(a.GetValue(), value)
+	})
+}
+
+// aliasesOf are the aliases of a vault record.
+func aliasesOf(v *event.Vault) (map[common.Hash]uint32, error) {
+	if len(v.GetAliases()) == 0 {
+		return nil, nil
+	}
+	out := make(map[common.Hash]uint32, len(v.GetAliases()))
+	for _, a := range v.GetAliases() {
+		if len(a.GetValue()) != common.HashLength || a.GetPartnerId() == 0 {
+			return nil, fmt.Errorf("the record of vault 0x%x has an alias of %d bytes for partner %d", v.GetAddress(), len(a.GetValue()), a.GetPartnerId())
+		}
+		out[common.Hash(a.GetValue())] = a.GetPartnerId()
+	}
+	return out, nil
+}
+
+// resolve gives an effect the partner that an alias makes of its attribution.
+func (v *Vault) resolve(e *Effect) {
+	if e.Has&Attribution == 0 {
+		return
+	}
+	if partner, found := v.aliases[e.Attribution]; found {
+		e.Partner, e.Has = partner, e.Has|Partner
+	}
+}
+
+// Attributes reports whether a deposit or request of the vault can have an attribution.
+func (d *Description) Attributes() bool {
+	for _, r := range d.Ranges {
+		for i := range r.Mapping.rules {
+			if r.Mapping.rules[i].names()&Attribution != 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// names are the fields by which a rule can name a partner, itself or by its companion.
+func (r *rule) names() (fields Fields) {
+	for _, e := range r.effects {
+		fields |= given(e.sets, e.side)
+	}
+	if r.with != nil {
+		fields |= given(r.with.sets, 0)
+	}
+	return fields & (Partner | Attribution)
+}
