@@ -224,23 +224,29 @@ func (f logFlags) open(ctx context.Context) (config.Config, *event.Cursor, *mapp
 	if err != nil {
 		return c, nil, nil, err
 	}
-	limited, cancel := context.WithTimeout(ctx, kafkaPatience)
-	defer cancel()
-	cursor, err := chainlog.ReadCursor(limited, c.Chain.ID, c.Kafka.Options()...)
-	switch {
-	case limited.Err() != nil && ctx.Err() == nil:
-		return c, nil, nil, cli.Unreachable.With(fmt.Errorf("read %s from %s: no answer within %s", chainlog.CursorTopic(c.Chain.ID), strings.Join(c.Kafka.Brokers, ", "), kafkaPatience))
-	case err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition):
-		return c, nil, nil, err
-	case cursor == nil:
-		return c, nil, nil, fmt.Errorf("the log of chain %d has no record yet: is `navlog ingest` running?", c.Chain.ID)
-	}
-	records, err := chainlog.ReadVaults(ctx, c.Chain.ID, cursor, c.Kafka.Options()...)
+	cursor, records, err := newestVaults(ctx, c)
 	if err != nil {
 		return c, nil, nil, err
 	}
 	vaults, err := mapping.NewVaults(records...)
 	return c, cursor, vaults, err
+}
+
+// newestVaults reads the newest cursor and the newest record of each vault in the log. A log without any is an error.
+func newestVaults(ctx context.Context, c config.Config) (*event.Cursor, []*event.Vault, error) {
+	limited, cancel := context.WithTimeout(ctx, kafkaPatience)
+	defer cancel()
+	cursor, err := chainlog.ReadCursor(limited, c.Chain.ID, c.Kafka.Options()...)
+	switch {
+	case limited.Err() != nil && ctx.Err() == nil:
+		return nil, nil, cli.Unreachable.With(fmt.Errorf("read %s from %s: no answer within %s", chainlog.CursorTopic(c.Chain.ID), strings.Join(c.Kafka.Brokers, ", "), kafkaPatience))
+	case err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition):
+		return nil, nil, err
+	case cursor == nil:
+		return nil, nil, fmt.Errorf("the log of chain %d has no record yet: is `navlog ingest` running?", c.Chain.ID)
+	}
+	records, err := chainlog.ReadVaults(ctx, c.Chain.ID, cursor, c.Kafka.Options()...)
+	return cursor, records, err
 }
 
 type logShowCmd struct {

@@ -29,6 +29,7 @@ type partnerCmd struct {
 	Reseal       partnerResealCmd       `cmd:"" help:"Encrypt all signing secrets with the newest key of NAVLOG_SECRET_KEY; nothing changes for partners."`
 	RotateSecret partnerRotateSecretCmd `cmd:"" help:"Replace the signing secret; during an overlap, attempts are signed with both."`
 	SetLimit     partnerSetLimitCmd     `cmd:"" help:"Set a partner's requests a minute (0: the default)."`
+	Aliases      partnerAliasesCmd      `cmd:"" help:"Say which attribution values in the logs of a vault name a partner."`
 }
 
 // printPartner says what can be read only now.

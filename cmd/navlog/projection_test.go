@@ -40,6 +40,18 @@ func loadedKafka(t *testing.T) chainlog.Config {
 // writeLog writes a short log: a vault and some blocks.
 func writeLog(t *testing.T, kafka chainlog.Config, blocks uint64) {
 	t.Helper()
+	address := append(make([]byte, 19), 0xa1)
+	records := []*event.Record{{Boundary: true,
+		Fact: &event.Record_Vault{Vault: &event.Vault{Address: address, StartBlock: 1, Name: "One", Symbol: "V", Decimals: 18, Asset: &event.Token{Address: address, Symbol: "A", Decimals: 6}}}}}
+	for n := range blocks {
+		records = append(records, &event.Record{Boundary: true, Fact: &event.Record_Block{Block: &event.Block{Number: n + 1, Time: 1_700_000_000 + n, Hash: make([]byte, 32), ParentHash: make([]byte, 32)}}})
+	}
+	writeRecords(t, kafka, records, &event.Coverage{Address: address, StartBlock: 1})
+}
+
+// writeRecords writes a log, the last record of which is a block, with a cursor that covers a vault up to it.
+func writeRecords(t *testing.T, kafka chainlog.Config, records []*event.Record, vault *event.Coverage) {
+	t.Helper()
 	client, err := kgo.NewClient(append([]kgo.Opt{kgo.TransactionalID("test"), kgo.RecordPartitioner(kgo.ManualPartitioner())}, kafka.Options()...)...)
 	if err != nil {
 		t.Fatal(err)
@@ -48,17 +60,12 @@ func writeLog(t *testing.T, kafka chainlog.Config, blocks uint64) {
 	if err := chainlog.EnsureTopics(t.Context(), kadm.NewClient(client), 31337, kafka.Topology()); err != nil {
 		t.Fatal(err)
 	}
-	address := append(make([]byte, 19), 0xa1)
-	records := []*event.Record{{Origin: &event.Origin{LogId: []byte("0123456789abcdef"), GenesisHash: make([]byte, 32)},
-		Fact: &event.Record_Vault{Vault: &event.Vault{Address: address, StartBlock: 1, Name: "One", Symbol: "V", Decimals: 18, Asset: &event.Token{Address: address, Symbol: "A", Decimals: 6}}}}}
-	for n := range blocks {
-		records = append(records, &event.Record{Fact: &event.Record_Block{Block: &event.Block{Number: n + 1, Time: 1_700_000_000 + n, Hash: make([]byte, 32), ParentHash: make([]byte, 32)}}})
-	}
 	if err := client.BeginTransaction(); err != nil {
 		t.Fatal(err)
 	}
+	records[0].Origin = &event.Origin{LogId: []byte("0123456789abcdef"), GenesisHash: make([]byte, 32)}
 	for i, r := range records {
-		r.Seq, r.ChainId, r.Boundary = uint64(i)+1, 31337, true
+		r.Seq, r.ChainId = uint64(i)+1, 31337
 		out, err := chainlog.Encode(r)
 		if err != nil {
 			t.Fatal(err)
@@ -70,8 +77,9 @@ func writeLog(t *testing.T, kafka chainlog.Config, blocks uint64) {
 		})
 	}
 	head := records[len(records)-1]
+	vault.CoveredTo = head.GetBlock().GetNumber()
 	cursor, err := proto.Marshal(&event.Cursor{LogId: records[0].GetOrigin().GetLogId(), ChainId: 31337, Seq: head.GetSeq(), Head: head.GetBlock(),
-		Vaults: []*event.Coverage{{Address: address, StartBlock: 1, CoveredTo: head.GetBlock().GetNumber()}}})
+		Vaults: []*event.Coverage{vault}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/navlog/navlog/cmd/internal/cli"
@@ -34,10 +35,41 @@ type vaultCmd struct {
 var stdin io.Reader = os.Stdin
 
 type vaultFlags struct {
+	ingestFlags
+	Address string `arg:"" help:"Address of the vault."`
+}
+
+// order leaves a command about the vault for ingest.
+func (f vaultFlags) order(ctx context.Context, s *cli.Streams, kind, argument, effect string) error {
+	vault, err := vaultAddress(f.Address)
+	if err != nil {
+		return err
+	}
+	return f.ingestFlags.order(ctx, s, ingestOrder{kind: kind, deed: "vault " + kind, vault: vault, argument: argument, what: kind, effect: effect})
+}
+
+// ingestFlags are common to the commands that ingest carries out.
+type ingestFlags struct {
 	changeFlags
-	Address string        `arg:"" help:"Address of the vault."`
-	Yes     bool          `short:"y" help:"Do not ask for confirmation."`
-	Wait    time.Duration `default:"10s" help:"How long to wait until ingest executes it; 0: do not wait. ingest executes it in any case."`
+	Yes  bool          `short:"y" help:"Do not ask for confirmation."`
+	Wait time.Duration `default:"10s" help:"How long to wait until ingest executes it; 0: do not wait. ingest executes it in any case."`
+}
+
+// ingestOrder is a command about a vault that is left for ingest.
+type ingestOrder struct {
+	kind, argument string
+	vault          common.Address
+	deed           string // its name in the audit
+	partner        int64  // whom it is about; 0 for nobody
+	what, effect   string // for people: what is done to the vault, and what follows
+}
+
+// vaultAddress reads the address of a vault.
+func vaultAddress(text string) (common.Address, error) {
+	if !common.IsHexAddress(text) || !strings.HasPrefix(text, "0x") {
+		return common.Address{}, cli.Usage.With(fmt.Errorf("%q is no address: it must be 0x and 40 hex digits", text))
+	}
+	return common.HexToAddress(text), nil
 }
 
 type vaultRemoveCmd struct{ vaultFlags }
@@ -108,44 +140,57 @@ type vaultOrder struct {
 	Kind    string `json:"kind"`
 	Outcome string `json:"outcome"` // done, refused; empty: ingest has not done it yet
 	Detail  string `json:"detail,omitempty"`
+	what    string // the kind, for people
 }
 
 // order leaves a command for ingest, waits for it, and says what became of it.
-func (f vaultFlags) order(ctx context.Context, s *cli.Streams, kind, argument, effect string) error {
-	if !common.IsHexAddress(f.Address) || !strings.HasPrefix(f.Address, "0x") {
-		return cli.Usage.With(fmt.Errorf("%q is no address: it must be 0x and 40 hex digits", f.Address))
-	}
-	vault := common.HexToAddress(f.Address)
+func (f ingestFlags) order(ctx context.Context, s *cli.Streams, given ingestOrder) error {
 	return f.withRegistry(ctx, func(pool *pgxpool.Pool, c config.Config) error {
-		if !f.Yes {
-			if err := confirm(s, fmt.Sprintf("%s vault %s of chain %d. %s\n", kind, vault, c.Chain.ID, effect)); err != nil {
-				return err
-			}
-		}
-		o := vaultOrder{Vault: vault.Hex(), Kind: kind}
-		err := registry.Change(ctx, pool, f.operator(), func(q *db.Queries) (_ registry.Deed, err error) {
-			o.Command, err = q.AddVaultCommand(ctx, db.AddVaultCommandParams{ChainID: int64(c.Chain.ID), Kind: kind, Vault: vault[:], Argument: []byte(argument)})
-			if err != nil {
-				return registry.Deed{}, fmt.Errorf("leave a command about vault %s: %w", vault, err)
-			}
-			return registry.Deed{Command: "vault " + kind, Detail: fmt.Sprintf("chain %d, vault %s, command %d", c.Chain.ID, vault, o.Command)}, nil
-		})
-		if err != nil {
-			return err
-		}
-		steps := progress(f.Flags, s)
-		steps.Tell(fmt.Sprintf("waiting for ingest to carry out command %d", o.Command), 0, 0)
-		err = f.await(ctx, db.New(pool), &o)
-		steps.End()
-		if err != nil {
-			return err
-		}
-		return f.report(s, o)
+		return f.leave(ctx, s, pool, c, given)
 	}, config.NeedChainID)
 }
 
+// leave is order with a registry that is open.
+func (f ingestFlags) leave(ctx context.Context, s *cli.Streams, pool *pgxpool.Pool, c config.Config, given ingestOrder) error {
+	if !f.Yes {
+		if err := confirm(s, fmt.Sprintf("%s vault %s of chain %d. %s\n", given.what, given.vault, c.Chain.ID, given.effect)); err != nil {
+			return err
+		}
+	}
+	o := vaultOrder{Vault: given.vault.Hex(), Kind: given.kind, what: given.what}
+	err := registry.Change(ctx, pool, f.operator(), func(q *db.Queries) (_ registry.Deed, err error) {
+		if given.partner != 0 {
+			if _, err := q.GetPartner(ctx, given.partner); errors.Is(err, pgx.ErrNoRows) {
+				return registry.Deed{}, registry.NoPartner(given.partner)
+			} else if err != nil {
+				return registry.Deed{}, fmt.Errorf("read partner %d: %w", given.partner, err)
+			}
+		}
+		o.Command, err = q.AddVaultCommand(ctx, db.AddVaultCommandParams{ChainID: int64(c.Chain.ID), Kind: given.kind, Vault: given.vault[:], Argument: []byte(given.argument)})
+		if err != nil {
+			return registry.Deed{}, fmt.Errorf("leave a command about vault %s: %w", given.vault, err)
+		}
+		detail := fmt.Sprintf("chain %d, vault %s, command %d", c.Chain.ID, given.vault, o.Command)
+		if given.what != given.kind {
+			detail = given.what + " " + detail
+		}
+		return registry.Deed{Command: given.deed, Partner: given.partner, Detail: detail}, nil
+	})
+	if err != nil {
+		return err
+	}
+	steps := progress(f.Flags, s)
+	steps.Tell(fmt.Sprintf("waiting for ingest to carry out command %d", o.Command), 0, 0)
+	err = f.await(ctx, db.New(pool), &o)
+	steps.End()
+	if err != nil {
+		return err
+	}
+	return f.report(s, o)
+}
+
 // await waits until ingest has an outcome, or the time is over.
-func (f vaultFlags) await(ctx context.Context, q *db.Queries, o *vaultOrder) error {
+func (f ingestFlags) await(ctx context.Context, q *db.Queries, o *vaultOrder) error {
 	ctx, cancel := context.WithTimeout(ctx, f.Wait)
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -169,7 +214,7 @@ func (f vaultFlags) await(ctx context.Context, q *db.Queries, o *vaultOrder) err
 	}
 }
 
-func (f vaultFlags) report(s *cli.Streams, o vaultOrder) error {
+func (f ingestFlags) report(s *cli.Streams, o vaultOrder) error {
 	var refusal error
 	if o.Outcome == registry.CommandRefused {
 		refusal = fmt.Errorf("command %d was refused: %s", o.Command, cli.Printable(o.Detail))
@@ -182,9 +227,9 @@ func (f vaultFlags) report(s *cli.Streams, o vaultOrder) error {
 	}
 	var err error
 	if o.Outcome == "" {
-		_, err = fmt.Fprintf(s.Out, "%s vault %s is queued as command %d: a running ingest carries it out, but not while it is frozen (`navlog status`)\n", o.Kind, o.Vault, o.Command)
+		_, err = fmt.Fprintf(s.Out, "%s vault %s is queued as command %d: a running ingest carries it out, but not while it is frozen (`navlog status`)\n", o.what, o.Vault, o.Command)
 	} else {
-		_, err = fmt.Fprintf(s.Out, "%s vault %s: done, %s\n", o.Kind, o.Vault, cli.Printable(o.Detail))
+		_, err = fmt.Fprintf(s.Out, "%s vault %s: done, %s\n", o.what, o.Vault, cli.Printable(o.Detail))
 	}
 	return err
 }

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/projections"
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// Aliases are in the log, like vaults: these commands leave a row for ingest, and wait for what comes of it.
+
+type partnerAliasesCmd struct {
+	Add      aliasAddCmd      `cmd:"" help:"Add an alias: an attribution value in the logs of a vault names a partner."`
+	Remove   aliasRemoveCmd   `cmd:"" help:"Remove an alias: the value names nobody."`
+	List     aliasListCmd     `cmd:"" help:"List the aliases, or with --unknown the values that have none."`
+	Backfill aliasBackfillCmd `cmd:"" help:"Send a partner the webhooks of referrals that are older than their alias."`
+}
+
+type aliasAddCmd struct {
+	ingestFlags
+	Partner int64  `arg:"" help:"Partner id."`
+	Value   string `arg:"" help:"The value in the logs: a decimal number, an address, or 0x and 64 hex digits."`
+	Vault   string `required:"" placeholder:"ADDRESS" help:"The vault whose logs have it."`
+}
+
+// Run adds an alias.
+func (cmd aliasAddCmd) Run(ctx context.Context, s *cli.Streams) error {
+	if cmd.Partner < 1 || cmd.Partner > math.MaxUint32 {
+		return cli.Usage.With(fmt.Errorf("the partner is %d and must be 1 to 4294967295", cmd.Partner))
+	}
+	given, err := aliasOrder(registry.SetAlias, "partner aliases add", cmd.Vault, cmd.Value, cmd.Partner)
+	if err != nil {
+		return err
+	}
+	given.effect = "Webhooks follow it from now on. The next generation has it for the whole history, with the amounts in the partner's totals."
+	return cmd.order(ctx, s, given)
+}
+
+type aliasRemoveCmd struct {
+	ingestFlags
+	Value string `arg:"" help:"The value in the logs: a decimal number, an address, or 0x and 64 hex digits."`
+	Vault string `required:"" placeholder:"ADDRESS" help:"The vault whose logs have it."`
+}
+
+// Run removes an alias.
+func (cmd aliasRemoveCmd) Run(ctx context.Context, s *cli.Streams) error {
+	given, err := aliasOrder(registry.RemoveAlias, "partner aliases remove", cmd.Vault, cmd.Value, 0)
+	if err != nil {
+		return err
+	}
+	given.effect = "From now on no webhook is sent for it, and from the next generation on its amounts are in no partner's totals. What was sent stays sent."
+	return cmd.order(ctx, s, given)
+}
+
+// aliasOrder is a command about the alias of a value.
+func aliasOrder(kind, deed, vault, text string, partner int64) (ingestOrder, error) {
+	address, err := vaultAddress(vault)
+	if err != nil {
+		return ingestOrder{}, err
+	}
+	value, err := mapping.AttributionWord(text)
+	if err != nil {
+		return ingestOrder{}, cli.Usage.With(err)
+	}
+	argument, err := ingest.Alias{Value: value, Partner: uint32(partner)}.Encode()
+	what := "remove the alias " + mapping.AttributionText(value) + " of"
+	if partner != 0 {
+		what = fmt.Sprintf("add the alias %s for partner %d to", mapping.AttributionText(value), partner)
+	}
+	return ingestOrder{kind: kind, deed: deed, vault: address, partner: partner, argument: argument, what: what}, err
+}
+
+type aliasBackfillCmd struct {
+	ingestFlags
+	Partner int64 `arg:"" help:"Partner id."`
+}
+
+// Run leaves a command for each vault in which the partner has an alias. ingest reads the whole log for each.
+func (cmd aliasBackfillCmd) Run(ctx context.Context, s *cli.Streams) error {
+	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, c config.Config) error {
+		_, vaults, err := newestVaults(ctx, c)
+		if err != nil {
+			return err
+		}
+		argument, err := ingest.Alias{Partner: uint32(cmd.Partner)}.Encode()
+		if err != nil {
+			return err
+		}
+		found := false
+		for _, v := range vaults {
+			if !slices.ContainsFunc(v.GetAliases(), func(a *event.Alias) bool { return int64(a.GetPartnerId()) == cmd.Partner }) {
+				continue
+			}
+			found = true
+			err := cmd.leave(ctx, s, pool, c, ingestOrder{kind: registry.SendEarlier, deed: "partner aliases backfill", vault: common.BytesToAddress(v.GetAddress()),
+				partner: cmd.Partner, argument: argument, what: fmt.Sprintf("send partner %d the earlier referrals of", cmd.Partner),
+				effect: "The partner gets the webhooks of all final referrals that it has not got yet."})
+			if err != nil {
+				return err
+			}
+		}
+		if !found {
+			return fmt.Errorf("partner %d has no alias: add one with `navlog partner aliases add`", cmd.Partner)
+		}
+		return nil
+	}, config.NeedChainID, config.NeedKafka)
+}
+
+type aliasListCmd struct {
+	projectionFlags
+	Unknown bool   `help:"List the values in the logs that have no alias, the most frequent first."`
+	Limit   uint64 `default:"100" help:"How many unknown values to list, 1 to 10000."`
+}
+
+type aliasRow struct {
+	Vault   string      `json:"vault"`
+	Value   common.Hash `json:"value"` // as the logs have it
+	Partner uint32      `json:"partner"`
+}
+
+type unknownRow struct {
+	Vault    string      `json:"vault"`
+	Value    common.Hash `json:"value"`
+	Deposits uint64      `json:"deposits"`
+	Requests uint64      `json:"requests"`
+	Block    uint64      `json:"firstBlock"`
+	Since    time.Time   `json:"since"`
+}
+
+// mostUnknown is how many values one list can have.
+const mostUnknown = 10_000
+
+// Run lists.
+func (cmd aliasListCmd) Run(ctx context.Context, s *cli.Streams) error {
+	if cmd.Unknown {
+		return cmd.unknown(ctx, s)
+	}
+	c, err := cmd.Load(config.NeedChainID, config.NeedKafka)
+	if err != nil {
+		return err
+	}
+	_, vaults, err := newestVaults(ctx, c)
+	if err != nil {
+		return err
+	}
+	rows := []aliasRow{}
+	for _, v := range vaults {
+		for _, a := range v.GetAliases() {
+			rows = append(rows, aliasRow{common.BytesToAddress(v.GetAddress()).Hex(), common.BytesToHash(a.GetValue()), a.GetPartnerId()})
+		}
+	}
+	if cmd.JSON {
+		return json.NewEncoder(s.Out).Encode(rows)
+	}
+	w := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "VAULT\tVALUE\tPARTNER")
+	for _, r := range rows {
+		cli.Fprintf(w, "%s\t%s\t%d\n", r.Vault, mapping.AttributionText(r.Value), r.Partner)
+	}
+	return w.Flush()
+}
+
+// unknown lists the values that the live generation has and no alias of the log names.
+func (cmd aliasListCmd) unknown(ctx context.Context, s *cli.Streams) error {
+	if cmd.Limit < 1 || cmd.Limit > mostUnknown {
+		return cli.Usage.With(fmt.Errorf("--limit is %d and must be 1 to %d", cmd.Limit, mostUnknown))
+	}
+	c, err := cmd.Load(config.NeedChainID, config.NeedKafka)
+	if err != nil {
+		return err
+	}
+	_, vaults, err := newestVaults(ctx, c)
+	if err != nil {
+		return err
+	}
+	known, aliases := map[common.Address]*event.Vault{}, uint64(0)
+	for _, v := range vaults {
+		known[common.BytesToAddress(v.GetAddress())] = v
+		aliases += uint64(len(v.GetAliases()))
+	}
+	var all []projections.Attribution
+	err = cmd.withOperator(ctx, func(o *projections.Operator) (err error) {
+		all, err = o.Attributions(ctx, cmd.Limit+aliases)
+		return err
+	}, config.NeedChainID, config.NeedKafka)
+	if err != nil {
+		return err
+	}
+	rows := []unknownRow{}
+	for _, a := range all {
+		if mapping.AliasOf(known[a.Vault], a.Value) == 0 && uint64(len(rows)) < cmd.Limit {
+			rows = append(rows, unknownRow{a.Vault.Hex(), a.Value, a.Deposits, a.Requests, a.First, time.Unix(int64(a.Since), 0).UTC()})
+		}
+	}
+	if cmd.JSON {
+		return json.NewEncoder(s.Out).Encode(rows)
+	}
+	w := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "VAULT\tVALUE\tDEPOSITS\tREQUESTS\tSINCE")
+	for _, r := range rows {
+		cli.Fprintf(w, "%s\t%s\t%d\t%d\tblock %d, %s\n", r.Vault, mapping.AttributionText(r.Value), r.Deposits, r.Requests, r.Block, r.Since.Format(time.RFC3339))
+	}
+	return w.Flush()
+}
