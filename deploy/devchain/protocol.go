@@ -45,6 +45,9 @@ var protocols = map[string]struct {
 	"veda":        {"VedaVault", "Boring Dollar Vault", "vBORING", vedaTurns, nil},
 }
 
+// Custodian is the address that Lagoon's deposits name as their referral, if they name one.
+func Custodian() common.Address { return custodian.address }
+
 // depositors is how many users a Play has.
 const depositors = 4
 

@@ -4,6 +4,7 @@ package mapped
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -193,23 +194,25 @@ func (s *system) transact(all ...emission) *types.Receipt {
 	return s.send(nil, slices.Concat(code, []byte{0}, rest))
 }
 
-func (s *system) start() {
-	t := s.t
-	file := filepath.Join(t.TempDir(), "shop.yaml")
-	must(t, os.WriteFile(file, []byte(shop), 0o600))
+func (s *system) start() { s.programs(s.shop(shop)) }
+
+// shop is the vault whose mapping is a file.
+func (s *system) shop(mapping string) ingest.VaultConfig {
+	file := filepath.Join(s.t.TempDir(), "shop.yaml")
+	must(s.t, os.WriteFile(file, []byte(mapping), 0o600))
 	six := uint8(6)
+	return ingest.VaultConfig{Address: s.vault.Hex(), StartBlock: 1, Name: "Shop", Symbol: "SHOP", Decimals: &six,
+		Mapping: file, Sources: map[string]ingest.SourceConfig{"desk": {Address: s.desk.Hex()}},
+		Asset: ingest.AssetConfig{Address: common.Address{0xaa}.Hex(), Symbol: "USD", Decimals: &six}}
+}
+
+// programs starts all programs, with vaults in the configuration of ingest.
+func (s *system) programs(vaults ...ingest.VaultConfig) {
+	t := s.t
 	s.config = ingest.DefaultConfig()
 	s.config.ID, s.config.PollInterval = chainID, 50*time.Millisecond
 	s.config.RPC = []rpc.Endpoint{{URL: s.node}}
-	s.config.Vaults = []ingest.VaultConfig{{Address: s.vault.Hex(), StartBlock: 1, Name: "Shop", Symbol: "SHOP", Decimals: &six,
-		Mapping: file, Sources: map[string]ingest.SourceConfig{"desk": {Address: s.desk.Hex()}},
-		Asset: ingest.AssetConfig{Address: common.Address{0xaa}.Hex(), Symbol: "USD", Decimals: &six}}}
-	s.programs()
-}
-
-// programs starts all programs with the configuration of ingest.
-func (s *system) programs() {
-	t := s.t
+	s.config.Vaults = vaults
 	must(t, s.config.Validate())
 	log := slog.New(slog.DiscardHandler)
 	s.ingest = ingest.New(s.config, s.kafka, s.pool, prometheus.NewRegistry(), log)
@@ -218,6 +221,8 @@ func (s *system) programs() {
 	s.run(s.project.Run)
 	web := query.DefaultConfig()
 	web.Listen, web.PublicRateLimit, web.PublicEngineTime = "127.0.0.1:0", 0, 0
+	web.PartnerRateLimit = 1_000_000
+	web.StatementKey, web.StatementConfirmations = base64.StdEncoding.EncodeToString(make([]byte, 32)), 2
 	noURL := func(context.Context, string) (string, error) { return "", errors.New("no URL is taken") }
 	serve := query.New(web, chainID, s.ch, s.pool, noURL, prometheus.NewRegistry(), log)
 	s.run(serve.Run)
@@ -254,9 +259,9 @@ func (s *system) run(program func(context.Context) error) {
 	})
 }
 
-// ask gets the data of an answer.
+// ask gets the data of an answer; what a partner is asked for, or about, with the partner's key.
 func (s *system) ask(path string) (data any, err error) {
-	r, err := http.Get(s.api + path)
+	r, err := s.get(path)
 	if err != nil {
 		return nil, err
 	}
@@ -268,6 +273,17 @@ func (s *system) ask(path string) (data any, err error) {
 		return nil, fmt.Errorf("%s: %s, %w, %v", path, r.Status, err, answer)
 	}
 	return answer.Data, nil
+}
+
+func (s *system) get(path string) (*http.Response, error) {
+	q, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.api+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	if strings.Contains(path, "partner") {
+		q.Header.Set("X-Api-Key", s.key)
+	}
+	return http.DefaultClient.Do(q)
 }
 
 // says waits until an answer has some words.
@@ -291,10 +307,7 @@ func (s *system) says(path string, words ...string) {
 // noRouter checks that a deployment without a router responds with 404 and a sentence.
 func (s *system) noRouter() {
 	s.t.Helper()
-	q, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.api+"/partner/router", nil)
-	must(s.t, err)
-	q.Header.Set("X-Api-Key", s.key)
-	r, err := http.DefaultClient.Do(q)
+	r, err := s.get("/partner/router")
 	must(s.t, err)
 	defer r.Body.Close()
 	body, err := io.ReadAll(r.Body)

@@ -8,14 +8,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ethereum/go-ethereum"
 
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/ingest"
-	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/projections/verify"
 	"github.com/navlog/navlog/schemas/mapping"
 )
@@ -48,11 +46,7 @@ func TestPresets(t *testing.T) {
 		vaults = append(vaults, v)
 	}
 	must(t, devchain.Mine(t.Context(), s.node, 20))
-	s.config = ingest.DefaultConfig()
-	s.config.ID, s.config.PollInterval = chainID, 50*time.Millisecond
-	s.config.RPC = []rpc.Endpoint{{URL: s.node}}
-	s.config.Vaults = vaults
-	s.programs()
+	s.programs(vaults...)
 	t.Log("the programs are up")
 	for _, play := range plays {
 		s.agrees(play)
