@@ -32,7 +32,7 @@ type depositJSON struct {
 	UserAddress   string  `json:"userAddress"`
 	SenderAddress string  `json:"senderAddress"`
 	AssetAmount   string  `json:"assetAmount"`
-	Shares        string  `json:"shares"`
+	Shares        *string `json:"shares"`
 	PartnerID     *uint32 `json:"partnerId,omitempty"`
 	SweptAt       *string `json:"sweptAt"`
 	TxHash        string  `json:"txHash"`
@@ -179,7 +179,7 @@ func described(p *ask.Pin, rows []deposit, last uint64) []depositJSON {
 	for i := range rows {
 		out[i] = rows[i].json(p)
 		if rows[i].PricedBlock > last {
-			out[i].Shares = "0"
+			out[i].Shares = nil
 		}
 	}
 	return out
@@ -196,7 +196,7 @@ func (d *deposit) json(p *ask.Pin) depositJSON {
 	tx := d.Tx.Hex()
 	out := depositJSON{
 		ID: httpapi.LogID(tx, d.LogIndex), VaultAddress: address, VaultName: name, UserAddress: user, SenderAddress: sender,
-		AssetAmount: d.Assets, Shares: d.Shares, PartnerID: httpapi.PartnerOrAbsent(d.Partner),
+		AssetAmount: d.Assets, Shares: &d.Shares, PartnerID: httpapi.PartnerOrAbsent(d.Partner),
 		TxHash: tx, BlockNumber: httpapi.Decimal(d.Block), LogIndex: d.LogIndex, Timestamp: httpapi.Time(uint64(d.Time)),
 	}
 	if d.ClosedBlock <= p.Block {

@@ -16,7 +16,7 @@ var columns = []files.Column[depositJSON]{
 	files.Text("userAddress", func(d *depositJSON) string { return d.UserAddress }),
 	files.Text("senderAddress", func(d *depositJSON) string { return d.SenderAddress }),
 	files.Text("assetAmount", func(d *depositJSON) string { return d.AssetAmount }),
-	files.Text("shares", func(d *depositJSON) string { return d.Shares }),
+	files.TextOrNull("shares", func(d *depositJSON) *string { return d.Shares }),
 	files.CountOrNull("partnerId", func(d *depositJSON) *uint32 { return d.PartnerID }),
 	files.TimeOrNull("sweptAt", func(d *depositJSON) *string { return d.SweptAt }),
 	files.Text("txHash", func(d *depositJSON) string { return d.TxHash }),

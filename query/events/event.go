@@ -32,6 +32,7 @@ type row struct {
 	IDTo        uint64         `ch:"id_to"`
 	Assets      string         `ch:"amount"`
 	Shares      string         `ch:"share_amount"`
+	Grouped     bool           `ch:"grouped"`
 	NavPerShare string         `ch:"nav_per_share"`
 }
 
@@ -141,7 +142,10 @@ func (r *row) json(p *ask.Pin) eventJSON {
 	}
 	switch r.Effect {
 	case "deposit":
-		out.DepositID, out.PartnerID, out.Assets, out.Shares = number(r.ID), httpapi.PartnerOrAbsent(r.Partner), &r.Assets, &r.Shares
+		out.DepositID, out.PartnerID, out.Assets = number(r.ID), httpapi.PartnerOrAbsent(r.Partner), &r.Assets
+		if !r.Grouped { // the log does not say what the price of the group will
+			out.Shares = &r.Shares
+		}
 	case "requested", "funded", "claimed":
 		out.RequestIndex, out.PartnerID, out.Assets, out.Shares = number(r.ID), httpapi.PartnerOrAbsent(r.Partner), &r.Assets, &r.Shares
 	case "cancelled", "expired": // these name no assets

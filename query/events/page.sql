@@ -2,9 +2,9 @@
 -- the order of the table and stops at the end of the page. Where retracted ones are asked for too, each log is a row,
 -- whatever became of it.
 SELECT seq, sub, event AS name, effect, quarantined, vault, user, tx, block, ts, log_index, partner, id, id_to,
-  toString(assets) AS amount, toString(shares) AS share_amount, toString(nav) AS nav_per_share
+  toString(assets) AS amount, toString(shares) AS share_amount, grouped, toString(nav) AS nav_per_share
 FROM (
-  SELECT seq, sub, event, effect, quarantined, vault, user, tx, block, ts, log_index, partner, id, id_to, assets, shares, nav, sign
+  SELECT seq, sub, event, effect, quarantined, vault, user, tx, block, ts, log_index, partner, id, id_to, assets, shares, grouped, nav, sign
   FROM events
   WHERE record = 'log' AND NOT passed AND seq <= {seq:UInt64} AND block <= {block:UInt64}
     AND block <= {before_block:UInt64}

@@ -216,6 +216,11 @@ func TestAliases(t *testing.T) {
 	}
 	s.statement(s.vault, 2)
 	s.agree()
+
+	// A deposit has no shares before its group has a price.
+	s.plays(play, "/vaults/"+lagoon.Hex()+"/deposits?pageSize=100", `"shares":null`)
+	s.says("/events?pageSize=100&vault="+lagoon.Hex()+"&kind=DepositRequest", `"shares":null`)
+	s.agree()
 	var dead int
 	must(t, s.pool.QueryRow(context.Background(), "SELECT count(*) FROM dead_record").Scan(&dead))
 	if dead > 0 {

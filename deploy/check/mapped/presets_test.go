@@ -1,6 +1,7 @@
 package mapped
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/big"
 	"net/url"
@@ -64,7 +65,7 @@ func TestPresets(t *testing.T) {
 		}
 	}
 	for preset, event := range presets {
-		s.plays(plays[preset], event)
+		s.plays(plays[preset], "/events?pageSize=100&vault="+plays[preset].Sources["vault"].Hex(), event)
 		s.explains(plays[preset])
 	}
 	s.webhook("deposit", plays["yo"].Sources["vault"].Hex())
@@ -175,14 +176,16 @@ func (s *system) explains(play *devchain.Play) {
 	})
 }
 
-// plays continues the story, which is random, until the API has an event of it that was not orphaned: a step at a time,
-// once the API has all of the chain.
-func (s *system) plays(play *devchain.Play, event string) {
+// plays continues the story, which is random, until an answer has a word: a step at a time, once the API has all of the
+// chain. What it waits for can be orphaned until then.
+func (s *system) plays(play *devchain.Play, path, word string) {
 	s.t.Helper()
-	path := "/events?pageSize=100&vault=" + play.Sources["vault"].Hex()
 	wait.Until(s.t, func() error {
 		data, err := s.ask(path)
-		if err != nil || strings.Contains(fmt.Sprint(data), event) {
+		if err != nil {
+			return err
+		}
+		if text, err := json.Marshal(data); err != nil || strings.Contains(string(text), word) {
 			return err
 		}
 		height, err := s.client.BlockNumber(s.t.Context())
@@ -194,7 +197,7 @@ func (s *system) plays(play *devchain.Play, event string) {
 		if fmt.Sprint(newest.(map[string]any)["blockNumber"]) == fmt.Sprint(height) {
 			must(s.t, play.Steps(s.t.Context(), 1))
 		}
-		return fmt.Errorf("%s has no %s; the newest block of the chain is %d, and of the API %v", path, event, height, newest)
+		return fmt.Errorf("%s has no %s; the newest block of the chain is %d, and of the API %v", path, word, height, newest)
 	})
 }
 

@@ -1080,7 +1080,7 @@ export interface components {
             };
             _count: components["schemas"]["Count"];
         };
-        /** @description A deposit; partnerId only when it is attributed. */
+        /** @description A deposit; partnerId only when it is attributed. shares is null while the group of the deposit has no price. */
         Deposit: {
             id: components["schemas"]["FactId"];
             vaultAddress: components["schemas"]["Address"];
@@ -1088,7 +1088,7 @@ export interface components {
             userAddress: components["schemas"]["Address"];
             senderAddress: components["schemas"]["Address"];
             assetAmount: components["schemas"]["Decimal"];
-            shares: components["schemas"]["Decimal"];
+            shares: components["schemas"]["DecimalOrNull"];
             partnerId?: components["schemas"]["PartnerId"];
             sweptAt: components["schemas"]["TimeOrNull"];
             txHash: components["schemas"]["Hash"];
