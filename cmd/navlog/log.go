@@ -70,6 +70,9 @@ func lineOf(e chainlog.Entry, vaults *mapping.Vaults) (logLine, error) {
 	case *event.Record_Vault:
 		l.Vault = common.BytesToAddress(fact.Vault.Address).Hex()
 		l.Data = map[string]string{"name": fact.Vault.Name, "startBlock": fmt.Sprint(fact.Vault.StartBlock)}
+		if n := len(fact.Vault.Aliases); n > 0 {
+			l.Data["aliases"] = fmt.Sprint(n)
+		}
 	case *event.Record_Sample:
 		l.Block, l.Time = fact.Sample.BlockNumber, at(fact.Sample.BlockTime*1000)
 		l.Vault = common.BytesToAddress(fact.Sample.Vault).Hex()

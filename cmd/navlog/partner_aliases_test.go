@@ -111,6 +111,9 @@ func TestPartnerAliasesOfALog(t *testing.T) {
 	if out := c.mustRun("partner", "aliases", "list"); !strings.Contains(out, vault+"  7      70") {
 		t.Errorf("the aliases are\n%s", out)
 	}
+	if out := c.mustRun("log", "show", "1"); !strings.Contains(out, "aliases") {
+		t.Errorf("the vault's record is shown without its aliases: %s", out)
+	}
 	wait.Until(t, func() error { // the generation is live, and has all of the log
 		out, err := c.run("partner", "aliases", "list", "--unknown")
 		if err == nil && !strings.Contains(out, fmt.Sprintf("%s  8      1         1         block 2, 2023-11-14T22:13:22Z", vault)) {

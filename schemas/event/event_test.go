@@ -47,6 +47,9 @@ var golden = map[string]proto.Message{
 			Sources: []*event.Source{{Role: "gateway", Address: fill(20, 0x50), Filters: []*event.TopicFilter{{Topic: 2, Value: fill(32, 0x70)}}}},
 			Mappings: []*event.MappingRange{{First: 18_000_000, Last: 18_999_999, Preset: "example", Text: []byte(`{"preset":"example"}`),
 				Hash: fill(32, 0x90)}}}}},
+	"record-vault-aliases-1": &event.Record{Seq: 9, Boundary: true, ChainId: 1,
+		Fact: &event.Record_Vault{Vault: &event.Vault{Address: fill(20, 0x10), StartBlock: 18_000_000,
+			Aliases: []*event.Alias{{Value: fill(32, 0x20), PartnerId: 42}}}}},
 	"record-log-of-vault-1": &event.Record{Seq: 2, ChainId: 1, Fact: &event.Record_Log{Log: &event.Log{
 		Address: fill(20, 0x50), Topics: [][]byte{fill(32, 0x20)}, BlockNumber: 19_000_001, BlockHash: fill(32, 0x80),
 		BlockTime: 1_700_000_012, TxHash: fill(32, 0xa0), LogIndex: 3, Vault: fill(20, 0x10)}}},

@@ -87,8 +87,17 @@ func aliasesOf(v *event.Vault) (map[common.Hash]uint32, error) {
 	return out, nil
 }
 
-// resolve gives an effect the partner that an alias makes of its attribution.
-func (v *Vault) resolve(e *Effect) {
+// resolve gives effects, and that of a fault, the partners that aliases make of their attributions.
+func (v *Vault) resolve(effects []Effect, fault *Fault) {
+	for i := range effects {
+		v.resolveOne(&effects[i])
+	}
+	if fault != nil && fault.Large != nil {
+		v.resolveOne(&fault.Large.Effect)
+	}
+}
+
+func (v *Vault) resolveOne(e *Effect) {
 	if e.Has&Attribution == 0 {
 		return
 	}

@@ -410,7 +410,10 @@ func (v *Vault) One(l *Log, out []Effect) (*Event, []Effect, *Fault) {
 	if r == nil || fault != nil {
 		return k.event, out, fault
 	}
-	out, fault = v.run(r, l, nil, 0, out)
+	before := len(out)
+	if out, fault = r.run(l, nil, 0, out); v.aliases != nil {
+		v.resolve(out[before:], fault)
+	}
 	return k.event, out, fault
 }
 
@@ -441,7 +444,10 @@ func (t *transaction) one(i int, out []Effect) (*Event, []Effect, *Fault) {
 	if r.with != nil {
 		companion = t.companion(r.with, l)
 	}
-	out, fault = t.v.run(r, l, companion, i, out)
+	before := len(out)
+	if out, fault = r.run(l, companion, i, out); t.v.aliases != nil {
+		t.v.resolve(out[before:], fault)
+	}
 	return k.event, out, fault
 }
 
@@ -522,22 +528,6 @@ func (r *compiled) claims(l *Log) bool {
 		}
 	}
 	return true
-}
-
-// run appends the effects of a log whose lengths were checked, with the partners that they name.
-func (v *Vault) run(r *compiled, l, companion *Log, index int, out []Effect) ([]Effect, *Fault) {
-	before := len(out)
-	out, fault := r.run(l, companion, index, out)
-	if v.aliases == nil {
-		return out, fault
-	}
-	for i := range out[before:] {
-		v.resolve(&out[before+i])
-	}
-	if fault != nil && fault.Large != nil {
-		v.resolve(&fault.Large.Effect)
-	}
-	return out, fault
 }
 
 // run appends the effects of a log whose lengths were checked.
