@@ -81,7 +81,7 @@ const (
 )
 
 // earlier reads the log from its start for the referrals of a partner, by the aliases that there are now. The records
-// before an alias named nobody when their referrals were due.
+// before an alias named no partner when their referrals were due.
 type earlier struct {
 	vault   common.Address
 	partner uint32

@@ -16,7 +16,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// attributed makes the partner ids of the rig's first vault attribution values, which name nobody without an alias; its
+// attributed makes the partner ids of the rig's first vault attribution values, which name no partner without an alias; its
 // mapping is that of the reference contracts otherwise. The other vaults leave.
 func (r *rig) attributed() {
 	r.t.Helper()
@@ -90,8 +90,8 @@ func (r *rig) aliases() (all [][]*event.Alias) {
 	return all
 }
 
-// TestAliases: a value names nobody without an alias, and its referrals are written from the alias on, over
-// reorganisations; a second command adds nothing, another partner is refused, and without the alias it names nobody again.
+// TestAliases: a value names no partner without an alias, and its referrals are written from the alias on, over
+// reorganisations; a second command adds nothing, another partner is refused, and without the alias it names no partner again.
 // The records that a new name or a restored vault gets keep the aliases.
 func TestAliases(t *testing.T) {
 	r := newRig(t, kfake)

@@ -25,7 +25,7 @@ import (
 
 type partnerAliasesCmd struct {
 	Add      aliasAddCmd      `cmd:"" help:"Add an alias: an attribution value in the logs of a vault names a partner."`
-	Remove   aliasRemoveCmd   `cmd:"" help:"Remove an alias: the value names nobody."`
+	Remove   aliasRemoveCmd   `cmd:"" help:"Remove an alias: the value names no partner."`
 	List     aliasListCmd     `cmd:"" help:"List the aliases, or with --unknown the values that have none."`
 	Backfill aliasBackfillCmd `cmd:"" help:"Send a partner the webhooks of referrals that are older than their alias."`
 }

@@ -149,7 +149,7 @@ func TestPartnerAliasesAreCommands(t *testing.T) {
 	c.mustRun("partner", "create", "Acme", "--id", "70")
 	for want, args := range map[string][]string{
 		"is no attribution value":   {"add", "70", "acme", "--vault", vault},
-		"names nobody":              {"remove", "0", "--vault", vault},
+		"names no partner":          {"remove", "0", "--vault", vault},
 		"is no address":             {"add", "70", "7", "--vault", "0x12"},
 		"must be 1 to 4294967295":   {"add", "0", "7", "--vault", vault},
 		"there is no partner 71":    {"add", "71", "7", "--vault", vault},

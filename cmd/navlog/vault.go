@@ -60,7 +60,7 @@ type ingestOrder struct {
 	kind, argument string
 	vault          common.Address
 	deed           string // its name in the audit
-	partner        int64  // whom it is about; 0 for nobody
+	partner        int64  // whom it is about; 0 for none
 	what, effect   string // for people: what is done to the vault, and what follows
 }
 

@@ -28,7 +28,7 @@ func AttributionWord(text string) (common.Hash, error) {
 		return common.Hash{}, fmt.Errorf("%q is no attribution value: it is a decimal number, an address, or 0x and 64 hex digits", text)
 	}
 	if word == (common.Hash{}) {
-		return word, fmt.Errorf("%q is the attribution of a log that names nobody: it can have no alias", text)
+		return word, fmt.Errorf("%q is the attribution of a log that names no partner: it can have no alias", text)
 	}
 	return word, nil
 }
@@ -52,7 +52,7 @@ func AliasOf(v *event.Vault, value common.Hash) uint32 {
 	return 0
 }
 
-// WithAlias returns a vault record in which a value names a partner; with partner 0 it names nobody.
+// WithAlias returns a vault record in which a value names a partner; with partner 0 it names no partner.
 func WithAlias(v *event.Vault, value common.Hash, partner uint32) *event.Vault {
 	out := proto.CloneOf(v)
 	at, found := findAlias(v, value)

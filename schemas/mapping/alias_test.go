@@ -61,7 +61,7 @@ func TestAliases(t *testing.T) {
 		"without an alias":         {plain, deposit(7), 0},
 		"with an alias":            {both, deposit(7), 71},
 		"with another's":           {one, deposit(8), 0},
-		"of nobody":                {both, deposit(0), 0},
+		"of zero":                  {both, deposit(0), 0},
 		"whose partner a rule set": {both, asked, 7},
 	} {
 		s, err := Read(c.record)
@@ -139,7 +139,7 @@ func TestAttributionWord(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"0", "0x" + strings.Repeat("00", 32), "0x" + strings.Repeat("00", 20)} {
-		if _, err := AttributionWord(text); err == nil || !strings.Contains(err.Error(), "names nobody") {
+		if _, err := AttributionWord(text); err == nil || !strings.Contains(err.Error(), "names no partner") {
 			t.Errorf("%q is %v", text, err)
 		}
 	}

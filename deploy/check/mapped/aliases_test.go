@@ -134,7 +134,7 @@ func (s *system) statement(vault common.Address, deposits int) {
 // TestAliases: an alias that is added while everything runs makes a partner of an attribution value, of a number and of
 // Lagoon's referral: for the whole history in the statistics, the statement and their explanation, and for webhooks from
 // then on, over a reorganisation. The earlier webhooks are sent when they are asked for, each once. Without the alias the
-// value names nobody again.
+// value names no partner again.
 func TestAliases(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t)
@@ -149,7 +149,7 @@ func TestAliases(t *testing.T) {
 		must(t, devchain.Mine(t.Context(), s.node, n))
 	}
 
-	// Given deposits whose attribution values nobody knows.
+	// Given deposits whose attribution values have no alias.
 	play, err := devchain.DeployProtocol(t.Context(), s.node, "lagoon-v0.6", 3)
 	must(t, err)
 	t.Cleanup(play.Close)
@@ -203,7 +203,7 @@ func TestAliases(t *testing.T) {
 	}
 	s.agree()
 
-	// Without the alias the value names nobody, and what comes is sent to nobody.
+	// Without the alias the value names no partner, and what comes is sent to no partner.
 	s.order(registry.RemoveAlias, s.vault, ingest.Alias{Value: number(555)})
 	s.brought(s.vault, "1 1000000")
 	bought(bob, 5, 555, 9_000_000)
