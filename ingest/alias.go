@@ -115,7 +115,7 @@ func (s *session) sendEarlier(ctx context.Context, vault common.Address, partner
 	}
 	e := s.earlier
 	if e.seq < s.state.seq {
-		if err := e.read(ctx, s.state.mapped); err != nil {
+		if err := e.read(ctx, s.state.mapped, s.ingest.earlierAtOnce); err != nil {
 			s.endEarlier()
 			return o, false, fmt.Errorf("read the log for the earlier referrals of partner %d: %w", partner, err)
 		}
@@ -143,11 +143,11 @@ func (s *session) endEarlier() {
 	s.earlier = nil
 }
 
-// read reads the next piece.
-func (e *earlier) read(ctx context.Context, mapped *mapping.Vaults) error {
+// read reads the next piece of at most so many records.
+func (e *earlier) read(ctx context.Context, mapped *mapping.Vaults, most int) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	entries, err := e.reader.Poll(ctx, earlierAtOnce)
+	entries, err := e.reader.Poll(ctx, most)
 	if err != nil {
 		return err
 	}

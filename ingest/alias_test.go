@@ -182,10 +182,11 @@ func TestAliasThroughDeaths(t *testing.T) {
 			p.halt()
 			die := func(ids []int64) outcome {
 				t.Helper()
-				if err := r.start(killAt(at, 2)).wait(); !errors.Is(err, errKilled) { // 1 is the claim
+				inPieces := func(i *Ingest) { i.earlierAtOnce = 7 }
+				if err := r.start(inPieces, killAt(at, 2)).wait(); !errors.Is(err, errKilled) { // 1 is the claim
 					t.Fatalf("it was not killed: %v", err)
 				}
-				p := r.start()
+				p := r.start(inPieces)
 				defer p.halt()
 				return p.came(ids)
 			}

@@ -54,6 +54,8 @@ type Ingest struct {
 	takeBack struct{ atOnce, asUnit int }
 	// partsAtOnce is the number of parts without a block that one commit collects.
 	partsAtOnce int
+	// earlierAtOnce is the number of records that a command about referrals reads between two steps of the vaults.
+	earlierAtOnce int
 
 	mu      sync.Mutex
 	status  Status
@@ -72,7 +74,7 @@ func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheu
 	}
 	i.vaults, i.fault = config.vaults()
 	i.indexes, i.commands = i.vaults, commandsOf(pool, config.ID)
-	i.partsAtOnce = rpc.PartsAtOnce
+	i.partsAtOnce, i.earlierAtOnce = rpc.PartsAtOnce, earlierAtOnce
 	i.takeBack.atOnce, i.takeBack.asUnit = takenBackAtOnce, takenBackAsUnit
 	i.nodes = rpc.NewPool(config.ID, config.RPC, config.Prices, reg, log)
 	for _, e := range i.nodes.Status() {
