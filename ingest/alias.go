@@ -88,7 +88,7 @@ type earlier struct {
 	record  uint64 // of the vault, whose mapping counts
 	reader  *chainlog.Reader
 	seq     uint64 // up to which the log was read
-	unit    []*event.Record
+	unit    []chainlog.Entry
 	found   map[uint64]referral // live ones, by seq
 }
 
@@ -156,7 +156,7 @@ func (e *earlier) read(ctx context.Context, mapped *mapping.Vaults, most int) er
 		if entry.GetRetracts() != 0 {
 			delete(e.found, entry.GetRetracts())
 		} else if l := entry.GetLog(); l != nil && mapping.VaultOf(l) == e.vault {
-			e.unit = append(e.unit, entry.Record)
+			e.unit = append(e.unit, entry)
 		}
 		if !entry.GetBoundary() {
 			continue
@@ -167,7 +167,7 @@ func (e *earlier) read(ctx context.Context, mapped *mapping.Vaults, most int) er
 		}
 		for i, a := range attributions(mapped, logs) {
 			if a != nil && a.partner == e.partner {
-				e.found[e.unit[i].GetSeq()] = referral{e.unit[i], a}
+				e.found[e.unit[i].GetSeq()] = referral{e.unit[i].Record, a, e.unit[i].Parent}
 			}
 		}
 		e.unit = e.unit[:0]
