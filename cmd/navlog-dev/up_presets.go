@@ -32,6 +32,9 @@ func (u *up) ensurePresets(ctx context.Context) error {
 				v.Sources[role] = ingest.SourceConfig{Address: address.Hex()}
 			}
 		}
+		if c := play.Currency; c != nil {
+			v.Asset = ingest.AssetConfig{Address: c.Address.Hex(), Symbol: c.Symbol, Decimals: &c.Decimals}
+		}
 		u.config.Chain.Vaults = append(u.config.Chain.Vaults, v)
 	}
 	return nil

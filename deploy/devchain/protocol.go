@@ -24,12 +24,24 @@ type Protocol struct {
 	Preset  string `json:"preset"`
 	ChainID uint64 `json:"chainId"`
 	// Sources are the vault's contracts by their roles in the preset.
-	Sources    map[string]common.Address `json:"sources"`
-	Asset      common.Address            `json:"asset"`
-	Name       string                    `json:"name"`
-	Symbol     string                    `json:"symbol"`
-	StartBlock uint64                    `json:"startBlock"`
+	Sources map[string]common.Address `json:"sources"`
+	Asset   common.Address            `json:"asset"`
+	// Currency is what the vault counts in, if no contract of it says so.
+	Currency   *Currency `json:"currency,omitempty"`
+	Name       string    `json:"name"`
+	Symbol     string    `json:"symbol"`
+	StartBlock uint64    `json:"startBlock"`
 }
+
+// Currency is a unit of account that is no token.
+type Currency struct {
+	Address  common.Address `json:"address"`
+	Symbol   string         `json:"symbol"`
+	Decimals uint8          `json:"decimals"`
+}
+
+// dollar is the US dollar (840 in ISO 4217) as vaults of Midas count it.
+var dollar = Currency{Address: common.BigToAddress(big.NewInt(840)), Symbol: "USD", Decimals: 18}
 
 // protocols are the presets that a development chain can have a vault of.
 var protocols = map[string]struct {
@@ -43,6 +55,7 @@ var protocols = map[string]struct {
 	"lagoon-v0.6": {"LagoonVault", "Lagoon Dollar Vault", "vLAGOON", lagoonTurns, []int{0, 1, 0, 8, 9, 2, 3, 4, 3, 8, 9, 5}},
 	"yo":          {"YoVault", "Yo Dollar Vault", "vYO", yoTurns, nil},
 	"veda":        {"VedaVault", "Boring Dollar Vault", "vBORING", vedaTurns, nil},
+	"midas":       {"MidasVault", "Midas Dollar Token", "mDEV", midasTurns, nil},
 }
 
 // Custodian is the address that Lagoon's deposits name as their referral, if they name one.
@@ -140,7 +153,8 @@ func (p *Play) find(ctx context.Context) error {
 }
 
 // companions are the contracts beside a vault, by their roles.
-var companions = map[string]string{"gateway": "YoGateway", "teller": "VedaTeller", "accountant": "VedaAccountant", "queue": "VedaQueue"}
+var companions = map[string]string{"gateway": "YoGateway", "teller": "VedaTeller", "accountant": "VedaAccountant", "queue": "VedaQueue",
+	"deposits": "MidasDeposits", "redemptions": "MidasRedemptions", "feed": "MidasFeed"}
 
 // Close closes the connection to the chain.
 func (p *Play) Close() { p.chain.Close() }
@@ -174,14 +188,16 @@ func (p *Play) setUp(ctx context.Context) error {
 		p.at["gateway"], p.Sources["gateway"] = gateway, gateway.address
 		spenders = append(spenders, gateway)
 	case "veda":
-		for _, role := range []string{"teller", "accountant", "queue"} {
-			address, err := p.address(ctx, vault, role)
-			if err != nil {
-				return err
-			}
-			p.at[role], p.Sources[role] = p.bound(companions[role], address), address
+		if err := p.parts(ctx, "teller", "accountant", "queue"); err != nil {
+			return err
 		}
 		spenders = append(spenders, p.at["queue"])
+	case "midas":
+		if err := p.parts(ctx, "deposits", "redemptions", "feed"); err != nil {
+			return err
+		}
+		p.Currency = &dollar
+		spenders = append(spenders, p.at["deposits"], p.at["redemptions"])
 	}
 	for _, u := range append([]account{p.manager}, p.users...) {
 		if err := p.send(ctx, u, asset, "mint", u.address, big.NewInt(1e15)); err != nil {
@@ -196,6 +212,18 @@ func (p *Play) setUp(ctx context.Context) error {
 		}
 	}
 	p.at["asset"] = asset
+	return nil
+}
+
+// parts binds the contracts that the vault deployed.
+func (p *Play) parts(ctx context.Context, roles ...string) error {
+	for _, role := range roles {
+		address, err := p.address(ctx, p.at["vault"], role)
+		if err != nil {
+			return err
+		}
+		p.at[role], p.Sources[role] = p.bound(companions[role], address), address
+	}
 	return nil
 }
 

@@ -163,6 +163,79 @@ var vedaTurns = []turn{
 	}},
 }
 
+var midasTurns = []turn{
+	{3, dollars("depositInstant")},
+	{4, dollars("depositRequest")},
+	{2, shares("redeemInstant")},
+	{4, shares("redeemRequest")},
+	{3, decided("deposits", "safeBulkApproveRequest")},
+	{1, decided("deposits", "approveRequest")},
+	{1, decided("deposits", "rejectRequest")},
+	{3, decided("redemptions", "safeBulkApproveRequest")},
+	{1, decided("redemptions", "approveRequest")},
+	{1, decided("redemptions", "rejectRequest")},
+	{2, func(ctx context.Context, p *Play, _ account) error {
+		answer, err := p.number(ctx, p.at["feed"], "lastAnswer")
+		if err != nil {
+			return err
+		}
+		return p.send(ctx, p.manager, p.at["feed"], "setRoundData", answer.Add(answer, big.NewInt(p.rng.Int64N(100_000)-20_000)))
+	}},
+}
+
+// dollars is a turn in which a user pays for an mToken, through one of two referrers or none.
+func dollars(method string) func(context.Context, *Play, account) error {
+	return func(ctx context.Context, p *Play, who account) error {
+		amount := new(big.Int).Mul(p.amount(), big.NewInt(1e12))
+		referrer := common.Hash{31: byte(p.rng.IntN(3))}
+		return p.send(ctx, who, p.at["deposits"], method, append([]any{amount, referrer}, somebody(p, who)...)...)
+	}
+}
+
+// shares is a turn in which a user gives a part of an mToken back.
+func shares(method string) func(context.Context, *Play, account) error {
+	return func(ctx context.Context, p *Play, who account) error {
+		some, err := p.some(ctx, "balanceOf", who.address)
+		if err != nil {
+			return err
+		}
+		return p.send(ctx, who, p.at["redemptions"], method, append([]any{some}, somebody(p, who)...)...)
+	}
+}
+
+// decided is a turn in which the manager approves or rejects one of the newest requests, or approves two of them at once.
+// The price has all its 18 decimals, and is near the newest one.
+func decided(role, method string) func(context.Context, *Play, account) error {
+	return func(ctx context.Context, p *Play, _ account) error {
+		next, err := p.number(ctx, p.at[role], "nextId")
+		if err != nil {
+			return err
+		}
+		if next.Sign() == 0 {
+			return errors.New("nothing was requested")
+		}
+		newest := func() *big.Int {
+			return new(big.Int).SetInt64(next.Int64() - 1 - p.rng.Int64N(min(next.Int64(), 8)))
+		}
+		if method == "rejectRequest" {
+			return p.send(ctx, p.manager, p.at[role], method, newest())
+		}
+		price, err := p.number(ctx, p.at["feed"], "rate")
+		if err != nil {
+			return err
+		}
+		price.Add(price, big.NewInt(p.rng.Int64N(2e15)-1e15))
+		if method == "approveRequest" {
+			return p.send(ctx, p.manager, p.at[role], method, newest(), price)
+		}
+		ids := []*big.Int{newest()}
+		if other := newest(); other.Cmp(ids[0]) != 0 && p.rng.IntN(2) == 0 {
+			ids = append(ids, other)
+		}
+		return p.send(ctx, p.manager, p.at[role], method, ids, price)
+	}
+}
+
 // request calls the queue for one of the newest requests.
 func (p *Play) request(ctx context.Context, who account, method string) error {
 	if len(p.requests) == 0 {

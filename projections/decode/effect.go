@@ -42,7 +42,7 @@ var heldFields = [mapping.Sample + 1]mapping.Fields{
 	Supply:     mapping.Shares,
 	Requested:  mapping.ID | mapping.Owner | mapping.Shares,
 	Funded:     about,
-	Claimed:    mapping.Owner,
+	Claimed:    about,
 	Cancelled:  about,
 	Expired:    about,
 	Instant:    mapping.Owner | mapping.Assets | mapping.Shares,

@@ -27,9 +27,11 @@ var (
 	seed  = flag.Uint64("seed", 0, "seed of the first random history; 0: by the clock")
 )
 
-// vaults of three kinds: groups that are priced and funded and whose requests are claimed first in, first out; requests
-// with ids of 32 bytes; and requests that are claimed first in, first out and never funded.
-var vaults = []common.Address{common.HexToAddress("0xa1"), common.HexToAddress("0xa2"), common.HexToAddress("0xa3")}
+// vaults of four kinds: groups that are priced and funded and whose requests are claimed first in, first out; requests
+// with ids of 32 bytes; requests that are claimed first in, first out and never funded; and groups of one request, of
+// which all that happens names only the request.
+var vaults = []common.Address{common.HexToAddress("0xa1"), common.HexToAddress("0xa2"), common.HexToAddress("0xa3"),
+	common.HexToAddress("0xa4")}
 
 // chain makes the facts of random effects, in units: blocks, and reorganisations.
 type chain struct {
@@ -119,6 +121,9 @@ func (c *chain) effect(vault common.Address, key uint64) decode.Effect {
 			if e.SourceID = source; c.rng.IntN(3) == 0 {
 				e.Has, e.SourceID, e.ID = mapping.ID|owner, common.Hash{}, c.number(int(key)+1)
 			}
+			if c.rng.IntN(2) == 0 { // the owner of the request
+				e.Has, e.Owner = e.Has&^owner, common.Address{}
+			}
 		case 5:
 			is(decode.Instant, owner|assets|shares)
 		case 6:
@@ -136,6 +141,25 @@ func (c *chain) effect(vault common.Address, key uint64) decode.Effect {
 		case 8:
 			is(decode.Deposit, mapping.ID|owner|assets|shares)
 			e.ID = key
+		}
+	case vaults[3]:
+		id := c.number(int(min(key/64, 30))) // of few, to which much happens
+		switch c.rng.IntN(8) {
+		case 0, 1, 2, 3:
+			is(decode.Requested, mapping.ID|owner|shares|mapping.Group)
+			e.ID, e.Group = id, id
+		case 4:
+			is(decode.Priced, mapping.SideField|mapping.Group|assets|shares)
+			e.Side, e.Group = mapping.RedeemSide, id
+		case 5:
+			is(decode.Funded, mapping.ID|[]mapping.Fields{0, assets}[c.number(2)])
+			e.ID = id
+		case 6:
+			is(decode.Claimed, mapping.ID|[]mapping.Fields{0, assets}[c.number(2)])
+			e.ID = id
+		case 7:
+			is(decode.Cancelled, mapping.ID)
+			e.ID = id
 		}
 	default:
 		switch c.rng.IntN(4) {
@@ -158,12 +182,20 @@ func (c *chain) mine() (facts []decode.Fact) {
 	at := decode.Log{Block: block, Time: uint32(10*block) + uint32(c.forks)}
 	hash := common.Hash{0: c.forks, 31: byte(block)}
 	for i := range c.rng.IntN(7) {
-		vault := vaults[c.number(3)]
+		vault := vaults[c.number(len(vaults))]
 		l := at
 		l.Vault, l.Index, l.Tx = vault, uint32(i), common.Hash{0: c.forks, 1: byte(i), 31: byte(block)}
 		f := decode.Fact{Sign: 1, Kind: decode.LogKind, Log: l, Hash: hash}
 		for j := range 1 + c.rng.IntN(2)*c.rng.IntN(3) {
 			f.Effects = append(f.Effects, c.effect(vault, block*64+uint64(i)*8+uint64(j)))
+		}
+		if vault == vaults[3] && c.rng.IntN(3) == 0 { // one log prices, funds and pays a request
+			id, n := c.number(int(min(block, 30))), c.amount(50)
+			f.Effects = []decode.Effect{
+				{Kind: decode.Priced, Has: mapping.SideField | mapping.Group | mapping.Assets | mapping.Shares,
+					Side: mapping.RedeemSide, Group: id, Assets: n, Shares: c.amount(50)},
+				{Kind: decode.Funded, Has: mapping.ID, ID: id}, {Kind: decode.Claimed, Has: mapping.ID, ID: id},
+			}
 		}
 		facts = append(facts, f)
 	}
@@ -350,6 +382,12 @@ func TestEffects(t *testing.T) {
 				if kind != readmodel.Sweep && kind != readmodel.Settled && seen["effect "+kind.String()] == 0 {
 					t.Errorf("no effect %s: the test proves little", kind)
 				}
+			}
+			var paid uint64
+			must(t, conn.QueryRow(t.Context(), "SELECT count() FROM draft WHERE list = 'user_events' AND kind = 'claimed' AND vault = "+
+				quoted(vaults[3])+" AND user != toFixedString('', 20) AND assets > 0").Scan(&paid))
+			if paid == 0 {
+				t.Error("no claim pays the owner of a request that it names: the test proves little")
 			}
 			for _, list := range []string{"groups", "request_sources", "fifo"} {
 				if seen["list "+list] == 0 {

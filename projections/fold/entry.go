@@ -47,7 +47,12 @@ type lacks struct {
 // derived reports whether the lists hold an effect with an amount that its log does not give.
 func (e *entry) derived() bool {
 	return e.kind == readmodel.Valuation && (e.lacks.nav || e.lacks.assets || e.lacks.shares) ||
-		e.kind == readmodel.Claimed && e.lacks.assets
+		e.kind == readmodel.Claimed && e.lacks.assets || e.unowned()
+}
+
+// unowned reports whether a claim names only its request, whose owner was paid.
+func (e *entry) unowned() bool {
+	return e.kind == readmodel.Claimed && e.user == (common.Address{}) && (e.by == readmodel.ByID || e.by == readmodel.BySource)
 }
 
 // life is how a request was funded and closed, or how a deposit was priced and swept or void.

@@ -37,9 +37,18 @@ type derivedKey struct {
 	block       uint64
 }
 
+// requestName is what an effect calls one request: its number or its id of 32 bytes.
+type requestName struct {
+	vault  common.Address
+	by     readmodel.By
+	id     uint64
+	source common.Hash
+}
+
 // named is what effects name in other ways than by the numbers of requests.
 type named struct {
-	ids     map[vaultID]bool // of deposits that are void
+	ids     map[vaultID]bool         // of deposits that are void
+	unowned map[requestName][]uint64 // requests of which claims name no owner, and the blocks of those
 	sources map[sourceKey]bool
 	groups  map[groupedKey]bool
 	lines   map[userVault]bool // of which the oldest requests are claimed
@@ -47,8 +56,8 @@ type named struct {
 }
 
 func newNamed() named {
-	return named{ids: map[vaultID]bool{}, sources: map[sourceKey]bool{}, groups: map[groupedKey]bool{},
-		lines: map[userVault]bool{}, derived: map[derivedKey]bool{}}
+	return named{ids: map[vaultID]bool{}, unowned: map[requestName][]uint64{}, sources: map[sourceKey]bool{},
+		groups: map[groupedKey]bool{}, lines: map[userVault]bool{}, derived: map[derivedKey]bool{}}
 }
 
 // name1 notes what an effect on deposits or requests names: byID notes a number.
@@ -91,9 +100,24 @@ func (s *state) nameFound() {
 	}
 	for _, q := range s.requests {
 		for _, e := range []*entry{q.old, q.now} {
-			if e != nil && (e.by == readmodel.Fifo || e.by == readmodel.FifoUnfunded) {
+			if e == nil {
+				continue
+			}
+			if e.by == readmodel.Fifo || e.by == readmodel.FifoUnfunded {
 				s.total(userIn(e.user, e.vault))
 			}
+			s.nameOwner(e)
+		}
+	}
+}
+
+// nameOwner notes what a request's owner has in lists if claims of the units name the request and no owner.
+func (s *state) nameOwner(q *entry) {
+	for _, name := range []requestName{{vault: q.vault, by: readmodel.ByID, id: q.id},
+		{vault: q.vault, by: readmodel.BySource, source: q.sourceID}} {
+		for _, block := range s.named.unowned[name] {
+			s.ranked(q)
+			s.named.derived[derivedKey{q.vault, q.user, readmodel.Claimed, block}] = true
 		}
 	}
 }
@@ -277,13 +301,16 @@ func (s *state) claim(e *entry) bool {
 	if e.by != readmodel.ByOwner {
 		q := s.request1(e)
 		possible := q != nil && q.open()
-		if e.lacks.assets {
-			derived := *e
-			if q != nil {
-				derived.assets = q.assets
+		if e.derived() {
+			paid := *e
+			if q != nil && e.lacks.assets {
+				paid.assets = q.worth()
 			}
-			s.derive(&derived)
-			e = &derived
+			if q != nil && e.unowned() {
+				paid.user = q.user
+			}
+			s.derive(&paid)
+			e = &paid
 		}
 		s.claims(e, &e.assets)
 		if possible {

@@ -37,7 +37,7 @@ func (s *state) read(
 	ctx context.Context, conn driver.Conn, ancestor uint64, retracts bool, gone map[entryKey]bool,
 ) error {
 	group, limited := errgroup.WithContext(ctx)
-	places := append(s.placeKeys(gone), s.namedKeys(ancestor, retracts)...)
+	places := append(s.placeKeys(gone), s.namedKeys(ancestor)...)
 	group.Go(func() error { return s.readPlaces(limited, conn, places) })
 	numbers := s.numberKeys(ancestor)
 	group.Go(func() error { return s.readNumbers(limited, conn, numbers) })
@@ -48,7 +48,11 @@ func (s *state) read(
 	if err := s.readNumbers(ctx, conn, s.numberKeys(ancestor)); err != nil {
 		return err
 	}
-	return s.readPlaces(ctx, conn, s.lineKeys(ancestor))
+	places = s.lineKeys(ancestor)
+	if retracts {
+		places = append(places, s.derivedKeys()...)
+	}
+	return s.readPlaces(ctx, conn, places)
 }
 
 // placeKeys are conditions for the requests that the state names, and for deposits that are retracted.
@@ -87,7 +91,7 @@ func placesOf(list, kind string, vault common.Address) string {
 
 // namedKeys are conditions for what the state names in other ways than by numbers: of groups, what waits for its price
 // or funding, or stopped to wait above the ancestor.
-func (s *state) namedKeys(ancestor uint64, retracts bool) (out []string) {
+func (s *state) namedKeys(ancestor uint64) (out []string) {
 	sources := map[common.Address][]string{}
 	for k := range s.named.sources {
 		var key readmodel.Amount
@@ -108,9 +112,11 @@ func (s *state) namedKeys(ancestor uint64, retracts bool) (out []string) {
 		out = append(out, fmt.Sprintf("(list = 'groups' AND owner = %s AND scope = %s AND kind = '%s' AND key > %d)",
 			quoted(owner), quoted(scope), k.kind, ancestor))
 	}
-	if !retracts {
-		return out
-	}
+	return out
+}
+
+// derivedKeys are conditions for the rows of valuations and claims whose logs do not give all amounts.
+func (s *state) derivedKeys() (out []string) {
 	for k := range s.named.derived {
 		list, owner := "vault_events", k.vault
 		if k.kind == readmodel.Claimed {

@@ -186,6 +186,15 @@ func (w *world) agree() {
 			same("what can be claimed", w.inLine(u), number("claimableRedeemRequest", u))
 		case "yo":
 			same("what is owed", w.inLine(u), number("owedShares", u))
+		case "midas":
+			of := func(list, kind, what string) *big.Int {
+				return w.sum(what, fmt.Sprintf("list = '%s' AND owner = %s AND kind = '%s'", list, quoted(u), kind))
+			}
+			same("the pending deposits", w.of(u, "groups", "if(kind = 'deposit', assets, 0)"), number("pendingDeposits", u))
+			same("the pending redemptions", w.of(u, "groups", "if(kind = 'requested', shares, 0)"), number("pendingShares", u))
+			same("what was minted", of("user_events", "deposit", "shares"), number("minted", u))
+			same("what was paid", w.of(u, "user_totals", "claimed"), number("paid", u))
+			same("what was paid, one by one", new(big.Int).Add(of("user_events", "claimed", "assets"), of("user_events", "instant", "assets")), number("paid", u))
 		case "erc7540":
 			same("what is requested", w.inLine(u), new(big.Int).Add(number("pending", u), number("claimable", u)))
 		}
@@ -202,7 +211,10 @@ func TestPresets(t *testing.T) {
 		"erc7540":     {"Deposit", "RedeemRequest", "Withdraw"},
 		"lagoon-v0.6": {"DepositRequest", "DepositRequestCanceled", "Referral", "SettleDeposit", "RedeemRequest", "RedeemRequestCanceled", "SettleRedeem", "Withdraw", "DepositSync", "WithdrawSync"},
 		"yo":          {"Deposit", "YoGatewayDeposit", "RedeemRequest", "RequestFulfilled", "RequestCancelled"},
-		"veda":        {"Deposit", "OnChainWithdrawRequested", "OnChainWithdrawCancelled", "OnChainWithdrawSolved", "ExchangeRateUpdated"},
+		"midas": {"DepositInstant", "DepositInstantWithCustomRecipient", "DepositRequest", "DepositRequestWithCustomRecipient",
+			"RedeemInstant", "RedeemRequest", "RedeemRequestWithCustomRecipient", "ApproveRequest", "SafeApproveRequest",
+			"RejectRequest", "AnswerUpdated"},
+		"veda": {"Deposit", "OnChainWithdrawRequested", "OnChainWithdrawCancelled", "OnChainWithdrawSolved", "ExchangeRateUpdated"},
 	}
 	for preset, events := range wanted {
 		t.Run(preset, func(t *testing.T) {

@@ -507,6 +507,10 @@ func (s *state) name(e *entry) {
 	case readmodel.Sweep, readmodel.Valuation, readmodel.Supply:
 		totals(totalsOf(e.vault, e.vault))
 	}
+	if e.unowned() {
+		name := requestName{vault: e.vault, by: e.by, id: e.id, source: e.sourceID}
+		s.named.unowned[name] = append(s.named.unowned[name], e.block)
+	}
 	if e.derived() {
 		s.derived[entryKey{vault: e.vault, place: e.place}] = new(story)
 		s.named.derived[derivedKey{e.vault, e.user, e.kind, e.block}] = true

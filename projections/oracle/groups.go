@@ -133,14 +133,18 @@ func (l *lists) take(row readmodel.ListRow) {
 			continue
 		}
 		q.ClosedBlock, q.ClosedTS, q.ClosedBy = row.Block, row.TS, row.Kind
-		switch {
-		case row.Kind == readmodel.Cancelled:
-		case q.FundedBlock != Never:
-			q.ClosedAssets = q.FundedAssets
-		default:
-			q.ClosedAssets = q.Assets
+		if row.Kind != readmodel.Cancelled {
+			q.ClosedAssets = worth(q)
 		}
 	}
+}
+
+// worth is what a request is paid if its claim does not say.
+func worth(q *readmodel.ListRow) readmodel.Amount {
+	if q.FundedBlock != Never {
+		return q.FundedAssets
+	}
+	return q.Assets
 }
 
 // value gives a valuation the amounts that its log does not give.

@@ -105,7 +105,10 @@ func (l *lists) add(log Log) {
 	case readmodel.Claimed:
 		q := l.named(row, e)
 		if e.NoAssets && q != nil {
-			row.Assets = q.Assets
+			row.Assets = worth(q)
+		}
+		if row.User == (common.Address{}) && q != nil { // only the request is named
+			row.User = q.User
 		}
 		l.paid(row)
 		if e.By == readmodel.ByOwner {

@@ -230,7 +230,6 @@ func held(effects []Log) bool {
 	needs := map[mapping.Kind]mapping.Fields{
 		mapping.Deposit:   mapping.ID | mapping.Owner | mapping.Assets,
 		mapping.Requested: mapping.ID | mapping.Owner | mapping.Shares,
-		mapping.Claimed:   mapping.Owner,
 		mapping.Sweep:     mapping.To | mapping.Assets,
 		mapping.Priced:    mapping.SideField | mapping.Assets | mapping.Shares,
 		mapping.Supply:    mapping.Shares,

@@ -10,6 +10,7 @@ const contracts = {
   MockAsset: "MockAsset", ReferenceVault: "ReferenceVault", ReferenceDepositRouter: "ReferenceDepositRouter",
   PlainVault: "PlainVault", RedeemVault: "RedeemVault", LagoonVault: "LagoonVault", YoVault: "YoVault", YoGateway: "YoVault",
   VedaVault: "VedaVault", VedaTeller: "VedaVault", VedaAccountant: "VedaVault", VedaQueue: "VedaVault",
+  MidasVault: "MidasVault", MidasFeed: "MidasVault", MidasDeposits: "MidasVault", MidasRedemptions: "MidasVault",
 };
 
 const sources = {};

@@ -74,7 +74,7 @@ func (d *Description) FromSingleLogs() bool {
 						return false
 					}
 				case Claimed:
-					if fields&ID == 0 || fields&Assets == 0 {
+					if fields&ID == 0 || fields&Owner == 0 || fields&Assets == 0 {
 						return false
 					}
 				case Funded, Cancelled, Expired:

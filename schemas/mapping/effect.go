@@ -45,7 +45,8 @@ const (
 	Requested
 	// Funded: the request ID, or every request up to To or up to the group GroupTo, can be claimed, for Assets.
 	Funded
-	// Claimed: the request ID was paid to Other; without a key, the oldest requests of Owner, for Shares and Assets.
+	// Claimed: the request ID was paid to Other; without a key, the oldest requests of Owner, for Shares and Assets. Without
+	// an owner, the request's owner was paid, and without assets, what the request was funded for.
 	Claimed
 	// Cancelled: Owner cancelled the request ID, or everything that is open in Group, or without a key and a group,
 	// Shares of requests that are claimed first in, first out: the oldest.
@@ -206,7 +207,7 @@ var effects = [kindCount]effect{
 	Funded: {"funded", []field{key, sourceID, upToKey, upToGroup, owner, assets, shares},
 		[]Fields{ID, SourceID, To, GroupTo}, []Fields{ID | SourceID | To | GroupTo}},
 	Claimed: {"claimed", []field{key, sourceID, owner, receiver, assets, shares},
-		[]Fields{ID | Owner, SourceID | Owner, Owner | Assets | Shares}, []Fields{ID | SourceID}},
+		[]Fields{ID, SourceID, Owner | Assets | Shares}, []Fields{ID | SourceID}},
 	Cancelled: {"cancelled", []field{key, sourceID, owner, group, shares},
 		[]Fields{ID, SourceID, Owner | Group, Owner | Shares}, []Fields{ID | SourceID | Group}},
 	Expired: {"expired", []field{key, sourceID, owner, shares},

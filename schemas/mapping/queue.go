@@ -68,6 +68,8 @@ func (c *checker) queue(m *Mapping) {
 	if fifo != nil && keyed != nil {
 		c.at(fifo.node, 0, "claims name a request in line %d and only an owner here: a mapping has one of the two", keyed.node.Line)
 	}
+	// funded reports whether a funding can say what requests are paid.
+	funded := of[Funded]&Assets != 0 || first[Funded] != nil && priced[RedeemSide]
 	m.queue.groupIsKey = of[Funded]&To != 0
 	if fifo != nil {
 		m.queue.has |= Fifo
@@ -87,11 +89,9 @@ func (c *checker) queue(m *Mapping) {
 		case t.kind == Priced && t.side == DepositSide && of[Deposit]&Group == 0,
 			t.kind == Void && t.has&Group != 0 && of[Deposit]&Group == 0:
 			c.at(t.node, 0, "`%s` names a group, and no rule emits a `deposit` with a `group`", t.kind)
-		case t.kind == Claimed && t.has&Assets == 0 && bare != nil:
-			c.at(t.node, 0, "a claim without `assets` pays the `estimate` of its request, and the rule of line %d gives none",
-				bare.node.Line)
-		case t.kind == Claimed && t.has&Assets == 0 && (of[Funded]&Assets != 0 || priced[RedeemSide]):
-			c.at(t.node, 0, "a claim without `assets` pays the `estimate` of its request, and another rule gives what it was funded for")
+		case t.kind == Claimed && t.has&Assets == 0 && bare != nil && !funded:
+			c.at(t.node, 0, "a claim without `assets` pays what its request was funded for, or the `estimate`, and the rules give "+
+				"the request of line %d neither", bare.node.Line)
 		case t.kind == Deposit && t.has&Shares == 0 && !priced[DepositSide]:
 			c.at(t.node, 0, "the deposit has no shares, and no rule emits `priced` with `side: deposit`")
 		case t.kind == Deposit && t.has&Shares == 0 && first[Sweep] != nil:

@@ -141,7 +141,7 @@ func (m *Mapping) capabilities() Capabilities {
 func TestFromSingleLogs(t *testing.T) {
 	t.Parallel()
 	values := map[string][3]bool{"reference": {true, true, true}, "erc4626": {true, false, false}, "erc7540": {true, false, false},
-		"yo": {true, false, false}, "veda": {true, false, false}, "lagoon-v0.6": {false, true, false}}
+		"yo": {true, false, false}, "veda": {true, false, false}, "lagoon-v0.6": {false, true, false}, "midas": {true, false, false}}
 	for _, name := range Presets() {
 		m, err := Preset(name)
 		must(t, err)
@@ -157,6 +157,7 @@ func TestFromSingleLogs(t *testing.T) {
 		"deposit\n    set: {key: $a, owner: $b, assets: $c, shares: $c}": true,
 		"claimed\n    set: {key: $a, owner: $b, assets: $c, shares: $c}": true,
 		"claimed\n    set: {key: $a, owner: $b}":                         false,
+		"claimed\n    set: {key: $a, assets: $c}":                        false,
 		"claimed\n    set: {owner: $b, assets: $c, shares: $c}":          false,
 		"funded\n    set: {up_to_key: $a}":                               false,
 		"funded\n    set: {key: $a}":                                     true,

@@ -1,14 +1,18 @@
--- What was paid to users: claims and instant withdrawals. A claim that gives no assets pays the estimate of its request.
+-- What was paid to users: claims and instant withdrawals. A claim that gives no assets pays what its request was funded
+-- for, or else the estimate; one that names only its request pays the owner.
 SELECT effect, block, log_index, sub, ts, vault, user, other, partner, partner_owner, id, shares, assets, tx
 FROM live
-WHERE effect = 'claimed' AND NOT no_assets OR effect = 'instant'
+WHERE effect = 'claimed' AND NOT no_assets AND NOT (by IN ('id', 'source') AND user = toFixedString('', 20))
+  OR effect = 'instant'
 UNION ALL
-SELECT c.effect, c.block, c.log_index, c.sub, c.ts, c.vault, c.user, c.other, c.partner, c.partner_owner, c.given, c.shares,
-  if(c.by != 'none' AND q.asked.1 > 0 AND q.asked.1 < c.place, q.asked.2, 0), c.tx
-FROM (SELECT *, if(by = 'id', id, 0) AS given FROM about WHERE effect = 'claimed' AND no_assets) AS c
-LEFT JOIN (
-  SELECT vault, id, argMin((place, assets), place) AS asked
-  FROM live
-  WHERE effect = 'requested' AND vault IN (SELECT vault FROM live WHERE effect = 'claimed' AND no_assets)
-  GROUP BY vault, id
-) AS q ON c.vault = q.vault AND c.id = q.id
+SELECT c.effect, c.block, c.log_index, c.sub, c.ts, c.vault,
+  if((c.by != 'none' AND q.block > 0 AND (q.block, q.log_index, q.sub) < (c.block, c.log_index, c.sub) AS of_request)
+    AND c.user = toFixedString('', 20), q.user, c.user),
+  c.other, c.partner, c.partner_owner, c.given, c.shares,
+  multiIf(NOT c.no_assets, c.assets, NOT of_request, 0, q.funded_block = {never:UInt64}, q.assets, q.funded_assets), c.tx
+FROM (
+  SELECT *, if(by = 'id', id, 0) AS given
+  FROM about
+  WHERE effect = 'claimed' AND (no_assets OR user = toFixedString('', 20))
+) AS c
+LEFT JOIN request AS q ON c.vault = q.vault AND c.id = q.id

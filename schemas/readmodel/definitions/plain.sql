@@ -8,7 +8,7 @@ SELECT vault, id,
   if(funded.1 = 0, {never:UInt64}, funded.2) AS funded_block, funded.3 AS funded_ts,
   if(funded.5, assets, funded.4) AS funded_assets,
   if(closed.1 = 0, {never:UInt64}, closed.2) AS closed_block, closed.3 AS closed_ts,
-  if(closed.6, assets, closed.4) AS closed_assets,
+  multiIf(NOT closed.6, closed.4, funded.1 = 0, assets, funded_assets) AS closed_assets,
   closed.5 AS closed_by
 FROM (
   SELECT vault, id,

@@ -13,7 +13,8 @@ FROM (
   SELECT *, multiIf(
     paid.1 > 0 AND (last.1 = 0 OR paid.1 < last.1),
       (paid.2, paid.3, multiIf(paid.4 = 'cancelled', 0, funded_block = {never:UInt64}, assets, funded_assets), toString(paid.4)),
-    last.1 > 0, (last.2, last.3, if(last.6, assets, last.4), toString(last.5)),
+    last.1 > 0, (last.2, last.3,
+      multiIf(NOT last.6, last.4, funded_block = {never:UInt64}, assets, funded_assets), toString(last.5)),
     ({never:UInt64}, toUInt32(0), toInt256(0), 'none')) AS closed
   FROM line
   WHERE NOT is_claim
