@@ -211,9 +211,9 @@ func kindsOf(field string) []mapping.Kind {
 	case navs.MatchString(field):
 		return []mapping.Kind{mapping.Valuation}
 	case claims.MatchString(field):
-		return []mapping.Kind{mapping.Claimed}
+		return []mapping.Kind{mapping.Claimed, mapping.Instant}
 	case firsts.MatchString(field):
-		return []mapping.Kind{mapping.Deposit, mapping.Requested}
+		return []mapping.Kind{mapping.Deposit, mapping.Requested, mapping.Instant}
 	case requests.MatchString(field):
 		return []mapping.Kind{mapping.Requested}
 	}

@@ -160,7 +160,7 @@ func (p *prover) differs(e *explainedEvent, header *types.Header, l *types.Log) 
 func (p *prover) says(e *mapping.Effect, header *types.Header) string {
 	var amount *mapping.Amount
 	switch e.Kind {
-	case mapping.Deposit, mapping.Requested, mapping.Claimed:
+	case mapping.Deposit, mapping.Requested, mapping.Claimed, mapping.Instant:
 		amount = &e.Assets
 	case mapping.Valuation:
 		amount = map[string]*mapping.Amount{"/navPerShare": &e.Nav, "/totalAssets": &e.Assets, "/totalSupply": &e.Shares}[p.field]

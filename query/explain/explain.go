@@ -194,14 +194,29 @@ var valued = map[measure]mapping.Fields{price: mapping.Nav, assets: mapping.Asse
 // explainable returns a failure where the number is not what single logs say, for a vault that it is about.
 func (l *logs) explainable() error {
 	for _, v := range l.pin.Vaults {
-		d := v.Mapped.Description
-		switch {
-		case l.args.Vault != common.Address{} && l.args.Vault != v.Address:
-		case l.number.logs == newestNav && !d.ValuationsSay(valued[l.number.measure]), l.number.logs != newestNav && !d.FromSingleLogs():
+		if l.args.Vault != (common.Address{}) && l.args.Vault != v.Address {
+			continue
+		}
+		if !l.number.from(v.Mapped.Description, l.pin.Block) {
 			return httpapi.NotFound(fmt.Sprintf("The number is not explained: by the protocol of the vault %s it does not follow from single logs. /api/v1/events has its events.", v.Name))
 		}
 	}
 	return nil
+}
+
+// from reports whether the number is what single logs of a vault say.
+func (n *number) from(d *mapping.Description, block uint64) bool {
+	switch n.logs {
+	case newestNav:
+		return d.ValuationsSay(valued[n.measure])
+	case depositsOfUser, depositsOfPartner, depositsUnswept:
+		return d.Single().Deposits
+	case claimsOfUser:
+		return d.Single().Claims
+	case requestsWaiting:
+		return d.Single().Queue && (n.measure != assets || !d.MayLack(mapping.Requested, mapping.Assets, block))
+	}
+	return true
 }
 
 // user is whose number it is, where it is one's.

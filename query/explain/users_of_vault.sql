@@ -1,13 +1,13 @@
--- The first log of each user of a vault, which is a deposit or a withdrawal request.
+-- The first log of each user of a vault, which is a deposit, a withdrawal request or a withdrawal without one.
 SELECT seq, sign, block, log_index, sub, event, vault, user, ts, tx, toInt256(1) AS change
 FROM (
   SELECT seq, sign, block, log_index, sub, event, vault, user, ts, tx
   FROM events
   WHERE record = 'log' AND NOT passed AND NOT quarantined AND seq <= {seq:UInt64} AND block <= {block:UInt64}
-    AND effect IN ('deposit', 'requested') AND vault = {vault:FixedString(20)} AND sign = 1 AND seq NOT IN (
+    AND effect IN ('deposit', 'requested', 'instant') AND vault = {vault:FixedString(20)} AND sign = 1 AND seq NOT IN (
       SELECT retracts FROM events
       WHERE sign = -1 AND record = 'log' AND NOT passed AND NOT quarantined AND seq <= {seq:UInt64} AND block <= {block:UInt64}
-    AND effect IN ('deposit', 'requested') AND vault = {vault:FixedString(20)})
+    AND effect IN ('deposit', 'requested', 'instant') AND vault = {vault:FixedString(20)})
   ORDER BY block, log_index, sub
   LIMIT 1 BY user
 )
@@ -15,8 +15,8 @@ UNION ALL
 SELECT seq, sign, block, log_index, sub, event, vault, user, ts, tx, toInt256(0)
 FROM events
 WHERE {retracted:Bool} AND record = 'log' AND NOT passed AND NOT quarantined AND seq <= {seq:UInt64} AND block <= {block:UInt64}
-  AND effect IN ('deposit', 'requested') AND vault = {vault:FixedString(20)}
+  AND effect IN ('deposit', 'requested', 'instant') AND vault = {vault:FixedString(20)}
   AND (sign = -1 OR seq IN (
     SELECT retracts FROM events
     WHERE sign = -1 AND record = 'log' AND NOT passed AND NOT quarantined AND seq <= {seq:UInt64} AND block <= {block:UInt64}
-    AND effect IN ('deposit', 'requested') AND vault = {vault:FixedString(20)}))
+    AND effect IN ('deposit', 'requested', 'instant') AND vault = {vault:FixedString(20)}))

@@ -58,34 +58,68 @@ func (c *Capabilities) add(kind Kind, fields Fields) {
 	}
 }
 
-// FromSingleLogs reports whether what a user, a partner or a queue has is a sum over single logs: each deposit and each
-// claim says its assets, and each log about a request names it. It is not so where groups are priced, deposits become
-// void, claims take the oldest requests, or withdrawals need no request: there one log changes what others say.
-func (d *Description) FromSingleLogs() bool {
+// Single is which numbers of a vault are what single logs say.
+type Single struct {
+	Deposits bool // what somebody deposited: no deposit becomes void
+	Claims   bool // what somebody was paid: each claim says to whom and how much
+	Queue    bool // which requests are open and funded: each log about one names it by its number
+}
+
+// Single returns which numbers of the vault are sums over logs of which none changes what another says.
+func (d *Description) Single() Single {
+	out := Single{true, true, true}
 	for _, r := range d.Ranges {
 		for i := range r.Mapping.rules {
 			for _, e := range r.Mapping.rules[i].effects {
 				fields := given(e.sets, e.side)
 				switch e.kind {
-				case Priced, Void, Instant:
-					return false
-				case Deposit, Requested:
-					if fields&Group != 0 {
-						return false
-					}
+				case Void:
+					out.Deposits = false
 				case Claimed:
-					if fields&ID == 0 || fields&Owner == 0 || fields&Assets == 0 {
-						return false
-					}
+					out.Claims = out.Claims && fields&Owner != 0 && fields&Assets != 0
+					out.Queue = out.Queue && fields&ID != 0
 				case Funded, Cancelled, Expired:
-					if fields&ID == 0 {
-						return false
-					}
+					out.Queue = out.Queue && fields&ID != 0
 				}
 			}
 		}
 	}
-	return true
+	return out
+}
+
+// MayLack reports whether a log of a block can have an effect of a kind without a field: a rule gives the field neither in the
+// log nor in a companion that must be there. The field is zero then, and that is no value.
+func (d *Description) MayLack(kind Kind, field Fields, block uint64) bool {
+	for _, r := range d.Ranges {
+		if block < r.From || block > r.To {
+			continue
+		}
+		for i := range r.Mapping.rules {
+			rule := &r.Mapping.rules[i]
+			for _, e := range rule.effects {
+				fields := given(e.sets, e.side)
+				if rule.with != nil && rule.with.needed {
+					fields |= given(rule.with.sets, 0)
+				}
+				if e.kind == kind && fields&field == 0 {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// Emits reports whether a rule of the vault emits an effect of a kind.
+func (d *Description) Emits(kind Kind) bool {
+	for _, r := range d.Ranges {
+		for i := range r.Mapping.rules {
+			if slices.ContainsFunc(r.Mapping.rules[i].effects, func(e emission) bool { return e.kind == kind }) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // ValuationsSay reports whether every valuation of the vault says a field: Nav, Assets or Shares. A sample says Nav. What

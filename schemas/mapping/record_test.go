@@ -137,36 +137,39 @@ func (m *Mapping) capabilities() Capabilities {
 	return d.Capabilities()
 }
 
-// TestFromSingleLogs: of the presets only the reference contracts say all of a number in the logs of it.
-func TestFromSingleLogs(t *testing.T) {
+// TestSingle: which numbers of the presets are what single logs say, and what keeps one from it.
+func TestSingle(t *testing.T) {
 	t.Parallel()
 	values := map[string][3]bool{"reference": {true, true, true}, "erc4626": {true, false, false}, "erc7540": {true, false, false},
 		"yo": {true, false, false}, "veda": {true, false, false}, "lagoon-v0.6": {false, true, false}, "midas": {true, false, false}}
+	single := map[string]Single{"reference": {true, true, true}, "erc4626": {true, true, true}, "erc7540": {true, true, false},
+		"yo": {true, true, false}, "veda": {true, false, false}, "lagoon-v0.6": {false, true, false}, "midas": {false, false, true}}
 	for _, name := range Presets() {
 		m, err := Preset(name)
 		must(t, err)
 		d := Description{Ranges: []Range{{Mapping: m}}}
-		if d.FromSingleLogs() != (name == "reference") {
-			t.Errorf("%s: %t", name, d.FromSingleLogs())
+		if got := d.Single(); got != single[name] {
+			t.Errorf("of %s single logs say %+v, want %+v", name, got, single[name])
 		}
 		if said := [3]bool{d.ValuationsSay(Nav), d.ValuationsSay(Assets), d.ValuationsSay(Shares)}; said != values[name] {
 			t.Errorf("of NAV, assets and shares the valuations of %s say %t", name, said)
 		}
 	}
-	for effect, want := range map[string]bool{
-		"deposit\n    set: {key: $a, owner: $b, assets: $c, shares: $c}": true,
-		"claimed\n    set: {key: $a, owner: $b, assets: $c, shares: $c}": true,
-		"claimed\n    set: {key: $a, owner: $b}":                         false,
-		"claimed\n    set: {key: $a, assets: $c}":                        false,
-		"claimed\n    set: {owner: $b, assets: $c, shares: $c}":          false,
-		"funded\n    set: {up_to_key: $a}":                               false,
-		"funded\n    set: {key: $a}":                                     true,
-		"instant\n    set: {owner: $b, assets: $c, shares: $c}":          false,
+	for effect, want := range map[string]Single{
+		"deposit\n    set: {key: $a, owner: $b, assets: $c, shares: $c}": {true, true, true},
+		"claimed\n    set: {key: $a, owner: $b, assets: $c, shares: $c}": {true, true, true},
+		"claimed\n    set: {key: $a, owner: $b}":                         {true, false, true},
+		"claimed\n    set: {key: $a, assets: $c}":                        {true, false, true},
+		"claimed\n    set: {owner: $b, assets: $c, shares: $c}":          {true, true, false},
+		"funded\n    set: {up_to_key: $a}":                               {true, true, false},
+		"funded\n    set: {key: $a}":                                     {true, true, true},
+		"void\n    set: {key: $a}":                                       {false, true, true},
+		"instant\n    set: {owner: $b, assets: $c, shares: $c}":          {true, true, true},
 	} {
 		m, err := Parse("one", []byte("preset: one\nsources: {vault: required}\nevents:\n  - on: E(uint256 a, address b, uint256 c)\n    emit: "+effect+"\n"))
 		must(t, err)
-		if d := (Description{Ranges: []Range{{Mapping: m}}}); d.FromSingleLogs() != want {
-			t.Errorf("%s: %t", effect, d.FromSingleLogs())
+		if got := (&Description{Ranges: []Range{{Mapping: m}}}).Single(); got != want {
+			t.Errorf("%s: %+v, want %+v", effect, got, want)
 		}
 	}
 }
