@@ -13,6 +13,7 @@ import (
 
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -30,7 +31,7 @@ type depositJSON struct {
 	VaultAddress  string  `json:"vaultAddress"`
 	VaultName     string  `json:"vaultName"`
 	UserAddress   string  `json:"userAddress"`
-	SenderAddress string  `json:"senderAddress"`
+	SenderAddress *string `json:"senderAddress"` // null if the log does not say it
 	AssetAmount   string  `json:"assetAmount"`
 	Shares        *string `json:"shares"`
 	PartnerID     *uint32 `json:"partnerId,omitempty"`
@@ -188,9 +189,9 @@ func described(p *ask.Pin, rows []deposit, last uint64) []depositJSON {
 // json returns the deposit as it is at the pin's block.
 func (d *deposit) json(p *ask.Pin) depositJSON {
 	user := d.User.Hex()
-	sender := user // usually, and computing a checksum takes as long as the rest of the row
+	sender := &user // mostly, and its checksum takes as long as the rest of the row
 	if d.Sender != d.User {
-		sender = d.Sender.Hex()
+		sender = p.SaidAddress(d.Vault, mapping.Deposit, d.Block, d.Sender)
 	}
 	address, name := p.Written(d.Vault)
 	tx := d.Tx.Hex()

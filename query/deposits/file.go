@@ -14,7 +14,7 @@ var columns = []files.Column[depositJSON]{
 	files.Text("vaultAddress", func(d *depositJSON) string { return d.VaultAddress }),
 	files.Foreign("vaultName", func(d *depositJSON) string { return d.VaultName }),
 	files.Text("userAddress", func(d *depositJSON) string { return d.UserAddress }),
-	files.Text("senderAddress", func(d *depositJSON) string { return d.SenderAddress }),
+	files.TextOrNull("senderAddress", func(d *depositJSON) *string { return d.SenderAddress }),
 	files.Text("assetAmount", func(d *depositJSON) string { return d.AssetAmount }),
 	files.TextOrNull("shares", func(d *depositJSON) *string { return d.Shares }),
 	files.CountOrNull("partnerId", func(d *depositJSON) *uint32 { return d.PartnerID }),

@@ -9,6 +9,7 @@ import (
 
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/schemas/mapping"
 )
 
 //go:embed retractions.sql
@@ -140,24 +141,38 @@ func (r *row) json(p *ask.Pin) eventJSON {
 	if r.Quarantined {
 		out.State = quarantined
 	}
+	said := func(kind mapping.Kind, field mapping.Fields, number string) *string {
+		return p.Said(r.Vault, kind, field, r.Block, number)
+	}
+	id := httpapi.Decimal(r.ID)
 	switch r.Effect {
 	case "deposit":
-		out.DepositID, out.PartnerID, out.Assets = number(r.ID), httpapi.PartnerOrAbsent(r.Partner), &r.Assets
+		out.DepositID, out.PartnerID, out.Assets = &id, httpapi.PartnerOrAbsent(r.Partner), &r.Assets
 		if !r.Grouped { // the log does not say what the price of the group will
-			out.Shares = &r.Shares
+			out.Shares = said(mapping.Deposit, mapping.Shares, r.Shares)
 		}
-	case "requested", "funded", "claimed":
-		out.RequestIndex, out.PartnerID, out.Assets, out.Shares = number(r.ID), httpapi.PartnerOrAbsent(r.Partner), &r.Assets, &r.Shares
-	case "cancelled", "expired": // these name no assets
-		out.RequestIndex, out.Shares = number(r.ID), &r.Shares
+	case "requested", "funded", "claimed", "cancelled", "expired":
+		kind := onRequests[r.Effect]
+		out.RequestIndex, out.Shares = said(kind, mapping.ID, id), said(kind, mapping.Shares, r.Shares)
+		if r.Effect != "cancelled" && r.Effect != "expired" { // these name no assets
+			out.PartnerID, out.Assets = httpapi.PartnerOrAbsent(r.Partner), said(kind, mapping.Assets, r.Assets)
+		}
+	case "instant":
+		out.Assets, out.Shares = &r.Assets, &r.Shares
 	case "valuation":
-		out.NavPerShare, out.TotalAssets, out.TotalSupply = &r.NavPerShare, &r.Assets, &r.Shares
+		out.NavPerShare = said(mapping.Valuation, mapping.Nav, r.NavPerShare)
+		out.TotalAssets, out.TotalSupply = said(mapping.Valuation, mapping.Assets, r.Assets), said(mapping.Valuation, mapping.Shares, r.Shares)
 	case "sweep":
-		out.FromID, out.ToID, out.Assets = number(r.ID), number(r.IDTo), &r.Assets
+		out.FromID, out.ToID, out.Assets = said(mapping.Sweep, mapping.ID, id), number(r.IDTo), &r.Assets
 	case "settled":
-		out.Assets, out.Shares, out.NavPerShare = &r.Assets, &r.Shares, &r.NavPerShare
+		out.Assets, out.Shares = said(mapping.Settled, mapping.Assets, r.Assets), said(mapping.Settled, mapping.Shares, r.Shares)
+		out.NavPerShare = said(mapping.Settled, mapping.Nav, r.NavPerShare)
 	}
 	return out
 }
+
+// onRequests are the effects on requests by what the table events calls them.
+var onRequests = map[string]mapping.Kind{"requested": mapping.Requested, "funded": mapping.Funded, "claimed": mapping.Claimed,
+	"cancelled": mapping.Cancelled, "expired": mapping.Expired}
 
 func number(n uint64) *string { s := httpapi.Decimal(n); return &s }

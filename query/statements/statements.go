@@ -26,6 +26,7 @@ import (
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/state"
+	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 	"github.com/navlog/navlog/schemas/statement"
@@ -296,26 +297,35 @@ func (b *building) hashes(ctx context.Context, some []event) ([]common.Hash, err
 // event is a deposit or a withdrawal request that names the partner.
 type event struct {
 	ask.Entry
-	Kind   string         `ch:"kind"`
-	Vault  common.Address `ch:"vault"`
-	ID     uint64         `ch:"id"`
-	Assets string         `ch:"amount"`
-	Shares string         `ch:"share_amount"`
-	Time   uint32         `ch:"ts"`
-	Tx     common.Hash    `ch:"hash"`
+	Kind    string         `ch:"kind"`
+	Vault   common.Address `ch:"vault"`
+	ID      uint64         `ch:"id"`
+	Assets  string         `ch:"amount"`
+	Shares  string         `ch:"share_amount"`
+	Grouped bool           `ch:"grouped"`
+	Time    uint32         `ch:"ts"`
+	Tx      common.Hash    `ch:"hash"`
 }
 
 // statement returns the event as in its webhook, with the hash of its block.
 func (e *event) statement(p *ask.Pin, partner uint32, hash common.Hash) statement.Event {
 	vault, user, tx := e.Vault.Hex(), e.User.Hex(), e.Tx.Hex()
 	at, block := webhook.FormatTime(uint64(e.Time)), httpapi.Decimal(e.Block)
+	shares := e.Shares
+	if e.Grouped { // the deposit's log does not say them, and the price of its group came later
+		shares = ""
+	}
 	out := statement.Event{Type: webhook.DepositReferral, Data: webhook.DepositData{
-		VaultAddress: vault, UserAddress: user, Assets: e.Assets, Shares: e.Shares,
+		VaultAddress: vault, UserAddress: user, Assets: e.Assets, Shares: shares,
 		TxHash: tx, BlockNumber: block, LogIndex: e.LogIndex, Timestamp: at,
 	}}
 	if e.Kind == "requested" {
+		estimate := ""
+		if said := p.Said(e.Vault, mapping.Requested, mapping.Assets, e.Block, e.Assets); said != nil {
+			estimate = *said
+		}
 		out = statement.Event{Type: webhook.WithdrawalReferral, Data: webhook.WithdrawalData{
-			VaultAddress: vault, UserAddress: user, Shares: e.Shares, AssetsEstimate: e.Assets,
+			VaultAddress: vault, UserAddress: user, Shares: e.Shares, AssetsEstimate: estimate,
 			RequestIndex: httpapi.Decimal(e.ID), TxHash: tx, BlockNumber: block, LogIndex: e.LogIndex, Timestamp: at,
 		}}
 	}

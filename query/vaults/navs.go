@@ -6,6 +6,7 @@ import (
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/state"
+	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -15,8 +16,8 @@ type navJSON struct {
 	VaultAddress string  `json:"vaultAddress"`
 	VaultName    string  `json:"vaultName"`
 	NavPerShare  string  `json:"navPerShare"`
-	TotalAssets  string  `json:"totalAssets"`
-	TotalSupply  string  `json:"totalSupply"`
+	TotalAssets  *string `json:"totalAssets"` // null if no log says the supply, and this one not the assets
+	TotalSupply  *string `json:"totalSupply"` // null if no log says it
 	Timestamp    string  `json:"timestamp"`
 	BlockNumber  string  `json:"blockNumber"`
 	TxHash       *string `json:"txHash"`   // null for a sample
@@ -26,15 +27,31 @@ type navJSON struct {
 // navOf returns the update as it appears in an answer about its vault.
 func navOf(n *ask.Nav, v *state.Vault) navJSON {
 	out := navJSON{
-		ID: httpapi.SampleID(v.Written, n.Block), VaultAddress: v.Written, VaultName: v.Name,
-		NavPerShare: n.NavPerShare, TotalAssets: n.TotalAssets, TotalSupply: n.TotalSupply,
+		ID: httpapi.SampleID(v.Written, n.Block), VaultAddress: v.Written, VaultName: v.Name, NavPerShare: n.NavPerShare,
 		Timestamp: httpapi.Time(uint64(n.Time)), BlockNumber: httpapi.Decimal(n.Block),
 	}
 	if n.LogIndex != readmodel.SampleIndex {
 		tx := n.Tx.Hex()
 		out.ID, out.TxHash, out.LogIndex = httpapi.LogID(tx, n.LogIndex), &tx, &n.LogIndex
 	}
+	out.TotalAssets, out.TotalSupply = worth(v, n.Block, n.LogIndex, n.TotalAssets, n.TotalSupply)
 	return out
+}
+
+// worth are the total assets and supply of a NAV update, nil for what no log says: the supply of a vault that neither its
+// valuations nor its other logs give, and the assets that would follow from it.
+func worth(v *state.Vault, block uint64, logIndex uint32, assets, supply string) (saidAssets, saidSupply *string) {
+	d := v.Mapped.Description
+	lacks := func(field mapping.Fields) bool {
+		return logIndex == readmodel.SampleIndex || d.MayLack(mapping.Valuation, field, block)
+	}
+	if supply != "0" || !lacks(mapping.Shares) || d.Emits(mapping.Supply) {
+		return &assets, &supply
+	}
+	if lacks(mapping.Assets) {
+		return nil, nil
+	}
+	return &assets, nil
 }
 
 func navsOf(rows []ask.Nav, v *state.Vault) []navJSON {

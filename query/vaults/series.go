@@ -14,6 +14,7 @@ import (
 
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/state"
 )
 
 // A series shows the value of a vault, the flows through it and its yields, by hour, day or week.
@@ -215,7 +216,8 @@ func points(ctx context.Context, p *ask.Pin, vault common.Address, b buckets, sp
 		return nil, httpapi.InvalidParameter(httpapi.Fault{Field: "from",
 			Reason: fmt.Sprintf("would give %d points, and at most %d are given: choose a later from, an earlier to, or a longer interval", n, maxPoints)})
 	}
-	return f.points(b, e, now), nil
+	v, _ := p.Vault(vault) // the caller has found it
+	return f.points(v, b, e, now), nil
 }
 
 // find reads the flows and NAVs of the buckets up to the last one, and the NAV in force before the first.
@@ -285,7 +287,7 @@ func (f *found) narrowed(e extent, now int64) (extent, bool) {
 }
 
 // points returns a point for each bucket.
-func (f *found) points(b buckets, e extent, now int64) []pointJSON {
+func (f *found) points(v *state.Vault, b buckets, e extent, now int64) []pointJSON {
 	var inForce *updates
 	total := int64(0)
 	for bucket, flow := range f.flows {
@@ -307,8 +309,7 @@ func (f *found) points(b buckets, e extent, now int64) []pointJSON {
 		point.Users = total
 		point.Nav, inForce = f.nav(bucket, inForce)
 		if inForce != nil {
-			assets, supply := inForce.Assets.String(), inForce.Supply.String()
-			point.TotalAssets, point.TotalSupply = &assets, &supply
+			point.TotalAssets, point.TotalSupply = worth(v, inForce.LastBlock, inForce.LastLog, inForce.Assets.String(), inForce.Supply.String())
 		}
 		out = append(out, point)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/files"
 	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/schemas/mapping"
 )
 
 type entryJSON struct {
@@ -67,6 +68,9 @@ func Settlement(r *httpapi.Request) (*httpapi.Answer, error) {
 					estimate = q.Estimate.String()
 				}
 				unfunded = amountOf(int64(q.Unfunded), estimate)
+				if v.Mapped.Description.MayLack(mapping.Requested, mapping.Assets, p.Block) {
+					unfunded.TotalAmount = nil // the sum of what is unknown
+				}
 			}
 			out[i] = entryJSON{v.Written, v.Name, unswept, unfunded}
 		}

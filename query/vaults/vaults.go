@@ -141,7 +141,8 @@ func describe(p *ask.Pin, v *state.Vault, newest *ask.Nav) vaultJSON {
 		StartBlock: httpapi.Decimal(v.StartBlock), Capabilities: capabilitiesJSON(v.Mapped.Description.Capabilities()),
 	}
 	if newest != nil {
-		out.TotalAssets, out.TotalSupply, out.NavPerShare, out.NavUpdatedAt = &newest.TotalAssets, &newest.TotalSupply, &newest.NavPerShare, httpapi.TimeOrNull(uint64(newest.Time))
+		out.TotalAssets, out.TotalSupply = worth(v, newest.Block, newest.LogIndex, newest.TotalAssets, newest.TotalSupply)
+		out.NavPerShare, out.NavUpdatedAt = &newest.NavPerShare, httpapi.TimeOrNull(uint64(newest.Time))
 	}
 	return out
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/schemas/mapping"
 )
 
 // request is a row of the lists. It also contains later events, from after the block of an answer.
@@ -53,14 +54,14 @@ type requestJSON struct {
 	VaultAddress    string  `json:"vaultAddress"`
 	VaultName       string  `json:"vaultName"`
 	UserAddress     string  `json:"userAddress"`
-	ReceiverAddress string  `json:"receiverAddress"`
+	ReceiverAddress *string `json:"receiverAddress"`
 	RequestIndex    string  `json:"requestIndex"`
 	Shares          string  `json:"shares"`
-	AssetsEstimate  string  `json:"assetsEstimate"`
+	AssetsEstimate  *string `json:"assetsEstimate"`
 	Status          string  `json:"status"`
 	Claimable       bool    `json:"claimable"`
-	AssetsClaimable string  `json:"assetsClaimable"`
-	AssetsClaimed   string  `json:"assetsClaimed"`
+	AssetsClaimable *string `json:"assetsClaimable"`
+	AssetsClaimed   *string `json:"assetsClaimed"`
 	PartnerID       *uint32 `json:"partnerId,omitempty"`
 	RequestedAt     string  `json:"requestedAt"`
 	ExpiresAt       *string `json:"expiresAt"`
@@ -77,16 +78,17 @@ type requestJSON struct {
 func (r *request) json(p *ask.Pin, now uint64) requestJSON {
 	address, name := p.Written(r.Vault)
 	user := r.User.Hex()
-	receiver := user // usually, and computing a checksum takes as long as the rest
+	receiver := &user // mostly, and its checksum takes as long as the rest
 	if r.Receiver != r.User {
-		receiver = r.Receiver.Hex()
+		receiver = p.SaidAddress(r.Vault, mapping.Requested, r.Block, r.Receiver)
 	}
+	none := "0"
 	tx, at := r.Tx.Hex(), httpapi.Time(uint64(r.Time))
 	out := requestJSON{
 		ID: httpapi.LogID(tx, r.LogIndex), VaultAddress: address, VaultName: name,
 		UserAddress: user, ReceiverAddress: receiver, RequestIndex: httpapi.Decimal(r.Index),
-		Shares: r.Shares, AssetsEstimate: r.Estimate, Status: r.status(p.Block, now),
-		AssetsClaimable: "0", AssetsClaimed: "0", PartnerID: httpapi.PartnerOrAbsent(r.Partner),
+		Shares: r.Shares, AssetsEstimate: p.Said(r.Vault, mapping.Requested, mapping.Assets, r.Block, r.Estimate), Status: r.status(p.Block, now),
+		AssetsClaimable: &none, AssetsClaimed: &none, PartnerID: httpapi.PartnerOrAbsent(r.Partner),
 		RequestedAt: at, ExpiresAt: httpapi.TimeOrNull(r.Expires),
 		TxHash: tx, BlockNumber: httpapi.Decimal(r.Block), LogIndex: r.LogIndex, Timestamp: at,
 	}
@@ -94,7 +96,7 @@ func (r *request) json(p *ask.Pin, now uint64) requestJSON {
 	if funded {
 		out.FundedAt = httpapi.TimeOrNull(uint64(r.FundedTime))
 		if !closed {
-			out.Claimable, out.AssetsClaimable = true, r.FundedAssets
+			out.Claimable, out.AssetsClaimable = true, r.worth(p, out.AssetsEstimate, r.FundedAssets)
 		}
 	}
 	end := httpapi.TimeOrNull(uint64(r.ClosedTime))
@@ -106,11 +108,19 @@ func (r *request) json(p *ask.Pin, now uint64) requestJSON {
 	case !closed:
 		out.ExpiredAt = out.ExpiresAt
 	case out.Status == claimed:
-		out.ClaimedAt, out.AssetsClaimed = end, r.ClaimedAssets
+		out.ClaimedAt, out.AssetsClaimed = end, r.worth(p, out.AssetsEstimate, r.ClaimedAssets)
 	case out.Status == cancelled:
 		out.CancelledAt = end
 	case out.Status == expired:
 		out.ExpiredAt = end
 	}
 	return out
+}
+
+// worth is what the request was funded for or paid; nil if no log says it: neither the request nor its funding.
+func (r *request) worth(p *ask.Pin, estimate *string, assets string) *string {
+	if assets == "0" && estimate == nil && (r.FundedBlock > p.Block || p.Said(r.Vault, mapping.Funded, mapping.Assets, r.FundedBlock, assets) == nil) {
+		return nil
+	}
+	return &assets
 }

@@ -1560,7 +1560,10 @@ type Effect struct {
 	PartnerId uint32 `protobuf:"varint,6,opt,name=partner_id,json=partnerId,proto3" json:"partner_id,omitempty"`
 	// Why the log counts in no sum, count or list, so that its partner is not told;
 	// empty if it counts.
-	Quarantined   string `protobuf:"bytes,7,opt,name=quarantined,proto3" json:"quarantined,omitempty"`
+	Quarantined string `protobuf:"bytes,7,opt,name=quarantined,proto3" json:"quarantined,omitempty"`
+	// The log does not say the assets, or the shares: they are unknown, and not 0.
+	NoAssets      bool `protobuf:"varint,8,opt,name=no_assets,json=noAssets,proto3" json:"no_assets,omitempty"`
+	NoShares      bool `protobuf:"varint,9,opt,name=no_shares,json=noShares,proto3" json:"no_shares,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1642,6 +1645,20 @@ func (x *Effect) GetQuarantined() string {
 		return x.Quarantined
 	}
 	return ""
+}
+
+func (x *Effect) GetNoAssets() bool {
+	if x != nil {
+		return x.NoAssets
+	}
+	return false
+}
+
+func (x *Effect) GetNoShares() bool {
+	if x != nil {
+		return x.NoShares
+	}
+	return false
 }
 
 var File_event_event_proto protoreflect.FileDescriptor
@@ -1783,7 +1800,7 @@ const file_event_event_proto_rawDesc = "" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fKIND_DEPOSIT\x10\x01\x12\x13\n" +
-	"\x0fKIND_WITHDRAWAL\x10\x02\"\x97\x02\n" +
+	"\x0fKIND_WITHDRAWAL\x10\x02\"\xd1\x02\n" +
 	"\x06Effect\x120\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x1c.navlog.event.v1.Effect.KindR\x04kind\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12\x14\n" +
@@ -1792,7 +1809,9 @@ const file_event_event_proto_rawDesc = "" +
 	"\x06shares\x18\x05 \x01(\fR\x06shares\x12\x1d\n" +
 	"\n" +
 	"partner_id\x18\x06 \x01(\rR\tpartnerId\x12 \n" +
-	"\vquarantined\x18\a \x01(\tR\vquarantined\"B\n" +
+	"\vquarantined\x18\a \x01(\tR\vquarantined\x12\x1b\n" +
+	"\tno_assets\x18\b \x01(\bR\bnoAssets\x12\x1b\n" +
+	"\tno_shares\x18\t \x01(\bR\bnoShares\"B\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fKIND_DEPOSIT\x10\x01\x12\x12\n" +

@@ -109,6 +109,10 @@ var golden = map[string]proto.Message{
 		ChainId: 1, Kind: event.Referral_KIND_WITHDRAWAL, PartnerId: 42, Seq: 2, LogId: fill(16, 1), Log: log,
 		Effect: &event.Effect{Kind: event.Effect_KIND_REQUESTED, Key: []byte{7}, Owner: fill(20, 0xa0), Assets: []byte{1, 0},
 			Shares: fill(25, 0xff), PartnerId: 42, Quarantined: "shares is too large"}},
+	"referral-bare-effect-1": &event.Referral{
+		ChainId: 1, Kind: event.Referral_KIND_WITHDRAWAL, PartnerId: 42, Seq: 2, LogId: fill(16, 1), Log: log,
+		Effect: &event.Effect{Kind: event.Effect_KIND_REQUESTED, Key: []byte{7}, Owner: fill(20, 0xa0), NoAssets: true, NoShares: true,
+			PartnerId: 42}},
 }
 
 func TestGoldenBytes(t *testing.T) {

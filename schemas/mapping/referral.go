@@ -99,5 +99,5 @@ func record(e *Effect, large map[Field]Amount, why string) *event.Effect {
 		key.SetUint64(e.ID)
 	}
 	return &event.Effect{Kind: kind, Key: key.Bytes(), Owner: e.Owner.Bytes(), Assets: e.Assets.Bytes(),
-		Shares: e.Shares.Bytes(), PartnerId: e.Partner, Quarantined: why}
+		Shares: e.Shares.Bytes(), PartnerId: e.Partner, Quarantined: why, NoAssets: !e.Present(Assets), NoShares: !e.Present(Shares)}
 }

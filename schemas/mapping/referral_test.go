@@ -2,6 +2,7 @@ package mapping
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 	"strings"
 	"testing"
@@ -63,4 +64,56 @@ func TestReferral(t *testing.T) {
 	if int32(Deposit) != int32(event.Effect_KIND_DEPOSIT) || int32(Requested) != int32(event.Effect_KIND_REQUESTED) {
 		t.Error("a record's kinds have other numbers than those of effects")
 	}
+}
+
+// TestReferralLacks: a referral says which amounts its log does not give, so that they are not taken for 0.
+func TestReferralLacks(t *testing.T) {
+	t.Parallel()
+	d := sourcesOf(t, `preset: bare
+sources: {vault: required}
+events:
+  - on: DepositAccepted(uint256 indexed depositId, address indexed owner, uint32 indexed partnerId, address sender, uint256 assets, uint256 shares)
+    emit: [{deposit: {key: $depositId, group: 1, owner: $owner, partner: $partnerId, assets: $assets}}, {priced: {side: deposit, group: 1, assets: 1, shares: 1}}]
+  - on: WithdrawalRequested(uint256 indexed requestIndex, address indexed owner, uint32 indexed partnerId, address receiver, uint256 shares, uint256 assetsEstimate, uint64 expiresAt)
+    emit: requested
+    set: {key: $requestIndex, owner: $owner, partner: $partnerId, shares: $shares}
+`)
+	deposit, err := d.Referral(recordOf(t, contracts.DepositAccepted{DepositID: n(1), Owner: alice, PartnerID: 7, Assets: n(3), Shares: n(2)}))
+	if err != nil || !deposit.GetNoShares() || deposit.GetNoAssets() {
+		t.Errorf("the deposit is %v, %v", deposit, err)
+	}
+	request, err := d.Referral(recordOf(t, contracts.WithdrawalRequested{RequestIndex: n(0), Owner: bob, PartnerID: 8, Shares: n(1), AssetsEstimate: n(2)}))
+	if err != nil || request.GetNoShares() || !request.GetNoAssets() {
+		t.Errorf("the request is %v, %v", request, err)
+	}
+	for _, test := range []struct {
+		kind   Kind
+		field  Field
+		lacks  bool
+		preset string
+	}{{Deposit, Shares, true, "bare"}, {Requested, Assets, true, "bare"}, {Requested, Shares, false, "bare"}, {Claimed, Assets, false, "bare"},
+		{Deposit, Shares, true, "lagoon-v0.6"}, {Requested, Other, true, "lagoon-v0.6"}, {Requested, Other, false, "midas"},
+		{Requested, Assets, false, "yo"}, {Requested, Partner, true, "yo"}, {Sweep, ID, false, "reference"}} {
+		of := d.Description
+		if test.preset != "bare" {
+			m, err := Preset(test.preset)
+			must(t, err)
+			of = &Description{Ranges: []Range{{To: 9, Mapping: m}}}
+		}
+		if got := of.MayLack(test.kind, test.field, 9); got != test.lacks {
+			t.Errorf("%s: a %s can be without field %d: %t", test.preset, test.kind, test.field, got)
+		}
+		if test.preset != "bare" && of.MayLack(test.kind, test.field, 10) {
+			t.Errorf("%s: no mapping is for block 10", test.preset)
+		}
+	}
+}
+
+// sourcesOf is a vault at the address of recordOf with one mapping.
+func sourcesOf(t *testing.T, text string) *Sources {
+	t.Helper()
+	m, err := Parse("bare.yaml", []byte(text))
+	must(t, err)
+	d := &Description{Sources: []Source{{Role: "vault"}}, Ranges: []Range{{To: math.MaxUint64, Mapping: m}}}
+	return &Sources{Vault: d.Compile(), Description: d}
 }

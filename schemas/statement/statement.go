@@ -16,6 +16,7 @@ package statement
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base64"
@@ -143,7 +144,7 @@ func (w *Writer) count(e Event) error {
 		t.Deposits++
 		t.Assets.Add(t.Assets, amount)
 	case webhook.WithdrawalData:
-		t, amount, err := w.total(d.VaultAddress, d.AssetsEstimate)
+		t, amount, err := w.total(d.VaultAddress, cmp.Or(d.AssetsEstimate, "0"))
 		if err != nil {
 			return err
 		}

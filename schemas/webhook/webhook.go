@@ -76,24 +76,25 @@ type Envelope struct {
 	Quarantined string `json:"-"`
 }
 
-// DepositData is the data of deposit.referral; amounts in native units.
+// DepositData is the data of deposit.referral; amounts in native units. Shares are left out if the log does not say them.
 type DepositData struct {
 	VaultAddress string `json:"vaultAddress"`
 	UserAddress  string `json:"userAddress"`
 	Assets       string `json:"assets"`
-	Shares       string `json:"shares"`
+	Shares       string `json:"shares,omitempty"`
 	TxHash       string `json:"txHash"`
 	BlockNumber  string `json:"blockNumber"`
 	LogIndex     uint32 `json:"logIndex"`
 	Timestamp    string `json:"timestamp"`
 }
 
-// WithdrawalData is the data of withdrawal.referral; amounts in native units.
+// WithdrawalData is the data of withdrawal.referral; amounts in native units. The estimate is left out if the log does not
+// say it.
 type WithdrawalData struct {
 	VaultAddress   string `json:"vaultAddress"`
 	UserAddress    string `json:"userAddress"`
 	Shares         string `json:"shares"`
-	AssetsEstimate string `json:"assetsEstimate"`
+	AssetsEstimate string `json:"assetsEstimate,omitempty"`
 	RequestIndex   string `json:"requestIndex"`
 	TxHash         string `json:"txHash"`
 	BlockNumber    string `json:"blockNumber"`
@@ -141,6 +142,12 @@ func FromReferral(r *event.Referral) (*Envelope, error) {
 	vault, tx := mapping.VaultOf(log).Hex(), common.BytesToHash(log.GetTxHash())
 	owner, block := common.BytesToAddress(effect.GetOwner()).Hex(), strconv.FormatUint(log.GetBlockNumber(), 10)
 	assets, shares := decimal(effect.GetAssets()), decimal(effect.GetShares())
+	if effect.GetNoAssets() {
+		assets = ""
+	}
+	if effect.GetNoShares() {
+		shares = ""
+	}
 	envelope := &Envelope{Version: Version, CreatedAt: at, PartnerID: partner, Quarantined: effect.GetQuarantined()}
 	switch effect.GetKind() {
 	case event.Effect_KIND_DEPOSIT:

@@ -154,6 +154,30 @@ func TestBodies(t *testing.T) {
 	}
 }
 
+// TestUnknownAmounts: what the log of a referral does not say is left out of the body.
+func TestUnknownAmounts(t *testing.T) {
+	r := referral(t, 7, contracts.DepositAccepted{DepositID: big.NewInt(1), Owner: user, PartnerID: 7, Assets: big.NewInt(5), Shares: new(big.Int)})
+	of := func(kind event.Effect_Kind) string {
+		r.Effect = &event.Effect{Kind: kind, Key: []byte{1}, Owner: user[:], PartnerId: 7,
+			NoAssets: kind == event.Effect_KIND_REQUESTED, NoShares: kind == event.Effect_KIND_DEPOSIT}
+		envelope, err := webhook.FromReferral(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := envelope.Body()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(body)
+	}
+	if body := of(event.Effect_KIND_DEPOSIT); strings.Contains(body, `"shares"`) || !strings.Contains(body, `"assets":"0"`) {
+		t.Errorf("a deposit without shares is %s", body)
+	}
+	if body := of(event.Effect_KIND_REQUESTED); strings.Contains(body, `"assetsEstimate"`) || !strings.Contains(body, `"shares":"0"`) {
+		t.Errorf("a request without an estimate is %s", body)
+	}
+}
+
 // A referral that contradicts itself never becomes an event.
 func TestReferralsRefused(t *testing.T) {
 	deposit := contracts.DepositAccepted{

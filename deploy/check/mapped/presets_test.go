@@ -1,16 +1,20 @@
 package mapped
 
 import (
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"math/big"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ethereum/go-ethereum"
+	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/testkit/wait"
@@ -70,6 +74,7 @@ func TestPresets(t *testing.T) {
 	for preset, event := range presets {
 		s.plays(plays[preset], "/events?pageSize=100&vault="+plays[preset].Sources["vault"].Hex(), event)
 		s.explains(plays[preset])
+		s.leavesOut(plays[preset])
 	}
 	s.webhook("deposit", plays["yo"].Sources["vault"].Hex())
 	wait.Until(t, func() error {
@@ -133,20 +138,82 @@ func (s *system) values(play *devchain.Play) {
 	s.says("/vaults/"+vault.Hex()+"/series?interval=hour", `"close":"`+new(big.Int).SetBytes(said).String()+`"`)
 }
 
-// explains waits until an explanation says what the API says of a user's deposits and of the NAV, or that there is none, and
-// no deposit waits for a sweep that the protocol does not have.
+// leavesOut checks that what the logs of a protocol do not say is null in the API and empty in files, and never 0 or the
+// zero address.
+func (s *system) leavesOut(play *devchain.Play) {
+	s.t.Helper()
+	type absent struct{ requests, deposits []string }
+	want := map[string]absent{"erc7540": {requests: []string{"assetsEstimate", "receiverAddress"}},
+		"lagoon-v0.6": {requests: []string{"assetsEstimate", "receiverAddress"}}, "yo": {requests: []string{"receiverAddress"}},
+		"veda":  {requests: []string{"receiverAddress"}, deposits: []string{"senderAddress"}},
+		"midas": {requests: []string{"assetsEstimate"}}}[play.Preset]
+	vault := play.Sources["vault"].Hex()
+	for list, fields := range map[string][]string{"withdrawals": want.requests, "deposits": want.deposits} {
+		data, err := s.ask("/vaults/" + vault + "/" + list + "?pageSize=100")
+		must(s.t, err)
+		for _, row := range queued(data) {
+			if row["shares"] == "0" { // nobody asks for nothing, and a deposit without shares has no price yet
+				s.t.Errorf("%s: no shares in %v", play.Preset, row)
+			}
+			for _, field := range []string{"assetsEstimate", "receiverAddress", "senderAddress"} {
+				if value, has := row[field]; has && (value == nil) != slices.Contains(fields, field) {
+					s.t.Errorf("%s: %s of %v", play.Preset, field, row)
+				}
+			}
+		}
+		if text := fmt.Sprint(data); strings.Contains(text, common.Address{}.Hex()) {
+			s.t.Errorf("%s: somebody is the zero address in %s", play.Preset, text)
+		}
+		s.leavesOutOfFile("/vaults/"+vault+"/"+list, fields)
+	}
+	entries, err := s.ask("/settlement/summary")
+	must(s.t, err)
+	for _, e := range queued(entries) {
+		unknown := slices.Contains(want.requests, "assetsEstimate") || play.Preset == "erc4626" // which has no queue
+		if amount := e["withdrawalsToFund"].(map[string]any)["totalAmount"]; e["vaultAddress"] == vault && (amount == nil) != unknown {
+			s.t.Errorf("%s: to fund are %v", play.Preset, amount)
+		}
+	}
+}
+
+// leavesOutOfFile checks that some columns of a CSV are empty.
+func (s *system) leavesOutOfFile(path string, fields []string) {
+	s.t.Helper()
+	q, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.api+path, nil)
+	must(s.t, err)
+	q.Header.Set("Accept", "text/csv")
+	r, err := http.DefaultClient.Do(q)
+	must(s.t, err)
+	defer r.Body.Close()
+	rows, err := csv.NewReader(r.Body).ReadAll()
+	must(s.t, err)
+	for _, field := range fields {
+		at := slices.Index(rows[0], field)
+		for _, row := range rows[1:] {
+			if row[at] != "" {
+				s.t.Errorf("%s: %s is %q in the file", path, field, row[at])
+			}
+		}
+	}
+}
+
+// explains waits until an explanation says what the API says of users, the queue and the NAV, or that there is none where the
+// protocol's single logs do not say the number, and no deposit waits for a sweep that the protocol does not have.
 func (s *system) explains(play *devchain.Play) {
 	s.t.Helper()
 	of := "/vaults/" + play.Sources["vault"].Hex()
-	compare := func(answer, field string, want any) error {
+	m, err := mapping.Preset(play.Preset)
+	must(s.t, err)
+	single := (&mapping.Description{Ranges: []mapping.Range{{Mapping: m}}}).Single()
+	compare := func(answer, field string, want any, explained bool) error {
 		data, err := s.ask("/explain?of=" + url.QueryEscape("/api/v1"+answer) + "&field=" + url.QueryEscape(field))
-		switch {
-		case err != nil && strings.Contains(err.Error(), "404 Not Found") && (field != "/navPerShare" || play.Preset == "lagoon-v0.6"):
+		if missing := err != nil && strings.Contains(err.Error(), "404 Not Found"); missing && !explained {
 			return nil
-		case err != nil:
+		}
+		if err != nil {
 			return err
 		}
-		if got := data.(map[string]any)["value"]; fmt.Sprint(got) != fmt.Sprint(want) {
+		if got := data.(map[string]any)["value"]; !explained || fmt.Sprint(got) != fmt.Sprint(want) {
 			return fmt.Errorf("%s %s is %v, and its explanation %v", answer, field, want, got)
 		}
 		return nil
@@ -157,8 +224,22 @@ func (s *system) explains(play *devchain.Play) {
 			return err
 		}
 		for _, u := range queued(users) {
-			for _, field := range []string{"totalDeposited", "totalWithdrawn"} {
-				if err := compare(of+"/users", fmt.Sprintf("/%s/%s", u["address"], field), u[field]); err != nil {
+			for field, explained := range map[string]bool{"totalDeposited": single.Deposits, "totalWithdrawn": single.Claims, "firstSeen": true} {
+				if err := compare(of+"/users", fmt.Sprintf("/%s/%s", u["address"], field), u[field], explained); err != nil {
+					return err
+				}
+			}
+			data, err := s.ask(fmt.Sprintf("/users/%s", u["address"]))
+			if err != nil {
+				return err
+			}
+			for _, h := range queued(data.(map[string]any)["holdings"].(map[string]any)["withdrawals"]) {
+				at := fmt.Sprintf("/holdings/withdrawals/%s/", h["vaultAddress"])
+				if err := compare(fmt.Sprintf("/users/%s", u["address"]), at+"_count", h["_count"], true); err != nil {
+					return err
+				}
+				estimates := h["_sum"].(map[string]any)["assetsEstimate"]
+				if err := compare(fmt.Sprintf("/users/%s", u["address"]), at+"_sum/assetsEstimate", estimates, true); err != nil {
 					return err
 				}
 			}
@@ -175,7 +256,16 @@ func (s *system) explains(play *devchain.Play) {
 		if sweeps := vault["capabilities"].(map[string]any)["sweeps"]; sweeps == false && len(queued(waiting)) > 0 {
 			return fmt.Errorf("%s sweeps nothing, and %v waits for it", play.Preset, waiting)
 		}
-		return compare(of, "/navPerShare", vault["navPerShare"])
+		stats := vault["stats"].(map[string]any)
+		if err := compare(of, "/stats/userCount", stats["userCount"], true); err != nil {
+			return err
+		}
+		if pending := stats["pendingWithdrawals"]; pending != nil {
+			if err := compare(of, "/stats/pendingWithdrawals", pending, single.Queue); err != nil {
+				return err
+			}
+		}
+		return compare(of, "/navPerShare", vault["navPerShare"], play.Preset != "lagoon-v0.6")
 	})
 }
 

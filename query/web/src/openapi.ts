@@ -413,9 +413,10 @@ export interface paths {
          *
          *     Of `/partner/stats` the key of the partner is needed, and the request counts against the partner's limit, as if
          *     the answer itself were asked for. Where the answer is 404, so is its explanation; and so is a vault that a list
-         *     of the answer does not have. A number of a vault whose protocol prices deposits in groups, makes deposits void,
-         *     pays the oldest requests or pays without a request is 404 too: it does not follow from single logs. So is a NAV,
-         *     total assets or a supply that the valuations of the vault do not say.
+         *     of the answer does not have. A number that does not follow from single logs is 404 too: deposits of a vault
+         *     whose protocol makes deposits void, payments whose logs do not say to whom and how much, a queue of which logs do not
+         *     name each request by its number, a sum of estimates that requests do not have, and a NAV, total assets or a supply
+         *     that the valuations of the vault do not say.
          */
         get: operations["explain"];
         put?: never;
@@ -945,11 +946,13 @@ export interface components {
         TimeIn: string;
         /** @description EIP-55 form. */
         Address: string;
+        /** @description EIP-55 form. */
+        AddressOrNull: string | null;
         Hash: string;
         HashOrNull: string | null;
         /** @description Names one log of the chain, or one sample of a vault; opaque. */
         NavId: string;
-        /** @description Names one log of the chain; opaque. */
+        /** @description Names one log of the chain, or one of several things that it does; opaque. */
         FactId: string;
         Decimal: string;
         /** Format: date-time */
@@ -1028,14 +1031,14 @@ export interface components {
             lastSweepAt: components["schemas"]["TimeOrNull"];
             lastNavAt: components["schemas"]["TimeOrNull"];
         };
-        /** @description One NAV update: of an event, or measured by a call of the vault at the end of the block. txHash and logIndex are null for one that was measured. navPerShare has 18 decimals: 1.0 is 10^18. */
+        /** @description One NAV update: of an event, or measured by a call of the vault at the end of the block. txHash and logIndex are null for one that was measured. navPerShare has 18 decimals: 1.0 is 10^18. totalAssets and totalSupply are null if no log says them. */
         NavHistory: {
             id: components["schemas"]["NavId"];
             vaultAddress: components["schemas"]["Address"];
             vaultName: string;
             navPerShare: components["schemas"]["Decimal"];
-            totalAssets: components["schemas"]["Decimal"];
-            totalSupply: components["schemas"]["Decimal"];
+            totalAssets: components["schemas"]["DecimalOrNull"];
+            totalSupply: components["schemas"]["DecimalOrNull"];
             timestamp: components["schemas"]["Time"];
             blockNumber: components["schemas"]["Decimal"];
             txHash: components["schemas"]["HashOrNull"];
@@ -1086,8 +1089,10 @@ export interface components {
             vaultAddress: components["schemas"]["Address"];
             vaultName: string;
             userAddress: components["schemas"]["Address"];
-            senderAddress: components["schemas"]["Address"];
+            /** @description Who paid; null if the log of the deposit does not say it. */
+            senderAddress: components["schemas"]["AddressOrNull"];
             assetAmount: components["schemas"]["Decimal"];
+            /** @description null if the log of the deposit does not say them, until the group of the deposit has a price. */
             shares: components["schemas"]["DecimalOrNull"];
             partnerId?: components["schemas"]["PartnerId"];
             sweptAt: components["schemas"]["TimeOrNull"];
@@ -1102,15 +1107,19 @@ export interface components {
             vaultAddress: components["schemas"]["Address"];
             vaultName: string;
             userAddress: components["schemas"]["Address"];
-            receiverAddress: components["schemas"]["Address"];
+            /** @description null if the log of the request does not say it. */
+            receiverAddress: components["schemas"]["AddressOrNull"];
             requestIndex: components["schemas"]["Decimal"];
             shares: components["schemas"]["Decimal"];
-            assetsEstimate: components["schemas"]["Decimal"];
+            /** @description null if the log of the request does not say it. */
+            assetsEstimate: components["schemas"]["DecimalOrNull"];
             /** @enum {string} */
             status: "queued" | "claimed" | "cancelled" | "expired";
             claimable: boolean;
-            assetsClaimable: components["schemas"]["Decimal"];
-            assetsClaimed: components["schemas"]["Decimal"];
+            /** @description null if the request is claimable and no log says for how much. */
+            assetsClaimable: components["schemas"]["DecimalOrNull"];
+            /** @description null if the request was claimed and no log says how much of the claim was for it. */
+            assetsClaimed: components["schemas"]["DecimalOrNull"];
             partnerId?: components["schemas"]["PartnerId"];
             requestedAt: components["schemas"]["Time"];
             expiresAt: components["schemas"]["TimeOrNull"];
@@ -1371,7 +1380,8 @@ export interface components {
             vaultAddress: components["schemas"]["Address"];
             userAddress: components["schemas"]["Address"];
             assets: components["schemas"]["Decimal"];
-            shares: components["schemas"]["Decimal"];
+            /** @description Left out if the log of the deposit does not say them. */
+            shares?: components["schemas"]["Decimal"];
             txHash: components["schemas"]["Hash"];
             blockNumber: components["schemas"]["Decimal"];
             logIndex: components["schemas"]["LogIndex"];
@@ -1381,7 +1391,8 @@ export interface components {
             vaultAddress: components["schemas"]["Address"];
             userAddress: components["schemas"]["Address"];
             shares: components["schemas"]["Decimal"];
-            assetsEstimate: components["schemas"]["Decimal"];
+            /** @description Left out if the log of the request does not say it. */
+            assetsEstimate?: components["schemas"]["Decimal"];
             requestIndex: components["schemas"]["Decimal"];
             txHash: components["schemas"]["Hash"];
             blockNumber: components["schemas"]["Decimal"];

@@ -74,7 +74,7 @@ function OfUpdates({ asked, vault }: { asked: Asked<Nav[], Meta>; vault: VaultDe
     return [
       rows.map((row) => Date.parse(row.timestamp) / 1000),
       [{ label: "NAV", colour: "--accent", kind: "steps", values: rows.map((row) => scaled(row.navPerShare, 18)), texts: rows.map((row) => exact(row.navPerShare, 18)) }],
-      [{ label: symbol, colour: "--good", kind: "steps", values: rows.map((row) => scaled(row.totalAssets, decimals)), texts: rows.map((row) => exact(row.totalAssets, decimals)) }],
+      [{ label: symbol, colour: "--good", kind: "steps", values: rows.map((row) => (row.totalAssets === null ? null : scaled(row.totalAssets, decimals))), texts: rows.map((row) => (row.totalAssets === null ? "–" : exact(row.totalAssets, decimals))) }],
     ]
   }, [navs, symbol, decimals])
   return (
