@@ -158,6 +158,7 @@ type statementVerifyCmd struct {
 	Partner  uint32   `placeholder:"ID" help:"The partner that it must be for."`
 	Vault    []string `placeholder:"ADDRESS" help:"A vault that it must contain; may be repeated."`
 	Ignore   []string `placeholder:"ADDRESS" help:"A contract that emits events for the partner and is no vault; may be repeated."`
+	Mapping  []string `type:"existingfile" placeholder:"FILE" help:"A mapping that the statement names and that is no preset; may be repeated."`
 	JSON     bool     `name:"json" help:"Print the result as JSON."`
 }
 
@@ -268,13 +269,20 @@ func (cmd statementVerifyCmd) compare(ctx context.Context, s *cli.Streams,
 		return nil, cli.Unreachable.With(fmt.Errorf("reach the node: %w", contracts.Discreet(err, rpc)))
 	}
 	defer chain.Close()
+	texts, err := cmd.mappings()
+	if err != nil {
+		return nil, err
+	}
 	same := &comparison{want: d.Body}
 	steps := progress(cli.Flags{}, s)
-	found, err := statement.Rebuild(ctx, same, d.Header, chain,
+	found, err := statement.Rebuild(ctx, same, d.Header, chain, texts,
 		func(done, of uint64) { steps.Tell("statement: blocks", done, of) })
 	steps.End()
 	var contradiction *statement.Contradiction
+	var unknown *statement.UnknownMapping
 	switch {
+	case errors.As(err, &unknown):
+		return nil, cli.Usage.With(fmt.Errorf("%w: give its file as --mapping", err))
 	case errors.As(err, &contradiction), errors.Is(err, errDiffers):
 		return nil, cli.Different.With(fmt.Errorf("%s is not what the chain says: %w", cmd.File, err))
 	case ctx.Err() != nil: // it was given up, and the node may well be there
@@ -286,6 +294,24 @@ func (cmd statementVerifyCmd) compare(ctx context.Context, s *cli.Streams,
 			cmd.File, excerpt(same.want)))
 	}
 	return found, nil
+}
+
+// mappings are the presets, and those of --mapping.
+func (cmd statementVerifyCmd) mappings() (statement.Texts, error) {
+	texts, err := statement.BuiltIn()
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range cmd.Mapping {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, cli.Usage.With(fmt.Errorf("read the mapping: %w", err))
+		}
+		if err := texts.Add(file, text); err != nil {
+			return nil, cli.Usage.With(err)
+		}
+	}
+	return texts, nil
 }
 
 // unproven says, a sentence each, why a statement whose bytes are the chain's is not verified.

@@ -271,8 +271,15 @@ func TestStatementVerifySaysWhatIsProven(t *testing.T) {
 		"by a key that was retired before":    {args: []string{"--keys-from", w.file(retired(32))}, code: cli.Different, says: "was retired at"},
 		"without a key":                       {code: cli.Unproven, says: "who signed it is not known"},
 		"by a stranger, without a key":        {by: strangers, code: cli.Unproven, says: "who signed it is not known"},
-		"by a stranger":                       {by: strangers, args: []string{"--key", public}, code: cli.Different, says: "not one that it may be signed by"},
-		"by another origin":                   {args: []string{"--keys-from", w.file(strangersPublic)}, code: cli.Different, says: "not one that it may be signed by"},
+		"of a mapping that nobody has": {change: func(h *statement.Header) {
+			h.Vaults[0].Sources = []statement.Source{{Role: "vault", Address: h.Vaults[0].Address}}
+			h.Vaults[0].Mappings = []statement.Mapping{{Preset: "shop", Hash: common.Hash{1}}}
+		}, args: []string{"--key", public}, code: cli.Usage, says: "is no preset of this navlog: give its file as --mapping"},
+		"with a mapping that has a mistake": {args: []string{"--key", public, "--mapping", w.file("preset: x\n")}, code: cli.Usage,
+			says: ":1:1: the key `sources` is missing"},
+		"with a mapping that it does not need": {args: []string{"--key", public, "--mapping", "../../docs/mappings/susds.yaml"}, says: "VERIFIED:"},
+		"by a stranger":                        {by: strangers, args: []string{"--key", public}, code: cli.Different, says: "not one that it may be signed by"},
+		"by another origin":                    {args: []string{"--keys-from", w.file(strangersPublic)}, code: cli.Different, says: "not one that it may be signed by"},
 		"without vaults": {change: func(h *statement.Header) { h.Vaults = []statement.Vault{} }, args: []string{"--key", public},
 			code: cli.Unproven, says: "it names no vault"},
 		"without the vault that has the events": {change: func(h *statement.Header) { h.Vaults[0].Address = other }, args: []string{"--key", public},

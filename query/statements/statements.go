@@ -189,6 +189,7 @@ func begin(ctx context.Context, r *httpapi.Request, p *ask.Pin, partner uint32, 
 	}
 	for _, v := range b.vaults {
 		listed := statement.Vault{Address: v.Written, StartBlock: httpapi.Decimal(v.StartBlock)}
+		listed.Mapped(v.Mapped)
 		b.header.Vaults = append(b.header.Vaults, listed)
 	}
 	return b, nil

@@ -37,6 +37,8 @@ type Filter struct {
 type Range struct {
 	From, To uint64
 	Mapping  *Mapping
+	// Hash names the canonical text of the mapping, if a vault record has it.
+	Hash common.Hash
 }
 
 // ParseVault checks the description of a vault. The error is Mistakes. preset finds a mapping by its name; a mistake in

@@ -88,7 +88,7 @@ func Describe(sources []Source, texts []Text) (*Description, error) {
 				return nil, fmt.Errorf("the blocks of the mapping `%s` overlap those of `%s`", m.Name, other.Mapping.Name)
 			}
 		}
-		d.Ranges = append(d.Ranges, Range{t.From, t.To, m})
+		d.Ranges = append(d.Ranges, Range{t.From, t.To, m, Hash(t.Text)})
 	}
 	for i, s := range sources {
 		if !slices.ContainsFunc(d.Ranges, func(r Range) bool { _, ok := r.Mapping.Role(s.Role); return ok }) {

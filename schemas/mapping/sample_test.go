@@ -17,7 +17,7 @@ func sampledVault(t *testing.T) *Description {
 	plain, err := Preset("erc4626")
 	must(t, err)
 	return &Description{Sources: []Source{{Role: "vault", Address: common.Address{1}}},
-		Ranges: []Range{{0, 1000, plain}, {1001, math.MaxUint64, referenceMapping()}}}
+		Ranges: []Range{{To: 1000, Mapping: plain}, {From: 1001, To: math.MaxUint64, Mapping: referenceMapping()}}}
 }
 
 // TestSampledBlocks: NAV is sampled at the blocks that `every` divides, while the mapping of the block says so.

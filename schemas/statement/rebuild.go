@@ -19,17 +19,14 @@ import (
 
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
 // FromLog returns the event that a log is for a partner, and false if the log is another
 // event or another partner's, or is counted in no total.
 func FromLog(chainID uint64, partner uint32, l *event.Log) (Event, bool) {
-	e, err := webhook.FromReferral(&event.Referral{ChainId: chainID, PartnerId: partner, Log: l})
-	if err != nil || e.Quarantined != "" {
-		return Event{}, false
-	}
-	return Event{ID: e.ID, Type: e.Type, BlockHash: common.BytesToHash(l.GetBlockHash()).Hex(), Data: e.Data}, true
+	return fromReferral(&event.Referral{ChainId: chainID, PartnerId: partner, Log: l})
 }
 
 // Chain is a node of the chain, for instance *ethclient.Client.
@@ -64,11 +61,20 @@ type LeftOut struct {
 
 // Rebuild writes to out the signed part of the statement with this header, from the chain
 // alone. Only the header determines the vaults and their start blocks; the findings list the
-// partner's events that it excludes. progress may be nil; it gets the number of blocks done.
-// The error is a *Contradiction if the header contradicts the chain.
-func Rebuild(ctx context.Context, out io.Writer, h Header, chain Chain,
+// partner's events that it excludes. texts have the mappings that the header names. progress may be nil; it gets the number of blocks done.
+// The error is a *Contradiction if the header contradicts the chain, and an *UnknownMapping if a text is missing.
+func Rebuild(ctx context.Context, out io.Writer, h Header, chain Chain, texts Texts,
 	progress func(done, of uint64)) (*Findings, error) {
 	r := rebuilding{ctx: ctx, chain: chain, header: h, progress: progress, times: map[uint64]uint64{}}
+	for i := range h.Vaults {
+		sources, err := h.Vaults[i].sources(texts)
+		if err != nil {
+			return nil, err
+		}
+		if r.mapped = append(r.mapped, sources); sources != nil {
+			r.contracts = append(r.contracts, sources.Addresses()...)
+		}
+	}
 	from, to, err := r.span()
 	if err != nil {
 		return nil, err
@@ -97,9 +103,12 @@ type rebuilding struct {
 	progress func(done, of uint64)
 	vaults   []common.Address
 	starts   []uint64
-	anchor   uint64
-	times    map[uint64]uint64 // of blocks, Unix seconds
-	found    Findings
+	// mapped are how the logs of each vault are read, nil for one of the reference contracts, and contracts all of theirs.
+	mapped    []*mapping.Sources
+	contracts []common.Address
+	anchor    uint64
+	times     map[uint64]uint64 // of blocks, Unix seconds
+	found     Findings
 }
 
 // span parses the header and verifies it against the chain.
@@ -222,9 +231,7 @@ func (r *rebuilding) events(w *Writer, first, last uint64) error {
 	topics := [][]common.Hash{kinds, nil, nil, {partner}}
 	for at, width := first, uint64(mostBlocks); at <= last; {
 		end := min(last, at+width-1)
-		logs, err := r.chain.FilterLogs(r.ctx, ethereum.FilterQuery{
-			FromBlock: new(big.Int).SetUint64(at), ToBlock: new(big.Int).SetUint64(end), Topics: topics,
-		})
+		logs, err := r.logs(at, end, topics)
 		if err != nil && width > 1 && r.ctx.Err() == nil {
 			width /= 2
 			continue
@@ -243,10 +250,25 @@ func (r *rebuilding) events(w *Writer, first, last uint64) error {
 	return nil
 }
 
+// logs reads the partner's logs in the form of the reference contracts, and all of the vaults with another mapping.
+func (r *rebuilding) logs(from, to uint64, topics [][]common.Hash) ([]types.Log, error) {
+	q := ethereum.FilterQuery{FromBlock: new(big.Int).SetUint64(from), ToBlock: new(big.Int).SetUint64(to), Topics: topics}
+	logs, err := r.chain.FilterLogs(r.ctx, q)
+	if err != nil || len(r.contracts) == 0 {
+		return logs, err
+	}
+	logs = slices.DeleteFunc(logs, func(l types.Log) bool { return slices.Contains(r.contracts, l.Address) })
+	q.Topics, q.Addresses = nil, r.contracts
+	more, err := r.chain.FilterLogs(r.ctx, q)
+	return append(logs, more...), err
+}
+
 func (r *rebuilding) add(w *Writer, logs []types.Log) error {
 	slices.SortFunc(logs, func(a, b types.Log) int {
 		return cmp.Or(cmp.Compare(a.BlockNumber, b.BlockNumber), cmp.Compare(a.Index, b.Index))
 	})
+	var events []placed
+	var others []*event.Log // of vaults with a mapping of their own
 	for i := range logs {
 		l := &logs[i]
 		if l.Removed {
@@ -261,15 +283,20 @@ func (r *rebuilding) add(w *Writer, logs []types.Log) error {
 		for _, topic := range l.Topics {
 			record.Topics = append(record.Topics, topic[:])
 		}
-		e, ok := FromLog(r.header.ChainID, r.header.PartnerID, record)
-		if !ok {
+		if slices.Contains(r.contracts, l.Address) {
+			others = append(others, record)
+		} else if e, ok := FromLog(r.header.ChainID, r.header.PartnerID, record); ok {
+			events = append(events, placed{e, l.BlockNumber, uint32(l.Index), l.Address, slices.Index(r.vaults, l.Address)})
+		}
+	}
+	events = append(events, r.mappedEvents(others)...)
+	slices.SortStableFunc(events, placed.compare)
+	for _, e := range events {
+		if e.vault < 0 || e.block < r.starts[e.vault] {
+			r.leaveOut(e.contract, e.vault)
 			continue
 		}
-		if vault := slices.Index(r.vaults, l.Address); vault < 0 || l.BlockNumber < r.starts[vault] {
-			r.leaveOut(l.Address, vault)
-			continue
-		}
-		if err := w.Add(e); err != nil {
+		if err := w.Add(e.event); err != nil {
 			return err
 		}
 	}

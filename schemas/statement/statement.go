@@ -59,6 +59,9 @@ type Header struct {
 type Vault struct {
 	Address    string `json:"address"`
 	StartBlock string `json:"startBlock"`
+	// Sources and Mappings say how the logs of a vault of another protocol than the reference are read.
+	Sources  []Source  `json:"sources,omitempty"`
+	Mappings []Mapping `json:"mappings,omitempty"`
 }
 
 // Block is a block of the chain.

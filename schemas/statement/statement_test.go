@@ -69,8 +69,11 @@ func (c *fakeChain) FilterLogs(_ context.Context, q ethereum.FilterQuery) (out [
 	}
 	c.asked = append(c.asked, fmt.Sprintf("%d-%d", from, to))
 	for _, l := range slices.Backward(c.logs) { // in an unhelpful order
-		if l.BlockNumber >= from && l.BlockNumber <= to && len(q.Addresses) == 0 && slices.Contains(q.Topics[0], l.Topics[0]) &&
-			slices.Contains(q.Topics[3], l.Topics[3]) {
+		wanted := slices.Contains(q.Addresses, l.Address)
+		if len(q.Addresses) == 0 {
+			wanted = slices.Contains(q.Topics[0], l.Topics[0]) && slices.Contains(q.Topics[3], l.Topics[3])
+		}
+		if l.BlockNumber >= from && l.BlockNumber <= to && wanted {
 			out = append(out, l)
 		}
 	}
@@ -153,7 +156,7 @@ func TestRebuild(t *testing.T) {
 	}
 	var again bytes.Buffer
 	var progress []uint64
-	found, err := statement.Rebuild(t.Context(), &again, d.Header, c, func(done, of uint64) { progress = append(progress, done, of) })
+	found, err := statement.Rebuild(t.Context(), &again, d.Header, c, nil, func(done, of uint64) { progress = append(progress, done, of) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +167,7 @@ func TestRebuild(t *testing.T) {
 	}
 	asked := c.asked
 	c.final = 31
-	if found, err := statement.Rebuild(t.Context(), io.Discard, d.Header, c, nil); err != nil || !found.Pending {
+	if found, err := statement.Rebuild(t.Context(), io.Discard, d.Header, c, nil, nil); err != nil || !found.Pending {
 		t.Errorf("a block that is not final: %+v, %v", found, err)
 	}
 	if !bytes.Equal(again.Bytes(), d.Body) {
@@ -218,17 +221,17 @@ func TestRebuildRefusals(t *testing.T) {
 		h := header(c)
 		change(&h)
 		var contradiction *statement.Contradiction
-		if _, err := statement.Rebuild(t.Context(), io.Discard, h, c, nil); !errors.As(err, &contradiction) || !strings.Contains(err.Error(), part) {
+		if _, err := statement.Rebuild(t.Context(), io.Discard, h, c, nil, nil); !errors.As(err, &contradiction) || !strings.Contains(err.Error(), part) {
 			t.Errorf("%q: %v", part, err)
 		}
 	}
 	var contradiction *statement.Contradiction
 	c.fails = errors.New("away")
-	if _, err := statement.Rebuild(t.Context(), io.Discard, header(c), c, nil); err == nil || errors.As(err, &contradiction) {
+	if _, err := statement.Rebuild(t.Context(), io.Discard, header(c), c, nil, nil); err == nil || errors.As(err, &contradiction) {
 		t.Errorf("a node that is down: %v", err)
 	}
 	c.fails, c.widest = nil, 0
-	if _, err := statement.Rebuild(t.Context(), io.Discard, header(c), c, nil); err == nil || !strings.Contains(err.Error(), "logs of blocks 10 to 10") {
+	if _, err := statement.Rebuild(t.Context(), io.Discard, header(c), c, nil, nil); err == nil || !strings.Contains(err.Error(), "logs of blocks 10 to 10") {
 		t.Errorf("a node that gives no logs: %v", err)
 	}
 }
@@ -247,7 +250,7 @@ func TestEmptyStatements(t *testing.T) {
 		h := header(c)
 		change(&h)
 		var b bytes.Buffer
-		if _, err := statement.Rebuild(t.Context(), &b, h, c, nil); err != nil || !bytes.Equal(b.Bytes(), write(t, h, nil)) {
+		if _, err := statement.Rebuild(t.Context(), &b, h, c, nil, nil); err != nil || !bytes.Equal(b.Bytes(), write(t, h, nil)) {
 			t.Errorf("%s: %v\n%s", name, err, b.Bytes())
 		}
 		// The root of no leaves is the hash of nothing (RFC 6962, 2.1).

@@ -1,9 +1,12 @@
 package mapped
 
 import (
+	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"math/big"
 	"net/http"
 	"net/url"
@@ -15,12 +18,14 @@ import (
 
 	"github.com/ethereum/go-ethereum"
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
 
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/projections/verify"
 	"github.com/navlog/navlog/schemas/mapping"
+	"github.com/navlog/navlog/schemas/statement"
 )
 
 // presets are those that have contracts on a development chain, and an event of each that the story must bring to the API.
@@ -77,6 +82,7 @@ func TestPresets(t *testing.T) {
 		s.leavesOut(plays[preset])
 	}
 	s.webhook("deposit", plays["yo"].Sources["vault"].Hex())
+	s.statement(plays["yo"].Sources["vault"])
 	wait.Until(t, func() error {
 		r, err := verify.Verify(t.Context(), chainID, s.kafka, s.ch, s.pool, verify.Options{Node: s.node})
 		if err == nil && (r.Err() != nil || len(r.Quarantined) > 0) {
@@ -136,6 +142,62 @@ func (s *system) values(play *devchain.Play) {
 	})
 	s.says("/vaults/"+vault.Hex(), `"nav":true`, `"navPerShare":"`+new(big.Int).SetBytes(said).String()+`"`)
 	s.says("/vaults/"+vault.Hex()+"/series?interval=hour", `"close":"`+new(big.Int).SetBytes(said).String()+`"`)
+}
+
+// statement checks that the partner's statement names the mappings of its vaults, and that the node's logs give the same bytes
+// with them.
+func (s *system) statement(vault common.Address) {
+	s.t.Helper()
+	texts, err := statement.BuiltIn()
+	must(s.t, err)
+	var statedFile string // of the vault's mapping, which is no preset here
+	for _, v := range s.config.Vaults {
+		if strings.Contains(v.Mapping, "/") {
+			text, err := os.ReadFile(v.Mapping)
+			must(s.t, err)
+			must(s.t, texts.Add(v.Mapping, text))
+			if v.Address == vault.Hex() {
+				statedFile = v.Mapping
+			}
+		}
+	}
+	begin, err := s.client.HeaderByNumber(s.t.Context(), big.NewInt(1))
+	must(s.t, err)
+	var d *statement.Document
+	wait.Until(s.t, func() error {
+		must(s.t, devchain.Mine(s.t.Context(), s.node, 1)) // until a block with the partner's events is final
+		head, err := s.client.BlockNumber(s.t.Context())
+		must(s.t, err)
+		end, err := s.client.HeaderByNumber(s.t.Context(), new(big.Int).SetUint64(head-10))
+		must(s.t, err)
+		at := func(h *types.Header) string { return time.Unix(int64(h.Time), 0).UTC().Format(time.RFC3339) }
+		q, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.api+"/partner/statement?from="+at(begin)+"&to="+at(end), nil)
+		must(s.t, err)
+		q.Header.Set("X-Api-Key", s.key)
+		r, err := http.DefaultClient.Do(q)
+		if err != nil {
+			return err
+		}
+		defer r.Body.Close()
+		text, err := io.ReadAll(r.Body)
+		if err != nil || r.StatusCode != http.StatusOK {
+			return fmt.Errorf("the statement is %s, %w: %s", r.Status, err, text)
+		}
+		if d, err = statement.Parse(text); err == nil && !strings.Contains(string(text), `"type":"deposit.referral"`) {
+			err = fmt.Errorf("no deposit is in %s", text)
+		}
+		return err
+	})
+	var again bytes.Buffer
+	if _, err := statement.Rebuild(s.t.Context(), &again, d.Header, s.client, texts, nil); err != nil || !bytes.Equal(again.Bytes(), d.Body) {
+		s.t.Errorf("the statement is\n%s\nand by the chain, %v\n%s", d.Body, err, again.Bytes())
+	}
+	presets, err := statement.BuiltIn()
+	must(s.t, err)
+	var unknown *statement.UnknownMapping
+	if _, err := statement.Rebuild(s.t.Context(), io.Discard, d.Header, s.client, presets, nil); statedFile != "" && !errors.As(err, &unknown) {
+		s.t.Errorf("without the text of a mapping: %v", err)
+	}
 }
 
 // leavesOut checks that what the logs of a protocol do not say is null in the API and empty in files, and never 0 or the

@@ -1734,6 +1734,24 @@ export interface components {
                 vaults: {
                     address: components["schemas"]["Address"];
                     startBlock: components["schemas"]["Decimal"];
+                    /** @description The contracts of the vault; left out for one of the reference contracts. */
+                    sources?: {
+                        role: string;
+                        address: components["schemas"]["Address"];
+                        /** @description Topics that the logs of a shared contract must have. */
+                        topics?: {
+                            topic: number;
+                            value: components["schemas"]["Hash"];
+                        }[];
+                    }[];
+                    /** @description By which mappings the logs are read, in which blocks; left out for the reference contracts. */
+                    mappings?: {
+                        from?: components["schemas"]["Decimal"];
+                        to?: components["schemas"]["Decimal"];
+                        preset: string;
+                        /** @description Keccak-256 of the canonical text of the mapping. */
+                        hash: components["schemas"]["Hash"];
+                    }[];
                 }[];
                 /** @description A final block after `to`, the first one of the log. */
                 block: {
