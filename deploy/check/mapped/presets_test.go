@@ -214,7 +214,7 @@ func (s *system) leavesOut(play *devchain.Play) {
 		data, err := s.ask("/vaults/" + vault + "/" + list + "?pageSize=100")
 		must(s.t, err)
 		for _, row := range queued(data) {
-			if row["shares"] == "0" { // nobody asks for nothing, and a deposit without shares has no price yet
+			if row["shares"] == "0" { // a request has shares, and a deposit without them has no price yet
 				s.t.Errorf("%s: no shares in %v", play.Preset, row)
 			}
 			for _, field := range []string{"assetsEstimate", "receiverAddress", "senderAddress"} {
@@ -224,7 +224,7 @@ func (s *system) leavesOut(play *devchain.Play) {
 			}
 		}
 		if text := fmt.Sprint(data); strings.Contains(text, common.Address{}.Hex()) {
-			s.t.Errorf("%s: somebody is the zero address in %s", play.Preset, text)
+			s.t.Errorf("%s: the zero address stands in %s", play.Preset, text)
 		}
 		s.leavesOutOfFile("/vaults/"+vault+"/"+list, fields)
 	}
