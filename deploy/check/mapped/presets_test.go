@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum"
 	"github.com/ethereum/go-ethereum/common"
@@ -82,7 +83,7 @@ func TestPresets(t *testing.T) {
 		s.leavesOut(plays[preset])
 	}
 	s.webhook("deposit", plays["yo"].Sources["vault"].Hex())
-	s.statement(plays["yo"].Sources["vault"])
+	s.provenStatement(plays["yo"].Sources["vault"])
 	wait.Until(t, func() error {
 		r, err := verify.Verify(t.Context(), chainID, s.kafka, s.ch, s.pool, verify.Options{Node: s.node})
 		if err == nil && (r.Err() != nil || len(r.Quarantined) > 0) {
@@ -144,9 +145,9 @@ func (s *system) values(play *devchain.Play) {
 	s.says("/vaults/"+vault.Hex()+"/series?interval=hour", `"close":"`+new(big.Int).SetBytes(said).String()+`"`)
 }
 
-// statement checks that the partner's statement names the mappings of its vaults, and that the node's logs give the same bytes
+// provenStatement checks that the partner's statement names the mappings of its vaults, and that the node's logs give the same bytes
 // with them.
-func (s *system) statement(vault common.Address) {
+func (s *system) provenStatement(vault common.Address) {
 	s.t.Helper()
 	texts, err := statement.BuiltIn()
 	must(s.t, err)
