@@ -1,5 +1,5 @@
-// Package bench prints what the benchmarks of the folders below it do, and what they measured. A benchmark is a program of its own
-// (`make bench-ingest` and so on), never a test: a timing decides nothing but its own line.
+// Package bench holds what the benchmarks in the folders below it share, and prints their results. A benchmark is a
+// program of its own (`make bench-ingest` and so on), never a test: a timing affects nothing but its own bar.
 package bench
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Main reads what the command line says into options, which may name parts of the benchmark, and runs it until it is over or
-// somebody ends it.
+// Main parses the command line into options, which may include the parts of the benchmark to run, and runs the
+// benchmark until it finishes or is interrupted.
 func Main(name, description string, options any, parts []string, run func(context.Context) error) {
 	kong.Parse(options, kong.Name(name), kong.Description(description), kong.Vars{"parts": strings.Join(parts, ",")})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -31,11 +31,11 @@ func Main(name, description string, options any, parts []string, run func(contex
 	}
 }
 
-// Milliseconds as figures tell them.
+// Milliseconds returns d in milliseconds, as the figures show it.
 func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// Quantile is the time, in milliseconds, that a share q of all times (0 to 1) does not exceed: the nearest rank. Of no times it
-// is 0.
+// Quantile returns the time in milliseconds that a share q (0 to 1) of all times does not exceed (nearest rank), or 0
+// if there are no times.
 func Quantile(all []time.Duration, q float64) float64 {
 	if len(all) == 0 {
 		return 0
@@ -44,15 +44,15 @@ func Quantile(all []time.Duration, q float64) float64 {
 	return Milliseconds(slices.Sorted(slices.Values(all))[max(rank, 1)-1])
 }
 
-// A Bar is one figure of a benchmark and the bound that it is held to.
+// A Bar is one figure of a benchmark and its bound.
 type Bar struct {
-	Name  string // words joined by dashes, with the unit last: wall-ratio, visible-p99-ms
+	Name  string // words joined by dashes, unit last: wall-ratio, visible-p99-ms
 	Value float64
 	Bound float64
-	Least bool // the value must be at least the bound, instead of at most
+	Least bool // the bound is a minimum instead of a maximum
 }
 
-// OK says that the value keeps to the bound.
+// OK reports whether the value is within the bound.
 func (b Bar) OK() bool {
 	if b.Least {
 		return b.Value >= b.Bound
@@ -60,7 +60,7 @@ func (b Bar) OK() bool {
 	return b.Value <= b.Bound
 }
 
-// String is the closing line of a bar: `bar NAME VALUE BOUND ok|short`.
+// String returns the line printed for a bar: `bar NAME VALUE BOUND ok|short`.
 func (b Bar) String() string {
 	verdict := "short"
 	if b.OK() {
@@ -69,19 +69,19 @@ func (b Bar) String() string {
 	return fmt.Sprintf("bar %s %s %s %s", b.Name, plain(b.Value), plain(b.Bound), verdict)
 }
 
-// plain writes a number without exponent, to three decimals.
+// plain formats a number without an exponent, with at most three decimals.
 func plain(v float64) string {
 	return strconv.FormatFloat(math.Round(v*1000)/1000, 'f', -1, 64)
 }
 
-// Print writes the bars, one line each.
+// Print writes one line for each bar.
 func Print(w io.Writer, bars ...Bar) {
 	for _, b := range bars {
 		fmt.Fprintln(w, b)
 	}
 }
 
-// Say tells a person at the terminal what takes so long.
+// Say writes a progress message to the terminal.
 func Say(format string, a ...any) {
 	fmt.Fprintf(os.Stderr, "%s  %s\n", time.Now().UTC().Format(time.TimeOnly), fmt.Sprintf(format, a...))
 }

@@ -9,17 +9,17 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
-// Merging watches the engine merge the tables of a generation, of which a question takes the longer the more parts there
-// are. Its zero value has seen nothing.
+// Merging watches the engine merge the tables of a generation: the more parts there are, the longer a query takes. The
+// zero value is ready to use.
 type Merging struct {
-	began, busy time.Time // the first look, and the last one that found something to wait for
+	began, busy time.Time // the first check, and the last one that found merges pending
 }
 
-// quietFor is how long nothing is merged before what is left in parts is taken to stay so.
+// quietFor is how long no merge may run before the remaining parts are taken to stay as they are.
 const quietFor = 30 * time.Second
 
-// Done tells whether the tables lie as they do a while after they were built: each has three quarters of its rows in one
-// part, or is small, or nothing was merged for a while.
+// Done reports whether the tables are in the state that they settle in after a build: each is small or has three
+// quarters of its rows in one part, or no merge has run for quietFor.
 func (m *Merging) Done(ctx context.Context, conn driver.Conn, database string) (bool, error) {
 	now := time.Now()
 	if m.began.IsZero() {
@@ -38,5 +38,5 @@ func (m *Merging) Done(ctx context.Context, conn driver.Conn, database string) (
 	return merges == 0 && (scattered == 0 || now.Sub(m.busy) > quietFor), nil
 }
 
-// Took is how long merges went on after the first look.
+// Took returns how long merges continued after the first check.
 func (m *Merging) Took() time.Duration { return m.busy.Sub(m.began) }

@@ -1,14 +1,12 @@
-// Command dispatch is the benchmark `make bench-dispatch`: how many webhooks a
-// second `navlog dispatch` delivers, how soon, and what partners that never
-// answer cost the others.
+// Command dispatch is the benchmark `make bench-dispatch`: how many webhooks per second `navlog dispatch` delivers, how
+// soon they arrive, and how much partners that never respond slow down the others.
 //
 //	this process                      its own processes
 //	producer ──▶ Kafka ──────────────▶ navlog dispatch ◀──▶ PostgreSQL
 //	receiver ◀──────────── TLS ───────┘
 //
-// Receiver, broker, database and dispatcher share the machine. Every part starts
-// from partners of its own; a part whose events do not all arrive exactly as they
-// were, signed, ends the benchmark with an error instead of a figure.
+// Receiver, broker, database and dispatcher share the machine. Every part uses partners of its own. If not every event
+// of a part arrives unchanged and correctly signed, the benchmark ends with an error instead of a figure.
 package main
 
 import (
@@ -28,7 +26,7 @@ import (
 // parts of the benchmark, in the order in which they run.
 var parts = []string{"rate", "latency", "drain", "parked"}
 
-// benchmark is what the command line says.
+// benchmark holds the command-line options.
 type benchmark struct {
 	Data   string   `type:"path" default:"build/bench-dispatch" help:"Folder for the engines; what is in it goes at the end."`
 	Navlog string   `type:"existingfile" default:"bin/navlog" help:"The binary to measure."`
@@ -52,7 +50,7 @@ func main() {
 	bench.Main("bench-dispatch", "Measure navlog's webhooks.", &b, parts, b.run)
 }
 
-// run measures the parts that were asked for.
+// run measures the requested parts.
 func (b *benchmark) run(ctx context.Context) error {
 	if b.Partners < 10 || b.Partners > 1000 || b.Rate < 1 || b.Events < b.Partners {
 		return fmt.Errorf("--partners %d must be 10 to 1000, --rate %d at least 1 and --events %d at least one for each partner", b.Partners, b.Rate, b.Events)
@@ -87,7 +85,7 @@ func (b *benchmark) run(ctx context.Context) error {
 	return nil
 }
 
-// dispatching runs do beside a dispatcher. The dispatcher's own end is an error.
+// dispatching calls do while a dispatcher runs. It returns an error if the dispatcher exits by itself.
 func (b *benchmark) dispatching(ctx context.Context, do func(context.Context, *child.Process) error) error {
 	d, err := b.world.Dispatch(b.Navlog, b.receiver.CAFile, "dispatch.log")
 	if err != nil {
@@ -112,9 +110,8 @@ func (b *benchmark) dispatching(ctx context.Context, do func(context.Context, *c
 	return err
 }
 
-// partners makes n of them; those for which dead is true are never answered. What
-// still waits for partners of an earlier part is given up, or its attempts would be
-// measured in this one.
+// partners creates n partners; those for which dead is true never get a response. Pending deliveries to partners of an
+// earlier part are dropped, or their attempts would be measured in this one.
 func (b *benchmark) partners(ctx context.Context, n int, dead func(i int) bool) ([]uint32, error) {
 	for _, sql := range []string{
 		"UPDATE delivery SET state = 'failed', finished_at = now() WHERE state IN ('pending', 'parked')",

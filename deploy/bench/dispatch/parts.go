@@ -15,8 +15,7 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/referrals"
 )
 
-// rate: all events are in the topic when the dispatcher starts; it delivers as
-// fast as answers come.
+// rate: all events are in the topic when the dispatcher starts; it delivers as fast as the receiver responds.
 func (b *benchmark) rate(ctx context.Context) ([]bench.Bar, error) {
 	ids, err := b.partners(ctx, b.Partners, nobody)
 	if err != nil {
@@ -53,12 +52,12 @@ func (b *benchmark) rate(ctx context.Context) ([]bench.Bar, error) {
 	return []bench.Bar{{Name: "deliveries-per-s", Value: rate, Bound: 5000, Least: true}}, nil
 }
 
-// latency: a steady trickle to partners, of which some never answer. How soon
-// the others are told is compared with the run in which all answer.
+// latency: a steady trickle of events to partners, some of which never respond. The latency of the others is compared
+// with a run in which all partners respond.
 func (b *benchmark) latency(ctx context.Context) ([]bench.Bar, error) {
 	var bars []bench.Bar
 	var baseline float64
-	for _, dead := range []int{0, 10, 20, 50, 30} { // of a hundred; 30 after 50, for a machine that grows warm
+	for _, dead := range []int{0, 10, 20, 50, 30} { // percent; 30 comes after 50 because the machine slows down as it gets warm
 		p99, err := b.trickle(ctx, dead)
 		if err != nil {
 			return nil, fmt.Errorf("with %d of 100 partners dead: %w", dead, err)
@@ -73,11 +72,11 @@ func (b *benchmark) latency(ctx context.Context) ([]bench.Bar, error) {
 	return bars, nil
 }
 
-// warmUp does not count: connections are opened, and the breakers of the dead
-// have not yet seen enough.
+// warmUp is not measured: connections are still being opened, and the breakers of the dead partners have not seen
+// enough failures yet.
 const warmUp = 10 * time.Second
 
-// trickle gives p99 of the healthy partners, in milliseconds.
+// trickle returns the p99 latency of the healthy partners, in milliseconds.
 func (b *benchmark) trickle(ctx context.Context, dead int) (float64, error) {
 	isDead := func(i int) bool { return i%100 < dead }
 	ids, err := b.partners(ctx, b.Partners, isDead)
@@ -97,7 +96,7 @@ func (b *benchmark) trickle(ctx context.Context, dead int) (float64, error) {
 				return ctx.Err()
 			case <-tick.C:
 			}
-			// 37 and 100 have no common divisor: dead and healthy ones alternate.
+			// 37 and 100 have no common divisor, so dead and healthy partners alternate.
 			i := n * 37 % len(ids)
 			r, err := referrals.Withdrawal(ids[i], n)
 			if err != nil {
@@ -126,8 +125,7 @@ func (b *benchmark) trickle(ctx context.Context, dead int) (float64, error) {
 	return p99, nil
 }
 
-// drain: a partner comes back after ten minutes, with its breaker open and
-// everything parked.
+// drain: a partner comes back after ten minutes, with its breaker open and all its deliveries parked.
 func (b *benchmark) drain(ctx context.Context) ([]bench.Bar, error) {
 	ids, err := b.partners(ctx, 1, nobody)
 	if err != nil {
@@ -151,7 +149,7 @@ func (b *benchmark) drain(ctx context.Context) ([]bench.Bar, error) {
 	return []bench.Bar{{Name: "drain-most-at-once", Value: float64(b.receiver.mostAtOnce()), Bound: 4}}, nil
 }
 
-// parked: a million events wait for partners that never answer.
+// parked: a million events are parked for partners that never respond.
 func (b *benchmark) parked(ctx context.Context) ([]bench.Bar, error) {
 	ids, err := b.partners(ctx, 10, func(int) bool { return true })
 	if err != nil {
@@ -178,8 +176,8 @@ func (b *benchmark) parked(ctx context.Context) ([]bench.Bar, error) {
 	return []bench.Bar{{Name: "rss-mib-1m-parked", Value: float64(peak >> 20), Bound: 256}}, nil
 }
 
-// park writes what ten minutes of outage leave behind, bodies of 700 bytes
-// included: parked deliveries, and a breaker that is open until openUntil.
+// park writes what a ten-minute outage leaves behind, with bodies of 700 bytes: parked deliveries, and a breaker that
+// is open until openUntil.
 func (b *benchmark) park(ctx context.Context, partner uint32, n int, openUntil string) error {
 	_, err := b.world.Pool.Exec(ctx, `INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, due_at, created_at)
 		SELECT gen_random_uuid(), $1, n, 'withdrawal.referral', convert_to(rpad('{"n":' || n, 699, ' ') || '}', 'UTF8'), 'parked',
@@ -200,7 +198,7 @@ func (b *benchmark) park(ctx context.Context, partner uint32, n int, openUntil s
 	return nil
 }
 
-// expectParked tells the receiver what a partner's parked events are.
+// expectParked registers a partner's parked events with the receiver.
 func (b *benchmark) expectParked(ctx context.Context, partner uint32) error {
 	rows, err := b.world.Pool.Query(ctx, "SELECT event_id, body FROM delivery WHERE partner_id = $1 AND state = 'parked'", int64(partner))
 	var parked []referrals.Referral
@@ -216,8 +214,8 @@ func (b *benchmark) expectParked(ctx context.Context, partner uint32) error {
 	return nil
 }
 
-// delivered waits until none of a partner's n events waits. That each was given up
-// would be soon done, too: all must have been delivered, and have arrived.
+// delivered waits until none of a partner's n events is pending. Events whose retries are exhausted are not pending
+// either, so it also checks that all were delivered and arrived.
 func (b *benchmark) delivered(ctx context.Context, partner uint32, n int) error {
 	err := poll.Until(ctx, 200*time.Millisecond, func() (bool, error) {
 		var waiting bool

@@ -17,7 +17,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// That nothing waits any more is not enough: it must have been delivered, and have arrived.
+// It is not enough that nothing is pending: every event must have been delivered and have arrived.
 func TestDelivered(t *testing.T) {
 	c := registry.DefaultConfig()
 	c.URL = enginetest.Postgres(t)

@@ -18,8 +18,8 @@ import (
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
-// receiver is the server of all partners. /live/ answers 204 once body and
-// signature are right, /dead/ never.
+// receiver is the HTTP server of all partners. /live/ responds with 204 if body and signature are correct; /dead/ never
+// responds.
 type receiver struct {
 	*tlsreceiver.Server
 	world   *referrals.World
@@ -35,7 +35,7 @@ type receiver struct {
 	most     int
 }
 
-// expectation is an event under way.
+// expectation is an event that has not arrived yet, or the time that it took.
 type expectation struct {
 	body     []byte
 	appended time.Time
@@ -65,7 +65,7 @@ func (r *receiver) url(partner int64, dead bool) string {
 }
 
 func (r *receiver) dead(_ http.ResponseWriter, request *http.Request) {
-	_, _ = io.Copy(io.Discard, request.Body) // or the end of the connection is not noticed
+	_, _ = io.Copy(io.Discard, request.Body) // otherwise the server does not notice that the connection ends
 	select {
 	case <-request.Context().Done():
 	case <-r.closing:
@@ -97,7 +97,7 @@ func (r *receiver) enter(n int) {
 	r.most = max(r.most, r.now)
 }
 
-// take checks a delivery and notes its time.
+// take checks a delivery and records its latency.
 func (r *receiver) take(at time.Time, partner string, h http.Header, body []byte) error {
 	id, err := uuid.Parse(h.Get(webhook.HeaderEventID))
 	if err != nil {
@@ -111,7 +111,7 @@ func (r *receiver) take(at time.Time, partner string, h http.Header, body []byte
 	defer r.mu.Unlock()
 	e := r.expected[id]
 	if e == nil {
-		return nil // of another part
+		return nil // belongs to another part
 	}
 	if !bytes.Equal(body, e.body) {
 		return fmt.Errorf("event %s has another body", id)
@@ -127,14 +127,14 @@ func (r *receiver) take(at time.Time, partner string, h http.Header, body []byte
 	return nil
 }
 
-// forget begins a new part.
+// forget drops all expectations before a new part.
 func (r *receiver) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.expected, r.arrived, r.first, r.last, r.most = map[uuid.UUID]*expectation{}, 0, time.Time{}, time.Time{}, r.now
 }
 
-// expect says what is going to be appended now.
+// expect registers events that are about to be appended.
 func (r *receiver) expect(events ...referrals.Referral) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,7 +144,7 @@ func (r *receiver) expect(events ...referrals.Referral) {
 	}
 }
 
-// all waits until n of what is expected has arrived.
+// all waits until n of the expected events have arrived.
 func (r *receiver) all(ctx context.Context, n int) error {
 	return poll.Until(ctx, 20*time.Millisecond, func() (bool, error) {
 		r.mu.Lock()
@@ -153,28 +153,28 @@ func (r *receiver) all(ctx context.Context, n int) error {
 	})
 }
 
-// wrong is what came and was not as it was to be.
+// wrong returns an error for deliveries that were not as expected.
 func (r *receiver) wrong() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.fault
 }
 
-// arrivals is how much of what is expected has arrived.
+// arrivals returns how many of the expected events have arrived.
 func (r *receiver) arrivals() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.arrived
 }
 
-// spread is first and last arrival.
+// spread returns the time between the first and the last arrival.
 func (r *receiver) spread() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.last.Sub(r.first)
 }
 
-// took gives how long these events took from their append.
+// took returns the latency of each of these events, measured from its append.
 func (r *receiver) took(events []uuid.UUID) []time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

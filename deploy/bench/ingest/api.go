@@ -14,8 +14,9 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// newestBlock is the block of the vault's newest valuation as the API tells it, 0 where it tells none. A valuation is the
-// last log of every block that has logs, and an answer never holds half a block: when it is there, all of them are.
+// newestBlock returns the block of the vault's newest valuation according to the API, or 0 if there is none. A
+// valuation is the last log of every block that has logs, and a response never contains half a block, so when it is
+// visible, all logs of its block are.
 func newestBlock(ctx context.Context, api string, vault common.Address) uint64 {
 	var answer struct {
 		Data []struct {
@@ -25,12 +26,12 @@ func newestBlock(ctx context.Context, api string, vault common.Address) uint64 {
 	if err := getJSON(ctx, api+"/api/v1/vaults/"+vault.Hex()+"/nav?pageSize=1", &answer); err != nil || len(answer.Data) == 0 {
 		return 0
 	}
-	block, _ := strconv.ParseUint(answer.Data[0].Block, 10, 64) // not a number: not there yet
+	block, _ := strconv.ParseUint(answer.Data[0].Block, 10, 64) // not a number: not visible yet
 	return block
 }
 
-// complete is newestBlock where every question is answered, and 0 while the read models are built for the first time: then
-// valuations are known already, and what is derived from all of the log is not.
+// complete returns newestBlock, or 0 while the read models are built for the first time: valuations are visible by
+// then, but not what is derived from the whole log.
 func complete(ctx context.Context, api string, vault common.Address) uint64 {
 	if err := getJSON(ctx, api+"/api/v1/users?pageSize=1", new(struct{})); err != nil {
 		return 0
@@ -60,8 +61,8 @@ func getJSON(ctx context.Context, url string, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// wholeLog is nil where the read models, asked past the API, hold exactly the logs of the chain: a run that lost or doubled
-// one is no result.
+// wholeLog returns an error unless the read models, queried without the API, hold exactly the logs of the chain: a run
+// that lost or duplicated a log is not a result.
 func wholeLog(ctx context.Context, s *system, c *chain) error {
 	config := s.ReadModel()
 	conn, err := config.Open("")
@@ -80,13 +81,13 @@ func wholeLog(ctx context.Context, s *system, c *chain) error {
 	return nil
 }
 
-// ingestedBlock is how far the log reaches, as `navlog ingest` tells it; 0 where it does not answer.
+// ingestedBlock returns the newest block in the log according to `navlog ingest`, or 0 if it does not respond.
 func ingestedBlock(ctx context.Context, s *system) uint64 {
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.ops["ingest"]+"/metrics", nil)
 	if err != nil {
 		return 0
 	}
-	q.Header.Set("Accept-Encoding", "identity") // what packing takes would count as ingest's
+	q.Header.Set("Accept-Encoding", "identity") // the time for compression would count as ingest's
 	answer, err := apiClient.Do(q)
 	if err != nil {
 		return 0
@@ -94,7 +95,7 @@ func ingestedBlock(ctx context.Context, s *system) uint64 {
 	defer answer.Body.Close()
 	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
 		if value, ok := strings.CutPrefix(lines.Text(), "navlog_ingest_indexed_block "); ok {
-			block, _ := strconv.ParseFloat(value, 64) // not a number: not there yet
+			block, _ := strconv.ParseFloat(value, 64) // not a number: not indexed yet
 			return uint64(block)
 		}
 	}

@@ -27,28 +27,29 @@ var logSource string
 
 const (
 	chainID = 31337
-	// logsPerRound, depositsPerRound and so on are what emitRounds emits for each round.
+	// logsPerRound, depositsPerRound and so on are the numbers of logs that emitRounds emits per round.
 	logsPerRound     = 20
 	depositsPerRound = 10
 	requestsPerRound = 3
-	// txsPerBlock share the logs of a block of the dense chain.
+	// txsPerBlock is the number of transactions that share the logs of a block of the dense chain.
 	txsPerBlock = 5
-	// genesis and blockSeconds give the chain a clock of its own, so that it is the same at each run.
+	// genesis and blockSeconds give the chain its own clock, so that it is identical in every run.
 	genesis      = 1_700_000_000
 	blockSeconds = 12
-	// slotsInEpoch makes the block under the newest but one final: what is measured is a backfill of final blocks.
+	// slotsInEpoch makes the block two below the newest one final, because the benchmark measures a backfill of final
+	// blocks.
 	slotsInEpoch = 1
 	callGas      = 25_000_000
 )
 
-// A chain is an anvil with one vault that emits what it is told to.
+// A chain is an anvil node with one vault whose logs the benchmark decides.
 type chain struct {
 	*engines.Anvil
 	vault common.Address
 	start uint64 // block that created the vault
 	tip   uint64
 	logs  uint64
-	navs  uint64 // valuations: the newest says navs units in all, in the block lastNav
+	navs  uint64 // number of valuations: the newest, in block lastNav, reports navs units
 	last  uint64 // block of the newest log
 	took  time.Duration
 
@@ -57,7 +58,7 @@ type chain struct {
 	nonce uint64
 }
 
-// startChain starts an empty chain in dir and creates the vault, whose logs name so many users.
+// startChain starts an empty chain in dir and creates the vault, whose logs name that many users.
 func startChain(ctx context.Context, dir string, users int) (*chain, error) {
 	return newChain(ctx, dir, users, true)
 }
@@ -73,7 +74,7 @@ func newChain(ctx context.Context, dir string, users int, fleeting bool) (*chain
 	return c, nil
 }
 
-// open starts the node on dir, where it continues what is there.
+// open starts the node on dir, where it continues an existing chain.
 func (c *chain) open(ctx context.Context, dir string, fleeting bool) (err error) {
 	c.Anvil, err = engines.StartAnvil(ctx, dir, engines.AnvilOptions{
 		ChainID: chainID, NoMining: true, SlotsInEpoch: slotsInEpoch, Timestamp: genesis, Fleeting: fleeting,
@@ -87,7 +88,7 @@ func (c *chain) open(ctx context.Context, dir string, fleeting bool) (err error)
 	return nil
 }
 
-// startSparse starts a chain of about so many blocks, of which each every-th has one log.
+// startSparse starts a chain of about that many blocks; one block in every has a log.
 func startSparse(ctx context.Context, dir string, blocks, every int) (*chain, error) {
 	began := time.Now()
 	c, err := newChain(ctx, dir, 1, false)
@@ -150,7 +151,7 @@ func (c *chain) create(ctx context.Context, users int) error {
 	return nil
 }
 
-// dense adds blocks with the same number of logs each, and buries them deep enough to be final.
+// dense adds blocks with the same number of logs each, and enough blocks above them to make them final.
 func (c *chain) dense(ctx context.Context, blocks, logs int) error {
 	began := time.Now()
 	defer func() { c.took += time.Since(began) }()
@@ -163,7 +164,7 @@ func (c *chain) dense(ctx context.Context, blocks, logs int) error {
 	return c.bury(ctx)
 }
 
-// block mines one with so many logs, a multiple of logsPerRound.
+// block mines one block with that many logs, a multiple of logsPerRound.
 func (c *chain) block(ctx context.Context, logs int) error {
 	rounds, txs := logs/logsPerRound, 1
 	if rounds%txsPerBlock == 0 {
@@ -180,7 +181,7 @@ func (c *chain) block(ctx context.Context, logs int) error {
 	return c.mine(ctx, 1)
 }
 
-// valuations adds blocks with one log each, and buries them.
+// valuations adds blocks with one log each, and makes them final.
 func (c *chain) valuations(ctx context.Context, blocks int) error {
 	for range blocks {
 		if err := c.send(ctx, c.call("emitNav()")); err != nil {
@@ -194,7 +195,7 @@ func (c *chain) valuations(ctx context.Context, blocks int) error {
 	return c.bury(ctx)
 }
 
-// bury makes the newest log final: the node calls a block final two epochs below its head.
+// bury mines blocks until the newest log is final: the node calls a block final if it is two epochs below its head.
 func (c *chain) bury(ctx context.Context) error {
 	if err := c.mine(ctx, 2*slotsInEpoch); err != nil {
 		return err
@@ -202,10 +203,10 @@ func (c *chain) bury(ctx context.Context) error {
 	return c.check(ctx)
 }
 
-// final is the highest block that the node calls final.
+// final returns the highest block that the node calls final.
 func (c *chain) final() uint64 { return c.tip - 2*slotsInEpoch }
 
-// check asks the node whether the chain is what it was meant to be: a call that ran out of gas leaves no log.
+// check verifies that the chain at the node has the intended logs: a call that ran out of gas leaves no log.
 func (c *chain) check(ctx context.Context) error {
 	var answer hexutil.Bytes
 	query := map[string]any{"to": c.vault, "data": selector("navCount()")}
@@ -233,7 +234,7 @@ func (c *chain) call(signature string, arguments ...uint64) map[string]any {
 	return map[string]any{"to": c.vault, "data": data}
 }
 
-// send puts transactions into the pool, in this order.
+// send adds transactions to the pool, in this order.
 func (c *chain) send(ctx context.Context, calls ...map[string]any) error {
 	batch := make([]rpc.BatchElem, len(calls))
 	for i, tx := range calls {

@@ -13,34 +13,34 @@ import (
 )
 
 const (
-	// visibleEvery is how often a bulk run asks the API for the newest valuation.
+	// visibleEvery is how often a backfill run polls the API for the newest valuation.
 	visibleEvery = 50 * time.Millisecond
-	// plainRuns of the plain HTTP client are measured, half of them before navlog and half after; the median counts.
+	// plainRuns is the number of runs of the plain HTTP client: half before navlog, half after. The median counts.
 	plainRuns = 4
 )
 
-// denseResult is the backfill of a chain with many logs.
+// denseResult is the result of the backfill of a chain with many logs.
 type denseResult struct {
 	Logs         uint64             `json:"logs"`
 	Blocks       int                `json:"blocks"`
 	BuildSeconds float64            `json:"chainBuildSeconds"`
 	NodePeak     int64              `json:"nodePeakBytes"`
-	PlainSeconds []float64          `json:"plainHttpSeconds"` // each run
+	PlainSeconds []float64          `json:"plainHttpSeconds"` // of each run
 	Plain        float64            `json:"plainHttpMedianSeconds"`
 	PlainBytes   int64              `json:"plainHttpBytes"`
 	Ranges       int                `json:"ranges"`
-	Again        int                `json:"rangesAskedAgain"` // beyond those that give each block once
+	Again        int                `json:"rangesAskedAgain"` // more than are needed to read each block once
 	Seconds      float64            `json:"navlogSeconds"`
 	Ingested     float64            `json:"ingestedSeconds"` // until the log held everything
 	IngestPeak   int64              `json:"ingestPeakBytes"`
-	CPU          map[string]float64 `json:"cpuSeconds"` // of each part, in navlog's run
+	CPU          map[string]float64 `json:"cpuSeconds"` // of each process, in navlog's run
 	Traffic      traffic            `json:"traffic"`
 	Ratio        float64            `json:"ratio"`
 
 	Ponder *ponderResult `json:"ponder,omitempty"`
 }
 
-// dense measures the backfill of b.Logs logs in b.Blocks blocks against plain HTTP and Ponder.
+// dense measures the backfill of b.Logs logs in b.Blocks blocks and compares it with plain HTTP and Ponder.
 func dense(ctx context.Context, b *benchmark) (_ *denseResult, err error) {
 	bench.Say("building a chain of %d logs in %d blocks", b.Logs, b.Blocks)
 	c, err := b.chain(ctx)
@@ -103,7 +103,7 @@ func median(of []float64) float64 {
 	return (sorted[n/2] + sorted[(n-1)/2]) / 2
 }
 
-// record runs ingest alone through a recording proxy until the log holds the whole chain.
+// record runs only ingest, through a recording proxy, until the log holds the whole chain.
 func record(ctx context.Context, b *benchmark, c *chain) (seen traffic, err error) {
 	s, err := startSystem(ctx, b)
 	if err != nil {
@@ -123,16 +123,16 @@ func record(ctx context.Context, b *benchmark, c *chain) (seen traffic, err erro
 	return seen, run.until(ctx, visibleEvery, func(ctx context.Context) bool { return ingestedBlock(ctx, s) >= c.last })
 }
 
-// backfillRun is one run of navlog over a chain that stands still.
+// backfillRun is one run of navlog over a chain that does not grow.
 type backfillRun struct {
 	ingested   time.Duration // until the log held every log
-	visible    time.Duration // until the API told of the last one
+	visible    time.Duration // until the last log was visible in the API
 	ingestPeak int64         // bytes
 	cpu        map[string]float64
 }
 
-// backfill runs navlog from an empty data folder until the API tells of the newest log. The clock starts when the
-// engines answer, before navlog's programs are started.
+// backfill runs navlog from an empty data folder until the newest log is visible in the API. The clock starts when the
+// engines respond, before navlog's programs are started.
 func backfill(ctx context.Context, b *benchmark, c *chain) (r backfillRun, err error) {
 	s, err := startSystem(ctx, b)
 	if err != nil {
@@ -149,7 +149,7 @@ func backfill(ctx context.Context, b *benchmark, c *chain) (r backfillRun, err e
 		return r, err
 	}
 	defer run.stop()
-	// The API is asked only when the answer can be yes: questions cost what is measured.
+	// The API is polled only once the result can be positive, because requests slow down what is measured.
 	err = run.until(ctx, visibleEvery, func(ctx context.Context) bool {
 		if r.ingested == 0 {
 			if ingestedBlock(ctx, s) < c.last {
@@ -170,8 +170,8 @@ func backfill(ctx context.Context, b *benchmark, c *chain) (r backfillRun, err e
 	return r, wholeLog(ctx, s, c)
 }
 
-// cpuTimes are the seconds that each part of a run has taken of all cores so far. The broker is part of this process,
-// which does little beside it.
+// cpuTimes returns the CPU seconds that each process of a run has used so far. The broker is part of this process,
+// which does little else.
 func cpuTimes(c *chain, s *system, run programs) map[string]float64 {
 	times := map[string]float64{
 		"node": cpuSeconds(c.Pid), "clickhouse": cpuSeconds(s.ClickHouse.Pid), "kafka": cpuSeconds(os.Getpid()),

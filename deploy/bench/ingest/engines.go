@@ -24,7 +24,7 @@ type system struct {
 	ops    map[string]string
 }
 
-// startSystem starts the engines below a new folder of data and returns when all of them answer.
+// startSystem starts the engines in a new data folder and returns when all of them respond.
 func startSystem(ctx context.Context, b *benchmark) (*system, error) {
 	dir, err := engines.RunDir(b.Data, b.Keep)
 	if err != nil {
@@ -37,7 +37,7 @@ func startSystem(ctx context.Context, b *benchmark) (*system, error) {
 	return &system{Stack: started, dir: dir, keep: b.Keep}, nil
 }
 
-// stop stops the engines and removes their data, unless it is to be looked at.
+// stop stops the engines and removes their data, unless it shall be kept for inspection.
 func (s *system) stop() error {
 	err := s.Close()
 	if !s.keep {
@@ -46,18 +46,18 @@ func (s *system) stop() error {
 	return err
 }
 
-// settings are the ones of navlog in which the runs differ.
+// settings are the settings of navlog that differ between runs.
 type settings struct {
 	rpc          string
-	ws           string // where the node announces blocks; empty: it is polled
+	ws           string // where the node announces blocks; empty: polling
 	vault        string
 	startBlock   uint64
-	pollInterval time.Duration // 0 is the profile's
-	profile      string        // of the chain; empty is navlog's own
+	pollInterval time.Duration // 0 is the profile's default
+	profile      string        // of the chain; empty is navlog's default
 }
 
-// configure writes navlog.yaml: what an operator would write of the chain, with everything else left at its default but
-// the limit of requests, which is there for strangers.
+// configure writes navlog.yaml as an operator would for this chain. Everything else keeps its default except the rate
+// limit, which is meant for public clients.
 func (s *system) configure(c settings) error {
 	var ports [3]string
 	for i := range ports {

@@ -11,19 +11,19 @@ import (
 	"github.com/navlog/navlog/deploy/bench"
 )
 
-// fastResult is how far the API is behind a chain that does not wait for it.
+// fastResult is how far the API lags behind a chain that does not wait for it.
 type fastResult struct {
 	Blocks       int     `json:"blocks"`
 	LogsPerBlock int     `json:"logsPerBlock"`
-	Interval     float64 `json:"intervalMs"` // as it came out
-	Learns       string  `json:"learns"`     // how navlog comes to know of a block
+	Interval     float64 `json:"intervalMs"` // as measured
+	Learns       string  `json:"learns"`     // how navlog learns of a block
 	P50          float64 `json:"p50Blocks"`
 	P99          float64 `json:"p99Blocks"`
 	Max          float64 `json:"maxBlocks"`
 }
 
-// fast measures b.FastBlocks blocks that are mined b.FastInterval apart, whether the API has told of the ones before or
-// not, by navlog with the profile of such chains.
+// fast mines b.FastBlocks blocks, one every b.FastInterval whether or not the earlier ones are visible in the API, and
+// measures navlog with the profile for such chains.
 func fast(ctx context.Context, b *benchmark) (_ *fastResult, err error) {
 	c, s, run, err := b.atHead(ctx, func(s *settings) { s.profile, s.pollInterval = "fast", 0 })
 	if err != nil {
@@ -72,7 +72,7 @@ func fast(ctx context.Context, b *benchmark) (_ *fastResult, err error) {
 	for number := first; number <= last; number++ {
 		lags = append(lags, max(0, visible[number].Sub(mined[number])))
 	}
-	// In blocks: how many others came until this one could be read.
+	// In blocks: how many blocks were mined before this one could be read.
 	behind := func(part float64) float64 { return bench.Quantile(lags, part) / bench.Milliseconds(b.FastInterval) }
 	r := &fastResult{Blocks: b.FastBlocks, LogsPerBlock: b.HeadLogs, Learns: "by WebSocket", P50: behind(0.50), P99: behind(0.99), Max: behind(1)}
 	r.Interval = bench.Milliseconds(mined[last].Sub(mined[first])) / float64(max(1, b.FastBlocks-1))

@@ -16,18 +16,18 @@ import (
 )
 
 const (
-	// askEvery is how often the API is asked while a block is awaited.
+	// askEvery is how often the API is polled while a block is awaited.
 	askEvery = 5 * time.Millisecond
-	// headPatience is how long a block may take before the run is given up.
+	// headPatience is how long a block may take before the run fails.
 	headPatience = time.Minute
 )
 
-// headResult is how long blocks take at the head, in milliseconds from the node announcing a block to the API telling
-// of its logs.
+// headResult is how long blocks take at the head, in milliseconds from the node's announcement of a block until its
+// logs are visible in the API.
 type headResult struct {
 	Blocks       int       `json:"blocks"`
 	LogsPerBlock int       `json:"logsPerBlock"`
-	Learns       string    `json:"learns"` // how navlog comes to know of a block
+	Learns       string    `json:"learns"` // how navlog learns of a block
 	P50          float64   `json:"p50Ms"`
 	P90          float64   `json:"p90Ms"`
 	P99          float64   `json:"p99Ms"`
@@ -50,7 +50,8 @@ func head(ctx context.Context, b *benchmark) (_ *headResult, err error) {
 	return newHeadResult(b, delays), wholeLog(ctx, s, c)
 }
 
-// atHead starts a chain, engines and navlog, with what differs in its settings, and waits until it has reached the head.
+// atHead starts a chain, engines and navlog with the settings changed by differ, and waits until navlog has reached the
+// head.
 func (b *benchmark) atHead(ctx context.Context, differ func(*settings)) (c *chain, s *system, run programs, err error) {
 	if c, err = b.chain(ctx); err != nil {
 		return nil, nil, nil, err
@@ -103,7 +104,7 @@ func newHeadResult(b *benchmark, delays []time.Duration) *headResult {
 	return r
 }
 
-// follow mines the blocks and gives each one's delay.
+// follow mines the blocks and returns the delay of each.
 func follow(ctx context.Context, b *benchmark, c *chain, s *system, run programs) (delays []time.Duration, err error) {
 	heads, err := announcements(ctx, c)
 	if err != nil {
@@ -113,7 +114,7 @@ func follow(ctx context.Context, b *benchmark, c *chain, s *system, run programs
 	random := rand.New(rand.NewPCG(1, 1))
 	next := time.Now()
 	for range b.HeadBlocks {
-		// Not evenly, so that the blocks meet every phase of what navlog does periodically.
+		// The interval varies so that the blocks meet every phase of navlog's periodic work.
 		next = next.Add(time.Duration((0.5 + random.Float64()) * float64(b.HeadInterval)))
 		select {
 		case <-time.After(time.Until(next)):
@@ -143,7 +144,7 @@ func follow(ctx context.Context, b *benchmark, c *chain, s *system, run programs
 	return delays, nil
 }
 
-// heads notes when the node announced each block to a subscriber.
+// heads records when the node announced each block to a subscriber.
 type heads struct {
 	subscription *rpc.ClientSubscription
 	client       *rpc.Client
@@ -181,7 +182,7 @@ func announcements(ctx context.Context, c *chain) (*heads, error) {
 	return h, nil
 }
 
-// at is when a block was announced. An announcement may come after the block can be read, so it is waited for.
+// at returns when a block was announced. A block may be readable before its announcement arrives, so at waits for it.
 func (h *heads) at(ctx context.Context, block uint64) (t time.Time, err error) {
 	err = poll.Until(ctx, time.Millisecond, func() (ok bool, _ error) {
 		h.mu.Lock()

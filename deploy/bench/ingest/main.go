@@ -1,16 +1,16 @@
-// Command ingest is the benchmark `make bench-ingest`: how fast navlog takes a chain, beside what its node can give and
-// beside another indexer, and how soon a new block is visible at the head.
+// Command ingest is the benchmark `make bench-ingest`: how fast navlog indexes a chain, compared with the speed of its
+// node and with another indexer, and how soon a new block is visible at the head.
 //
-//	              ┌─ record: `navlog ingest` through a proxy that notes the ranges asked for
+//	              ┌─ record: `navlog ingest` through a proxy that records the requested ranges
 //	chain (anvil) ┼─ plain HTTP: the same eth_getLogs requests, one in flight, bodies thrown away
-//	              ├─ navlog: ingest, project, serve, until the API tells of the last log
+//	              ├─ navlog: ingest, project, serve, until the last log is visible in the API
 //	              └─ Ponder: until its tables hold the last log
 //
-// Three parts beside that: what the node of a sparse chain is asked for, how far the API is behind a chain that does not
-// wait for it, and whether one amount that a node has changed among all of them is found by its receipts.
+// Three more parts measure how many requests a sparse chain costs, how far the API lags behind a chain that does not
+// wait for it, and whether receipts reveal a single amount that a node has changed.
 //
-// Every run starts from empty engines, its clock when they answer. A run whose read models do not hold exactly the logs
-// of the chain ends the benchmark with an error instead of a figure.
+// Every run starts from empty engines, and its clock starts when they respond. If the read models do not hold exactly
+// the logs of the chain, the benchmark ends with an error instead of a figure.
 package main
 
 import (
@@ -29,7 +29,7 @@ import (
 // parts of the benchmark, in the order in which they run.
 var parts = []string{"dense", "ponder", "receipts", "sparse", "head", "fast"}
 
-// benchmark is what the command line says.
+// benchmark holds the command-line options.
 type benchmark struct {
 	Data   string   `type:"path" default:"build/bench-ingest" help:"Folder for the engines of each run; they go when it ends."`
 	Navlog string   `type:"existingfile" default:"bin/navlog" help:"The binary to measure."`
@@ -55,7 +55,7 @@ type benchmark struct {
 	NoWS         bool          `name:"no-ws" help:"Let navlog poll the node at the head instead of subscribing to its blocks; for that, give a --poll-interval."`
 }
 
-// figures are everything that was measured; a part that was not run is missing.
+// figures holds everything that was measured; a part that did not run is missing.
 type figures struct {
 	Dense    *denseResult    `json:"dense,omitempty"`
 	Receipts *receiptsResult `json:"receipts,omitempty"`
@@ -69,7 +69,7 @@ func main() {
 	bench.Main("bench-ingest", "Measure navlog's way from the chain to the API.", &b, parts, b.run)
 }
 
-// run measures the parts that were asked for, each on a chain of its own, and reports.
+// run measures the requested parts, each on a chain of its own, and reports the figures.
 func (b *benchmark) run(ctx context.Context) error {
 	if err := b.check(); err != nil {
 		return err
@@ -115,7 +115,7 @@ func (b *benchmark) run(ctx context.Context) error {
 	return nil
 }
 
-// check reports every impossible flag at once.
+// check reports all invalid flags at once.
 func (b *benchmark) check() error {
 	var faults []error
 	fault := func(format string, a ...any) { faults = append(faults, fmt.Errorf(format, a...)) }
@@ -139,7 +139,7 @@ func (b *benchmark) check() error {
 
 func (b *benchmark) wants(part string) bool { return slices.Contains(b.Only, part) }
 
-// chain starts an empty one. Its files, of which anvil writes few, go with the process.
+// chain starts an empty chain. Its few files are removed when the process ends.
 func (b *benchmark) chain(ctx context.Context) (*chain, error) {
 	dir, err := engines.RunDir(b.Data, b.Keep)
 	if err != nil {

@@ -18,24 +18,25 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/poll"
 )
 
-// ponderResult is what the competitor took for the same chain, or a prefix of it.
+// ponderResult is how long Ponder took for the same chain, or for a prefix of it.
 type ponderResult struct {
 	Logs    uint64  `json:"logs"`
 	Seconds float64 `json:"seconds"`
 	Rate    float64 `json:"logsPerSecond"`
-	Why     string  `json:"why,omitempty"` // it could not be measured
+	Why     string  `json:"why,omitempty"` // why it could not be measured
 }
 
 const (
 	ponderDir    = "deploy/bench/ingest/ponder"
 	ponderSchema = "bench"
-	// ponderFinality is how far below the head it calls a block of an unknown chain final. What is above goes a slower way.
+	// ponderFinality is how far below the head Ponder considers a block of an unknown chain final. Newer blocks take a
+	// slower path.
 	ponderFinality = 30
-	// ponderPatience is far more than the slowest run that is worth waiting for.
+	// ponderPatience is much longer than the slowest run worth waiting for.
 	ponderPatience = 15 * time.Minute
 )
 
-// ponder lets Ponder index the chain. Where that is impossible, the result says why.
+// ponder lets Ponder index the chain. If that is impossible, the result contains the reason.
 func ponder(ctx context.Context, b *benchmark, c *chain) *ponderResult {
 	r, err := runPonder(ctx, b, c)
 	if err != nil {
@@ -45,7 +46,7 @@ func ponder(ctx context.Context, b *benchmark, c *chain) *ponderResult {
 }
 
 func runPonder(ctx context.Context, b *benchmark, c *chain) (_ *ponderResult, err error) {
-	// Not npm ci: it demands the packages of every other platform in the lock file too.
+	// Not npm ci, which also demands the packages that the lock file lists for every other platform.
 	if out, err := exec.CommandContext(ctx, "npm", "--prefix", ponderDir, "install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error").CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("fetch Ponder from npm: %w: %.300s", err, out)
 	}
@@ -104,7 +105,8 @@ func runPonder(ctx context.Context, b *benchmark, c *chain) (_ *ponderResult, er
 	return &ponderResult{Logs: logs, Seconds: took.Seconds(), Rate: float64(logs) / took.Seconds()}, nil
 }
 
-// prefix is the last block of the first ones with about so many logs, and how many they have; all of them for 0.
+// prefix returns the last block of a prefix of the chain with about that many logs, and how many logs the prefix has.
+// With 0 it is the whole chain.
 func (c *chain) prefix(logs, perBlock int) (last, held uint64) {
 	blocks := (uint64(logs) + uint64(perBlock) - 1) / uint64(perBlock)
 	if all := c.last - c.start; blocks == 0 || blocks > all {

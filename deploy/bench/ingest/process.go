@@ -10,13 +10,13 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/poll"
 )
 
-// cpuSeconds is what a process has taken of all cores so far; 0 where the system does not tell it.
+// cpuSeconds returns the CPU time that a process has used so far, or 0 if the system does not provide it.
 func cpuSeconds(pid int) float64 {
 	took, _ := child.CPU(pid)
 	return took.Seconds()
 }
 
-// programs are the ones that a run of navlog is made of, each a process of its own.
+// programs are the processes of one run of navlog, by name.
 type programs map[string]*child.Process
 
 // startPrograms starts `navlog NAME` for each name on the engines of a configured system.
@@ -40,11 +40,11 @@ func startPrograms(b *benchmark, s *system, names ...string) (programs, error) {
 
 func (r programs) stop() {
 	for _, p := range r {
-		_ = p.Stop() // its end decides nothing any more
+		_ = p.Stop() // the exit status does not matter
 	}
 }
 
-// until calls done each interval until it is true. It fails when a program ends or ctx does.
+// until calls done at each interval until it returns true. It fails if a program exits or ctx ends.
 func (r programs) until(ctx context.Context, interval time.Duration, done func(context.Context) bool) error {
 	return poll.Until(ctx, interval, func() (bool, error) {
 		if done(ctx) {

@@ -21,20 +21,20 @@ import (
 	"github.com/navlog/navlog/deploy/bench"
 )
 
-// receiptsResult is what `navlog verify --receipts` says of a log whose node told one amount otherwise.
+// receiptsResult is what `navlog verify --receipts` reports about a log whose node changed one amount.
 type receiptsResult struct {
 	Logs    uint64  `json:"logs"`
 	Block   uint64  `json:"changedBlock"`
 	Index   uint64  `json:"changedLogIndex"`
 	Chosen  int     `json:"blocks"`
 	Proven  int     `json:"provenBlocks"`
-	Found   int     `json:"found"` // 1 where the changed log was found, and nothing else
+	Found   int     `json:"found"` // 1 if exactly the changed log was found
 	Seconds float64 `json:"seconds"`
 	Why     string  `json:"why"`
 }
 
-// receipts lets navlog index a chain of b.Logs logs from a node that lies about one amount, consistently, and proves the
-// log by the receipts of an honest one.
+// receipts lets navlog index a chain of b.Logs logs from a node that lies consistently about one amount, and verifies
+// the log against the receipts of an honest node.
 func receipts(ctx context.Context, b *benchmark) (_ *receiptsResult, err error) {
 	bench.Say("building a chain of %d logs in %d blocks", b.Logs, b.Blocks)
 	c, err := b.chain(ctx)
@@ -76,8 +76,8 @@ func receipts(ctx context.Context, b *benchmark) (_ *receiptsResult, err error) 
 	return r, r.verify(ctx, b, s)
 }
 
-// startLiar starts a proxy in front of the chain's node that gives the last log of a block, a valuation, another total
-// wherever it occurs. Every valuation has a total of its own, so no other log is changed.
+// startLiar starts a proxy in front of the chain's node that replaces the total of a block's last log, a valuation,
+// wherever it occurs. Every valuation has a different total, so no other log is changed.
 func (r *receiptsResult) startLiar(ctx context.Context, c *chain) (*httptest.Server, error) {
 	var logs []struct {
 		Data  hexutil.Bytes  `json:"data"`

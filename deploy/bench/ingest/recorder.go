@@ -16,25 +16,26 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
-// traffic is what a program asked its node for.
+// traffic is what a program requested from its node.
 type traffic struct {
-	Calls  map[string]int `json:"calls"`  // by method, those of a batch one by one
+	Calls  map[string]int `json:"calls"`  // by method; each call of a batch counts
 	Bodies int            `json:"bodies"` // HTTP requests
 	Sent   int64          `json:"sentBytes"`
 	Got    int64          `json:"gotBytes"`
 
 	ranges []askedRange
-	blocks []uint64      // that were asked about by number, once for each call
-	hashes []common.Hash // of blocks, or transactions, that were asked about by it
+	blocks []uint64      // requested by number, one entry per call
+	hashes []common.Hash // of blocks or transactions requested by hash
 }
 
-// askedRange is one call of eth_getLogs for a range of blocks.
+// askedRange is one call of eth_getLogs for a block range.
 type askedRange struct {
 	from, to uint64
 	params   json.RawMessage
 }
 
-// A recorder is a proxy in front of a node that notes what is asked. It costs time, so it is never part of a timed run.
+// A recorder is a proxy in front of a node that records the requests. It costs time, so it is never part of a timed
+// run.
 type recorder struct {
 	*httptest.Server
 
@@ -70,7 +71,7 @@ func (r *recorder) handler(upstream string) http.Handler {
 		defer answer.Body.Close()
 		w.Header().Set("Content-Type", answer.Header.Get("Content-Type"))
 		w.WriteHeader(answer.StatusCode)
-		n, _ := io.Copy(w, answer.Body) // a client that has gone is counted up to there
+		n, _ := io.Copy(w, answer.Body) // if the client has gone, only what it received counts
 		r.note(body, n)
 	})
 }
@@ -100,18 +101,18 @@ type call struct {
 	Params json.RawMessage `json:"params"`
 }
 
-// calls are those in the body of a request, which is one or a batch.
+// calls returns the calls in a request body, which is a single call or a batch.
 func calls(body []byte) []call {
 	var many []call
 	if json.Unmarshal(body, &many) == nil {
 		return many
 	}
 	var one call
-	_ = json.Unmarshal(body, &one) // no call at all: a method without a name
+	_ = json.Unmarshal(body, &one) // not a call: the method stays empty
 	return []call{one}
 }
 
-// logRange is what a call of eth_getLogs by numbers asks for.
+// logRange returns the block range of an eth_getLogs call by numbers.
 func (c call) logRange() (asked askedRange, ok bool) {
 	if c.Method != "eth_getLogs" {
 		return asked, false
@@ -126,14 +127,14 @@ func (c call) logRange() (asked askedRange, ok bool) {
 	return askedRange{uint64(*filters[0].From), uint64(*filters[0].To), c.Params}, true
 }
 
-// number is that of the block that a call asks about by it: its header, or its receipts.
+// number returns the block number of a call that requests a header or receipts by number.
 func (c call) number() (number uint64, ok bool) {
 	var asked hexutil.Uint64
-	ok = json.Unmarshal(c.first(), &asked) == nil // and not a name, as latest
+	ok = json.Unmarshal(c.first(), &asked) == nil // a number, not a tag such as latest
 	return uint64(asked), ok
 }
 
-// hash is that of the block, or of the transaction, that a call asks about by it: its header, its receipts, or its logs.
+// hash returns the block or transaction hash of a call that requests a header, receipts or logs by hash.
 func (c call) hash() (hash common.Hash, ok bool) {
 	if json.Unmarshal(c.first(), &hash) == nil {
 		return hash, true
@@ -147,7 +148,7 @@ func (c call) hash() (hash common.Hash, ok bool) {
 	return *filter.BlockHash, true
 }
 
-// first is the first parameter.
+// first returns the first parameter.
 func (c call) first() json.RawMessage {
 	var params []json.RawMessage
 	if json.Unmarshal(c.Params, &params) != nil || len(params) == 0 {
@@ -156,8 +157,8 @@ func (c call) first() json.RawMessage {
 	return params[0]
 }
 
-// once are the ranges that together give each block once: of those that begin at the same block, the shortest, for a
-// longer one was asked for again in parts. So what a program asks for in vain does not lengthen the time that it is
+// once returns ranges that together cover each block once. Of ranges that begin at the same block it takes the
+// shortest, because a longer one was requested again in parts. So failed requests do not add to the time that navlog is
 // compared with.
 func (t traffic) once(from, last uint64) (chosen []askedRange, err error) {
 	shortest := map[uint64]askedRange{}
@@ -176,7 +177,7 @@ func (t traffic) once(from, last uint64) (chosen []askedRange, err error) {
 	return chosen, nil
 }
 
-// stop ends the proxy and says what it saw.
+// stop ends the proxy and returns what it recorded.
 func (r *recorder) stop() traffic {
 	r.Close()
 	r.mu.Lock()
@@ -184,7 +185,7 @@ func (r *recorder) stop() traffic {
 	return r.seen
 }
 
-// fetch asks the node for ranges, one request in flight, and throws the answers away.
+// fetch requests the ranges from the node, one request in flight, and discards the responses.
 func fetch(ctx context.Context, url string, ranges []askedRange) (took time.Duration, got int64, err error) {
 	client := &http.Client{}
 	began := time.Now()

@@ -11,20 +11,20 @@ import (
 	"github.com/navlog/navlog/deploy/bench"
 )
 
-// The bounds that the figures are held to.
+// The bounds of the figures.
 const (
-	mostRatio      = 1.6 // navlog's time in times of plain HTTP's
-	leastSpeedup   = 15  // navlog's rate in times of Ponder's
+	mostRatio      = 1.6 // navlog's time as a multiple of plain HTTP's
+	leastSpeedup   = 15  // navlog's rate as a multiple of Ponder's
 	mostIngestPeak = 256 // MiB
 	mostHeadDelay  = 250 // ms, p99
-	mostCalls      = 120 // of a sparse history of a million blocks
+	mostCalls      = 120 // for a sparse history of a million blocks
 	leastSparse    = 200_000
 	mostFastLag    = 2 // blocks, p99
 )
 
 const mib = 1 << 20
 
-// print writes the figures for people.
+// print writes the figures for human readers.
 func (f *figures) print(out io.Writer) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	defer w.Flush()
@@ -72,7 +72,7 @@ func (t traffic) String() string {
 	return fmt.Sprintf("%s; %d requests, %.1f MiB sent, %.1f MiB received", each(t.Calls, "%s %d"), t.Bodies, float64(t.Sent)/mib, float64(t.Got)/mib)
 }
 
-// each lists names with their figures, by name.
+// each lists the figures with their names, sorted by name.
 func each[V any](figures map[string]V, format string) string {
 	list := make([]string, 0, len(figures))
 	for _, name := range slices.Sorted(maps.Keys(figures)) {
@@ -81,7 +81,7 @@ func each[V any](figures map[string]V, format string) string {
 	return strings.Join(list, ", ")
 }
 
-// speedup is navlog's rate in times of Ponder's; 0 where Ponder could not be measured.
+// speedup returns navlog's rate as a multiple of Ponder's, or 0 if Ponder could not be measured.
 func (d *denseResult) speedup() float64 {
 	if d.Ponder == nil || d.Ponder.Rate == 0 {
 		return 0
@@ -89,7 +89,7 @@ func (d *denseResult) speedup() float64 {
 	return float64(d.Logs) / d.Seconds / d.Ponder.Rate
 }
 
-// bars are the figures with a bound.
+// bars returns the figures that have a bound.
 func (f *figures) bars() (bars []bench.Bar) {
 	if d := f.Dense; d != nil {
 		bars = append(bars,

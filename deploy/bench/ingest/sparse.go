@@ -13,7 +13,7 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/child"
 )
 
-// sparseResult is the backfill of a chain with few logs.
+// sparseResult is the result of the backfill of a chain with few logs.
 type sparseResult struct {
 	Blocks   uint64  `json:"blocks"`
 	Logs     uint64  `json:"logs"`
@@ -21,14 +21,14 @@ type sparseResult struct {
 	NodePeak int64   `json:"nodePeakBytes"`
 	Seconds  float64 `json:"navlogSeconds"`
 	Ingested float64 `json:"ingestedSeconds"`
-	Headers  int     `json:"headers"` // that were asked for
+	Headers  int     `json:"headers"` // number of headers requested
 	Spared   int     `json:"headersSpared"`
-	History  int     `json:"historyCalls"`    // those that are not about the window and not about the chain as a whole
-	Calls    float64 `json:"callsPerMillion"` // what they would be for a million blocks
+	History  int     `json:"historyCalls"`    // calls about neither the window nor the chain as a whole
+	Calls    float64 `json:"callsPerMillion"` // extrapolated to a million blocks
 	Traffic  traffic `json:"traffic"`
 }
 
-// sparse measures the backfill of b.SparseBlocks blocks of which each b.SparseEvery-th has one log.
+// sparse measures the backfill of b.SparseBlocks blocks, of which one in b.SparseEvery has a log.
 func sparse(ctx context.Context, b *benchmark) (_ *sparseResult, err error) {
 	bench.Say("building a chain of %d blocks with a log in each %d", b.SparseBlocks, b.SparseEvery)
 	dir, err := engines.RunDir(b.Data, b.Keep)
@@ -65,23 +65,23 @@ func sparse(ctx context.Context, b *benchmark) (_ *sparseResult, err error) {
 }
 
 const (
-	// window is chain.window as navlog has it: each block of it is asked for, however long the history is.
+	// window is the default of chain.window: each of its blocks is requested, however long the history is.
 	window = 1024
-	// rangesAtOnce share a commit, and so the header that it ends with.
+	// rangesAtOnce ranges share a commit, and so the header at its end.
 	rangesAtOnce = 16
 )
 
-// history counts the calls about blocks below the window, from the first to the tip, whatever they ask of a block and
-// however they name it, and says what they would be for a million blocks: what a longer history adds is ranges as long as
-// the longest, and the headers of their commits. numberOf is the number of a block by its hash, 0 of what is none, as a
-// transaction: that counts too.
+// history counts the calls about blocks below the window, from first to the tip, whatever they request and however they
+// name the block. It also extrapolates the count to a million blocks, because a longer history adds only ranges of the
+// maximum length and the headers of their commits. numberOf returns the number of a block by its hash, or 0 if the hash
+// is not a block's, for example a transaction's: such calls count too.
 func (t traffic) history(first, tip uint64, numberOf func(common.Hash) (uint64, error)) (calls int, perMillion float64, err error) {
 	if tip < first+window {
 		return 0, 0, fmt.Errorf("count the calls of the history: %d blocks are all in the window", tip-first+1)
 	}
 	below := tip - window
 	for _, number := range t.blocks {
-		if number > 0 && number <= below { // block 0 tells which chain it is
+		if number > 0 && number <= below { // block 0 identifies the chain
 			calls++
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// Each call about a block below the window counts, whatever it asks of the block and however it names it; those about the
-// window, and about the chain as a whole, do not.
+// Each call about a block below the window counts, whatever it requests and however it names the block; calls about the
+// window or the chain as a whole do not.
 func TestCallsOfTheHistory(t *testing.T) {
 	const first, tip = 10, 5000 // the window begins above block 3976
 	hash := func(number int64) string { return common.BigToHash(big.NewInt(number)).Hex() }
@@ -17,7 +17,7 @@ func TestCallsOfTheHistory(t *testing.T) {
 		if number := hash.Big(); number.IsUint64() {
 			return number.Uint64(), nil
 		}
-		return 0, nil // a transaction's
+		return 0, nil // a transaction's hash
 	}
 	call := func(method, params string) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, params)
@@ -46,7 +46,8 @@ func TestCallsOfTheHistory(t *testing.T) {
 			r.note([]byte(body), 0)
 		}
 		calls, perMillion, err := r.seen.history(first, tip, numberOf)
-		// Of a million blocks below the window 996,033 are missing, in ranges of 3000, 16 of which share a header.
+		// 996,033 of a million blocks below the window are missing; they would be read in ranges of 3000, 16 of which
+		// share a header.
 		if rest := perMillion - float64(calls) - 996_033./3000*17/16; err != nil || calls != c.want || rest > 1e-6 || rest < -1e-6 {
 			t.Errorf("beside the two ranges %s: %d calls, want %d; %f for a million: %v", c.body, calls, c.want, perMillion, err)
 		}

@@ -16,16 +16,17 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// A long chain cannot be mined: what a block costs anvil grows with the chain, a millisecond for each thousand blocks
-// below it, which would make hours of 200,000. What it can do is load one. So a short chain is mined, in which block
-// after block has a log, and stretched in the file that anvil wrote at its end: empty blocks go between the others, all
-// are numbered, timed and hashed anew, and the transactions, whose hashes do not depend on their block, stay as they are.
+// A long chain cannot be mined: the time that anvil needs for a block grows by a millisecond for each thousand blocks
+// below it, so 200,000 blocks would take hours. But anvil can load a long chain. So the benchmark mines a short chain,
+// in which consecutive blocks have a log, and stretches it in the file that anvil wrote when it stopped: empty blocks
+// are inserted between the others, all blocks get new numbers, times and hashes, and the transactions, whose hashes do
+// not depend on their block, stay unchanged.
 const (
-	dumpFile  = "dump.json"  // what engines.StartAnvil's chain writes
-	stateFile = "state.json" // what it continues from
+	dumpFile  = "dump.json"  // written by the chain of engines.StartAnvil
+	stateFile = "state.json" // loaded when the chain continues
 )
 
-// dumpedBlock is a block in anvil's file; what is not named here stays as it is.
+// dumpedBlock is a block in anvil's file; fields not named here are kept unchanged.
 type dumpedBlock struct {
 	header types.Header
 	rest   map[string]json.RawMessage
@@ -45,8 +46,8 @@ func (b *dumpedBlock) MarshalJSON() (text []byte, err error) {
 	return json.Marshal(b.rest)
 }
 
-// stretch makes the stopped chain in dir longer: from block first on, each block moves to a multiple of every blocks
-// above the one below first, but for the last kept ones, which follow each other. It gives the height.
+// stretch makes the stopped chain in dir longer: each block from first on moves to a multiple of every above the block
+// before first, except the last kept blocks, which stay consecutive. It returns the new height.
 func stretch(dir string, first, every, kept uint64) (height uint64, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, dumpFile))
 	if err != nil {
@@ -65,7 +66,7 @@ func stretch(dir string, first, every, kept uint64) (height uint64, err error) {
 	defer func() { err = errors.Join(err, out.Close()) }()
 	w := &longChain{out: bufio.NewWriterSize(out, 1<<20), hashes: map[common.Hash]*types.Header{}}
 	w.print(`{"blocks":[`)
-	empty := *blocks[len(blocks)-1] // the last one was mined without transactions
+	empty := *blocks[len(blocks)-1] // the last block was mined without transactions
 	for i, b := range blocks {
 		if n := uint64(i); n >= first && n < uint64(len(blocks))-kept {
 			for range every - 1 {
@@ -83,12 +84,12 @@ func stretch(dir string, first, every, kept uint64) (height uint64, err error) {
 	return w.next - 1, os.Remove(filepath.Join(dir, dumpFile))
 }
 
-// longChain is the file that anvil is to load.
+// longChain is the file for anvil to load.
 type longChain struct {
 	out    *bufio.Writer
 	next   uint64
 	parent common.Hash
-	hashes map[common.Hash]*types.Header // new headers by old hashes, of the blocks that are no filler
+	hashes map[common.Hash]*types.Header // new headers by old hash, without the inserted blocks
 	err    error
 }
 
@@ -98,7 +99,7 @@ func (w *longChain) print(text string) {
 	}
 }
 
-// add writes a block as the next one.
+// add appends a block.
 func (w *longChain) add(b *dumpedBlock) {
 	old := b.header.Hash()
 	if w.next > 0 {
@@ -112,11 +113,11 @@ func (w *longChain) add(b *dumpedBlock) {
 	}
 	w.print(string(text))
 	header := b.header
-	w.parent, w.hashes[old] = header.Hash(), &header // a filler's hash is the last block's, which comes after all of them
+	w.parent, w.hashes[old] = header.Hash(), &header // inserted blocks share the hash of the last block, which is added after all of them
 	w.next++
 }
 
-// finish writes everything but the blocks, with the transactions where their blocks are now.
+// finish writes everything but the blocks, and moves the transactions to their blocks' new numbers.
 func (w *longChain) finish(state map[string]json.RawMessage) error {
 	var transactions []map[string]json.RawMessage
 	var current map[string]json.RawMessage

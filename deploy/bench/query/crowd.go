@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	crowdSize   = 512 // clients at once, of which the program answers 16 and lets 256 wait
+	crowdSize   = 512 // concurrent clients; the program serves 16 and queues 256
 	slowClients = 64
-	// cutOffAfter is when a client that takes nothing has been cut off, and those
-	// that waited for its place have been served.
+	// cutOffAfter is the time after which a client that reads nothing has been disconnected, and the clients that
+	// waited for its slot have been served.
 	cutOffAfter = 20 * time.Second
 )
 
-// crowd is what misbehaves: clients that take nothing of their answers, clients
-// that leave, and more clients than there is room for.
+// crowd simulates misbehaving clients: some never read their response, some leave, and there are more than there is
+// room for.
 func (w *world) crowd(ctx context.Context, o options) ([]bench.Bar, error) {
 	ctx, s, stop, err := w.serveLive(ctx, o.Navlog)
 	if err != nil {
@@ -50,9 +50,8 @@ func (w *world) crowd(ctx context.Context, o options) ([]bench.Bar, error) {
 	return slices.Concat(bars, more, []bench.Bar{{Name: "crowd-memory-mib", Value: memory, Bound: mostMemory}}), nil
 }
 
-// slowReaders asks for the longest answer over connections that are never read,
-// and over as many that are closed at once, and waits until others are answered
-// and the program holds none of these connections.
+// slowReaders requests the longest response over connections that are never read, and over as many that are closed at
+// once. It waits until other clients are served and the program holds none of these connections.
 func (w *world) slowReaders(ctx context.Context, s *server) ([]bench.Bar, error) {
 	a := newAsker("http://"+s.addr, w.keys)
 	const path = "/api/v1/queues/deposits"
@@ -102,8 +101,8 @@ func (w *world) slowReaders(ctx context.Context, s *server) ([]bench.Bar, error)
 	}, nil
 }
 
-// connections is how many clients a server on this machine holds: sockets with
-// its port that are established, or that only the client has closed.
+// connections returns how many clients a server on this machine holds: sockets on its port that are established, or
+// that only the client has closed.
 func (s *server) connections() (n int, err error) {
 	_, text, err := net.SplitHostPort(s.addr)
 	if err != nil {
@@ -127,7 +126,7 @@ func (s *server) connections() (n int, err error) {
 	return n, nil
 }
 
-// outcome counts answers to a crowd.
+// outcome counts the responses to a crowd.
 type outcome struct {
 	mu                        sync.Mutex
 	served, refused, sickness int
@@ -135,9 +134,8 @@ type outcome struct {
 	health                    []time.Duration
 }
 
-// overload sends more cold questions at once than there is room for, watches
-// the health endpoints meanwhile, and then how long it takes until questions
-// are answered again.
+// overload sends more uncached questions at once than there is room for, watches the health endpoints meanwhile, and
+// then measures how long it takes until questions are answered normally.
 func (w *world) overload(ctx context.Context, s *server, for_ time.Duration) ([]bench.Bar, error) {
 	out := &outcome{other: map[string]int{}}
 	questions := slices.DeleteFunc(w.questions(), func(q question) bool { return q.partner > 0 })
@@ -205,8 +203,7 @@ func (o *outcome) healthy(status int, _ string, took time.Duration, err error) {
 	}
 }
 
-// getOnce asks over a connection of its own, as another client would, and reads
-// the answer to its end.
+// getOnce sends a request over a new connection, like a different client, and reads the whole response.
 func getOnce(addr, path string) (status int, retryAfter string, took time.Duration, err error) {
 	start := time.Now()
 	conn, err := net.DialTimeout("tcp", addr, 10*time.Second)

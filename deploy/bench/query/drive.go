@@ -24,9 +24,9 @@ import (
 type times struct {
 	mu     sync.Mutex
 	of     map[string][]time.Duration
-	spent  map[string]time.Duration // processor time of the engine for all of a kind, where it is measured
+	spent  map[string]time.Duration // CPU time of the engine for all questions of a kind, if measured
 	failed map[string]int
-	first  error // of those that failed
+	first  error // the first failure
 }
 
 func newTimes() *times {
@@ -45,7 +45,7 @@ func (t *times) add(name string, took time.Duration, err error) {
 	}
 }
 
-// join takes over the times of other kinds of questions.
+// join adds the times of other kinds of questions.
 func (t *times) join(others *times) {
 	maps.Copy(t.of, others.of)
 	maps.Copy(t.failed, others.failed)
@@ -63,8 +63,8 @@ func (t *times) print(w io.Writer, title string) {
 	}
 }
 
-// printBoth prints the same questions about the newest block and about past ones beside each other. cpu is the processor
-// time of the engine for one, in milliseconds, where it was measured.
+// printBoth prints the times of the same questions about the newest block and about past blocks in two columns. cpu is
+// the engine's CPU time per question in milliseconds, if it was measured.
 func printBoth(w io.Writer, title string, newest, past *times) {
 	fmt.Fprintf(w, "\n%s\n%-36s %31s %31s\n%-36s", title, "", "the newest block", "random past blocks", "question")
 	for range 2 {
@@ -86,10 +86,10 @@ func printBoth(w io.Writer, title string, newest, past *times) {
 	}
 }
 
-// asItIs asks a question about the newest block.
+// asItIs returns the path unchanged: the question is about the newest block.
 func asItIs(path string, _ *rand.Rand) string { return path }
 
-// worst is the largest quantile of any question that counts.
+// worst returns the largest quantile among the questions that count.
 func (t *times) worst(q float64, counts func(string) bool) float64 {
 	most := 0.0
 	for name, d := range t.of {
@@ -129,15 +129,14 @@ func (a *asker) ask(ctx context.Context, q question, path string) error {
 	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
 		return err
 	}
-	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusNotFound { // a user that was not there yet
+	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusNotFound { // the user does not exist yet
 		return fmt.Errorf("%s: %s", path, resp.Status)
 	}
 	return nil
 }
 
-// pace sends a request at each interval whether or not the earlier ones were
-// answered; a latency counts from when the request was due, so that a stall
-// shows in all that it held up.
+// pace sends a request at each interval whether or not earlier ones have been answered. Latency counts from when the
+// request was due, so a stall shows in every request that it delayed.
 func pace(ctx context.Context, a *asker, questions []question, interval, for_ time.Duration, change func(string, *rand.Rand) string) *times {
 	t, rng := newTimes(), rand.New(rand.NewPCG(7, 7))
 	var group sync.WaitGroup
@@ -158,7 +157,7 @@ func pace(ctx context.Context, a *asker, questions []question, interval, for_ ti
 	return t
 }
 
-// saturate keeps clients busy.
+// saturate keeps the clients busy: each sends its next request as soon as it has a response.
 func saturate(ctx context.Context, a *asker, questions []question, clients int, for_ time.Duration) *times {
 	t := newTimes()
 	var group sync.WaitGroup
@@ -178,7 +177,7 @@ func saturate(ctx context.Context, a *asker, questions []question, clients int, 
 	return t
 }
 
-// inTurns asks every question once, and again until the time is over. spent is the processor time of the engine so far.
+// inTurns asks all questions in turn, repeatedly, until the time is over. spent returns the engine's CPU time so far.
 func inTurns(ctx context.Context, a *asker, questions []question, for_ time.Duration, change func(string, *rand.Rand) string, spent func() (time.Duration, error)) (*times, error) {
 	t, rng := newTimes(), rand.New(rand.NewPCG(3, 9))
 	for end := time.Now().Add(for_); time.Now().Before(end) && ctx.Err() == nil; {
@@ -215,9 +214,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// hammer sends requests over connections as fast as they are answered, with a
-// client that does as little as it can, and gives the requests a second and
-// the latencies.
+// hammer sends requests over the connections as fast as they are answered, with a minimal client, and returns the
+// requests per second and the latencies.
 func hammer(addr string, paths []string, connections int, for_ time.Duration) (float64, []time.Duration, error) {
 	var mu sync.Mutex
 	var all []time.Duration
@@ -266,7 +264,7 @@ func loop(addr string, paths []string, from int, end time.Time) ([]time.Duration
 	}
 }
 
-// discardAnswer reads an answer with a Content-Length, which must be 200.
+// discardAnswer reads and discards a response, which must have status 200 and a Content-Length.
 func discardAnswer(in *bufio.Reader) error {
 	length, first := -1, true
 	for {

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// exported is how many rows of a list are taken, of those that have as many.
+	// exported is the maximum number of rows exported from a list.
 	exported = 1_000_000
-	// leastRows is how many a list must have for its rate to be one.
+	// leastRows is the minimum number of rows for the rate of a list to be meaningful.
 	leastRows = 50_000
 )
 
-// export takes whole lists as CSV, one after the other, as curl would, while the chain goes on.
+// export downloads whole lists as CSV, one after the other, as curl would, while the chain grows.
 func (w *world) export(ctx context.Context, o options) ([]bench.Bar, error) {
 	ctx, s, stop, err := w.serveLive(ctx, o.Navlog)
 	if err != nil {
@@ -70,10 +70,10 @@ func (w *world) export(ctx context.Context, o options) ([]bench.Bar, error) {
 	}, nil
 }
 
-// newestKnown is a block that no reorganisation of the workload reaches any more.
+// newestKnown returns a block that is too old for any reorganisation of the workload.
 func (w *world) newestKnown() uint64 { return w.block.Load() - 2*8 }
 
-// take reads a list as of a block, to its end or to so many rows as are taken of it.
+// take reads a list as of a block, to its end or up to the maximum number of rows.
 func (w *world) take(ctx context.Context, addr, list string, block uint64) (rows, bytes int, took time.Duration, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -1,11 +1,10 @@
-// Command query measures the HTTP API on a data set of ten million events and
-// a million users, as unkind as package workload says, with a chain that goes on,
-// a unit a second, and is reorganised while it is asked.
+// Command query measures the HTTP API on a data set of ten million events and a million users, with the difficult
+// properties that package workload describes, while the chain grows by a unit per second and is reorganised.
 //
 //	log of a made-up chain ─▶ Kafka ─▶ projections ─▶ ClickHouse ◀─ navlog serve ◀─ load
 //	                                                  PostgreSQL ◀──────────────── the same questions
 //
-// The data set is made once and kept in build/bench-query.
+// The data set is created once and kept in build/bench-query.
 package main
 
 import (
@@ -27,7 +26,7 @@ import (
 // parts of the benchmark, in the order in which they run.
 var parts = []string{"alone", "mix", "cold", "people", "stream", "start", "hot", "crowd", "export", "postgres"}
 
-// options are what the command line says.
+// options are the command-line options.
 type options struct {
 	Events int           `default:"10000000" help:"Events of the chain."`
 	Users  int           `default:"0" help:"Users that the events name; 0 is a tenth of the events."`
@@ -37,7 +36,7 @@ type options struct {
 	Load   bool          `help:"Make the data set and end."`
 	Only   []string      `placeholder:"PART" enum:"${parts}" default:"${parts}" help:"Run these parts only: ${enum}."`
 
-	// What the program tells itself where it is the handler to compare with.
+	// Set when the program starts itself as the handler to compare with.
 	Bare   string `hidden:"" help:"Serve this file and nothing else."`
 	Listen string `hidden:"" help:"Where to serve it."`
 }
@@ -54,7 +53,7 @@ func run(ctx context.Context, o options) (err error) {
 	if o.Users == 0 {
 		o.Users = o.Events / 10
 	}
-	// The tables and the chain are part of the name: others are another data set.
+	// The name includes the versions of the tables and the chain, because a change of either makes another data set.
 	folder := filepath.Join(o.Dir, fmt.Sprintf("%d-%d-%d-%s", o.Events, o.Users, workload.Version, readmodel.Schema()))
 	if _, err := os.Stat(o.Navlog); err != nil && !o.Load {
 		return fmt.Errorf("find the binary to measure: %w; make it with `make build` or name another one with --navlog", err)
@@ -80,8 +79,8 @@ func run(ctx context.Context, o options) (err error) {
 // A measurement is one part of the benchmark.
 type measurement func(context.Context, options) ([]bench.Bar, error)
 
-// measure runs the parts that were asked for. One in which the chain or the projector has ended is no figure: what stands
-// still is answered faster.
+// measure runs the requested parts. A part in which the chain or the projector has ended yields no figure, because
+// queries on unchanging data are faster.
 func (w *world) measure(ctx context.Context, o options, of map[string]measurement) (bars []bench.Bar, err error) {
 	for _, part := range parts {
 		if !slices.Contains(o.Only, part) {
@@ -96,7 +95,7 @@ func (w *world) measure(ctx context.Context, o options, of map[string]measuremen
 	return bars, nil
 }
 
-// alone asks one question at a time with the cache off: what each of them costs.
+// alone asks one question at a time, with the cache off, to measure the cost of each.
 func (w *world) alone(ctx context.Context, o options) ([]bench.Bar, error) {
 	s, err := w.serve(ctx, o.Navlog, 0)
 	if err != nil {
@@ -116,14 +115,15 @@ func (w *world) alone(ctx context.Context, o options) ([]bench.Bar, error) {
 	return nil, nil
 }
 
-// spent is the processor time of the engine for questions and inserts so far, with half a millisecond for this one.
+// spent returns the CPU time that the engine has used for queries and inserts so far. The call itself adds half a
+// millisecond.
 func (w *world) spent() (time.Duration, error) {
 	var micros uint64
 	err := w.Conn.QueryRow(context.Background(), "SELECT value FROM system.events WHERE event = 'OSCPUVirtualTimeMicroseconds'").Scan(&micros)
 	return time.Duration(micros) * time.Microsecond, err
 }
 
-// cold asks with the cache off.
+// cold asks questions with the cache off.
 func (w *world) cold(ctx context.Context, o options) ([]bench.Bar, error) {
 	ctx, s, stop, err := w.serveLive(ctx, o.Navlog)
 	if err != nil {
@@ -131,7 +131,7 @@ func (w *world) cold(ctx context.Context, o options) ([]bench.Bar, error) {
 	}
 	defer stop()
 	a, questions := newAsker("http://"+s.addr, w.keys), w.questions()
-	pace(ctx, a, questions, fifty, o.Each/6, asItIs) // what was never read is read once
+	pace(ctx, a, questions, fifty, o.Each/6, asItIs) // warm up: read everything once
 	newest := pace(ctx, a, questions, fifty, o.Each, asItIs)
 	past := w.pacePast(ctx, a, questions, o.Each)
 	full := saturate(ctx, a, questions, 8, o.Each/2)
@@ -158,9 +158,9 @@ func (w *world) cold(ctx context.Context, o options) ([]bench.Bar, error) {
 	}, nil
 }
 
-// fifty a second is how often a question is asked, and byTotalsEvery how often a list by totals at a past block beside
-// them: everybody is added up for it, which takes a processor a second with a million users, so that more of them would
-// show how two processors are shared and not what they cost.
+// fifty is the interval between questions (fifty per second), and byTotalsEvery the interval between lists by totals at
+// a past block in addition to them. Such a list adds up all users, which takes one processor a second with a million
+// users; with more of them the figure would show how two processors are shared instead of what the questions cost.
 const (
 	fifty         = time.Second / 50
 	byTotalsEvery = 5 * time.Second
@@ -185,7 +185,7 @@ func (w *world) pacePast(ctx context.Context, a *asker, questions []question, fo
 	return t
 }
 
-// mostMemory is what navlog serve may have resident, in MiB, whatever is asked.
+// mostMemory is the maximum resident memory of navlog serve in MiB, whatever the questions.
 const mostMemory = 128
 
 func sum(counts map[string]int) (n int) {
@@ -195,8 +195,7 @@ func sum(counts map[string]int) (n int) {
 	return n
 }
 
-// hot asks for what is in the cache, and a handler that does nothing for the
-// same bytes, in turns.
+// hot requests cached responses, alternating with a handler that only writes the same bytes.
 func (w *world) hot(ctx context.Context, o options) ([]bench.Bar, error) {
 	s, err := w.serve(ctx, o.Navlog, 32<<20)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/navlog/navlog/deploy/bench"
 )
 
-// A part in which the chain ends has no figure, however well it was answered, and is named; those before it had theirs.
+// A part during which the chain ends yields no figure, even if all questions were answered, and the error names it; the
+// figures of earlier parts are kept.
 func TestPartWithoutItsChain(t *testing.T) {
 	w := &world{failed: make(chan error, 1)}
 	gone := errors.New("the chain is gone")

@@ -14,7 +14,7 @@ import (
 
 const mixCacheBytes = 32 << 20
 
-// weighted is questions of one sort, and how many of a hundred requests are of it.
+// weighted is a group of questions and its share of the requests in percent.
 type weighted struct {
 	share     int
 	questions []question
@@ -52,7 +52,7 @@ func (w *world) traffic(rng *rand.Rand) []weighted {
 	}
 }
 
-// pick is a question as often as its sort is asked.
+// pick chooses a question at random, according to the weights.
 func pick(all []weighted, rng *rand.Rand) question {
 	n := rng.IntN(100)
 	for _, w := range all {
@@ -63,8 +63,8 @@ func pick(all []weighted, rng *rand.Rand) question {
 	panic("the shares are less than a hundred")
 }
 
-// mix is traffic as a protocol sees it, with the default cache, while blocks of ten logs come and one in twenty is reorganised: 1, 8
-// and 64 clients that ask as fast as they are answered.
+// mix sends realistic traffic, with the default cache, while blocks of ten logs arrive and one in twenty is
+// reorganised. It runs 1, 8 and 64 clients that ask as fast as they are answered.
 func (w *world) mix(ctx context.Context, o options) (bars []bench.Bar, err error) {
 	s, err := w.serve(ctx, o.Navlog, mixCacheBytes)
 	if err != nil {
@@ -97,7 +97,7 @@ func (w *world) mix(ctx context.Context, o options) (bars []bench.Bar, err error
 	return append(bars, bench.Bar{Name: "mix-memory-mib", Value: memory, Bound: mostMemory}), err
 }
 
-// mixed has clients ask for a while.
+// mixed runs the clients for the given time.
 func (w *world) mixed(ctx context.Context, a *asker, clients int, for_ time.Duration) *times {
 	t := newTimes()
 	var group sync.WaitGroup

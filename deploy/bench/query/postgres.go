@@ -16,9 +16,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// The facts as a service without an event log would hold them: one row for a
-// deposit, one for a withdrawal request, changed in place, with the indexes
-// that its questions ask for.
+// The same data as a service without an event log would store it: one row per deposit and one per withdrawal request,
+// updated in place, with the indexes that its questions need.
 const (
 	factTables = `
 DROP SCHEMA IF EXISTS facts CASCADE;
@@ -39,11 +38,11 @@ CREATE INDEX ON facts.sweep (vault, to_id);
 ANALYZE facts.deposit, facts.request, facts.sweep;`
 )
 
-// comparison is a question to both.
+// comparison is a question asked of both systems.
 type comparison struct {
 	name     string
-	analytic bool   // navlog must be ahead; otherwise within 5 ms
-	key      uint32 // of a partner
+	analytic bool   // navlog must be faster; otherwise it may be up to 5 ms slower
+	key      uint32 // partner whose API key is used
 	path     func(*rand.Rand) string
 	sql      string
 	args     func(*rand.Rand) []any
@@ -74,8 +73,7 @@ func (w *world) comparisons() []comparison {
 	}
 }
 
-// compare asks navlog, its cache off, and PostgreSQL the same, one after the
-// other.
+// compare asks navlog, with its cache off, and PostgreSQL the same questions, one after the other.
 func (w *world) compare(ctx context.Context, o options) ([]bench.Bar, error) {
 	if err := w.loadFacts(ctx); err != nil {
 		return nil, fmt.Errorf("load PostgreSQL: %w", err)
@@ -127,8 +125,7 @@ func dashed(s string) string {
 	return string(out)
 }
 
-// median is that of as many calls as fit into a time, at least five, in
-// milliseconds.
+// median returns the median duration of as many calls as fit into the given time, at least five, in milliseconds.
 func median(for_ time.Duration, call func(*rand.Rand) error) (float64, error) {
 	rng, end := rand.New(rand.NewPCG(3, 3)), time.Now().Add(for_)
 	var took []time.Duration
@@ -142,7 +139,7 @@ func median(for_ time.Duration, call func(*rand.Rand) error) (float64, error) {
 	return bench.Quantile(took, 0.5), nil
 }
 
-// loadFacts fills PostgreSQL from the read models, once for a data set.
+// loadFacts fills PostgreSQL from the read models, once for each data set.
 func (w *world) loadFacts(ctx context.Context) error {
 	mark := w.dir + "/facts.loaded"
 	if _, err := os.Stat(mark); err == nil {
@@ -156,7 +153,7 @@ func (w *world) loadFacts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// live are the events with some effects that nothing has taken back.
+	// live selects the events with these effects that are not retracted.
 	live := func(effects string) string {
 		from := w.ReadModel().Database(generation.ID) + ".events"
 		return from + " WHERE record = 'log' AND effect IN (" + effects + ") AND NOT passed AND NOT quarantined AND sign = 1" +
@@ -224,7 +221,7 @@ func scanFact(table string, scan func(...any) error) ([]any, error) {
 	return []any{[]byte(vault), id}, nil
 }
 
-// numeric hands a whole number to PostgreSQL.
+// numeric converts a whole number for PostgreSQL.
 func numeric(s string) any {
 	n, ok := new(big.Int).SetString(s, 10)
 	if !ok {

@@ -13,11 +13,10 @@ import (
 // question is one kind of request with random parameters.
 type question struct {
 	name    string
-	partner uint32 // whose key it takes; 0: none
-	// byTotals is a list that adds up the whole history when it is asked about the
-	// past.
+	partner uint32 // whose API key is used; 0: none
+	// byTotals marks a list that adds up the whole history if it is asked as of a past block.
 	byTotals bool
-	// present is a question about what dispatch did or a setting, which has no past.
+	// present marks a question about dispatch's work or a setting, which has no past.
 	present bool
 	path    func(*rand.Rand) string
 }
@@ -28,9 +27,9 @@ func fixed(path string) func(*rand.Rand) string { return func(*rand.Rand) string
 
 func vault(r *rand.Rand) string { return workload.VaultAddress(r.IntN(workload.Vaults)).Hex() }
 
-// questions are all endpoints that read, with every sort and depth of the users
-// list and with and without each filter. Those about one user are asked about
-// anybody and about the router, those of partners by the big one and by a small one.
+// questions returns all endpoints that read, with every sort and depth of the users list, and with and without each
+// filter. Questions about one user are asked about a random user and about the router, those about partners about the
+// big one and about a small one.
 func (w *world) questions() []question {
 	user := func(r *rand.Rand) common.Address { return workload.UserAddress(r.IntN(int(w.known.Load()))) }
 	all := []question{
@@ -59,12 +58,12 @@ func (w *world) navs(r *rand.Rand) string {
 	return fmt.Sprintf("/vaults/%s/nav?page=%d&pageSize=100&from=%d", vault(r), 1+r.IntN(20), w.time(r))
 }
 
-// time is a random one of the chain.
+// time returns a random time within the chain.
 func (w *world) time(r *rand.Rand) uint64 {
 	return workload.GenesisTime + r.Uint64N(w.block.Load()*workload.SecondsABlock)
 }
 
-// ofUser are the questions about a user who has so many pages.
+// ofUser returns the questions about a user with that many pages.
 func (w *world) ofUser(name string, who func(*rand.Rand) common.Address, pages int) []question {
 	statuses := []string{"queued", "claimed", "cancelled"}
 	path := func(r *rand.Rand) string { return api + "/users/" + who(r).Hex() }
@@ -82,7 +81,7 @@ func (w *world) ofUser(name string, who func(*rand.Rand) common.Address, pages i
 	}
 }
 
-// ofPartner are the questions of a partner who has so many pages.
+// ofPartner returns the questions about a partner with that many pages.
 func (w *world) ofPartner(name string, id uint32, pages int) []question {
 	all := []question{
 		{name: name + "-stats", path: fixed(api + "/partner/stats?")},
@@ -108,7 +107,7 @@ func (w *world) ofPartner(name string, id uint32, pages int) []question {
 	return all
 }
 
-// users are the lists of all users.
+// users returns the lists of all users.
 func users() (all []question) {
 	for _, by := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
 		for _, order := range []string{"asc", "desc"} {
@@ -123,13 +122,13 @@ func users() (all []question) {
 	return all
 }
 
-// withPast leaves out the questions that have none.
+// withPast returns the questions that can be asked about the past.
 func withPast(questions []question) []question {
 	return slices.DeleteFunc(slices.Clone(questions), func(q question) bool { return q.present })
 }
 
-// past turns a question into one about a random past block, all of them as likely. The newest ones may be on their way, or
-// leave the chain meanwhile.
+// past turns a question into one about a past block, chosen uniformly at random. The newest blocks are excluded,
+// because they may not be indexed yet or may be orphaned meanwhile.
 func (w *world) past(path string, r *rand.Rand) string {
 	const unsure = 2 * 8
 	return fmt.Sprintf("%s&asOfBlock=%d", path, 1+r.Uint64N(w.block.Load()-unsure))

@@ -18,7 +18,7 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/poll"
 )
 
-// server is a process that answers HTTP.
+// server is a process that serves HTTP.
 type server struct {
 	*child.Process
 	addr  string
@@ -27,7 +27,7 @@ type server struct {
 
 const readyWithin = 30 * time.Second
 
-// serve starts bin/navlog serve on the data set, with more in its environment, and waits until it is ready.
+// serve starts bin/navlog serve on the data set, with additional environment variables, and waits until it is ready.
 func (w *world) serve(ctx context.Context, binary string, cacheBytes int, more ...string) (*server, error) {
 	addr, err := engines.FreeAddr()
 	if err != nil {
@@ -40,7 +40,7 @@ func (w *world) serve(ctx context.Context, binary string, cacheBytes int, more .
 	return start(ctx, cmd, addr, "/readyz")
 }
 
-// serveLive is serve with the cache off while the chain goes on. ctx and the chain end with stop.
+// serveLive is serve with the cache off while the chain grows. stop ends ctx and the chain.
 func (w *world) serveLive(ctx context.Context, binary string, more ...string) (_ context.Context, s *server, stop func(), err error) {
 	if s, err = w.serve(ctx, binary, 0, more...); err != nil {
 		return nil, nil, nil, err
@@ -67,7 +67,7 @@ func (w *world) bare(ctx context.Context, body []byte) (*server, error) {
 	return start(ctx, exec.Command(self, "--bare", file, "--listen", addr), addr, "/")
 }
 
-// runBare is the other side of bare, until ctx ends.
+// runBare is the handler's side of bare; it runs until ctx ends.
 func runBare(ctx context.Context, file, addr string) error {
 	body, err := os.ReadFile(file)
 	if err != nil {
@@ -105,7 +105,7 @@ func start(ctx context.Context, cmd *exec.Cmd, addr, path string) (*server, erro
 	return s, nil
 }
 
-// memory is the most that the process had resident, in MiB.
+// memory returns the peak resident memory of the process, in MiB.
 func (s *server) memory() (float64, error) {
 	peak := child.Peak(s.Pid)
 	if peak == 0 {
@@ -114,9 +114,10 @@ func (s *server) memory() (float64, error) {
 	return float64(peak) / (1 << 20), nil
 }
 
-func (s *server) stop() { _ = s.Stop() } // its end decides nothing any more
+func (s *server) stop() { _ = s.Stop() } // the exit status does not matter
 
-// fetch gives the body of one answer, and keeps no connection: the crowd's are counted.
+// fetch returns the body of one response and keeps no connection open, because the connections of the crowd are
+// counted.
 func fetch(url string) ([]byte, error) {
 	defer http.DefaultClient.CloseIdleConnections()
 	resp, err := http.Get(url)

@@ -13,9 +13,9 @@ import (
 // startRounds is how many times all questions are asked after a start.
 const startRounds = 30
 
-// start measures how long after its start the program answers about past blocks as fast as ever: all questions are asked
-// again and again from when it is ready, and the median of the last third of the rounds is full speed. A round that takes
-// half as long again is not.
+// start measures how long after its start the program answers questions about past blocks at full speed. All questions
+// are asked repeatedly from the moment it is ready. Full speed is the median of the last third of the rounds; a round
+// that takes 1.5 times as long is not at full speed.
 func (w *world) start(ctx context.Context, o options) ([]bench.Bar, error) {
 	s, err := w.serve(ctx, o.Navlog, 0)
 	if err != nil {

@@ -20,21 +20,22 @@ import (
 )
 
 const (
-	// openStreams are how many there are: half of all that navlog serve has.
+	// openStreams is the number of open streams: half of what navlog serve allows.
 	openStreams = 1000
-	// streamsPerAddress is what one address may have. Each address is in another /24, which has a share, too.
+	// streamsPerAddress is the limit for one address. Each address is in a different /24, because those are limited
+	// too.
 	streamsPerAddress = 100
 )
 
-// stream opens streams and counts what a block a second costs navlog serve with them: its processor time, and what it has
-// resident more than before. Each of them must hear every unit.
+// stream opens streams and measures what one block per second costs navlog serve with them: CPU time, and additional
+// resident memory. Each stream must receive every unit.
 func (w *world) stream(ctx context.Context, o options) ([]bench.Bar, error) {
 	s, err := w.serve(ctx, o.Navlog, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer s.stop()
-	if _, err := fetch("http://" + s.addr + api + "/events?pageSize=1"); err != nil { // what is allocated once is there
+	if _, err := fetch("http://" + s.addr + api + "/events?pageSize=1"); err != nil { // what is allocated only once is allocated now
 		return nil, err
 	}
 	before, err := s.memory()
@@ -81,7 +82,7 @@ func (w *world) stream(ctx context.Context, o options) ([]bench.Bar, error) {
 			return nil, err
 		}
 	}
-	if !sleep(ctx, time.Second) { // the last is told
+	if !sleep(ctx, time.Second) { // wait for the last unit
 		return nil, ctx.Err()
 	}
 	took := time.Since(began)
@@ -109,7 +110,7 @@ func (w *world) stream(ctx context.Context, o options) ([]bench.Bar, error) {
 	}, nil
 }
 
-// listen asks for the stream and counts the units that it tells, until the connection ends.
+// listen requests the stream and counts the units that it receives until the connection ends.
 func listen(c net.Conn, addr string, opened, units *atomic.Int64) error {
 	if _, err := fmt.Fprintf(c, "GET %s/stream HTTP/1.1\r\nHost: %s\r\n\r\n", api, addr); err != nil {
 		return err
@@ -134,8 +135,8 @@ func listen(c net.Conn, addr string, opened, units *atomic.Int64) error {
 	}
 }
 
-// people asks what the pages ask that no list is: a series of a year by day, and the first page of what makes a number of
-// many events, one at a time with the cache off, while the chain goes on.
+// people asks what the pages ask apart from lists: the daily series of a year, and the first page of the events behind
+// a number with many events, one at a time with the cache off, while the chain grows.
 func (w *world) people(ctx context.Context, o options) ([]bench.Bar, error) {
 	ctx, s, stop, err := w.serveLive(ctx, o.Navlog)
 	if err != nil {

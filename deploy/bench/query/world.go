@@ -23,17 +23,17 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// deliveryCount is how many the big partner has.
+// deliveryCount is the number of deliveries of the big partner.
 const deliveryCount = 1_000_000
 
-// world is the engines with the data set in them, and the projector at work.
+// world holds the engines with the data set, and the running projector.
 type world struct {
 	*stack.Stack
 	dir       string
 	chain     *workload.Log
 	writing   sync.Mutex
-	known     atomic.Int64  // users that there are
-	block     atomic.Uint64 // the newest one that was written
+	known     atomic.Int64  // number of users
+	block     atomic.Uint64 // newest block written
 	log       *slog.Logger
 	keys      map[uint32]string // API key by partner
 	failed    chan error
@@ -41,8 +41,7 @@ type world struct {
 	stop      context.CancelFunc
 }
 
-// open starts the engines in dir, goes on with what is there, and appends what
-// is missing of the events.
+// open starts the engines in dir, keeps the data that is there, and appends the missing events.
 func open(ctx context.Context, dir string, events, users int, log *slog.Logger) (*world, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -65,8 +64,7 @@ func open(ctx context.Context, dir string, events, users int, log *slog.Logger) 
 	return w, w.fill(ctx, events, users)
 }
 
-// partners makes one partner for each id that deposits name, and keeps their
-// keys beside the data.
+// partners creates one partner for each id that deposits name, and stores their keys next to the data.
 func (w *world) partners(ctx context.Context) error {
 	file := filepath.Join(w.dir, "keys.json")
 	b, err := os.ReadFile(file)
@@ -91,15 +89,15 @@ func (w *world) partners(ctx context.Context) error {
 	return os.WriteFile(file, b, 0o600)
 }
 
-// deliveries writes those of partner 1, the large one, once for a data set: each was
-// told at the first attempt, and one in a hundred at the second.
+// deliveries writes the deliveries of partner 1, the large one, once per data set: each succeeded at the first attempt,
+// one in a hundred at the second.
 func (w *world) deliveries(ctx context.Context) error {
 	mark := filepath.Join(w.dir, "deliveries.loaded")
 	if _, err := os.Stat(mark); err == nil {
 		return nil
 	}
 	err := pgx.BeginFunc(ctx, w.Pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "TRUNCATE delivery, attempt CASCADE"); err != nil { // of a run that was broken off
+		if _, err := tx.Exec(ctx, "TRUNCATE delivery, attempt CASCADE"); err != nil { // left by an interrupted run
 			return err
 		}
 		if _, err := tx.Exec(ctx, `INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, attempts, created_at, due_at, finished_at)
@@ -122,7 +120,7 @@ func (w *world) deliveries(ctx context.Context) error {
 	return os.WriteFile(mark, nil, 0o644)
 }
 
-// fill brings log and read models to the number of events.
+// fill brings the log and the read models up to the number of events.
 func (w *world) fill(ctx context.Context, events, users int) error {
 	start := time.Now()
 	var err error
@@ -141,7 +139,8 @@ func (w *world) fill(ctx context.Context, events, users int) error {
 	return w.await(ctx)
 }
 
-// await waits until a generation is live, holds the whole log and is merged, which is what it is a while after a rebuild.
+// await waits until a generation is live, holds the whole log and is merged: the state that it reaches a while after a
+// rebuild.
 func (w *world) await(ctx context.Context) error {
 	start, said := time.Now(), time.Now()
 	var merged bench.Merging
@@ -159,7 +158,7 @@ func (w *world) await(ctx context.Context) error {
 	})
 }
 
-// state is how far the live generation is, and whether nothing is to be merged in it.
+// state returns the seq of the live generation and whether no merges are pending in it.
 func (w *world) state(ctx context.Context, merged *bench.Merging) (seq uint64, quiet bool, err error) {
 	live, err := db.New(w.Pool).LiveGeneration(ctx)
 	if err != nil {
@@ -173,7 +172,7 @@ func (w *world) state(ctx context.Context, merged *bench.Merging) (seq uint64, q
 	return seq, quiet, err
 }
 
-// live appends a unit a second, reorganisations among them, so that the newest state moves while it is asked about.
+// live appends a unit per second, including reorganisations, so that the newest state changes while it is queried.
 func (w *world) live(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -190,7 +189,8 @@ func (w *world) live(ctx context.Context) {
 	}
 }
 
-// append writes the next unit. Two parts of the benchmark never write at the same time, but one may end its last one late.
+// append writes the next unit. Parts of the benchmark never write at the same time, but a part may finish its last unit
+// late.
 func (w *world) append() error {
 	w.writing.Lock()
 	defer w.writing.Unlock()
@@ -212,7 +212,7 @@ func (w *world) fail(err error) {
 	}
 }
 
-// ended is why the chain or the projector has ended, nil while both go on.
+// ended returns why the chain or the projector has ended, or nil while both run.
 func (w *world) ended() error {
 	select {
 	case err := <-w.failed:

@@ -9,9 +9,8 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
-// bare inserts the events of generation 2 up to last into the same table of a
-// database of its own, a chunk of records after the other, and gives the time that
-// the inserts took.
+// bare inserts the events of generation 2 up to last into the same table of a separate database, one chunk of records
+// after the other, and returns the time that the inserts took.
 func (e *system) bare(ctx context.Context, b *benchmark, last uint64) (took time.Duration, rows uint64, err error) {
 	const database = "bare"
 	if err := e.ch.CreateEvents(ctx, e.Conn, database); err != nil {
@@ -35,14 +34,14 @@ func (e *system) bare(ctx context.Context, b *benchmark, last uint64) (took time
 	return took, rows, nil
 }
 
-// chunk inserts the rows of the records after one seq up to another.
+// chunk inserts the rows of the records after one seq up to and including another.
 func (e *system) chunk(ctx context.Context, database string, after, to uint64) (time.Duration, error) {
 	from := fmt.Sprintf("FROM %s.events WHERE seq > %d AND seq <= %d", e.ch.Database(2), after, to)
 	var n uint64
 	if err := e.Conn.QueryRow(ctx, "SELECT count() "+from).Scan(&n); err != nil {
 		return 0, fmt.Errorf("count the rows of events: %w", err)
 	}
-	if n == 1 { // the driver does not append a block of whose rows all were looked at
+	if n == 1 { // the driver does not append a block whose rows were all read
 		if err := e.Conn.Exec(ctx, "INSERT INTO "+database+".events SELECT * "+from); err != nil {
 			return 0, fmt.Errorf("copy a row of events: %w", err)
 		}
@@ -54,7 +53,7 @@ func (e *system) chunk(ctx context.Context, database string, after, to uint64) (
 	if err != nil {
 		return 0, fmt.Errorf("read the rows of events: %w", err)
 	}
-	if !rows.Next() { // the block is here now
+	if !rows.Next() { // the block is loaded now
 		return 0, fmt.Errorf("read the rows of events: %w", errors.Join(rows.Err(), rows.Close()))
 	}
 	began := time.Now()

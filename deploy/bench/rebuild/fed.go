@@ -20,10 +20,9 @@ const (
 	fedTopic    = "bench.fed"
 )
 
-// kafkaEngine times ClickHouse's own Kafka engine: a materialized view that fills
-// the table events out of a topic. It is given what the projector works out,
-// rows in RowBinary, one in a message, and has neither to decode logs nor to
-// fold, nor to write the other tables; so the ratio flatters it.
+// kafkaEngine times ClickHouse's own Kafka engine: a materialized view that fills the table events from a topic. The
+// topic holds the projector's finished rows in RowBinary, one per message, so the engine neither decodes logs nor folds
+// nor writes the other tables; the ratio flatters it.
 func (e *system) kafkaEngine(ctx context.Context, b *benchmark, rebuilt float64) (err error) {
 	var there uint64
 	if err := e.Conn.QueryRow(ctx, "SELECT count() FROM system.table_engines WHERE name = 'Kafka'").Scan(&there); err != nil {
@@ -39,7 +38,7 @@ func (e *system) kafkaEngine(ctx context.Context, b *benchmark, rebuilt float64)
 	}
 	defer client.Close()
 	adm := kadm.NewClient(client)
-	if err := forgetTopic(ctx, adm); err != nil { // of a run that was interrupted: the log's broker is kept
+	if err := forgetTopic(ctx, adm); err != nil { // left by an interrupted run: the log's broker is kept
 		return err
 	}
 	if _, err := adm.CreateTopic(ctx, 1, 1, nil, fedTopic); err != nil {
@@ -72,7 +71,7 @@ func forgetTopic(ctx context.Context, adm *kadm.Client) error {
 	return err
 }
 
-// writeRows puts the first rows of generation 2's events into the topic.
+// writeRows writes the first rows of generation 2's events to the topic.
 func (e *system) writeRows(ctx context.Context, client *kgo.Client, most int) (written int, err error) {
 	answer, err := e.Conn.Query(ctx, fmt.Sprintf("SELECT formatRow('RowBinary', *) FROM %s.events ORDER BY seq LIMIT %d", e.ch.Database(2), most))
 	if err != nil {
@@ -97,8 +96,8 @@ func (e *system) writeRows(ctx context.Context, client *kgo.Client, most int) (w
 	return written, nil
 }
 
-// feed makes the tables, lets the engine read the topic, and gives the time from
-// then until all rows are in the table.
+// feed creates the tables, lets the engine read the topic, and returns the time from then until all rows are in the
+// table.
 func (e *system) feed(ctx context.Context, rows int) (time.Duration, error) {
 	if err := e.ch.CreateEvents(ctx, e.Conn, fedDatabase); err != nil {
 		return 0, err

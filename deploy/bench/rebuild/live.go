@@ -12,19 +12,19 @@ import (
 
 const (
 	liveLogs = 20
-	looks    = 200 // that tell what one look costs
+	looks    = 200 // to measure the cost of one look
 )
 
-// lively is what live blocks took: from the commit to the rows in every table, in ascending order, and the engine's
-// processor time for one.
+// lively is what live blocks cost: the times from the commit until the rows are in every table, in ascending order, and
+// the engine's CPU time per block.
 type lively struct {
 	waits  []time.Duration
 	engine time.Duration
 }
 
-// live measures blocks at the head. It appends one, waits until every table has it, and appends the next. A block is there
-// when project announces it and lists has it. Looking at the cursor costs the engine something, which is taken off. The
-// blocks stay in the cached log.
+// live measures blocks at the head. It appends one, waits until every table has it, and appends the next. A block has
+// arrived when project announces it and lists has it. The engine's cost of reading the cursor is subtracted. The blocks
+// stay in the cached log.
 func (e *system) live(ctx context.Context, b *benchmark) (l lively, err error) {
 	ears, err := e.listen(ctx)
 	if err != nil {
@@ -68,7 +68,7 @@ func (e *system) live(ctx context.Context, b *benchmark) (l lively, err error) {
 	return l, e.untouched(ctx, e.log.Seq)
 }
 
-// costOfALook is the engine's processor time for the question how far the generation is.
+// costOfALook returns the engine's CPU time for one query of the generation's cursor.
 func (e *system) costOfALook(ctx context.Context) (time.Duration, error) {
 	before, err := child.CPU(e.ClickHouse.Pid)
 	if err != nil {
@@ -83,7 +83,7 @@ func (e *system) costOfALook(ctx context.Context) (time.Duration, error) {
 	return (after - before) / looks, err
 }
 
-// hearing is what project announces of the live generation.
+// hearing receives what project announces about the live generation.
 type hearing struct {
 	words chan struct{}
 	ended chan error
@@ -99,7 +99,7 @@ func (e *system) listen(ctx context.Context) (*hearing, error) {
 			}
 			select {
 			case h.words <- struct{}{}:
-			default: // one word is enough to look
+			default: // one pending signal is enough
 			}
 		})
 	}()
@@ -124,7 +124,7 @@ func (h *hearing) next(ctx context.Context) error {
 	}
 }
 
-// untouched checks that each live block is there once.
+// untouched checks that each live block is present exactly once.
 func (e *system) untouched(ctx context.Context, last uint64) error {
 	var rows, seqs uint64
 	if err := e.Conn.QueryRow(ctx, "SELECT count(), uniqExact(seq) FROM "+e.ch.Database(2)+".events").Scan(&rows, &seqs); err != nil {
@@ -136,9 +136,9 @@ func (e *system) untouched(ctx context.Context, last uint64) error {
 	return nil
 }
 
-// meter reads how much processor time was spent since it was last read.
+// meter measures the CPU time used since its last reading.
 type meter struct {
-	project, clickHouse int // processes
+	project, clickHouse int // process ids
 	last                spent
 }
 
@@ -158,7 +158,7 @@ func (m *meter) read() (spent, error) {
 	return spent{project - was.project, clickHouse - was.clickHouse}, nil
 }
 
-// each tells what was spent on an event.
+// each returns the CPU time per event as text.
 func (s spent) each(events uint64) string {
 	micro := func(d time.Duration) float64 { return d.Seconds() * 1e6 / float64(events) }
 	return fmt.Sprintf("microseconds of CPU an event: navlog project %.2f, ClickHouse %.2f", micro(s.project), micro(s.clickHouse))

@@ -1,6 +1,5 @@
-// Command rebuild is the benchmark `make bench-rebuild`: how fast navlog makes
-// its read models anew from a log, beside what ClickHouse takes for the same
-// events when they only have to be inserted, and how soon a new block is visible.
+// Command rebuild is the benchmark `make bench-rebuild`: how fast navlog rebuilds its read models from a log, compared
+// with the time that ClickHouse takes only to insert the same events, and how soon a new block is visible.
 //
 //	log (embedded Kafka, cached) ─┬─ `navlog project`: builds the first generation
 //	                              ├─ `navlog projection rebuild`: the next one, to the switch   ◀─ timed
@@ -8,14 +7,12 @@
 //	                              ├─ bare: the events of that generation into the same table    ◀─ timed
 //	                              └─ fed: one table's rows by ClickHouse's own Kafka engine     ◀─ timed
 //
-// The log is the unkind one of package workload. What counts is its logs, those
-// that are taken back and those that take them back among them; the records of
-// blocks, of which one in eleven is one, are nearly free and count for nothing. A
-// rebuild is over when the new generation is the live one and its tables are
-// merged, lists included.
+// The log is the difficult one of package workload. Its logs count, including retracted ones and retractions. Block
+// records, one record in eleven, are nearly free and do not count. A rebuild is finished when the new generation is
+// live and its tables, lists included, are merged.
 //
-// The rows of the bare insert are read back from the generation as native
-// blocks, which is not timed, and sent as they are: no insert can do less.
+// The rows of the bare insert are read from the generation as native blocks, which is not timed, and sent unchanged: no
+// insert can do less work.
 package main
 
 import (
@@ -54,7 +51,7 @@ func main() {
 	bench.Main("bench-rebuild", "Measure how navlog rebuilds its read models.", &b, nil, b.run)
 }
 
-// system is the engines of one run. The log outlives them.
+// system holds the engines of one run. The log outlives them.
 type system struct {
 	*stack.Stack
 	dir string
@@ -67,7 +64,7 @@ func (b *benchmark) start(ctx context.Context) (_ *system, err error) {
 	if e.dir, err = engines.RunDir(b.Data, false); err != nil {
 		return nil, err
 	}
-	// Another chain is another log.
+	// A different chain needs a different log.
 	if e.Stack, err = stack.Start(ctx, e.dir, filepath.Join(b.Data, fmt.Sprintf("log-%d-%d-%d", workload.Version, b.Events, b.Users), "kafka")); err != nil {
 		return nil, err
 	}
@@ -90,7 +87,7 @@ func (e *system) stop() error {
 	return errors.Join(e.Close(), os.RemoveAll(e.dir))
 }
 
-// environment is that of navlog's programs and commands.
+// environment returns the environment of navlog's programs and commands.
 func (e *system) environment() []string {
 	return e.Environment("NAVLOG_CHAIN_ID="+strconv.Itoa(workload.ChainID), "NAVLOG_OPS_LISTEN=127.0.0.1:0")
 }
@@ -105,7 +102,7 @@ func (b *benchmark) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = project.Stop() }() // its end decides nothing any more
+	defer func() { _ = project.Stop() }() // the exit status does not matter
 	last, logs := e.log.Seq, e.log.Logs
 	spent := meter{project: project.Pid, clickHouse: e.ClickHouse.Pid}
 	if err := b.firstBuild(ctx, e, &spent, last, logs); err != nil {
@@ -142,19 +139,19 @@ func (b *benchmark) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// rate is in events a second.
+// rate returns events per second.
 func rate(events uint64, took time.Duration) float64 { return float64(events) / took.Seconds() }
 
-// project starts navlog project, which writes what it says to a file beside the engines.
+// project starts navlog project, whose output goes to a file next to the engines.
 func (b *benchmark) project(e *system) (*child.Process, error) {
 	cmd := exec.Command(b.Navlog, "project")
 	cmd.Env = e.environment()
 	log := filepath.Join(b.Data, "project.log")
-	_ = os.Remove(log) // of the last run, if there was one
+	_ = os.Remove(log) // left by the last run, if any
 	return child.Start(cmd, log)
 }
 
-// command runs one of the operator's commands of navlog.
+// command runs one of navlog's operator commands.
 func (b *benchmark) command(ctx context.Context, e *system, args ...string) error {
 	cmd := exec.CommandContext(ctx, b.Navlog, args...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = e.environment(), os.Stderr, os.Stderr
@@ -164,7 +161,7 @@ func (b *benchmark) command(ctx context.Context, e *system, args ...string) erro
 	return nil
 }
 
-// firstBuild tells how long navlog project takes for its first generation, until it is live.
+// firstBuild prints how long navlog project takes until its first generation is live.
 func (b *benchmark) firstBuild(ctx context.Context, e *system, spent *meter, last, logs uint64) error {
 	bench.Say("building the first generation of %d records", last)
 	began := time.Now()
@@ -184,11 +181,11 @@ func (b *benchmark) firstBuild(ctx context.Context, e *system, spent *meter, las
 	return nil
 }
 
-// rebuild times a second generation beside the first, up to the switch and the end of the merges, and gives the
-// microseconds that the engine spent on an event.
+// rebuild times a second generation next to the first, up to the switch and the end of the merges, and returns the
+// engine's CPU time per event in microseconds.
 func (b *benchmark) rebuild(ctx context.Context, e *system, spent *meter, logs uint64) (took time.Duration, micros float64, err error) {
 	bench.Say("rebuilding beside it")
-	if _, err := spent.read(); err != nil { // from here on
+	if _, err := spent.read(); err != nil { // start measuring here
 		return 0, 0, err
 	}
 	began := time.Now()
@@ -209,7 +206,7 @@ func (b *benchmark) rebuild(ctx context.Context, e *system, spent *meter, logs u
 	return took, rebuilding.clickHouse.Seconds() * 1e6 / float64(logs), nil
 }
 
-// liveBlocks times blocks at the head with the standby generation and, which it gives, without.
+// liveBlocks times blocks at the head with the standby generation and without it, and returns the latter.
 func (b *benchmark) liveBlocks(ctx context.Context, e *system) (alone lively, err error) {
 	bench.Say("timing live blocks")
 	beside, err := e.live(ctx, b)
@@ -233,15 +230,15 @@ func (l lively) print(how string) {
 		liveLogs, how, bench.Quantile(l.waits, 0.5), bench.Quantile(l.waits, 0.99), len(l.waits), bench.Milliseconds(l.engine))
 }
 
-// merged waits until the tables of a generation lie as they do a while after they were built, and tells how long merges
-// went on.
+// merged waits until the tables of a generation are merged as far as they settle after a build, and returns how long
+// merges continued.
 func (e *system) merged(ctx context.Context, id int32) (time.Duration, error) {
 	var m bench.Merging
 	err := poll.Until(ctx, 100*time.Millisecond, func() (bool, error) { return m.Done(ctx, e.Conn, e.ch.Database(id)) })
 	return m.Took(), err
 }
 
-// reaches waits until a generation is the live one and has a seq.
+// reaches waits until a generation is live and has reached a seq.
 func (e *system) reaches(ctx context.Context, id int32, seq uint64) error {
 	bounded, cancel := context.WithTimeout(ctx, 30*time.Minute)
 	defer cancel()
@@ -260,7 +257,7 @@ func (e *system) reaches(ctx context.Context, id int32, seq uint64) error {
 	return nil
 }
 
-// position is how far a generation is.
+// position returns the seq that a generation has reached.
 func (e *system) position(ctx context.Context, id int32) (uint64, error) {
 	seq, _, err := e.ch.Position(ctx, e.Conn, e.ch.Database(id))
 	return seq, err

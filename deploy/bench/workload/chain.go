@@ -14,66 +14,66 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// Version numbers what is made up: another one is another log for the same options.
+// Version must be raised when the generator changes: the same options then give a different log.
 const Version = 1
 
 const (
 	ChainID       = 31337
 	Vaults        = 6
 	Partners      = 20
-	BigPartner    = 1 // who has a sixth of all deposits
+	BigPartner    = 1 // has a sixth of all deposits
 	GenesisTime   = 1_700_000_000
 	SecondsABlock = 12
-	MaxUnswept    = 500 // deposits of one vault
+	MaxUnswept    = 500 // unswept deposits of one vault
 
 	logsABlock   = 10
-	deepest      = 8  // blocks that a reorganisation takes
-	finalAfter   = 64 // blocks
+	deepest      = 8  // maximum number of blocks in a reorganisation
+	finalAfter   = 64 // in blocks
 	neverClosing = 200
 )
 
-// How often the newest blocks are taken back, in blocks: in the history, and after it.
+// How often the newest blocks are reorganised, in blocks: during the history, and after it.
 const (
 	reorgEvery     = 400
 	reorgEveryLive = 20
 )
 
-// Options say what chain it is.
+// Options describe the chain.
 type Options struct {
-	Events int // logs of its history, of which a reorganisation takes none away
-	Users  int // that there will be
-	// LiveLogs of each block after the history, of which none is taken back; 0: they go on as before, and reorganisations
-	// are so frequent that a benchmark of some minutes sees some.
+	Events int // logs of its history, without those that a reorganisation retracts
+	Users  int // number of users at the end of the history
+	// LiveLogs is the number of logs in each block after the history, none of which is retracted. With 0 blocks
+	// continue as in the history, but with reorganisations so frequent that a benchmark of a few minutes sees some.
 	LiveLogs int
 }
 
-// Chain makes up the log of a chain, unit by unit.
+// Chain generates the log of a chain, unit by unit.
 type Chain struct {
 	Seq   uint64 // of the last record
-	Block uint64 // the newest one
-	Made  int    // logs that were made up
-	Users int    // that there are
-	Logs  uint64 // records of logs, those that are taken back and those that do it among them
+	Block uint64 // newest block
+	Made  int    // logs generated
+	Users int    // users so far
+	Logs  uint64 // records of logs, including retracted ones and their retractions
 
 	options Options
 	rng     *rand.Rand
 	zipf    *rand.Zipf
-	arrive  float64 // how likely somebody new is
-	router  float64 // how likely a deposit is the router's
-	open    int     // requests of a vault that are neither funded nor closed, and those that are funded
+	arrive  float64 // probability that a user is new
+	router  float64 // probability that a deposit is the router's
+	open    int     // target numbers per vault of requests that are unfunded and open, and of funded ones
 	funded  int
 	vaults  [Vaults]ledger
-	recent  []block // the newest ones, oldest first
+	recent  []block // the newest blocks, oldest first
 	reorged uint64  // newest block after the last reorganisation
-	turns   uint64  // makes the hashes of another branch others
-	from    uint64  // records up to this seq are not given out
+	turns   uint64  // counts branches, so that their blocks get different hashes
+	from    uint64  // records up to this seq are not emitted
 	emit    func(*event.Record) error
 }
 
-// ledger is what one vault's next events depend on.
+// ledger is the state on which one vault's next events depend.
 type ledger struct {
 	deposits, swept, requests, navs, sweeps uint64
-	limit                                   uint64 // sweep at so many deposits
+	limit                                   uint64 // number of deposits that triggers a sweep
 	open, funded                            []request
 }
 
@@ -83,14 +83,14 @@ type request struct {
 	amount *big.Int
 }
 
-// said is an event before it is a log of some block.
+// said is an event that is not yet a log of a block.
 type said struct {
-	number int // of the event: its transaction is the same in another block
+	number int // of the event: its transaction stays the same in another block
 	vault  int
 	event  contracts.Event
 }
 
-// block is what has to be known of one that may be taken back.
+// block is what Reorganise needs to know about a block.
 type block struct {
 	number uint64
 	first  uint64 // seq of its first record
@@ -99,10 +99,10 @@ type block struct {
 	said   []said
 }
 
-// New is a chain before its first record. It gives out the records after a seq.
+// New returns a chain before its first record. It emits only records after the seq from.
 func New(o Options, from uint64, emit func(*event.Record) error) *Chain {
 	rng := rand.New(rand.NewPCG(1, 1))
-	const depositsAndRequests = 0.63 // of all events, without those of the router
+	const depositsAndRequests = 0.63 // share of all events, without the router's
 	c := &Chain{options: o, rng: rng, zipf: rand.NewZipf(rng, 1.1, 20, uint64(o.Users-1)), from: from, emit: emit,
 		arrive: min(1, 1.25*float64(o.Users)/(depositsAndRequests*float64(o.Events))), router: 1.0 / 6}
 	queue := min(30_000, o.Events/100) / Vaults
@@ -115,14 +115,14 @@ func New(o Options, from uint64, emit func(*event.Record) error) *Chain {
 
 func (c *Chain) nextLimit() uint64 { return 100 + c.rng.Uint64N(MaxUnswept-120) }
 
-// VaultAddress, UserAddress and Router name whom the chain is about.
+// VaultAddress, UserAddress and Router are the addresses of the chain's vaults, users and router contract.
 func VaultAddress(i int) common.Address { return numbered(0xaa, uint64(i)) }
 func UserAddress(i int) common.Address  { return numbered(0xbb, uint64(i)) }
 
 // Router is a contract that deposits for others.
 var Router = numbered(0xee, 0)
 
-// numbered spreads numbers over the addresses, so that neighbours are not neighbours in a table.
+// numbered spreads numbers over the address space, so that consecutive numbers are not neighbours in a table.
 func numbered(kind byte, n uint64) (a common.Address) {
 	x := (n + 1) * 0x9e3779b97f4a7c15
 	x ^= x >> 29
@@ -132,7 +132,7 @@ func numbered(kind byte, n uint64) (a common.Address) {
 	return a
 }
 
-// hash is a fast mixture: millions are needed, and none of them has to be hard.
+// hash is a fast, non-cryptographic mix: millions of hashes are needed.
 func hash(a, b, c uint64) (h common.Hash) {
 	x := a*0x9e3779b97f4a7c15 ^ b*0xc2b2ae3d27d4eb4f ^ c*0x165667b19e3779f9
 	for i := range 4 {
@@ -145,12 +145,12 @@ func hash(a, b, c uint64) (h common.Hash) {
 	return h
 }
 
-// LogID names the log.
+// LogID returns the log's id.
 func LogID() []byte { h := hash(7, 7, 7); return h[:16] }
 
 func timeOf(block uint64) uint64 { return GenesisTime + block*SecondsABlock }
 
-// Start writes the vaults.
+// Start writes the vault records.
 func (c *Chain) Start() error {
 	for i := range Vaults {
 		a := VaultAddress(i)
@@ -168,7 +168,7 @@ func (c *Chain) Start() error {
 	return nil
 }
 
-// add gives the next record out, unless the log has it.
+// add appends the next record unless the log already has it.
 func (c *Chain) add(record func() (*event.Record, error)) error {
 	c.Seq++
 	if c.Seq <= c.from {
@@ -182,7 +182,7 @@ func (c *Chain) add(record func() (*event.Record, error)) error {
 	return c.emit(r)
 }
 
-// Cursor is what ingest would commit with the records so far.
+// Cursor returns the cursor that ingest would commit with the records so far.
 func (c *Chain) Cursor() *event.Cursor {
 	out := &event.Cursor{LogId: LogID(), GenesisHash: make([]byte, 32), ChainId: ChainID, InstanceId: LogID(), Seq: c.Seq,
 		FinalBlock: c.Block - min(c.Block, finalAfter)}
@@ -196,7 +196,7 @@ func (c *Chain) Cursor() *event.Cursor {
 	return out
 }
 
-// Next writes the next unit: a block, or a reorganisation where one is due.
+// Next writes the next unit: a block, or a reorganisation if one is due.
 func (c *Chain) Next() error {
 	every := uint64(reorgEvery)
 	if c.Made >= c.options.Events {
@@ -211,7 +211,7 @@ func (c *Chain) Next() error {
 	return c.Mine(logsABlock)
 }
 
-// Mine writes a block with so many new logs.
+// Mine writes a block with that many new logs.
 func (c *Chain) Mine(logs int) error {
 	all := make([]said, 0, logs)
 	for range logs {
@@ -222,14 +222,14 @@ func (c *Chain) Mine(logs int) error {
 	return c.enter(all, true)
 }
 
-// Reorganise writes a unit that takes so many of the newest blocks back and says what they said in other blocks, one more
-// of them: earlier or later than before, and in the same order.
+// Reorganise writes a unit that retracts the newest depth blocks and repeats their events, in the same order, in new
+// blocks, one more than before, so that some events move to an earlier or later block.
 func (c *Chain) Reorganise(depth int) error {
 	depth = min(depth, len(c.recent))
 	gone := c.recent[len(c.recent)-depth:]
 	var all []said
 	for _, b := range slices.Backward(gone) {
-		seq := b.first + uint64(len(b.said)) // of the record of the block itself
+		seq := b.first + uint64(len(b.said)) // seq of the block's own record
 		if err := c.add(func() (*event.Record, error) {
 			return &event.Record{Retracts: seq, Fact: &event.Record_Block{Block: b.fact()}}, nil
 		}); err != nil {
@@ -294,7 +294,7 @@ func (b *block) fact() *event.Block {
 	return &event.Block{Number: b.number, Hash: b.hash.Bytes(), ParentHash: b.parent.Bytes(), Time: timeOf(b.number)}
 }
 
-// log is the i-th of the block.
+// log returns the block's i-th log.
 func (b *block) log(i int) (*event.Log, error) {
 	topics, data, err := contracts.Encode(b.said[i].event)
 	if err != nil {
@@ -309,8 +309,8 @@ func (b *block) log(i int) (*event.Log, error) {
 		TxHash: tx[:], TxIndex: uint32(i), LogIndex: uint32(i)}, nil
 }
 
-// event makes the next event of a vault. Requests are funded and closed a little faster than they come, while there are
-// enough of them; what has no request is a deposit.
+// event generates the next event of a vault. While enough requests are open, they are funded and closed slightly faster
+// than new ones arrive. When there is no request to act on, the event is a deposit.
 func (c *Chain) event(v *ledger) contracts.Event {
 	if v.deposits-v.swept >= v.limit {
 		from := v.swept + 1
@@ -349,7 +349,8 @@ func (c *Chain) event(v *ledger) contracts.Event {
 	return contracts.DepositAccepted{DepositID: n(v.deposits), Owner: owner, PartnerID: c.partner(), Sender: owner, Assets: amount, Shares: amount}
 }
 
-// request is one that will be funded and claimed, cancelled or expired, or never closes. A router asks for some too.
+// request generates a request that will be funded and claimed, cancelled, or expire, or that never closes. Some are
+// made by the router.
 func (c *Chain) request(v *ledger) contracts.Event {
 	owner := Router
 	if c.rng.IntN(50) > 0 {
@@ -368,11 +369,11 @@ func (c *Chain) request(v *ledger) contracts.Event {
 	return e
 }
 
-// scatter and its odd factor make a permutation of so many numbers as there are users, or nearly one.
+// scatter is an odd multiplier that permutes the user numbers, at least nearly.
 const scatter = 2654435761
 
-// user is a new one, or one of those that are there: a few of them most of the time. Who is how busy has nothing to do with
-// who came first.
+// user returns a new user or one of the existing ones, mostly one of a few. How active a user is does not depend on
+// when it arrived.
 func (c *Chain) user() common.Address {
 	if c.Users < c.options.Users && (c.Users == 0 || c.rng.Float64() < c.arrive) {
 		c.Users++
@@ -380,13 +381,13 @@ func (c *Chain) user() common.Address {
 	}
 	rank := c.zipf.Uint64()
 	who := int(rank * scatter % uint64(c.options.Users))
-	if who >= c.Users { // is not there yet
+	if who >= c.Users { // not created yet
 		who = c.rng.IntN(c.Users)
 	}
 	return UserAddress(who)
 }
 
-// partner is none, the big one, or one of the others.
+// partner returns no partner, the big one, or one of the others.
 func (c *Chain) partner() uint32 {
 	switch k := c.rng.IntN(60); {
 	case k < 36:
@@ -398,7 +399,7 @@ func (c *Chain) partner() uint32 {
 	}
 }
 
-// amount is between 1 and 10 million units of 6 decimals, small ones more often.
+// amount returns between 1 and 10 million units with 6 decimals; small amounts are more frequent.
 func (c *Chain) amount() *big.Int {
 	return big.NewInt(int64(1e6 * math.Pow(10, 7*c.rng.Float64())))
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// TestUnkind: the chain is as unkind as the package says, its log is one that ingest could have written, and made up again
-// it is the same.
+// TestUnkind checks that the chain has the properties listed in the package documentation, that ingest could have
+// written its log, and that generating it again gives the same log.
 func TestUnkind(t *testing.T) {
 	o := Options{Events: 60_000, Users: 6_000}
 	var records []*event.Record

@@ -15,23 +15,23 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// recordsATransaction is how many are committed together while a history is written, as in a backfill.
+// recordsATransaction is how many records are committed together while a history is written, as in a backfill.
 const recordsATransaction = 10_000
 
-// A Log is a chain that is written to Kafka as ingest does: whole units, and the cursor in the same transaction.
+// A Log is a chain that is written to Kafka as ingest writes it: whole units, with the cursor in the same transaction.
 type Log struct {
 	*Chain
-	Written uint64 // records that are new
+	Written uint64 // new records
 
 	client  *kgo.Client
 	ctx     context.Context
-	pending int // records of the transaction that is open
+	pending int // records in the open transaction
 	mu      sync.Mutex
-	failed  error // of a record that was handed to the client
+	failed  error // error of a record that was handed to the client
 }
 
-// OpenLog makes the topics and the chain up to its end: first what the log has, unwritten, then what is missing of the
-// history. An interrupted one is gone on with.
+// OpenLog creates the topics and generates the chain up to the end of its history: first, without writing, the part
+// that the log already has, then the missing part. It continues an interrupted run.
 func OpenLog(ctx context.Context, kafka chainlog.Config, o Options) (*Log, error) {
 	client, err := kgo.NewClient(append(kafka.Options(), kgo.TransactionalID("workload"), kgo.ProducerBatchMaxBytes(chainlog.MaxBatchBytes),
 		kgo.MaxBufferedRecords(2*recordsATransaction), kgo.ProducerBatchCompression(kgo.Lz4Compression()), kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
@@ -50,7 +50,7 @@ func (l *Log) fill(kafka chainlog.Config, o Options) error {
 	if err := chainlog.EnsureTopics(l.ctx, kadm.NewClient(l.client), ChainID, kafka.Topology()); err != nil {
 		return err
 	}
-	if _, _, err := l.client.ProducerID(l.ctx); err != nil { // ends what an interrupted run has left open
+	if _, _, err := l.client.ProducerID(l.ctx); err != nil { // aborts a transaction that an interrupted run left open
 		return fmt.Errorf("begin to write the log: %w", err)
 	}
 	cursor, err := chainlog.ReadCursor(l.ctx, ChainID, kafka.Options()...)
@@ -104,7 +104,7 @@ func (l *Log) produce(r *kgo.Record) {
 	})
 }
 
-// Commit ends the transaction, with the cursor in it; nothing where there is none.
+// Commit ends the open transaction, if any, with the cursor in it.
 func (l *Log) Commit() error {
 	if l.pending == 0 {
 		return nil
@@ -129,5 +129,5 @@ func (l *Log) Commit() error {
 	return nil
 }
 
-// Close ends the producer.
+// Close closes the producer.
 func (l *Log) Close() { l.client.Close() }

@@ -12,15 +12,14 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// writing is how long the disk may take to commit a success once PostgreSQL has noted it,
-// also on a machine that does much else. What it excuses too much is bounded by what a
-// dispatcher can have under way.
+// writing is how long the disk may take to commit a success after PostgreSQL has noted it, even on a busy machine. A
+// value that is too large excuses too many POSTs, but no more than a dispatcher can have in flight.
 const writing = 150 * time.Millisecond
 
-// witness makes PostgreSQL note two times: when a success is recorded (a deferred trigger
-// runs at the end of the transaction), and when a partner changes hands, which is when the
-// fence of its lease changes. That counts also where the same dispatcher takes the partner
-// again after its lease ran out: what it had sent and not recorded may be sent again.
+// witness makes PostgreSQL record two times: when a success is recorded (a deferred trigger runs at the end of the
+// transaction), and when a partner changes hands, which is when the fence of its lease changes. This includes the case
+// in which the same dispatcher takes the partner again after its lease expired: deliveries that it had sent but not
+// recorded may be sent again.
 const witness = `
 CREATE TABLE chaos_recorded (event_id uuid PRIMARY KEY, at timestamptz NOT NULL);
 CREATE FUNCTION chaos_recorded() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -34,20 +33,19 @@ CREATE TRIGGER chaos_handover AFTER UPDATE ON lease FOR EACH ROW WHEN (OLD.fence
 
 type window struct{ from, to time.Time }
 
-// theft is from when to when the owners of leases that were taken away may believe
-// in them.
+// theft is the time range in which owners whose leases were taken away may not know it yet.
 type theft struct {
 	window
-	last time.Time // when by their own clocks the leases have run out
+	last time.Time // when the leases have expired by the owners' clocks
 }
 
-// stolen is a theft that began and ended at these times, where PostgreSQL lives on.
+// stolen returns a theft between these times if PostgreSQL stays up.
 func stolen(from, at time.Time) theft {
 	return theft{window{from, at.Add(lease / 3)}, at.Add(lease)}
 }
 
-// outlived is the theft after PostgreSQL was away: owners that could not renew
-// meanwhile believe in their leases until they can.
+// outlived extends the theft by an outage of PostgreSQL: owners that could not renew their leases meanwhile keep
+// trusting them until they can.
 func (t theft) outlived(died, back time.Time) theft {
 	if t.to.After(died) {
 		t.to = back.Add(lease / 3)
@@ -58,17 +56,16 @@ func (t theft) outlived(died, back time.Time) theft {
 	return t
 }
 
-// ledger is what PostgreSQL knows at the end of a seed, and when leases were
-// stolen.
+// ledger is what PostgreSQL knows at the end of a seed, and when leases were stolen.
 type ledger struct {
 	states    map[uuid.UUID]standing
-	opened    map[uint32]bool         // partners whose breaker is written down as open
+	opened    map[uint32]bool         // partners whose breaker is stored as open
 	recorded  map[uuid.UUID]time.Time // when the success of an event was committed
 	handovers map[uint32][]window
 	thefts    []theft
 }
 
-// standing is how PostgreSQL has an event.
+// standing is the state of an event in PostgreSQL.
 type standing struct {
 	state    string
 	attempts int
@@ -111,21 +108,20 @@ func (r *run) ledger(ctx context.Context) (*ledger, error) {
 	return l, nil
 }
 
-// underWay tells whether a POST of an event that arrived at a time had not been
-// recorded at the beginning of a window that had not ended.
+// underWay reports whether a POST that arrived before the end of the window had not been recorded when the window
+// began.
 func (l *ledger) underWay(w window, event uuid.UUID, arrived time.Time) bool {
 	recorded, done := l.recorded[event]
 	return !arrived.After(w.to) && (!done || recorded.Add(writing).After(w.from))
 }
 
-// bound gives for each partner how many events may have been sent twice at most. Those are
-// the accepted POSTs that were under way when the partner changed hands (a handover), or
-// that its owner may have begun when its lease had been taken away without its knowing (a
-// theft). Each handover and each theft counts for no more than a dispatcher sends at once:
-// where the owner and the thief have both sent, a POST too many for the one is of the other,
-// and a POST that was under way at several of them is of one that has room.
+// bound returns, for each partner, how many events may have been sent twice at most. These are the accepted POSTs that
+// were in flight when the partner changed hands (a handover), or that its old owner may have begun after its lease had
+// been taken away without its knowledge (a theft). Each handover and each theft explains at most as many POSTs as a
+// dispatcher sends concurrently. Owner and thief may both have sent, and a POST may have been in flight during several
+// of these blows: then it is assigned to one that can still explain it.
 func (l *ledger) bound(stories map[uuid.UUID]story) map[uint32]int {
-	posts := map[uint32][][]int{} // of a partner: the blows that each may be of, handovers before thefts
+	posts := map[uint32][][]int{} // by partner: the blows that may explain each POST, handovers before thefts
 	for id, s := range stories {
 		partner := s.referral.Partner
 		handovers := l.handovers[partner]
@@ -154,9 +150,9 @@ func (l *ledger) bound(stories map[uuid.UUID]story) map[uint32]int {
 	return bound
 }
 
-// matched is how many POSTs, each of which may be of some blows, are of one at most, where a
-// blow has room for as many as a dispatcher sends at once: a maximum matching, by paths along
-// which POSTs make room (https://en.wikipedia.org/wiki/Matching_(graph_theory)).
+// matched returns how many POSTs can be assigned to a blow that may explain them, if each blow has room for as many as
+// a dispatcher sends concurrently. This is a maximum matching, found with augmenting paths
+// (https://en.wikipedia.org/wiki/Matching_(graph_theory)).
 func matched(posts [][]int) (n int) {
 	of := map[int][]int{} // by blow
 	var place func(post int, seen map[int]bool) bool
@@ -187,9 +183,8 @@ func matched(posts [][]int) (n int) {
 	return n
 }
 
-// excuses counts the blows that may have made a POST of an event come again without
-// being counted: each handover of its partner, and each theft, between its first
-// POST and its last.
+// excuses counts the blows that may have caused an uncounted repetition of an event's POST: the handovers of its
+// partner and the thefts between its first and its last POST.
 func (l *ledger) excuses(s story) (n int) {
 	if len(s.posts) == 0 {
 		return 0
@@ -209,7 +204,8 @@ func (l *ledger) excuses(s story) (n int) {
 	return n
 }
 
-// repeats says when what came more than once to a partner came and was recorded, and when the partner changed hands.
+// repeats lists, for debugging, when a partner's repeated events arrived and were recorded, and when the partner
+// changed hands.
 func (l *ledger) repeats(partner uint32, stories map[uuid.UUID]story) string {
 	const clock = "15:04:05.000"
 	var out strings.Builder

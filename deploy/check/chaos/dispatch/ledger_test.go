@@ -9,8 +9,7 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/referrals"
 )
 
-// What counts as under way, with a partner that changes hands at second 10 and is
-// stolen from second 20 to 21.
+// Which POSTs count as in flight, for a partner that changes hands at second 10 and is stolen from second 20 to 21.
 func TestUnderWay(t *testing.T) {
 	second := func(n float64) time.Time {
 		return time.Unix(1_700_000_000, 0).Add(time.Duration(n * float64(time.Second)))
@@ -49,8 +48,8 @@ func TestUnderWay(t *testing.T) {
 	}
 }
 
-// The owner that knows nothing of the theft and the thief both send, and PostgreSQL dies before the thief has recorded
-// anything: what both have sent comes again. So it was in a run on a machine that did much else.
+// The old owner, unaware of the theft, and the thief both send, and PostgreSQL dies before the thief has recorded
+// anything, so everything that both sent is repeated. This happened in a run on a busy machine.
 func TestOwnerAndThief(t *testing.T) {
 	at := func(n float64) time.Time {
 		return time.Unix(1_700_000_000, 0).Add(time.Duration(n * float64(time.Second)))
@@ -76,7 +75,7 @@ func TestOwnerAndThief(t *testing.T) {
 	if came, bound := extra(stories)[7], l.bound(stories)[7]; came != 7 || bound != 7 {
 		t.Errorf("%d came too often, and %d were under way; want 7 of both", came, bound)
 	}
-	// A third time while nothing happens is one too many.
+	// A third POST without a blow is one too many.
 	for id, s := range stories {
 		s.posts = append(s.posts, post{at: at(34)})
 		stories[id] = s
@@ -86,8 +85,8 @@ func TestOwnerAndThief(t *testing.T) {
 	}
 }
 
-// POSTs that are under way at two handovers or thefts are of the one that has room. So it was in a run in which two thefts
-// were a third of a second apart.
+// A POST that is in flight during two handovers or thefts is assigned to the one that has room. This happened in a run
+// in which two thefts were a third of a second apart.
 func TestMatched(t *testing.T) {
 	both, first, second := []int{0, 1}, []int{0}, []int{1}
 	for name, c := range map[string]struct {
@@ -107,8 +106,7 @@ func TestMatched(t *testing.T) {
 	}
 }
 
-// How long an old owner may believe in a lease that was stolen at second 20, when
-// PostgreSQL dies and is back.
+// How long an old owner may trust a lease that was stolen at second 20, if PostgreSQL dies and comes back.
 func TestTheftOutlivesPostgres(t *testing.T) {
 	second := func(n float64) time.Time {
 		return time.Unix(1_700_000_000, 0).Add(time.Duration(n * float64(time.Second)))

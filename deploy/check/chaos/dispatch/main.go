@@ -1,52 +1,45 @@
-// Command dispatch is `make chaos-dispatch`: it kills what sends webhooks, again
-// and again, and counts what arrives.
+// Command dispatch is `make chaos-dispatch`: it repeatedly kills the processes that send webhooks, and counts what
+// arrives.
 //
 //	producer ──▶ Kafka ──▶ navlog dispatch (two) ◀──▶ PostgreSQL
 //	                             │  ▲ SIGKILL            ▲ SIGKILL, leases taken away, positions set to zero
 //	receiver ◀────── TLS ────────┘
 //
-// A seed decides what happens and when. Events are deposits and withdrawals, of
-// partners whose receivers answer, of one whose receiver is down, and of one without
-// a URL; some are refused for ever. At the end of each seed every event must
+// A seed determines what happens and when. Events are deposits and withdrawals of partners with working receivers, of
+// one whose receiver is down, and of one without a URL; some events are refused every time. At the end of each seed
+// every event must
 //
-//   - have been acknowledged by its receiver, with the id and the bytes that follow
-//     from the event alone, or wait for a reason that can be seen: an open breaker,
-//     no endpoint, or attempts that ran out, each of them refused (lost in oracle.go);
-//   - have come no more often than its answers explain, but for what was under way
-//     when its partner changed hands (extra and bound);
-//   - have been refused 1 + 3 times at most, at least 1, 5 and 15 s apart, but for a
-//     POST of a dispatcher that lost its partner meanwhile (schedule). The last events
-//     of each seed come when nothing happens any more, so that they have no excuse.
+//   - have been acknowledged by its receiver, with the id and the bytes that follow from the event alone, or be undelivered for
+//     a visible reason: an open breaker, no endpoint, or attempts that ran out, each of them refused (lost in oracle.go);
+//   - have arrived no more often than its responses explain, except for what was in flight when its partner changed hands
+//     (extra and bound);
+//   - have been refused at most 1 + 3 times, at least 1, 5 and 15 s apart, except for a POST of a dispatcher that lost its
+//     partner meanwhile (schedule). The last events of each seed arrive after the faults have ended, so nothing excuses them.
 //
 // The last line is
 //
 //	seeds=N events=M lost=0 extra=K in_flight_bound=B
 //
-// with K <= B for each partner, and so in the sum. Two faults that were planted on
-// purpose, a fourth retry and every POST twice, turn a seed red (planted_test.go).
+// with K <= B for each partner, and therefore in total. Two deliberate faults, a fourth retry and sending every POST
+// twice, make a seed fail (planted_test.go).
 //
 // # What B is
 //
-// B is measured and not what the configuration would allow. An event may be sent
-// again after it was accepted for one reason only: its partner has changed hands
-// while the answer was not in PostgreSQL. A dispatcher that lives never repeats a
-// POST that was answered; one that is killed loses its partners when the lease
-// runs out, and so does one that could not renew while PostgreSQL was down. So B
-// counts the POSTs that were not refused, that had arrived when the lease of their
-// partner was taken anew, and whose event was recorded as delivered only after
-// it, and of each such change no more than a dispatcher can have under way to one
-// partner. None of the three comes from the dispatcher's own account of what it had
-// under way: the receiver notes the arrivals, a trigger on the lease notes each
-// new fence (ledger.go), and the record is the one that keeps the event from being
-// sent again.
+// B is measured, not derived from the configuration. There is only one reason why an event may be sent again after it
+// was accepted: its partner changed hands while the response was not yet in PostgreSQL. A dispatcher that stays alive
+// never repeats a POST that was acknowledged; one that is killed loses its partners when the lease expires, and so does
+// one that could not renew it because PostgreSQL was down. So B counts the POSTs that were not refused, that had
+// arrived when the lease of their partner was acquired again, and whose event was recorded as delivered only later. For
+// each such change it counts at most as many as a dispatcher can have in flight to one partner. None of this relies on
+// the dispatcher's own account of what was in flight: the receiver records the arrivals, a trigger on the lease records
+// each new fence (ledger.go), and the delivery record is the one that prevents the event from being sent again.
 //
-// A lease that is stolen is harder, and happens in this program only: the old
-// owner believes in it until it renews, a third of the lease later, or until the
-// first of its results is refused; where PostgreSQL is down by then, for as long as
-// that, up to the whole lease. What it begins meanwhile cannot be recorded and
-// cannot be told from what the new owner begins, so after each theft the POSTs of
-// a partner that begin in that time count, too, up to its concurrency. A topic
-// that is read again or made anew adds nothing: the ids are known.
+// Stolen leases are harder, and occur only in this program: the old owner trusts its lease until it renews it, after a
+// third of the lease's duration, or until its first result is rejected. If PostgreSQL is down by then, it trusts the
+// lease for the length of the outage, up to the lease's whole duration. What it begins meanwhile cannot be recorded,
+// and cannot be distinguished from what the new owner begins. So after each theft the POSTs of a partner that begin
+// during that time count too, up to its concurrency. Reading a topic again, or recreating it, adds nothing, because the
+// ids are known.
 package main
 
 import (
@@ -64,7 +57,7 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/referrals"
 )
 
-// chaos is what the command line says.
+// chaos holds the command-line options.
 type chaos struct {
 	Data   string        `type:"path" default:"build/chaos-dispatch" help:"Folder for the engines; what is in it goes at the end, unless something was wrong."`
 	Navlog string        `type:"existingfile" default:"bin/navlog" help:"The binary to test."`
@@ -77,7 +70,7 @@ type chaos struct {
 	receiver *receiver
 }
 
-// tally is what one seed, or all, came to.
+// tally is the result of one seed, or of all.
 type tally struct{ events, lost, extra, bound int }
 
 func main() {

@@ -10,16 +10,15 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// What partners are promised: an attempt that is refused is followed by three more,
-// each at least so long after the one before.
+// What partners are promised: after a refused attempt up to three more follow, each at least this long after the
+// previous one.
 var waits = []time.Duration{time.Second, 5 * time.Second, 15 * time.Second}
 
-// rounding is by how much two clocks of one machine may differ in what they read.
+// rounding is how much the readings of two clocks of one machine may differ.
 const rounding = 5 * time.Millisecond
 
-// lost names the events that are neither delivered nor waiting for a reason that can
-// be seen: a breaker that is open, no endpoint, or attempts that ran out because all
-// were refused.
+// lost lists the events that are neither delivered nor undelivered for a visible reason: an open breaker, no endpoint,
+// or attempts that ran out because all were refused.
 func (l *ledger) lost(stories map[uuid.UUID]story, down, mute uint32) []error {
 	var lost []error
 	for id, s := range stories {
@@ -54,11 +53,11 @@ func (l *ledger) lost(stories map[uuid.UUID]story, down, mute uint32) []error {
 	return lost
 }
 
-// extra counts per partner what came more often than its answers explain.
+// extra counts, per partner, the arrivals that the responses do not explain.
 func extra(stories map[uuid.UUID]story) map[uint32]int {
 	more := map[uint32]int{}
 	for _, s := range stories {
-		unexplained := -1 // one has to come
+		unexplained := -1 // the first arrival needs no explanation
 		for _, p := range s.posts {
 			if !p.refused {
 				unexplained++
@@ -69,11 +68,11 @@ func extra(stories map[uuid.UUID]story) map[uint32]int {
 	return more
 }
 
-// attempts are the POSTs of an event without the first ones of those that were sent again within their attempt: only once
-// and on a connection of its own, because the receiver hung up on one that may have been kept. Both have the attempt's
-// signature.
+// attempts returns the POSTs of an event, without the first POST of an attempt that sent two. A dispatcher may send a
+// request again within an attempt once, on a new connection, if the receiver closed a connection that may have been
+// reused. Both POSTs have the attempt's signature.
 func (s story) attempts() (last []post) {
-	again := false // the newest one is the second of its attempt
+	again := false // the newest POST is the second of its attempt
 	for _, p := range s.posts {
 		if n := len(last); n > 0 && !again && last[n-1].hungUp && p.own && last[n-1].second == p.second {
 			last[n-1], again = p, true
@@ -84,10 +83,9 @@ func (s story) attempts() (last []post) {
 	return last
 }
 
-// schedule holds the attempts of each event against what partners are promised. An
-// event whose partner changed hands meanwhile may have been sent again for each
-// time; of one that was left alone every wait is judged. Of a partner that is down
-// probes are not counted.
+// schedule checks the attempts of each event against what partners are promised. If the event's partner changed hands
+// meanwhile, each change excuses one more POST; otherwise every wait is checked. The partner that is down is skipped,
+// because probes do not count.
 func (l *ledger) schedule(stories map[uuid.UUID]story, down uint32) (judged int, err error) {
 	var faults []error
 	for id, s := range stories {
@@ -122,8 +120,7 @@ func (l *ledger) schedule(stories map[uuid.UUID]story, down uint32) (judged int,
 	return judged, errors.Join(faults...)
 }
 
-// sequences checks that what came to each partner that is well has every sequence
-// from 1 on.
+// sequences checks that each healthy partner received every sequence from 1 on.
 func sequences(stories map[uuid.UUID]story, down, mute uint32) error {
 	seen, events := map[uint32]map[int64]bool{}, map[uint32]int64{}
 	for _, s := range stories {

@@ -15,7 +15,7 @@ func second(n float64) time.Time {
 	return time.Unix(1_700_000_000, 0).Add(time.Duration(n * float64(time.Second)))
 }
 
-// posts are refused POSTs at these seconds; a negative one was accepted.
+// posts returns refused POSTs at these seconds; a negative second is an accepted POST.
 func posts(at ...float64) []post {
 	var all []post
 	for _, n := range at {
@@ -28,11 +28,11 @@ func posts(at ...float64) []post {
 	return all
 }
 
-// What the schedule says of POSTs of a partner that changes hands at second 50.
+// How schedule judges the POSTs to a partner that changes hands at second 50.
 func TestSchedule(t *testing.T) {
 	for what, c := range map[string]struct {
 		posts []post
-		want  string // "" for nothing
+		want  string // "": no error
 	}{
 		"accepted at once":             {posts(-1), ""},
 		"refused once":                 {posts(1, -2), ""},
@@ -56,9 +56,9 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// A receiver that hangs up on a connection that may have been kept gets the request once more in the same attempt, on a
-// connection of its own, and not a second time, not with another attempt's signature, and not where the connection was
-// certainly new.
+// A receiver that closes a connection that may have been reused gets the request again in the same attempt, on a new
+// connection. It must not get it a third time, or with another attempt's signature, or if the connection was certainly
+// new.
 func TestScheduleOfARequestThatIsSentAgain(t *testing.T) {
 	hungUp := func(p post) post { p.hungUp = true; return p }
 	own := func(p post) post { p.own = true; return p }
@@ -84,8 +84,7 @@ func TestScheduleOfARequestThatIsSentAgain(t *testing.T) {
 	}
 }
 
-// Where an event may be at the end, and where it is lost. Partner 8 is down, and 9
-// has no URL.
+// In which states an event may end, and in which it is lost. Partner 8 is down, and 9 has no URL.
 func TestLost(t *testing.T) {
 	four := posts(1, 2, 7, 22)
 	for what, c := range map[string]struct {

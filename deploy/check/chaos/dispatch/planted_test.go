@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// build makes navlog with the text before in one of its files replaced by after.
+// build builds navlog with one piece of text replaced in one of its files.
 func build(t *testing.T, file, before, after string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -44,25 +44,24 @@ func build(t *testing.T, file, before, after string) string {
 	return filepath.Join(dir, "navlog")
 }
 
-// The oracle is worth what it finds: a dispatcher that makes a fourth retry, and one
-// that posts everything twice, turn a seed red. (That ours does not, make
-// chaos-dispatch shows.)
+// An oracle is only useful if it finds faults: a dispatcher that makes a fourth retry, and one that sends every POST
+// twice, make a seed fail. (make chaos-dispatch shows that the real dispatcher does not.)
 func TestPlantedFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds navlog twice and runs a seed with each")
 	}
 	for _, c := range []struct {
 		what, file, before, after string
-		// One of them is found, and which depends on whether the first event that gets a fourth retry belongs to a
-		// partner that changed hands meanwhile: that excuses one POST more, and not two.
+		// One of these errors is found. Which one depends on whether the first event that gets a fourth retry belongs
+		// to a partner that changed hands meanwhile, which excuses one additional POST but not two.
 		want []string
 	}{
 		{"a fourth retry", "dispatch/lane/timing.go", "5 * time.Second, 15 * time.Second}", "5 * time.Second, 15 * time.Second, time.Second}", []string{"no more than 1 + 3 are promised", "times, and its partner changed hands"}},
 		{"every POST twice", "dispatch/lane/attempt.go", "	a.Result = p.post(", "	p.post(context.WithoutCancel(ctx), a.Endpoint, m)\n	a.Result = p.post(", []string{"posts came too often", "came again although it was accepted"}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			t.Parallel()                                     // they wait, most of the time
-			data, err := os.MkdirTemp("", "navlog-planted-") // t.TempDir lets no other user pass, and PostgreSQL may run as one
+			t.Parallel()                                     // mostly waiting, so they can run in parallel
+			data, err := os.MkdirTemp("", "navlog-planted-") // other users cannot enter t.TempDir, and PostgreSQL may run as another user
 			if err == nil {
 				err = os.Chmod(data, 0o755)
 			}

@@ -19,13 +19,12 @@ import (
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
-// fresh is how old a signature may be: each attempt makes its own.
+// fresh is the maximum age of a signature: each attempt creates its own.
 const fresh = 15 * time.Second
 
-// receiver is the server of all partners. It is not well: one event in ten is
-// refused at first, one in ten loses its connection after it was read, and one
-// in five has to wait. Stubborn events are refused for ever, and so is everything
-// of a partner that is down.
+// receiver is the HTTP server of all partners. It misbehaves: it refuses one event in ten at first, closes the
+// connection of one in ten after reading the request, and delays one in five. Stubborn events are refused every time,
+// and so is every event of a partner that is down.
 type receiver struct {
 	*tlsreceiver.Server
 	world *referrals.World
@@ -36,26 +35,26 @@ type receiver struct {
 	faults []error
 }
 
-// story is what the receiver knows of an event.
+// story is what the receiver knows about an event.
 type story struct {
 	referral referrals.Referral
-	stubborn bool // it is to be refused for ever
+	stubborn bool // refused every time
 	posts    []post
 	accepted bool
 	sequence int64
 }
 
-// post is a request that arrived whole.
+// post is a request that arrived completely.
 type post struct {
 	at      time.Time
-	refused bool // answered with something else than 2xx, or not at all
-	// second is when the attempt began that the POST is of, as its signature says.
+	refused bool // the status was not 2xx, or there was no response
+	// second is when the POST's attempt began, according to its signature.
 	second int64
-	// own: its connection was opened for it and is closed after it, as its header Connection says.
+	// own: the connection was opened for this request and is closed after it, according to its Connection header.
 	own bool
-	// hungUp: it was not answered, on a connection that the dispatcher may have kept, so that the dispatcher cannot know
-	// whether it arrived and may send it again within the attempt. That it is the connection's first request says nothing:
-	// a connection is kept unused when the request that it was opened for went out on another one.
+	// hungUp: there was no response, and the dispatcher may have reused the connection. Then it cannot know whether the
+	// request arrived, and may send it again within the attempt. Being the connection's first request proves nothing: a
+	// connection stays idle if the request that it was opened for was sent on another one.
 	hungUp bool
 }
 
@@ -85,7 +84,7 @@ func (r *receiver) receive(w http.ResponseWriter, request *http.Request) {
 	at := time.Now()
 	body, err := io.ReadAll(request.Body)
 	if err != nil {
-		return // the dispatcher died while it was writing: not a delivery
+		return // the dispatcher died while writing: not a delivery
 	}
 	s, n, err := r.take(request, body, at)
 	if err != nil {
@@ -138,8 +137,8 @@ func (r *receiver) refuse(s *story, n int) {
 	s.posts[n].refused = true
 }
 
-// take checks a POST against the event that it is of: id, bytes, signature and
-// sequence. It gives the event and the POST's place among its posts.
+// take checks the id, bytes, signature and sequence of a POST against its event. It returns the event and the POST's
+// index among the event's posts.
 func (r *receiver) take(request *http.Request, body []byte, at time.Time) (s *story, n int, err error) {
 	h := request.Header
 	id, err := uuid.Parse(h.Get(webhook.HeaderEventID))
@@ -175,7 +174,7 @@ func (r *receiver) take(request *http.Request, body []byte, at time.Time) (s *st
 	return s, n, nil
 }
 
-// stories are the events so far, each as it was when it was asked for.
+// stories returns a copy of the events so far.
 func (r *receiver) stories() map[uuid.UUID]story {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -188,14 +187,14 @@ func (r *receiver) stories() map[uuid.UUID]story {
 	return stories
 }
 
-// begin forgets the events of the seed before.
+// begin drops the events of the previous seed.
 func (r *receiver) begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.events, r.faults = map[uuid.UUID]*story{}, nil
 }
 
-// wrong is what contradicted an event, since begin.
+// wrong returns what contradicted an event since begin.
 func (r *receiver) wrong() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

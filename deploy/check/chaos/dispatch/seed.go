@@ -17,23 +17,23 @@ import (
 )
 
 const (
-	well        = 5        // partners whose receiver is there
-	partners    = well + 2 // and one whose is down, and one that has no URL
-	concurrency = 4        // POSTs to one partner at a time: the default
+	well        = 5        // partners with a working receiver
+	partners    = well + 2 // plus one whose receiver is down, and one without a URL
+	concurrency = 4        // concurrent POSTs to one partner: the default
 	batches     = 12
 	lease       = 3 * time.Second
-	// settlesAtMost is how many times the pause without progress a seed may take to settle in all.
+	// settlesAtMost limits the total time for settling, as a multiple of the allowed pause without progress.
 	settlesAtMost = 10
 )
 
-// run is one seed.
+// run is the run of one seed.
 type run struct {
 	*chaos
 	random      *rand.Rand
-	base        int64 // the first partner's id
+	base        int64 // id of the first partner
 	dispatchers [2]*child.Process
-	begun       [2]time.Time // when each of them was started
-	back        time.Time    // when PostgreSQL last answered again after it was killed
+	begun       [2]time.Time // when each of them started
+	back        time.Time    // when PostgreSQL last responded again after it was killed
 	appended    []referrals.Referral
 	thefts      []theft
 }
@@ -42,8 +42,8 @@ type run struct {
 func (r *run) down() uint32 { return uint32(r.base) + well }
 func (r *run) mute() uint32 { return uint32(r.base) + well + 1 }
 
-// seed appends events while things happen to everybody, then a few while nothing
-// does, and waits until each is delivered or has a reason to wait.
+// seed appends events while faults happen, then a few without faults, and waits until each is delivered or has a valid
+// reason not to be.
 func (c *chaos) seed(ctx context.Context, seed uint64) (t tally, err error) {
 	r := &run{chaos: c, random: rand.New(rand.NewPCG(seed, 0))}
 	defer func() { err = errors.Join(err, r.stop()) }()
@@ -75,7 +75,7 @@ func (c *chaos) seed(ctx context.Context, seed uint64) (t tally, err error) {
 			return t, err
 		}
 	}
-	// Leases of those that were killed run out, and what comes then is left alone.
+	// Let the leases of killed dispatchers expire, so that nothing disturbs what follows.
 	if err := r.wait(ctx, lease+time.Second); err != nil {
 		return t, err
 	}
@@ -86,13 +86,13 @@ func (c *chaos) seed(ctx context.Context, seed uint64) (t tally, err error) {
 		return t, err
 	}
 	t.events = len(r.appended)
-	if err := errors.Join(r.settle(ctx), r.stop()); err != nil { // what is under way counts, too
+	if err := errors.Join(r.settle(ctx), r.stop()); err != nil { // includes deliveries in flight
 		return t, err
 	}
 	return r.judge(ctx, t)
 }
 
-// judge compares what came with what was appended, and with what was done.
+// judge compares what arrived with what was appended and with the faults.
 func (r *run) judge(ctx context.Context, t tally) (tally, error) {
 	l, err := r.ledger(ctx)
 	if err != nil {
@@ -110,12 +110,12 @@ func (r *run) judge(ctx context.Context, t tally) (tally, error) {
 	if final == nil && judged == 0 {
 		faults = append(faults, errors.New("something happened to every event that was refused, so that no waits were judged"))
 	}
-	// Later seeds know nothing of what waits here.
+	// Later seeds must not see pending events of this one.
 	return t, errors.Join(append(faults, r.exec(ctx, fmt.Sprintf("UPDATE partner SET disabled = true WHERE id = %d", r.down())))...)
 }
 
-// final is what no waiting mends: a POST that came too often, too early or once too
-// many. It also returns of how many events the waits were judged.
+// final checks what waiting cannot fix: POSTs that arrived too often, too early or once too many. It also returns the
+// number of events whose waits were checked.
 func (r *run) final(l *ledger, stories map[uuid.UUID]story) (judged int, err error) {
 	var faults []error
 	bound := l.bound(stories)
@@ -134,7 +134,7 @@ func (r *run) start(i int) (err error) {
 	return err
 }
 
-// stop stops the dispatchers that run.
+// stop stops the running dispatchers.
 func (r *run) stop() (err error) {
 	for i, d := range r.dispatchers {
 		if d != nil {
@@ -145,9 +145,8 @@ func (r *run) stop() (err error) {
 	return err
 }
 
-// append writes events, for all partners in turn, deposits and withdrawals. One in
-// fifty is refused for ever, and so are those after the last, one of each partner
-// that is well.
+// append writes events, deposits and withdrawals, for all partners in turn. One in fifty is refused every time, and so
+// is one more for each healthy partner at the end.
 func (r *run) append(ctx context.Context, from, to int) error {
 	var events []referrals.Referral
 	for n := from; n < to; n++ {
@@ -171,7 +170,7 @@ func (r *run) append(ctx context.Context, from, to int) error {
 	return r.world.Produce(ctx, events...)
 }
 
-// pause waits for up to longest.
+// pause waits for a random time up to longest.
 func (r *run) pause(ctx context.Context, longest time.Duration) error {
 	return r.wait(ctx, time.Duration(r.random.Int64N(int64(longest))))
 }
@@ -185,14 +184,14 @@ func (r *run) wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// strike does one thing, or nothing. What comes to a dispatcher now must not hide
-// that it had ended before.
+// strike causes one fault, or none. It first checks the dispatchers, because a fault must not hide that one had already
+// ended by itself.
 func (r *run) strike(ctx context.Context) error {
 	if err := r.attend(); err != nil {
 		return err
 	}
 	switch n := r.random.IntN(100); {
-	case n < 40: // a dispatcher dies, and starts again after a while
+	case n < 40: // a dispatcher dies and is restarted after a while
 		i := r.random.IntN(len(r.dispatchers))
 		r.dispatchers[i].Kill()
 		if err := r.pause(ctx, 300*time.Millisecond); err != nil {
@@ -206,10 +205,11 @@ func (r *run) strike(ctx context.Context) error {
 		err := r.exec(ctx, "UPDATE lease SET owner = gen_random_uuid(), fence = fence + 1, until = now()")
 		r.thefts = append(r.thefts, stolen(from, time.Now()))
 		return err
-	case n < 76: // the topics are read again, from zero
-		// A DELETE locks row by row, in an order of its own: it would deadlock with who moves them.
+	case n < 76: // the topics are read again from the start
+		// A DELETE without the lock takes row locks in its own order and could deadlock with a dispatcher that updates
+		// positions.
 		return r.exec(ctx, "DO $$ BEGIN LOCK TABLE position IN EXCLUSIVE MODE; DELETE FROM position; END $$")
-	case n < 80: // a topic is made anew, and everything in it appended again
+	case n < 80: // a topic is recreated, and everything in it appended again
 		topic := r.appended[r.random.IntN(len(r.appended))].Topic
 		if err := r.world.RemakeTopic(ctx, topic); err != nil {
 			return err
@@ -224,8 +224,8 @@ func (r *run) exec(ctx context.Context, sql string) error {
 	return err
 }
 
-// killPostgres ends it in the middle of whatever it does. What it answers after
-// its death is for the dispatchers to bear; this process waits for it.
+// killPostgres kills it in the middle of whatever it does. The dispatchers must cope with errors after its death; this
+// process waits until it is back.
 func (r *run) killPostgres(ctx context.Context) error {
 	died := time.Now()
 	r.world.KillPostgres()
@@ -241,7 +241,7 @@ func (r *run) killPostgres(ctx context.Context) error {
 	for {
 		err := r.world.StartPostgres(ctx)
 		for err == nil && r.exec(ctx, "SELECT 1") != nil && time.Now().Before(deadline) {
-			// the pool finds out about each dead connection by using it
+			// The pool only notices a dead connection by using it.
 		}
 		if err == nil {
 			r.back = time.Now()
@@ -256,8 +256,8 @@ func (r *run) killPostgres(ctx context.Context) error {
 	}
 }
 
-// attend starts dispatchers again that ended because there was no PostgreSQL when
-// they began, as whoever supervises them would. Any other end is a fault.
+// attend restarts dispatchers that exited because PostgreSQL was down when they started, as a supervisor would. Any
+// other exit is a fault.
 func (r *run) attend() error {
 	for i, d := range r.dispatchers {
 		fault := d.Running()
@@ -265,7 +265,7 @@ func (r *run) attend() error {
 			continue
 		}
 		if !r.begun[i].Before(r.back) || !missedPostgres(d) {
-			r.dispatchers[i] = nil // stop would tell of it again
+			r.dispatchers[i] = nil // or stop would report it again
 			return fmt.Errorf("dispatcher %d ended although nobody asked it to: %w", i+1, fault)
 		}
 		if err := r.start(i); err != nil {
@@ -275,8 +275,8 @@ func (r *run) attend() error {
 	return nil
 }
 
-// missedPostgres says that a dispatcher has ended because it could not open
-// PostgreSQL, which its last line says. One that has begun bears that it is gone.
+// missedPostgres reports whether a dispatcher exited because it could not connect to PostgreSQL, according to its last
+// line. A dispatcher that has started survives an outage.
 func missedPostgres(d *child.Process) bool {
 	const failed, unreachable = 1, 4 // docs/operations.md
 	if code := d.State().ExitCode(); code != failed && code != unreachable {
@@ -287,8 +287,8 @@ func missedPostgres(d *child.Process) bool {
 	return strings.HasPrefix(last, "navlog: reach PostgreSQL") || strings.HasPrefix(last, "navlog: read the version of the tables in PostgreSQL")
 }
 
-// settle waits until every event has reached its end, or until the others make no progress. How long that takes depends
-// on the machine. It has a bound all the same: an event that is sent again and again makes progress, too.
+// settle waits until every event has reached its final state, or until there is no more progress: how long that takes
+// depends on the machine. There is still a limit, because an event that is sent repeatedly counts as progress too.
 func (r *run) settle(ctx context.Context) error {
 	last := time.Now().Add(settlesAtMost * r.Settle)
 	var before []string
@@ -310,7 +310,7 @@ func (r *run) settle(ctx context.Context) error {
 	})
 }
 
-// unsettled lists the events that have not reached their end, with how far each has come.
+// unsettled lists the events that have not reached their final state, with the state of each.
 func (l *ledger) unsettled(stories map[uuid.UUID]story, down, mute uint32) (list []string) {
 	for _, why := range l.lost(stories, down, mute) {
 		list = append(list, why.Error())

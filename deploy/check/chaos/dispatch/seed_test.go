@@ -12,12 +12,12 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/referrals"
 )
 
-// ended is a run of which the first dispatcher, a script, has ended, and the second runs. The first would run if it were
-// started again.
+// ended returns a run whose first dispatcher, a script, has exited and whose second one runs. If the first is started
+// again, it keeps running.
 func ended(t *testing.T, script string) *run {
 	t.Helper()
 	dir := t.TempDir()
-	// What is started is `sh dispatch`, in this folder.
+	// The command that is started is `sh dispatch`, in this folder.
 	if err := os.WriteFile(filepath.Join(dir, "dispatch"), []byte("[ -e again ] && exec sleep 600\ntouch again\n"+script), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -42,13 +42,13 @@ func ended(t *testing.T, script string) *run {
 	return r
 }
 
-// Whatever happens next, it does not hide that a dispatcher had ended by itself.
+// Whatever fault comes next, it does not hide that a dispatcher had exited by itself.
 func TestStrikeAfterAnEnd(t *testing.T) {
 	for seed := range uint64(20) {
 		r := ended(t, "echo 'panic: assignment to entry in nil map'; exit 2")
 		r.random = rand.New(rand.NewPCG(seed, 0))
 		if n := rand.New(rand.NewPCG(seed, 0)).IntN(100); n >= 40 && n < 80 {
-			continue // needs a PostgreSQL
+			continue // needs PostgreSQL
 		}
 		err := r.strike(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "exit status 2") || !strings.Contains(err.Error(), "nil map") {
@@ -57,13 +57,13 @@ func TestStrikeAfterAnEnd(t *testing.T) {
 	}
 }
 
-// Only one that began while there was no PostgreSQL is started again.
+// Only a dispatcher that started while PostgreSQL was down is restarted.
 func TestAttend(t *testing.T) {
 	const unreachable = "echo 'navlog: reach PostgreSQL at 127.0.0.1:1: connection refused'; exit 4"
 	for what, c := range map[string]struct {
 		script string
 		back   func(begun time.Time) time.Time
-		want   string // of the fault; "" for none
+		want   string // expected error; "": none
 	}{
 		"began without PostgreSQL":          {unreachable, after, ""},
 		"lost it before it had begun":       {"echo 'navlog: read the version of the tables in PostgreSQL: EOF'; exit 1", after, ""},

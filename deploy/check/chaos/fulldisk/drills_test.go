@@ -21,7 +21,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// deliveries are the events that partners get, by id, with the bytes of their bodies.
+// deliveries returns the bodies of the partners' events, by id.
 func (s *system) deliveries() map[string]string {
 	s.t.Helper()
 	rows, err := s.pool.Query(s.t.Context(), "SELECT event_id::text, body FROM delivery")
@@ -38,7 +38,7 @@ func (s *system) deliveries() map[string]string {
 	return found
 }
 
-// kept proves that each event from before is still one, with the same bytes.
+// kept checks that each of the earlier events still exists with the same bytes.
 func (s *system) kept(before map[string]string) {
 	s.t.Helper()
 	after := s.deliveries()
@@ -52,7 +52,7 @@ func (s *system) kept(before map[string]string) {
 	}
 }
 
-// dropped gives a generation up.
+// dropped waits until a generation is dropped.
 func (s *system) dropped(id int32) {
 	s.t.Helper()
 	o, err := projections.NewOperator(chainID, s.kafka, s.ch, s.pool)
@@ -61,7 +61,7 @@ func (s *system) dropped(id int32) {
 	must(s.t, o.Drop(s.t.Context(), id))
 }
 
-// openDir is a folder that PostgreSQL, which runs as another user, can enter.
+// openDir creates a folder that PostgreSQL, which runs as another user, can enter.
 func openDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "navlog-drill-")
@@ -71,8 +71,9 @@ func openDir(t *testing.T) string {
 	return dir
 }
 
-// ClickHouse loses everything, and comes back empty. project makes the read model again from the log; nothing else is to be
-// done. serve starts when that is done: the embedded engine ends when somebody logs in to a database that it does not have.
+// ClickHouse loses everything and comes back empty. project rebuilds the read model from the log; nothing else needs to
+// be done. serve is started after that, because the embedded engine exits when a client logs in to a database that does
+// not exist.
 func TestEmptyClickHouse(t *testing.T) {
 	t.Parallel()
 	dir := openDir(t)
@@ -99,7 +100,7 @@ func TestEmptyClickHouse(t *testing.T) {
 	s.kept(before)
 }
 
-// rebuild waits until project has all of the log, or says that an operator must rebuild, and rebuilds.
+// rebuild waits until project has applied the whole log, or reports that an operator must rebuild, and then rebuilds.
 func (s *system) rebuild() {
 	s.t.Helper()
 	wait.Until(s.t, func() error {
@@ -120,7 +121,8 @@ func (s *system) rebuild() {
 	}
 }
 
-// Kafka loses everything, and its log is restored from a backup that is older than what partners know and what the read model has.
+// Kafka loses everything, and its log is restored from a backup that is older than what partners and the read model
+// have.
 func TestBackedUpKafka(t *testing.T) {
 	t.Parallel()
 	k, err := engines.StartKafka(t.Context(), t.TempDir())
@@ -166,8 +168,8 @@ func (s *system) logID() []byte {
 	return cursor.GetLogId()
 }
 
-// Kafka loses everything, and there is no backup: the chain is indexed into a new log, the read model is rebuilt from it,
-// and partners hear only of what they do not know.
+// Kafka loses everything, and there is no backup: the chain is indexed into a new log, the read model is rebuilt from
+// it, and partners receive only events that they do not have.
 func TestLostKafka(t *testing.T) {
 	t.Parallel()
 	k, err := engines.StartKafka(t.Context(), t.TempDir())
@@ -201,7 +203,8 @@ func TestLostKafka(t *testing.T) {
 	s.kept(before)
 }
 
-// PostgreSQL is restored to twelve minutes ago. A generation was being built then, which has been dropped since.
+// PostgreSQL is restored to its state of twelve minutes ago, when a generation was being built that has been dropped
+// since.
 func TestRestoredPostgres(t *testing.T) {
 	t.Parallel()
 	dir := openDir(t)
@@ -215,7 +218,7 @@ func TestRestoredPostgres(t *testing.T) {
 	s.stop()
 	s.pool.Close()
 	must(t, p.Close())
-	if out, err := exec.Command("cp", "-a", data, old).CombinedOutput(); err != nil { // with the owner of each file
+	if out, err := exec.Command("cp", "-a", data, old).CombinedOutput(); err != nil { // keeps the owner of each file
 		t.Fatalf("copy: %v\n%s", err, out)
 	}
 
@@ -250,7 +253,7 @@ func TestRestoredPostgres(t *testing.T) {
 	s.named(2)
 }
 
-// named proves that the list of generations has a note at one that is left building.
+// named checks that the list of generations has a note about one that is still marked as building.
 func (s *system) named(id int32) {
 	s.t.Helper()
 	o, err := projections.NewOperator(chainID, s.kafka, s.ch, s.pool)

@@ -1,6 +1,7 @@
-// Package fulldisk holds tests of what engines can do to the whole of navlog. The disk of one fills up, and space comes
-// back: each program goes on by itself or names its state. An engine loses what it had, and is empty or restored: an
-// operator does what docs/operations.md says. No event is lost, and none becomes a new one.
+// Package fulldisk tests what failing engines do to the whole of navlog. If an engine's disk fills up and space is
+// freed later, each program either recovers by itself or reports its state. If an engine loses its data, and is empty
+// or restored from a backup, an operator follows docs/operations.md. In all cases no event is lost, and none is
+// delivered as a new one.
 package fulldisk
 
 import (
@@ -53,16 +54,16 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// disk is a file system of its own that can be filled.
+// disk is a separate file system that can be filled.
 type disk struct {
 	t   *testing.T
 	dir string
 }
 
-// newDisk mounts a tmpfs of some mebibytes, or skips the test where the user may not.
+// newDisk mounts a tmpfs of that many mebibytes, or skips the test if the user is not allowed to mount.
 func newDisk(t *testing.T, mebibytes int) *disk {
 	t.Helper()
-	// Not t.TempDir: PostgreSQL runs as another user, who cannot enter such a folder.
+	// Not t.TempDir: PostgreSQL runs as another user, which cannot enter such a folder.
 	dir, err := os.MkdirTemp("", "navlog-full-")
 	must(t, err)
 	must(t, os.Chmod(dir, 0o755))
@@ -80,7 +81,7 @@ func newDisk(t *testing.T, mebibytes int) *disk {
 
 func (d *disk) ballast() string { return filepath.Join(d.dir, "ballast") }
 
-// fill leaves no byte free.
+// fill leaves no free space.
 func (d *disk) fill() {
 	d.t.Helper()
 	f, err := os.OpenFile(d.ballast(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -95,10 +96,10 @@ func (d *disk) fill() {
 	}
 }
 
-// free gives the space back.
+// free frees the space again.
 func (d *disk) free() { must(d.t, os.Remove(d.ballast())) }
 
-// system is the four programs on engines of which one is on the disk.
+// system is the four programs and their engines, one of which uses the disk.
 type system struct {
 	t          *testing.T
 	kafka      chainlog.Config
@@ -196,7 +197,7 @@ func (s *system) startDispatch() {
 	s.run(s.dispatch.Run)
 }
 
-// run runs a program until stop, or the end of the test. None may end by itself.
+// run runs a program until stop or the end of the test. It must not exit by itself.
 func (s *system) run(program func(context.Context) error) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -218,7 +219,7 @@ func (s *system) run(program func(context.Context) error) {
 	s.stops = append(s.stops, stop)
 }
 
-// stop ends all programs.
+// stop stops all programs.
 func (s *system) stop() {
 	for _, stop := range s.stops {
 		stop()
@@ -226,7 +227,7 @@ func (s *system) stop() {
 	s.stops = nil
 }
 
-// head is the newest block of the chain.
+// head returns the newest block of the chain.
 func (s *system) head() uint64 {
 	s.t.Helper()
 	head, err := s.chain.BlockNumber(s.t.Context())
@@ -234,7 +235,7 @@ func (s *system) head() uint64 {
 	return head
 }
 
-// caughtUp waits until everything of the chain is in the log, in the read model, and with dispatch.
+// caughtUp waits until the log, the read model and dispatch have everything of the chain.
 func (s *system) caughtUp() {
 	s.t.Helper()
 	head := s.head()
@@ -252,7 +253,7 @@ func (s *system) caughtUp() {
 	})
 }
 
-// deliveredAll is nil when dispatch has a delivery of each deposit that names a partner, up to a block.
+// deliveredAll returns nil if dispatch has a delivery for each deposit up to a block that names a partner.
 func (s *system) deliveredAll(block uint64) error {
 	conn, err := s.ch.Open("")
 	if err != nil {
@@ -273,7 +274,7 @@ func (s *system) deliveredAll(block uint64) error {
 	return nil
 }
 
-// verify proves that the read model equals the log, and the log the chain: no event is lost or there twice.
+// verify proves that the read model matches the log and the log matches the chain: no event is lost or duplicated.
 func (s *system) verify() {
 	s.t.Helper()
 	r, err := verify.Verify(s.t.Context(), chainID, s.kafka, s.ch, s.pool, verify.Options{Node: s.node})
@@ -283,7 +284,8 @@ func (s *system) verify() {
 	}
 }
 
-// The tables of ClickHouse fill up. project names that, and goes on when there is space, with broken parts or without.
+// The disk with ClickHouse's tables fills up. project reports it, and continues when there is space, whether or not
+// parts are broken.
 func TestClickHouseDiskFull(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t, 512)
@@ -316,7 +318,7 @@ func TestClickHouseDiskFull(t *testing.T) {
 	s.verify()
 }
 
-// The log's disk fills up. ingest says why it does not go on, and goes on when there is space.
+// The log's disk fills up. ingest reports why it is blocked, and continues when there is space.
 func TestKafkaDiskFull(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t, 64)
@@ -327,8 +329,8 @@ func TestKafkaDiskFull(t *testing.T) {
 	logDiskFull(t, d, k.Addr, func() {})
 }
 
-// So does that of Apache Kafka, which ends itself when its only folder for logs fails and is started again when there is
-// space. No program ends with it, and nothing that it had is lost.
+// The disk of Apache Kafka fills up. Kafka exits when its only log folder fails, and is restarted when there is space.
+// No program exits with it, and none of its data is lost.
 func TestApacheKafkaDiskFull(t *testing.T) {
 	t.Parallel()
 	if err := engines.ApacheKafkaAvailable(); err != nil {
@@ -344,7 +346,7 @@ func TestApacheKafkaDiskFull(t *testing.T) {
 	logDiskFull(t, d, k.Addr, func() { must(t, k.Restart(t.Context())) })
 }
 
-// logDiskFull fills the disk of the log's broker; revive is called when there is space again.
+// logDiskFull fills the disk of the log's broker; it calls revive when there is space again.
 func logDiskFull(t *testing.T, d *disk, broker string, revive func()) {
 	t.Helper()
 	s := newSystem(t, []string{broker}, enginetest.ClickHouse(t), enginetest.Postgres(t))
@@ -364,7 +366,7 @@ func logDiskFull(t *testing.T, d *disk, broker string, revive func()) {
 	s.verify()
 }
 
-// The registry's disk fills up. PostgreSQL may end, and starts again when there is space; nothing of dispatch is lost.
+// The registry's disk fills up. PostgreSQL may exit, and is restarted when there is space; dispatch loses nothing.
 func TestPostgresDiskFull(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t, 256)
@@ -382,7 +384,7 @@ func TestPostgresDiskFull(t *testing.T) {
 		return nil
 	})
 	d.free()
-	if ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second); s.pool.Ping(ctx) != nil { // it has ended, or ends
+	if ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second); s.pool.Ping(ctx) != nil { // it has exited or is about to
 		p.Kill()
 		address, err := url.Parse(p.URL)
 		must(t, err)

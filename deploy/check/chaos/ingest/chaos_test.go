@@ -30,7 +30,8 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// The same seed makes the same plan, another one another, and some hundred of them try everything.
+// The same seed gives the same plan, different seeds give different plans, and a few hundred plans together contain
+// every operation and fault.
 func TestPlans(t *testing.T) {
 	tried := map[string]bool{}
 	faults := map[faultproxy.Fault]bool{}

@@ -13,13 +13,13 @@ import (
 	"github.com/navlog/navlog/schemas/contracts/reference"
 )
 
-// A depositor leaves nothing to chance: the same deposit on the same block makes the same block.
+// A depositor is deterministic: the same deposit on the same block gives the same block.
 type depositor struct {
 	*world
 	from common.Address
 }
 
-// prepare gives the depositor what it needs, in blocks of their own.
+// prepare gives the depositor what it needs, in separate blocks.
 func (d *depositor) prepare() error {
 	var accounts []common.Address
 	if err := d.chain.CallContext(d.ctx, &accounts, "eth_accounts"); err != nil || len(accounts) == 0 {
@@ -33,7 +33,7 @@ func (d *depositor) prepare() error {
 	return d.send(vault.Asset, reference.MockAssetMetaData, "approve(address,uint256)", vault.Address, big.NewInt(1e15))
 }
 
-// deposit is one block with a deposit that names a partner.
+// deposit mines a block with a deposit that names a partner.
 func (d *depositor) deposit(units int64) error {
 	return d.send(d.contracts.Vaults[0].Address, reference.ReferenceVaultMetaData, "deposit(uint256,address,uint32)", big.NewInt(units*1_000_000), d.from, partners[0])
 }
@@ -59,7 +59,7 @@ func (d *depositor) send(to common.Address, contract *bind.MetaData, signature s
 	if err := d.command("evm_setNextBlockTimestamp", head.Time+10); err != nil {
 		return err
 	}
-	// Going back to a snapshot does not take the base fee back.
+	// Reverting to a snapshot does not restore the base fee.
 	if err := d.command("anvil_setNextBlockBaseFeePerGas", hexutil.Uint64(1e9)); err != nil {
 		return err
 	}

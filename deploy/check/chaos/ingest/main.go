@@ -1,10 +1,9 @@
-// Command ingest is `make chaos-ingest`: it tries to make ingest lose a log or double one, and says whether it did.
+// Command ingest is `make chaos-ingest`: it tries to make ingest lose or duplicate a log, and reports whether it did.
 //
-// A seed decides what happens (see PlanOf); what is left to chance is which of two things that happen at the same time
-// comes first:
-//
-// Of three seeds one has an endpoint that lies about finality and the head, one an endpoint that lies about the head and
-// the headers of blocks, each beside two honest endpoints of which chain.agreement 2 is asked, and one has no liar.
+// A seed determines what happens (see PlanOf). Only the order of things that happen at the same time is left to chance.
+// Of every three seeds, one has an endpoint that lies about finality and the head, one has an endpoint that lies about
+// the head and the headers of blocks, and one has no liar. A liar is accompanied by two honest endpoints, and
+// chain.agreement is 2.
 //
 //	script ──────▶ anvil: traffic, empty blocks, reorganisations, branches that come back
 //	                 │
@@ -17,13 +16,13 @@
 //	                                                  ▼
 //	anvil, by block hash, past the proxies ──────▶ oracle
 //
-// Whoever dies is started again. When the script is over the proxies become honest and ingest must reach the head by
-// itself; then the oracle compares. It shares no code with ingest: it folds the raw records of the topics, and reads the
-// chain from block receipts and logs by block hash, every branch before it is left.
+// Processes that die are restarted. At the end of the script the proxies become honest, and ingest must reach the head
+// by itself; then the oracle compares. It shares no code with ingest: it folds the raw records of the topics, and reads
+// every branch of the chain, before it is orphaned, from block receipts and from logs by block hash.
 //
 //	go run ./deploy/check/chaos/ingest --seeds 20 --first 1 --kafka embedded
 //
-// It ends with one line, `seeds=N cases=M lost=0 doubled=0`, and with exit code 1 where a seed failed. A case is one
+// The last line of output is `seeds=N cases=M lost=0 doubled=0`, and the exit code is 1 if a seed failed. A case is one
 // thing that was done to ingest: a fault, a death, a reorganisation.
 package main
 

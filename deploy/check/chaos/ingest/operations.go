@@ -16,7 +16,7 @@ import (
 	"github.com/navlog/navlog/ingest"
 )
 
-// do takes one line of the script.
+// do performs one operation of the script.
 func (w *world) do(o Op) error {
 	switch o.Name {
 	case opTraffic:
@@ -94,7 +94,7 @@ func (w *world) confirmations(n uint64) error {
 	return w.restart(true)
 }
 
-// reorg replaces blocks. The chain stays as high as it was.
+// reorg replaces blocks. The height of the chain stays the same.
 func (w *world) reorg(o Op) error {
 	if o.Flag {
 		if err := w.settle(); err != nil {
@@ -128,8 +128,8 @@ func (w *world) reorg(o Op) error {
 	return w.moved()
 }
 
-// kept chooses transactions of the blocks that will be lost, each sender's first ones, which come again in the same
-// block of the branch or one later.
+// kept chooses transactions from the blocks that will be lost, a prefix of each sender's. They appear again in the same
+// block of the new branch or one later.
 func (w *world) kept(from, to uint64, o Op) (kept []devchain.Kept, err error) {
 	if o.Keep == 0 {
 		return nil, nil
@@ -138,7 +138,7 @@ func (w *world) kept(from, to uint64, o Op) (kept []devchain.Kept, err error) {
 	if to > from {
 		later = w.plan.Seed % 2
 	}
-	share, seen := 0.0, map[common.Address]bool{} // senders whose next transaction is lost
+	share, seen := 0.0, map[common.Address]bool{} // senders of whom a transaction is already lost
 	for n := from; n <= to; n++ {
 		var b struct {
 			Transactions []struct {
@@ -161,7 +161,7 @@ func (w *world) kept(from, to uint64, o Op) (kept []devchain.Kept, err error) {
 	return kept, nil
 }
 
-// branch calls extend on a branch that is taken back afterwards.
+// branch calls extend on a branch that is then discarded.
 func (w *world) branch(extend func() error) error {
 	snapshot, err := devchain.Snapshot(w.ctx, w.anvil.URL)
 	if err != nil {
@@ -176,7 +176,7 @@ func (w *world) branch(extend func() error) error {
 	return devchain.Revert(w.ctx, w.anvil.URL, snapshot)
 }
 
-// rewind makes the chain shorter than it was, and then longer.
+// rewind makes the chain shorter than before, and then longer.
 func (w *world) rewind(o Op) error {
 	w.count("shorter chain")
 	err := w.branch(func() error {
@@ -200,7 +200,7 @@ func (w *world) rewind(o Op) error {
 	return w.outgrow()
 }
 
-// comeback makes a branch A, another one, and A again, with the same blocks.
+// comeback creates a branch A, then another one, then A again with the same blocks.
 func (w *world) comeback(o Op) error {
 	w.count("A -> B -> A")
 	d := depositor{world: w}
@@ -261,8 +261,8 @@ func (w *world) offline(o Op) error {
 	return nil
 }
 
-// rival stops an ingest by SIGSTOP in the middle of a transaction, lets another one take over, and wakes the first one,
-// which must notice.
+// rival stops an ingest with SIGSTOP in the middle of a transaction, lets another one take over, and resumes the first,
+// which must notice that it was replaced.
 func (w *world) rival(o Op) error {
 	if err := w.sup.stop(false); err != nil {
 		return err
@@ -305,18 +305,17 @@ func (w *world) rival(o Op) error {
 	return w.fenced(old)
 }
 
-// learnsWithin is how long a process that was replaced may not know it. Kafka tells it in its
-// next transaction, and before that it needs answers of endpoints that fail, of two at a time
-// where they have to agree.
+// learnsWithin is how long a replaced process may take to notice. It learns it from Kafka in its next transaction,
+// before which it needs responses from failing endpoints, from two at a time if they have to agree.
 const learnsWithin = 5 * patience
 
-// fenced wakes a process that was replaced and waits until it knows it: it ends, or it
-// stands by, and is ended.
+// fenced resumes a replaced process and waits until it has noticed: either it exits, or it becomes a standby and is
+// then killed.
 func (w *world) fenced(p *process) error {
 	tick := time.NewTicker(glance)
 	defer tick.Stop()
 	for deadline := time.After(learnsWithin); ; {
-		p.signal(syscall.SIGCONT) // again and again: it may come to the step where it stops itself only now
+		p.signal(syscall.SIGCONT) // repeatedly, because it may only now reach the step at which it stops itself
 		select {
 		case <-p.done:
 			if p.code() != exitFenced {
@@ -333,7 +332,7 @@ func (w *world) fenced(p *process) error {
 	}
 }
 
-// pair starts two at the same time: one of them stays the writer.
+// pair starts two processes at the same time: one of them stays the writer.
 func (w *world) pair() error {
 	if err := w.sup.stop(false); err != nil {
 		return err
@@ -348,7 +347,7 @@ func (w *world) pair() error {
 		two[i] = p
 	}
 	var stays *process
-	sentAway := false // the other one stood by, and was killed for it
+	sentAway := false // the other was a standby, and was killed as one
 	defer func() {
 		for _, p := range two {
 			if p != stays {
@@ -373,7 +372,7 @@ func (w *world) pair() error {
 		}
 		return false, nil
 	}
-	const blocks = 10 // whenever it is that one of them ends
+	const blocks = 10 // whenever one of them exits
 	for range blocks {
 		if err := w.steps(1); err != nil {
 			return err
@@ -381,7 +380,7 @@ func (w *world) pair() error {
 		if stays != nil {
 			continue
 		}
-		// Only who has something to write learns that it was replaced.
+		// A process only learns that it was replaced when it has something to write.
 		if _, err := w.eventually(200*time.Millisecond, ended); err != nil {
 			return err
 		}
@@ -397,14 +396,14 @@ func (w *world) pair() error {
 	if stays == nil {
 		return errors.New("two ingests run and none of them is fenced")
 	}
-	if sentAway { // it may have said since that it takes over
+	if sentAway { // it may have reported since that it takes over
 		w.sup.adopt(stays)
 		return nil
 	}
 	return w.left(two[0], two[1], stays)
 }
 
-// left goes on with the one of two that is left. The other one was fenced, or gave up at its start.
+// left continues with the remaining one of two processes. The other was fenced, or failed at its start.
 func (w *world) left(a, b, stays *process) error {
 	gone := a
 	if stays == a {
@@ -417,7 +416,7 @@ func (w *world) left(a, b, stays *process) error {
 	return nil
 }
 
-// restartBroker starts the embedded broker again on what it has written.
+// restartBroker restarts the embedded broker with its data.
 func (w *world) restartBroker() error {
 	if w.broker == nil {
 		return nil

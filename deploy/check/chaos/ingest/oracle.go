@@ -14,13 +14,13 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// A verdict is what the oracle found. Without a first difference there is none.
+// A verdict is what the oracle found. The seed passed if First is empty.
 type verdict struct {
 	Records int    // in the log, retractions included
-	Logs    int    // live ones
-	Lost    int    // logs or referrals that should be there
-	Doubled int    // and such as should not
-	First   string // what differs first, "" for nothing
+	Logs    int    // live records of logs
+	Lost    int    // missing logs or referrals
+	Doubled int    // logs or referrals that should not be there
+	First   string // first difference, or ""
 }
 
 func (v *verdict) differs(format string, a ...any) {
@@ -64,7 +64,7 @@ func (w *world) judge() (v verdict, err error) {
 	return v, nil
 }
 
-// A fold is the log, read from its beginning.
+// A fold is the state of the log, read from its beginning.
 type fold struct {
 	*world
 	*verdict
@@ -72,10 +72,10 @@ type fold struct {
 	seq    uint64
 	unit   []*event.Record
 	live   map[uint64]*event.Record
-	told   map[uint64]*attributed // of every record with a partner, by seq
+	told   map[uint64]*attributed // every record with a partner, by seq
 }
 
-// next takes one record. What is wrong with it alone is said here, what is wrong with its unit when that ends.
+// next applies one record. It reports what is wrong with the record itself; the unit is checked when it ends.
 func (f *fold) next(value []byte) {
 	r := new(event.Record)
 	if err := proto.Unmarshal(value, r); err != nil {
@@ -117,7 +117,7 @@ func (f *fold) next(value []byte) {
 	delete(f.live, original)
 }
 
-// blockOf gives the block that a record belongs to.
+// blockOf returns the block that a record belongs to.
 func blockOf(r *event.Record) (number uint64, hash []byte, ok bool) {
 	switch fact := r.GetFact().(type) {
 	case *event.Record_Log:
@@ -130,7 +130,7 @@ func blockOf(r *event.Record) (number uint64, hash []byte, ok bool) {
 	return 0, nil, false
 }
 
-// end compares what is live with the chain.
+// end compares the live records with the chain.
 func (f *fold) end(blocks []*fact) {
 	if len(f.unit) > 0 {
 		f.differs("the log ends with record %d in the middle of a unit", f.seq)
@@ -171,7 +171,7 @@ func (f *fold) end(blocks []*fact) {
 	}
 }
 
-// same compares the live logs of a vault with those of the chain: the same ones in the same order.
+// same checks that a vault's live logs are those of the chain, in the same order.
 func (f *fold) same(vault common.Address, got, want []*event.Log) {
 	balance := map[string]int{}
 	for _, l := range want {
@@ -201,7 +201,8 @@ func name(l *event.Log) string {
 	return fmt.Sprintf("log %d of block %d (0x%x)", l.GetLogIndex(), l.GetBlockNumber(), l.GetBlockHash())
 }
 
-// liveBlocks: every live block is the chain's, the newest one is the head, and every block that is not final is there.
+// liveBlocks checks that every live block is the chain's, that the newest one is the head, and that no block that is
+// not final is missing.
 func (f *fold) liveBlocks(live []*event.Record, blocks []*fact) {
 	there := map[uint64]bool{}
 	var newest uint64

@@ -11,21 +11,21 @@ import (
 	"github.com/navlog/navlog/ingest/proof"
 )
 
-// A Plan is everything that a seed decides.
+// A Plan is everything that a seed determines.
 type Plan struct {
 	Seed           uint64
-	SlotsInEpoch   int    // of the chain: its finalized block is two epochs below the head
-	Finality       uint64 // depth; 0 is the tag
-	Confirmations  uint64 // 0 is final
+	SlotsInEpoch   int    // the chain's finalized block is two epochs below the head
+	Finality       uint64 // depth; 0 uses the finalized tag
+	Confirmations  uint64 // 0 means final
 	BatchBlocks    uint64
 	RangesInFlight int
 	Window         uint64
 	Proof          proof.Level
 	Agreement      int
 	Poll           time.Duration
-	Standby        time.Duration // of a silent writer before another one takes over; 0: at once
-	Late           bool          // the last vault is configured only later
-	EarlyStart     bool          // start blocks are 0 and not the vaults' own
+	Standby        time.Duration // how long a writer is silent before another takes over; 0: no waiting
+	Late           bool          // the last vault is configured later
+	EarlyStart     bool          // start blocks are 0 instead of the vaults' own
 	Endpoints      []Endpoint
 	Before         int // steps of traffic before the first start
 	Script         []Op
@@ -42,15 +42,15 @@ type Endpoint struct {
 	Ahead       uint64
 	RangeLimit  uint64
 	ResultLimit int
-	Liar        bool // it says what is not so, at its own rate throughout
+	Liar        bool // gives wrong responses, at its own rate throughout
 }
 
-// A Death is how one process of ingest ends; the zero value is not at all.
+// A Death is how one process of ingest ends; the zero value means that it does not.
 type Death struct {
 	Step string        // it kills itself at this step...
-	Nth  int           // ...when it comes there for the n-th time
-	Stop bool          // it stops itself instead, by SIGSTOP
-	Wait time.Duration // or, without a step, it is killed after this time
+	Nth  int           // ...when it reaches it for the n-th time
+	Stop bool          // it stops itself with SIGSTOP instead
+	Wait time.Duration // or, if there is no step, it is killed after this time
 }
 
 func (d Death) String() string {
@@ -65,33 +65,33 @@ func (d Death) String() string {
 	return fmt.Sprintf("SIGKILL after %s", d.Wait)
 }
 
-// An Op is one line of the script.
+// An Op is one operation of the script.
 type Op struct {
 	Name string
-	N    int     // how many, how deep
-	Step string  // of a rival: where the process stops that it replaces
-	Keep float64 // of a reorganisation: the share of its transactions that come again
+	N    int     // number of blocks or steps, or a depth
+	Step string  // for a rival: the step at which the replaced process stops
+	Keep float64 // for a reorganisation: the share of its transactions that are mined again
 	Flag bool
 }
 
-// The operations. What Flag means is said with each.
+// The operations, each with the meaning of N and Flag.
 const (
 	opTraffic  = "traffic"       // N steps of the scenario
 	opMine     = "mine"          // N empty blocks
-	opReorg    = "reorg"         // N blocks, at most down to the final one; Flag: first what went before is indexed
-	opAgain    = "reorg-again"   // a reorganisation of N blocks, then one of the branch that it made
-	opRewind   = "rewind"        // a branch of N blocks, taken back, and a longer one; Flag: it was indexed
+	opReorg    = "reorg"         // N blocks, at most down to the final one; Flag: wait first until everything before it is indexed
+	opAgain    = "reorg-again"   // a reorganisation of N blocks, then one of the branch that it created
+	opRewind   = "rewind"        // a branch of N blocks, discarded, and a longer one; Flag: the first was indexed
 	opComeback = "a-b-a"         // A, another branch, and A again, N blocks each; Flag: each is indexed
-	opSettle   = "settle"        // ingest gets the time to reach the head
+	opSettle   = "settle"        // wait until ingest reaches the head
 	opKill     = "kill"          // SIGKILL now
-	opOffline  = "offline"       // ingest is down while N blocks are reorganised; Flag: it ended in good order
-	opRival    = "rival"         // a second ingest while the first one is stopped by SIGSTOP at Step
-	opPair     = "pair"          // two that start together
-	opBroker   = "broker"        // the embedded broker is started again
+	opOffline  = "offline"       // N blocks are reorganised while ingest is down; Flag: it shut down gracefully
+	opRival    = "rival"         // a second ingest while the first is stopped by SIGSTOP at Step
+	opPair     = "pair"          // two processes start together
+	opBroker   = "broker"        // the embedded broker is restarted
 	opVault    = "vault"         // the late vault is configured
-	opConfirm  = "confirmations" // N instead of what it was, 0 is final
-	opFinality = "finality"      // depth N instead of what it was
-	opRate     = "rate"          // faults come with N per cent
+	opConfirm  = "confirmations" // changes confirmations to N, 0 means final
+	opFinality = "finality"      // changes the depth to N
+	opRate     = "rate"          // faults occur with a probability of N per cent
 )
 
 func (o Op) String() string {
@@ -111,23 +111,24 @@ func (o Op) String() string {
 	return text
 }
 
-// Steps of a transaction at which a process can die, as its broker sees them. A transaction with records has two
-// produce requests at least: the records, and the cursor.
+// Steps of a transaction at which a process can die, as the broker sees them. A transaction with records has at least
+// two produce requests: the records, and the cursor.
 const (
-	stepProduce  = "produce"  // records are sent, or the cursor
-	stepProduced = "produced" // the broker has them
-	stepEnd      = "end"      // the end of the transaction is sent
-	stepEnded    = "ended"    // the broker has it
+	stepProduce  = "produce"  // before the records or the cursor are sent
+	stepProduced = "produced" // after the broker acknowledged them
+	stepEnd      = "end"      // before the end of the transaction is sent
+	stepEnded    = "ended"    // after the broker acknowledged it
 )
 
 var steps = []string{stepProduce, stepProduced, stepEnd, stepEnded}
 
-// wholeWindow is a window that no chain of a plan outgrows.
+// wholeWindow is larger than any chain of a plan.
 const wholeWindow = 1024
 
-// survivable are the faults that ingest promises to see through at a level of proof. Below full proof a range of final
-// blocks is believed when it has logs of all vaults and events that the blooms name: some of them may be missing. Further
-// below the head than the window it is believed without the blooms; a stale backend is not so far behind.
+// survivable returns the faults that ingest promises to survive at a level of proof. Below full proof, a range of final
+// blocks is accepted if it has logs of all vaults and events that the blooms name, although some logs may be missing.
+// Blocks further below the head than the window are accepted without the blooms; a stale backend does not lag that far
+// behind.
 func survivable(level proof.Level, window uint64) []faultproxy.Fault {
 	switch {
 	case level == proof.Full:
@@ -138,7 +139,7 @@ func survivable(level proof.Level, window uint64) []faultproxy.Fault {
 	return faultproxy.Except(faultproxy.PartialLogs, faultproxy.TruncatedLogs, faultproxy.EmptyLogs, faultproxy.WrongHash)
 }
 
-// PlanOf makes the plan of a seed.
+// PlanOf returns the plan of a seed.
 func PlanOf(seed uint64) Plan {
 	d := dice{rand.New(rand.NewPCG(seed, 0x6e61766c6f67))}
 	p := Plan{
@@ -167,23 +168,23 @@ func PlanOf(seed uint64) Plan {
 	}
 	p.Script = d.script(&p)
 	switch seed % 3 {
-	case 1: // what becomes final is up to the nodes' tag
+	case 1: // finality is decided by the nodes' tag
 		p.Finality = 0
 		d.besideALiar(&p, append(aboutFinality, faultproxy.FutureHead, faultproxy.ShortLogs, faultproxy.BeyondHead))
-	case 2: // nothing is final, so that every block is agreed upon: agreement says nothing of a history that is read as ranges
+	case 2: // nothing is final, so that agreement is required for every block: it does not apply to a history that is read as ranges
 		p.Finality, p.Window = nothingFinal, max(p.Window, nothingFinal)
 		d.besideALiar(&p, []faultproxy.Fault{faultproxy.FutureHead, faultproxy.ZeroBloom, faultproxy.ChangedHeader})
 	}
 	return p
 }
 
-// nothingFinal is a depth that no chain of a plan has.
+// nothingFinal is deeper than any chain of a plan.
 const nothingFinal = 400
 
 var aboutFinality = []faultproxy.Fault{faultproxy.FinalHead, faultproxy.FinalFuture, faultproxy.FinalBack}
 
-// besideALiar replaces the endpoints by two whose answers are true, however they come, and one that lies. What ingest
-// promises then, it promises with chain.agreement 2, and for the rule of finality that the plan has.
+// besideALiar replaces the endpoints with one that lies and two whose responses are true, although they may be slow or
+// broken. Ingest only promises to survive this with chain.agreement 2 and with the plan's rule of finality.
 func (d dice) besideALiar(p *Plan, lies []faultproxy.Fault) {
 	honest := faultproxy.Except(faultproxy.Stale, faultproxy.OldHead, faultproxy.EmptyLogs, faultproxy.PartialLogs, faultproxy.TruncatedLogs,
 		faultproxy.WrongHash, faultproxy.ShortLogs, faultproxy.BeyondHead)
@@ -196,13 +197,13 @@ func (d dice) besideALiar(p *Plan, lies []faultproxy.Fault) {
 
 type dice struct{ *rand.Rand }
 
-// one is true one time in n.
+// one returns true one time in n.
 func (d dice) one(n int) bool { return d.IntN(n) == 0 }
 
 func pick[T any](d dice, from ...T) T { return from[d.IntN(len(from))] }
 
-// endpoint draws what one endpoint does wrong: any kind of thing now and then, or only logs and ranges and those often,
-// for questions about logs are few.
+// endpoint draws the faults of one endpoint: either all kinds, rarely, or only those of logs and ranges, often, because
+// requests for logs are few.
 func (d dice) endpoint(faults []faultproxy.Fault) Endpoint {
 	e := Endpoint{
 		Seed: d.Uint64(), Rate: pick(d, 0.01, 0.03, 0.1), Behind: pick[uint64](d, 1, 3, 20), Ahead: pick[uint64](d, 2, 50, 1_000_000),
@@ -234,7 +235,8 @@ func (d dice) death() Death {
 	return Death{Step: pick(d, steps...), Nth: 1 + d.IntN(4)}
 }
 
-// script draws the operations. A reorganisation, one of a reorganisation and a branch that comes back are always there.
+// script draws the operations. It always contains a reorganisation, a reorganisation of a reorganisation, and a branch
+// that comes back.
 func (d dice) script(p *Plan) []Op {
 	ops := []Op{d.op(opReorg), d.op(opAgain), d.op(opComeback)}
 	for range 3 + d.IntN(3) {
@@ -283,7 +285,7 @@ func (d dice) op(name string) Op {
 	return o
 }
 
-// String is the whole plan, for who wants to see why a seed failed.
+// String describes the whole plan, to help find out why a seed failed.
 func (p Plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "finality depth %d (0: tag, epochs of %d), confirmations %d (0: final), batch %d, %d in flight, window %d, proof %s, agreement %d, poll %s, standby %s, late vault %v, early start %v, %d steps before, fresh end %v\n",

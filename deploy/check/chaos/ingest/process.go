@@ -25,26 +25,26 @@ import (
 	"github.com/navlog/navlog/schemas/chainlog"
 )
 
-// childEnv, where set, turns the process into an ingest. Its value is a childSpec as JSON.
+// childEnv turns the process into an ingest if it is set. Its value is a childSpec as JSON.
 const childEnv = "NAVLOG_CHAOS_CHILD"
 
 type childSpec struct {
-	Config ingest.Config // but for its endpoints, which JSON does not give back
+	Config ingest.Config // except its endpoints, which JSON does not restore
 	RPC    []string
 	Kafka  chainlog.Config
 	Death  Death
 }
 
-// How an ingest ends.
+// The exit codes of ingest.
 const (
 	exitKilled  = -1
 	exitDone    = 0
-	exitFailed  = 1 // a supervisor would start it again
+	exitFailed  = 1 // a supervisor would restart it
 	exitFenced  = 3
 	exitRefused = 4
 )
 
-// Child runs an ingest and never returns, where this process was started for that. It must be called first in main.
+// Child runs an ingest and never returns, if this process was started as one. It must be called first in main.
 func Child() {
 	text, ok := os.LookupEnv(childEnv)
 	if !ok {
@@ -56,7 +56,7 @@ func Child() {
 		os.Exit(exitRefused)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	go func() { // the parent closes it to stop this process, and when it dies itself
+	go func() { // the parent closes stdin to stop this process; it is also closed when the parent dies
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		stop()
 	}()
@@ -70,7 +70,7 @@ func Child() {
 		fmt.Fprintln(os.Stderr, "ingest ends:", err)
 	}
 	var refused *ingest.RefusedError
-	if wrong := i.Status().Disproven; wrong != "" { // no fault of a plan makes the log wrong
+	if wrong := i.Status().Disproven; wrong != "" { // no fault of a plan may corrupt the log
 		fmt.Fprintln(os.Stderr, "ingest has disproven its own log:", wrong)
 		os.Exit(exitRefused)
 	}
@@ -85,8 +85,8 @@ func Child() {
 	os.Exit(exitFailed)
 }
 
-// executioner ends the process when it has said something to the broker, or heard, for the n-th time. Only a
-// transactional client says these things.
+// executioner ends the process at the n-th request to the broker, or response from it, of a kind that only a
+// transactional client uses.
 type executioner struct {
 	death Death
 	count atomic.Int64
@@ -118,7 +118,7 @@ func (e *executioner) reached(step string) {
 	if step != e.death.Step || e.count.Add(1) != int64(e.death.Nth) {
 		return
 	}
-	fmt.Println(e.death) // so that the parent knows that it was this
+	fmt.Println(e.death) // so that the parent knows that this was the cause
 	signal := syscall.SIGKILL
 	if e.death.Stop {
 		signal = syscall.SIGSTOP
@@ -126,12 +126,12 @@ func (e *executioner) reached(step string) {
 	_ = syscall.Kill(os.Getpid(), signal)
 }
 
-// A process is one running ingest.
+// A process is a running ingest.
 type process struct {
 	cmd    *exec.Cmd
 	death  Death
 	stdin  io.Closer
-	struck chan struct{} // closed when its death has begun
+	struck chan struct{} // closed when its planned death has begun
 	done   chan struct{}
 	says   *tail
 	once   sync.Once
@@ -162,7 +162,7 @@ func startProcess(spec childSpec) (*process, error) {
 	return p, nil
 }
 
-// struckWriter is where a process writes its last words.
+// struckWriter is where a process announces its planned death.
 type struckWriter process
 
 func (w *struckWriter) Write(b []byte) (int, error) {
@@ -172,7 +172,7 @@ func (w *struckWriter) Write(b []byte) (int, error) {
 
 func (p *process) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
 
-// kill ends it at once, where it is not nil.
+// kill kills the process immediately, if it is not nil.
 func (p *process) kill() {
 	if p != nil {
 		p.signal(syscall.SIGKILL)
@@ -180,12 +180,12 @@ func (p *process) kill() {
 	}
 }
 
-// putDown ends it at once, and tells of an end that it had come to before, of which no
-// supervisor would have cured it.
+// putDown kills the process immediately. If it had already exited by itself with a code that a supervisor cannot
+// recover from, putDown returns an error.
 func (p *process) putDown() error {
 	p.kill()
 	select {
-	case <-p.struck: // its death has come
+	case <-p.struck: // it died as planned
 		return nil
 	default:
 	}
@@ -195,8 +195,8 @@ func (p *process) putDown() error {
 	return nil
 }
 
-// stopsItself waits until it has stopped itself, for a while. Where it has not come so far, it is there no more: no
-// endpoint answered it, or it took too long and would be a newer ingest than its rival.
+// stopsItself waits for a while until the process has stopped itself, and reports whether it did. If not, the process
+// is killed: no endpoint answered it, or it took too long and would then be a newer ingest than its rival.
 func (p *process) stopsItself() (bool, error) {
 	select {
 	case <-p.struck:
@@ -207,20 +207,20 @@ func (p *process) stopsItself() (bool, error) {
 	return false, p.putDown()
 }
 
-// code is how it ended, exitKilled for a signal.
+// code returns the exit code, exitKilled for a signal.
 func (p *process) code() int { return p.cmd.ProcessState.ExitCode() }
 
-// tail keeps the end of what is written to it, and sees whether it says that another ingest took over.
+// tail keeps the end of what is written to it, and detects the message that another ingest took over.
 type tail struct {
 	mu       sync.Mutex
 	text     []byte
 	once     sync.Once
-	replaced chan struct{} // closed then
+	replaced chan struct{} // closed when it was detected
 }
 
 func newTail() *tail { return &tail{replaced: make(chan struct{})} }
 
-// standsBy says that the process has lost the log to another one, and waits.
+// standsBy reports whether the process has lost the log to another one and is a standby.
 func (t *tail) standsBy() bool {
 	select {
 	case <-t.replaced:
@@ -230,7 +230,7 @@ func (t *tail) standsBy() bool {
 	}
 }
 
-// waits says that the process found another one at its start, and waits still.
+// waits reports whether the process found another one at its start and still waits.
 func (t *tail) waits() bool {
 	said := t.String()
 	return strings.LastIndex(said, "this one stands by") > strings.LastIndex(said, "this one takes over")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// ofShell is a process that is no ingest, but a shell with a script.
+// ofShell starts a shell script in place of an ingest.
 func ofShell(t *testing.T, script string) *process {
 	t.Helper()
 	p := &process{cmd: exec.Command("sh", "-c", script), struck: make(chan struct{}), done: make(chan struct{}), says: newTail()}
@@ -23,7 +23,7 @@ func ofShell(t *testing.T, script string) *process {
 	return p
 }
 
-// ends of an ingest that nobody asked to end, and whether a supervisor cures them.
+// ends lists unrequested ends of an ingest, and whether a supervisor can recover from them.
 var ends = map[string]bool{"exit 1": true, "exit 0": false, "echo crash >&2; exit 2": false, "exit 3": false, "exit 4": false}
 
 func TestStopsItself(t *testing.T) {
@@ -43,7 +43,7 @@ func TestStopsItself(t *testing.T) {
 	}
 }
 
-// A kill that comes too late does not hide how a process has ended.
+// A kill that comes too late does not hide how a process ended.
 func TestStopByKill(t *testing.T) {
 	s := &supervisor{now: ofShell(t, "exec sleep 600"), wanted: true}
 	if err := s.stop(false); err != nil {
@@ -69,7 +69,7 @@ func TestStopByKill(t *testing.T) {
 	}
 }
 
-// Of two ingests the one that is left must not hide how the other one ended.
+// The survivor of two ingests must not hide how the other one ended.
 func TestLeft(t *testing.T) {
 	for script, fault := range map[string]bool{
 		"exit 3": false, "exit 1": false, "exit 2": true, "exit 4": true,

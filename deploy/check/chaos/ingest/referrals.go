@@ -15,18 +15,18 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// attributed is the life of a record that names a partner.
+// attributed is the history of a record that names a partner.
 type attributed struct {
 	log     *event.Log
 	topic   string
 	partner uint32
-	head    uint64 // the highest head of the log while the record was live
+	head    uint64 // highest head of the log while the record was live
 	dead    bool
 	told    int
 }
 
-// noteAttributed follows the records with a partner through a unit. What a unit appends may lie below the head: the history of
-// a vault that joins late, whose logs have had their confirmations when they come.
+// noteAttributed updates the records with a partner after a unit. A unit may append below the head: the history of a
+// vault that joins late, whose logs already have their confirmations when they arrive.
 func (f *fold) noteAttributed(unit []*event.Record) {
 	takenBack := map[uint64]bool{}
 	for _, r := range unit {
@@ -47,7 +47,7 @@ func (f *fold) noteAttributed(unit []*event.Record) {
 			head = max(head, b.GetNumber())
 		}
 	}
-	for seq, r := range f.live { // of the units before, and of this one but for its end
+	for seq, r := range f.live { // including earlier units, and this one except its last record
 		if b := r.GetBlock(); b != nil && !takenBack[seq] {
 			head = max(head, b.GetNumber())
 		}
@@ -59,7 +59,7 @@ func (f *fold) noteAttributed(unit []*event.Record) {
 	}
 }
 
-// attribution decodes with the contract's bindings.
+// attribution decodes a log with the contract's bindings.
 func attribution(chainID uint64, l *event.Log) (topic string, partner uint32) {
 	filterer, err := reference.NewReferenceVaultFilterer(common.Address(l.GetAddress()), nil)
 	if err != nil {
@@ -78,8 +78,9 @@ func attribution(chainID uint64, l *event.Log) (topic string, partner uint32) {
 	return "", 0
 }
 
-// referrals judges one of the referral topics: what is due is there once, what was taken back at most once and only if
-// it had the confirmations; a partner hears of the logs of a vault in their order, and of all where no vault joins late.
+// referrals checks one of the referral topics: each due referral is there once, and a retracted one at most once and
+// only if it had the confirmations. A partner receives the logs of a vault in order, and if no vault joins late, all
+// its logs in order.
 func (f *fold) referrals(topic string, records []*kgo.Record) {
 	newest := map[string]uint64{}
 	for _, k := range records {
@@ -89,7 +90,7 @@ func (f *fold) referrals(topic string, records []*kgo.Record) {
 			continue
 		}
 		if r.GetChainId() != f.config.ID || !bytes.Equal(r.GetLogId(), f.cursor.GetLogId()) {
-			continue // another seed's, on a shared broker
+			continue // from another seed on a shared broker
 		}
 		s := f.told[r.GetSeq()]
 		if s == nil || s.topic != topic || s.partner != r.GetPartnerId() || !proto.Equal(s.log, r.GetLog()) {

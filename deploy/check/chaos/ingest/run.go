@@ -16,16 +16,16 @@ import (
 	"github.com/navlog/navlog/deploy/engines"
 )
 
-// Options of a run.
+// Options configure a run.
 type Options struct {
-	Seeds   int    // how many, 1 or more
-	First   uint64 // the first one; the others follow it
+	Seeds   int    // number of seeds, 1 or more
+	First   uint64 // the first seed; the others follow it
 	Kafka   string // embedded or apache
-	Workers int    // seeds at the same time, 1 or more
-	JSON    bool   // one object a line instead of text
+	Workers int    // seeds run in parallel, 1 or more
+	JSON    bool   // one JSON object per line instead of text
 }
 
-// A Result is what became of one seed.
+// A Result is the outcome of one seed.
 type Result struct {
 	Seed    uint64         `json:"seed"`
 	OK      bool           `json:"ok"`
@@ -33,13 +33,13 @@ type Result struct {
 	Records int            `json:"records"` // of the log
 	Lost    int            `json:"lost"`
 	Doubled int            `json:"doubled"`
-	Counts  map[string]int `json:"counts"` // of everything that was done to ingest
+	Counts  map[string]int `json:"counts"` // number of faults, deaths and operations, by kind
 	Took    float64        `json:"seconds"`
 	Failure string         `json:"failure,omitempty"`
-	Story   string         `json:"story,omitempty"` // of a failure: plan, injections, what ingest said
+	Story   string         `json:"story,omitempty"` // after a failure: plan, injections, ingest's output
 }
 
-// Cases is how many single things were done to ingest.
+// Cases returns how many single things were done to ingest.
 func (r Result) Cases() (n int) {
 	for _, c := range r.Counts {
 		n += c
@@ -47,7 +47,7 @@ func (r Result) Cases() (n int) {
 	return n
 }
 
-// Run tries seeds and writes what becomes of them. It returns false when one of them failed.
+// Run tries seeds and writes their results. It returns false if one of them failed.
 func Run(ctx context.Context, o Options, out io.Writer) (ok bool, err error) {
 	root, err := os.MkdirTemp("", "navlog-chaos-")
 	if err != nil {
@@ -93,7 +93,7 @@ func Run(ctx context.Context, o Options, out io.Writer) (ok bool, err error) {
 	return total.failed == 0, nil
 }
 
-// Try tries one plan with its engines in dir, which it removes. brokers are those of a shared Kafka, or none.
+// Try tries one plan with its engines in dir, which it removes. brokers are those of a shared Kafka, if there is one.
 func Try(ctx context.Context, plan Plan, dir string, brokers []string) Result {
 	start := time.Now()
 	ctx, cancel := context.WithCancel(ctx)
@@ -125,7 +125,7 @@ func Try(ctx context.Context, plan Plan, dir string, brokers []string) Result {
 	return result
 }
 
-// play takes the script from its first line to the verdict. Where it fails, line says in which one.
+// play runs the script from its first operation to the verdict. On an error, line is the operation that failed.
 func (w *world) play() (v verdict, line string, err error) {
 	if err = w.steps(w.plan.Before); err != nil {
 		return v, "before the start", err
@@ -140,7 +140,7 @@ func (w *world) play() (v verdict, line string, err error) {
 		}
 	}
 	if err = w.finish(); err != nil {
-		// What is in the log says more than that it did not come further.
+		// The content of the log says more than the error that ingest made no progress.
 		v, _ = w.judge()
 		return v, "after the script", err
 	}
@@ -185,7 +185,7 @@ func (t *total) add(r Result) {
 	fmt.Fprintf(t.out, "again with: make chaos-ingest SEEDS=1 FIRST=%d KAFKA=%s\n", r.Seed, t.options.Kafka)
 }
 
-// close writes the sums and the closing line.
+// close writes the totals and the closing line.
 func (t *total) close() {
 	if t.options.JSON {
 		_ = json.NewEncoder(t.out).Encode(map[string]any{

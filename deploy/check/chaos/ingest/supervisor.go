@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A supervisor keeps an ingest running: whatever way it ends, another one is started, until the deaths are used up and
-// beyond. Only what a supervisor cannot cure ends it.
+// A supervisor keeps an ingest running: however it ends, another one is started, also after the planned deaths are used
+// up. The supervisor only stops at an exit that it cannot recover from.
 type supervisor struct {
 	spec  func() childSpec
 	count func(what string)
@@ -19,14 +19,14 @@ type supervisor struct {
 	now    *process
 	deaths []Death
 	fatal  error
-	last   *process // the newest, for what it says
+	last   *process // the newest one, for its output
 	all    []*process
 }
 
-// restartPause keeps a process that cannot start from eating the machine.
+// restartPause prevents a process that fails at its start from using up the CPU.
 const restartPause = 50 * time.Millisecond
 
-// start wants an ingest to run, with the next death.
+// start keeps an ingest running from now on; the first process gets the next planned death.
 func (s *supervisor) start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +41,7 @@ func (s *supervisor) nextDeath() (d Death) {
 	return d
 }
 
-// launch starts a process as the one that is kept running. The lock is held.
+// launch starts a process and supervises it. The lock must be held.
 func (s *supervisor) launch(d Death) *process {
 	p, err := s.spawn(d)
 	if err != nil {
@@ -104,7 +104,7 @@ func (s *supervisor) watch(p *process) {
 	}
 }
 
-// release takes the running process, if any, out of the supervisor's hands, which starts no other one.
+// release takes the running process, if any, away from the supervisor, which does not start another one.
 func (s *supervisor) release() *process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +113,8 @@ func (s *supervisor) release() *process {
 	return p
 }
 
-// end ends every process that was ever started: a script may end while one stands by that nobody runs any more.
+// end kills every process that was ever started, because a script may end while a standby runs that is no longer
+// supervised.
 func (s *supervisor) end() {
 	s.release()
 	for _, p := range s.all {
@@ -121,11 +122,11 @@ func (s *supervisor) end() {
 	}
 }
 
-// stop ends the running process, in good order or not, and starts no other one.
+// stop stops the running process, gracefully or not, and starts no other one.
 func (s *supervisor) stop(orderly bool) error {
 	p := s.release()
 	if p == nil {
-		return s.err() // it may have ended by itself just now
+		return s.err() // it may just have exited by itself
 	}
 	if !orderly {
 		return p.putDown()
@@ -148,7 +149,7 @@ func (s *supervisor) stop(orderly bool) error {
 	return nil
 }
 
-// adopt makes a process that was released or spawned the one that is kept running.
+// adopt puts a process that was released or spawned under supervision.
 func (s *supervisor) adopt(p *process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

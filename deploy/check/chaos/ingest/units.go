@@ -11,11 +11,11 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// unitShape: vault records; or what is taken back, and then logs before the block that they are in or that ends their
-// range.
+// unitShape: either vault records, or retractions followed by blocks or ranges, each as its logs and then the record of
+// the block that contains them or ends their range.
 var unitShape = regexp.MustCompile(`^(v+|-*(l*b)+)$`)
 
-// checkUnit judges one unit. Its last record is not folded yet, all others are.
+// checkUnit checks one unit. All its records except the last are already folded.
 func (f *fold) checkUnit(unit []*event.Record) {
 	shape, last := "", unit[len(unit)-1].GetSeq()
 	var lost, added []*event.Record
@@ -37,7 +37,8 @@ func (f *fold) checkUnit(unit []*event.Record) {
 	f.noteAttributed(unit)
 }
 
-// checkRetractions: newest first; exactly what is above the ancestor; and only where the chain really differs.
+// checkRetractions checks that retractions go from newest to oldest, cover exactly what is above the ancestor, and
+// occur only if the chain really differs.
 func (f *fold) checkRetractions(lost, added []*event.Record) {
 	if len(lost) == 0 {
 		return
@@ -72,8 +73,8 @@ func (f *fold) checkRetractions(lost, added []*event.Record) {
 	}
 }
 
-// checkFacts: whatever was ever appended was true of a block that the chain had; and where no vault joins late, every
-// block came with all logs of the vaults.
+// checkFacts checks that everything that was ever appended was true of a block that the chain had, and, if no vault
+// joins late, that every block came with all logs of the vaults.
 func (f *fold) checkFacts(added []*event.Record) {
 	logs := map[common.Hash][]*event.Log{}
 	for _, r := range added {

@@ -13,7 +13,7 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// A fact is a block as the chain itself gives it, with all its logs.
+// A fact is a block with all its logs, read from the chain itself.
 type fact struct {
 	number uint64
 	hash   common.Hash
@@ -22,7 +22,7 @@ type fact struct {
 	logs   []*event.Log
 }
 
-// of gives the logs of some contracts.
+// of returns the logs of some contracts.
 func (f *fact) of(addresses ...common.Address) (logs []*event.Log) {
 	for _, l := range f.logs {
 		if slices.Contains(addresses, common.Address(l.GetAddress())) {
@@ -32,14 +32,14 @@ func (f *fact) of(addresses ...common.Address) (logs []*event.Log) {
 	return logs
 }
 
-// A witness remembers every block that the chain ever had, so that what ingest wrote about a branch that was left can be
-// judged too.
+// A witness remembers every block that the chain ever had, so that what ingest wrote about an orphaned branch can be
+// checked too.
 type witness struct {
 	chain *rpc.Client
 	seen  map[common.Hash]*fact
 }
 
-// note looks at the chain as it is now, down to the first block that is known.
+// note records the chain as it is now, down to the first known block.
 func (w *witness) note(ctx context.Context) error {
 	for next := any("latest"); ; {
 		f, err := w.read(ctx, next)

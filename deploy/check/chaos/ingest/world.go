@@ -25,21 +25,21 @@ import (
 )
 
 const (
-	// patience is how long anything may take that must happen.
+	// patience is how long anything that must happen may take.
 	patience = 60 * time.Second
-	// indulgence is how long the script waits for what only makes a seed more interesting.
+	// indulgence is how long the script waits for things that only make a seed more interesting.
 	indulgence = 3 * time.Second
 	glance     = 20 * time.Millisecond
-	// genesisTime of the chains, in Unix seconds: before the wall clock, as a chain's is.
+	// genesisTime of the chains, in Unix seconds: in the past, like that of a real chain.
 	genesisTime = 1_750_000_000
-	// firstChainID is that of seed 0.
+	// firstChainID is the chain id of seed 0.
 	firstChainID = 5_000_000
 )
 
-// partners that the traffic is attributed to.
+// partners to which the traffic is attributed.
 var partners = []uint32{7, 42, 4_000_000_000}
 
-// A world is what a seed is tried in.
+// A world is the environment in which a seed is tried.
 type world struct {
 	plan      Plan
 	ctx       context.Context
@@ -56,9 +56,9 @@ type world struct {
 	sup       *supervisor
 	witness   witness
 
-	floor uint64 // no block up to here may be reorganised: it deploys the contracts, or ingest may hold it for final or have forgotten it
-	top   uint64 // the highest head that there was
-	least uint64 // the fewest confirmations that were ever enough; 0: only final blocks
+	floor uint64 // blocks up to here stay: they deploy the contracts, or ingest considers them final or has dropped them
+	top   uint64 // highest head so far
+	least uint64 // lowest confirmations setting so far; 0: only final blocks
 
 	mu         sync.Mutex
 	config     ingest.Config
@@ -66,8 +66,8 @@ type world struct {
 	injections []string
 }
 
-// newWorld starts a chain with contracts and traffic, and what stands between it and ingest. brokers are those of a
-// shared Kafka; without them there is one of its own.
+// newWorld starts a chain with contracts and traffic, and the proxies between it and ingest. brokers are those of a
+// shared Kafka; without them the world starts its own.
 func newWorld(ctx context.Context, plan Plan, dir string, brokers []string) (w *world, err error) {
 	w = &world{plan: plan, ctx: ctx, dir: dir, counts: map[string]int{}, witness: witness{seen: map[common.Hash]*fact{}}, least: plan.Confirmations, kafka: chainlog.DefaultConfig()}
 	defer func() {
@@ -177,14 +177,14 @@ func (w *world) count(what string) {
 	w.counts[what]++
 }
 
-// reconfigure changes what the next process is started with.
+// reconfigure changes the configuration of the next process.
 func (w *world) reconfigure(change func(*ingest.Config)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	change(&w.config)
 }
 
-// newTraffic makes traffic that knows nothing of a branch that was left.
+// newTraffic creates traffic that knows nothing about an orphaned branch.
 func (w *world) newTraffic() {
 	w.draws++
 	w.traffic = devchain.New(w.anvil.URL, w.contracts, int64(w.plan.Seed)*1000+w.draws, partners, slog.New(slog.DiscardHandler))
@@ -203,7 +203,7 @@ func (w *world) block(which string) (h header, err error) {
 	return h, err
 }
 
-// moved notes how far the chain has come: what may be final now can never be reorganised.
+// moved records how far the chain has come: blocks that may be final now must never be reorganised.
 func (w *world) moved() error {
 	head, err := w.block("latest")
 	if err != nil {
@@ -215,7 +215,7 @@ func (w *world) moved() error {
 	return nil
 }
 
-// final is the block that is final when the head is at n.
+// final returns the block that is final when the head is at n.
 func (w *world) final(n uint64) uint64 {
 	depth := w.config.Finality.Depth
 	if depth == 0 {
@@ -224,7 +224,7 @@ func (w *world) final(n uint64) uint64 {
 	return n - min(n, depth)
 }
 
-// mine makes empty blocks, a second apart.
+// mine mines empty blocks, a second apart.
 func (w *world) mine(n int) error {
 	for range n {
 		head, err := w.block("latest")
@@ -255,7 +255,7 @@ func (w *world) steps(n int) error {
 	return w.moved()
 }
 
-// outgrow makes the head higher than any that there was: ingest believes no lower one.
+// outgrow makes the head higher than ever before, because ingest does not accept a lower one.
 func (w *world) outgrow() error {
 	head, err := w.block("latest")
 	if err != nil {
@@ -267,7 +267,7 @@ func (w *world) outgrow() error {
 	return nil
 }
 
-// cursor is the newest cursor, nil where there is none or the broker is not there.
+// cursor returns the newest cursor, or nil if there is none or the broker is down.
 func (w *world) cursor() *event.Cursor {
 	ctx, cancel := context.WithTimeout(w.ctx, indulgence)
 	defer cancel()
@@ -278,7 +278,7 @@ func (w *world) cursor() *event.Cursor {
 	return c
 }
 
-// atHead says that the head of the chain is in the log.
+// atHead reports whether the head of the chain is in the log.
 func (w *world) atHead() (bool, error) {
 	head, err := w.block("latest")
 	if err != nil {
@@ -288,16 +288,16 @@ func (w *world) atHead() (bool, error) {
 	return c != nil && bytes.Equal(c.GetHead().GetHash(), head.Hash[:]), nil
 }
 
-// settle waits until ingest is at the head, for a while.
+// settle waits for a limited time until ingest is at the head.
 func (w *world) settle() error {
 	_, err := w.eventually(indulgence, w.atHead)
 	return err
 }
 
-// errLate ends what is waited for only a while.
+// errLate ends a wait that has reached its limit.
 var errLate = errors.New("it took too long")
 
-// eventually waits for a condition and says whether it came.
+// eventually waits for a condition and reports whether it became true.
 func (w *world) eventually(limit time.Duration, condition func() (bool, error)) (bool, error) {
 	ctx, cancel := context.WithTimeoutCause(w.ctx, limit, errLate)
 	defer cancel()
@@ -314,7 +314,7 @@ func (w *world) eventually(limit time.Duration, condition func() (bool, error)) 
 	return err == nil, err
 }
 
-// finish ends all faults and waits until the log has everything that there is to have.
+// finish ends all faults and waits until the log is complete.
 func (w *world) finish() error {
 	w.sup.mu.Lock()
 	w.sup.deaths = nil
@@ -342,7 +342,7 @@ func (w *world) finish() error {
 	return err
 }
 
-// short says what the log still lacks.
+// short returns what the log still lacks.
 func (w *world) short() (string, error) {
 	head, err := w.block("latest")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command clients is what the Go client is tried with on a live system: see smoke.sh, whose
-// three programs ask for the same and must print the same line.
+// Command clients exercises the Go client on a live system: see smoke.sh, whose three programs send the same requests
+// and must print the same line.
 package main
 
 import (
@@ -20,10 +20,10 @@ import (
 // line is what each of the programs prints.
 type line struct {
 	ChainID int64     `json:"chainId"`
-	Vaults  []string  `json:"vaults"` // address and total assets of each
+	Vaults  []string  `json:"vaults"` // address and total assets of each vault
 	Users   int64     `json:"users"`
-	Then    [2]string `json:"then"` // what all users deposited, as of the middle of the chain
-	Now     [2]string `json:"now"`  // and as of the block
+	Then    [2]string `json:"then"` // total deposited by all users as of the middle of the chain
+	Now     [2]string `json:"now"`  // the same as of the block
 	Partner string    `json:"partner"`
 	Refused string    `json:"refused"`
 }
@@ -73,7 +73,7 @@ func main() {
 	must(json.NewEncoder(os.Stdout).Encode(l))
 }
 
-// deposited walks through all users as of a block: how many there are, and what they deposited.
+// deposited pages through all users as of a block, and returns how many there are and how much they deposited.
 func deposited(ctx context.Context, public *client.Client, block int64) (users int64, sum [2]string) {
 	total := new(big.Int)
 	for page := 1; ; page++ {
