@@ -19,11 +19,11 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/partner"
 )
 
-// hidden is a password, which nobody may ever read.
+// hidden is a password that must never appear in any output.
 const hidden = "hidden-word"
 
-// fails runs a command that has to end by itself, with a code other than 0 and one sentence on stderr that holds all of
-// the words. The sentence is one line, but for a list behind a colon. Warnings may come before it.
+// fails runs a command that must exit by itself with a code other than 0 and one sentence on stderr that contains all
+// of the words. The sentence is a single line, except for a list after a colon. Warnings may precede it.
 func fails(t *testing.T, settings, args []string, words ...string) {
 	t.Helper()
 	program := "navlog"
@@ -65,7 +65,7 @@ func fails(t *testing.T, settings, args []string, words ...string) {
 	}
 }
 
-// settings writes a configuration file and gives its path.
+// settings writes a configuration file and returns its path.
 func settings(t *testing.T, yaml string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "navlog.yaml")
@@ -110,7 +110,7 @@ http: {router: "0x1000000000000000000000000000000000000001"}
 	}
 }
 
-// closed is an address of this machine where nobody listens.
+// closed is an address of this machine on which no program listens.
 const closed = "127.0.0.1:1"
 
 func listen(t *testing.T) net.Listener {
@@ -133,7 +133,7 @@ func TestUpSaysWhatIsUnreachable(t *testing.T) {
 	} {
 		t.Run(flag, func(t *testing.T) { up(t, nil, flag, fmt.Sprintf(format, closed)) })
 	}
-	// A URL with a password is given where nobody reads it: as a flag it is warned of.
+	// A URL with a password is passed where it cannot be read: as a flag it causes a warning.
 	t.Run("NAVLOG_POSTGRES_URL", func(t *testing.T) {
 		up(t, []string{"NAVLOG_POSTGRES_URL=postgres://navlog:" + hidden + "@" + closed + "/navlog"})
 	})

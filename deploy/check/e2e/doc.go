@@ -1,5 +1,5 @@
 // Package e2e tests the whole of navlog from outside: the real binary with real engines on one end, the HTTP API and a
-// partner's webhooks on the other, and in between nothing that this package knows about.
+// partner's webhooks on the other. It knows nothing about what is in between.
 //
 //	       deploy/devchain makes traffic
 //	                    │
@@ -14,6 +14,6 @@
 //	            ▼               ▼
 //	        expected ── diff ── got
 //
-// The left side is deploy/testkit/oracle, which shares no code with the programs. The partners' end of the webhooks checks
+// The left side is deploy/testkit/oracle, which shares no code with the programs. The receiver of the webhooks checks
 // signatures by hand for the same reason.
 package e2e

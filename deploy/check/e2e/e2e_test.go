@@ -36,9 +36,10 @@ func TestEndToEnd(t *testing.T) {
 	})
 }
 
-// story is the life of one navlog. Each chapter begins where the last one ended. The newest state is compared in every
-// chapter; earlier ones too where pasts is set, and otherwise in the last chapter alone: what the broker has to do with an
-// answer about an earlier state is in the rows that the newest state is made of.
+// story runs one navlog through several chapters; each continues from the state that the previous one left. Every
+// chapter compares the newest state. Past states are compared in every chapter if pasts is set, and otherwise only in
+// the last one: how the broker can affect an answer about a past state shows in the rows that make up the newest state,
+// too.
 func story(t *testing.T, pasts bool, args ...string) {
 	w := newWorld(t, args...)
 	w.pasts = pasts
@@ -62,7 +63,7 @@ func story(t *testing.T, pasts bool, args ...string) {
 	chapter("an interrupt", func(t *testing.T, w *world) { w.interrupt(t) })
 }
 
-// traffic spreads over two days, so that dates as bounds of lists mean something.
+// traffic spans two days, so that dates as bounds of lists have an effect.
 func traffic(t *testing.T, w *world) {
 	w.steps(t, 45)
 	if err := devchain.IncreaseTime(t.Context(), w.RPC, 26*time.Hour); err != nil {
@@ -75,7 +76,8 @@ func traffic(t *testing.T, w *world) {
 	}
 }
 
-// statements of every partner are what the node says, byte for byte, after all that was reorganised.
+// statements checks that every partner's statements match the node's data, byte for byte, after all the
+// reorganisations.
 func statements(t *testing.T, w *world) {
 	chain, err := ethclient.DialContext(t.Context(), w.RPC)
 	if err != nil {
@@ -115,7 +117,7 @@ func statements(t *testing.T, w *world) {
 	}
 }
 
-// final is the newest final block, by the word of navlog.
+// final returns the newest final block according to navlog.
 func (w *world) final(t *testing.T) uint64 {
 	t.Helper()
 	response, err := http.Get(w.API + "/status")
@@ -138,7 +140,7 @@ func (w *world) final(t *testing.T) uint64 {
 	return block
 }
 
-// branch makes steps until the chain is good for what comes next, and waits until navlog knows it.
+// branch makes steps until the chain satisfies good, and waits until navlog has indexed it.
 func (w *world) branch(t *testing.T, good func(*oracle.History) bool) *oracle.History {
 	t.Helper()
 	for range 40 {
@@ -151,12 +153,12 @@ func (w *world) branch(t *testing.T, good func(*oracle.History) bool) *oracle.Hi
 	return nil
 }
 
-// since are the facts of the newest blocks, as many as depth.
+// since returns the facts of the newest blocks, as many as depth.
 func since(h *oracle.History, depth uint64) []oracle.Fact {
 	return slices.DeleteFunc(slices.Clone(h.Facts), func(f oracle.Fact) bool { return f.Block+depth <= h.Head() })
 }
 
-// emptied replaces the newest blocks by empty ones, several times.
+// emptied replaces the newest blocks with empty ones, several times.
 func emptied(t *testing.T, w *world) {
 	for _, depth := range []uint64{3, 1, 6, 2, 4} {
 		before := w.branch(t, func(h *oracle.History) bool { return len(since(h, depth)) > 0 })
@@ -175,7 +177,7 @@ func emptied(t *testing.T, w *world) {
 	w.agree(t)
 }
 
-// keptTransactions moves what happened in four blocks into one, and drops what happened in the fifth.
+// keptTransactions moves the transactions of four blocks into one, and drops those of the fifth.
 func keptTransactions(t *testing.T, w *world) {
 	const depth = 5
 	before := w.branch(t, func(h *oracle.History) bool { return len(since(h, depth))-len(since(h, 2)) >= 2 })
@@ -204,7 +206,7 @@ func keptTransactions(t *testing.T, w *world) {
 	w.agree(t)
 }
 
-// transactions are those of some blocks, in the order of the chain.
+// transactions returns the transactions of some blocks, in chain order.
 func (w *world) transactions(t *testing.T, from, to uint64) (hashes []common.Hash) {
 	t.Helper()
 	client, err := ethclient.DialContext(t.Context(), w.RPC)
@@ -224,7 +226,7 @@ func (w *world) transactions(t *testing.T, from, to uint64) (hashes []common.Has
 	return hashes
 }
 
-// backAndAnotherWay takes the chain back below what navlog has indexed, and lets it grow differently.
+// backAndAnotherWay shortens the chain to below what navlog has indexed, and lets it grow differently.
 func backAndAnotherWay(t *testing.T, w *world) {
 	id, err := devchain.Snapshot(t.Context(), w.RPC)
 	if err != nil {
@@ -247,7 +249,7 @@ func backAndAnotherWay(t *testing.T, w *world) {
 	w.agree(t)
 }
 
-// kill ends navlog by SIGKILL while it delivers webhooks.
+// kill kills navlog with SIGKILL while it delivers webhooks.
 func kill(t *testing.T, w *world) {
 	before, _ := w.receiver.accepted()
 	w.branch(t, func(h *oracle.History) bool {

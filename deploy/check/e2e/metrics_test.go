@@ -16,18 +16,18 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// series are what programs show on /metrics: of each metric the labels of its series.
+// series holds what programs export on /metrics: the labels of each metric's series.
 type series map[string][]map[string]string
 
-// An expression is one of an alert or of a panel.
+// An expression belongs to an alert or to a panel.
 type expression struct {
 	where, text string
-	// told is what people read of its result, with names of its labels.
+	// told is the text that presents the result to people, with names of its labels.
 	told string
 }
 
-// Alerts and dashboard ask for metrics and labels that the programs show. One that asks for another would say nothing for
-// ever, which looks like a system that is well.
+// Alerts and dashboard use only metrics and labels that the programs export. An expression with any other name would
+// never return anything, which looks like a healthy system.
 func metrics(t *testing.T, w *world) {
 	response, err := w.client.HTTP.Get(w.Ops + "/metrics")
 	if err != nil {
@@ -48,8 +48,8 @@ func metrics(t *testing.T, w *world) {
 			t.Errorf("%s: %s", e.where, fault)
 		}
 	}
-	// A dispatcher that cannot measure shows its last figures for ever, and one that does not run shows none: no comparison
-	// of these would ever fire.
+	// A dispatcher that cannot measure keeps exporting its last figures, and one that is down exports none, so no
+	// comparison of these figures would ever fire.
 	for _, rule := range []string{"time() - max by (chain) (navlog_dispatch_measured_timestamp_seconds) > ", "absent(navlog_dispatch_oldest_seconds)"} {
 		if !slices.ContainsFunc(alerts, func(e expression) bool { return strings.HasPrefix(e.text, rule) }) {
 			t.Errorf("no alert is %q", rule)
@@ -59,26 +59,26 @@ func metrics(t *testing.T, w *world) {
 
 var (
 	shownLine = regexp.MustCompile(`^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? `)
-	// matcher is one of a selector, and a label of a sample too.
+	// matcher matches a matcher of a selector, and also a label of a sample.
 	matcher = regexp.MustCompile(`(\w+)\s*(=~|!~|!=|=)\s*("(?:[^"\\]|\\.)*")`)
-	// A range or a subquery, which holds no name.
+	// A range or a subquery, which contains no name.
 	duration = regexp.MustCompile(`\[[^\]]*\]`)
-	// The labels that a result keeps, or that two sides are joined by.
+	// The labels that a result keeps, or on which two sides are joined.
 	grouping = regexp.MustCompile(`\b(?:by|on|group_left|group_right)\s*\(([^)]*)\)`)
-	// A name, with its matchers where it is a selector, and a parenthesis behind it where it is a function.
+	// A name, with its matchers if it is a selector, or followed by a parenthesis if it is a function.
 	selector = regexp.MustCompile(`\b([a-zA-Z_:][\w:]*)(?:\s*\{((?:[^"{}]|"(?:[^"\\]|\\.)*")*)\})?(\s*\()?`)
-	// A text that is handed to a function.
+	// A string argument of a function.
 	argument = regexp.MustCompile(`,\s*"(?:[^"\\]|\\.)*"`)
 	label    = regexp.MustCompile(`\{\{\s*(?:\$labels\.)?(\w+)\s*\}\}`)
 )
 
-// Words of an expression that are neither a metric nor a function, and the labels that Prometheus itself gives.
+// Words of an expression that are neither metrics nor functions, and the labels that Prometheus itself adds.
 var (
 	operators = []string{"and", "or", "unless", "bool", "offset"}
 	ofTarget  = []string{"job", "instance"}
 )
 
-// check is what is wrong with an expression.
+// check returns the faults of an expression.
 func (e expression) check(shown series) (faults []string) {
 	text := argument.ReplaceAllString(duration.ReplaceAllString(e.text, ""), "")
 	grouped, known := slices.Clone(ofTarget), slices.Clone(ofTarget)
@@ -97,7 +97,7 @@ func (e expression) check(shown series) (faults []string) {
 		found := shown[name]
 		if len(found) == 0 {
 			faults = append(faults, "no program shows "+name)
-			known = append(known, grouped...) // nothing is known of its labels
+			known = append(known, grouped...) // its labels are unknown
 			continue
 		}
 		for _, one := range found {
@@ -131,7 +131,7 @@ func (e expression) check(shown series) (faults []string) {
 	return faults
 }
 
-// selects tells whether a matcher of a selector takes a label's value.
+// selects reports whether a matcher of a selector accepts a label's value.
 func selects(matcher []string, value string) bool {
 	want, err := strconv.Unquote(matcher[3])
 	if err != nil {
@@ -147,7 +147,7 @@ func selects(matcher []string, value string) bool {
 	return err == nil && whole.MatchString(value) == (matcher[2] == "=~")
 }
 
-// readMetrics reads the text format of Prometheus.
+// readMetrics parses the text format of Prometheus.
 func readMetrics(t *testing.T, text string) series {
 	t.Helper()
 	all := series{}
@@ -207,8 +207,8 @@ func readAlerts(t *testing.T) (all []expression) {
 	return all
 }
 
-// readDashboard reads deploy/dashboards. Each panel says what to do, and where there is one, which alert belongs to it; and
-// each alert belongs to one.
+// readDashboard reads deploy/dashboards. Each panel describes what to do and names the alert that belongs to it, if
+// there is one; and each alert belongs to a panel.
 func readDashboard(t *testing.T) (all []expression) {
 	t.Helper()
 	b, err := os.ReadFile("../../dashboards/navlog.json")
@@ -234,7 +234,7 @@ func readDashboard(t *testing.T) (all []expression) {
 	if dashboard.UID != "navlog" || strings.Contains(string(b), "://") {
 		t.Errorf("the dashboard has the uid %q, or names a host", dashboard.UID)
 	}
-	const chosen = "${datasource}" // above the panels
+	const chosen = "${datasource}" // chosen above the panels
 	ids, told := map[int]bool{}, map[string]bool{}
 	for _, p := range dashboard.Panels {
 		if ids[p.ID] {
@@ -272,7 +272,7 @@ func readDashboard(t *testing.T) (all []expression) {
 	return all
 }
 
-// TestExpressionFaults: what is not shown is found, in each place where an expression can name it.
+// TestExpressionFaults checks that names which are not exported are found wherever an expression can contain them.
 func TestExpressionFaults(t *testing.T) {
 	shown := readMetrics(t, `# TYPE ready gauge
 ready{program="ingest"} 1

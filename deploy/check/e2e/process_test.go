@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	// patience is how long an answer, or the newest state, may take.
+	// patience is how long a response, or the newest state, may take.
 	patience = 2 * time.Minute
 	// startPatience is how long `navlog-dev up` may take on a busy machine.
 	startPatience = 3 * time.Minute
 	pause         = 50 * time.Millisecond
 )
 
-// binary builds navlog and navlog-dev once for all tests of this package, and gives the path of one of them.
+// binary builds navlog and navlog-dev once for all tests of this package, and returns the path of one of them.
 func binary(t *testing.T, program string) string {
 	t.Helper()
 	dir, err := built()
@@ -52,8 +52,8 @@ var built = sync.OnceValues(func() (string, error) {
 	return dir, nil
 })
 
-// openTempDir is a folder that every user may look into: PostgreSQL of a root process runs as another one. It goes with
-// the test binary, when the engines in it have gone.
+// openTempDir creates a folder that every user can read, because PostgreSQL started by root runs as another user. The
+// test binary removes it after its engines have exited.
 func openTempDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "navlog-e2e-")
@@ -73,12 +73,12 @@ func openTempDir(t *testing.T) string {
 type run struct {
 	stack
 	*child.Process
-	// family are the processes that it has started, as last looked up.
+	// family are the processes that it has started, as of the last lookup.
 	family []process
 }
 
-// startUp starts `navlog-dev up` in a process group of its own and waits until it is ready. Whatever happens, nothing of it
-// is left at the end of the test, and its output is shown where the test failed.
+// startUp starts `navlog-dev up` in its own process group and waits until it is ready. At the end of the test no
+// process of it is left, whatever happens, and if the test failed its output is shown.
 func startUp(t *testing.T, data string, settings []string, args ...string) *run {
 	t.Helper()
 	scratch := t.TempDir()
@@ -112,7 +112,7 @@ func startUp(t *testing.T, data string, settings []string, args ...string) *run 
 	return r
 }
 
-// kill ends navlog by SIGKILL and waits until its engines have noticed.
+// kill kills navlog with SIGKILL and waits until its engines have noticed.
 func (r *run) kill(t *testing.T) {
 	t.Helper()
 	r.lookUpFamily(t)
@@ -120,7 +120,7 @@ func (r *run) kill(t *testing.T) {
 	r.familyEnds(t)
 }
 
-// interrupt is Ctrl-C. navlog has to end with 0, and leave no process behind.
+// interrupt sends Ctrl-C. navlog must exit with 0 and leave no process behind.
 func (r *run) interrupt(t *testing.T) {
 	t.Helper()
 	r.lookUpFamily(t)
@@ -152,7 +152,7 @@ func (r *run) familyEnds(t *testing.T) {
 	})
 }
 
-// lookUpFamily notes the running descendants of navlog. There are some: the engines are child processes.
+// lookUpFamily records the running descendants of navlog. There must be some, because the engines are child processes.
 func (r *run) lookUpFamily(t *testing.T) {
 	t.Helper()
 	r.family = descendants(processes(t), r.Pid)
@@ -161,7 +161,7 @@ func (r *run) lookUpFamily(t *testing.T) {
 	}
 }
 
-// descendants are the children of a process, their children, and so on.
+// descendants returns the children of a process, their children, and so on.
 func descendants(all []process, of int) (found []process) {
 	for parents := map[int]bool{of: true}; len(parents) > 0; {
 		children := map[int]bool{}
@@ -176,7 +176,7 @@ func descendants(all []process, of int) (found []process) {
 	return found
 }
 
-// A process is named by its id and by when it started, for ids are used again.
+// A process is identified by its id and start time, because ids are reused.
 type process struct {
 	pid, parent int
 	started     string
@@ -193,7 +193,7 @@ func (p process) alive(t *testing.T) bool {
 	return false
 }
 
-// processes lists what runs on this machine, without what has ended and waits for its parent to notice.
+// processes lists the processes of this machine, without zombies.
 func processes(t *testing.T) []process {
 	t.Helper()
 	var all []process
@@ -218,12 +218,13 @@ func readProc() ([]process, error) {
 	for _, file := range files {
 		b, err := os.ReadFile(file)
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
-			continue // it has just ended
+			continue // it has just exited
 		}
 		if err != nil {
 			return nil, err
 		}
-		// pid (name) state parent ..., where the name may hold anything, and the start is the 20th after it.
+		// The format is pid (name) state parent ...; the name may contain anything, and the start time is the 20th
+		// field after it.
 		id, rest, _ := strings.Cut(string(b), " (")
 		name, rest, found := cutLast(rest, ") ")
 		fields := strings.Fields(rest)

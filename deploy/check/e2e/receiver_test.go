@@ -19,11 +19,11 @@ import (
 	tlsreceiver "github.com/navlog/navlog/deploy/testkit/receiver"
 )
 
-// tolerance is how far a delivery's timestamp may be, by the API document, from the receiver's clock.
+// tolerance is how far a delivery's timestamp may differ from the receiver's clock, according to the API document.
 const tolerance = 300 * time.Second
 
-// A receiver is the partners' end of the webhooks. It checks signatures by hand, remembers every delivery, and answers
-// 200, but for the first attempt of each partner's first event, which gets a 500 so that it has to come again.
+// A receiver is the partners' end of the webhooks. It checks signatures by hand, remembers every delivery, and responds
+// with 200, except for the first attempt of each partner's first event, which gets a 500 so that it must be retried.
 type receiver struct {
 	*tlsreceiver.Server
 	secrets map[string]string // by path
@@ -32,18 +32,18 @@ type receiver struct {
 	mu         sync.Mutex
 	deliveries []delivery
 	faults     []string
-	refused    map[string]string // path: the event that was refused once
+	refused    map[string]string // by path: the event that was refused once
 }
 
-// A delivery is one POST that was signed rightly.
+// A delivery is one POST with a correct signature.
 type delivery struct {
 	partner uint32
 	id      string
 	body    string
-	status  int // that it was answered with
+	status  int // status of the response
 }
 
-// newReceiver starts a receiver, which keeps in dir whom its senders have to trust.
+// newReceiver starts a receiver, which writes its CA certificate to dir.
 func newReceiver(dir string) (_ *receiver, err error) {
 	r := &receiver{secrets: map[string]string{}, ids: map[string]uint32{}, refused: map[string]string{}}
 	r.Server, err = tlsreceiver.Serve(dir, http.HandlerFunc(r.receive))
@@ -52,7 +52,7 @@ func newReceiver(dir string) (_ *receiver, err error) {
 
 func (r *receiver) url(path string) string { return "https://" + r.Address + path }
 
-// urlFor opens a path for a partner and gives its URL.
+// urlFor registers a path for a partner and returns its URL.
 func (r *receiver) urlFor(p oracle.Partner) string {
 	path := fmt.Sprintf("/hooks/%d", p.ID)
 	r.mu.Lock()
@@ -61,7 +61,7 @@ func (r *receiver) urlFor(p oracle.Partner) string {
 	return r.url(path)
 }
 
-// numbered is a partner's id as JSON has it.
+// numbered returns a partner's id as a JSON number.
 func numbered(partner uint32) json.Number {
 	return json.Number(strconv.FormatUint(uint64(partner), 10))
 }
@@ -72,7 +72,7 @@ func (r *receiver) receive(w http.ResponseWriter, request *http.Request) {
 	defer r.mu.Unlock()
 	path := request.URL.RequestURI()
 	if err != nil {
-		return // a sender that was killed in the middle
+		return // the sender was killed while sending
 	}
 	if fault := r.check(path, request, body); fault != "" {
 		r.faults = append(r.faults, fmt.Sprintf("%s %s: %s; the headers are %v, the body is %s", request.Method, path, fault, request.Header, body))
@@ -88,7 +88,7 @@ func (r *receiver) receive(w http.ResponseWriter, request *http.Request) {
 	w.WriteHeader(d.status)
 }
 
-// check gives what is wrong with the request apart from what its body says, or nothing.
+// check returns what is wrong with the request, except for the content of its body, or "".
 func (r *receiver) check(path string, request *http.Request, body []byte) string {
 	h := request.Header
 	secret, known := r.secrets[path]
@@ -130,7 +130,7 @@ func (r *receiver) check(path string, request *http.Request, body []byte) string
 	return ""
 }
 
-// accepted gives, by event id, how many deliveries were answered with 200, and the body of the last one.
+// accepted returns, by event id, how many deliveries got a 200, and the body of the last one.
 func (r *receiver) accepted() (counts map[string]int, bodies map[string]string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,8 +144,8 @@ func (r *receiver) accepted() (counts map[string]int, bodies map[string]string) 
 	return counts, bodies
 }
 
-// compare gives every difference between what came and the events that should have. Where repeats are allowed, an event may
-// have been accepted more than once: after a kill nobody knows which of the last ones arrived.
+// compare returns every difference between the accepted and the expected events. If repeats is true, an event may have
+// been accepted more than once: after a kill it is unknown which of the last ones arrived.
 func (r *receiver) compare(expected map[string]oracle.Object, repeats bool) []string {
 	counts, bodies := r.accepted()
 	r.mu.Lock()

@@ -28,25 +28,25 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
-// A composed is navlog on a broker as compose.yaml has it: each program comes to it with the settings that compose.yaml
-// gives it, of which addresses and folders are changed for those of this machine.
+// A composed is navlog on a broker configured as in compose.yaml: each program connects with the settings from
+// compose.yaml, in which only addresses and folders are replaced by those of this machine.
 type composed struct {
 	t        *testing.T
 	kafka    *enginetest.GuardedKafka
-	file     string // configuration of all
+	file     string // configuration file of all programs
 	settings []string
 	services map[string]composedService
 }
 
-// A composedService is what compose.yaml says of a program that matters here.
+// A composedService is the part of a service in compose.yaml that matters here.
 type composedService struct {
 	Command     []string                `yaml:"command"`
 	Environment map[string]string       `yaml:"environment"`
 	Healthcheck struct{ Test []string } `yaml:"healthcheck"`
 }
 
-// The programs work with the rights that compose.yaml gives them on Kafka: a chain becomes a log, the log tables, and a
-// referral a webhook, and what operators run beside them works too. The doctor says what a user lacks.
+// The programs work with the Kafka rights that compose.yaml gives them: a chain becomes a log, the log tables, and a
+// referral a webhook, and operator commands work too. The doctor reports missing rights of a user.
 func TestProgramsOfCompose(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the programs are other processes")
@@ -87,7 +87,7 @@ func TestProgramsOfCompose(t *testing.T) {
 	if said, err := c.run("ingest"); err == nil || strings.Count(said, "give the user and the password that the brokers know") != 1 {
 		t.Errorf("ingest without a user on the broker: %v\n%s", err, said)
 	}
-	for range 2 { // as with every `docker compose up`
+	for range 2 { // each `docker compose up` runs it again
 		said, err := c.run("grant")
 		if err != nil || !strings.Contains(said, "to navlog_dispatch, navlog_ingest, navlog_operator, navlog_project") {
 			t.Fatalf("grant: %v\n%s", err, said)
@@ -132,7 +132,7 @@ func TestProgramsOfCompose(t *testing.T) {
 		service, rest, _ := strings.Cut(command, " ")
 		said, err := c.run(service, strings.Fields(rest)...)
 		user := strings.TrimPrefix(c.services[service].Environment["NAVLOG_KAFKA_SASL_USER"], "navlog_")
-		if rest == "doctor" { // of other things it may have more to say
+		if rest == "doctor" { // it may have other problems to report
 			if !strings.Contains(said, fmt.Sprintf("User:navlog_%s may do what %s does", user, user)) || strings.Contains(said, "FAIL     Kafka") {
 				t.Errorf("%s: %s", command, said)
 			}
@@ -146,7 +146,7 @@ func TestProgramsOfCompose(t *testing.T) {
 	c.withoutARight(contracts.ChainID)
 }
 
-// healthy runs the health check of the broker, and has Kafka's own tool take the commands that navlog prints.
+// healthy runs the broker's health check, and lets Kafka's own tool parse the commands that navlog prints.
 func (c *composed) healthy() {
 	t := c.t
 	t.Helper()
@@ -186,7 +186,7 @@ func (c *composed) healthy() {
 	}
 }
 
-// withoutARight takes something from each of two users, and gives it back.
+// withoutARight revokes a right of each of two users, and grants it again.
 func (c *composed) withoutARight(chainID uint64) {
 	t := c.t
 	t.Helper()
@@ -196,7 +196,7 @@ func (c *composed) withoutARight(chainID uint64) {
 	if err != nil || len(deleted) != 4 {
 		t.Fatalf("%v: %v", deleted, err)
 	}
-	lacks := fmt.Sprintf("lacks Read on topic %s, which operator needs", cursor) // and what cannot be looked at does not tell the rest
+	lacks := fmt.Sprintf("lacks Read on topic %s, which operator needs", cursor) // a topic that cannot be read does not hide the other problems
 	wait.Until(t, func() error {
 		said, err := c.run("operate", "doctor")
 		if err != nil && strings.Contains(said, "FAIL     Kafka, rights") && strings.Contains(said, "User:navlog_operator "+lacks) && strings.Contains(said, "-> run `navlog kafka grant`") && strings.Contains(said, "does not tell what may be done with topic "+cursor) {
@@ -222,7 +222,7 @@ func (c *composed) withoutARight(chainID uint64) {
 	})
 }
 
-// configure writes the configuration that all have.
+// configure writes the configuration file that all programs share.
 func (c *composed) configure(rpc string, contracts *devchain.Contracts, api, caFile string) {
 	c.t.Helper()
 	var vaults []map[string]any
@@ -247,7 +247,7 @@ func (c *composed) configure(rpc string, contracts *devchain.Contracts, api, caF
 	c.settings = []string{"NAVLOG_CONFIG=" + c.file, secretKey}
 }
 
-// command is that of a service, or another one in its place, with the service's settings of Kafka.
+// command returns a service's command, or another one in its place, with the service's Kafka settings.
 func (c *composed) command(service string, args ...string) *exec.Cmd {
 	here := strings.NewReplacer("kafka:9092", c.kafka.Addr, "127.0.0.1:9094", c.kafka.Admin, "/run/secrets", c.kafka.Secrets)
 	settings := slices.Clone(c.settings)
@@ -266,7 +266,7 @@ func (c *composed) command(service string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run runs a command to its end, and gives all that it says.
+// run runs a command until it exits, and returns its output.
 func (c *composed) run(service string, args ...string) (string, error) {
 	c.t.Helper()
 	var out bytes.Buffer
@@ -281,7 +281,7 @@ func (c *composed) run(service string, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// start starts a program, which lives as long as the test.
+// start starts a program, which runs until the end of the test.
 func (c *composed) start(service string) {
 	t := c.t
 	t.Helper()

@@ -5,7 +5,7 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/oracle"
 )
 
-// A stack is the JSON document that `navlog-dev up` writes when everything answers.
+// A stack is the JSON document that `navlog-dev up` writes when everything is ready.
 type stack struct {
 	API            string             `json:"api"`
 	Ops            string             `json:"ops"`

@@ -18,7 +18,7 @@ import (
 	tlsreceiver "github.com/navlog/navlog/deploy/testkit/receiver"
 )
 
-// threeEvents are two of partner 1 and one of partner 2.
+// threeEvents returns two events of partner 1 and one of partner 2.
 func threeEvents() map[string]oracle.Object {
 	events := map[string]oracle.Object{}
 	for id, partner := range map[string]uint32{"a": 1, "b": 1, "c": 2} {
@@ -27,7 +27,7 @@ func threeEvents() map[string]oracle.Object {
 	return events
 }
 
-// pupil is a sender of webhooks, which a test tells to make mistakes.
+// pupil is a sender of webhooks that makes mistakes on demand.
 type pupil struct {
 	t      *testing.T
 	r      *receiver
@@ -54,7 +54,7 @@ func newPupil(t *testing.T) *pupil {
 
 func secretOf(id uint32) string { return fmt.Sprint("whsec_", id) }
 
-// send posts a body to a partner and gives the status of the answer.
+// send posts a body to a partner and returns the status of the response.
 func (p *pupil) send(partner uint32, event oracle.Object, change func(http.Header)) int {
 	p.t.Helper()
 	body, err := json.Marshal(event)
@@ -120,8 +120,8 @@ func TestReceiverReportsEvents(t *testing.T) {
 		return uint32(n)
 	}
 	for name, try := range map[string]struct {
-		sent    func(events map[string]oracle.Object)      // changes what is sent
-		more    func(p *pupil, e map[string]oracle.Object) // sends more
+		sent    func(events map[string]oracle.Object)      // changes the events that are sent
+		more    func(p *pupil, e map[string]oracle.Object) // sends more requests
 		repeats bool
 		want    string
 	}{

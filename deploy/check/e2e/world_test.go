@@ -21,10 +21,10 @@ import (
 
 const api = "/api/v1"
 
-// strangerID is a partner whom the chain knows and navlog does not: its events reach nobody.
+// strangerID is a partner that the chain names but navlog does not know: its events are delivered to no one.
 const strangerID = 7
 
-// A world is one navlog with its chain, the partners' receiver, and what was seen so far.
+// A world is one navlog with its chain, the partners' receiver, and what was observed so far.
 type world struct {
 	*run
 	data     string
@@ -33,19 +33,19 @@ type world struct {
 	settings []string
 	client   *oracle.Client
 	traffic  *devchain.Scenario
-	// pasts says that earlier states are compared too, compared that everything was asked once.
+	// pasts: past states are compared too. compared: everything has been asked once.
 	pasts, compared bool
-	// killed says that events may have come twice.
+	// killed: events may have arrived twice.
 	killed bool
 }
 
-// A present is what the chain said when the API stood at a seq.
+// A present is the state of the chain when the API was at a seq.
 type present struct {
 	seq     uint64
 	history *oracle.History
 }
 
-// newWorld starts navlog, with more arguments for `up`, and gives both partners a URL.
+// newWorld starts navlog, with additional arguments for `up`, and registers a URL for both partners.
 func newWorld(t *testing.T, args ...string) *world {
 	t.Helper()
 	r, err := newReceiver(t.TempDir())
@@ -58,7 +58,7 @@ func newWorld(t *testing.T, args ...string) *world {
 		"NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0", "NAVLOG_HTTP_PUBLIC_ENGINE_TIME=0",
 		"NAVLOG_HTTP_PARTNER_RATE_LIMIT=1000000",
 		"NAVLOG_CHAIN_POLL_INTERVAL=100ms",
-		"NAVLOG_CHAIN_PRICES=eth_getLogs:75", // without prices nothing is counted at them
+		"NAVLOG_CHAIN_PRICES=eth_getLogs:75", // without prices no cost is counted
 	}}
 	w.start(t)
 	return w
@@ -76,7 +76,8 @@ func (w *world) start(t *testing.T) {
 	w.traffic = devchain.New(w.RPC, &w.Contracts, 11, []uint32{w.Partners[0].ID, w.Partners[1].ID, strangerID}, slog.New(slog.DiscardHandler))
 }
 
-// register gives each partner the URL of the receiver, after trying what must be refused and a URL that is overwritten.
+// register gives each partner the receiver's URL, after trying requests that must be rejected and a URL that is
+// overwritten.
 func (w *world) register(t *testing.T) {
 	t.Helper()
 	for _, p := range w.Partners {
@@ -102,7 +103,7 @@ func (w *world) register(t *testing.T) {
 	w.post(t, "", "application/json", `{"url":"https://127.0.0.1/"}`, 401, oracle.Object{"ok": false, "error": oracle.Object{"code": "UNAUTHORIZED", "message": oracle.Text{}, "requestId": oracle.Text{}}})
 }
 
-// post registers a webhook and compares the answer.
+// post registers a webhook and compares the response.
 func (w *world) post(t *testing.T, key, kind, body string, status int, want any) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.API+api+"/partner/webhooks", strings.NewReader(body))
@@ -132,7 +133,7 @@ func (w *world) post(t *testing.T, key, kind, body string, status int, want any)
 	}
 }
 
-// steps drives the scenario.
+// steps runs n steps of the scenario.
 func (w *world) steps(t *testing.T, n int) {
 	t.Helper()
 	if err := w.traffic.Steps(t.Context(), n); err != nil {
@@ -156,7 +157,7 @@ func (w *world) read(t *testing.T) *oracle.History {
 	return h
 }
 
-// reportAtMost keeps a report readable: when one thing is wrong, it is wrong in many answers.
+// reportAtMost keeps a report readable: a single fault makes many answers wrong.
 const reportAtMost = 40
 
 func report(t *testing.T, what string, differences []string) {
@@ -178,13 +179,13 @@ func (w *world) questions(t *testing.T, h *oracle.History, at oracle.Moment) []o
 	return list
 }
 
-// newest waits until the answers about the newest state, all or some of them, are what the chain says, and gives the chain
-// and the API's seq.
+// newest waits until the answers about the newest state, all or (if brief) some of them, match the chain, and returns
+// the chain and the API's seq.
 func (w *world) newest(t *testing.T, brief bool) present {
 	t.Helper()
 	h := w.read(t)
 	list := w.questions(t, h, oracle.Moment{Block: h.Head(), Brief: brief})
-	// The list of vaults alone says whether it is worth to ask for more.
+	// The list of vaults shows whether it is worth asking for more.
 	var last oracle.Asked
 	var failed error
 	done := func(ctx context.Context) bool {
@@ -217,8 +218,8 @@ func (w *world) newest(t *testing.T, brief bool) present {
 	panic("not reached: there is one seq")
 }
 
-// agree compares everything: the newest state, earlier ones, and webhooks. The first time it asks for what has to be
-// refused too.
+// agree compares everything: the newest state, past states, and webhooks. The first time it also sends requests that
+// must be rejected.
 func (w *world) agree(t *testing.T) {
 	t.Helper()
 	now := w.newest(t, false)
@@ -236,7 +237,7 @@ func (w *world) agree(t *testing.T) {
 	w.webhooks(t, now.history)
 }
 
-// past compares the past of this chain. The first time it asks for more.
+// past compares the past states of this chain. The first time it asks for more.
 func (w *world) past(t *testing.T, now present) {
 	t.Helper()
 	blocks := now.history.Pasts()
@@ -259,8 +260,8 @@ func (w *world) same(t *testing.T, what string, list []oracle.Question) {
 	report(t, what, outcome.Differences)
 }
 
-// webhooks waits until every event of the final blocks was delivered, and compares them with what came, and with what the
-// API gives to pull.
+// webhooks waits until every event of the final blocks was delivered, and compares the expected events with the
+// received ones and with those that the API returns for pulling.
 func (w *world) webhooks(t *testing.T, h *oracle.History) {
 	t.Helper()
 	expected := h.Events(w.Partners)
@@ -278,7 +279,7 @@ func (w *world) webhooks(t *testing.T, h *oracle.History) {
 	}
 }
 
-// pull reads a partner's events from the API, which have to be the bytes of the webhooks.
+// pull reads a partner's events from the API, which must be the same bytes as the webhooks.
 func (w *world) pull(t *testing.T, p oracle.Partner, expected map[string]oracle.Object) {
 	t.Helper()
 	_, bodies := w.receiver.accepted()

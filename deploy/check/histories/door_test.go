@@ -7,21 +7,22 @@ import (
 	"time"
 )
 
-// A door stands between a projector and ClickHouse and shuts for good in the middle of what the projector sends: for the
-// engine the projector died there. Each way ends as a process that dies ends it, but for one thing: what the engine still
-// says is read to the end, for ClickHouse 26.7 does not survive a reset (schemas/readmodel, conn.go).
+// A door is a proxy between a projector and ClickHouse that closes for good while the projector is sending: to the
+// engine it looks as if the projector had died. Each direction ends as it does when a process dies, with one exception:
+// the engine's remaining output is read to the end, because ClickHouse 26.7 does not survive a reset
+// (schemas/readmodel, conn.go).
 type door struct {
 	listener net.Listener
 	engine   string
-	shut     chan struct{} // closed when it is
+	shut     chan struct{} // closed when the door is shut
 
 	mu    sync.Mutex
-	left  int64 // bytes that the projector may still send; negative: any number
+	left  int64 // bytes that the projector may still send; negative: no limit
 	ends  []*net.TCPConn
 	ended bool
 }
 
-// openDoor opens a door to an engine that lets so many bytes in, or any number where that is negative.
+// openDoor opens a door to an engine that lets that many bytes in; negative: no limit.
 func openDoor(engine string, bytes int64) (*door, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -49,7 +50,7 @@ func (d *door) accept() {
 	}
 }
 
-// pass carries bytes both ways until one side or the door closes.
+// pass copies bytes in both directions until one side or the door closes.
 func (d *door) pass(outside, inside *net.TCPConn) {
 	d.mu.Lock()
 	if d.ended {
@@ -71,7 +72,7 @@ func (d *door) pass(outside, inside *net.TCPConn) {
 				break
 			}
 		}
-		_ = inside.CloseWrite() // it may be gone already
+		_ = inside.CloseWrite() // it may be closed already
 	}()
 	go func() {
 		_, _ = io.Copy(outside, inside)
@@ -95,14 +96,14 @@ func (d *door) enter(n int64) bool {
 	return !d.ended
 }
 
-// allow lets only so many bytes more in, from now on.
+// allow sets how many more bytes are let in from now on.
 func (d *door) allow(bytes int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.left = bytes
 }
 
-// close shuts the door where it is still open.
+// close shuts the door if it is still open.
 func (d *door) close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -114,7 +115,7 @@ func (d *door) end() {
 		return
 	}
 	d.ended = true
-	close(d.shut) // first: a projector that ends of it has to be seen to have died
+	close(d.shut) // first, so that a projector that ends because of it is seen to have died
 	d.listener.Close()
 	for _, c := range d.ends {
 		c.Close()

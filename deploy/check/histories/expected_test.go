@@ -22,20 +22,21 @@ import (
 
 var router = common.HexToAddress("0x4444444444444444444444444444444444444444")
 
-// A moment is what an answer can be about: the log up to a seq, which ends a unit, and the chain up to a block.
+// A moment identifies the state that an answer is about: the log up to a seq, which ends a unit, and the chain up to a
+// block.
 type moment struct {
 	seq, block uint64
 	past       bool // asked with asOfBlock
-	vaults     int  // that are known, the first ones of the log
+	vaults     int  // number of known vaults, the first ones of the log
 }
 
-// A unit is what a reader may or may not see as a whole.
+// A unit is a group of records that a reader must see completely or not at all.
 type unit struct {
 	first, last uint64
-	head        uint64 // newest block after it, 0 for none
-	vaults      int    // described up to it
+	head        uint64 // newest block after it, 0 if there is none
+	vaults      int    // vaults described up to it
 	rewrites    bool   // it is a reorganisation
-	ancestor    uint64 // of a reorganisation
+	ancestor    uint64 // if it is a reorganisation
 }
 
 func unitsOf(s *histories.Script) (out []unit) {
@@ -56,7 +57,7 @@ func unitsOf(s *histories.Script) (out []unit) {
 	return out
 }
 
-// ending is the unit that ends with a seq.
+// ending returns the unit that ends with a seq.
 func (h *history) ending(seq uint64) (u unit, there bool) {
 	i, there := slices.BinarySearchFunc(h.units, seq, func(u unit, seq uint64) int { return cmp.Compare(u.last, seq) })
 	if !there {
@@ -65,8 +66,8 @@ func (h *history) ending(seq uint64) (u unit, there bool) {
 	return h.units[i], true
 }
 
-// chainAt is the chain as the log up to a seq tells it, of the first vaults only: the records that nothing has taken back,
-// in chain order. Blocks count whoever they are for.
+// chainAt returns the chain according to the log up to a seq, for the first vaults only: the live records, in chain
+// order. Blocks count whichever vaults they are for.
 func (h *history) chainAt(seq uint64, vaults int) (*oracle.Chain, error) {
 	c := &oracle.Chain{ID: h.chainID, Router: router, Times: []uint64{0}}
 	known := map[common.Address]bool{}
@@ -99,7 +100,7 @@ func (h *history) chainAt(seq uint64, vaults int) (*oracle.Chain, error) {
 	return c, nil
 }
 
-// live are the records that were neither taken back nor take something back.
+// live returns the records that neither are retracted nor retract another one.
 func live(records []*event.Record) (out []*event.Record) {
 	gone := map[uint64]bool{}
 	for _, r := range records {
@@ -113,8 +114,8 @@ func live(records []*event.Record) (out []*event.Record) {
 	return out
 }
 
-// counts tells whether a log is in any figure: one is not where it has an amount that sums could not hold, or names a
-// deposit or a request by a number of more than 64 bits.
+// counts reports whether a log counts in any figure. It does not if it has an amount that sums could not hold, or
+// numbers a deposit or a request with more than 64 bits.
 func counts(e contracts.Event) bool {
 	of := reflect.ValueOf(e)
 	for i := range of.NumField() {
@@ -145,10 +146,10 @@ func logOf(raw *event.Log) types.Log {
 	return l
 }
 
-// remembered is how many moments' questions are kept.
+// remembered is the number of moments whose questions are kept.
 const remembered = 64
 
-// expected are the questions about a moment with their answers. h.mu is held.
+// expected returns the questions about a moment with their answers. h.mu must be held.
 func (h *history) expected(m moment) ([]oracle.Question, error) {
 	if list := h.known[m]; list != nil {
 		return list, nil
@@ -175,7 +176,8 @@ func (h *history) expected(m moment) ([]oracle.Question, error) {
 	return list, nil
 }
 
-// resting is what the API has to say when it has read the log up to a seq: as of a block, or of the newest one for 0.
+// resting returns what the API must answer when it has read the log up to a seq: as of a block, or of the newest one
+// for 0.
 func (h *history) resting(seq, block uint64) ([]oracle.Question, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -187,7 +189,7 @@ func (h *history) resting(seq, block uint64) ([]oracle.Question, error) {
 	return h.expected(m)
 }
 
-// sample is so many random questions, each to another endpoint while there is one that was not asked.
+// sample returns that many random questions, each about a different endpoint as far as possible.
 func sample(rng *rand.Rand, list []oracle.Question, many int) []oracle.Question {
 	list = slices.Clone(list)
 	rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })

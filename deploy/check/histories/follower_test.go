@@ -17,24 +17,24 @@ import (
 	"github.com/navlog/navlog/projections"
 )
 
-// A follower is who follows the log of a history: one projector after the other, for most of them die.
+// A follower runs the projectors of a history one after the other, because most of them die.
 type follower struct {
 	h    *history
 	rng  *rand.Rand
 	over chan struct{} // closed when it has ended
-	err  error         // read after over
+	err  error         // read after over is closed
 
 	mu      sync.Mutex
 	it      *projections.Projections
 	door    *door
 	rewrite bool          // the door shuts while a reorganisation is written
-	deaths  int           // that are still to come, wherever the projector is then
-	renew   chan struct{} // ends the present one as an operator would
+	deaths  int           // still to come, wherever the projector is then
+	renew   chan struct{} // shuts the current one down gracefully
 	crashes int
-	inside  int // of them while a reorganisation was written
+	inside  int // deaths while a reorganisation was written
 }
 
-// follow starts one that ends with ctx.
+// follow starts a follower that ends with ctx.
 func (h *history) follow(ctx context.Context, rng *rand.Rand) *follower {
 	f := &follower{h: h, rng: rng, over: make(chan struct{}), renew: make(chan struct{}, 1)}
 	go func() {
@@ -46,7 +46,7 @@ func (h *history) follow(ctx context.Context, rng *rand.Rand) *follower {
 	return f
 }
 
-// life is that of one projector.
+// life runs one projector until it ends.
 func (f *follower) life(ctx context.Context) error {
 	d, err := openDoor(f.h.clickHouse, f.fate())
 	if err != nil {
@@ -54,7 +54,7 @@ func (f *follower) life(ctx context.Context) error {
 	}
 	defer d.close()
 	config := projections.DefaultConfig()
-	config.MaxRows = 1 << f.rng.IntN(10) // units are cut together up to so many records
+	config.MaxRows = 1 << f.rng.IntN(10) // units are batched up to that many records
 	through := f.h.clickhouse
 	through.Addr = d.addr()
 	p := projections.New(config, f.h.chainID, f.h.kafka, through, f.h.pool, prometheus.NewRegistry(), f.h.said.log())
@@ -68,7 +68,7 @@ func (f *follower) life(ctx context.Context) error {
 	case <-f.renew:
 		return running.stop()
 	case <-d.shut:
-		_ = running.stop() // dead is dead, whatever it would say
+		_ = running.stop() // it is dead, so its error does not matter
 	case <-running.done:
 		select {
 		case <-d.shut:
@@ -82,11 +82,12 @@ func (f *follower) life(ctx context.Context) error {
 		f.inside++
 	}
 	f.mu.Unlock()
-	f.h.untilAsked(ctx, readers) // nobody repairs anything at once: readers find what is left
+	f.h.untilAsked(ctx, readers) // no immediate repair, so that readers see the state that is left
 	return nil
 }
 
-// fate is after how many bytes the next projector dies, negative for never: at the first words as well as in mid-stream.
+// fate returns after how many bytes the next projector dies, or -1 for never. It may die at its first bytes or in
+// mid-stream.
 func (f *follower) fate() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -97,7 +98,8 @@ func (f *follower) fate() int64 {
 	return f.rng.Int64N(1 << (8 + f.rng.IntN(12)))
 }
 
-// expect lets so many projectors die from now on, and the present one end in peace first where that is wanted.
+// expect lets that many of the next projectors die. If deaths is positive or renew is set, the current one is shut down
+// gracefully first.
 func (f *follower) expect(deaths int, renew bool) {
 	f.mu.Lock()
 	f.deaths = deaths
@@ -105,12 +107,12 @@ func (f *follower) expect(deaths int, renew bool) {
 	if renew || deaths > 0 {
 		select {
 		case f.renew <- struct{}{}:
-		default: // it is to end already
+		default: // a shutdown is already requested
 		}
 	}
 }
 
-// strike lets the present projector die after so many bytes more, which is while it writes the reorganisation that comes.
+// strike lets the current projector die after that many more bytes, that is, while it writes the next reorganisation.
 func (f *follower) strike(bytes int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -120,7 +122,7 @@ func (f *follower) strike(bytes int64) {
 	}
 }
 
-// spare takes back what strike said, where nobody has died of it.
+// spare cancels a strike that has not killed the projector.
 func (f *follower) spare() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -130,7 +132,7 @@ func (f *follower) spare() {
 	}
 }
 
-// seq is how far the generation is that is the furthest.
+// seq returns the seq of the generation that is furthest ahead.
 func (f *follower) seq() (seq uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -144,12 +146,12 @@ func (f *follower) seq() (seq uint64) {
 	return seq
 }
 
-// reaches waits until some generation has a seq.
+// reaches waits until some generation has reached a seq.
 func (f *follower) reaches(ctx context.Context, seq uint64) error {
 	return f.until(ctx, func() (bool, error) { return f.seq() >= seq, nil })
 }
 
-// until waits for a condition, as long as projectors follow the log.
+// until waits for a condition, as long as the follower runs.
 func (f *follower) until(ctx context.Context, condition func() (bool, error)) error {
 	err := poll.Until(ctx, 10*time.Millisecond, func() (bool, error) {
 		if done, err := condition(); done || err != nil {
@@ -177,7 +179,7 @@ type program[P interface{ Run(context.Context) error }] struct {
 	it     P
 	cancel context.CancelFunc
 	done   chan struct{}
-	err    error // what Run returned; read after done
+	err    error // result of Run; read after done is closed
 }
 
 func start[P interface{ Run(context.Context) error }](it P) *program[P] {
@@ -196,7 +198,7 @@ func (p *program[P]) stop() error {
 	return p.err
 }
 
-// A tail is the last lines that the programs of a history have logged, without those about requests that were sent away.
+// A tail keeps the last log lines of a history's programs, except those about rejected requests.
 type tail struct {
 	mu   sync.Mutex
 	last []string

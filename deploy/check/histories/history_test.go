@@ -19,16 +19,16 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// How much a history is asked: little, for what finds a mistake is one history more, and the next asks other endpoints.
+// Each history is asked only a few questions: more histories, which ask about other endpoints, find more faults.
 const (
-	units   = 30 // of a history
-	briefly = 6  // questions after a stage that is not the last
-	whole   = 18 // questions about the newest state of all, and about a past block of it
-	why     = 4  // of so many answers, one is asked why its numbers are what they are
+	units   = 30 // per history
+	briefly = 6  // questions after a stage, except the last
+	whole   = 18 // questions after the last stage, about the newest state and again about a past block
+	why     = 4  // for one in that many answers, the events behind its numbers are requested
 )
 
-// A history is one life of a log: it grows in stages, unit by unit, a projector that crashes now and then follows it, and
-// readers ask all the time. Between the stages the log rests, and the answers are those about its end.
+// A history is the life of one log: the log grows in stages, unit by unit, followed by a projector that sometimes
+// crashes, while readers query continuously. Between the stages the log rests, and answers must be about its end.
 type history struct {
 	*lane
 	chainID    uint64
@@ -38,33 +38,33 @@ type history struct {
 	clickhouse readmodel.Config
 	follower   *follower
 	server     *program[*query.Query]
-	client     *oracle.Client // a stage's
+	client     *oracle.Client // of the current stage
 	said       *tail
 
 	mu          sync.Mutex
 	written     uint64 // the log may have records up to here
-	settled     uint64 // every answer is about the log up to here or further
+	settled     uint64 // every answer is at this seq or later
 	reading     bool
-	questions   int // that readers may ask
+	questions   int // that readers may still ask
 	known       map[moment][]oracle.Question
-	generations map[string][]int // how many vaults each may know
+	generations map[string][]int // the possible numbers of vaults that each knows
 	tally
 	lines []string
 }
 
-// A tally is what has happened in a history, or in all of them.
+// A tally counts what happened in a history, or in all of them.
 type tally struct {
 	asked       int // while units were written
 	answers     int // that were compared
-	explained   int // numbers, whose logs were added up
+	explained   int // numbers whose logs were added up
 	differing   int
 	unavailable int // 503 with Retry-After
-	refused     int // about a block that the server may not know
-	unjudged    int // that ask for what the state has not
+	refused     int // about a block that the server may not know yet
+	unjudged    int // about things that the state does not have
 	behind      int // about the ancestor of a reorganisation that was being written
 	crashes     int // of projectors
-	inside      int // of them at a reorganisation
-	joined      int // generations that took over with a vault more
+	inside      int // of those, during a reorganisation
+	joined      int // generations that took over with an additional vault
 }
 
 func (t *tally) add(of tally) {
@@ -92,7 +92,7 @@ func newHistory(l *lane, number uint64) *history {
 	h.script = histories.Random(rand.New(rand.NewPCG(number, 1)), h.chainID, units)
 	h.units = unitsOf(h.script)
 	h.clickhouse.Addr, h.clickhouse.QueryUser = l.clickHouse, "navlog_query"
-	h.clickhouse.Prefix = fmt.Sprintf("navlog_gh%d", h.chainID) // the reader may read what begins with navlog_g
+	h.clickhouse.Prefix = fmt.Sprintf("navlog_gh%d", h.chainID) // the reader has rights on databases that begin with navlog_g
 	return h
 }
 
@@ -118,7 +118,7 @@ func (h *history) play(ctx context.Context, number uint64) (err error) {
 		from = to
 	}
 	if from == 0 {
-		return nil // a history without a block in the end
+		return nil // the history ends without a block
 	}
 	last := h.units[from-1]
 	list, err := h.resting(last.last, h.script.First+h.rng.Uint64N(last.head+1-h.script.First))
@@ -128,8 +128,8 @@ func (h *history) play(ctx context.Context, number uint64) (err error) {
 	return h.ask(ctx, sample(h.rng, list, whole))
 }
 
-// stages are how many units the log has when it rests: at random ends of units at which all of every vault is in the log,
-// and in the end.
+// stages returns the numbers of units at which the log rests: random ends of units at which the log has all of every
+// vault, and the end.
 func (h *history) stages() (out []int) {
 	for range h.rng.IntN(3) {
 		out = append(out, 1+h.rng.IntN(len(h.units)))
@@ -139,7 +139,7 @@ func (h *history) stages() (out []int) {
 	return slices.DeleteFunc(slices.Compact(out), func(n int) bool { return !h.script.Covered(h.units[n-1].last) })
 }
 
-// stage writes units while readers ask, and compares what is said when the log rests.
+// stage writes units while readers query, and compares the answers when the log rests.
 func (h *history) stage(ctx context.Context, from, to int, rng *rand.Rand) error {
 	h.follower.expect(h.rng.IntN(3), h.rng.IntN(3) == 0)
 	if err := h.serve(ctx); err != nil {
@@ -186,7 +186,7 @@ func (h *history) stage(ctx context.Context, from, to int, rng *rand.Rand) error
 	return h.ask(ctx, sample(h.rng, list, many))
 }
 
-// begin tells whether readers have something to ask about, and that they do.
+// begin reports whether readers have something to ask about, and lets them start if so.
 func (h *history) begin(u unit) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -200,7 +200,7 @@ func (h *history) end() {
 	h.reading = false
 }
 
-// untilAsked waits until readers have asked so many questions more, or nobody reads.
+// untilAsked waits until readers have asked that many more questions, or have stopped.
 func (h *history) untilAsked(ctx context.Context, more int) {
 	enough := -1
 	for ctx.Err() == nil {
@@ -218,14 +218,14 @@ func (h *history) untilAsked(ctx context.Context, more int) {
 	}
 }
 
-// write appends a unit. Now and then the projector is to die of a reorganisation; now and then the next unit waits until
-// this one is in the tables, and otherwise they are written together.
+// write appends a unit. At random, the projector dies during a reorganisation, or the next unit waits until this one is
+// in the tables; otherwise units are written together.
 func (h *history) write(ctx context.Context, u unit) error {
 	if u.rewrites && h.rng.IntN(3) == 0 {
 		h.follower.strike(h.rng.Int64N(1 << (8 + h.rng.IntN(9))))
 	}
 	h.mu.Lock()
-	h.written = u.last // from now on an answer may know it
+	h.written = u.last // from now on an answer may include it
 	h.questions += perUnit
 	h.mu.Unlock()
 	if err := h.append(ctx, h.script.Records[u.first-1:u.last], h.script.Cursor(u.last)); err != nil {
@@ -237,8 +237,8 @@ func (h *history) write(ctx context.Context, u unit) error {
 	return nil
 }
 
-// rest waits until the API has read the whole log and knows every vault: where one has joined, a new generation has taken
-// over.
+// rest waits until the API has read the whole log and knows every vault: if a vault has joined, a new generation must
+// have taken over.
 func (h *history) rest(ctx context.Context, u unit) error {
 	list, err := h.resting(u.last, 0)
 	if err != nil {
@@ -270,7 +270,7 @@ func (h *history) rest(ctx context.Context, u unit) error {
 	return nil
 }
 
-// serve makes sure that a server listens: the one that is there, or, now and then, a new one.
+// serve ensures that a server listens: usually the existing one, sometimes a new one.
 func (h *history) serve(ctx context.Context) error {
 	if h.rng.IntN(3) == 0 {
 		if err := h.stopServer(); err != nil {
@@ -295,7 +295,7 @@ func (h *history) serve(ctx context.Context) error {
 	})
 }
 
-// startServer starts one with a cache or without.
+// startServer starts a server with or without a cache.
 func (h *history) startServer() {
 	config := query.DefaultConfig()
 	config.Listen, config.Router, config.PublicRateLimit, config.PartnerRateLimit = "127.0.0.1:0", router.Hex(), 0, 1_000_000

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	readers   = 3 // of a history, at the same time
-	perMoment = 3 // questions of a reader before it looks for another moment
-	perUnit   = 3 // questions of all readers: who asks without end only keeps the projector from its work
+	readers   = 3 // concurrent readers of a history
+	perMoment = 3 // questions of a reader before it picks another moment
+	perUnit   = 3 // questions of all readers: more would only slow down the projector
 )
 
-// read asks random questions about the newest state and about random past blocks until ctx ends, whatever is written
-// meanwhile.
+// read asks random questions about the newest state and about random past blocks until ctx ends, while units are
+// written.
 func (h *history) read(ctx context.Context, rng *rand.Rand) error {
 	for ctx.Err() == nil {
 		m, list, err := h.pick(rng)
@@ -40,7 +40,7 @@ func (h *history) read(ctx context.Context, rng *rand.Rand) error {
 			if err := h.judge(q, m, got); err != nil {
 				return err
 			}
-			if got.Unavailable() { // let those come to it who write
+			if got.Unavailable() { // leave time for the writers
 				pause(ctx, 20*time.Millisecond)
 			}
 		}
@@ -48,7 +48,7 @@ func (h *history) read(ctx context.Context, rng *rand.Rand) error {
 	return nil
 }
 
-// mayAsk waits until one more question may be asked.
+// mayAsk waits until another question may be asked.
 func (h *history) mayAsk(ctx context.Context) bool {
 	return poll.Until(ctx, 5*time.Millisecond, func() (bool, error) {
 		h.mu.Lock()
@@ -68,7 +68,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// pick chooses what to ask: about the newest block or a random past one, as one of the last units has left them.
+// pick chooses questions about the newest block or about a random past one, in the state of one of the last units.
 func (h *history) pick(rng *rand.Rand) (moment, []oracle.Question, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -87,8 +87,8 @@ func (h *history) pick(rng *rand.Rand) (moment, []oracle.Question, error) {
 	return m, list, err
 }
 
-// judge compares an answer with what the log says of the moment that the answer names. Only what the server cannot know
-// yet, it may leave unanswered.
+// judge compares an answer with the log at the moment that the answer claims. Only what the server cannot know yet may
+// be left unanswered.
 func (h *history) judge(q oracle.Question, asked moment, got oracle.Answer) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -103,19 +103,19 @@ func (h *history) judge(q oracle.Question, asked moment, got oracle.Answer) erro
 	case asked.past && got.Refused() && h.mayLack(asked.block):
 		h.refused++
 		return nil
-	case got.Seq() == 0 && q.Endpoint() == "/api/v1/partner/router": // a setting, which is there before any read model
+	case got.Seq() == 0 && q.Endpoint() == "/api/v1/partner/router": // a setting, which exists before any read model
 		return nil
 	}
 	u, ends := h.ending(got.Seq())
 	about := moment{seq: got.Seq(), block: got.Block(), past: asked.past}
-	if asked.past && got.Missing() { // that there is no such vault can be said without a look at any block
+	if asked.past && got.Missing() { // that a vault does not exist can be answered without knowing the block
 		about.block = asked.block
 	}
 	switch {
 	case !ends || u.last > h.written:
 		h.differs(fmt.Sprintf("%s: the answer, status %d, is of seq %d, which ends no unit of the log", q, got.Status(), about.seq))
 		return nil
-	case u.head == 0: // a reorganisation has left no block: there is nothing to be said
+	case u.head == 0: // a reorganisation has left no block, so there is no answer
 		return nil
 	case asked.past && (about.block != asked.block || about.block > u.head), !asked.past && about.block != u.head && !h.rewritten(about):
 		h.differs(fmt.Sprintf("%s: the answer is of seq %d, where the newest block is %d, and of block %d", q, about.seq, u.head, about.block))
@@ -127,21 +127,22 @@ func (h *history) judge(q oracle.Question, asked moment, got oracle.Answer) erro
 	return h.compareWith(q, about, u.vaults, got)
 }
 
-// compareWith compares an answer with what each set of vaults gives that its generation may have: those that were described
-// when its lists were built, of which nobody tells. Each answer leaves fewer of them, and one has to remain.
+// compareWith compares an answer with the expected answer for each number of vaults that its generation may know. A
+// generation knows the vaults that were described when its lists were built, which is not reported. Each answer rules
+// out some of the numbers, and one must remain.
 func (h *history) compareWith(q oracle.Question, about moment, described int, got oracle.Answer) error {
 	may := h.mayKnow(got.Generation())
 	var left []int
 	var found []string
 	judged := false
 	for _, n := range slices.Backward(may) {
-		about.vaults = min(n, described) // what was not described yet, no generation knows
+		about.vaults = min(n, described) // a generation cannot know vaults that were not described yet
 		list, err := h.expected(about)
 		if err != nil {
 			return err
 		}
 		i := slices.IndexFunc(list, func(e oracle.Question) bool { return e.Same(q) })
-		if i < 0 { // nobody would ask that of so many vaults
+		if i < 0 { // the question is not possible with that many vaults
 			left = append(left, n)
 			continue
 		}
@@ -167,7 +168,8 @@ func (h *history) compareWith(q oracle.Question, about moment, described int, go
 	return nil
 }
 
-// mayKnow is how many vaults a generation may know, by what it has answered: any number of them where that is nothing yet.
+// mayKnow returns the numbers of vaults that a generation may know according to its answers so far; before its first
+// answer these are all numbers.
 func (h *history) mayKnow(generation string) []int {
 	if _, met := h.generations[generation]; !met {
 		for n := initial; n <= h.units[len(h.units)-1].vaults; n++ {
@@ -177,16 +179,17 @@ func (h *history) mayKnow(generation string) []int {
 	return h.generations[generation]
 }
 
-// initial is how many vaults every generation knows: they are described before the first block.
+// initial is the number of vaults that every generation knows: they are described before the first block.
 const initial = 2
 
-// mayLack tells whether a server may not know a block: at a seq at which it may still be, the chain was not so long.
+// mayLack reports whether a server may not know a block: the chain was shorter at a seq at which the server may still
+// be.
 func (h *history) mayLack(block uint64) bool {
 	return slices.ContainsFunc(h.units, func(u unit) bool { return h.settled <= u.last && u.last <= h.written && u.head < block })
 }
 
-// rewritten tells whether an answer about the newest state may be about an older block: a reorganisation of what lies above
-// that block is being written.
+// rewritten reports whether an answer about the newest state may be about an older block, because a reorganisation of
+// what is above that block is being written.
 func (h *history) rewritten(about moment) bool {
 	return slices.ContainsFunc(h.units, func(u unit) bool {
 		return u.rewrites && about.seq < u.first && u.last <= h.written && u.ancestor <= about.block
@@ -196,13 +199,14 @@ func (h *history) rewritten(about moment) bool {
 // atMost keeps a report readable.
 const atMost = 12
 
-// differs keeps what is wrong with an answer. h.mu is held.
+// differs records the differences of an answer. h.mu must be held.
 func (h *history) differs(lines ...string) {
 	h.differing++
 	h.lines = append(h.lines, lines[:min(len(lines), max(0, atMost-len(h.lines)))]...)
 }
 
-// ask asks questions whose answers do not move, and compares; and, now and then, why the numbers in them are what they are.
+// ask asks questions whose answers do not change, and compares. For some answers it also requests the events behind
+// their numbers.
 func (h *history) ask(ctx context.Context, list []oracle.Question) error {
 	for _, q := range list {
 		got, err := h.get(ctx, q)
@@ -211,7 +215,7 @@ func (h *history) ask(ctx context.Context, list []oracle.Question) error {
 		}
 		h.mu.Lock()
 		h.answers++
-		if generation := got.Generation(); generation != "" { // a setting is of none
+		if generation := got.Generation(); generation != "" { // a setting belongs to no generation
 			h.mayKnow(generation)
 		}
 		if lines := q.Compare(got); len(lines) > 0 {
@@ -235,8 +239,8 @@ func (h *history) ask(ctx context.Context, list []oracle.Question) error {
 	return nil
 }
 
-// get sends a question, and again where the server asks for patience: a full machine is no wrong answer. What was
-// asked again is counted.
+// get sends a question, and retries if the server responds with Retry-After: a busy machine is not a wrong answer.
+// Retries are counted.
 func (h *history) get(ctx context.Context, q oracle.Question) (oracle.Answer, error) {
 	for {
 		got, err := h.client.Get(ctx, q)

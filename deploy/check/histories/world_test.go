@@ -21,7 +21,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// A lane is where histories are played one after the other: what is dear to make and knows nothing of any of them.
+// A lane plays histories one after the other: it holds what is expensive to create and independent of any history.
 type lane struct {
 	clickHouse string
 	kafka      chainlog.Config
@@ -30,7 +30,7 @@ type lane struct {
 	partners   []oracle.Partner
 }
 
-// newLane makes the n-th lane on engines that all lanes share.
+// newLane creates the n-th lane on engines that all lanes share.
 func newLane(t *testing.T, n int, brokers []string) *lane {
 	t.Helper()
 	l := &lane{clickHouse: enginetest.ClickHouse(t), kafka: chainlog.DefaultConfig()}
@@ -47,7 +47,7 @@ func newLane(t *testing.T, n int, brokers []string) *lane {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.pool.Close)
-	for id := uint32(1); id <= 2; id++ { // the histories name a third, whom navlog does not know
+	for id := uint32(1); id <= 2; id++ { // the histories name a third one, which navlog does not know
 		made, err := partner.Make(t.Context(), l.pool, int64(id), fmt.Sprint("Partner ", id), "")
 		if err != nil {
 			t.Fatal(err)
@@ -57,7 +57,7 @@ func newLane(t *testing.T, n int, brokers []string) *lane {
 	return l
 }
 
-// topics makes those of a chain.
+// topics creates the topics of a chain.
 func (l *lane) topics(ctx context.Context, chainID uint64) error {
 	return chainlog.EnsureTopics(ctx, kadm.NewClient(l.producer), chainID, l.kafka.Topology())
 }

@@ -10,8 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Each alert says how urgent it is, and leads to its own paragraph of docs/operations.md; each paragraph there is about an
-// alert that exists.
+// Each alert has a severity and links to its own section of docs/operations.md, and each section there is about an
+// existing alert.
 func TestAlertsHaveRunbooks(t *testing.T) {
 	files, err := filepath.Glob("../../alerts/*.yaml")
 	if err != nil || len(files) < 2 {
@@ -54,7 +54,7 @@ func TestAlertsHaveRunbooks(t *testing.T) {
 				if !slices.Contains([]string{"critical", "warning"}, rule.Labels["severity"]) {
 					t.Errorf("%s has the severity %q", rule.Alert, rule.Labels["severity"])
 				}
-				// A heading becomes an anchor in small letters.
+				// A heading's anchor is in lower case.
 				want := "https://github.com/navlog/navlog/blob/main/docs/operations.md#" + strings.ToLower(rule.Alert)
 				if got := rule.Annotations["runbook_url"]; got != want {
 					t.Errorf("%s leads to %q, want %q", rule.Alert, got, want)

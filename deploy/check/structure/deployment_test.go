@@ -73,11 +73,11 @@ func composeFiles(t *testing.T) []string {
 	return files
 }
 
-// kafkaUsers is who each service is for Kafka.
+// kafkaUsers is the Kafka user of each service.
 var kafkaUsers = map[string]string{"ingest": chainlog.Ingest, "project": chainlog.Project, "dispatch": chainlog.Dispatch, "operate": chainlog.Operator, "verify": chainlog.Project}
 
-// Every service is watched, restarted, and started only after the ones that it
-// cannot live without answer.
+// Every service has a health check, is restarted, and starts only after the services that it cannot work without are
+// healthy.
 func TestComposeOrder(t *testing.T) {
 	c := loadCompose(t)
 	needs := map[string][]string{
@@ -91,7 +91,7 @@ func TestComposeOrder(t *testing.T) {
 		"grant":    {"kafka"},
 		"verify":   {"kafka", "clickhouse", "postgres"},
 	}
-	end := []string{"migrate", "operate", "grant", "verify"} // do what they are for and end
+	end := []string{"migrate", "operate", "grant", "verify"} // these do their work and exit
 	if len(c.Services) != len(needs) {
 		t.Errorf("compose.yaml has %d services, want %d", len(c.Services), len(needs))
 	}
@@ -129,8 +129,7 @@ func TestComposeOrder(t *testing.T) {
 	}
 }
 
-// The programs run without rights, take every secret from outside, and publish
-// nothing but the API, on loopback.
+// The programs run without privileges, receive every secret from outside, and publish nothing but the API, on loopback.
 func TestComposeIsSafe(t *testing.T) {
 	c := loadCompose(t)
 	for _, name := range []string{"ingest", "project", "serve", "dispatch", "migrate", "operate", "grant", "verify"} {
@@ -150,14 +149,14 @@ func TestComposeIsSafe(t *testing.T) {
 		}
 		switch name {
 		case "operate":
-			name = "status" // until another command is given
+			name = "status" // the default command
 		case "grant":
 			name = "kafka"
 		}
 		if s.Image != built || s.PullPolicy != "${NAVLOG_PULL:-never}" || len(s.Command) == 0 || s.Command[0] != name {
 			t.Errorf("service %s does not run `navlog %s` of the image that is built here, or of the released one in .env", name, name)
 		}
-		// Several that build one tag would race for it.
+		// Several services that build the same tag would race for it.
 		if builds := s.Build.Dockerfile == "deploy/docker/Dockerfile"; builds != (name == "migrate") {
 			t.Errorf("service %s builds the image: %t; migrate does, which the others wait for", name, builds)
 		}
@@ -175,7 +174,7 @@ func TestComposeIsSafe(t *testing.T) {
 				t.Errorf("service %s: %s is a URL with a variable in it, which a / or # in its value breaks", name, key)
 			}
 		}
-		// Nothing is given that the service has no use for.
+		// A service gets nothing that it does not use.
 		given := strings.Join(slices.Concat(slices.Collect(maps.Values(s.Environment)), s.Entrypoint, mounted(t, s)), "\n")
 		if strings.Contains(given, "--passwords") || slices.Contains(s.Command, "--passwords") {
 			for _, user := range chainlog.Users {
@@ -204,8 +203,7 @@ func TestComposeIsSafe(t *testing.T) {
 			}
 		}
 	}
-	// Each program has its own rights, so that one that is broken into gives away
-	// no more than these.
+	// Each program has only its own secrets, so that an intruder in one of them gains no more than these.
 	for secret, holders := range map[string][]string{
 		"secret_key": {"dispatch", "operate"}, "statement_key": {"serve"},
 		"postgres": {"postgres"}, "postgres_migrate": {"migrate", "postgres"}, "postgres_ingest": {"ingest", "postgres"}, "postgres_project": {"postgres", "project", "verify"},
@@ -230,8 +228,8 @@ func TestComposeIsSafe(t *testing.T) {
 	}
 }
 
-// A program that serves the internet, or connects to receivers, gets no URL of a node: providers' keys are in them.
-// Only programs that call nodes do, each by the file of a secret.
+// A program that serves the internet, or connects to receivers, gets no URL of a node, because those contain providers'
+// keys. Only programs that call nodes get them, each in the file of a secret.
 func TestComposeGivesNodesToWhoAsksThem(t *testing.T) {
 	c := loadCompose(t)
 	for name, s := range c.Services {
@@ -255,8 +253,8 @@ func TestComposeGivesNodesToWhoAsksThem(t *testing.T) {
 	}
 }
 
-// The login of project may what docs/operations.md says that it needs, and no more; the one that may everything is
-// in no program.
+// The login of project has exactly the rights that docs/operations.md lists, and no program has the login with all
+// rights.
 func TestComposeClickHouseRights(t *testing.T) {
 	c := loadCompose(t)
 	all := c.Services["clickhouse"].Environment["CLICKHOUSE_USER"]
@@ -302,14 +300,14 @@ func TestComposeClickHouseRights(t *testing.T) {
 	}
 }
 
-// built is the image of the programs: the one that is built here, unless .env names a released one. Without NAVLOG_PULL
-// Compose pulls it from no registry, because any publisher could own the name "navlog" there.
+// built is the image of the programs: built locally, unless .env names a released one. Without NAVLOG_PULL Compose
+// pulls it from no registry, because any publisher could own the name "navlog" there.
 const built = "${NAVLOG_IMAGE:-navlog}"
 
-// pinnable is an image that pin.sh can pin, and its default.
+// pinnable matches an image that pin.sh can pin, with its default.
 var pinnable = regexp.MustCompile(`^\$\{[A-Z]+_IMAGE:-[a-z/-]+:v?[0-9]+(\.[0-9]+)*\}$`)
 
-// mounted is the text of the files that a service gets from deploy/docker.
+// mounted returns the text of the files that a service mounts from deploy/docker.
 func mounted(t *testing.T, s service) (texts []string) {
 	t.Helper()
 	for _, v := range s.Volumes {
@@ -325,9 +323,9 @@ func mounted(t *testing.T, s service) (texts []string) {
 	return texts
 }
 
-// Each program comes to Kafka as its own user, by the door for programs; serve does not
-// come. Who grants the rights is let in by the door of the superuser, which no other
-// machine reaches, and grants what the tests of chainlog are about.
+// Each program connects to Kafka as its own user, through the listener for programs; serve does not connect. The
+// service that grants the rights uses the superuser's listener, which no other machine can reach, and grants the rights
+// that the tests of chainlog cover.
 func TestComposeUsersOfKafka(t *testing.T) {
 	c := loadCompose(t)
 	for name, s := range c.Services {
@@ -357,7 +355,7 @@ func TestComposeUsersOfKafka(t *testing.T) {
 	}
 }
 
-// inDocker runs a script of deploy/docker in a copy of the folder, with more in PATH.
+// inDocker runs a script in a copy of deploy/docker, with an additional folder in PATH.
 func inDocker(t *testing.T, dir, script, path string) (string, error) {
 	t.Helper()
 	for _, file := range append(composeFiles(t), "../../docker/"+script) {
@@ -375,9 +373,9 @@ func inDocker(t *testing.T, dir, script, path string) (string, error) {
 	return string(out), err
 }
 
-// secrets.sh makes each secret of compose.yaml and its overlays, once: no two are alike, only its owner
-// gets at them, each program can read its own in its container, and what an .env from
-// before has, with which the databases were made, stays.
+// secrets.sh creates each secret of compose.yaml and its overlays, once: no two are equal, only their owner can read
+// them, each program can read its own in its container, and values of an earlier .env, with which the databases were
+// created, are kept.
 func TestComposeSecrets(t *testing.T) {
 	dir := t.TempDir()
 	before := map[string]string{"postgres_serve": "a password of before", "secret_key": "AAAA//BBBB+CCCC="}
@@ -407,7 +405,7 @@ func TestComposeSecrets(t *testing.T) {
 			}
 			mode := os.FileMode(0o444)
 			if name == "chain_rpc" {
-				mode = 0o644 // its owner writes it
+				mode = 0o644 // written by its owner
 			}
 			if info, err := os.Stat(file); err != nil || info.Mode().Perm() != mode {
 				t.Errorf("%s: %v, %v: a program, which is another user in its container, has to read it", name, info.Mode(), err)
@@ -418,7 +416,7 @@ func TestComposeSecrets(t *testing.T) {
 	made := read()
 	seen := map[string]string{}
 	for name, value := range made {
-		if name == "chain_rpc" { // which secrets.sh cannot make; ingest refuses this one
+		if name == "chain_rpc" { // secrets.sh cannot create it; ingest rejects this placeholder
 			if value != "https://node.example:8545" {
 				t.Errorf("the nodes are %q", value)
 			}
@@ -446,9 +444,9 @@ func TestComposeSecrets(t *testing.T) {
 	}
 }
 
-// pin.sh writes the digest of each image, that of the builder too, and leaves the rest of
-// .env as it was; an image without a digest is refused and changes nothing. A released image
-// of navlog is pinned as well, and one that is built here is not looked for.
+// pin.sh writes the digest of each image, including the builder's, and leaves the rest of .env unchanged; an image
+// without a digest is rejected and nothing is changed. A released image of navlog is pinned too, and one that is built
+// locally is not looked up.
 func TestComposePins(t *testing.T) {
 	dir := t.TempDir()
 	docker := func(answer string) {
@@ -514,7 +512,7 @@ func TestComposePins(t *testing.T) {
 	}
 }
 
-// namesIn are the names in a folder, sorted.
+// namesIn returns the names in a folder, sorted.
 func namesIn(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -527,8 +525,8 @@ func namesIn(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// Behind a proxy on the host, or in a container, clients are distinguished: it comes in by
-// an address out of Docker's default pools. A client outside is not trusted.
+// Clients are distinguished behind a proxy on the host or in a container, because the proxy's requests come from an
+// address in Docker's default pools. A client outside of these is not trusted.
 func TestComposeBehindAProxy(t *testing.T) {
 	var networks []netip.Prefix
 	for one := range strings.SplitSeq(loadCompose(t).Services["serve"].Environment["NAVLOG_HTTP_TRUSTED_PROXIES"], ",") {
@@ -545,8 +543,8 @@ func TestComposeBehindAProxy(t *testing.T) {
 	}
 }
 
-// A program that gets a signal to stop finishes what it is committing, and has more time for
-// that than it may take, before it is killed.
+// A program that receives a stop signal finishes its commit, and is not killed before the longest time that this may
+// take is over.
 func TestComposeLetsProgramsEnd(t *testing.T) {
 	longest := map[string]time.Duration{
 		"ingest":   seconds(t, "../../../ingest/commit.go", "commitTimeout"),
@@ -562,7 +560,7 @@ func TestComposeLetsProgramsEnd(t *testing.T) {
 	}
 }
 
-// seconds is a time in a source file, which is of no use outside of its package.
+// seconds returns a duration from a source file in which it is not exported.
 func seconds(t *testing.T, file, name string) time.Duration {
 	t.Helper()
 	b, err := os.ReadFile(file)
@@ -580,8 +578,8 @@ func seconds(t *testing.T, file, name string) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// What is on the machine beside the sources stays there, above all keys. The
-// version that the binary prints comes from .git.
+// The builder gets nothing of the machine except the sources, above all no keys. The version that the binary prints
+// comes from .git.
 func TestBuilderGetsSourcesOnly(t *testing.T) {
 	b, err := os.ReadFile("../../../.dockerignore")
 	if err != nil {
@@ -598,8 +596,8 @@ func TestBuilderGetsSourcesOnly(t *testing.T) {
 	}
 }
 
-// The image is built in one stage and run in another, in which there is nothing
-// but the binary and what it needs, and no user with rights.
+// The image is built in one stage and runs in another, which contains nothing but the binary and what it needs, and no
+// privileged user.
 func TestDockerfile(t *testing.T) {
 	b, err := os.ReadFile("../../docker/Dockerfile")
 	if err != nil {

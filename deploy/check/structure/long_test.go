@@ -11,12 +11,11 @@ import (
 	"testing"
 )
 
-// shorteners are the functions that ask testing.Short for a test. The Makefile looks for them by name.
+// shorteners are the functions that call testing.Short on behalf of a test. The Makefile searches for them by name.
 var shorteners = []string{"few", "onEachBroker"}
 
-// TestLongTestsAreFound: make test-long runs the tests whose own text asks testing.Short, or
-// calls one of shorteners. A test that asked through another function would be shortened
-// everywhere.
+// TestLongTestsAreFound: make test-long runs the tests whose own source calls testing.Short or one of shorteners. A
+// test that called it through another function would be shortened everywhere.
 func TestLongTestsAreFound(t *testing.T) {
 	const root = "../../.."
 	found := 0

@@ -1,5 +1,5 @@
-// Package structure has no code of its own: its tests hold the rules of the
-// whole repository that no single package can.
+// Package structure has no code of its own: its tests check rules of the whole repository that no single package can
+// check.
 package structure
 
 import (
@@ -13,9 +13,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// What may import what is in .golangci.yaml, and `make lint` looks. A rule whose
-// pattern has a typing error forbids nothing: so each room of a program must have one,
-// and so must each program and its tests.
+// The import rules are in .golangci.yaml, and `make lint` checks them. A rule whose pattern has a typo forbids nothing,
+// so this test checks that each room of a program has a rule, and so do each program and its tests.
 func TestEveryRoomHasARule(t *testing.T) {
 	b, err := os.ReadFile("../../../.golangci.yaml")
 	if err != nil {
@@ -71,9 +70,9 @@ func TestEveryRoomHasARule(t *testing.T) {
 		}
 	}
 	for _, room := range roomsOfDeploy(t) {
-		denied := "deploy" // the rest of it
+		denied := "deploy" // the rest of deploy
 		if room == "check" {
-			denied = "deploy/bench" // a check may use all that is neither a check nor a benchmark
+			denied = "deploy/bench" // a check may use everything except other checks and benchmarks
 		}
 		if !has("${base-path}/deploy/"+room+"/**.go", denied) {
 			t.Errorf("no rule says which rooms of deploy %s may import: add one to .golangci.yaml", room)
@@ -84,7 +83,7 @@ func TestEveryRoomHasARule(t *testing.T) {
 	}
 }
 
-// roomsOfDeploy are the folders of deploy with Go in them.
+// roomsOfDeploy returns the folders of deploy that contain Go files.
 func roomsOfDeploy(t *testing.T) (rooms []string) {
 	t.Helper()
 	root := os.DirFS("../..")
@@ -106,7 +105,7 @@ func roomsOfDeploy(t *testing.T) (rooms []string) {
 	return rooms
 }
 
-// A newcomer finds a room by README's table: each folder has its line there.
+// A newcomer finds a room in README's table, so each folder has a row there.
 func TestReadmeNamesEveryFolder(t *testing.T) {
 	b, err := os.ReadFile("../../../README.md")
 	if err != nil {
@@ -136,5 +135,5 @@ func TestReadmeNamesEveryFolder(t *testing.T) {
 	}
 }
 
-// unkept is what make leaves at the root (.gitignore).
+// unkept is what make creates at the root (.gitignore).
 var unkept = []string{"bin", "build", "data", "dist"}

@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// words is the list of words that make a sentence hard to read, each with what to write instead. A phrase also matches
-// across the end of a line.
+// words lists words that make a sentence hard to read, each with what to write instead. A phrase also matches across a
+// line break.
 var words = []struct{ find, write string }{
 	{`anew`, "again, or rebuild"},
 	{`alone`, "only"},
@@ -47,7 +47,7 @@ var words = []struct{ find, write string }{
 	{`as gladly`, "as well"},
 }
 
-// plainPages are the pages that the list holds for.
+// plainPages are the pages to which the list applies.
 var plainPages = []string{
 	"README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "docs/architecture.md", "docs/api.md", "docs/webhooks.md",
 	"docs/upgrading.md", "docs/sql.md", "docs/ingest-cost.md", "docs/benchmarks.md", "docs/operations-dispatch.md",
@@ -55,7 +55,8 @@ var plainPages = []string{
 	".github/pull_request_template.md",
 }
 
-// plainFolders are the folders whose Go comments and strings the list holds for. Add a folder when its words are plain.
+// plainFolders are the folders to whose Go comments and strings the list applies. Add a folder when its words are
+// plain.
 var plainFolders = []string{
 	"cmd/internal/cli", "cmd/internal/config/configtest", "cmd/navlog-dev", "deploy/check/conformance/clients",
 	"deploy/check/mapped", "deploy/check/structure", "deploy/check/underload", "deploy/testkit/child",
@@ -75,7 +76,7 @@ var wordPatterns = func() (patterns []*regexp.Regexp) {
 // page, // words: "alone": the name of a flag in Go.
 var exception = regexp.MustCompile(`words: "([^"]+)": \S+`)
 
-// TestPlainWords holds pages, comments and strings to the list of words.
+// TestPlainWords checks pages, comments and strings against the list of words.
 func TestPlainWords(t *testing.T) {
 	root := os.DirFS("../../..")
 	for _, pattern := range plainPages {
@@ -116,19 +117,19 @@ func report(t *testing.T, file, text, prose string) {
 	}
 }
 
-// finding is a word of the list at a line, or an exception that allows nothing.
+// finding is a forbidden word on a line, or an exception that is not needed.
 type finding struct {
 	line int
 	what string
 }
 
-// unplain returns the findings in prose, which is text with everything else blanked out, in order of their lines.
+// unplain returns the findings in prose, ordered by line. prose is text with everything else blanked out.
 func unplain(text, prose string) (found []finding) {
 	type place struct {
 		line int
 		word string
 	}
-	allowed := map[place]bool{} // used
+	allowed := map[place]bool{} // whether it was used
 	for i, line := range strings.Split(text, "\n") {
 		if m := exception.FindStringSubmatch(line); m != nil {
 			allowed[place{i + 1, strings.ToLower(m[1])}] = false
@@ -166,7 +167,7 @@ func pageProse(page string) string {
 	return pageCode.ReplaceAllStringFunc(page, blank)
 }
 
-// blank replaces every byte but white space, so that places stay the same.
+// blank replaces every byte except white space, so that positions stay the same.
 func blank(s string) string {
 	b := []byte(s)
 	for i, c := range b {
@@ -177,7 +178,7 @@ func blank(s string) string {
 	return string(b)
 }
 
-// goProse blanks out everything of a Go file except its comments and strings, and all of a generated one.
+// goProse blanks out everything in a Go file except comments and strings, and all of a generated file.
 func goProse(t *testing.T, name, source string) string {
 	t.Helper()
 	files := token.NewFileSet()
@@ -203,7 +204,7 @@ func goProse(t *testing.T, name, source string) string {
 		for _, comment := range group.List {
 			keep(comment)
 			if from := files.Position(comment.Pos()).Offset; !strings.Contains(comment.Text, `words: "`) {
-				copy(prose[from:], "  ") // a phrase goes across the end of a line, and so across the next //
+				copy(prose[from:], "  ") // a phrase may continue across a line break, and so across the next //
 			} else {
 				copy(prose[from:], blank(comment.Text))
 			}
@@ -212,7 +213,8 @@ func goProse(t *testing.T, name, source string) string {
 	return string(prose)
 }
 
-// TestPlainWordsAreFound: words in prose are found, words in code are not, and an exception must be needed.
+// TestPlainWordsAreFound: words in prose are found, words in code are not, and an exception that is not needed is
+// reported.
 func TestPlainWordsAreFound(t *testing.T) {
 	for name, c := range map[string]struct {
 		text, prose string

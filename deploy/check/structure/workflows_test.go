@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A workflow is what GitHub reads of one, as far as it matters here.
+// A workflow is a workflow file of GitHub, as far as it matters here.
 type workflow struct {
 	On          yaml.Node              `yaml:"on"`
 	Permissions yaml.Node              `yaml:"permissions"`
@@ -68,7 +68,7 @@ func loadWorkflows(t *testing.T) map[string]workflow {
 	return workflows
 }
 
-// triggers are the events that start a workflow.
+// triggers returns the events that start a workflow.
 func (w workflow) triggers() (names []string) {
 	switch w.On.Kind {
 	case yaml.MappingNode:
@@ -85,11 +85,11 @@ func (w workflow) triggers() (names []string) {
 	return names
 }
 
-// publishes reports whether a job can give something to others: it may write more than a check may, or uses what
-// publishes.
+// publishes reports whether a job can publish something: it has more write permissions than a check may have, or uses
+// an action that publishes.
 func (j workflowJob) publishes() bool {
 	for to, right := range j.Permissions {
-		if right == "write" && to != "security-events" { // what an analysis found, for the owners of the repository
+		if right == "write" && to != "security-events" { // findings of an analysis, for the owners of the repository
 			return true
 		}
 	}
@@ -109,8 +109,8 @@ func (j workflowJob) publishes() bool {
 	return false
 }
 
-// Whatever publishes waits for the checks of the same commit, those of ci.yaml, and runs only when they have passed: no
-// condition of its own lets it run after they failed.
+// Whatever publishes waits for the checks of the same commit, those of ci.yaml, and runs only if they have passed: no
+// condition of its own lets it run after a failure.
 func TestPublishingWaitsForChecks(t *testing.T) {
 	workflows := loadWorkflows(t)
 	ci := workflows["ci.yaml"]

@@ -26,7 +26,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// What the real engine is tried with, by hand: on a busy machine the figures say little.
+// Flags to try the real engine by hand: on a busy machine the figures mean little.
 var (
 	hostile  = flag.Duration("hostile", 0, "how long each kind of hostile crowd asks the real engine; 0: not at all")
 	deposits = flag.Int("deposits", 100_000, "deposits in the read model that it asks, each of another user")
@@ -37,15 +37,15 @@ const (
 	blocksOfDeposits   = 1000
 )
 
-// bystanders is what normal questions, of an address each, took.
+// bystanders records the times of normal questions, each from its own address.
 type bystanders struct {
 	mu      sync.Mutex
 	took    []time.Duration
 	refused int
 }
 
-// TestHostileCrowds prints, for sixty hostile connections of each kind, what others wait:
-// at most twice as long as without them, and without a refusal.
+// TestHostileCrowds prints, for sixty hostile connections of each kind, how long other clients wait: at most twice as
+// long as without them, and without being rejected.
 //
 //	go test ./deploy/check/underload -run TestHostileCrowds -v -args -hostile 10s
 func TestHostileCrowds(t *testing.T) {
@@ -115,8 +115,7 @@ func bar(t *testing.T, name string, value, bound float64, unit string) {
 	fmt.Printf("bar %s %.0f %.0f %s\n", name, value, bound, verdict)
 }
 
-// measured has ten others ask for a while, and gives the 99th percentile, and how many of
-// them were refused.
+// measured lets ten other clients ask for a while, and returns the 99th percentile and how many requests were rejected.
 func measured(api string, user func() string) (p99 time.Duration, refused, asked int) {
 	var b bystanders
 	ctx, end := context.WithTimeout(context.Background(), *hostile)
@@ -152,7 +151,7 @@ func measured(api string, user func() string) (p99 time.Duration, refused, asked
 	return b.took[len(b.took)*99/100], b.refused, len(b.took)
 }
 
-// get asks once for an address, and leaves after a time; 0: it stays.
+// get sends one request from an address, and leaves after a time; 0: it stays.
 func get(ctx context.Context, client *http.Client, url, from string, patience time.Duration) int {
 	if patience > 0 {
 		var leave context.CancelFunc
@@ -177,7 +176,7 @@ func userOf(n int) common.Address {
 	return common.BytesToAddress([]byte{0xAA, byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
 }
 
-// serveMany serves a read model of many users, with limits by cost and none by count.
+// serveMany serves a read model of many users, with limits by cost but not by count.
 func serveMany(t *testing.T) (api string) {
 	t.Helper()
 	g := readtest.New(t, enginetest.ClickHouse(t))

@@ -1,5 +1,5 @@
-// Package underload holds a test of its own: the whole of navlog answers while
-// its read models are rebuilt, switched, and switched back under it.
+// Package underload checks that the whole of navlog keeps responding while its read models are rebuilt, switched, and
+// switched back.
 package underload
 
 import (
@@ -34,8 +34,7 @@ import (
 
 const chainID = 31337
 
-// system is ingest, project and serve on engines of the test, with a chain
-// that has a history.
+// system is ingest, project and serve on the test's engines, with a chain that has a history.
 type system struct {
 	kafka    chainlog.Config
 	ch       readmodel.Config
@@ -61,7 +60,7 @@ func newSystem(t *testing.T) *system {
 	s.ch.Addr, s.ch.Prefix = enginetest.ClickHouse(t), fmt.Sprintf("u%d", os.Getpid())
 	conn, err := s.ch.Open("")
 	must(t, err)
-	t.Cleanup(func() { // after the programs have ended
+	t.Cleanup(func() { // after the programs have exited
 		for id := range int32(5) {
 			if err := conn.Exec(context.Background(), "DROP DATABASE IF EXISTS "+s.ch.Database(id)); err != nil {
 				t.Error(err)
@@ -123,12 +122,12 @@ func (s *system) run(t *testing.T, program func(context.Context) error) {
 	})
 }
 
-// answer is what one request got.
+// answer is the response to one request.
 type answer struct {
 	generation, seq, block, body string
 }
 
-// ask gets a path. Anything but 200 with a position is an error.
+// ask requests a path. Any status except 200, and a response without a position, is an error.
 func (s *system) ask(ctx context.Context, path string) (answer, error) {
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, s.api+path, nil)
 	if err != nil {
@@ -147,7 +146,7 @@ func (s *system) ask(ctx context.Context, path string) (answer, error) {
 	return a, err
 }
 
-// load asks until it is stopped, and keeps what it got.
+// load sends requests until it is stopped, and keeps the responses.
 type load struct {
 	mu      sync.Mutex
 	asked   map[string]int // by generation
@@ -157,8 +156,8 @@ type load struct {
 	wait    sync.WaitGroup
 }
 
-// start asks the newest-block questions hot up to 500 times a second, with at
-// most 16 of them under way, and cold ones, each another, 10 times a second.
+// start asks the newest-block questions hot up to 500 times a second, with at most 16 requests in flight, and cold
+// ones, each different, 10 times a second.
 func (s *system) start(hot []string, cold func(i int) string) *load {
 	l := &load{asked: map[string]int{}, bodies: map[string]answer{}, stopped: make(chan struct{})}
 	l.asking(s, 2*time.Millisecond, 16, func(i int) string { return hot[i%len(hot)] })
@@ -195,8 +194,8 @@ func (l *load) asking(s *system, every time.Duration, atOnce int, path func(int)
 	}
 }
 
-// note keeps an answer. Two answers to a question from the same generation at
-// the same seq must be the same, byte for byte.
+// note records an answer. Two answers to the same question from the same generation at the same seq must be identical,
+// byte for byte.
 func (l *load) note(path string, a answer, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -212,7 +211,7 @@ func (l *load) note(path string, a answer, err error) {
 	l.bodies[key] = a
 }
 
-// answered is how many requests a generation answered.
+// answered returns how many requests a generation answered.
 func (l *load) answered(generation string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -224,11 +223,10 @@ func (l *load) stop() {
 	l.wait.Wait()
 }
 
-// TestRebuildUnderLoad: a rebuild, switches and a rollback while the API
-// responds and the chain advances. No request fails, answers of both generations
-// at the same seq are the same, and in the end everything equals the log and
-// the log the chain. Then a generation that differs on purpose is switched to,
-// so that an answer made of two generations would show.
+// TestRebuildUnderLoad rebuilds, switches and rolls back while the API responds and the chain advances. No request
+// fails, answers of both generations at the same seq are identical, and in the end the read model matches the log and
+// the log matches the chain. Then it switches to a generation with deliberately different numbers, to reveal answers
+// composed of two generations.
 func TestRebuildUnderLoad(t *testing.T) {
 	s := newSystem(t)
 	o, err := projections.NewOperator(chainID, s.kafka, s.ch, s.pool)
@@ -261,7 +259,7 @@ func TestRebuildUnderLoad(t *testing.T) {
 	s.answers(t, l, "1", 20)
 	stopTraffic()
 	steps.Wait()
-	// The chain stands still: from now on both answer at the same seq.
+	// The chain stops growing: from now on both generations answer at the same seq.
 	for range 2 {
 		must(t, o.Switch(t.Context(), 2))
 		s.answers(t, l, "2", 40)
@@ -273,7 +271,7 @@ func TestRebuildUnderLoad(t *testing.T) {
 	l.judge(t, true)
 	s.verify(t)
 
-	// A generation whose numbers are others.
+	// A generation with different numbers.
 	spoilt := false
 	o.Progress = func(what string, done, of uint64) {
 		if what == "generation 3: building, records" && done == of && !spoilt {
@@ -303,7 +301,7 @@ func TestRebuildUnderLoad(t *testing.T) {
 	}
 }
 
-// answers waits until a generation has answered so many requests more.
+// answers waits until a generation has answered that many more requests.
 func (s *system) answers(t *testing.T, l *load, generation string, more int) {
 	t.Helper()
 	want := l.answered(generation) + more
@@ -315,8 +313,8 @@ func (s *system) answers(t *testing.T, l *load, generation string, more int) {
 	})
 }
 
-// judge fails the test when a request failed. Where the generations are equal,
-// their answers at the same seq are too, but for the name of the generation.
+// judge fails the test if a request failed. If the generations are equal, so are their answers at the same seq, except
+// for the name of the generation.
 func (l *load) judge(t *testing.T, equal bool) {
 	t.Helper()
 	for i, f := range l.faults {
@@ -347,7 +345,7 @@ func (l *load) judge(t *testing.T, equal bool) {
 	}
 }
 
-// verify proves that everything equals the log, and the log the chain.
+// verify proves that the read model matches the log, and the log matches the chain.
 func (s *system) verify(t *testing.T) {
 	t.Helper()
 	r, err := verify.Verify(t.Context(), chainID, s.kafka, s.ch, s.pool, verify.Options{Node: s.node})

@@ -1,4 +1,4 @@
-// Package alerts judges deploy/alerts and the configuration of Prometheus by the packages of Prometheus itself.
+// Package alerts checks deploy/alerts and the configuration of Prometheus with Prometheus' own packages.
 package alerts
 
 import (
@@ -12,8 +12,8 @@ import (
 
 	"github.com/prometheus/common/promslog"
 	"github.com/prometheus/prometheus/config"
-	_ "github.com/prometheus/prometheus/discovery/dns"  // that a configuration may name it
-	_ "github.com/prometheus/prometheus/discovery/file" // and this
+	_ "github.com/prometheus/prometheus/discovery/dns"  // registers the discovery that a configuration may name
+	_ "github.com/prometheus/prometheus/discovery/file" // this one too
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/promql/promqltest"
@@ -56,16 +56,16 @@ func load(t *testing.T) map[string]*rules.AlertingRule {
 	return found
 }
 
-// A trial is what an alert does with series: fires holds the labels of each alert that fires, and none for silence.
+// A trial is how an alert responds to series: fires holds the labels of each alert that fires, and is nil if none does.
 type trial struct {
 	what   string
-	series []string // each with a value a minute, from the start
+	series []string // each with one value per minute, from the start
 	at     time.Duration
-	step   time.Duration // 15 s when it is 0, as in prometheus.yaml
-	fires  []string      // "chain=1 program=ingest", severity left out
+	step   time.Duration // evaluation interval; 0 means 15 s, as in prometheus.yaml
+	fires  []string      // "chain=1 program=ingest", without severity
 }
 
-// Each alert fires on series that want it, and is silent on series that look alike and do not.
+// Each alert fires on series that call for it, and stays silent on similar ones that do not.
 func TestAlerts(t *testing.T) {
 	alerts := load(t)
 	for _, name := range slices.Sorted(maps.Keys(trials)) {
@@ -94,7 +94,7 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// run evaluates an alert from the start to the moment of the trial, and returns what fires then, sorted.
+// run evaluates an alert from the start to the time of the trial, and returns what fires then, sorted.
 func run(t *testing.T, alert *rules.AlertingRule, try trial) (firing []string) {
 	t.Helper()
 	suite, err := promqltest.NewLazyLoader("load 1m\n  "+strings.Join(try.series, "\n  ")+"\n",
@@ -138,7 +138,7 @@ func run(t *testing.T, alert *rules.AlertingRule, try trial) (firing []string) {
 	return firing
 }
 
-// Prometheus takes the configuration of compose.prometheus.yaml.
+// Prometheus accepts the configuration of compose.prometheus.yaml.
 func TestPrometheusTakesItsConfiguration(t *testing.T) {
 	c, err := config.LoadFile("../../../docker/prometheus/prometheus.yaml", false, promslog.NewNopLogger())
 	if err != nil {

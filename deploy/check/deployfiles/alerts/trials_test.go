@@ -2,7 +2,7 @@ package alerts
 
 import "time"
 
-// trials are the series that each alert is tried with.
+// trials are the series with which each alert is tested.
 var trials = map[string][]trial{
 	"ChainFrozen": {
 		{

@@ -1,5 +1,5 @@
-// Package chart judges deploy/helm: Helm's own packages lint and render the chart, kubeconform compares what comes out with
-// the schemas of Kubernetes, and the types of the Prometheus operator read what is theirs.
+// Package chart checks deploy/helm: Helm's own packages lint and render the chart, kubeconform validates the output
+// against the schemas of Kubernetes, and the types of the Prometheus operator parse its resources.
 package chart
 
 import (
@@ -40,15 +40,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A release is what a chart renders to, by kind and name.
+// A release is the rendered chart, by kind and name.
 type release struct {
 	objects map[string]map[string]runtime.Object
-	texts   []string // one a document
+	texts   []string // one per document
 }
 
 var valueFiles = []string{"minimal", "full", "api-only"}
 
-// render renders the chart as `helm template navlog` with a values file does.
+// render renders the chart as `helm template navlog` does with a values file.
 func render(t *testing.T, values map[string]any) (release, error) {
 	t.Helper()
 	loaded, err := loader.Load(folder)
@@ -96,7 +96,7 @@ func render(t *testing.T, values map[string]any) (release, error) {
 					t.Fatalf("%s: %v\n%s", name, err, document)
 				}
 			}
-			// Strictly: a field that the type does not have is a mistake that a cluster would let pass.
+			// Strict: a field that the type does not have is a mistake that a cluster would accept.
 			if err := yaml.UnmarshalStrict([]byte(document), object); err != nil {
 				t.Errorf("%s: %s %s: %v", name, head.Kind, head.Metadata.Name, err)
 			}
@@ -134,7 +134,7 @@ func mustRender(t *testing.T, name string) release {
 	return r
 }
 
-// get is an object of a release.
+// get returns an object of a release.
 func get[T runtime.Object](t *testing.T, r release, kind, name string) T {
 	t.Helper()
 	object, is := r.objects[kind][name].(T)
@@ -156,7 +156,8 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// Kubernetes takes what each values file makes, in the oldest version that the chart names, or near it, and a new one.
+// Kubernetes accepts the output for each values file, both in a version at or near the oldest that the chart supports
+// and in a recent one.
 func TestSchemas(t *testing.T) {
 	schemas := os.Getenv("NAVLOG_KUBERNETES_SCHEMAS")
 	if schemas == "" {
@@ -186,7 +187,7 @@ func TestSchemas(t *testing.T) {
 		if judged < 30 {
 			t.Errorf("%d objects were compared with the schemas of %s", judged, version)
 		}
-		// A schema that takes everything would say nothing.
+		// A schema that accepts everything would prove nothing.
 		wrong := strings.NewReader("apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: many}\n")
 		for _, result := range judge.Validate("wrong", io.NopCloser(wrong)) {
 			if result.Status != validator.Invalid {
@@ -196,7 +197,8 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
-// place copies schemas to where they find the definitions that they share, which they look for at an address of their maker.
+// place copies schemas to the paths at which their references to shared definitions, which are URLs, can be resolved
+// locally.
 func place(t *testing.T, from string) string {
 	t.Helper()
 	to := t.TempDir()
@@ -219,7 +221,7 @@ func place(t *testing.T, from string) string {
 
 var programs = []string{"ingest", "project", "serve", "dispatch"}
 
-// pods are the pods that a release makes, by component.
+// pods returns the pod templates of a release, by component.
 func pods(t *testing.T, r release) map[string]core.PodTemplateSpec {
 	t.Helper()
 	found := map[string]core.PodTemplateSpec{}
@@ -233,7 +235,8 @@ func pods(t *testing.T, r release) map[string]core.PodTemplateSpec {
 	return found
 }
 
-// No pod has rights, writes its file system, or keeps the token of an account; each has bounds, and time to end.
+// No pod has privileges, writes to its file system, or mounts a service account token; each has resource limits, and
+// time to shut down.
 func TestPodsAreSafe(t *testing.T) {
 	for _, name := range valueFiles {
 		for component, pod := range pods(t, mustRender(t, name)) {
@@ -265,7 +268,7 @@ func TestPodsAreSafe(t *testing.T) {
 	}
 }
 
-// Each program gets the secret of its own and no other, each value as a file, and the nodes only ingest.
+// Each program gets only its own secrets, each value as a file, and only ingest gets the nodes' URLs.
 func TestSecretsPerProgram(t *testing.T) {
 	want := map[string][]string{
 		"migrate":  {"NAVLOG_POSTGRES_URL_FILE=postgres-url"},
@@ -311,7 +314,7 @@ func TestSecretsPerProgram(t *testing.T) {
 	}
 }
 
-// A secret in the configuration, which all programs read, is refused with the place where it belongs.
+// A secret in the configuration, which all programs read, is rejected, and the error names the right place for it.
 func TestSecretsInConfigurationAreRefused(t *testing.T) {
 	for _, config := range []map[string]any{
 		{"chain": map[string]any{"rpc": []any{"https://node.example"}}},
@@ -328,8 +331,8 @@ func TestSecretsInConfigurationAreRefused(t *testing.T) {
 	}
 }
 
-// A rollout of ingest or project ends: the new pod stands by and is ready while the old one works, so no pod waits for the
-// end of one that waits for it, and there is never none. Probes ask what tells one from the other.
+// A rollout of ingest or project completes: the new pod is ready as a standby while the old one works, so they do not
+// wait for each other, and there is always one running. The probes use the endpoints that distinguish the two states.
 func TestRolloutsEnd(t *testing.T) {
 	r := mustRender(t, "minimal")
 	for _, program := range programs {
@@ -357,7 +360,7 @@ func TestRolloutsEnd(t *testing.T) {
 		if starts := c.StartupProbe.PeriodSeconds * c.StartupProbe.FailureThreshold; starts < 120 {
 			t.Errorf("%s is killed when it has not started within %d s", program, starts)
 		}
-		// A change of the configuration starts the pods anew.
+		// A change of the configuration restarts the pods.
 		if d.Spec.Template.Annotations["checksum/config"] == "" {
 			t.Errorf("%s goes on with an old configuration", program)
 		}
@@ -366,7 +369,7 @@ func TestRolloutsEnd(t *testing.T) {
 			t.Errorf("the budget of %s is %v: with one pod it must not keep a machine from being drained", program, budget.Spec)
 		}
 	}
-	// The job ends before the programs start: one that started first would refuse old tables.
+	// The job finishes before the programs start: a program that started first would reject old tables.
 	job := get[*batch.Job](t, r, "Job", "navlog-migrate")
 	for object, annotations := range map[string]map[string]string{
 		"job":           job.Annotations,
@@ -379,7 +382,7 @@ func TestRolloutsEnd(t *testing.T) {
 	}
 }
 
-// What is scaled has no number of pods of its own, which an upgrade would set back.
+// A Deployment that is autoscaled has no replica count of its own, which an upgrade would reset.
 func TestAutoscaling(t *testing.T) {
 	r := mustRender(t, "full")
 	for _, program := range []string{"serve", "dispatch"} {
@@ -396,7 +399,7 @@ func TestAutoscaling(t *testing.T) {
 	}
 }
 
-// Each program comes to its engines and no other, and only ingest and dispatch beyond them.
+// Each program can connect to its own engines only, and only ingest and dispatch can connect to the outside.
 func TestNetworkPolicies(t *testing.T) {
 	want := map[string][]string{
 		"ingest":   {"443", "53", "53", "5432", "9092"},
@@ -440,7 +443,7 @@ func TestNetworkPolicies(t *testing.T) {
 			t.Errorf("%s is open to everybody by %d rules", component, open)
 		}
 	}
-	// A webhook goes to no address inside.
+	// Webhooks cannot be sent to internal addresses.
 	for _, rule := range get[*networking.NetworkPolicy](t, r, "NetworkPolicy", "navlog-dispatch").Spec.Egress {
 		for _, peer := range rule.To {
 			if peer.IPBlock != nil && peer.IPBlock.CIDR == "0.0.0.0/0" && !slices.Contains(peer.IPBlock.Except, "169.254.0.0/16") {
@@ -488,7 +491,7 @@ func TestTraces(t *testing.T) {
 	}
 }
 
-// The rules of the operator are those of deploy/alerts, all of them and as they are, and its monitor finds each program.
+// The operator's rules are exactly those of deploy/alerts, and its monitor finds each program.
 func TestMonitoring(t *testing.T) {
 	r := mustRender(t, "full")
 	var want []monitoring.RuleGroup
@@ -547,7 +550,7 @@ func asYAML(t *testing.T, v any) string {
 	return string(b)
 }
 
-// A Service finds the pods of its program, by a port that they have.
+// A Service selects the pods of its program and uses a port that they have.
 func TestServicesFindPods(t *testing.T) {
 	for _, name := range valueFiles {
 		r := mustRender(t, name)
@@ -572,7 +575,7 @@ func TestServicesFindPods(t *testing.T) {
 	}
 }
 
-// Each key of the configuration that the chart writes is one of navlog, which refuses others.
+// Each configuration key that the chart writes is known to navlog, which rejects unknown ones.
 func TestConfigurationHasKnownKeys(t *testing.T) {
 	b, err := os.ReadFile("../../../navlog.example.yaml")
 	if err != nil {
@@ -594,7 +597,8 @@ func TestConfigurationHasKnownKeys(t *testing.T) {
 	}
 }
 
-// A mapping that a vault names is where it names it, for the programs and for the job; a change of it starts the pods anew.
+// A mapping is mounted at the path where a vault names it, in the programs and in the job; changing it restarts the
+// pods.
 func TestMappings(t *testing.T) {
 	r := mustRender(t, "full")
 	for _, name := range []string{"navlog", "navlog-migrate"} {

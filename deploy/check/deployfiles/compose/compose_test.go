@@ -1,4 +1,4 @@
-// Package compose judges the files of deploy/docker by the library that Docker Compose itself reads them with.
+// Package compose checks the files of deploy/docker with the library that Docker Compose itself uses to read them.
 package compose
 
 import (
@@ -17,14 +17,15 @@ import (
 
 const folder = "../../../docker"
 
-// overlays is what may be put on compose.yaml, and the services that each adds.
+// overlays lists the overlays for compose.yaml, and the services that each adds.
 var overlays = map[string][]string{
 	"compose.prometheus.yaml": {"prometheus", "node", "blackbox"},
 	"compose.grafana.yaml":    {"grafana"},
 	"compose.tls.yaml":        {"proxy"},
 }
 
-// load reads files as `docker compose -f ... --profile operate` does, against the schema and with variables put in.
+// load reads files as `docker compose -f ... --profile operate` does: validated against the schema, with variables
+// substituted.
 func load(t *testing.T, variables []string, files ...string) (*types.Project, error) {
 	t.Helper()
 	var paths []string
@@ -67,7 +68,7 @@ func asJSON(t *testing.T, s types.ServiceConfig) string {
 
 var domain = []string{"NAVLOG_DOMAIN=navlog.example"}
 
-// Compose takes each combination of files, and an overlay adds its services and changes no other.
+// Compose accepts each combination of files, and an overlay adds its services without changing any other.
 func TestComposeTakesEachSetOfFiles(t *testing.T) {
 	alone := mustLoad(t, domain, "compose.yaml")
 	for _, files := range sets {
@@ -88,19 +89,20 @@ func TestComposeTakesEachSetOfFiles(t *testing.T) {
 			}
 		}
 	}
-	// Without a name there is no certificate, and the error says where it belongs.
+	// Without a host name there is no certificate, and the error says where to set it.
 	if _, err := load(t, nil, "compose.yaml", "compose.tls.yaml"); err == nil || !strings.Contains(err.Error(), "deploy/docker/.env") {
 		t.Errorf("a proxy without a domain: %v", err)
 	}
 }
 
-// No service takes all memory, processors or disk of the machine, each is restarted, and each is given time to end.
+// No service can use all memory, processors or disk space of the machine; each is restarted, and each has time to shut
+// down.
 func TestEachServiceIsBounded(t *testing.T) {
 	for name, s := range mustLoad(t, domain, sets[len(sets)-1]...).Services {
 		if s.MemLimit < 256<<20 || s.MemLimit > 4<<30 {
 			t.Errorf("service %s may take %d bytes of memory", name, s.MemLimit)
 		}
-		// Docker refuses a limit above the processors that the machine has, and a small one has two.
+		// Docker rejects a limit above the machine's number of processors, and a small machine has two.
 		if s.CPUS <= 0 || s.CPUS > 2 {
 			t.Errorf("service %s may take %v processors", name, s.CPUS)
 		}
@@ -113,7 +115,7 @@ func TestEachServiceIsBounded(t *testing.T) {
 	}
 }
 
-// The limits are variables, so that a larger machine needs no change of a file.
+// The limits are variables, so a larger machine does not require changing a file.
 func TestLimitsAreVariables(t *testing.T) {
 	variables := append([]string{"NAVLOG_MEMORY=3g", "NAVLOG_CPUS=7", "CLICKHOUSE_MEMORY=64g"}, domain...)
 	services := mustLoad(t, variables, sets[len(sets)-1]...).Services
@@ -142,7 +144,7 @@ func TestTracesByVariable(t *testing.T) {
 	}
 }
 
-// A health check runs every ten seconds for ever: it starts no Java, and needs no password.
+// A health check runs every ten seconds, so it starts no Java process, and it needs no password.
 func TestHealthChecksAreCheap(t *testing.T) {
 	checked := 0
 	for name, s := range mustLoad(t, domain, sets[len(sets)-1]...).Services {
@@ -165,7 +167,8 @@ func TestHealthChecksAreCheap(t *testing.T) {
 	}
 }
 
-// A released image runs in place of the one that is built, for every program at once; without it Compose asks no registry.
+// A variable replaces the locally built image by a released one, for every program at once; without it Compose contacts
+// no registry.
 func TestReleasedImageByVariable(t *testing.T) {
 	programs := []string{"ingest", "project", "serve", "dispatch", "migrate", "grant", "operate", "verify"}
 	own := mustLoad(t, domain, "compose.yaml")
@@ -180,13 +183,13 @@ func TestReleasedImageByVariable(t *testing.T) {
 	}
 }
 
-// Each file that a service mounts is in the repository. Docker would make an empty folder in its place.
+// Each file that a service mounts is in the repository. Otherwise Docker would create an empty folder in its place.
 func TestMountedFilesExist(t *testing.T) {
 	mounted := 0
 	for name, s := range mustLoad(t, domain, sets[len(sets)-1]...).Services {
 		for _, v := range s.Volumes {
 			if v.Type != types.VolumeTypeBind || filepath.Base(v.Source) == "navlog.yaml" {
-				continue // navlog.yaml is the operator's
+				continue // navlog.yaml is provided by the operator
 			}
 			mounted++
 			if _, err := os.Stat(v.Source); err != nil {
@@ -202,7 +205,8 @@ func TestMountedFilesExist(t *testing.T) {
 	}
 }
 
-// What overlays add publishes nothing beyond this machine but the ports of TLS, has only its own secrets, and no rights.
+// Services that overlays add publish nothing outside this machine except the TLS ports, have only their own secrets,
+// and have no privileges.
 func TestOverlaysAreSafe(t *testing.T) {
 	project := mustLoad(t, domain, sets[len(sets)-1]...)
 	secrets := map[string][]string{"prometheus": nil, "node": nil, "blackbox": nil, "grafana": {"grafana_admin"}, "proxy": nil}
@@ -226,14 +230,14 @@ func TestOverlaysAreSafe(t *testing.T) {
 	}
 }
 
-// Caddy takes the configuration of the proxy. Debian and Ubuntu have it as a package.
+// Caddy accepts the configuration of the proxy. Debian and Ubuntu provide it as a package.
 func TestCaddyTakesItsConfiguration(t *testing.T) {
 	caddy, err := exec.LookPath("caddy")
 	if err != nil {
 		t.Skip("caddy is not installed: apt-get install caddy")
 	}
 	cmd := exec.Command(caddy, "adapt", "--validate", "--adapter", "caddyfile", "--config", filepath.Join(folder, "tls", "Caddyfile"))
-	home := t.TempDir() // where it would keep certificates
+	home := t.TempDir() // where Caddy would store certificates
 	cmd.Env = append(os.Environ(), domain[0], "HOME="+home, "XDG_DATA_HOME="+home, "XDG_CONFIG_HOME="+home)
 	var faults bytes.Buffer
 	cmd.Stderr = &faults

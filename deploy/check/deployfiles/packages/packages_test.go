@@ -1,5 +1,5 @@
-// Package packages judges deploy/systemd and the packages of a release: systemd's own tools read the units, and nfpm, which
-// goreleaser uses, makes the deb and the rpm out of .goreleaser.yaml.
+// Package packages checks deploy/systemd and the packages of a release: systemd's own tools read the units, and nfpm,
+// which goreleaser uses, builds the deb and the rpm from .goreleaser.yaml.
 package packages
 
 import (
@@ -30,17 +30,17 @@ import (
 
 const root = "../../../.."
 
-// A file is one of a package.
+// A file is a file in a package.
 type file struct {
 	mode os.FileMode
 	dir  bool
 	text string
 }
 
-// build makes a package as a release does, with a few bytes in place of the binary, and returns its files by path.
+// build builds a package as a release does, with a few bytes in place of the binary, and returns its files by path.
 func build(t *testing.T, format string) map[string]file {
 	t.Helper()
-	t.Chdir(root) // paths of .goreleaser.yaml begin here
+	t.Chdir(root) // paths in .goreleaser.yaml are relative to the root
 	b, err := os.ReadFile(".goreleaser.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func build(t *testing.T, format string) map[string]file {
 	if err := os.WriteFile(binary, []byte("the binary"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	// What goreleaser adds, and what is only its own.
+	// Add what goreleaser adds, and remove the keys that only goreleaser knows.
 	config["name"], config["arch"], config["platform"], config["version"] = config["package_name"], "amd64", "linux", "1.2.3"
 	config["contents"] = append(config["contents"].([]any),
 		map[string]any{"src": binary, "dst": config["bindir"].(string) + "/navlog", "file_info": map[string]any{"mode": 0o755}})
@@ -70,7 +70,7 @@ func build(t *testing.T, format string) map[string]file {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// nfpm refuses keys that it does not know.
+	// nfpm rejects unknown keys.
 	parsed, err := nfpm.Parse(bytes.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
@@ -157,8 +157,9 @@ func readRPM(t *testing.T, b []byte) map[string]file {
 
 var programs = []string{"ingest", "project", "serve", "dispatch"}
 
-// A package has the binary, a unit for each program and its rights, a folder for its secrets in which only root may look,
-// and what an operator reads. It has no configuration of its own: nothing overwrites that of the operator.
+// A package contains the binary, a unit for each program with its restrictions, a folder for each program's secrets
+// that only root can read, and documents for operators. It contains no configuration file, so it never overwrites the
+// operator's.
 func TestPackages(t *testing.T) {
 	for _, format := range []string{"deb", "rpm"} {
 		t.Run(format, func(t *testing.T) {
@@ -200,14 +201,14 @@ func TestPackages(t *testing.T) {
 	}
 }
 
-// A newer package does not stop the programs, and the end of the package does.
+// Upgrading the package does not stop the programs; removing it does.
 func TestScripts(t *testing.T) {
 	for argument, stops := range map[string]bool{"remove": true, "0": true, "upgrade": false, "1": false, "": false} {
 		b, err := os.ReadFile(root + "/deploy/systemd/preremove.sh")
 		if err != nil {
 			t.Fatal(err)
 		}
-		// As on a machine where systemd runs.
+		// Simulate a machine on which systemd runs.
 		dir := t.TempDir()
 		script := strings.ReplaceAll(string(b), "/run/systemd/system", dir)
 		if err := os.WriteFile(dir+"/systemctl", []byte("#!/bin/sh\necho \"$@\"\n"), 0o700); err != nil {
@@ -225,7 +226,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// units are the files of deploy/systemd in a folder of their own, with a command that exists here.
+// units copies deploy/systemd to a new folder, with a command that exists on this machine.
 func units(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -249,7 +250,7 @@ func units(t *testing.T) string {
 	return dir
 }
 
-// systemd understands every line of the units, and rates what the programs may as little: 2.0 of 10 at most.
+// systemd understands every line of the units, and rates the exposure of the programs as low: at most 2.0 of 10.
 func TestUnits(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
@@ -280,8 +281,8 @@ var (
 	variable   = regexp.MustCompile(`(?m)^Environment=(NAVLOG_[A-Z_]+)=(.*)$`)
 )
 
-// Each program gets the secrets of its own folder, each as the file of a setting, no other, and a port of its own for
-// metrics. No secret is in the environment.
+// Each program gets only the secrets of its own folder, each as the file of a setting, and its own port for metrics. No
+// secret is in the environment.
 func TestUnitsSecrets(t *testing.T) {
 	want := map[string][]string{
 		"ingest":   {"NAVLOG_CHAIN_RPC_FILE", "NAVLOG_KAFKA_SASL_PASSWORD_FILE", "NAVLOG_POSTGRES_URL_FILE"},
