@@ -22,36 +22,37 @@ type Anvil struct {
 	proc *process
 }
 
-// AnvilOptions are what a development chain may differ in. The zero value is a good one. A chain that is continued must
-// be given the options that it was begun with.
+// AnvilOptions configure a development chain. The zero value is a good default. A chain that is continued must be given
+// the options with which it was created.
 type AnvilOptions struct {
 	Port         int           // 0 chooses a free one
 	ChainID      uint64        // 0 is 31337
-	BlockTime    time.Duration // a block each BlockTime; 0 is a block per transaction
-	NoMining     bool          // blocks only by the anvil_mine and evm_mine calls
-	SlotsInEpoch int           // finalized is two epochs behind the head; 0 is anvil's own, 32
-	Accounts     int           // funded accounts; 0 is anvil's own, 10
-	Timestamp    uint64        // Unix seconds of the genesis block, from which the chain's clock runs; 0 is now
-	States       int           // newest blocks whose state can be asked for (eth_call) or reorganised away; 0 is 256
-	Optimism     bool          // takes the deposits of the OP stack, and hashes their receipts as it does since Canyon
-	Fleeting     bool          // the chain is never written and ends with its process: for large ones, which are slow to write
+	BlockTime    time.Duration // one block per BlockTime; 0 is one block per transaction
+	NoMining     bool          // mines blocks only on anvil_mine and evm_mine calls
+	SlotsInEpoch int           // finalized is two epochs behind the head; 0 is anvil's default, 32
+	Accounts     int           // funded accounts; 0 is anvil's default, 10
+	Timestamp    uint64        // time of the genesis block in Unix seconds, where the chain's clock starts; 0 is now
+	States       int           // newest blocks whose state is kept for eth_call and reorganisations; 0 is 256
+	Optimism     bool          // accepts deposits of the OP stack, and hashes their receipts as it does since Canyon
+	Fleeting     bool          // the chain is never written and ends with its process: for large chains, which are slow to write
 }
 
 const (
 	anvilName = "anvil"
-	// stateInterval is how often anvil writes its whole chain: about 2 kB a block, 30 ms for 5,000 of them.
+	// stateInterval is how often anvil writes its whole chain: about 2 kB per block, 30 ms for 5,000 blocks.
 	stateInterval = 5 * time.Second
-	// defaultStates covers two epochs several times over. Anvil's own way, every state kept, costs 100 kB a block on
-	// disk for a chain without contracts.
+	// defaultStates covers several epochs. Anvil's default, keeping every state, costs 100 kB of disk space per block
+	// even for a chain without contracts.
 	defaultStates = 256
 )
 
-// StartAnvil starts a development chain, or continues the one whose state is in dir. It returns when it answers.
+// StartAnvil starts a development chain, or continues the one whose state is in dir. It returns when the chain
+// responds.
 //
-// Blocks, transactions, receipts and logs are kept, and of the state the newest block's: an eth_call at a block from
-// before the restart fails, and so does a reorganisation that would reach behind it. The chain is written to dir when
-// anvil ends in good order, which its warden sees to even where the parent is killed, and every 5 seconds. Only anvil's
-// own sudden end loses the blocks since.
+// Blocks, transactions, receipts and logs survive a restart, but only the newest block's state does: an eth_call at a
+// block before the restart fails, and so does a reorganisation that would reach below it. Anvil writes the chain to dir
+// every 5 seconds and at a graceful shutdown, which its warden ensures even if the parent is killed. Only if anvil
+// itself is killed, the blocks since the last write are lost.
 func StartAnvil(ctx context.Context, dir string, opts AnvilOptions) (*Anvil, error) {
 	bin, err := anvilBinary()
 	if err != nil {
@@ -75,7 +76,7 @@ func StartAnvil(ctx context.Context, dir string, opts AnvilOptions) (*Anvil, err
 	a := &Anvil{URL: "http://" + addr(opts.Port), WSURL: "ws://" + addr(opts.Port)}
 	a.proc, err = launch(anvilName, dir, lock, childSpec{
 		Kind: wardenKind, Path: bin, Dir: dir, Args: append([]string{anvilName}, opts.args(dir, state)...),
-		// One attempt: anvil writes its whole chain before it goes.
+		// Only one step: anvil writes its whole chain before it exits.
 		Stop: []stopStep{{int(syscall.SIGTERM), 20 * time.Second}},
 	})
 	if err != nil {
@@ -88,7 +89,7 @@ func StartAnvil(ctx context.Context, dir string, opts AnvilOptions) (*Anvil, err
 	return a, nil
 }
 
-// args is anvil's command line. state is the file to continue from, "" for a new chain.
+// args returns anvil's command line. state is the file to continue from, "" for a new chain.
 func (o AnvilOptions) args(dir, state string) []string {
 	args := []string{
 		"--quiet", "--host", loopback, "--port", strconv.Itoa(o.Port), "--chain-id", strconv.FormatUint(o.ChainID, 10),
@@ -100,7 +101,7 @@ func (o AnvilOptions) args(dir, state string) []string {
 	if state != "" {
 		args = append(args, "--load-state", state)
 	} else if o.Timestamp > 0 {
-		// Only at the beginning: a chain that is continued would go on counting from here.
+		// Only for a new chain: a continued one would restart its clock from here.
 		args = append(args, "--timestamp", strconv.FormatUint(o.Timestamp, 10))
 	}
 	if o.BlockTime > 0 {
@@ -121,8 +122,8 @@ func (o AnvilOptions) args(dir, state string) []string {
 	return args
 }
 
-// answers is nil once the chain answers and its clock is right. A continued chain starts with the machine's clock even
-// where its own was ahead (evm_increaseTime), and would make blocks older than their parents.
+// answers returns nil once the chain responds and its clock is right. A continued chain starts with the machine's clock
+// even if its own was ahead (evm_increaseTime), and would create blocks older than their parents.
 func (a *Anvil) answers(ctx context.Context, chainID uint64) error {
 	client, err := ethclient.DialContext(ctx, a.URL)
 	if err != nil {
@@ -146,13 +147,14 @@ func (a *Anvil) answers(ctx context.Context, chainID uint64) error {
 	return nil
 }
 
-// anvilBinary is the npm package's own binary: without its install script the package's launcher is of no use.
+// anvilBinary returns the npm package's own binary, because the package's launcher does not work without its install
+// script.
 func anvilBinary() (string, error) {
 	return moduleFile(runtime.GOOS+"-"+runtime.GOARCH, "@foundry-rs/anvil-", "bin/anvil")
 }
 
-// Close stops the chain in good order, its state written, and waits until it is gone.
+// Close shuts the chain down gracefully, so that its state is written, and waits until it has exited.
 func (a *Anvil) Close() error { return a.proc.stop() }
 
-// Kill ends anvil by SIGKILL and waits until it is gone. The blocks since its last written state are lost.
+// Kill kills anvil with SIGKILL and waits until it has exited. Blocks since its last written state are lost.
 func (a *Anvil) Kill() { a.proc.kill() }

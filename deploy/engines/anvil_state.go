@@ -10,14 +10,14 @@ import (
 	"strconv"
 )
 
-// Anvil writes its chain over the file that holds the last one, so a crash at that moment would leave nothing. It
-// therefore writes to dumpFile and never reads it; at each start a whole dump becomes the stateFile that anvil reads.
+// Anvil overwrites the file that holds its last state, so a crash during the write would destroy both. Therefore it
+// writes to dumpFile and never reads it; at each start, a complete dump becomes the stateFile that anvil reads.
 const (
 	dumpFile  = "dump.json"
 	stateFile = "state.json"
 )
 
-// anvilState is the path of the state to continue from, "" where there is none.
+// anvilState returns the path of the state to continue from, or "" if there is none.
 func anvilState(dir string) (string, error) {
 	state, dump := filepath.Join(dir, stateFile), filepath.Join(dir, dumpFile)
 	text, err := os.ReadFile(dump)
@@ -43,9 +43,9 @@ func anvilState(dir string) (string, error) {
 	return state, nil
 }
 
-// oneGenesis drops from a dump the genesis blocks that anvil makes anew at each start beside the loaded one. Where it
-// loads several it takes any of them, and the chain would seem to have changed from its first block on. The oldest is
-// the true one.
+// oneGenesis removes from a dump the additional genesis blocks that anvil creates at each start. If anvil loads
+// several, it picks any of them, and the chain would appear to have changed from its first block on. The oldest is the
+// real one.
 func oneGenesis(dump []byte) ([]byte, error) {
 	var state map[string]json.RawMessage
 	if err := json.Unmarshal(dump, &state); err != nil {

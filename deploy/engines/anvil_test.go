@@ -15,7 +15,7 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
-// A chain is continued as it was, block by block, over several orderly restarts and with its clock ahead of the
+// A chain continues unchanged, block by block, over several graceful restarts and with its clock ahead of the
 // machine's.
 func TestAnvilContinuesItsChain(t *testing.T) {
 	dir := t.TempDir()
@@ -40,7 +40,7 @@ func TestAnvilContinuesItsChain(t *testing.T) {
 	}
 }
 
-// The parent is killed: the warden still ends anvil in good order, and not one block is lost.
+// The parent is killed: the warden still shuts anvil down gracefully, and no block is lost.
 func TestAnvilKeepsEveryBlockWhenItsParentIsKilled(t *testing.T) {
 	dir := t.TempDir()
 	p := startParent(t, "anvil", dir)
@@ -52,8 +52,8 @@ func TestAnvilKeepsEveryBlockWhenItsParentIsKilled(t *testing.T) {
 	wantChain(t, "after the parent was killed", readChain(t, dialAnvil(t, startAnvilFor(t, dir).URL)), before)
 }
 
-// Anvil itself is killed: what it has written by itself is there again, and a dump that was cut short costs no more
-// than what came after the one before.
+// Anvil itself is killed: what it had written by itself is restored, and a truncated dump loses only what came after
+// the previous one.
 func TestAnvilKilled(t *testing.T) {
 	dir := t.TempDir()
 	a := startAnvilFor(t, dir)
@@ -81,7 +81,7 @@ func TestAnvilKilled(t *testing.T) {
 	wantChain(t, "after a torn dump", readChain(t, dialAnvil(t, startAnvilFor(t, dir).URL)), before)
 }
 
-// A start that is given up leaves nothing behind that would be in the way of the next.
+// A start that is cancelled leaves nothing behind that would block the next one.
 func TestAnvilStartGivenUp(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -165,7 +165,7 @@ func sendLog(t *testing.T, c *rpc.Client) {
 	})
 }
 
-// readChain is every block with its transactions, the receipts, all logs, and the logs of each block by its hash.
+// readChain returns every block with its transactions, the receipts, all logs, and the logs of each block by its hash.
 func readChain(t *testing.T, c *rpc.Client) []string {
 	t.Helper()
 	var head hexutil.Uint64

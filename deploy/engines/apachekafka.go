@@ -20,45 +20,46 @@ import (
 
 const apacheKafkaName = "Apache Kafka"
 
-// An ApacheKafka is a running broker of the original, one node that is its own controller.
+// An ApacheKafka is a running broker of Apache Kafka itself: one node that is its own controller.
 type ApacheKafka struct {
 	Addr string // host:port to bootstrap from
 	Pid  int
-	// Admin is host:port of the door for the superuser of a broker with rights.
+	// Admin is host:port of the superuser's listener, if the broker has access control.
 	Admin string
 
 	jvm     jvm
-	guarded *Guarded // nil for a broker without rights
+	guarded *Guarded // nil for a broker without access control
 	ports   kafkaPorts
 	proc    *process
 }
 
-// kafkaPorts are those of the broker, the controller and the superuser; 0 for one that is not chosen yet.
+// kafkaPorts are the ports of the broker, the controller and the superuser's listener; 0 for one that is not chosen
+// yet.
 type kafkaPorts [3]int
 
-// A Guarded broker is one with logins and rights, as it is shipped.
+// A Guarded describes a broker with logins and access control, as it is deployed.
 type Guarded struct {
-	// Properties of the broker, as in deploy/docker/kafka/server.properties, of which
-	// ports and folders are changed for those of this machine.
+	// Properties of the broker, as in deploy/docker/kafka/server.properties; ports and folders are replaced by those of
+	// this machine.
 	Properties string
 	// Secrets is the folder that the broker reads instead of /run/secrets.
 	Secrets string
-	// Login is of who asks whether the broker is there, at the door for the superuser.
+	// Login is used on the superuser's listener to check whether the broker responds.
 	Login kgo.Opt
 }
 
-// log4jConfig is written beside the broker's configuration.
+// log4jConfig is written next to the broker's configuration.
 //
 //go:embed kafka/log4j2.properties
 var log4jConfig string
 
-// ApacheKafkaAvailable says in one sentence what StartApacheKafka would miss on this machine, or nothing.
+// ApacheKafkaAvailable returns an error that says what StartApacheKafka would lack on this machine, or nil.
 func ApacheKafkaAvailable() error {
 	_, _, err := apacheKafkaFiles()
 	return err
 }
 
-// apacheKafkaFiles are the java program and the folder of the broker's jars.
+// apacheKafkaFiles returns the paths of the java program and of the folder with the broker's jars.
 func apacheKafkaFiles() (java, lib string, err error) {
 	if java, err = exec.LookPath("java"); err != nil {
 		return "", "", fmt.Errorf("find %s: there is no java in PATH: install a Java runtime, version 17 or later", apacheKafkaName)
@@ -72,13 +73,13 @@ func apacheKafkaFiles() (java, lib string, err error) {
 	return java, lib, nil
 }
 
-// StartApacheKafka starts a broker with its data in dir on a free port. Topics are never created by being asked for. It
-// returns when the broker answers, which takes some seconds.
+// StartApacheKafka starts a broker with its data in dir on a free port. Requests never create topics automatically. It
+// returns when the broker responds, which takes a few seconds.
 func StartApacheKafka(ctx context.Context, dir string) (*ApacheKafka, error) {
 	return startApacheKafka(ctx, dir, nil, kafkaPorts{})
 }
 
-// StartGuardedApacheKafka is StartApacheKafka for a broker with logins and rights.
+// StartGuardedApacheKafka is StartApacheKafka for a broker with logins and access control.
 func StartGuardedApacheKafka(ctx context.Context, dir string, g Guarded) (*ApacheKafka, error) {
 	return startApacheKafka(ctx, dir, &g, kafkaPorts{})
 }
@@ -117,13 +118,13 @@ func startApacheKafka(ctx context.Context, dir string, g *Guarded, ports kafkaPo
 	return k, nil
 }
 
-// Close stops the broker in good order and waits until it is gone.
+// Close shuts the broker down gracefully and waits until it has exited.
 func (k *ApacheKafka) Close() error { return k.proc.stop() }
 
-// Kill ends the broker by SIGKILL and waits until it is gone.
+// Kill kills the broker with SIGKILL and waits until it has exited.
 func (k *ApacheKafka) Kill() { k.proc.kill() }
 
-// Restart starts the broker again at its addresses, on the data that it has. One that still runs is killed before.
+// Restart starts the broker again at its addresses and with its data. If it still runs, it is killed first.
 func (k *ApacheKafka) Restart(ctx context.Context) error {
 	k.Kill()
 	again, err := startApacheKafka(ctx, k.jvm.dir, k.guarded, k.ports)
@@ -133,13 +134,13 @@ func (k *ApacheKafka) Restart(ctx context.Context) error {
 	return err
 }
 
-// Tool runs one of Kafka's own tools, by its class, and gives all that it says. They end with 0 also where the broker
-// refuses them.
+// Tool runs one of Kafka's own tools, given its class, and returns its output. The tools exit with 0 even if the broker
+// rejects their requests.
 func (k *ApacheKafka) Tool(ctx context.Context, class string, args ...string) ([]byte, error) {
 	return exec.CommandContext(ctx, k.jvm.java, k.jvm.args(class, args...)...).CombinedOutput()
 }
 
-// answers is nil once the broker has told its controller, which is itself, that it is there.
+// answers returns nil once the broker has registered with its controller, which is itself.
 func answers(ctx context.Context, options []kgo.Opt) error {
 	client, err := kgo.NewClient(options...)
 	if err != nil {
@@ -153,20 +154,20 @@ func answers(ctx context.Context, options []kgo.Opt) error {
 	return err
 }
 
-// A jvm runs classes of the broker's jars on the files in dir.
+// A jvm runs classes from the broker's jars on the files in dir.
 type jvm struct{ java, lib, dir string }
 
 func (j jvm) properties() string { return filepath.Join(j.dir, "server.properties") }
 
 func (j jvm) args(class string, args ...string) []string {
 	return append([]string{
-		"-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", // it lives for seconds: quick to start beats quick to run
+		"-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", // it lives for seconds: a fast start matters more than fast code
 		"-Dlog4j2.configurationFile=" + filepath.Join(j.dir, "log4j2.properties"),
 		"-cp", filepath.Join(j.lib, "*"), class,
 	}, args...)
 }
 
-// prepare writes the configuration, with ports that k gets or has, and formats the storage where that has not been done.
+// prepare writes the configuration, choosing ports unless k has them already, and formats the storage if necessary.
 func (j jvm) prepare(ctx context.Context, k *ApacheKafka, g *Guarded) error {
 	for i := range k.ports {
 		var err error
@@ -203,8 +204,8 @@ func (j jvm) prepare(ctx context.Context, k *ApacheKafka, g *Guarded) error {
 	return nil
 }
 
-// here gives the properties with the ports and folders of this machine: those of the container, each of which must be
-// there, are changed, and nothing else.
+// here returns the properties with the ports and folders of this machine in place of the container's. Each of those
+// must occur, and nothing else is changed.
 func (g Guarded) here(data string, ports kafkaPorts) (string, error) {
 	text := g.Properties
 	for _, change := range [][2]string{
@@ -223,7 +224,8 @@ func (g Guarded) here(data string, ports kafkaPorts) (string, error) {
 	return text, nil
 }
 
-// newClusterID is a random id as Kafka writes it. Its first character is a letter: a dash would be taken for a flag.
+// newClusterID returns a random id in Kafka's format. Its first character is a letter, because a dash would be parsed
+// as a flag.
 func newClusterID() string {
 	id := make([]byte, 16)
 	rand.Read(id) // never fails

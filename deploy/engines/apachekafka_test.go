@@ -20,7 +20,7 @@ func needApacheKafka(t *testing.T) {
 	}
 }
 
-// The original must keep, through a sudden end inside a transaction and an orderly stop, what kfake is made to keep.
+// Apache Kafka must keep, through a crash inside a transaction and a graceful stop, what kfake is required to keep.
 func TestApacheKafkaKeepsData(t *testing.T) {
 	needApacheKafka(t)
 	dir := t.TempDir()
@@ -58,7 +58,7 @@ func TestApacheKafkaKeepsData(t *testing.T) {
 	}
 }
 
-// A broker that has ended comes back at its address, with what it had.
+// A broker that has exited comes back at its address with its data.
 func TestApacheKafkaRestarts(t *testing.T) {
 	needApacheKafka(t)
 	k, err := StartApacheKafka(t.Context(), t.TempDir())
@@ -70,7 +70,7 @@ func TestApacheKafkaRestarts(t *testing.T) {
 	p := producer(t, k.Addr)
 	commit(t, p, "before")
 	p.CloseAllowingRebalance()
-	if got := committed(t, k.Addr); len(got) != 1 { // a commit is over when its marker is there, a moment after the answer
+	if got := committed(t, k.Addr); len(got) != 1 { // a commit is complete when its marker is written, shortly after the response
 		t.Fatalf("committed are %q", got)
 	}
 	address, pid := k.Addr, k.Pid

@@ -12,7 +12,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// A partition of a topic that is known by name and by id: a topic made anew under an old name is another one.
+// A partition of a topic, which is identified by name and id: a topic that is recreated under an old name is a
+// different topic.
 type partition struct {
 	topic     string
 	id        [16]byte
@@ -23,7 +24,8 @@ func (p partition) key() string {
 	return fmt.Sprintf("%s-%d", hex.EncodeToString(p.id[:]), p.partition)
 }
 
-// A broker is the one broker of the cluster, asked in its own protocol: what heal does is below a client's horizon.
+// A broker is the only broker of the cluster, accessed through its own protocol, because heal needs more than a client
+// offers.
 type broker struct{ client *kgo.Client }
 
 func newBroker(addr string, opts ...kgo.Opt) (*broker, error) {
@@ -52,7 +54,7 @@ func (b *broker) openTransactions(ctx context.Context) (map[int64]bool, error) {
 }
 
 func (b *broker) partitions(ctx context.Context) ([]partition, error) {
-	req := kmsg.NewPtrMetadataRequest() // no topics named: all
+	req := kmsg.NewPtrMetadataRequest() // no topics named means all
 	resp, err := req.RequestWith(ctx, b.client)
 	if err != nil {
 		return nil, fmt.Errorf("list the topics: %w", err)
@@ -66,11 +68,11 @@ func (b *broker) partitions(ctx context.Context) ([]partition, error) {
 	return all, nil
 }
 
-// batches calls see with each batch of a partition from an offset on, and returns the partition's end.
+// batches calls see for each batch of a partition, starting at an offset, and returns the partition's end offset.
 func (b *broker) batches(ctx context.Context, p partition, from int64, see func(kmsg.RecordBatch) error) (int64, error) {
 	for {
 		chunk, err := b.fetch(ctx, p, from)
-		if errors.Is(err, kerr.OffsetOutOfRange) { // its start was deleted, or the log is shorter than was noted
+		if errors.Is(err, kerr.OffsetOutOfRange) { // its start was deleted, or the log is shorter than recorded
 			if from, err = b.offset(ctx, p, earliest); err == nil {
 				chunk, err = b.fetch(ctx, p, from)
 			}
@@ -94,7 +96,7 @@ func (b *broker) batches(ctx context.Context, p partition, from int64, see func(
 	}
 }
 
-// fetch reads a partition as it is, uncommitted records and markers included.
+// fetch reads a partition as it is, including uncommitted records and markers.
 func (b *broker) fetch(ctx context.Context, p partition, offset int64) (*kmsg.FetchResponseTopicPartition, error) {
 	part := kmsg.NewFetchRequestTopicPartition()
 	part.Partition, part.FetchOffset, part.PartitionMaxBytes = p.partition, offset, 8<<20
@@ -118,11 +120,11 @@ func (b *broker) fetch(ctx context.Context, p partition, offset int64) (*kmsg.Fe
 	return got, kerr.ErrorForCode(got.ErrorCode)
 }
 
-// readBatches takes the batches apart, without their records. The last one may be cut off, as fetched bytes are.
+// readBatches parses the batches, but not their records. The last one may be truncated, as fetched bytes can be.
 func readBatches(raw []byte) ([]kmsg.RecordBatch, error) {
 	var all []kmsg.RecordBatch
 	for len(raw) >= 12 {
-		size := 12 + int(binary.BigEndian.Uint32(raw[8:])) // after the offset and the length itself
+		size := 12 + int(binary.BigEndian.Uint32(raw[8:])) // excludes the offset and the length itself
 		if size > len(raw) {
 			break
 		}
@@ -135,7 +137,7 @@ func readBatches(raw []byte) ([]kmsg.RecordBatch, error) {
 	return all, nil
 }
 
-// Timestamps that ask ListOffsets for an end of the log.
+// Special timestamps with which ListOffsets returns an end of the log.
 const (
 	latest   = -1
 	earliest = -2

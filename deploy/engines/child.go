@@ -10,26 +10,27 @@ import (
 	"time"
 )
 
-// childEnv, where set, turns the process into one of this package's helpers. Its value is a childSpec as JSON.
+// childEnv turns the process into one of this package's helpers if it is set. Its value is a childSpec as JSON.
 const childEnv = "NAVLOG_ENGINE_CHILD"
 
-// lockFD is the descriptor under which a helper, and the engine that it runs, inherit the lock of the engine's folder.
+// lockFD is the file descriptor through which a helper, and the engine that it runs, inherit the lock on the engine's
+// folder.
 const lockFD = 3
 
-// A childSpec says what a helper process is to do.
+// A childSpec is the task of a helper process.
 type childSpec struct {
 	Kind string   // warden, clickhouse or sweeper
 	Path string   // the program to run, or the library to load
-	Args []string // with the program's name as the first
-	Dir  string   // the engine's working directory, or what to sweep
+	Args []string // including the program's name
+	Dir  string   // the engine's working directory, or the folder to remove
 
-	// Of a warden only.
+	// The rest is only for a warden.
 	Env      []string // added to the environment
-	UID, GID uint32   // whom to run as; 0 is nobody else
+	UID, GID uint32   // user to run as; 0 is the current one
 	Stop     []stopStep
 }
 
-// A stopStep is one attempt to end an engine: a signal, and how long to wait before the next one.
+// A stopStep is one attempt to stop an engine: a signal, and how long to wait before the next step.
 type stopStep struct {
 	Signal int
 	Wait   time.Duration
@@ -42,8 +43,8 @@ const (
 	sweeperKind    = "sweeper"
 )
 
-// init takes the process over where it was started as a helper. It must be init: the engine in libchdb wants to live
-// on the process's first thread, and a test binary would run its tests in main.
+// init takes over the process if it was started as a helper. It must be in init: the engine in libchdb needs the
+// process's first thread, and a test binary would otherwise run its tests in main.
 func init() {
 	value, ok := os.LookupEnv(childEnv)
 	if !ok {
@@ -67,13 +68,13 @@ func init() {
 	}
 }
 
-// childFail ends a helper. What it says lands in the engine's log, whose end StartX quotes.
+// childFail exits a helper with an error. Its message goes to the engine's log, whose end the StartX functions quote.
 func childFail(doing string, err error) {
 	fmt.Fprintf(os.Stderr, "engine helper: %s: %v\n", doing, err)
 	os.Exit(1)
 }
 
-// childCommand is this executable as the helper that spec says, in a process group of its own.
+// childCommand returns a command that runs this executable as the helper described by spec, in its own process group.
 func childCommand(spec childSpec) (*exec.Cmd, error) {
 	exe, err := os.Executable()
 	if err != nil {

@@ -12,12 +12,13 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 )
 
-// A ClickHouse is a running engine on the ports of loopback that it names. Its users are `default` (everything, no
-// password) and `navlog_query` (reads generations, within limits, no password): see clickhouse-users.xml. Databases
-// must be created with ENGINE = Atomic: this engine's own default is another.
+// A ClickHouse is a running engine on the given loopback ports. Its users are `default` (all rights, no password) and
+// `navlog_query` (reads generations, within limits, no password): see clickhouse-users.xml. Databases must be created
+// with ENGINE = Atomic, because this engine's default is a different one.
 //
-// It ends as a whole when somebody logs in over the native protocol under a name that it does not have, or resets a
-// connection: an exception that leaves a session's thread ends the library, and not the server. Watch says so.
+// The whole engine exits if a client logs in over the native protocol with an unknown user name, or resets a
+// connection: an exception that leaves a session's thread ends the library, which it would not do in the server. Watch
+// reports it.
 type ClickHouse struct {
 	Addr     string // host:port of the native protocol
 	HTTPAddr string // host:port of the HTTP interface
@@ -26,7 +27,7 @@ type ClickHouse struct {
 	proc *process
 }
 
-// What the engine and its users may take. The files are written into the engine's folder at each start.
+// Resource limits of the engine and its users. The files are written into the engine's folder at each start.
 var (
 	//go:embed clickhouse-config.xml
 	clickHouseConfig string
@@ -34,16 +35,16 @@ var (
 	clickHouseUsers string
 )
 
-// grantedGenerations are the databases that clickhouse-users.xml lets navlog_query read: those of the default prefix.
+// grantedGenerations are the databases that clickhouse-users.xml lets navlog_query read: those with the default prefix.
 const grantedGenerations = "navlog_g*.*"
 
 // StartClickHouse starts ClickHouse with its data in dir and the native protocol on port; 0 chooses a free one. The
-// HTTP port is always chosen. It returns when the engine answers.
+// HTTP port is always chosen. It returns when the engine responds.
 func StartClickHouse(ctx context.Context, dir string, port int) (*ClickHouse, error) {
 	return StartClickHouseFor(ctx, dir, port, "navlog")
 }
 
-// StartClickHouseFor does the same for generations of another prefix: navlog_query reads these and no others.
+// StartClickHouseFor does the same for generations with another prefix: navlog_query can read these and no others.
 func StartClickHouseFor(ctx context.Context, dir string, port int, prefix string) (*ClickHouse, error) {
 	const what = "ClickHouse"
 	lib, err := chdbLibrary()
@@ -107,7 +108,8 @@ func prepareClickHouse(dir, lib string, port int, prefix string) (*ClickHouse, c
 	return &ClickHouse{Addr: addr(native), HTTPAddr: addr(web)}, spec, nil
 }
 
-// ping asks on both ports: where the engine cannot listen on the second, it ends a moment after it answered on the first.
+// ping checks both ports: an engine that cannot listen on the second one exits a moment after it responded on the
+// first.
 func (c *ClickHouse) ping(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.HTTPAddr+"/ping", nil)
 	if err != nil {
@@ -126,8 +128,8 @@ func (c *ClickHouse) ping(ctx context.Context) error {
 	return conn.Ping(ctx)
 }
 
-// Watch waits until ctx ends, and gives nil, or until the engine has ended by itself, and says why as far as its log does.
-// What is in its folder stays: another start goes on with it.
+// Watch waits until ctx ends and returns nil, or until the engine has exited by itself and returns the reason as far as
+// its log shows it. The engine's folder remains, and another start continues with it.
 func (c *ClickHouse) Watch(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -138,8 +140,8 @@ func (c *ClickHouse) Watch(ctx context.Context) error {
 	}
 }
 
-// Close stops the engine in good order and waits until it is gone.
+// Close shuts the engine down gracefully and waits until it has exited.
 func (c *ClickHouse) Close() error { return c.proc.stop() }
 
-// Kill ends the engine by SIGKILL and waits until it is gone.
+// Kill kills the engine with SIGKILL and waits until it has exited.
 func (c *ClickHouse) Kill() { c.proc.kill() }

@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// drainWait is how long the engine may take to end its queries once the parent is gone.
+// drainWait is how long the engine may take to end its queries after the parent has exited.
 const drainWait = 20 * time.Second
 
-// runClickHouse is the life of the process that is ClickHouse: load the engine and give it a command line. The query
-// on it opens the ports and then counts the lines of stdin, of which there are none, until the parent is gone. It runs
-// on the process's first thread (see init).
+// runClickHouse is the main function of the ClickHouse process: it loads the engine and passes it a command line. The
+// query on that command line opens the ports and then counts the lines of stdin, which stays empty until the parent
+// exits. It runs on the process's first thread (see init).
 func runClickHouse(spec childSpec) int {
 	lib, err := purego.Dlopen(spec.Path, purego.RTLD_NOW|purego.RTLD_GLOBAL)
 	if err != nil {
@@ -30,12 +30,12 @@ func runClickHouse(spec childSpec) int {
 	purego.RegisterLibFunc(&errorOf, lib, "chdb_result_error")
 
 	fmt.Println(os.Getpid())
-	if err := unix.Dup2(2, 1); err != nil { // the parent reads no further line
+	if err := unix.Dup2(2, 1); err != nil { // the parent reads no more lines
 		childFail("redirect its output", err)
 	}
 	go exitAfterParent()
 
-	argv := make([]*byte, len(spec.Args)+1) // ends with NULL, as in C
+	argv := make([]*byte, len(spec.Args)+1) // NULL-terminated, as in C
 	for i, arg := range spec.Args {
 		argv[i] = &append([]byte(arg), 0)[0]
 	}
@@ -55,8 +55,8 @@ func runClickHouse(spec childSpec) int {
 	return 0
 }
 
-// exitAfterParent ends the process where a query that never ends keeps the engine from noticing the end of its stdin.
-// It watches stdin without reading it: that is the engine's part.
+// exitAfterParent exits the process if an endless query keeps the engine from noticing the end of its stdin. It polls
+// stdin without reading it, because the engine does that.
 func exitAfterParent() {
 	stdin := []unix.PollFd{{Fd: 0}} // a hang-up is always reported
 	for stdin[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) == 0 {

@@ -49,7 +49,7 @@ func TestClickHouseKeepsData(t *testing.T) {
 	}
 }
 
-// A client that is connected, or in the middle of a query, must not keep the engine from ending.
+// A client that is connected, or in the middle of a query, must not keep the engine from exiting.
 func TestClickHouseCloseEndsQueries(t *testing.T) {
 	c := startClickHouseFor(t, t.TempDir())
 	conn := openClickHouse(t, c, "default")
@@ -60,7 +60,7 @@ func TestClickHouseCloseEndsQueries(t *testing.T) {
 	wait.Until(t, func() error {
 		var n uint64
 		err := openClickHouse(t, c, "default").QueryRow(t.Context(), "SELECT count() FROM system.processes WHERE query LIKE '%sleepEachRow%' AND is_initial_query").Scan(&n)
-		if err == nil && n < 2 { // this one is one of them
+		if err == nil && n < 2 { // this query is one of them
 			err = fmt.Errorf("%d queries run", n)
 		}
 		return err
@@ -89,7 +89,7 @@ func TestClickHouseServesHTTP(t *testing.T) {
 	}
 }
 
-// The user of the API reads generations and nothing else, within limits that it may lower and never raise.
+// The API's user can read generations and nothing else, within limits that it may lower but never raise.
 func TestClickHouseQueryUser(t *testing.T) {
 	c := startClickHouseFor(t, t.TempDir())
 	admin := openClickHouse(t, c, "default")
@@ -122,7 +122,7 @@ func TestClickHouseQueryUser(t *testing.T) {
 	}
 }
 
-// The login of a real server has the grant that is tested here.
+// The login for a real server has the grant that is tested here.
 func TestClickHouseQueryUsersAreAlike(t *testing.T) {
 	shipped, err := os.ReadFile("../docker/clickhouse-query-user.xml")
 	if err != nil {
@@ -136,7 +136,7 @@ func TestClickHouseQueryUsersAreAlike(t *testing.T) {
 	}
 }
 
-// The grant follows the prefix that the generations are given.
+// The grant uses the prefix of the generations.
 func TestClickHouseQueryUserReadsItsPrefix(t *testing.T) {
 	c, err := StartClickHouseFor(t.Context(), t.TempDir(), 0, "other")
 	if err != nil {
@@ -172,7 +172,7 @@ func TestClickHouseRefuses(t *testing.T) {
 	})
 }
 
-// An engine that cannot have its second port answers on the first one and ends a moment later: that is not a start.
+// An engine that cannot bind its second port responds on the first one and exits a moment later; its start must fail.
 func TestClickHouseAnswersOnBothPorts(t *testing.T) {
 	c := startClickHouseFor(t, t.TempDir())
 	closed, err := claimPort("ClickHouse", 0)

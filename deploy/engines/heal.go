@@ -15,21 +15,21 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// A transaction's records are in the log from the moment they are sent; a marker behind them, in each of its partitions,
-// says how it ended. kfake writes no markers for the transactions that were open when it died: it merely treats them as
-// aborted until it is started again. Three things go wrong then. What the same producer commits next stays invisible, for it
-// looks like more of the aborted transaction. After one more crash the aborted records appear, for the producer's
-// next marker says "committed". And a death between the markers of one commit leaves a transaction that half the
-// partitions hold.
+// A transaction's records are in the log from the moment they are sent; a marker after them, in each of its partitions,
+// says how it ended. kfake writes no markers for the transactions that were open when it died: it only treats them as
+// aborted until its next restart. This causes three problems. What the same producer commits next stays invisible,
+// because it looks like a part of the aborted transaction. After another crash the aborted records become visible,
+// because the producer's next marker says "committed". And a crash between the markers of one commit leaves a
+// transaction that is committed in only some partitions.
 //
-// heal writes the missing markers. It reads each partition from where the log was last known to be sound and keeps the
-// transactions whose data has no marker behind it. It leaves out those that the broker knows to be open (after an orderly
-// stop it remembers them, and ends them itself), commits those that another partition has as committed, and aborts the
-// rest. A transaction is known by its producer's id and epoch: the epoch is raised at each end (KIP-890), as long as
-// broker and client speak EndTxn version 5 or later, which kfake and franz-go do.
+// heal writes the missing markers. It reads each partition from the offset up to which the log was last known to be
+// sound, and collects the transactions whose data is not followed by a marker. It skips those that the broker knows to
+// be open (after a graceful stop it remembers them, and ends them itself), commits those that are committed in another
+// partition, and aborts the rest. A transaction is identified by its producer's id and epoch: the epoch is raised at
+// each end (KIP-890) if broker and client use EndTxn version 5 or later, which kfake and franz-go do.
 //
-// A commit that was completed is true on disk but not yet in the broker's memory, where the transaction is still taken
-// for aborted: heal then says so, and the broker must read its log anew.
+// A completed commit is correct on disk but not yet in the broker's memory, which still considers the transaction
+// aborted. heal reports this, and the broker must then be restarted to read its log again.
 func heal(ctx context.Context, dir, addr string, dial func(context.Context, string, string) (net.Conn, error)) (again bool, err error) {
 	b, err := newBroker(addr, kgo.Dialer(dial))
 	if err != nil {
@@ -64,32 +64,32 @@ func heal(ctx context.Context, dir, addr string, dial func(context.Context, stri
 	return again, found.sound.write(dir)
 }
 
-// A txID tells one transaction from all others.
+// A txID identifies a transaction.
 type txID struct {
 	producer int64
 	epoch    int16
 }
 
-// A looseTx is a transaction without its marker in one partition.
+// A looseTx is a transaction that lacks its marker in one partition.
 type looseTx struct {
 	partition
 	tx txID
 }
 
-// findings are what reading the log has shown.
+// findings is the result of reading the log.
 type findings struct {
 	sound     soundLog
 	loose     []looseTx
-	committed map[txID]bool // somewhere
+	committed map[txID]bool // in some partition
 }
 
-// read reads a partition from an offset on. open are the producers whose transaction the broker knows to be open.
+// read reads a partition starting at an offset. open are the producers whose transaction the broker knows to be open.
 func (f *findings) read(ctx context.Context, b *broker, p partition, from int64, open map[int64]bool) error {
 	type begun struct {
 		tx    txID
-		first int64 // offset
+		first int64 // first offset
 	}
-	left := make(map[int64]begun) // by producer, which has one transaction at a time
+	left := make(map[int64]begun) // by producer, which has at most one open transaction
 	end, err := b.batches(ctx, p, from, func(batch kmsg.RecordBatch) error {
 		const transactional, control = 1 << 4, 1 << 5 // bits of a batch's attributes
 		tx := txID{batch.ProducerID, batch.ProducerEpoch}
@@ -124,7 +124,7 @@ func (f *findings) read(ctx context.Context, b *broker, p partition, from int64,
 	return nil
 }
 
-// isCommit reads a marker.
+// isCommit reports whether a marker commits its transaction.
 func isCommit(batch kmsg.RecordBatch) (bool, error) {
 	var (
 		record kmsg.Record
@@ -137,8 +137,8 @@ func isCommit(batch kmsg.RecordBatch) (bool, error) {
 	return key.Type == kmsg.ControlRecordKeyTypeCommit, err
 }
 
-// noteHealed notes, before an orderly stop, that the log is sound up to its end, so that the next start need not read it.
-// The ends are read first: a transaction that has data before them and is not open afterwards has ended.
+// noteHealed records, before a graceful stop, that the log is sound up to its end, so that the next start need not read
+// it. The ends are read first: a transaction that has data before them and is not open afterwards has ended.
 func noteHealed(dir, addr string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -164,7 +164,7 @@ func noteHealed(dir, addr string) error {
 	return next.write(dir)
 }
 
-// A soundLog says, per partition, up to which offset every transaction is known to have its marker.
+// A soundLog holds, per partition, the offset up to which every transaction is known to have its marker.
 type soundLog map[string]int64
 
 func soundFile(dir string) string { return filepath.Join(dir, "sound.json") }
@@ -176,7 +176,7 @@ func readSound(dir string) (soundLog, error) {
 	}
 	var s soundLog
 	if err == nil && json.Unmarshal(text, &s) != nil {
-		return nil, nil // torn by a crash: read the log from its start
+		return nil, nil // damaged by a crash: read the log from its start
 	}
 	return s, err
 }

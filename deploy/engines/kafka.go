@@ -16,9 +16,9 @@ import (
 
 const kafkaName = "Kafka"
 
-// A Kafka is a running broker in this process (franz-go's kfake), on disk and synced: what a producer was told is
-// written survives the death of the process. Topics are never created by being asked for. A record batch above 1 MB is
-// refused, as Kafka itself does by default.
+// A Kafka is a running broker in this process (franz-go's kfake), with its data on disk and synced: acknowledged
+// records survive the death of the process. Requests never create topics automatically. A record batch above 1 MB is
+// rejected, as it is by Kafka's default.
 type Kafka struct {
 	Addr string // host:port to bootstrap from
 
@@ -37,8 +37,8 @@ type kafkaConfig struct{ port int }
 // KafkaPort makes the broker listen on port; 0, the default, chooses a free one.
 func KafkaPort(port int) KafkaOption { return func(c *kafkaConfig) { c.port = port } }
 
-// StartKafka starts the broker with its data in dir. The port is taken at once, so that a conflict is seen, but no
-// client is let in before the transactions that a predecessor left open by dying are ended (see heal).
+// StartKafka starts the broker with its data in dir. It binds the port at once, to detect a conflict, but accepts
+// clients only after it has ended the transactions that a crashed predecessor left open (see heal).
 func StartKafka(ctx context.Context, dir string, opts ...KafkaOption) (*Kafka, error) {
 	var config kafkaConfig
 	for _, opt := range opts {
@@ -57,8 +57,8 @@ func StartKafka(ctx context.Context, dir string, opts ...KafkaOption) (*Kafka, e
 	return k, nil
 }
 
-// startKafka starts the broker, heals its log and opens it to clients. Where healing completed a commit, the broker is
-// started once more: it finds nothing to heal then.
+// startKafka starts the broker, heals its log and opens it to clients. If healing completed a commit, the broker is
+// restarted; then there is nothing left to heal.
 func startKafka(ctx context.Context, dir string, config kafkaConfig) (*Kafka, error) {
 	port, err := claimPort(kafkaName, config.port)
 	if err != nil {
@@ -67,7 +67,7 @@ func startKafka(ctx context.Context, dir string, config kafkaConfig) (*Kafka, er
 	for taken := 0; ; {
 		cluster, door, err := openCluster(dir, port)
 		if config.port == 0 && errors.Is(err, syscall.EADDRINUSE) && taken < portsTaken {
-			// A stranger, who knows nothing of claims, was quicker.
+			// A program that does not use claims was faster.
 			taken++
 			if port, err = claimPort(kafkaName, 0); err != nil {
 				return nil, err
@@ -92,10 +92,10 @@ func startKafka(ctx context.Context, dir string, config kafkaConfig) (*Kafka, er
 	}
 }
 
-// portsTaken is how many chosen ports may be taken by others before they are bound.
+// portsTaken is how many times a chosen port may be taken by another program before it is bound.
 const portsTaken = 5
 
-// listen is net.Listen; tests have one that comes too late.
+// listen is net.Listen; tests replace it with one that is too late.
 var listen = net.Listen
 
 // openCluster starts the broker behind a closed gate.
@@ -121,7 +121,7 @@ func openCluster(dir string, port int) (*kfake.Cluster, *gate, error) {
 
 func dataDir(dir string) string { return filepath.Join(dir, "data") }
 
-// forgetSnapshots removes what a stopped broker has noted about its partitions, so that it reads them anew.
+// forgetSnapshots removes a stopped broker's snapshots of its partitions, so that it reads them again from the log.
 func forgetSnapshots(dir string) error {
 	return filepath.WalkDir(dataDir(dir), func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Name() == "snapshot.json" {
@@ -131,7 +131,7 @@ func forgetSnapshots(dir string) error {
 	})
 }
 
-// Close writes what the broker holds and stops it. Open transactions stay open, as they do when a broker restarts.
+// Close writes the broker's data and stops it. Open transactions stay open, as they do when a broker restarts.
 func (k *Kafka) Close() error {
 	k.once.Do(func() {
 		k.err = noteHealed(k.dir, k.Addr)
@@ -141,8 +141,8 @@ func (k *Kafka) Close() error {
 	return k.err
 }
 
-// A gate is a listener that holds its callers in the backlog until it is opened, and meanwhile lets in only who dials
-// from inside.
+// A gate is a listener that keeps clients in the backlog until it is opened. Until then it accepts only connections
+// made with dial.
 type gate struct {
 	net.Listener
 	inside    chan net.Conn
@@ -166,7 +166,7 @@ func (g *gate) Accept() (net.Conn, error) {
 	}
 }
 
-// Open lets everybody in. It is called once.
+// Open lets all clients in. It is called once.
 func (g *gate) Open() { close(g.opened) }
 
 func (g *gate) Close() error {

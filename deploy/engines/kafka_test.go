@@ -45,8 +45,8 @@ func TestKafkaRestartKeepsData(t *testing.T) {
 	}
 }
 
-// The broker's process dies twice inside a transaction of the same producer; exactly what was committed must be read,
-// what is committed later included, after each restart.
+// The broker's process dies twice inside a transaction of the same producer. After each restart exactly what was
+// committed must be readable, including what is committed later.
 func TestKafkaDiesInsideTransaction(t *testing.T) {
 	dir := t.TempDir()
 	var want []string
@@ -71,7 +71,7 @@ func TestKafkaDiesInsideTransaction(t *testing.T) {
 		broker.kill()
 		p.CloseAllowingRebalance()
 	}
-	// An orderly stop in between must not bring the lost ones back either.
+	// A graceful stop in between must not bring the aborted records back either.
 	for range 2 {
 		k, err := StartKafka(t.Context(), dir)
 		if err != nil {
@@ -86,8 +86,8 @@ func TestKafkaDiesInsideTransaction(t *testing.T) {
 	}
 }
 
-// The broker's process dies between the markers of one commit: what one partition has as committed, all must have, at
-// once and after each further restart, and nothing that the producer commits later may be lost by it.
+// The broker's process dies between the markers of one commit: what is committed in one partition must be committed in
+// all, at once and after each further restart, and what the producer commits later must not be lost.
 func TestKafkaDiesInsideCommit(t *testing.T) {
 	for first := range int32(2) {
 		t.Run(fmt.Sprintf("after the marker of partition %d", first), func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestKafkaDiesInsideCommit(t *testing.T) {
 	}
 }
 
-// heal tells transactions apart by the producer's epoch, which must therefore rise at each end.
+// heal distinguishes transactions by the producer's epoch, which must therefore rise at each end.
 func TestKafkaRaisesEpoch(t *testing.T) {
 	k := startKafkaFor(t, t.TempDir())
 	createTopic(t, k.Addr)
@@ -150,7 +150,8 @@ func TestKafkaRaisesEpoch(t *testing.T) {
 	}
 }
 
-// A log that is shorter than what was noted of it, and a note that is torn, cost a longer reading and nothing else.
+// If the log is shorter than its snapshot says, or the snapshot is damaged, more of the log is read, and nothing else
+// changes.
 func TestKafkaWithoutItsNotes(t *testing.T) {
 	for _, notes := range []string{"", "{", "beyond the end"} {
 		t.Run(notes, func(t *testing.T) {
@@ -158,7 +159,7 @@ func TestKafkaWithoutItsNotes(t *testing.T) {
 			broker := startParent(t, "kafka", dir)
 			createTopic(t, broker.Addr)
 			broker.kill()
-			broker = startParent(t, "kafka", dir) // which notes the topic
+			broker = startParent(t, "kafka", dir) // writes the notes about the topic
 			p := producer(t, broker.Addr)
 			commit(t, p, "kept")
 			begin(t, p, "lost")
@@ -191,7 +192,7 @@ func TestKafkaWithoutItsNotes(t *testing.T) {
 	}
 }
 
-// A transaction that is open when the broker is stopped in good order is the broker's to continue, not heal's to abort.
+// If a transaction is open when the broker is stopped gracefully, the broker continues it, and heal must not abort it.
 func TestKafkaStopInsideTransaction(t *testing.T) {
 	dir := t.TempDir()
 	k, err := StartKafka(t.Context(), dir)
@@ -216,7 +217,7 @@ func TestKafkaStopInsideTransaction(t *testing.T) {
 	}
 }
 
-// Somebody who knows nothing of claims takes a port after it was chosen: another one is chosen, a few times.
+// A program that does not use claims takes a port after it was chosen: another one is chosen, a few times at most.
 func TestKafkaPortTakenMeanwhile(t *testing.T) {
 	quicker := 0
 	listen = func(network, address string) (net.Listener, error) {
@@ -305,7 +306,7 @@ func createTopic(t *testing.T, addr string) {
 	}
 }
 
-// producer is the transactional producer of the topic's first partition, always under the same id.
+// producer returns the transactional producer of the topic's first partition, always with the same id.
 func producer(t *testing.T, addr string) *kgo.Client {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.TransactionalID("writer"), kgo.RecordPartitioner(kgo.ManualPartitioner()))
@@ -356,8 +357,8 @@ func commit(t *testing.T, p *kgo.Client, value string) {
 	}
 }
 
-// committed reads the topic's first partition as a careful consumer does: read_committed, to the last stable offset,
-// which must be the end of the log, for a transaction that nobody ends would hold every reader back.
+// committed reads the topic's first partition as a careful consumer does: read_committed, up to the last stable offset.
+// That must be the end of the log, because a transaction that never ends would block every reader.
 func committed(t *testing.T, addr string) []string {
 	t.Helper()
 	return committedIn(t, addr, 0)

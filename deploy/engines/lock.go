@@ -14,9 +14,9 @@ import (
 // lockWait is how long a start waits for a predecessor on the same folder: longer than any engine may take to stop.
 const lockWait = 30 * time.Second
 
-// lockDir makes dir where needed and takes the lock on it, waiting for a predecessor that is still on its way out. It gives
-// dir as every working directory has it. The lock belongs to the open file: it ends when the last process that has
-// inherited it is gone.
+// lockDir creates dir if necessary and locks it, waiting for a predecessor that is still shutting down. It returns dir
+// as an absolute path. The lock belongs to the open file: it is released when the last process that inherited it has
+// exited.
 func lockDir(ctx context.Context, what, dir string) (string, *os.File, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -41,7 +41,7 @@ func lockDir(ctx context.Context, what, dir string) (string, *os.File, error) {
 	return dir, f, nil
 }
 
-// notePid writes whom to blame into the lock.
+// notePid writes this process's id into the lock file, for error messages.
 func notePid(f *os.File) error {
 	if err := f.Truncate(0); err != nil {
 		return err

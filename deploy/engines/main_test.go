@@ -14,17 +14,17 @@ import (
 	"testing"
 )
 
-// roleEnv turns the test binary into a process that starts one engine and then does nothing, so that a test can kill
-// an engine's parent.
+// roleEnv turns the test binary into a process that starts one engine and then does nothing, so that a test can kill an
+// engine's parent.
 const roleEnv = "NAVLOG_TEST_ROLE"
 
 // A role is an engine to start in a folder.
 type role struct{ Engine, Dir string }
 
-// A started is what a role's process says about its engine.
+// A started is the report of a role's process about its engine.
 type started struct {
 	Addr string
-	Pid  int // 0 for the broker that lives in the role's own process
+	Pid  int // 0 for the broker, which runs in the role's own process
 }
 
 func TestMain(m *testing.M) {
@@ -48,7 +48,7 @@ func play(value string) error {
 	if err != nil {
 		return err
 	}
-	go io.Copy(io.Discard, os.Stdin) // keeps select from being a deadlock
+	go io.Copy(io.Discard, os.Stdin) // otherwise select would be a deadlock
 	return json.NewEncoder(os.Stdout).Encode(s)
 }
 
@@ -140,13 +140,13 @@ func startParent(t *testing.T, engine, dir string) *parent {
 	return p
 }
 
-// kill ends the parent by SIGKILL. What it has started is on its own.
+// kill kills the parent with SIGKILL. What it has started is on its own.
 func (p *parent) kill() {
 	p.cmd.Process.Kill()
 	p.cmd.Wait()
 }
 
-// gone returns nil when no process has the id.
+// gone returns nil if no process has the id.
 func gone(pid int) error {
 	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("process %d is still there (%v)", pid, err)
@@ -154,7 +154,7 @@ func gone(pid int) error {
 	return nil
 }
 
-// engineDir is a folder that any user can pass, which t.TempDir of a root process is not.
+// engineDir creates a folder that any user can enter, unlike t.TempDir of a root process.
 func engineDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "navlog-engines-")

@@ -8,21 +8,21 @@ import (
 	"runtime"
 )
 
-// enginesEnv names a folder that holds node_modules (and kafka/lib), where it is neither in the checkout nor beside the
-// executable.
+// enginesEnv names a folder that contains node_modules (and kafka/lib), for when it is neither in the checkout nor next
+// to the executable.
 const enginesEnv = "NAVLOG_ENGINES"
 
-// ModulesDir is the node_modules folder of the engines' npm packages: in the folder that the environment variable
-// NAVLOG_ENGINES names, else in deploy/engines of the checkout that the working directory is in, else in ../deploy/engines
-// as seen from the executable (bin/navlog). The error says how to get one.
+// ModulesDir returns the node_modules folder of the engines' npm packages: in the folder that the environment variable
+// NAVLOG_ENGINES names, else in deploy/engines of the checkout that contains the working directory, else in
+// ../deploy/engines relative to the executable (bin/navlog). The error says how to get one.
 func ModulesDir() (string, error) {
 	return enginesDir("node_modules", "engines")
 }
 
-// enginesDir finds the folder name that `make target` fills.
+// enginesDir finds the folder called name, which `make target` fills.
 func enginesDir(name, target string) (string, error) {
 	if dir := os.Getenv(enginesEnv); dir != "" {
-		// An explicit choice is never overridden by a folder found elsewhere.
+		// A folder found elsewhere never overrides an explicit choice.
 		found := filepath.Join(dir, name)
 		if !isDir(found) {
 			return "", fmt.Errorf("find the engines: %s=%s has no folder %s: run `make %s` and point %s at deploy/engines", enginesEnv, dir, name, target, enginesEnv)
@@ -37,7 +37,7 @@ func enginesDir(name, target string) (string, error) {
 	return "", fmt.Errorf("find the engines: no folder deploy/engines/%s in this checkout or beside the executable: run `make %s`, or set %s to the folder that holds it", name, target, enginesEnv)
 }
 
-// engineBases are the folders where the engines may be, the most likely first.
+// engineBases returns the folders that may contain the engines, the most likely first.
 func engineBases() []string {
 	var bases []string
 	if wd, err := os.Getwd(); err == nil {
@@ -62,8 +62,8 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// moduleFile is the path of a file of an npm package that exists per platform. The packages do not agree on how a
-// platform is called, so the caller says it.
+// moduleFile returns the path of a file in an npm package that exists once per platform. The packages name platforms
+// differently, so the caller passes the name.
 func moduleFile(platform, pkg, file string) (string, error) {
 	modules, err := ModulesDir()
 	if err != nil {
@@ -78,7 +78,7 @@ func moduleFile(platform, pkg, file string) (string, error) {
 	return path, nil
 }
 
-// nodePlatform is this platform as Node.js calls it: linux-x64, darwin-arm64.
+// nodePlatform returns this platform's name in Node.js: linux-x64, darwin-arm64.
 func nodePlatform() string {
 	if runtime.GOARCH == "amd64" {
 		return runtime.GOOS + "-x64"

@@ -14,18 +14,18 @@ import (
 
 const pgBouncerName = "PgBouncer"
 
-// pooledSessions is how many sessions of the server PgBouncer shares out: so few that each is soon another client's.
+// pooledSessions is the number of server sessions in the pool: so few that clients soon get each other's sessions.
 const pooledSessions = 2
 
 // A PgBouncer is a running pooler in transaction mode.
 type PgBouncer struct {
-	URL string // of the database behind it
+	URL string // of the database, through the pooler
 	Pid int
 
 	proc *process
 }
 
-// PgBouncerAvailable says in one sentence what StartPgBouncer would miss on this machine, or nothing.
+// PgBouncerAvailable returns an error that says what StartPgBouncer would lack on this machine, or nil.
 func PgBouncerAvailable() error {
 	_, err := pgBouncerProgram()
 	return err
@@ -39,8 +39,8 @@ func pgBouncerProgram() (string, error) {
 	return program, nil
 }
 
-// StartPgBouncer starts one on a free port in front of a database, with its settings in dir. It returns when the database
-// answers through it.
+// StartPgBouncer starts a pooler on a free port in front of a database, with its settings in dir. It returns when the
+// database responds through it.
 func StartPgBouncer(ctx context.Context, dir, database string) (*PgBouncer, error) {
 	program, err := pgBouncerProgram()
 	if err != nil {
@@ -48,7 +48,7 @@ func StartPgBouncer(ctx context.Context, dir, database string) (*PgBouncer, erro
 	}
 	server, err := url.Parse(database)
 	if err != nil {
-		return nil, fmt.Errorf("start %s: the URL of the database cannot be parsed", pgBouncerName) // the error would hold the password
+		return nil, fmt.Errorf("start %s: the URL of the database cannot be parsed", pgBouncerName) // the error would contain the password
 	}
 	dir, lock, err := lockDir(ctx, pgBouncerName, dir)
 	if err != nil {
@@ -65,13 +65,13 @@ func StartPgBouncer(ctx context.Context, dir, database string) (*PgBouncer, erro
 		return nil, fmt.Errorf("start %s: write its settings: %w", pgBouncerName, err)
 	}
 	args := []string{program}
-	if os.Geteuid() == 0 { // it refuses to be root, and reads its settings before it becomes another
+	if os.Geteuid() == 0 { // it refuses to run as root, and reads its settings before it switches user
 		args = append(args, "--user=nobody")
 	}
 	pooled := *server
 	pooled.User, pooled.Host = url.User(server.User.Username()), addr(port)
 	p := &PgBouncer{URL: pooled.String()}
-	// Its own ways to stop wait for clients, and it has nothing to lose: no steps before the last.
+	// Its graceful ways to stop wait for clients, and it has nothing to lose: it is simply killed.
 	if p.proc, err = launch(pgBouncerName, dir, lock, childSpec{Kind: wardenKind, Path: program, Dir: dir, Args: append(args, file)}); err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func StartPgBouncer(ctx context.Context, dir, database string) (*PgBouncer, erro
 	return p, nil
 }
 
-// Kill ends it by SIGKILL and waits until it is gone.
+// Kill kills the pooler with SIGKILL and waits until it has exited.
 func (p *PgBouncer) Kill() { p.proc.kill() }
 
 func (p *PgBouncer) answers(ctx context.Context) error {

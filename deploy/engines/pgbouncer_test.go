@@ -26,7 +26,7 @@ func TestPgBouncerGoesWithItsParent(t *testing.T) {
 	wait.Until(t, func() error { return gone(p.Pid) })
 }
 
-// One that nothing answers behind is waited for as long as the start may take, and no longer.
+// If the server behind it does not respond, the start waits as long as it may take, and no longer.
 func TestPgBouncerWithoutAServer(t *testing.T) {
 	needPgBouncer(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -10,23 +10,23 @@ import (
 
 const loopback = "127.0.0.1"
 
-// A chosen port lies below the ones that systems hand out by themselves for outgoing connections and for port 0 (Linux
-// from 32768, macOS from 49152): one of those may be taken again before the engine binds it, or while it restarts.
+// Chosen ports are below those that systems assign automatically to outgoing connections and for port 0 (Linux from
+// 32768, macOS from 49152): one of those could be taken before the engine binds it, or while it restarts.
 const (
 	firstChoice = 10_000
 	lastChoice  = 32_767
 )
 
-// claimed keeps the ports that this process chose: each is the UDP port of the same number, which no engine listens on
-// and no other process can hold meanwhile. The system lets them go when the process ends.
+// claimed holds the ports that this process chose: each claim is a UDP socket on the same number, on which no engine
+// listens and which no other process can hold at the same time. The system releases them when the process exits.
 var (
 	claimedMu sync.Mutex
 	claimed   []net.PacketConn
 )
 
-// claimPort checks that a port is free, or chooses a free one where port is 0. The TCP port is free again when it
-// returns, as an engine binds it itself, a moment later or after a restart; a chosen one is chosen by no other process
-// until this one ends.
+// claimPort checks that a port is free, or chooses a free one if port is 0. On return the TCP port is free, because the
+// engine binds it itself, a moment later or after a restart. No other process chooses the same port until this one
+// exits.
 func claimPort(what string, port int) (int, error) {
 	if port < 0 || port > 65535 {
 		return 0, fmt.Errorf("start %s: port %d is not between 1 and 65535 (0 chooses a free one)", what, port)
@@ -44,7 +44,7 @@ func claimPort(what string, port int) (int, error) {
 	return 0, err
 }
 
-// choosePort claims a port for this process where it is free and nobody else has claimed it.
+// choosePort claims a port for this process if it is free and no other process has claimed it.
 func choosePort(what string, port int) error {
 	claim, err := net.ListenPacket("udp", addr(port))
 	if err != nil {
@@ -76,8 +76,8 @@ func addr(port int) string {
 	return net.JoinHostPort(loopback, strconv.Itoa(port))
 }
 
-// FreeAddr chooses an address of this machine that nothing listens on, for a program that is about to: nobody else
-// chooses its port until this process ends.
+// FreeAddr chooses an address of this machine for a program that is about to listen on it. No other process chooses the
+// same port until this one exits.
 func FreeAddr() (string, error) {
 	port, err := claimPort("a program", 0)
 	if err != nil {

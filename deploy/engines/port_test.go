@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// usedPort is a port that something listens on for as long as the test runs.
+// usedPort returns a port on which something listens as long as the test runs.
 func usedPort(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", addr(0))
@@ -47,7 +47,7 @@ func TestClaimPort(t *testing.T) {
 	wantPortError(t, err, used)
 }
 
-// An engine binds its port a moment after it was chosen, so that two processes could choose the same one in between.
+// An engine binds its port a moment after it was chosen, so two processes could choose the same port in between.
 func TestChosenPortIsNobodyElses(t *testing.T) {
 	port, err := claimPort("anvil", 0)
 	if err != nil {

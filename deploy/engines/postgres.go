@@ -23,23 +23,24 @@ const (
 	postgresName     = "PostgreSQL"
 	postgresUser     = "navlog"
 	postgresDatabase = "navlog"
-	// nobody is whom PostgreSQL runs as where the parent is root, which it refuses to be.
+	// nobody is the user that PostgreSQL runs as if the parent is root, because it refuses to run as root.
 	nobody = 65534
 )
 
-// A Postgres is a running server with the empty or continued database navlog.
+// A Postgres is a running server with a new or existing database navlog.
 type Postgres struct {
-	URL string // with user and password, which are never logged: postgres://navlog:...@127.0.0.1:port/navlog
+	URL string // contains user and password, so it is never logged: postgres://navlog:...@127.0.0.1:port/navlog
 	Pid int    // of the server's first process
 
 	proc *process
 }
 
-// StartPostgres starts PostgreSQL with its data in dir on port; 0 chooses a free one. It uses the npm package, or where
-// that is missing or out of reach of the user that the server runs as, an installation of this machine. It returns when
-// the server answers.
+// StartPostgres starts PostgreSQL with its data in dir on port; 0 chooses a free one. It uses the npm package, or an
+// installation of this machine if the package is missing or the server's user cannot access it. It returns when the
+// server responds.
 //
-// Where the caller is root, the server runs as nobody, so every folder above dir must let others pass (chmod o+x).
+// If the caller is root, the server runs as nobody, so every folder above dir must be passable for other users (chmod
+// o+x).
 func StartPostgres(ctx context.Context, dir string, port int) (*Postgres, error) {
 	dir, lock, err := lockDir(ctx, postgresName, dir)
 	if err != nil {
@@ -64,10 +65,10 @@ func StartPostgres(ctx context.Context, dir string, port int) (*Postgres, error)
 	return p, nil
 }
 
-// Close stops the server in good order, open sessions included, and waits until it is gone.
+// Close shuts the server down gracefully, ending open sessions, and waits until it has exited.
 func (p *Postgres) Close() error { return p.proc.stop() }
 
-// Kill ends the server's first process by SIGKILL and waits until it is gone; its other processes follow it.
+// Kill kills the server's first process with SIGKILL and waits until it has exited; its other processes follow.
 func (p *Postgres) Kill() { p.proc.kill() }
 
 // A postgresServer is what is known before the start.
@@ -77,7 +78,7 @@ type postgresServer struct {
 	port                     int
 }
 
-// preparePostgres finds the programs and makes the data folder where there is none.
+// preparePostgres finds the programs and creates the data folder if there is none.
 func preparePostgres(ctx context.Context, dir string) (*postgresServer, error) {
 	s := &postgresServer{dir: dir, data: filepath.Join(dir, "data")}
 	if os.Geteuid() == 0 {
@@ -101,8 +102,8 @@ func preparePostgres(ctx context.Context, dir string) (*postgresServer, error) {
 	return s, nil
 }
 
-// readPassword reads the password of the server's only user, or makes one. The server's user must be able to read
-// the file (initdb does) and nobody else may.
+// readPassword reads the password of the server's only user, or creates one. The server's user must be able to read the
+// file (initdb does), and no other user may.
 func (s *postgresServer) readPassword() (string, error) {
 	path := s.passwordFile()
 	if text, err := os.ReadFile(path); err == nil && len(text) > 0 {
@@ -123,7 +124,8 @@ func (s *postgresServer) readPassword() (string, error) {
 
 func (s *postgresServer) passwordFile() string { return filepath.Join(s.dir, "password") }
 
-// initdb makes the data folder under another name first, so that a half-made one is never taken for whole.
+// initdb creates the data folder under another name first, so that an incomplete one is never mistaken for a complete
+// one.
 func (s *postgresServer) initdb(ctx context.Context) error {
 	half := s.data + ".new"
 	err := os.RemoveAll(half)
@@ -151,12 +153,13 @@ func (s *postgresServer) initdb(ctx context.Context) error {
 	return nil
 }
 
-// server is how the warden runs and stops it: fast shutdown (sessions are ended, data written), then immediate.
+// server describes how the warden runs and stops the server: fast shutdown (sessions are ended, data written), then
+// immediate.
 func (s *postgresServer) server() childSpec {
 	program := filepath.Join(s.bin, "postgres")
 	spec := childSpec{
 		Kind: wardenKind, Path: program, Dir: s.dir, UID: s.uid, GID: s.uid,
-		Args: []string{program, "-D", s.data}, // the whole path: it finds its libraries by it
+		Args: []string{program, "-D", s.data}, // the full path, from which it finds its libraries
 		Stop: []stopStep{{int(syscall.SIGINT), 20 * time.Second}, {int(syscall.SIGQUIT), 5 * time.Second}},
 	}
 	for _, setting := range []string{
@@ -173,7 +176,7 @@ func (s *postgresServer) url(database string) string {
 	return u.String()
 }
 
-// createDatabase makes the database where it is missing. That it succeeds is how the server is known to answer.
+// createDatabase creates the database if it is missing. Its success also shows that the server responds.
 func (s *postgresServer) createDatabase(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, s.url("postgres"))
 	if err != nil {
@@ -188,7 +191,7 @@ func (s *postgresServer) createDatabase(ctx context.Context) error {
 	return err
 }
 
-// postgresBin is the folder with initdb and postgres: the npm package's, else one that this machine has.
+// postgresBin returns the folder with initdb and postgres: the npm package's, else one of this machine.
 func postgresBin(uid uint32) (string, error) {
 	bin, err := packagedPostgres()
 	if err == nil && uid != 0 {
@@ -205,7 +208,7 @@ func postgresBin(uid uint32) (string, error) {
 	return "", fmt.Errorf("start %s: none is installed on this machine, and the npm package cannot be used: %w", postgresName, err)
 }
 
-// installedPostgres are the folders of this machine that hold both programs, the likeliest first.
+// installedPostgres returns the folders of this machine that contain both programs, the most likely first.
 func installedPostgres() []string {
 	var bins []string
 	if path, err := exec.LookPath("postgres"); err == nil {
@@ -226,7 +229,7 @@ func installedPostgres() []string {
 	return both
 }
 
-// packagedPostgres is the npm package's folder, with the library links that its install script would have made.
+// packagedPostgres returns the npm package's folder, with the library links that its install script would have created.
 func packagedPostgres() (string, error) {
 	list, err := moduleFile(nodePlatform(), "@embedded-postgres/", "native/pg-symlinks.json")
 	if err != nil {
@@ -254,7 +257,7 @@ func packagedPostgres() (string, error) {
 	return filepath.Join(root, "native", "bin"), nil
 }
 
-// passable says whether any user can pass through every folder down to path.
+// passable reports whether any user can pass through every folder down to path.
 func passable(path string) error {
 	for dir := path; ; dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)

@@ -30,7 +30,7 @@ func TestPostgresKeepsData(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(p.Kill)
-		conn := connectPostgres(t, p.URL) // stays open: neither end may wait for it
+		conn := connectPostgres(t, p.URL) // stays open: neither way of stopping may wait for it
 		var rows int
 		for _, statement := range []string{"CREATE TABLE IF NOT EXISTS t (n int)", "INSERT INTO t VALUES (1)"} {
 			if _, err := conn.Exec(t.Context(), statement); err != nil {
@@ -103,7 +103,7 @@ func TestPostgresGoesWithItsParent(t *testing.T) {
 	}
 }
 
-// A start right after the parent's death meets the predecessor on its way out, and waits for it.
+// A start right after the parent's death finds the predecessor still shutting down, and waits for it.
 func TestPostgresRestartsAtOnce(t *testing.T) {
 	dir := engineDir(t)
 	for range 3 {
@@ -145,7 +145,7 @@ func TestPostgresRefuses(t *testing.T) {
 	})
 }
 
-// Without the npm package an installation of the machine serves.
+// Without the npm package, an installation of the machine is used.
 func TestPostgresOfTheMachine(t *testing.T) {
 	if len(installedPostgres()) == 0 {
 		t.Skip("no PostgreSQL is installed on this machine")
@@ -156,7 +156,7 @@ func TestPostgresOfTheMachine(t *testing.T) {
 }
 
 func TestPostgresLinks(t *testing.T) {
-	for range 2 { // the second time the links are there
+	for range 2 { // the second time the links exist already
 		bin, err := packagedPostgres()
 		if err != nil {
 			t.Fatal(err)

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// readyWait is how long an engine may take from launch to its first answer, recovery after a crash included.
+	// readyWait is how long an engine may take from launch to its first response, including recovery after a crash.
 	readyWait = 2 * time.Minute
-	// stopWait is how long Close waits. It is more than any warden's steps add up to, so it is reached only when a
+	// stopWait is how long Close waits. It is more than the sum of any warden's steps, so it is only reached if a
 	// helper itself hangs.
 	stopWait = 40 * time.Second
 )
@@ -30,16 +30,16 @@ type process struct {
 	pid    int    // of the engine itself
 	helper *exec.Cmd
 	stdin  io.Closer // closing it stops the engine
-	log    string    // path of what the engine says
+	log    string    // path of the engine's output
 	logAt  int64     // size of the log before this start
 	ended  chan struct{}
-	err    error // how the helper ended; read after ended
+	err    error // exit status of the helper; read after ended is closed
 
 	stopOnce sync.Once
 }
 
-// launch starts a helper, hands it the lock and waits until the engine has a pid. The lock is the helper's from then on,
-// and is let go where launch fails.
+// launch starts a helper, hands it the lock and waits until the engine has a pid. From then on the helper owns the
+// lock; if launch fails, the lock is released.
 func launch(what, dir string, lock *os.File, spec childSpec) (*process, error) {
 	defer lock.Close()
 	p := &process{what: what, log: filepath.Join(dir, logName(what)), ended: make(chan struct{})}
@@ -97,7 +97,7 @@ func logName(what string) string {
 	return strings.ReplaceAll(strings.ToLower(what), " ", "-") + ".log"
 }
 
-// waitReady calls answers until it returns nil. Where the engine ends before, or ctx does, the engine is stopped and the
+// waitReady calls answers until it returns nil. If the engine exits or ctx ends before, the engine is stopped and the
 // error quotes its log.
 func (p *process) waitReady(ctx context.Context, answers func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, readyWait)
@@ -122,7 +122,7 @@ func (p *process) waitReady(ctx context.Context, answers func(context.Context) e
 	}
 }
 
-// failed says how a start failed, with the last lines that the engine wrote.
+// failed returns the error of a failed start, with the last lines that the engine wrote.
 func (p *process) failed(err error) error {
 	if err == nil {
 		err = errors.New("it ended at once")
@@ -130,7 +130,7 @@ func (p *process) failed(err error) error {
 	return fmt.Errorf("start %s: %w: its log %s ends with: %s", p.what, err, p.log, p.lastWords())
 }
 
-// reason is the last exception that ClickHouse wrote into its log since it was started, else its last words.
+// reason returns the last exception in ClickHouse's log since it was started, or else the end of its output.
 func (p *process) reason() string {
 	said := p.tail(64 << 10)
 	if i := strings.LastIndex(said, "DB::Exception: "); i >= 0 {
@@ -146,7 +146,7 @@ func (p *process) lastWords() string {
 	return strings.Join(lines[max(0, len(lines)-5):], " | ")
 }
 
-// tail is the end of what the engine wrote since it was started.
+// tail returns the end of what the engine wrote since it was started.
 func (p *process) tail(limit int64) string {
 	f, err := os.Open(p.log)
 	if err != nil {
@@ -162,7 +162,7 @@ func (p *process) tail(limit int64) string {
 	return strings.TrimSpace(string(text[:n]))
 }
 
-// stop ends the engine in good order and waits until every process of it is gone. Calling it again is harmless.
+// stop shuts the engine down gracefully and waits until all its processes have exited. Calling it again is harmless.
 func (p *process) stop() error {
 	p.stopOnce.Do(func() { p.stdin.Close() })
 	select {
@@ -176,7 +176,7 @@ func (p *process) stop() error {
 	}
 }
 
-// kill ends the engine as a power failure would, and waits until it is gone. The folder can then be started on again.
+// kill ends the engine as a power failure would, and waits until it has exited. The folder can then be used again.
 func (p *process) kill() {
 	syscall.Kill(p.pid, syscall.SIGKILL)
 	select {

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// reset opens connections, says something, and resets them.
+// reset opens connections, sends something, and resets them.
 func reset(t *testing.T, addr string, say string) {
 	t.Helper()
 	for range 5 {
@@ -25,7 +25,7 @@ func reset(t *testing.T, addr string, say string) {
 	}
 }
 
-// PostgreSQL goes on when somebody logs in under a name that it does not have, or resets connections.
+// PostgreSQL survives clients that log in with an unknown user name or reset connections.
 func TestPostgresOutlivesStrangers(t *testing.T) {
 	p := startPostgresFor(t, engineDir(t))
 	first := connectPostgres(t, p.URL)
@@ -49,9 +49,9 @@ func TestPostgresOutlivesStrangers(t *testing.T) {
 	connectPostgres(t, p.URL)
 }
 
-// ClickHouse as a library does not, after a name that it does not have (nor, as a rule, after a reset): Watch says so, with the name, and the next start
-// has the data. Where this test finds it alive, the library is mended, and what is said of it in clickhouse.go and in
-// docs/operations.md has to go.
+// ClickHouse as a library does not survive an unknown user name (nor, as a rule, a reset): Watch reports it, with the
+// name, and the next start has the data. If this test finds the engine alive, the library has been fixed, and the notes
+// about it in clickhouse.go and docs/operations.md must be removed.
 func TestClickHouseEndsAfterAStranger(t *testing.T) {
 	dir := engineDir(t)
 	c := startClickHouseFor(t, dir)

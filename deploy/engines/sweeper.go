@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// RemoveAtExit removes dir once this process is gone, however it ends, and so is every engine in a folder directly
-// inside dir. It is for tests: an engine that many of them share has no test at whose end it could be removed.
+// RemoveAtExit removes dir once this process has exited, however it ends, and so have all engines in folders directly
+// inside dir. It is for tests: no test could remove an engine's folder at its end if many tests share the engine.
 func RemoveAtExit(dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -33,8 +33,8 @@ func RemoveAtExit(dir string) error {
 	return nil
 }
 
-// RunDir makes a new folder below data for the engines of one run, open to the user that PostgreSQL runs as. It goes with
-// this process, unless it is to be kept.
+// RunDir creates a new folder in data for the engines of one run, open to the user that PostgreSQL runs as. It is
+// removed with this process, unless keep is set.
 func RunDir(data string, keep bool) (string, error) {
 	if err := os.MkdirAll(data, 0o755); err != nil {
 		return "", fmt.Errorf("make the data folder: %w", err)
@@ -49,13 +49,14 @@ func RunDir(data string, keep bool) (string, error) {
 	return dir, RemoveAtExit(dir)
 }
 
-// heldOpen keeps the pipes of the sweepers from the garbage collector, which would close them.
+// heldOpen keeps the sweepers' pipes from the garbage collector, which would close them.
 var heldOpen struct {
 	sync.Mutex
 	pipes []io.Closer
 }
 
-// runSweeper is the life of a sweeper: wait for the end of the parent, then for that of its engines, then remove.
+// runSweeper is the main function of a sweeper: it waits for the parent to exit, then for its engines, then removes the
+// folder.
 func runSweeper(spec childSpec) int {
 	io.Copy(io.Discard, os.Stdin)
 	locks, err := filepath.Glob(filepath.Join(spec.Dir, "*", "lock"))
@@ -67,7 +68,7 @@ func runSweeper(spec childSpec) int {
 		if err != nil {
 			continue
 		}
-		flock(context.Background(), lock) // an engine that does not go is no reason to leave the folder
+		flock(context.Background(), lock) // the folder is removed even if an engine does not exit
 	}
 	if err := os.RemoveAll(spec.Dir); err != nil {
 		childFail("remove "+spec.Dir, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
-// The folder goes when the process is gone that asked for it, and not before the engine inside.
+// The folder is removed when the process that requested it has exited, and not before the engine inside it has.
 func TestRemoveAtExit(t *testing.T) {
 	base := engineDir(t)
 	dir := filepath.Join(base, "temporary")

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// runWarden is the life of a warden: start the engine, say its pid, wait until the parent closes the pipe (or is gone),
-// stop the engine.
+// runWarden is the main function of a warden: it starts the engine, reports its pid, waits until the parent closes the
+// pipe or exits, and stops the engine.
 //
 //	            engine ended
 //	running ──────────────────────────────▶ exit with its code
@@ -19,8 +19,9 @@ import (
 //	   ▼                                          │ engine ended
 //	stopping: signal, wait ──▶ signal, wait ──▶ SIGKILL to its group
 func runWarden(spec childSpec) int {
-	// Whoever wants the engine to stop closes the pipe; a signal sent to everything in sight must not leave the engine
-	// without its warden. Caught and dropped, not ignored: an engine would inherit that, and java then ignores it too.
+	// The parent stops the engine by closing the pipe; a signal sent to a whole process group must not leave the engine
+	// without its warden. Signals are caught and dropped, not ignored: an engine would inherit that, and java then
+	// ignores them too.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 
 	cmd := exec.Command(spec.Path)
@@ -54,7 +55,7 @@ func runWarden(spec childSpec) int {
 	case <-parentGone:
 		stopEngine(cmd.Process, spec.Stop, ended)
 	}
-	// What the engine has left behind in its group goes with it.
+	// Also kill what the engine has left behind in its group.
 	syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	<-ended
 	return cmd.ProcessState.ExitCode()

@@ -9,13 +9,13 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
-// number reads a quantity, false for a tag.
+// number parses a quantity; it returns false for a tag.
 func number(text string) (uint64, bool) {
 	n, err := hexutil.DecodeUint64(text)
 	return n, err == nil
 }
 
-// numberOf gives the number of a block that an answer holds, false for null.
+// numberOf returns the number of the block in a result, or false for null.
 func numberOf(result json.RawMessage) (uint64, bool) {
 	var block struct{ Number string }
 	if json.Unmarshal(result, &block) != nil {
@@ -38,7 +38,7 @@ func (p *Proxy) head(ctx context.Context, backend string) (uint64, error) {
 	return head, nil
 }
 
-// at answers a call for a block by its tag with the block of another number.
+// at answers a call for a block by tag with the block of another number.
 func (p *Proxy) at(ctx context.Context, c *call, truth reply, n uint64) (reply, error) {
 	full := json.RawMessage("false")
 	if len(c.Params) > 1 {
@@ -48,8 +48,8 @@ func (p *Proxy) at(ctx context.Context, c *call, truth reply, n uint64) (reply, 
 	return truth.with(result), err
 }
 
-// stale answers as a backend would that is behind: its head and final block are
-// older, it has none of the newer blocks, and of their logs it knows nothing.
+// stale responds like a backend that lags: its head and final block are older, and it has neither the newer blocks nor
+// their logs.
 func stale(ctx context.Context, p *Proxy, c *call, truth reply) (answer reply, detail string, err error) {
 	cut, head, err := p.behind(ctx, c)
 	if err != nil {
@@ -79,7 +79,7 @@ func stale(ctx context.Context, p *Proxy, c *call, truth reply) (answer reply, d
 	return truth, "", nil
 }
 
-// behind draws the head of a backend that is some blocks behind.
+// behind draws the head of a backend that lags some blocks behind.
 func (p *Proxy) behind(ctx context.Context, c *call) (cut, head uint64, err error) {
 	behind := 1 + c.rng.Uint64N(p.config.Behind)
 	head, err = p.head(ctx, c.backend)
@@ -101,7 +101,7 @@ func logsUpTo(truth reply, cut, head uint64) (reply, string, error) {
 	return truth.with(kept), fmt.Sprintf("%d of %d logs, those up to block %d of %d", len(kept), len(logs), cut, head), nil
 }
 
-// shortLogs answers the logs of a backend that is behind, without a word about those that it does not have.
+// shortLogs returns the logs of a backend that lags, without an error about the blocks that it does not have.
 func shortLogs(ctx context.Context, p *Proxy, c *call, truth reply) (reply, string, error) {
 	cut, head, err := p.behind(ctx, c)
 	if err != nil {
@@ -110,7 +110,7 @@ func shortLogs(ctx context.Context, p *Proxy, c *call, truth reply) (reply, stri
 	return logsUpTo(truth, cut, head)
 }
 
-// Words of nodes that do not have the end of a range, or a block. %[1]d is that block, %[2]d their head.
+// Error messages of nodes that do not have the end of a range, or a block. %[1]d is that block, %[2]d the node's head.
 var (
 	beyondRange = []struct {
 		code    int
@@ -130,7 +130,7 @@ var (
 	}{{-32000, "unknown block"}, {-32001, "block %[1]d not found"}, {-32000, "header not found"}}
 )
 
-// beyondHead refuses logs of blocks that a backend which is behind does not have.
+// beyondHead rejects requests for logs of blocks that a lagging backend does not have.
 func beyondHead(ctx context.Context, p *Proxy, c *call, truth reply) (reply, string, error) {
 	cut, head, err := p.behind(ctx, c)
 	if err != nil {
@@ -152,8 +152,7 @@ func beyondHead(ctx context.Context, p *Proxy, c *call, truth reply) (reply, str
 	return truth.refuse(e.code, message), fmt.Sprintf("blocks up to %d of %d: %d %s", cut, head, e.code, message), nil
 }
 
-// oldHead answers as a node would that syncs: its head is in the older half of
-// the chain.
+// oldHead responds like a node that is syncing: its head is in the older half of the chain.
 func oldHead(ctx context.Context, p *Proxy, c *call, truth reply) (answer reply, detail string, err error) {
 	if c.Method == "eth_getBlockByNumber" && c.text(0) != "latest" {
 		return truth, "", nil
@@ -171,7 +170,7 @@ func oldHead(ctx context.Context, p *Proxy, c *call, truth reply) (answer reply,
 	return answer, detail, err
 }
 
-// errors of providers that have nothing to do with the question.
+// Errors of providers that have nothing to do with the request.
 var passing = []struct {
 	code    int
 	message string
@@ -184,8 +183,7 @@ func errorBody(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string
 
 type alteration = func(context.Context, *Proxy, *call, reply) (reply, string, error)
 
-// overRange refuses ranges of more than the limit's blocks. A %d in the wording
-// is the limit.
+// overRange rejects ranges of more blocks than the limit. A %d in the wording is the limit.
 func overRange(code int, wording string) alteration {
 	return func(ctx context.Context, p *Proxy, c *call, truth reply) (reply, string, error) {
 		blocks, err := p.width(ctx, c)
@@ -197,7 +195,7 @@ func overRange(code int, wording string) alteration {
 	}
 }
 
-// overResults refuses ranges that hold more than the limit's logs.
+// overResults rejects ranges that contain more logs than the limit.
 func overResults(code int, wording string) alteration {
 	return func(ctx context.Context, p *Proxy, c *call, truth reply) (reply, string, error) {
 		blocks, err := p.width(ctx, c)
@@ -213,7 +211,7 @@ func overResults(code int, wording string) alteration {
 	}
 }
 
-// blockOverLimit refuses a single block that has logs, as if it had too many.
+// blockOverLimit rejects a single block that has logs, as if it had too many.
 func blockOverLimit(ctx context.Context, p *Proxy, c *call, truth reply) (reply, string, error) {
 	blocks, err := p.width(ctx, c)
 	if err != nil || blocks != 1 {

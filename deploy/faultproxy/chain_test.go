@@ -12,8 +12,7 @@ import (
 	"github.com/navlog/navlog/deploy/faultproxy"
 )
 
-// The upstream of these tests is a chain of 100 blocks of which block 80 is
-// final, with three logs in each block.
+// The upstream of these tests is a chain of 100 blocks with three logs each; block 80 is final.
 const head, final, logsPerBlock = 100, 80, 3
 
 func hash(n uint64) string { return fmt.Sprintf("0x%064x", n+1) }
@@ -25,7 +24,7 @@ func blockJSON(n uint64) map[string]any {
 	}
 }
 
-// upstream answers truthfully. Its name is its client version.
+// upstream starts an honest node. Its name is its client version.
 func upstream(t *testing.T, name string) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -110,7 +109,7 @@ type proxied struct {
 	*faultproxy.Proxy
 	t     *testing.T
 	url   string
-	lines []string // of the injections, in their order
+	lines []string // reports of the injections, in order
 }
 
 func newProxied(t *testing.T, change func(*faultproxy.Config)) *proxied {

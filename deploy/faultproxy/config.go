@@ -7,45 +7,37 @@ import (
 	"time"
 )
 
-// Config is everything that a proxy's behaviour follows from.
+// Config determines everything about a proxy's behaviour.
 type Config struct {
 	// Seed of all draws.
 	Seed uint64
-	// Upstreams are the http or https URLs of honest nodes. Each request is
-	// passed to one of them, drawn from the seed.
+	// Upstreams are the http or https URLs of honest nodes. Each request is passed to one of them, drawn from the seed.
 	Upstreams []string
-	// Faults that may be drawn; none: the proxy is honest.
+	// Faults that may be drawn; without any, the proxy is honest.
 	Faults []Fault
-	// Rate is the probability, 0 to 1, that a call is drawn for a fault.
+	// Rate is the probability, 0 to 1, that a fault is drawn for a call.
 	Rate float64
-	// Behind is the most blocks that a stale backend is behind: 1 or more,
-	// default 20.
+	// Behind is the maximum number of blocks that a stale backend lags: 1 or more, default 20.
 	Behind uint64
-	// Ahead is the most blocks that a block which does not exist is above the
-	// head: 1 or more, default 1000.
+	// Ahead is the maximum number of blocks above the head for a block that does not exist: 1 or more, default 1000.
 	Ahead uint64
-	// RangeLimit is the most blocks that a range may have where a fault limits
-	// it: 1 or more, default 1000.
+	// RangeLimit is the maximum number of blocks in a range when a fault limits it: 1 or more, default 1000.
 	RangeLimit uint64
-	// ResultLimit is the most logs that an answer may have where a fault limits
-	// them: 1 or more, default 10,000.
+	// ResultLimit is the maximum number of logs in a response when a fault limits it: 1 or more, default 10,000.
 	ResultLimit int
-	// CallsPerSecond is how many calls are answered in a second, those of a batch one
-	// by one; what comes beyond them, a batch as a whole, gets a 429. 0 for no limit.
+	// CallsPerSecond is how many calls are answered per second, counting each call of a batch; requests beyond that get
+	// a 429, a batch as a whole. 0 for no limit.
 	CallsPerSecond int
-	// Pause between the pieces of a slow body, 0 to 1 min, default 200 ms. It
-	// decides nothing else.
+	// Pause between the pieces of a slow body, 0 to 1 min, default 200 ms. It affects nothing else.
 	Pause time.Duration
 }
 
-// DefaultConfig has everything but the upstreams: all faults but lies, for one call in
-// twenty.
+// DefaultConfig returns a configuration without upstreams: all faults except lies, for one call in twenty.
 func DefaultConfig() Config {
 	return Config{Seed: 1, Faults: All(), Rate: 0.05, Behind: 20, Ahead: 1000, RangeLimit: 1000, ResultLimit: 10_000, Pause: 200 * time.Millisecond}
 }
 
-// Validate reports every mistake at once. It never repeats a URL, which may
-// hold a key.
+// Validate reports all mistakes at once. It never repeats a URL, which may contain a key.
 func (c Config) Validate() error {
 	var faults []error
 	fault := func(format string, a ...any) { faults = append(faults, fmt.Errorf(format, a...)) }

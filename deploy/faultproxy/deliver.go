@@ -11,8 +11,7 @@ import (
 
 type sender = func(http.ResponseWriter)
 
-// status answers with an HTTP status and a body of the provider's front door,
-// which asks no backend.
+// status responds with an HTTP status and body from the provider's front end, without calling a backend.
 func status(code int, retryAfter, body string) func(context.Context, *Proxy, *exchange) (string, sender, error) {
 	return func(context.Context, *Proxy, *exchange) (string, sender, error) {
 		detail := fmt.Sprintf("HTTP %d %s", code, http.StatusText(code))
@@ -48,22 +47,21 @@ func range413(ctx context.Context, p *Proxy, x *exchange) (string, sender, error
 	}, nil
 }
 
-// brokenBody cuts the answer somewhere; what arrives is whole by its HTTP
-// headers and not by its JSON.
+// brokenBody truncates the response; what arrives is complete according to its HTTP headers, but is not valid JSON.
 func brokenBody(ctx context.Context, p *Proxy, x *exchange) (string, sender, error) {
 	code, body, err := p.post(ctx, x.backend, x.body)
 	if err != nil || len(body) < 2 {
 		return "", nil, err
 	}
 	cut := 1 + x.rng.IntN(len(body)-1)
-	// A trailing line feed is no part of the JSON.
+	// A trailing line feed is not part of the JSON.
 	for cut > 1 && (body[cut-1] == '}' || body[cut-1] == ']' || body[cut-1] == '\n') {
 		cut--
 	}
 	return fmt.Sprintf("%d of %d bytes", cut, len(body)), func(w http.ResponseWriter) { sendJSON(w, code, body[:cut]) }, nil
 }
 
-// slowPieces is the number of pieces that a slow body comes in.
+// slowPieces is the number of pieces of a slow body.
 const slowPieces = 5
 
 func slowBody(ctx context.Context, p *Proxy, x *exchange) (string, sender, error) {
@@ -97,7 +95,7 @@ func reset(context.Context, *Proxy, *exchange) (string, sender, error) {
 			panic(http.ErrAbortHandler)
 		}
 		if tcp, ok := conn.(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0) // a reset instead of an orderly end
+			_ = tcp.SetLinger(0) // a reset instead of a graceful close
 		}
 		conn.Close()
 	}, nil

@@ -26,7 +26,7 @@ type call struct {
 	*fate  `json:"-"`
 }
 
-// text gives parameter i as a string, "" where it is none.
+// text returns parameter i as a string, or "" if it is not one.
 func (c *call) text(i int) (s string) {
 	if i < len(c.Params) {
 		_ = json.Unmarshal(c.Params[i], &s)
@@ -34,7 +34,7 @@ func (c *call) text(i int) (s string) {
 	return s
 }
 
-// reply is one JSON-RPC answer. Result holds null where the answer does.
+// reply is one JSON-RPC response. Result holds null if the response does.
 type reply struct {
 	Version string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id"`
@@ -44,13 +44,13 @@ type reply struct {
 
 func (r reply) bytes() []byte { return mustJSON(r) }
 
-// refuse is the reply with an error instead.
+// refuse returns the reply with an error instead of a result.
 func (r reply) refuse(code int, message string) reply {
 	r.Result, r.Error = nil, errorOf(code, message)
 	return r
 }
 
-// with is the reply with another result.
+// with returns the reply with another result.
 func (r reply) with(result any) reply {
 	r.Result, r.Error = mustJSON(result), nil
 	return r
@@ -60,7 +60,7 @@ func errorOf(code int, message string) json.RawMessage {
 	return mustJSON(map[string]any{"code": code, "message": message})
 }
 
-// mustJSON encodes what came from JSON or is plain.
+// mustJSON encodes values that came from JSON or are simple enough never to fail.
 func mustJSON(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -69,7 +69,7 @@ func mustJSON(v any) []byte {
 	return b
 }
 
-// exchange is one HTTP request and what is drawn for it.
+// exchange is one HTTP request and the faults drawn for it.
 type exchange struct {
 	*fate         // of the only call, or of the batch
 	body  []byte  // as the client sent it
@@ -77,8 +77,8 @@ type exchange struct {
 	batch bool
 }
 
-// parse reads a request and draws for it. A call that is neither altered nor
-// refused keeps the bytes that the client sent.
+// parse reads a request and draws faults for it. A call that is neither altered nor rejected keeps the bytes that the
+// client sent.
 func (p *Proxy) parse(body []byte) (*exchange, error) {
 	x := &exchange{body: body, batch: bytes.HasPrefix(bytes.TrimSpace(body), []byte("["))}
 	if !x.batch {
@@ -107,7 +107,7 @@ func (p *Proxy) parse(body []byte) (*exchange, error) {
 	return x, nil
 }
 
-// altered is the upstream's answer, with what its calls' faults make of it.
+// altered returns the upstream's response, altered by the faults of its calls.
 func (p *Proxy) altered(ctx context.Context, x *exchange) (status int, body []byte, err error) {
 	status, truth, err := p.post(ctx, x.backend, x.body)
 	if err != nil || status != http.StatusOK {
@@ -121,7 +121,7 @@ func (p *Proxy) altered(ctx context.Context, x *exchange) (status int, body []by
 		err = json.Unmarshal(truth, &replies[0])
 	}
 	if err != nil {
-		return status, truth, nil // the upstream's own way of failing
+		return status, truth, nil // the upstream itself failed
 	}
 	changed := false
 	for _, c := range x.calls {
@@ -149,7 +149,7 @@ func (p *Proxy) altered(ctx context.Context, x *exchange) (status int, body []by
 	return status, replies[0].bytes(), nil
 }
 
-// post asks a backend. Errors do not name its URL, which may hold a key.
+// post sends a request to a backend. Errors do not contain its URL, which may contain a key.
 func (p *Proxy) post(ctx context.Context, backend string, body []byte) (status int, answer []byte, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, backend, bytes.NewReader(body))
 	if err != nil {
@@ -171,7 +171,7 @@ func (p *Proxy) post(ctx context.Context, backend string, body []byte) (status i
 	return response.StatusCode, answer, nil
 }
 
-// ask makes a call of the proxy's own, which is not counted.
+// ask makes a call of the proxy itself, which is not counted.
 func (p *Proxy) ask(ctx context.Context, backend, method string, params ...any) (json.RawMessage, error) {
 	if params == nil {
 		params = []any{}
@@ -194,5 +194,5 @@ func sendJSON(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a client that has gone needs no answer
+	_, _ = w.Write(body) // a client that has gone needs no response
 }

@@ -196,7 +196,7 @@ func (c *composed) withoutARight(chainID uint64) {
 	if err != nil || len(deleted) != 4 {
 		t.Fatalf("%v: %v", deleted, err)
 	}
-	lacks := fmt.Sprintf("lacks Read on topic %s, which operator needs", cursor) // a topic that cannot be read does not hide the other problems
+	lacks := fmt.Sprintf("lacks Read on topic %s, which operator needs", cursor) // other problems are still reported
 	wait.Until(t, func() error {
 		said, err := c.run("operate", "doctor")
 		if err != nil && strings.Contains(said, "FAIL     Kafka, rights") && strings.Contains(said, "User:navlog_operator "+lacks) && strings.Contains(said, "-> run `navlog kafka grant`") && strings.Contains(said, "does not tell what may be done with topic "+cursor) {

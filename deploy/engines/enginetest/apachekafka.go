@@ -8,9 +8,8 @@ import (
 	"github.com/navlog/navlog/deploy/engines"
 )
 
-// ApacheKafka is the bootstrap addresses of the shared broker of Apache Kafka itself. Tests keep apart by topics and
-// transactional ids of their own. Where this machine cannot run it the test is skipped, or fails where the environment
-// says CI=true.
+// ApacheKafka returns the bootstrap addresses of the shared Apache Kafka broker. Tests must use their own topics and
+// transactional ids. If this machine cannot run it, the test is skipped, or fails if the environment says CI=true.
 func ApacheKafka(t testing.TB) []string {
 	t.Helper()
 	if err := engines.ApacheKafkaAvailable(); err != nil {

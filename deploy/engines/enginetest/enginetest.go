@@ -1,8 +1,8 @@
-// Package enginetest gives tests real engines (see package engines).
+// Package enginetest provides real engines for tests (see package engines).
 //
-// What is dear to start is shared by the tests of one test binary: PostgreSQL, ClickHouse and Apache Kafka start when
-// a test first asks and end with the process. What is cheap is the test's own: a kfake broker, a development chain. A test
-// that wants to stop or kill an engine starts one of its own with package engines.
+// Engines that are expensive to start are shared by the tests of one test binary: PostgreSQL, ClickHouse and Apache
+// Kafka start when a test first needs them and end with the process. Cheap ones belong to one test: a kfake broker, a
+// development chain. A test that wants to stop or kill an engine starts its own with package engines.
 package enginetest
 
 import (
@@ -20,8 +20,8 @@ import (
 // startWait is how long an engine may take to start on a busy machine.
 const startWait = 2 * time.Minute
 
-// ClickHouse is the native address of the shared engine, whose user is default without password. Tests keep apart by
-// databases of their own, created with ENGINE = Atomic.
+// ClickHouse returns the native address of the shared engine, whose user is default without a password. Tests must use
+// their own databases, created with ENGINE = Atomic.
 func ClickHouse(t testing.TB) string {
 	t.Helper()
 	return must(t, sharedClickHouse).Addr
@@ -33,7 +33,7 @@ var sharedClickHouse = sync.OnceValues(func() (*engines.ClickHouse, error) {
 	})
 })
 
-// Kafka is the bootstrap addresses of a fresh kfake broker that lives as long as the test.
+// Kafka returns the bootstrap addresses of a new kfake broker that lives as long as the test.
 func Kafka(t testing.TB) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), startWait)
@@ -50,7 +50,7 @@ func Kafka(t testing.TB) []string {
 	return []string{k.Addr}
 }
 
-// Anvil is a fresh development chain that lives as long as the test.
+// Anvil starts a new development chain that lives as long as the test.
 func Anvil(t testing.TB, opts engines.AnvilOptions) *engines.Anvil {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), startWait)
@@ -67,8 +67,8 @@ func Anvil(t testing.TB, opts engines.AnvilOptions) *engines.Anvil {
 	return a
 }
 
-// shared starts an engine in a folder that goes with the process. The folder is open to other users, for PostgreSQL of
-// a root process runs as one.
+// shared starts an engine in a folder that is removed with the process. The folder is open to other users, because
+// PostgreSQL started by root runs as another user.
 func shared[E any](name string, start func(context.Context, string) (E, error)) (E, error) {
 	var none E
 	dir, err := os.MkdirTemp("", "navlog-test-")
@@ -86,8 +86,8 @@ func shared[E any](name string, start func(context.Context, string) (E, error)) 
 	return start(ctx, filepath.Join(dir, name))
 }
 
-// leaveOut skips a test for what this machine has not, or fails it where the environment says CI=true: there everything
-// is installed, and what is not would be tested by nobody.
+// leaveOut skips a test if this machine lacks something, or fails it if the environment says CI=true: everything is
+// installed there, and a skipped test would run nowhere.
 func leaveOut(t testing.TB, missing error) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {

@@ -72,7 +72,7 @@ func TestAnvil(t *testing.T) {
 	}
 }
 
-// outcome is a test that keeps how it ended.
+// outcome is a test that records how it ended.
 type outcome struct {
 	testing.TB
 	how string
@@ -90,7 +90,7 @@ func (o *outcome) Fatal(why ...any) {
 	runtime.Goexit()
 }
 
-// What a machine has not is left out, but not where everything is said to be there.
+// Tests are skipped if the machine lacks something, but not if the environment promises that it is there.
 func TestWhatIsMissing(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	for program, start := range map[string]func(testing.TB){

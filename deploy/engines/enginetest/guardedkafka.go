@@ -15,15 +15,15 @@ import (
 	"github.com/navlog/navlog/schemas/chainlog"
 )
 
-// A GuardedKafka is a broker with logins and rights, as compose.yaml has it.
+// A GuardedKafka is a broker with logins and access control, as in compose.yaml.
 type GuardedKafka struct {
 	*engines.ApacheKafka
-	// Secrets is a folder with the passwords, a file for each.
+	// Secrets is a folder with one password file per user.
 	Secrets string
 }
 
-// StartGuardedKafka starts Apache Kafka with deploy/docker/kafka/server.properties, for this test. docker is the path of
-// deploy/docker. Nobody has rights but admin, and nobody else is there.
+// StartGuardedKafka starts Apache Kafka with deploy/docker/kafka/server.properties, for this test. docker is the path
+// of deploy/docker. At first admin is the only user with rights.
 func StartGuardedKafka(t testing.TB, docker string) *GuardedKafka {
 	t.Helper()
 	if err := engines.ApacheKafkaAvailable(); err != nil {
@@ -52,7 +52,7 @@ func StartGuardedKafka(t testing.TB, docker string) *GuardedKafka {
 	return k
 }
 
-// Config is how a user comes in, or admin by a door of its own.
+// Config returns the connection settings of a user; admin uses a separate listener.
 func (k *GuardedKafka) Config(t testing.TB, user string) chainlog.Config {
 	t.Helper()
 	password, err := os.ReadFile(filepath.Join(k.Secrets, "kafka_"+user))
@@ -65,7 +65,7 @@ func (k *GuardedKafka) Config(t testing.TB, user string) chainlog.Config {
 		c.SASL.Mechanism, c.SASL.User = "PLAIN", user
 	}
 	if k.ApacheKafka == nil {
-		return c // of a broker that is about to start
+		return c // while the broker is still starting
 	}
 	if c.Brokers = []string{k.Addr}; user == "admin" {
 		c.Brokers = []string{k.Admin}
@@ -73,7 +73,7 @@ func (k *GuardedKafka) Config(t testing.TB, user string) chainlog.Config {
 	return c
 }
 
-// As is a client of a user.
+// As returns a client that is logged in as a user.
 func (k *GuardedKafka) As(t testing.TB, user string, more ...kgo.Opt) *kgo.Client {
 	t.Helper()
 	client, err := kgo.NewClient(append(k.Config(t, user).Options(), more...)...)
@@ -84,7 +84,7 @@ func (k *GuardedKafka) As(t testing.TB, user string, more ...kgo.Opt) *kgo.Clien
 	return client
 }
 
-// AdminAs asks as a user.
+// AdminAs returns an admin client that is logged in as a user.
 func (k *GuardedKafka) AdminAs(t testing.TB, user string) *kadm.Client {
 	t.Helper()
 	return kadm.NewClient(k.As(t, user))

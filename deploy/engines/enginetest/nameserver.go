@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Names is a name server. It answers every A and AAAA question over UDP from a script: the
-// addresses, or none for a name that does not exist, and how long it takes.
+// Names is a DNS server. It answers every A and AAAA query over UDP from a script: with addresses, or with none for a
+// name that does not exist, and after a scripted delay.
 type Names struct {
 	conn net.PacketConn
 
@@ -19,7 +19,7 @@ type Names struct {
 	answers func(n int) (addrs []string, wait <-chan struct{})
 }
 
-// NameServer starts one that knows no name; the test's end ends it.
+// NameServer starts a server that knows no name, and stops it at the end of the test.
 func NameServer(t testing.TB) *Names {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -33,10 +33,10 @@ func NameServer(t testing.TB) *Names {
 	return s
 }
 
-// Addr is where it is asked, over UDP.
+// Addr is the server's UDP address.
 func (s *Names) Addr() string { return s.conn.LocalAddr().String() }
 
-// Resolver asks it, and nobody else.
+// Resolver returns a resolver that uses only this server.
 func (s *Names) Resolver() *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
@@ -44,18 +44,18 @@ func (s *Names) Resolver() *net.Resolver {
 	}}
 }
 
-// Close makes nobody listen at Addr any more.
+// Close stops the server: nothing listens at Addr any more.
 func (s *Names) Close() { s.conn.Close() }
 
-// Script makes it answer the n-th question from now on, from 1, with these addresses,
-// when wait is closed; nil: at once.
+// Script sets how the server answers the n-th query from now on, counting from 1: with these addresses, once wait is
+// closed (nil: at once).
 func (s *Names) Script(answers func(n int) ([]string, <-chan struct{})) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked, s.answers = 0, answers
 }
 
-// Say makes it answer with these addresses; without any there is no such name.
+// Say makes the server answer with these addresses; without any, the name does not exist.
 func (s *Names) Say(addrs ...string) {
 	s.Script(func(int) ([]string, <-chan struct{}) { return addrs, nil })
 }
@@ -71,8 +71,7 @@ func (s *Names) serve() {
 	}
 }
 
-// answer replies to a query with one question (RFC 1035, section 4). Each A and
-// each AAAA question counts.
+// answer replies to a query with one question (RFC 1035, section 4). Each A and each AAAA query counts.
 func (s *Names) answer(query []byte, from net.Addr) {
 	end := 12
 	for query[end] != 0 {
@@ -88,14 +87,14 @@ func (s *Names) answer(query []byte, from net.Addr) {
 	}
 	flags, count, answers := uint16(0x8180), uint16(0), []byte{}
 	if len(addrs) == 0 {
-		flags |= 3 // no such name
+		flags |= 3 // NXDOMAIN
 	}
 	for _, text := range addrs {
 		a := netip.MustParseAddr(text)
 		if a.Is4() != (kind == 1) {
 			continue
 		}
-		answers = append(answers, 0xc0, 12) // the name of the question
+		answers = append(answers, 0xc0, 12) // pointer to the name in the question
 		answers = binary.BigEndian.AppendUint16(answers, kind)
 		answers = append(answers, 0, 1, 0, 0, 0, 0) // class IN, TTL 0
 		answers = binary.BigEndian.AppendUint16(answers, uint16(len(a.AsSlice())))

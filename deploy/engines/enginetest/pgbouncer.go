@@ -7,8 +7,8 @@ import (
 	"github.com/navlog/navlog/deploy/engines"
 )
 
-// PgBouncer is the URL of a database behind a PgBouncer of the test's own, in transaction mode. Where this machine has
-// none the test is skipped, or fails where the environment says CI=true.
+// PgBouncer returns the URL of a database behind a PgBouncer that belongs to the test, in transaction mode. If this
+// machine does not have one, the test is skipped, or fails if the environment says CI=true.
 func PgBouncer(t testing.TB, database string) string {
 	t.Helper()
 	if err := engines.PgBouncerAvailable(); err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/navlog/navlog/deploy/engines"
 )
 
-// Postgres is the URL of a fresh, empty database on the shared server. It is dropped when the test ends, with whatever
-// is still connected to it.
+// Postgres returns the URL of a new, empty database on the shared server. It is dropped when the test ends, even if
+// clients are still connected.
 func Postgres(t testing.TB) string {
 	t.Helper()
 	server := must(t, sharedPostgres)
@@ -31,7 +31,7 @@ func Postgres(t testing.TB) string {
 	})
 	u, err := url.Parse(server.URL)
 	if err != nil {
-		t.Fatal("parse the URL of the shared PostgreSQL") // the error would hold the password
+		t.Fatal("parse the URL of the shared PostgreSQL") // the error would contain the password
 	}
 	u.Path = name
 	return u.String()
