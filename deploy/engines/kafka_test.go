@@ -150,7 +150,7 @@ func TestKafkaRaisesEpoch(t *testing.T) {
 	}
 }
 
-// If the log is shorter than its snapshot says, or the snapshot is damaged, more of the log is read, and nothing else
+// If the log is shorter than noteHealed recorded, or the record is damaged, more of the log is read, and nothing else
 // changes.
 func TestKafkaWithoutItsNotes(t *testing.T) {
 	for _, notes := range []string{"", "{", "beyond the end"} {
@@ -159,7 +159,7 @@ func TestKafkaWithoutItsNotes(t *testing.T) {
 			broker := startParent(t, "kafka", dir)
 			createTopic(t, broker.Addr)
 			broker.kill()
-			broker = startParent(t, "kafka", dir) // writes the notes about the topic
+			broker = startParent(t, "kafka", dir) // records the topic's offsets when it stops
 			p := producer(t, broker.Addr)
 			commit(t, p, "kept")
 			begin(t, p, "lost")

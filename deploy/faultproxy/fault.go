@@ -14,50 +14,48 @@ type Fault string
 // None is the absence of a fault, for scripts (see Proxy.Next).
 const None Fault = ""
 
-// Faults that alter an answer and leave it well-formed: a client that trusts
-// them loses data.
+// Faults that alter a response and leave it well-formed: a client that trusts it loses data.
 const (
-	Stale         Fault = "stale"          // a backend that is some blocks behind answers
-	OldHead       Fault = "old-head"       // the head is an old block, as of a node that syncs
-	EmptyLogs     Fault = "empty-logs"     // no logs where there are some
+	Stale         Fault = "stale"          // the response of a backend that lags some blocks behind
+	OldHead       Fault = "old-head"       // the head is an old block, as at a node that is syncing
+	EmptyLogs     Fault = "empty-logs"     // no logs although there are some
 	PartialLogs   Fault = "partial-logs"   // some logs are missing
-	TruncatedLogs Fault = "truncated-logs" // silently cut after Config.ResultLimit logs
+	TruncatedLogs Fault = "truncated-logs" // silently truncated after Config.ResultLimit logs
 	WrongHash     Fault = "wrong-hash"     // the logs of a block carry another block's hash
-	ShortLogs     Fault = "short-logs"     // a backend that is some blocks behind answers the logs that it has
-	BeyondHead    Fault = "beyond-head"    // such a backend refuses what it does not have, in the words of some node
+	ShortLogs     Fault = "short-logs"     // a backend that lags some blocks behind returns only the logs that it has
+	BeyondHead    Fault = "beyond-head"    // such a backend reports an error for what it does not have, in the words of some node
 	ErrorBody     Fault = "error-body"     // a JSON-RPC error in an HTTP 200
 )
 
-// Faults that refuse a range of eth_getLogs, each in the wording of a family of
-// providers.
+// Faults that reject a range of eth_getLogs, each in the wording of one family of providers.
 const (
 	RangeResults   Fault = "range-results"    // more than Config.ResultLimit results
 	ResponseSize   Fault = "response-size"    // the same limit, as a size
 	RangeWide      Fault = "range-wide"       // more than Config.RangeLimit blocks
-	RangeLimited   Fault = "range-limited"    // the same limit, named
+	RangeLimited   Fault = "range-limited"    // the same limit, stated in the message
 	RangeMaximum   Fault = "range-maximum"    // the same limit, as a maximum
 	LimitExceeded  Fault = "limit-exceeded"   // the same limit, as the bare code -32005
 	QueryTimeout   Fault = "query-timeout"    // the same limit, as a timeout
 	Range413       Fault = "range-413"        // the same limit, as HTTP 413
-	BlockOverLimit Fault = "block-over-limit" // a single block has too many results: no smaller range exists
+	BlockOverLimit Fault = "block-over-limit" // a single block has too many results, so no smaller range helps
 )
 
-// Faults of the delivery of a whole HTTP answer.
+// Faults in the delivery of a whole HTTP response.
 const (
 	TooManyRequests Fault = "429"             // without Retry-After
 	RetryAfter      Fault = "429-retry-after" // with Retry-After: 1
-	BadGateway      Fault = "502"             // with a page of HTML
-	ForeignBody     Fault = "foreign-body"    // HTTP 200 with JSON that is no JSON-RPC
-	BrokenBody      Fault = "broken-body"     // JSON that ends too early
+	BadGateway      Fault = "502"             // with an HTML page
+	ForeignBody     Fault = "foreign-body"    // HTTP 200 with JSON that is not JSON-RPC
+	BrokenBody      Fault = "broken-body"     // truncated JSON
 	SlowBody        Fault = "slow-body"       // pieces with Config.Pause between them
 	Reset           Fault = "reset"           // the connection is reset
 )
 
-// kind is what the proxy knows of a fault. It has either alter or deliver; both
-// give an empty detail where there is nothing to spoil.
+// kind is the implementation of a fault. It has either alter or deliver; both return an empty detail if there is
+// nothing to corrupt.
 type kind struct {
 	fault   Fault
-	methods []string // that it can befall; nil: every one
+	methods []string // to which it can apply; nil: all
 	alter   func(ctx context.Context, p *Proxy, c *call, truth reply) (answer reply, detail string, err error)
 	deliver func(ctx context.Context, p *Proxy, x *exchange) (detail string, send func(http.ResponseWriter), err error)
 }
@@ -68,7 +66,7 @@ var (
 	chain   = []string{"eth_blockNumber", "eth_getBlockByNumber", "eth_getBlockByHash", "eth_getLogs"}
 )
 
-// kinds are all faults. Draws depend on their order.
+// kinds are all faults except oddities, lies and samples. Draws depend on their order.
 var kinds = []kind{
 	{fault: Stale, methods: chain, alter: stale},
 	{fault: OldHead, methods: heads, alter: oldHead},
@@ -97,7 +95,7 @@ var kinds = []kind{
 	{fault: Reset, deliver: reset},
 }
 
-// All are the names of all faults, oddities included, and lies and faults of samples not.
+// All returns the names of all faults, including oddities but neither lies nor faults of samples.
 func All() []Fault { return slices.Concat(namesOf(kinds), Oddities()) }
 
 func namesOf(kinds []kind) []Fault {
@@ -108,12 +106,12 @@ func namesOf(kinds []kind) []Fault {
 	return names
 }
 
-// Except are all faults but some, and no lies.
+// Except returns all faults except some, and no lies.
 func Except(some ...Fault) []Fault {
 	return slices.DeleteFunc(All(), func(f Fault) bool { return slices.Contains(some, f) })
 }
 
-// batch is the name under which whole batches are counted and drawn for.
+// batch is the name under which whole batches are counted and faults for them drawn.
 const batch = "batch"
 
 func (k *kind) befalls(method string) bool {
@@ -138,10 +136,10 @@ func kindOf(f Fault) (*kind, error) {
 	return nil, fmt.Errorf("there is no fault %q; there are %s", f, strings.Join(names, ", "))
 }
 
-// groups are some kinds, in the order of their lists. Each list has draws of its own.
+// groups are the enabled kinds, grouped and ordered as in the lists of kinds. Each list has its own draws.
 type groups [4][]*kind
 
-// groupsOf gives the kinds of some faults.
+// groupsOf returns the kinds of some faults.
 func groupsOf(faults []Fault) (some groups, err error) {
 	for _, f := range faults {
 		if _, err := kindOf(f); err != nil {

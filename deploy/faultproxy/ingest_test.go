@@ -31,8 +31,7 @@ import (
 
 var seeds = flag.Uint64("seeds", 3, "how many seeds the tests of ingest run with")
 
-// rig is a development chain with traffic, a broker, and an ingest that sees
-// the chain through a fault proxy.
+// rig is a development chain with traffic, a broker, and an ingest that sees the chain through a fault proxy.
 type rig struct {
 	t         *testing.T
 	ctx       context.Context
@@ -91,7 +90,7 @@ func (r *rig) newTraffic(seed int64) {
 	r.traffic = devchain.New(r.url, r.contracts, seed, []uint32{7, 42}, slog.New(slog.DiscardHandler))
 }
 
-// reorg replaces so many blocks.
+// reorg replaces that many blocks.
 func (r *rig) reorg(depth uint64) error {
 	err := devchain.Reorg(r.ctx, r.url, depth)
 	r.newTraffic(int64(depth))
@@ -116,12 +115,12 @@ func (r *rig) injections() string {
 	return strings.Join(r.lines, "\n")
 }
 
-// indexer is an ingest that is started again whenever it ends, as a supervisor
-// would: at its start it gives up when no node answers.
+// indexer is an ingest that is restarted whenever it exits, as a supervisor would do, because it exits at its start if
+// no node responds.
 type indexer struct {
 	*rig
 	now  atomic.Pointer[ingest.Ingest]
-	dead chan error // what ended it for good
+	dead chan error // the error that ended it for good
 }
 
 func (r *rig) start() *indexer {
@@ -154,7 +153,7 @@ func (r *rig) newIngest() *ingest.Ingest {
 	return ingest.New(r.config, r.kafka, nil, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 }
 
-// until waits for a condition of the ingest.
+// until waits for a condition of ingest's status.
 func (x *indexer) until(what string, condition func(ingest.Status) bool) {
 	x.t.Helper()
 	wait.Until(x.t, func() error {
@@ -190,16 +189,14 @@ func (x *indexer) caughtUp() {
 	})
 }
 
-// eachSeed runs a test with the seeds; a failing one is run again alone with
-// -run 'Test.../seed=N'.
+// eachSeed runs a test with each seed; a failing seed can be rerun with -run 'Test.../seed=N'.
 func eachSeed(t *testing.T, test func(t *testing.T, seed uint64)) {
 	for seed := uint64(1); seed <= *seeds; seed++ {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { test(t, seed) })
 	}
 }
 
-// life lets the chain live while ingest sees it through the faults, and then
-// compares the log with the chain.
+// life lets the chain grow while ingest reads it through the faults, and then compares the log with the chain.
 func (r *rig) life(stages int) {
 	r.t.Helper()
 	r.steps(20)
@@ -221,12 +218,11 @@ func (r *rig) life(stages int) {
 	r.t.Logf("%d logs, injected %v", logs, counts)
 }
 
-// lossyRanges is what ingest does not see in a range of final blocks unless
-// chain.proof is full: a block's bloom says that a log is missing only where the
-// block has no other log of that vault and event.
+// lossyRanges are faults that ingest cannot detect in a range of final blocks unless chain.proof is full: a block's
+// bloom reveals a missing log only if the block has no other log of that vault and event.
 var lossyRanges = []faultproxy.Fault{faultproxy.PartialLogs, faultproxy.TruncatedLogs}
 
-// Nothing is final: every block is read by its hash, and with all its logs.
+// No block is final: every block is read by its hash, with all its logs.
 func TestIngestAtTheHead(t *testing.T) {
 	if testing.Short() {
 		t.Skip("ingest is raced by its own tests, and the proxy by those beside this file")
@@ -248,7 +244,7 @@ func TestIngestBackfill(t *testing.T) {
 	})
 }
 
-// With full proof no answer loses a log, whatever is wrong with it.
+// With full proof no log is lost, whatever is wrong with a response.
 func TestIngestBackfillProven(t *testing.T) {
 	if testing.Short() {
 		t.Skip("ingest is raced by its own tests, and the proxy by those beside this file")
@@ -260,8 +256,8 @@ func TestIngestBackfillProven(t *testing.T) {
 	})
 }
 
-// Each answer that ingest can see through, in the first range that it asks for:
-// it complains or asks again, and the log is whole.
+// Each fault that ingest can detect, in its first requested range: ingest reports it or retries, and the log is
+// complete.
 func TestIngestSeesThrough(t *testing.T) {
 	if testing.Short() {
 		t.Skip("ingest is raced by its own tests, and the proxy by those beside this file")
@@ -277,7 +273,7 @@ func TestIngestSeesThrough(t *testing.T) {
 			r.steps(20)
 			x := r.start()
 			x.until("fault", func(ingest.Status) bool { return r.proxy.Counts()[f] > 0 })
-			switch f { // the others are limits that smaller questions keep
+			switch f { // the others are limits that smaller requests respect
 			case faultproxy.WrongHash, faultproxy.EmptyLogs, faultproxy.Stale, faultproxy.ShortLogs, faultproxy.BeyondHead, faultproxy.PartialLogs:
 				r.proxy.Off()
 			}
@@ -287,11 +283,9 @@ func TestIngestSeesThrough(t *testing.T) {
 	}
 }
 
-// A provider with every limit at once: blocks in a range, results, the size of an
-// answer, and calls a second, those of a batch counted one by one. Nobody has told
-// ingest any of them, and its history ends without a person. The limits are proxies
-// one behind the other, the widest limit first, for of a proxy's faults only one is
-// drawn for a call.
+// A provider with all limits at once: blocks in a range, results, response size, and calls per second, counting each
+// call of a batch. Ingest knows none of these limits, and reads the history without help from an operator. The limits
+// are proxies in a chain, the widest limit first, because a single proxy draws only one fault per call.
 func TestIngestOfALimitedProvider(t *testing.T) {
 	if testing.Short() {
 		t.Skip("ingest is raced by its own tests, and the proxy by those beside this file")
@@ -328,7 +322,7 @@ func TestIngestOfALimitedProvider(t *testing.T) {
 	}
 	met := func(i int, f faultproxy.Fault) int { return limits[i].Counts()[f] }
 	wide, results, size, often := met(0, faultproxy.RangeLimited), met(1, faultproxy.RangeResults), met(2, faultproxy.ResponseSize), met(3, faultproxy.TooManyRequests)
-	if wide == 0 || results+size == 0 || often == 0 { // which of the two for long answers is met first is chance
+	if wide == 0 || results+size == 0 || often == 0 { // which of the two limits on long responses is met first depends on chance
 		t.Errorf("a limit was not met: ranges %d times, results %d, sizes %d, calls a second %d", wide, results, size, often)
 	}
 	t.Logf("met: ranges %d times, results %d, sizes %d, calls a second %d", wide, results, size, often)

@@ -12,20 +12,20 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// Lies: well-formed answers that are untrue, as of a node that was broken into. A client with one endpoint only cannot
-// see through most of them, so a test of a client gives it honest endpoints too.
+// Lies: well-formed but untrue responses, as of a node that was broken into. A client with only one endpoint cannot
+// detect most of them, so a test of a client gives it honest endpoints too.
 const (
-	FinalHead     Fault = "final-head"     // the head is named as final
-	FinalFuture   Fault = "final-future"   // a block above the head is named as final
-	FinalBack     Fault = "final-back"     // the final block is an older one than before
-	FutureHead    Fault = "future-head"    // a block that does not exist is named as the head
-	ZeroBloom     Fault = "zero-bloom"     // headers have an empty bloom, and blocks no logs
-	ChangedHeader Fault = "changed-header" // a field of a header is another one, so it does not hash to its hash
+	FinalHead     Fault = "final-head"     // the head is presented as final
+	FinalFuture   Fault = "final-future"   // a block above the head is presented as final
+	FinalBack     Fault = "final-back"     // the final block is older than before
+	FutureHead    Fault = "future-head"    // a block that does not exist is presented as the head
+	ZeroBloom     Fault = "zero-bloom"     // headers have an empty bloom, and blocks have no logs
+	ChangedHeader Fault = "changed-header" // a header field is changed, so the header does not match its hash
 )
 
 var byNumber = []string{"eth_getBlockByNumber"}
 
-// lies are drawn apart from all other faults. Draws depend on their order.
+// lies are drawn separately from all other faults. Draws depend on their order.
 var lies = []kind{
 	{fault: FinalHead, methods: byNumber, alter: ofFinal(finalHead)},
 	{fault: FinalFuture, methods: byNumber, alter: ofFinal(finalFuture)},
@@ -35,10 +35,10 @@ var lies = []kind{
 	{fault: ChangedHeader, methods: blocks, alter: changedHeader},
 }
 
-// Lies are the names of all of them.
+// Lies returns the names of all lies.
 func Lies() []Fault { return namesOf(lies) }
 
-// ofFinal changes the block that is named as final. false: there is nothing to change.
+// ofFinal changes the block that is presented as final. change returns false if there is nothing to change.
 func ofFinal(change func(p *Proxy, rng *rand.Rand, final, head uint64) (uint64, bool)) alteration {
 	return func(ctx context.Context, p *Proxy, c *call, truth reply) (reply, string, error) {
 		tag := c.text(0)
@@ -72,7 +72,7 @@ func finalBack(p *Proxy, rng *rand.Rand, final, _ uint64) (uint64, bool) {
 	return final - min(final, 1+rng.Uint64N(p.config.Behind)), final > 0
 }
 
-// futureHead names a head that is some blocks higher, and later, than the head is.
+// futureHead presents a head that is some blocks higher and later than the real one.
 func futureHead(ctx context.Context, p *Proxy, c *call, truth reply) (answer reply, detail string, err error) {
 	if c.Method == "eth_getBlockByNumber" && c.text(0) != "latest" {
 		return truth, "", nil
@@ -88,10 +88,10 @@ func futureHead(ctx context.Context, p *Proxy, c *call, truth reply) (answer rep
 	return answer, fmt.Sprintf("block %d, the head is %d", n, head), err
 }
 
-// slot is how many seconds lie between two blocks that do not exist.
+// slot is the number of seconds between two blocks that do not exist.
 const slot = 12
 
-// future makes a higher block of one: it has an unknown parent, and the hash that its fields have.
+// future turns a block into a higher one: it has an unknown parent, and a hash that matches its fields.
 func future(rng *rand.Rand, truth reply, number uint64) (reply, error) {
 	block, was, err := blockOf(truth)
 	if err != nil {
@@ -109,7 +109,7 @@ func future(rng *rand.Rand, truth reply, number uint64) (reply, error) {
 	return truth.with(block), nil
 }
 
-// blockOf reads the block of an answer.
+// blockOf parses the block in a reply.
 func blockOf(r reply) (block map[string]any, number uint64, err error) {
 	block, _ = decoded(r.Result).(map[string]any)
 	number, ok := quantity(block["number"])
@@ -132,7 +132,7 @@ func random(rng *rand.Rand, length int) hexutil.Bytes {
 	return b
 }
 
-// zeroBloom hides logs together with what would prove that they are missing. The hash of the block stays.
+// zeroBloom hides logs together with the evidence that they are missing. The hash of the block stays.
 func zeroBloom(_ context.Context, _ *Proxy, _ *call, truth reply) (reply, string, error) {
 	switch result := decoded(truth.Result).(type) {
 	case map[string]any:
@@ -150,13 +150,13 @@ func zeroBloom(_ context.Context, _ *Proxy, _ *call, truth reply) (reply, string
 	return truth, "", nil
 }
 
-// fields of a header that stand for something else when they are changed.
+// fields of a header that have a different meaning when they are changed.
 var fields = []string{"timestamp", "parentHash", "stateRoot", "receiptsRoot", "extraData", "gasUsed"}
 
-// changedHeader changes one field of a header and leaves the hash.
+// changedHeader changes one field of a header and keeps the hash.
 func changedHeader(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string, error) {
 	block, ok := decoded(truth.Result).(map[string]any)
-	if n, known := quantity(block["number"]); !ok || !known || n == 0 { // the genesis is known by its hash
+	if n, known := quantity(block["number"]); !ok || !known || n == 0 { // the genesis block is identified by its hash
 		return truth, "", nil
 	}
 	field := fields[c.rng.IntN(len(fields))]

@@ -18,7 +18,7 @@ import (
 	"github.com/navlog/navlog/ingest/rpc"
 )
 
-// block asks for a block that must be there.
+// block requests a block that must exist.
 func (p *proxied) block(method string, which any) (block map[string]any) {
 	p.t.Helper()
 	result, err := p.call(method, which, false)
@@ -96,7 +96,7 @@ func TestChangedHeaders(t *testing.T) {
 	}
 }
 
-// A backend that is behind has no logs above its head: it says so, in several words, or does not.
+// A backend that lags has no logs above its head: it reports that, in several wordings, or does not.
 func TestLogsBeyondTheHead(t *testing.T) {
 	p := newProxied(t, func(c *faultproxy.Config) { c.Behind = 5 })
 	words := map[string]bool{}
@@ -130,7 +130,7 @@ func TestLogsBeyondTheHead(t *testing.T) {
 	}
 }
 
-// A block that does not exist cannot be told by its hash.
+// A block that does not exist cannot be detected by its hash.
 func TestFutureHeadIsSealed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a chain with real headers")
@@ -147,8 +147,8 @@ func TestFutureHeadIsSealed(t *testing.T) {
 	}
 }
 
-// One endpoint of three lies in every answer. With chain.agreement 2 the log and its finality are those of the other
-// two, while it lies and not only afterwards, whichever of them is in use first.
+// One of three endpoints lies in every response. With chain.agreement 2 the log and its finality are those of the other
+// two, even while it lies, whichever endpoint is used first.
 func TestIngestBesideALiar(t *testing.T) {
 	if testing.Short() {
 		t.Skip("ingest is raced by its own tests, and the proxy by those beside this file")
@@ -203,7 +203,7 @@ func TestIngestBesideALiar(t *testing.T) {
 	}
 }
 
-// honest is the URL of another endpoint of the chain, which fails at nothing.
+// honest returns the URL of another endpoint of the chain, which has no faults.
 func (r *rig) honest() string {
 	r.t.Helper()
 	config := faultproxy.DefaultConfig()

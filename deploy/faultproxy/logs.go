@@ -8,7 +8,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
-// log is one log of an answer, as it came.
+// log is one log of a response, in its original form.
 type log struct {
 	number uint64
 	raw    json.RawMessage
@@ -38,7 +38,7 @@ func rawOf(logs []log) []json.RawMessage {
 	return raws
 }
 
-// width is the number of blocks that an eth_getLogs asks for.
+// width returns the number of blocks that an eth_getLogs call covers.
 func (p *Proxy) width(ctx context.Context, c *call) (uint64, error) {
 	var filter struct{ FromBlock, ToBlock, BlockHash string }
 	if len(c.Params) == 0 || json.Unmarshal(c.Params[0], &filter) != nil || filter.BlockHash != "" {
@@ -55,7 +55,7 @@ func (p *Proxy) width(ctx context.Context, c *call) (uint64, error) {
 	return to - from + 1, nil
 }
 
-// lastOf is the highest block that an eth_getLogs asks for, and whether it asks for one block by its hash.
+// lastOf returns the highest block that an eth_getLogs call covers, and whether it names a single block by its hash.
 func (p *Proxy) lastOf(ctx context.Context, c *call) (last uint64, single bool, err error) {
 	var filter struct{ ToBlock, BlockHash string }
 	if len(c.Params) > 0 {
@@ -66,11 +66,11 @@ func (p *Proxy) lastOf(ctx context.Context, c *call) (last uint64, single bool, 
 		return last, false, err
 	}
 	result, err := p.ask(ctx, c.backend, "eth_getBlockByHash", filter.BlockHash, false)
-	last, _ = numberOf(result) // 0 for a block that the upstream does not have
+	last, _ = numberOf(result) // 0 if the upstream does not have the block
 	return last, true, err
 }
 
-// resolve gives the number of a block by number or tag; no tag is the latest.
+// resolve returns the number of a block given by number or tag; an empty tag is the latest block.
 func (p *Proxy) resolve(ctx context.Context, backend, which string) (uint64, error) {
 	if n, ok := number(which); ok {
 		return n, nil
@@ -97,7 +97,7 @@ func emptyLogs(_ context.Context, _ *Proxy, _ *call, truth reply) (reply, string
 	return truth.with(rawOf(nil)), fmt.Sprintf("none of %d logs", len(logs)), nil
 }
 
-// partialLogs loses some logs and keeps some.
+// partialLogs drops some logs and keeps some.
 func partialLogs(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string, error) {
 	logs, err := logsOf(truth)
 	if err != nil || len(logs) < 2 {

@@ -15,33 +15,33 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
-// Oddities: answers that are written otherwise than most nodes write them, and mean one thing all the same.
+// Oddities: responses that are formatted differently from those of most nodes but mean the same.
 const (
-	Integers     Fault = "integers"      // quantities are integers of JSON
+	Integers     Fault = "integers"      // quantities are JSON integers
 	LeadingZeros Fault = "leading-zeros" // quantities have leading zeros
 	UpperHex     Fault = "upper-hex"     // 0X and upper-case digits
 	NoPrefix     Fault = "no-prefix"     // bytes have no 0x
 	NullLists    Fault = "null-lists"    // an empty list is null
-	NullOptional Fault = "null-optional" // what a log may lack is null or missing
-	MoreMembers  Fault = "more-members"  // members that nobody knows
+	NullOptional Fault = "null-optional" // optional members of a log are null or missing
+	MoreMembers  Fault = "more-members"  // unknown members
 	DoubledLogs  Fault = "doubled-logs"  // a log is there twice
 	ShuffledLogs Fault = "shuffled-logs" // logs are in another order
-	RemovedLogs  Fault = "removed-logs"  // logs of orphaned blocks are there too
-	PendingLogs  Fault = "pending-logs"  // logs that are in no block yet are there too
+	RemovedLogs  Fault = "removed-logs"  // logs of orphaned blocks are included
+	PendingLogs  Fault = "pending-logs"  // logs that are not in a block yet are included
 	NoBloom      Fault = "no-bloom"      // headers have no bloom
 	StringIDs    Fault = "string-ids"    // the id comes back as a string
-	NullError    Fault = "null-error"    // an error beside the result that is null, empty or false
-	Packed       Fault = "packed"        // gzip that nobody asked for
+	NullError    Fault = "null-error"    // an error member that is null, empty or false in addition to the result
+	Packed       Fault = "packed"        // gzip although it was not requested
 	Marked       Fault = "marked"        // a byte order mark and white space
 	PlainText    Fault = "plain-text"    // in chunks, as text/plain, with HTTP 203
-	OddBatch     Fault = "odd-batch"     // the answers to a batch are in another order, and some are there twice
-	NoBatches    Fault = "no-batches"    // batches are refused
+	OddBatch     Fault = "odd-batch"     // the responses of a batch are in another order, and some occur twice
+	NoBatches    Fault = "no-batches"    // batches are rejected
 )
 
-// Failures in odd forms.
+// Failures in unusual forms.
 const (
-	OddError  Fault = "odd-error"  // an error with a code in quotes, odd data and characters that do not print
-	HTML      Fault = "html"       // a page of HTML with HTTP 200, with a NUL in it
+	OddError  Fault = "odd-error"  // an error with a quoted code, unusual data and unprintable characters
+	HTML      Fault = "html"       // an HTML page with HTTP 200, containing a NUL
 	NoContent Fault = "no-content" // HTTP 204
 )
 
@@ -51,7 +51,7 @@ var (
 	written  = slices.Concat(blocks, getLogs, []string{"eth_chainId"})
 )
 
-// oddities are drawn apart from the other faults, which so stay as they are for a seed. Draws depend on their order.
+// oddities are drawn separately from the other faults, so those stay the same for a seed. Draws depend on their order.
 var oddities = []kind{
 	{fault: Integers, methods: written, alter: rewritten(quantities, func(_ *rand.Rand, text string) any { return json.Number(decimal(text)) })},
 	{fault: LeadingZeros, methods: written, alter: rewritten(quantities, func(rng *rand.Rand, text string) any {
@@ -83,7 +83,7 @@ var oddities = []kind{
 	}},
 }
 
-// Oddities are the names of all of them, failures in odd forms included.
+// Oddities returns the names of all oddities, including failures in unusual forms.
 func Oddities() []Fault { return namesOf(oddities) }
 
 // Members of blocks and logs.
@@ -100,7 +100,8 @@ func decimal(text string) string {
 	return fmt.Sprint(n)
 }
 
-// rewritten writes some members of a block, or of each log, in another way; of a result that is a quantity, the result.
+// rewritten changes how some members of a block, or of each log, are written; if the result is a quantity, how it is
+// written.
 func rewritten(members []string, write func(rng *rand.Rand, text string) any) alteration {
 	return func(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string, error) {
 		one := func(object map[string]any) {
@@ -132,7 +133,7 @@ func rewritten(members []string, write func(rng *rand.Rand, text string) any) al
 	}
 }
 
-// decoded is JSON as encoding/json reads it, with numbers as they are written.
+// decoded parses JSON with encoding/json, keeping numbers as they are written.
 func decoded(raw json.RawMessage) (v any) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -147,7 +148,7 @@ func nullLists(_ context.Context, _ *Proxy, _ *call, truth reply) (reply, string
 	return truth.with(nil), "null instead of []", nil
 }
 
-// ofLogs changes the logs of an answer; of receipts, those of each.
+// ofLogs changes the logs in a response; in receipts, those of each receipt.
 func ofLogs(change func(rng *rand.Rand, logs []any) []any) alteration {
 	return func(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string, error) {
 		list, _ := decoded(truth.Result).([]any)
@@ -215,7 +216,7 @@ func shuffled(rng *rand.Rand, logs []any) []any {
 	return logs
 }
 
-// twin is a log once more, with some members changed.
+// twin returns a copy of a log with some members changed.
 func twin(l any, change func(map[string]any)) any {
 	copied, _ := decoded(mustJSON(l)).(map[string]any)
 	if copied != nil {
@@ -263,7 +264,7 @@ func oddError(_ context.Context, _ *Proxy, _ *call, truth reply) (reply, string,
 	return truth, "an error with a NUL", nil
 }
 
-// rebuilt sends the upstream's answer, or answers, with some change.
+// rebuilt sends the upstream's response, or responses, with some change.
 func rebuilt(change func(rng *rand.Rand, answers []map[string]any) []map[string]any) func(context.Context, *Proxy, *exchange) (string, sender, error) {
 	return func(ctx context.Context, p *Proxy, x *exchange) (string, sender, error) {
 		code, body, err := p.post(ctx, x.backend, x.body)
@@ -304,7 +305,7 @@ func oddBatch(rng *rand.Rand, answers []map[string]any) []map[string]any {
 	return answers
 }
 
-// noBatches refuses a batch in one of the ways of relays that know none.
+// noBatches rejects a batch in one of the ways of relays that do not support them.
 func noBatches(ctx context.Context, p *Proxy, x *exchange) (string, sender, error) {
 	refused := func(code int, body string) (string, sender, error) {
 		return fmt.Sprintf("HTTP %d %s", code, body), func(w http.ResponseWriter) { sendJSON(w, code, []byte(body)) }, nil
@@ -322,7 +323,7 @@ func noBatches(ctx context.Context, p *Proxy, x *exchange) (string, sender, erro
 	return reset(ctx, p, x)
 }
 
-// asBytes sends the upstream's answer as other bytes.
+// asBytes sends the upstream's response in a different encoding.
 func asBytes(detail string, send func(w http.ResponseWriter, code int, body []byte)) func(context.Context, *Proxy, *exchange) (string, sender, error) {
 	return func(ctx context.Context, p *Proxy, x *exchange) (string, sender, error) {
 		code, body, err := p.post(ctx, x.backend, x.body)

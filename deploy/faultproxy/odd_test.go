@@ -13,7 +13,7 @@ import (
 	"github.com/navlog/navlog/ingest/proof"
 )
 
-// Oddities change the form of an answer and none of what it says.
+// Oddities change the form of a response but not its content.
 func TestOddities(t *testing.T) {
 	p := newProxied(t, nil)
 	const ask = `{"jsonrpc":"2.0","id":7,"method":"eth_getLogs","params":[{"fromBlock":"0x1","toBlock":"0x2"}]}`
@@ -80,8 +80,8 @@ func TestOddities(t *testing.T) {
 	}
 }
 
-// A node whose every answer is odd, of which every oddity keeps the truth: the log is as it should be, the history of
-// final blocks and what comes at the head, through reorganisations.
+// A node all of whose responses are odd, with every oddity that keeps the content true: the log is correct, both the
+// history of final blocks and new blocks at the head, through reorganisations.
 func TestIngestOfAnOddNode(t *testing.T) {
 	if testing.Short() {
 		t.Skip("ingest is raced by its own tests, and the proxy by those beside this file")

@@ -17,8 +17,7 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// live reads the log and gives the records that nothing has retracted, in the
-// order of their seqs, which must be contiguous from 1.
+// live reads the log and returns its live records in the order of their seqs, which must be contiguous from 1.
 func (r *rig) live() (live []*event.Record, last uint64) {
 	r.t.Helper()
 	alive := map[uint64]*event.Record{}
@@ -45,10 +44,9 @@ func (r *rig) live() (live []*event.Record, last uint64) {
 	return slices.SortedFunc(maps.Values(alive), func(a, b *event.Record) int { return cmp.Compare(a.GetSeq(), b.GetSeq()) }), last
 }
 
-// verify compares the log with the chain, which it reads past the proxy, block
-// by block, the logs by the block's hash: what is live is in the chain, each
-// vault's logs are all there, once and in the chain's order. It says how many
-// logs there are.
+// verify compares the log with the chain, which it reads without the proxy, block by block, and the logs by the block's
+// hash: what is live is in the chain, and each vault's logs are complete, without duplicates and in chain order. It
+// returns the number of logs.
 func (r *rig) verify() int {
 	r.t.Helper()
 	r.must(chainlog.Settle(r.ctx, r.config.ID, r.kafka.Options()...))

@@ -19,16 +19,16 @@ import (
 type Injection struct {
 	Fault  Fault  `json:"fault"`
 	Method string `json:"method"` // of the call, or "batch"
-	Call   uint64 `json:"call"`   // which call of this method, from 1
+	Call   uint64 `json:"call"`   // number of the call among those of this method, from 1
 	Detail string `json:"detail"` // what was done to it
 }
 
-// String is one line.
+// String formats the injection as one line.
 func (i Injection) String() string {
 	return fmt.Sprintf("%s %s#%d: %s", i.Fault, i.Method, i.Call, i.Detail)
 }
 
-// Proxy is an http.Handler. Its methods can be called at any time.
+// Proxy is an http.Handler. Its methods may be called concurrently, at any time.
 type Proxy struct {
 	config Config
 	client *http.Client
@@ -40,13 +40,12 @@ type Proxy struct {
 	scripted map[string][]*kind // by method; a nil kind is None
 	calls    map[string]uint64  // by method
 	counts   map[Fault]int
-	second   time.Time // in which so many calls were answered
+	second   time.Time // second in which this many calls were answered
 	answered int
 }
 
-// New makes a proxy of a valid configuration, and says what is wrong with one
-// that is not. report, where not nil, is called with every injected fault, one
-// at a time.
+// New creates a proxy, or returns an error if the configuration is invalid. If report is not nil, it is called with
+// every injected fault, one at a time.
 func New(config Config, report func(Injection)) (*Proxy, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -61,8 +60,7 @@ func New(config Config, report func(Injection)) (*Proxy, error) {
 	}, err
 }
 
-// Use replaces the faults that may be drawn. None at all makes the proxy
-// honest, but for what Next has still to come.
+// Use replaces the faults that may be drawn. Without faults the proxy is honest, except for what Next has scripted.
 func (p *Proxy) Use(faults ...Fault) error {
 	enabled, err := groupsOf(faults)
 	if err != nil {
@@ -74,7 +72,7 @@ func (p *Proxy) Use(faults ...Fault) error {
 	return nil
 }
 
-// SetRate replaces the probability, 0 to 1, of a draw for a fault.
+// SetRate replaces the probability, 0 to 1, that a fault is drawn.
 func (p *Proxy) SetRate(rate float64) error {
 	if err := checkRate(rate); err != nil {
 		return err
@@ -85,8 +83,8 @@ func (p *Proxy) SetRate(rate float64) error {
 	return nil
 }
 
-// Next scripts the next calls of a method, one fault each, before any draw.
-// None lets a call pass. The method "batch" scripts whole batches.
+// Next scripts the next calls of a method, one fault each, before any draw. None lets a call pass. The method "batch"
+// scripts whole batches.
 func (p *Proxy) Next(method string, faults ...Fault) error {
 	script := make([]*kind, len(faults))
 	for i, f := range faults {
@@ -108,28 +106,28 @@ func (p *Proxy) Next(method string, faults ...Fault) error {
 	return nil
 }
 
-// Off makes the proxy honest and forgets what was scripted.
+// Off makes the proxy honest and drops what was scripted.
 func (p *Proxy) Off() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.enabled, p.scripted = groups{}, map[string][]*kind{}
 }
 
-// Counts says how often each fault was injected.
+// Counts returns how often each fault was injected.
 func (p *Proxy) Counts() map[Fault]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.counts)
 }
 
-// Calls says how many calls of a method there were.
+// Calls returns the number of calls of a method.
 func (p *Proxy) Calls(method string) uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.calls[method]
 }
 
-// Serve answers on a listener until ctx ends, and returns nil then.
+// Serve serves on a listener until ctx ends, and then returns nil.
 func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{Handler: p, ReadHeaderTimeout: 10 * time.Second}
 	stopped := context.AfterFunc(ctx, func() { server.Close() })
@@ -140,8 +138,7 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
-// draw counts one call and decides what befalls it. may says which kinds there
-// are to choose from.
+// draw counts one call and decides what happens to it. may reports whether a kind can be chosen.
 func (p *Proxy) draw(method string, may func(*kind) bool) *fate {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -150,7 +147,7 @@ func (p *Proxy) draw(method string, may func(*kind) bool) *fate {
 	io.WriteString(name, method)
 	f := &fate{method: method, n: p.calls[method]}
 	f.rng = rand.New(rand.NewPCG(p.config.Seed^name.Sum64(), f.n))
-	// Always drawn, so that switching faults leaves all other draws as they are.
+	// Always drawn, so that enabling or disabling faults leaves all other draws unchanged.
 	f.backend = p.config.Upstreams[f.rng.IntN(len(p.config.Upstreams))]
 	chance, pick := f.rng.Float64(), f.rng.Uint64()
 	if script := p.scripted[method]; len(script) > 0 {
@@ -161,14 +158,14 @@ func (p *Proxy) draw(method string, may func(*kind) bool) *fate {
 		if f.kind = p.pick(some, method, may, chance, pick); f.kind != nil {
 			break
 		}
-		// The next list has draws of its own, so that it leaves all others as they are.
+		// The next list has its own draws, so it leaves all others unchanged.
 		own := rand.New(rand.NewPCG(p.config.Seed^name.Sum64(), ^f.n-uint64(i)<<32))
 		chance, pick = own.Float64(), own.Uint64()
 	}
 	return f
 }
 
-// pick gives one of some kinds, or none. p.mu is held.
+// pick returns one of the kinds, or nil. p.mu must be held.
 func (p *Proxy) pick(some []*kind, method string, may func(*kind) bool, chance float64, pick uint64) *kind {
 	var possible []*kind
 	for _, k := range some {
@@ -188,7 +185,7 @@ type fate struct {
 	n       uint64
 	rng     *rand.Rand
 	backend string
-	kind    *kind // nil: nothing befalls it
+	kind    *kind // nil: no fault
 }
 
 // injected counts and reports one fault.
@@ -225,8 +222,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tooMany tells whether the calls of an exchange are more than may still be answered
-// in this second, and counts them where they are not.
+// tooMany reports whether the calls of an exchange exceed those that may still be answered in this second; if not, it
+// counts them.
 func (p *Proxy) tooMany(x *exchange, now time.Time) bool {
 	if p.config.CallsPerSecond == 0 {
 		return false
@@ -245,7 +242,7 @@ func (p *Proxy) tooMany(x *exchange, now time.Time) bool {
 	return false
 }
 
-// answer gives an exchange its answer. An error is the upstream's.
+// answer sends the response of an exchange. An error is the upstream's.
 func (p *Proxy) answer(ctx context.Context, w http.ResponseWriter, x *exchange) error {
 	if k := x.fate.kind; k != nil && k.deliver != nil {
 		detail, send, err := k.deliver(ctx, p, x)

@@ -18,7 +18,7 @@ import (
 	"github.com/navlog/navlog/deploy/faultproxy"
 )
 
-// call asks through go-ethereum's client, a fresh connection each time.
+// call calls the proxy through go-ethereum's client, with a new connection each time.
 func (p *proxied) call(method string, params ...any) (json.RawMessage, error) {
 	p.t.Helper()
 	client, err := rpc.DialContext(p.t.Context(), p.url)
@@ -298,14 +298,13 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// The calls of a batch count one by one against those of a second, and one that is too
-// long is never answered.
+// Each call of a batch counts towards the calls per second, and a batch that is too long is never answered.
 func TestCallsPerSecond(t *testing.T) {
 	p := newProxied(t, func(c *faultproxy.Config) { c.CallsPerSecond = 2 })
 	const one = `{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber"}`
 	for body, want := range map[string]int{"[" + one + "," + one + "," + one + "]": 429, "[" + one + "," + one + "]": 200} {
 		answered := false
-		for range 3 { // the second may be one in which something was answered
+		for range 3 { // the second may have begun with other calls
 			response, _, err := p.post(body)
 			if err != nil {
 				t.Fatal(err)
@@ -321,8 +320,8 @@ func TestCallsPerSecond(t *testing.T) {
 	}
 }
 
-// The same seed and the same requests meet the same faults, whatever happens
-// between requests of other methods; another seed meets others.
+// The same seed and the same requests get the same faults, whatever happens between requests of other methods; another
+// seed gets different ones.
 func TestSeedDecides(t *testing.T) {
 	run := func(seed uint64, turns ...string) *proxied {
 		p := newProxied(t, func(c *faultproxy.Config) {
@@ -352,7 +351,7 @@ func TestSeedDecides(t *testing.T) {
 	if !slices.Equal(a.lines, turned.lines) {
 		t.Error("another order of the methods gave other faults")
 	}
-	for _, f := range slices.Concat(faultproxy.Except(faultproxy.BlockOverLimit, faultproxy.NullLists), faultproxy.Lies()) { // what they need is not asked for
+	for _, f := range slices.Concat(faultproxy.Except(faultproxy.BlockOverLimit, faultproxy.NullLists), faultproxy.Lies()) { // the test makes no requests of the kind that they need
 		if a.Counts()[f] == 0 {
 			t.Errorf("%s was never drawn in %d lines", f, len(a.lines))
 		}

@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// Faults of the call that measures NAV, convertToAssets; calls of other functions are answered as they are. A client
-// with one endpoint only cannot see through the first of them.
+// Faults of the call that measures NAV, convertToAssets; calls of other functions are not altered. A client with only
+// one endpoint cannot detect the first of them.
 const (
 	SampleWrong    Fault = "sample-wrong"    // another value
 	SampleNoState  Fault = "sample-no-state" // the state of the block is pruned
 	SampleReverted Fault = "sample-reverted" // the contract reverts
 	SampleEmpty    Fault = "sample-empty"    // the contract returns nothing
 	SampleNull     Fault = "sample-null"     // null instead of bytes
-	SampleTimeout  Fault = "sample-timeout"  // the node gives up
+	SampleTimeout  Fault = "sample-timeout"  // the node reports a timeout
 )
 
 var ofCalls = []string{"eth_call"}
 
-// samples are drawn apart from all other faults. Draws depend on their order.
+// samples are drawn separately from all other faults. Draws depend on their order.
 var samples = []kind{
 	{fault: SampleWrong, methods: ofCalls, alter: ofSample(func(c *call, truth reply) reply { return truth.with(random(c.rng, 32)) })},
 	{fault: SampleNoState, methods: ofCalls, alter: ofSample(refused(-32000, "missing trie node 7f3a (path ) state 0x7f3a is not available"))},
@@ -30,13 +30,13 @@ var samples = []kind{
 	{fault: SampleTimeout, methods: ofCalls, alter: ofSample(refused(-32000, "execution aborted (timeout = 5s)"))},
 }
 
-// Samples are the names of all of them.
+// Samples returns the names of all faults of samples.
 func Samples() []Fault { return namesOf(samples) }
 
-// convertToAssets is how the input of the call begins.
+// convertToAssets is the function selector with which the call's input begins.
 const convertToAssets = "0x07a2d13a"
 
-// ofSample changes the answer to the call that measures NAV.
+// ofSample changes the response to the call that measures NAV.
 func ofSample(change func(*call, reply) reply) alteration {
 	return func(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string, error) {
 		var asked struct{ Data, Input string }

@@ -18,10 +18,10 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-// every is how many blocks lie between two samples of the rig's vaults.
+// every is the number of blocks between two samples of the rig's vaults.
 const every = 3
 
-// sampled makes NAV of all vaults of the rig sampled.
+// sampled enables NAV sampling for all vaults of the rig.
 func (r *rig) sampled() {
 	r.t.Helper()
 	text, err := mapping.PresetText("reference")
@@ -34,8 +34,8 @@ func (r *rig) sampled() {
 	}
 }
 
-// samples compares the live samples with what the contracts return: each vault has one of every block that is to be
-// sampled, and no other one.
+// samples compares the live samples with what the contracts return: each vault has one for every block that must be
+// sampled, and no other.
 func (r *rig) samples() (compared int) {
 	r.t.Helper()
 	live, _ := r.live()
@@ -65,9 +65,9 @@ func (r *rig) samples() (compared int) {
 	return compared
 }
 
-// TestIngestSamplesBesideALiar: with chain.agreement 2 and two honest endpoints, no sample of a third one that lies about
-// the calls is in the log and none is missing; faults that do not look like an answer need no agreement, and one honest
-// endpoint.
+// TestIngestSamplesBesideALiar: with chain.agreement 2 and two honest endpoints, the log contains no sample from a
+// third endpoint that lies about the calls, and no sample is missing. Faults that do not look like an answer need
+// neither agreement nor a second honest endpoint.
 func TestIngestSamplesBesideALiar(t *testing.T) {
 	if testing.Short() {
 		t.Skip("ingest is raced by its own tests, and the proxy by those beside this file")

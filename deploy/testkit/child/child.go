@@ -1,4 +1,4 @@
-// Package child starts navlog as a process of its own, to test it or to measure it.
+// Package child starts navlog as a separate process, to test or measure it.
 package child
 
 import (
@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// Environment is that of this process without its settings of navlog, and with the given ones: what a developer has set
-// for a navlog of their own is no part of a test or a measurement. NAVLOG_ENGINES stays, for it says where the engines
-// are, and nothing of how navlog works.
+// Environment returns this process's environment without its navlog settings, plus the given ones: a developer's own
+// settings must not affect a test or a measurement. NAVLOG_ENGINES stays, because it only says where the engines are.
 func Environment(settings ...string) []string {
 	var env []string
 	for _, variable := range os.Environ() {
@@ -23,7 +22,7 @@ func Environment(settings ...string) []string {
 	return append(env, settings...)
 }
 
-// Peak is the largest resident memory of a process so far, in bytes; 0 where the system does not tell it.
+// Peak returns the peak resident memory of a process so far, in bytes, or 0 if the system does not provide it.
 func Peak(pid int) int64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -38,14 +37,15 @@ func Peak(pid int) int64 {
 	return 0
 }
 
-// CPU is the processor time that a process has had so far. Linux counts it in hundredths of a second; other systems do not
-// tell it, which is an error.
+// CPU returns the CPU time that a process has used so far. Linux counts it in hundredths of a second; other systems do
+// not provide it, which is an error.
 func CPU(pid int) (time.Duration, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, fmt.Errorf("read the processor time of a process: %w", err)
 	}
-	// pid (name) state parent ..., where the name may hold anything; user and system time are the 12th and 13th after it.
+	// The format is pid (name) state parent ...; the name may contain anything, and user and system time are the 12th
+	// and 13th fields after it.
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 	if len(fields) < 13 {
 		return 0, fmt.Errorf("read the processor time of process %d: %q", pid, text)

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// grace is how long a program may take to end in good order.
+// grace is how long a program may take for a graceful shutdown.
 const grace = 20 * time.Second
 
-// A Process is a program that was started.
+// A Process is a started program.
 type Process struct {
 	Pid int
 
@@ -22,8 +22,9 @@ type Process struct {
 	ended chan struct{}
 }
 
-// Start starts a program in a process group of its own, for a terminal's ^C is for who started it. What the program says
-// is appended to the file log. It does not outlive this process, however this one ends: not by a time limit of tests either.
+// Start starts a program in its own process group, so that a terminal's ^C only reaches its parent. The program's
+// output is appended to the file log. The program does not outlive this process, however this one ends, even at a
+// test's time limit.
 func Start(cmd *exec.Cmd, log string) (*Process, error) {
 	output, err := os.OpenFile(log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -40,18 +41,18 @@ func Start(cmd *exec.Cmd, log string) (*Process, error) {
 	}
 	p := &Process{Pid: cmd.Process.Pid, cmd: cmd, log: log, ended: make(chan struct{})}
 	go func() {
-		_ = cmd.Wait() // the state says how it ended
+		_ = cmd.Wait() // the state holds the exit status
 		dismiss()
 		close(p.ended)
 	}()
 	return p, nil
 }
 
-// guard kills a process when this one ends without having dismissed the guard.
+// guard kills a process if this one exits without having dismissed the guard.
 func guard(pid int) (dismiss func(), err error) {
 	sh := exec.Command("sh", "-c", fmt.Sprintf("read _; kill -KILL %d", pid))
 	sh.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	stdin, err := sh.StdinPipe() // it ends with this process
+	stdin, err := sh.StdinPipe() // it is closed when this process exits
 	if err != nil {
 		return nil, err
 	}
@@ -65,13 +66,13 @@ func guard(pid int) (dismiss func(), err error) {
 	}, nil
 }
 
-// Ended is closed when the process has ended.
+// Ended is closed when the process has exited.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// State says how the process ended. It is there when Ended is closed, and must not be asked for before.
+// State returns the exit state. It must only be called after Ended is closed.
 func (p *Process) State() *os.ProcessState { return p.cmd.ProcessState }
 
-// Running is an error when the process has ended, which says how and what it said last.
+// Running returns an error if the process has exited, with its exit state and the end of its output.
 func (p *Process) Running() error {
 	select {
 	case <-p.ended:
@@ -82,7 +83,7 @@ func (p *Process) Running() error {
 	}
 }
 
-// Said is the end of what was said, up to 20,000 bytes of it.
+// Said returns the end of the process's output, up to 20,000 bytes.
 func (p *Process) Said() string {
 	b, err := os.ReadFile(p.log)
 	if err != nil {
@@ -92,17 +93,17 @@ func (p *Process) Said() string {
 	return string(b[max(0, len(b)-limit):])
 }
 
-// Interrupt asks the process to end, as ^C does.
-func (p *Process) Interrupt() { _ = p.cmd.Process.Signal(os.Interrupt) } // harmless where it has ended
+// Interrupt asks the process to shut down, as ^C does.
+func (p *Process) Interrupt() { _ = p.cmd.Process.Signal(os.Interrupt) } // harmless if it has exited
 
-// Kill ends the process by SIGKILL.
+// Kill kills the process with SIGKILL.
 func (p *Process) Kill() {
-	_ = p.cmd.Process.Kill() // harmless where it has ended
+	_ = p.cmd.Process.Kill() // harmless if it has exited
 	<-p.ended
 }
 
-// Stop ends the process and its children in good order, or by SIGKILL after 20 seconds. That is an error, and so is an end
-// of its own with a fault.
+// Stop shuts the process and its children down gracefully, or kills them after 20 seconds. Having to kill them is an
+// error, and so is an unsuccessful exit of the process itself.
 func (p *Process) Stop() error {
 	_ = syscall.Kill(-p.Pid, syscall.SIGINT)
 	select {
@@ -111,7 +112,7 @@ func (p *Process) Stop() error {
 		p.killAll()
 		return fmt.Errorf("%s did not end within %s", p.cmd, grace)
 	}
-	p.killAll() // children that it left
+	p.killAll() // children that it left behind
 	if !p.State().Success() {
 		return p.Running()
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
-// says starts a shell with a script, and waits until it has said a word.
+// says starts a shell with a script, and waits until it has printed a word.
 func says(t *testing.T, word, script string) *Process {
 	t.Helper()
 	p, err := Start(exec.Command("sh", "-c", script), filepath.Join(t.TempDir(), "said"))
@@ -65,7 +65,7 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
-// A program ends with the process that started it: this test starts itself as that, and kills it.
+// A program ends with the process that started it: this test starts itself as that process, and kills it.
 func TestGuard(t *testing.T) {
 	if os.Getenv("CHILD_TEST") != "" {
 		lifeline := os.NewFile(3, "lifeline")
@@ -102,7 +102,7 @@ func TestGuard(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = parent.Wait()
-	if _, err := io.ReadAll(lifeline); err != nil { // it ends when no process holds the other end
+	if _, err := io.ReadAll(lifeline); err != nil { // returns when no process holds the other end
 		t.Errorf("the program outlives who started it: %v", err)
 	}
 }

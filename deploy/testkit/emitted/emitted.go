@@ -1,5 +1,5 @@
-// Package emitted reads the logs of the reference contracts with go-ethereum's decoder, for tests: it shares nothing with
-// schemas/mapping, which all programs use.
+// Package emitted reads the logs of the reference contracts with go-ethereum's decoder, for tests: it shares nothing
+// with schemas/mapping, which all programs use.
 package emitted
 
 import (
@@ -29,8 +29,8 @@ func init() {
 	}
 }
 
-// Decode returns the event of a log; nil for a log of another event. A log that announces an event and is not what
-// Solidity writes for it is an error.
+// Decode returns the event of a log, or nil if it is not an event of the reference contracts. A log with the signature
+// of such an event that is not encoded as Solidity encodes it is an error.
 func Decode(topics []common.Hash, data []byte) (contracts.Event, error) {
 	if len(topics) == 0 {
 		return nil, nil
@@ -72,7 +72,7 @@ func Decode(topics []common.Hash, data []byte) (contracts.Event, error) {
 		}
 	}
 	e := out.Interface().(contracts.Event)
-	// go-ethereum reads more than Solidity writes: longer data, and words that are too large for their type.
+	// go-ethereum accepts more than Solidity writes: longer data, and words that are too large for their type.
 	if same, bytesOf, err := contracts.Encode(e); err != nil || !slices.Equal(same, topics) || !bytes.Equal(bytesOf, data) {
 		return nil, fmt.Errorf("%s is not what Solidity writes, %w", kind, err)
 	}

@@ -14,7 +14,7 @@ import (
 func VaultAt(i int) common.Address { return common.BigToAddress(big.NewInt(int64(0xa0000 + i))) }
 func UserAt(i int) common.Address  { return common.BigToAddress(big.NewInt(int64(0xb0000 + i))) }
 
-// Whole is a number of the chain.
+// Whole converts a number to the type used for amounts.
 func Whole(n int64) *big.Int { return big.NewInt(n) }
 
 // Power is 2^n + plus.
@@ -22,8 +22,8 @@ func Power(n uint, plus int64) *big.Int {
 	return new(big.Int).Add(new(big.Int).Lsh(big.NewInt(1), n), big.NewInt(plus))
 }
 
-// Anything is a random log. A few users, requests and partners, so that things
-// meet; many of them cannot be, and now and then one is too large.
+// Anything returns a random log. There are only a few users, requests and partners, so that logs refer to each other;
+// many logs are impossible, and some numbers are too large.
 func Anything(rng *rand.Rand, vaults, users int) Said {
 	amount := func() *big.Int {
 		switch rng.IntN(12) {
@@ -46,7 +46,7 @@ func Anything(rng *rand.Rand, vaults, users int) Said {
 	}
 }
 
-// clean refuses what cannot be written as 256 bits.
+// clean rejects what cannot be written as 256 bits.
 func clean(l Said) (Said, error) {
 	_, _, err := contracts.Encode(l.Event)
 	return l, err
@@ -78,14 +78,15 @@ func anyEvent(rng *rand.Rand, owner, other common.Address, amount func() *big.In
 	}
 }
 
-// most are how many vaults a random history may come to have.
+// most is the maximum number of vaults in a random history.
 const most = 4
 
-// Random is steps random units, and a few more where a vault is late: blocks, reorganisations to new branches and back to
-// old ones, and vaults that join late, whose past comes while the others go on. In the end the log holds all of every vault.
+// Random makes a history of that many random units, and a few more if a vault is late: blocks, reorganisations to new
+// branches and back to old ones, and vaults that join late, whose past is appended while the others continue. In the
+// end the log covers every vault completely.
 func Random(rng *rand.Rand, chainID uint64, steps int) *Script {
 	s := New(chainID)
-	if rng.IntN(3) == 0 { // a chain that was there before the vaults
+	if rng.IntN(3) == 0 { // the chain existed before the vaults
 		s.Start(1 + rng.Uint64N(5000))
 	}
 	r := &randomly{Script: s, rng: rng, vaults: 2}
@@ -100,16 +101,16 @@ func Random(rng *rand.Rand, chainID uint64, steps int) *Script {
 	return s
 }
 
-// randomly makes a history up.
+// randomly generates a history.
 type randomly struct {
 	*Script
 	rng    *rand.Rand
-	vaults int     // that say something at the head
-	late   bool    // the one after them is described, and not at the head yet
-	old    []Block // a branch that was left
+	vaults int     // vaults that emit logs at the head
+	late   bool    // the next vault is described, but not at the head yet
+	old    []Block // an abandoned branch
 }
 
-// some are the logs of a block.
+// some returns the logs of a block.
 func (r *randomly) some() (out []Said) {
 	for range r.rng.IntN(5) {
 		out = append(out, Anything(r.rng, r.vaults, 5))
@@ -117,7 +118,7 @@ func (r *randomly) some() (out []Said) {
 	return out
 }
 
-// ofLate are logs of the late vault.
+// ofLate returns logs of the late vault.
 func (r *randomly) ofLate(n int) (out []Said) {
 	for range n {
 		l := Anything(r.rng, 1, 5)
@@ -135,7 +136,7 @@ func (r *randomly) step() {
 		r.reorganise()
 	case k < 19 && r.late:
 		r.join()
-	case k < 18 && r.vaults < most && len(r.Blocks) > 0 && r.Blocks[0].Number > r.First+7: // all that is read below is final, and more follows
+	case k < 18 && r.vaults < most && len(r.Blocks) > 0 && r.Blocks[0].Number > r.First+7: // everything backfilled below is final, and more blocks follow
 		r.Vault(VaultAt(r.vaults))
 		r.Backfill(r.First, r.ofLate(1+r.rng.IntN(6))...)
 		r.late = true
@@ -147,7 +148,8 @@ func (r *randomly) step() {
 	}
 }
 
-// reorganise takes blocks back and goes on with another branch, which may be one that was left before and may be shorter.
+// reorganise retracts blocks and continues with another branch, which may have been abandoned before and may be
+// shorter.
 func (r *randomly) reorganise() {
 	depth := 1 + r.rng.IntN(len(r.Blocks))
 	gone := r.Retract(depth)
@@ -164,7 +166,7 @@ func (r *randomly) reorganise() {
 	r.old = gone
 }
 
-// join brings the late vault to the head. Where no block is left that could still be taken back, one comes first.
+// join brings the late vault to the head. If no block is left that could still be retracted, it appends one first.
 func (r *randomly) join() {
 	if len(r.Blocks) == 0 {
 		r.Mine()

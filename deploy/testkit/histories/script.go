@@ -1,5 +1,6 @@
-// Package histories makes histories of a chain as ingest would log them: a Script says what happens, block by block, and
-// Random writes one of which everything follows from its draws. The tests of projections and check/histories play them.
+// Package histories makes histories of a chain as ingest would log them: a Script lists what happens, block by block,
+// and Random generates one that is determined by its random draws. The tests of projections and check/histories play
+// them.
 package histories
 
 import (
@@ -16,12 +17,11 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// A Script writes the history of a chain as ingest would: blocks, backfills and
-// reorganisations, in whole units.
+// A Script writes the history of a chain as ingest would: blocks, backfills and reorganisations, in whole units.
 type Script struct {
 	// Records are the log so far; record i has seq i+1.
 	Records []*event.Record
-	// Blocks are not final yet, oldest first.
+	// Blocks are the blocks that are not final yet, oldest first.
 	Blocks []Block
 	// Number of the newest block.
 	Number uint64
@@ -30,24 +30,24 @@ type Script struct {
 	chainID uint64
 	// Time of the newest block.
 	Time    uint64
-	salt    uint64 // makes the hashes of another branch others
-	fills   uint32 // backfills so far: each has log indexes of its own
+	salt    uint64 // changes the hashes of each new branch
+	fills   uint32 // number of backfills so far: each has its own log indexes
 	headers map[uint64]header
-	final   uint64 // blocks up to this one were never taken back
+	final   uint64 // blocks up to this one were never retracted
 	covered []*event.Coverage
 	cursors map[uint64]*event.Cursor // by the seq that ends the unit
 }
 
-// logID names every scripted log.
+// logID is the id of every scripted log.
 var logID = []byte("0123456789abcdef")
 
-// header is what a backfill must know of a block that was entered before it.
+// header is what a backfill needs to know about a block that was entered before it.
 type header struct {
 	time uint64
 	hash common.Hash
 }
 
-// Block is one block with its logs; kept says which records hold it now.
+// Block is one block with its logs; kept lists the records that hold it now.
 type Block struct {
 	Number, Time uint64
 	hash         common.Hash
@@ -55,18 +55,18 @@ type Block struct {
 	kept         []*event.Record
 }
 
-// Said is an event and the vault that says it.
+// Said is an event and the vault that emits it.
 type Said = struct {
 	Vault common.Address
 	Event contracts.Event
 }
 
-// New is the log of a chain before its first record.
+// New returns the log of a chain before its first record.
 func New(chainID uint64) *Script {
 	return &Script{chainID: chainID, First: 1, Time: 1_700_000_000, headers: map[uint64]header{}, cursors: map[uint64]*event.Cursor{}}
 }
 
-// Start makes this the number of the first block, before anything is appended.
+// Start sets the number of the first block. It must be called before anything is appended.
 func (s *Script) Start(first uint64) { s.First, s.Number = first, first-1 }
 
 // Seq of the last record.
@@ -98,16 +98,17 @@ func (s *Script) Boundary() {
 	s.cursors[c.Seq] = c
 }
 
-// Cursor is the cursor record that ingest commits with the unit that ends with this seq; nil where none ends.
+// Cursor returns the cursor record that ingest commits with the unit that ends with this seq, or nil if no unit ends
+// there.
 func (s *Script) Cursor(seq uint64) *event.Cursor { return s.cursors[seq] }
 
-// Covered tells whether at the end of a unit there is a block and the log holds all of it for every vault.
+// Covered reports whether there is a block at the end of a unit and the log is complete up to it for every vault.
 func (s *Script) Covered(seq uint64) bool {
 	c := s.cursors[seq]
 	return c.GetHead() != nil && !slices.ContainsFunc(c.GetVaults(), func(v *event.Coverage) bool { return v.GetCoveredTo() < c.GetHead().GetNumber() })
 }
 
-// coverage of a vault; nil before its first record.
+// coverage returns a vault's coverage, or nil before its first record.
 func (s *Script) coverage(vault common.Address) *event.Coverage {
 	for _, v := range s.covered {
 		if bytes.Equal(v.GetAddress(), vault[:]) {
@@ -125,7 +126,7 @@ func hashOf(parts ...uint64) common.Hash {
 	return crypto.Keccak256Hash(b)
 }
 
-// Make builds the next block, so many seconds after the last one, without appending it.
+// Make builds the next block, that many seconds after the last one, without appending it.
 func (s *Script) Make(after uint64, logs ...Said) Block {
 	s.salt++
 	s.Number++
@@ -137,7 +138,7 @@ func (s *Script) Make(after uint64, logs ...Said) Block {
 	return b
 }
 
-// LogOf is an event as a node gives it.
+// LogOf returns an event as a node returns it.
 func LogOf(number, time uint64, hash common.Hash, index uint32, l Said) *event.Log {
 	topics, data, err := contracts.Encode(l.Event)
 	if err != nil {
@@ -151,7 +152,7 @@ func LogOf(number, time uint64, hash common.Hash, index uint32, l Said) *event.L
 	return raw
 }
 
-// Enter appends a block, which ends no unit.
+// Enter appends a block without ending the unit.
 func (s *Script) Enter(b Block) {
 	b.kept = nil
 	for _, l := range b.logs {
@@ -161,7 +162,7 @@ func (s *Script) Enter(b Block) {
 		Number: b.Number, Hash: b.hash.Bytes(), ParentHash: make([]byte, 32), Time: b.Time}}}))
 	s.Blocks = append(s.Blocks, b)
 	for _, v := range s.covered {
-		if v.CoveredTo+1 == b.Number { // else it is late, and the head does not wait for it
+		if v.CoveredTo+1 == b.Number { // otherwise it is late, and the head does not wait for it
 			v.CoveredTo = b.Number
 		}
 	}
@@ -175,7 +176,7 @@ func (s *Script) Mine(logs ...Said) {
 	s.Boundary()
 }
 
-// Raw appends a block with a log that no Solidity compiler wrote.
+// Raw appends a block with a log that no Solidity compiler would write.
 func (s *Script) Raw(l *event.Log) {
 	b := s.Make(12)
 	l.BlockNumber, l.BlockTime, l.BlockHash = b.Number, b.Time, b.hash.Bytes()
@@ -184,7 +185,7 @@ func (s *Script) Raw(l *event.Log) {
 	s.Boundary()
 }
 
-// Retract takes the newest blocks back, newest record first, and gives them.
+// Retract retracts the newest blocks, newest record first, and returns them.
 func (s *Script) Retract(depth int) []Block {
 	cut := len(s.Blocks) - depth
 	gone := append([]Block(nil), s.Blocks[cut:]...)
@@ -192,7 +193,7 @@ func (s *Script) Retract(depth int) []Block {
 	for _, b := range gone {
 		kept = append(kept, b.kept...)
 	}
-	// A vault that joined late has records of old blocks with high seqs.
+	// A vault that joined late has records about old blocks with high seqs.
 	slices.SortFunc(kept, func(a, b *event.Record) int { return cmp.Compare(b.GetSeq(), a.GetSeq()) })
 	for _, r := range kept {
 		s.put(&event.Record{Retracts: r.GetSeq(), Fact: r.Fact})
@@ -210,8 +211,8 @@ func (s *Script) Retract(depth int) []Block {
 	return gone
 }
 
-// Backfill appends a log of a vault for each block after from, all of which were
-// entered before and are final, in one unit that ends with the block they reach.
+// Backfill appends a log of a vault for each block after from, in one unit that ends with the block they reach. All
+// these blocks were entered before and are final.
 func (s *Script) Backfill(from uint64, logs ...Said) {
 	s.fills++
 	n := from
@@ -230,9 +231,9 @@ func (s *Script) Backfill(from uint64, logs ...Said) {
 	s.Boundary()
 }
 
-// Join appends, in one unit, what a late vault says in the blocks that are not final yet, one log in each of the newest
-// ones, and then the newest block once more: up to there the log holds for this vault too. What it says belongs to its
-// blocks: it is taken back with them, and comes back with them.
+// Join appends, in one unit, a late vault's logs in the blocks that are not final yet, one log in each of the newest
+// ones, and then the newest block's record again: up to there the log is now complete for this vault too. The logs
+// belong to their blocks: they are retracted with them, and come back with them.
 func (s *Script) Join(vault common.Address, logs ...Said) {
 	s.fills++
 	blocks := s.Blocks[max(0, len(s.Blocks)-len(logs)):]
@@ -249,7 +250,7 @@ func (s *Script) Join(vault common.Address, logs ...Said) {
 	s.Boundary()
 }
 
-// Vault appends what is known of a vault that starts with the first block.
+// Vault appends the description of a vault that starts with the first block.
 func (s *Script) Vault(a common.Address) {
 	if s.coverage(a) == nil {
 		s.covered = append(s.covered, &event.Coverage{Address: a.Bytes(), StartBlock: s.First, CoveredTo: s.First - 1})
@@ -259,19 +260,19 @@ func (s *Script) Vault(a common.Address) {
 	s.Boundary()
 }
 
-// Removed appends that a vault was removed.
+// Removed appends a record that a vault was removed.
 func (s *Script) Removed(a common.Address) {
 	s.put(&event.Record{Fact: &event.Record_Vault{Vault: &event.Vault{Address: a.Bytes(), StartBlock: s.First, Removed: true}}})
 	s.Boundary()
 }
 
-// Decision appends what a person decided.
+// Decision appends an operator's decision.
 func (s *Script) Decision(kind string) {
 	s.put(&event.Record{Fact: &event.Record_Decision{Decision: &event.Decision{Kind: kind, Reason: "test", Time: 1}}})
 	s.Boundary()
 }
 
-// Units cuts records after each boundary.
+// Units splits records after each boundary.
 func Units(records []*event.Record) (out [][]*event.Record) {
 	for start, i := 0, 0; i < len(records); i++ {
 		if records[i].GetBoundary() {

@@ -11,8 +11,8 @@ import (
 // units of a history.
 const units = 30
 
-// TestScriptsAreLogs: a random history is what ingest may write. Each unit has a cursor that says what the log holds,
-// retractions come newest first and take back what is live, and no vault is ahead of the head.
+// TestScriptsAreLogs checks that ingest could have written a random history. Each unit has a cursor that matches the
+// log's content, retractions come newest first and retract live records, and no vault is ahead of the head.
 func TestScriptsAreLogs(t *testing.T) {
 	late, joined := 0, 0
 	for seed := range uint64(200) {
@@ -44,7 +44,7 @@ func TestScriptsAreLogs(t *testing.T) {
 	}
 }
 
-// lives checks what a unit takes back.
+// lives checks what a unit retracts.
 func lives(t *testing.T, s *histories.Script, unit []*event.Record) {
 	t.Helper()
 	last := s.Seq() + 1

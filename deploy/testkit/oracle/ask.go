@@ -15,20 +15,20 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A Client asks the API questions and compares.
+// A Client asks the API questions and compares the answers.
 type Client struct {
 	Base string // of the API: http://host:port
 	HTTP *http.Client
-	Sent atomic.Int64 // questions so far
+	Sent atomic.Int64 // questions sent so far
 }
 
 // Asked is the outcome of many questions.
 type Asked struct {
 	Differences []string
-	Seqs        map[uint64]bool // every X-Indexed-Seq of a good answer
+	Seqs        map[uint64]bool // every X-Indexed-Seq of a correct answer
 }
 
-// Ask asks all questions, some at the same time, and collects every difference. The error is one of the connection.
+// Ask asks all questions, some concurrently, and collects every difference. It returns only connection errors.
 func (c *Client) Ask(ctx context.Context, list []Question) (Asked, error) {
 	differences, seqs := make([][]string, len(list)), make([]uint64, len(list))
 	group, ctx := errgroup.WithContext(ctx)
@@ -59,7 +59,7 @@ func (c *Client) Ask(ctx context.Context, list []Question) (Asked, error) {
 	return outcome, nil
 }
 
-// get sends a question under an id of its own.
+// get sends a question with a request id of its own.
 func (c *Client) get(ctx context.Context, q Question) (got answer, id string, err error) {
 	id = fmt.Sprintf("e2e-%d", c.Sent.Add(1))
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Base+q.path+"?"+q.query.Encode(), nil)
@@ -95,7 +95,7 @@ func (c *Client) get(ctx context.Context, q Question) (got answer, id string, er
 	return got, id, nil
 }
 
-// compare gives every difference between the answer that was expected and the one that came to the request with that id.
+// compare returns every difference between the expected answer and the one to the request with that id.
 func (q Question) compare(got answer, id string) []string {
 	var found []string
 	add := func(format string, args ...any) { found = append(found, q.String()+": "+fmt.Sprintf(format, args...)) }
@@ -120,7 +120,7 @@ func (q Question) compare(got answer, id string) []string {
 	return found
 }
 
-// bodyFor is the expected body; an error repeats the request's id.
+// bodyFor returns the expected body; an error repeats the request's id.
 func (a answer) bodyFor(id string) any {
 	whole, _ := a.body.(Object)
 	refusal, ok := whole["error"].(Object)
@@ -137,10 +137,10 @@ func (a answer) bodyFor(id string) any {
 
 var link = regexp.MustCompile(`^<([^>]*)>; rel="([a-z]+)"$`)
 
-// notALink is the page number of a link that leads somewhere else than to a page of the same list.
+// notALink is the page number of a link that does not lead to a page of the same list.
 const notALink = -1
 
-// readLinks reads the header Link: relation to page number. Each link has to be the same question with another page.
+// readLinks parses the header Link: relation to page number. Each link must be the same question with another page.
 func (q Question) readLinks(values []string) map[string]int {
 	if len(values) == 0 {
 		return nil
@@ -170,7 +170,7 @@ func (q Question) pageOf(target string) int {
 	return page
 }
 
-// canonical writes the parameters but for the page: empty ones are absent, and the page size has a default.
+// canonical encodes the parameters without the page: empty ones are omitted, and the page size has a default.
 func canonical(values url.Values) string {
 	same := url.Values{"pageSize": {strconv.Itoa(defaultPageSize)}}
 	for name := range values {

@@ -14,20 +14,20 @@ import (
 
 var twoPartners = []Partner{{ID: 1, Name: "One", APIKey: "nk_test_One"}, {ID: 2, Name: "Two", APIKey: "nk_test_Two"}}
 
-// writtenView is the written history as of its block 9.
+// writtenView is the hand-written history as of its block 9.
 func writtenView(t *testing.T) view {
 	t.Helper()
 	return view{state: mustAt(t, written(), 9), asOf: url.Values{"asOfBlock": {"9"}}, block: "9", seq: "44"}
 }
 
-// sent is an answer on its way out of the pretended API, for a test to spoil.
+// sent is an answer of the simulated API before it is sent, for a test to corrupt.
 type sent struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// pretend serves what the questions expect, so that every difference found is one that spoil made.
+// pretend serves what the questions expect, so that every difference found was made by spoil.
 func pretend(t *testing.T, list []Question, spoil func(q Question, s *sent)) *Client {
 	t.Helper()
 	byRequest := map[string]Question{}
@@ -69,7 +69,7 @@ func pretend(t *testing.T, list []Question, spoil func(q Question, s *sent)) *Cl
 	return &Client{Base: server.URL, HTTP: server.Client()}
 }
 
-// view copies the parameters, with the page size that is meant.
+// view returns a copy of the parameters, with the effective page size.
 func (q Question) view() url.Values {
 	query := url.Values{"pageSize": {"20"}}
 	for name, values := range q.query {
@@ -78,7 +78,7 @@ func (q Question) view() url.Values {
 	return query
 }
 
-// speakable puts words where the oracle expects any text.
+// speakable puts words wherever the oracle expects any text.
 func speakable(tree any) any {
 	switch v := tree.(type) {
 	case Text:
@@ -142,7 +142,7 @@ func TestEveryEndpointIsAsked(t *testing.T) {
 	}
 }
 
-// TestASpoiltAnswerIsReported spoils one answer each, and expects one line that names the place.
+// TestASpoiltAnswerIsReported corrupts one answer at a time, and expects one line that names the place.
 func TestASpoiltAnswerIsReported(t *testing.T) {
 	deposits := api + "/users/" + bert.Hex() + "/deposits"
 	replace := func(from, to string) func(*sent) {

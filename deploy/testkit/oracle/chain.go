@@ -15,8 +15,8 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// A Chain is what a chain says about the vaults, as somebody else has read it. Its logs may contradict each other, which
-// those of the reference contracts cannot: a claim of an unknown request, a deposit id that comes twice.
+// A Chain is the state of the vaults as read from a chain by other code. Its logs may contradict each other, which
+// those of the reference contracts cannot: a claim of an unknown request, a deposit id that occurs twice.
 type Chain struct {
 	ID     uint64
 	Router common.Address
@@ -24,24 +24,24 @@ type Chain struct {
 	Vaults []*event.Vault
 	// Times of the blocks in Unix seconds, by number, from 0 to the newest.
 	Times []uint64
-	// Logs in chain order, without those that are quarantined.
+	// Logs in chain order, without quarantined ones.
 	Logs []types.Log
 }
 
-// A Moment is a state of a chain and how the API is asked for it.
+// A Moment is a state of a chain and how to request it from the API.
 type Moment struct {
-	// Block that the state is of.
+	// Block of the state.
 	Block uint64
-	// Seq that the answers have to be of, in X-Indexed-Seq; 0: any.
+	// Seq that answers must have in X-Indexed-Seq; 0: any.
 	Seq uint64
-	// AsOf is asOfBlock as it is sent; none for the newest state.
+	// AsOf holds asOfBlock as it is sent; empty for the newest state.
 	AsOf url.Values
-	// Brief asks for lists in one page each, and for fewer filters: enough where other moments of the same chain are asked
-	// for all.
+	// Brief requests lists in one page each, and fewer filters: enough if other moments of the same chain are asked for
+	// everything.
 	Brief bool
 }
 
-// A Partner is one who asks with a key of its own, and whom webhooks come to.
+// A Partner sends requests with its own key, and receives webhooks.
 type Partner struct {
 	ID            uint32 `json:"id"`
 	Name          string `json:"name"`
@@ -49,7 +49,7 @@ type Partner struct {
 	SigningSecret string `json:"signingSecret"`
 }
 
-// Questions are those of History.Questions.
+// Questions returns what History.Questions returns.
 func (c *Chain) Questions(at Moment, partners []Partner) ([]Question, error) {
 	h := &History{chainID: c.ID, router: c.Router, Times: c.Times, contradictory: true}
 	for _, v := range c.Vaults {
@@ -64,8 +64,8 @@ func (c *Chain) Questions(at Moment, partners []Partner) ([]Question, error) {
 	return h.Questions(at, partners)
 }
 
-// Questions are all there is to ask about a moment: every read endpoint of the API document with its pages, orders and
-// filters, the partners' with the key of each. The first one is the list of vaults.
+// Questions returns everything that can be asked about a moment: every read endpoint of the API document with its
+// pages, orders and filters, with the key of each partner where one is needed. The first one is the list of vaults.
 func (h *History) Questions(at Moment, partners []Partner) ([]Question, error) {
 	s, err := h.at(at.Block)
 	if err != nil {
@@ -78,7 +78,7 @@ func (h *History) Questions(at Moment, partners []Partner) ([]Question, error) {
 	return everything(v, partners), nil
 }
 
-// Refusals are the questions that have to be refused, whatever the chain says; some are asked with the key of a partner, spoilt.
+// Refusals returns questions that must be rejected in any state; some have a partner's key, corrupted.
 func (h *History) Refusals(p Partner) ([]Question, error) {
 	s, err := h.at(h.Head())
 	if err != nil {
@@ -87,8 +87,8 @@ func (h *History) Refusals(p Partner) ([]Question, error) {
 	return refusals(view{state: s}, p), nil
 }
 
-// Pasts are the blocks of a chain whose states are worth asking for: the middle, the ends, where a reorganisation may
-// have begun, and both sides of the moments in which a request expires without a log.
+// Pasts returns the blocks of a chain whose states are worth asking for: the middle, the ends, where a reorganisation
+// may have begun, and both sides of the moments when a request expires without a log.
 func (h *History) Pasts() []uint64 {
 	head := h.Head()
 	last := h.vaults[len(h.vaults)-1].startBlock
@@ -105,7 +105,7 @@ func (h *History) Pasts() []uint64 {
 	return distinct
 }
 
-// expiries are the first two blocks that let a request expire which nobody had funded, cancelled or expired.
+// expiries returns the first two blocks in which a request expires that was not funded, cancelled or expired by a log.
 func (h *History) expiries() (blocks []uint64) {
 	newest, err := h.at(h.Head())
 	if err != nil {
@@ -127,28 +127,28 @@ func (h *History) expiries() (blocks []uint64) {
 	return blocks[:min(2, len(blocks))]
 }
 
-// An Answer is what came to a question.
+// An Answer is the response to a question.
 type Answer struct {
 	answer
 	id string // of the request
 }
 
-// Get sends a question. The error is one of the connection.
+// Get sends a question. It returns only connection errors.
 func (c *Client) Get(ctx context.Context, q Question) (Answer, error) {
 	got, id, err := c.get(ctx, q)
 	return Answer{got, id}, err
 }
 
-// Seq of the log up to which the answer is about, 0 where it names none.
+// Seq of the log that the answer is about, or 0 if it names none.
 func (a Answer) Seq() uint64 { return number(a.seq) }
 
-// Block up to which the answer is about, 0 where it names none.
+// Block that the answer is about, or 0 if it names none.
 func (a Answer) Block() uint64 { return number(a.block) }
 
-// Generation of the read models that the answer was made of, empty where it names none.
+// Generation of the read models that produced the answer, or "" if it names none.
 func (a Answer) Generation() string { return a.generation }
 
-// number of a header, 0 where it has none.
+// number parses a header, 0 if it is not a number.
 func number(header string) uint64 {
 	n, err := strconv.ParseUint(header, 10, 64)
 	if err != nil {
@@ -157,25 +157,25 @@ func number(header string) uint64 {
 	return n
 }
 
-// Unavailable says that the server asked for patience: it could not read in time.
+// Unavailable reports whether the server responded with 503: it could not read in time.
 func (a Answer) Unavailable() bool { return a.status == http.StatusServiceUnavailable }
 
-// Patient says that the server also said for how long.
+// Patient reports whether the server also sent Retry-After.
 func (a Answer) Patient() bool { return number(a.retryAfter) > 0 }
 
-// Missing says that there is no such thing.
+// Missing reports whether the server responded with 404.
 func (a Answer) Missing() bool { return a.status == http.StatusNotFound }
 
-// Status of the HTTP answer.
+// Status returns the HTTP status.
 func (a Answer) Status() int { return a.status }
 
-// Refused says that the question itself was found wrong.
+// Refused reports whether the server responded with 400.
 func (a Answer) Refused() bool { return a.status == http.StatusBadRequest }
 
-// Compare gives every difference between the answer that the question expects and the one that came, a line each.
+// Compare returns every difference between the expected answer and got, one per line.
 func (q Question) Compare(got Answer) []string { return q.compare(got.answer, got.id) }
 
-// Endpoint is the path of a question with {address} for each address.
+// Endpoint returns the path of a question with {address} for each address.
 func (q Question) Endpoint() string {
 	parts := strings.Split(q.path, "/")
 	for i, part := range parts {
@@ -186,7 +186,7 @@ func (q Question) Endpoint() string {
 	return strings.Join(parts, "/")
 }
 
-// Same says whether two questions are sent as the same request.
+// Same reports whether two questions are the same request.
 func (q Question) Same(as Question) bool {
 	return q.path == as.path && q.key == as.key && q.query.Encode() == as.query.Encode()
 }

@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// Text stands in an expected tree for a text that people read and nobody can foretell: any string but the empty one.
+// Text stands in an expected tree for a text for people that cannot be predicted: any string except the empty one.
 type Text struct{}
 
-// Diff compares two JSON trees (of map[string]any, []any, string, json.Number, bool and nil) and gives a line for every
-// difference: where it is, what was expected and what was got. Numbers are compared as they are written.
+// Diff compares two JSON trees (of map[string]any, []any, string, json.Number, bool and nil) and returns a line for
+// every difference: where it is, the expected value and the actual one. Numbers are compared as they are written.
 func Diff(expected, got any) []string {
 	return compare("", expected, got)
 }
@@ -84,7 +84,7 @@ func at(path string) string {
 	return strings.TrimPrefix(path, ".")
 }
 
-// Show writes a value on one line, cut where it is long.
+// Show formats a value on one line, truncated if it is long.
 func Show(value any) string {
 	if _, ok := value.(Text); ok {
 		return "some text"
@@ -100,7 +100,7 @@ func Show(value any) string {
 	return string(b)
 }
 
-// Tree reads JSON as Diff wants it. Anything after the value is an error.
+// Tree parses JSON into the types that Diff expects. Anything after the value is an error.
 func Tree(b []byte) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(b))
 	decoder.UseNumber()

@@ -9,7 +9,7 @@ import (
 	"github.com/navlog/navlog/schemas/contracts/reference"
 )
 
-// Events are the webhooks that the final blocks of a history cause for the partners: the body of each by its id.
+// Events returns the webhooks that the final blocks of a history cause for the partners: the body of each by its id.
 func (h *History) Events(partners []Partner) map[string]Object {
 	known := map[uint32]bool{}
 	for _, p := range partners {
@@ -46,7 +46,7 @@ func (h *History) Events(partners []Partner) map[string]Object {
 	return found
 }
 
-// eventID is the UUID version 5 of a name in navlog's namespace, which is itself one in the namespace of URLs.
+// eventID returns the version 5 UUID of a name in navlog's namespace, which is itself a UUID in the namespace of URLs.
 func eventID(name string) string {
 	urls := [16]byte{0x6b, 0xa7, 0xb8, 0x11, 0x9d, 0xad, 0x11, 0xd1, 0x80, 0xb4, 0x00, 0xc0, 0x4f, 0xd4, 0x30, 0xc8}
 	id := uuid5(uuid5(urls, "https://navlog.dev/event"), name)

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// TestEventIDs compares with a library that makes such ids.
+// TestEventIDs compares eventID with a library that generates such ids.
 func TestEventIDs(t *testing.T) {
 	namespace := uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://navlog.dev/event"))
 	const name = "31337:0xab:4:deposit.referral:1"

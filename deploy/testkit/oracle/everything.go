@@ -14,14 +14,14 @@ const api = "/api/v1"
 // nobody is an address that never did anything.
 var nobody = common.HexToAddress("0x00000000000000000000000000000000DeaDBeef")
 
-// everything asks for all there is to know about a view: every endpoint, page, order and filter.
+// everything asks about everything in a view: every endpoint, page, order and filter.
 func everything(v view, partners []Partner) []Question {
 	q := &questions{view: v}
 	q.askVaults("", api)
 	q.askUsers()
 	for i, u := range v.state.sorted("firstSeen", "asc") {
 		if v.brief && uint64(i)%3 != v.state.block%3 {
-			continue // another block has its turn with this one
+			continue // this one is asked about as of another block
 		}
 		q.askUser(u)
 	}
@@ -34,7 +34,7 @@ func everything(v view, partners []Partner) []Question {
 	return q.list
 }
 
-// askVaults asks for the list, the details and the NAV history below a prefix: partners have their own.
+// askVaults asks for the list, the details and the NAV history below a path prefix: partners have their own.
 func (q *questions) askVaults(key, prefix string) {
 	s := q.state
 	q.one(key, prefix+"/vaults", items(s.ordered(), s.vaultJSON))
@@ -91,7 +91,7 @@ func askedBy(u *userState) func(*requestState) bool {
 	return func(r *requestState) bool { return r.Owner == u.address }
 }
 
-// askNobody asks about an address that is no user, and for a vault that is none.
+// askNobody asks about an address that is not a user, and about one that is not a vault.
 func (q *questions) askNobody() {
 	q.fails("", api+"/users/"+nobody.Hex(), 404, "NOT_FOUND", nil)
 	q.page("", api+"/users/"+nobody.Hex()+"/deposits", nil, 0, 0)
@@ -100,7 +100,7 @@ func (q *questions) askNobody() {
 	q.fails("", api+"/vaults/"+nobody.Hex()+"/nav", 404, "NOT_FOUND", nil)
 }
 
-// askBusiest asks all the filtered questions, about the users who have most to filter.
+// askBusiest asks all filtered questions, about the users with the most rows to filter.
 func (q *questions) askBusiest() {
 	s := q.state
 	users := s.sorted("firstSeen", "asc")
@@ -162,7 +162,7 @@ func (q *questions) askWithdrawals(u *userState) {
 	}
 }
 
-// vaultFilters are the vaults, and an address that is none; in brief, one vault.
+// vaultFilters returns the vaults, and an address that is not a vault; if brief, one vault.
 func (q *questions) vaultFilters() []common.Address {
 	if q.brief {
 		return []common.Address{q.state.ordered()[0].address}
@@ -202,7 +202,7 @@ func (q *questions) askPartner(p Partner) {
 	q.one(p.APIKey, prefix+"/router", Object{"routerAddress": s.history.router.Hex(), "chainId": integer(s.history.chainID)})
 }
 
-// refusals are the questions that have to be refused, whatever the state.
+// refusals are the questions that must be rejected, whatever the state.
 func refusals(v view, p Partner) []Question {
 	q := &questions{view: v}
 	known := q.state.ordered()[0].address.Hex()

@@ -9,9 +9,9 @@ import (
 	"strconv"
 )
 
-// Explain asks why the numbers of an expected answer are what they are, walks through the logs
-// that the API names, and adds them up. It gives every difference, and how many numbers
-// there were. get is Get or is made of it; the error is its.
+// Explain asks which events produced the numbers of an expected answer, reads the logs that the API names, and adds
+// them up. It returns every difference, and how many numbers there were. get is Get or a wrapper of it, whose errors
+// are returned.
 func Explain(ctx context.Context, get func(context.Context, Question) (Answer, error), q Question) (differences []string, numbers int, err error) {
 	whole, _ := q.want.body.(Object)
 	if q.want.status != http.StatusOK {
@@ -27,10 +27,10 @@ func Explain(ctx context.Context, get func(context.Context, Question) (Answer, e
 	return differences, numbers, nil
 }
 
-// explained is how many logs are on a page of an explanation: few, so that there are pages.
+// explained is the page size of an explanation: small, so that there are several pages.
 const explained = 3
 
-// walk walks through the explanation of one number.
+// walk reads the explanation of one number, page by page.
 func walk(ctx context.Context, get func(context.Context, Question) (Answer, error), q Question, n Number) (differences []string, err error) {
 	of, vault := q.path, q.query.Get("vault")
 	if vault != "" {
@@ -56,7 +56,7 @@ func walk(ctx context.Context, get func(context.Context, Question) (Answer, erro
 		data, meta := got.body.(Object)["data"].(Object), got.body.(Object)["meta"].(Object)
 		for _, one := range data["events"].([]any) {
 			e := one.(Object)
-			if change, ok := new(big.Int).SetString(fmt.Sprint(e["change"]), 10); ok { // of firstSeen it is a time
+			if change, ok := new(big.Int).SetString(fmt.Sprint(e["change"]), 10); ok { // for firstSeen it is a time
 				if sum.Add(sum, change); e["sum"] != sum.String() {
 					differ("the changes add up to %s, where the answer says %v", sum, e["sum"])
 				}

@@ -16,15 +16,15 @@ import (
 	"github.com/navlog/navlog/schemas/contracts/reference"
 )
 
-// A History is everything that the chain says about the vaults at one moment.
+// A History is everything that a chain says about the vaults at one moment.
 type History struct {
 	chainID uint64
 	router  common.Address
 	vaults  []vault
 	Times   []uint64 // Unix seconds, by block number
 	Facts   []Fact   // in chain order
-	Final   uint64   // the newest final block
-	// contradictory says that the facts are not those of the reference contracts: anything may follow anything.
+	Final   uint64   // newest final block
+	// contradictory: the facts are not from the reference contracts, so any sequence is possible.
 	contradictory bool
 }
 
@@ -52,10 +52,10 @@ type Fact struct {
 	Event any
 }
 
-// Head is the number of the newest block.
+// Head returns the number of the newest block.
 func (h *History) Head() uint64 { return uint64(len(h.Times) - 1) }
 
-// Read reads the chain, which must not move meanwhile.
+// Read reads the chain, which must not change meanwhile.
 func Read(ctx context.Context, rpcURL string, deployed *devchain.Contracts) (*History, error) {
 	client, err := ethclient.DialContext(ctx, rpcURL)
 	if err != nil {
@@ -148,7 +148,7 @@ func readVault(ctx context.Context, client *ethclient.Client, address common.Add
 	return v, nil
 }
 
-// append decodes logs, which are in chain order. Logs of the share token and of ERC-4626 are for others.
+// append decodes logs, which must be in chain order. It skips logs of the share token and of ERC-4626.
 func (h *History) append(logs []types.Log) error {
 	for _, l := range logs {
 		event, err := decode(l)
@@ -168,11 +168,11 @@ func (h *History) append(logs []types.Log) error {
 
 var (
 	vaultABI, vaultABIErr = reference.ReferenceVaultMetaData.GetAbi()
-	// bindings can parse logs without a chain behind them.
+	// The bindings can parse logs without a connection to a chain.
 	bindings, bindingsErr = reference.NewReferenceVaultFilterer(common.Address{}, nil)
 )
 
-// decode gives a log as the generated bindings understand it, and nil for one that navlog does not count.
+// decode returns a log as parsed by the generated bindings, or nil for one that navlog does not count.
 func decode(l types.Log) (any, error) {
 	if vaultABIErr != nil {
 		return nil, vaultABIErr

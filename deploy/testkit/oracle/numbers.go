@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// Number is a number of an answer that can be explained.
+// Number is a number in an answer that can be explained.
 type Number struct {
 	Field string // JSON pointer
-	Value any    // as the answer shows it: a decimal or a time as text, a JSON number, nil
+	Value any    // as in the answer: a decimal or a time as text, a JSON number, nil
 }
 
-// ofMembers stands for the paths of the users of a vault.
+// ofMembers stands for the paths of a vault's users.
 const ofMembers = "/vaults/*/users"
 
-// numberFields are those of an answer by the end of its path, or of what is before its last
-// part. A * stands for every place of a list, an @ for the same by the addresses in it.
+// numberFields lists the explainable fields of an answer by the last part of its path, or by the part before that. A *
+// stands for every element of a list, an @ for the same addressed by the elements' addresses.
 var numberFields = map[string][]string{
 	"/users/": {"/totalDeposited", "/totalWithdrawn", "/firstSeen", "/holdings/deposits/*/_sum/assetAmount", "/holdings/deposits/*/_count",
 		"/holdings/withdrawals/*/_sum/assetsEstimate", "/holdings/withdrawals/*/_count"},
@@ -28,8 +28,8 @@ var numberFields = map[string][]string{
 	"/partner/stats":      {"/totalDeposits", "/totalVolume", "/uniqueUsers", "/byVault/*/depositCount", "/byVault/*/totalVolume"},
 }
 
-// Explained tells whether the answer at a path, which may have a query, has numbers that
-// the document says can be explained.
+// Explained reports whether the answer at a path, which may have a query, has numbers that can be explained according
+// to the API document.
 func Explained(path string) bool { return fieldsOf(path) != nil }
 
 func fieldsOf(path string) []string {
@@ -43,7 +43,7 @@ func fieldsOf(path string) []string {
 	return numberFields[path[:strings.LastIndex(path, "/")+1]]
 }
 
-// Numbers are those of the answer at a path.
+// Numbers returns the explainable numbers of the answer at a path.
 func Numbers(path string, answer Object) (out []Number) {
 	for _, field := range fieldsOf(path) {
 		at := answer["data"]
@@ -56,7 +56,7 @@ func Numbers(path string, answer Object) (out []Number) {
 	return out
 }
 
-// numbersAt follows the parts of a pointer from a value, whose own pointer is before.
+// numbersAt follows the parts of a pointer from a value; before is the pointer of the value itself.
 func numbersAt(value any, before string, parts []string) (out []Number) {
 	if len(parts) == 0 {
 		return []Number{{strings.TrimSuffix(before, "/"), value}}

@@ -19,7 +19,7 @@ type state struct {
 	now     uint64 // Unix seconds: the block's time
 	vaults  map[common.Address]*vaultState
 	users   map[common.Address]*userState
-	// what every owner of a claim was paid, users or not
+	// total paid to each owner of a claim, whether a user or not
 	claimed map[common.Address]*big.Int
 	// claimedIn is the same by vault and owner.
 	claimedIn map[[2]common.Address]*big.Int
@@ -34,7 +34,7 @@ type vaultState struct {
 	deposits  []*depositState
 	requests  map[uint64]*requestState
 	users     map[common.Address]bool
-	sweptTo   uint64 // the highest number that a sweep named
+	sweptTo   uint64 // the highest deposit number in a sweep
 	lastSweep uint64 // Unix seconds, 0 = never
 	lastNav   *navState
 }
@@ -53,8 +53,8 @@ type depositState struct {
 	sweptAt uint64 // Unix seconds, 0 = not swept
 }
 
-// A requestState is a request from the log that asked for it on. Only one of claimedAt, cancelledAt and expiredAt is
-// ever set: the first of these events ends the request.
+// A requestState is the state of a withdrawal request since its event. At most one of claimedAt, cancelledAt and
+// expiredAt is set: the first of these events ends the request.
 type requestState struct {
 	Fact
 	*reference.ReferenceVaultWithdrawalRequested
@@ -63,8 +63,8 @@ type requestState struct {
 	fundedAssets, claimedAssets                 *big.Int
 }
 
-// ended says that an event has ended the request: nothing that comes later changes it. Time alone ends none, for what
-// has run out of time can still be funded.
+// ended reports whether an event has ended the request: later events do not change it. Expiry by time is no such end,
+// because an expired request can still be funded.
 func (r *requestState) ended() bool {
 	return r.claimedAt != 0 || r.cancelledAt != 0 || r.expiredAt != 0
 }
@@ -74,8 +74,8 @@ type navState struct {
 	*reference.ReferenceVaultNavUpdated
 }
 
-// at folds the facts up to a block. The reference contracts cannot contradict themselves; where the facts do, something is
-// wrong with the reading, and that is an error, unless the history is known to be of other contracts.
+// at folds the facts up to a block. The reference contracts cannot contradict themselves, so a contradiction means that
+// the facts were read incorrectly and is an error, unless the history is known to be of other contracts.
 func (h *History) at(block uint64) (*state, error) {
 	if block > h.Head() {
 		return nil, fmt.Errorf("block %d is beyond the newest block %d", block, h.Head())
@@ -140,10 +140,10 @@ func (s *state) apply(f Fact) error {
 	return fmt.Errorf("the oracle has no rule for it")
 }
 
-// contradiction is the error for facts that cannot both be, and nil where the history may say such things. The fold then
-// goes on by the rules of the API: of two requests with one index the first counts; the first of claimed, cancelled and
-// expired after it ends it; what comes before the request or after its end changes nothing of it. A deposit is swept by the
-// first sweep whose last number is at least its own, or in its own block where it comes after that sweep.
+// contradiction returns the error for facts that cannot both be true, or nil if the history may contain such facts.
+// Then the fold continues by the rules of the API: of two requests with one index the first counts; the first claim,
+// cancellation or expiry after it ends it; events before the request or after its end do not change it. A deposit is
+// swept by the first sweep whose last number is at least its own, or in its own block if it comes after that sweep.
 func (s *state) contradiction(format string, args ...any) error {
 	if s.history.contradictory {
 		return nil
@@ -151,7 +151,8 @@ func (s *state) contradiction(format string, args ...any) error {
 	return fmt.Errorf(format, args...)
 }
 
-// paid is the sum of an owner's claims, to be added to. Claims that change no request count too: the money has moved.
+// paid returns the sum of an owner's claims, for the caller to add to. Claims that change no request count too, because
+// the money has moved.
 func (s *state) paid(owner common.Address) *big.Int {
 	if s.claimed[owner] == nil {
 		s.claimed[owner] = new(big.Int)
@@ -159,7 +160,7 @@ func (s *state) paid(owner common.Address) *big.Int {
 	return s.claimed[owner]
 }
 
-// paidBy is paid of one vault.
+// paidBy is paid for one vault.
 func (s *state) paidBy(vault, owner common.Address) *big.Int {
 	key := [2]common.Address{vault, owner}
 	if s.claimedIn[key] == nil {
@@ -168,7 +169,7 @@ func (s *state) paidBy(vault, owner common.Address) *big.Int {
 	return s.claimedIn[key]
 }
 
-// seen makes the owner of a deposit or a request a user, of the vault and at all.
+// seen makes the owner of a deposit or a request a user, both of the vault and overall.
 func (s *state) seen(v *vaultState, owner common.Address, at Fact) *userState {
 	v.users[owner] = true
 	u := s.users[owner]
@@ -240,8 +241,8 @@ func (s *state) change(v *vaultState, index *big.Int, change func(*requestState)
 	return change(r)
 }
 
-// status is one of queued, claimed, cancelled and expired. A request that nobody funded expires by time alone, and is
-// queued again when somebody funds it after all.
+// status returns queued, claimed, cancelled or expired. A request that is not funded expires by time alone, and is
+// queued again if it is funded after all.
 func (s *state) status(r *requestState) string {
 	switch {
 	case r.claimedAt != 0:
@@ -257,11 +258,11 @@ func (s *state) status(r *requestState) string {
 	}
 }
 
-// claimable says that the request is funded and nobody has been paid yet.
+// claimable reports whether the request is funded and has not been paid yet.
 func (s *state) claimable(r *requestState) bool { return s.status(r) == "queued" && r.fundedAt != 0 }
 
-// sorted gives the users in an order of the API: by a key and then by address, so that each order is the other one of its
-// key read from the end.
+// sorted returns the users in an order of the API: by a key and then by address, so that the two orders of a key are
+// each other's reverse.
 func (s *state) sorted(sortBy, sortOrder string) []*userState {
 	key := func(a, b *userState) int {
 		switch sortBy {
@@ -282,7 +283,7 @@ func (s *state) sorted(sortBy, sortOrder string) []*userState {
 	})
 }
 
-// unswept gives the vault's deposits that no sweep has reached, oldest first.
+// unswept returns the vault's deposits that no sweep has reached, oldest first.
 func (v *vaultState) unswept() []*depositState {
 	return keep(v.deposits, func(d *depositState) bool { return d.sweptAt == 0 })
 }

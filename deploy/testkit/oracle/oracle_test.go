@@ -27,10 +27,10 @@ var (
 	router = common.HexToAddress("0x5000000000000000000000000000000000000005")
 )
 
-// blockTime of the written history: a block a minute from 2026-01-01T00:00:00Z.
+// blockTime returns the time of a block of the hand-written history: one block per minute from 2026-01-01T00:00:00Z.
 func blockTime(block uint64) uint64 { return 1767225600 + 60*block }
 
-// written is a history of ten blocks, whose every figure the tests below work out by hand.
+// written is a history of ten blocks. The tests below contain figures for it that were calculated by hand.
 func written() *History {
 	h := &History{chainID: 7, router: router, Final: 6}
 	for block := range uint64(11) {
@@ -69,7 +69,7 @@ func mustAt(t *testing.T, h *History, block uint64) *state {
 	return s
 }
 
-// wantJSON compares a tree of the oracle with JSON that was written by hand.
+// wantJSON compares a tree of the oracle with hand-written JSON.
 func wantJSON(t *testing.T, what string, got any, want string) {
 	t.Helper()
 	for _, line := range Diff(mustTree(t, want), got) {
@@ -150,7 +150,7 @@ func TestOracleOnUsers(t *testing.T) {
 		{10, "totalDeposited", "desc", []common.Address{anna, bert}},
 		{10, "totalDeposited", "asc", []common.Address{bert, anna}},
 		{10, "totalWithdrawn", "desc", []common.Address{anna, bert}},
-		{7, "totalWithdrawn", "desc", []common.Address{bert, anna}}, // nobody yet: ties by address, in the direction of the order
+		{7, "totalWithdrawn", "desc", []common.Address{bert, anna}}, // no withdrawals yet: ties are ordered by address, in the direction of the order
 		{7, "totalWithdrawn", "asc", []common.Address{anna, bert}},
 	} {
 		var got []common.Address
@@ -197,7 +197,7 @@ func TestOracleOnRequests(t *testing.T) {
 		{`+two+`,"status":"cancelled","cancelledAt":"2026-01-01T00:10:00.000Z"}]`)
 }
 
-// TestOracleOnImpossibleRequests: logs that no reference contract emits, and what is made of them.
+// TestOracleOnImpossibleRequests checks the results of request logs that no reference contract emits.
 func TestOracleOnImpossibleRequests(t *testing.T) {
 	n := big.NewInt
 	asked := &reference.ReferenceVaultWithdrawalRequested{RequestIndex: n(0), Owner: anna, Receiver: anna, Shares: n(1), AssetsEstimate: n(2), ExpiresAt: blockTime(4)}
@@ -207,7 +207,7 @@ func TestOracleOnImpossibleRequests(t *testing.T) {
 	cancelled := &reference.ReferenceVaultWithdrawalCancelled{RequestIndex: n(0), Owner: anna, Shares: n(1)}
 	expired := &reference.ReferenceVaultWithdrawalExpired{RequestIndex: n(0), Owner: anna, Shares: n(1)}
 	for name, try := range map[string]struct {
-		events    []any // one a block, from block 1 on
+		events    []any // one per block, from block 1 on
 		status    string
 		claimable bool
 		withdrawn int64
@@ -252,7 +252,7 @@ func TestOracleOnImpossibleRequests(t *testing.T) {
 	}
 }
 
-// TestOracleOnImpossibleSweeps: sweeps that no reference contract emits, and when they sweep deposits.
+// TestOracleOnImpossibleSweeps checks when deposits are swept by sweeps that no reference contract emits.
 func TestOracleOnImpossibleSweeps(t *testing.T) {
 	n := big.NewInt
 	deposit := func(id int64) any {
@@ -262,8 +262,8 @@ func TestOracleOnImpossibleSweeps(t *testing.T) {
 		return &reference.ReferenceVaultDepositsSwept{FromDepositId: n(from), ToDepositId: n(to), Assets: n(1)}
 	}
 	for name, try := range map[string]struct {
-		events []any    // one a block, from block 1 on
-		swept  []uint64 // of the deposits in chain order: the block, 0 for none
+		events []any    // one per block, from block 1 on
+		swept  []uint64 // for each deposit in chain order: the block that sweeps it, 0 for none
 	}{
 		"a sweep that begins late takes all before it": {[]any{deposit(1), deposit(2), sweep(2, 2)}, []uint64{3, 3}},
 		"the first sweep that is far enough counts":    {[]any{deposit(2), sweep(1, 1), sweep(2, 3), sweep(1, 4)}, []uint64{3}},
@@ -320,7 +320,7 @@ func TestOracleOnPartners(t *testing.T) {
 		"partnerId":2,"partnerName":"Two","totalDeposits":0,"totalVolume":"0","uniqueUsers":0,"byVault":[]}`)
 }
 
-// TestOracleRefusesContradictions: what the reference contracts never emit.
+// TestOracleRefusesContradictions checks that facts which the reference contracts never emit are errors.
 func TestOracleRefusesContradictions(t *testing.T) {
 	n := big.NewInt
 	for name, try := range map[string]struct {
@@ -402,7 +402,8 @@ func TestSpansNeverEndBeforeTheyBegin(t *testing.T) {
 	}
 }
 
-// TestOracleAgreesWithTheContracts folds a real chain and asks the contracts for the same figures, as of several blocks.
+// TestOracleAgreesWithTheContracts folds a real chain and compares with the contracts' own figures, as of several
+// blocks.
 func TestOracleAgreesWithTheContracts(t *testing.T) {
 	anvil := enginetest.Anvil(t, engines.AnvilOptions{})
 	ctx := t.Context()
@@ -466,7 +467,7 @@ func compareWithContract(t *testing.T, client *ethclient.Client, s *state, v *va
 		}
 		want := []string{"queued", "queued", "claimed", "cancelled", "expired"}[got.Status]
 		if got.Status == 0 && got.ExpiresAt != 0 && s.now >= got.ExpiresAt {
-			want = "expired" // the contract says so only once somebody calls
+			want = "expired" // the contract changes the status only when it is called
 		}
 		if s.status(r) != want || s.claimable(r) != (got.Status == 1) || got.Owner != r.Owner || got.PartnerId != r.PartnerId {
 			t.Errorf("block %d, vault %s: request %d is %+v, the oracle says %s", s.block, v.symbol, index, got, Show(s.requestJSON(r)))

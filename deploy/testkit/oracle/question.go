@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// A Question is one GET of the API and what its answer has to be.
+// A Question is one GET request to the API and its expected answer.
 type Question struct {
 	path  string
 	query url.Values
-	key   string // x-api-key; empty: none
+	key   string // x-api-key; empty: not sent
 	want  answer
 }
 
-// An answer is what is compared of one.
+// An answer holds the parts of a response that are compared.
 type answer struct {
 	status int
-	// body is the JSON; in an expected error its requestId is filled in with the one that was sent.
+	// body is the JSON; in an expected error, requestId is set to the one that was sent.
 	body any
-	// links are the page numbers of the header Link, by relation; nil: there is no such header.
+	// links are the page numbers of the header Link, by relation; nil: no such header.
 	links map[string]int
-	// Values of X-Indexed-Block and X-Indexed-Seq. Expected ones that are empty are not looked at.
+	// Values of X-Indexed-Block and X-Indexed-Seq. Empty expected values are not compared.
 	block, seq string
-	// Values of X-Generation and Retry-After, of which nothing is expected here.
+	// Values of X-Generation and Retry-After, which are not compared.
 	generation, retryAfter string
 }
 
@@ -36,13 +36,14 @@ func (q Question) String() string {
 	return "GET " + q.path + "?" + q.query.Encode()
 }
 
-// A view is a state of the chain and how the API is asked for it.
+// A view is a state of the chain and how to request it from the API.
 type view struct {
 	state *state
-	asOf  url.Values // asOfBlock, or nothing
+	asOf  url.Values // asOfBlock, or empty
 	block string     // expected X-Indexed-Block
 	seq   string     // expected X-Indexed-Seq; empty: any
-	// brief asks for lists in one page each, and for fewer filters: enough where other views of the same chain ask for all.
+	// brief requests lists in one page each, and fewer filters: enough if other views of the same chain are asked for
+	// everything.
 	brief bool
 }
 
@@ -52,7 +53,7 @@ type questions struct {
 	list []Question
 }
 
-// with joins parameters, given as name, value, name, value, with those of the view.
+// with combines parameters, given as name, value, name, value, with those of the view.
 func (q *questions) with(pairs ...string) url.Values {
 	values := url.Values{}
 	for name, value := range q.asOf {
@@ -64,7 +65,7 @@ func (q *questions) with(pairs ...string) url.Values {
 	return values
 }
 
-// one asks for something that has no pages.
+// one asks for something without pages.
 func (q *questions) one(key, path string, data any, pairs ...string) {
 	q.list = append(q.list, Question{
 		path: path, query: q.with(pairs...), key: key,
@@ -72,7 +73,7 @@ func (q *questions) one(key, path string, data any, pairs ...string) {
 	})
 }
 
-// fails asks for something that has to be refused. fields are those that details have to name.
+// fails asks for something that must be rejected. fields are those that details must name.
 func (q *questions) fails(key, path string, status int, code string, fields []string, pairs ...string) {
 	refusal := Object{"code": code, "message": Text{}, "requestId": Text{}}
 	if fields != nil {
@@ -130,8 +131,8 @@ func (q *questions) page(key, path string, all []any, number, size int, pairs ..
 	})
 }
 
-// pages asks for a list without any parameter, then for all its pages of a size, and for the one after the last; in brief,
-// for the first page of the largest size.
+// pages asks for a list without any parameter, then for all its pages of a given size, and for the one after the last;
+// if brief, for the first page of the largest size.
 func (q *questions) pages(key, path string, all []any, size int, pairs ...string) {
 	if q.brief {
 		q.whole(key, path, all, pairs...)
@@ -149,26 +150,26 @@ func (q *questions) whole(key, path string, all []any, pairs ...string) {
 	q.page(key, path, all, 0, maxPageSize, pairs...)
 }
 
-// A span is a range of times, both ends included, as a client writes it.
+// A span is a time range, both ends included, as a client writes it.
 type span struct {
-	from, to     string // empty: not bounded
+	from, to     string // empty: unbounded
 	fromMs, toMs int64
 }
 
 func (s span) pairs() []string { return []string{"from", s.from, "to", s.to} }
 
-// holds says whether a block of that time is in the range. An empty parameter is an absent one.
+// holds reports whether a block with that time is in the range. An empty parameter counts as absent.
 func (s span) holds(unixSeconds uint64) bool {
 	ms := int64(unixSeconds) * 1000
 	return (s.from == "" || s.fromMs <= ms) && (s.to == "" || ms <= s.toMs)
 }
 
-// spans writes ranges around the times of a list, which are in ascending order, in every format of from and to. Ranges that
-// would end before they begin are left out.
+// spans returns ranges around the times of a list, which are in ascending order, in every format of from and to. Ranges
+// that would end before they begin are left out.
 func spans(times []uint64) []span {
 	first, middle, last := times[0], times[len(times)/2], times[len(times)-1]
 	ms := func(seconds uint64) int64 { return int64(seconds) * 1000 }
-	later := max(middle, first+1) // never before half a second after the first
+	later := max(middle, first+1) // at least half a second after the first
 	firstDay, lastDay := first-first%86400, last-last%86400
 	all := []span{
 		{from: stamp(ms(middle), 0), fromMs: ms(middle)},
@@ -188,7 +189,7 @@ func spans(times []uint64) []span {
 	return slices.DeleteFunc(all, func(s span) bool { return s.from != "" && s.to != "" && s.fromMs > s.toMs })
 }
 
-// stamp is RFC 3339 at an offset from UTC in minutes.
+// stamp formats a time in RFC 3339 with an offset from UTC in minutes.
 func stamp(unixMs int64, offset int) string {
 	zone := time.UTC
 	if offset != 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// What the API has to say about a state, as trees for diff. A number of the JSON is a json.Number here; the decimal strings
-// of amounts and blocks are strings.
+// What the API must say about a state, as trees for Diff. A JSON number is a json.Number here; the decimal strings of
+// amounts and blocks are strings.
 
 type Object = map[string]any
 
@@ -26,7 +26,7 @@ func instant(unixSeconds uint64) string {
 	return time.Unix(int64(unixSeconds), 0).UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-// instantOrNull is null for a thing that never happened.
+// instantOrNull returns null for something that never happened.
 func instantOrNull(unixSeconds uint64) any {
 	if unixSeconds == 0 {
 		return nil
@@ -42,7 +42,7 @@ func sum[T any](of []T, amount func(T) *big.Int) *big.Int {
 	return total
 }
 
-// items renders a list. An empty one is [] and not null.
+// items renders a list. An empty one is [] instead of null.
 func items[T any](of []T, render func(T) Object) []any {
 	list := make([]any, 0, len(of))
 	for _, item := range of {
@@ -51,7 +51,7 @@ func items[T any](of []T, render func(T) Object) []any {
 	return list
 }
 
-// place is what every item of a list says about its log.
+// place returns what every item of a list says about its log.
 func (f Fact) place(s *state) Object {
 	return Object{
 		"id":           fmt.Sprintf("%s-%d", f.Tx.Hex(), f.Index),
@@ -64,7 +64,7 @@ func (f Fact) place(s *state) Object {
 	}
 }
 
-// ordered gives the vaults as the API lists them.
+// ordered returns the vaults in the order of the API.
 func (s *state) ordered() []*vaultState {
 	var all []*vaultState
 	for _, v := range s.history.vaults {
@@ -96,7 +96,7 @@ func (s *state) vaultJSON(v *vaultState) Object {
 		"navPerShare":  nil,
 		"navUpdatedAt": nil,
 		"startBlock":   decimal(v.startBlock),
-		// The contracts of the histories emit everything.
+		// The contracts of the histories emit all events.
 		"capabilities": Object{"deposits": true, "expiry": true, "nav": true, "partners": true, "queue": true, "settlement": true, "sweeps": true},
 	}
 	if n := v.lastNav; n != nil {
@@ -213,7 +213,7 @@ func (s *state) userWithHoldingsJSON(u *userState) Object {
 	return o
 }
 
-// queueGroupJSON is what GET /queues/deposits says of a vault.
+// queueGroupJSON renders a vault in GET /queues/deposits.
 func (s *state) queueGroupJSON(v *vaultState) Object {
 	return Object{
 		"vaultAddress": v.address.Hex(),
@@ -268,7 +268,7 @@ func (s *state) partnerStatsJSON(p Partner) Object {
 	}
 }
 
-// keep gives what passes the filter, in the order in which it was.
+// keep returns the elements that pass the filter, in the same order.
 func keep[T any](all []T, pass func(T) bool) []T {
 	var kept []T
 	for _, item := range all {
@@ -279,7 +279,7 @@ func keep[T any](all []T, pass func(T) bool) []T {
 	return kept
 }
 
-// newestFirst turns a list that is in chain order.
+// newestFirst reverses a list that is in chain order.
 func newestFirst[T any](of []T) []T {
 	of = slices.Clone(of)
 	slices.Reverse(of)
