@@ -136,7 +136,7 @@ func (r *randomly) step() {
 		r.reorganise()
 	case k < 19 && r.late:
 		r.join()
-	case k < 18 && r.vaults < most && len(r.Blocks) > 0 && r.Blocks[0].Number > r.First+7: // everything backfilled below is final, and more blocks follow
+	case k < 18 && r.vaults < most && len(r.Blocks) > 0 && r.Blocks[0].Number > r.First+7: // the backfilled blocks are final
 		r.Vault(VaultAt(r.vaults))
 		r.Backfill(r.First, r.ofLate(1+r.rng.IntN(6))...)
 		r.late = true

@@ -105,7 +105,8 @@ func (h *History) Pasts() []uint64 {
 	return distinct
 }
 
-// expiries returns the first two blocks in which a request expires that was not funded, cancelled or expired by a log.
+// expiries returns the first two blocks in which a request expires without having been funded or cancelled, and without
+// a log of the expiry in that block.
 func (h *History) expiries() (blocks []uint64) {
 	newest, err := h.at(h.Head())
 	if err != nil {
@@ -148,7 +149,7 @@ func (a Answer) Block() uint64 { return number(a.block) }
 // Generation of the read models that produced the answer, or "" if it names none.
 func (a Answer) Generation() string { return a.generation }
 
-// number parses a header, 0 if it is not a number.
+// number parses a header as a number; it returns 0 if it is not one.
 func number(header string) uint64 {
 	n, err := strconv.ParseUint(header, 10, 64)
 	if err != nil {

@@ -150,7 +150,7 @@ func TestOracleOnUsers(t *testing.T) {
 		{10, "totalDeposited", "desc", []common.Address{anna, bert}},
 		{10, "totalDeposited", "asc", []common.Address{bert, anna}},
 		{10, "totalWithdrawn", "desc", []common.Address{anna, bert}},
-		{7, "totalWithdrawn", "desc", []common.Address{bert, anna}}, // no withdrawals yet: ties are ordered by address, in the direction of the order
+		{7, "totalWithdrawn", "desc", []common.Address{bert, anna}}, // no withdrawals yet: ties by address, in the direction of the order
 		{7, "totalWithdrawn", "asc", []common.Address{anna, bert}},
 	} {
 		var got []common.Address

@@ -1,5 +1,5 @@
-// Package partner makes the partners of tests, checks and benchmarks: by the transaction that `navlog partner create` makes
-// them by, so that nothing about one is as it never is in a registry that people use.
+// Package partner creates the partners of tests, checks and benchmarks, in the same transaction as `navlog partner
+// create`, so that they are never in a state that cannot occur in a production registry.
 package partner
 
 import (
@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	// SealKey is what NAVLOG_SECRET_KEY has to be for whoever opens the signing secrets of these partners.
+	// SealKey is the NAVLOG_SECRET_KEY with which a program can open the signing secrets of these partners.
 	SealKey = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
-	// Network is where their receivers are. The guard has to be told to allow it, for it is not public.
+	// Network contains their receivers' addresses. The guard must be configured to allow it, because it is not public.
 	Network = "127.0.0.0/8"
 )
 
-// Sealer seals with SealKey.
+// Sealer returns a sealer that uses SealKey.
 func Sealer() *registry.Sealer {
 	sealer, err := registry.NewSealer(SealKey)
 	if err != nil {
-		panic(err) // SealKey is no key
+		panic(err) // SealKey is invalid
 	}
 	return sealer
 }
 
-// Make makes a partner with an API key for tests and a signing secret, which it gives, and registers its URL where there is
-// one.
+// Make creates a partner with an API key for tests and a signing secret, which it returns, and registers its URL if
+// there is one.
 func Make(ctx context.Context, pool *pgxpool.Pool, id int64, name, url string) (registry.NewPartner, error) {
 	made, err := registry.CreatePartner(ctx, pool, "testkit", Sealer(), id, name, true)
 	if err == nil && url != "" {
@@ -38,7 +38,7 @@ func Make(ctx context.Context, pool *pgxpool.Pool, id int64, name, url string) (
 	return made, err
 }
 
-// Register makes a URL the one that a partner's webhooks go to, whatever the guard thinks of it.
+// Register sets the URL that a partner's webhooks are sent to, without asking the guard.
 func Register(ctx context.Context, pool *pgxpool.Pool, id int64, url string) error {
 	n, err := db.New(pool).SetWebhookURL(ctx, db.SetWebhookURLParams{PartnerID: id, Url: &url})
 	if err == nil && n == 0 {

@@ -1,4 +1,4 @@
-// Package poll is how programs wait for a condition. Tests do it by package wait.
+// Package poll is how programs wait for a condition. Tests use package wait.
 package poll
 
 import (
@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Until asks whether a condition holds, with a pause after each answer, until it does. It returns what the condition could
-// not be told for, and why ctx ended, where that came first.
+// Until checks repeatedly, with a pause in between, until a condition holds. It returns the error of a failed check, or
+// the reason why ctx ended.
 func Until(ctx context.Context, pause time.Duration, holds func() (bool, error)) error {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
@@ -26,7 +26,7 @@ func Until(ctx context.Context, pause time.Duration, holds func() (bool, error))
 
 var client = &http.Client{Timeout: 10 * time.Second}
 
-// Answers tells whether a URL answers with 200, as the one by which a program says that it is ready.
+// Answers reports whether a URL responds with 200, for example a program's readiness endpoint.
 func Answers(ctx context.Context, url string) bool {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -21,23 +21,23 @@ import (
 const (
 	caName    = "receiver-ca.pem"
 	caKeyName = "receiver-ca-key.pem"
-	// caLife is how long an authority lives, and caRenew how long before its end a new one is made.
+	// caLife is how long an authority is valid, and caRenew how long before its expiry a new one is created.
 	caLife  = 2 * 365 * 24 * time.Hour
 	caRenew = 60 * 24 * time.Hour
-	// clockSkew lets a sender's clock be behind.
+	// clockSkew allows for a sender's clock that is behind.
 	clockSkew = time.Hour
 )
 
-// authority signs the server's certificate. It lives in two files: the certificate, for senders to trust, and the key,
-// which only the owner of the files can read.
+// authority signs the server's certificate. It is stored in two files: the certificate, for senders to trust, and the
+// key, which only the owner of the files can read.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
-	file        string // of the certificate
+	file        string // path of the certificate
 }
 
-// openAuthority reads the authority in dir, or makes one where there is none or where it ends soon. A damaged file is an
-// error, not a reason to make another one: somebody may trust the old one.
+// openAuthority reads the authority in dir, or creates one if there is none or if it expires soon. A damaged file is an
+// error, not a reason to create another authority, because senders may trust the old one.
 func openAuthority(dir string, now time.Time) (*authority, error) {
 	a, err := readAuthority(dir)
 	switch {
@@ -102,7 +102,7 @@ func newAuthority(dir string, now time.Time) (*authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
-	// The certificate last: without it, the next start makes both again.
+	// The certificate is written last: without it, the next start creates both again.
 	if err := writePEM(filepath.Join(dir, caKeyName), "EC PRIVATE KEY", keyDER, 0o600); err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
@@ -113,7 +113,7 @@ func newAuthority(dir string, now time.Time) (*authority, error) {
 	return &authority{certificate, key, file}, nil
 }
 
-// issue makes the server's certificate. It lives in memory only: every start makes another one.
+// issue creates the server's certificate. It exists in memory only: every start creates another one.
 func (a *authority) issue(now time.Time) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -154,13 +154,13 @@ func readPEM(file, kind string) ([]byte, error) {
 	return block.Bytes, nil
 }
 
-// writePEM replaces the file as a whole, so that a reader never sees half of it.
+// writePEM replaces the file atomically, so that a reader never sees half of it.
 func writePEM(file, kind string, der []byte, mode fs.FileMode) error {
 	temporary, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temporary.Name()) // nothing is left to remove where all went well
+	defer os.Remove(temporary.Name()) // removes nothing if all went well
 	if err := errors.Join(
 		temporary.Chmod(mode),
 		pem.Encode(temporary, &pem.Block{Type: kind, Bytes: der}),

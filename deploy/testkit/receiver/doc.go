@@ -1,12 +1,12 @@
-// Package receiver is a partner's end of the webhooks, for demonstrations: an HTTPS server on the loopback interface that
-// checks every delivery the way the API document asks a partner to, and prints one line for each event.
+// Package receiver is a partner's end of the webhooks, for demonstrations: an HTTPS server on the loopback interface
+// that checks every delivery the way the API document asks a partner to, and prints one line for each event.
 //
 //	POST /partners/{id} ──▶ partner known? ──▶ body small? ──▶ signature and time right? ──▶ event well formed?
 //	                             │ 404              │ 413                │ 401                    │ 400
 //	                                                                                              ▼
 //	                                              200, "new" ◀── id never seen ── or ──▶ 200, "repeat"
 //
-// The server's certificate is signed by an authority of its own that is kept in a folder, so that a sender has to be told
-// once whom to trust (CAFile). Nothing that a sender does makes the receiver grow: bodies are bounded, and only the newest
-// event ids are remembered.
+// The server's certificate is signed by its own authority, which is kept in a folder, so that a sender needs to be
+// configured only once (CAFile). A sender cannot make the receiver's memory grow: bodies are limited, and only the
+// newest event ids are remembered.
 package receiver

@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// maxBody is far above any event.
+	// maxBody is far larger than any event.
 	maxBody = 64 << 10
-	// remembered is how many event ids are kept to tell a repeat from a new event.
+	// remembered is how many event ids are kept to distinguish a repeat from a new event.
 	remembered = 10_000
 	// closeWait is how long Close lets deliveries in progress finish.
 	closeWait = 5 * time.Second
 )
 
-// A Receiver answers the webhooks of some partners and prints them.
+// A Receiver responds to the webhooks of some partners and prints them.
 type Receiver struct {
 	secrets  map[int64]string
 	log      *slog.Logger
@@ -34,7 +34,7 @@ type Receiver struct {
 	server   *http.Server
 	address  string
 	caFile   string
-	served   chan struct{} // closed when the server has ended
+	served   chan struct{} // closed when the server has stopped
 	closing  sync.Once
 	closeErr error
 
@@ -43,8 +43,8 @@ type Receiver struct {
 	seen *recent
 }
 
-// Start makes a receiver that listens on a free port of 127.0.0.1 until Close, or until ctx is done. It keeps its certificate
-// authority in dir. secrets are the signing secrets by partner id. Each event becomes one line on out.
+// Start starts a receiver that listens on a free port of 127.0.0.1 until Close, or until ctx is done. It keeps its
+// certificate authority in dir. secrets are the signing secrets by partner id. Each event becomes one line on out.
 func Start(ctx context.Context, dir string, secrets map[int64]string, out io.Writer, log *slog.Logger) (*Receiver, error) {
 	listener, trust, caFile, err := listen(dir)
 	if err != nil {
@@ -82,15 +82,15 @@ func Start(ctx context.Context, dir string, secrets map[int64]string, out io.Wri
 	return r, nil
 }
 
-// URL is what the partner registers.
+// URL returns the URL for the partner to register.
 func (r *Receiver) URL(partner int64) string {
 	return fmt.Sprintf("https://%s/partners/%d", r.address, partner)
 }
 
-// CAFile is the file with the certificate that a sender has to trust.
+// CAFile returns the path of the certificate that a sender must trust.
 func (r *Receiver) CAFile() string { return r.caFile }
 
-// Close lets the deliveries in progress finish, at most five seconds long, and stops. Calling it again is harmless.
+// Close waits up to five seconds for deliveries in progress, and stops. Calling it again is harmless.
 func (r *Receiver) Close() error {
 	r.closing.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), closeWait)
@@ -136,7 +136,7 @@ func (r *Receiver) receive(w http.ResponseWriter, request *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// delivery is an event as the receiver reads it: the data of both kinds in one struct.
+// delivery is an event as the receiver parses it: the data of both kinds in one struct.
 type delivery struct {
 	ID        uuid.UUID `json:"id"`
 	Version   int       `json:"version"`
@@ -151,7 +151,7 @@ type delivery struct {
 	} `json:"data"`
 }
 
-// parse reads a body whose signature was right, and compares it with its headers.
+// parse reads a body whose signature was correct, and compares it with its headers.
 func parse(partner int64, h http.Header, body []byte) (*delivery, error) {
 	var d delivery
 	if err := json.Unmarshal(body, &d); err != nil {
@@ -185,7 +185,7 @@ func (r *Receiver) print(d *delivery) {
 	}
 }
 
-// line says in native units what happened: the event does not know the asset's decimals.
+// line describes the event in native units, because it does not contain the asset's decimals.
 func (d *delivery) line() string {
 	switch head := fmt.Sprintf("%-20s partner %d", d.Type, d.PartnerID); d.Type {
 	case webhook.DepositReferral:
@@ -197,7 +197,7 @@ func (d *delivery) line() string {
 	}
 }
 
-// recent remembers the newest ids, as many as the ring is long.
+// recent remembers the newest ids, up to the length of the ring.
 type recent struct {
 	ids  map[uuid.UUID]struct{}
 	ring []uuid.UUID
@@ -208,12 +208,12 @@ func newRecent(size int) *recent {
 	return &recent{ids: make(map[uuid.UUID]struct{}, size), ring: make([]uuid.UUID, size)}
 }
 
-// add says whether the id is new.
+// add reports whether the id is new.
 func (s *recent) add(id uuid.UUID) bool {
 	if _, found := s.ids[id]; found {
 		return false
 	}
-	delete(s.ids, s.ring[s.next]) // uuid.Nil while the ring fills, which is never added
+	delete(s.ids, s.ring[s.next]) // uuid.Nil, which is never added, while the ring fills
 	s.ids[id] = struct{}{}
 	s.ring[s.next] = id
 	s.next = (s.next + 1) % len(s.ring)

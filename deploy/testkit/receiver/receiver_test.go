@@ -69,7 +69,7 @@ func trusting(t *testing.T, caFile string) *http.Client {
 	return client
 }
 
-// post is a delivery, changed by the test where it wants to be wrong.
+// post is a delivery, which a test can make incorrect.
 type post struct {
 	url, method, id, kind, body, secret string
 	at                                  time.Time
@@ -301,7 +301,7 @@ func TestDamagedFilesAreNamed(t *testing.T) {
 	}
 }
 
-// TestEndsWithItsContext: the port is free again.
+// TestEndsWithItsContext checks that the port is free again after ctx has ended.
 func TestEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r, err := Start(ctx, t.TempDir(), secrets, io.Discard, slog.New(slog.DiscardHandler))
@@ -319,7 +319,7 @@ func TestEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// broken is an output that has gone away.
+// broken is an output that always fails.
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, fmt.Errorf("gone") }

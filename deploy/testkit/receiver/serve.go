@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// A Server is a receiver of one's own: who serves knows what comes, and what to answer.
+// A Server is a receiver whose user provides the handler: what to expect, and how to respond.
 type Server struct {
 	Address string // host:port
 	CAFile  string // the certificate that a sender has to trust
 	http    *http.Server
 }
 
-// Serve serves a handler with TLS on a free port of 127.0.0.1, by the authority that is kept in dir.
+// Serve serves a handler with TLS on a free port of 127.0.0.1, with a certificate of the authority in dir.
 func Serve(dir string, handler http.Handler) (*Server, error) {
 	listener, trust, caFile, err := listen(dir)
 	if err != nil {
@@ -29,10 +29,10 @@ func Serve(dir string, handler http.Handler) (*Server, error) {
 	return &Server{listener.Addr().String(), caFile, server}, nil
 }
 
-// Close ends the server and breaks off what it is answering.
+// Close stops the server and aborts responses in progress.
 func (s *Server) Close() { _ = s.http.Close() }
 
-// listen opens a port, and makes a certificate for it.
+// listen opens a port and creates a certificate for it.
 func listen(dir string) (listener net.Listener, trust *tls.Config, caFile string, err error) {
 	now := time.Now()
 	ca, err := openAuthority(dir, now)
@@ -49,7 +49,7 @@ func listen(dir string) (listener net.Listener, trust *tls.Config, caFile string
 	return listener, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}, ca.file, nil
 }
 
-// Client is a sender that trusts the certificates in a file and nothing else.
+// Client returns a client that trusts only the certificates in a file.
 func Client(caFile string) (*http.Client, error) {
 	pem, err := os.ReadFile(caFile)
 	if err != nil {

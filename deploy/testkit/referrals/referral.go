@@ -1,7 +1,6 @@
-// Package referrals is the world of dispatch without a chain: referral records
-// as ingest writes them, a Kafka and a PostgreSQL of their own, partners, and
-// `navlog dispatch` as a process. The benchmark and the chaos run of dispatch
-// are made of it.
+// Package referrals is an environment for dispatch without a chain: referral records as ingest writes them, its own
+// Kafka and PostgreSQL, partners, and `navlog dispatch` as a process. The benchmark and the chaos run of dispatch use
+// it.
 package referrals
 
 import (
@@ -23,23 +22,22 @@ import (
 // ChainID of all referrals.
 const ChainID = 31337
 
-// logID is the id of the log that all referrals are of.
+// logID is the id of the log to which all referrals belong.
 var logID = []byte("referrals of log")
 
-// large makes a body of about 650 bytes: nearly the largest amount that counts.
+// large makes a body about 650 bytes long: it is nearly the largest amount that counts.
 var large = new(big.Int).Sub(readmodel.MaxAmount, big.NewInt(1))
 
-// A Referral is a record and what must arrive of it.
+// A Referral is a record and the event that must arrive because of it.
 type Referral struct {
 	Topic   string
 	Partner uint32
 	ID      uuid.UUID
-	Body    []byte // exactly as it is to be posted
+	Body    []byte // exactly as it must be posted
 	Value   []byte // of the record
 }
 
-// Withdrawal makes the n-th withdrawal request of a partner's user. The same
-// arguments give the same bytes.
+// Withdrawal returns the n-th withdrawal request of a partner's user. The same arguments give the same bytes.
 func Withdrawal(partner uint32, n int) (Referral, error) {
 	return referralOf(chainlog.ReferralWithdrawals(ChainID), event.Referral_KIND_WITHDRAWAL, partner, n, contracts.WithdrawalRequested{
 		RequestIndex: big.NewInt(int64(n)), Owner: common.BigToAddress(big.NewInt(0xabc)), PartnerID: partner,
@@ -47,7 +45,7 @@ func Withdrawal(partner uint32, n int) (Referral, error) {
 	})
 }
 
-// Deposit makes the n-th deposit of a partner's user, of which the same holds.
+// Deposit returns the n-th deposit of a partner's user. The same arguments give the same bytes.
 func Deposit(partner uint32, n int) (Referral, error) {
 	return referralOf(chainlog.ReferralDeposits(ChainID), event.Referral_KIND_DEPOSIT, partner, n, contracts.DepositAccepted{
 		DepositID: big.NewInt(int64(n) + 1), Owner: common.BigToAddress(big.NewInt(0xabc)), PartnerID: partner,
@@ -55,7 +53,7 @@ func Deposit(partner uint32, n int) (Referral, error) {
 	})
 }
 
-// referralOf makes the referral of a log with this event.
+// referralOf returns the referral of a log with this event.
 func referralOf(topic string, kind event.Referral_Kind, partner uint32, n int, what contracts.Event) (Referral, error) {
 	topics, data, err := contracts.Encode(what)
 	if err != nil {

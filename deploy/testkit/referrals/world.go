@@ -33,10 +33,10 @@ type World struct {
 	port    int
 	client  *kgo.Client
 	mu      sync.Mutex
-	secrets map[int64]string // of partners, by id
+	secrets map[int64]string // partners' signing secrets, by id
 }
 
-// Start makes a world below dir, in which PostgreSQL's user must be able to go.
+// Start starts a world in dir, which PostgreSQL's user must be able to enter.
 func Start(ctx context.Context, dir string) (*World, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -75,8 +75,7 @@ func (w *World) makeTopics(ctx context.Context) (err error) {
 	return chainlog.EnsureTopics(ctx, kadm.NewClient(w.client), ChainID, w.Chainlog().Topology())
 }
 
-// RemakeTopic deletes a referral topic with all that is in it, and makes it anew
-// under another id.
+// RemakeTopic deletes a referral topic with all its records, and creates it again under another id.
 func (w *World) RemakeTopic(ctx context.Context, topic string) error {
 	answers, err := kadm.NewClient(w.client).DeleteTopics(ctx, topic)
 	if err == nil {
@@ -89,7 +88,7 @@ func (w *World) RemakeTopic(ctx context.Context, topic string) error {
 	return w.makeTopics(ctx)
 }
 
-// StartPostgres starts the server, or starts it again where it was.
+// StartPostgres starts the server, or restarts it at the same address.
 func (w *World) StartPostgres(ctx context.Context) (err error) {
 	if w.Postgres, err = engines.StartPostgres(ctx, filepath.Join(w.Dir, "postgres"), w.port); err != nil {
 		return err
@@ -99,7 +98,7 @@ func (w *World) StartPostgres(ctx context.Context) (err error) {
 	return err
 }
 
-// KillPostgres ends the server by SIGKILL.
+// KillPostgres kills the server with SIGKILL.
 func (w *World) KillPostgres() { w.Postgres.Kill() }
 
 // Close stops the engines.
@@ -110,7 +109,7 @@ func (w *World) Close() error {
 	return w.Stack.Close()
 }
 
-// Produce appends referrals to their topics and returns when all are kept.
+// Produce appends referrals to their topics and returns when all are acknowledged.
 func (w *World) Produce(ctx context.Context, referrals ...Referral) error {
 	records := make([]*kgo.Record, len(referrals))
 	for i, r := range referrals {
@@ -122,7 +121,7 @@ func (w *World) Produce(ctx context.Context, referrals ...Referral) error {
 	return nil
 }
 
-// Partner makes a partner with a webhook URL, or without one where it is empty.
+// Partner creates a partner with a webhook URL, or without one if url is empty.
 func (w *World) Partner(ctx context.Context, id int64, url string) error {
 	made, err := partner.Make(ctx, w.Pool, id, fmt.Sprintf("partner %d", id), url)
 	w.mu.Lock()
@@ -131,7 +130,7 @@ func (w *World) Partner(ctx context.Context, id int64, url string) error {
 	return err
 }
 
-// Verify checks what came to a partner at this time: that it is signed with the secret of that partner.
+// Verify checks that a request to a partner is signed with that partner's secret, as of this time.
 func (w *World) Verify(partner int64, h http.Header, body []byte, now time.Time) error {
 	w.mu.Lock()
 	secret := w.secrets[partner]
@@ -139,8 +138,8 @@ func (w *World) Verify(partner int64, h http.Header, body []byte, now time.Time)
 	return webhook.Verify(secret, h.Get(webhook.HeaderTimestamp), h.Get(webhook.HeaderSignature), body, now)
 }
 
-// Dispatch starts `navlog dispatch`. navlog is the binary, caFile the certificate that it trusts; what it says is appended
-// to logName in the world's folder.
+// Dispatch starts `navlog dispatch`. navlog is the binary, caFile the certificate that it trusts; its output is
+// appended to logName in the world's folder.
 func (w *World) Dispatch(navlog, caFile, logName string, settings ...string) (*child.Process, error) {
 	cmd := exec.Command(navlog, "dispatch")
 	cmd.Dir, cmd.Env = w.Dir, append(w.Environment("NAVLOG_CHAIN_ID="+strconv.Itoa(ChainID),

@@ -1,4 +1,4 @@
-// Package stack is the engines that a benchmark or a check runs navlog on.
+// Package stack provides the engines on which a benchmark or a check runs navlog.
 package stack
 
 import (
@@ -17,19 +17,19 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// A Stack is engines of one's own. Those that are nil were not started.
+// A Stack is a set of engines. Those that are nil were not started.
 type Stack struct {
 	Kafka      *engines.Kafka
 	ClickHouse *engines.ClickHouse
 	Postgres   *engines.Postgres
 
-	// Conn and Pool are there after Connect.
+	// Conn and Pool are set by Connect.
 	Conn driver.Conn
 	Pool *pgxpool.Pool
 }
 
-// Start starts all engines side by side and returns when they answer. They go on with what is in dir, in which
-// PostgreSQL's user must be able to go, and Kafka with what is in log, which may outlive dir.
+// Start starts all engines in parallel and returns when they respond. They continue with the data in dir, which
+// PostgreSQL's user must be able to enter, and Kafka with the data in log, which may outlive dir.
 func Start(ctx context.Context, dir, log string) (*Stack, error) {
 	s := &Stack{}
 	group, ctx := errgroup.WithContext(ctx)
@@ -51,8 +51,8 @@ func Start(ctx context.Context, dir, log string) (*Stack, error) {
 	return s, nil
 }
 
-// Connect opens ClickHouse and PostgreSQL, whose tables it makes. A measurement that begins with empty engines does not
-// want that.
+// Connect connects to ClickHouse and PostgreSQL and creates their tables. Measurements that begin with empty engines do
+// not call it.
 func (s *Stack) Connect(ctx context.Context) (err error) {
 	if s.Conn, err = s.ReadModel().Open(""); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (s *Stack) Connect(ctx context.Context) (err error) {
 	return err
 }
 
-// Close closes the connections and stops the engines. What they wrote stays.
+// Close closes the connections and stops the engines. Their data stays.
 func (s *Stack) Close() error {
 	var faults []error
 	if s.Conn != nil {
@@ -84,7 +84,7 @@ func (s *Stack) Close() error {
 	return errors.Join(faults...)
 }
 
-// Environment is that of a navlog on these engines, with more of its settings.
+// Environment returns the environment of a navlog on these engines, with additional settings.
 func (s *Stack) Environment(settings ...string) []string {
 	var own []string
 	if s.Kafka != nil {
@@ -99,14 +99,14 @@ func (s *Stack) Environment(settings ...string) []string {
 	return child.Environment(append(own, settings...)...)
 }
 
-// Chainlog is how to reach Kafka.
+// Chainlog returns how to connect to Kafka.
 func (s *Stack) Chainlog() chainlog.Config {
 	c := chainlog.DefaultConfig()
 	c.Brokers = []string{s.Kafka.Addr}
 	return c
 }
 
-// ReadModel is how to reach ClickHouse.
+// ReadModel returns how to connect to ClickHouse.
 func (s *Stack) ReadModel() readmodel.Config {
 	c := readmodel.DefaultConfig()
 	c.Addr = s.ClickHouse.Addr

@@ -10,7 +10,7 @@ import (
 	"github.com/navlog/navlog/deploy/engines"
 )
 
-// A stack answers, is what its environment says, and goes on where it was.
+// The engines respond, match the environment, and keep their data over a restart.
 func TestStack(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts all engines twice")
@@ -51,7 +51,7 @@ func TestStack(t *testing.T) {
 	}
 }
 
-// Where one engine cannot start, none is left.
+// If one engine cannot start, none keeps running.
 func TestStartFails(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "postgres"), nil, 0o600); err != nil {
@@ -60,7 +60,7 @@ func TestStartFails(t *testing.T) {
 	if s, err := Start(t.Context(), dir, filepath.Join(dir, "kafka")); err == nil {
 		t.Errorf("PostgreSQL started in a file: %v", s.Close())
 	}
-	again, err := engines.StartKafka(context.Background(), filepath.Join(dir, "kafka")) // which refuses a folder in use
+	again, err := engines.StartKafka(context.Background(), filepath.Join(dir, "kafka")) // it rejects a folder in use
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-// Package wait is how tests wait: for a condition, never for a time.
+// Package wait is how tests wait: for a condition, never for a fixed time.
 package wait
 
 import (
@@ -11,15 +11,16 @@ import (
 )
 
 const (
-	// Patience is how long a test waits before it fails: far longer than anything takes, for a busy machine is no fault.
+	// Patience is how long a test waits before it fails: much longer than anything takes, because a busy machine is not
+	// a fault.
 	Patience = 3 * time.Minute
 	every    = 10 * time.Millisecond
 )
 
-// Until asks until a condition holds, or fails the test with what it said last.
+// Until checks repeatedly until a condition holds, or fails the test with the last error.
 func Until(t testing.TB, holds func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), Patience) // not the test's, which has ended where a cleanup waits
+	ctx, cancel := context.WithTimeout(context.Background(), Patience) // not the test's context, which has ended when a cleanup waits
 	defer cancel()
 	var last error
 	if poll.Until(ctx, every, func() (bool, error) { last = holds(); return last == nil, nil }) != nil {
@@ -27,7 +28,7 @@ func Until(t testing.TB, holds func() error) {
 	}
 }
 
-// For is Until for a condition that has nothing to say but what it is.
+// For is Until for a condition that has no error but a description.
 func For(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	Until(t, func() error {

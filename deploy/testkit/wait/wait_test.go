@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 )
 
-// failing is a test that fails, and says so to the one that looks at it.
+// failing is a test that fails and lets another test inspect it.
 type failing struct {
 	*testing.T
 	said string
@@ -18,7 +18,7 @@ func (f *failing) Fatalf(format string, args ...any) {
 	panic(f)
 }
 
-// What comes to hold is waited for; what never does fails the test with what was said last.
+// Until waits for a condition that becomes true; one that never does fails the test with the last error.
 func TestUntil(t *testing.T) {
 	asked := 0
 	Until(t, func() error {
