@@ -106,7 +106,7 @@ func namesOf(kinds []kind) []Fault {
 	return names
 }
 
-// Except returns all faults except some, and no lies.
+// Except returns all faults except the given ones, and no lies.
 func Except(some ...Fault) []Fault {
 	return slices.DeleteFunc(All(), func(f Fault) bool { return slices.Contains(some, f) })
 }

@@ -35,7 +35,7 @@ type receiver struct {
 	most     int
 }
 
-// expectation is an event that has not arrived yet, or the time that it took.
+// expectation is an expected event and, once it has arrived, its latency.
 type expectation struct {
 	body     []byte
 	appended time.Time

@@ -37,7 +37,7 @@ func startSystem(ctx context.Context, b *benchmark) (*system, error) {
 	return &system{Stack: started, dir: dir, keep: b.Keep}, nil
 }
 
-// stop stops the engines and removes their data, unless it shall be kept for inspection.
+// stop stops the engines and removes their data, unless they are kept for inspection.
 func (s *system) stop() error {
 	err := s.Close()
 	if !s.keep {

@@ -9,8 +9,8 @@ import (
 	"github.com/navlog/navlog/deploy/bench"
 )
 
-// A part during which the chain ends yields no figure, even if all questions were answered, and the error names it; the
-// figures of earlier parts are kept.
+// A part during which the chain ends is an error, even if all questions were answered. The error names the part, and no
+// later part runs.
 func TestPartWithoutItsChain(t *testing.T) {
 	w := &world{failed: make(chan error, 1)}
 	gone := errors.New("the chain is gone")

@@ -27,7 +27,7 @@ func fixed(path string) func(*rand.Rand) string { return func(*rand.Rand) string
 
 func vault(r *rand.Rand) string { return workload.VaultAddress(r.IntN(workload.Vaults)).Hex() }
 
-// questions returns all endpoints that read, with every sort and depth of the users list, and with and without each
+// questions returns questions to all read endpoints, with every sort and depth of the users list, and with and without each
 // filter. Questions about one user are asked about a random user and about the router, those about partners about the
 // big one and about a small one.
 func (w *world) questions() []question {

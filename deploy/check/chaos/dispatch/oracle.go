@@ -17,8 +17,8 @@ var waits = []time.Duration{time.Second, 5 * time.Second, 15 * time.Second}
 // rounding is how much the readings of two clocks of one machine may differ.
 const rounding = 5 * time.Millisecond
 
-// lost lists the events that are neither delivered nor undelivered for a visible reason: an open breaker, no endpoint,
-// or attempts that ran out because all were refused.
+// lost lists the events that were not delivered and for which PostgreSQL shows no valid reason: an open breaker, no
+// endpoint, or attempts that ran out because all were refused.
 func (l *ledger) lost(stories map[uuid.UUID]story, down, mute uint32) []error {
 	var lost []error
 	for id, s := range stories {

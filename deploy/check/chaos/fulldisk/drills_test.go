@@ -52,7 +52,7 @@ func (s *system) kept(before map[string]string) {
 	}
 }
 
-// dropped waits until a generation is dropped.
+// dropped drops a generation.
 func (s *system) dropped(id int32) {
 	s.t.Helper()
 	o, err := projections.NewOperator(chainID, s.kafka, s.ch, s.pool)
