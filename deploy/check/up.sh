@@ -1,6 +1,6 @@
 # To be sourced: how the shell checks wait for a live system.
 
-# patience is for how many seconds, as in the tests of deploy/check/e2e: a busy machine is no fault.
+# patience is in seconds, as long as in the tests of deploy/check/e2e: a busy machine is not a fault.
 patience=180
 
 # ready PID FILE LOG waits until `navlog-dev up` has written its ready file.

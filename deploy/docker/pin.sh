@@ -1,12 +1,12 @@
 #!/bin/sh
 # Pins the images of compose.yaml and its overlays by digest: pulls each as the file names it,
-# and writes what came into .env, which docker compose reads by itself. From then on that is
-# what runs, wherever the tag goes. Run it again to take newer images of the same tags. A
+# and writes its digest into .env, which docker compose reads by itself. From then on these
+# images run, even if the tags move. Run it again to get newer images of the same tags. A
 # released image of navlog is pinned if .env names it (NAVLOG_IMAGE).
 set -eu
 cd "$(dirname "$0")"
 umask 077
-# What .env had, its passwords too, is left in no other file.
+# The content of .env, including passwords, is left in no other file.
 trap 'rm -f .env.images .env.part' EXIT
 trap 'exit 1' HUP INT TERM
 sed -n 's/.*\${\([A-Z_]*_IMAGE\):-\([^}]*\)}.*/\1 \2/p' compose*.yaml | grep -v '^NAVLOG_IMAGE ' | sort -u >.env.images

@@ -1,17 +1,17 @@
 #!/bin/sh
-# Makes deploy/docker/secrets, a file for each secret of compose.yaml. What is there stays
-# as it is, for the databases were made with it, and what an .env from before has is taken
-# over; so it can run again whenever there is something new.
+# Creates deploy/docker/secrets, a file for each secret of compose.yaml. Existing files are
+# kept, because the databases were created with them, and values of an earlier .env are taken
+# over; so the script can run again whenever there are new secrets.
 #
-# Only you may look into the folder. The files in it everybody may read who gets there:
-# in a container a program is another user, and gets no more than its own.
+# Only you can enter the folder. The files in it are readable for all users, because a program
+# in a container runs as a different user; it only gets its own files.
 set -eu
 cd "$(dirname "$0")"
 umask 077
 mkdir -p secrets
 chmod 700 secrets
 
-# secret FILE VARIABLE COMMAND: its name, what it was called in .env, and what makes one.
+# secret FILE VARIABLE ARGUMENTS: its name, its earlier name in .env, and the arguments of `openssl rand`.
 secret() {
   if [ -s "secrets/$1" ]; then
     return
@@ -31,14 +31,14 @@ secret() {
   echo "secrets/$1: $from"
 }
 
-# The URLs of the nodes, with commas between, of which only you know the providers' keys. ingest refuses the example.
+# The URLs of the nodes, separated by commas; only you know the providers' keys. ingest rejects the example.
 if [ ! -s secrets/chain_rpc ]; then
   printf '%s' "https://node.example:8545" >secrets/chain_rpc
   chmod 644 secrets/chain_rpc
   echo "secrets/chain_rpc: write the URLs of your nodes into it, with commas between"
 fi
 
-# The partners' signing secrets are sealed with it, and cannot be opened without.
+# The partners' signing secrets are encrypted with it, and cannot be read without it.
 secret secret_key NAVLOG_SECRET_KEY "-base64 32"
 # Partners' statements are signed with it.
 secret statement_key NAVLOG_HTTP_STATEMENT_KEY "-base64 32"

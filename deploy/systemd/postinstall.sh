@@ -1,5 +1,5 @@
 #!/bin/sh
-# Nothing is started: the operator fills in /etc/navlog first, and decides when an upgrade restarts a program.
+# Nothing is started: the operator fills in /etc/navlog first, and decides when to restart programs after an upgrade.
 set -e
 if [ -d /run/systemd/system ]; then
   systemctl daemon-reload || true

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Stops the programs when the package goes ("remove" in Debian's, 0 in an RPM), and not when a newer one replaces it.
+# Stops the programs when the package is removed ("remove" in Debian's, 0 in an RPM), but not when a newer one replaces it.
 set -e
 case "${1:-}" in
   remove | 0) ;;

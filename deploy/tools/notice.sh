@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Writes NOTICE: the third-party code that is linked into the programs of cmd/,
-# with its licences, as google/go-licenses finds them, for all platforms that a
-# release is built for, and what the pages are made of. Run it after a change of go.mod
+# with its licences, as google/go-licenses finds them, for all platforms of a
+# release, and the dependencies of the pages. Run it after changing go.mod
 # or query/web/package.json and commit the result:
 #
 #   deploy/tools/notice.sh
 #
-# go-licenses is run by version and not as a tool of go.mod here, so that its own
-# dependencies do not move those of the generators and linters.
+# go-licenses is run by version instead of as a tool of go.mod here, so that its own
+# dependencies do not change those of the generators and linters.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export LC_ALL=C
@@ -18,15 +18,15 @@ GOBIN=$work go install github.com/google/go-licenses@v1.6.0
 tab=$'\t'
 printf '{{range .}}{{.Name}}\t{{.Version}}\t{{.LicenseName}}\t{{.LicensePath}}\n{{end}}' >"$work/line"
 for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do
-  # What it complains about is the addresses of licences, which are not used here.
+  # Its complaints are about the URLs of licences, which are not used here.
   GOOS=${platform%/*} GOARCH=${platform#*/} CGO_ENABLED=0 "$work/go-licenses" report ./cmd/... \
     --ignore "$(go list -m)" --template "$work/line" >>"$work/found" 2>"$work/log" || { cat "$work/log" >&2; exit 1; }
 done
 
-# What the tool cannot know:
-# - go-ethereum has two licence files in one folder; all code outside its cmd/, and
-#   that is all we use, is under the Lesser one, as the head of each file says.
-# - it does not know MIT-0, and so finds no licence file for segmentio/asm.
+# Exceptions that the tool cannot know:
+# - go-ethereum has two licence files in one folder; all code outside its cmd/, which
+#   is all we use, is under the Lesser one, as the header of each file says.
+# - it does not know MIT-0, so it finds no licence file for segmentio/asm.
 asm=$(go list -m -f '{{.Dir}}' github.com/segmentio/asm)
 sort -u "$work/found" | awk -F '\t' -v OFS='\t' -v asm="$asm" '
   NF == 0 { next }
@@ -34,7 +34,7 @@ sort -u "$work/found" | awk -F '\t' -v OFS='\t' -v asm="$asm" '
   $1 ~ "^github.com/segmentio/asm/" { $1 = "github.com/segmentio/asm"; $3 = "MIT-0"; $4 = asm "/LICENSE" }
   { print }' | sort -u >"$work/all"
 printf 'Go (standard library)\t%s\tBSD-3-Clause\t%s\n' "$(sed -n 's/^go \(.*\)/go\1/p' go.mod)" "$(go env GOROOT)/LICENSE" >>"$work/all"
-# What esbuild puts into query/web/dist.
+# What esbuild bundles into query/web/dist.
 make --silent query/web/node_modules/.ready
 for package in $(node -p 'Object.keys(require("./query/web/package.json").dependencies).join(" ")'); do
   at=query/web/node_modules/$package
@@ -45,7 +45,7 @@ if unknown=$(grep -E "${tab}(Unknown|)${tab}" "$work/all"); then
   printf 'no licence is known for:\n%s\n' "$unknown" >&2
   exit 1
 fi
-# Kinds that may be linked into a program under Apache-2.0; anything else is for a person to decide.
+# Licences that may be linked into a program under Apache-2.0; a person must decide about any other.
 if strange=$(awk -F '\t' '$3 !~ /^(Apache-2.0|MIT|MIT-0|ISC|BSD-2-Clause|BSD-2-Clause-FreeBSD|BSD-3-Clause|LGPL-3.0|Unlicense)$/' "$work/all") && [ -n "$strange" ]; then
   printf 'a licence that nobody has decided about:\n%s\n' "$strange" >&2
   exit 1
@@ -70,7 +70,7 @@ text() { # file: as it stands, without the ends of lines of another system
     text "$notice"
   done
 
-  # Equal texts are printed once, in the order of the first name that has them.
+  # Identical texts are printed once, in the order of the first name that has them.
   while IFS=$tab read -r name _ _ path; do
     printf '%s\t%s\t%s\n' "$(text "$path" | sha256sum | cut -d' ' -f1)" "$name" "$path"
   done <"$work/all" >"$work/texts"
@@ -79,7 +79,7 @@ text() { # file: as it stands, without the ends of lines of another system
     awk -F '\t' -v sum="$sum" '$1 == sum { print "  " $2 }' "$work/texts"
     printf '\n'
     text "$path"
-    # The Lesser licence is an addition to the full one, which stands beside it.
+    # The Lesser licence is an addition to the full one, which is in the same folder.
     [ "${path##*/}" != COPYING.LESSER ] || { printf '\n'; text "${path%.LESSER}"; }
   done
 } >"$work/NOTICE"

@@ -1,5 +1,5 @@
 // What the browser tests share: a browser, the live system, and its chain. What a page shows is compared with the API, which is
-// asked here by nothing that the pages are made of.
+// called here without any of the pages' code.
 import assert from "node:assert/strict"
 import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
@@ -107,7 +107,7 @@ export async function open(path, { viewport = wide, colorScheme = "light" } = {}
 
 /** Waits until nothing is being loaded. */
 export async function settled(page) {
-  // It asks for the status again and again: where that is slow, there is no end to wait for.
+  // It polls the status: if that is slow, the network never becomes idle.
   await page.waitForLoadState("networkidle", { timeout: 5000 }).catch(() => {})
   await page.locator(".note.waiting").first().waitFor({ state: "detached" })
 }

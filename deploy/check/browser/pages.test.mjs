@@ -1,11 +1,11 @@
-// A browser over the pages of a live system whose chain is reorganised meanwhile.
+// Tests the pages in a browser, on a live system whose chain is reorganised meanwhile.
 import assert from "node:assert/strict"
 import { test } from "node:test"
 import { api, axe, native, open, phone, ready, reorganise, rpc, settled, takeBackAnEvent, until } from "./live.mjs"
 
 async function pages() {
   const vault = (await api("/api/v1/vaults")).data[0].address
-  // The oldest user: the newest may leave the chain with a reorganisation while the pages are looked at.
+  // The oldest user: the newest may disappear in a reorganisation while the pages are tested.
   const user = (await api("/api/v1/users?sortBy=firstSeen&sortOrder=asc")).data[0].address
   return { vaults: "/", vault: `/vault/${vault}`, "vault-users": `/vault/${vault}?view=users`, users: "/users", user: `/user/${user}`, events: "/events", compare: "/compare", status: "/status", partner: "/partner", queue: `/vault/${vault}?view=queue`, "vault-events": `/vault/${vault}?view=events`, yield: `/vault/${vault}?yield=first&of=${vault}`, search: "/search?q=1", docs: "/docs", "docs-architecture": "/docs/architecture", "docs-webhooks": "/docs/webhooks" }
 }
@@ -129,7 +129,7 @@ test("what a number is made of is verified in the browser, and a lie of the API 
   assert.equal(await rows.count(), explained.data.events.length)
   assert.equal(await drawer.locator(".badge.good", { hasText: "verified" }).count(), explained.data.events.length)
   for (const [i, event] of explained.data.events.entries()) {
-    // The node itself says which block has that hash, as an explorer would.
+    // Ask the node itself which block has that hash, as an explorer would.
     const hash = await rows.nth(i).locator("[title^='0x']").first().getAttribute("title")
     assert.equal(hash, event.proof.blockHash)
     assert.equal(Number((await rpc("eth_getBlockByHash", hash, false)).number), Number(event.blockNumber))
@@ -139,7 +139,7 @@ test("what a number is made of is verified in the browser, and a lie of the API 
   await page.screenshot({ path: `${process.env.SHOTS}/proof-verified.png` })
   await drawer.getByRole("link", { name: "Leave the proofs out" }).click()
   await drawer.locator(".badge.good").first().waitFor({ state: "detached" })
-  // A number of several events is verified page by page, as many at a time as the address bar says.
+  // A number made of several events is verified page by page, with the page size of the address bar.
   const vault = (await api(`/api/v1/users/${user.address}?asOfBlock=${block}`)).data.holdings.deposits[0].vaultAddress
   const paged = await open(`/vault/${vault}?asOfBlock=${block}&explain=/api/v1/vaults/${vault}&field=/stats/userCount&verify=1&explainPage=1`)
   const users = (await api(`/api/v1/vaults/${vault}?asOfBlock=${block}`)).data.stats.userCount
@@ -150,7 +150,7 @@ test("what a number is made of is verified in the browser, and a lie of the API 
   }
   wrong.push(...paged.wrong)
   await paged.close()
-  // The same page of a server that has put another amount into its answer.
+  // The same page of a server that changed an amount in its response.
   await page.route(/explain\?.*proof=true/, async (route) => {
     const answer = await route.fetch()
     const body = await answer.json()
@@ -170,7 +170,7 @@ test("the explorer lists the log as the API does, and marks what was reorganised
   const { page, wrong, close } = await open("/events?retracted=true&kind=DepositAccepted")
   await page.locator("tbody tr").first().waitFor()
   const listed = () => page.locator("tbody tr").evaluateAll((all) => all.map((row) => [row.lastElementChild.textContent.replaceAll(",", ""), row.firstElementChild.textContent.replaceAll(",", ""), row.querySelector("a[href*='/tx/']").title, row.classList.contains("retracted")]))
-  // The page follows the log, and grows by what comes: the newest of its rows are the page of the API.
+  // The page follows the log and grows with it: its newest rows are the API's first page.
   await until("list of the API on the page", async () => {
     const want = (await api("/api/v1/events?retracted=true&kind=DepositAccepted&pageSize=50")).data.map((event) => [event.seq, event.blockNumber, event.txHash, event.state === "retracted"])
     return want.length > 0 && JSON.stringify((await listed()).slice(0, want.length)) === JSON.stringify(want)
@@ -214,14 +214,14 @@ test("the newest events follow the log: what is mined appears, and what is reorg
   await takeBackAnEvent()
   await until("mark of what is reorganised away", async () => (await rows()).some(([, gone]) => gone))
   await page.screenshot({ path: `${process.env.SHOTS}/events-follow.png` })
-  // Whatever came and went meanwhile: each row is what the log says of its seq now.
+  // Whatever was added and retracted meanwhile: each row matches the current log at its seq.
   await until("same as in the log", async () => {
     const log = new Map((await api("/api/v1/events?retracted=true&pageSize=100")).data.map((event) => [event.seq, event.state === "retracted"]))
     const now = await rows()
     return now.some(([, gone]) => gone) && now.filter(([seq]) => log.has(seq)).length > 0 && now.every(([seq, gone]) => !log.has(seq) || log.get(seq) === gone)
   })
   assert.equal(await page.evaluate(() => window.sameDocument), true, "the page was loaded again")
-  // The past does not move.
+  // A past state does not change.
   const past = await open(`/events?asOfBlock=${(await api("/status")).data.finalBlock}`)
   assert.equal(await past.page.getByText("Live: new events appear").count(), 0)
   assert.deepEqual([...wrong, ...past.wrong], [])
@@ -249,7 +249,7 @@ test("the time machine moves a page to a block, and the address bar keeps it", a
   const { page, wrong, close } = await open(`/vault/${vault.address}`)
   const past = String(Number(block) - 3)
   const field = page.locator("input[name=block]").first()
-  // Who types is not disturbed by the blocks that come meanwhile.
+  // New blocks do not interrupt a user who is typing.
   await field.fill("1")
   const newest = async () => Number(await page.locator("#machine").getAttribute("max"))
   const seen = await newest()
@@ -276,7 +276,7 @@ test("a hovered point stays under a refresh, in the tooltip and in the legend", 
   await over.scrollIntoViewIfNeeded()
   const legend = () => chart.locator(".u-legend").innerText()
   const tip = chart.locator(".tip")
-  // In the middle, where the pixel is that of another point once the span has grown; more to the left where the newest is next to it.
+  // In the middle, where the pixel belongs to another point once the span has grown; further left if the newest point is next to it.
   const shares = [0.6, 0.5, 0.4, 0.3, 0.2]
   let box
   await until("older point below the pointer", async () => {
@@ -292,9 +292,9 @@ test("a hovered point stays under a refresh, in the tooltip and in the legend", 
   assert.equal(await legend(), before[1], "the legend speaks of another point")
   const hovered = await tip.innerText()
   assert.ok(before[1].includes(hovered.split("\n").at(-1).split(" ").at(-1)), `the legend says ${before[1]}, the tooltip ${hovered}`)
-  // The crosshair is shared: another chart of the page speaks of the same time.
+  // The crosshair is shared: another chart of the page shows the same time.
   assert.equal(await page.locator("figure.chart", { hasText: "Total assets" }).locator(".tip").innerText().then((text) => text.split("\n")[0]), hovered.split("\n")[0])
-  // A drawn span is zoomed into, and stays.
+  // Dragging over a span zooms into it, and the zoom stays.
   await page.mouse.down()
   await page.mouse.move(box.x + box.width * 0.9, box.y + box.height / 2, { steps: 4 })
   await page.mouse.up()

@@ -1,5 +1,5 @@
-// The pages of a vault of another protocol than the reference: without sweeps, with requests that have no estimate until they
-// are settled. They are compared with the API as of one block, like those of pages.test.mjs.
+// The pages of a vault with a different protocol than the reference: without sweeps, with requests that have no estimate until they
+// are settled. They are compared with the API as of one block, as in pages.test.mjs.
 import assert from "node:assert/strict"
 import { before, test } from "node:test"
 import { api, native, open, ready, until } from "./live.mjs"

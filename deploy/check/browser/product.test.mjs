@@ -1,4 +1,4 @@
-// What people come to the pages for, and what must not happen to them meanwhile.
+// What people use the pages for, and what must not go wrong meanwhile.
 import assert from "node:assert/strict"
 import { readFileSync } from "node:fs"
 import { before, test } from "node:test"
@@ -8,7 +8,7 @@ const desktop = { width: 1440, height: 900 }
 const handset = { width: 390, height: 844 }
 const DAYS = 31
 
-// The chain's clock goes on by a month, so that there are yields over 30 days.
+// The chain's clock is advanced by a month, so that there are yields over 30 days.
 before(async () => {
   await until("NAV of every vault", async () => (await api("/api/v1/vaults")).data.every(({ navPerShare }) => navPerShare !== null))
   await rpc("evm_increaseTime", DAYS * 86_400)
@@ -50,7 +50,7 @@ for (const [name, viewport] of Object.entries({ desktop, phone: handset })) {
         const [, number, unit] = /^(-?[\d.]+)([KMBT]?)$/.exec(text) ?? assert.fail(`an axis says ${text}`)
         return { canvas, y, value: Number(number) * units[unit] }
       })
-      // On an axis equal distances are equal differences: a label that was rounded is out of line.
+      // On an axis equal distances are equal differences, which a rounded label would violate.
       const runs = []
       for (const one of values) {
         const run = runs.at(-1)
@@ -120,7 +120,7 @@ test("amounts of different assets are never one total", async () => {
   assert.equal(await page.locator("tbody a.number").count(), 0)
   await page.getByText("whose amounts do not add up").waitFor()
   assert.equal(await page.getByRole("link", { name: "Export CSV" }).count(), 0, "a file with totals over different assets")
-  // In one vault they are amounts of one asset, and sorted.
+  // In a single vault they are amounts of one asset, so they can be sorted.
   await page.getByRole("link", { name: vaults[0].name }).first().click()
   await page.getByRole("columnheader", { name: `Total deposited, ${vaults[0].asset.symbol}` }).waitFor()
   const users = (await api(`/api/v1/users?pageSize=100&asOfBlock=${block}`)).data
@@ -142,7 +142,7 @@ test("amounts of different assets are never one total", async () => {
   }
   assert.deepEqual(Object.fromEntries(shown.map(([name, title]) => [name, native(title)]).filter(([name]) => name in want)), want)
   assert.ok(!(await page.locator("body").innerText()).includes(" + "), "no total is of two assets")
-  // The partner's volume likewise.
+  // The same for the partner's volume.
   await page.goto(`${ready.api}/partner?asOfBlock=${block}`)
   await signIn(page)
   const stats = (await api(`/api/v1/partner/stats?asOfBlock=${block}`, { "x-api-key": ready.partners[0].apiKey })).data
@@ -180,7 +180,7 @@ test("pending since is counted to the block that the page is as of, and the bloc
   assert.ok(/\d/.test(first) && seconds - said >= 0 && seconds - said < Math.max(60, seconds / 20), `${first} for ${seconds} s`)
   // The time of the block leads back to a block with the same state.
   assert.equal((await api(`/api/v1/block?time=${at}`)).data.timestamp, at)
-  // A browser leaves seconds out of the value if they are zero.
+  // A browser omits the seconds of the value if they are zero.
   assert.equal(await page.locator("input[name=time]").inputValue(), at.slice(0, 19).replace(/:00$/, ""))
   assert.deepEqual(wrong, [])
   await close()
@@ -424,7 +424,7 @@ for (const [name, viewport] of Object.entries({ desktop: wide, phone })) {
   test(`pages load without a jump, and what is pressed is large enough, ${name}`, async () => {
     const [vault] = await vaultNames()
     const user = (await api("/api/v1/users?sortBy=firstSeen&sortOrder=asc")).data[0].address
-    // The newest events move down as others appear, which is what they are for.
+    // The newest events move down as others appear, which is intended.
     const events = `/events?asOfBlock=${(await api("/status")).data.finalBlock}`
     for (const path of ["/", `/vault/${vault.address}`, `/vault/${vault.address}?view=queue`, "/users", `/user/${user}`, events, "/compare", "/status", "/partner"]) {
       const { page, wrong, close } = await open("/status", { viewport })
@@ -438,7 +438,7 @@ for (const [name, viewport] of Object.entries({ desktop: wide, phone })) {
       const shifts = await page.evaluate(() => window.shifts)
       const sum = shifts.reduce((all, [value]) => all + value, 0)
       assert.ok(sum <= 0.05, `${path} shifts by ${sum}: ${JSON.stringify(shifts.filter(([value]) => value > 0.01))}`)
-      // Other numbers, shorter and longer ones, leave what is below them where it is.
+      // Shorter or longer numbers do not move what is below them.
       const moved = await page.locator(".figures").evaluateAll((all) => ["0", "12", "123,456.78 DUSD"].filter((text) => {
         const ends = () => all.map((figures) => figures.getBoundingClientRect().bottom).join()
         const before = ends()
@@ -485,7 +485,7 @@ test("the status shows the uptime that the programs recorded, and days without a
     await bars.waitFor()
     const shown = await bars.locator("rect").evaluateAll((all) => all.map((bar) => bar.querySelector("title").textContent))
     assert.equal(shown.length, 90)
-    // All days but those of this system are before its record.
+    // All other days are before this system's first record.
     for (const [i, seconds] of recorded.entries()) assert.equal(/: not recorded$/.test(shown[i]), seconds === null, shown[i])
     await until("share of its role", async () => /^\d+(\.\d\d)? %$/.test((await row.locator("td").last().innerText()).trim()))
   }

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# A real browser looks at the pages of a live system, while its chain is reorganised:
-# every page in light and dark, wide and on a phone, with axe, and the ways through
-# them, compared with the API; then the pages of a vault of another preset. Screenshots are left in build/browser.
+# Tests the pages in a real browser, on a live system whose chain is reorganised: every page in light and
+# dark, wide and on a phone, with axe, and the paths through them, compared with the API; then the pages of
+# a vault of another preset. Screenshots are left in build/browser.
 #
-# CHROMIUM is the browser, by default the one that is installed.
+# CHROMIUM is the path of the browser, by default the installed one.
 set -euo pipefail
 cd "$(dirname "$0")"
 source ../up.sh
@@ -18,19 +18,19 @@ if [ ! -e node_modules/.ready ] || [ package.json -nt node_modules/.ready ]; the
   touch node_modules/.ready
 fi
 
-# A page asks for several things at once, and the tests ask beside it. Nothing is loaded from the explorer: the pages only link to it.
+# No limits: a page sends several requests at once, and the tests send their own. The explorer is never loaded, only linked to.
 export NAVLOG_HTTP_EXPLORER_TX='https://explorer.example/tx/{tx}' NAVLOG_HTTP_EXPLORER_ADDRESS='https://explorer.example/address/{address}' \
   NAVLOG_HTTP_EXPLORER_BLOCK='https://explorer.example/block/{block}'
 export NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0 NAVLOG_HTTP_PUBLIC_ENGINE_TIME=0
 up=
-# stop ends the system that runs. A test that is broken off may have stopped it for a reorganisation: what is stopped does not end.
+# stop ends the running system. An interrupted test may have suspended it for a reorganisation; it must be resumed to exit.
 stop() {
   [ -z "$up" ] || { kill -CONT "$up"; kill "$up"; wait "$up"; } 2>/dev/null || true
   rm -rf "$work/data" "$work/ready.json"
   up=
 }
 trap stop EXIT
-# against "TESTS" OPTION... runs tests against a system of its own.
+# against "TESTS" OPTION... runs tests against a new system.
 against() {
   local tests=$1
   shift

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Two judges that are not ours drive a live system and hold every answer against
-# the OpenAPI document: Redocly (lint of the documents, then Respect, a walk
-# through every operation) and Schemathesis (examples, edge values, random and
-# wrong values of every parameter, and sequences of calls). Any finding fails.
-# Both wait for the end of an answer, which a stream has not: curl listens to it.
-# Then the clients that are generated from the document are tried (clients/smoke.sh).
+# Two independent tools call a live system and validate every response against
+# the OpenAPI document: Redocly (lint of the documents, then Respect, which calls
+# every operation) and Schemathesis (examples, edge values, random and wrong
+# values of every parameter, and sequences of calls). Any finding fails. Both
+# wait for the end of a response, which a stream does not have, so curl reads it.
+# Then the clients that are generated from the document are tested (clients/smoke.sh).
 #
 # EXAMPLES is the number of random requests for each operation, 10 by default.
 set -euo pipefail
@@ -34,7 +34,7 @@ echo "== Redocly lint"
 "$redocly" lint --config redocly.yaml --max-problems 50 "$document" navlog.arazzo.yaml
 
 echo "== a live system"
-# No limit on requests: the judges ask more than a partner may.
+# No limit on requests: the tools send more than a partner may.
 NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0 NAVLOG_HTTP_PUBLIC_ENGINE_TIME=0 NAVLOG_HTTP_PARTNER_RATE_LIMIT=1000000 \
   "$root/bin/navlog-dev" up --data "$work/data" --listen 127.0.0.1:0 --interval 200ms --ready-file "$work/ready.json" >"$work/up.log" 2>&1 &
 up=$!
@@ -43,7 +43,7 @@ ready "$up" "$work/ready.json" "$work/up.log"
 field() { node -p "const r = require('$work/ready.json'); $1"; }
 api=$(field r.api)
 key=$(field 'r.partners[0].apiKey')
-# A walk needs something to walk through: a user, a delivery.
+# The calls need data: a user, a delivery.
 deadline=$((SECONDS + patience))
 while
   deliveries=$(curl -sSf -H "x-api-key: $key" "$api/api/v1/partner/webhooks/deliveries" | node -p 'JSON.parse(require("fs").readFileSync(0)).meta.total') ||
@@ -60,12 +60,12 @@ echo "== Redocly Respect"
 grep -E 'Steps:|Checks:' "$work/respect.log"
 
 echo "== the stream"
-# curl ends at its time, 28, for the stream does not; a unit must have come whole by then.
+# The stream never ends, so curl exits with 28 at its time limit; a complete unit must have arrived by then.
 code=0
 curl -sN --max-time 5 -D "$work/stream.headers" -o "$work/stream.txt" "$api/api/v1/stream?after=0" || code=$?
 [ "$code" = 28 ] || { echo "the stream ended, or failed: curl says $code"; exit 1; }
 grep -qi '^content-type: text/event-stream' "$work/stream.headers" || { echo "the stream is of another kind:"; cat "$work/stream.headers"; exit 1; }
-# Not grep -q: it ends at the first, and what feeds it is then broken off, which is a failure too.
+# Not grep -q: it exits at the first match, and the broken pipe would make the command before it fail.
 grep -A1 '^event: unit$' "$work/stream.txt" | grep '^data: {"seq":"[0-9]*",' >/dev/null || { echo "the stream told no unit:"; head -20 "$work/stream.txt"; exit 1; }
 echo "$(grep -c '^event: unit$' "$work/stream.txt") units"
 

@@ -1,7 +1,7 @@
 import { createConfig } from "ponder";
 import { abi } from "./abi";
 
-// What differs from run to run comes from the benchmark by the environment.
+// The benchmark passes what differs from run to run in environment variables.
 export default createConfig({
   database: { kind: "postgres", connectionString: process.env.DATABASE_URL },
   chains: { bench: { id: 31337, rpc: process.env.BENCH_RPC } },

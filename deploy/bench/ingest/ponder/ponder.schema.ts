@@ -1,6 +1,6 @@
 import { onchainTable } from "ponder";
 
-// One row an event.
+// One row per event.
 export const fact = onchainTable("fact", (t) => ({
   id: t.text().primaryKey(),
   kind: t.text().notNull(),

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The clients of the API on a live system, as a user makes them (docs/api.md): out of the document that the system serves,
-# but for the Go client, which is committed. Three programs ask for the same as of one block, all users page by page among
-# it, and must print the same line: whoever reads an amount as a float, or stops at a page too early, prints another one.
+# Tests clients of the API on a live system, made as a user makes them (docs/api.md): generated from the document that the
+# system serves, except the Go client, which is committed. Three programs send the same requests as of one block, including
+# all users page by page, and must print the same line: one that parses an amount as a float, or stops at a page too early,
+# prints a different line.
 #
 #   smoke.sh API KEY WORK PYTHON    (run.sh calls it; WORK is emptied, PYTHON a folder with pinned tools)
 set -euo pipefail
@@ -17,14 +18,14 @@ mkdir -p "$work"
   { cat "$work/python.log"; exit 1; }
 cp "$here/smoke.py" "$work/"
 
-# Where Node looks for modules: beside the program, or above it.
+# Node looks for modules next to the program, or above it.
 ln -s "$tools" "$work/node_modules"
 echo '{"type":"module"}' >"$work/package.json"
 "$tools/.bin/openapi-typescript" "$api/openapi.yaml" --output "$work/navlog.ts" >"$work/typescript.log" 2>&1 || { cat "$work/typescript.log"; exit 1; }
 cp "$here/smoke.ts" "$work/"
 (cd "$work" && "$tools/.bin/tsc" --strict --skipLibCheck --target es2022 --module nodenext --types node smoke.ts)
 
-# What is final does not change while they ask. A page has three users, and there is to be more than one.
+# A final block does not change meanwhile. A page has three users, and there must be more than one page.
 for _ in $(seq 120); do
   block=$(curl -sf "$api/status" | node -p 'const s = JSON.parse(require("fs").readFileSync(0)).data; Math.min(s.finalBlock ?? Infinity, s.indexedBlock)')
   users=$(curl -sf "$api/api/v1/users?asOfBlock=$block" | node -p 'JSON.parse(require("fs").readFileSync(0)).meta.total')
@@ -37,7 +38,7 @@ node "$work/smoke.js" "$api" "$key" "$block" >"$work/typescript.line"
 for one in python typescript; do
   cmp -s "$work/go.line" "$work/$one.line" || { echo "Go and $one read differently:"; cat "$work/go.line" "$work/$one.line"; exit 1; }
 done
-# They agree: what they agree about is more than nothing.
+# They agree; the line must also not be empty.
 node -e '
   const l = JSON.parse(require("fs").readFileSync(process.argv[1]))
   const sound = l.refused === "UNAUTHORIZED" && l.users > 3 && BigInt(l.now[1]) > BigInt(l.then[1]) && l.vaults.length > 0 && !l.partner.endsWith(" 0")

@@ -1,4 +1,4 @@
-// What the TypeScript client is tried with on a live system: see smoke.sh.
+// Exercises the TypeScript client on a live system: see smoke.sh.
 import createClient from "openapi-fetch"
 import type { paths } from "./navlog.js"
 
@@ -37,7 +37,7 @@ const [, then] = await deposited(Math.floor((first + block) / 2))
 const [users, now] = await deposited(block)
 const partner = expect(await stats(key)).data
 const { error } = await stats("nk_test_of_nobody")
-// 431 alone is no JSON.
+// Only 431 is not JSON.
 if (error === undefined || !("error" in error)) throw new Error(`a key of nobody is answered with ${error}`)
 console.log(
   JSON.stringify({

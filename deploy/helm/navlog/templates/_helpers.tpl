@@ -24,7 +24,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- else }}{{ printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) }}{{ end }}
 {{- end }}
 
-{{/* The configuration, in which nothing may be that all programs must not read. */}}
+{{/* The configuration, which every program reads, so it must not contain secrets. */}}
 {{- define "navlog.config" -}}
 {{- if dig "chain" "rpc" "" .Values.config }}{{ fail "config.chain.rpc is read by every program: put the URLs of the nodes into the secret of ingest (chain-rpc)" }}{{ end }}
 {{- range $path := list (list "postgres" "password") (list "postgres" "url") (list "clickhouse" "password") (list "clickhouse" "queryPassword") (list "http" "statementKey") }}

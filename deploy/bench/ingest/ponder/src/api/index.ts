@@ -1,4 +1,4 @@
 import { Hono } from "hono";
 
-// Ponder wants an API; the benchmark asks only its own /ready.
+// Ponder requires an API; the benchmark only uses its built-in /ready.
 export default new Hono();
