@@ -107,7 +107,7 @@ export async function open(path, { viewport = wide, colorScheme = "light" } = {}
 
 /** Waits until nothing is being loaded. */
 export async function settled(page) {
-  // It polls the status: if that is slow, the network never becomes idle.
+  // Pages poll the status: if that is slow, the network never becomes idle.
   await page.waitForLoadState("networkidle", { timeout: 5000 }).catch(() => {})
   await page.locator(".note.waiting").first().waitFor({ state: "detached" })
 }

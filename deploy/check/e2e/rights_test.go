@@ -186,7 +186,7 @@ func (c *composed) healthy() {
 	}
 }
 
-// withoutARight revokes a right of each of two users, and grants it again.
+// withoutARight revokes a right from each of two users, and grants it again.
 func (c *composed) withoutARight(chainID uint64) {
 	t := c.t
 	t.Helper()
