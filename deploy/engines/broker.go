@@ -124,7 +124,7 @@ func (b *broker) fetch(ctx context.Context, p partition, offset int64) (*kmsg.Fe
 func readBatches(raw []byte) ([]kmsg.RecordBatch, error) {
 	var all []kmsg.RecordBatch
 	for len(raw) >= 12 {
-		size := 12 + int(binary.BigEndian.Uint32(raw[8:])) // the length counts what follows the offset and itself
+		size := 12 + int(binary.BigEndian.Uint32(raw[8:])) // 12 for the offset and the length itself
 		if size > len(raw) {
 			break
 		}
