@@ -34,7 +34,7 @@ func enginesDir(name, target string) (string, error) {
 			return found, nil
 		}
 	}
-	return "", fmt.Errorf("find the engines: no folder deploy/engines/%s in this checkout or beside the executable: run `make %s`, or set %s to the folder that holds it", name, target, enginesEnv)
+	return "", fmt.Errorf("find the engines: no folder deploy/engines/%s in this checkout or next to the executable: run `make %s`, or set %s to the folder that holds it", name, target, enginesEnv)
 }
 
 // engineBases returns the folders that may contain the engines, the most likely first.

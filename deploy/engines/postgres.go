@@ -90,7 +90,7 @@ func preparePostgres(ctx context.Context, dir string) (*postgresServer, error) {
 	}
 	if s.uid != 0 {
 		if err := passable(dir); err != nil {
-			return nil, fmt.Errorf("start %s: as root it is run as user nobody (uid %d), who must reach its data: %w", postgresName, nobody, err)
+			return nil, fmt.Errorf("start %s: for root it runs as user nobody (uid %d), which must be able to access its data: %w", postgresName, nobody, err)
 		}
 	}
 	if s.password, err = s.readPassword(); err != nil {
@@ -205,7 +205,7 @@ func postgresBin(uid uint32) (string, error) {
 			return bin, nil
 		}
 	}
-	return "", fmt.Errorf("start %s: none is installed on this machine, and the npm package cannot be used: %w", postgresName, err)
+	return "", fmt.Errorf("start %s: it is not installed on this machine, and the npm package cannot be used: %w", postgresName, err)
 }
 
 // installedPostgres returns the folders of this machine that contain both programs, the most likely first.

@@ -150,7 +150,7 @@ func zeroBloom(_ context.Context, _ *Proxy, _ *call, truth reply) (reply, string
 	return truth, "", nil
 }
 
-// fields of a header that have a different meaning when they are changed.
+// fields are the header fields that changedHeader may change.
 var fields = []string{"timestamp", "parentHash", "stateRoot", "receiptsRoot", "extraData", "gasUsed"}
 
 // changedHeader changes one field of a header and keeps the hash.

@@ -28,9 +28,9 @@ var parts = []string{"rate", "latency", "drain", "parked"}
 
 // benchmark holds the command-line options.
 type benchmark struct {
-	Data   string   `type:"path" default:"build/bench-dispatch" help:"Folder for the engines; what is in it goes at the end."`
+	Data   string   `type:"path" default:"build/bench-dispatch" help:"Folder for the engines' data, which is removed at the end."`
 	Navlog string   `type:"existingfile" default:"bin/navlog" help:"The binary to measure."`
-	Keep   bool     `help:"Leave the data and the dispatcher's log."`
+	Keep   bool     `help:"Keep the data and the dispatcher's log."`
 	Only   []string `placeholder:"PART" enum:"${parts}" default:"${parts}" help:"Run these parts only: ${enum}."`
 
 	Partners int           `default:"100" help:"Partners of each part."`

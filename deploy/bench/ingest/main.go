@@ -31,23 +31,23 @@ var parts = []string{"dense", "ponder", "receipts", "sparse", "head", "fast"}
 
 // benchmark holds the command-line options.
 type benchmark struct {
-	Data   string   `type:"path" default:"build/bench-ingest" help:"Folder for the engines of each run; they go when it ends."`
+	Data   string   `type:"path" default:"build/bench-ingest" help:"Folder for the engines of each run; removed when it ends."`
 	Navlog string   `type:"existingfile" default:"bin/navlog" help:"The binary to measure."`
-	Keep   bool     `help:"Leave the data and the logs of each run in --data."`
+	Keep   bool     `help:"Keep the data and the logs of each run in --data."`
 	Only   []string `placeholder:"PART" enum:"${parts}" default:"${parts}" help:"Run these parts only: ${enum}. Ponder indexes the dense chain, and receipts proves one like it."`
-	JSON   string   `name:"json" type:"path" placeholder:"FILE" help:"Write the figures there too, as JSON."`
+	JSON   string   `name:"json" type:"path" placeholder:"FILE" help:"Also write the figures to this file, as JSON."`
 
 	Logs   int `default:"1000000" help:"Logs of the dense chain."`
 	Blocks int `default:"2000" help:"Blocks of the dense chain; each has the same number of logs, a multiple of 20."`
 	Users  int `default:"50000" help:"Users that the logs name."`
 
-	PonderLogs int `default:"0" help:"Let Ponder index only the first blocks, with about so many logs, and compare rates; 0 is the whole chain."`
+	PonderLogs int `default:"0" help:"Let Ponder index only the first blocks, with about this many logs, and compare rates; 0 is the whole chain."`
 
 	SparseBlocks int `default:"200000" help:"Blocks of the sparse chain."`
-	SparseEvery  int `default:"1000" help:"One log in so many blocks."`
+	SparseEvery  int `default:"1000" help:"Blocks per log."`
 
 	HeadBlocks   int           `default:"200" help:"Blocks mined at the head."`
-	HeadLogs     int           `default:"20" help:"Logs in each of them, a multiple of 20."`
+	HeadLogs     int           `default:"20" help:"Logs in each block, a multiple of 20."`
 	HeadInterval time.Duration `default:"250ms" help:"Time between them, on average."`
 	FastBlocks   int           `default:"300" help:"Blocks mined at the head of a chain that does not wait, with --head-logs each."`
 	FastInterval time.Duration `default:"200ms" help:"Time between them."`

@@ -33,7 +33,7 @@ type options struct {
 	Dir    string        `type:"path" default:"build/bench-query" help:"Folder in which the data set is kept."`
 	Navlog string        `type:"path" default:"bin/navlog" help:"The binary to measure."`
 	Each   time.Duration `default:"60s" help:"Time of each measurement."`
-	Load   bool          `help:"Make the data set and end."`
+	Load   bool          `help:"Create the data set and exit."`
 	Only   []string      `placeholder:"PART" enum:"${parts}" default:"${parts}" help:"Run these parts only: ${enum}."`
 
 	// Set when the program starts itself as the handler to compare with.

@@ -109,7 +109,7 @@ func start(ctx context.Context, cmd *exec.Cmd, addr, path string) (*server, erro
 func (s *server) memory() (float64, error) {
 	peak := child.Peak(s.Pid)
 	if peak == 0 {
-		return 0, fmt.Errorf("this system does not tell the memory of process %d: run the benchmark on Linux", s.Pid)
+		return 0, fmt.Errorf("this system does not report the memory of process %d: run the benchmark on Linux", s.Pid)
 	}
 	return float64(peak) / (1 << 20), nil
 }

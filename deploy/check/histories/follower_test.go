@@ -159,7 +159,7 @@ func (f *follower) until(ctx context.Context, condition func() (bool, error)) er
 		}
 		select {
 		case <-f.over:
-			return false, fmt.Errorf("nobody follows the log: %w", f.err)
+			return false, fmt.Errorf("no projector follows the log: %w", f.err)
 		default:
 			return false, nil
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// SealKey is the NAVLOG_SECRET_KEY with which a program can open the signing secrets of these partners.
+	// SealKey is the NAVLOG_SECRET_KEY with which a program can decrypt the signing secrets of these partners.
 	SealKey = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 	// Network contains their receivers' addresses. The guard must be configured to allow it, because it is not public.
 	Network = "127.0.0.0/8"

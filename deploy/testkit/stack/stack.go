@@ -51,8 +51,8 @@ func Start(ctx context.Context, dir, log string) (*Stack, error) {
 	return s, nil
 }
 
-// Connect connects to ClickHouse and PostgreSQL and creates their tables. Measurements that begin with empty engines do
-// not call it.
+// Connect connects to ClickHouse and PostgreSQL, and creates the tables of PostgreSQL. Measurements that begin with empty
+// engines do not call it.
 func (s *Stack) Connect(ctx context.Context) (err error) {
 	if s.Conn, err = s.ReadModel().Open(""); err != nil {
 		return err

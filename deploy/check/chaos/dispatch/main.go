@@ -59,7 +59,7 @@ import (
 
 // chaos holds the command-line options.
 type chaos struct {
-	Data   string        `type:"path" default:"build/chaos-dispatch" help:"Folder for the engines; what is in it goes at the end, unless something was wrong."`
+	Data   string        `type:"path" default:"build/chaos-dispatch" help:"Folder for the engines' data, which is removed at the end unless a seed failed."`
 	Navlog string        `type:"existingfile" default:"bin/navlog" help:"The binary to test."`
 	Seeds  int           `default:"50" help:"How many seeds, from --first on."`
 	First  uint64        `default:"1" help:"The first seed."`

@@ -266,7 +266,7 @@ func (r *run) attend() error {
 		}
 		if !r.begun[i].Before(r.back) || !missedPostgres(d) {
 			r.dispatchers[i] = nil // or stop would report it again
-			return fmt.Errorf("dispatcher %d ended although nobody asked it to: %w", i+1, fault)
+			return fmt.Errorf("dispatcher %d exited by itself: %w", i+1, fault)
 		}
 		if err := r.start(i); err != nil {
 			return err

@@ -190,7 +190,7 @@ func (p *process) putDown() error {
 	default:
 	}
 	if code := p.code(); code != exitKilled && code != exitFailed {
-		return fmt.Errorf("ingest ended with %s although nobody asked it to; it says:\n%s", p.cmd.ProcessState, p.says)
+		return fmt.Errorf("ingest exited by itself with %s; its output:\n%s", p.cmd.ProcessState, p.says)
 	}
 	return nil
 }

@@ -89,7 +89,7 @@ func (s *supervisor) watch(p *process) {
 		switch p.code() {
 		case exitFailed:
 		default:
-			s.fatal = errors.Join(s.fatal, fmt.Errorf("ingest ended with %s although nobody asked it to", p.cmd.ProcessState))
+			s.fatal = errors.Join(s.fatal, fmt.Errorf("ingest exited by itself with %s", p.cmd.ProcessState))
 			return
 		}
 	}
