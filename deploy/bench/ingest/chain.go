@@ -74,7 +74,7 @@ func newChain(ctx context.Context, dir string, users int, fleeting bool) (*chain
 	return c, nil
 }
 
-// open starts the node on dir, where it continues an existing chain.
+// open starts the node in dir, continuing an existing chain.
 func (c *chain) open(ctx context.Context, dir string, fleeting bool) (err error) {
 	c.Anvil, err = engines.StartAnvil(ctx, dir, engines.AnvilOptions{
 		ChainID: chainID, NoMining: true, SlotsInEpoch: slotsInEpoch, Timestamp: genesis, Fleeting: fleeting,

@@ -105,7 +105,7 @@ func roomsOfDeploy(t *testing.T) (rooms []string) {
 	return rooms
 }
 
-// A newcomer finds a room in README's table, so each folder has a row there.
+// README's table lists every folder, so that newcomers find their way.
 func TestReadmeNamesEveryFolder(t *testing.T) {
 	b, err := os.ReadFile("../../../README.md")
 	if err != nil {

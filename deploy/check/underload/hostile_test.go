@@ -115,7 +115,8 @@ func bar(t *testing.T, name string, value, bound float64, unit string) {
 	fmt.Printf("bar %s %.0f %.0f %s\n", name, value, bound, verdict)
 }
 
-// measured lets ten other clients ask for a while, and returns the 99th percentile and how many requests were rejected.
+// measured runs ten other clients for a while, and returns the 99th percentile of their latency and how many of their
+// requests were rejected.
 func measured(api string, user func() string) (p99 time.Duration, refused, asked int) {
 	var b bystanders
 	ctx, end := context.WithTimeout(context.Background(), *hostile)

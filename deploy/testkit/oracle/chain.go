@@ -140,13 +140,13 @@ func (c *Client) Get(ctx context.Context, q Question) (Answer, error) {
 	return Answer{got, id}, err
 }
 
-// Seq of the log that the answer is about, or 0 if it names none.
+// Seq returns the seq of the log that the answer is about, or 0 if the answer has none.
 func (a Answer) Seq() uint64 { return number(a.seq) }
 
-// Block that the answer is about, or 0 if it names none.
+// Block returns the block that the answer is about, or 0 if the answer has none.
 func (a Answer) Block() uint64 { return number(a.block) }
 
-// Generation of the read models that produced the answer, or "" if it names none.
+// Generation returns the generation of the read models that produced the answer, or "" if the answer has none.
 func (a Answer) Generation() string { return a.generation }
 
 // number parses a header as a number; it returns 0 if it is not one.

@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// Text stands in an expected tree for a text for people that cannot be predicted: any string except the empty one.
+// Text is a placeholder in an expected tree for human-readable text that cannot be predicted: any string except the
+// empty one.
 type Text struct{}
 
 // Diff compares two JSON trees (of map[string]any, []any, string, json.Number, bool and nil) and returns a line for

@@ -117,9 +117,9 @@ func (l *ledger) underWay(w window, event uuid.UUID, arrived time.Time) bool {
 
 // bound returns, for each partner, how many events may have been sent twice at most. These are the accepted POSTs that
 // were in flight when the partner changed hands (a handover), or that its old owner may have begun after its lease had
-// been taken away without its knowledge (a theft). Each handover and each theft explains at most as many POSTs as a
-// dispatcher sends concurrently. Owner and thief may both have sent, and a POST may have been in flight during several
-// of these blows: then it is assigned to one that can still explain it.
+// been taken away without its knowledge (a theft). Handovers and thefts are called blows. Each blow explains at most as
+// many POSTs as a dispatcher sends concurrently. Owner and thief may both have sent, and a POST may have been in flight
+// during several blows: then it is assigned to one that can still explain it.
 func (l *ledger) bound(stories map[uuid.UUID]story) map[uint32]int {
 	posts := map[uint32][][]int{} // by partner: the blows that may explain each POST, handovers before thefts
 	for id, s := range stories {

@@ -305,7 +305,7 @@ func (w *world) rival(o Op) error {
 	return w.fenced(old)
 }
 
-// learnsWithin is how long a replaced process may take to notice. It is told by Kafka in its next transaction,
+// learnsWithin is how long a replaced process may take to notice. It learns this from Kafka in its next transaction,
 // before which it needs responses from failing endpoints, from two at a time if they have to agree.
 const learnsWithin = 5 * patience
 
