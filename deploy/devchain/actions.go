@@ -11,7 +11,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// action is something that can happen in a vault. do says false when there is nothing to do it to.
+// action is something that can happen in a vault. do returns false if the action is not possible at the moment.
 type action struct {
 	name   string
 	weight int
@@ -56,7 +56,7 @@ type scripted struct {
 	vault int
 }
 
-// prologue makes every kind of event, in every way in.
+// prologue makes every kind of event, through every way of calling.
 var prologue = []scripted{
 	{depositPlain, 0}, {depositRouted, 0}, {depositReferral, 1}, {depositPlain, 2}, {depositRouted, 1}, {navUpdate, 0},
 	{navUpdate, 1}, {sweepSome, 0}, {sweepAll, 1}, {depositPlain, 0}, {sweepAll, 0}, {navUpdate, 2},
@@ -65,7 +65,7 @@ var prologue = []scripted{
 }
 
 const (
-	// requestTTL is the life of an expiring request: short, so that one can be seen to expire.
+	// requestTTL is the lifetime of an expiring request: short, so that requests do expire.
 	requestTTL = time.Minute
 	// expiryMargin keeps actions away from requests that may expire before the next block.
 	expiryMargin = 20 * time.Second
@@ -107,7 +107,7 @@ func deposit(way via) func(*Scenario, context.Context, *vault) (bool, error) {
 	}
 }
 
-// updateNav moves the value of the vault by -0.2 % to +0.3 %.
+// updateNav changes the value of the vault by -0.2 % to +0.3 %.
 func updateNav(s *Scenario, ctx context.Context, v *vault) (bool, error) {
 	total, err := v.TotalAssets(&bind.CallOpts{Context: ctx})
 	if err != nil || total.Sign() == 0 {
@@ -118,7 +118,7 @@ func updateNav(s *Scenario, ctx context.Context, v *vault) (bool, error) {
 	return s.sent(ctx, oracle, func(o *bind.TransactOpts) (*types.Transaction, error) { return v.UpdateNav(o, total) })
 }
 
-// sweep moves the unswept deposits to the custodian, or only the older part of them.
+// sweep moves the unswept deposits, or only the older part of them, to the custodian.
 func sweep(partly bool) func(*Scenario, context.Context, *vault) (bool, error) {
 	return func(s *Scenario, ctx context.Context, v *vault) (bool, error) {
 		call := &bind.CallOpts{Context: ctx}
@@ -133,7 +133,7 @@ func sweep(partly bool) func(*Scenario, context.Context, *vault) (bool, error) {
 		unswept := new(big.Int).Sub(count, swept).Int64()
 		to := count
 		if partly {
-			unswept-- // one stays behind
+			unswept-- // one stays unswept
 			if unswept > 0 {
 				to = swept.Add(swept, big.NewInt(1+s.rng.Int64N(unswept)))
 			}
@@ -181,7 +181,7 @@ func requestWithdrawal(way via, ttl time.Duration) func(*Scenario, context.Conte
 	}
 }
 
-// settle funds some of the open requests, the older ones with the better chance.
+// settle funds some of the open requests; older ones are more likely.
 func settle(s *Scenario, ctx context.Context, v *vault) (bool, error) {
 	open, err := s.unexpired(ctx, v)
 	if err != nil || len(open) == 0 {
@@ -221,7 +221,7 @@ func cancel(s *Scenario, ctx context.Context, v *vault) (bool, error) {
 	return s.byItsOwner(ctx, open, v.CancelWithdrawal)
 }
 
-// expire closes a request whose time is over. Steps makes that time come; Run waits for it.
+// expire closes a request that has passed its expiry. Steps advances the chain's time to it; Run waits for it.
 func expire(s *Scenario, ctx context.Context, v *vault) (bool, error) {
 	pending, err := v.requests(ctx, statusPending)
 	if err != nil {
@@ -245,7 +245,7 @@ func expire(s *Scenario, ctx context.Context, v *vault) (bool, error) {
 	return false, nil
 }
 
-// unexpired reads the pending requests that will still be pending in the next block.
+// unexpired returns the pending requests that will still be pending in the next block.
 func (s *Scenario) unexpired(ctx context.Context, v *vault) ([]request, error) {
 	pending, err := v.requests(ctx, statusPending)
 	if err != nil {
@@ -264,7 +264,8 @@ func (s *Scenario) unexpired(ctx context.Context, v *vault) ([]request, error) {
 	return open, nil
 }
 
-// byItsOwner calls the vault for one of the requests, as the user who owns it. Somebody else's requests are left alone.
+// byItsOwner calls the vault for one of the requests, as the user who owns it. Requests of other accounts are left
+// alone.
 func (s *Scenario) byItsOwner(ctx context.Context, from []request, call func(*bind.TransactOpts, *big.Int) (*types.Transaction, error)) (bool, error) {
 	var ours []request
 	for _, r := range from {
@@ -285,18 +286,18 @@ func (s *Scenario) sent(ctx context.Context, from account, call func(*bind.Trans
 	return err == nil, err
 }
 
-// percent gives p hundredths of v, rounded down.
+// percent returns p percent of v, rounded down.
 func percent(v *big.Int, p int64) *big.Int {
 	v = new(big.Int).Mul(v, big.NewInt(p))
 	return v.Quo(v, big.NewInt(100))
 }
 
-// user draws a user; those with low numbers come more often, so that some have many deposits.
+// user draws a user; low numbers are more frequent, so some users have many deposits.
 func (s *Scenario) user() account {
 	return s.users[min(s.rng.IntN(len(s.users)), s.rng.IntN(len(s.users)))]
 }
 
-// receiver is mostly the user, and one time in eight somebody else.
+// receiver is usually the user, and one time in eight another account.
 func (s *Scenario) receiver(u account) common.Address {
 	if s.rng.IntN(8) == 0 {
 		return s.user().address

@@ -10,14 +10,14 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 )
 
-// The methods of anvil that move a development chain: none of them exists on a real node.
+// The methods of anvil that control a development chain: none of them exists on a real node.
 
-// Mine mines n empty blocks (or blocks with what is pending).
+// Mine mines n blocks, which are empty unless transactions are pending.
 func Mine(ctx context.Context, rpcURL string, n uint64) error {
 	return command(ctx, rpcURL, nil, "anvil_mine", hexutil.Uint64(n))
 }
 
-// IncreaseTime makes the next blocks' times later by d, in whole seconds, for good.
+// IncreaseTime permanently moves the times of the next blocks forward by d, in whole seconds.
 func IncreaseTime(ctx context.Context, rpcURL string, d time.Duration) error {
 	return command(ctx, rpcURL, nil, "evm_increaseTime", hexutil.Uint64(d/time.Second))
 }
@@ -32,13 +32,13 @@ func SetIntervalMining(ctx context.Context, rpcURL string, d time.Duration) erro
 	return command(ctx, rpcURL, nil, "evm_setIntervalMining", uint64(d/time.Second))
 }
 
-// Snapshot remembers the chain as it is; Revert goes back to it, once.
+// Snapshot saves the state of the chain; Revert restores it, once.
 func Snapshot(ctx context.Context, rpcURL string) (id string, err error) {
 	err = command(ctx, rpcURL, &id, "evm_snapshot")
 	return id, err
 }
 
-// Revert goes back to a snapshot, which is used up by it, as are all later ones.
+// Revert restores a snapshot, which uses up that snapshot and all later ones.
 func Revert(ctx context.Context, rpcURL, id string) error {
 	var found bool
 	if err := command(ctx, rpcURL, &found, "evm_revert", id); err != nil {
@@ -56,7 +56,7 @@ type Kept struct {
 	Block uint64
 }
 
-// Reorg replaces the newest depth blocks by as many new ones, empty but for the kept transactions.
+// Reorg replaces the newest depth blocks with the same number of new ones, empty except for the kept transactions.
 func Reorg(ctx context.Context, rpcURL string, depth uint64, kept ...Kept) error {
 	pairs := make([][2]any, 0, len(kept))
 	for _, k := range kept {

@@ -146,7 +146,7 @@ func TestCommandsSayWhatIsWrong(t *testing.T) {
 	}
 }
 
-// transfer moves nothing to nobody: it is the smallest transaction there is.
+// transfer returns a transfer of nothing, the smallest possible transaction.
 func transfer(c *chain) transaction {
 	return func(o *bind.TransactOpts) (*types.Transaction, error) {
 		o.GasLimit = 21_000

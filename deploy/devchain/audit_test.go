@@ -26,10 +26,10 @@ type books struct {
 	claimed   *big.Int
 }
 
-// audit follows the events of every vault, checks each against the rules that an indexer relies on, and compares the sums
-// with what the contracts themselves say. Both are read as of one block, because a chain may still mine what a scenario that
-// has stopped sent to it; and a block is mined on top of that one first, because anvil may show the newest block's state
-// with a part of what it is mining.
+// audit follows the events of every vault, checks each against the rules that an indexer relies on, and compares the
+// sums with the contracts' own figures. Both are read as of one block, because a chain may still mine transactions of a
+// scenario that has stopped. It first mines another block on top of that one, because anvil may return a state of the
+// newest block that includes a part of what it is mining.
 func audit(t *testing.T, c *chain, deployed *Contracts) {
 	t.Helper()
 	head, err := c.BlockNumber(testContext(t))
@@ -124,7 +124,7 @@ func (b *books) move(index *big.Int, owner common.Address, shares *big.Int, from
 	return nil
 }
 
-// compare asks the contract what it said at the end of a block.
+// compare compares the books with the contract's figures at the end of a block.
 func (b *books) compare(t *testing.T, c *chain, deployed Vault, block uint64) {
 	t.Helper()
 	ctx := testContext(t)
@@ -179,7 +179,7 @@ func (b *books) compare(t *testing.T, c *chain, deployed Vault, block uint64) {
 	}
 }
 
-// nav is assets per share with 18 decimals, for assets and shares of the same decimals.
+// nav returns assets per share with 18 decimals, for assets and shares with the same decimals.
 func nav(assets, shares *big.Int) *big.Int {
 	n := new(big.Int).Mul(assets, big.NewInt(1e18))
 	return n.Quo(n, shares)

@@ -23,21 +23,21 @@ import (
 // patience is how long a transaction may stay unmined: several blocks of a slow development chain.
 const patience = time.Minute
 
-// What a unit of gas may cost, in wei. A development chain takes one gwei and less.
+// The maximum price of a unit of gas, in wei. A development chain charges one gwei or less.
 var (
 	gasTip   = big.NewInt(1e9)
 	gasPrice = big.NewInt(100e9)
 )
 
-// account signs for one actor. Its key is derived from its name, so anybody can derive it: it is for development
-// chains, which give it its gas money, and worth nothing anywhere else.
+// account signs for one actor. Its key is derived from its name, so anyone can derive it: it is for development chains,
+// which give it its gas money, and worthless anywhere else.
 type account struct {
 	key     *ecdsa.PrivateKey
 	address common.Address
 }
 
 func newAccount(name string) account {
-	// A Keccak hash is a valid key but for a chance of 2^-128.
+	// A Keccak hash is an invalid key with a probability of only 2^-128.
 	key, err := crypto.ToECDSA(crypto.Keccak256([]byte("navlog development chain: " + name)))
 	if err != nil {
 		panic(fmt.Sprintf("the name %q gives no key: %v", name, err))
@@ -52,15 +52,15 @@ var (
 	custodian = newAccount("custodian")
 )
 
-// chain is a connection to an anvil node. It keeps nothing that a reorganisation could make wrong: nonces and balances
+// chain is a connection to an anvil node. It caches nothing that a reorganisation could invalidate: nonces and balances
 // are read again for every transaction.
 type chain struct {
 	rpc *rpc.Client
 	*ethclient.Client
 	id       *big.Int
 	patience time.Duration
-	// drivesTime makes the block of every transaction one second younger than its parent, whatever the wall clock says, so
-	// that what happens does not depend on how fast the machine is.
+	// drivesTime gives the block of every transaction a time one second after its parent's, whatever the wall clock
+	// says, so that the result does not depend on the speed of the machine.
 	drivesTime bool
 }
 
@@ -77,7 +77,7 @@ func dial(ctx context.Context, rpcURL string) (*chain, error) {
 	return c, nil
 }
 
-// send signs and sends one transaction and waits until it is mined. It fails when the transaction reverts.
+// send signs and sends one transaction and waits until it is mined. It fails if the transaction reverts.
 func (c *chain) send(ctx context.Context, from account, call func(*bind.TransactOpts) (*types.Transaction, error)) (*types.Receipt, error) {
 	if err := c.payGas(ctx, from.address); err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (c *chain) send(ctx context.Context, from account, call func(*bind.Transact
 	if err != nil {
 		return nil, fmt.Errorf("sign for %s: %w", from.address, err)
 	}
-	opts.Context, opts.GasTipCap, opts.GasFeeCap = ctx, gasTip, gasPrice // given, they need not be asked for
+	opts.Context, opts.GasTipCap, opts.GasFeeCap = ctx, gasTip, gasPrice // set here, so that the client does not request them
 	tx, err := call(opts)
 	if err != nil {
 		return nil, explain(err)
@@ -103,7 +103,7 @@ func (c *chain) send(ctx context.Context, from account, call func(*bind.Transact
 	return c.mined(ctx, tx.Hash())
 }
 
-// payGas keeps an account in ether, which costs nothing on a development chain.
+// payGas keeps an account supplied with ether, which is free on a development chain.
 func (c *chain) payGas(ctx context.Context, a common.Address) error {
 	balance, err := c.BalanceAt(ctx, a, nil)
 	if err != nil {
@@ -123,7 +123,7 @@ func (c *chain) payGas(ctx context.Context, a common.Address) error {
 func (c *chain) mined(ctx context.Context, hash common.Hash) (*types.Receipt, error) {
 	waiting, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
-	if err := c.mine(waiting); err != nil && waiting.Err() == nil { // the loop says whose time is over
+	if err := c.mine(waiting); err != nil && waiting.Err() == nil { // the loop reports whose deadline has passed
 		return nil, err
 	}
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) { // most nodes have it at once, or nearly
@@ -147,8 +147,8 @@ func (c *chain) mined(ctx context.Context, hash common.Hash) (*types.Receipt, er
 	}
 }
 
-// mine mines what is pending, unless the node has done so already. It does not wait for a node that mines by time: steps
-// that need several transactions would take as many blocks.
+// mine mines pending transactions, unless the node has already done so. It does not wait for a node that mines at
+// intervals, because steps with several transactions would take as many blocks.
 func (c *chain) mine(ctx context.Context) error {
 	var automine bool
 	if err := c.rpc.CallContext(ctx, &automine, "anvil_getAutomine"); err != nil {
@@ -163,7 +163,7 @@ func (c *chain) mine(ctx context.Context) error {
 	return nil
 }
 
-// now is the time of the newest block, in Unix seconds.
+// now returns the time of the newest block, in Unix seconds.
 func (c *chain) now(ctx context.Context) (uint64, error) {
 	head, err := c.HeaderByNumber(ctx, nil)
 	if err != nil {
@@ -172,7 +172,7 @@ func (c *chain) now(ctx context.Context) (uint64, error) {
 	return head.Time, nil
 }
 
-// jumpTo makes the chain's time reach t, in Unix seconds, and mines a block that says so.
+// jumpTo advances the chain's time to t, in Unix seconds, and mines a block with that time.
 func (c *chain) jumpTo(ctx context.Context, t uint64) error {
 	if err := c.setNextTime(ctx, t); err != nil {
 		return err
@@ -190,8 +190,8 @@ func (c *chain) setNextTime(ctx context.Context, t uint64) error {
 	return nil
 }
 
-// explain names the contract's own error where a node says that a call would revert. What the node says itself is left
-// out then: anvil puts the raw bytes into it.
+// explain names the contract's own error if a node reports that a call would revert. It then omits the node's message,
+// into which anvil puts the raw bytes.
 func explain(err error) error {
 	var data rpc.DataError
 	if !errors.As(err, &data) {

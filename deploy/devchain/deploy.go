@@ -12,7 +12,7 @@ import (
 	"github.com/navlog/navlog/schemas/contracts/reference"
 )
 
-// Contracts says what Deploy put on a development chain.
+// Contracts lists what Deploy created on a development chain.
 type Contracts struct {
 	ChainID uint64         `json:"chainId"`
 	Router  common.Address `json:"router"`
@@ -28,7 +28,7 @@ type Vault struct {
 	StartBlock uint64         `json:"startBlock"`
 }
 
-// The assets and vaults of a development chain. All have 6 decimals, so that sums over vaults mean something.
+// The assets and vaults of a development chain. All have 6 decimals, so that sums over vaults are meaningful.
 const assetDecimals = 6
 
 var (
@@ -43,8 +43,8 @@ var (
 	}
 )
 
-// Deploy puts two mock assets, three vaults and a router that allows them on the development chain. Every call deploys
-// again: the caller keeps the answer, and gives it to New.
+// Deploy creates two mock assets, three vaults and a router that is approved for them on the development chain. Every
+// call deploys new ones, so the caller keeps the result and passes it to New.
 func Deploy(ctx context.Context, rpcURL string) (*Contracts, error) {
 	deployed, err := deploy(ctx, rpcURL)
 	return deployed, contracts.Discreet(err, rpcURL)

@@ -11,8 +11,8 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// Logs asks a node for the logs of some vaults in one block, by the block's hash, and gives them as a record must have
-// them: for oracles, which take nothing from the code that they judge.
+// Logs requests the logs of some vaults in one block, by the block's hash, and returns them as a record must contain
+// them: for oracles, which use nothing of the code that they judge.
 func Logs(ctx context.Context, node ethereum.LogFilterer, h *types.Header, vaults ...common.Address) (logs []*event.Log, err error) {
 	hash := h.Hash()
 	answer, err := node.FilterLogs(ctx, ethereum.FilterQuery{BlockHash: &hash, Addresses: vaults})

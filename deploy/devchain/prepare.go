@@ -11,24 +11,24 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// What has to be true before an action can be taken. All of it is read from the chain first, and sent only when missing.
+// The preconditions of actions. Each is read from the chain first, and a transaction is only sent if it is not met.
 
-// token is what a mock asset and a vault's share have in common.
+// token is the interface that a mock asset and a vault's share have in common.
 type token interface {
 	Allowance(opts *bind.CallOpts, owner, spender common.Address) (*big.Int, error)
 	Approve(opts *bind.TransactOpts, spender common.Address, amount *big.Int) (*types.Transaction, error)
 }
 
-// maxUint256 is an allowance for ever.
+// maxUint256 is an unlimited allowance.
 var maxUint256 = new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 256), big.NewInt(1))
 
-// amount draws a deposit between 10 and 99,999 units of the asset, small ones as often as large ones.
+// amount draws a deposit between 10 and 99,999 units of the asset; small ones are as frequent as large ones.
 func (s *Scenario) amount() *big.Int {
 	whole := (1 + s.rng.Int64N(9)) * []int64{10, 100, 1000, 10_000}[s.rng.IntN(4)]
 	return big.NewInt(whole*1_000_000 + s.rng.Int64N(1_000_000))
 }
 
-// partner draws the partner of a user: mostly always the same one. There is none when the scenario has no partners.
+// partner draws the partner of a user, usually the same one. It returns false if the scenario has no partners.
 func (s *Scenario) partner(u account) (uint32, bool) {
 	if len(s.partners) == 0 {
 		return 0, false
@@ -40,7 +40,7 @@ func (s *Scenario) partner(u account) (uint32, bool) {
 	return s.partners[usual%len(s.partners)], true
 }
 
-// holder draws a user who has shares of the vault, and says how many; none when nobody has.
+// holder draws a user who has shares of the vault, and returns their number, or 0 if no user has any.
 func (s *Scenario) holder(ctx context.Context, v *vault) (account, *big.Int, error) {
 	for _, i := range s.rng.Perm(len(s.users)) {
 		shares, err := v.BalanceOf(&bind.CallOpts{Context: ctx}, s.users[i].address)
@@ -54,7 +54,7 @@ func (s *Scenario) holder(ctx context.Context, v *vault) (account, *big.Int, err
 	return account{}, new(big.Int), nil
 }
 
-// supply gives an account enough of the vault's asset, and the spender leave to take it.
+// supply gives an account enough of the vault's asset, and approves the spender for it.
 func (s *Scenario) supply(ctx context.Context, v *vault, a account, spender common.Address, amount *big.Int) error {
 	balance, err := v.asset.BalanceOf(&bind.CallOpts{Context: ctx}, a.address)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/navlog/navlog/schemas/contracts/reference"
 )
 
-// The rules of the reference contracts that the indexer relies on, tried one by one on a real EVM.
+// The rules of the reference contracts that the indexer relies on, tested one by one on a real EVM.
 
 type stage struct {
 	*testing.T
@@ -30,7 +30,8 @@ type stage struct {
 	alice, bob account
 }
 
-// newStage deploys, and gives alice and bob a million assets each that the vault and the router may take.
+// newStage deploys the contracts, and gives alice and bob a million assets each, with allowances for the vault and the
+// router.
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	ctx, url, deployed := fresh(t, engines.AnvilOptions{})
@@ -57,7 +58,7 @@ func newStage(t *testing.T) *stage {
 
 type transaction = func(*bind.TransactOpts) (*types.Transaction, error)
 
-// do sends and gives the vault's events of the transaction.
+// do sends a transaction and returns the vault's events in it.
 func (s *stage) do(from account, call transaction) []contracts.Event {
 	s.Helper()
 	var events []contracts.Event
@@ -76,7 +77,7 @@ func (s *stage) do(from account, call transaction) []contracts.Event {
 	return events
 }
 
-// emits sends and compares the vault's events, values and order, with what is wanted.
+// emits sends a transaction and compares the vault's events, including their order, with the expected ones.
 func (s *stage) emits(from account, call transaction, want ...contracts.Event) {
 	s.Helper()
 	got := s.do(from, call)
@@ -168,18 +169,18 @@ var n = big.NewInt
 
 func TestDepositsAndNav(t *testing.T) {
 	s := newStage(t)
-	// The first deposit is one share an asset; a plain one has no partner; the owner is the receiver.
+	// The first deposit gets one share per asset; a plain one has no partner; the owner is the receiver.
 	s.emits(s.alice, s.deposit(1000, s.bob.address),
 		contracts.DepositAccepted{DepositID: n(1), Owner: s.bob.address, PartnerID: 0, Sender: s.alice.address, Assets: n(1000), Shares: n(1000)})
 	s.figure(1000, s.shares(s.bob.address))
 	s.figure(999_000, s.assets(s.alice.address))
-	// The oracle makes a share worth 1.25, in 18 decimals.
+	// The oracle sets the value of a share to 1.25, with 18 decimals.
 	s.emits(oracle, s.nav(1250),
 		contracts.NavUpdated{NavID: n(1), Updater: oracle.address, NavPerShare: n(1_250_000_000_000_000_000), TotalAssets: n(1250), TotalSupply: n(1000)})
 	s.emits(s.alice, func(o *bind.TransactOpts) (*types.Transaction, error) {
 		return s.v.DepositReferral(o, n(500), s.alice.address, 1<<32-1)
 	}, contracts.DepositAccepted{DepositID: n(2), Owner: s.alice.address, PartnerID: 1<<32 - 1, Sender: s.alice.address, Assets: n(500), Shares: n(400)})
-	// What came in since is part of the total; the next figure replaces it.
+	// Deposits since then are part of the total; the next valuation replaces it.
 	s.figure(1750, s.v.TotalAssets)
 	s.figure(1500, s.v.TotalDeposited)
 	s.emits(oracle, s.nav(1400),
@@ -193,7 +194,7 @@ func TestDepositsAndNav(t *testing.T) {
 	s.refuses(s.alice, "ZeroNav", s.deposit(1, s.alice.address))
 }
 
-// TestERC4626Beside: the standard's events go along with the same amounts.
+// TestERC4626Beside: the vault also emits the standard's events, with the same amounts.
 func TestERC4626Beside(t *testing.T) {
 	s := newStage(t)
 	topic := func(signature string) common.Hash { return crypto.Keccak256Hash([]byte(signature)) }
@@ -227,7 +228,7 @@ func TestERC4626Beside(t *testing.T) {
 	if claimed := find(receipt, contracts.KindWithdrawalClaimed.Topic()); claimed.Index != outLog.Index-1 {
 		t.Errorf("WithdrawalClaimed is log %d, Withdraw is log %d", claimed.Index, outLog.Index)
 	}
-	// The synchronous way out is closed.
+	// Synchronous withdrawals are disabled.
 	for name, read := range map[string]func(*bind.CallOpts, common.Address) (*big.Int, error){"maxWithdraw": s.v.MaxWithdraw, "maxRedeem": s.v.MaxRedeem, "maxMint": s.v.MaxMint} {
 		if limit, err := read(&bind.CallOpts{Context: s.ctx}, s.bob.address); err != nil || limit.Sign() != 0 {
 			t.Errorf("%s is %v, %v", name, limit, err)
@@ -269,7 +270,7 @@ func TestSettlementAndClaim(t *testing.T) {
 	s.emits(s.bob, func(o *bind.TransactOpts) (*types.Transaction, error) {
 		return s.v.RequestWithdrawalReferral(o, n(101), s.bob.address, 42)
 	}, contracts.WithdrawalRequested{RequestIndex: n(1), Owner: s.bob.address, PartnerID: 42, Receiver: s.bob.address, Shares: n(101), AssetsEstimate: n(101)})
-	s.figure(700, s.shares(s.alice.address)) // the shares are in escrow, and still supply
+	s.figure(700, s.shares(s.alice.address)) // the shares are in escrow, and still part of the supply
 	s.figure(401, s.shares(s.v.Address))
 	s.figure(2000, s.v.TotalSupply)
 	s.refuses(s.alice, "InsufficientBalance", s.request(701, s.alice.address))
@@ -278,7 +279,7 @@ func TestSettlementAndClaim(t *testing.T) {
 	s.refuses(s.alice, "WrongStatus[0 0]", s.claim(0)) // before funding
 	s.refuses(s.alice, "UnknownRequest[2]", s.claim(2))
 
-	s.do(oracle, s.nav(3000)) // a share is worth 1.5 at the settlement: final, not the estimate
+	s.do(oracle, s.nav(3000)) // a share is worth 1.5 at the settlement, which counts instead of the estimate
 	s.refuses(s.alice, "NotAuthorized", s.settle(0))
 	s.refuses(manager, "ZeroAmount", s.settle())
 	s.refuses(manager, "UnknownRequest[7]", s.settle(0, 7))
@@ -292,7 +293,7 @@ func TestSettlementAndClaim(t *testing.T) {
 	s.figure(1_000_000-601, s.assets(manager.address))
 
 	s.refuses(manager, "WrongStatus[0 1]", s.settle(0))
-	s.refuses(s.alice, "WrongStatus[0 1]", s.cancel(0)) // funded: neither cancelled nor expired
+	s.refuses(s.alice, "WrongStatus[0 1]", s.cancel(0)) // funded, so neither cancelled nor expired
 	s.refuses(s.alice, "WrongStatus[0 1]", s.expire(0))
 	s.refuses(s.alice, "NotAuthorized", s.claim(1))
 	before := int64(1_000_000 - 1000)
@@ -302,7 +303,7 @@ func TestSettlementAndClaim(t *testing.T) {
 	s.figure(before, s.assets(s.alice.address))
 	s.figure(450, s.v.TotalClaimed)
 	s.refuses(s.alice, "WrongStatus[0 2]", s.claim(0))
-	// The other claim is still there, beside the two unswept deposits, and a sweep does not touch it.
+	// The other claim is still there in addition to the two unswept deposits, and a sweep does not touch it.
 	s.do(manager, s.sweep(2))
 	s.figure(151, s.assets(s.v.Address))
 }
@@ -311,7 +312,7 @@ func TestCancellationAndExpiry(t *testing.T) {
 	s := newStage(t)
 	s.do(s.alice, s.deposit(1000, s.alice.address))
 	s.refuses(s.alice, "NotAuthorized", func(o *bind.TransactOpts) (*types.Transaction, error) { return s.v.SetRequestTtl(o, 60) })
-	s.do(s.alice, s.request(10, s.alice.address)) // 0: before there was a time to live, so for ever
+	s.do(s.alice, s.request(10, s.alice.address)) // 0: made before a time to live was set, so it never expires
 	s.do(owner, func(o *bind.TransactOpts) (*types.Transaction, error) { return s.v.SetRequestTtl(o, 600) })
 	expiresAt := s.do(s.alice, s.request(20, s.alice.address))[0].(contracts.WithdrawalRequested).ExpiresAt // 1
 	now, err := s.c.now(s.ctx)
@@ -328,7 +329,7 @@ func TestCancellationAndExpiry(t *testing.T) {
 	s.emits(s.alice, s.cancel(2), contracts.WithdrawalCancelled{RequestIndex: n(2), Owner: s.alice.address, Shares: n(40)})
 	s.figure(1000-30, s.shares(s.alice.address))
 
-	// At expiresAt exactly it can be neither cancelled nor settled any more, only expired, by anybody.
+	// At exactly expiresAt it can no longer be cancelled or settled, only expired, by anyone.
 	s.callAt(expiresAt-1, s.alice, true, "cancelWithdrawal", n(1))
 	s.callAt(expiresAt-1, s.bob, false, "expireWithdrawal", n(1))
 	s.callAt(expiresAt-1, manager, true, "settleWithdrawals", []*big.Int{n(1)})
@@ -339,16 +340,16 @@ func TestCancellationAndExpiry(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.refuses(s.alice, "RequestExpired[1", s.cancel(1))
-	s.refuses(manager, "RequestExpired[1", s.settle(0, 1)) // all of a settlement or nothing
+	s.refuses(manager, "RequestExpired[1", s.settle(0, 1)) // a settlement succeeds as a whole or not at all
 	s.emits(s.bob, s.expire(1), contracts.WithdrawalExpired{RequestIndex: n(1), Owner: s.alice.address, Shares: n(20)})
 	s.figure(1000-10, s.shares(s.alice.address))
 	s.refuses(s.bob, "WrongStatus[1 4]", s.expire(1))
 	s.refuses(s.alice, "WrongStatus[2 3]", s.claim(2))
-	s.refuses(s.bob, "RequestNotExpired[0 0]", s.expire(0)) // 0 is never
+	s.refuses(s.bob, "RequestNotExpired[0 0]", s.expire(0)) // 0 never expires
 	s.figure(1000, s.v.TotalSupply)
 }
 
-// callAt tries a call to the vault as if the block's time were at, and expects it to work or to be refused.
+// callAt tries a call to the vault as if the block's time were at, and expects it to succeed or to be rejected.
 func (s *stage) callAt(at uint64, from account, works bool, method string, arguments ...any) {
 	s.Helper()
 	abi, err := reference.ReferenceVaultMetaData.GetAbi()
@@ -394,7 +395,7 @@ func TestRouter(t *testing.T) {
 	s.refuses(s.alice, "TooFewShares[1000 1001]", route(s.v.Address, 1000, 1001, 7))
 	s.figure(1_000_000, s.assets(s.alice.address))
 
-	// The vault sees the router as the sender and the receiver as the owner; the router's own event says who paid.
+	// The vault sees the router as the sender and the receiver as the owner; the router's own event names who paid.
 	receipt := mustSend(t, s.c, s.alice, route(s.v.Address, 1000, 1000, 7))
 	routed, err := s.router.ParseRoutedDeposit(*receipt.Logs[len(receipt.Logs)-1])
 	if err != nil {
@@ -412,7 +413,7 @@ func TestRouter(t *testing.T) {
 	ask := func(o *bind.TransactOpts) (*types.Transaction, error) {
 		return s.router.RequestWithdrawal(o, s.v.Address, n(600), s.alice.address, 7)
 	}
-	s.refuses(s.bob, "InsufficientAllowance", ask) // the router needs bob's leave
+	s.refuses(s.bob, "InsufficientAllowance", ask) // the router needs bob's approval
 	s.do(s.bob, func(o *bind.TransactOpts) (*types.Transaction, error) { return s.v.Approve(o, s.routerAt, n(600)) })
 	s.emits(s.bob, ask,
 		contracts.WithdrawalRequested{RequestIndex: n(0), Owner: s.bob.address, PartnerID: 7, Receiver: s.alice.address, Shares: n(600), AssetsEstimate: n(600)})

@@ -1,13 +1,13 @@
-// Package devchain makes life on a development chain: Deploy puts the reference contracts there, and a Scenario keeps
-// depositing, valuing, sweeping, requesting, settling, claiming, cancelling and expiring for ever.
+// Package devchain generates activity on a development chain: Deploy creates the reference contracts there, and a
+// Scenario endlessly deposits, values, sweeps, requests, settles, claims, cancels and expires.
 //
-// The chain is its only memory. Every step reads from the vaults what can be done, so a scenario goes on where another one
-// stopped, and carries on after a reorganisation. On a chain without deposits it begins with a prologue that shows every kind
-// of event; after that it draws steps from a table of weights. The draws follow from the seed and the block at
-// which the scenario begins, so the same seed on the same chain takes the same steps.
+// The chain is its only memory. Every step reads from the vaults what can be done, so a scenario continues where
+// another one stopped, and also after a reorganisation. On a chain without deposits it begins with a prologue that
+// contains every kind of event; after that it draws steps from a table of weights. The draws follow from the seed and
+// the block at which the scenario begins, so the same seed on the same chain takes the same steps.
 //
 // It needs anvil: its accounts are derived from public names and get their gas from anvil_setBalance. Never use it on a
-// chain that anybody cares for.
+// chain that matters.
 package devchain
 
 import (
@@ -26,13 +26,14 @@ import (
 	"github.com/navlog/navlog/schemas/contracts/reference"
 )
 
-// userCount is the number of depositors, several of whom will be in more than one vault.
+// userCount is the number of depositors, several of whom use more than one vault.
 const userCount = 16
 
-// failuresInARow ends Run: one failed step is the weather of a chain that is being reorganised, so many are a dead chain.
+// failuresInARow ends Run: a single failed step is normal on a chain that is being reorganised, but that many mean that
+// the chain is down.
 const failuresInARow = 10
 
-// Scenario makes traffic. Its methods must not be called at the same time.
+// Scenario generates traffic. Its methods must not be called concurrently.
 type Scenario struct {
 	rpcURL    string
 	contracts *Contracts
@@ -50,8 +51,8 @@ type Scenario struct {
 	prologue []scripted
 }
 
-// New makes a scenario for deployed contracts, which does nothing until Run or Steps. Deposits and requests are
-// attributed to the partners; without partners none is. The seed decides what happens.
+// New creates a scenario for deployed contracts, which does nothing until Run or Steps. Deposits and requests are
+// attributed to the partners, or to none if there are no partners. The seed determines what happens.
 func New(rpcURL string, contracts *Contracts, seed int64, partners []uint32, log *slog.Logger) *Scenario {
 	s := &Scenario{rpcURL: rpcURL, contracts: contracts, seed: seed, partners: partners, log: log, byAddress: map[common.Address]account{}}
 	for i := range userCount {
@@ -62,9 +63,9 @@ func New(rpcURL string, contracts *Contracts, seed int64, partners []uint32, log
 	return s
 }
 
-// Run takes one step every interval until ctx is done, and then returns nil. Each transaction is mined at once, also where the
-// node mines by time or on demand. The chain's time is left alone. A step that fails is logged and another one taken; ten
-// failures in a row end the run with the last one.
+// Run takes one step every interval until ctx is done, and then returns nil. Each transaction is mined at once, even if
+// the node mines at intervals or on demand. The chain's time is not changed. A step that fails is logged and another
+// one is taken; ten failures in a row end the run with the last error.
 func (s *Scenario) Run(ctx context.Context, interval time.Duration) error {
 	if err := s.connect(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -98,9 +99,10 @@ func (s *Scenario) Run(ctx context.Context, interval time.Duration) error {
 	}
 }
 
-// Steps takes n steps, each mined when it returns, as fast as the node can. It drives the chain's clock: every block is one
-// second after its parent, and where a request has to expire the time jumps there. So the chain's time soon runs ahead of
-// the wall clock, and the steps follow from the seed alone. The first 60 steps on a fresh chain make every kind of event.
+// Steps takes n steps, each mined when it returns, as fast as the node can. It controls the chain's clock: every block
+// is one second after its parent, and if a request has to expire, the time jumps there. So the chain's time soon runs
+// ahead of the wall clock, and the steps follow from the seed alone. The first 60 steps on a new chain contain every
+// kind of event.
 func (s *Scenario) Steps(ctx context.Context, n int) error {
 	if err := s.connect(ctx); err != nil {
 		return err
@@ -114,7 +116,7 @@ func (s *Scenario) Steps(ctx context.Context, n int) error {
 	return nil
 }
 
-// connect binds the contracts, once, and decides what to begin with.
+// connect binds the contracts, once, and decides with which step to begin.
 func (s *Scenario) connect(ctx context.Context) error {
 	if s.chain != nil {
 		return nil
@@ -170,7 +172,7 @@ func (s *Scenario) bind(ctx context.Context, c *chain) error {
 	return nil
 }
 
-// step takes the next step of the prologue or, when that is over or cannot be taken now, one drawn from the table.
+// step takes the next step of the prologue or, if that is over or cannot be taken now, one drawn from the table.
 func (s *Scenario) step(ctx context.Context) error {
 	if len(s.prologue) > 0 {
 		next := s.prologue[0]

@@ -84,7 +84,7 @@ func TestSixtyStepsShowEveryEvent(t *testing.T) {
 	}
 }
 
-// TestTheSeedDecides: the same seed on the same chain gives the same events, another seed does not.
+// TestTheSeedDecides: the same seed on the same chain gives the same events, and a different seed gives different ones.
 func TestTheSeedDecides(t *testing.T) {
 	events := func(seed int64) string {
 		ctx, url, deployed := fresh(t, engines.AnvilOptions{})
@@ -94,7 +94,7 @@ func TestTheSeedDecides(t *testing.T) {
 		var all []string
 		for _, l := range eventLogs(t, connected(t, url), deployed) {
 			if e, ok := l.event.(contracts.WithdrawalRequested); ok {
-				e.ExpiresAt = 0 // counts from when the chain began
+				e.ExpiresAt = 0 // depends on when the chain began
 				l.event = e
 			}
 			all = append(all, fmt.Sprintf("%d %s %+v", l.BlockNumber, l.Address, l.event))
@@ -110,7 +110,7 @@ func TestTheSeedDecides(t *testing.T) {
 	}
 }
 
-// TestGoesOn: a restart and a reorganisation are nothing to a scenario that reads the chain.
+// TestGoesOn: a scenario survives a restart and a reorganisation, because it reads its state from the chain.
 func TestGoesOn(t *testing.T) {
 	ctx, url, deployed := fresh(t, engines.AnvilOptions{})
 	first := New(url, deployed, 1, partners, quiet)
@@ -235,7 +235,7 @@ func TestScenarioSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestAFailedStepIsNamed takes the oracle's role away under the scenario.
+// TestAFailedStepIsNamed revokes the oracle's role while the scenario runs.
 func TestAFailedStepIsNamed(t *testing.T) {
 	ctx, url, deployed := fresh(t, engines.AnvilOptions{})
 	c := connected(t, url)
@@ -262,7 +262,7 @@ func TestTransactionsThatFail(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = c.send(ctx, oracle, func(o *bind.TransactOpts) (*types.Transaction, error) {
-		o.GasLimit = 1_000_000 // without an estimate nobody notices before the block
+		o.GasLimit = 1_000_000 // without an estimate the failure only shows in the block
 		return v.SweepDeposits(o, big.NewInt(1))
 	})
 	if err == nil || !strings.Contains(err.Error(), "reverted in block") {
@@ -279,7 +279,7 @@ func TestTransactionsThatFail(t *testing.T) {
 	}
 }
 
-// An eventLog is a log with what it says.
+// An eventLog is a log with its decoded event.
 type eventLog struct {
 	types.Log
 	event contracts.Event

@@ -36,7 +36,7 @@ func bindVault(ctx context.Context, c *chain, v Vault) (*vault, error) {
 	return &vault{v, contract, asset}, nil
 }
 
-// request is one withdrawal request as the vault has it now.
+// request is the current state of a withdrawal request in the vault.
 type request struct {
 	index *big.Int
 	reference.ReferenceVaultRequest
@@ -51,11 +51,11 @@ const (
 	statusExpired
 )
 
-// recentRequests is how far back the scenario looks for something to do. It claims and settles faster than it asks, so
-// nothing of what it leaves behind grows.
+// recentRequests is how many requests the scenario looks back for something to do. It claims and settles faster than it
+// requests, so the number of open requests does not grow.
 const recentRequests = 64
 
-// requests reads the newest requests with the status, oldest first.
+// requests returns the newest requests with the status, oldest first.
 func (v *vault) requests(ctx context.Context, status uint8) ([]request, error) {
 	call := &bind.CallOpts{Context: ctx}
 	count, err := v.RequestCount(call)

@@ -38,8 +38,8 @@ func TestEndToEnd(t *testing.T) {
 
 // story runs one navlog through several chapters; each continues from the state that the previous one left. Every
 // chapter compares the newest state. Past states are compared in every chapter if pasts is set, and otherwise only in
-// the last one: how the broker can affect an answer about a past state shows in the rows that make up the newest state,
-// too.
+// the last one: whatever the broker does to answers about past states also shows in the newest state, which is made of
+// the same rows.
 func story(t *testing.T, pasts bool, args ...string) {
 	w := newWorld(t, args...)
 	w.pasts = pasts
