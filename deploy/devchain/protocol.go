@@ -19,7 +19,7 @@ import (
 	compiled "github.com/navlog/navlog/schemas/contracts/abi"
 )
 
-// Protocol is a vault on a development chain that emits the events of the protocol of a preset.
+// Protocol is a vault on a development chain that emits the events of a preset's protocol.
 type Protocol struct {
 	Preset  string `json:"preset"`
 	ChainID uint64 `json:"chainId"`
@@ -43,11 +43,11 @@ type Currency struct {
 // dollar is the US dollar (840 in ISO 4217) as vaults of Midas count it.
 var dollar = Currency{Address: common.BigToAddress(big.NewInt(840)), Symbol: "USD", Decimals: 18}
 
-// protocols are the presets that a development chain can have a vault of.
+// protocols are the presets for which a development chain can have a vault.
 var protocols = map[string]struct {
 	contract, name, symbol string
 	turns                  []turn
-	// prologue are the turns that a story begins with, of one user: what is rarely drawn.
+	// prologue lists the turns with which a story begins, all of one user: those that are rarely drawn.
 	prologue []int
 }{
 	"erc4626":     {"PlainVault", "Plain Dollar Vault", "vPLAIN", plainTurns, nil},
@@ -61,22 +61,23 @@ var protocols = map[string]struct {
 // Custodian is the address that Lagoon's deposits name as their referral, if they name one.
 func Custodian() common.Address { return custodian.address }
 
-// depositors is how many users a Play has.
+// depositors is the number of users of a Play.
 const depositors = 4
 
-// Play drives the vault of a protocol. Its methods must not be called at the same time. What happens follows from the seed
-// and from what the chain says.
+// Play drives the vault of a protocol. Its methods must not be called concurrently. What happens follows from the seed
+// and the state of the chain.
 type Play struct {
 	*Protocol
 	chain *chain
 	rng   *rand.Rand
 	users []account
-	// manager deployed the contracts. It and the users are of this vault only: other stories on the chain have their own.
+	// manager deployed the contracts. It and the users belong to this vault only: other stories on the chain have their
+	// own.
 	manager account
-	// at are the contracts by their names.
+	// at holds the contracts by name.
 	at       map[string]*called
 	prologue []int
-	// requests are ids of 32 bytes that were given to requests, the newest last.
+	// requests are the 32-byte ids of requests, the newest last.
 	requests []common.Hash
 }
 
@@ -93,14 +94,14 @@ type turn struct {
 	do     func(ctx context.Context, p *Play, who account) error
 }
 
-// DeployProtocol puts a vault that speaks the events of a preset on the development chain, and returns what drives it.
-// Close it.
+// DeployProtocol creates a vault that emits the events of a preset on the development chain, and returns a Play that
+// drives it. The caller must close it.
 func DeployProtocol(ctx context.Context, rpcURL, preset string, seed uint64) (*Play, error) {
 	p, err := openPlay(ctx, rpcURL, &Protocol{Preset: preset}, seed, (*Play).setUp)
 	return p, contracts.Discreet(err, rpcURL)
 }
 
-// OpenProtocol returns what drives a vault that was deployed before. Close it.
+// OpenProtocol returns a Play that drives a vault deployed earlier. The caller must close it.
 func OpenProtocol(ctx context.Context, rpcURL string, deployed *Protocol, seed uint64) (*Play, error) {
 	p, err := openPlay(ctx, rpcURL, deployed, seed, (*Play).find)
 	return p, contracts.Discreet(err, rpcURL)
@@ -129,10 +130,10 @@ func openPlay(
 	return p, nil
 }
 
-// Presets are the presets that a development chain can have a vault of.
+// Presets returns the presets for which a development chain can have a vault.
 func Presets() []string { return slices.Sorted(maps.Keys(protocols)) }
 
-// find binds the contracts of a vault that was deployed before.
+// find binds the contracts of a vault that was deployed earlier.
 func (p *Play) find(ctx context.Context) error {
 	code, err := p.chain.CodeAt(ctx, p.Sources["vault"], nil)
 	if err != nil {
@@ -152,14 +153,14 @@ func (p *Play) find(ctx context.Context) error {
 	return nil
 }
 
-// companions are the contracts beside a vault, by their roles.
+// companions are a vault's additional contracts, by role.
 var companions = map[string]string{"gateway": "YoGateway", "teller": "VedaTeller", "accountant": "VedaAccountant", "queue": "VedaQueue",
 	"deposits": "MidasDeposits", "redemptions": "MidasRedemptions", "feed": "MidasFeed"}
 
 // Close closes the connection to the chain.
 func (p *Play) Close() { p.chain.Close() }
 
-// setUp deploys the contracts, and gives everybody assets and all leave that the story needs.
+// setUp deploys the contracts, and gives all users the assets and allowances that the story needs.
 func (p *Play) setUp(ctx context.Context) error {
 	of := protocols[p.Preset]
 	p.ChainID, p.Name, p.Symbol, p.Sources, p.prologue = p.chain.id.Uint64(), of.name, of.symbol, map[string]common.Address{}, of.prologue
@@ -244,7 +245,7 @@ func (p *Play) deploy(ctx context.Context, name string, arguments ...any) (*call
 	return p.bound(name, receipt.ContractAddress), nil
 }
 
-// send calls a contract in a transaction, which is mined when it returns.
+// send calls a contract in a transaction, and returns when it is mined.
 func (p *Play) send(ctx context.Context, from account, to *called, method string, arguments ...any) error {
 	receipt, err := p.chain.send(ctx, from, func(o *bind.TransactOpts) (*types.Transaction, error) {
 		return to.Transact(o, method, arguments...)
@@ -279,7 +280,7 @@ func (p *Play) address(ctx context.Context, of *called, method string) (common.A
 	return out[0].(common.Address), nil
 }
 
-// Number reads a number about a user from the vault, such as what can be claimed.
+// Number reads a number about a user from the vault, such as a claimable amount.
 func (p *Play) Number(ctx context.Context, method string, of common.Address) (*big.Int, error) {
 	return p.number(ctx, p.at["vault"], method, of)
 }
@@ -289,7 +290,7 @@ func (p *Play) Supply(ctx context.Context) (*big.Int, error) {
 	return p.number(ctx, p.at["vault"], "totalSupply")
 }
 
-// Users are the users' addresses.
+// Users returns the users' addresses.
 func (p *Play) Users() (out []common.Address) {
 	for _, u := range p.users {
 		out = append(out, u.address)
@@ -297,7 +298,7 @@ func (p *Play) Users() (out []common.Address) {
 	return out
 }
 
-// Steps takes n steps, each mined when it returns, and drives the chain's clock.
+// Steps takes n steps, each mined when it returns, and controls the chain's clock.
 func (p *Play) Steps(ctx context.Context, n int) error {
 	p.chain.drivesTime = true
 	for range n {
@@ -308,8 +309,8 @@ func (p *Play) Steps(ctx context.Context, n int) error {
 	return nil
 }
 
-// Run takes one step every interval until ctx is done, and then returns nil. It leaves the chain's time alone. A step that
-// fails is logged, and another one taken; ten failures in a row end the run with the last one.
+// Run takes one step every interval until ctx is done, and then returns nil. It does not change the chain's time. A
+// step that fails is logged, and another one is taken; ten failures in a row end the run with the last error.
 func (p *Play) Run(ctx context.Context, interval time.Duration, log *slog.Logger) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -335,8 +336,8 @@ func (p *Play) Run(ctx context.Context, interval time.Duration, log *slog.Logger
 	}
 }
 
-// step takes the next turn of the prologue or, when that is over, one that is drawn. A turn that the contracts refuse is
-// another one's turn.
+// step takes the next turn of the prologue or, after that, a randomly drawn one. If the contracts reject a turn,
+// another one is tried.
 func (p *Play) step(ctx context.Context) error {
 	turns := protocols[p.Preset].turns
 	if len(p.prologue) > 0 {
@@ -364,11 +365,11 @@ func (p *Play) step(ctx context.Context) error {
 	return fmt.Errorf("the contracts refuse everything, the last time: %w", err)
 }
 
-// amount is a random number of units of the asset.
+// amount returns a random number of units of the asset.
 func (p *Play) amount() *big.Int { return big.NewInt(1_000_000 + p.rng.Int64N(9_000_000_000)) }
 
-// some is a random part of what a function of the vault says of a user, all of it one time in three. It fails if that is
-// nothing.
+// some returns a random part of a user's amount according to a function of the vault, or all of it one time in three.
+// It fails if the amount is zero.
 func (p *Play) some(ctx context.Context, method string, of common.Address) (*big.Int, error) {
 	all, err := p.Number(ctx, method, of)
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// calling is a turn in which a user calls the vault with a random amount and further arguments.
+// calling returns a turn in which a user calls the vault with a random amount and further arguments.
 func calling(method string, arguments func(p *Play, who account) []any) func(context.Context, *Play, account) error {
 	return func(ctx context.Context, p *Play, who account) error {
 		return p.send(ctx, who, p.at["vault"], method, append([]any{p.amount()}, arguments(p, who)...)...)
 	}
 }
 
-// parting is a turn in which a user calls the vault with a part of what it says of the user.
+// parting returns a turn in which a user calls the vault with a part of their amount according to the function of.
 func parting(of, method string, arguments func(p *Play, who account) []any) func(context.Context, *Play, account) error {
 	return func(ctx context.Context, p *Play, who account) error {
 		some, err := p.some(ctx, of, who.address)
@@ -26,14 +26,14 @@ func parting(of, method string, arguments func(p *Play, who account) []any) func
 	}
 }
 
-// plainly is a turn in which a user calls the vault.
+// plainly returns a turn in which a user calls the vault without an amount.
 func plainly(method string) func(context.Context, *Play, account) error {
 	return func(ctx context.Context, p *Play, who account) error { return p.send(ctx, who, p.at["vault"], method) }
 }
 
 func self(_ *Play, who account) []any { return []any{who.address} }
 
-// somebody receives: mostly the user, sometimes another one.
+// somebody returns the receiver as arguments: usually the user, sometimes another one.
 func somebody(p *Play, who account) []any {
 	if p.rng.IntN(5) == 0 {
 		who = p.users[p.rng.IntN(len(p.users))]
@@ -41,7 +41,7 @@ func somebody(p *Play, who account) []any {
 	return []any{who.address}
 }
 
-// gain gives the vault some assets of nobody.
+// gain gives the vault some newly minted assets.
 func gain(ctx context.Context, p *Play, _ account) error {
 	return p.send(ctx, p.manager, p.at["asset"], "mint", p.Sources["vault"], big.NewInt(1+p.rng.Int64N(50_000_000)))
 }
@@ -80,7 +80,8 @@ var lagoonTurns = []turn{
 	{3, valued("settle")},
 }
 
-// valued is a turn in which the manager values the vault between -1 % and +2 %. What it gained is given to it.
+// valued returns a turn in which the manager changes the vault's value by -1 % to +2 %. If it rises, the vault gets the
+// difference.
 func valued(method string) func(context.Context, *Play, account) error {
 	return func(ctx context.Context, p *Play, _ account) error {
 		total, err := p.number(ctx, p.at["vault"], "totalAssets")
@@ -116,7 +117,7 @@ var yoTurns = []turn{
 	{1, owed("cancelRedeem")},
 }
 
-// owed is a turn in which the manager fulfils or cancels a part of what a receiver is owed.
+// owed returns a turn in which the manager fulfils or cancels a part of what a receiver is owed.
 func owed(method string) func(context.Context, *Play, account) error {
 	return func(ctx context.Context, p *Play, who account) error {
 		shares, err := p.Number(ctx, "owedShares", who.address)

@@ -1,5 +1,5 @@
-// Package mapped holds a test of the whole of navlog with a vault that no preset knows: its mapping is a file, its events
-// have names of their own and come from two contracts.
+// Package mapped tests the whole of navlog with a vault that no preset knows: its mapping is a file, its events have
+// their own names and come from two contracts.
 package mapped
 
 import (
@@ -52,8 +52,8 @@ const (
 	partnerID = 7
 )
 
-// shop is the mapping: deposits stand in a contract of their own and learn their shares from a log of the vault, and one
-// log pays what was asked for.
+// shop is the mapping: deposits are logged by a separate contract and get their shares from a log of the vault, and one
+// log pays requests.
 const shop = `preset: shop
 sources: {vault: required, desk: required}
 events:
@@ -78,7 +78,7 @@ events:
 nav: {from: valuation}
 `
 
-// emitter is a contract that emits what it is called with: four topics, and then the data.
+// emitter is a contract that emits its input as a log: four topics, and then the data.
 var emitter = hexutil.MustDecode("0x601b600c600039601b6000f3" + "6080360380608060003760603560403560203560003584" + "6000a400")
 
 func must(t *testing.T, err error) {
@@ -88,7 +88,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// system is all programs on engines of the test, and the vault's two contracts.
+// system is all programs on the test's engines, and the vault's two contracts.
 type system struct {
 	t           *testing.T
 	kafka       chainlog.Config
@@ -101,7 +101,7 @@ type system struct {
 	config      ingest.Config
 	ingest      *ingest.Ingest
 	project     *projections.Projections
-	api, key    string // of the partner
+	api, key    string // key of the partner
 
 	mu     sync.Mutex
 	bodies []string // of webhooks
@@ -138,7 +138,7 @@ func newSystem(t *testing.T) *system {
 	return s
 }
 
-// send has a transaction mined.
+// send sends a transaction and has it mined.
 func (s *system) send(to *common.Address, data []byte) *types.Receipt {
 	s.t.Helper()
 	var hash common.Hash
@@ -158,13 +158,13 @@ func (s *system) send(to *common.Address, data []byte) *types.Receipt {
 	return receipt
 }
 
-// emission is a log that a contract is to emit.
+// emission is a log for a contract to emit.
 type emission struct {
 	from common.Address
 	data []byte
 }
 
-// emits is a log with three indexed parameters; the others follow.
+// emits returns a log with three indexed parameters; the others follow.
 func emits(from common.Address, signature string, words ...any) emission {
 	data := crypto.Keccak256([]byte(signature))
 	for _, w := range words {
@@ -178,7 +178,7 @@ func emits(from common.Address, signature string, words ...any) emission {
 	return emission{from, data}
 }
 
-// transact has one transaction emit all of these logs: it creates a contract whose code calls the emitters.
+// transact emits all of these logs in one transaction: it creates a contract whose code calls the emitters.
 func (s *system) transact(all ...emission) *types.Receipt {
 	s.t.Helper()
 	push2 := func(n int) []byte { return binary.BigEndian.AppendUint16([]byte{0x61}, uint16(n)) }
@@ -227,7 +227,7 @@ func (s *system) programs(vaults ...ingest.VaultConfig) {
 	serve := query.New(web, chainID, s.ch, s.pool, noURL, prometheus.NewRegistry(), log)
 	s.run(serve.Run)
 	server, err := receiver.Serve(t.TempDir(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body) // an event that came in pieces is missed, and comes again
+		body, _ := io.ReadAll(r.Body) // a partial event does not match, and is sent again
 		s.mu.Lock()
 		s.bodies = append(s.bodies, string(body))
 		s.mu.Unlock()
@@ -286,7 +286,7 @@ func (s *system) get(path string) (*http.Response, error) {
 	return http.DefaultClient.Do(q)
 }
 
-// says waits until an answer has some words.
+// says waits until a response contains some words.
 func (s *system) says(path string, words ...string) {
 	s.t.Helper()
 	wait.Until(s.t, func() error {
@@ -304,7 +304,7 @@ func (s *system) says(path string, words ...string) {
 	})
 }
 
-// noRouter checks that a deployment without a router responds with 404 and a sentence.
+// noRouter checks that a deployment without a router responds with 404 and a message.
 func (s *system) noRouter() {
 	s.t.Helper()
 	r, err := s.get("/partner/router")
@@ -317,7 +317,7 @@ func (s *system) noRouter() {
 	}
 }
 
-// kinds are the contract events of the vault, oldest first.
+// kinds checks the kinds of the vault's contract events, oldest first.
 func (s *system) kinds(want ...string) {
 	s.t.Helper()
 	wait.Until(s.t, func() error {
@@ -336,7 +336,7 @@ func (s *system) kinds(want ...string) {
 	})
 }
 
-// verify compares the read model with the log, by the oracle, and the log with the chain.
+// verify compares the read model with the log, using the oracle, and the log with the chain.
 func (s *system) verify() {
 	s.t.Helper()
 	wait.Until(s.t, func() error {
@@ -379,7 +379,7 @@ func TestMappedVault(t *testing.T) {
 		return []emission{emits(s.desk, "Bought(address,uint256,uint32,uint256)", who, no, ref, paid),
 			emits(s.vault, "Minted(address,uint256,uint256,uint256)", who, no, 1, got)}
 	}
-	// Given a history that is backfilled, of which one deposit lacks its companion.
+	// Given a history that is backfilled, in which one deposit lacks its companion.
 	s.transact(bought(alice, 1, partnerID, 5_000_000, 4_000_000)...)
 	s.transact(emits(s.desk, "Bought(address,uint256,uint32,uint256)", bob, 9, partnerID, 1), emits(s.vault, "Unheard(uint256)", 1, 2, 3))
 	s.transact(emits(s.vault, "Marked(uint256,uint256,uint256,uint256,uint256,uint256)", 1, 2, 3, 1_250_000_000_000_000_000, 5_000_000, 4_000_000))
@@ -388,7 +388,7 @@ func TestMappedVault(t *testing.T) {
 	s.says("/users/"+alice.Hex(), `"totalDeposited":"5000000"`)
 	s.webhook("deposit", s.vault.Hex(), alice.Hex(), `"5000000"`, `"4000000"`)
 
-	// When it continues at the head, with two deposits in a transaction and a log that does two things.
+	// When it continues at the head, with two deposits in a transaction and a log with two effects.
 	s.transact(slices.Concat(bought(alice, 2, 0, 1_000_000, 800_000), bought(bob, 3, partnerID, 2_000_000, 1_600_000))...)
 	s.transact(emits(s.vault, "Asked(address,uint256,uint32,uint256,uint256)", alice, 0, partnerID, 4_000_000, 5_000_000))
 	s.transact(emits(s.vault, "Paid(address,uint256,address,uint256,uint256)", alice, 0, bob, 4_000_000, 5_100_000))
@@ -407,7 +407,7 @@ func TestMappedVault(t *testing.T) {
 	s.verify()
 	s.transact(emits(s.vault, "Asked(address,uint256,uint32,uint256,uint256)", bob, 0, partnerID, 1_600_000, 2_000_000))
 
-	// Then the partner hears of what stayed, and everything adds up.
+	// Then the partner receives the events that stayed in the chain, and all totals are correct.
 	must(t, devchain.Mine(t.Context(), s.node, 20))
 	s.webhook("withdrawal", s.vault.Hex(), bob.Hex(), `"1600000"`)
 	s.webhook("deposit", bob.Hex(), `"2000000"`)

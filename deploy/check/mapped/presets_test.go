@@ -29,13 +29,13 @@ import (
 	"github.com/navlog/navlog/schemas/statement"
 )
 
-// presets are those that have contracts on a development chain, and an event of each that the story must bring to the API.
+// presets are those with contracts for a development chain, each with an event that must reach the API.
 var presets = map[string]string{"erc4626": "Withdraw", "erc7540": "RedeemRequest", "lagoon-v0.6": "SettleRedeem",
 	"yo": "RequestFulfilled", "veda": "OnChainWithdrawRequested", "midas": "SafeApproveRequest"}
 
-// TestPresets: a vault of each preset, all side by side in one system: a real ERC-4626 beside those that speak the events of
-// other protocols. After a backfill, at the head and after reorganisations the API says what the contracts say about
-// themselves, no log is quarantined, and the oracle, the definitions and the chain agree with the read model.
+// TestPresets runs a vault of each preset, all in one system: a real ERC-4626 vault and vaults with the events of other
+// protocols. After a backfill, at the head and after reorganisations the API agrees with the contracts, no log is
+// quarantined, and the oracle, the definitions and the chain agree with the read model.
 func TestPresets(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t)
@@ -93,10 +93,10 @@ func TestPresets(t *testing.T) {
 	})
 }
 
-// every is how many blocks lie between two samples of NAV here: the chain is short.
+// every is the number of blocks between two samples of NAV here, because the chain is short.
 const every = 4
 
-// oftenSampled is a preset whose NAV, if it is sampled, is sampled more often: the name of a file then.
+// oftenSampled returns a preset, or, if its NAV is sampled, the path of a copy that samples it more often.
 func oftenSampled(t *testing.T, preset string) string {
 	t.Helper()
 	text, err := mapping.PresetText(preset)
@@ -110,8 +110,8 @@ func oftenSampled(t *testing.T, preset string) string {
 	return file
 }
 
-// values waits until the newest NAV of the API, of a vault whose NAV is sampled, is that of the newest block that is
-// sampled, and what the contract returns there.
+// values waits until the newest NAV in the API, of a vault whose NAV is sampled, is that of the newest sampled block
+// and equals what the contract returns there.
 func (s *system) values(play *devchain.Play) {
 	s.t.Helper()
 	vault := play.Sources["vault"]
@@ -357,7 +357,7 @@ func (s *system) plays(play *devchain.Play, path, word string) {
 	})
 }
 
-// agrees waits until the queue of the API holds what the contracts say is not paid yet.
+// agrees waits until the API's queue contains what the contracts have not paid yet.
 func (s *system) agrees(play *devchain.Play) {
 	s.t.Helper()
 	var want big.Int
@@ -374,7 +374,7 @@ func (s *system) agrees(play *devchain.Play) {
 		want.Set(n)
 	}
 	if play.Preset == "yo" || play.Preset == "erc7540" {
-		return // a request that is paid in parts has all of its shares until the last part
+		return // a request that is paid in parts keeps all of its shares until the last part
 	}
 	wait.Until(s.t, func() error {
 		data, err := s.ask("/queues/withdrawals?pageSize=100&vault=" + play.Sources["vault"].Hex())
