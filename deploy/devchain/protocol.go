@@ -43,7 +43,7 @@ type Currency struct {
 // dollar is the US dollar (840 in ISO 4217) as vaults of Midas count it.
 var dollar = Currency{Address: common.BigToAddress(big.NewInt(840)), Symbol: "USD", Decimals: 18}
 
-// protocols are the presets for which a development chain can have a vault.
+// protocols are the presets that a development chain can have a vault of.
 var protocols = map[string]struct {
 	contract, name, symbol string
 	turns                  []turn
@@ -61,7 +61,7 @@ var protocols = map[string]struct {
 // Custodian is the address that Lagoon's deposits name as their referral, if they name one.
 func Custodian() common.Address { return custodian.address }
 
-// depositors is the number of users of a Play.
+// depositors is how many users a Play has.
 const depositors = 4
 
 // Play drives the vault of a protocol. Its methods must not be called concurrently. What happens follows from the seed
@@ -153,7 +153,7 @@ func (p *Play) find(ctx context.Context) error {
 	return nil
 }
 
-// companions are a vault's additional contracts, by role.
+// companions are the contracts beside a vault, by their roles.
 var companions = map[string]string{"gateway": "YoGateway", "teller": "VedaTeller", "accountant": "VedaAccountant", "queue": "VedaQueue",
 	"deposits": "MidasDeposits", "redemptions": "MidasRedemptions", "feed": "MidasFeed"}
 

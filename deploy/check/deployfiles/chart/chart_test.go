@@ -491,7 +491,7 @@ func TestTraces(t *testing.T) {
 	}
 }
 
-// The operator's rules are exactly those of deploy/alerts, and its monitor finds each program.
+// The rules of the operator are those of deploy/alerts, all of them and as they are, and its monitor finds each program.
 func TestMonitoring(t *testing.T) {
 	r := mustRender(t, "full")
 	var want []monitoring.RuleGroup
