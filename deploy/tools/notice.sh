@@ -51,7 +51,7 @@ if strange=$(awk -F '\t' '$3 !~ /^(Apache-2.0|MIT|MIT-0|ISC|BSD-2-Clause|BSD-2-C
   exit 1
 fi
 
-text() { # file: as it stands, without the ends of lines of another system
+text() { # file: its text, without carriage returns and trailing white space
   tr -d '\r' <"$1" | sed -e 's/[[:space:]]*$//'
 }
 

@@ -48,8 +48,8 @@ export async function until(what, holds) {
 export const indexed = async () => (await api("/status")).data.indexedBlock
 
 /**
- * Takes the newest blocks back, as a chain does, and waits until navlog has seen it. Who makes the traffic holds still
- * meanwhile, and the chain mines nothing by itself: anvil loses a block for good that it mines while it reorganises.
+ * Reorganises the newest blocks and waits until navlog has noticed. The traffic is suspended meanwhile, and the chain
+ * mines nothing by itself, because anvil permanently loses a block that it mines during a reorganisation.
  */
 export async function reorganise(depth) {
   const from = Number(await indexed())
@@ -73,7 +73,7 @@ export async function reorganise(depth) {
   await until("block after the reorganisation", async () => Number(await indexed()) > from)
 }
 
-/** Takes back the block of the newest event, when it is one of the newest blocks. */
+/** Reorganises the block of the newest event if it is one of the newest blocks. */
 export async function takeBackAnEvent() {
   await until("event in one of the newest blocks", async () => {
     const [event] = (await api("/api/v1/events?pageSize=1")).data
@@ -84,7 +84,7 @@ export async function takeBackAnEvent() {
   })
 }
 
-/** Opens a page and keeps what went wrong with it. */
+/** Opens a page and records what goes wrong with it. */
 export async function open(path, { viewport = wide, colorScheme = "light" } = {}) {
   const context = await browser.newContext({ viewport, colorScheme })
   const page = await context.newPage()
@@ -112,6 +112,6 @@ export async function settled(page) {
   await page.locator(".note.waiting").first().waitFor({ state: "detached" })
 }
 
-/** The digits of an amount as they stand in its title: the native units. */
+/** The digits of an amount in its title: the native units. */
 export const native = (title) => (/=\s+([\d,]+) native units/.exec(title)?.[1] ?? title.split("\n")[0]).replaceAll(",", "")
 

@@ -10,7 +10,7 @@ async function pages() {
   return { vaults: "/", vault: `/vault/${vault}`, "vault-users": `/vault/${vault}?view=users`, users: "/users", user: `/user/${user}`, events: "/events", compare: "/compare", status: "/status", partner: "/partner", queue: `/vault/${vault}?view=queue`, "vault-events": `/vault/${vault}?view=events`, yield: `/vault/${vault}?yield=first&of=${vault}`, search: "/search?q=1", docs: "/docs", "docs-architecture": "/docs/architecture", "docs-webhooks": "/docs/webhooks" }
 }
 
-/** A user who has deposited, the vault of the first holding, and what that comes to. */
+/** A user who has deposited, the vault of the first holding, and its amount. */
 async function depositor(block) {
   const [{ address }] = (await api(`/api/v1/users?sortBy=totalDeposited&asOfBlock=${block}`)).data
   const [{ vaultAddress, _sum }] = (await api(`/api/v1/users/${address}?asOfBlock=${block}`)).data.holdings.deposits
@@ -28,7 +28,7 @@ for (const [look, options] of Object.entries({
     for (const [name, path] of Object.entries(await pages())) {
       const { page, wrong, close } = await open(path, options)
       await page.screenshot({ path: `${process.env.SHOTS}/${name}-${look}.png`, fullPage: true })
-      await page.evaluate(axe) // by the debugger, which the policy of the page does not bind
+      await page.evaluate(axe) // through the debugger, which the page's content security policy does not restrict
       const found = await page.evaluate(() => window.axe.run(document))
       const grave = found.violations.filter((violation) => ["serious", "critical"].includes(violation.impact))
       assert.deepEqual(grave.map((violation) => `${violation.id}: ${violation.nodes.map((node) => node.html).join(" ")}`), [], `${path}, axe`)
@@ -326,8 +326,8 @@ test("a partner's key shows what is theirs, stays in memory, and a wrong one is 
   await key.fill("nk_test_wrong")
   await key.press("Enter")
   await until("sentence about the key", async () => /key/i.test(await page.locator("[role=alert], .error, .bad").first().innerText()))
-  await page.waitForLoadState("networkidle") // the page asks for more than one thing with a key
-  wrong.length = 0 // the browser says of itself that this was 401
+  await page.waitForLoadState("networkidle") // the page sends several requests with a key
+  wrong.length = 0 // the browser itself reports the 401
   const partner = ready.partners[0]
   await page.locator("input[type=password]").first().fill(partner.apiKey)
   await page.locator("input[type=password]").first().press("Enter")

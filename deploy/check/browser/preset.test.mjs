@@ -20,7 +20,7 @@ before(async () => {
   })
 })
 
-/** The amounts that a part of a page has, in native units. */
+/** The amounts in a part of a page, in native units. */
 const amounts = async (locator) => (await locator.locator("[title*='native units']").evaluateAll((all) => all.map((one) => one.title))).map(native)
 
 test("the vault's page has the API's numbers, and says nothing of sweeps", async () => {

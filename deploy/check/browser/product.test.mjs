@@ -18,10 +18,10 @@ before(async () => {
 
 const vaultNames = async () => (await api("/api/v1/vaults")).data
 
-/** An amount as a page shows it exactly, in native units. */
+/** The exact amounts in a part of a page, in native units. */
 const amounts = (locator) => locator.locator("[title*='native units']").evaluateAll((all) => all.map((one) => one.title)).then((titles) => titles.map(native))
 
-/** Keeps each text that is drawn on a canvas, with its place. */
+/** Records each text that is drawn on a canvas, with its position. */
 const recordLabels = () => {
   window.drawn = []
   const { fillText } = CanvasRenderingContext2D.prototype
@@ -335,7 +335,7 @@ test("one search box leads to addresses, transactions, blocks, requests and even
   await close()
 })
 
-/** Counts what somebody presses on the way from the front page. */
+/** Counts the clicks on the way from the front page. */
 async function inThreeClicks(what, walk, options) {
   const { page, wrong, close } = await open("/", options)
   let clicks = 0

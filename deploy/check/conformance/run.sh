@@ -74,7 +74,7 @@ clients/smoke.sh "$api" "$key" "$work/clients" "$tools"
 
 echo "== Schemathesis"
 here=$PWD
-cd "$work" # where it keeps its own notes
+cd "$work" # where it writes its own files
 "$tools/bin/st" --config-file "$here/schemathesis.toml" run "$document" --url "$api" --header "x-api-key: $key" --exclude-path /api/v1/stream \
   --seed 1 --max-examples "${EXAMPLES:-10}" --max-failures 50 --no-color --report-junit-path "$work/schemathesis.xml" >"$work/schemathesis.log" 2>&1 ||
   { sed -n '/FAILURES/,$p' "$work/schemathesis.log" | cut -c1-400 | head -200; exit 1; }

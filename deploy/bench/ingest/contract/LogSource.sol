@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-/// A vault that says without doing: it emits the reference vault's events as fast as a chain can take them, and keeps no
-/// books but the counters that make them consistent. It answers what an indexer asks a vault, and is its own asset.
+/// A fake vault: it emits the reference vault's events as fast as the chain allows, and keeps no state except the counters
+/// that make them consistent. It answers an indexer's calls to a vault, and is its own asset.
 ///
-/// A round is 20 logs that could be a vault's day: 10 deposits and their sweep; 3 requests, of which 2 are funded in one
-/// settlement, 1 of those claimed, and the third cancelled; a new valuation at the end. One event in four is attributed
+/// A round is 20 logs that could be a vault's day: 10 deposits and their sweep; 3 requests, of which two are funded in one
+/// settlement, one of these is claimed, and the third is cancelled; a new valuation at the end. One event in four is attributed
 /// to a partner.
 contract LogSource {
     event DepositAccepted(
@@ -122,7 +122,7 @@ contract LogSource {
         emit NavUpdated(id, msg.sender, 1e18 + id, id * UNIT, id * UNIT);
     }
 
-    /// Users come in no order, as real ones do.
+    /// Users appear in no particular order, like real ones.
     function _user(uint256 id) private view returns (address) {
         return address(uint160(uint256(keccak256(abi.encode(id * 2654435761 % users)))));
     }

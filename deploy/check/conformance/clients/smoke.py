@@ -1,4 +1,4 @@
-"""What the Python client is tried with on a live system: see smoke.sh."""
+"""Exercises the Python client on a live system: see smoke.sh."""
 
 import json
 import sys
@@ -20,7 +20,7 @@ def expect(answer, kind):
 
 
 def deposited(client, block):
-    """Walks through all users as of a block: how many there are, and what they deposited."""
+    """Pages through all users as of a block: how many there are, and how much they deposited."""
     users, total, page = 0, 0, 1
     while True:
         answer = expect(list_users.sync(client=client, page=page, page_size=3, as_of_block=block), UserListAnswer)

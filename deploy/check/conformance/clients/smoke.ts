@@ -11,7 +11,7 @@ function expect<T>(answer: { data?: T; error?: unknown }): T {
   return answer.data
 }
 
-/** Walks through all users as of a block: how many there are, and what they deposited. */
+/** Pages through all users as of a block: how many there are, and how much they deposited. */
 async function deposited(asOfBlock: number): Promise<[number, [string, string]]> {
   let users = 0
   let total = 0n
