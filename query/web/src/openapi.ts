@@ -46,10 +46,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How long withdrawal requests of a vault wait for their money
-         * @description Of the requests that were made in the 90 days before the time of the block: how many there are, how many of them are
-         *     funded, and how long the funded ones waited from the request to the funding. The median of an even number is the lower
-         *     of the two in the middle.
+         * How long withdrawal requests of a vault wait for their funding
+         * @description The number of requests that were made in the 90 days before the time of the block, how many of them are
+         *     funded, and how long the funded ones waited from the request to the funding. The median of an even number of
+         *     requests is the lower of the two middle values.
          */
         get: operations["getFunding"];
         put?: never;
@@ -85,22 +85,25 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What a vault was worth and what flowed through it, by hour, day or week
-         * @description The points are whole intervals of UTC, oldest first, without a gap: from the one that holds `from` to the one that
-         *     holds `to`. None is before the first thing that the vault has, and none after the one that holds the time of the
-         *     newest block, which `complete` tells from those that are over. More than 2000 points are 400.
+         * The value and the flows of a vault, by hour, day or week
+         * @description The points are whole intervals of UTC, oldest first and without gaps: from the one that contains `from` to the
+         *     one that contains `to`. No point is before the vault's first event, and none is after the point that contains
+         *     the time of the newest block; `complete` is false for that one. More than 2000 points are 400.
          *
-         *     A log belongs to the point that its block's time is in, `start` included and `end` not. A NAV holds until the next
-         *     one: `open` is the `close` of the point before, `high` and `low` are over that and the updates within, and a point
-         *     without an update (`updates` 0) has what held all along. `nav` is null before the first NAV, whose point opens with
-         *     it. `totalAssets` and `totalSupply` are of the update that `close` is of.
+         *     A log belongs to the point that contains the time of its block, `start` included, `end` excluded. A NAV is in
+         *     force until the next one: `open` is the `close` of the previous point, `high` and `low` cover it and the
+         *     updates within the point, and a point without an update (`updates` 0) has the NAV in force. `nav` is null
+         *     before the first NAV, and the point of the first NAV opens with it. `totalAssets` and `totalSupply` come from
+         *     the same update as `close`.
          *
-         *     `requested` and `claimed` count every live log, as the totals of users do: what a request estimated, and what a
-         *     claim paid. `newUsers` first deposited or asked in the point, `users` is how many had by its end.
+         *     `requested` and `claimed` count every live log, as the totals of users do: `requested` is the sum of the
+         *     estimates, `claimed` the sum of the paid claims. `newUsers` deposited or requested for the first time in the
+         *     point; `users` is the number of users at its end.
          *
-         *     `yields` are about the newest block or `asOfBlock`, whatever `from` and `to` are: from the NAV in force so many
-         *     days before the time of that block to the one in force at it. One is missing where there was no NAV yet, or it was
-         *     zero. `sinceFirst` is the one since the first NAV; null where there is none, or the first is zero.
+         *     `yields` refer to the newest block or `asOfBlock`, whatever `from` and `to` are: each compares the NAV that
+         *     was in force a number of days before the time of that block with the NAV in force at that block. A yield is
+         *     missing if there was no NAV yet, or it was zero. `sinceFirst` is the yield since the first NAV; it is null if
+         *     there is no NAV, or the first one is zero.
          */
         get: operations["getSeries"];
         put?: never;
@@ -152,7 +155,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The users of a vault, and what they did there */
+        /** The users of a vault, with their totals in it */
         get: operations["listVaultUsers"];
         put?: never;
         post?: never;
@@ -169,7 +172,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What the logs of a vault say, newest first */
+        /** The events of a vault, newest first */
         get: operations["listVaultEvents"];
         put?: never;
         post?: never;
@@ -186,7 +189,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What the logs of all vaults say, newest first */
+        /** The events of all vaults, newest first */
         get: operations["listEvents"];
         put?: never;
         post?: never;
@@ -204,11 +207,12 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Which blocks were taken back, newest first
-         * @description A reorganisation takes back the records of its blocks and puts others in their place. Each stands in the section of
-         *     `width` blocks in which the lowest block that it took back is; the sections are counted from block 0, and those
-         *     without one are left out. Those whose lowest block is above the block of the answer are not listed. There are
-         *     1,000 sections at most, the newest: with a `width` of the chain's length divided by 1,000 all of them fit. A file has all.
+         * The orphaned blocks, newest first
+         * @description A reorganisation retracts the records of its blocks and puts others in their place. Reorganisations are
+         *     grouped in buckets of `width` blocks, by the lowest block that each one orphaned; buckets are counted from
+         *     block 0, and empty ones are omitted. Reorganisations whose lowest block is above the block of the response are
+         *     not listed. The response has at most the newest 1,000 buckets: if `width` is the length of the chain divided
+         *     by 1,000, it has all of them. A file has no such limit.
          */
         get: operations["listReorganisations"];
         put?: never;
@@ -227,9 +231,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The block of a time
-         * @description The block to give as `asOfBlock` for the state at `time`, with the time of the newest indexed block up to it. Without
-         *     `time` it is the block of the answer itself. 404 for a time before the first indexed block.
+         * The block at a time
+         * @description The block to use as `asOfBlock` for the state at `time`, with the time of the newest indexed block up to it.
+         *     Without `time` it is the block of the response itself. A time before the first indexed block is 404.
          */
         get: operations["getBlock"];
         put?: never;
@@ -248,13 +252,15 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What the logs of all vaults say, as it comes
-         * @description Server-sent events in the order of the log. An event is named by the kind of its log and has the JSON of an item of
-         *     `/api/v1/events`, live, whatever became of it later. An event `retracted` says that a reorganisation took such a log
-         *     back; its item has the seq of that log, and its `id` is `retractedBySeq`. An event `unit` ends what belongs together:
-         *     a block, a range of old ones, or a whole reorganisation. Only there is what the stream said so far a state of the
-         *     chain. It is sent whatever the filters are, and has `seq`, `generation`, `blockNumber` and `timestamp`, the last two null where its last record is of no block. `id` is a seq; a client that comes back names the
-         *     last one in `Last-Event-ID` and misses nothing. Lines that begin with a colon only keep the connection open.
+         * The events of all vaults, as they are indexed
+         * @description Server-sent events in the order of the log. The name of an event is the kind of its log, and its data is the
+         *     JSON of an item of `/api/v1/events` in its state at that seq, whatever happened to it later. The event
+         *     `retracted` reports that a reorganisation retracted such a log; its item has the seq of that log, and its `id`
+         *     is `retractedBySeq`. The event `unit` ends records that belong together: a block, a range of old blocks, or a
+         *     whole reorganisation. Only at a `unit` do the events so far form a state of the chain. Filters never drop a
+         *     `unit`; it has `seq`, `generation`, `blockNumber` and `timestamp`, the last two null if its last record
+         *     belongs to no block. `id` is a seq; a client that reconnects sends the last one in `Last-Event-ID` and misses
+         *     nothing. Lines that begin with a colon only keep the connection open.
          */
         get: operations["streamEvents"];
         put?: never;
@@ -289,7 +295,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One user with what it holds in each vault */
+        /** One user with its holdings in each vault */
         get: operations["getUser"];
         put?: never;
         post?: never;
@@ -374,7 +380,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What each vault has to sweep and to fund */
+        /** The amounts that each vault has to sweep and to fund */
         get: operations["getSettlementSummary"];
         put?: never;
         post?: never;
@@ -392,10 +398,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The logs that make a number of an answer, oldest first, with running sums
-         * @description `of` is the path of an answer and `field` a JSON pointer (RFC 6901) into its data, or, where it begins with
-         *     `/meta/`, into its meta. In a list of vaults a place of the pointer is the index of the answer or the vault's
-         *     address. The `sum` of the last event is the number that the answer shows, at the same block.
+         * The logs that make up a number of a response, oldest first, with running sums
+         * @description `of` is the path of a response, and `field` a JSON pointer (RFC 6901) into its data or, with the prefix
+         *     `/meta/`, into its meta. In a list of vaults, a position in the pointer is the index in the response or the
+         *     vault's address. The `sum` of the last event is the number in the response at the same block.
          *
          *     | `of`, after `/api/v1` | `field` |
          *     |---|---|
@@ -407,16 +413,16 @@ export interface paths {
          *     | `/queues/withdrawals` (`?vault=`) | `/meta/total` |
          *     | `/partner/stats` | `/totalDeposits`, `/totalVolume`, `/uniqueUsers`, `/byVault/{vault}/depositCount`, `/byVault/{vault}/totalVolume` |
          *
-         *     With `proof=true` each event carries what proves that its log is in its block (`Proof`). The server holds it
-         *     against the hash of the block in its log before it answers. A proof says that a log is there, and not that no
-         *     other one is.
+         *     With `proof=true` each event has a proof that its log is in its block (`Proof`). The server compares the proof
+         *     with the block's hash in its log before it responds. A proof shows that a log exists; it does not show that no
+         *     other log is missing.
          *
-         *     Of `/partner/stats` the key of the partner is needed, and the request counts against the partner's limit, as if
-         *     the answer itself were asked for. Where the answer is 404, so is its explanation; and so is a vault that a list
-         *     of the answer does not have. A number that does not follow from single logs is 404 too: deposits of a vault
-         *     whose protocol makes deposits void, payments whose logs do not say to whom and how much, a queue of which logs do not
-         *     name each request by its number, a sum of estimates that requests do not have, and a NAV, total assets or a supply
-         *     that the valuations of the vault do not say.
+         *     `/partner/stats` requires the partner's key, and the request counts towards the partner's limit like a request
+         *     of the response itself. If the response is 404, so is its explanation, and so is one for a vault that a list
+         *     of the response does not contain. A number that does not follow from single logs is 404 too: deposits of a
+         *     vault whose protocol voids deposits, payments whose logs do not contain the receiver or the amount, a queue
+         *     whose logs do not identify each request by its number, a sum of estimates if requests have none, and a NAV,
+         *     total assets or supply that the vault's valuations do not contain.
          */
         get: operations["explain"];
         put?: never;
@@ -468,12 +474,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The webhook URL and how it is doing */
+        /** The webhook URL and its state */
         get: operations["getWebhook"];
         put?: never;
         /**
          * Register the webhook URL
-         * @description Overwrites the URL registered before. The URL must use https, port 443, and a host whose addresses are all public; no request is sent to it. At most 10 calls a minute.
+         * @description Replaces the registered URL. The URL must use https and port 443, and all addresses of its host must be public; no request is sent to it. At most 10 calls a minute.
          */
         post: operations["setWebhook"];
         delete?: never;
@@ -510,10 +516,11 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How the endpoint was on each of 30 days
-         * @description Each attempt is a POST to the endpoint, of events and of test events. An attempt counts on the day on which it failed, or its
-         *     delivery succeeded. A delivery that was replayed counts as a success once. Old attempts count as far as they are kept: the last
-         *     20 of each event, and the last 4 after the retention that the operator has set.
+         * The health of the endpoint on each of 30 days
+         * @description Each attempt is a POST of an event or a test event to the endpoint. A failed attempt counts on the day on
+         *     which it failed, a successful one on the day on which its delivery succeeded. A delivery that was replayed
+         *     counts as one success. Old attempts count as far as they are stored: the last 20 of each event, and the last 4
+         *     after the retention that the operator has set.
          */
         get: operations["getWebhookHealth"];
         put?: never;
@@ -533,9 +540,10 @@ export interface paths {
         };
         /**
          * The delivery log, newest first
-         * @description With filters, `total` is counted up to 100000. As a file it has a row for each attempt that the pages show, oldest first, and one for a delivery without attempts. It is
-         *     about no block: a row is as it was when it was read, each delivery that was there at the beginning is there, and one that is made meanwhile may be
-         *     missing.
+         * @description With filters, `total` counts up to 100000 only. A file has a row for each attempt that the pages show, oldest
+         *     first, and one row for a delivery without attempts. It does not refer to a block: each row shows its state
+         *     when it was read, each delivery that existed at the beginning is included, and a delivery that is created
+         *     while the file is sent may be missing.
          */
         get: operations["listDeliveries"];
         put?: never;
@@ -554,10 +562,11 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One delivery, what was sent and what came back
-         * @description `request` has the body and the headers that every attempt sends; `X-Service-Timestamp` and `X-Service-Signature` are made
-         *     for each attempt and not kept. Of a response the status and the first 4 KiB of its body are kept, and no header; the body
-         *     and the times of the phases are deleted after the retention that the operator has set.
+         * One delivery, with the request and the responses
+         * @description `request` has the body and the headers that every attempt sends; `X-Service-Timestamp` and
+         *     `X-Service-Signature` are computed for each attempt and not stored. Of a response, the status and the first 4
+         *     KiB of its body are stored, and no header; the body and the times of the phases are deleted after the
+         *     retention that the operator has set.
          */
         get: operations["getDelivery"];
         put?: never;
@@ -579,7 +588,7 @@ export interface paths {
         put?: never;
         /**
          * Send an event again
-         * @description For a delivery that was delivered, has failed, or had nowhere to go. The body is ignored. At most 10 calls a minute, tests and replays together.
+         * @description For a delivery that was delivered, has failed, or had no endpoint. The body is ignored. At most 10 calls a minute, tests and replays together.
          */
         post: operations["replayDelivery"];
         delete?: never;
@@ -596,8 +605,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The events, in order, to pull
-         * @description For reconciliation, or instead of a webhook. Call again with `after` set to `meta.next`; test events are not in the stream.
+         * The events in order, to pull
+         * @description For reconciliation, or instead of a webhook. Repeat with `after` set to `meta.next`; test events are not in the stream.
          */
         get: operations["pullEvents"];
         put?: never;
@@ -615,7 +624,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What was deposited through the partner */
+        /** The deposits attributed to the partner, in total and by vault */
         get: operations["getPartnerStats"];
         put?: never;
         post?: never;
@@ -649,7 +658,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The deposit router that attributes deposits */
+        /** The deposit router that attributes deposits to partners */
         get: operations["getRouter"];
         put?: never;
         post?: never;
@@ -667,20 +676,22 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A signed statement of a span of time
-         * @description Every event through the partner whose block's time is in the span, of final blocks alone, in the order of the chain, with
-         *     what they sum up to. It can be made again, byte for byte, out of what any node of the chain says: `navlog statement
-         *     verify` does it. The root is that of the Merkle tree of RFC 6962 (SHA-256) over the lines of `events`, each without
-         *     the comma that ends it. The signature is Ed25519, of `navlog statement`, a newline, and the SHA-256 of all bytes before
-         *     the comma and newline that `"publicKey"` comes after. What comes after them must be `publicKey`, `signature`, the brace and
-         *     a newline, and nothing else: nobody signed it. Statements are streamed, whatever their length, as they are, without an envelope, and within the time
-         *     that the operator gives files (15 minutes by default).
+         * A signed statement of a time range
+         * @description Every event of the partner whose block's time is in the range, from final blocks only, in the order of the
+         *     chain, with their sums. Anyone can compute it again, byte for byte, from the responses of any node of the
+         *     chain; `navlog statement verify` does this. The root is that of the Merkle tree of RFC 6962 (SHA-256) over the
+         *     lines of `events`, each without the comma that ends it. The signature is Ed25519, over `navlog statement`, a
+         *     newline, and the SHA-256 of all bytes before the comma and the newline that precede `"publicKey"`. After these
+         *     bytes there must be only `publicKey`, `signature`, the brace and a newline, because nothing else there would
+         *     be signed. Statements of any length are streamed as they are, without an envelope, and within the time that
+         *     the operator allows for files (15 minutes by default).
          *
-         *     Asked for again, a statement of the same partner and span has the same signed bytes. Its block is the first one
-         *     that the log has after the span, and its vaults are those that the log had there. 503 while it is not known
-         *     which blocks are final, or while blocks of the span are still being read for one of the vaults. 400 if a vault left
-         *     within the span (`details` names the time at which to divide it), or if a vault of the statement has left since and
-         *     the read model has none of its events any more. 404 if the operator has given no key to sign with.
+         *     A second request for the same partner and range returns the same signed bytes. The block of the statement is
+         *     the first one that the log has after the range, and its vaults are those that the log had at that block. 503
+         *     while it is unknown which blocks are final, or while blocks of the range are still being read for one of the
+         *     vaults. 400 if a vault was removed within the range (`details` names the time at which to split it), or if a
+         *     vault of the statement was removed since and the read model no longer has its events. 404 if the operator has
+         *     configured no signing key.
          */
         get: operations["getStatement"];
         put?: never;
@@ -732,7 +743,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** How far everything is */
+        /** The progress of all programs */
         get: operations["getStatus"];
         put?: never;
         post?: never;
@@ -749,7 +760,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The keys that statements are signed by */
+        /** The keys that sign statements */
         get: operations["getStatementKeys"];
         put?: never;
         post?: never;
@@ -800,7 +811,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A page to read this document and to try it out */
+        /** A page that shows this document and can send requests */
         get: operations["getDocs"];
         put?: never;
         post?: never;
@@ -823,7 +834,7 @@ export interface webhooks {
         put?: never;
         /**
          * A deposit attributed to the partner was indexed
-         * @description Answer 2xx within 10 seconds. Anything else, redirects included, is tried again after 1, 5 and 15 seconds, then given up until it is replayed. Verify the signature over the raw body, in constant time; refuse a timestamp more than 300 s away; deduplicate on the event id.
+         * @description Respond with 2xx within 10 seconds. Anything else, including a redirect, is retried after 1, 5 and 15 seconds; then the event is failed until it is replayed. Verify the signature over the raw body, in constant time; reject a timestamp more than 300 s away; deduplicate by the event id.
          */
         post: operations["onDepositReferral"];
         delete?: never;
@@ -843,7 +854,7 @@ export interface webhooks {
         put?: never;
         /**
          * A withdrawal request attributed to the partner was indexed
-         * @description Answer 2xx within 10 seconds. Anything else, redirects included, is tried again after 1, 5 and 15 seconds, then given up until it is replayed. Verify the signature over the raw body, in constant time; refuse a timestamp more than 300 s away; deduplicate on the event id.
+         * @description Respond with 2xx within 10 seconds. Anything else, including a redirect, is retried after 1, 5 and 15 seconds; then the event is failed until it is replayed. Verify the signature over the raw body, in constant time; reject a timestamp more than 300 s away; deduplicate by the event id.
          */
         post: operations["onWithdrawalReferral"];
         delete?: never;
@@ -862,8 +873,8 @@ export interface webhooks {
         get?: never;
         put?: never;
         /**
-         * The partner asked for a test event
-         * @description Answer 2xx within 10 seconds. Anything else, redirects included, is tried again after 1, 5 and 15 seconds, then given up until it is replayed. Verify the signature over the raw body, in constant time; refuse a timestamp more than 300 s away; deduplicate on the event id.
+         * The partner requested a test event
+         * @description Respond with 2xx within 10 seconds. Anything else, including a redirect, is retried after 1, 5 and 15 seconds; then the event is failed until it is replayed. Verify the signature over the raw body, in constant time; reject a timestamp more than 300 s away; deduplicate by the event id.
          */
         post: operations["onTestEvent"];
         delete?: never;
@@ -876,16 +887,18 @@ export interface webhooks {
 export interface components {
     schemas: {
         /**
-         * @description The whole list in the order of its pages, as of one block (`X-Indexed-Block`; not the delivery log), in RFC 4180 and UTF-8. The columns are the
-         *     fields of the JSON (`nav.open` where it is nested) and have its text; null is an empty field, an empty text `""`. Names and symbols have an apostrophe before them
-         *     where a spreadsheet would take them for a formula. What is cut off ends without the last chunk of HTTP/1.1 (or by a reset of
-         *     the stream of HTTP/2), which every client reports; over HTTP/1.0, which cannot tell, it is 400.
+         * @description The whole list in the order of its pages, as of one block (`X-Indexed-Block`; not the delivery log), in RFC
+         *     4180 and UTF-8. The columns are the fields of the JSON (`nav.open` for a nested one) with the same text; null
+         *     is an empty field, an empty text is `""`. Names and symbols get an apostrophe if a spreadsheet would treat
+         *     them as a formula. A file that was cut off ends without the last chunk of HTTP/1.1 (or with a reset of the
+         *     stream of HTTP/2), which every client reports; over HTTP/1.0, which cannot show this, the response is 400.
          */
         CsvFile: string;
         /**
          * Format: binary
-         * @description The same columns as CSV, names as they are. Amounts are strings, for they have up to 256 bits; times are TIMESTAMP
-         *     (milliseconds, UTC), numbers that fit into 64 bits, as `blockNumber`, are UINT_64, counts INT_64. A file that was cut off has no footer, and no reader takes it.
+         * @description The same columns as CSV, with unchanged names. Amounts are strings, because they have up to 256 bits; times
+         *     are TIMESTAMP (milliseconds, UTC), numbers that fit into 64 bits, such as `blockNumber`, are UINT_64, and
+         *     counts are INT_64. A file that was cut off has no footer, and every reader rejects it.
          */
         ParquetFile: string;
         SeriesAnswer: {
@@ -893,17 +906,17 @@ export interface components {
             ok: true;
             data: components["schemas"]["Series"];
         };
-        /** @description What a share gained: numerator / denominator is (to - from) / from of the NAVs per share, exactly. */
+        /** @description The gain of a share: numerator / denominator is exactly (to - from) / from of the NAVs per share. */
         Yield: {
-            /** @description In `yields` 1, 7, 30 or 90; in `sinceFirst` the whole days since the first NAV. */
+            /** @description In `yields`: 1, 7, 30 or 90; in `sinceFirst`: the whole days since the first NAV. */
             days: number;
             from: components["schemas"]["NavHistory"];
             to: components["schemas"]["NavHistory"];
             numerator: components["schemas"]["SignedDecimal"];
             denominator: components["schemas"]["Decimal"];
-            /** @description The same in hundredths, rounded down to six decimals. */
+            /** @description The same in percent, rounded down to six decimals. */
             percent: string;
-            /** @description percent for 365 days at the same rate, without compounding, rounded down; null for a span of less than a day. */
+            /** @description percent for 365 days at the same rate, without compounding, rounded down; null for a period of less than a day. */
             annualPercent: string | null;
         };
         Flow: {
@@ -921,7 +934,7 @@ export interface components {
         SeriesPoint: {
             start: components["schemas"]["Time"];
             end: components["schemas"]["Time"];
-            /** @description Whether the time of the newest block has reached the end. */
+            /** @description Whether the time of the newest block has reached the end of the point. */
             complete: boolean;
             nav: components["schemas"]["SeriesNav"] | null;
             totalAssets: components["schemas"]["DecimalOrNull"];
@@ -950,9 +963,9 @@ export interface components {
         AddressOrNull: string | null;
         Hash: string;
         HashOrNull: string | null;
-        /** @description Names one log of the chain, or one sample of a vault; opaque. */
+        /** @description Identifies a log of the chain, or a sample of a vault; opaque. */
         NavId: string;
-        /** @description Names one log of the chain, or one of several things that it does; opaque. */
+        /** @description Identifies a log of the chain, or one of its several effects; opaque. */
         FactId: string;
         Decimal: string;
         /** Format: date-time */
@@ -968,13 +981,13 @@ export interface components {
         LogIndex: number;
         /** Format: int64 */
         LogIndexOrNull: number | null;
-        /** @description The token that a vault takes. */
+        /** @description The token that the vault accepts. */
         Token: {
             address: components["schemas"]["Address"];
             symbol: string;
             decimals: number;
         };
-        /** @description A vault; what its NAV says is null before the first one. navPerShare has 18 decimals. */
+        /** @description A vault; the fields of its NAV are null before the first one. navPerShare has 18 decimals. */
         Vault: {
             address: components["schemas"]["Address"];
             name: string;
@@ -1004,21 +1017,21 @@ export interface components {
             capabilities: components["schemas"]["Capabilities"];
             stats: components["schemas"]["VaultStats"];
         };
-        /** @description What the logs of the vault can say. What they cannot is null elsewhere, never 0. */
+        /** @description The information that the logs of the vault contain. Fields for other information are null elsewhere, never 0. */
         Capabilities: {
-            /** @description That somebody put assets in. */
+            /** @description Deposits. */
             deposits: boolean;
-            /** @description That deposits left for a custodian. */
+            /** @description Sweeps of deposits to a custodian. */
             sweeps: boolean;
-            /** @description That somebody asks for a withdrawal and waits. */
+            /** @description Withdrawal requests that wait for funding. */
             queue: boolean;
-            /** @description That a request ends by itself. */
+            /** @description The expiry of requests. */
             expiry: boolean;
-            /** @description Who brought a deposit or a request. */
+            /** @description The partner of a deposit or a request. */
             partners: boolean;
-            /** @description What a share is worth. */
+            /** @description The value of a share. */
             nav: boolean;
-            /** @description That requests are funded. */
+            /** @description The funding of requests. */
             settlement: boolean;
         };
         VaultStats: {
@@ -1031,7 +1044,7 @@ export interface components {
             lastSweepAt: components["schemas"]["TimeOrNull"];
             lastNavAt: components["schemas"]["TimeOrNull"];
         };
-        /** @description One NAV update: of an event, or measured by a call of the vault at the end of the block. txHash and logIndex are null for one that was measured. navPerShare has 18 decimals: 1.0 is 10^18. totalAssets and totalSupply are null if no log says them. */
+        /** @description One NAV update: from an event, or measured by a call of the vault at the end of the block. For a measured one, txHash and logIndex are null. navPerShare has 18 decimals: 1.0 is 10^18. totalAssets and totalSupply are null if no log contains them. */
         NavHistory: {
             id: components["schemas"]["NavId"];
             vaultAddress: components["schemas"]["Address"];
@@ -1050,7 +1063,7 @@ export interface components {
             totalDeposited: components["schemas"]["Decimal"];
             totalWithdrawn: components["schemas"]["Decimal"];
         };
-        /** @description A user of a vault, with what it did in that vault alone. */
+        /** @description A user of a vault, with its totals in that vault only. */
         VaultUser: {
             address: components["schemas"]["Address"];
             firstSeen: components["schemas"]["Time"];
@@ -1083,7 +1096,7 @@ export interface components {
             };
             _count: components["schemas"]["Count"];
         };
-        /** @description A deposit; partnerId only when it is attributed. shares is null while the group of the deposit has no price. */
+        /** @description A deposit; it has a partnerId only if it is attributed. shares is null while the deposit's group has no price. */
         Deposit: {
             id: components["schemas"]["FactId"];
             vaultAddress: components["schemas"]["Address"];
@@ -1101,7 +1114,7 @@ export interface components {
             logIndex: components["schemas"]["LogIndex"];
             timestamp: components["schemas"]["Time"];
         };
-        /** @description A withdrawal request; a claimable one is queued and funded. */
+        /** @description A withdrawal request; a claimable request is queued and funded. */
         WithdrawalRequest: {
             id: components["schemas"]["FactId"];
             vaultAddress: components["schemas"]["Address"];
@@ -1132,10 +1145,10 @@ export interface components {
             logIndex: components["schemas"]["LogIndex"];
             timestamp: components["schemas"]["Time"];
         };
-        /** @description One log of a vault, decoded. What its kind does not say is null; of a quarantined one that is all but its place. */
+        /** @description One log of a vault, decoded. Fields that its kind does not have are null; a quarantined log has only its position. */
         ChainEvent: {
             id: components["schemas"]["FactId"];
-            /** @description Number of its record in the log; a log that a reorganisation brought back has another one. */
+            /** @description Seq of its record in the log; a log that is indexed again after a reorganisation has another one. */
             seq: components["schemas"]["Decimal"];
             /** @description Name of the event in the contract, such as DepositAccepted. */
             kind: string;
@@ -1149,41 +1162,41 @@ export interface components {
             userAddress: string | null;
             /**
              * Format: int64
-             * @description Of an attributed deposit or request.
+             * @description The partner, if the deposit or request is attributed.
              */
             partnerId: number | null;
             depositId: components["schemas"]["DecimalOrNull"];
             requestIndex: components["schemas"]["DecimalOrNull"];
-            /** @description Deposited, funded, claimed, swept or settled; of a WithdrawalRequested the estimate. Native units of the asset. */
+            /** @description The amount that was deposited, funded, claimed, swept or settled; for a WithdrawalRequested, the estimate. Native units of the asset. */
             assets: components["schemas"]["DecimalOrNull"];
             shares: components["schemas"]["DecimalOrNull"];
             /** @description 18 decimals. */
             navPerShare: components["schemas"]["DecimalOrNull"];
             totalAssets: components["schemas"]["DecimalOrNull"];
             totalSupply: components["schemas"]["DecimalOrNull"];
-            /** @description Number of the first deposit that a DepositsSwept took, included. */
+            /** @description Number of the first deposit of a DepositsSwept, included. */
             fromId: components["schemas"]["DecimalOrNull"];
-            /** @description Number of the last one, included. */
+            /** @description Number of the last deposit, included. */
             toId: components["schemas"]["DecimalOrNull"];
             /**
-             * @description retracted: a reorganisation took it back. quarantined: it is on the chain and in no total, for it names a number that is too large or is not laid out as its kind.
+             * @description retracted: a reorganisation orphaned its block. quarantined: it is on the chain but in no total, because it contains a number that is too large or does not have the layout of its kind.
              * @enum {string}
              */
             state: "live" | "retracted" | "quarantined";
-            /** @description Number of the record that took it back. */
+            /** @description Seq of the retracting record. */
             retractedBySeq: components["schemas"]["DecimalOrNull"];
         };
-        /** @description Those that began in one section of blocks. */
+        /** @description The reorganisations of one block bucket. */
         Reorganisations: {
-            /** @description The lowest block that they took back. */
+            /** @description The lowest block that they orphaned. */
             fromBlock: components["schemas"]["Decimal"];
             /** @description The highest one. */
             toBlock: components["schemas"]["Decimal"];
-            /** @description How many reorganisations. */
+            /** @description Number of reorganisations. */
             count: number;
-            /** @description How many logs they took back, of those that `/api/v1/events` tells; one that came back and went again counts twice. */
+            /** @description Number of logs that they retracted, counting only logs of `/api/v1/events`; a log that was retracted twice counts twice. */
             logs: number;
-            /** @description The last record that took one back. */
+            /** @description Seq of the last retracting record. */
             seq: components["schemas"]["Decimal"];
         };
         ReorganisationsAnswer: {
@@ -1191,13 +1204,13 @@ export interface components {
             ok: true;
             data: components["schemas"]["Reorganisations"][];
             meta: {
-                /** @description How many reorganisations there are, those of the sections that are left out too. */
+                /** @description Number of all reorganisations, including those in buckets that are not listed. */
                 total: number;
             };
         };
         CursorMeta: {
             pageSize: number;
-            /** @description What to give as `before` for the next page; null at the end. */
+            /** @description The value of `before` for the next page; null at the end. */
             next: string | null;
             hasNextPage: boolean;
         };
@@ -1206,10 +1219,10 @@ export interface components {
             pageSize: number;
             total: components["schemas"]["Count"];
             totalPages: components["schemas"]["Count"];
-            /** @description Whether there is a next page and it can be asked for; page x pageSize must not be above 100000. */
+            /** @description Whether there is a next page that can be requested; page x pageSize must not exceed 100000. */
             hasNextPage: boolean;
         };
-        /** @description The unswept deposits of one vault; truncated when there are more than are shown. */
+        /** @description The unswept deposits of one vault; truncated if there are more than are shown. */
         DepositGroup: {
             vaultAddress: components["schemas"]["Address"];
             vaultName: string;
@@ -1218,7 +1231,7 @@ export interface components {
             /** @constant */
             truncated?: true;
         };
-        /** @description Both are null for a vault whose protocol does not have it. */
+        /** @description Both are null for a vault whose protocol has no such amounts. */
         AmountOrNull: {
             /** Format: int64 */
             count: number | null;
@@ -1260,7 +1273,7 @@ export interface components {
             lastSuccessAt: components["schemas"]["TimeOrNull"];
             lastFailureAt: components["schemas"]["TimeOrNull"];
         };
-        /** @description While it is open nothing is sent, and what is due waits. */
+        /** @description While it is open, no events are sent, and due events wait. */
         Breaker: {
             /** @enum {string} */
             state: "closed" | "open" | "half-open";
@@ -1278,12 +1291,12 @@ export interface components {
             createdAt: components["schemas"]["Time"];
             nextAttemptAt: components["schemas"]["TimeOrNull"];
             finishedAt: components["schemas"]["TimeOrNull"];
-            /** @description Only where the event's transaction was mined again after you may have been told of it. An attempt that began before then carried an older body; the pull stream and a replay give the newest. */
+            /** @description Only if the event's transaction was mined again after you may have received it. An attempt that began before this time carried an older body; the pull stream and a replay have the newest body. */
             correctedAt?: components["schemas"]["Time"];
-            /** @description The newest, oldest first; number says how many there were. */
+            /** @description The newest attempts, in ascending order; number counts all attempts. */
             attempts: components["schemas"]["Attempt"][];
         };
-        /** @description One POST. status is null when there was no answer. */
+        /** @description One POST. status is null if there was no response. */
         Attempt: {
             number: number;
             url: string;
@@ -1300,24 +1313,24 @@ export interface components {
             from: string;
             /**
              * Format: date
-             * @description The last of them.
+             * @description The last one.
              */
             to: string;
-            /** @description All of them, the oldest first. */
+            /** @description All days, oldest first. */
             days: components["schemas"]["EndpointDay"][];
         };
         EndpointDay: {
             /** Format: date */
             day: string;
             attempts: number;
-            /** @description Of these attempts; they had no response or none with 2xx. */
+            /** @description The attempts without a 2xx response. */
             failed: number;
-            /** @description The median time until a successful attempt had its response, of the newest 200 deliveries of the day; null without one. */
+            /** @description The median time from the start of a successful attempt to its response, over the newest 200 deliveries of the day; null without one. */
             medianMs: number | null;
-            /** @description There were more attempts than 5,000 that succeeded or 5,000 that failed, and no more are counted. */
+            /** @description There were more than 5,000 successful or 5,000 failed attempts; further ones are not counted. */
             atLeast: boolean;
         };
-        /** @description A delivery with what was sent and what came back. */
+        /** @description A delivery with its request and the responses. */
         DeliveryDetail: {
             /** Format: uuid */
             eventId: string;
@@ -1331,17 +1344,17 @@ export interface components {
             finishedAt: components["schemas"]["TimeOrNull"];
             correctedAt?: components["schemas"]["Time"];
             request: {
-                /** @description Those that are the same at every attempt. */
+                /** @description The headers that are the same at every attempt. */
                 headers: {
                     [key: string]: string;
                 };
                 /** @description The newest body, byte for byte. */
                 body: string;
             };
-            /** @description All that are kept, oldest first. */
+            /** @description All stored attempts, oldest first. */
             attempts: components["schemas"]["KeptAttempt"][];
         };
-        /** @description One POST. status is null when there was no answer. */
+        /** @description One POST. status is null if there was no response. */
         KeptAttempt: {
             number: number;
             url: string;
@@ -1349,11 +1362,11 @@ export interface components {
             durationMs: number;
             status: number | null;
             error: string | null;
-            /** @description The first 4 KiB of the body; null where there was none, or it is not kept any more. */
+            /** @description The first 4 KiB of the body; null if there was none, or if it is no longer stored. */
             response: string | null;
-            /** @description Microseconds for the name. */
+            /** @description Microseconds for DNS. */
             dnsUs: number | null;
-            /** @description Microseconds for the connection. */
+            /** @description Microseconds to connect. */
             connectUs: number | null;
             /** @description Microseconds for TLS. */
             tlsUs: number | null;
@@ -1371,9 +1384,9 @@ export interface components {
             since: components["schemas"]["Time"];
             requests: components["schemas"]["Count"];
             funded: components["schemas"]["Count"];
-            /** @description null while none is funded. */
+            /** @description null if none is funded. */
             medianSeconds: number | null;
-            /** @description null while none is funded. */
+            /** @description null if none is funded. */
             longestSeconds: number | null;
         };
         DepositEventData: {
@@ -1399,7 +1412,7 @@ export interface components {
             logIndex: components["schemas"]["LogIndex"];
             timestamp: components["schemas"]["Time"];
         };
-        /** @description The body of a webhook. id is the UUIDv5 of public facts, the same at every attempt. */
+        /** @description The body of a webhook. id is a UUIDv5 of public facts, the same at every attempt. */
         DepositEvent: {
             /** Format: uuid */
             id: string;
@@ -1411,7 +1424,7 @@ export interface components {
             partnerId: components["schemas"]["PartnerId"];
             data: components["schemas"]["DepositEventData"];
         };
-        /** @description The body of a webhook. id is the UUIDv5 of public facts, the same at every attempt. */
+        /** @description The body of a webhook. id is a UUIDv5 of public facts, the same at every attempt. */
         WithdrawalEvent: {
             /** Format: uuid */
             id: string;
@@ -1438,13 +1451,13 @@ export interface components {
         Status: {
             chainId: components["schemas"]["Count"];
             /**
-             * @description The worst of the indexer, the projector and the read model that is served, the best value first: backfilling reads history, unknown is a program that did not report within 5 s, stalled is a read model that does not advance, frozen waits for an operator.
+             * @description The worst state of the indexer, the projector and the served read model. From best to worst: following; backfilling reads history; unknown is a program that did not report within the last 5 s; stalled is a read model that does not advance; frozen waits for an operator.
              * @enum {string}
              */
             chainState: "following" | "backfilling" | "unknown" | "stalled" | "frozen";
-            /** @description Which part the state is of, and why; null while it is following. */
+            /** @description The part that has this state, and the reason; null while it is following. */
             chainReason: string | null;
-            /** @description Why nothing is appended until an operator acts; null while it is. */
+            /** @description Why nothing is appended until an operator acts; null if nothing is frozen. */
             frozenReason: string | null;
             generation: number | null;
             seq: number | null;
@@ -1452,27 +1465,27 @@ export interface components {
             indexedAt: components["schemas"]["TimeOrNull"];
             headBlock: components["schemas"]["DecimalOrNull"];
             finalBlock: components["schemas"]["DecimalOrNull"];
-            /** @description The block up to which the logs of every vault were compared with the headers of their blocks; null where nothing was. */
+            /** @description The block up to which the logs of every vault were compared with the headers of their blocks; null if none were. */
             provenTo: components["schemas"]["DecimalOrNull"];
-            /** @description Logs with more data than a record of the log holds: their length and hash are kept, and they count in nothing. null while the indexer does not report. */
+            /** @description Logs with more data than a record of the log holds: their length and hash are stored, and they count in no number. null while the indexer does not report. */
             logsWithoutData: number | null;
-            /** @description From indexedBlock, the newest block that is served, to headBlock; null where that is not known, as while no node gives a head that goes on from the log. */
+            /** @description The blocks from indexedBlock, the newest served block, to headBlock; null if this is unknown, for example while no node has a head that continues the log. */
             lagBlocks: number | null;
-            /** @description The same by the time of the blocks. */
+            /** @description The same in seconds, by the times of the blocks. */
             lagSeconds: number | null;
             etaSeconds: number | null;
-            /** @description What each node was asked since the indexer began, in the order of its configuration; empty where it does not say. */
+            /** @description The calls to each node since the start of the indexer, in the order of its configuration; empty if it does not report. */
             endpoints: components["schemas"]["EndpointUse"][];
-            /** @description How far the first read model is while it is built; null once there is one. */
+            /** @description The progress of the first read model while it is built; null once there is one. */
             firstSync: components["schemas"]["BuildingStatus"] | null;
-            /** @description State by program. */
+            /** @description The state of each program. */
             programs: {
                 [key: string]: string;
             };
             vaults: components["schemas"]["VaultStatus"][];
-            /** @description Where to look for a transaction, an address or a block outside of navlog; null if the operator named no explorer. */
+            /** @description The external block explorer for transactions, addresses and blocks; null if the operator has configured none. */
             explorer: components["schemas"]["Explorer"] | null;
-            /** @description How long the programs were seen running in each of the last 90 days; null while nothing is recorded. */
+            /** @description The uptime of the programs in each of the last 90 days; null while nothing is recorded. */
             uptime: components["schemas"]["Uptime"] | null;
         };
         Uptime: {
@@ -1483,46 +1496,46 @@ export interface components {
             from: string;
             /**
              * Format: date
-             * @description The last of them: today, as far as it is recorded.
+             * @description The last of the days: today, as far as it is recorded.
              */
             to: string;
-            /** @description By program; one that has no record is absent. */
+            /** @description By program; a program without a record is absent. */
             programs: {
                 [key: string]: components["schemas"]["ProgramUptime"];
             };
         };
-        /** @description Seconds of each day, in order. Null for a day of which nothing is recorded: it is not known whether the program ran. A program with several instances counts once. */
+        /** @description Seconds of each day, in order. Null for a day without a record: it is unknown whether the program ran. A program with several instances counts once. */
         ProgramUptime: {
-            /** @description What the others are parts of: 86400, and less for today and for the first day of the record. */
+            /** @description The seconds of the day: 86400, or less for today and for the first recorded day. */
             recorded: components["schemas"]["SecondsOfDay"][];
             /** @description An instance reported. */
             running: components["schemas"]["SecondsOfDay"][];
-            /** @description An instance did its task: it did not start, wait, stand by, retry or stand still. */
+            /** @description An instance fulfilled its role: it was not starting, waiting, standing by, retrying or stalled. */
             inRole: components["schemas"]["SecondsOfDay"][];
         };
         SecondsOfDay: number | null;
-        /** @description URLs with a placeholder, for the hash of a transaction, an address and the number of a block; null for what has no link. */
+        /** @description URLs with a placeholder for the hash of a transaction, an address or the number of a block; null if there is no link. */
         Explorer: {
             tx: string | null;
             address: string | null;
             block: string | null;
         };
         EndpointUse: {
-            /** @description Each question of a batch is one. */
+            /** @description Each request of a batch counts as one. */
             calls: number;
-            /** @description What they come to at the prices that are configured for it; 0 where none are. */
+            /** @description Their cost at the configured prices; 0 if none are configured. */
             units: number;
         };
-        /** @description How far a read model is that is being built. */
+        /** @description The progress of a read model that is being built. */
         BuildingStatus: {
             generation: number;
-            /** @description It holds the log up to here. */
+            /** @description The last seq of the log that it contains. */
             seq: number;
-            /** @description Records of the log that it lacks. */
+            /** @description Records of the log that it does not contain yet. */
             recordsLeft: number;
             etaSeconds: number | null;
             /**
-             * @description It reads the log, and then says what came of it.
+             * @description It first reads the log and then derives the lists.
              * @enum {string}
              */
             phase: "facts" | "deriving";
@@ -1532,17 +1545,17 @@ export interface components {
             name: string;
             lastNavAt: components["schemas"]["TimeOrNull"];
             /**
-             * @description served is in the answers; joining will be, and leaving will not be any more, from the next generation of read models on, which is being made; removed has left the answers, and its history stays in the log.
+             * @description served: in the responses. joining: will be in the responses with the next generation of read models, which is being built. leaving: will not be in them from the next generation on. removed: no longer in the responses; its history stays in the log.
              * @enum {string}
              */
             state: "served" | "joining" | "leaving" | "removed";
-            /** @description What an operator should look at, in words: a vault whose logs are all unknown, or that the configuration and the log disagree about. */
+            /** @description Warnings for an operator, as text: for example a vault whose logs are all unknown, or about which the configuration and the log disagree. */
             warnings: string[];
         };
         VaultListAnswer: {
             /** @constant */
             ok: true;
-            /** @description Six at most, and beside them those that were removed, until the next generation. */
+            /** @description At most six, plus removed vaults until the next generation. */
             data: components["schemas"]["Vault"][];
         };
         VaultDetailAnswer: {
@@ -1623,23 +1636,23 @@ export interface components {
             data: components["schemas"]["DepositGroup"][];
         };
         Explanation: {
-            /** @description As it was asked for. */
+            /** @description As in the request. */
             of: string;
-            /** @description As it was asked for. */
+            /** @description As in the request. */
             field: string;
             value: components["schemas"]["ExplainedOrNull"];
             /**
-             * @description How the events make the number: their changes are added up (sum), each counts as one (count), or the number is what the one event says (last).
+             * @description How the events make up the number: their changes are added up (sum), each counts as one (count), or the number is the value in the one event (last).
              * @enum {string}
              */
             operation: "sum" | "count" | "last";
             events: components["schemas"]["ExplainedEvent"][];
         };
-        /** @description A decimal string, also where the answer shows a JSON integer; a time where it shows one; null where it shows null: nothing happened yet that would make it. */
+        /** @description A decimal string, even if the response shows a JSON integer; a time if it shows a time; null if it shows null, because no event that makes up the number has happened yet. */
         ExplainedOrNull: string | null;
-        /** @description A decimal string, or a time where the number is one. */
+        /** @description A decimal string, or a time if the number is one. */
         Explained: string;
-        /** @description A log, or the sample of a NAV, by how much it changes the number, and what the number is after it. A retracted one changes it by 0. txHash and logIndex are null for a sample. */
+        /** @description A log, or the sample of a NAV, with its change of the number and the number after it. A retracted one has the change 0. txHash and logIndex are null for a sample. */
         ExplainedEvent: {
             id: components["schemas"]["NavId"];
             seq: components["schemas"]["Decimal"];
@@ -1650,7 +1663,7 @@ export interface components {
             timestamp: components["schemas"]["Time"];
             txHash: components["schemas"]["HashOrNull"];
             logIndex: components["schemas"]["LogIndexOrNull"];
-            /** @description EIP-55 form; null of a NAV update. */
+            /** @description EIP-55 form; null for a NAV update. */
             userAddress: string | null;
             change: components["schemas"]["Explained"];
             sum: components["schemas"]["Explained"];
@@ -1658,24 +1671,25 @@ export interface components {
             state: "live" | "retracted";
             retractedBySeq: components["schemas"]["DecimalOrNull"];
             proof?: components["schemas"]["Proof"];
-            /** @description Only with proof=true: why there is no proof of this event, as of one that was taken back, or where the chain has no receipts root. */
+            /** @description Only with proof=true: why there is no proof of this event; for example, it was retracted, or the chain has no receipts root. */
             unproven?: string;
         };
         /**
-         * @description Only with proof=true. Whoever knows the hash of the block from elsewhere needs nothing else: the Keccak-256 of
-         *     `header` is the hash; the sixth of its fields is the receipts root; `path` leads from it to `receipt` by
-         *     the RLP of `transactionIndex`; and the log is in it at `logInReceipt`, with address, topics and data.
+         * @description Only with proof=true. If you know the hash of the block from another source, you need nothing else: the
+         *     Keccak-256 of `header` is the hash; its sixth field is the receipts root; `path` leads from the root to
+         *     `receipt` under the RLP of `transactionIndex`; and the receipt contains the log at `logInReceipt`, with
+         *     address, topics and data.
          */
         Proof: {
             blockHash: components["schemas"]["Hash"];
             /** @description RLP of the header. */
             header: string;
             transactionIndex: number;
-            /** @description The nodes of the Merkle-Patricia trie, the root first. */
+            /** @description The nodes of the Merkle-Patricia trie, from the root. */
             path: string[];
-            /** @description The receipt, as the last node of the path has it: the byte of its transaction type, which old ones lack, and RLP. */
+            /** @description The receipt as in the last node of the path: the byte of its transaction type, which old ones lack, and RLP. */
             receipt: string;
-            /** @description From 0. */
+            /** @description Counted from 0. */
             logInReceipt: number;
         };
         ExplanationAnswer: {
@@ -1753,7 +1767,7 @@ export interface components {
                         hash: components["schemas"]["Hash"];
                     }[];
                 }[];
-                /** @description A final block after `to`, the first one of the log. */
+                /** @description A final block after `to`: the first one in the log. */
                 block: {
                     number: components["schemas"]["Decimal"];
                     hash: components["schemas"]["Hash"];
@@ -1763,7 +1777,7 @@ export interface components {
             events: {
                 /**
                  * Format: uuid
-                 * @description That of the event's webhook.
+                 * @description The id of the event's webhook.
                  */
                 id: string;
                 /** @enum {string} */
@@ -1791,14 +1805,14 @@ export interface components {
             data: {
                 /** @constant */
                 algorithm: "Ed25519";
-                /** @description The key that signs now. */
+                /** @description The current signing key. */
                 publicKeys: string[];
-                /** @description All keys that have signed, oldest first. */
+                /** @description All keys that have signed statements, oldest first. */
                 keys: {
                     /** @description 32 bytes, base64. */
                     publicKey: string;
                     since: components["schemas"]["Time"];
-                    /** @description No statement of a later block is signed by it; null: it signs now. */
+                    /** @description The key signs no statement of a later block; null for the current key. */
                     retiredAt: components["schemas"]["TimeOrNull"];
                 }[];
             };
@@ -1985,7 +1999,7 @@ export interface components {
         };
     };
     responses: {
-        /** @description The client has this answer. */
+        /** @description The client has the current response. */
         NotModified: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -2059,7 +2073,7 @@ export interface components {
                 "application/json": components["schemas"]["InvalidAddressOrParameterError"];
             };
         };
-        /** @description The body is not what it should be, or the URL is refused. */
+        /** @description The body is invalid, or the URL is rejected. */
         InvalidBodyOrURL: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -2132,7 +2146,7 @@ export interface components {
                 "application/json": components["schemas"]["ForbiddenError"];
             };
         };
-        /** @description There is no such thing. */
+        /** @description There is no such resource. */
         NotFound: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -2156,7 +2170,7 @@ export interface components {
                 "application/json": components["schemas"]["NotFoundError"];
             };
         };
-        /** @description The path does not know this method. */
+        /** @description The path does not support this method. */
         MethodNotAllowed: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -2254,7 +2268,7 @@ export interface components {
                 "text/plain": string;
             };
         };
-        /** @description Something went wrong on this side. */
+        /** @description An error of the server. */
         InternalError: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -2278,7 +2292,7 @@ export interface components {
                 "application/json": components["schemas"]["InternalErrorError"];
             };
         };
-        /** @description Not now: an engine does not answer, too much is asked at once, a reorganisation is being written, or the read model is being built for the first time: then `details.progress` says how far it is, and vaults and NAV histories are answered as far as they are known. */
+        /** @description Not available at the moment: an engine does not respond, there are too many requests at once, a reorganisation is being written, or the first read model is being built. In that case `details.progress` has the progress, and vaults and NAV histories are available as far as they are indexed. */
         Unavailable: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -2303,7 +2317,7 @@ export interface components {
                 "application/json": components["schemas"]["UnavailableError"];
             };
         };
-        /** @description The node that proofs are made from gives another block than the log has, or no receipts of it: nothing is handed out. */
+        /** @description The node for proofs returns a block that differs from the log, or no receipts of it; so there is no proof. */
         Unproven: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -2330,7 +2344,7 @@ export interface components {
     };
     parameters: {
         /**
-         * @description How long a point is; a week begins on Monday, UTC.
+         * @description The length of a point; a week begins on Monday, UTC.
          * @example day
          */
         Interval: "hour" | "day" | "week";
@@ -2350,17 +2364,17 @@ export interface components {
          */
         EventId: string;
         /**
-         * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+         * @description The format of the list: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It overrides `Accept`, in which `text/csv` and `application/vnd.apache.parquet` request a file too.
          * @example json
          */
         Format: "json" | "csv" | "parquet";
         /**
-         * @description How many blocks are told together.
+         * @description The number of blocks in a bucket.
          * @example 1
          */
         Width: number;
         /**
-         * @description Number of the page. page x pageSize must not be above 100000.
+         * @description Number of the page. page x pageSize must not exceed 100000.
          * @example 1
          */
         Page: number;
@@ -2370,12 +2384,12 @@ export interface components {
          */
         PageSize: number;
         /**
-         * @description Only what belongs to this vault; nothing for an unknown one.
+         * @description Only items of this vault; none for an unknown vault.
          * @example 0xa1A1a1A1A1A1A1A1A1a1a1a1a1A1A1A1A1A1a1a1
          */
         Vault: components["schemas"]["AddressIn"];
         /**
-         * @description A time in the forms of `from`; a date alone is the end of that day.
+         * @description A time in the forms of `from`; a date means the end of that day.
          * @example 2023-11-14T22:15:20Z
          */
         TimeOfBlock: components["schemas"]["TimeIn"];
@@ -2395,79 +2409,79 @@ export interface components {
          */
         TxOfDelivery: string;
         /**
-         * @description Only deliveries that were made at this time or later, in the forms of other lists. Must not be after `to`.
+         * @description Only deliveries that were created at this time or later, in the same forms as for other lists. Must not be after `to`.
          * @example 2024-01-01
          */
         MadeFrom: components["schemas"]["TimeIn"];
         /**
-         * @description Only deliveries that were made at this time or earlier; a date alone is the end of that day.
+         * @description Only deliveries that were created at this time or earlier; a date means the end of that day.
          * @example 2024-01-02
          */
         MadeTo: components["schemas"]["TimeIn"];
         /**
-         * @description The first time that counts, included: RFC 3339, a date (UTC), Unix seconds (up to 10 digits) or Unix milliseconds (13 digits). Must not be after `to`.
+         * @description The first time of the range, included: RFC 3339, a date (UTC), Unix seconds (up to 10 digits) or Unix milliseconds (13 digits). Must not be after `to`.
          * @example 2023-11-14
          */
         From: components["schemas"]["TimeIn"];
         /**
-         * @description The last time that counts, included; a date alone is the end of that day.
+         * @description The last time of the range, included; a date means the end of that day.
          * @example 2023-11-14T22:15:20Z
          */
         To: components["schemas"]["TimeIn"];
         /**
-         * @description A time on the last of the days (UTC); without it that is today.
+         * @description A time on the last of the days (UTC); the default is today.
          * @example 2024-01-03
          */
         LastDay: components["schemas"]["TimeIn"];
         /**
-         * @description The first time of the span, included, in the forms of other lists.
+         * @description The first time of the range, included, in the same forms as for other lists.
          * @example 2023-11-14T00:00:00Z
          */
         StatementFrom: components["schemas"]["TimeIn"];
         /**
-         * @description The last time of the span, included, and before the newest block that statements are made of, which is final and `http.statementConfirmations` blocks below the newest one (32 by default); a date alone is the end of that day.
+         * @description The last time of the range, included. It must be before the newest block that statements cover, which is final and `http.statementConfirmations` blocks below the newest one (32 by default). A date means the end of that day.
          * @example 2023-11-14T22:14:56Z
          */
         StatementTo: components["schemas"]["TimeIn"];
         /**
-         * @description What the users are ordered by.
+         * @description The field by which users are sorted.
          * @example totalDeposited
          */
         SortBy: "firstSeen" | "totalDeposited" | "totalWithdrawn";
         /**
-         * @description The direction of the order.
+         * @description The sort direction.
          * @example desc
          */
         SortOrder: "asc" | "desc";
         /**
-         * @description Only requests of this status; without it expired ones are listed too.
+         * @description Only requests with this status; without it, expired ones are listed too.
          * @example queued
          */
         Status: "queued" | "claimed" | "cancelled";
         /**
-         * @description Only events of these kinds, joined by commas.
+         * @description Only events of these kinds, separated by commas.
          * @example DepositAccepted,WithdrawalRequested
          */
         EventKinds: string;
         /**
-         * @description Only what is about this user.
+         * @description Only events about this user.
          * @example 0x1111111111111111111111111111111111111111
          */
         User: components["schemas"]["AddressIn"];
         /**
-         * @description Only what this transaction emitted.
+         * @description Only events of this transaction.
          * @example 0xee00000000000000000000000000000000000000000000000000000000000002
          */
         Tx: string;
         /**
-         * @description With `true` also what a reorganisation took back, with the record that did so.
+         * @description With `true`, also retracted events, with the seq of the retracting record.
          * @example true
          */
         Retracted: "true" | "false";
-        /** @description With `true` each event carries what proves that its log is in its block, and a page has 20 events at most. Where the operator has configured no node to make proofs from, it is 400; where proofs are for partners only, a key is needed. */
+        /** @description With `true`, each event has a proof that its log is in its block, and a page has at most 20 events. If the operator has configured no node for proofs, the response is 400; if proofs are for partners only, a key is required. */
         Proof: "true" | "false";
         /**
-         * @description The `meta.next` of an earlier answer with the same filters; opaque.
+         * @description The `meta.next` of an earlier response with the same filters; opaque.
          * @example CgAA
          */
         Before: string;
@@ -2477,27 +2491,27 @@ export interface components {
          */
         AsOfBlock: number;
         /**
-         * @description The `meta.next` of an earlier answer; 0 is the start.
+         * @description The `meta.next` of an earlier response; 0 is the start.
          * @example 0
          */
         After: number;
         /**
-         * @description The seq after which events are told: 0 is the start of the log, absent its end. One that is not there yet is waited for.
+         * @description The seq after which the stream starts: 0 is the start of the log, and without it the stream starts at the end of the log. If the seq does not exist yet, the stream waits for it.
          * @example 42
          */
         StreamAfter: number;
         /**
-         * @description The same, as a browser sends it that comes back; it counts more than `after`.
+         * @description The same, as sent by a browser that reconnects; it takes precedence over `after`.
          * @example 42
          */
         LastEventId: string;
         /**
-         * @description The most events in one answer.
+         * @description The maximum number of events in the response.
          * @example 20
          */
         Limit: number;
         /**
-         * @description The path of the answer that shows the number, with its own `vault` where the answer takes one; no host.
+         * @description The path of the response that contains the number, without a host; it may include the `vault` parameter of that path.
          * @example /api/v1/users/0x1111111111111111111111111111111111111111
          */
         Of: string;
@@ -2507,12 +2521,12 @@ export interface components {
          */
         Field: string;
         /**
-         * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+         * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
          * @example my-request-1
          */
         RequestIdIn: string;
         /**
-         * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+         * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
          * @example "00000000000000000000000000000000"
          */
         IfNoneMatch: string;
@@ -2526,14 +2540,14 @@ export interface components {
          */
         ServiceTimestamp: string;
         /**
-         * @description `sha256=` and the hex HMAC-SHA256 of `<timestamp>.<raw body>`, keyed with the whole signing secret, its prefix `whsec_` included.
+         * @description `sha256=` and the hex HMAC-SHA256 of `<timestamp>.<raw body>`. The key is the whole signing secret, including its prefix `whsec_`.
          * @example sha256=2e37df5d4a028c51a7f3133d64ae1e300d2c2c900f1b1d49d4369ad2530f8964
          */
         ServiceSignature: string;
-        /** @description The same with the new secret while one replaces another. */
+        /** @description The same with the new secret, while the secret is rotated. */
         ServiceSignatureNext: string;
         /**
-         * @description Numbers the events of the partner from 1 without a gap, as in `/api/v1/partner/events`; a test event has none.
+         * @description The number of the event among the partner's events, from 1 without a gap, as in `/api/v1/partner/events`; a test event has none.
          * @example 1
          */
         ServiceSequence: string;
@@ -2546,43 +2560,43 @@ export interface components {
     };
     requestBodies: never;
     headers: {
-        /** @description A name for the file, with chain and block; absent where the answer is JSON. */
+        /** @description A name for the file, with chain and block; absent if the response is JSON. */
         FileName: string;
-        /** @description A name for the file, with the time at which it was begun; absent where the answer is JSON. */
+        /** @description A name for the file, with the time at which it was started; absent if the response is JSON. */
         FileNameOfLog: string;
-        /** @description Names this request in the logs. */
+        /** @description The id of this request in the logs. */
         RequestId: string;
-        /** @description The newest block that the answer is made of. */
+        /** @description The newest block that the response covers. */
         IndexedBlock: components["schemas"]["Decimal"];
-        /** @description The seq of the log that the answer is made of. */
+        /** @description The seq of the log that the response covers. */
         IndexedSeq: components["schemas"]["Decimal"];
-        /** @description The generation of read models that the answer is made of. */
+        /** @description The generation of read models from which the response was computed. */
         Generation: components["schemas"]["Decimal"];
-        /** @description The state of the way from the chain to this answer, that of its worst part. */
+        /** @description The worst state of all parts between the chain and this response. */
         ChainState: "following" | "backfilling" | "unknown" | "stalled" | "frozen";
-        /** @description Names these bytes. */
+        /** @description Identifies these bytes. */
         ETag: string;
-        /** @description Whether and by whom the answer may be kept. */
+        /** @description Whether and by whom the response may be cached. */
         CacheControl: "public, no-cache" | "private, no-cache" | "no-store" | "no-store, no-transform";
-        /** @description As `ETag`; absent where the answer is a file. */
+        /** @description Like `ETag`; absent if the response is a file. */
         ETagOfPage: string;
         /** @description The pages first, prev, next and last (RFC 8288). */
         Link: string;
-        /** @description As `Link`; absent where the answer is a file. */
+        /** @description Like `Link`; absent if the response is a file. */
         LinkOfPage: string;
-        /** @description The limit: name, requests, and the window in seconds (IETF draft). Absent where no limit is on. */
+        /** @description The limit: name, requests, and the window in seconds (IETF draft). Absent if no limit applies. */
         RateLimitPolicy: string;
-        /** @description What is left of it in this window, which begins with the first request, and the seconds until it ends. */
+        /** @description The remaining requests in this window, which begins with the first request, and the seconds until it ends. */
         RateLimit: string;
         /** @description Requests a minute. */
         XRateLimitLimit: components["schemas"]["Decimal"];
-        /** @description Requests that would be granted now. */
+        /** @description Requests that are left at this moment. */
         XRateLimitRemaining: components["schemas"]["Decimal"];
-        /** @description Unix seconds at which the window ends, and all of the limit is there again. */
+        /** @description Unix seconds at which the window ends and the full limit is available again. */
         XRateLimitReset: components["schemas"]["Decimal"];
         /** @description Seconds to wait. */
         RetryAfter: string;
-        /** @description The methods that the path knows. */
+        /** @description The methods that the path supports. */
         Allow: string;
         /** @description The newest indexed block; absent while nothing is indexed. */
         IndexedBlockKnown: components["schemas"]["Decimal"];
@@ -2590,31 +2604,31 @@ export interface components {
         IndexedSeqKnown: components["schemas"]["Decimal"];
         /** @description The live generation of read models; absent while nothing is indexed. */
         GenerationKnown: components["schemas"]["Decimal"];
-        /** @description The state of the way from the chain to an answer; on routes of the API. */
+        /** @description The worst state of all parts between the chain and a response; on routes of the API. */
         ChainStateKnown: "following" | "backfilling" | "unknown" | "stalled" | "frozen";
         /** @description The pages first, prev, next and last (RFC 8288); on lists. */
         LinkKnown: string;
-        /** @description The request headers that the answer depends on. */
+        /** @description The request headers on which the response depends. */
         Vary: "Accept-Encoding" | "Accept, Accept-Encoding" | "Accept-Encoding, x-api-key" | "Accept, Accept-Encoding, x-api-key";
-        /** @description The request headers that the answer depends on. */
+        /** @description The request headers on which the response depends. */
         VaryKnown: "Accept-Encoding" | "Accept, Accept-Encoding" | "Accept-Encoding, x-api-key" | "Accept, Accept-Encoding, x-api-key";
-        /** @description The type of the answer is the one that it names. */
+        /** @description Browsers must not guess another type than the stated one. */
         NoSniff: "nosniff";
         /** @description Any web page may read this. */
         AnyOrigin: "*";
         /** @description Any web page may read this; absent on partner routes. */
         AnyOriginPublic: "*";
-        /** @description And every header of it: a star, and the names for clients that know no star. */
+        /** @description And every header of it: a star, and the names for clients that do not support the star. */
         AnyHeader: string;
         /** @description And every header of it, as on public routes; absent on partner routes. */
         AnyHeaderPublic: string;
-        /** @description The page loads nothing from elsewhere. */
+        /** @description The page loads nothing from other hosts. */
         ContentSecurityPolicy: string;
-        /** @description The page loads nothing from elsewhere. */
+        /** @description The page loads nothing from other hosts. */
         ContentSecurityPolicyKnown: string;
-        /** @description The page does not say where it was. */
+        /** @description The page sends no referrer. */
         ReferrerPolicy: "no-referrer";
-        /** @description The page does not say where it was. */
+        /** @description The page sends no referrer. */
         ReferrerPolicyKnown: "no-referrer";
         /** @description How to authenticate. */
         WWWAuthenticate: "ApiKey realm=\"navlog\", header=\"x-api-key\"";
@@ -2627,7 +2641,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @description The format of the list: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It overrides `Accept`, in which `text/csv` and `application/vnd.apache.parquet` request a file too.
                  * @example json
                  */
                 format?: components["parameters"]["Format"];
@@ -2639,12 +2653,12 @@ export interface operations {
             };
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -2702,12 +2716,12 @@ export interface operations {
             };
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -2769,12 +2783,12 @@ export interface operations {
             };
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -2829,7 +2843,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Number of the page. page x pageSize must not be above 100000.
+                 * @description Number of the page. page x pageSize must not exceed 100000.
                  * @example 1
                  */
                 page?: components["parameters"]["Page"];
@@ -2839,17 +2853,17 @@ export interface operations {
                  */
                 pageSize?: components["parameters"]["PageSize"];
                 /**
-                 * @description The first time that counts, included: RFC 3339, a date (UTC), Unix seconds (up to 10 digits) or Unix milliseconds (13 digits). Must not be after `to`.
+                 * @description The first time of the range, included: RFC 3339, a date (UTC), Unix seconds (up to 10 digits) or Unix milliseconds (13 digits). Must not be after `to`.
                  * @example 2023-11-14
                  */
                 from?: components["parameters"]["From"];
                 /**
-                 * @description The last time that counts, included; a date alone is the end of that day.
+                 * @description The last time of the range, included; a date means the end of that day.
                  * @example 2023-11-14T22:15:20Z
                  */
                 to?: components["parameters"]["To"];
                 /**
-                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @description The format of the list: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It overrides `Accept`, in which `text/csv` and `application/vnd.apache.parquet` request a file too.
                  * @example json
                  */
                 format?: components["parameters"]["Format"];
@@ -2861,12 +2875,12 @@ export interface operations {
             };
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -2925,22 +2939,22 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description How long a point is; a week begins on Monday, UTC.
+                 * @description The length of a point; a week begins on Monday, UTC.
                  * @example day
                  */
                 interval?: components["parameters"]["Interval"];
                 /**
-                 * @description The first time that counts, included: RFC 3339, a date (UTC), Unix seconds (up to 10 digits) or Unix milliseconds (13 digits). Must not be after `to`.
+                 * @description The first time of the range, included: RFC 3339, a date (UTC), Unix seconds (up to 10 digits) or Unix milliseconds (13 digits). Must not be after `to`.
                  * @example 2023-11-14
                  */
                 from?: components["parameters"]["From"];
                 /**
-                 * @description The last time that counts, included; a date alone is the end of that day.
+                 * @description The last time of the range, included; a date means the end of that day.
                  * @example 2023-11-14T22:15:20Z
                  */
                 to?: components["parameters"]["To"];
                 /**
-                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @description The format of the list: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It overrides `Accept`, in which `text/csv` and `application/vnd.apache.parquet` request a file too.
                  * @example json
                  */
                 format?: components["parameters"]["Format"];
@@ -2952,12 +2966,12 @@ export interface operations {
             };
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -3015,7 +3029,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Number of the page. page x pageSize must not be above 100000.
+                 * @description Number of the page. page x pageSize must not exceed 100000.
                  * @example 1
                  */
                 page?: components["parameters"]["Page"];
@@ -3025,17 +3039,17 @@ export interface operations {
                  */
                 pageSize?: components["parameters"]["PageSize"];
                 /**
-                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @description The format of the list: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It overrides `Accept`, in which `text/csv` and `application/vnd.apache.parquet` request a file too.
                  * @example json
                  */
                 format?: components["parameters"]["Format"];
                 /**
-                 * @description The first time that counts, included: RFC 3339, a date (UTC), Unix seconds (up to 10 digits) or Unix milliseconds (13 digits). Must not be after `to`.
+                 * @description The first time of the range, included: RFC 3339, a date (UTC), Unix seconds (up to 10 digits) or Unix milliseconds (13 digits). Must not be after `to`.
                  * @example 2023-11-14
                  */
                 from?: components["parameters"]["From"];
                 /**
-                 * @description The last time that counts, included; a date alone is the end of that day.
+                 * @description The last time of the range, included; a date means the end of that day.
                  * @example 2023-11-14T22:15:20Z
                  */
                 to?: components["parameters"]["To"];
@@ -3047,12 +3061,12 @@ export interface operations {
             };
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -3068,7 +3082,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description One page of deposits, by the numbers that the vault gave them, the last first. */
+            /** @description One page of deposits, by the numbers that the vault gave them, in descending order. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -3111,7 +3125,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Number of the page. page x pageSize must not be above 100000.
+                 * @description Number of the page. page x pageSize must not exceed 100000.
                  * @example 1
                  */
                 page?: components["parameters"]["Page"];
@@ -3121,17 +3135,17 @@ export interface operations {
                  */
                 pageSize?: components["parameters"]["PageSize"];
                 /**
-                 * @description The first time that counts, included: RFC 3339, a date (UTC), Unix seconds (up to 10 digits) or Unix milliseconds (13 digits). Must not be after `to`.
+                 * @description The first time of the range, included: RFC 3339, a date (UTC), Unix seconds (up to 10 digits) or Unix milliseconds (13 digits). Must not be after `to`.
                  * @example 2023-11-14
                  */
                 from?: components["parameters"]["From"];
                 /**
-                 * @description The last time that counts, included; a date alone is the end of that day.
+                 * @description The last time of the range, included; a date means the end of that day.
                  * @example 2023-11-14T22:15:20Z
                  */
                 to?: components["parameters"]["To"];
                 /**
-                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @description The format of the list: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It overrides `Accept`, in which `text/csv` and `application/vnd.apache.parquet` request a file too.
                  * @example json
                  */
                 format?: components["parameters"]["Format"];
@@ -3143,12 +3157,12 @@ export interface operations {
             };
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -3164,7 +3178,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description One page of requests, by the indexes that the vault gave them, the last first. `from` and `to` are about `requestedAt`. */
+            /** @description One page of requests, by the indexes that the vault gave them, in descending order. `from` and `to` apply to `requestedAt`. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -3207,7 +3221,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Number of the page. page x pageSize must not be above 100000.
+                 * @description Number of the page. page x pageSize must not exceed 100000.
                  * @example 1
                  */
                 page?: components["parameters"]["Page"];
@@ -3217,17 +3231,17 @@ export interface operations {
                  */
                 pageSize?: components["parameters"]["PageSize"];
                 /**
-                 * @description What the users are ordered by.
+                 * @description The field by which users are sorted.
                  * @example totalDeposited
                  */
                 sortBy?: components["parameters"]["SortBy"];
                 /**
-                 * @description The direction of the order.
+                 * @description The sort direction.
                  * @example desc
                  */
                 sortOrder?: components["parameters"]["SortOrder"];
                 /**
-                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @description The format of the list: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It overrides `Accept`, in which `text/csv` and `application/vnd.apache.parquet` request a file too.
                  * @example json
                  */
                 format?: components["parameters"]["Format"];
@@ -3239,12 +3253,12 @@ export interface operations {
             };
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -3260,7 +3274,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description One page of the users who deposited into the vault or asked it for a withdrawal; equal ones by address. */
+            /** @description One page of the users who deposited into the vault or requested a withdrawal from it; ties are sorted by address. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -3303,7 +3317,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description The `meta.next` of an earlier answer with the same filters; opaque.
+                 * @description The `meta.next` of an earlier response with the same filters; opaque.
                  * @example CgAA
                  */
                 before?: components["parameters"]["Before"];
@@ -3313,37 +3327,37 @@ export interface operations {
                  */
                 pageSize?: components["parameters"]["PageSize"];
                 /**
-                 * @description Only events of these kinds, joined by commas.
+                 * @description Only events of these kinds, separated by commas.
                  * @example DepositAccepted,WithdrawalRequested
                  */
                 kind?: components["parameters"]["EventKinds"];
                 /**
-                 * @description Only what is about this user.
+                 * @description Only events about this user.
                  * @example 0x1111111111111111111111111111111111111111
                  */
                 user?: components["parameters"]["User"];
                 /**
-                 * @description Only what this transaction emitted.
+                 * @description Only events of this transaction.
                  * @example 0xee00000000000000000000000000000000000000000000000000000000000002
                  */
                 tx?: components["parameters"]["Tx"];
                 /**
-                 * @description With `true` also what a reorganisation took back, with the record that did so.
+                 * @description With `true`, also retracted events, with the seq of the retracting record.
                  * @example true
                  */
                 retracted?: components["parameters"]["Retracted"];
                 /**
-                 * @description The first time that counts, included: RFC 3339, a date (UTC), Unix seconds (up to 10 digits) or Unix milliseconds (13 digits). Must not be after `to`.
+                 * @description The first time of the range, included: RFC 3339, a date (UTC), Unix seconds (up to 10 digits) or Unix milliseconds (13 digits). Must not be after `to`.
                  * @example 2023-11-14
                  */
                 from?: components["parameters"]["From"];
                 /**
-                 * @description The last time that counts, included; a date alone is the end of that day.
+                 * @description The last time of the range, included; a date means the end of that day.
                  * @example 2023-11-14T22:15:20Z
                  */
                 to?: components["parameters"]["To"];
                 /**
-                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @description The format of the list: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It overrides `Accept`, in which `text/csv` and `application/vnd.apache.parquet` request a file too.
                  * @example json
                  */
                 format?: components["parameters"]["Format"];
@@ -3355,12 +3369,12 @@ export interface operations {
             };
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -3376,7 +3390,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description One page of events. A retracted one follows what stands in its place. */
+            /** @description One page of events. A retracted event follows the one that replaces it. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -3418,7 +3432,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description The `meta.next` of an earlier answer with the same filters; opaque.
+                 * @description The `meta.next` of an earlier response with the same filters; opaque.
                  * @example CgAA
                  */
                 before?: components["parameters"]["Before"];
@@ -3428,42 +3442,42 @@ export interface operations {
                  */
                 pageSize?: components["parameters"]["PageSize"];
                 /**
-                 * @description Only events of these kinds, joined by commas.
+                 * @description Only events of these kinds, separated by commas.
                  * @example DepositAccepted,WithdrawalRequested
                  */
                 kind?: components["parameters"]["EventKinds"];
                 /**
-                 * @description Only what belongs to this vault; nothing for an unknown one.
+                 * @description Only items of this vault; none for an unknown vault.
                  * @example 0xa1A1a1A1A1A1A1A1A1a1a1a1a1A1A1A1A1A1a1a1
                  */
                 vault?: components["parameters"]["Vault"];
                 /**
-                 * @description Only what is about this user.
+                 * @description Only events about this user.
                  * @example 0x1111111111111111111111111111111111111111
                  */
                 user?: components["parameters"]["User"];
                 /**
-                 * @description Only what this transaction emitted.
+                 * @description Only events of this transaction.
                  * @example 0xee00000000000000000000000000000000000000000000000000000000000002
                  */
                 tx?: components["parameters"]["Tx"];
                 /**
-                 * @description With `true` also what a reorganisation took back, with the record that did so.
+                 * @description With `true`, also retracted events, with the seq of the retracting record.
                  * @example true
                  */
                 retracted?: components["parameters"]["Retracted"];
                 /**
-                 * @description The first time that counts, included: RFC 3339, a date (UTC), Unix seconds (up to 10 digits) or Unix milliseconds (13 digits). Must not be after `to`.
+                 * @description The first time of the range, included: RFC 3339, a date (UTC), Unix seconds (up to 10 digits) or Unix milliseconds (13 digits). Must not be after `to`.
                  * @example 2023-11-14
                  */
                 from?: components["parameters"]["From"];
                 /**
-                 * @description The last time that counts, included; a date alone is the end of that day.
+                 * @description The last time of the range, included; a date means the end of that day.
                  * @example 2023-11-14T22:15:20Z
                  */
                 to?: components["parameters"]["To"];
                 /**
-                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @description The format of the list: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It overrides `Accept`, in which `text/csv` and `application/vnd.apache.parquet` request a file too.
                  * @example json
                  */
                 format?: components["parameters"]["Format"];
@@ -3475,12 +3489,12 @@ export interface operations {
             };
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -3490,7 +3504,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description One page of events. A retracted one follows what stands in its place. */
+            /** @description One page of events. A retracted event follows the one that replaces it. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -3531,12 +3545,12 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description How many blocks are told together.
+                 * @description The number of blocks in a bucket.
                  * @example 1
                  */
                 width?: components["parameters"]["Width"];
                 /**
-                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @description The format of the list: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It overrides `Accept`, in which `text/csv` and `application/vnd.apache.parquet` request a file too.
                  * @example json
                  */
                 format?: components["parameters"]["Format"];
@@ -3548,12 +3562,12 @@ export interface operations {
             };
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -3563,7 +3577,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The sections of blocks in which reorganisations began. */
+            /** @description The block buckets in which reorganisations began. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -3604,7 +3618,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description A time in the forms of `from`; a date alone is the end of that day.
+                 * @description A time in the forms of `from`; a date means the end of that day.
                  * @example 2023-11-14T22:15:20Z
                  */
                 time?: components["parameters"]["TimeOfBlock"];
@@ -3616,12 +3630,12 @@ export interface operations {
             };
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -3670,34 +3684,34 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description The seq after which events are told: 0 is the start of the log, absent its end. One that is not there yet is waited for.
+                 * @description The seq after which the stream starts: 0 is the start of the log, and without it the stream starts at the end of the log. If the seq does not exist yet, the stream waits for it.
                  * @example 42
                  */
                 after?: components["parameters"]["StreamAfter"];
                 /**
-                 * @description Only events of these kinds, joined by commas.
+                 * @description Only events of these kinds, separated by commas.
                  * @example DepositAccepted,WithdrawalRequested
                  */
                 kind?: components["parameters"]["EventKinds"];
                 /**
-                 * @description Only what belongs to this vault; nothing for an unknown one.
+                 * @description Only items of this vault; none for an unknown vault.
                  * @example 0xa1A1a1A1A1A1A1A1A1a1a1a1a1A1A1A1A1A1a1a1
                  */
                 vault?: components["parameters"]["Vault"];
                 /**
-                 * @description Only what is about this user.
+                 * @description Only events about this user.
                  * @example 0x1111111111111111111111111111111111111111
                  */
                 user?: components["parameters"]["User"];
             };
             header?: {
                 /**
-                 * @description The same, as a browser sends it that comes back; it counts more than `after`.
+                 * @description The same, as sent by a browser that reconnects; it takes precedence over `after`.
                  * @example 42
                  */
                 "Last-Event-ID"?: components["parameters"]["LastEventId"];
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
@@ -3707,7 +3721,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Events, for as long as the client stays. With HEAD the headers alone. */
+            /** @description Events, for as long as the client stays connected. HEAD returns the headers only. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -3722,7 +3736,7 @@ export interface operations {
                     "X-RateLimit-Remaining": components["headers"]["XRateLimitRemaining"];
                     "X-RateLimit-Reset": components["headers"]["XRateLimitReset"];
                     /**
-                     * @description Keeps nginx from buffering.
+                     * @description Disables buffering in nginx.
                      * @example no
                      */
                     "X-Accel-Buffering": "no";
@@ -3755,7 +3769,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Number of the page. page x pageSize must not be above 100000.
+                 * @description Number of the page. page x pageSize must not exceed 100000.
                  * @example 1
                  */
                 page?: components["parameters"]["Page"];
@@ -3765,17 +3779,17 @@ export interface operations {
                  */
                 pageSize?: components["parameters"]["PageSize"];
                 /**
-                 * @description What the users are ordered by.
+                 * @description The field by which users are sorted.
                  * @example totalDeposited
                  */
                 sortBy?: components["parameters"]["SortBy"];
                 /**
-                 * @description The direction of the order.
+                 * @description The sort direction.
                  * @example desc
                  */
                 sortOrder?: components["parameters"]["SortOrder"];
                 /**
-                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @description The format of the list: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It overrides `Accept`, in which `text/csv` and `application/vnd.apache.parquet` request a file too.
                  * @example json
                  */
                 format?: components["parameters"]["Format"];
@@ -3787,12 +3801,12 @@ export interface operations {
             };
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -3802,7 +3816,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description One page of users; equal ones by address. */
+            /** @description One page of users; ties are sorted by address. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -3851,12 +3865,12 @@ export interface operations {
             };
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -3911,7 +3925,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Number of the page. page x pageSize must not be above 100000.
+                 * @description Number of the page. page x pageSize must not exceed 100000.
                  * @example 1
                  */
                 page?: components["parameters"]["Page"];
@@ -3921,22 +3935,22 @@ export interface operations {
                  */
                 pageSize?: components["parameters"]["PageSize"];
                 /**
-                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @description The format of the list: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It overrides `Accept`, in which `text/csv` and `application/vnd.apache.parquet` request a file too.
                  * @example json
                  */
                 format?: components["parameters"]["Format"];
                 /**
-                 * @description Only what belongs to this vault; nothing for an unknown one.
+                 * @description Only items of this vault; none for an unknown vault.
                  * @example 0xa1A1a1A1A1A1A1A1A1a1a1a1a1A1A1A1A1A1a1a1
                  */
                 vault?: components["parameters"]["Vault"];
                 /**
-                 * @description The first time that counts, included: RFC 3339, a date (UTC), Unix seconds (up to 10 digits) or Unix milliseconds (13 digits). Must not be after `to`.
+                 * @description The first time of the range, included: RFC 3339, a date (UTC), Unix seconds (up to 10 digits) or Unix milliseconds (13 digits). Must not be after `to`.
                  * @example 2023-11-14
                  */
                 from?: components["parameters"]["From"];
                 /**
-                 * @description The last time that counts, included; a date alone is the end of that day.
+                 * @description The last time of the range, included; a date means the end of that day.
                  * @example 2023-11-14T22:15:20Z
                  */
                 to?: components["parameters"]["To"];
@@ -3948,12 +3962,12 @@ export interface operations {
             };
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -4011,7 +4025,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Number of the page. page x pageSize must not be above 100000.
+                 * @description Number of the page. page x pageSize must not exceed 100000.
                  * @example 1
                  */
                 page?: components["parameters"]["Page"];
@@ -4021,17 +4035,17 @@ export interface operations {
                  */
                 pageSize?: components["parameters"]["PageSize"];
                 /**
-                 * @description Only what belongs to this vault; nothing for an unknown one.
+                 * @description Only items of this vault; none for an unknown vault.
                  * @example 0xa1A1a1A1A1A1A1A1A1a1a1a1a1A1A1A1A1A1a1a1
                  */
                 vault?: components["parameters"]["Vault"];
                 /**
-                 * @description Only requests of this status; without it expired ones are listed too.
+                 * @description Only requests with this status; without it, expired ones are listed too.
                  * @example queued
                  */
                 status?: components["parameters"]["Status"];
                 /**
-                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @description The format of the list: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It overrides `Accept`, in which `text/csv` and `application/vnd.apache.parquet` request a file too.
                  * @example json
                  */
                 format?: components["parameters"]["Format"];
@@ -4043,12 +4057,12 @@ export interface operations {
             };
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -4106,7 +4120,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Number of the page. page x pageSize must not be above 100000.
+                 * @description Number of the page. page x pageSize must not exceed 100000.
                  * @example 1
                  */
                 page?: components["parameters"]["Page"];
@@ -4116,12 +4130,12 @@ export interface operations {
                  */
                 pageSize?: components["parameters"]["PageSize"];
                 /**
-                 * @description Only what belongs to this vault; nothing for an unknown one.
+                 * @description Only items of this vault; none for an unknown vault.
                  * @example 0xa1A1a1A1A1A1A1A1A1a1a1a1a1A1A1A1A1A1a1a1
                  */
                 vault?: components["parameters"]["Vault"];
                 /**
-                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @description The format of the list: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It overrides `Accept`, in which `text/csv` and `application/vnd.apache.parquet` request a file too.
                  * @example json
                  */
                 format?: components["parameters"]["Format"];
@@ -4133,12 +4147,12 @@ export interface operations {
             };
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -4190,12 +4204,12 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Only what belongs to this vault; nothing for an unknown one.
+                 * @description Only items of this vault; none for an unknown vault.
                  * @example 0xa1A1a1A1A1A1A1A1A1a1a1a1a1A1A1A1A1A1a1a1
                  */
                 vault?: components["parameters"]["Vault"];
                 /**
-                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @description The format of the list: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It overrides `Accept`, in which `text/csv` and `application/vnd.apache.parquet` request a file too.
                  * @example json
                  */
                 format?: components["parameters"]["Format"];
@@ -4207,12 +4221,12 @@ export interface operations {
             };
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -4222,7 +4236,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The vaults that have such deposits. Of one vault at most 10000 are shown; `count` is the true number. */
+            /** @description The vaults that have such deposits. At most 10000 deposits are shown for a vault; `count` is the exact number. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4263,7 +4277,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @description The format of the list: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It overrides `Accept`, in which `text/csv` and `application/vnd.apache.parquet` request a file too.
                  * @example json
                  */
                 format?: components["parameters"]["Format"];
@@ -4275,12 +4289,12 @@ export interface operations {
             };
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -4290,7 +4304,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Every vault, zeros included. */
+            /** @description Every vault, including those with zeros. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4331,7 +4345,7 @@ export interface operations {
         parameters: {
             query: {
                 /**
-                 * @description The path of the answer that shows the number, with its own `vault` where the answer takes one; no host.
+                 * @description The path of the response that contains the number, without a host; it may include the `vault` parameter of that path.
                  * @example /api/v1/users/0x1111111111111111111111111111111111111111
                  */
                 of: components["parameters"]["Of"];
@@ -4341,14 +4355,14 @@ export interface operations {
                  */
                 field: components["parameters"]["Field"];
                 /**
-                 * @description With `true` also what a reorganisation took back, with the record that did so.
+                 * @description With `true`, also retracted events, with the seq of the retracting record.
                  * @example true
                  */
                 retracted?: components["parameters"]["Retracted"];
-                /** @description With `true` each event carries what proves that its log is in its block, and a page has 20 events at most. Where the operator has configured no node to make proofs from, it is 400; where proofs are for partners only, a key is needed. */
+                /** @description With `true`, each event has a proof that its log is in its block, and a page has at most 20 events. If the operator has configured no node for proofs, the response is 400; if proofs are for partners only, a key is required. */
                 proof?: components["parameters"]["Proof"];
                 /**
-                 * @description Number of the page. page x pageSize must not be above 100000.
+                 * @description Number of the page. page x pageSize must not exceed 100000.
                  * @example 1
                  */
                 page?: components["parameters"]["Page"];
@@ -4365,12 +4379,12 @@ export interface operations {
             };
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -4423,7 +4437,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @description The format of the list: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It overrides `Accept`, in which `text/csv` and `application/vnd.apache.parquet` request a file too.
                  * @example json
                  */
                 format?: components["parameters"]["Format"];
@@ -4435,12 +4449,12 @@ export interface operations {
             };
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -4450,7 +4464,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description As /api/v1/vaults. */
+            /** @description The same as /api/v1/vaults. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4491,7 +4505,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Number of the page. page x pageSize must not be above 100000.
+                 * @description Number of the page. page x pageSize must not exceed 100000.
                  * @example 1
                  */
                 page?: components["parameters"]["Page"];
@@ -4501,17 +4515,17 @@ export interface operations {
                  */
                 pageSize?: components["parameters"]["PageSize"];
                 /**
-                 * @description The first time that counts, included: RFC 3339, a date (UTC), Unix seconds (up to 10 digits) or Unix milliseconds (13 digits). Must not be after `to`.
+                 * @description The first time of the range, included: RFC 3339, a date (UTC), Unix seconds (up to 10 digits) or Unix milliseconds (13 digits). Must not be after `to`.
                  * @example 2023-11-14
                  */
                 from?: components["parameters"]["From"];
                 /**
-                 * @description The last time that counts, included; a date alone is the end of that day.
+                 * @description The last time of the range, included; a date means the end of that day.
                  * @example 2023-11-14T22:15:20Z
                  */
                 to?: components["parameters"]["To"];
                 /**
-                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @description The format of the list: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It overrides `Accept`, in which `text/csv` and `application/vnd.apache.parquet` request a file too.
                  * @example json
                  */
                 format?: components["parameters"]["Format"];
@@ -4523,12 +4537,12 @@ export interface operations {
             };
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -4544,7 +4558,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description As /api/v1/vaults/{address}/nav. */
+            /** @description The same as /api/v1/vaults/{address}/nav. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4588,12 +4602,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -4603,7 +4617,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The registered URL, null when there is none. */
+            /** @description The registered URL, or null if there is none. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4641,7 +4655,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
@@ -4695,7 +4709,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
@@ -4705,7 +4719,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It will be sent, and shows in the delivery log under this id. */
+            /** @description The event will be sent, and appears in the delivery log under this id. */
             202: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4741,19 +4755,19 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description A time on the last of the days (UTC); without it that is today.
+                 * @description A time on the last of the days (UTC); the default is today.
                  * @example 2024-01-03
                  */
                 to?: components["parameters"]["LastDay"];
             };
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -4801,7 +4815,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Number of the page. page x pageSize must not be above 100000.
+                 * @description Number of the page. page x pageSize must not exceed 100000.
                  * @example 1
                  */
                 page?: components["parameters"]["Page"];
@@ -4826,29 +4840,29 @@ export interface operations {
                  */
                 tx?: components["parameters"]["TxOfDelivery"];
                 /**
-                 * @description Only deliveries that were made at this time or later, in the forms of other lists. Must not be after `to`.
+                 * @description Only deliveries that were created at this time or later, in the same forms as for other lists. Must not be after `to`.
                  * @example 2024-01-01
                  */
                 from?: components["parameters"]["MadeFrom"];
                 /**
-                 * @description Only deliveries that were made at this time or earlier; a date alone is the end of that day.
+                 * @description Only deliveries that were created at this time or earlier; a date means the end of that day.
                  * @example 2024-01-02
                  */
                 to?: components["parameters"]["MadeTo"];
                 /**
-                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @description The format of the list: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It overrides `Accept`, in which `text/csv` and `application/vnd.apache.parquet` request a file too.
                  * @example json
                  */
                 format?: components["parameters"]["Format"];
             };
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -4901,12 +4915,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -4962,7 +4976,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
@@ -4978,7 +4992,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It will be sent again with the same id and body, and a fresh timestamp and signature; with the newest body, where it was corrected. One that is still to be sent is left as it is. */
+            /** @description The event will be sent again with the same id and body, and a new timestamp and signature; if it was corrected, with the newest body. A delivery that is still pending is not changed. */
             202: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5015,24 +5029,24 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description The `meta.next` of an earlier answer; 0 is the start.
+                 * @description The `meta.next` of an earlier response; 0 is the start.
                  * @example 0
                  */
                 after?: components["parameters"]["After"];
                 /**
-                 * @description The most events in one answer.
+                 * @description The maximum number of events in the response.
                  * @example 20
                  */
                 limit?: components["parameters"]["Limit"];
             };
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -5042,7 +5056,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Envelopes byte for byte as the webhooks carry them. One that was corrected after it was told (correctedAt of its delivery) is the corrected one. */
+            /** @description Envelopes, byte for byte as in the webhooks. An event that was corrected after it was sent (correctedAt of its delivery) has its corrected envelope. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5087,12 +5101,12 @@ export interface operations {
             };
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -5140,7 +5154,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Number of the page. page x pageSize must not be above 100000.
+                 * @description Number of the page. page x pageSize must not exceed 100000.
                  * @example 1
                  */
                 page?: components["parameters"]["Page"];
@@ -5150,7 +5164,7 @@ export interface operations {
                  */
                 pageSize?: components["parameters"]["PageSize"];
                 /**
-                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @description The format of the list: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It overrides `Accept`, in which `text/csv` and `application/vnd.apache.parquet` request a file too.
                  * @example json
                  */
                 format?: components["parameters"]["Format"];
@@ -5162,12 +5176,12 @@ export interface operations {
             };
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -5220,12 +5234,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -5273,24 +5287,24 @@ export interface operations {
         parameters: {
             query: {
                 /**
-                 * @description The first time of the span, included, in the forms of other lists.
+                 * @description The first time of the range, included, in the same forms as for other lists.
                  * @example 2023-11-14T00:00:00Z
                  */
                 from: components["parameters"]["StatementFrom"];
                 /**
-                 * @description The last time of the span, included, and before the newest block that statements are made of, which is final and `http.statementConfirmations` blocks below the newest one (32 by default); a date alone is the end of that day.
+                 * @description The last time of the range, included. It must be before the newest block that statements cover, which is final and `http.statementConfirmations` blocks below the newest one (32 by default). A date means the end of that day.
                  * @example 2023-11-14T22:14:56Z
                  */
                 to: components["parameters"]["StatementTo"];
             };
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -5342,12 +5356,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -5384,12 +5398,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -5399,7 +5413,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It can. Otherwise 503, with the reasons in `details`. */
+            /** @description It can. Otherwise the response is 503, with the reasons in `details`. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5427,12 +5441,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -5442,7 +5456,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What no program has said within 5 s is null or unknown. A request that names text/html in Accept, as that of a browser does, gets a page about it. */
+            /** @description Values that no program has reported within the last 5 s are null or unknown. If Accept names text/html, as in a browser's request, the response is a page with this information. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5479,12 +5493,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -5494,7 +5508,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The public keys, the retired ones included, so that old statements can be verified. */
+            /** @description The public keys, including retired ones, so that old statements can be verified. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5528,12 +5542,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -5577,12 +5591,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -5621,12 +5635,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
                 /**
-                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
                  * @example "00000000000000000000000000000000"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -5636,7 +5650,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The page; it fetches nothing from elsewhere. */
+            /** @description The page; it loads nothing from other hosts. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5674,14 +5688,14 @@ export interface operations {
                  */
                 "X-Service-Timestamp": components["parameters"]["ServiceTimestamp"];
                 /**
-                 * @description `sha256=` and the hex HMAC-SHA256 of `<timestamp>.<raw body>`, keyed with the whole signing secret, its prefix `whsec_` included.
+                 * @description `sha256=` and the hex HMAC-SHA256 of `<timestamp>.<raw body>`. The key is the whole signing secret, including its prefix `whsec_`.
                  * @example sha256=2e37df5d4a028c51a7f3133d64ae1e300d2c2c900f1b1d49d4369ad2530f8964
                  */
                 "X-Service-Signature": components["parameters"]["ServiceSignature"];
-                /** @description The same with the new secret while one replaces another. */
+                /** @description The same with the new secret, while the secret is rotated. */
                 "X-Service-Signature-Next"?: components["parameters"]["ServiceSignatureNext"];
                 /**
-                 * @description Numbers the events of the partner from 1 without a gap, as in `/api/v1/partner/events`; a test event has none.
+                 * @description The number of the event among the partner's events, from 1 without a gap, as in `/api/v1/partner/events`; a test event has none.
                  * @example 1
                  */
                 "X-Service-Sequence"?: components["parameters"]["ServiceSequence"];
@@ -5701,14 +5715,14 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The event has arrived. The first 4 KiB of the body are kept, for the operators to read: put no secret there, and end it at once. */
+            /** @description The event has arrived. The first 4 KiB of the body are stored for the operators to read: put no secret into it, and finish it at once. */
             "2XX": {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description Not taken; it is tried again. */
+            /** @description The event was not accepted, and is retried. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5731,14 +5745,14 @@ export interface operations {
                  */
                 "X-Service-Timestamp": components["parameters"]["ServiceTimestamp"];
                 /**
-                 * @description `sha256=` and the hex HMAC-SHA256 of `<timestamp>.<raw body>`, keyed with the whole signing secret, its prefix `whsec_` included.
+                 * @description `sha256=` and the hex HMAC-SHA256 of `<timestamp>.<raw body>`. The key is the whole signing secret, including its prefix `whsec_`.
                  * @example sha256=2e37df5d4a028c51a7f3133d64ae1e300d2c2c900f1b1d49d4369ad2530f8964
                  */
                 "X-Service-Signature": components["parameters"]["ServiceSignature"];
-                /** @description The same with the new secret while one replaces another. */
+                /** @description The same with the new secret, while the secret is rotated. */
                 "X-Service-Signature-Next"?: components["parameters"]["ServiceSignatureNext"];
                 /**
-                 * @description Numbers the events of the partner from 1 without a gap, as in `/api/v1/partner/events`; a test event has none.
+                 * @description The number of the event among the partner's events, from 1 without a gap, as in `/api/v1/partner/events`; a test event has none.
                  * @example 1
                  */
                 "X-Service-Sequence"?: components["parameters"]["ServiceSequence"];
@@ -5758,14 +5772,14 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The event has arrived. The first 4 KiB of the body are kept, for the operators to read: put no secret there, and end it at once. */
+            /** @description The event has arrived. The first 4 KiB of the body are stored for the operators to read: put no secret into it, and finish it at once. */
             "2XX": {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description Not taken; it is tried again. */
+            /** @description The event was not accepted, and is retried. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5788,14 +5802,14 @@ export interface operations {
                  */
                 "X-Service-Timestamp": components["parameters"]["ServiceTimestamp"];
                 /**
-                 * @description `sha256=` and the hex HMAC-SHA256 of `<timestamp>.<raw body>`, keyed with the whole signing secret, its prefix `whsec_` included.
+                 * @description `sha256=` and the hex HMAC-SHA256 of `<timestamp>.<raw body>`. The key is the whole signing secret, including its prefix `whsec_`.
                  * @example sha256=2e37df5d4a028c51a7f3133d64ae1e300d2c2c900f1b1d49d4369ad2530f8964
                  */
                 "X-Service-Signature": components["parameters"]["ServiceSignature"];
-                /** @description The same with the new secret while one replaces another. */
+                /** @description The same with the new secret, while the secret is rotated. */
                 "X-Service-Signature-Next"?: components["parameters"]["ServiceSignatureNext"];
                 /**
-                 * @description Numbers the events of the partner from 1 without a gap, as in `/api/v1/partner/events`; a test event has none.
+                 * @description The number of the event among the partner's events, from 1 without a gap, as in `/api/v1/partner/events`; a test event has none.
                  * @example 1
                  */
                 "X-Service-Sequence"?: components["parameters"]["ServiceSequence"];
@@ -5815,14 +5829,14 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The event has arrived. The first 4 KiB of the body are kept, for the operators to read: put no secret there, and end it at once. */
+            /** @description The event has arrived. The first 4 KiB of the body are stored for the operators to read: put no secret into it, and finish it at once. */
             "2XX": {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description Not taken; it is tried again. */
+            /** @description The event was not accepted, and is retried. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
