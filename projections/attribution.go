@@ -12,7 +12,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// Attribution is a value by which deposits and requests of a vault name a partner.
+// Attribution is a value that attributes deposits and requests of a vault to a partner.
 type Attribution struct {
 	Vault    common.Address `ch:"vault"`
 	Value    common.Hash    `ch:"attribution"`
@@ -26,7 +26,7 @@ type Attribution struct {
 //go:embed sql/attributions.sql
 var sqlAttributions string
 
-// Attributions returns the attribution values of the live generation, the most frequent first, at most so many.
+// Attributions returns the attribution values of the live generation, the most frequent first, at most the given number.
 func (o *Operator) Attributions(ctx context.Context, most uint64) (all []Attribution, err error) {
 	generations, err := o.List(ctx)
 	if err != nil {

@@ -8,21 +8,21 @@ import (
 
 // Config is the section projections of navlog.yaml.
 type Config struct {
-	// MaxRows is how many log records a batch takes before it is inserted;
-	// a single atomic unit may be larger. 1 to 1,000,000, default 50,000: at half of it
-	// the engine took about a fifth more time for the same rows, at twice no less.
+	// MaxRows is the maximum number of log records in a batch, except that a single atomic unit may be larger. 1 to
+	// 1,000,000, default 50,000: with half as many, the engine took about a fifth more time for the same rows, with
+	// twice as many no less.
 	MaxRows int `yaml:"maxRows" env:"MAX_ROWS"`
-	// Linger is how long a batch that is not full waits for more records at the
-	// end of the log; one of a thousand records or more waits at least 200 ms.
-	// 0 to 10 s, default 5 ms. What arrives during an insert waits anyway.
+	// Linger is how long a batch that is not full waits for more records at the end of the log; a batch of a thousand
+	// records or more waits at least 200 ms. 0 to 10 s, default 5 ms. Records that arrive during an insert are
+	// batched anyway.
 	Linger time.Duration `yaml:"linger" env:"LINGER"`
-	// Standbys is how many generations are kept in standby, the newest ones. Older ones are dropped once the live
-	// generation follows the log and no query instance reads them. 1 to 100, default 2: a rollback stays possible, and
-	// so does one more after a rebuild that was not switched to.
+	// Standbys is the number of standby generations to keep, the newest ones. Older ones are dropped once the live
+	// generation follows the log and no query instance reads them. 1 to 100, default 2: a rollback stays possible,
+	// even after a further rebuild that did not switch.
 	Standbys int `yaml:"standbys" env:"STANDBYS"`
 }
 
-// DefaultConfig is good for a machine of two cores.
+// DefaultConfig suits a machine with two cores.
 func DefaultConfig() Config {
 	return Config{MaxRows: 50_000, Linger: 5 * time.Millisecond, Standbys: 2}
 }

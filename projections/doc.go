@@ -3,10 +3,10 @@
 //	chain.<id>.log ──feed──▶ units ──decode──▶ facts ──write──▶ generation (one database: events, lists)
 //	                                             └──fold───┘
 //
-// Its rooms: decode makes a fact of a record, fold says what rows a unit adds to the two
-// tables, write inserts them, verify proves them, and oracle is the slow and obvious
-// fold that tests compare with. Here are the programs: Projections, which keeps
-// generations up to date, and Operator, which decides which there are.
+// Its packages: decode turns a record into a fact, fold computes the rows that a unit adds to the two tables, write
+// inserts them, verify proves them, and oracle is a slow and simple fold with which tests compare them. This package
+// has the programs: Projections, which keeps generations up to date, and Operator, which decides which generations
+// exist.
 //
 // # The life of a generation
 //
@@ -14,30 +14,24 @@
 //	   │                                                                                               │
 //	   └─ not served                                                            events, lists: unit after unit
 //
-// While it is built a generation has events only, which follow from each record: no
-// look-up, no memory. When it has reached a cursor of ingest's that says that the log
-// had all of every vault there, lists is built of events by its definitions in a few
-// statements (write.Writer.Build), and from then on each unit brings its own part of it.
-// It need not be at the end of the log, which one that is written all the time does not
-// have.
+// While a generation is being built, it has only events, which follow from each record without look-ups or memory.
+// When it has reached a cursor of ingest at which the log was complete for every vault, lists is built from events by
+// its definitions in a few statements (write.Writer.Build), and from then on each unit adds to both tables. This does
+// not wait for the end of the log, because a log that is written all the time has none.
 //
-// The first generation of all then goes live by itself, and so does the successor of
-// one that cannot have what the log says: a vault that joins after lists was built has
-// its history below the newest block, where nothing may change but by a
-// reorganisation. The live generation passes its records over, and another one is
-// made beside it, from the log. Any other generation is made live by an Operator,
-// which is what `navlog projection` runs (see its comment for the states).
+// The very first generation then goes live by itself, and so does the successor of an outdated one: a vault that was
+// added after lists was built has its history below the newest block, where only a reorganisation may change
+// anything. So the live generation skips its records, and another one is built beside it from the log. Any other
+// generation is made live by an Operator, which `navlog projection` runs (see its comment for the states).
 //
 // # Many generations
 //
-// PostgreSQL has the only list of generations, with the state of each, and so
-// the only pointer to the live one. A projector reads the list once a second and
-// has one keeper for every generation that is live, in standby or being built,
-// and is of its log and schema. Keepers share nothing that one of them could use
-// up, so that one that fails hurts no other, and a generation in standby is as
-// new as the live one: a rollback is one UPDATE. A projector that cannot write the live
-// generation does not end: it says that it is not ready, and why, and waits for another
-// one to write. For a rebuild only puts one on the list, and a projector makes it.
+// PostgreSQL has the only list of generations, with the state of each, and so the only pointer to the live one. A
+// projector reads the list once a second and runs one keeper for every generation of its log and schema that is live,
+// in standby or being built. Keepers share no resource that one of them could exhaust, so a failing keeper does not
+// affect the others, and a standby generation is as up to date as the live one: a rollback is one UPDATE. A projector
+// that cannot write the live generation does not end: it reports that it is not ready, with the reason, and waits for
+// another generation to write. A rebuild only adds a generation to the list, and a projector builds it.
 //
 // # One keeper
 //
@@ -45,19 +39,17 @@
 //	            ▼                                                                      │
 //	waiting ─ first record ─▶ standby ─ lease ─▶ building ─ lists built, end of the log ─▶ following
 //	                                               │
-//	                                               ├─ hole or double found ─▶ bad (ends by `navlog projection rebuild`)
-//	                                               ├─ a vault came back ─▶ outdated (ends by its successor)
-//	                                               └─ not on the list any more ─▶ ended
+//	                                               ├─ gap or duplicate found ─▶ bad (ends by `navlog projection rebuild`)
+//	                                               ├─ a vault was restored ─▶ outdated (ends by its successor)
+//	                                               └─ no longer on the list ─▶ ended
 //
-// The lease is a session advisory lock in PostgreSQL, which the server releases
-// when its holder dies. It only keeps a second writer from wasting its time:
-// what makes two writers harmless is the compare-and-swap (package write).
+// The lease is a session advisory lock in PostgreSQL, which the server releases when its holder dies. It only keeps a
+// second writer from wasting its time: the compare-and-swap (package write) makes two writers harmless.
 //
-// At the end of the log a keeper also has the engine merge tables that lie in
-// many large parts into one, as a rebuild leaves them (see merge).
+// At the end of the log, a keeper also lets the engine merge tables that consist of many large parts, as after a
+// rebuild (see merge).
 //
-// Where to begin reading the log is not stored. A record's Kafka offset can only be
-// larger than its seq suggests, because transaction markers and aborted records take
-// offsets and no seq. So a jump ahead by as many offsets as seqs are missing never
-// jumps too far, and a handful of jumps find the place.
+// The position at which to start reading the log is not stored. A record's Kafka offset can only be larger than its
+// seq suggests, because transaction markers and aborted records take offsets but no seqs. So a jump ahead by the
+// number of missing seqs never jumps too far, and a few jumps find the place.
 package projections

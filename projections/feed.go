@@ -20,17 +20,17 @@ import (
 type feed struct {
 	reader  *chainlog.Reader
 	decoder *decode.Decoder
-	after   uint64 // seq up to which records are passed over
+	after   uint64 // records up to this seq are skipped
 	limit   int
-	gave    func(offset int64) // is told of each poll that gave records, by the offset of the last
+	gave    func(offset int64) // called after each poll that returned records, with the last offset
 	units   chan chunk
 }
 
-// chunk is whole units of the log. The last fact is a boundary record.
+// chunk contains whole units of the log. The last fact is a boundary record.
 type chunk struct {
 	facts   decode.Batch
-	more    bool     // there was more in the log when these were read
-	parents []string // the trace contexts that the records carry
+	more    bool     // the log had more when these were read
+	parents []string // trace contexts of the records
 }
 
 func newFeed(reader *chainlog.Reader, decoder *decode.Decoder, after uint64, maxRows int, gave func(offset int64)) *feed {
@@ -39,7 +39,7 @@ func newFeed(reader *chainlog.Reader, decoder *decode.Decoder, after uint64, max
 
 // run reads and decodes until ctx ends or the log cannot be read.
 func (f *feed) run(ctx context.Context) error {
-	var pending decode.Batch // no boundary yet
+	var pending decode.Batch // without a boundary so far
 	var parents []string
 	for {
 		raw, err := f.reader.PollRaw(ctx, f.limit)
@@ -73,7 +73,7 @@ func (f *feed) run(ctx context.Context) error {
 	}
 }
 
-// carried adds the trace contexts that records carry to parents.
+// carried adds the trace contexts of records to parents.
 func carried(parents []string, records []chainlog.Raw) []string {
 	if !telemetry.Enabled() {
 		return nil
@@ -84,7 +84,7 @@ func carried(parents []string, records []chainlog.Raw) []string {
 	return parents
 }
 
-// lastBoundary is how many facts there are up to the last boundary record.
+// lastBoundary returns the number of facts up to the last boundary record.
 func lastBoundary(facts []decode.Fact) int {
 	for i := len(facts) - 1; i >= 0; i-- {
 		if facts[i].Boundary {
@@ -95,21 +95,21 @@ func lastBoundary(facts []decode.Fact) int {
 }
 
 const (
-	// surely is how long a batch that is not full waits while the log has more.
+	// surely is how long a batch that is not full waits for records that the log already has.
 	surely = time.Second
-	// A batch of bulk records is no block at the head: more come right behind,
-	// and in fewer and larger inserts they cost the engine less.
+	// A batch of at least this many records is not a block at the head: more records follow immediately, and fewer
+	// and larger inserts cost the engine less.
 	bulk       = 1000
 	bulkLinger = 200 * time.Millisecond
 )
 
-// next waits for units and gives at least one, and about maxRows records at
-// most, with the trace contexts that they carry. While the batch is not full it lingers for more at the end of the log,
-// longer for bulk, and surely gets more where the log has it.
+// next waits for units and returns at least one, and about maxRows records at most, with their trace contexts. A batch
+// that is not full lingers for more at the end of the log, longer if it is bulk, and waits up to surely if the log
+// already has more.
 func (f *feed) next(ctx context.Context, maxRows int, linger time.Duration) (decode.Batch, []string, error) {
 	var batch decode.Batch
 	var parents []string
-	lingers := time.Duration(-1) // how long it was decided to wait at the end of the log, -1 for not yet
+	lingers := time.Duration(-1) // chosen wait at the end of the log, -1 if none is chosen yet
 	for wait := (<-chan time.Time)(nil); ; {
 		select {
 		case more := <-f.units:
@@ -134,13 +134,13 @@ func (f *feed) next(ctx context.Context, maxRows int, linger time.Duration) (dec
 		case <-wait:
 			return batch, parents, nil
 		case <-ctx.Done():
-			return nil, nil, ctx.Err() // nobody writes any more
+			return nil, nil, ctx.Err() // there is no writer any more
 		}
 	}
 }
 
-// locate finds the record with that seq by a few jumps (see the package
-// comment), and so proves that the log has one. 0 is the start of the log.
+// locate finds the record with a seq by a few jumps (see the package comment), and so proves that the log has it. 0
+// is the start of the log.
 func locate(ctx context.Context, chainID, seq uint64, vaults *mapping.Vaults, options []kgo.Opt) (decode.Fact, error) {
 	if seq == 0 {
 		return decode.Fact{}, nil
@@ -167,12 +167,12 @@ func locate(ctx context.Context, chainID, seq uint64, vaults *mapping.Vaults, op
 	return decode.Fact{}, &permanentError{fmt.Errorf("%s ends before seq %d, which the read model has: the log was replaced by an older copy; restore it, or run `navlog projection rebuild` if it is the true one", chainlog.LogTopic(chainID), seq)}
 }
 
-// probeTimeout bounds the wait for one record that should be there.
+// probeTimeout bounds the wait for a single record that should exist.
 const probeTimeout = 20 * time.Second
 
-// probe reads the first committed record at or after an offset, and gives none,
-// seq 0, when there is none before end. Between the last record and the end there
-// may be aborted ones and markers, which nobody sees who does not ask for markers.
+// probe reads the first committed record at or after an offset. It returns a fact with seq 0 if there is none before
+// end: between the last record and the end there may be aborted records and markers, which are invisible to readers
+// that do not request markers.
 func probe(ctx context.Context, chainID uint64, offset, end int64, vaults *mapping.Vaults, options []kgo.Opt) (decode.Fact, error) {
 	topic := chainlog.LogTopic(chainID)
 	start := kgo.NewOffset().At(offset)
@@ -206,7 +206,7 @@ func probe(ctx context.Context, chainID uint64, offset, end int64, vaults *mappi
 	return decode.Fact{}, nil
 }
 
-// decodeRecord reads a record that came by no Reader.
+// decodeRecord decodes a record that was not read through a Reader.
 func decodeRecord(chainID uint64, in *kgo.Record, vaults *mapping.Vaults) (decode.Fact, error) {
 	record, err := chainlog.Decode(chainID, in)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// A vault whose logs are all unknown is named, with how many there are, also after a restart. One
-// known event ends that, and a reorganisation that takes this event away brings it back.
+// TestVaultWithoutKnownEvents: a vault whose logs are all unknown is reported with the number of its logs, also after
+// a restart. One known event ends the warning, and a reorganisation that retracts this event restores it.
 func TestVaultWithoutKnownEvents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

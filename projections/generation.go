@@ -25,13 +25,13 @@ type generation struct {
 	logID    []byte
 	schema   string
 	database string
-	// without are the vaults that had been removed when it was made: it has
-	// none of their records, and nobody who makes an answer of it hears of them.
+	// without are the vaults that had been removed when the generation was created: it has none of their records in
+	// its lists, and no response includes them.
 	without []common.Address
-	// vaults are the vault records by which it maps logs: the newest ones when it was made.
+	// vaults are the vault records that define how logs are mapped: the newest ones when the generation was created.
 	vaults [][]byte
-	// outdated: it cannot have all that the log says, of a vault that joined, left or
-	// came back since it was built.
+	// outdated means that the generation cannot represent the whole log, because a vault was added, removed or
+	// restored since it was built.
 	outdated bool
 }
 
@@ -51,7 +51,7 @@ func (p *Projections) origin(ctx context.Context) (*event.Origin, error) {
 	}
 }
 
-// fits refuses a generation that is not of this log or not of this binary.
+// fits rejects a generation that belongs to another log or another schema.
 func (p *Projections) fits(g generation, origin *event.Origin) error {
 	if !bytes.Equal(g.logID, origin.GetLogId()) {
 		return &permanentError{fmt.Errorf("generation %d was made from log %x, and %s is log %x: if the new log is the true one, run `navlog projection rebuild`", g.id, g.logID, chainlog.LogTopic(p.chainID), origin.GetLogId())}
@@ -62,23 +62,22 @@ func (p *Projections) fits(g generation, origin *event.Origin) error {
 	return nil
 }
 
-// writable tells whether a generation of that state is kept up to date.
+// writable reports whether a generation in this state is kept up to date.
 func writable(state string) bool {
 	return state == registry.Live || state == registry.Standby || state == registry.Building
 }
 
-// list is the generations that are kept up to date.
+// list contains the generations that are kept up to date.
 type list struct {
 	all    []generation
-	states map[int32]string // of these
-	live   int32            // 0: none is
-	newest int32            // the highest id there is
-	// refusal says why none is live that should be.
+	states map[int32]string // of the generations in all
+	live   int32            // 0 if none is live
+	newest int32            // the highest existing id
+	// refusal is the reason why the live generation cannot be written.
 	refusal error
 }
 
-// generations lists those that are kept up to date. The first generation of all is
-// made here.
+// generations lists the generations that are kept up to date. It creates the very first one.
 func (p *Projections) generations(ctx context.Context, origin *event.Origin) (*list, error) {
 	rows, err := db.New(p.pool).ListGenerations(ctx)
 	if err != nil {
@@ -110,9 +109,8 @@ func (p *Projections) generations(ctx context.Context, origin *event.Origin) (*l
 	return l, nil
 }
 
-// createFirst makes generation 1, which is built and goes live by itself. Its
-// database must be new or empty: rows that the registry knows nothing of belong to
-// something else.
+// createFirst creates generation 1, which is built and goes live by itself. Its database must be new or empty: rows
+// that the registry does not know belong to something else.
 func (p *Projections) createFirst(ctx context.Context, origin *event.Origin) error {
 	g := generation{id: 1, logID: origin.GetLogId(), schema: readmodel.Schema(), database: p.clickhouse.Database(1)}
 	if err := p.clickhouse.CreateEvents(ctx, p.conn, g.database); err != nil {
@@ -124,16 +122,15 @@ func (p *Projections) createFirst(ctx context.Context, origin *event.Origin) err
 	}
 	if seq > 0 {
 		if again, err := db.New(p.pool).ListGenerations(ctx); err != nil || len(again) > 0 {
-			return err // another instance was faster, and has begun to write
+			return err // another instance was faster and has begun to write
 		}
 		return &permanentError{fmt.Errorf("database %s holds rows (events up to seq %d), and PostgreSQL knows of no generation: restore PostgreSQL, or drop the database", g.database, seq)}
 	}
 	return p.create(ctx, g)
 }
 
-// create puts a generation into the list, where no other instance was faster. It is
-// made without the vaults that have been removed by now, and maps the logs of the others by
-// their newest records.
+// create adds a generation to the list, unless another instance was faster. The generation omits the vaults that have
+// been removed so far, and maps the logs of the others by their newest records.
 func (p *Projections) create(ctx context.Context, g generation) error {
 	without, vaults, err := configured(ctx, p.chainID, p.kafka)
 	if err != nil {
@@ -151,9 +148,9 @@ func (p *Projections) create(ctx context.Context, g generation) error {
 	return nil
 }
 
-// configured are the addresses of the vaults that were removed, and the newest records of the
-// others, by ingest's newest cursor, which is written with these records. A cursor of before
-// does not say where they are: they have no mappings then.
+// configured returns the addresses of removed vaults, and the newest vault records of the others, by the newest
+// cursor of ingest, which is written together with these records. Cursors of older versions do not locate the
+// records; then there are no mappings.
 func configured(ctx context.Context, chainID uint64, kafka chainlog.Config) (without, vaults [][]byte, err error) {
 	cursor, err := chainlog.ReadCursor(ctx, chainID, kafka.Options()...)
 	if err != nil {

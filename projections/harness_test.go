@@ -38,7 +38,7 @@ const leaseClass = 0x6e61766c
 
 var prefixes atomic.Int64
 
-// clickhouseAt is a configuration with databases of the test's own, dropped at its end.
+// clickhouseAt returns a configuration with databases of the test's own, which are dropped at its end.
 func clickhouseAt(t testing.TB, addr string) readmodel.Config {
 	t.Helper()
 	c := readmodel.DefaultConfig()
@@ -54,7 +54,7 @@ func open(t testing.TB, c readmodel.Config) driver.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		for id := range int32(9) { // a vault that joins late makes another generation
+		for id := range int32(9) { // a vault that is added later makes another generation
 			if err := conn.Exec(context.Background(), "DROP DATABASE IF EXISTS "+c.Database(id)); err != nil {
 				t.Errorf("drop the test's database: %v", err)
 			}
@@ -83,7 +83,7 @@ func newGeneration(t testing.TB) *written {
 	return g
 }
 
-// session is one to the generation's database.
+// session opens a session in the generation's database.
 func (g *written) session(t testing.TB) driver.Conn {
 	t.Helper()
 	session, err := g.ch.OpenSession(g.database)
@@ -139,7 +139,7 @@ func (w *world) newLog(t *testing.T) {
 	w.emptyLog(t)
 }
 
-// replacedLog takes the log away, and gives the world an empty one on the same Kafka.
+// replacedLog deletes the log and gives the world an empty one on the same Kafka.
 func (w *world) replacedLog(t *testing.T) {
 	t.Helper()
 	answers, err := kadm.NewClient(w.producer).DeleteTopics(t.Context(), chainlog.LogTopic(chainID), chainlog.CursorTopic(chainID))
@@ -201,7 +201,7 @@ func (w *world) transaction(t *testing.T, unit []*event.Record, end kgo.Transact
 	}
 }
 
-// encoded is a cursor as ingest writes it.
+// encoded returns a cursor as ingest writes it.
 func encoded(t *testing.T, cursor *event.Cursor) *kgo.Record {
 	t.Helper()
 	value, err := proto.Marshal(cursor)
@@ -209,7 +209,7 @@ func encoded(t *testing.T, cursor *event.Cursor) *kgo.Record {
 	return &kgo.Record{Topic: chainlog.CursorTopic(chainID), Key: []byte(fmt.Sprint(chainID)), Value: value}
 }
 
-// projector makes a projector that looks often, and its metrics.
+// projector creates a projector with short intervals, and its metrics.
 func (w *world) projector(t *testing.T) (*Projections, *prometheus.Registry) {
 	t.Helper()
 	reg := prometheus.NewRegistry()
@@ -218,15 +218,14 @@ func (w *world) projector(t *testing.T) (*Projections, *prometheus.Registry) {
 	return p, reg
 }
 
-// measured is the metrics of the live generation.
+// measured returns the metrics of the live generation.
 func (p *Projections) measured() *metrics {
 	p.roster.mu.Lock()
 	defer p.roster.mu.Unlock()
 	return p.roster.keepers[p.roster.liveID].metrics
 }
 
-// start runs p until stop is called, which gives Run's answer; it is called at
-// the test's end at the latest.
+// start runs p until stop is called, which returns the result of Run; at the latest it is called at the test's end.
 func start(t *testing.T, p *Projections) (stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -278,7 +277,7 @@ func (w *world) verify(t *testing.T, seq uint64) *verify.Report {
 	return r
 }
 
-// failing runs p, which must stop by itself with an error that has all words.
+// failing runs p, which must end by itself with an error that contains all words.
 func failing(t *testing.T, p *Projections, words ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), wait.Patience)
@@ -294,8 +293,8 @@ func failing(t *testing.T, p *Projections, words ...string) {
 	}
 }
 
-// refuses runs p, which must say that it is not ready with a sentence that has all
-// words, and go on until stop is called.
+// refuses runs p, which must report that it is not ready, with a reason that contains all words, and continue until
+// stop is called.
 func refuses(t *testing.T, p *Projections, words ...string) (stop func() error) {
 	t.Helper()
 	stop = start(t, p)
@@ -303,7 +302,7 @@ func refuses(t *testing.T, p *Projections, words ...string) (stop func() error) 
 	return stop
 }
 
-// refusing waits until p says that it is not ready with a sentence that has all words.
+// refusing waits until p reports that it is not ready, with a reason that contains all words.
 func refusing(t *testing.T, p *Projections, words ...string) {
 	t.Helper()
 	wait.Until(t, func() error {
@@ -320,7 +319,7 @@ func refusing(t *testing.T, p *Projections, words ...string) {
 	})
 }
 
-// batchOf is records as the feed gives them.
+// batchOf returns records as the feed does.
 func batchOf(t testing.TB, records []*event.Record) decode.Batch {
 	t.Helper()
 	var raw []chainlog.Raw
@@ -334,7 +333,7 @@ func batchOf(t testing.TB, records []*event.Record) decode.Batch {
 	return decode.Batch{facts}
 }
 
-// booksOf is what records come to, by the oracle.
+// booksOf returns the books of the records, by the oracle.
 func booksOf(t testing.TB, records []*event.Record) *oracle.Books {
 	t.Helper()
 	f := oracle.New(nil)
@@ -361,7 +360,7 @@ func number(t testing.TB, conn driver.Conn, question string) (n uint64) {
 	return n
 }
 
-// unmapped is how logs are mapped before the log says anything.
+// unmapped returns the mappings that are known before the log is read.
 func unmapped(t testing.TB) *mapping.Vaults {
 	t.Helper()
 	vaults, err := mapping.NewVaults()

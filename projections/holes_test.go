@@ -8,10 +8,9 @@ import (
 	"github.com/navlog/navlog/projections/verify"
 )
 
-// TestHolesAreMarked: a generation that lost a part is marked bad by whoever
-// looks first, while the projector that has proven it goes on writing: the
-// switch, the verification, and a rebuild beside it, which compares with the log
-// then.
+// TestHolesAreMarked: a generation that lost a part is marked bad by the first command that checks it, while the
+// projector, whose own audit passed before, continues to write: by a switch, by the verification, and by a rebuild,
+// which then compares with the log instead.
 func TestHolesAreMarked(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compares by SQL, one rebuild after the other")
@@ -58,8 +57,8 @@ func TestHolesAreMarked(t *testing.T) {
 	w.verify(t, s.Seq())
 }
 
-// loseAPart takes a part with a block of its own out of a generation's events,
-// behind the projector's back. It is not the newest one.
+// loseAPart drops a part that contains a whole block from a generation's events, without the projector's knowledge.
+// It is not the newest part.
 func (w *world) loseAPart(t *testing.T, s *script, id int32) {
 	t.Helper()
 	table := w.ch.Database(id) + ".events"

@@ -26,29 +26,28 @@ import (
 	"github.com/navlog/navlog/schemas/telemetry"
 )
 
-// keeper keeps one generation up to date with the log. It shares nothing with
-// the keepers of other generations that one of them could use up: it has a
-// connection pool, a lease, a status and metrics of its own.
+// keeper keeps one generation up to date with the log. It shares no resource with the keepers of other generations
+// that one of them could exhaust: it has its own connection pool, lease, status and metrics.
 type keeper struct {
 	*Projections
 	generation
-	conn    driver.Conn // to no database: the generation's own is made here
+	conn    driver.Conn // without a database: the generation's own is created here
 	reg     prometheus.Registerer
 	metrics *metrics
 	log     *slog.Logger
 	board   board
-	// suspect says that the engine's disk was full, or that it could not read a part: broken
-	// parts are looked for before anything is written. searched is when that was last done.
+	// suspect means that the engine's disk was full, or that it could not read a part: before anything is written,
+	// the keeper searches for broken parts. searched is the time of the last search.
 	suspect  bool
 	searched time.Time
-	broken   map[string][]part // by table, of a repair that has not ended
-	wrote    chan struct{}     // there is something to announce; it holds one
+	broken   map[string][]part // by table, from a repair that has not ended
+	wrote    chan struct{}     // holds one signal: there is something to announce
 	cancel   context.CancelFunc
-	done     chan struct{} // closed when it has ended
-	err      error         // why it ended; nil: it was told to. Read after done.
+	done     chan struct{} // closed when the keeper has ended
+	err      error         // why it ended; nil if it was stopped. Read after done.
 }
 
-// keep starts a keeper. ended gets a word when it ends by itself.
+// keep starts a keeper. It sends to ended when it ends by itself.
 func (p *Projections) keep(ctx context.Context, g generation, ended chan<- struct{}) (*keeper, error) {
 	conn, err := p.open("")
 	if err != nil {
@@ -65,22 +64,22 @@ func (p *Projections) keep(ctx context.Context, g generation, ended chan<- struc
 		if k.err = k.run(ctx); k.err == nil {
 			return
 		}
-		k.log.Error("the generation is not written any more", "error", k.err)
+		k.log.Error("generation no longer written", "error", k.err)
 		select {
 		case ended <- struct{}{}:
-		default: // there is a word already
+		default: // there is a signal already
 		}
 	}()
 	return k, nil
 }
 
-// stop ends the keeper, with no insert under way.
+// stop ends the keeper and waits until no insert is under way.
 func (k *keeper) stop() {
 	k.cancel()
 	<-k.done
 }
 
-// fault is why the keeper ended by itself, nil while it runs.
+// fault returns why the keeper ended by itself; nil while it runs.
 func (k *keeper) fault() error {
 	select {
 	case <-k.done:
@@ -90,14 +89,13 @@ func (k *keeper) fault() error {
 	}
 }
 
-// run takes the lease and writes, again and again until ctx ends or going on
-// needs a person.
+// run takes the lease and writes, again and again, until ctx ends or an operator must act.
 func (k *keeper) run(ctx context.Context) error {
 	const shortest, longest = 100 * time.Millisecond, 5 * time.Second
 	for wait := shortest; ; wait = min(2*wait, longest) {
 		began := time.Now()
 		err := k.term(ctx)
-		if permanent(err) { // also where it is stopped meanwhile: nobody else knows why
+		if permanent(err) { // also if it is stopped now: only this keeper knows the reason
 			k.board.set(Bad, err)
 			return err
 		}
@@ -107,7 +105,7 @@ func (k *keeper) run(ctx context.Context) error {
 		k.suspect = k.suspect || corrupted(err) || diskFull(err)
 		err = explained(err)
 		k.board.set(Retrying, err)
-		k.log.Warn("the projection stopped and begins again", "error", err)
+		k.log.Warn("projection failed, retrying", "error", err)
 		if time.Since(began) > time.Minute {
 			wait = shortest
 		}
@@ -117,7 +115,7 @@ func (k *keeper) run(ctx context.Context) error {
 	}
 }
 
-// term is one time of holding the lease: from asking for it to the first error.
+// term is one tenure of the lease: from acquiring it to the first error.
 func (k *keeper) term(ctx context.Context) error {
 	origin, err := k.origin(ctx)
 	if err != nil {
@@ -134,7 +132,7 @@ func (k *keeper) term(ctx context.Context) error {
 		return err
 	}
 	defer lease.Release()
-	k.board.set(Starting, nil) // neither another one's standby, nor in the trouble of before
+	k.board.set(Starting, nil) // neither in standby any more, nor with the error of the previous term
 	if err := k.wanted(ctx); err != nil {
 		return err
 	}
@@ -144,9 +142,8 @@ func (k *keeper) term(ctx context.Context) error {
 	return group.Wait()
 }
 
-// wanted refuses to write a generation that was dropped or marked bad: its
-// database may be gone, and must not come back. Whoever drops it takes the
-// lease first, so that this holds for as long as the lease does.
+// wanted rejects a generation that was dropped or marked bad: its database may be gone, and must not be created
+// again. A drop takes the lease first, so the result holds as long as the lease.
 func (k *keeper) wanted(ctx context.Context) error {
 	all, err := db.New(k.pool).ListGenerations(ctx)
 	if err != nil {
@@ -157,11 +154,10 @@ func (k *keeper) wanted(ctx context.Context) error {
 			return nil
 		}
 	}
-	return &permanentError{fmt.Errorf("generation %d is no longer to be written: it was dropped or marked bad", k.id)}
+	return &permanentError{fmt.Errorf("generation %d must not be written any more: it was dropped or marked bad", k.id)}
 }
 
-// follow opens the generation and writes what the log has, and will have. It
-// never returns nil.
+// follow opens the generation and writes the present and future records of the log. It never returns nil.
 func (k *keeper) follow(ctx context.Context) error {
 	if err := k.repair(ctx); err != nil {
 		return err
@@ -183,7 +179,7 @@ func (k *keeper) follow(ctx context.Context) error {
 		return err
 	}
 	defer patient.Close()
-	// First of all: what follows from rows that are not all there would be wrong.
+	// First audit the generation: anything derived from incomplete rows would be wrong.
 	if err := k.judge(ctx, k.audited(ctx, patient)); err != nil {
 		return err
 	}
@@ -205,8 +201,8 @@ func (k *keeper) follow(ctx context.Context) error {
 	if err := endsWith(ctx, conn, k.database, w.Position(), &last); err != nil {
 		return err
 	}
-	// The reader gives the last record once more: that the log has answered is then known also
-	// where it has no other.
+	// The reader starts with the last record again, so that the log is known to have responded even if it has no
+	// other record.
 	after := w.Position()
 	reader, err := chainlog.NewReader(k.chainID, chainlog.Position{Seq: max(after, 1) - 1, Offset: last.Offset}, k.kafka.Options()...)
 	if err != nil {
@@ -236,9 +232,8 @@ func (k *keeper) follow(ctx context.Context) error {
 //go:embed sql/record.sql
 var sqlRecord string
 
-// endsWith proves that the record which the log has at the position is the one
-// that events was made of. A log that was restored from an older copy has
-// the log's id, and goes on with other records under the same seqs.
+// endsWith proves that the log's record at the position is the one from which events was written. A log that was
+// restored from an older copy has the same id, and continues with other records under the same seqs.
 func endsWith(ctx context.Context, conn driver.Conn, database string, position uint64, last *decode.Fact) error {
 	if position == 0 {
 		return nil
@@ -248,13 +243,13 @@ func endsWith(ctx context.Context, conn driver.Conn, database string, position u
 		return fmt.Errorf("read seq %d of %s.events: %w", position, database, err)
 	}
 	if row != last.String() {
-		return &permanentError{fmt.Errorf("at seq %d %s has %q and the log has %q: the log was replaced by an older copy, and written on; restore the true log, or run `navlog projection rebuild` if this one is it", position, database, row, last)}
+		return &permanentError{fmt.Errorf("at seq %d %s has %q and the log has %q: the log was replaced by an older copy and then continued; restore the true log, or run `navlog projection rebuild` if this is the true one", position, database, row, last)}
 	}
 	return nil
 }
 
-// write encodes batch after batch while the one before is inserted, and builds the
-// lists when the log has all of every vault (build).
+// write encodes each batch while the previous one is inserted, and builds the lists when the log is complete for
+// every vault (build).
 func (k *keeper) write(ctx context.Context, w *write.Writer, f *feed) error {
 	ready := make(chan batch)
 	group, ctx := errgroup.WithContext(ctx)
@@ -279,14 +274,14 @@ func (k *keeper) write(ctx context.Context, w *write.Writer, f *feed) error {
 	return group.Wait()
 }
 
-// batch is whole units on their way into the tables.
+// batch contains whole units on their way into the tables.
 type batch struct {
 	units   *write.Encoded
 	reaches progress
-	parents []string // the trace contexts that its records carry
+	parents []string // trace contexts of its records
 }
 
-// lookToBuild is the pause between looks whether the lists can be built.
+// lookToBuild is the interval at which insert checks whether the lists can be built.
 const lookToBuild = 100 * time.Millisecond
 
 func (k *keeper) insert(ctx context.Context, w *write.Writer, ready <-chan batch) error {
@@ -308,7 +303,7 @@ func (k *keeper) insert(ctx context.Context, w *write.Writer, ready <-chan batch
 			var late *write.OutdatedError
 			if err == nil || errors.As(err, &late) {
 				if err := k.report(ctx, err != nil || w.Outdated()); err != nil {
-					return err // which begins the term again, and comes back here
+					return err // the next term starts at the beginning and comes back here
 				}
 			}
 			if err != nil {
@@ -321,7 +316,7 @@ func (k *keeper) insert(ctx context.Context, w *write.Writer, ready <-chan batch
 		}
 		select {
 		case k.wrote <- struct{}{}:
-		default: // what is announced next is this as well
+		default: // the pending announcement covers this one too
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -329,7 +324,7 @@ func (k *keeper) insert(ctx context.Context, w *write.Writer, ready <-chan batch
 	}
 }
 
-// writeTraced inserts a batch in a span: in the trace of its transaction, or, with links, in one of its own.
+// writeTraced inserts a batch within a span: in the trace of its transaction, or in a trace of its own with links.
 func (k *keeper) writeTraced(ctx context.Context, w *write.Writer, b batch) error {
 	ctx, span := telemetry.Gather(ctx, b.parents, telemetry.Consumer, "project batch")
 	telemetry.Number(span, telemetry.Generation, k.id)
@@ -340,45 +335,44 @@ func (k *keeper) writeTraced(ctx context.Context, w *write.Writer, b batch) erro
 	return err
 }
 
-// warn says which vaults have logs and none of a known event: those of another protocol, most
-// likely, of which nothing is in any answer.
+// warn reports the vaults that have logs but none of a known event: most likely they belong to another protocol, and
+// no response includes anything of them.
 func (k *keeper) warn(w *write.Writer) {
 	vaults, logs := w.Foreign()
 	var warnings []registry.VaultWarning
 	for i, v := range vaults {
 		warnings = append(warnings, registry.VaultWarning{Address: v.Hex(),
-			Warning: fmt.Sprintf("it has %d logs and none is a known event, so nothing of it is in the answers: is it a vault of a protocol that navlog knows?", logs[i])})
+			Warning: fmt.Sprintf("it has %d logs and none is a known event, so no response includes anything of it: is it a vault of a protocol that navlog knows?", logs[i])})
 	}
 	k.metrics.foreign.Set(float64(len(vaults)))
 	k.board.warn(warnings)
 }
 
-// report says in the registry that the generation is outdated, once it is: the successor
-// may be another instance's to write, and to make live.
+// report marks the generation as outdated in the registry, once it is: another instance may have to write its
+// successor and make it live.
 func (k *keeper) report(ctx context.Context, outdated bool) error {
 	if !outdated || k.outdated {
 		return nil
 	}
 	if err := db.New(k.pool).MarkGenerationOutdated(ctx, k.id); err != nil {
-		return fmt.Errorf("say in PostgreSQL that generation %d cannot have all that the log says: %w", k.id, err)
+		return fmt.Errorf("mark generation %d as outdated in PostgreSQL: %w", k.id, err)
 	}
 	k.outdated = true
-	k.log.Info("the vaults of the generation are not those that are configured: another one takes its place")
+	k.log.Info("vaults of the generation are outdated, another one will replace it")
 	return nil
 }
 
-// lookout is what is known of when the lists can be built: the cursor of ingest's that
-// was read last, and when. The whole topic is read for it, so one that covers too little is
-// good for k.every, and until the generation has all that it speaks of.
+// lookout remembers the cursor of ingest that was last read, and when, to decide when the lists can be built. Reading
+// it means reading the whole topic, so a cursor that does not cover every vault is reused for k.every, and until the
+// generation has all records up to it.
 type lookout struct {
 	cursor *event.Cursor
 	read   time.Time
 }
 
-// build builds the lists as soon as that can be done once and for all: when the
-// generation has all records up to a cursor of ingest's at which every vault was read up
-// to the head. Whatever is appended after it is of a newer block, or is a retraction, and
-// both can be added unit by unit. What earlier calls have learnt is in known.
+// build builds the lists as soon as the result is final: when the generation has all records up to a cursor of ingest
+// at which every vault was read up to the head. Anything that is appended later belongs to a newer block or is a
+// retraction, and both can be added unit by unit. known carries what earlier calls have read.
 func (k *keeper) build(ctx context.Context, w *write.Writer, known *lookout) error {
 	if w.Position() < known.cursor.GetSeq() {
 		return nil
@@ -415,8 +409,8 @@ func (k *keeper) build(ctx context.Context, w *write.Writer, known *lookout) err
 	return nil
 }
 
-// covered tells whether the log has all of every vault at a cursor: up to the head,
-// which is past the history.
+// covered reports whether the log is complete for every vault at a cursor: up to the head, which must be past the
+// history.
 func covered(cursor *event.Cursor) bool {
 	if cursor == nil || cursor.GetHead() == nil || cursor.GetHead().GetNumber() < cursor.GetFinalBlock() {
 		return false
@@ -429,8 +423,8 @@ func covered(cursor *event.Cursor) bool {
 	return true
 }
 
-// names tells whether a cursor names every vault that the log tells of up to the
-// position: one that it does not came after it, and its history with it.
+// names reports whether a cursor names every vault that the log has up to the position: a vault that it does not name
+// was added after it, and so was the vault's history.
 func (k *keeper) names(ctx context.Context, w *write.Writer, cursor *event.Cursor) (bool, error) {
 	vaults, err := w.LogVaults(ctx)
 	if err != nil {
@@ -444,11 +438,10 @@ func (k *keeper) names(ctx context.Context, w *write.Writer, cursor *event.Curso
 	return true, nil
 }
 
-// announceTimeout bounds an announcement that PostgreSQL does not take.
+// announceTimeout bounds an announcement if PostgreSQL does not respond.
 const announceTimeout = time.Second
 
-// announce tells query that there are new rows, until ctx ends. One that fails
-// is no loss: query looks by itself as well.
+// announce notifies query of new rows, until ctx ends. A failed announcement does no harm, because query also polls.
 func (k *keeper) announce(ctx context.Context) error {
 	for {
 		select {
@@ -464,19 +457,18 @@ func (k *keeper) announce(ctx context.Context) error {
 	}
 }
 
-// auditTimeout bounds an audit, which takes the longer the more rows there are.
+// auditTimeout bounds an audit, which takes longer the more rows there are.
 const auditTimeout = 10 * time.Minute
 
-// audited audits the generation for as long as that may take.
+// audited audits the generation, for at most auditTimeout.
 func (k *keeper) audited(ctx context.Context, patient driver.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, auditTimeout)
 	defer cancel()
 	return verify.Audit(ctx, patient)
 }
 
-// proveAgain audits the generation now and then beside the writer, until ctx ends
-// or the generation is broken. An audit that cannot be made is an alarm and no
-// more: the rows are none the worse for it.
+// proveAgain repeats the audit at intervals while the writer works, until ctx ends or the generation is broken. An
+// audit that cannot run raises an alarm, no more: it does not make the rows wrong.
 func (k *keeper) proveAgain(ctx context.Context, patient driver.Conn) error {
 	for {
 		if err := pause(ctx, k.audit); err != nil {
@@ -493,18 +485,17 @@ func (k *keeper) proveAgain(ctx context.Context, patient driver.Conn) error {
 			return k.judge(ctx, err)
 		default:
 			k.metrics.audits.WithLabelValues("failed").Inc()
-			k.log.Error("the generation is written and could not be audited, trying again later", "error", err, "in", k.audit)
+			k.log.Error("audit failed, retrying later", "error", err, "in", k.audit)
 		}
 	}
 }
 
-// sparing asks with one thread, and leaves the others to the writer and to query.
+// sparing limits queries to one thread, and leaves the others to the writer and to query.
 func sparing(ctx context.Context) context.Context {
 	return clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{"max_threads": 1}))
 }
 
-// judge says of an audit's verdict what it means for the keeper: a broken
-// generation is marked bad and not written any more.
+// judge applies an audit's verdict: a broken generation is marked bad and no longer written.
 func (k *keeper) judge(ctx context.Context, verdict error) error {
 	err := verify.Condemn(ctx, k.pool, k.id, verdict)
 	if broken := new(verify.BrokenError); errors.As(err, &broken) {
@@ -513,14 +504,14 @@ func (k *keeper) judge(ctx context.Context, verdict error) error {
 	return err
 }
 
-// permanentError says that trying again cannot help.
+// permanentError is an error that a retry cannot fix.
 type permanentError struct{ err error }
 
 func (e *permanentError) Error() string { return e.err.Error() }
 func (e *permanentError) Unwrap() error { return e.err }
 
-// permanent tells whether err needs a person or another generation: the log is
-// broken, or the generation and the log do not belong together.
+// permanent reports whether err needs an operator or another generation: the log is broken, or the generation and the
+// log do not belong together.
 func permanent(err error) bool {
 	var p *permanentError
 	var corrupt *chainlog.CorruptError
@@ -530,7 +521,7 @@ func permanent(err error) bool {
 	return errors.As(err, &p) || errors.As(err, &corrupt) || errors.As(err, &hole) || errors.As(err, &table) || errors.As(err, &outdated)
 }
 
-// pause waits, or gives ctx's error.
+// pause waits for d, or returns ctx's error.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -23,9 +23,8 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// TestClickHouseKilled ends ClickHouse by SIGKILL in mid-stream, again and
-// again, and starts it on the same data. The projector goes on by itself, and
-// all totals are exact.
+// TestClickHouseKilled kills ClickHouse with SIGKILL while units are written, again and again, and restarts it with
+// the same data. The projector continues by itself, and all totals are exact.
 func TestClickHouseKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for an engine that starts again and again")
@@ -51,7 +50,7 @@ func TestClickHouseKilled(t *testing.T) {
 	p, _ := w.projector(t)
 	p.config.MaxRows = 10
 	start(t, p)
-	reaches(t, p, begun) // lists is built, and kept
+	reaches(t, p, begun) // lists is built, and then updated
 	w.append(t, s.Records[begun:])
 	const kills = 3
 	for i := range uint64(kills) {
@@ -73,7 +72,7 @@ func TestClickHouseKilled(t *testing.T) {
 	w.verify(t, s.Seq())
 }
 
-// TestFeed: units come whole and in order, however few records a poll gives.
+// TestFeed: units arrive complete and in order, however few records a poll returns.
 func TestFeed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -110,14 +109,13 @@ func TestFeed(t *testing.T) {
 	}
 }
 
-// TestFeedGathers: units that are there already come in one batch, up to about as many records
-// as it may have.
+// TestFeedGathers: units that the log already has come in one batch, up to about the maximum number of records.
 func TestFeedGathers(t *testing.T) {
 	t.Parallel()
 	s := randomHistory(rand.New(rand.NewPCG(9, 9)), 20)
 	all := units(s.Records)[:4]
 	full := len(slices.Concat(all[:3]...))
-	wait.Until(t, func() error { // where the machine stands still the feed has waited long enough
+	wait.Until(t, func() error { // if the machine stalls, the feed has waited long enough
 		f := &feed{units: make(chan chunk, len(all))}
 		for i, unit := range all {
 			f.units <- chunk{facts: batchOf(t, unit), more: i < len(all)-1}
@@ -133,13 +131,13 @@ func TestFeedGathers(t *testing.T) {
 	})
 }
 
-// TestLocateWithoutKafka: a broker that goes away while a record is looked for says nothing of the
-// log: neither that it begins there, nor that it was replaced.
+// TestLocateWithoutKafka: a broker that becomes unavailable while a record is looked up proves nothing about the log:
+// neither that it begins there, nor that it was replaced.
 func TestLocateWithoutKafka(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.append(t, randomHistory(rand.New(rand.NewPCG(4, 4)), 10).Records)
-	for clients := range 2 { // that can reach it: one asks for the end, another one for the record
+	for clients := range 2 { // only these can reach it: one requests the end, another one the record
 		hook := &counting{}
 		reach := kgo.Dialer(func(ctx context.Context, network, host string) (net.Conn, error) {
 			if hook.clients.Load() > int32(clients) {
@@ -156,7 +154,7 @@ func TestLocateWithoutKafka(t *testing.T) {
 	}
 }
 
-// counting counts the clients that were made.
+// counting counts the clients that were created.
 type counting struct{ clients atomic.Int32 }
 
 func (c *counting) OnNewClient(*kgo.Client) { c.clients.Add(1) }
@@ -197,8 +195,8 @@ func TestLocate(t *testing.T) {
 	if start, err := locate(t.Context(), chainID, 0, unmapped(t), w.kafka.Options()); err != nil || start.Offset != 0 {
 		t.Errorf("the start is found at offset %d, %v", start.Offset, err)
 	}
-	// However little the log is too short: the jump may land between the last
-	// record and the end, on a marker or on aborted records.
+	// The log may be too short by very little: the jump may land between the last record and the end, on a marker or
+	// on aborted records.
 	w.transaction(t, s.Records[:3], kgo.TryAbort)
 	for _, seq := range []uint64{s.Seq() + 1, s.Seq() + 2, s.Seq() + 4, s.Seq() + 6, s.Seq() * 3} {
 		if _, err := locate(t.Context(), chainID, seq, unmapped(t), w.kafka.Options()); !permanent(err) || !strings.Contains(err.Error(), fmt.Sprintf("ends before seq %d", seq)) {
@@ -207,8 +205,8 @@ func TestLocate(t *testing.T) {
 	}
 }
 
-// TestRestoredLogThatWentOn: a log that was restored from an older copy and then
-// written on is longer than the position again, and is refused all the same.
+// TestRestoredLogThatWentOn: a log that was restored from an older copy and then continued is longer than the
+// position again, and is still rejected.
 func TestRestoredLogThatWentOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -221,8 +219,7 @@ func TestRestoredLogThatWentOn(t *testing.T) {
 	reaches(t, p, position)
 	must(t, stop())
 
-	// The older copy has half the log. What ingest writes after it is one record
-	// further than before.
+	// The older copy has half the log. What ingest appends to it ends one record later than before.
 	copied := slices.Concat(parts[:len(parts)/2]...)
 	last := uint64(len(copied))
 	wentOn := []*event.Record{{Seq: last + 1, ChainId: chainID, Boundary: true, Fact: &event.Record_Decision{Decision: &event.Decision{Kind: "resume"}}}}
@@ -238,14 +235,13 @@ func TestRestoredLogThatWentOn(t *testing.T) {
 	w.append(t, copied)
 	w.append(t, wentOn)
 	p, _ = w.projector(t)
-	refuses(t, p, fmt.Sprintf("at seq %d %s has", position, w.ch.Database(1)), "an older copy, and written on", "`navlog projection rebuild`")
+	refuses(t, p, fmt.Sprintf("at seq %d %s has", position, w.ch.Database(1)), "an older copy and then continued", "`navlog projection rebuild`")
 	if n := number(t, w.conn, "SELECT max(seq) FROM "+w.ch.Database(1)+".events"); n != position {
 		t.Errorf("the tables go on to seq %d, after %d", n, position)
 	}
 }
 
-// TestEndsWith: whatever a record is, its row is known again, and any difference
-// between the two is refused for good.
+// TestEndsWith: the row of every kind of record is recognised, and any difference is a permanent error.
 func TestEndsWith(t *testing.T) {
 	t.Parallel()
 	g := newGeneration(t)

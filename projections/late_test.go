@@ -24,15 +24,15 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// TestFirstGeneration: the first generation is built, and says how far it is; it is
-// live once every vault is covered, and not before.
+// TestFirstGeneration: the first generation is built and reports its progress; it goes live once every vault is
+// covered, and not before.
 func TestFirstGeneration(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := newScript()
 	s.Mine(said{vaultA, deposit(1, alice, 7, whole(5))})
 	late := vaultAt(2)
-	s.Vault(late) // its history is still to come
+	s.Vault(late) // its history is not read yet
 	w.append(t, s.Records)
 	p, _ := w.projector(t)
 	start(t, p)
@@ -53,8 +53,8 @@ func TestFirstGeneration(t *testing.T) {
 		wantStates(t, o, "1 building")
 	}
 	built(s.Seq())
-	// Nobody builds lists however long the log stands still: here until the keeper has
-	// looked again at what it said of the end.
+	// The lists are not built, however long the log stands still: here until the keeper has checked the end of the
+	// log again.
 	s.Decision("wait")
 	w.transaction(t, s.Records[s.Seq()-1:], kgo.TryAbort)
 	built(s.Seq() - 1)
@@ -70,14 +70,14 @@ func TestFirstGeneration(t *testing.T) {
 	w.verify(t, s.Seq())
 }
 
-// TestListAway: while no generation is live, a projector that cannot read the list says so, and
-// no longer than that.
+// TestListAway: while no generation is live, a projector that cannot read the list reports this, but only as long as
+// it lasts.
 func TestListAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := newScript()
 	s.Mine()
-	s.Vault(vaultAt(2)) // its history is still to come
+	s.Vault(vaultAt(2)) // its history is not read yet
 	w.append(t, s.Records)
 	p, _ := w.projector(t)
 	start(t, p)
@@ -102,14 +102,13 @@ func TestListAway(t *testing.T) {
 	}
 }
 
-// TestRefusalEnds: with no generation but a bad one a projector says so, until a rebuild makes
-// another one.
+// TestRefusalEnds: if the only generation is bad, a projector reports this until a rebuild makes another one.
 func TestRefusalEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := newScript()
 	s.Mine()
-	s.Vault(vaultAt(2)) // its history is still to come
+	s.Vault(vaultAt(2)) // its history is not read yet
 	w.append(t, s.Records)
 	logID := s.Records[0].GetOrigin().GetLogId()
 	w.registered(t, 1, logID, readmodel.Schema(), registry.Bad)
@@ -124,7 +123,7 @@ func TestRefusalEnds(t *testing.T) {
 	})
 }
 
-// TestCovered: what ingest's newest cursor must say before the lists of a generation are built.
+// TestCovered: the newest cursor of ingest must meet these conditions before the lists of a generation are built.
 func TestCovered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -176,8 +175,8 @@ func TestCovered(t *testing.T) {
 	}
 }
 
-// TestCursorIsReadRarely: a cursor that does not cover all is read again when the generation has
-// all that it speaks of, and some time has passed. That it was read shows, for it is corrupt.
+// TestCursorIsReadRarely: a cursor that does not cover every vault is read again when the generation has all records
+// up to it and some time has passed. The cursor is corrupt, so that reading it shows.
 func TestCursorIsReadRarely(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -186,7 +185,7 @@ func TestCursorIsReadRarely(t *testing.T) {
 	g := newGeneration(t)
 	s := newScript()
 	s.Mine()
-	s.Vault(vaultAt(2)) // its history is still to come
+	s.Vault(vaultAt(2)) // its history is not read yet
 	w.append(t, s.Records)
 	writer := g.writer(t)
 	var known lookout
@@ -200,7 +199,7 @@ func TestCursorIsReadRarely(t *testing.T) {
 	must(t, w.producer.ProduceSync(t.Context(), corrupt).FirstErr())
 	must(t, w.producer.EndTransaction(t.Context(), kgo.TryCommit))
 	p.every = 0
-	must(t, k.build(t.Context(), writer, &known)) // the generation lacks what the cursor speaks of
+	must(t, k.build(t.Context(), writer, &known)) // the generation lacks records up to the cursor
 	must(t, writer.Write(t.Context(), writer.Encode(batchOf(t, s.Records))))
 	p.every = time.Hour
 	must(t, k.build(t.Context(), writer, &known)) // too soon
@@ -208,14 +207,13 @@ func TestCursorIsReadRarely(t *testing.T) {
 	wantError(t, k.build(t.Context(), writer, &known), "is corrupt")
 }
 
-// TestFirstGenerationBreaks: the only generation cannot be built, and the projector
-// says why.
+// TestFirstGenerationBreaks: the only generation cannot be built, and the projector reports why.
 func TestFirstGenerationBreaks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := newScript()
 	s.Mine()
-	s.Vault(vaultAt(2)) // its history is still to come
+	s.Vault(vaultAt(2)) // its history is not read yet
 	w.append(t, s.Records)
 	p, _ := w.projector(t)
 	start(t, p)
@@ -235,9 +233,8 @@ func (w *world) count(t *testing.T, id int32, table, condition string) uint64 {
 	return number(t, w.conn, fmt.Sprintf("SELECT count() FROM %s.%s WHERE %s", w.ch.Database(id), table, condition))
 }
 
-// TestLateVault: the live generation passes the records of a vault over that joined
-// after its lists were built. The projector makes the next one by itself, which takes over
-// when the vault is covered, and not before.
+// TestLateVault: the live generation skips the records of a vault that was added after its lists were built. The
+// projector builds the next one by itself, which takes over when the vault is covered, and not before.
 func TestLateVault(t *testing.T) {
 	t.Parallel()
 	w, s, p, o := running(t)
@@ -258,14 +255,14 @@ func TestLateVault(t *testing.T) {
 		t.Errorf("generation 1 passed %d records over, want the vault's", n)
 	}
 	w.verify(t, s.Seq())
-	wantStates(t, o, "1 live, 2 building") // the vault's history is still to come
+	wantStates(t, o, "1 live, 2 building") // the vault's history is not read yet
 
 	from = s.Seq()
 	s.Backfill(s.First, said{late, deposit(1, bob, 7, whole(3))}, said{late, requested(1, bob)})
 	s.Mine(said{late, deposit(2, alice, 7, whole(4))}, said{vaultA, deposit(5, alice, 7, whole(4))})
 	w.append(t, s.Records[from:])
 	follows(t, p, 2, s.Seq())
-	wait.Until(t, func() error { // the old one goes on, and passes over
+	wait.Until(t, func() error { // the old one continues, and skips
 		if got := states(t, o); got != "1 standby, 2 live" {
 			return fmt.Errorf("the generations are %s", got)
 		}
@@ -284,12 +281,11 @@ func TestLateVault(t *testing.T) {
 	wantStates(t, o, "1 standby, 2 live")
 }
 
-// gatedConn holds the inserts that a test does not let through yet, and counts the questions
-// for how far a generation is.
+// gatedConn holds back inserts until the test lets them through, and counts the queries for a generation's position.
 type gatedConn struct {
 	driver.Conn
 	gate  *sync.RWMutex
-	lists string // of the generation
+	lists string // lists table of the generation
 	asked *atomic.Int32
 }
 
@@ -306,14 +302,14 @@ func (c *gatedConn) QueryRow(ctx context.Context, query string, args ...any) dri
 	return c.Conn.QueryRow(ctx, query, args...)
 }
 
-// TestLateVaultElsewhere: the live generation is another instance's to write. Its successor
-// does not take over before it has what the live one has.
+// TestLateVaultElsewhere: another instance writes the live generation. Its successor does not take over before it has
+// caught up with the live one.
 func TestLateVaultElsewhere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := everyEvent()
 	w.append(t, s.Records)
-	first, _ := w.projector(t) // of generation 1, and of no other
+	first, _ := w.projector(t) // for generation 1 only
 	open := first.open
 	first.open = func(database string) (driver.Conn, error) {
 		if database == w.ch.Database(2) {
@@ -349,11 +345,11 @@ func TestLateVaultElsewhere(t *testing.T) {
 	w.append(t, s.Records[from:])
 	next(s.Seq(), Building)
 
-	// While nobody can read the list, the next generation comes to follow the log, and falls behind.
+	// While the list cannot be read, the next generation catches up with the log, and falls behind again.
 	unlisted, err := w.pool.Begin(t.Context())
 	must(t, err)
 	defer func() { _ = unlisted.Rollback(context.WithoutCancel(t.Context())) }()
-	_, err = unlisted.Exec(t.Context(), "SET LOCAL idle_in_transaction_session_timeout = 0") // however long the machine takes
+	_, err = unlisted.Exec(t.Context(), "SET LOCAL idle_in_transaction_session_timeout = 0") // however slow the machine is
 	must(t, err)
 	_, err = unlisted.Exec(t.Context(), "LOCK TABLE generation IN ACCESS EXCLUSIVE MODE")
 	must(t, err)
@@ -369,7 +365,7 @@ func TestLateVaultElsewhere(t *testing.T) {
 	w.wantAt(t, 1, s.Seq())
 	before := asked.Load()
 	must(t, unlisted.Commit(t.Context()))
-	wait.Until(t, func() error { // the second question comes after the first decision
+	wait.Until(t, func() error { // the second query follows the first decision
 		if asked.Load() < before+2 && w.servedBy(t) == 1 {
 			return errors.New("nothing was decided yet")
 		}
@@ -383,9 +379,8 @@ func TestLateVaultElsewhere(t *testing.T) {
 	w.verify(t, s.Seq())
 }
 
-// TestVaultComesBack: a vault of the live generation comes back below the newest
-// block. That generation cannot have it and is written no more; the projector makes
-// the next one by itself.
+// TestVaultComesBack: a vault of the live generation is restored below the newest block. That generation cannot
+// represent it and is no longer written; the projector builds the next one by itself.
 func TestVaultComesBack(t *testing.T) {
 	t.Parallel()
 	w, s, p, o := running(t)
@@ -405,16 +400,15 @@ func TestVaultComesBack(t *testing.T) {
 		}
 		return nil
 	})
-	wantError(t, old.fault(), fmt.Sprintf("block %d of vault %s", s.First, common.Address(vaultB)), "a vault came back")
+	wantError(t, old.fault(), fmt.Sprintf("block %d of vault %s", s.First, common.Address(vaultB)), "a vault was restored")
 	w.more(t, s)
 	follows(t, p, 2, s.Seq())
 	w.verify(t, s.Seq())
 }
 
-// TestVaultRemoved: when a vault leaves the configuration the projector makes a
-// generation without it by itself, which has none of its rows and none of its amounts
-// in a total, and takes over; the old one goes on as it was. The new one is not made
-// again, by a restart neither, until the vault comes back: then the next one has it.
+// TestVaultRemoved: when a vault is removed, the projector by itself builds a generation without it, which has none
+// of its rows and none of its amounts in a total, and takes over; the old one continues unchanged. No further
+// generation is made, not even by a restart, until the vault is restored: then the next one includes it.
 func TestVaultRemoved(t *testing.T) {
 	t.Parallel()
 	w, s, p, o := running(t)
@@ -450,7 +444,7 @@ func TestVaultRemoved(t *testing.T) {
 	}
 	w.verify(t, s.Seq())
 
-	again, _ := w.projector(t) // which may be the one that writes the next generation
+	again, _ := w.projector(t) // this one may write the next generation
 	start(t, again)
 	w.more(t, s)
 	follows(t, p, 2, s.Seq())
@@ -469,8 +463,8 @@ func TestVaultRemoved(t *testing.T) {
 	w.verify(t, s.Seq())
 }
 
-// TestRebuildAfterRemoval: a rebuild leaves a removed vault out as well, and is equal to
-// the live generation, which was made without it.
+// TestRebuildAfterRemoval: a rebuild omits a removed vault too, and equals the live generation, which was built
+// without it.
 func TestRebuildAfterRemoval(t *testing.T) {
 	t.Parallel()
 	w, s, p, o := running(t)

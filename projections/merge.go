@@ -14,26 +14,24 @@ import (
 //go:embed sql/scattered.sql
 var sqlScattered string
 
-// merging says when tables are merged.
+// merging configures when tables are merged.
 type merging struct {
-	every time.Duration // between looks
-	least uint64        // rows of a table that is worth it
+	every time.Duration // between checks
+	least uint64        // rows of a table that is worth merging
 }
 
 func defaultMerging() merging { return merging{every: time.Minute, least: 100_000} }
 
 // merge keeps the tables of the generation in few parts until ctx ends.
 //
-// ClickHouse merges by a rule that spares writing: a table that was filled in one
-// go stays in parts of a half, a tenth and a tenth of it, and a question that
-// looks keys up searches each of them for every key: at ten million events one
-// large part halved the processor time of a question for a hundred users. So a
-// table whose largest part holds less than three quarters of its rows is merged
-// as a whole, once the generation is at the end of the log: soon after a rebuild,
-// and then when the table has grown by a third. A row is rewritten four times by
-// that on average, however long the log gets.
+// ClickHouse merges in a way that saves writes: a table that was filled in one go stays in parts with about a half, a
+// tenth and another tenth of its rows, and a look-up of keys searches each of them for every key: at ten million
+// events, a single large part halved the processor time of a query for a hundred users. So once the generation is at
+// the end of the log, a table whose largest part has less than three quarters of its rows is merged as a whole: soon
+// after a rebuild, and then whenever the table has grown by a third. On average this rewrites a row four times,
+// however long the log gets.
 //
-// It is nothing that a generation depends on: what fails is tried again.
+// The generation does not depend on merges: a failed one is retried.
 func (k *keeper) merge(ctx context.Context, conn driver.Conn) error {
 	for {
 		if err := pause(ctx, k.merging.every); err != nil {
@@ -48,14 +46,14 @@ func (k *keeper) merge(ctx context.Context, conn driver.Conn) error {
 			k.log.Info("tables merged", "tables", merged, "took", time.Since(began).Round(time.Millisecond))
 		}
 		if err != nil && ctx.Err() == nil {
-			k.log.Warn("a table was not merged, trying again", "error", err)
+			k.log.Warn("table not merged, retrying", "error", err)
 		}
 	}
 }
 
-// mergeScattered merges each table that is worth it, the smallest first, and
-// names those that it merged: one that the engine refuses, and may go on to refuse,
-// keeps none of the others. New rows can come meanwhile.
+// mergeScattered merges each table that is worth it, the smallest first, and returns the names of those that it
+// merged. A table that the engine refuses to merge, perhaps always, does not stop the others. New rows may arrive at
+// the same time.
 func mergeScattered(ctx context.Context, conn driver.Conn, database string, least uint64) (merged []string, err error) {
 	tables, err := scattered(ctx, conn, database, least)
 	if err != nil {
@@ -71,8 +69,8 @@ func mergeScattered(ctx context.Context, conn driver.Conn, database string, leas
 	return merged, err
 }
 
-// mergeTable merges a table into one part, and fails where the engine does not: without the
-// setting it calls that a success.
+// mergeTable merges a table into one part, and fails if the engine does not merge: without the setting, the engine
+// reports success.
 func mergeTable(ctx context.Context, conn driver.Conn, database, table string) error {
 	return conn.Exec(ctx, "OPTIMIZE TABLE "+database+"."+table+" FINAL SETTINGS optimize_throw_if_noop = 1")
 }
@@ -89,8 +87,7 @@ func scattered(ctx context.Context, conn driver.Conn, database string, least uin
 	return tables, nil
 }
 
-// Merged tells whether the projector has nothing to merge in a generation. A
-// measurement waits for that.
+// Merged reports whether the projector has nothing to merge in a generation. Measurements wait for this.
 func Merged(ctx context.Context, conn driver.Conn, database string) (bool, error) {
 	tables, err := scattered(ctx, conn, database, defaultMerging().least)
 	return len(tables) == 0, err

@@ -16,7 +16,7 @@ import (
 	"github.com/navlog/navlog/projections/write"
 )
 
-// partsOf counts the rows of each part of a table.
+// partsOf returns the number of rows of each part of a table.
 func partsOf(t *testing.T, conn driver.Conn, database, table string) (parts []uint64) {
 	t.Helper()
 	rows, err := conn.Query(t.Context(), "SELECT rows FROM system.parts WHERE active AND database = ? AND table = ?", database, table)
@@ -31,7 +31,7 @@ func partsOf(t *testing.T, conn driver.Conn, database, table string) (parts []ui
 	return parts
 }
 
-// inPieces tells whether no part holds three quarters of a table.
+// inPieces reports whether every part has less than three quarters of a table.
 func inPieces(parts []uint64) bool {
 	total := uint64(0)
 	for _, n := range parts {
@@ -40,7 +40,7 @@ func inPieces(parts []uint64) bool {
 	return len(parts) > 1 && 4*slices.Max(parts) < 3*total
 }
 
-// unmerged keeps the engine from merging tables by itself.
+// unmerged prevents the engine from merging tables by itself.
 func unmerged(t *testing.T, conn driver.Conn, database string, tables ...string) {
 	t.Helper()
 	for _, table := range tables {
@@ -48,8 +48,8 @@ func unmerged(t *testing.T, conn driver.Conn, database string, tables ...string)
 	}
 }
 
-// TestMergeScattered: what lies in many parts becomes one, what is small or
-// mostly in one part is left alone, and the rows stay what they were.
+// TestMergeScattered: a table with many parts becomes one part, a small table or one that is mostly in one part does
+// not change, and the rows stay the same.
 func TestMergeScattered(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many rows, merged one table after the other")
@@ -112,9 +112,8 @@ func TestMergeScattered(t *testing.T) {
 	}
 }
 
-// TestMergeOfNothing: a table that the engine does not merge is an error, is not called
-// merged, and keeps no other from it; one that lies in one part already, or is empty, is
-// no error.
+// TestMergeOfNothing: a table that the engine does not merge is an error, is not reported as merged, and does not
+// stop the others; a table that already has one part, or is empty, is no error.
 func TestMergeOfNothing(t *testing.T) {
 	t.Parallel()
 	g := newGeneration(t)
@@ -127,10 +126,10 @@ func TestMergeOfNothing(t *testing.T) {
 	for range 2 { // the second time there is nothing left to merge
 		must(t, optimize("events"))
 	}
-	// Parts before and after a mutation that does not end cannot become one.
+	// Parts from before and after a mutation that never ends cannot be merged.
 	must(t, g.conn.Exec(t.Context(), "ALTER TABLE events UPDATE assets = throwIf(1) WHERE 1 SETTINGS mutations_sync = 0"))
 	must(t, g.conn.Exec(t.Context(), "INSERT INTO events (seq) SELECT number + 101 FROM numbers(100)"))
-	unmerged(t, g.conn, g.database, "lists") // which is larger
+	unmerged(t, g.conn, g.database, "lists") // the larger table
 	for i := range 2 {
 		must(t, g.conn.Exec(t.Context(), fmt.Sprintf("INSERT INTO lists (sign, key) SELECT 1, number + %d FROM numbers(150)", 1+150*i)))
 	}
@@ -147,8 +146,7 @@ func TestMergeOfNothing(t *testing.T) {
 	}
 }
 
-// TestKeeperMerges: a projector that follows the log merges its tables, and goes
-// on writing.
+// TestKeeperMerges: a projector that follows the log merges its tables, and continues to write.
 func TestKeeperMerges(t *testing.T) {
 	w := newWorld(t)
 	s := busyHistory(rand.New(rand.NewPCG(8, 9)), 30)

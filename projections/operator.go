@@ -22,29 +22,28 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// Operator decides which generations there are and which one is live, by
-// changing the registry's list. It writes no rows: Projections does, wherever
-// it runs, when it sees the list.
+// Operator decides which generations exist and which one is live, by changing the registry's list. It writes no rows:
+// any running Projections does, when it sees the list.
 //
 //	rebuild ──▶ building ── equal to the live one ──▶ live ──▶ standby ── drop ──▶ dropped
 //	               │  ▲                                ▲          │
-//	               │  └─ rebuild goes on with it       └──────────┘ switch, rollback
+//	               │  └─ rebuild continues it          └──────────┘ switch, rollback
 //	               ├─ rebuild --no-switch ──▶ standby
-//	               └─ hole or double found (any state) ──▶ bad ── drop ──▶ dropped
+//	               └─ gap or duplicate found (any state) ──▶ bad ── drop ──▶ dropped
 type Operator struct {
-	// Progress hears what a command waits for and compares, often; nil for nobody.
+	// Progress is called often with what a command is waiting for or comparing; it may be nil.
 	Progress verify.Progress
 
 	chainID    uint64
 	kafka      chainlog.Config
 	clickhouse readmodel.Config
 	pool       *pgxpool.Pool
-	conn       driver.Conn   // to no database
-	every      time.Duration // between looks at a generation that is being built
-	patience   time.Duration // until a generation that nobody builds is mentioned
+	conn       driver.Conn   // without a database
+	every      time.Duration // between checks of a generation that is being built
+	patience   time.Duration // until a notice that no projector builds the generation
 }
 
-// NewOperator makes an operator. It is to be closed.
+// NewOperator returns an operator. The caller must close it.
 func NewOperator(chainID uint64, kafka chainlog.Config, ch readmodel.Config, pool *pgxpool.Pool) (*Operator, error) {
 	conn, err := ch.Open("")
 	if err != nil {
@@ -56,11 +55,9 @@ func NewOperator(chainID uint64, kafka chainlog.Config, ch readmodel.Config, poo
 // Close ends its connections to ClickHouse.
 func (o *Operator) Close() error { return o.conn.Close() }
 
-// prove audits a generation, and marks one bad that lost or doubled a row, whatever
-// it is used for: better no answer than a wrong one. The projector audits when it
-// opens a generation and then every hour beside the writer. It gives a
-// *verify.BrokenError, wrapped in what to do, when the proof fails and the mark is
-// made.
+// prove audits a generation and, if it lost or duplicated a row, marks it bad, even if it is in use: no response is
+// better than a wrong one. The projector audits it on opening and then every hour while it writes. When the audit
+// fails and the mark is made, the error wraps a *verify.BrokenError with what to do.
 func (o *Operator) prove(ctx context.Context, id int32, database string) error {
 	conn, err := o.clickhouse.OpenPatient(database)
 	if err != nil {
@@ -77,11 +74,11 @@ type Generation struct {
 	Schema   string `json:"schema"`
 	Database string `json:"database"`
 	LogID    string `json:"logId"`
-	// Seq up to which both tables are written; nil where there are no tables, or
-	// those of another schema under other names.
+	// Seq is the seq up to which both tables are written; nil if there are no tables, or tables of another schema
+	// under other names.
 	Seq       *uint64   `json:"seq"`
 	CreatedAt time.Time `json:"createdAt"`
-	// Note says what is odd about it, and what to do; empty if nothing is.
+	// Note explains what is unusual about the generation, and what to do; empty if nothing is.
 	Note string `json:"note,omitempty"`
 
 	logID    []byte
@@ -89,7 +86,7 @@ type Generation struct {
 	outdated bool
 }
 
-// List lists the generations by id, the dropped ones too.
+// List returns the generations by id, including dropped ones.
 func (o *Operator) List(ctx context.Context) ([]Generation, error) {
 	rows, err := db.New(o.pool).ListGenerations(ctx)
 	if err != nil {
@@ -107,9 +104,9 @@ func (o *Operator) List(ctx context.Context) ([]Generation, error) {
 	return out, nil
 }
 
-// noteLeft notes at each generation that is building whether it will stay so: project makes it live only if no other
-// one is, or the live one is outdated, and otherwise a rebuild does. Such a generation is left by a rebuild that was
-// interrupted, or by a restore of PostgreSQL to a time at which it was being built.
+// noteLeft adds a note to each generation that will stay in state building: project makes it live only if no other
+// one is live or the live one is outdated, and otherwise a rebuild must do it. Such a generation remains after an
+// interrupted rebuild, or after a restore of PostgreSQL to a time at which it was being built.
 func noteLeft(all []Generation) {
 	i := slices.IndexFunc(all, func(g Generation) bool { return g.State == registry.Live })
 	if i < 0 || all[i].outdated {
@@ -128,9 +125,9 @@ func noteLeft(all []Generation) {
 	}
 }
 
-// seq is how far a generation is, nil when it lacks a table that this binary
-// knows: it has none (yet, or any more), or it is of a schema with other names, or when
-// a part of it cannot be read. It must be listed, replaced and dropped all the same.
+// seq returns the position of a generation; nil if it lacks a table that this binary knows, because the tables do not
+// exist (yet, or any more) or belong to a schema with other names, or if a part cannot be read. Such a generation
+// must still be listed, replaced and dropped.
 func (o *Operator) seq(ctx context.Context, database string) (*uint64, error) {
 	seq, found, err := o.clickhouse.Position(ctx, o.conn, database)
 	if corrupted(err) {
@@ -142,7 +139,7 @@ func (o *Operator) seq(ctx context.Context, database string) (*uint64, error) {
 	return &seq, nil
 }
 
-// find gives the generation of that id and the live one, nil when none is live.
+// find returns the generation with an id, and the live one; nil if none is live.
 func (o *Operator) find(ctx context.Context, id int32) (g, live *Generation, err error) {
 	all, err := o.List(ctx)
 	for i := range all {
@@ -159,7 +156,7 @@ func (o *Operator) find(ctx context.Context, id int32) (g, live *Generation, err
 	return g, live, err
 }
 
-// catchUp is how long a switch waits for a generation that is a little behind.
+// catchUp is how long a switch waits for a generation that is slightly behind.
 const catchUp = 30 * time.Second
 
 // Switch makes a standby generation the live one, and the live one standby.
@@ -173,7 +170,7 @@ func (o *Operator) Switch(ctx context.Context, id int32) error {
 	case registry.Live:
 		return fmt.Errorf("generation %d is live already", id)
 	case registry.Building:
-		return fmt.Errorf("generation %d is being built and was not compared yet: `navlog projection rebuild` goes on with it", id)
+		return fmt.Errorf("generation %d is being built and was not compared yet: `navlog projection rebuild` continues it", id)
 	default:
 		return fmt.Errorf("generation %d is %s and cannot be live: `navlog projection rebuild` makes a new one", id, g.State)
 	}
@@ -194,7 +191,7 @@ func (o *Operator) Switch(ctx context.Context, id int32) error {
 	return promote(ctx, o.pool, id, registry.Standby)
 }
 
-// reaches waits until a generation has what the live one has now.
+// reaches waits until a generation has reached the current position of the live one.
 func (o *Operator) reaches(ctx context.Context, g *Generation, want uint64) error {
 	for began := time.Now(); ; {
 		seq, _, err := o.clickhouse.Position(ctx, o.conn, g.Database)
@@ -230,16 +227,16 @@ func promote(ctx context.Context, pool *pgxpool.Pool, id int32, from string) err
 	return nil
 }
 
-// move changes a state that must still be what it was when it was judged.
+// move changes a state, which must still be the expected one.
 func move(ctx context.Context, q *db.Queries, id int32, from, to string) error {
 	n, err := q.SetGenerationState(ctx, db.SetGenerationStateParams{ID: id, OldState: from, NewState: to})
 	if err == nil && n != 1 {
-		err = fmt.Errorf("generation %d is no longer %s: another command or a projector changed it, look at `navlog projection list` and try again", id, from)
+		err = fmt.Errorf("generation %d is no longer %s: another command or a projector changed it; check `navlog projection list` and retry", id, from)
 	}
 	return err
 }
 
-// Rollback makes the newest standby generation the live one, and gives its id.
+// Rollback makes the newest standby generation the live one, and returns its id.
 func (o *Operator) Rollback(ctx context.Context) (int32, error) {
 	all, err := o.List(ctx)
 	if err != nil {
@@ -257,9 +254,8 @@ func (o *Operator) Rollback(ctx context.Context) (int32, error) {
 	return newest, o.Switch(ctx, newest)
 }
 
-// Drop removes a generation that is not live and that no `navlog serve` reads.
-// What the registry knows of it stays. Dropping it again finishes a drop that
-// was interrupted.
+// Drop removes a generation that is not live and that no `navlog serve` reads. Its entry in the registry stays.
+// Dropping it again completes an interrupted drop.
 func (o *Operator) Drop(ctx context.Context, id int32) error {
 	g, _, err := o.find(ctx, id)
 	if err != nil {
@@ -276,8 +272,8 @@ func (o *Operator) Drop(ctx context.Context, id int32) error {
 			return err
 		}
 	}
-	// Its writer sees the list and gives the lease back. Nobody writes, or makes
-	// the tables anew, while this command has it.
+	// Its writer sees the list and releases the lease. While this command has the lease, no projector writes or
+	// recreates the tables.
 	o.Progress.Tell(fmt.Sprintf("generation %d: waiting for its lease", id), 0, 0)
 	limited, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -293,13 +289,12 @@ func (o *Operator) Drop(ctx context.Context, id int32) error {
 	return nil
 }
 
-// unread refuses a generation that an instance of `navlog serve` has answered
-// from in the last 30 s, or that answers begun before it followed a switch may
-// still be reading: the instance says for how long.
+// unread rejects a generation from which an instance of `navlog serve` has served within the last 30 s, or that
+// requests from before a switch may still be reading: the instance reports for how long.
 func (o *Operator) unread(ctx context.Context, id int32) error {
 	all, err := db.New(o.pool).ListStatus(ctx)
 	if err != nil {
-		return fmt.Errorf("read what the programs say: %w", err)
+		return fmt.Errorf("read the status of the programs: %w", err)
 	}
 	for _, s := range all {
 		var reader struct {

@@ -17,8 +17,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// Projections keeps every generation that it can write up to date with the log
-// of one chain: the live one, those in standby and those being built.
+// Projections keeps every generation that it can write up to date with the log of one chain: the live one, standby
+// ones and those being built.
 type Projections struct {
 	config      Config
 	chainID     uint64
@@ -27,9 +27,9 @@ type Projections struct {
 	pool        *pgxpool.Pool
 	reg         prometheus.Registerer
 	log         *slog.Logger
-	every       time.Duration // between looks at the end of the log, and at what ingest has covered
-	hanging     time.Duration // that a transaction of the log may be open
-	audit       time.Duration // between audits of a generation that is written
+	every       time.Duration // between checks of the end of the log, and of ingest's coverage
+	hanging     time.Duration // how long a transaction of the log may be open
+	audit       time.Duration // between audits of a generation that is being written
 	repairs     time.Duration // between searches for broken parts
 	merging     merging
 	conn        driver.Conn
@@ -38,7 +38,7 @@ type Projections struct {
 	roster      roster
 }
 
-// New makes a projector. It does nothing before Run.
+// New returns a projector. It does nothing before Run.
 func New(cfg Config, chainID uint64, kafka chainlog.Config, ch readmodel.Config, pool *pgxpool.Pool, reg prometheus.Registerer, log *slog.Logger) *Projections {
 	p := &Projections{config: cfg, chainID: chainID, kafka: kafka, clickhouse: ch, pool: pool,
 		reg: reg, log: log, every: time.Second, hanging: chainlog.HangingAfter, audit: time.Hour, repairs: repairEvery, merging: defaultMerging(), open: ch.Open, openPatient: ch.OpenPatient}
@@ -46,12 +46,10 @@ func New(cfg Config, chainID uint64, kafka chainlog.Config, ch readmodel.Config,
 	return p
 }
 
-// Run writes the generations until ctx ends, and then returns nil with no
-// insert under way. It returns an error when an engine cannot be reached at
-// the start; one that goes away later is waited for. So is a person, where going
-// on needs one: a log or a live generation that is broken, or that do not belong
-// together. Ready says so, for it is this projector that writes what a rebuild
-// makes.
+// Run writes the generations until ctx ends, and then returns nil with no insert under way. It returns an error if an
+// engine is unreachable at the start; it waits for an engine that becomes unavailable later. It also waits if an
+// operator must act: if the log or the live generation is broken, or they do not belong together. Then Ready returns
+// the reason, and Run does not end, because this projector builds the generation that a rebuild creates.
 func (p *Projections) Run(ctx context.Context) error {
 	conn, err := p.open("")
 	if err != nil {
@@ -74,7 +72,7 @@ func (p *Projections) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// reach checks that the engines answer and are what navlog needs.
+// reach checks that the engines respond and meet navlog's requirements.
 func (p *Projections) reach(ctx context.Context) error {
 	if err := readmodel.CheckServer(ctx, p.conn); err != nil {
 		return err

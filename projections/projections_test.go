@@ -36,7 +36,7 @@ func requested(index int64, owner common.Address) contracts.Event {
 	return contracts.WithdrawalRequested{RequestIndex: whole(index), Owner: owner, PartnerID: 7, Receiver: bob, Shares: whole(10), AssetsEstimate: whole(11), ExpiresAt: 1_700_000_500}
 }
 
-// everyEvent is one of each event, and of each other kind of record.
+// everyEvent has one of each event, and of each other kind of record.
 func everyEvent() *script {
 	s := newScript()
 	s.Mine()
@@ -48,7 +48,7 @@ func everyEvent() *script {
 		said{vaultA, contracts.WithdrawalExpired{RequestIndex: whole(2), Owner: bob, Shares: whole(10)}})
 	s.Mine(said{vaultA, contracts.NavUpdated{NavID: whole(1), Updater: bob, NavPerShare: power(60, 0), TotalAssets: whole(5), TotalSupply: whole(6)}},
 		said{vaultA, contracts.DepositsSwept{SweepID: whole(1), Custodian: bob, FromDepositID: whole(1), ToDepositID: whole(1), Assets: whole(1000)}})
-	s.Raw(&event.Log{Address: vaultA.Bytes(), Topics: [][]byte{make([]byte, 32)}, TxHash: make([]byte, 32)}) // none of ours
+	s.Raw(&event.Log{Address: vaultA.Bytes(), Topics: [][]byte{make([]byte, 32)}, TxHash: make([]byte, 32)}) // an unknown event
 	s.Decision("accept-reorg:open")
 	s.Mine()
 	return s
@@ -115,7 +115,7 @@ func TestEveryEvent(t *testing.T) {
 	if in, err := chainlog.Decode(chainID, &kgo.Record{Value: payload}); err != nil || in.GetVault().GetSymbol() != "V" || in.GetSeq() != 1 {
 		t.Errorf("the vault's payload is %v, %v", in, err)
 	}
-	if n, err := testutil.GatherAndCount(reg, "navlog_projections_rows_total"); err != nil || n != 1 { // in events, of which lists was built
+	if n, err := testutil.GatherAndCount(reg, "navlog_projections_rows_total"); err != nil || n != 1 { // events only; lists was built from it
 		t.Errorf("rows are counted for %d tables, %v", n, err)
 	}
 	if got := testutil.ToFloat64(p.measured().rows.WithLabelValues("events")); got != float64(s.Seq()) {
@@ -127,7 +127,7 @@ func TestEveryEvent(t *testing.T) {
 		}
 		return nil
 	})
-	// The log goes on, then the projector starts anew.
+	// The log continues, then the projector restarts.
 	s.Mine(said{vaultB, deposit(1, alice, 3, whole(1))}, said{vaultB, requested(1, alice)})
 	w.append(t, s.Records[s.Seq()-3:])
 	reaches(t, p, s.Seq())
@@ -145,7 +145,7 @@ func TestEveryEvent(t *testing.T) {
 	w.verify(t, s.Seq())
 }
 
-// compareLines compares a question about a table, sorted, with lines.
+// compareLines compares the sorted result of a query of a table with lines.
 func compareLines(t *testing.T, w *world, table, columns string, want []string) {
 	t.Helper()
 	rows, err := w.conn.Query(t.Context(), fmt.Sprintf("SELECT arrayStringConcat(arrayMap(x -> toString(x), [%s]), ' ') AS line FROM %s.%s WHERE sign != 0 ORDER BY line",
@@ -181,7 +181,7 @@ func TestQuarantine(t *testing.T) {
 	long := logOf(0, 0, common.Hash{}, 0, said{vaultA, deposit(6, bob, 7, whole(1))})
 	long.TxHash = append(long.TxHash, 1)
 	s.Raw(long)
-	s.Raw(&event.Log{Address: vaultA.Bytes()}) // not even a topic
+	s.Raw(&event.Log{Address: vaultA.Bytes()}) // without topics
 	s.Mine(said{vaultA, deposit(7, alice, 0, whole(0))}, said{vaultA, deposit(8, alice, 0, whole(1))})
 	w.append(t, s.Records)
 	p, _ := w.projector(t)
@@ -204,7 +204,7 @@ func TestQuarantine(t *testing.T) {
 	if n := number(t, w.conn, "SELECT count() FROM "+w.ch.Database(1)+".events WHERE quarantined AND length(payload) > 0"); n != 6 {
 		t.Errorf("%d quarantined records keep their bytes, want 6", n)
 	}
-	// They can be taken back like anything else.
+	// They can be retracted like any other log.
 	s.Retract(6)
 	s.Mine()
 	w.append(t, s.Records[p.Status().Seq:])
@@ -214,8 +214,8 @@ func TestQuarantine(t *testing.T) {
 	}
 }
 
-// TestThereAndBack: A -> B -> A with everything that can hang on a block, of which
-// the generation has branch A when its lists are built.
+// TestThereAndBack: a reorganisation A -> B -> A with everything that depends on a block. The lists are built while
+// the generation has branch A.
 func TestThereAndBack(t *testing.T) {
 	t.Parallel()
 	w, s, p, _ := running(t)
@@ -338,7 +338,7 @@ func TestLeaseLost(t *testing.T) {
 	w.verify(t, s.Seq())
 }
 
-// registered puts a generation into the registry by hand.
+// registered adds a generation to the registry by hand.
 func (w *world) registered(t *testing.T, id int32, logID []byte, schema, state string) {
 	t.Helper()
 	if err := db.New(w.pool).CreateGeneration(t.Context(), db.CreateGenerationParams{ID: id, LogID: logID, Schema: schema, State: state}); err != nil {
@@ -346,7 +346,7 @@ func (w *world) registered(t *testing.T, id int32, logID []byte, schema, state s
 	}
 }
 
-// TestRefusals: a projector that cannot write says why, and does not end.
+// TestRefusals: a projector that cannot write reports why, and does not end.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	s := everyEvent()
@@ -402,7 +402,7 @@ func TestRefusals(t *testing.T) {
 		}, []string{"records were lost"}},
 		"a forked log": {func(t *testing.T, w *world) {
 			parts := units(s.Records)
-			var again []*event.Record // the last unit, as another writer saw it
+			var again []*event.Record // the last unit, as another writer read it
 			for _, r := range parts[len(parts)-1] {
 				r = proto.Clone(r).(*event.Record)
 				r.GetBlock().Time += 77

@@ -23,39 +23,37 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// RebuildOptions say how a rebuild ends, and who hears of it.
+// RebuildOptions configure how a rebuild ends, and who is notified.
 type RebuildOptions struct {
 	NoSwitch   bool // leave the new generation in standby
 	AcceptDiff bool // switch although it differs from the live one
-	// Notice is called with sentences for a person. It may be nil.
+	// Notice is called with messages for the operator. It may be nil.
 	Notice func(string)
 }
 
-// Rebuilt is what a rebuild did.
+// Rebuilt is the result of a rebuild.
 type Rebuilt struct {
 	Generation int32 `json:"generation"`
-	// Continued says that an earlier rebuild had begun this generation.
+	// Continued reports whether an earlier rebuild had created this generation.
 	Continued bool `json:"continued"`
-	// Parity is the comparison with the live generation. Where there was none of
-	// this log and schema, Verified is the comparison with the log itself.
+	// Parity is the comparison with the live generation. If there was none with this log and schema, Verified is the
+	// comparison with the log itself.
 	Parity   *verify.Parity `json:"parity,omitempty"`
 	Verified *verify.Report `json:"verified,omitempty"`
-	// Accepted says that it was made live although it differs.
+	// Accepted reports whether it was made live although it differs.
 	Accepted bool `json:"accepted,omitempty"`
-	// Live says that it is the live generation now.
+	// Live reports whether it is the live generation now.
 	Live bool `json:"live"`
 }
 
-// ErrDiffers says that a rebuild ended without a switch, because the new
-// generation is not equal to what it was compared with. The report says where.
+// ErrDiffers means that a rebuild ended without a switch, because the new generation differs from what it was
+// compared with. The report has the details.
 var ErrDiffers = errors.New("the new generation differs")
 
-// Rebuild makes a new generation, or goes on with one that an earlier rebuild
-// left, waits while a `navlog project` builds it from the log, compares it
-// with the live one and makes it the live one when they are equal. It can be
-// interrupted at any time: the live generation is not touched before the
-// switch, and the next Rebuild goes on. It gives what it did also with an
-// error, nil when it did nothing.
+// Rebuild creates a new generation, or continues one that an earlier rebuild left, waits while a `navlog project`
+// builds it from the log, compares it with the live one, and makes it live if they are equal. It can be interrupted
+// at any time: the live generation is not touched before the switch, and the next Rebuild continues. It returns its
+// result even with an error; nil if it did nothing.
 func (o *Operator) Rebuild(ctx context.Context, options RebuildOptions) (*Rebuilt, error) {
 	if options.Notice == nil {
 		options.Notice = func(string) {}
@@ -66,9 +64,9 @@ func (o *Operator) Rebuild(ctx context.Context, options RebuildOptions) (*Rebuil
 	}
 	out := &Rebuilt{Generation: id, Continued: continued}
 	if continued {
-		options.Notice(fmt.Sprintf("going on with generation %d, which an earlier rebuild began", id))
+		options.Notice(fmt.Sprintf("continuing generation %d, which an earlier rebuild created", id))
 	} else {
-		options.Notice(fmt.Sprintf("generation %d is made, a `navlog project` builds it from the log", id))
+		options.Notice(fmt.Sprintf("generation %d is created; a `navlog project` builds it from the log", id))
 	}
 	g, live, err := o.built(ctx, id, options)
 	if err != nil {
@@ -87,12 +85,12 @@ func (o *Operator) Rebuild(ctx context.Context, options RebuildOptions) (*Rebuil
 		err = o.judgeByLive(ctx, g, live, out, options.AcceptDiff)
 	}
 	if kept := o.keep(ctx, out); kept != nil {
-		return out, errors.Join(err, kept) // a difference is not accepted without a trace
+		return out, errors.Join(err, kept) // without a record, a difference is not accepted
 	}
 	if err != nil {
 		return out, err
 	}
-	if g.State == registry.Live { // a projector took it, for there was no other one to serve
+	if g.State == registry.Live { // a projector made it live, because there was no other one to serve
 		out.Live = true
 		return out, nil
 	}
@@ -105,7 +103,7 @@ func (o *Operator) Rebuild(ctx context.Context, options RebuildOptions) (*Rebuil
 		}
 	}
 	err = promote(ctx, o.pool, id, registry.Building)
-	if err != nil { // a projector may have taken it since
+	if err != nil { // a projector may have made it live since
 		if g, _, failed := o.find(ctx, id); failed == nil && g.State == registry.Live {
 			err = nil
 		}
@@ -114,8 +112,8 @@ func (o *Operator) Rebuild(ctx context.Context, options RebuildOptions) (*Rebuil
 	return out, err
 }
 
-// sound gives the live generation where it can be compared with, and nil where
-// there is none, or one that lost or doubled a row: nothing can be equal to it.
+// sound returns the live generation if it can serve for comparison; nil if there is none, or if it lost or duplicated
+// a row, because nothing can be equal to it then.
 func (o *Operator) sound(ctx context.Context, live *Generation, options RebuildOptions) (*Generation, error) {
 	if live == nil {
 		return nil, nil
@@ -128,7 +126,7 @@ func (o *Operator) sound(ctx context.Context, live *Generation, options RebuildO
 	return live, err
 }
 
-// follows waits until a generation has what the live one has now.
+// follows waits until a generation has reached the current position of the live one.
 func (o *Operator) follows(ctx context.Context, g, live *Generation) error {
 	seq, err := o.seq(ctx, live.Database)
 	if err != nil || seq == nil {
@@ -137,9 +135,8 @@ func (o *Operator) follows(ctx context.Context, g, live *Generation) error {
 	return o.reaches(ctx, g, *seq)
 }
 
-// judgeByLog proves that a generation is a fold of the log. It looks at every user
-// and request, and at no sample: nothing else stands between the new generation
-// and the switch, and a promise to be equal is about all of them.
+// judgeByLog proves that a generation is a fold of the log. It checks every user and request, not a sample: there is
+// no other check before the switch, and equality must hold for all of them.
 func (o *Operator) judgeByLog(ctx context.Context, g *Generation, out *Rebuilt) (err error) {
 	vaults, err := mapping.Decode(g.vaults)
 	if err != nil {
@@ -149,7 +146,7 @@ func (o *Operator) judgeByLog(ctx context.Context, g *Generation, out *Rebuilt) 
 		return err
 	}
 	if out.Verified.Err() != nil && g.State == registry.Live {
-		return fmt.Errorf("%w: generation %d is not a fold of the log, and a projector made it live, for there was no other one to serve; run `navlog projection rebuild` again", ErrDiffers, g.ID)
+		return fmt.Errorf("%w: generation %d is not a fold of the log, and a projector made it live, because no other one could serve; run `navlog projection rebuild` again", ErrDiffers, g.ID)
 	}
 	if out.Verified.Err() != nil {
 		return fmt.Errorf("%w: generation %d is not a fold of the log, and is not made live; drop it with `navlog projection drop %d`", ErrDiffers, g.ID, g.ID)
@@ -163,25 +160,24 @@ func (o *Operator) judgeByLive(ctx context.Context, g, live *Generation, out *Re
 	}
 	out.Accepted = accept && out.Parity.Err() != nil
 	if out.Parity.Err() != nil && !accept {
-		return fmt.Errorf("%w: generation %d is not equal to generation %d, which stays live; `navlog verify` tells whether that one is a fold of the log; then switch with `navlog projection rebuild --accept-diff`, or give the new one up with `navlog projection drop %d`", ErrDiffers, g.ID, live.ID, g.ID)
+		return fmt.Errorf("%w: generation %d is not equal to generation %d, which stays live; `navlog verify` shows whether that one is a fold of the log; then switch with `navlog projection rebuild --accept-diff`, or drop the new one with `navlog projection drop %d`", ErrDiffers, g.ID, live.ID, g.ID)
 	}
 	return nil
 }
 
-// keep writes what was compared beside the generation in PostgreSQL.
+// keep stores the result of the comparison with the generation in PostgreSQL.
 func (o *Operator) keep(ctx context.Context, r *Rebuilt) error {
 	text, err := json.Marshal(r)
 	if err == nil {
 		err = db.New(o.pool).KeepGenerationReport(ctx, db.KeepGenerationReportParams{ID: r.Generation, Report: printable.JSON(text)})
 	}
 	if err != nil {
-		return fmt.Errorf("keep the report of generation %d in PostgreSQL: %w", r.Generation, err)
+		return fmt.Errorf("store the report of generation %d in PostgreSQL: %w", r.Generation, err)
 	}
 	return nil
 }
 
-// Show gives what the last rebuild of a generation compared. Live is as the
-// list has it now.
+// Show returns the stored result of a generation's last rebuild, with Live updated from the list.
 func (o *Operator) Show(ctx context.Context, id int32) (*Rebuilt, error) {
 	row, err := db.New(o.pool).GenerationReport(ctx, id)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -191,7 +187,7 @@ func (o *Operator) Show(ctx context.Context, id int32) (*Rebuilt, error) {
 		return nil, fmt.Errorf("read the report of generation %d from PostgreSQL: %w", id, err)
 	}
 	if row.Report == nil {
-		return nil, fmt.Errorf("generation %d has no report: it was compared with nothing, being the first one or not built yet", id)
+		return nil, fmt.Errorf("generation %d has no report: it was not compared, because it is the first one or is not built yet", id)
 	}
 	out := new(Rebuilt)
 	if err := json.Unmarshal(row.Report, out); err != nil {
@@ -201,7 +197,7 @@ func (o *Operator) Show(ctx context.Context, id int32) (*Rebuilt, error) {
 	return out, nil
 }
 
-// candidate finds the generation that an earlier rebuild left, or makes one.
+// candidate finds the generation that an earlier rebuild left, or creates one.
 func (o *Operator) candidate(ctx context.Context) (id int32, continued bool, err error) {
 	origin, err := chainlog.ReadOrigin(ctx, o.chainID, o.kafka.Options()...)
 	if err != nil {
@@ -227,19 +223,19 @@ func (o *Operator) candidate(ctx context.Context) (id int32, continued bool, err
 		err = o.create(ctx, id, origin)
 		var taken *pgconn.PgError
 		if errors.As(err, &taken) && taken.Code == "23505" {
-			continue // another rebuild was faster: go on with what it made
+			continue // another rebuild was faster: continue with its generation
 		}
 		return id, false, err
 	}
 }
 
-// ours tells whether a generation is of this log and this binary's schema.
+// ours reports whether a generation has this log and this binary's schema.
 func (o *Operator) ours(g *Generation, origin *event.Origin) bool {
 	return bytes.Equal(g.logID, origin.GetLogId()) && g.Schema == readmodel.Schema()
 }
 
-// create puts a generation into the list. Its database must not exist: rows
-// that the registry knows nothing of belong to something else.
+// create adds a generation to the list. Its database must not exist: rows that the registry does not know belong to
+// something else.
 func (o *Operator) create(ctx context.Context, id int32, origin *event.Origin) error {
 	database := o.clickhouse.Database(id)
 	var there uint64
@@ -248,7 +244,7 @@ func (o *Operator) create(ctx context.Context, id int32, origin *event.Origin) e
 		return fmt.Errorf("look for database %s: %w", database, err)
 	}
 	if there > 0 {
-		// Another rebuild may just have made it.
+		// Another rebuild may just have created it.
 		rows, err := db.New(o.pool).ListGenerations(ctx)
 		if err != nil {
 			return fmt.Errorf("list the generations in PostgreSQL: %w", err)
@@ -268,14 +264,12 @@ func (o *Operator) create(ctx context.Context, id int32, origin *event.Origin) e
 	return nil
 }
 
-// near is how many records a generation may be behind the live one to be
-// compared with it as soon as it has what that one has now. A log that is
-// written all the time has no end that could be waited for.
+// near is how far behind the live generation, in records, a generation may be to fix the target of its comparison:
+// the live one's position at that moment. A log that is written all the time has no end to wait for.
 const near = 10_000
 
-// built waits until a projector has brought the generation to the end of
-// the log, or to where the live one was when it came near. It gives the live
-// generation too when it can be compared with it.
+// built waits until a projector has brought the generation to the end of the log, or to the position that the live
+// one had when the new one came near. It also returns the live generation if the two can be compared.
 func (o *Operator) built(ctx context.Context, id int32, options RebuildOptions) (g, live *Generation, err error) {
 	began, told := time.Now(), false
 	var target *uint64
@@ -288,7 +282,7 @@ func (o *Operator) built(ctx context.Context, id int32, options RebuildOptions) 
 			live = nil
 		}
 		if g.State == registry.Live {
-			return g, nil, nil // nothing else was, or had all that the log says, and a projector took it
+			return g, nil, nil // none was live, or the live one was outdated, so a projector made this one live
 		}
 		if g.State != registry.Building {
 			return nil, nil, fmt.Errorf("generation %d is %s now: another command or a projector changed it, look at `navlog projection list`", id, g.State)
@@ -317,16 +311,16 @@ func (o *Operator) built(ctx context.Context, id int32, options RebuildOptions) 
 			}
 		}
 		if err := pause(ctx, o.every); err != nil {
-			return nil, nil, fmt.Errorf("interrupted; generation %d stays, and the next `navlog projection rebuild` goes on with it: %w", id, err)
+			return nil, nil, fmt.Errorf("interrupted; generation %d stays, and the next `navlog projection rebuild` continues it: %w", id, err)
 		}
 	}
 }
 
-// building is what the making of a generation is called in progress.
+// building names the building of a generation in progress messages.
 func building(id int32) string { return fmt.Sprintf("generation %d: building, records", id) }
 
-// endOf is the newest seq of the log, as far as it is known: the offsets that are left are
-// close to the records that are left. 0: not known.
+// endOf estimates the newest seq of the log: the number of remaining offsets is close to the number of remaining
+// records. 0 means unknown.
 func endOf(seq uint64, left int64, atEnd bool) uint64 {
 	switch {
 	case atEnd:
@@ -337,12 +331,12 @@ func endOf(seq uint64, left int64, atEnd bool) uint64 {
 	return seq + uint64(left)
 }
 
-// word is what projectors say of a generation, nil when none of them writes it.
-// The one that has the lease is believed before those that stand by.
+// word returns what projectors report about a generation; nil if none of them writes it. A report of the lease's
+// holder takes precedence over those of standbys.
 func (o *Operator) word(ctx context.Context, id int32) (*Status, error) {
 	all, err := db.New(o.pool).ListStatus(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("read what the programs say: %w", err)
+		return nil, fmt.Errorf("read the status of the programs: %w", err)
 	}
 	var best *Status
 	for _, row := range all {

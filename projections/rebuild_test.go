@@ -20,7 +20,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// operator makes an operator that looks often.
+// operator returns an operator with short intervals.
 func (w *world) operator(t *testing.T) *Operator {
 	t.Helper()
 	o, err := NewOperator(chainID, w.kafka, w.ch, w.pool)
@@ -30,7 +30,7 @@ func (w *world) operator(t *testing.T) *Operator {
 	return o
 }
 
-// states prints the list, like "1 live, 2 standby".
+// states formats the list, like "1 live, 2 standby".
 func states(t *testing.T, o *Operator) string {
 	t.Helper()
 	all, err := o.List(t.Context())
@@ -49,7 +49,7 @@ func wantStates(t *testing.T, o *Operator, want string) {
 	}
 }
 
-// servedBy is what query asks for: the generation that is live. 0 for none.
+// servedBy returns the live generation, as query looks it up. 0 for none.
 func (w *world) servedBy(t *testing.T) int32 {
 	t.Helper()
 	live, err := db.New(w.pool).LiveGeneration(t.Context())
@@ -81,7 +81,7 @@ func follows(t *testing.T, p *Projections, id int32, seq uint64) {
 	})
 }
 
-// wantError fails the test unless err has all words.
+// wantError fails the test unless err contains all words.
 func wantError(t *testing.T, err error, words ...string) {
 	t.Helper()
 	for _, word := range words {
@@ -91,7 +91,7 @@ func wantError(t *testing.T, err error, words ...string) {
 	}
 }
 
-// running is a world whose log is written and whose projector follows it.
+// running returns a world whose log is written and whose projector follows it.
 func running(t *testing.T) (*world, *script, *Projections, *Operator) {
 	t.Helper()
 	w := newWorld(t)
@@ -111,8 +111,8 @@ func (w *world) more(t *testing.T, s *script) {
 	w.append(t, s.Records[from:])
 }
 
-// TestRebuild is the life of two generations: built, compared, switched, both
-// kept up to date, switched back, dropped.
+// TestRebuild is the life of two generations: built, compared, switched, both kept up to date, switched back,
+// dropped.
 func TestRebuild(t *testing.T) {
 	t.Parallel()
 	w, s, p, o := running(t)
@@ -138,7 +138,7 @@ func TestRebuild(t *testing.T) {
 	if out.Generation != 2 || !out.Live || out.Continued || out.Parity == nil || out.Verified != nil || out.Parity.Err() != nil || out.Parity.Seq != s.Seq() || ends.Load() == 0 {
 		t.Fatalf("rebuilt %+v, %d reports of the end:\n%s", out, ends.Load(), out.Parity)
 	}
-	// The reference contracts have no groups, no ids of 32 bytes and no lines.
+	// The reference contracts have no groups, no 32-byte ids and no first-in-first-out queues.
 	empty := regexp.MustCompile("quarantined|: (groups|request_sources|fifo): ")
 	for _, c := range out.Parity.Checks {
 		if want := !empty.MatchString(c.Name); (c.Compared > 0) != want {
@@ -197,8 +197,7 @@ func TestRebuild(t *testing.T) {
 	wantError(t, err, "no standby generation to go back to")
 }
 
-// TestRebuildDiffers: a wrong row in the new generation stops the switch, and
-// the report names it.
+// TestRebuildDiffers: a wrong row in the new generation prevents the switch, and the report names it.
 func TestRebuildDiffers(t *testing.T) {
 	t.Parallel()
 	w, s, p, o := running(t)
@@ -239,8 +238,8 @@ func TestRebuildDiffers(t *testing.T) {
 	wantError(t, err, "there is no generation 9")
 }
 
-// TestRebuildInterrupted: the command dies, everything stays usable, and the
-// next one goes on with the same generation.
+// TestRebuildInterrupted: the command is killed, everything stays usable, and the next one continues with the same
+// generation.
 func TestRebuildInterrupted(t *testing.T) {
 	t.Parallel()
 	w, s, p, o := running(t)
@@ -258,15 +257,14 @@ func TestRebuildInterrupted(t *testing.T) {
 	if err != nil || out.Generation != 2 || !out.Continued || !out.Live {
 		t.Errorf("continued %+v, %v", out, err)
 	}
-	if len(told) == 0 || !strings.Contains(told[0], "going on with generation 2") {
+	if len(told) == 0 || !strings.Contains(told[0], "continuing generation 2") {
 		t.Errorf("told %q", told)
 	}
 	wantStates(t, o, "1 standby, 2 live")
 }
 
-// TestRebuildOfBad: the only generation breaks, and the projector is stopped. A
-// rebuild says that nobody writes, goes on when somebody does, and compares
-// with the log.
+// TestRebuildOfBad: the only generation breaks, and the projector is stopped. A rebuild reports that no projector
+// writes, continues when one does, and compares with the log.
 func TestRebuildOfBad(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -300,8 +298,8 @@ func TestRebuildOfBad(t *testing.T) {
 	wantStates(t, o, "1 dropped, 2 live")
 }
 
-// TestPatient: a projector whose only generation is of another schema, as after an
-// upgrade, does not end, and writes what a rebuild makes.
+// TestPatient: a projector whose only generation has another schema, as after an upgrade, does not end, and builds
+// what a rebuild creates.
 func TestPatient(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -319,8 +317,8 @@ func TestPatient(t *testing.T) {
 	follows(t, p, 2, s.Seq())
 }
 
-// TestLogReplacedMeanwhile: the log becomes another one while a projector waits for a
-// rebuild, which is made from that one then.
+// TestLogReplacedMeanwhile: the log is replaced while a projector waits for a rebuild, which is then built from the
+// new log.
 func TestLogReplacedMeanwhile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -341,8 +339,8 @@ func TestLogReplacedMeanwhile(t *testing.T) {
 	follows(t, p, 2, s.Seq())
 }
 
-// TestOldSchema: a generation whose tables have other names, as an older navlog
-// made them, is listed, replaced by a rebuild, refused by a switch and dropped.
+// TestOldSchema: a generation whose tables have other names, made by an older navlog, is listed, replaced by a
+// rebuild, rejected by a switch, and dropped.
 func TestOldSchema(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -366,8 +364,8 @@ func TestOldSchema(t *testing.T) {
 	wantStates(t, o, "1 dropped, 2 live")
 }
 
-// TestLiveBreaks: with a generation in standby the projector goes on when the
-// live one breaks, says so, and a rollback heals it.
+// TestLiveBreaks: with a standby generation, the projector continues when the live one breaks, and reports it; a
+// rollback fixes it.
 func TestLiveBreaks(t *testing.T) {
 	t.Parallel()
 	w, s, p, o := running(t)
@@ -375,7 +373,7 @@ func TestLiveBreaks(t *testing.T) {
 	must(t, err)
 	follows(t, p, 2, s.Seq())
 	must(t, w.conn.Exec(t.Context(), "INSERT INTO "+w.ch.Database(2)+".events (seq) VALUES (2)"))
-	// Its lease is lost, and it is proven again when it is opened again.
+	// The lease is lost, and the generation is audited when it is opened again.
 	_, err = w.pool.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND classid = $1 AND objid = 2 AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())", int64(leaseClass))
 	must(t, err)
 	wait.Until(t, func() error {
@@ -393,7 +391,7 @@ func TestLiveBreaks(t *testing.T) {
 	wantStates(t, o, "1 live, 2 bad")
 }
 
-// TestBrokenBeside: a generation that cannot be built does not hurt the live one.
+// TestBrokenBeside: a generation that cannot be built does not affect the live one.
 func TestBrokenBeside(t *testing.T) {
 	t.Parallel()
 	w, s, p, o := running(t)
@@ -412,8 +410,8 @@ func TestBrokenBeside(t *testing.T) {
 	follows(t, p, 1, s.Seq())
 }
 
-// TestOperatorRefusals: what would serve wrong answers, or pull the tables away
-// under a reader, is refused with a sentence.
+// TestOperatorRefusals: a command that would lead to wrong responses, or remove tables that a reader uses, is
+// rejected with a reason.
 func TestOperatorRefusals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -439,8 +437,8 @@ func TestOperatorRefusals(t *testing.T) {
 	wantStates(t, o, "1 live, 2 standby")
 }
 
-// TestDropWaitsForReaders: a generation that an instance has left, but that its
-// answers may still be reading, is not dropped before they are over.
+// TestDropWaitsForReaders: a generation from which an instance has switched away, but which its requests may still be
+// reading, is not dropped before they end.
 func TestDropWaitsForReaders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

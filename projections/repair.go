@@ -17,9 +17,9 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// Error codes of ClickHouse. A part whose files are empty or cut, as a full disk leaves them,
-// gives one of corruptCodes to every reader; which one depends on the file that is read
-// first. A disk that is full gives one of fullCodes, or an error of the operating system.
+// Error codes of ClickHouse. A part with empty or truncated files, as a full disk leaves them, causes one of
+// corruptCodes for every reader, depending on the file that is read first. A full disk causes one of fullCodes, or an
+// error of the operating system.
 var (
 	corruptCodes = []int32{
 		27,  // CANNOT_PARSE_INPUT_ASSERTION_FAILED
@@ -56,49 +56,49 @@ func diskFull(err error) bool {
 	return ok && slices.Contains(fullCodes, e.Code) || strings.Contains(err.Error(), noSpace)
 }
 
-// denied reports whether the login may not do what was asked.
+// denied reports whether the login lacks a right.
 func denied(err error) bool {
 	const notEnoughPrivileges = 497
 	e, ok := errors.AsType[*clickhouse.Exception](err)
 	return ok && e.Code == notEnoughPrivileges
 }
 
-// explained says what to do about an error of a term that an operator can end.
+// explained adds what to do to an error that an operator can resolve.
 func explained(err error) error {
 	switch {
 	case diskFull(err):
-		return fmt.Errorf("the disk of ClickHouse is full: free space, and project goes on by itself (docs/operations.md): %w", err)
+		return fmt.Errorf("the disk of ClickHouse is full: free space, and project continues by itself (docs/operations.md): %w", err)
 	case corrupted(err):
 		return fmt.Errorf("ClickHouse cannot read a part of the generation: project looks for broken parts and repairs what it can; if this stays, run `navlog projection rebuild` (docs/operations.md): %w", err)
 	}
 	return err
 }
 
-// repairEvery is the least time between two searches for broken parts, which read everything.
+// repairEvery is the minimum time between two searches for broken parts, which read everything.
 const repairEvery = 30 * time.Second
 
 // Outcomes of a search for broken parts.
 const (
 	repairNone   = "none"   // no part is broken
-	repairDone   = "done"   // each broken part was replaced by those that it was merged from
+	repairDone   = "done"   // each broken part was replaced by the parts that it was merged from
 	repairLost   = "lost"   // rows are lost: the generation is bad
-	repairFailed = "failed" // it could not be made
+	repairFailed = "failed" // the search failed
 )
 
 var repairOutcomes = []string{repairNone, repairDone, repairLost, repairFailed}
 
-// part is a part of a table.
+// part is a data part of a table.
 type part struct {
 	name, partition string
-	first, last     int64 // numbers of the blocks that it is made of
+	first, last     int64 // range of its block numbers
 	rows            uint64
 }
 
-// repair looks for broken parts where the keeper suspects some, and replaces each by the parts that it was merged from, where
-// these are still on the disk, for about eight minutes after the merge. The lease is held. To
-// attach a table again makes ClickHouse load it as at a start: it puts a broken part aside and
-// loads the parts that this one covers. If they do not hold all of its rows, the generation is
-// broken, and the error is the verdict.
+// repair searches for broken parts if the keeper suspects some, and replaces each by the parts that it was merged
+// from, if these are still on the disk, as they are for about eight minutes after the merge. The caller has the
+// lease. Attaching a table again makes ClickHouse load it as at a start: it sets a broken part aside and loads the
+// parts that this one covers. If they do not have all of its rows, the generation is broken, and the error is the
+// verdict.
 func (k *keeper) repair(ctx context.Context) error {
 	if k.clickhouse.Cluster != "" { // ClickHouse fetches a broken part from another replica
 		k.suspect = false
@@ -123,8 +123,8 @@ func (k *keeper) repair(ctx context.Context) error {
 			k.metrics.repairs.WithLabelValues(repairLost).Inc()
 			return k.judge(ctx, err)
 		}
-		if denied(err) && len(k.broken) == 0 { // what was not detached is as it was, and the writer may have no need of it
-			k.log.Error("broken parts not looked for: give the login the rights of docs/operations.md", "error", err)
+		if denied(err) && len(k.broken) == 0 { // what was not detached is unchanged, and the writer may not need it
+			k.log.Error("broken parts not searched for: grant the login the rights in docs/operations.md", "error", err)
 			outcome = repairFailed
 			break
 		}
@@ -141,8 +141,8 @@ func (k *keeper) repair(ctx context.Context) error {
 	return nil
 }
 
-// repairTable repairs one table. What it detaches stays noted in k.broken until it is known
-// whether the rows are there, for attaching may fail while a question still reads the table.
+// repairTable repairs one table. What it detaches stays in k.broken until it is known whether the rows are there,
+// because attaching may fail while a query still reads the table.
 func (k *keeper) repairTable(ctx context.Context, conn driver.Conn, table string) (repaired bool, err error) {
 	if len(k.broken[table]) == 0 {
 		if err := k.detach(ctx, conn, table); err != nil || len(k.broken[table]) == 0 {
@@ -166,7 +166,7 @@ func (k *keeper) repairTable(ctx context.Context, conn driver.Conn, table string
 	return true, nil
 }
 
-// detach detaches a table that has broken parts, and notes them.
+// detach detaches a table that has broken parts, and records them.
 func (k *keeper) detach(ctx context.Context, conn driver.Conn, table string) error {
 	before, err := k.parts(ctx, conn, table)
 	if err != nil || len(before) == 0 {
@@ -191,16 +191,16 @@ func (k *keeper) detach(ctx context.Context, conn driver.Conn, table string) err
 	return nil
 }
 
-// replaced reports whether parts, in the order of parts.sql, hold all rows of a broken one. The
-// table events keeps every row in a merge, so the rows are counted. The table lists loses rows that
-// cancel each other: its parts must have every block number of the broken one, with no gap. Parts
-// that the engine has merged with later ones meanwhile count, for no merge loses them.
+// replaced reports whether parts, in the order of parts.sql, have all rows of a broken one. A merge of the table
+// events keeps every row, so the rows are counted. A merge of lists removes rows that cancel each other: its parts
+// must have every block number of the broken one, without a gap. Parts that the engine has merged with later ones
+// since then count too, because no merge loses them.
 func replaced(broken part, parts []part, collapses bool) bool {
 	var rows uint64
 	next, end := broken.first, broken.first-1
 	for _, p := range parts {
 		if p.partition != broken.partition || p.first < broken.first || p.last > broken.last || p.last <= end {
-			continue // of other rows, or merged into the one before
+			continue // it has other rows, or was merged into the previous one
 		}
 		end = p.last
 		rows += p.rows
@@ -233,7 +233,7 @@ func (k *keeper) parts(ctx context.Context, conn driver.Conn, table string) (out
 	return out, rows.Err()
 }
 
-// brokenParts reads all of a table and gives the parts that cannot be read.
+// brokenParts reads the whole table and returns the parts that cannot be read.
 func (k *keeper) brokenParts(ctx context.Context, conn driver.Conn, table string) (names []string, err error) {
 	rows, err := conn.Query(ctx, "CHECK TABLE "+k.database+"."+table+" SETTINGS check_query_single_value_result = 0")
 	if err != nil {
@@ -254,7 +254,7 @@ func (k *keeper) brokenParts(ctx context.Context, conn driver.Conn, table string
 	return names, rows.Err()
 }
 
-// attach attaches the tables that a repair has detached, also one that was interrupted.
+// attach attaches the tables that a repair has detached, including an interrupted one.
 func (k *keeper) attach(ctx context.Context, conn driver.Conn) error {
 	if k.clickhouse.Cluster != "" {
 		return nil
@@ -262,14 +262,14 @@ func (k *keeper) attach(ctx context.Context, conn driver.Conn) error {
 	var tables []string
 	err := conn.QueryRow(ctx, "SELECT groupArray(table) FROM system.detached_tables WHERE database = {database:String}", clickhouse.Named("database", k.database)).Scan(&tables)
 	if denied(err) && len(k.broken) == 0 {
-		return nil // a login of before there were repairs, which detached none
+		return nil // a login from before repairs existed, which has detached none
 	}
 	if err != nil {
 		return fmt.Errorf("look for detached tables of %s: %w", k.database, err)
 	}
 	for _, table := range tables {
 		if !slices.Contains(write.Tables, table) {
-			continue // not ours
+			continue // not a table of navlog
 		}
 		if err := conn.Exec(ctx, "ATTACH TABLE "+k.database+"."+table); err != nil {
 			return fmt.Errorf("attach %s.%s again: %w", k.database, table, err)

@@ -21,9 +21,9 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// A full disk leaves merged parts whose files are empty. Where the parts that they were merged from
-// are still there, project loads these instead and goes on, in every table; where they are gone, the
-// generation is bad, with a sentence that says what to do.
+// TestBrokenParts: a full disk leaves merged parts whose files are empty. If the parts that they were merged from
+// still exist, project loads these instead and continues, in every table; if they are gone, the generation is bad,
+// with a reason that says what to do.
 func TestBrokenParts(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]bool{"the sources are there": false, "the sources are gone": true} {
@@ -84,8 +84,7 @@ func TestBrokenParts(t *testing.T) {
 	}
 }
 
-// emptyParts cuts all files of the active parts to nothing, as the engine left them after a full disk,
-// and makes it read them again.
+// emptyParts truncates all files of the active parts, as after a full disk, and makes the engine load them again.
 func (w *world) emptyParts(t *testing.T, database string) {
 	t.Helper()
 	rows, err := w.conn.Query(t.Context(), "SELECT path FROM system.parts WHERE active AND level > 0 AND database = '"+database+"'")
@@ -107,7 +106,8 @@ func (w *world) emptyParts(t *testing.T, database string) {
 	}
 }
 
-// Which errors of the engine say that it cannot read its parts, and which that its disk is full.
+// TestErrorsOfABrokenDisk: some errors of the engine mean that it cannot read its parts, others that its disk is
+// full.
 func TestErrorsOfABrokenDisk(t *testing.T) {
 	code := func(code int32, message string) error {
 		return fmt.Errorf("insert: %w", &clickhouse.Exception{Code: code, Message: message})
@@ -137,8 +137,8 @@ func TestErrorsOfABrokenDisk(t *testing.T) {
 	}
 }
 
-// A broken part is replaced where others hold all of it: every row of events, every
-// block number of lists, which loses rows in merges.
+// TestReplacedPart: a broken part is replaced if others have all of it: every row of events, or every block number of
+// lists, which loses rows in merges.
 func TestReplacedPart(t *testing.T) {
 	broken := part{"0_3_6_1", "0", 3, 6, 10}
 	for name, c := range map[string]struct {
@@ -146,7 +146,7 @@ func TestReplacedPart(t *testing.T) {
 		collapses bool
 		want      bool
 	}{
-		"all rows":                 {[]part{{"0_3_3_0", "0", 3, 3, 4}, {"0_5_6_1", "0", 5, 6, 6}}, false, true}, // block 4 was given up
+		"all rows":                 {[]part{{"0_3_3_0", "0", 3, 3, 4}, {"0_5_6_1", "0", 5, 6, 6}}, false, true}, // block 4 was never used
 		"a part is missing":        {[]part{{"0_3_3_0", "0", 3, 3, 4}}, false, false},
 		"none":                     {nil, false, false},
 		"of another partition":     {[]part{{"1_3_6_1", "1", 3, 6, 10}}, false, false},
@@ -164,7 +164,7 @@ func TestReplacedPart(t *testing.T) {
 	}
 }
 
-// What a killed repair has detached is attached by the next term.
+// TestDetachedTableIsAttached: the next term attaches what a killed repair has detached.
 func TestDetachedTableIsAttached(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -182,7 +182,8 @@ func TestDetachedTableIsAttached(t *testing.T) {
 	w.verify(t, s.Seq())
 }
 
-// A login without the rights for a repair writes all the same, and the metric says that nothing was looked at.
+// TestRepairWithoutRights: a login without the rights for a repair can still write, and the metric shows that nothing
+// was searched.
 func TestRepairWithoutRights(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -203,7 +204,7 @@ func TestRepairWithoutRights(t *testing.T) {
 	}
 }
 
-// denyingConn refuses what a repair asks.
+// denyingConn rejects the queries of a repair.
 type denyingConn struct {
 	driver.Conn
 	refusal error
@@ -223,7 +224,7 @@ func (c denyingConn) QueryRow(ctx context.Context, query string, args ...any) dr
 	return c.Conn.QueryRow(ctx, query, args...)
 }
 
-// Close leaves the connection to whom it belongs.
+// Close does nothing: the connection belongs to another keeper.
 func (denyingConn) Close() error { return nil }
 
 type deniedRow struct{ err error }

@@ -9,10 +9,10 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// retryRetiring is the pause after a drop, also after one that was refused because a query instance still reads.
+// retryRetiring is the pause after a drop, including one that was rejected because a query instance still reads.
 const retryRetiring = 30 * time.Second
 
-// surplus is the oldest generation in standby that is more than are kept; 0 if there is none.
+// surplus returns the oldest standby generation beyond the number to keep; 0 if there is none.
 func (l *list) surplus(keep int) int32 {
 	var standby []int32
 	for _, id := range slices.Sorted(maps.Keys(l.states)) {
@@ -26,9 +26,9 @@ func (l *list) surplus(keep int) int32 {
 	return standby[0]
 }
 
-// retire drops a generation in standby that is more than projections.standbys, in the background: its writer here gives
-// the lease back when a later call sees the list. Nothing is dropped unless the live generation follows the log. Like
-// `navlog projection drop`, it leaves a generation that is read.
+// retire drops a standby generation beyond projections.standbys, in the background: its writer here releases the
+// lease when a later call sees the list. Nothing is dropped unless the live generation follows the log. Like `navlog
+// projection drop`, it does not drop a generation that is read.
 func (p *Projections) retire(ctx context.Context, l *list) {
 	r := &p.roster
 	if r.retiring != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// The oldest generations in standby are surplus, and never the live one, one that is being built or one that is bad.
+// TestSurplus: the oldest standby generations are surplus, but never the live one, one that is being built or one
+// that is bad.
 func TestSurplus(t *testing.T) {
 	l := &list{live: 4, states: map[int32]string{1: registry.Standby, 2: registry.Building, 3: registry.Standby, 4: registry.Live, 5: registry.Standby}}
 	for keep, want := range map[int]int32{1: 1, 2: 1, 3: 0, 100: 0, 0: 0} {
@@ -20,7 +21,8 @@ func TestSurplus(t *testing.T) {
 	}
 }
 
-// A generation that is left building is noted in the list; one that is on its way, or that project makes live, is not.
+// TestLeftBuilding: a generation that stays in state building has a note in the list; one that is making progress, or
+// that project will make live, has none.
 func TestLeftBuilding(t *testing.T) {
 	at := func(seq uint64) *uint64 { return &seq }
 	live := Generation{ID: 1, State: registry.Live, Seq: at(10), Schema: "s", logID: []byte("log")}
@@ -49,8 +51,8 @@ func TestLeftBuilding(t *testing.T) {
 	}
 }
 
-// project drops what is surplus by itself, its own writer included, and leaves the rest. A generation that PostgreSQL was
-// restored with is named in the list.
+// TestSurplusStandbyIsDropped: project drops surplus generations by itself, even one that it writes, and keeps the
+// rest. A generation that a restore of PostgreSQL left behind has a note in the list.
 func TestSurplusStandbyIsDropped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -13,26 +13,27 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// relist is how often the list of generations is read again.
+// relist is the interval at which the list of generations is read.
 const relist = time.Second
 
-// roster is the keepers at work. Only supervise changes it.
+// roster has the running keepers. Only supervise changes it.
 type roster struct {
 	mu      sync.Mutex
 	keepers map[int32]*keeper
 	liveID  int32
-	// What is said while no keeper has the live generation.
+	// The status that is reported while no keeper has the live generation.
 	none board
 	// Why the keeper of the live generation ended, until another one is live.
 	fault error
-	// retiring is not nil while a generation is dropped; it is closed at the end. retried is when the last drop ended.
+	// retiring is not nil while a generation is being dropped; it is closed at the end. retried is when the last drop
+	// ended.
 	retiring chan struct{}
 	retried  time.Time
 }
 
 func (r *roster) set(state string, err error) { r.none.set(state, err) }
 
-// live is the board of the live generation.
+// live returns the board of the live generation.
 func (r *roster) live() *board {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -54,7 +55,7 @@ func (r *roster) all() []*keeper {
 	return out
 }
 
-// allEnded is why the newest keeper ended by itself, where none is left at work.
+// allEnded returns why the newest keeper ended by itself, if no keeper is left running.
 func (r *roster) allEnded() (err error) {
 	for _, k := range r.all() {
 		if err = k.fault(); err == nil {
@@ -64,8 +65,7 @@ func (r *roster) allEnded() (err error) {
 	return err
 }
 
-// supervise has one keeper for each generation that is to be written and that
-// this binary can write, until ctx ends.
+// supervise runs one keeper for each generation that must be written and that this binary can write, until ctx ends.
 func (p *Projections) supervise(ctx context.Context) {
 	ended := make(chan struct{}, 1)
 	defer func() {
@@ -91,15 +91,15 @@ func (p *Projections) supervise(ctx context.Context) {
 			return
 		case permanent(err):
 			p.roster.set(Bad, err)
-		case err != nil: // the keepers go on
+		case err != nil: // the keepers continue
 			p.roster.set(Retrying, err)
 		}
 		s := p.roster.none.get()
 		if s.Reason != told && s.Reason != "" { // once, not every second
-			p.log.Warn("the generations are not in order", "state", s.State, "error", s.Reason)
+			p.log.Warn("the live generation cannot be written", "state", s.State, "error", s.Reason)
 		}
 		told = s.Reason
-		if s.State == Bad { // what mends it is made from the log that there is by then
+		if s.State == Bad { // the next generation is built from the log that exists by then
 			if now, err := chainlog.ReadOrigin(ctx, p.chainID, p.kafka.Options()...); err == nil && now != nil {
 				origin = now
 			}
@@ -113,10 +113,9 @@ func (p *Projections) supervise(ctx context.Context) {
 	}
 }
 
-// muster reads the list, stops the keepers whose generation is out of service,
-// starts those that are missing, and lets a generation succeed that has to. Where
-// the live generation cannot be written it says so and no more: a rebuild mends
-// that, and it is this projector that writes what a rebuild makes.
+// muster reads the list, stops the keepers of generations that are out of service, starts missing ones, and starts a
+// successor if one is needed. If the live generation cannot be written, it only reports this: a rebuild fixes it, and
+// this projector builds the generation that the rebuild creates.
 func (p *Projections) muster(ctx context.Context, origin *event.Origin, ended chan<- struct{}) error {
 	l, err := p.generations(ctx, origin)
 	if err != nil {
@@ -148,17 +147,16 @@ func (p *Projections) muster(ctx context.Context, origin *event.Origin, ended ch
 		refusal = p.roster.allEnded()
 	}
 	if refusal == nil {
-		p.roster.set(Waiting, nil) // also where an earlier call met an error, or a refusal
+		p.roster.set(Waiting, nil) // also if an earlier call had an error or a refusal
 		return nil
 	}
 	p.roster.set(Bad, refusal)
 	return nil
 }
 
-// succeed gives queries a generation that has all that the log says. It is called for where
-// no generation is live, and where the live one is outdated: a vault joined after that one
-// was built, was removed, or came back. Then a new generation is made here, beside the
-// live one, and a later call makes it live, when it is built and follows the log.
+// succeed provides a generation that represents the whole log. It acts if no generation is live, or if the live one
+// is outdated: a vault was added, removed or restored since it was built. Then it creates a new generation beside the
+// live one, and a later call makes it live when it is built and follows the log.
 func (p *Projections) succeed(ctx context.Context, origin *event.Origin, l *list, wanted map[int32]generation) (made bool, err error) {
 	live := p.roster.keepers[l.live]
 	if l.live != 0 && (live == nil || !wanted[l.live].outdated) {
@@ -173,21 +171,21 @@ func (p *Projections) succeed(ctx context.Context, origin *event.Origin, l *list
 		case k.fault() != nil:
 			outdated = outdated || g.outdated
 		case next == nil || id > next.id:
-			next = k // also where a vault joined since it was built: it has the others
+			next = k // even if a vault was added since it was built: it has the others
 		}
 	}
 	if next == nil {
 		if !outdated {
-			return false, nil // one that is being built and not ours to write, or broken
+			return false, nil // one is being built and cannot be written here, or is broken
 		}
 		id := l.newest + 1
-		p.log.Info("the vaults of a generation are not those that are configured, another one is made", "live", l.live, "generation", id)
+		p.log.Info("vaults of the live generation are outdated, creating another generation", "live", l.live, "generation", id)
 		return true, p.create(ctx, generation{id: id, logID: origin.GetLogId(), schema: readmodel.Schema(), database: p.clickhouse.Database(id)})
 	}
 	if next.board.get().State != Following {
 		return false, nil
 	}
-	if live != nil { // another instance may write it, whose status is not here
+	if live != nil { // another instance may write it, whose status is unknown here
 		has, _, err := p.clickhouse.Position(ctx, p.conn, live.database)
 		if err != nil || next.board.get().Seq < has {
 			return false, err
@@ -200,7 +198,7 @@ func (p *Projections) succeed(ctx context.Context, origin *event.Origin, l *list
 	return false, nil
 }
 
-// dismiss ends the keepers of generations that are not wanted any more.
+// dismiss ends the keepers of generations that are no longer wanted.
 func (p *Projections) dismiss(wanted map[int32]generation, l *list) {
 	r := &p.roster
 	if l.live != 0 {
@@ -214,18 +212,18 @@ func (p *Projections) dismiss(wanted map[int32]generation, l *list) {
 		if k.id == r.liveID && l.live == 0 {
 			r.fault = k.fault()
 			if why := cmp.Or(r.fault, l.refusal); why != nil {
-				r.set(Bad, why) // before the keeper that says so is gone
+				r.set(Bad, why) // before the keeper that knows the reason is gone
 			}
 		}
 		r.mu.Lock()
 		delete(r.keepers, k.id)
 		r.mu.Unlock()
 		k.metrics.forget(k.reg)
-		p.log.Info("a generation is out of service", "generation", k.id)
+		p.log.Info("generation out of service", "generation", k.id)
 	}
 }
 
-// hire starts the keepers that are missing, and says which one is the live one's.
+// hire starts the missing keepers, and records which one has the live generation.
 func (p *Projections) hire(ctx context.Context, wanted map[int32]generation, live int32, ended chan<- struct{}) error {
 	r := &p.roster
 	for id, g := range wanted {

@@ -22,7 +22,7 @@ var (
 	anything        = histories.Anything
 )
 
-// newScript is a log that tells of two vaults.
+// newScript returns a log with two vaults.
 func newScript() *script {
 	s := histories.New(chainID)
 	s.Vault(vaultA)
@@ -30,11 +30,10 @@ func newScript() *script {
 	return s
 }
 
-// randomHistory has vaults that join late.
+// randomHistory includes vaults that are added later.
 func randomHistory(rng *rand.Rand, steps int) *script { return histories.Random(rng, chainID, steps) }
 
-// busyHistory is blocks and reorganisations of two vaults; its first block is in
-// unit 3.
+// busyHistory has blocks and reorganisations of two vaults; its first block is in unit 3.
 func busyHistory(rng *rand.Rand, steps int) *script {
 	s := newScript()
 	for range steps {
@@ -50,9 +49,8 @@ func busyHistory(rng *rand.Rand, steps int) *script {
 	return s
 }
 
-// cursorOf is what ingest commits with the last of the records: every vault is
-// covered up to the head, but one whose record is the last, for its history is
-// still to come.
+// cursorOf returns the cursor that ingest commits with the last record: every vault is covered up to the head, except
+// one whose vault record is the last record, because its history is not read yet.
 func cursorOf(records []*event.Record) *event.Cursor {
 	last := records[len(records)-1]
 	origin := records[0].GetOrigin()

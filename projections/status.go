@@ -22,59 +22,58 @@ const (
 	Starting   = "starting"          // not running yet
 	Waiting    = "waiting"           // the log has no record
 	StandingBy = registry.StandingBy // another instance writes the generation
-	Building   = registry.Building   // writes, and is not at the end of the log or has no lists yet
+	Building   = registry.Building   // writes, but is not at the end of the log or has no lists yet
 	Following  = registry.Following  // writes, has lists, and is at the end of the log
-	Retrying   = registry.Retrying   // an engine is away or fails, or another writer fenced this one
+	Retrying   = registry.Retrying   // an engine is unavailable or fails, or another writer fenced this one
 	Bad        = registry.Bad        // the generation cannot be written: `navlog projection rebuild`
 )
 
-// Status is what a projector knows of itself.
+// Status is a projector's own status.
 type Status struct {
 	State      string `json:"state"`
 	Generation int32  `json:"generation"`
-	// Seq up to which both tables are written; Block is the newest block of
-	// those records and BlockTime its time (null before the first).
+	// Seq is the seq up to which both tables are written; Block is the newest block of those records and BlockTime
+	// its time (null before the first).
 	Seq       uint64     `json:"seq"`
 	Block     uint64     `json:"block"`
 	BlockTime *time.Time `json:"blockTime"`
 	// Built reports whether the lists are built: without them nothing is served.
 	Built bool `json:"derived"`
-	// Lag is how many log offsets are left, 0 at the end.
+	// Lag is the number of remaining log offsets, 0 at the end.
 	Lag              int64   `json:"lag"`
 	RecordsPerSecond float64 `json:"recordsPerSecond"`
-	// ETASeconds until the end of the log is reached, of a generation that is building; nil
-	// when it is not known.
+	// ETASeconds until the end of the log is reached, for a generation that is building; nil if unknown.
 	ETASeconds *uint64 `json:"etaSeconds,omitempty"`
-	// Building is how far the first generation of all is, while none is live.
+	// Building is the progress of the very first generation, while none is live.
 	Building *registry.BuildingStatus `json:"building,omitempty"`
 	// VaultWarnings name the vaults whose logs are all unknown.
 	VaultWarnings []registry.VaultWarning `json:"vaultWarnings,omitempty"`
-	// Reason is why the state is retrying or bad, or that the log cannot be read to its end.
+	// Reason is why the state is retrying or bad, or why the log cannot be read to its end.
 	Reason string `json:"reason,omitempty"`
-	// Others are the generations that are written beside the live one, by id.
+	// Others are the generations that are written besides the live one, by id.
 	Others []Status `json:"others,omitempty"`
 }
 
-// board holds the status, shared by the loops that change it and those that ask.
+// board has the status, shared by the loops that change it and those that read it.
 type board struct {
 	mu     sync.Mutex
 	status Status
 	// Offset of the last record written, -1 before the first.
 	offset int64
-	// Offset of the last record that the log gave, -1 before it has given any, and
-	// whether it gave one since the last look at its end.
+	// Offset of the last record that the log returned, -1 before the first, and whether it returned one since the
+	// last look at its end.
 	read  int64
 	moved bool
 	// Whether the lists are being built.
 	listing bool
-	// Seq at the last look, for the speed.
+	// Seq at the last look, for the rate.
 	seen uint64
-	// When the engines last answered.
+	// When the engines last responded.
 	answered time.Time
-	// Why nothing behind an open transaction can be read; nil while none hangs.
+	// Why records behind an open transaction cannot be read; nil while none hangs.
 	hanging error
-	// Why the last term ended, until a later one has written or has nothing to write. A term
-	// that begins again and again would otherwise look like one that starts.
+	// Why the last term ended, until a later one has written or has nothing to write. Without it, a term that fails
+	// again and again would look like one that is starting.
 	failed string
 }
 
@@ -108,14 +107,14 @@ func (b *board) set(state string, err error) {
 	}
 }
 
-// begin tells whose board this is.
+// begin sets the generation of this board.
 func (b *board) begin(generation int32) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.status = Status{State: Starting, Generation: generation}
 }
 
-// open tells where the writer of a generation begins: after the record of that seq and offset.
+// open sets where the writer of a generation begins: after the record with that seq and offset.
 func (b *board) open(generation int32, seq uint64, offset int64, built bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -124,21 +123,21 @@ func (b *board) open(generation int32, seq uint64, offset int64, built bool) {
 	b.listing = false
 }
 
-// warn says what is wrong with vaults.
+// warn sets the warnings about vaults.
 func (b *board) warn(warnings []registry.VaultWarning) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.status.VaultWarnings = warnings
 }
 
-// build tells that the lists are being built, or that they are.
+// build sets whether the lists are being built, or are built.
 func (b *board) build(listing, built bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.listing, b.status.Built = listing, built
 }
 
-// building is how far a generation is that has no lists yet.
+// building returns the progress of a generation that has no lists yet.
 func (b *board) building() *registry.BuildingStatus {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -154,14 +153,14 @@ func (b *board) building() *registry.BuildingStatus {
 	return out
 }
 
-// gave tells that the log gave records, the last of them at offset.
+// gave records that the log returned records, the last of them at offset.
 func (b *board) gave(offset int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.read, b.moved = offset, true
 }
 
-// progress is how far a batch brings the tables.
+// progress is the position of the tables after a batch.
 type progress struct {
 	seq    uint64
 	offset int64
@@ -182,7 +181,7 @@ func reached(facts decode.Batch) progress {
 	return p
 }
 
-// wrote tells that the tables have a batch.
+// wrote records that a batch was written to the tables.
 func (b *board) wrote(p progress) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -193,15 +192,14 @@ func (b *board) wrote(p progress) {
 	}
 }
 
-// look compares the position with end, the end of the log as it was just read, and says how
-// the generation is. elapsed is the time since the last look; hanging says that an open
-// transaction hangs.
+// look compares the position with end, the end of the log as it was just read, and returns the status. elapsed is the
+// time since the last look; hanging is the error for an open transaction that hangs.
 //
-// Not every offset is a record: some are markers, or of aborted transactions. So the writer
-// is at the end in two cases. One offset is left: that is the marker of its last record. Or
-// more are left, but all that the log gave is written, it gave nothing since the last look,
-// and no transaction is open: behind an open one there may be records that cannot be read
-// yet. Before the log has given anything its silence says nothing: it is still to answer.
+// Not every offset is a record: some are markers, or belong to aborted transactions. So the writer is at the end in
+// two cases. Either one offset is left, the marker of its last record. Or more are left, but everything that the log
+// returned is written, it returned nothing since the last look, and no transaction is open: behind an open one there
+// may be records that cannot be read yet. Until the log has returned something, its silence proves nothing, because
+// the first response may still be on its way.
 func (b *board) look(end chainlog.Tail, hanging error, elapsed time.Duration) (Status, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -241,11 +239,11 @@ func (b *board) hangs() error {
 	return b.hanging
 }
 
-// silence is how long the engines may give no answer before a projector that
-// follows the log is no longer sure that it does.
+// silence is how long the engines may be unresponsive before a projector that follows the log is no longer sure that
+// it does.
 const silence = 10 * time.Second
 
-// silent tells for how long the engines have given no answer.
+// silent returns how long the engines have not responded.
 func (b *board) silent() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -268,13 +266,13 @@ func (p *Projections) observe(ctx context.Context) error {
 		}
 		cancel()
 		if err != nil {
-			p.log.Debug("the end of the log is not known", "error", err)
-			continue // the status stays as it was, and is not believed for long
+			p.log.Debug("the end of the log is unknown", "error", err)
+			continue // the status stays the same, and expires soon
 		}
 		now := time.Now()
 		for _, k := range p.roster.all() {
 			end := ends[chainlog.LogTopic(p.chainID)][0]
-			seq, lag := math.NaN(), math.NaN() // of what is not written here nothing is known
+			seq, lag := math.NaN(), math.NaN() // nothing is known about a generation that is not written here
 			if s, writing := k.board.look(end, watch.Hanging(), now.Sub(last)); writing {
 				seq, lag = float64(s.Seq), float64(s.Lag)
 			}
@@ -287,8 +285,8 @@ func (p *Projections) observe(ctx context.Context) error {
 	return nil
 }
 
-// Status tells what the projector knows of the live generation and, under
-// Others, of the ones that it writes beside it.
+// Status returns the status of the live generation and, under Others, of the other generations that the projector
+// writes.
 func (p *Projections) Status() Status {
 	s := p.roster.live().get()
 	for _, k := range p.roster.all() {
@@ -302,19 +300,17 @@ func (p *Projections) Status() Status {
 	return s
 }
 
-// Ready is nil while this projector does its role: it follows the log with the live
-// generation, or stands by while another one writes it and could take over (StandsBy).
-// Otherwise it says in one sentence what is missing.
+// Ready returns nil while this projector fulfils its role: it follows the log with the live generation, or it stands
+// by while another one writes it and could take over (StandsBy). Otherwise it returns the reason in one sentence.
 func (p *Projections) Ready() error { return p.board().ready() }
 
-// StandsBy reports whether another projector writes the live generation, and this one waits
-// for its end.
+// StandsBy reports whether another projector writes the live generation, and this one waits for it to end.
 func (p *Projections) StandsBy() bool { return p.board().get().State == StandingBy }
 
-// board is that of the live generation, or of the first one of all while it is made.
+// board returns that of the live generation, or of the very first one while it is built.
 func (p *Projections) board() *board {
 	b := p.roster.live()
-	if all := p.roster.all(); len(all) > 0 && b.get().State == Waiting { // the first generation of all is made
+	if all := p.roster.all(); len(all) > 0 && b.get().State == Waiting { // the very first generation is being built
 		b = &all[len(all)-1].board
 	}
 	return b
@@ -324,7 +320,7 @@ func (b *board) ready() error {
 	switch s := b.get(); s.State {
 	case StandingBy:
 		if d := b.silent(); d > silence {
-			return fmt.Errorf("it stands by and could not take over: no answer from Kafka or ClickHouse within %s", silence)
+			return fmt.Errorf("it stands by and could not take over: no response from Kafka or ClickHouse within %s", silence)
 		}
 		return nil
 	case Following:
@@ -332,7 +328,7 @@ func (b *board) ready() error {
 			return err
 		}
 		if d := b.silent(); d > silence {
-			return fmt.Errorf("no answer from Kafka or ClickHouse for %s: whether generation %d is at the end of the log is not known", d.Truncate(time.Second), s.Generation)
+			return fmt.Errorf("no response from Kafka or ClickHouse for %s: it is unknown whether generation %d is at the end of the log", d.Truncate(time.Second), s.Generation)
 		}
 		return nil
 	case Building:

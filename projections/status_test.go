@@ -39,16 +39,16 @@ func TestBoard(t *testing.T) {
 		ready string
 	}{
 		{func() {}, 5000, 4859, Building, "generation 3 is being built"},
-		{func() {}, 5000, 4859, Building, "4859 log offsets to go"}, // the log has not answered yet
+		{func() {}, 5000, 4859, Building, "4859 log offsets to go"}, // the log has not responded yet
 		{func() { wrote(110, 150) }, 5000, 4849, Building, "4849 log offsets to go"},
 		{func() { b.gave(4900) }, 5000, 4849, Building, "being built"},
-		{func() {}, 5000, 4849, Building, "being built"},      // what it gave is still to be written
-		{func() { wrote(120, 4998) }, 5000, 0, Following, ""}, // the marker of its transaction is left
+		{func() {}, 5000, 4849, Building, "being built"},      // records that it returned are not written yet
+		{func() { wrote(120, 4998) }, 5000, 0, Following, ""}, // only the marker of its transaction is left
 		{func() { wrote(121, 5000) }, 5100, 99, Following, ""},
-		{func() {}, 5100, 0, Following, ""}, // nothing came: aborted records
+		{func() {}, 5100, 0, Following, ""}, // no more records: the rest is aborted
 		{func() { wrote(122, 5101) }, 7000, 1898, Building, "being built"},
 		{func() { wrote(123, 6998) }, 7000, 0, Following, ""},
-		{func() { b.answered = time.Now().Add(-time.Minute) }, -1, 0, Following, "no answer from Kafka or ClickHouse for 1m0s"},
+		{func() { b.answered = time.Now().Add(-time.Minute) }, -1, 0, Following, "no response from Kafka or ClickHouse for 1m0s"},
 		{func() { b.set(Retrying, fmt.Errorf("no engine")) }, 7000, 0, Retrying, "retrying: no engine"},
 		{func() { b.set(Bad, fmt.Errorf("a hole")) }, 7000, 0, Bad, "bad: a hole"},
 	} {
@@ -69,8 +69,8 @@ func TestBoard(t *testing.T) {
 	}
 }
 
-// TestBoardOfABuilding: what is said of a generation while it is built, and that
-// it follows the log only when its lists are built.
+// TestBoardOfABuilding: the status of a generation while it is built; it follows the log only when its lists are
+// built.
 func TestBoardOfABuilding(t *testing.T) {
 	t.Parallel()
 	b := new(board)
@@ -99,14 +99,14 @@ func TestBoardOfABuilding(t *testing.T) {
 	if s := b.get(); s.State != Following || !s.Built || b.ready() != nil {
 		t.Errorf("built: %+v, ready %v", s, b.ready())
 	}
-	b.open(1, 1200, 1400, true) // the writer begins again
+	b.open(1, 1200, 1400, true) // the writer starts again
 	if s := b.get(); s.State != Building || !s.Built {
 		t.Errorf("opened again: %+v", s)
 	}
 }
 
-// TestFollowsPastAborted: a projector that begins behind the last record, with aborted ones up to
-// the end of the log, is at its end.
+// TestFollowsPastAborted: a projector that starts after the last record, with only aborted records up to the end of
+// the log, is at the end.
 func TestFollowsPastAborted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -127,8 +127,8 @@ func TestFollowsPastAborted(t *testing.T) {
 	w.verify(t, s.Seq())
 }
 
-// TestAudit: a generation that breaks while it is written is found by the next
-// proof, marked bad, and not written any more.
+// TestAudit: the next audit detects a generation that breaks while it is written, and it is marked bad and no longer
+// written.
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -148,21 +148,21 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// auditedConn lets a test come before each audit of a generation.
+// auditedConn calls a function of the test before each audit of a generation.
 type auditedConn struct {
 	driver.Conn
 	before func(ctx context.Context) context.Context
 }
 
 func (c *auditedConn) QueryRow(ctx context.Context, query string, args ...any) driver.Row {
-	if strings.Contains(query, "groupBitmap(seq)") { // the first question of an audit
+	if strings.Contains(query, "groupBitmap(seq)") { // the first query of an audit
 		ctx = c.before(ctx)
 	}
 	return c.Conn.QueryRow(ctx, query, args...)
 }
 
-// TestAuditBesideTheWriter: the log is written on while an audit runs, which takes
-// one thread of the engine, and when no audit can be made any more.
+// TestAuditBesideTheWriter: writing continues while an audit runs, which uses one thread of the engine, and when
+// audits are no longer possible.
 func TestAuditBesideTheWriter(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -177,7 +177,7 @@ func TestAuditBesideTheWriter(t *testing.T) {
 		conn, err := p.clickhouse.OpenPatient(database)
 		return &auditedConn{conn, func(ctx context.Context) context.Context {
 			switch n := audits.Add(1); {
-			case n == 2: // after the one at the start
+			case n == 2: // after the audit at the start
 				if err := conn.QueryRow(ctx, "SELECT toUInt64(getSetting('max_threads'))").Scan(&threads); err != nil {
 					t.Errorf("read the threads of an audit: %v", err)
 				}
@@ -225,8 +225,8 @@ func TestAuditBesideTheWriter(t *testing.T) {
 	w.verify(t, s.Seq())
 }
 
-// A transaction that nobody ends: the projector has read all that it can, and is not
-// ready, for there is more; when it ends, it follows the log again.
+// TestHangingTransaction: a transaction is never ended. The projector has read all that it can, but is not ready,
+// because there is more; when the transaction ends, it follows the log again.
 func TestHangingTransaction(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -249,7 +249,7 @@ func TestHangingTransaction(t *testing.T) {
 	})
 	before := s.Seq()
 	s.Mine()
-	w.append(t, s.Records[before:]) // committed, and behind it
+	w.append(t, s.Records[before:]) // committed, but behind the open transaction
 	wait.Until(t, func() error {
 		if got := p.Status(); got.Lag < 2 || got.Reason == "" || testutil.ToFloat64(p.measured().openTransaction) == 0 {
 			return fmt.Errorf("status is %+v", got)
@@ -261,7 +261,7 @@ func TestHangingTransaction(t *testing.T) {
 	wait.Until(t, p.Ready)
 }
 
-// whenSaid calls a function when a sentence is logged.
+// whenSaid calls a function when a certain message is logged.
 type whenSaid struct {
 	slog.Handler
 	sentence string
@@ -277,8 +277,8 @@ func (h whenSaid) Handle(_ context.Context, r slog.Record) error {
 
 func (h whenSaid) Enabled(context.Context, slog.Level) bool { return true }
 
-// TestLiveGoesBad: from when the live generation is found to be bad, the projector is not ready, although it follows the log
-// with another one.
+// TestLiveGoesBad: as soon as the live generation is found to be bad, the projector is not ready, although it follows
+// the log with another one.
 func TestLiveGoesBad(t *testing.T) {
 	t.Parallel()
 	p := new(Projections)
@@ -295,7 +295,7 @@ func TestLiveGoesBad(t *testing.T) {
 	p.roster.set(Waiting, nil)
 	p.roster.keepers, p.roster.liveID = map[int32]*keeper{1: standby, 2: bad}, 2
 	asked := 0
-	p.log = slog.New(whenSaid{sentence: "a generation is out of service", call: func() {
+	p.log = slog.New(whenSaid{sentence: "generation out of service", call: func() {
 		asked++
 		wantError(t, p.Ready(), "marked bad")
 	}})
@@ -307,7 +307,7 @@ func TestLiveGoesBad(t *testing.T) {
 	}
 }
 
-// execs is a connection that does something else than what it is told.
+// execs is a connection that runs instead in place of each statement.
 type execs struct {
 	driver.Conn
 	instead func(ctx context.Context) error
@@ -315,7 +315,7 @@ type execs struct {
 
 func (c execs) Exec(ctx context.Context, _ string, _ ...any) error { return c.instead(ctx) }
 
-// kept is a keeper of the first generation, which was built and is written by nobody.
+// kept returns a keeper of the first generation, which is built and has no writer.
 func (w *world) kept(t *testing.T, instead func(context.Context) error) *keeper {
 	t.Helper()
 	w.append(t, everyEvent().Records)
@@ -334,7 +334,8 @@ func (w *world) kept(t *testing.T, instead func(context.Context) error) *keeper 
 	return k
 }
 
-// TestStandbyThatHasTheLease: who has waited for the lease and got it is not ready before it has opened the generation.
+// TestStandbyThatHasTheLease: a projector that has waited for the lease and got it is not ready before it has opened
+// the generation.
 func TestStandbyThatHasTheLease(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -350,7 +351,7 @@ func TestStandbyThatHasTheLease(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- k.run(ctx) }()
 	wait.Until(t, func() error {
-		k.board.look(chainlog.Tail{}, nil, time.Second) // as long as it stands by, the engines answer
+		k.board.look(chainlog.Tail{}, nil, time.Second) // the engines respond while it stands by
 		return k.board.ready()
 	})
 	lease.Release()
@@ -360,7 +361,8 @@ func TestStandbyThatHasTheLease(t *testing.T) {
 	must(t, <-ended)
 }
 
-// TestBadWhileItIsStopped: why a generation is bad is known, also where its keeper is stopped before it has said so.
+// TestBadWhileItIsStopped: the reason why a generation is bad is known even if its keeper is stopped before it has
+// reported it.
 func TestBadWhileItIsStopped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -373,8 +375,8 @@ func TestBadWhileItIsStopped(t *testing.T) {
 	wantError(t, k.board.ready(), "bad: ", "users differ")
 }
 
-// A term that fails again and again is retrying throughout, and not starting or building in between;
-// a term that wrote, or that has nothing to write, ends that.
+// TestBoardOfAFailingTerm: a term that fails again and again is retrying all the time, not starting or building in
+// between; a term that wrote, or that has nothing to write, ends this.
 func TestBoardOfAFailingTerm(t *testing.T) {
 	t.Parallel()
 	atEnd := chainlog.Tail{Written: 142, Stable: 142}
@@ -406,15 +408,14 @@ func TestBoardOfAFailingTerm(t *testing.T) {
 	}
 }
 
-// TestStandbyIsReadyWhileItCouldTakeOver: one that stands by is ready while its engines
-// answer, and not any more.
+// TestStandbyIsReadyWhileItCouldTakeOver: a standby is ready while its engines respond, and not after that.
 func TestStandbyIsReadyWhileItCouldTakeOver(t *testing.T) {
 	t.Parallel()
 	var b board
 	b.begin(1)
 	b.set(StandingBy, nil)
 	wantError(t, b.ready(), "stands by and could not take over")
-	b.look(chainlog.Tail{}, nil, time.Second) // both have answered
+	b.look(chainlog.Tail{}, nil, time.Second) // both have responded
 	if err := b.ready(); err != nil {
 		t.Errorf("a standby whose engines answer: %v", err)
 	}

@@ -2,12 +2,11 @@ package decode
 
 import "iter"
 
-// Batch is whole units of the log in their order, in the pieces in which they were
-// read, for nothing is gained by copying them into one. No piece is empty, and the
-// last fact is a boundary.
+// Batch contains whole units of the log in order. It consists of the pieces in which they were read, because copying
+// them into one slice has no benefit. No piece is empty, and the last fact is a boundary.
 type Batch [][]Fact
 
-// All gives the facts one after the other.
+// All iterates over the facts.
 func (b Batch) All() iter.Seq[*Fact] {
 	return func(yield func(*Fact) bool) {
 		for _, piece := range b {
@@ -20,7 +19,7 @@ func (b Batch) All() iter.Seq[*Fact] {
 	}
 }
 
-// Effects gives what the facts do, one effect after the other, each with its fact.
+// Effects iterates over the effects of the facts, each with its fact.
 func (b Batch) Effects() iter.Seq2[*Fact, *Effect] {
 	return func(yield func(*Fact, *Effect) bool) {
 		for f := range b.All() {
@@ -33,7 +32,7 @@ func (b Batch) Effects() iter.Seq2[*Fact, *Effect] {
 	}
 }
 
-// Len is how many facts there are.
+// Len is the number of facts.
 func (b Batch) Len() (n int) {
 	for _, piece := range b {
 		n += len(piece)
@@ -56,17 +55,16 @@ type Unit struct {
 	Facts Batch
 	// End is the seq of its last record.
 	End uint64
-	// Lowest is the lowest block that its facts are of; readmodel.Never for a unit of none.
+	// Lowest is the lowest block of its facts; readmodel.Never if none of them has a block.
 	Lowest uint64
-	// Rewrites says that it takes something back, and so changes what was so in
-	// the past, from block Lowest on.
+	// Rewrites reports whether the unit retracts records, and so changes the past from block Lowest on.
 	Rewrites bool
 }
 
-// Ancestor is the last block that the unit leaves as it was.
+// Ancestor is the last block that the unit does not change.
 func (u *Unit) Ancestor() uint64 { return max(u.Lowest, 1) - 1 }
 
-// Units cuts the batch after each boundary.
+// Units splits the batch after each boundary.
 func (b Batch) Units() (out []Unit) {
 	var open Batch
 	for _, piece := range b {
@@ -96,8 +94,8 @@ func newUnit(facts Batch) Unit {
 	return u
 }
 
-// Keep gives the unit without the facts for which keep is false. There may be no fact
-// left; its end and what it rewrites stay.
+// Keep returns the unit without the facts for which keep is false. Its End and Rewrites stay the same, even if no
+// fact is left.
 func (u Unit) Keep(keep func(*Fact) bool) Unit {
 	var kept []Fact
 	for f := range u.Facts.All() {

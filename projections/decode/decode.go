@@ -16,8 +16,8 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// Numbers of fields in event.proto; those of varints have a bit of their own,
-// for a field of another type than the protocol's is none of it.
+// Field numbers of event.proto. Those of varint fields include the varint bit, so that a field with an unexpected
+// wire type matches none of them.
 const (
 	varint = 1 << 30
 
@@ -36,8 +36,8 @@ const (
 	logTime    = varint | 6
 	logTx      = 7
 	logIndex   = varint | 9
-	logNoData  = 11 // the hash of data that the record does not hold
-	logVault   = 12 // that the log belongs to, if another contract emitted it
+	logNoData  = 11 // hash of data that the record does not contain
+	logVault   = 12 // vault of the log, if another contract emitted it
 
 	blockNumber = varint | 1
 	blockHash   = 2
@@ -49,39 +49,37 @@ const (
 
 var errMangled = errors.New("it is not the protobuf of a record")
 
-// Decoder reads the records of the log one after the other. It maps logs by the vault records
-// that it is given first and then by those that it reads: of each vault the first one counts.
-// Only one goroutine may use it.
+// Decoder decodes the records of the log in order. It maps the logs of a vault by the first vault record for it, of
+// those that it is created with and then of those that it reads. Only one goroutine may use it.
 type Decoder struct {
 	chainID uint64
 	vaults  *mapping.Vaults
 	reader  reader
 }
 
-// NewDecoder makes a decoder of a chain's log. vaults says how logs are mapped before the log
-// says anything.
+// NewDecoder returns a decoder for the log of a chain. vaults has the mappings that are known before the log is read.
 func NewDecoder(chainID uint64, vaults *mapping.Vaults) *Decoder {
 	return &Decoder{chainID: chainID, vaults: vaults, reader: reader{vaults: vaults}}
 }
 
-// reader reads records of the log, and has what is made once for many of them:
-// the effects of all, in one piece, and the topics of the log that is being read.
+// reader decodes records. It reuses memory across records: one slice for the effects of all, and the topics of the
+// current log.
 type reader struct {
 	vaults  *mapping.Vaults
-	last    *mapping.Sources // of the last log: most logs are of the same vault
+	last    *mapping.Sources // sources of the last log: most logs are of the same vault
 	effects []Effect
 	topics  [maxTopics]common.Hash
-	mapped  mapping.Log // that is being mapped
-	waiting []waiting   // of the unit that is being read
+	mapped  mapping.Log // the log that is being mapped
+	waiting []waiting   // logs of the current unit
 }
 
-// waiting is a log that is mapped when its unit is whole: what it does may follow from another
-// log of its transaction.
+// waiting is a log that is mapped when its unit is complete, because its effects may depend on another log of its
+// transaction.
 type waiting struct {
 	fact    *Fact
 	sources *mapping.Sources
 	log     mapping.Log
-	odd     bool // it is quarantined, whatever the mapping says
+	odd     bool // quarantined, whatever the mapping returns
 	record  []byte
 }
 
@@ -92,8 +90,7 @@ func (r *reader) of(vault common.Address) *mapping.Sources {
 	return r.last
 }
 
-// one reads a record. The fact keeps the bytes of those that no table says
-// otherwise.
+// one decodes a record. The fact keeps the raw bytes if no table stores the content in another form.
 func (r *reader) one(in chainlog.Raw, f *Fact) (err error) {
 	*f = Fact{Seq: in.Seq, Boundary: in.Boundary, Offset: in.Offset, Sign: 1}
 	var body []byte
@@ -155,14 +152,14 @@ func (r *reader) one(in chainlog.Raw, f *Fact) (err error) {
 	return err
 }
 
-// keep keeps the bytes of a record if no table says otherwise what is in them.
+// keep keeps the bytes of a record if no table stores its content in another form.
 func (f *Fact) keep(record []byte) {
 	if f.Quarantined || f.has(GroupPrice) || f.Kind == VaultKind || f.Kind == DecisionKind {
 		f.Raw = record
 	}
 }
 
-// vault reads what a vault record says of mappings.
+// vault reads the mapping in a vault record.
 func (r *reader) vault(f *Fact, m []byte) error {
 	v := &event.Vault{}
 	if proto.Unmarshal(m, v) != nil {
@@ -179,7 +176,7 @@ func (r *reader) vault(f *Fact, m []byte) error {
 	return nil
 }
 
-// sample reads a sample, which is where a log after all logs of its block would be.
+// sample decodes a sample, whose position in the chain is after all logs of its block.
 func (r *reader) sample(f *Fact, m []byte) error {
 	s := &event.Sample{}
 	if proto.Unmarshal(m, s) != nil {
@@ -193,8 +190,7 @@ func (r *reader) sample(f *Fact, m []byte) error {
 	return nil
 }
 
-// unit maps the logs that waited for the end of their unit: those that one transaction has for
-// one vault together, in the order of the chain.
+// unit maps the logs of the completed unit: the logs of one transaction for one vault together, in chain order.
 func (r *reader) unit() {
 	if len(r.waiting) == 0 {
 		return
@@ -247,7 +243,7 @@ func transaction(all []waiting) {
 	}
 }
 
-// fields gives each field of a protobuf message to see: v of a varint, b of bytes.
+// fields calls see for each field of a protobuf message, with v for a varint and b for bytes.
 func fields(m []byte, see func(n protowire.Number, v uint64, b []byte)) error {
 	for len(m) > 0 {
 		number, kind, n := protowire.ConsumeTag(m)
@@ -281,12 +277,12 @@ func fields(m []byte, see func(n protowire.Number, v uint64, b []byte)) error {
 	return nil
 }
 
-// maxTopics is how many topics a log of the EVM can have.
+// maxTopics is the maximum number of topics of an EVM log.
 const maxTopics = 4
 
-// log reads a log. One that cannot be counted is quarantined: it has lengths that
-// no EVM gives, or data that its record does not hold, is not laid out like the event that it announces, names a number
-// that the tables cannot hold, or does what they cannot hold.
+// log decodes a log. It quarantines a log that cannot be counted: its lengths are impossible in the EVM, its record
+// does not contain its data, its data does not have the layout of the event, it contains a number that is too large
+// for the tables, or the tables cannot represent its effects.
 func (r *reader) log(f *Fact, m, record []byte) error {
 	var data []byte
 	var contract common.Address
@@ -361,8 +357,8 @@ func (r *reader) log(f *Fact, m, record []byte) error {
 	return nil
 }
 
-// All reads the next records. A record that is none is a *chainlog.CorruptError. What the logs of
-// a unit do is known when its last record was read.
+// All decodes the next records. An invalid record is a *chainlog.CorruptError. The effects of a unit's logs are set
+// once its last record was read.
 func (d *Decoder) All(in []chainlog.Raw) ([]Fact, error) {
 	out := make([]Fact, len(in))
 	r := &d.reader

@@ -23,7 +23,7 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// want is what the protobuf library and go-ethereum's decoder say of a record.
+// want returns what the protobuf library and go-ethereum's decoder make of a record.
 func want(r *event.Record) (kind, name string, e contracts.Event, quarantined bool) {
 	kind = chainlog.TypeOf(r)
 	l := r.GetLog()
@@ -76,7 +76,7 @@ func tooLarge(e contracts.Event) bool {
 	return false
 }
 
-// sameFact compares a fact with what the libraries say.
+// sameFact compares a fact with the results of these libraries.
 func sameFact(r *event.Record, f *Fact) error {
 	kind, name, e, quarantined := want(r)
 	if f.Kind.String() != kind || f.Name() != name || f.Quarantined != quarantined || f.Retracts != r.GetRetracts() {
@@ -110,7 +110,7 @@ func amountOf(v *big.Int) (out Amount) {
 	return out
 }
 
-// effectsOf is what an event of the reference contracts does.
+// effectsOf returns the effects of an event of the reference contracts.
 func effectsOf(e contracts.Event) []Effect {
 	const (
 		id, owner, other = mapping.ID, mapping.Owner, mapping.Other
@@ -154,7 +154,7 @@ func effectsOf(e contracts.Event) []Effect {
 	return nil
 }
 
-// one reads a record by the mapping of the reference contracts.
+// one decodes a record with the mapping of the reference contracts.
 func one(in chainlog.Raw) (f Fact, err error) {
 	vaults, err := mapping.NewVaults()
 	if err != nil {
@@ -165,8 +165,7 @@ func one(in chainlog.Raw) (f Fact, err error) {
 	return f, err
 }
 
-// TestDecode: the decoder says what the libraries say, of random records and of
-// records whose bytes were changed at random.
+// TestDecode: the decoder agrees with the libraries on random records and on records with randomly changed bytes.
 func TestDecode(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(12, 1))
@@ -210,7 +209,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// spoil changes now and then what must be noticed.
+// spoil sometimes makes a log invalid in a way that the decoder must detect.
 func spoil(rng *rand.Rand, l *event.Log) {
 	switch rng.IntN(12) {
 	case 0:
@@ -238,8 +237,7 @@ func spoil(rng *rand.Rand, l *event.Log) {
 	}
 }
 
-// TestNumbers: the numbers by which facts name kinds of records are those that the read
-// model gives the names.
+// TestNumbers: the numbers of record kinds in facts are those that the read model has for their names.
 func TestNumbers(t *testing.T) {
 	t.Parallel()
 	for _, k := range []Kind{LogKind, BlockKind, VaultKind, DecisionKind, SampleKind} {
@@ -256,8 +254,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestUnits: a batch is cut after each boundary, whatever pieces it came in, and
-// each unit knows what it rewrites.
+// TestUnits: a batch is split after each boundary, whatever pieces it consists of, and each unit has the right
+// Rewrites and Lowest.
 func TestUnits(t *testing.T) {
 	t.Parallel()
 	s := histories.New(31337)
@@ -310,7 +308,7 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// TestHeld: the tables hold every effect of the language, and none that lacks a field of its table.
+// TestHeld: the tables can represent every kind of effect, but none that lacks a required field.
 func TestHeld(t *testing.T) {
 	t.Parallel()
 	one := *new(Amount).SetUint64(1)
@@ -344,7 +342,8 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// other is a mapping with several effects of one log, with one that no table holds, and with a companion.
+// other is a mapping with a log that has several effects, with an effect that no table represents, and with a
+// companion.
 const other = `preset: other
 sources: {vault: required, gate: required}
 events:
@@ -371,8 +370,9 @@ events:
     emit: none
 `
 
-// TestAnotherMapping: the logs of a vault are read by the mapping of its record: those of all its sources, several effects
-// of one log, companions that stand in another part of what was read, and quarantined what no table holds.
+// TestAnotherMapping: the logs of a vault are decoded by the mapping in its record: logs of all its sources, logs
+// with several effects, and companions in another piece of the unit. Logs whose effects no table can represent are
+// quarantined.
 func TestAnotherMapping(t *testing.T) {
 	t.Parallel()
 	text, err := mapping.Canonical("other", []byte(other))
@@ -403,8 +403,8 @@ func TestAnotherMapping(t *testing.T) {
 		log(vault, 1, "Odd(uint256)", nil, word(4)),
 		log(gate, 1, "Minted(address,uint256)", [][]byte{word(0xb1)}, word(3)),
 		log(vault, 1, "In(address,uint256)", [][]byte{word(0xb1)}, word(5)),
-		log(vault, 2, "In(address,uint256)", [][]byte{word(0xb1)}, word(6)), // the companion is of another transaction
-		log(gate, 2, "In(address,uint256)", [][]byte{word(0xb1)}, word(6)),  // of another source
+		log(vault, 2, "In(address,uint256)", [][]byte{word(0xb1)}, word(6)), // the companion is in another transaction
+		log(gate, 2, "In(address,uint256)", [][]byte{word(0xb1)}, word(6)),  // from another source
 		log(vault, 2, "Quiet()", nil, nil),
 		log(stranger, 2, "Quiet()", nil, nil),
 	}
@@ -412,7 +412,7 @@ func TestAnotherMapping(t *testing.T) {
 	for i, l := range logs {
 		put(&event.Record{Boundary: i == len(logs)-1, Fact: &event.Record_Log{Log: l}})
 	}
-	for i, l := range slices.Backward(logs) { // the block is orphaned, and comes back in the same unit
+	for i, l := range slices.Backward(logs) { // the block is orphaned and indexed again in the same unit
 		put(&event.Record{Retracts: uint64(i + 2), Fact: &event.Record_Log{Log: l}})
 	}
 	for i, l := range logs {
@@ -448,7 +448,7 @@ func TestAnotherMapping(t *testing.T) {
 	}
 }
 
-// told is what a log does, in words.
+// told describes the effects of a log as text.
 func told(f *Fact) string {
 	var all []string
 	for e := range slices.Values(f.Effects) {
@@ -460,8 +460,8 @@ func told(f *Fact) string {
 	return strings.TrimSpace(f.Name() + " " + strings.Join(all, ","))
 }
 
-// TestDiffers: the first record of a vault says how its logs are read, and one with another mapping says that only another
-// generation can read them so.
+// TestDiffers: the first record of a vault decides how its logs are decoded, and a later record with another mapping
+// is marked, because only a new generation can use that mapping.
 func TestDiffers(t *testing.T) {
 	t.Parallel()
 	text, err := mapping.Canonical("other", []byte(other))
@@ -494,7 +494,7 @@ func TestDiffers(t *testing.T) {
 	}
 }
 
-// TestSample: a sample is a valuation of its vault, which stands after every log of its block. One that is too large is
+// TestSample: a sample is a valuation of its vault, positioned after every log of its block. One that is too large is
 // quarantined and keeps its record, and one of a vault that is not sampled has no effect.
 func TestSample(t *testing.T) {
 	t.Parallel()
@@ -536,7 +536,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// BenchmarkAll reads what a rebuild reads: histories that have every event.
+// BenchmarkAll decodes histories with every event, as a rebuild does.
 func BenchmarkAll(b *testing.B) {
 	rng := rand.New(rand.NewPCG(12, 2))
 	var in []chainlog.Raw

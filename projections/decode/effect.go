@@ -6,13 +6,13 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-// Effect is one thing that a log does, and EffectKind what it is.
+// Effect is one effect of a log, and EffectKind its kind.
 type (
 	Effect     = mapping.Effect
 	EffectKind = mapping.Kind
 )
 
-// The effects that the tables hold.
+// The kinds of effects that the tables represent.
 const (
 	Deposit    = mapping.Deposit
 	Priced     = mapping.Priced
@@ -30,8 +30,8 @@ const (
 	Sample     = mapping.Sample
 )
 
-// heldFields are the fields without which the tables cannot hold an effect, besides those that say what it is about. An
-// effect that is not here is held by none.
+// heldFields are the fields that the tables require of each kind of effect, besides those that identify its subject.
+// The tables cannot represent a kind that is not listed here.
 var heldFields = [mapping.Sample + 1]mapping.Fields{
 	Deposit:    mapping.ID | mapping.Owner | mapping.Assets,
 	Priced:     mapping.SideField | mapping.Assets | mapping.Shares,
@@ -49,15 +49,15 @@ var heldFields = [mapping.Sample + 1]mapping.Fields{
 	Sample:     mapping.Nav,
 }
 
-// about is no field: the effect needs none beyond those by which a mapping is checked.
+// about is not a field: it marks kinds that need no fields beyond those that the check of the mapping requires.
 const about mapping.Fields = 1 << 31
 
-// MaxGroups is how many groups one log can give a price to by naming the first and the last.
+// MaxGroups is the maximum number of groups that one log can price by naming the first and the last.
 const MaxGroups = 1000
 
-// held reports whether the tables can hold what a log does: effects of kinds that they have, with the fields that they
-// have, and no more of them than rows of one record can be told apart. A request of no shares that is claimed first in,
-// first out has no place in the line.
+// held reports whether the tables can represent the effects of a log: only known kinds with the required fields, and
+// at most as many effects as rows of one record can be distinguished. A request for no shares that is claimed first
+// in, first out has no place in the queue.
 func held(effects []Effect) bool {
 	if len(effects) > math.MaxUint8 {
 		return false

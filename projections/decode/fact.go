@@ -1,18 +1,18 @@
-// Package decode reads the bytes of the log: a record becomes a Fact, by a pure
-// function of the record and of how its vault is mapped.
+// Package decode decodes the bytes of the log: a record becomes a Fact, by a pure function of the record and of its
+// vault's mapping.
 //
 //	bytes ──▶ log, block, vault, decision or sample ──▶ of a log or sample: its effects, or quarantined
 //
-// Package schemas/mapping says what a log does, in effects (EffectKind), of which the rows of the read model are made:
-// they know no event of any contract. The vault records of the log say which mapping is a vault's. The logs of a vault
-// whose mapping has companions are mapped when their unit is whole.
+// Package schemas/mapping turns a log into effects (EffectKind), from which the rows of the read model are made: the
+// rows do not depend on any contract's events. The vault records of the log contain the mapping of each vault. If a
+// vault's mapping has companions, its logs are mapped when their unit is complete.
 //
-// Records have a decoder of their own, because a rebuild reads all of them: with a struct for each record and a big.Int
-// for each number, reading would cost more than everything else. A test compares it with proto.Unmarshal and the
-// bindings of the reference contracts.
+// Records have a decoder of their own, because a rebuild reads all of them: with a struct for each record and a
+// big.Int for each number, decoding would cost more than everything else. A test compares it with proto.Unmarshal and
+// the bindings of the reference contracts.
 //
-// A log that announces an event of its mapping and cannot be counted is quarantined: the mapping says so, or no table
-// can hold its effects. It keeps its raw bytes and is in no total.
+// A log that has the topic of a mapped event but cannot be counted is quarantined: the mapping rejects it, or no
+// table can represent its effects. It keeps its raw bytes and counts in no total.
 package decode
 
 import (
@@ -25,8 +25,7 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-// Amount is a signed number of 256 bits, in two's complement and with the lowest
-// word first: what Int256 is in ClickHouse.
+// Amount is a signed 256-bit number in two's complement, lowest word first, like Int256 in ClickHouse.
 type Amount = mapping.Amount
 
 // Fact is a record of the log, decoded.
@@ -34,21 +33,21 @@ type Fact struct {
 	Seq, Retracts uint64
 	Offset        int64
 	Boundary      bool
-	Sign          int8 // -1 where the record takes back another one, which it repeats
+	Sign          int8 // -1 if the record retracts another one, which it repeats
 	Kind          Kind
-	// Named is the event that the log says it is; empty for what is no log and
-	// for one that the mapping does not know.
+	// Named is the event's name in the mapping; empty for a record that is not a log, and for an event that the
+	// mapping does not know.
 	Named       string
 	Quarantined bool
-	Removed     bool // of a vault record: the vault was removed
-	Differs     bool // of a vault record: it names another mapping than the one by which its logs are read
+	Removed     bool // in a vault record: the vault was removed
+	Differs     bool // in a vault record: it has another mapping than the one by which the vault's logs are decoded
 	Log         Log
 	Hash        common.Hash // of the block
-	Effects     []Effect    // what the log or sample does; none of what is quarantined
-	Raw         []byte      // the record as the log has it, where the tables keep it
+	Effects     []Effect    // effects of the log or sample; none if quarantined
+	Raw         []byte      // the bytes of the record, if the tables keep them
 }
 
-// Name is the Solidity event name, "Unknown", or "" of what is no log.
+// Name is the Solidity event name, "Unknown", or "" for a record that is not a log.
 func (f *Fact) Name() string {
 	if f.Kind != LogKind {
 		return ""
@@ -56,16 +55,16 @@ func (f *Fact) Name() string {
 	return cmp.Or(f.Named, "Unknown")
 }
 
-// Known reports whether a log is of an event that navlog knows, quarantined ones included.
+// Known reports whether a log is an event that navlog knows, including quarantined logs.
 func (f *Fact) Known() bool { return f.Kind == LogKind && f.Named != "" }
 
-// String says what the record is.
+// String describes the record.
 func (f *Fact) String() string {
 	return fmt.Sprintf("%s %s of block %d %x, log %d, time %d, takes back seq %d, boundary %t",
 		f.Kind, f.Name(), f.Log.Block, f.Hash, f.Log.Index, f.Log.Time, f.Retracts, f.Boundary)
 }
 
-// Kind is what a record tells, by the numbers that readmodel.RecordKind has for them.
+// Kind is the kind of a record, with the numbers of readmodel.RecordKind.
 type Kind uint8
 
 // The kinds of records.
@@ -88,8 +87,7 @@ func (f *Fact) has(kind EffectKind) bool {
 	return false
 }
 
-// Log is where and when a log was emitted. A block record has Block and Time, a
-// vault record Vault.
+// Log is the origin and time of a log. For a block record it has Block and Time, for a vault record Vault.
 type Log struct {
 	Vault common.Address
 	Block uint64
@@ -98,6 +96,5 @@ type Log struct {
 	Index uint32
 }
 
-// seconds fits a block time into a ts column: a chain that claims to live
-// after 2106 stays there.
+// seconds fits a block time into a ts column: later times than the year 2106 are capped.
 func seconds(t uint64) uint32 { return uint32(min(t, math.MaxUint32)) }

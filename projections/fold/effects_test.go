@@ -27,13 +27,13 @@ var (
 	seed  = flag.Uint64("seed", 0, "seed of the first random history; 0: by the clock")
 )
 
-// vaults of four kinds: groups that are priced and funded and whose requests are claimed first in, first out; requests
-// with ids of 32 bytes; requests that are claimed first in, first out and never funded; and groups of one request, of
-// which all that happens names only the request.
+// vaults are of four kinds. The first has groups that are priced and funded, and its requests are claimed first in,
+// first out. The second has requests with 32-byte ids. The third has requests that are claimed first in, first out
+// and never funded. The fourth has groups of one request, and all its effects name only the request.
 var vaults = []common.Address{common.HexToAddress("0xa1"), common.HexToAddress("0xa2"), common.HexToAddress("0xa3"),
 	common.HexToAddress("0xa4")}
 
-// chain makes the facts of random effects, in units: blocks, and reorganisations.
+// chain generates facts with random effects, in units: blocks and reorganisations.
 type chain struct {
 	rng    *rand.Rand
 	seq    uint64
@@ -53,7 +53,7 @@ func (c *chain) amount(n int) (a readmodel.Amount) {
 	return a
 }
 
-// effect is a random effect that a vault can have. key is unique.
+// effect returns a random effect that the vault can have. key is unique.
 func (c *chain) effect(vault common.Address, key uint64) decode.Effect {
 	const owner, shares, assets = mapping.Owner, mapping.Shares, mapping.Assets
 	e := decode.Effect{Owner: common.HexToAddress(fmt.Sprintf("0xb%d", c.number(3))), Assets: c.amount(50), Shares: c.amount(50)}
@@ -143,7 +143,7 @@ func (c *chain) effect(vault common.Address, key uint64) decode.Effect {
 			e.ID = key
 		}
 	case vaults[3]:
-		id := c.number(int(min(key/64, 30))) // of few, to which much happens
+		id := c.number(int(min(key/64, 30))) // few numbers, so that each gets many effects
 		switch c.rng.IntN(8) {
 		case 0, 1, 2, 3:
 			is(decode.Requested, mapping.ID|owner|shares|mapping.Group)
@@ -214,7 +214,7 @@ func (c *chain) mine() (facts []decode.Fact) {
 	return facts
 }
 
-// unit is a block, or a reorganisation: some blocks are retracted, newest first, and others come.
+// unit returns a block, or a reorganisation that retracts some blocks, newest first, and adds others.
 func (c *chain) unit() (facts []decode.Fact) {
 	blocks := 1
 	if n := len(c.blocks); n > 3 && c.rng.IntN(5) == 0 {
@@ -240,7 +240,7 @@ func (c *chain) unit() (facts []decode.Fact) {
 
 var generations atomic.Int64
 
-// oracle is what the plain fold of the live logs gives, in the words of lines.
+// oracle returns the rows that the plain fold of the live logs expects, in the format of lines.
 func (c *chain) oracle() (out []string) {
 	var logs []oracle.Log
 	for _, block := range c.blocks {
@@ -258,7 +258,7 @@ func (c *chain) oracle() (out []string) {
 	return out
 }
 
-// generation makes a database with the two tables.
+// generation creates a database with the two tables.
 func generation(t *testing.T) (conn, session driver.Conn) {
 	t.Helper()
 	config := readmodel.DefaultConfig()
@@ -299,7 +299,7 @@ func send[T any](t *testing.T, conn driver.Conn, table *readmodel.Table[T], rows
 	must(t, batch.Send())
 }
 
-// lines are the live rows of a table with the columns of lists, without those that say what changed.
+// lines returns the live rows of a table with the columns of lists, except those that only say what changed.
 func lines(t *testing.T, conn driver.Conn, table string) (out []string) {
 	t.Helper()
 	rows, err := conn.Query(t.Context(), "SELECT line, sum(sign) AS times FROM (SELECT concat(toString(list), ' ', "+
@@ -320,8 +320,8 @@ func lines(t *testing.T, conn driver.Conn, table string) (out []string) {
 	return out
 }
 
-// TestEffects: after random effects of every kind, in units with reorganisations, the lists are what their definitions
-// in SQL say and what the oracle says, and every list has rows.
+// TestEffects: after random effects of every kind, in units with reorganisations, the lists equal their definitions
+// in SQL and the oracle, and every list has rows.
 func TestEffects(t *testing.T) {
 	t.Parallel()
 	first := *seed
@@ -366,7 +366,7 @@ func TestEffects(t *testing.T) {
 						t.Errorf("seq %d: %s: %s", c.seq, map[int]string{1: "lists have", -1: "lists lack"}[sign], line)
 					}
 				})
-				got = slices.DeleteFunc(got, func(line string) bool { // of which the oracle is not asked
+				got = slices.DeleteFunc(got, func(line string) bool { // not computed by the oracle
 					return strings.HasPrefix(line, "blocks ") || strings.HasPrefix(line, "cursor")
 				})
 				compare(got, c.oracle(), func(line string, sign int) {
@@ -398,7 +398,7 @@ func TestEffects(t *testing.T) {
 	}
 }
 
-// compare calls differs for each line that only one of two sorted lists has.
+// compare calls differs for each line that only one of two sorted slices has.
 func compare(got, want []string, differs func(line string, sign int)) {
 	for len(got) > 0 || len(want) > 0 {
 		switch {

@@ -8,7 +8,7 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// place is where an effect stands in the chain.
+// place is the position of an effect in the chain.
 type place struct {
 	block    uint64
 	logIndex uint32
@@ -19,7 +19,7 @@ func (p place) compare(q place) int {
 	return cmp.Or(cmp.Compare(p.block, q.block), cmp.Compare(p.logIndex, q.logIndex), cmp.Compare(p.sub, q.sub))
 }
 
-// entry is an effect as the lists hold it. Of a deposit or request it has the life, too.
+// entry is an effect as stored in the lists. For a deposit or request, it includes its life.
 type entry struct {
 	kind readmodel.EffectKind
 	place
@@ -38,24 +38,24 @@ type entry struct {
 	life
 }
 
-// lacks says which amounts the log of an effect does not give, and what NAV is (NavDigits).
+// lacks records which amounts the log of an effect does not contain, and how its NAV is scaled (NavDigits).
 type lacks struct {
 	nav, assets, shares bool
 	navDigits           uint8
 }
 
-// derived reports whether the lists hold an effect with an amount that its log does not give.
+// derived reports whether the lists store an amount of the effect that its log does not contain.
 func (e *entry) derived() bool {
 	return e.kind == readmodel.Valuation && (e.lacks.nav || e.lacks.assets || e.lacks.shares) ||
 		e.kind == readmodel.Claimed && e.lacks.assets || e.unowned()
 }
 
-// unowned reports whether a claim names only its request, whose owner was paid.
+// unowned reports whether a claim names only its request; the owner of the request was paid.
 func (e *entry) unowned() bool {
 	return e.kind == readmodel.Claimed && e.user == (common.Address{}) && (e.by == readmodel.ByID || e.by == readmodel.BySource)
 }
 
-// life is how a request was funded and closed, or how a deposit was priced and swept or void.
+// life records how a request was funded and closed, or how a deposit was priced and swept or voided.
 type life struct {
 	pricedBlock  uint64
 	pricedAssets readmodel.Amount
@@ -70,7 +70,7 @@ type life struct {
 	closedAssets readmodel.Amount
 }
 
-// fresh is a request or deposit to which nothing has happened.
+// fresh returns a new request or deposit, to which nothing has happened.
 func (e entry) fresh() *entry {
 	e.life = life{closedBlock: readmodel.Never}
 	if e.kind == readmodel.Requested {
@@ -82,7 +82,7 @@ func (e entry) fresh() *entry {
 	return &e
 }
 
-// clip undoes what happened above a block. It reports false if the entry itself lies above it.
+// clip undoes everything that happened above a block. It returns false if the entry itself is above it.
 func (e *entry) clip(ancestor uint64) bool {
 	if e.block > ancestor {
 		return false
@@ -110,10 +110,10 @@ func (e *entry) clip(ancestor uint64) bool {
 
 func (e *entry) open() bool { return e.closedBlock == readmodel.Never }
 
-// waits reports whether the entry waits for its group to be priced or funded.
+// waits reports whether the entry is waiting for its group to be priced or funded.
 func (e *entry) waits() bool { return e.grouped && e.left() == readmodel.Never }
 
-// left is the block in which a grouped entry stopped to wait for its group.
+// left is the block in which a grouped entry stopped waiting for its group.
 func (e *entry) left() uint64 {
 	if e.kind == readmodel.Deposit {
 		return min(e.pricedBlock, e.closedBlock)
@@ -121,15 +121,15 @@ func (e *entry) left() uint64 {
 	return min(e.fundedBlock, e.closedBlock)
 }
 
-// inLine reports whether a request has a place in the line of those that are claimed first in, first out.
+// inLine reports whether a request has a place in the queue of requests that are claimed first in, first out.
 func (e *entry) inLine() bool { return !e.cumTo.IsZero() }
 
-// close ends a request, or has a deposit swept or void.
+// close closes a request, or marks a deposit as swept or void.
 func (e *entry) close(by *entry, assets readmodel.Amount) {
 	e.closedBlock, e.closedTS, e.closedBy, e.closedAssets = by.block, by.ts, by.kind, assets
 }
 
-// row is the entry in a list.
+// row returns the entry's row in a list.
 func (e *entry) row(list readmodel.List, owner common.Address, key uint64) readmodel.ListRow {
 	row := readmodel.ListRow{
 		List: list, Owner: owner, Kind: e.kind, Block: e.block, LogIndex: e.logIndex, Sub: e.sub, User: e.user,
@@ -146,7 +146,7 @@ func (e *entry) row(list readmodel.List, owner common.Address, key uint64) readm
 	return row
 }
 
-// logRows are the rows of an effect as such.
+// logRows adds the rows of the effect itself.
 func (e *entry) logRows(add func(readmodel.ListRow)) {
 	switch e.kind {
 	case readmodel.Deposit:
@@ -165,13 +165,13 @@ func (e *entry) logRows(add func(readmodel.ListRow)) {
 	}
 }
 
-// depositRows are the rows of a deposit with its life.
+// depositRows adds the rows of a deposit and its life.
 func (e *entry) depositRows(add func(readmodel.ListRow)) {
 	e.logRows(add)
 	e.groupRows(add)
 }
 
-// requestRows are the rows of a request with its life.
+// requestRows adds the rows of a request and its life.
 func (e *entry) requestRows(add func(readmodel.ListRow)) {
 	add(e.row(readmodel.Queue, common.Address{}, e.closedBlock))
 	add(e.row(readmodel.Requests, e.vault, e.id))
@@ -189,8 +189,8 @@ func (e *entry) requestRows(add func(readmodel.ListRow)) {
 	}
 }
 
-// groupRows are the rows of a grouped entry, by the block in which it stops to wait: for the vault, which prices and
-// funds groups, and for the owner, who cancels entries of one.
+// groupRows adds the rows of a grouped entry, by the block in which it stops waiting: for the vault, which prices and
+// funds groups, and for the owner, who may cancel entries of a group.
 func (e *entry) groupRows(add func(readmodel.ListRow)) {
 	if !e.grouped {
 		return

@@ -8,8 +8,8 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// kinds are the effects that the read model holds, by those of decode. A priced is one of deposits, unless its side is
-// the other one.
+// kinds maps the effects of decode to those of the read model. A Priced effect prices deposits, unless it has the
+// other side.
 var kinds = map[decode.EffectKind]readmodel.EffectKind{
 	decode.Deposit:    readmodel.Deposit,
 	decode.Priced:     readmodel.PricedDeposits,
@@ -27,8 +27,7 @@ var kinds = map[decode.EffectKind]readmodel.EffectKind{
 	decode.Instant:    readmodel.Instant,
 }
 
-// Events gives the rows of events of a record to add: one for each effect, or one for a
-// record without effects.
+// Events adds the rows of the table events for a record: one for each effect, or one for a record without effects.
 func Events(f *decode.Fact, writer uint64, passed bool, add func(*readmodel.EventRow)) {
 	row := recordOf(f)
 	row.Writer, row.Passed = writer, passed
@@ -42,7 +41,7 @@ func Events(f *decode.Fact, writer uint64, passed bool, add func(*readmodel.Even
 	}
 }
 
-// recordOf is the row of a record without its effects.
+// recordOf returns the row of a record, without an effect.
 func recordOf(f *decode.Fact) readmodel.EventRow {
 	return readmodel.EventRow{
 		Seq: f.Seq, Sign: f.Sign, Retracts: f.Retracts, Boundary: f.Boundary,
@@ -52,7 +51,7 @@ func recordOf(f *decode.Fact) readmodel.EventRow {
 	}
 }
 
-// addEffect gives a row its effect. Only this function reads the fields of decode.Effect.
+// addEffect sets the effect of a row. Only this function reads the fields of decode.Effect.
 func addEffect(row *readmodel.EventRow, sub int, e *decode.Effect) {
 	row.Sub, row.Effect = uint8(sub), kinds[e.Kind]
 	row.User, row.Other, row.Partner, row.Expires, row.Matures = e.Owner, e.Other, e.Partner, e.Expires, e.Matures
@@ -70,7 +69,7 @@ func addEffect(row *readmodel.EventRow, sub int, e *decode.Effect) {
 			row.GroupTo = e.Group
 		}
 	case decode.Funded:
-		if has(mapping.To) { // the group of such a request is its number
+		if has(mapping.To) { // such a request's group is its number
 			row.GroupTo, row.IDTo = e.To, 0
 		}
 		row.NoAssets = !has(mapping.Assets)
@@ -87,7 +86,7 @@ func addEffect(row *readmodel.EventRow, sub int, e *decode.Effect) {
 // equalDecimals is the NavDigits of a vault whose shares have as many decimals as its asset.
 const equalDecimals = 18
 
-// naming says how an effect names the deposits or requests that it is about, and whether it is an entry of a group.
+// naming returns how an effect identifies its deposits or requests, and whether it is an entry of a group.
 func naming(e *decode.Effect) (by readmodel.By, grouped bool) {
 	has := e.Present
 	switch e.Kind {
@@ -129,7 +128,7 @@ func ImpossibleSweep(f *decode.Fact) bool {
 	return false
 }
 
-// entryOf is the i-th effect of a record as an entry of lists.
+// entryOf returns the i-th effect of a record as an entry of lists.
 func entryOf(f *decode.Fact, i int) entry {
 	row := recordOf(f)
 	addEffect(&row, i, &f.Effects[i])

@@ -22,7 +22,7 @@ var (
 	bob   = common.HexToAddress("0xb2")
 )
 
-// effect is a log with one effect, in the block of its number.
+// effect returns a log with one effect, in the block with its number.
 func effect(kind decode.EffectKind, block, id, assets uint64) decode.Fact {
 	e := decode.Effect{Kind: kind, Has: mapping.ID | mapping.Owner | mapping.Assets | mapping.Shares | mapping.Nav, ID: id, Owner: alice, Partner: 7}
 	e.Assets.SetUint64(assets)
@@ -32,7 +32,7 @@ func effect(kind decode.EffectKind, block, id, assets uint64) decode.Fact {
 	return decode.Fact{Sign: 1, Log: decode.Log{Vault: vault, Block: block, Time: uint32(10 * block)}, Effects: []decode.Effect{e}}
 }
 
-// folded is the state after some logs, without anything before them.
+// folded returns the state after some logs, with nothing before them.
 func folded(facts ...decode.Fact) *state {
 	s := newState([]common.Address{vault})
 	s.take(facts...)
@@ -49,7 +49,7 @@ func (s *state) take(facts ...decode.Fact) {
 	s.fold(&decode.Unit{Facts: decode.Batch{facts}})
 }
 
-// settle makes what is true now what was true before.
+// settle makes the current state the previous one.
 func (s *state) settle() {
 	for _, all := range []map[entryKey]*story{s.requests, s.deposits} {
 		for _, e := range all {
@@ -68,7 +68,7 @@ func (s *state) settle() {
 	clear(s.logs)
 }
 
-// lines are the rows that are live now, those of logs as such left out.
+// lines returns the current live rows, except those of logs themselves.
 func (s *state) lines() (out []string) {
 	fresh := *s
 	fresh.logs = nil
@@ -90,7 +90,7 @@ func (s *state) lines() (out []string) {
 	return out
 }
 
-// TestRequests: what a request is after some logs, a block each from block 1 on.
+// TestRequests checks the state of a request after some logs, one in each block from block 1 on.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	requested, funded, claimed, cancelled, expired := decode.Requested, decode.Funded, decode.Claimed, decode.Cancelled, decode.Expired
@@ -125,7 +125,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// everything is logs of all kinds, a block each from block 1 on.
+// everything returns logs of all kinds, one in each block from block 1 on.
 func everything() []decode.Fact {
 	kinds := []decode.EffectKind{decode.Deposit, decode.Requested, decode.Sweep, decode.Deposit, decode.Deposit, decode.Funded, decode.Claimed,
 		decode.Requested, decode.Sweep, decode.Sweep, decode.Deposit, decode.Cancelled, decode.Claimed, decode.NAV}
@@ -141,8 +141,8 @@ func everything() []decode.Fact {
 	return facts
 }
 
-// TestClip: clipped at any block, what is true is what was true after that block, and the
-// difference leads from the one to the other.
+// TestClip: clipping at any block gives the state after that block, and the difference leads from one state to the
+// other.
 func TestClip(t *testing.T) {
 	t.Parallel()
 	all := everything()
@@ -185,8 +185,8 @@ func TestClip(t *testing.T) {
 	}
 }
 
-// TestSweeps: the first sweep whose last number is at least a deposit's has swept it; one
-// that comes when a sweep has reached its number is swept in its own block.
+// TestSweeps: a deposit is swept by the first sweep whose last number is at least its own; a deposit whose number a
+// sweep has already reached is swept in its own block.
 func TestSweeps(t *testing.T) {
 	t.Parallel()
 	deposit := func(block, id uint64) decode.Fact { return effect(decode.Deposit, block, id, 10) }
@@ -243,8 +243,8 @@ func TestTotals(t *testing.T) {
 	}
 }
 
-// TestChainOrder: a unit of several vaults is folded in the order of the chain, also if
-// the log has one vault after the other.
+// TestChainOrder: a unit with several vaults is folded in chain order, even if the log contains one vault after the
+// other.
 func TestChainOrder(t *testing.T) {
 	t.Parallel()
 	other := common.HexToAddress("0xa2")
@@ -261,8 +261,8 @@ func TestChainOrder(t *testing.T) {
 	}
 }
 
-// TestTouched: the touched row names the list and owner of each row, and of a unit that
-// changes too much it says that it changed everything.
+// TestTouched: the touched row names the list and owner of each row; for a unit that changes too many keys, it names
+// everything.
 func TestTouched(t *testing.T) {
 	t.Parallel()
 	c := &Change{Cursor: readmodel.ListsCursor{Seq: 9}, retracts: true, ancestor: 4}

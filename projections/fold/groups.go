@@ -9,13 +9,13 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// vaultID is a number of a vault: of a deposit, for those have a place in their key too.
+// vaultID is a deposit's number within its vault, without the position that its key also has.
 type vaultID struct {
 	vault common.Address
 	id    uint64
 }
 
-// sourceKey is a request by its id of 32 bytes.
+// sourceKey identifies a request by its 32-byte id.
 type sourceKey struct {
 	vault common.Address
 	id    common.Hash
@@ -24,20 +24,20 @@ type sourceKey struct {
 // userVault is a user in a vault.
 type userVault struct{ user, vault common.Address }
 
-// grouped is the deposits or the requests of a vault, or of a user in it.
+// groupedKey identifies the deposits or the requests of a vault, or of a user in it.
 type groupedKey struct {
 	kind        readmodel.EffectKind
 	user, vault common.Address // user is zero for the whole vault
 }
 
-// derivedKey is where the row of a valuation or claim lies whose log does not give all amounts.
+// derivedKey locates the row of a valuation or claim whose log does not contain all amounts.
 type derivedKey struct {
 	vault, user common.Address
 	kind        readmodel.EffectKind
 	block       uint64
 }
 
-// requestName is what an effect calls one request: its number or its id of 32 bytes.
+// requestName is how an effect identifies a request: by its number or its 32-byte id.
 type requestName struct {
 	vault  common.Address
 	by     readmodel.By
@@ -45,13 +45,13 @@ type requestName struct {
 	source common.Hash
 }
 
-// named is what effects name in other ways than by the numbers of requests.
+// named collects what effects refer to by other means than the numbers of requests.
 type named struct {
-	ids     map[vaultID]bool         // of deposits that are void
-	unowned map[requestName][]uint64 // requests of which claims name no owner, and the blocks of those
+	ids     map[vaultID]bool         // of voided deposits
+	unowned map[requestName][]uint64 // requests with claims that name no owner, and the blocks of these claims
 	sources map[sourceKey]bool
 	groups  map[groupedKey]bool
-	lines   map[userVault]bool // of which the oldest requests are claimed
+	lines   map[userVault]bool // users whose oldest requests are claimed
 	derived map[derivedKey]bool
 }
 
@@ -60,7 +60,7 @@ func newNamed() named {
 		groups: map[groupedKey]bool{}, lines: map[userVault]bool{}, derived: map[derivedKey]bool{}}
 }
 
-// name1 notes what an effect on deposits or requests names: byID notes a number.
+// name1 records what an effect on deposits or requests refers to; byID records a number.
 func (s *state) name1(e *entry, byID func()) {
 	kind := readmodel.Requested
 	if e.kind == readmodel.PricedDeposits || e.kind == readmodel.Void {
@@ -86,7 +86,7 @@ func (s *state) name1(e *entry, byID func()) {
 	}
 }
 
-// nameFound notes the totals that the entries which were found change.
+// nameFound records the totals that the entries found by the look-up change.
 func (s *state) nameFound() {
 	for k, d := range s.deposits {
 		for _, e := range []*entry{d.old, d.now} {
@@ -111,7 +111,7 @@ func (s *state) nameFound() {
 	}
 }
 
-// nameOwner notes what a request's owner has in lists if claims of the units name the request and no owner.
+// nameOwner records the keys of a request's owner if claims of the units name the request but no owner.
 func (s *state) nameOwner(q *entry) {
 	for _, name := range []requestName{{vault: q.vault, by: readmodel.ByID, id: q.id},
 		{vault: q.vault, by: readmodel.BySource, source: q.sourceID}} {
@@ -122,12 +122,12 @@ func (s *state) nameOwner(q *entry) {
 	}
 }
 
-// index finds deposits and requests by what effects call them.
+// index finds deposits and requests by the ways in which effects refer to them.
 type index struct {
-	sources map[sourceKey]*entry    // the first request of an id
-	waiting map[groupedKey][]*entry // those that wait for their group, of vaults and of users in them
+	sources map[sourceKey]*entry    // the first request with an id
+	waiting map[groupedKey][]*entry // entries that wait for their group, of vaults and of users in them
 	deposit map[vaultID][]*entry    // grouped deposits
-	lines   map[userVault][]*entry  // requests that have a place in the line
+	lines   map[userVault][]*entry  // requests with a place in the queue
 }
 
 func newIndex() index {
@@ -160,8 +160,8 @@ func (x *index) add(e *entry) {
 	}
 }
 
-// inGroups returns the entries that wait for a group of which has is true, oldest first, and forgets those that stopped
-// to wait.
+// inGroups returns the entries waiting for a group for which has is true, oldest first, and removes those that no
+// longer wait.
 func (x *index) inGroups(k groupedKey, has func(group uint64) bool) (out []*entry) {
 	x.waiting[k] = slices.DeleteFunc(x.waiting[k], func(e *entry) bool {
 		if !e.waits() {
@@ -176,8 +176,8 @@ func (x *index) inGroups(k groupedKey, has func(group uint64) bool) (out []*entr
 	return out
 }
 
-// reached is up to which group an effect reaches: as far as its vault's effects before it, at least. So what joins a
-// group after its settlement takes part in the next one.
+// reached returns the highest group that an effect reaches, which is at least the highest that earlier effects of its
+// vault reached. So an entry that joins a group after its settlement takes part in the next one.
 func (s *state) reached(e *entry, of func(*numbers) *uint64) uint64 {
 	k := totalsOf(e.vault, e.vault)
 	s.add(k, e, func(n *numbers) { *of(n) = max(*of(n), e.groupTo) })
@@ -185,7 +185,7 @@ func (s *state) reached(e *entry, of func(*numbers) *uint64) uint64 {
 	return *of(&n)
 }
 
-// priced gives the deposits or requests of groups their price: the first one counts.
+// priced sets the price of the deposits or requests of groups; the first price counts.
 func (s *state) priced(e *entry) {
 	k := groupedKey{kind: readmodel.Deposit, vault: e.vault}
 	to := func(n *numbers) *uint64 { return &n.depositsTo }
@@ -209,7 +209,7 @@ func (s *state) priced(e *entry) {
 	}
 }
 
-// void removes deposits that have no price yet.
+// void voids deposits that have no price yet.
 func (s *state) void(e *entry) bool {
 	var gone []*entry
 	if e.by == readmodel.ByID {
@@ -231,7 +231,7 @@ func (s *state) void(e *entry) bool {
 	return len(gone) > 0
 }
 
-// request1 is the request that an effect names by a number or by its id of 32 bytes; nil if there is none.
+// request1 returns the request that an effect identifies by a number or by its 32-byte id; nil if there is none.
 func (s *state) request1(e *entry) *entry {
 	if e.by == readmodel.BySource {
 		return s.index.sources[sourceKey{e.vault, e.sourceID}]
@@ -239,7 +239,7 @@ func (s *state) request1(e *entry) *entry {
 	return s.requests[entryKey{vault: e.vault, id: e.id}].now
 }
 
-// funded takes a funding of one request, or of all up to a group.
+// funded applies the funding of one request, or of all requests up to a group.
 func (s *state) funded(e *entry) bool {
 	if e.by == readmodel.ByUpToGroup {
 		last := s.reached(e, func(n *numbers) *uint64 { return &n.fundedTo })
@@ -256,8 +256,8 @@ func (s *state) funded(e *entry) bool {
 	return true
 }
 
-// fund has a request funded. If the log does not say for which assets, it is for what the group's price gives, or
-// for the estimate.
+// fund marks a request as funded. If the log does not contain the assets, they follow from the group's price, or else
+// are the estimate.
 func (s *state) fund(q, e *entry, derive bool) {
 	q.fundedBlock, q.fundedTS, q.fundedAssets = e.block, e.ts, e.assets
 	switch {
@@ -278,7 +278,7 @@ func (x *index) line(q *entry) {
 	x.lines[k] = append(x.lines[k], q)
 }
 
-// queueUp gives a request its place in the line of its owner, at an effect.
+// queueUp gives a request its place in its owner's queue, as of an effect.
 func (s *state) queueUp(q, at *entry) {
 	k := userIn(q.user, q.vault)
 	s.add(k, at, func(n *numbers) {
@@ -288,7 +288,7 @@ func (s *state) queueUp(q, at *entry) {
 	})
 }
 
-// claims counts a claim.
+// claims adds a claim to the totals.
 func (s *state) claims(e *entry, assets *readmodel.Amount) {
 	s.count(e, []totalKey{userIn(e.user, e.vault), totalsOf(e.vault, e.vault)}, func(n *numbers) {
 		n.claims++
@@ -296,7 +296,8 @@ func (s *state) claims(e *entry, assets *readmodel.Amount) {
 	})
 }
 
-// claim takes a claim of one request, or of the oldest shares of an owner. Claims beyond what was funded take nothing.
+// claim applies a claim of one request, or of the oldest shares of an owner. A claim beyond the funded shares claims
+// nothing.
 func (s *state) claim(e *entry) bool {
 	if e.by != readmodel.ByOwner {
 		q := s.request1(e)
@@ -322,8 +323,8 @@ func (s *state) claim(e *entry) bool {
 	return s.consume(e)
 }
 
-// consume takes shares of an owner's requests, the oldest first: those of a claim are paid, and those of a cancellation go
-// back to their owner. A request ends with its last share.
+// consume removes shares from an owner's requests, oldest first: those of a claim are paid, and those of a
+// cancellation return to their owner. A request ends with its last share.
 func (s *state) consume(e *entry) bool {
 	k := userVault{e.user, e.vault}
 	possible := true
@@ -348,7 +349,7 @@ func (s *state) consume(e *entry) bool {
 	return possible
 }
 
-// worth is what a request is paid if its claim does not say.
+// worth is the amount paid for a request whose claim does not contain it.
 func (e *entry) worth() readmodel.Amount {
 	if e.fundedBlock != readmodel.Never {
 		return e.fundedAssets
@@ -356,7 +357,7 @@ func (e *entry) worth() readmodel.Amount {
 	return e.assets
 }
 
-// cancelled takes the end of one request, or of all that its owner has in a group and that are not funded.
+// cancelled applies the cancellation of one request, or of all unfunded requests of its owner in a group.
 func (s *state) cancelled(e *entry) bool {
 	if e.by == readmodel.Fifo {
 		return s.consume(e)
@@ -376,8 +377,8 @@ func (s *state) cancelled(e *entry) bool {
 	return true
 }
 
-// valuation takes a valuation whose log does not give all amounts: the supply follows from the other two, or is what
-// was minted and burned before, and each of NAV and assets follows from the other.
+// valuation applies a valuation whose log does not contain all amounts: the supply follows from the other two, or
+// from earlier mints and burns, and NAV and assets follow from each other.
 func (s *state) valuation(e *entry) {
 	v := *e
 	unit := uint256.NewInt(10)
@@ -398,14 +399,14 @@ func (s *state) valuation(e *entry) {
 	s.derive(&v)
 }
 
-// derive notes an effect with the amounts that its log does not give, as the lists hold it.
+// derive records an effect with the amounts that its log does not contain, in the form that the lists store.
 func (s *state) derive(e *entry) {
 	row := *e
 	row.by, row.group, row.groupTo, row.sourceID, row.lacks = readmodel.ByNone, 0, 0, common.Hash{}, lacks{}
 	s.derived[entryKey{vault: e.vault, place: e.place}].now = &row
 }
 
-// quotient is a*b/c, rounded down; 0 if that is no amount.
+// quotient is a*b/c, rounded down; 0 if the result is not a valid amount.
 func quotient(a, b, c *readmodel.Amount) (out readmodel.Amount) {
 	if c.IsZero() {
 		return out
@@ -416,5 +417,5 @@ func quotient(a, b, c *readmodel.Amount) (out readmodel.Amount) {
 	return out
 }
 
-// amountBits is how many bits an amount has at most: see readmodel.MaxAmount.
+// amountBits is the maximum number of bits of an amount: see readmodel.MaxAmount.
 const amountBits = 191

@@ -11,11 +11,11 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// Change is what units change in lists.
+// Change is the change of lists by some units.
 type Change struct {
 	// Cursor is the cursor after the units.
 	Cursor readmodel.ListsCursor
-	// Impossible are the events of logs that cannot be, and change no request.
+	// Impossible are the events of logs that contradict the state and change no request.
 	Impossible []string
 
 	state    *state
@@ -24,18 +24,18 @@ type Change struct {
 	retracts bool
 }
 
-// Batch is units that follow a cursor, without the records that a generation passes over.
+// Batch contains units that follow a cursor, without the records that a generation skips.
 type Batch struct {
 	Units []decode.Unit
-	// Last is the seq at the end of the units, also if all records of the last one are passed over.
+	// Last is the seq at the end of the units, even if all records of the last one are skipped.
 	Last   uint64
 	Writer uint64
-	// Vaults are those of the generation.
+	// Vaults are the vaults of the generation.
 	Vaults []common.Address
 }
 
-// Lists returns what units change in lists. A unit that retracts must be the only one. The others
-// lie above the cursor's block.
+// Lists returns how units change lists. A unit that retracts must be the only one in the batch. The others lie above
+// the cursor's block.
 func Lists(ctx context.Context, conn driver.Conn, cursor readmodel.ListsCursor, batch Batch) (*Change, error) {
 	c := &Change{Cursor: cursor, before: cursor, state: newState(batch.Vaults), ancestor: cursor.Block}
 	c.Cursor.Seq, c.Cursor.Writer = batch.Last, batch.Writer
@@ -67,7 +67,7 @@ func Lists(ctx context.Context, conn driver.Conn, cursor readmodel.ListsCursor, 
 	return c, nil
 }
 
-// read looks up what the lists hold of the keys that the units name.
+// read looks up the rows of lists for the keys that the units name.
 func (c *Change) read(ctx context.Context, conn driver.Conn, units []decode.Unit) error {
 	s := c.state
 	gone, sweeps := map[entryKey]bool{}, map[common.Address]uint64{}
@@ -100,11 +100,11 @@ func (c *Change) read(ctx context.Context, conn driver.Conn, units []decode.Unit
 	return s.known(ctx, conn, c.before.Block)
 }
 
-// Rows adds the rows of the change to rows of lists, those with sign -1 first.
+// Rows appends the rows of the change to rows of lists, those with sign -1 first.
 func (c *Change) Rows(rows *readmodel.Rows[readmodel.ListRow]) {
 	touched := map[readmodel.TouchedKey]bool{}
 	var cursors []readmodel.ListRow
-	plus := func() { // the old cursor goes before anything comes
+	plus := func() { // the old cursor precedes all new rows
 		for i := range cursors {
 			rows.Add(&cursors[i])
 		}
@@ -130,8 +130,8 @@ func (c *Change) Rows(rows *readmodel.Rows[readmodel.ListRow]) {
 	plus()
 }
 
-// mostTouched is how many keys a unit may name. A unit that touches more names
-// everything: a reader forgets all its answers anyway, and a row stays small.
+// mostTouched is the maximum number of keys that a unit names. A unit that touches more names everything: a reader
+// then drops its whole cache anyway, and the row stays small.
 const mostTouched = 5000
 
 func (c *Change) touched(keys map[readmodel.TouchedKey]bool) readmodel.ListRow {

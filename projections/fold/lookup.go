@@ -26,13 +26,13 @@ var (
 	sqlBlocks string
 )
 
-// most is how many keys a look-up names. More take another one, for the engine parses
-// a question of up to 256 KiB only (max_query_size).
+// most is the maximum number of keys in a look-up. More keys need another look-up, because the engine parses queries
+// of up to 256 KiB only (max_query_size).
 const most = 1000
 
-// read looks up what the lists hold of the keys that the state names, as far as a
-// change above the ancestor can change it. The look-ups may see different units when
-// another writer continues meanwhile: then the insert that follows from them is refused.
+// read looks up the rows of lists for the keys that the state names, as far as a change above the ancestor can affect
+// them. The look-ups may see different units if another writer continues at the same time: then the resulting insert
+// is rejected.
 func (s *state) read(
 	ctx context.Context, conn driver.Conn, ancestor uint64, retracts bool, gone map[entryKey]bool,
 ) error {
@@ -55,7 +55,7 @@ func (s *state) read(
 	return s.readPlaces(ctx, conn, places)
 }
 
-// placeKeys are conditions for the requests that the state names, and for deposits that are retracted.
+// placeKeys returns conditions for the requests that the state names, and for retracted deposits.
 func (s *state) placeKeys(gone map[entryKey]bool) (out []string) {
 	type list struct {
 		list, kind string
@@ -89,8 +89,8 @@ func placesOf(list, kind string, vault common.Address) string {
 		list, quoted(vault), quoted(common.Address{}), kind)
 }
 
-// namedKeys are conditions for what the state names in other ways than by numbers: of groups, what waits for its price
-// or funding, or stopped to wait above the ancestor.
+// namedKeys returns conditions for what the state names by other means than numbers; for groups, the entries that
+// wait for their price or funding, or stopped waiting above the ancestor.
 func (s *state) namedKeys(ancestor uint64) (out []string) {
 	sources := map[common.Address][]string{}
 	for k := range s.named.sources {
@@ -115,7 +115,7 @@ func (s *state) namedKeys(ancestor uint64) (out []string) {
 	return out
 }
 
-// derivedKeys are conditions for the rows of valuations and claims whose logs do not give all amounts.
+// derivedKeys returns conditions for the rows of valuations and claims whose logs do not contain all amounts.
 func (s *state) derivedKeys() (out []string) {
 	for k := range s.named.derived {
 		list, owner := "vault_events", k.vault
@@ -128,7 +128,7 @@ func (s *state) derivedKeys() (out []string) {
 	return out
 }
 
-// lineKeys are conditions for the requests that were in line at the ancestor and later.
+// lineKeys returns conditions for the requests that were in the queue at the ancestor or later.
 func (s *state) lineKeys(ancestor uint64) (out []string) {
 	for k := range s.named.lines {
 		claimed := s.totals[userIn(k.user, k.vault)].old.clip(ancestor).newest().claimedShares
@@ -138,7 +138,7 @@ func (s *state) lineKeys(ancestor uint64) (out []string) {
 	return out
 }
 
-// signed is a number of 256 bits as a literal: the engine reads a long one without quotes as a fraction.
+// signed formats a 256-bit number as a literal: without the quotes, the engine reads a long number as a float.
 func signed(a readmodel.Amount) string {
 	if a.Sign() < 0 {
 		return "toInt256('-" + a.Neg(&a).Dec() + "')"
@@ -146,7 +146,7 @@ func signed(a readmodel.Amount) string {
 	return "toInt256('" + a.Dec() + "')"
 }
 
-// numberKeys are conditions for the totals and members that the state names and that were not read yet.
+// numberKeys returns conditions for the totals and members that the state names and that are not read yet.
 func (s *state) numberKeys(ancestor uint64) (out []string) {
 	totals := map[readmodel.List][]string{}
 	for k, t := range s.totals {
@@ -178,7 +178,7 @@ func (s *state) numberKeys(ancestor uint64) (out []string) {
 	return out
 }
 
-// quoted is an address as a literal, which the engine parses faster than a call of unhex.
+// quoted formats an address as a literal, which the engine parses faster than a call of unhex.
 func quoted(a common.Address) string {
 	var b strings.Builder
 	b.WriteByte('\'')
@@ -189,7 +189,7 @@ func quoted(a common.Address) string {
 	return b.String()
 }
 
-// ask puts a question about some keys, as few at once as the engine takes, and gives each row to scan.
+// ask runs a query for some keys, in batches that fit into one query, and calls scan for each row.
 func ask(ctx context.Context, conn driver.Conn, question string, keys []string, scan func(driver.Rows) error) error {
 	for len(keys) > 0 {
 		n, size := 0, 0
@@ -205,7 +205,7 @@ func ask(ctx context.Context, conn driver.Conn, question string, keys []string, 
 	return nil
 }
 
-// maxKeys bounds the text of the keys of a look-up, and querySize the whole question.
+// maxKeys limits the text of the keys of a look-up, and querySize the whole query.
 const (
 	maxKeys   = 256 << 10
 	querySize = 2 * maxKeys
@@ -227,7 +227,7 @@ func askOnce(ctx context.Context, conn driver.Conn, question string, scan func(d
 	return rows.Err()
 }
 
-// alive are rows whose signs add up to 1.
+// alive returns the rows whose signs add up to 1.
 func alive[Row comparable](signs map[Row]int) (out []Row, err error) {
 	for row, sign := range signs {
 		switch sign {
@@ -243,7 +243,7 @@ func alive[Row comparable](signs map[Row]int) (out []Row, err error) {
 
 // readPlaces reads requests and deposits.
 func (s *state) readPlaces(ctx context.Context, conn driver.Conn, keys []string) error {
-	type listed struct { // an entry stands in several lists
+	type listed struct { // an entry is in several lists
 		list  int8
 		owner common.Address
 		entry
@@ -340,8 +340,8 @@ func (s *state) readNumbers(ctx context.Context, conn driver.Conn, keys []string
 	return err
 }
 
-// readSwept reads the deposits that sweeps of the units may reach, or that such
-// sweeps had reached: those after the last number that was swept at the ancestor.
+// readSwept reads the deposits that sweeps of the units may reach, or that retracted sweeps had reached: those after
+// the last number that was swept at the ancestor.
 func (s *state) readSwept(
 	ctx context.Context, conn driver.Conn, ancestor uint64, sweeps map[common.Address]uint64,
 ) error {
@@ -361,7 +361,7 @@ func (s *state) readSwept(
 	return s.readPlaces(ctx, conn, keys)
 }
 
-// readBlocks reads the list of blocks.
+// readBlocks reads rows of the list of blocks.
 func (s *state) readBlocks(
 	ctx context.Context, conn driver.Conn, keys string, limit int,
 ) (numbers []uint64, blocks []block, err error) {
@@ -381,7 +381,7 @@ func (s *state) readBlocks(
 	return numbers, blocks, err
 }
 
-// known reads those blocks of the units that are no newer than the newest block.
+// known reads the blocks of the units that are not newer than the newest block.
 func (s *state) known(ctx context.Context, conn driver.Conn, newest uint64) error {
 	var named []string
 	for n := range s.blocks {
@@ -402,8 +402,8 @@ func (s *state) known(ctx context.Context, conn driver.Conn, newest uint64) erro
 	return nil
 }
 
-// ancestorOf finds the newest block that is no newer than an ancestor. 0 without one.
-// It reads further and further back: near the ancestor there mostly is one.
+// ancestorOf finds the newest block that is not newer than an ancestor; 0 if there is none. It searches in growing
+// steps, because there usually is one near the ancestor.
 func (s *state) ancestorOf(
 	ctx context.Context, conn driver.Conn, ancestor uint64,
 ) (number uint64, ts uint32, err error) {

@@ -7,11 +7,11 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// memberKey names a user in a scope: of everything (zeros), of a vault, of a partner,
-// or of a partner (owner) in a vault (scope).
+// memberKey identifies a user in a scope: everything (zeros), a vault, a partner, or a partner (owner) in a vault
+// (scope).
 type memberKey struct{ owner, scope, user common.Address }
 
-// first is the first block in which a user deposited or requested; none without a user.
+// first is the first block in which a user deposited or requested.
 type first struct {
 	block uint64
 	ts    uint32
@@ -27,7 +27,7 @@ func (k memberKey) row(list readmodel.List, key readmodel.Amount, block uint64, 
 	return readmodel.ListRow{List: list, Owner: k.owner, Scope: k.scope, Key: key, Block: block, User: k.user, TS: f.ts}
 }
 
-// rows are the rows of a member as such.
+// rows adds the rows of the membership itself.
 func (k memberKey) rows(f *first, add func(readmodel.ListRow)) {
 	if f == nil {
 		return
@@ -42,8 +42,8 @@ func addressKey(a common.Address) (key readmodel.Amount) {
 	return key
 }
 
-// ranked is what a user deposited and claimed in a scope, and since when the user is a
-// member of it. Users of one amount are in the order of their addresses.
+// ranked is what a user deposited and claimed in a scope, and since when the user is a member of it. Users with equal
+// amounts are sorted by address.
 type ranked struct {
 	first
 	deposited, claimed readmodel.Amount

@@ -20,7 +20,7 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// world is the vault of a preset on a development chain, and what is indexed of it.
+// world is the vault of a preset on a development chain, and the indexed part of the chain.
 type world struct {
 	t       *testing.T
 	play    *devchain.Play
@@ -34,10 +34,10 @@ type world struct {
 	hashes []common.Hash
 	seq    uint64
 	cursor readmodel.ListsCursor
-	events map[string]int // effects by event
+	events map[string]int // number of effects by event
 }
 
-// facts are those of a block of the chain.
+// facts returns the facts of a block of the chain.
 func (w *world) facts(number uint64) (facts []decode.Fact, hash common.Hash) {
 	header, err := w.node.HeaderByNumber(w.t.Context(), new(big.Int).SetUint64(number))
 	must(w.t, err)
@@ -78,7 +78,7 @@ func (w *world) facts(number uint64) (facts []decode.Fact, hash common.Hash) {
 	return append(facts, decode.Fact{Sign: 1, Kind: decode.BlockKind, Log: at, Hash: hash}), hash
 }
 
-// follow indexes what is new on the chain: blocks, and before them what was reorganised.
+// follow indexes the new blocks of the chain, and first retracts those that were reorganised.
 func (w *world) follow() {
 	head, err := w.node.BlockNumber(w.t.Context())
 	must(w.t, err)
@@ -145,17 +145,17 @@ func (w *world) sum(what, where string) *big.Int {
 
 const open = "key = 18446744073709551615"
 
-// of is what a user has in a list.
+// of returns a user's value in a list.
 func (w *world) of(user common.Address, list, what string) *big.Int {
 	return w.sum(what, fmt.Sprintf("list = '%s' AND owner = %s AND scope = %s AND %s", list, quoted(user), quoted(w.vault), open))
 }
 
-// inLine are the shares of a user's requests that are funded and not claimed.
+// inLine returns the funded and unclaimed shares of a user's requests.
 func (w *world) inLine(user common.Address) *big.Int {
 	return w.of(user, "user_totals", "funded_shares - claimed_shares")
 }
 
-// agree compares what the lists hold with what the contracts say.
+// agree compares the lists with the contracts' own views.
 func (w *world) agree() {
 	ctx := w.t.Context()
 	same := func(what string, got, want *big.Int) {
@@ -201,9 +201,8 @@ func (w *world) agree() {
 	}
 }
 
-// TestPresets: what the contracts of each preset's protocol say about themselves is what the lists hold of their logs,
-// after a believable story and after reorganisations, and the lists are what their definitions say. Every event that the
-// story has is known, and none is impossible.
+// TestPresets: the lists equal the views of each preset's contracts, after a realistic story and after
+// reorganisations, and they equal their definitions. Every event of the story is known, and none is impossible.
 func TestPresets(t *testing.T) {
 	t.Parallel()
 	wanted := map[string][]string{

@@ -10,7 +10,7 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// entryKey names a request (the place is zero: the first of an id wins) or a deposit.
+// entryKey identifies a request (with a zero place, because the first request of an id wins) or a deposit.
 type entryKey struct {
 	vault common.Address
 	id    uint64
@@ -26,28 +26,28 @@ type total struct {
 	read     bool
 }
 
-// block is what the list of blocks holds of a block.
+// block is a block in the list of blocks.
 type block struct {
 	hash common.Hash
 	ts   uint32
 }
 
-// state is what the lists hold of the keys that units name, before the units and after them.
+// state is the content of the lists for the keys that units name, before and after the units.
 type state struct {
 	vaults   []common.Address
 	requests map[entryKey]*story
 	deposits map[entryKey]*story
 	unswept  map[common.Address][]*entry // deposits that no sweep has reached
-	// derived are valuations and claims with amounts that their logs do not give.
+	// derived are valuations and claims with amounts that their logs do not contain.
 	derived map[entryKey]*story
 	named   named
 	index   index
-	logs    map[entry]int // other effects with rows: those that come (1) and those that go (-1)
+	logs    map[entry]int // other effects with rows: added (1) and removed (-1)
 	totals  map[totalKey]*total
 	members map[memberKey]*member
-	ranks   map[memberKey]bool // users whose place in the lists by amount may change
+	ranks   map[memberKey]bool // users whose position in the lists by amount may change
 	blocks  map[uint64]*struct{ old, now *block }
-	// impossible are the events of logs that cannot be, and change no request.
+	// impossible are the events of logs that contradict the state and change no request.
 	impossible []string
 }
 
@@ -60,7 +60,7 @@ func newState(vaults []common.Address) *state {
 	}
 }
 
-// clip brings what the unit after it may change back to an ancestor.
+// clip resets to an ancestor whatever the following unit may change.
 func (s *state) clip(ancestor uint64) {
 	for _, all := range []map[entryKey]*story{s.requests, s.deposits, s.derived} {
 		for _, e := range all {
@@ -85,7 +85,8 @@ func (s *state) clip(ancestor uint64) {
 	s.waiting()
 }
 
-// waiting collects the deposits that no sweep has reached, and what else the effects of units find by other names.
+// waiting collects the deposits that no sweep has reached, and indexes the entries that effects refer to by other
+// means.
 func (s *state) waiting() {
 	clear(s.unswept)
 	s.index = newIndex()
@@ -105,7 +106,7 @@ func (s *state) waiting() {
 	}
 }
 
-// fold takes the live effects of a unit, in the order of the chain.
+// fold applies the live effects of a unit, in chain order.
 func (s *state) fold(u *decode.Unit) {
 	var live []logged
 	for f := range u.Facts.All() {
@@ -130,13 +131,13 @@ func (s *state) fold(u *decode.Unit) {
 	}
 }
 
-// logged is an effect and the event that it comes from.
+// logged is an effect with the event that it comes from.
 type logged struct {
 	entry
 	event string
 }
 
-// block takes a block record. The log may have one block twice, where a vault came late.
+// block applies a block record. The log may contain a block twice if a vault was added later.
 func (s *state) block(f *decode.Fact) {
 	at := &block{f.Hash, f.Log.Time}
 	b := s.blocks[f.Log.Block]
@@ -152,7 +153,7 @@ func (s *state) block(f *decode.Fact) {
 	}
 }
 
-// log notes the row that an effect as such has in some lists. Those of deposits follow from their story.
+// log records the row that the effect itself has in some lists. The rows of deposits follow from their story.
 func (s *state) log(e *entry, sign int) {
 	if e.kind == readmodel.Deposit || e.derived() {
 		return
@@ -164,7 +165,7 @@ func (s *state) log(e *entry, sign int) {
 	}
 }
 
-// effect takes the next live effect. It reports false for one that cannot be.
+// effect applies the next live effect. It returns false if the effect is impossible.
 func (s *state) effect(e *entry) bool {
 	switch e.kind {
 	case readmodel.Deposit:
@@ -198,7 +199,7 @@ func (s *state) effect(e *entry) bool {
 	return true
 }
 
-// count changes some totals.
+// count changes the totals of the given keys.
 func (s *state) count(e *entry, of []totalKey, change func(*numbers)) {
 	for _, k := range of {
 		s.add(k, e, change)
@@ -210,7 +211,7 @@ func (s *state) add(k totalKey, e *entry, change func(*numbers)) {
 	t.now = t.now.add(e.block, e.ts, change)
 }
 
-// totals are those of the user, the vault and the partner of an effect.
+// totals returns the keys of the totals of an effect's user, vault and partner.
 func (e *entry) totals() []totalKey {
 	out := []totalKey{userIn(e.user, e.vault), totalsOf(e.vault, e.vault)}
 	if e.partner > 0 {
@@ -241,7 +242,7 @@ func (s *state) deposit(e *entry) {
 	s.swept(d, e)
 }
 
-// swept has an effect sweep a deposit: a sweep, or its own deposit if a sweep has reached its number before.
+// swept marks a deposit as swept: by a sweep, or by the deposit itself if a sweep has reached its number before.
 func (s *state) swept(d, by *entry) {
 	d.close(by, readmodel.Amount{})
 	d.closedBy = readmodel.Sweep
@@ -251,7 +252,7 @@ func (s *state) swept(d, by *entry) {
 	})
 }
 
-// sweep takes a sweep: the first one whose last number is at least a deposit's has swept it.
+// sweep applies a sweep: a deposit is swept by the first sweep whose last number is at least its own.
 func (s *state) sweep(e *entry) {
 	if e.idTo <= s.totals[totalsOf(e.vault, e.vault)].now.newest().sweptTo {
 		return
@@ -266,7 +267,7 @@ func (s *state) sweep(e *entry) {
 	})
 }
 
-// request takes a request. The first one of an id wins.
+// request applies a request. The first one of an id wins.
 func (s *state) request(e *entry) bool {
 	q := s.requests[entryKey{vault: e.vault, id: e.id}]
 	if q.now != nil {
@@ -284,8 +285,8 @@ func (s *state) request(e *entry) bool {
 	return true
 }
 
-// membersOf are the scopes of which a deposit or request makes its user a member, each
-// with the totals that count its users.
+// membersOf returns the scopes of which a deposit or request makes its user a member, each with the totals that count
+// its users.
 func membersOf(e *entry, deposit bool) map[memberKey]totalKey {
 	out := map[memberKey]totalKey{
 		{user: e.user}:                 totalsOf(common.Address{}, common.Address{}),
@@ -299,7 +300,7 @@ func membersOf(e *entry, deposit bool) map[memberKey]totalKey {
 	return out
 }
 
-// seen makes the user of an effect a member.
+// seen makes the user of an effect a member of its scopes.
 func (s *state) seen(e *entry, deposit bool) {
 	for k, counted := range membersOf(e, deposit) {
 		if m := s.members[k]; m.now == nil {
@@ -309,7 +310,7 @@ func (s *state) seen(e *entry, deposit bool) {
 	}
 }
 
-// rank is what a user has in the lists by amount.
+// rank returns a user's row in the lists by amount.
 func (s *state) rank(k memberKey, f *first, of func(*total) steps) *ranked {
 	if f == nil {
 		return nil
@@ -329,14 +330,14 @@ func (s *state) rank(k memberKey, f *first, of func(*total) steps) *ranked {
 	return out
 }
 
-// difference gives each row that was live and is no more with sign -1 and then each
-// that is live now with 1: of the rows with one key the engine keeps the last.
+// difference calls add with sign -1 for each row that is no longer live, and then with 1 for each new live row: of
+// rows with the same key, the engine keeps the last.
 func (s *state) difference(add func(sign int8, row readmodel.ListRow)) {
 	s.changed(func(row readmodel.ListRow) { add(-1, row) }, nil)
 	s.changed(nil, func(row readmodel.ListRow) { add(1, row) })
 }
 
-// changed gives the rows that go and those that come. One of the two is nil.
+// changed calls gone for each removed row, or come for each new row. One of the two is nil.
 func (s *state) changed(gone, come func(readmodel.ListRow)) {
 	going, coming := gone != nil, come != nil
 	entries := func(all map[entryKey]*story, rows func(*entry, func(readmodel.ListRow))) {
@@ -428,7 +429,7 @@ func (b *block) row(number uint64) readmodel.ListRow {
 	return row
 }
 
-// newest is the newest block among those that the units name.
+// newest returns the newest of the blocks that the units name.
 func (s *state) newest() (number uint64, b *block) {
 	for n, x := range s.blocks {
 		if x.now != nil && (b == nil || n > number) {
@@ -438,7 +439,7 @@ func (s *state) newest() (number uint64, b *block) {
 	return number, b
 }
 
-// userTotals names what a user has in each vault, from which the lists by amount follow.
+// userTotals returns the keys of a user's totals in each vault, from which the lists by amount follow.
 func (s *state) userTotals(user common.Address) (out []totalKey) {
 	for _, v := range s.vaults {
 		out = append(out, userIn(user, v))
@@ -446,7 +447,7 @@ func (s *state) userTotals(user common.Address) (out []totalKey) {
 	return out
 }
 
-// ranked names what the place of an entry's user in the lists by amount follows from.
+// ranked records the keys on which the position of an entry's user in the lists by amount depends.
 func (s *state) ranked(e *entry) {
 	for _, k := range s.userTotals(e.user) {
 		s.total(k)
@@ -459,7 +460,7 @@ func (s *state) ranked(e *entry) {
 	}
 }
 
-// name notes the keys that an effect touches.
+// name records the keys that an effect touches.
 func (s *state) name(e *entry) {
 	request := func() {
 		k := entryKey{vault: e.vault, id: e.id}
@@ -517,7 +518,7 @@ func (s *state) name(e *entry) {
 	}
 }
 
-// total names running totals.
+// total records the key of running totals.
 func (s *state) total(k totalKey) {
 	if s.totals[k] == nil {
 		s.totals[k] = new(total)

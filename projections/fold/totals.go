@@ -8,8 +8,8 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// totalKey names running totals: of a user (UserTotals), partner or vault (Totals) in a
-// vault, which is the scope, or the number of users of a partner or of everything (scope 0).
+// totalKey identifies running totals: of a user (UserTotals), partner or vault (Totals) in a vault, which is the
+// scope, or the number of users of a partner or of everything (scope 0).
 type totalKey struct {
 	list         readmodel.List
 	owner, scope common.Address
@@ -23,7 +23,7 @@ func totalsOf(owner, vault common.Address) totalKey {
 	return totalKey{readmodel.Totals, owner, vault}
 }
 
-// numbers are what running totals count.
+// numbers are the values of running totals.
 type numbers struct {
 	deposits    uint64
 	deposited   readmodel.Amount
@@ -37,23 +37,24 @@ type numbers struct {
 	sweptTo     uint64
 	valuations  uint64
 	supply      readmodel.Amount
-	// Of a user's requests that are claimed first in, first out: the shares that were funded, and claimed of those.
+	// For a user's requests that are claimed first in, first out: the shares that were funded, and those of them that
+	// were claimed.
 	fundedShares, claimedShares readmodel.Amount
-	// The highest group up to which a vault funded and priced.
+	// The highest group that a vault has funded, priced for deposits, and priced for requests.
 	fundedTo, depositsTo, requestsTo uint64
 }
 
-// step is what totals are from a block on, until the block of the next step.
+// step has the totals from a block on, until the block of the next step.
 type step struct {
 	from uint64
 	ts   uint32
 	numbers
 }
 
-// steps are the newest steps of running totals, in the order of their blocks.
+// steps are the newest steps of running totals, in block order.
 type steps []step
 
-// newest are the totals after the last step.
+// newest returns the totals after the last step.
 func (s steps) newest() numbers {
 	if len(s) == 0 {
 		return numbers{}
@@ -70,8 +71,7 @@ func (s steps) clip(ancestor uint64) steps {
 	return s[:n]
 }
 
-// add changes the totals in a block that is not below the last step. A change that
-// changes no number makes no step.
+// add changes the totals in a block that is not below the last step. If no number changes, it adds no step.
 func (s steps) add(block uint64, ts uint32, change func(*numbers)) steps {
 	before := s.newest()
 	after := before
@@ -86,7 +86,7 @@ func (s steps) add(block uint64, ts uint32, change func(*numbers)) steps {
 	return append(s, step{block, ts, after})
 }
 
-// totalRow is a step with its end.
+// totalRow is a step with the block at which it ends.
 type totalRow struct {
 	step
 	until    uint64
@@ -104,7 +104,7 @@ func (s steps) rows() []totalRow {
 	return out
 }
 
-// lacking are the rows that others do not have.
+// lacking returns the rows that others does not contain.
 func lacking(rows, others []totalRow) []totalRow {
 	return slices.DeleteFunc(slices.Clone(rows), func(r totalRow) bool { return slices.Contains(others, r) })
 }

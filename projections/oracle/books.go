@@ -11,14 +11,13 @@ import (
 )
 
 const (
-	// Newest is the block number that means: everything there is.
+	// Newest is the block number that stands for the newest block.
 	Newest = math.MaxUint64
-	// Never is the block of what did not happen.
+	// Never is the block of something that did not happen.
 	Never = math.MaxUint64
 )
 
-// Books is what the live logs up to a block add up to. Amounts are in native
-// units, times in Unix seconds, 0 for never.
+// Books are the sums of the live logs up to a block. Amounts are in native units, times in Unix seconds, 0 for never.
 type Books struct {
 	// Block is the newest indexed block and Time its time.
 	Block, Time uint64
@@ -26,27 +25,26 @@ type Books struct {
 	Users       map[common.Address]*User
 	// Members are the users of each scope.
 	Members map[Scope]map[common.Address]Since
-	// Totals are those of each partner in each vault, in the order of their blocks.
+	// Totals are the totals of each partner in each vault, in block order.
 	Totals map[PartnerVault][]Total
-	// Quarantined is the seqs of logs that are in no total, Impossible says in
-	// a sentence each what the chain says and cannot be.
+	// Quarantined has the seqs of logs that are in no total. Impossible describes each log that contradicts the
+	// state, in a sentence.
 	Quarantined []uint64
 	Impossible  []string
 }
 
-// RequestKey names a withdrawal request.
+// RequestKey identifies a withdrawal request.
 type RequestKey struct {
 	Vault common.Address
 	Index uint64
 }
 
-// Withdrawal is the log that asked for it and those that changed it, nil for what
-// did not happen: the first log that asks for an index is the request, the first
-// claim, cancellation or expiry after it is its end, and the first funding between
-// the two is its funding. All other logs of the index change nothing.
+// Withdrawal has the log of a request and the logs that changed it, nil for what did not happen. The first request
+// log of an index is the request, the first claim, cancellation or expiry after it is its end, and the first funding
+// between the two is its funding. All other logs of the index change nothing.
 type Withdrawal struct{ Requested, Funded, Ended *Log }
 
-// EndedBy is what the read models call the log that ended it, empty for none.
+// EndedBy is the read model's name for how the request ended; empty if it has not.
 func (w *Withdrawal) EndedBy() string {
 	if w.Ended == nil {
 		return ""
@@ -54,7 +52,7 @@ func (w *Withdrawal) EndedBy() string {
 	return w.Ended.Kind.String()
 }
 
-// BlockOf a log, and Never where there is none.
+// BlockOf returns the block of a log, and Never for nil.
 func BlockOf(l *Log) uint64 {
 	if l == nil {
 		return Never
@@ -62,39 +60,36 @@ func BlockOf(l *Log) uint64 {
 	return l.Block
 }
 
-// User is what somebody did in all vaults. Who only claimed is here too, and no
-// user: a user has asked for a withdrawal or deposited.
+// User has a user's totals in all vaults. An address that has only claimed is included too, but is not a user: a user
+// has deposited or requested a withdrawal.
 type User struct {
 	Deposited, Withdrawn *big.Int
 	First                Since
 }
 
-// Since is when something first was so: the block, Never where it was not, and
-// its time.
+// Since is when something first became true: the block, Never if it did not, and its time.
 type Since struct{ Block, Time uint64 }
 
-// Scope is a vault or a partner, whose users are counted; the other one is zero.
+// Scope is a vault or a partner whose users are counted; the other field is zero.
 type Scope struct {
 	Vault   common.Address
 	Partner uint32
 }
 
-// PartnerVault names a partner in a vault.
+// PartnerVault identifies a partner in a vault.
 type PartnerVault struct {
 	Partner uint32
 	Vault   common.Address
 }
 
-// Total is what was deposited up to a block, which is true from that block on and
-// before the block Until.
+// Total is what was deposited up to a block; it is valid from that block on and before the block Until.
 type Total struct {
 	Block, Until uint64
 	Deposits     uint64
 	Volume       *big.Int
 }
 
-// Books adds up the live logs of blocks up to and including block, without those
-// of some vaults.
+// Books adds up the live logs of blocks up to and including block, without the logs of some vaults.
 func (f *Fold) Books(block uint64, without ...common.Address) *Books {
 	b := &Books{
 		Withdrawals: map[RequestKey]*Withdrawal{}, Users: map[common.Address]*User{},
@@ -114,8 +109,8 @@ func (f *Fold) Books(block uint64, without ...common.Address) *Books {
 	return b
 }
 
-// add takes the next log in the order of the chain. Books are about vaults whose requests have numbers: what names them in
-// another way, and what was never in the queue, is in the lists (Fold.Lists).
+// add applies the next log, in chain order. Books cover only vaults whose requests have numbers: requests with other
+// identifiers, and requests that were never in the queue, are in the lists (Fold.Lists).
 func (b *Books) add(l Log, swept map[common.Address]uint64) {
 	switch l.Kind {
 	case mapping.Deposit:
@@ -153,8 +148,7 @@ func (b *Books) user(a common.Address) *User {
 	return b.Users[a]
 }
 
-// seen notes that somebody deposited or asked for a withdrawal: for a partner
-// where that is not 0.
+// seen records that a user deposited or requested a withdrawal, through a partner unless it is 0.
 func (b *Books) seen(l Log, a common.Address, partner uint32) {
 	since := Since{l.Block, l.Time}
 	if u := b.user(a); u.First.Block == Never {
@@ -174,8 +168,7 @@ func (b *Books) seen(l Log, a common.Address, partner uint32) {
 	}
 }
 
-// addTotal makes the total of the log's block, from the one before or from what
-// the block's logs before came to.
+// addTotal adds a deposit to the total of the log's block, which starts from the previous total.
 func (b *Books) addTotal(l Log) {
 	k := PartnerVault{l.Partner, l.Vault}
 	all := b.Totals[k]
@@ -207,7 +200,7 @@ func (b *Books) request(l Log) {
 		b.Withdrawals[k] = &Withdrawal{Requested: &l}
 		return
 	case w == nil:
-		w = &Withdrawal{} // what a log does to it is of no consequence
+		w = &Withdrawal{} // its effects do not matter
 	}
 	switch l.Kind {
 	case mapping.Funded:

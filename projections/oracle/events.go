@@ -10,16 +10,15 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// Record is a record with its bytes in the log. One of a vault that the generation passes
-// over is passed.
+// Record is a record with its bytes in the log. passed is set if the generation skips the record's vault.
 type Record struct {
 	*event.Record
 	Value  []byte
 	Passed bool
 }
 
-// Rows is what the table events holds of the records of a whole unit: for each record a row
-// for each of its effects, or one without.
+// Rows returns the rows of the table events for the records of a whole unit: for each record one row for each of its
+// effects, or one row without an effect.
 func Rows(vaults *mapping.Vaults, unit []Record) [][]readmodel.EventRow {
 	records := make([]*event.Record, len(unit))
 	for i, r := range unit {
@@ -32,7 +31,7 @@ func Rows(vaults *mapping.Vaults, unit []Record) [][]readmodel.EventRow {
 	return out
 }
 
-// rows is what events holds of one record; said is nil for one that is neither a log nor a sample.
+// rows returns the rows of events for one record; said is nil if it is neither a log nor a sample.
 func rows(r Record, said *Reading) []readmodel.EventRow {
 	row := readmodel.EventRow{Seq: r.GetSeq(), Sign: 1, Retracts: r.GetRetracts(), Boundary: r.GetBoundary(), Passed: r.Passed}
 	if r.GetRetracts() != 0 {
@@ -70,8 +69,7 @@ func rows(r Record, said *Reading) []readmodel.EventRow {
 	return []readmodel.EventRow{row}
 }
 
-// effects are the rows of a log: all of them have its record if one of its effects is a
-// settlement.
+// effects returns the rows of a log: all of them have its record if one of its effects is a settlement.
 func effects(row readmodel.EventRow, value []byte, all []Log) (out []readmodel.EventRow) {
 	if len(all) == 0 {
 		return []readmodel.EventRow{row}
@@ -93,7 +91,7 @@ func effects(row readmodel.EventRow, value []byte, all []Log) (out []readmodel.E
 
 func seconds(t uint64) uint32 { return uint32(min(t, math.MaxUint32)) }
 
-// effect sets what an effect of a log is. The amounts that the log does not give are absent.
+// effect sets the effect of a row. Amounts that the log does not contain are absent.
 func effect(e mapping.Effect, row *readmodel.EventRow) {
 	row.Effect = map[mapping.Kind]readmodel.EffectKind{
 		mapping.Deposit: readmodel.Deposit, mapping.Sweep: readmodel.Sweep, mapping.Settled: readmodel.Settled,
@@ -140,7 +138,7 @@ func effect(e mapping.Effect, row *readmodel.EventRow) {
 	}
 }
 
-// names says how an effect names deposits or requests.
+// names returns how an effect identifies deposits or requests.
 func names(e *mapping.Effect) readmodel.By {
 	switch has := e.Present; {
 	case has(mapping.ID):

@@ -8,12 +8,12 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// groups is what a vault has besides single deposits and requests. All that is named is found by
-// a look at everything.
+// groups is the state of a vault beyond single deposits and requests. Anything that is identified by other means is
+// found by scanning everything.
 type groups struct {
-	requests []*readmodel.ListRow // in the order of the chain
+	requests []*readmodel.ListRow // in chain order
 	supply   readmodel.Amount
-	// line is what was funded of a user's requests, and what of that was claimed.
+	// line has the funded shares of a user's requests, and the claimed ones of those.
 	line map[common.Address]*struct{ funded, claimed readmodel.Amount }
 }
 
@@ -31,7 +31,7 @@ func (g *groups) of(user common.Address) *struct{ funded, claimed readmodel.Amou
 	return g.line[user]
 }
 
-// named is the request that an effect names by its number or its id of 32 bytes; nil for none.
+// named returns the request that an effect identifies by its number or its 32-byte id; nil if there is none.
 func (l *lists) named(row readmodel.ListRow, e readmodel.EventRow) *readmodel.ListRow {
 	switch e.By {
 	case readmodel.ByID:
@@ -46,7 +46,7 @@ func (l *lists) named(row readmodel.ListRow, e readmodel.EventRow) *readmodel.Li
 	return nil
 }
 
-// reach is up to which group an effect and those before it reach.
+// reach returns the highest group that an effect and those before it reach.
 func (l *lists) reach(row readmodel.ListRow, e readmodel.EventRow, of func(*readmodel.ListRow) *uint64) uint64 {
 	k := ofVault(row.Vault)
 	var last uint64
@@ -60,7 +60,7 @@ func (l *lists) reach(row readmodel.ListRow, e readmodel.EventRow, of func(*read
 	return last
 }
 
-// price gives what waits in groups its price.
+// price sets the price of entries that wait in groups.
 func (l *lists) price(row readmodel.ListRow, e readmodel.EventRow) {
 	from, to := e.GroupID, e.GroupTo
 	if e.By == readmodel.ByUpToGroup {
@@ -86,7 +86,7 @@ func (l *lists) price(row readmodel.ListRow, e readmodel.EventRow) {
 	}
 }
 
-// void takes deposits back that have no price.
+// void voids deposits that have no price.
 func (l *lists) void(row readmodel.ListRow, e readmodel.EventRow) {
 	for _, d := range l.deposits[row.Vault] {
 		meant := d.User == row.User && d.GroupID == e.GroupID
@@ -107,7 +107,7 @@ func (l *lists) void(row readmodel.ListRow, e readmodel.EventRow) {
 	}
 }
 
-// queueUp gives a request its place in the line of its owner.
+// queueUp gives a request its place in its owner's queue.
 func (l *lists) queueUp(q *readmodel.ListRow, at readmodel.ListRow) {
 	line := l.groups(q.Vault).of(q.User)
 	q.CumFrom = line.funded
@@ -116,7 +116,7 @@ func (l *lists) queueUp(q *readmodel.ListRow, at readmodel.ListRow) {
 	l.step(owned{readmodel.UserTotals, scope{q.User, q.Vault}}, at.Block, at.TS, func(t *readmodel.ListRow) { t.FundedShares = line.funded })
 }
 
-// take takes shares from the line of an owner.
+// take removes shares from the queue of an owner.
 func (l *lists) take(row readmodel.ListRow) {
 	g := l.groups(row.Vault)
 	line := g.of(row.User)
@@ -139,7 +139,7 @@ func (l *lists) take(row readmodel.ListRow) {
 	}
 }
 
-// worth is what a request is paid if its claim does not say.
+// worth is the amount paid for a request whose claim does not contain it.
 func worth(q *readmodel.ListRow) readmodel.Amount {
 	if q.FundedBlock != Never {
 		return q.FundedAssets
@@ -147,7 +147,7 @@ func worth(q *readmodel.ListRow) readmodel.Amount {
 	return q.Assets
 }
 
-// value gives a valuation the amounts that its log does not give.
+// value fills in the amounts of a valuation that its log does not contain.
 func (l *lists) value(row *readmodel.ListRow, e readmodel.EventRow) {
 	var unit readmodel.Amount
 	unit.SetFromBig(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(e.NavDigits)), nil))
@@ -167,7 +167,7 @@ func (l *lists) value(row *readmodel.ListRow, e readmodel.EventRow) {
 	}
 }
 
-// times is a*b/c, rounded down, and 0 if that is no amount.
+// times is a*b/c, rounded down, and 0 if the result is not a valid amount.
 func times(a, b, c readmodel.Amount) (out readmodel.Amount) {
 	if c.IsZero() {
 		return out
@@ -179,7 +179,7 @@ func times(a, b, c readmodel.Amount) (out readmodel.Amount) {
 	return out
 }
 
-// grouped are the rows of an entry of a group, by the block in which it stopped to wait.
+// grouped adds the rows of an entry of a group, by the block in which it stopped waiting.
 func (l *lists) grouped(row readmodel.ListRow, left uint64) {
 	if !row.Grouped {
 		return

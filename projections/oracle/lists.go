@@ -7,8 +7,8 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// Lists is what the table lists holds, without the records of some vaults: the rows
-// of all lists but touched and the cursor, in no order.
+// Lists returns the expected rows of the table lists, in no order, without the records of some vaults and without the
+// list touched and the cursor.
 func (f *Fold) Lists(without ...common.Address) []readmodel.ListRow {
 	blocks := map[uint64]*event.Block{}
 	for _, r := range f.Records() {
@@ -26,7 +26,7 @@ func (f *Fold) Lists(without ...common.Address) []readmodel.ListRow {
 	return rows
 }
 
-// OfLogs is what live logs, in the order of the chain, give to the lists.
+// OfLogs returns the rows of lists for live logs, which must be in chain order.
 func OfLogs(logs []Log) []readmodel.ListRow {
 	l := lists{
 		deposits: map[common.Address][]*readmodel.ListRow{}, reached: map[common.Address]uint64{}, requests: map[RequestKey]*readmodel.ListRow{},
@@ -38,34 +38,34 @@ func OfLogs(logs []Log) []readmodel.ListRow {
 	return l.all()
 }
 
-// lists are made of logs, one after the other in the order of the chain.
+// lists is built from logs, one after the other in chain order.
 type lists struct {
-	rows     []readmodel.ListRow // that nothing changes any more
+	rows     []readmodel.ListRow // rows that never change
 	deposits map[common.Address][]*readmodel.ListRow
-	reached  map[common.Address]uint64 // how far a vault was swept, 0 for not at all
+	reached  map[common.Address]uint64 // highest swept number of a vault, 0 if none
 	requests map[RequestKey]*readmodel.ListRow
 	members  map[member]*readmodel.ListRow
 	totals   map[owned][]readmodel.ListRow // the steps, oldest first
 	vaults   map[common.Address]*groups
 }
 
-// scope is an owner, and in which vault.
+// scope is an owner in a vault.
 type scope struct{ owner, vault common.Address }
 
-// owned is whose totals: users have a list of their own.
+// owned identifies totals: those of users are in a list of their own.
 type owned struct {
 	list readmodel.List
 	scope
 }
 
-// member is a user in a scope, where users are ranked by their amounts or not.
+// member is a user in a scope; ranked if the scope ranks its users by amount.
 type member struct {
 	scope
 	ranked bool
 	user   common.Address
 }
 
-// everything owns the lists of all vaults.
+// everything is the owner of the lists of all vaults.
 var everything common.Address
 
 func (l *lists) add(log Log) {
@@ -145,7 +145,7 @@ func (l *lists) add(log Log) {
 	}
 }
 
-// paid notes what a user was paid.
+// paid records a payment to a user.
 func (l *lists) paid(row readmodel.ListRow) {
 	l.put(readmodel.UserEvents, row.User, row)
 	row.Partner = 0
@@ -178,7 +178,7 @@ func (l *lists) deposit(row readmodel.ListRow) {
 	}
 }
 
-// sweep closes the deposits that it reaches.
+// sweep closes the deposits that a sweep reaches.
 func (l *lists) sweep(row readmodel.ListRow) {
 	if row.IDTo <= l.reached[row.Vault] {
 		return
@@ -192,7 +192,7 @@ func (l *lists) sweep(row readmodel.ListRow) {
 	}
 }
 
-// close says that a deposit was swept in the block of a row.
+// close marks a deposit as swept in the block of a row.
 func (l *lists) close(d *readmodel.ListRow, in readmodel.ListRow) {
 	d.ClosedBlock, d.ClosedTS, d.ClosedBy = in.Block, in.TS, readmodel.Sweep
 	l.step(ofVault(d.Vault), in.Block, in.TS, func(t *readmodel.ListRow) { t.Swept++; t.SweptAssets.Add(&t.SweptAssets, &d.Assets) })
@@ -222,7 +222,7 @@ func (l *lists) request(row readmodel.ListRow) {
 	}
 }
 
-// change is of the life of a request.
+// change applies an effect to the life of a request.
 func (l *lists) change(q *readmodel.ListRow, row readmodel.ListRow, e readmodel.EventRow) {
 	switch {
 	case q == nil || q.ClosedBlock != Never:
@@ -241,7 +241,7 @@ func (l *lists) change(q *readmodel.ListRow, row readmodel.ListRow, e readmodel.
 	}
 }
 
-// owners have a deposit or request in their totals.
+// owners returns the totals that include a deposit or request.
 func owners(row readmodel.ListRow) []owned {
 	out := []owned{{readmodel.UserTotals, scope{row.User, row.Vault}}, ofVault(row.Vault)}
 	if row.Partner != 0 {
@@ -252,7 +252,7 @@ func owners(row readmodel.ListRow) []owned {
 
 func ofVault(vault common.Address) owned { return owned{readmodel.Totals, scope{vault, vault}} }
 
-// step makes the totals of a block, of those before it.
+// step derives the totals of a block from the previous ones.
 func (l *lists) step(k owned, block uint64, ts uint32, change func(*readmodel.ListRow)) {
 	steps := l.totals[k]
 	if n := len(steps); n == 0 || steps[n-1].Block != block {
@@ -267,8 +267,8 @@ func (l *lists) step(k owned, block uint64, ts uint32, change func(*readmodel.Li
 	l.totals[k] = steps
 }
 
-// member is the user in a scope, who was not seen there if the block is Never. Its
-// Deposited and Claimed are for the lists by amount.
+// member returns the user in a scope; its block is Never if it was not seen there. Its Deposited and Claimed are for
+// the lists by amount.
 func (l *lists) member(m member) *readmodel.ListRow {
 	if l.members[m] == nil {
 		l.members[m] = &readmodel.ListRow{Owner: m.owner, Scope: m.vault, User: m.user, Block: Never}
@@ -276,7 +276,7 @@ func (l *lists) member(m member) *readmodel.ListRow {
 	return l.members[m]
 }
 
-// seen notes that the user of a row deposited or requested.
+// seen records that the user of a row deposited or requested.
 func (l *lists) seen(row readmodel.ListRow) {
 	l.seenIn(member{scope{}, true, row.User}, everything, row)
 	l.seenIn(member{scope{owner: row.Vault}, true, row.User}, row.Vault, row)
@@ -287,7 +287,7 @@ func (l *lists) seen(row readmodel.ListRow) {
 	}
 }
 
-// seenIn notes it in a scope, whose number of users is in the totals of a vault.
+// seenIn records the user of a row in a scope, whose number of users is in the totals of a vault.
 func (l *lists) seenIn(k member, vault common.Address, row readmodel.ListRow) {
 	m := l.member(k)
 	if row.Kind == readmodel.Deposit {
@@ -299,7 +299,7 @@ func (l *lists) seenIn(k member, vault common.Address, row readmodel.ListRow) {
 	}
 }
 
-// all gives the rows of all lists.
+// all returns the rows of all lists.
 func (l *lists) all() []readmodel.ListRow {
 	for _, deposits := range l.deposits {
 		for _, d := range deposits {
@@ -348,7 +348,7 @@ func (l *lists) all() []readmodel.ListRow {
 	return l.rows
 }
 
-// ranked is a user's rows in a scope.
+// ranked returns a user's rows in the lists by amount of a scope.
 func ranked(m member, since readmodel.ListRow) (out []readmodel.ListRow) {
 	deposited, claimed := since.Deposited, since.Claimed
 	since.Deposited, since.Claimed = readmodel.Amount{}, readmodel.Amount{}

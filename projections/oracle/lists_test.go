@@ -30,7 +30,7 @@ var (
 
 var databases atomic.Int64
 
-// tables makes a database with the two tables.
+// tables creates a database with the two tables.
 func tables(t *testing.T) (conn, session driver.Conn) {
 	t.Helper()
 	ch := readmodel.DefaultConfig()
@@ -61,8 +61,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// TestBuildLists: lists that are built of the events of a random history hold what the plain fold of its log
-// gives, at the end of any unit, reorganisations and logs that cannot be included.
+// TestBuildLists: lists that are built from the events of a random history equal the plain fold of its log, at the
+// end of any unit, including reorganisations and impossible logs.
 func TestBuildLists(t *testing.T) {
 	t.Parallel()
 	first := *seed

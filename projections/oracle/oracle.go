@@ -1,16 +1,13 @@
-// Package oracle says what the read model must hold: the log folded into plain
-// maps, slow and obvious. It keeps the records that are live, which is all there is
-// to a retraction, and adds everything up anew each time that it is asked. It
-// shares no code with the projections but the mapping of logs to effects, and no SQL.
+// Package oracle computes the expected content of the read model: it folds the log into plain maps, slowly and
+// simply. It keeps the live records, so that a retraction only removes one, and adds everything up again at each
+// call. It shares no code with the projections except the mapping of logs to effects, and no SQL.
 //
 //	record ─▶ Fold, the live records ─▶ Books: withdrawals, users, members, totals of partners
 //
-// What it knows of a vault it has from the vault's live logs, one after the other
-// as the chain has them: by block and index. The first log that asks for a
-// withdrawal is the request, the first that ends it is the end, and what comes
-// before the request or after the end changes nothing; navlog's first read model
-// let each log count where it stood, so that a request that was claimed twice had
-// twice the assets, and one that was funded after its expiry was open again.
+// The state of a vault follows from the vault's live logs in chain order: by block and index. The first log that
+// requests a withdrawal is the request, the first that ends it is the end, and logs before the request or after the
+// end change nothing. navlog's first read model applied each log where it came in the log, so that a request that was
+// claimed twice had twice the assets, and one that was funded after its expiry was open again.
 package oracle
 
 import (
@@ -29,7 +26,7 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-// Fold is the log up to a seq: the records that were appended and not taken back.
+// Fold is the log up to a seq: the records that were appended and not retracted.
 type Fold struct {
 	live   map[uint64]*event.Record
 	seq    uint64
@@ -37,30 +34,28 @@ type Fold struct {
 	keep   func(*mapping.Vaults, *event.Record) bool
 }
 
-// New is the fold of the empty log. vaults says how its logs are mapped before the log
-// says anything; nil for nothing.
+// New returns the fold of the empty log. vaults has the mappings that are known before the log is read; nil for none.
 func New(vaults *mapping.Vaults) *Fold {
 	return Sampled(vaults, func(*mapping.Vaults, *event.Record) bool { return true })
 }
 
-// Sampled is the fold of the empty log that will hold only the records for
-// which keep is true. keep must judge a retraction like the record that it
-// takes back.
+// Sampled returns the fold of the empty log that will keep only the records for which keep is true. keep must return
+// the same for a retraction as for the record that it retracts.
 func Sampled(vaults *mapping.Vaults, keep func(*mapping.Vaults, *event.Record) bool) *Fold {
 	if vaults == nil {
-		vaults, _ = mapping.NewVaults() // of no record, so none is wrong
+		vaults, _ = mapping.NewVaults() // without records, so there is no error
 	}
 	return &Fold{live: map[uint64]*event.Record{}, vaults: vaults, keep: keep}
 }
 
-// Vaults is how the logs of the fold are mapped.
+// Vaults returns the mappings of the fold.
 func (f *Fold) Vaults() *mapping.Vaults { return f.vaults }
 
-// Seq of the last record applied.
+// Seq returns the seq of the last applied record.
 func (f *Fold) Seq() uint64 { return f.seq }
 
-// Apply takes the next record. It refuses one that is not the next, and one
-// that takes back a record that is not live or says another thing.
+// Apply applies the next record. It rejects a record with another seq, and a retraction of a record that is not live
+// or has other content.
 func (f *Fold) Apply(r *event.Record) error {
 	if r.GetSeq() != f.seq+1 {
 		return fmt.Errorf("record %d does not follow %d", r.GetSeq(), f.seq)
@@ -89,7 +84,7 @@ func (f *Fold) Apply(r *event.Record) error {
 	return nil
 }
 
-// WithoutData is the seqs of live logs of which the log has the length and the hash of their data alone.
+// WithoutData returns the seqs of live logs for which the log has only the length and the hash of their data.
 func (f *Fold) WithoutData() (seqs []uint64) {
 	for seq, r := range f.live {
 		if r.GetLog().Omitted() {
@@ -100,10 +95,10 @@ func (f *Fold) WithoutData() (seqs []uint64) {
 	return seqs
 }
 
-// bare is a record's fact alone.
+// bare returns only the fact of a record.
 func bare(r *event.Record) *event.Record { return &event.Record{Fact: r.GetFact()} }
 
-// Records is the live records in the order of seq.
+// Records returns the live records in the order of seq.
 func (f *Fold) Records() []*event.Record {
 	out := make([]*event.Record, 0, len(f.live))
 	for _, seq := range slices.Sorted(maps.Keys(f.live)) {
@@ -112,7 +107,7 @@ func (f *Fold) Records() []*event.Record {
 	return out
 }
 
-// Log is what a live log does: one effect of it.
+// Log is one effect of a live log.
 type Log struct {
 	Seq   uint64
 	Vault common.Address
@@ -124,19 +119,19 @@ type Log struct {
 	mapping.Effect
 }
 
-// Reading is what a record that is a log or a sample says.
+// Reading is the meaning of a record that is a log or a sample.
 type Reading struct {
-	// Name is the event that the log says it is, "Unknown" for one that the mapping does not know, and empty for a sample.
+	// Name is the name of the log's event, "Unknown" if the mapping does not know it, and empty for a sample.
 	Name string
-	// Effects are what it does; none of a log that is in no total.
+	// Effects are its effects; none if the log is in no total.
 	Effects []Log
-	// Quarantined says that it is in no total because something in it is too large, it is not
-	// laid out as its event must be, or the read model cannot hold what it does.
+	// Quarantined means that it is in no total because an amount is too large, it does not have the layout of its
+	// event, or the read model cannot represent its effects.
 	Quarantined bool
 }
 
-// Read reads records that are logs, by the transactions of each vault, and samples. It gives what each record
-// says, by its seq.
+// Read interprets records that are logs, by the transactions of each vault, and samples. It returns the readings by
+// seq.
 func Read(vaults *mapping.Vaults, records []*event.Record) map[uint64]*Reading {
 	out := make(map[uint64]*Reading, len(records))
 	for _, tx := range transactions(records) {
@@ -162,7 +157,7 @@ func readSample(vaults *mapping.Vaults, seq uint64, s *event.Sample) *Reading {
 	return reading
 }
 
-// transactions are the logs that one transaction has for one vault, in the order of the chain.
+// transactions groups the logs by transaction and vault, in chain order.
 func transactions(records []*event.Record) (out [][]*event.Record) {
 	var logs []*event.Record
 	for _, r := range records {
@@ -225,7 +220,7 @@ func readTransaction(sources *mapping.Sources, tx []*event.Record, out map[uint6
 	}
 }
 
-// held tells whether the read model can hold what a log does.
+// held reports whether the read model can represent the effects of a log.
 func held(effects []Log) bool {
 	needs := map[mapping.Kind]mapping.Fields{
 		mapping.Deposit:   mapping.ID | mapping.Owner | mapping.Assets,
@@ -247,8 +242,8 @@ func held(effects []Log) bool {
 	return len(effects) <= math.MaxUint8
 }
 
-// logs are the effects of live logs of blocks up to and including one, in the order of the
-// chain, without those of some vaults; quarantined are the seqs of those that are in no total.
+// logs returns the effects of live logs up to and including a block, in chain order, without the logs of some vaults;
+// quarantined has the seqs of those that are in no total.
 func (f *Fold) logs(block uint64, without []common.Address) (logs []Log, quarantined []uint64) {
 	var records []*event.Record
 	for _, r := range f.Records() {

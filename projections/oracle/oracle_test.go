@@ -20,13 +20,13 @@ var (
 	n              = big.NewInt
 )
 
-// book is a log written by hand; every number expected below was added up by hand.
+// book is a log written by hand; all expected numbers below were added up by hand.
 type book struct {
 	t    *testing.T
 	fold *oracle.Fold
 	seq  uint64
 	said map[uint64]*event.Record
-	// index of the next log: those of the book go up all the time.
+	// index of the next log; it only grows.
 	index uint32
 }
 
@@ -144,20 +144,20 @@ func same(t *testing.T, what string, got, want any) {
 	}
 }
 
-// blocks are those of a request of vault A: requested, funded, ended.
+// blocks returns the blocks in which a request of vault A was requested, funded and ended.
 func blocks(b *oracle.Books, index uint64) [3]uint64 {
 	w := b.Withdrawals[oracle.RequestKey{Vault: vaultA, Index: index}]
 	return [3]uint64{oracle.BlockOf(w.Requested), oracle.BlockOf(w.Funded), oracle.BlockOf(w.Ended)}
 }
 
-// TestWithdrawals: the first request of an index wins, the first end is final,
-// and nothing before the one or after the other changes anything.
+// TestWithdrawals: the first request of an index wins, the first end is final, and nothing before the request or
+// after the end changes anything.
 func TestWithdrawals(t *testing.T) {
 	never := uint64(oracle.Never)
 	cancel := contracts.WithdrawalCancelled{RequestIndex: n(0), Owner: alice, Shares: n(1)}
 	expire := contracts.WithdrawalExpired{RequestIndex: n(0), Owner: alice, Shares: n(1)}
 	for name, c := range map[string]struct {
-		events     []contracts.Event // a block each, from block 1 on
+		events     []contracts.Event // one in each block, from block 1 on
 		want       [3]uint64
 		impossible int
 	}{
@@ -186,8 +186,7 @@ func TestWithdrawals(t *testing.T) {
 	}
 }
 
-// TestOrderOfTheChain: within a block the index of a log decides, whenever it
-// came into the log.
+// TestOrderOfTheChain: within a block the index of a log decides, not its position in our log.
 func TestOrderOfTheChain(t *testing.T) {
 	b := newBook(t)
 	b.index = 9
@@ -208,7 +207,7 @@ func TestQuarantined(t *testing.T) {
 	}
 }
 
-// A log whose data no record holds counts in nothing, and is listed.
+// TestWithoutData: a log whose data no record contains counts in no number, and is listed.
 func TestWithoutData(t *testing.T) {
 	f := oracle.New(nil)
 	known, unknown := contracts.KindDepositAccepted.Topic(), common.HexToHash("0x77")

@@ -14,8 +14,7 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// TestDocumentedQueries: the views of a generation hold what the fold of its log gives, and
-// each query of docs/sql.md is answered.
+// TestDocumentedQueries: the views of a generation equal the fold of its log, and each query of docs/sql.md works.
 func TestDocumentedQueries(t *testing.T) {
 	t.Parallel()
 	s := histories.Random(rand.New(rand.NewPCG(11, 5)), 1, 60)
@@ -38,7 +37,7 @@ func TestDocumentedQueries(t *testing.T) {
 	defer session.Close()
 	must(t, ch.CreateLists(t.Context(), server, ch.Database(1), "lists"))
 	must(t, readmodel.BuildLists(t.Context(), session, "lists", s.Seq(), 1))
-	for range 2 { // the second time they are there
+	for range 2 { // the second time the views exist already
 		must(t, ch.CreateViews(t.Context(), server, ch.Database(1)))
 	}
 

@@ -13,17 +13,17 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// BrokenError says that a generation's rows cannot be what a log says.
+// BrokenError means that a generation's rows cannot result from any log.
 type BrokenError struct{ what string }
 
 func (e *BrokenError) Error() string { return e.what + ": rows were lost or doubled" }
 
-// Broken is the error that says what rows cannot be.
+// Broken returns the error that describes what is wrong with the rows.
 func Broken(what string) *BrokenError { return &BrokenError{what} }
 
-// Condemn marks a generation bad when an audit's verdict is that it is broken,
-// whatever it is used for: better no answer than a wrong one. It gives the
-// *BrokenError then, wrapped in what to do, and any other verdict as it is.
+// Condemn marks a generation bad if an audit's verdict is that it is broken, even if it is in use: no response is
+// better than a wrong one. It then returns the *BrokenError, wrapped with what to do, and any other verdict
+// unchanged.
 func Condemn(ctx context.Context, pool *pgxpool.Pool, id int32, verdict error) error {
 	if broken := new(BrokenError); !errors.As(verdict, &broken) {
 		return verdict
@@ -34,8 +34,8 @@ func Condemn(ctx context.Context, pool *pgxpool.Pool, id int32, verdict error) e
 	return fmt.Errorf("%w; generation %d is marked bad, run `navlog projection rebuild`", verdict, id)
 }
 
-// markBad takes a broken generation out of service, whatever it is used for at
-// that moment: in one statement, for it may be made live or standby meanwhile.
+// markBad takes a broken generation out of service, even if it is in use, in a single statement, because it may be
+// made live or standby at the same time.
 func markBad(ctx context.Context, pool *pgxpool.Pool, id int32) error {
 	n, err := db.New(pool).MarkGenerationBad(ctx, id)
 	if err == nil && n != 1 {
@@ -47,11 +47,11 @@ func markBad(ctx context.Context, pool *pgxpool.Pool, id int32) error {
 	return nil
 }
 
-// Audit proves that the generation of a connection's database lost no row of events, and
-// doubled none: up to the cursor of its lists there is every seq, every effect of a record
-// once, and as many of them as the record says. Lists have one cursor and come to what
-// events come to, which finds most of what they can lose; all of it only Verify finds. Audit
-// takes seconds, can run beside the writer, and gives a *BrokenError when the proof fails.
+// Audit proves that the generation in the connection's database neither lost nor duplicated a row of events: up to
+// the cursor of its lists, every seq exists, every effect of a record occurs once, and each record has as many
+// effects as it states. It also checks that lists have one cursor and the same sums as events, which detects most
+// losses in lists; only Verify detects all of them. Audit takes seconds, can run beside the writer, and returns a
+// *BrokenError if the proof fails.
 func Audit(ctx context.Context, conn driver.Conn) error {
 	seq, built, err := position(ctx, conn)
 	if err != nil {
@@ -69,8 +69,7 @@ func Audit(ctx context.Context, conn driver.Conn) error {
 	return auditLists(ctx, conn)
 }
 
-// countEvents says what is wrong with the number of rows of events up to a seq, and how
-// many there are.
+// countEvents counts the rows of events up to a seq, and describes what is wrong with the number.
 func countEvents(ctx context.Context, conn driver.Conn, seq uint64) (fault string, rows uint64, err error) {
 	var seqs, last, places, off uint64
 	row := conn.QueryRow(readmodel.Parameters(ctx, numbers{"seq": seq}), question("audit_events"))

@@ -20,9 +20,8 @@ func isBroken(err error) bool {
 	return errors.As(err, &broken)
 }
 
-// TestAuditFindsLostParts: whatever part of events goes, or is there twice, the audit finds
-// it, and so it does with rows of lists that change a sum; a sound generation passes, also
-// while its lists are behind events.
+// TestAuditFindsLostParts: the audit detects every part of events that is lost or duplicated, and rows of lists that
+// change a sum; a sound generation passes, even while its lists are behind events.
 func TestAuditFindsLostParts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compares by SQL, one lost part after the other")
@@ -30,7 +29,7 @@ func TestAuditFindsLostParts(t *testing.T) {
 	t.Parallel()
 	g := newGeneration(t)
 	must(t, Audit(t.Context(), g.conn))
-	g.change(t, "SYSTEM STOP MERGES events") // a part is a unit
+	g.change(t, "SYSTEM STOP MERGES events") // each part is a unit
 	s := histories.Random(rand.New(rand.NewPCG(31, 2)), chainID, 30)
 	units := histories.Units(s.Records)
 	for i, unit := range units {
@@ -97,8 +96,8 @@ func TestAuditFindsLostParts(t *testing.T) {
 	broken("events with a row twice", "events has")
 }
 
-// TestMarkBadMovingGeneration: a generation that is made live while it is marked
-// bad is bad in the end; one that is bad stays so, and one that is gone is an error.
+// TestMarkBadMovingGeneration: a generation that is made live while it is marked bad ends up bad; a bad one stays
+// bad, and a missing one is an error.
 func TestMarkBadMovingGeneration(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -28,8 +28,8 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-// vaultBooks is what the live logs of one vault add up to, in the terms of the
-// vault's own views. Amounts are in native units.
+// vaultBooks are the sums of the live logs of one vault, in the terms of the vault's own views. Amounts are in native
+// units.
 type vaultBooks struct {
 	deposits, navs, sweeps, settlements uint64
 	sweptTo                             *big.Int
@@ -40,8 +40,7 @@ type vaultBooks struct {
 	queue map[uint64]*queued
 }
 
-// queued is a request as the vault's view gives it: states by the number of
-// the contract's enum.
+// queued is a request as returned by the vault's view; states have the numbers of the contract's enum.
 type queued struct {
 	owner    common.Address
 	state    uint8
@@ -74,29 +73,27 @@ type chainCheck struct {
 	logs map[common.Hash][]*event.Log
 	// samples are live samples of NAV, in the order of the log.
 	samples []*event.Sample
-	// numbers are those of the blocks that the log knows of: that have logs, or are
-	// said to be indexed. order has them in the order of the chain.
+	// numbers are the numbers of the blocks that the log knows: those with logs, and those recorded as indexed. order
+	// has them in chain order.
 	numbers map[common.Hash]uint64
 	order   []common.Hash
-	// most is how many blocks are asked for at once, width how many are now.
+	// most is the maximum number of blocks in one request, width the current number.
 	most, width uint64
 }
 
 const (
-	// nodeTimeout bounds one question to a node, so that one that hangs is an error.
+	// nodeTimeout bounds one request to a node, so that a hanging node leads to an error.
 	nodeTimeout = 30 * time.Second
-	// maxAnswer is how many bytes one answer of a node may have, over a WebSocket
-	// (go-ethereum's own bound) and over HTTP.
+	// maxAnswer is the maximum size of a node's response in bytes, over a WebSocket (go-ethereum's own limit) and
+	// over HTTP.
 	maxAnswer = 32 << 20
 )
 
-// againstChain compares live records up to the seq of a cursor, oldest first,
-// with what a node says: each block that the log knows of, by its height and its
-// hash, and its logs; each vault's totals, queue and valuation by eth_call at the
-// newest indexed block; some samples of NAV by eth_call at their blocks; and the
-// logs of all blocks by ranges, since the log may know nothing of a block that it
-// lost. Of blocks and ranges a sample may do; all of it is as far as the log covers
-// the vault. A node that does not answer is an error, a difference is not.
+// againstChain compares live records up to the seq of a cursor, oldest first, with a node: each block that the log
+// knows, by its height and its hash, and its logs; each vault's totals, queue and valuation by eth_call at the newest
+// indexed block; some samples of NAV by eth_call at their blocks; and the logs of all blocks by ranges, because the
+// log may have lost a block completely. Blocks and ranges may be sampled; everything is limited to what the log
+// covers of each vault. A node that does not respond is an error, a difference is not.
 func againstChain(ctx context.Context, options Options, cursor *event.Cursor, records []*event.Record, mapped *mapping.Vaults, report *Report) error {
 	c := &chainCheck{
 		url: options.Node, patience: cmp.Or(options.patience, nodeTimeout), pace: rate.NewLimiter(rate.Inf, 1), progress: options.Progress, report: report, mapped: mapped,
@@ -132,7 +129,7 @@ func againstChain(ctx context.Context, options Options, cursor *event.Cursor, re
 	return c.compareRanges(ctx, options.Sample)
 }
 
-// connect finds out whether the node is of the log's chain.
+// connect checks that the node serves the log's chain.
 func (c *chainCheck) connect(ctx context.Context, chainID uint64) error {
 	err := c.ask(ctx, func(ctx context.Context) error {
 		client, err := rpc.DialOptions(ctx, c.url, rpc.WithHTTPClient(&http.Client{Transport: shortAnswers{http.DefaultTransport}}))
@@ -149,16 +146,16 @@ func (c *chainCheck) connect(ctx context.Context, chainID uint64) error {
 	})
 	if err == nil && (!id.IsUint64() || id.Uint64() != chainID) {
 		c.client.Close()
-		return fmt.Errorf("the chain's node is of chain %s and the log of chain %d: give another chain.rpc", id, chainID)
+		return fmt.Errorf("the node serves chain %s, but the log is of chain %d: give another chain.rpc", id, chainID)
 	}
 	if err != nil {
 		c.client.Close()
-		return fmt.Errorf("ask the chain's node for its chain id: %w", err)
+		return fmt.Errorf("request the chain id of the node: %w", err)
 	}
 	return nil
 }
 
-// shortAnswers gives an error in place of an answer that is longer than maxAnswer.
+// shortAnswers returns an error instead of a response that is longer than maxAnswer.
 type shortAnswers struct{ http.RoundTripper }
 
 func (s shortAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -169,33 +166,32 @@ func (s shortAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// ask puts one question to the node, when the node may be asked again and for so
-// long as it may take. The error holds nothing of the URL that may be a key.
+// ask sends one request to the node, when the rate limit allows it and within the timeout. The error contains no part
+// of the URL that may be a key.
 func (c *chainCheck) ask(ctx context.Context, question func(context.Context) error) error {
 	if err := c.pace.Wait(ctx); err != nil {
-		return fmt.Errorf("wait until %s may be asked again: %w", contracts.EndpointName(c.url), err)
+		return fmt.Errorf("wait for the rate limit of %s: %w", contracts.EndpointName(c.url), err)
 	}
 	bounded, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
 	err := question(bounded)
 	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
-		return fmt.Errorf("%s gave no answer within %s", contracts.EndpointName(c.url), c.patience)
+		return fmt.Errorf("%s did not respond within %s", contracts.EndpointName(c.url), c.patience)
 	}
 	if long := new(http.MaxBytesError); errors.As(err, &long) {
-		return fmt.Errorf("%s gives an answer of more than %d MiB", contracts.EndpointName(c.url), maxAnswer>>20)
+		return fmt.Errorf("the response of %s has more than %d MiB", contracts.EndpointName(c.url), maxAnswer>>20)
 	}
 	return contracts.Discreet(err, c.url)
 }
 
-// covers tells whether the log has what a vault did in a block. It lacks, and
-// rightly, the blocks before the vault's start, and those after the block up to
-// which one was read that was removed or is still late.
+// covers reports whether the log must have a vault's logs of a block. It rightly lacks the blocks before the vault's
+// start, and, for a vault that was removed or has not caught up, the blocks after the last one that was read.
 func (c *chainCheck) covers(address common.Address, number uint64) bool {
 	v := c.covered[address]
 	return v != nil && v.GetStartBlock() <= number && number <= v.GetCoveredTo()
 }
 
-// covering gives the vaults that the log covers in a block.
+// covering returns the vaults that the log covers in a block.
 func (c *chainCheck) covering(number uint64) (addresses []common.Address) {
 	for address := range c.covered {
 		if c.covers(address, number) {
@@ -224,13 +220,13 @@ func (c *chainCheck) add(r *event.Record) {
 		hash := common.Hash(l.GetBlockHash())
 		c.numbers[hash], c.logs[hash] = l.GetBlockNumber(), append(c.logs[hash], l)
 		sources := c.mapped.Of(mapping.VaultOf(l))
-		v, plain := c.vaults[sources.Address], sources.Hash == common.Hash{} // with the views of the reference contracts
+		v, plain := c.vaults[sources.Address], sources.Hash == common.Hash{} // has the views of the reference contracts
 		if v == nil || !plain {
 			return
 		}
 		if log, sound := sources.FromRecord(l); sound {
 			_, effects, fault := sources.One(&log, nil)
-			if fault != nil && fault.Large != nil { // the contract's own totals have it
+			if fault != nil && fault.Large != nil { // included in the contract's own totals
 				effects = append(effects, fault.Large.Effect)
 			}
 			for i := range effects {
@@ -240,8 +236,7 @@ func (c *chainCheck) add(r *event.Record) {
 	}
 }
 
-// add follows the contract's own rules. What they do not allow is reported as
-// a difference of the totals.
+// add follows the contract's own rules. Anything that they do not allow is reported as a difference of the totals.
 func (v *vaultBooks) add(e *mapping.Effect) {
 	move := func(state uint8) *queued {
 		q := v.queue[e.ID]
@@ -282,7 +277,7 @@ func (v *vaultBooks) add(e *mapping.Effect) {
 	}
 }
 
-// addresses are the contracts of vaults.
+// addresses returns the contracts of vaults.
 func (c *chainCheck) addresses(vaults []common.Address) (out []common.Address) {
 	for _, v := range vaults {
 		for _, a := range c.mapped.Of(v).Addresses() {
@@ -294,20 +289,20 @@ func (c *chainCheck) addresses(vaults []common.Address) (out []common.Address) {
 	return out
 }
 
-// ours are the logs that belong to vaults: a contract of theirs may have logs of others too.
+// ours returns the logs that belong to the vaults: their contracts may also emit logs for others.
 func (c *chainCheck) ours(said []types.Log, vaults []common.Address) []types.Log {
 	return slices.DeleteFunc(said, func(l types.Log) bool {
 		return !slices.ContainsFunc(vaults, func(v common.Address) bool { return c.mapped.Of(v).TakesLog(l.Address, l.Topics) })
 	})
 }
 
-// inOrder gives blocks in the order of the chain.
+// inOrder returns the blocks in chain order.
 func inOrder(numbers map[common.Hash]uint64) []common.Hash {
 	return slices.SortedFunc(maps.Keys(numbers), func(a, b common.Hash) int { return cmp.Or(cmp.Compare(numbers[a], numbers[b]), a.Cmp(b)) })
 }
 
-// compareLogs compares the blocks that the log knows of by their hashes. The
-// newest is never left to the sample: the vaults' totals are asked for there.
+// compareLogs compares the blocks that the log knows by their hashes. The newest one is in every sample, because the
+// vaults' totals are requested there.
 func (c *chainCheck) compareLogs(ctx context.Context, sample uint64) error {
 	check := Check{Name: "chain: logs by block hash"}
 	defer func() { c.report.Checks = append(c.report.Checks, check) }()
@@ -329,16 +324,15 @@ func (c *chainCheck) compareLogs(ctx context.Context, sample uint64) error {
 	return nil
 }
 
-// compareBlock compares one block with the chain's at its height, and then its
-// logs, and gives the first difference, empty for none. The hash comes first: many
-// nodes go on giving the logs of a block that has left the chain.
+// compareBlock compares one block with the chain's block at its height, and then its logs, and returns the first
+// difference, empty if none. The hash comes first: many nodes still return the logs of an orphaned block.
 func (c *chainCheck) compareBlock(ctx context.Context, number uint64, hash common.Hash) (difference string, err error) {
 	if difference, err = c.left(ctx, number, hash); difference != "" || err != nil {
 		return difference, err
 	}
 	vaults := c.covering(number)
 	var said []types.Log
-	if len(vaults) > 0 { // with none, it would be a question for all logs
+	if len(vaults) > 0 { // without addresses, this would request all logs
 		said, err = c.ofChain(ctx, ethereum.FilterQuery{BlockHash: &hash, Addresses: c.addresses(vaults)})
 		if err != nil {
 			return c.replaced(ctx, number, hash, fmt.Errorf("ask for the logs of block %d: %w", number, err))
@@ -350,13 +344,12 @@ func (c *chainCheck) compareBlock(ctx context.Context, number uint64, hash commo
 	return "", nil
 }
 
-// inBlock says of which block a difference is.
+// inBlock adds the block to a difference.
 func inBlock(number uint64, hash common.Hash, difference string) string {
 	return fmt.Sprintf("block %d with hash %s: %s", number, hash, difference)
 }
 
-// left compares a block's hash with the one that the chain has at its height, and
-// gives the difference, empty for none.
+// left compares a block's hash with the chain's hash at its height, and returns the difference, empty if none.
 func (c *chainCheck) left(ctx context.Context, number uint64, hash common.Hash) (difference string, err error) {
 	var now *struct{ Hash common.Hash }
 	err = c.ask(ctx, func(ctx context.Context) error {
@@ -368,14 +361,13 @@ func (c *chainCheck) left(ctx context.Context, number uint64, hash common.Hash) 
 	case now == nil:
 		return "", fmt.Errorf("%s has no block %d yet: wait until it is in sync, or give another chain.rpc", contracts.EndpointName(c.url), number)
 	case now.Hash != hash:
-		return inBlock(number, hash, fmt.Sprintf("it is not of this chain any more, which has block %s there; if it left just now, compare again", now.Hash)), nil
+		return inBlock(number, hash, fmt.Sprintf("it is no longer part of the chain, which has block %s there; if it was orphaned just now, compare again", now.Hash)), nil
 	}
 	return "", nil
 }
 
-// replaced finds out why a node refuses to say something about a block. It may
-// not know the block any more, which every node says in other words; so the block
-// that it has at the height decides. Any other reason is an error.
+// replaced finds out why a node rejects a request about a block. The node may no longer know the block, which every
+// node words differently, so the hash that it has at the height decides. Any other reason is an error.
 func (c *chainCheck) replaced(ctx context.Context, number uint64, hash common.Hash, fault error) (difference string, err error) {
 	var refused rpc.Error
 	if !errors.As(fault, &refused) {
@@ -391,12 +383,12 @@ func (c *chainCheck) replaced(ctx context.Context, number uint64, hash common.Ha
 	return difference, nil
 }
 
-// differ compares the logs of one block and gives the first difference, empty for none.
+// differ compares the logs of one block and returns the first difference, empty if none.
 func differ(kept []*event.Log, said []types.Log) string {
 	slices.SortFunc(kept, func(a, b *event.Log) int { return cmp.Compare(a.GetLogIndex(), b.GetLogIndex()) })
 	for i, l := range kept {
 		if i >= len(said) {
-			return fmt.Sprintf("the chain has %d logs, and the log one of index %d more", len(said), l.GetLogIndex())
+			return fmt.Sprintf("the chain has %d logs, and the log has one more, with index %d", len(said), l.GetLogIndex())
 		}
 		s := said[i]
 		same := uint32(s.Index) == l.GetLogIndex() && bytes.Equal(s.Address[:], l.GetAddress()) && l.HasData(s.Data) &&
@@ -414,12 +406,12 @@ func differ(kept []*event.Log, said []types.Log) string {
 	return ""
 }
 
-// requestPage is how many requests are asked for at once.
+// requestPage is the number of withdrawal requests to read in one call.
 const requestPage = 200
 
-// compareVault asks a vault for its totals at the newest indexed block. One
-// that has no such views is another contract, and compared by its logs alone, as
-// is one that the log does not cover up to there: few nodes know older totals.
+// compareVault compares a vault's totals at the newest indexed block. A vault without such views is another contract,
+// and only its logs are compared; the same applies to one that the log does not cover up to that block, because few
+// nodes have older totals.
 func (c *chainCheck) compareVault(ctx context.Context, address common.Address, v *vaultBooks) error {
 	check := Check{Name: fmt.Sprintf("chain: totals of %s", address.Hex()[:10])}
 	defer func() { c.report.Checks = append(c.report.Checks, check) }()
@@ -481,15 +473,14 @@ func (c *chainCheck) compareTotals(ctx context.Context, vault *reference.Referen
 	return c.compareQueue(ctx, vault, address, v, check)
 }
 
-// atHead makes a difference of the error of a view where the newest indexed block
-// has left the chain.
+// atHead turns the error of a view into a difference if the newest indexed block is orphaned.
 func (c *chainCheck) atHead(ctx context.Context, check *Check, fault error) error {
 	difference, err := c.replaced(ctx, c.head.GetNumber(), common.Hash(c.head.GetHash()), fault)
 	check.Difference = difference
 	return err
 }
 
-// view calls a contract at the newest indexed block.
+// view calls a view of a contract at the newest indexed block.
 func (c *chainCheck) view(ctx context.Context, call func(*bind.CallOpts) error) error {
 	return c.ask(ctx, func(ctx context.Context) error {
 		return call(&bind.CallOpts{Context: ctx, BlockHash: common.Hash(c.head.GetHash())})
@@ -524,7 +515,7 @@ func (c *chainCheck) compareQueue(ctx context.Context, vault *reference.Referenc
 	return nil
 }
 
-// absent tells whether a call failed because the contract has no such view.
+// absent reports whether a call failed because the contract has no such view.
 func absent(err error) bool {
 	var refused rpc.Error
 	return errors.Is(err, bind.ErrNoCode) || errors.As(err, &refused) && refused.ErrorCode() == 3 || err != nil && err.Error() == "execution reverted"

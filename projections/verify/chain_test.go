@@ -38,8 +38,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// village is a development chain with vaults and traffic, and what the log says
-// of it.
+// village is a development chain with vaults and traffic.
 type village struct {
 	t      *testing.T
 	url    string
@@ -63,8 +62,8 @@ func newVillage(t *testing.T) *village {
 	return v
 }
 
-// log is what ingest writes that covers each vault between two blocks: the
-// vaults, and then each block behind its logs.
+// log returns the log that ingest writes if it covers each vault between two blocks: the vaults, and then the logs of
+// each block followed by the block.
 func (v *village) log(covered map[common.Address][2]uint64) (*event.Cursor, []*event.Record) {
 	v.t.Helper()
 	cursor := &event.Cursor{ChainId: chainID}
@@ -108,7 +107,7 @@ func (v *village) whole() map[common.Address][2]uint64 {
 	return covered
 }
 
-// compare compares a log with the chain as a node gives it.
+// compare compares a log with the chain of a node.
 func (v *village) compare(node string, cursor *event.Cursor, records []*event.Record) (*Report, error) {
 	v.t.Helper()
 	report := new(Report)
@@ -119,9 +118,9 @@ func (v *village) compare(node string, cursor *event.Cursor, records []*event.Re
 	}}, cursor, records, unmapped(v.t), report)
 }
 
-// The log is compared with the chain as far as it covers each vault: one that
-// left the configuration, one whose history is still being read and one that
-// begins later are no difference, but a log that is missing inside is.
+// TestChainIsComparedAsFarAsItIsCovered: the log is compared with the chain as far as it covers each vault. A vault
+// that was removed, one whose history is still being read and one that begins later are no differences, but a log
+// that is missing within the covered blocks is.
 func TestChainIsComparedAsFarAsItIsCovered(t *testing.T) {
 	t.Parallel()
 	v := newVillage(t)
@@ -144,10 +143,10 @@ func TestChainIsComparedAsFarAsItIsCovered(t *testing.T) {
 
 	covered := v.whole()
 	one, other, late := v.vaults[0].Address, v.vaults[1].Address, v.vaults[2].Address
-	covered[other] = [2]uint64{v.vaults[1].StartBlock, v.height - 20} // left out
-	covered[late] = [2]uint64{v.height - 10, v.height - 11}           // nothing was read of it yet
+	covered[other] = [2]uint64{v.vaults[1].StartBlock, v.height - 20} // removed
+	covered[late] = [2]uint64{v.height - 10, v.height - 11}           // nothing was read yet
 	check(covered, 1)
-	covered[late] = [2]uint64{v.height + 10, v.height + 9} // begins in the future
+	covered[late] = [2]uint64{v.height + 10, v.height + 9} // starts in the future
 	check(covered, 1)
 
 	cursor, records := v.log(covered)
@@ -170,7 +169,8 @@ func TestChainIsComparedAsFarAsItIsCovered(t *testing.T) {
 	}
 }
 
-// A log whose data no record holds is compared by the length and the hash of the data.
+// TestLogWithoutDataIsCompared: a log whose data no record contains is compared by the length and the hash of the
+// data.
 func TestLogWithoutDataIsCompared(t *testing.T) {
 	data := bytes.Repeat([]byte{7}, event.MaxData+1)
 	said := types.Log{Address: common.Address{1}, Topics: []common.Hash{{2}}, Data: data, BlockNumber: 3, TxHash: common.Hash{4}, Index: 5}
@@ -188,7 +188,8 @@ func TestLogWithoutDataIsCompared(t *testing.T) {
 	}
 }
 
-// What a node writes in another way than others is compared all the same; what is not a number is an error that names it.
+// TestOddLogsAreCompared: unusual formats of a node's logs do not matter; a value that is not a number is an error
+// that names it.
 func TestOddLogsAreCompared(t *testing.T) {
 	hash := func(n byte) string { return common.Hash{n}.Hex() }
 	log := func(number, index, more string) string {
@@ -235,8 +236,8 @@ func TestOddLogsAreCompared(t *testing.T) {
 	}
 }
 
-// What the log covers is true at the seq of the cursor, which the tables may not
-// have reached: the chain is compared there, and the tables where they are.
+// TestVerifyWithTheChainBehindTheLog: coverage refers to the seq of the cursor, which the tables may not have
+// reached: the chain is compared at that seq, and the tables at their own.
 func TestVerifyWithTheChainBehindTheLog(t *testing.T) {
 	t.Parallel()
 	v := newVillage(t)
@@ -270,7 +271,7 @@ func TestVerifyWithTheChainBehindTheLog(t *testing.T) {
 	}
 }
 
-// node is a node in front of the real one that answers some questions itself.
+// node is a proxy to the real node that answers some requests itself.
 func (v *village) node(answer func(method string, params []json.RawMessage) (result, fault any, told bool)) string {
 	v.t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -304,8 +305,8 @@ func (v *village) node(answer func(method string, params []json.RawMessage) (res
 	return server.URL
 }
 
-// A node that refuses to give logs is an error, whatever it says, unless the
-// chain has another block in the place of the one that was asked for.
+// TestNodeThatRefuses: a node that refuses to return logs is an error, whatever its message, unless the chain has
+// another block in place of the requested one.
 func TestNodeThatRefuses(t *testing.T) {
 	t.Parallel()
 	v := newVillage(t)
@@ -339,7 +340,7 @@ func TestNodeThatRefuses(t *testing.T) {
 	}
 	report, err = v.compare(refuse(unknown, func() (any, any, bool) { return fault{"hash": common.HexToHash("0xaa")}, nil, true }), cursor, records)
 	must(t, err)
-	if fault := report.Err(); fault == nil || !strings.Contains(fault.Error(), "not of this chain any more, which has block 0x00000000000000000000000000000000000000000000000000000000000000aa") {
+	if fault := report.Err(); fault == nil || !strings.Contains(fault.Error(), "no longer part of the chain, which has block 0x00000000000000000000000000000000000000000000000000000000000000aa") {
 		t.Errorf("a block that was replaced gives %v", fault)
 	}
 	report, err = v.compare(refuse(unknown, func() (any, any, bool) { return nil, unknown, true }), cursor, records)
@@ -348,8 +349,8 @@ func TestNodeThatRefuses(t *testing.T) {
 	}
 }
 
-// Blocks that were reorganised away since are differences, of the logs and of
-// the totals, which are asked for at the newest of them.
+// TestChainThatWasReorganised: blocks that were orphaned since are differences, of the logs and of the totals, which
+// are read at the newest of them.
 func TestChainThatWasReorganised(t *testing.T) {
 	t.Parallel()
 	v := newVillage(t)
@@ -358,14 +359,14 @@ func TestChainThatWasReorganised(t *testing.T) {
 	report, err := v.compare(v.url, cursor, records)
 	must(t, err)
 	for i, number := range []uint64{v.height - 2, v.height, v.height, v.height} {
-		if c := report.Checks[i]; !strings.HasPrefix(c.Difference, fmt.Sprintf("block %d with hash", number)) || !strings.Contains(c.Difference, "not of this chain any more") {
+		if c := report.Checks[i]; !strings.HasPrefix(c.Difference, fmt.Sprintf("block %d with hash", number)) || !strings.Contains(c.Difference, "no longer part of the chain") {
 			t.Errorf("want a difference at block %d, got %+v", number, c)
 		}
 	}
 }
 
-// Many nodes go on giving the logs, and the state, of a block that has left the
-// chain: it is a difference all the same, and the newest block is in every sample.
+// TestNodeThatServesBlocksOfADeadBranch: many nodes still return the logs and the state of an orphaned block. It is a
+// difference anyway, and the newest block is in every sample.
 func TestNodeThatServesBlocksOfADeadBranch(t *testing.T) {
 	t.Parallel()
 	v := newVillage(t)
@@ -373,14 +374,13 @@ func TestNodeThatServesBlocksOfADeadBranch(t *testing.T) {
 	for number, sample := range map[uint64]uint64{v.height - 5: 0, v.height: math.MaxUint64} {
 		report := new(Report)
 		must(t, againstChain(t.Context(), Options{Node: v.replaces(number), Sample: sample, patience: patience}, cursor, records, unmapped(t), report))
-		if c := report.Checks[0]; !strings.HasPrefix(c.Difference, fmt.Sprintf("block %d with hash", number)) || !strings.Contains(c.Difference, "not of this chain any more") {
+		if c := report.Checks[0]; !strings.HasPrefix(c.Difference, fmt.Sprintf("block %d with hash", number)) || !strings.Contains(c.Difference, "no longer part of the chain") {
 			t.Errorf("block %d was replaced, 1 in %d compared: want a difference, got\n%s", number, sample, report)
 		}
 	}
 }
 
-// replaces is a node whose chain has another block at a height, and which still
-// gives the logs of the one that was there.
+// replaces returns a node whose chain has another block at a height, but which still returns the logs of the old one.
 func (v *village) replaces(number uint64) string {
 	return v.node(func(method string, params []json.RawMessage) (any, any, bool) {
 		other := method == "eth_getBlockByNumber" && string(params[0]) == fmt.Sprintf("%q", hexutil.EncodeUint64(number))
@@ -388,7 +388,7 @@ func (v *village) replaces(number uint64) string {
 	})
 }
 
-// A node is asked as often as it may be, and what it answers has a bound.
+// TestNodeIsAskedWithinItsLimits: requests to a node obey the rate limit, and its responses a maximum size.
 func TestNodeIsAskedWithinItsLimits(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
@@ -400,19 +400,19 @@ func TestNodeIsAskedWithinItsLimits(t *testing.T) {
 	})
 	cursor := &event.Cursor{ChainId: chainID}
 	err := againstChain(t.Context(), Options{Node: node}, cursor, nil, unmapped(t), new(Report))
-	if err == nil || !strings.Contains(err.Error(), "an answer of more than 32 MiB") || asked.Load() != 1 {
+	if err == nil || !strings.Contains(err.Error(), "has more than 32 MiB") || asked.Load() != 1 {
 		t.Errorf("after %d questions an answer that is too long gives %v", asked.Load(), err)
 	}
-	// Connecting takes the one turn that there is before the deadline.
+	// Connecting uses the only request that the limit allows before the deadline.
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	err = againstChain(ctx, Options{Node: node, RequestsPerSecond: 1e-6}, cursor, nil, unmapped(t), new(Report))
-	if err == nil || !strings.Contains(err.Error(), "may be asked again") || asked.Load() != 1 {
+	if err == nil || !strings.Contains(err.Error(), "wait for the rate limit") || asked.Load() != 1 {
 		t.Errorf("%d questions where one was allowed: %v", asked.Load(), err)
 	}
 }
 
-// A node that hangs, at whatever question, is an error.
+// TestNodeThatHangs: a node that hangs at any request is an error.
 func TestNodeThatHangs(t *testing.T) {
 	t.Parallel()
 	v := newVillage(t)
@@ -427,13 +427,13 @@ func TestNodeThatHangs(t *testing.T) {
 		})
 		err := againstChain(t.Context(), Options{Node: node, patience: time.Second}, cursor, records, unmapped(t), new(Report))
 		close(free)
-		if err == nil || !strings.Contains(err.Error(), node+" gave no answer within 1s") {
+		if err == nil || !strings.Contains(err.Error(), node+" did not respond within 1s") {
 			t.Errorf("a node that hangs at %s gives %v", at, err)
 		}
 	}
 }
 
-// What may be a key in the URL of a node is in no error of verify.
+// TestVerifyKeepsKeysSecret: no error contains a part of the node's URL that may be a key.
 func TestVerifyKeepsKeysSecret(t *testing.T) {
 	t.Parallel()
 	closed := httptest.NewServer(nil)
@@ -460,7 +460,7 @@ func TestVerifyKeepsKeysSecret(t *testing.T) {
 	}
 }
 
-// unmapped is how logs are mapped that are all of the reference contracts.
+// unmapped returns the mappings for logs of the reference contracts only.
 func unmapped(t testing.TB) *mapping.Vaults {
 	t.Helper()
 	vaults, err := mapping.NewVaults()

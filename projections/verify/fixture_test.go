@@ -30,8 +30,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// The tests fill the tables in the plainest way: events row by row from records, and lists
-// by what their definitions give and they do not hold. So they depend on no writer.
+// The tests fill the tables in the simplest way: events row by row from records, and lists with the difference to
+// their definitions. So they depend on no writer.
 
 const (
 	chainID = 31337
@@ -65,7 +65,7 @@ func wantError(t *testing.T, err error, words ...string) {
 
 var prefixes atomic.Int64
 
-// generation is one of a test's own, at the end of a log.
+// generation is a test's own generation, at the end of a log.
 type generation struct {
 	ch      readmodel.Config
 	id      int32
@@ -75,7 +75,7 @@ type generation struct {
 	written uint64 // the last seq that its events have
 }
 
-// newGeneration makes a generation without lists.
+// newGeneration creates a generation without lists.
 func newGeneration(t testing.TB) *generation {
 	t.Helper()
 	ch := readmodel.DefaultConfig()
@@ -104,7 +104,7 @@ func another(t testing.TB, ch readmodel.Config, id int32) *generation {
 	return g
 }
 
-// filled is a generation that has a log, and its lists.
+// filled returns a generation with a log and its lists.
 func filled(t testing.TB, records []*event.Record) *generation {
 	t.Helper()
 	g := newGeneration(t)
@@ -113,10 +113,9 @@ func filled(t testing.TB, records []*event.Record) *generation {
 	return g
 }
 
-// writer is the id of who writes.
+// writer is the writer's id.
 const writer = 1
 
-// events writes events.
 func (g *generation) events(t testing.TB, records []*event.Record) {
 	t.Helper()
 	rows := readmodel.EventsTable.NewRows()
@@ -142,7 +141,7 @@ func (g *generation) events(t testing.TB, records []*event.Record) {
 	g.written = records[len(records)-1].GetSeq()
 }
 
-// passes reports whether a record is of a vault that joined when the lists were built.
+// passes reports whether a record belongs to a vault that joined after the lists were built.
 func (g *generation) passes(r *event.Record) bool {
 	address := r.GetLog().GetAddress()
 	if r.GetVault() != nil {
@@ -151,7 +150,7 @@ func (g *generation) passes(r *event.Record) bool {
 	return address != nil && slices.Contains(g.late, common.BytesToAddress(address))
 }
 
-// build makes the lists.
+// build builds the lists.
 func (g *generation) build(t testing.TB) {
 	t.Helper()
 	must(t, g.ch.CreateLists(t.Context(), g.conn, g.ch.Database(g.id), readmodel.ListsTable.Name))
@@ -167,8 +166,7 @@ func (g *generation) live(t testing.TB, records []*event.Record) {
 	}
 }
 
-// update writes what the definitions of the lists give and the lists do not hold, and what
-// they hold too much, with their cursor, in one insert.
+// update writes the difference between the definitions of the lists and their rows, with their cursor, in one insert.
 func (g *generation) update(t testing.TB) {
 	t.Helper()
 	must(t, readmodel.Derive(t.Context(), g.session, g.written))
@@ -191,7 +189,7 @@ SELECT {columns}, toInt8(n), list IN ('cursor', 'cursor_end') FROM (
 	}
 }
 
-// change runs statements, and waits for what they start; at a test's end too.
+// change runs statements and waits until their effects are complete, also at a test's end.
 func (g *generation) change(t testing.TB, statements ...string) {
 	t.Helper()
 	ctx := clickhouse.Context(context.WithoutCancel(t.Context()), clickhouse.WithSettings(clickhouse.Settings{"mutations_sync": 2, "deduplicate_insert": "disable", "deduplicate_insert_select": "disable"}))
@@ -202,7 +200,7 @@ func (g *generation) change(t testing.TB, statements ...string) {
 	}
 }
 
-// everyEvent is a history with each kind of log.
+// everyEvent returns a history with each kind of log.
 func everyEvent() *histories.Script {
 	deposit := func(id int64, who common.Address, partner uint32, assets int64) contracts.Event {
 		return contracts.DepositAccepted{DepositID: whole(id), Owner: who, Sender: bob, PartnerID: partner, Assets: whole(assets), Shares: whole(assets)}
@@ -221,7 +219,7 @@ func everyEvent() *histories.Script {
 		said{Vault: vaultA, Event: contracts.WithdrawalExpired{RequestIndex: whole(2), Owner: bob, Shares: whole(10)}})
 	s.Mine(said{Vault: vaultA, Event: contracts.NavUpdated{NavID: whole(1), Updater: bob, NavPerShare: histories.Power(60, 0), TotalAssets: whole(5), TotalSupply: whole(6)}},
 		said{Vault: vaultA, Event: contracts.DepositsSwept{SweepID: whole(1), Custodian: bob, FromDepositID: whole(1), ToDepositID: whole(1), Assets: whole(1000)}})
-	s.Raw(&event.Log{Address: vaultA.Bytes(), Topics: [][]byte{make([]byte, 32)}, TxHash: make([]byte, 32)}) // none of ours
+	s.Raw(&event.Log{Address: vaultA.Bytes(), Topics: [][]byte{make([]byte, 32)}, TxHash: make([]byte, 32)}) // an unknown event
 	s.Decision("accept-reorg:open")
 	s.Mine(said{Vault: vaultA, Event: deposit(2, bob, 7, 50)}, said{Vault: vaultA, Event: requested(3, bob)})
 	s.Mine(said{Vault: vaultA, Event: deposit(3, alice, 0, 1)})
@@ -231,7 +229,7 @@ func everyEvent() *histories.Script {
 	return s
 }
 
-// compared is the report about a generation, and a log that was never written.
+// compared returns the report about a generation and a log that was never written to Kafka.
 func (g *generation) compared(t testing.TB, records []*event.Record) *Report {
 	t.Helper()
 	r, err := Records(t.Context(), g.ch, g.ch.Database(g.id), records, Options{})
@@ -239,7 +237,7 @@ func (g *generation) compared(t testing.TB, records []*event.Record) *Report {
 	return r
 }
 
-// equal fails the test unless all is as the records say.
+// equal fails the test unless everything equals the records.
 func (g *generation) equal(t testing.TB, records []*event.Record) *Report {
 	t.Helper()
 	r := g.compared(t, records)
@@ -249,7 +247,7 @@ func (g *generation) equal(t testing.TB, records []*event.Record) *Report {
 	return r
 }
 
-// check gives the check of a report with a name.
+// check returns the check with a name from a report.
 func check(t testing.TB, checks []Check, name string) Check {
 	t.Helper()
 	i := slices.IndexFunc(checks, func(c Check) bool { return c.Name == name })
@@ -308,7 +306,7 @@ func (w *world) transaction(t *testing.T, unit []*event.Record) {
 	must(t, w.producer.EndTransaction(t.Context(), kgo.TryCommit))
 }
 
-// registered makes the generation known.
+// registered adds the generation to the registry.
 func (w *world) registered(t *testing.T, state string) {
 	t.Helper()
 	must(t, db.New(w.pool).CreateGeneration(t.Context(), db.CreateGenerationParams{ID: w.id, LogID: make([]byte, 16), Schema: readmodel.Schema(), State: state}))

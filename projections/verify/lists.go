@@ -15,17 +15,18 @@ import (
 )
 
 const (
-	// tries is how often the lists are read before it is an error that they moved on from the seq of the fold.
+	// tries is how often the lists are read before it is an error that they have passed the seq of the fold.
 	tries = 30
-	// pieces is into how many parts a list is cut by a hash of its rows. If one differs, its rows are compared one by one.
+	// pieces is the number of parts into which a list is divided by a hash of its rows. If a part differs, its rows
+	// are compared one by one.
 	pieces = 1024
 )
 
-// unsaid are the columns of lists that no definition gives.
+// unsaid are the columns of lists that no definition computes.
 var unsaid = []string{"sign", "writer"}
 
-// position is the seq up to which a generation is written: the cursor of its lists, or the
-// newest record of events if they are not built yet.
+// position returns the seq up to which a generation is written: the cursor of its lists, or the newest record of
+// events if the lists are not built yet.
 func position(ctx context.Context, conn driver.Conn) (seq uint64, built bool, err error) {
 	var tables uint64
 	if err := conn.QueryRow(ctx, question("lists")).Scan(&tables); err != nil {
@@ -39,14 +40,13 @@ func position(ctx context.Context, conn driver.Conn) (seq uint64, built bool, er
 	return seq, true, err
 }
 
-// written is the seq up to which lists are.
+// written returns the seq up to which lists are written.
 func written(ctx context.Context, conn driver.Conn) (uint64, error) {
 	cursor, err := readmodel.ReadListsCursor(ctx, conn, readmodel.ListsTable.Name)
 	return cursor.Seq, err
 }
 
-// oneCursor says what is wrong with the cursor of lists; nothing if it is there once, at
-// both ends.
+// oneCursor describes what is wrong with the cursor of lists; it is empty if there is exactly one, at both ends.
 func oneCursor(ctx context.Context, conn driver.Conn) (fault string, err error) {
 	rows, err := conn.Query(ctx, question("cursor"))
 	if err != nil {
@@ -81,8 +81,9 @@ func oneCursor(ctx context.Context, conn driver.Conn) (fault string, err error) 
 	return "", nil
 }
 
-// defined compares the lists with their definitions in SQL over events. The rows of each piece of a list are counted, and their hashes of
-// 64 bits added up, in the lists first, and then in the definitions as of the seq that the lists had then.
+// defined compares the lists with their definitions in SQL over events. It counts the rows of each piece of a list
+// and adds up their 64-bit hashes, in the lists first, and then in the definitions as of the seq that the lists had
+// then.
 func defined(ctx context.Context, conn, session driver.Conn, pieces uint64, progress Progress) ([]Check, error) {
 	ctx = progress.Asked(ctx, "lists: the definitions")
 	held := sums{}
@@ -132,12 +133,12 @@ type place struct {
 	piece uint64
 }
 
-// sum is how many rows there are, and what their hashes come to.
+// sum is a number of rows, and the sum of their hashes.
 type sum struct{ rows, hash int64 }
 
 type sums map[place]sum
 
-// add asks for the sums of some rows, and gives the seq of the cursor if it is one of them.
+// add queries the sums of some rows, and returns the seq of the cursor if it is one of them.
 func (s sums) add(ctx context.Context, conn driver.Conn, pieces uint64, from, weight string) (seq uint64, err error) {
 	rows, err := conn.Query(readmodel.Parameters(ctx, numbers{"pieces": pieces}),
 		question("sums", "{from}", from, "{weight}", weight, "{columns}", strings.Join(definedColumns(), ", ")))
@@ -166,7 +167,7 @@ func (s sums) add(ctx context.Context, conn driver.Conn, pieces uint64, from, we
 	return seq, nil
 }
 
-// define asks for the rows of each definition as of a seq.
+// define calls ask with each definition, as of a seq.
 func define(ctx context.Context, session driver.Conn, seq uint64, ask func(definition string) error) error {
 	if err := readmodel.Derive(ctx, session, seq); err != nil {
 		return err
@@ -179,8 +180,8 @@ func define(ctx context.Context, session driver.Conn, seq uint64, ask func(defin
 	return nil
 }
 
-// wrongRows describes, for each list with a piece that differs, the first row that the list has more or less often than its definition gives
-// it: none if a unit has corrected it meanwhile.
+// wrongRows describes, for each list with a differing piece, the first row that the list has more or less often than
+// its definition; nothing if a unit has corrected it since.
 func wrongRows(ctx context.Context, conn, session driver.Conn, wrong map[string]uint64, pieces uint64) (map[string]string, error) {
 	held, given := lineCounts{}, lineCounts{}
 	seq, err := held.add(ctx, conn, wrong, pieces, "lists", "sign")
@@ -208,13 +209,13 @@ func wrongRows(ctx context.Context, conn, session driver.Conn, wrong map[string]
 	return first, nil
 }
 
-// lineOf is a row of a list in words.
+// lineOf is a row of a list as text.
 type lineOf struct{ list, line string }
 
-// lineCounts says how often rows are there.
+// lineCounts counts equal rows.
 type lineCounts map[lineOf]int64
 
-// add reads rows of one piece of each list, and gives the seq of the cursor if it is one of the rows.
+// add reads the rows of one piece of each list, and returns the seq of the cursor if it is one of the rows.
 func (c lineCounts) add(ctx context.Context, conn driver.Conn, wrong map[string]uint64, pieces uint64, from, weight string) (seq uint64, err error) {
 	var wanted []string
 	for list, piece := range wrong {
@@ -245,7 +246,7 @@ func (c lineCounts) add(ctx context.Context, conn driver.Conn, wrong map[string]
 	return seq, nil
 }
 
-// definedLists are all lists that have a definition, the cursor last.
+// definedLists returns all lists that have a definition, the cursor last.
 func definedLists() (names []string) {
 	for _, d := range readmodel.Definitions {
 		for _, l := range d.Lists {
@@ -257,7 +258,7 @@ func definedLists() (names []string) {
 	return names
 }
 
-// definedColumns are the columns of lists that definitions give.
+// definedColumns returns the columns of lists that definitions compute.
 func definedColumns() (names []string) {
 	for _, c := range readmodel.ListsTable.Columns {
 		if !slices.Contains(unsaid, c.Name) {
@@ -267,8 +268,7 @@ func definedColumns() (names []string) {
 	return names
 }
 
-// againstOracle compares lists with the log folded into plain maps, which knows nothing of
-// their definitions.
+// againstOracle compares lists with the log folded into plain maps, independently of their definitions.
 func (v *verifier) againstOracle(ctx context.Context) error {
 	for try := 1; ; try++ {
 		seq, err := written(ctx, v.conn)
@@ -294,9 +294,8 @@ func (v *verifier) againstOracle(ctx context.Context) error {
 	}
 }
 
-// againstFold asks for the live rows of all lists, and compares them if they are where the
-// fold is, which is at seq. The question is asked before anything is added up, which would
-// give a chain that moves the time to go on.
+// againstFold queries the live rows of all lists, and compares them if they are at the same seq as the fold. The
+// query is sent before the fold is added up: otherwise a moving chain would have time to advance.
 func (v *verifier) againstFold(ctx context.Context, seq uint64) (done bool, err error) {
 	ctx = v.options.Progress.Asked(ctx, "lists: the fold of the log")
 	rows, err := v.conn.Query(readmodel.Parameters(ctx, numbers{"n": max(1, v.sample.n), "k": v.sample.k}),
@@ -311,7 +310,7 @@ func (v *verifier) againstFold(ctx context.Context, seq uint64) (done bool, err 
 		return false, err
 	}
 	if a.list != readmodel.CursorList.String() {
-		return true, nil // the check of the cursor has said that there is none
+		return true, nil // the check of the cursor has reported that there is none
 	}
 	at := uint64(0)
 	for a.list == readmodel.CursorList.String() {
@@ -346,7 +345,7 @@ func (v *verifier) againstFold(ctx context.Context, seq uint64) (done bool, err 
 	return true, nil
 }
 
-// folded are the lists that the fold gives, in the order of the table.
+// folded returns the lists that the fold computes, in the order of the table.
 func folded() (out []readmodel.List) {
 	for _, d := range readmodel.Definitions {
 		if d.Name != "cursor" {
@@ -357,7 +356,7 @@ func folded() (out []readmodel.List) {
 	return slices.Compact(out)
 }
 
-// compareRows is the order of the table, whose keys have a sign: those of 32 bytes use it.
+// compareRows compares in the order of the table, whose keys are signed: 32-byte keys use the sign bit.
 func compareRows(a, b readmodel.ListRow) int {
 	return cmp.Or(cmp.Compare(a.List, b.List), a.Owner.Cmp(b.Owner), a.Scope.Cmp(b.Scope),
 		cmp.Compare(a.Kind, b.Kind), compareKeys(&a.Key, &b.Key), cmp.Compare(a.Block, b.Block), cmp.Compare(a.LogIndex, b.LogIndex), cmp.Compare(a.Sub, b.Sub), a.User.Cmp(b.User))
@@ -373,7 +372,7 @@ func compareKeys(a, b *readmodel.Amount) int {
 	return 0
 }
 
-// lines are those that the table must have, each once.
+// lines iterates over the lines that the table must have, each once.
 func lines(rows []readmodel.ListRow) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i := range rows {
@@ -384,8 +383,8 @@ func lines(rows []readmodel.ListRow) iter.Seq[string] {
 	}
 }
 
-// liveRows is the answer to a question for live rows: the row that was read last, of no list
-// at the end.
+// liveRows iterates over the result of a query for live rows. It has the row that was read last; list is empty at the
+// end.
 type liveRows struct {
 	rows driver.Rows
 	list string
@@ -408,7 +407,7 @@ func (a *liveRows) fault(err error) error {
 	return nil
 }
 
-// of gives the rows of a list, the one that was read last included.
+// of iterates over the rows of a list, including the one that was read last.
 func (a *liveRows) of(list string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for a.list == list {
@@ -421,7 +420,7 @@ func (a *liveRows) of(list string) iter.Seq2[string, error] {
 	}
 }
 
-// skip reads what is left of a list.
+// skip reads the rest of a list.
 func (a *liveRows) skip(list string) error {
 	for a.list == list {
 		if err := a.next(); err != nil {

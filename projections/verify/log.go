@@ -20,32 +20,30 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// Events is what the log says, record by record. So it is compared while the log is read,
-// records that were retracted and those that retract included, by fingerprints, so that
-// nothing needs to be kept of them. If one differs, that part of the log is read again.
+// Events is compared while the log is read, record by record, including retracted and retracting records, by
+// fingerprints, so that no record needs to be kept. If a fingerprint differs, that part of the log is read again.
 
-// perPrint is how many seqs a fingerprint is made of; prints.sql says the same.
+// perPrint is the number of seqs in a fingerprint; prints.sql has the same number.
 const perPrint = 1000
 
 // fingerprint is a number of rows, and the sum of their hashes.
 type fingerprint struct{ rows, hash uint64 }
 
-// prints are the fingerprints of each thousand seqs of the log.
+// prints are the fingerprints of every thousand seqs of the log.
 type prints struct {
 	all    []fingerprint
 	before []chainlog.Position // the position before the unit in which each thousand begins
 	unit   unit
 }
 
-// unit is the records of a unit so far: a log is mapped with the others of its transaction, and a
-// unit has all of them.
+// unit collects the records of a unit: a log is mapped together with the others of its transaction, and a unit has
+// all of them.
 type unit struct {
 	records []oracle.Record
 	before  chainlog.Position
 }
 
-// add takes the next record, which stands after a position, and gives the records of its unit if
-// it is the last one of them.
+// add adds the next record, with the position before it, and returns the records of the unit if it is the last one.
 func (u *unit) add(e chainlog.Entry, after chainlog.Position, passed []common.Address) []oracle.Record {
 	if len(u.records) == 0 {
 		u.before = after
@@ -67,7 +65,7 @@ func (u *unit) add(e chainlog.Entry, after chainlog.Position, passed []common.Ad
 	return whole
 }
 
-// linesOf is what events is to say of the records of a unit, in words, each with its seq.
+// linesOf returns the expected lines of events for the records of a unit, each with its seq.
 func linesOf(vaults *mapping.Vaults, unit []oracle.Record) iter.Seq2[uint64, string] {
 	return func(yield func(uint64, string) bool) {
 		for i, rows := range oracle.Rows(vaults, unit) {
@@ -80,7 +78,7 @@ func linesOf(vaults *mapping.Vaults, unit []oracle.Record) iter.Seq2[uint64, str
 	}
 }
 
-// add takes the next record, which stands after a position.
+// add adds the next record, with the position before it.
 func (p *prints) add(e chainlog.Entry, after chainlog.Position, passed []common.Address, vaults *mapping.Vaults) {
 	whole := p.unit.add(e, after, passed)
 	if (e.GetSeq()-1)%perPrint == 0 {
@@ -94,8 +92,7 @@ func (p *prints) add(e chainlog.Entry, after chainlog.Position, passed []common.
 	}
 }
 
-// passedVaults gives the vaults that a generation passes over up to a seq: those
-// that joined after its lists were built.
+// passedVaults returns the vaults that a generation skips up to a seq: those that joined after its lists were built.
 func passedVaults(ctx context.Context, conn driver.Conn, seq uint64) (vaults []common.Address, err error) {
 	for payload, err := range texts(ctx, conn, question("passed"), numbers{"seq": seq}) {
 		if err != nil {
@@ -110,8 +107,7 @@ func passedVaults(ctx context.Context, conn driver.Conn, seq uint64) (vaults []c
 	return vaults, nil
 }
 
-// says compares events with the log's fingerprints, and the rows of the first thousand that
-// differs one by one.
+// says compares events with the log's fingerprints, and row by row the first thousand seqs that differ.
 func (v *verifier) says(ctx context.Context) error {
 	check := Check{Name: "events: all that the log says"}
 	found, err := v.printsOf(v.options.Progress.Asked(ctx, check.Name))
@@ -132,7 +128,7 @@ func (v *verifier) says(ctx context.Context) error {
 	return nil
 }
 
-// lineSQL is what events says, in the words of linesOf.
+// lineSQL returns the SQL of a row of events as text, in the format of linesOf.
 func lineSQL() string { return readmodel.EventsTable.LineSQL("writer") }
 
 func (v *verifier) printsOf(ctx context.Context) (map[uint64]fingerprint, error) {
@@ -156,10 +152,10 @@ func (v *verifier) printsOf(ctx context.Context) (map[uint64]fingerprint, error)
 	return found, nil
 }
 
-// errEnough ends the reading of the log.
+// errEnough stops reading the log.
 var errEnough = errors.New("that is enough")
 
-// tellApart compares the rows of a thousand seqs.
+// tellApart compares the rows of a thousand seqs one by one.
 func (v *verifier) tellApart(ctx context.Context, thousand uint64, check *Check) error {
 	from, to := thousand*perPrint, min((thousand+1)*perPrint, v.report.Seq)
 	var want []string
@@ -191,8 +187,7 @@ func (v *verifier) tellApart(ctx context.Context, thousand uint64, check *Check)
 	return nil
 }
 
-// following is the seq after one. The first is 0, which no record has, so that a row
-// that has it is found.
+// following returns the next seq. The first one is 0, which no record has, so that a row with seq 0 is found.
 func following(seq uint64) uint64 {
 	if seq == 0 {
 		return 0
@@ -200,7 +195,7 @@ func following(seq uint64) uint64 {
 	return seq + 1
 }
 
-// unique checks that events has each effect of each record once.
+// unique checks that events has each effect of each record exactly once.
 func (v *verifier) unique(ctx context.Context) (err error) {
 	check := Check{Name: "events: rows unique"}
 	check.Difference, check.Compared, err = countEvents(v.options.Progress.Asked(ctx, check.Name), v.conn, v.report.Seq)

@@ -15,8 +15,8 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// nodeLog is what is compared of a log as a node gives it. Nodes differ in the other members, such as blockTimestamp, and
-// what is not compared need not be readable.
+// nodeLog has the fields of a node's log that are compared. Nodes differ in the other fields, such as blockTimestamp,
+// so these are not parsed.
 type nodeLog struct {
 	Address     common.Address `json:"address"`
 	Topics      []common.Hash  `json:"topics"`
@@ -28,10 +28,10 @@ type nodeLog struct {
 	Removed     *bool          `json:"removed"`
 }
 
-// quantity is a number as JSON-RPC writes it, perhaps with leading zeros, or an integer of JSON.
+// quantity is a number as written in JSON-RPC, with or without leading zeros, or a JSON integer.
 type quantity uint64
 
-// UnmarshalJSON reads it.
+// UnmarshalJSON parses it.
 func (q *quantity) UnmarshalJSON(b []byte) error {
 	text, base := b, 10
 	if hex, is := bytes.CutPrefix(bytes.ToLower(bytes.Trim(b, `"`)), []byte("0x")); is && b[0] == '"' {
@@ -45,7 +45,7 @@ func (q *quantity) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// ofChain gives the logs that the node has, in the order of the chain. null is how some nodes write that there are none.
+// ofChain returns the node's logs, in chain order. Some nodes return null for an empty list.
 func (c *chainCheck) ofChain(ctx context.Context, query ethereum.FilterQuery) ([]types.Log, error) {
 	filter := map[string]any{"address": query.Addresses}
 	if query.BlockHash != nil {
@@ -66,7 +66,7 @@ func (c *chainCheck) ofChain(ctx context.Context, query ethereum.FilterQuery) ([
 			return nil, fmt.Errorf("log %d of the answer cannot be read: %w", i, err)
 		}
 		if l.Removed != nil && *l.Removed {
-			continue // it is in no block of the node's chain any more
+			continue // it is no longer in a block of the node's chain
 		}
 		logs = append(logs, types.Log{Address: l.Address, Topics: l.Topics, Data: l.Data, BlockNumber: uint64(l.BlockNumber), BlockHash: l.BlockHash,
 			TxHash: l.TxHash, Index: uint(l.Index)})

@@ -14,35 +14,34 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// side is one of two generations that are compared.
+// side is one of two generations to compare.
 type side struct {
 	id            int32
 	conn, session driver.Conn
 }
 
-// Parity is the comparison of two generations of one log at a seq that both have.
+// Parity is the comparison of two generations of one log at a seq that both have reached.
 type Parity struct {
 	Live int32 `json:"live"`
 	New  int32 `json:"new"`
 	// Seq up to which events of both were compared.
 	Seq uint64 `json:"seq"`
-	// Checks are the rows of events, totals, which say what a difference comes to, and
-	// each generation's lists by their definition.
+	// Checks compare the rows of events, totals, which show the effect of a difference, and each generation's lists
+	// with their definitions.
 	Checks []Check `json:"checks"`
-	// FirstSeq is the lowest record of the log whose rows differ, 0 when none
-	// does, and FirstRecord is what that record says.
+	// FirstSeq is the lowest record of the log whose rows differ, 0 if none does, and FirstRecord describes that
+	// record.
 	FirstSeq    uint64 `json:"firstSeq,omitempty"`
 	FirstRecord string `json:"firstRecord,omitempty"`
-	// Events is what each generation says of that record, and of what its user
-	// and request did up to there, newest first, at most 20 lines of each.
+	// Events has each generation's rows of that record, and of earlier records of its user and request, newest first,
+	// at most 20 lines of each.
 	Events []string `json:"events,omitempty"`
 }
 
-// Err is nil when the generations are equal, and names the first difference of
-// each check otherwise.
+// Err returns nil if the generations are equal, and otherwise names the first difference of each check.
 func (p *Parity) Err() error { return faults(p.Checks) }
 
-// String prints the report, a line for each check.
+// String formats the report, with a line for each check.
 func (p *Parity) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "generation %d (live) and generation %d at seq %d\n", p.Live, p.New, p.Seq)
@@ -58,9 +57,9 @@ func (p *Parity) String() string {
 	return b.String()
 }
 
-// Compare compares two generations at the highest seq that both have. Vaults that one of
-// them passes over are left out of the totals of both: the other one may count them. Both
-// may be written meanwhile. progress hears what is compared; nil for nobody.
+// Compare compares two generations at the highest seq that both have reached. Vaults that one of them skips are left
+// out of the totals of both, because the other one may count them. Both may be written at the same time. progress may
+// be nil.
 func Compare(ctx context.Context, ch readmodel.Config, live, fresh int32, progress Progress) (*Parity, error) {
 	c := &comparer{progress: progress, report: &Parity{Live: live, New: fresh, Seq: math.MaxUint64}}
 	for i, id := range []int32{live, fresh} {
@@ -112,7 +111,7 @@ func Compare(ctx context.Context, ch readmodel.Config, live, fresh int32, progre
 
 type comparer struct {
 	sides  [2]side
-	both   string // the condition that a row of events is of a vault that both have
+	both   string // condition that a row of events belongs to a vault that both have
 	report *Parity
 
 	progress Progress
@@ -128,7 +127,7 @@ func (c *comparer) fingerprints(ctx context.Context, after, to uint64) (both [2]
 	return both, nil
 }
 
-// rows compares all rows of events, and finds the first seq that differs.
+// rows compares all rows of events, and finds the first differing seq.
 func (c *comparer) rows(ctx context.Context) error {
 	check := Check{Name: "events: rows"}
 	ctx = c.progress.Asked(ctx, check.Name)
@@ -148,8 +147,7 @@ func (c *comparer) rows(ctx context.Context) error {
 	return nil
 }
 
-// bisect finds the lowest seq whose rows differ: all before after are equal,
-// and those up to last are not.
+// bisect finds the lowest seq whose rows differ: it narrows a range whose earlier rows are all equal.
 func (c *comparer) bisect(ctx context.Context) (uint64, error) {
 	after, last := uint64(0), c.report.Seq
 	for last-after > 1 {
@@ -167,7 +165,7 @@ func (c *comparer) bisect(ctx context.Context) (uint64, error) {
 	return last, nil
 }
 
-// lines compares the answers to a question, line by line.
+// lines compares the results of a query, line by line.
 func (c *comparer) lines(ctx context.Context, name, ask string) error {
 	check := Check{Name: name}
 	ctx = c.progress.Asked(ctx, name)
@@ -201,8 +199,7 @@ func (c *comparer) lines(ctx context.Context, name, ask string) error {
 	return nil
 }
 
-// lists compares the lists of a generation with their definitions: if events are equal, so
-// are then the lists.
+// lists compares the lists of a generation with their definitions: if events are equal, the lists are then equal too.
 func (c *comparer) lists(ctx context.Context, s side, built bool) error {
 	name := func(check string) string { return fmt.Sprintf("generation %d: %s", s.id, check) }
 	if !built {
@@ -220,13 +217,13 @@ func (c *comparer) lists(ctx context.Context, s side, built bool) error {
 	return nil
 }
 
-// tell adds what the log says at the first seq that differs.
+// tell adds the log's record at the first differing seq.
 func (c *comparer) tell(ctx context.Context) error {
 	if c.report.FirstSeq == 0 {
 		return nil
 	}
 	at := numbers{"seq": c.report.FirstSeq}
-	for _, s := range slices.Backward(c.sides[:]) { // the live one has the last word
+	for _, s := range slices.Backward(c.sides[:]) { // the live one last
 		for text, err := range texts(ctx, s.conn, question("record"), at) {
 			if err != nil {
 				return fmt.Errorf("read the record of seq %d: %w", c.report.FirstSeq, err)

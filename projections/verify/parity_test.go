@@ -10,8 +10,8 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/histories"
 )
 
-// TestParityFindsDifferences: events and lists are compared, in both directions, and the
-// first record that differs is found.
+// TestParityFindsDifferences: events and lists are compared, in both directions, and the first differing record is
+// found.
 func TestParityFindsDifferences(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compares by SQL, one wrong row after the other")
@@ -82,8 +82,7 @@ func TestParityFindsDifferences(t *testing.T) {
 			}
 		})
 	}
-	// Who wrote a row is no difference, and a generation that is behind is compared as
-	// far as it goes.
+	// The writer of a row does not matter, and a generation that is behind is compared up to its position.
 	three := another(t, one.ch, 3)
 	units := histories.Units(s.Records)
 	behind := slices.Concat(units[:len(units)-2]...)
@@ -94,8 +93,8 @@ func TestParityFindsDifferences(t *testing.T) {
 	}
 }
 
-// TestParityTellsWhatWasBefore: what the log of the first difference is about, and
-// what its user did before, is told of both.
+// TestParityTellsWhatWasBefore: for the first difference, the report contains the subject of the log and the earlier
+// events of its user, from both generations.
 func TestParityTellsWhatWasBefore(t *testing.T) {
 	t.Parallel()
 	s := everyEvent()

@@ -15,16 +15,16 @@ import (
 	"github.com/navlog/navlog/schemas/contracts"
 )
 
-// wholeRange is how many blocks are asked for at once where nothing else is said.
+// wholeRange is the default number of blocks in one request.
 const wholeRange = 2000
 
-// blockRange is blocks in a row in which the log covers the same vaults.
+// blockRange is a range of consecutive blocks in which the log covers the same vaults.
 type blockRange struct {
 	from, to uint64
 	vaults   []common.Address
 }
 
-// coverage gives all blocks in which the log covers a vault, in order.
+// coverage returns all blocks in which the log covers a vault, in order.
 func (c *chainCheck) coverage() (all []blockRange) {
 	var edges []uint64
 	for _, v := range c.covered {
@@ -40,9 +40,8 @@ func (c *chainCheck) coverage() (all []blockRange) {
 	return all
 }
 
-// compareRanges compares the logs of all blocks that are covered, or of one range
-// of them in so many. It is chosen before the node can refuse a range, so that no
-// block is chosen less often because its range is full.
+// compareRanges compares the logs of all covered blocks, or of one range in sample. The ranges are chosen before the
+// node can reject one, so that a block in a range with many logs is as likely to be chosen as any other.
 func (c *chainCheck) compareRanges(ctx context.Context, sample uint64) error {
 	check := Check{Name: "chain: covered blocks by ranges"}
 	defer func() { c.report.Checks = append(c.report.Checks, check) }()
@@ -68,9 +67,9 @@ func (c *chainCheck) compareRanges(ctx context.Context, sample uint64) error {
 	return nil
 }
 
-// comparePieces compares a range in pieces: half as many blocks after a piece that
-// the node does not give, and slowly more after one that it gives. Why it does not,
-// each provider says in other words; so only for a single block it is an error.
+// comparePieces compares a range in pieces: half as many blocks after a piece that the node rejects, and slowly more
+// after one that it returns. Each provider words the reason differently, so a rejection is an error only for a single
+// block.
 func (c *chainCheck) comparePieces(ctx context.Context, s blockRange, check *Check) error {
 	for s.from <= s.to {
 		piece := blockRange{s.from, min(s.to, s.from+c.width-1), s.vaults}
@@ -92,9 +91,8 @@ func (c *chainCheck) comparePieces(ctx context.Context, s blockRange, check *Che
 	return nil
 }
 
-// compareRange compares the logs of a range and gives the first difference, empty
-// for none. Where the answer is not what the log has, the block decides that is
-// asked for by its hash: an answer about many blocks may have been cut.
+// compareRange compares the logs of a range and returns the first difference, empty if none. If the response differs
+// from the log, the block is requested again by its hash, because a response about many blocks may be truncated.
 func (c *chainCheck) compareRange(ctx context.Context, s blockRange) (difference string, err error) {
 	numbers, said := c.known(s), map[common.Hash][]types.Log{}
 	logs, err := c.ofChain(ctx, ethereum.FilterQuery{FromBlock: new(big.Int).SetUint64(s.from), ToBlock: new(big.Int).SetUint64(s.to), Addresses: c.addresses(s.vaults)})
@@ -120,7 +118,7 @@ func (c *chainCheck) compareRange(ctx context.Context, s blockRange) (difference
 	return "", nil
 }
 
-// known gives the numbers of the blocks of a range that the log knows of.
+// known returns the numbers of the blocks of a range that the log knows.
 func (c *chainCheck) known(s blockRange) map[common.Hash]uint64 {
 	numbers := map[common.Hash]uint64{}
 	first, _ := slices.BinarySearchFunc(c.order, s.from, func(hash common.Hash, number uint64) int { return cmp.Compare(c.numbers[hash], number) })

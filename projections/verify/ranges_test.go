@@ -15,8 +15,8 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// loses takes a vault's third block with logs out of a log, as a backfill that lost
-// it would leave it: neither its logs nor a record of it.
+// loses removes a vault's third block with logs from a log, as if a backfill had lost it: both its logs and its
+// record.
 func loses(cursor *event.Cursor, records []*event.Record, vault common.Address) (lost uint64, _ *event.Cursor, _ []*event.Record) {
 	var numbers []uint64
 	for _, r := range records {
@@ -34,15 +34,14 @@ func loses(cursor *event.Cursor, records []*event.Record, vault common.Address) 
 	return lost, &event.Cursor{ChainId: chainID, Seq: uint64(len(rest)), Vaults: cursor.Vaults}, rest
 }
 
-// left covers every vault, and the first one not up to the head: it left the
-// configuration, so no totals say what it lacks.
+// left covers every vault, but the first one not up to the head: it was removed, so no totals show what is missing.
 func (v *village) left() map[common.Address][2]uint64 {
 	covered := v.whole()
 	covered[v.vaults[0].Address] = [2]uint64{v.vaults[0].StartBlock, v.height - 1}
 	return covered
 }
 
-// ranges is the check of the ranges in a report.
+// ranges returns the check of the ranges in a report.
 func ranges(t *testing.T, report *Report) Check {
 	t.Helper()
 	i := slices.IndexFunc(report.Checks, func(c Check) bool { return strings.HasPrefix(c.Name, "chain: covered blocks") })
@@ -52,7 +51,7 @@ func ranges(t *testing.T, report *Report) Check {
 	return report.Checks[i]
 }
 
-// width is how many blocks a question for logs is about, 0 for one by hash.
+// width returns the number of blocks in a request for logs, 0 for one by hash.
 func width(method string, params []json.RawMessage) uint64 {
 	var filter struct{ FromBlock, ToBlock *hexutil.Uint64 }
 	if method != "eth_getLogs" || json.Unmarshal(params[0], &filter) != nil || filter.FromBlock == nil {
@@ -61,8 +60,8 @@ func width(method string, params []json.RawMessage) uint64 {
 	return uint64(*filter.ToBlock-*filter.FromBlock) + 1
 }
 
-// A block that the log knows nothing of, though it has logs, is found also where a
-// vault has no totals that would tell, and whatever part of the range a node gives.
+// TestChainHasABlockThatTheLogLost: a block with logs that the log has lost is found even if the vault has no totals
+// to compare, and whatever part of the range a node returns.
 func TestChainHasABlockThatTheLogLost(t *testing.T) {
 	t.Parallel()
 	v := newVillage(t)
@@ -91,7 +90,8 @@ func TestChainHasABlockThatTheLogLost(t *testing.T) {
 	}
 }
 
-// A node that gives less of a block by its number than by its hash is no witness.
+// TestNodeThatLeavesLogsOutOfRanges: a node that returns fewer logs of a block by its number than by its hash is not
+// trusted.
 func TestNodeThatLeavesLogsOutOfRanges(t *testing.T) {
 	t.Parallel()
 	v := newVillage(t)
@@ -104,8 +104,8 @@ func TestNodeThatLeavesLogsOutOfRanges(t *testing.T) {
 	}
 }
 
-// A sample compares the ranges that it chose and says how many blocks these were:
-// a lost block outside of them stays lost.
+// TestRangesOfASample: a sample compares the chosen ranges and reports their number of blocks: a lost block outside
+// of them is not found.
 func TestRangesOfASample(t *testing.T) {
 	t.Parallel()
 	v := newVillage(t)
@@ -113,7 +113,7 @@ func TestRangesOfASample(t *testing.T) {
 	_, cursor, records = loses(cursor, records, v.vaults[0].Address)
 	var widest atomic.Uint64
 	node := v.node(func(method string, params []json.RawMessage) (any, any, bool) {
-		widest.Store(max(widest.Load(), width(method, params))) // one question at a time
+		widest.Store(max(widest.Load(), width(method, params))) // one request at a time
 		return nil, nil, false
 	})
 	report := new(Report)

@@ -7,31 +7,29 @@ import (
 	"strings"
 )
 
-// Report is what Verify compared and found.
+// Report is the result of Verify.
 type Report struct {
 	Generation int32  `json:"generation"`
 	Database   string `json:"database"`
-	// Seq at which the log was compared with events. Lists are compared as of their
-	// cursor, which may be a later seq if the chain moves, and the log and the chain at the
-	// seq of ingest's newest cursor.
+	// Seq at which the log was compared with events. Lists are compared as of their cursor, which may be a later seq
+	// if the chain moves, and the log and the chain at the seq of ingest's newest cursor.
 	Seq    uint64  `json:"seq"`
 	Checks []Check `json:"checks"`
-	// Quarantined is the live logs that are in no total, Impossible what the
-	// chain says and cannot be. Both are facts about the chain, not faults of
-	// the read model.
+	// Quarantined are the live logs that are in no total, Impossible the logs of the chain that contradict the state.
+	// Both are facts about the chain, not faults of the read model.
 	Quarantined []uint64 `json:"quarantined"`
 	Impossible  []string `json:"impossible"`
-	// WithoutData is the live logs whose data no record holds: their length and hash are
-	// compared with the chain. One of an event that counts is quarantined too.
+	// WithoutData are the live logs whose data no record contains: their length and hash are compared with the chain.
+	// One of a known event is also quarantined.
 	WithoutData []uint64 `json:"withoutData,omitempty"`
 }
 
 // Check is one comparison.
 type Check struct {
 	Name string `json:"name"`
-	// Compared is how many things were equal: all, or those up to the first difference, 0 where that is not known.
+	// Compared is the number of equal items: all of them, or those up to the first difference; 0 if unknown.
 	Compared uint64 `json:"compared"`
-	// Difference is the first one, in words; empty when there is none.
+	// Difference describes the first difference; empty if there is none.
 	Difference string `json:"difference,omitempty"`
 }
 
@@ -43,8 +41,7 @@ func (c Check) line() string {
 	return fmt.Sprintf("%-40s %10d  %s\n", c.Name, c.Compared, state)
 }
 
-// Err is nil when everything is equal, and names the first difference of each
-// check otherwise.
+// Err returns nil if everything is equal, and otherwise names the first difference of each check.
 func (r *Report) Err() error { return faults(r.Checks) }
 
 func faults(checks []Check) error {
@@ -57,7 +54,7 @@ func faults(checks []Check) error {
 	return errors.Join(all...)
 }
 
-// String prints the report, a line for each thing.
+// String formats the report, with a line for each item.
 func (r *Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "generation %d (%s) at seq %d\n", r.Generation, r.Database, r.Seq)
@@ -81,7 +78,7 @@ func (r *Report) String() string {
 	return b.String()
 }
 
-// compareLines compares what a table has with what the log gives, both in order.
+// compareLines compares the lines of a table with those of the log, both in order.
 func (c *Check) compareLines(table iter.Seq2[string, error], log iter.Seq[string]) error {
 	next, stop := iter.Pull(log)
 	defer stop()

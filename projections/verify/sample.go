@@ -12,9 +12,8 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// sample is one user, request and partner in n, those whose number leaves the rest
-// k; all of them if n is 0 or 1. The number of a user is the last 8 bytes of the
-// address, as live.sql has it too.
+// sample selects one in n users, requests and partners, those whose number modulo n is k; all of them if n is 0 or 1.
+// The number of a user is the last 8 bytes of the address, as in live.sql.
 type sample struct{ n, k uint64 }
 
 func newSample(n uint64) sample {
@@ -27,8 +26,8 @@ func newSample(n uint64) sample {
 func (s sample) user(a common.Address) bool { return s.number(binary.BigEndian.Uint64(a[12:])) }
 func (s sample) number(i uint64) bool       { return i%s.n == s.k }
 
-// keeps tells whether a record is needed to know about the sample. Of vaults with a mapping of
-// their own all are: what a log does may follow from others.
+// keeps reports whether a record is needed for the sample. All records of vaults with their own mapping are, because
+// the effects of a log may depend on others.
 func (s sample) keeps(vaults *mapping.Vaults, r *event.Record) bool {
 	if r.GetLog() == nil || s.n <= 1 {
 		return true
@@ -49,10 +48,10 @@ func (s sample) keeps(vaults *mapping.Vaults, r *event.Record) bool {
 	case mapping.Funded, mapping.Claimed, mapping.Cancelled, mapping.Expired:
 		return s.user(e.Owner) || s.number(e.ID)
 	}
-	return true // of all requests of an id the first is one; sweeps and valuations belong to no user
+	return true // the first of all requests with an id counts; sweeps and valuations belong to no user
 }
 
-// whole tells whether all records that a row of lists depends on are kept.
+// whole reports whether all records on which a row of lists depends are kept.
 func (s sample) whole(r *readmodel.ListRow) bool {
 	if s.n <= 1 {
 		return true
@@ -68,7 +67,7 @@ func (s sample) whole(r *readmodel.ListRow) bool {
 		return s.number(r.ID)
 	case readmodel.UserTotals:
 		return s.user(r.Owner)
-	case readmodel.Totals: // of a partner, whose number is the last bytes of the owner
+	case readmodel.Totals: // of a partner, whose number is in the last bytes of the owner
 		return r.Owner != r.Scope && r.Owner != common.Address{} && s.user(r.Owner)
 	}
 	return s.user(r.User)

@@ -17,12 +17,12 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-// samplesCompared is how many samples of NAV are compared with the chain, besides the newest one of each vault: each is a
-// call of the EVM at an old block, which few nodes give for nothing.
+// samplesCompared is the number of NAV samples to compare with the chain, besides the newest one of each vault: each
+// is a call of the EVM at an old block, which few nodes serve for free.
 const samplesCompared = 30
 
-// compareSamples calls the contracts again at the blocks of some samples, others each time. A node without the state of
-// a block says nothing about its sample.
+// compareSamples repeats the calls of some samples, chosen at random each time, at their blocks. A node without the
+// state of a block cannot confirm or refute its sample.
 func (c *chainCheck) compareSamples(ctx context.Context) error {
 	if len(c.samples) == 0 {
 		return nil
@@ -69,13 +69,13 @@ func (c *chainCheck) chooseSamples() (chosen []*event.Sample) {
 	return append(chosen, others[:min(len(others), samplesCompared)]...)
 }
 
-// compareSample gives the difference of one sample, empty for none. known is false if the node does not say what the
-// contract returned.
+// compareSample returns the difference of one sample, empty if none. known is false if the node does not report what
+// the contract returned.
 func (c *chainCheck) compareSample(ctx context.Context, s *event.Sample) (difference string, known bool, err error) {
 	vault, hash := common.BytesToAddress(s.GetVault()), common.BytesToHash(s.GetBlockHash())
 	contract, due := c.mapped.Of(vault).Description.Sampled(s.GetBlockNumber())
 	if !due {
-		return "", false, nil // its mapping was another one then
+		return "", false, nil // it had another mapping then
 	}
 	if difference, err = c.left(ctx, s.GetBlockNumber(), hash); difference != "" || err != nil {
 		return difference, true, err

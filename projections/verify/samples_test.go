@@ -14,7 +14,7 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-// sampled are the samples of the first vault in every block that three divides, and how its logs are mapped.
+// sampled returns samples of the first vault in every third block, and how its logs are mapped.
 func (v *village) sampled() (samples []*event.Record, mapped *mapping.Vaults) {
 	v.t.Helper()
 	text, err := mapping.PresetText("erc4626")
@@ -41,8 +41,8 @@ func (v *village) sampled() (samples []*event.Record, mapped *mapping.Vaults) {
 	return samples, mapped
 }
 
-// TestSamplesAreComparedWithTheChain: some samples are asked for again. A wrong one is a difference that names its block
-// and vault, and so is one of a block that left the chain. A node without the state says nothing about it.
+// TestSamplesAreComparedWithTheChain: the calls of some samples are repeated. A wrong one is a difference that names
+// its block and vault, and so is one of an orphaned block. A node without the state proves nothing about it.
 func TestSamplesAreComparedWithTheChain(t *testing.T) {
 	t.Parallel()
 	v := newVillage(t)
@@ -64,7 +64,7 @@ func TestSamplesAreComparedWithTheChain(t *testing.T) {
 	}{
 		"equal":          {v.url, same, "", true, ""},
 		"another value":  {v.url, newest(func(s *event.Sample) { s.Assets = common.BigToHash(big.NewInt(7)).Bytes() }), "convertToAssets of vault " + v.vaults[0].Address.Hex(), true, ""},
-		"another block":  {v.url, newest(func(s *event.Sample) { s.BlockHash = common.Hash{7}.Bytes() }), "not of this chain any more", false, ""},
+		"another block":  {v.url, newest(func(s *event.Sample) { s.BlockHash = common.Hash{7}.Bytes() }), "no longer part of the chain", false, ""},
 		"it reverts":     {answers(nil, map[string]any{"code": 3, "message": "execution reverted"}), same, "reverts, and the log has a sample", false, ""},
 		"no state":       {answers(nil, map[string]any{"code": -32000, "message": "missing trie node"}), same, "", false, "lacks the state of"},
 		"another answer": {answers("0x", nil), same, "returns 0x, and the log's sample", false, ""},

@@ -16,8 +16,7 @@ import (
 //go:embed sql/*.sql
 var files embed.FS
 
-// question reads an SQL file, and puts words in the places that are named in
-// braces there: {table} by "{table}", "deposits".
+// question reads an SQL file, and replaces each placeholder in braces: {table} with "{table}", "deposits".
 func question(name string, words ...string) string {
 	b, err := files.ReadFile("sql/" + name + ".sql")
 	if err != nil {
@@ -26,10 +25,10 @@ func question(name string, words ...string) string {
 	return strings.NewReplacer(words...).Replace(string(b))
 }
 
-// numbers are parameters of a question.
+// numbers are the parameters of a query.
 type numbers = map[string]uint64
 
-// texts gives the answer to a question that has one text a row.
+// texts runs a query with one text column and iterates over its rows.
 func texts(ctx context.Context, conn driver.Conn, ask string, parameters numbers) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		rows, err := conn.Query(readmodel.Parameters(ctx, parameters), ask)
@@ -51,7 +50,7 @@ func texts(ctx context.Context, conn driver.Conn, ask string, parameters numbers
 	}
 }
 
-// notOf is the condition that a row is of none of these vaults.
+// notOf returns the condition that a row belongs to none of these vaults.
 func notOf(vaults []common.Address) string {
 	if len(vaults) == 0 {
 		return "1"

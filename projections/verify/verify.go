@@ -21,36 +21,32 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// Options say how much Verify compares.
+// Options configure how much Verify compares.
 type Options struct {
-	// Sample of n compares with the oracle one user, request and partner in n, and
-	// with the chain one block and one range of BatchBlocks blocks in n, chosen anew
-	// each time; 0 and 1 compare all. What was not chosen is not proven. Events and the
-	// definitions are always compared whole.
+	// Sample n compares one in n users, requests and partners with the oracle, and one in n blocks and ranges of
+	// BatchBlocks blocks with the chain, chosen at random each time; 0 and 1 compare all. What was not chosen is not
+	// proven. Events and the definitions are always compared completely.
 	Sample uint64
 	// Node is the URL of a node of the chain; empty: the log is not compared
 	// with the chain.
 	Node string
-	// RequestsPerSecond that the node is asked at most; 0 for no limit. Whatever
-	// else asks the same node is not counted.
+	// RequestsPerSecond limits the requests to the node; 0 for no limit. Requests by other programs are not counted.
 	RequestsPerSecond float64
-	// BatchBlocks is the largest range of blocks that the node is asked for at once;
-	// 0 for 2000. The node may refuse it, and is asked for less.
+	// BatchBlocks is the largest range of blocks in one request to the node; 0 for 2000. If the node rejects it,
+	// shorter ranges are used.
 	BatchBlocks uint64
-	// Progress hears what is compared, often; nil for nobody.
+	// Progress is called often with what is being compared; it may be nil.
 	Progress Progress
 
-	patience time.Duration   // for one answer of the node; 0 for nodeTimeout
-	vaults   *mapping.Vaults // how the generation maps the logs of vaults; nil: as the log says first
+	patience time.Duration   // for one response of the node; 0 for nodeTimeout
+	vaults   *mapping.Vaults // how the generation maps the logs of vaults; nil: by the first vault records of the log
 }
 
-// Verify proves that the live generation is a fold of the log: it reads the
-// log from its first record to the cursor of lists, folds it in plain
-// maps, and compares; and that the log is what a node says of the chain, as far as
-// it covers each vault. It runs beside live traffic and writes nothing, but that a
-// generation which lost or doubled a row is marked bad. Its memory grows with the
-// log's length, and shrinks with the sample where no node is asked. The error says
-// that it could not compare; what it found is in the report.
+// Verify proves that the live generation is a fold of the log: it reads the log from its first record to the cursor
+// of lists, folds it into plain maps, and compares. It also proves that the log equals a node's chain, as far as the
+// log covers each vault. It runs beside live traffic and writes nothing, except that it marks a generation bad that
+// lost or duplicated a row. Its memory grows with the length of the log, and shrinks with the sample if no node is
+// used. An error means that it could not compare; the result is in the report.
 func Verify(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readmodel.Config, pool *pgxpool.Pool, options Options) (*Report, error) {
 	live, err := db.New(pool).LiveGeneration(ctx)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -88,8 +84,8 @@ func Verify(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readm
 	return v.report, nil
 }
 
-// Generation compares a generation that need not be live with the log: its lists may not be built yet, which the report says. vaults is
-// how the generation maps the logs of vaults.
+// Generation compares a generation, which need not be live, with the log: its lists may not be built yet, which the
+// report states. vaults is how the generation maps the logs of vaults.
 func Generation(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readmodel.Config, id int32,
 	vaults *mapping.Vaults, options Options) (*Report, error) {
 	options.vaults = vaults
@@ -104,7 +100,8 @@ func Generation(ctx context.Context, chainID uint64, kafka chainlog.Config, ch r
 	return v.report, v.all(ctx, chainID, kafka)
 }
 
-// Records compares the tables of a database with the records of a log that was never written: for tests of what writes the tables.
+// Records compares the tables of a database with records that were never written to a log: for tests of code that
+// writes the tables.
 func Records(ctx context.Context, ch readmodel.Config, database string, records []*event.Record, options Options) (*Report, error) {
 	conn, session, err := openBoth(ch, database)
 	if err != nil {
@@ -116,8 +113,7 @@ func Records(ctx context.Context, ch readmodel.Config, database string, records 
 	return v.report, v.tables(ctx)
 }
 
-// readLog gives visit the records after a position, up to a seq that it has, in
-// order.
+// readLog calls visit for the records after a position, up to a seq that the log has, in order.
 type readLog func(ctx context.Context, after chainlog.Position, to uint64, visit func(chainlog.Entry) error) error
 
 func kafkaLog(chainID uint64, kafka chainlog.Config) readLog {
@@ -168,11 +164,11 @@ type verifier struct {
 	report  *Report
 	options Options
 	sample  sample
-	live    bool // the generation must have its lists
+	live    bool // the generation must have lists
 
 	fold   *oracle.Fold
-	at     chainlog.Position // of the fold's last record
-	passed []common.Address  // vaults that the generation passes over, up to there
+	at     chainlog.Position // position of the fold's last record
+	passed []common.Address  // vaults that the generation skips up to that record
 	prints prints
 }
 
@@ -184,7 +180,7 @@ func newVerifier(conn, session driver.Conn, log readLog, options Options) *verif
 	return v
 }
 
-// openBoth opens what a comparison needs: a patient connection to a generation's database, and a session.
+// openBoth opens the connections for a comparison: a patient one to a generation's database, and a session.
 func openBoth(ch readmodel.Config, database string) (conn, session driver.Conn, err error) {
 	if conn, err = ch.OpenPatient(database); err != nil {
 		return nil, nil, err
@@ -221,7 +217,7 @@ func (v *verifier) all(ctx context.Context, chainID uint64, kafka chainlog.Confi
 // tables compares events and lists with the log.
 func (v *verifier) tables(ctx context.Context) error {
 	built, err := v.events(ctx)
-	if err != nil || v.broken() { // there is nothing that lists could be equal to
+	if err != nil || v.broken() { // lists cannot be equal to anything then
 		return err
 	}
 	if !built {
@@ -231,7 +227,7 @@ func (v *verifier) tables(ctx context.Context) error {
 	return v.lists(ctx)
 }
 
-// events compares events with the log, unless the log itself is broken. built reports whether there are lists.
+// events compares events with the log, unless the log itself is broken. built reports whether lists exist.
 func (v *verifier) events(ctx context.Context) (built bool, err error) {
 	if v.report.Seq, built, err = position(ctx, v.conn); err != nil {
 		return false, err
@@ -264,7 +260,7 @@ func (v *verifier) lists(ctx context.Context) (err error) {
 	return v.againstOracle(ctx)
 }
 
-// missing says that lists have no cursor: for good, or not yet.
+// missing returns the check for lists without a cursor: a fault, or not built yet.
 func (v *verifier) missing() Check {
 	if v.live {
 		return Check{Name: "lists", Difference: "a live generation must have lists, and they have no cursor; run `navlog projection rebuild`"}
@@ -272,14 +268,14 @@ func (v *verifier) missing() Check {
 	return Check{Name: "lists: not built yet"}
 }
 
-// broken tells whether the log itself is broken.
+// broken reports whether the log itself is broken.
 func (v *verifier) broken() bool { return v.report.Checks[0].Difference != "" }
 
-// brokenLog says that a record cannot come next in the log.
+// brokenLog means that a record cannot be the next one in the log.
 type brokenLog struct{ error }
 
-// follow folds the log up to a seq that it has, and takes the fingerprints of
-// what the tables have of it. A log that is broken is a difference, not an error.
+// follow folds the log up to a seq that it has, and computes the fingerprints of the expected rows. A broken log is a
+// difference, not an error.
 func (v *verifier) follow(ctx context.Context, to uint64) error {
 	if v.broken() || to <= v.fold.Seq() {
 		return nil

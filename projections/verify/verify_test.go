@@ -28,8 +28,8 @@ var (
 	seed  = flag.Uint64("seed", 0, "seed of the first random history; 0: by the clock")
 )
 
-// TestRandomHistories: tables that hold what a random history says are equal to
-// it: lists built in the middle, and kept up unit by unit from there.
+// TestRandomHistories: tables with the content of a random history are equal to it: lists are built in the middle,
+// and updated unit by unit from there.
 func TestRandomHistories(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compares one history after the other")
@@ -56,7 +56,7 @@ func TestRandomHistories(t *testing.T) {
 	}
 }
 
-// TestMovingWriter: a generation is equal to the log at any moment of its writer.
+// TestMovingWriter: a generation equals the log at any moment while it is written.
 func TestMovingWriter(t *testing.T) {
 	t.Parallel()
 	s := histories.Random(rand.New(rand.NewPCG(5, 1)), chainID, 40)
@@ -85,7 +85,7 @@ func TestMovingWriter(t *testing.T) {
 	}
 }
 
-// watched is a connection whose questions are seen before they are asked.
+// watched is a connection that reports queries before they are sent.
 type watched struct {
 	driver.Conn
 	sees func(question string)
@@ -106,8 +106,8 @@ func (w watched) Query(ctx context.Context, question string, args ...any) (drive
 	return w.Conn.Query(ctx, question, args...)
 }
 
-// TestMovingLists: lists that move on between a look at their cursor and the question about the fold of the log are asked again, and
-// those that move on before they are derived are compared as they were.
+// TestMovingLists: if the lists advance between reading their cursor and the query for the fold of the log, the query
+// is repeated; if they advance before the definitions are derived, they are compared as of their previous seq.
 func TestMovingLists(t *testing.T) {
 	t.Parallel()
 	s := everyEvent()
@@ -116,7 +116,7 @@ func TestMovingLists(t *testing.T) {
 		rest := slices.Clone(units[len(units)-times:])
 		begin := len(s.Records) - len(slices.Concat(rest...))
 		g := filled(t, s.Records[:begin])
-		session, err := g.ch.OpenSession(g.ch.Database(g.id)) // to update lists g uses its own
+		session, err := g.ch.OpenSession(g.ch.Database(g.id)) // g updates lists through its own session
 		must(t, err)
 		defer session.Close()
 		questions := 0
@@ -135,7 +135,7 @@ func TestMovingLists(t *testing.T) {
 	}
 }
 
-// hearing is a progress, and what was told last of something.
+// hearing returns a Progress, and a function that returns its last values for a name.
 func hearing() (told func(what string) (last [2]uint64, is bool), progress Progress) {
 	var mu sync.Mutex
 	all := map[string][2]uint64{}
@@ -152,8 +152,7 @@ func hearing() (told func(what string) (last [2]uint64, is bool), progress Progr
 	}
 }
 
-// TestNotBuiltYet: lists that are not there are no fault while a generation is built, and
-// one when it is live.
+// TestNotBuiltYet: missing lists are no fault while a generation is being built, but are one when it is live.
 func TestNotBuiltYet(t *testing.T) {
 	t.Parallel()
 	s := everyEvent()
@@ -183,7 +182,7 @@ func TestNotBuiltYet(t *testing.T) {
 	for _, c := range r.Checks {
 		name := c.Name
 		if strings.HasSuffix(name, ": the definition") {
-			name = "lists: the definitions" // one question for all lists, and one for each definition
+			name = "lists: the definitions" // one query for all lists, and one for each definition
 		}
 		if last, is := told(name); !is || c.Compared > 0 && (last[0] == 0 || last[1] < last[0]) {
 			t.Errorf("of %q was told %v, %t, and %d things were compared", c.Name, last, is, c.Compared)
@@ -195,8 +194,7 @@ func TestNotBuiltYet(t *testing.T) {
 	wantError(t, r.Err(), "no row lost or doubled: events has ", "must have", "rows were lost or doubled", "generation 1 is marked bad", "`navlog projection rebuild`")
 }
 
-// TestBrokenLog: a hole in the log, and a record that takes back what it does not
-// say, are differences.
+// TestBrokenLog: a gap in the log, and a retraction that does not repeat the retracted record, are differences.
 func TestBrokenLog(t *testing.T) {
 	t.Parallel()
 	s := everyEvent()
@@ -216,8 +214,8 @@ func TestBrokenLog(t *testing.T) {
 	wantError(t, filled(t, s.Records).compared(t, records).Err(), "log: seq contiguous", "takes back record")
 }
 
-// TestVerifyFindsDifferences writes one wrong row at a time, or one wrong value into the
-// rows, and looks whether verify names the right place.
+// TestVerifyFindsDifferences writes one wrong row at a time, or one wrong value into the rows, and checks that verify
+// names the right place.
 func TestVerifyFindsDifferences(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compares by SQL, one wrong row after the other")
@@ -292,12 +290,12 @@ func TestVerifyFindsDifferences(t *testing.T) {
 		t.Run(strings.Join([]string{c.table, c.name, c.check}, "/"), func(t *testing.T) {
 			g.restores(t, c.table)
 			if strings.HasPrefix(c.change, "INSERT") {
-				g.change(t, "SYSTEM STOP MERGES "+c.table) // they would take a pair away; mutations need them
+				g.change(t, "SYSTEM STOP MERGES "+c.table) // merges would remove a pair; mutations need them
 			}
 			g.change(t, c.change)
 			v := newVerifier(g.conn, g.session, recordsLog(s.Records), Options{})
 			built, err := v.events(t.Context())
-			if must(t, err); built && !strings.HasPrefix(c.check, "events: ") { // other cases need no look at lists, which takes longest
+			if must(t, err); built && !strings.HasPrefix(c.check, "events: ") { // other cases do not need the lists, which take longest
 				must(t, v.lists(t.Context()))
 			}
 			r := v.report
@@ -312,7 +310,7 @@ func TestVerifyFindsDifferences(t *testing.T) {
 	g.equal(t, s.Records)
 }
 
-// restores gives a table back its rows at the test's end.
+// restores restores the rows of a table at the test's end.
 func (g *generation) restores(t *testing.T, table string) {
 	t.Helper()
 	g.change(t, "DROP TABLE IF EXISTS sound", "CREATE TABLE sound CLONE AS "+table)
@@ -321,7 +319,7 @@ func (g *generation) restores(t *testing.T, table string) {
 	})
 }
 
-// TestLongLog: the rows of the thousand that differs are told apart, wherever it is.
+// TestLongLog: the rows of the differing thousand are compared one by one, wherever it is.
 func TestLongLog(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many rows, one after the other")
@@ -350,8 +348,8 @@ func TestLongLog(t *testing.T) {
 	}
 }
 
-// TestPassedOver: what a vault did that joined after the lists were built is in events, and
-// in no list, and no difference; in a list it is one.
+// TestPassedOver: the records of a vault that joined after the lists were built are in events and in no list, which
+// is no difference; in a list they are one.
 func TestPassedOver(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compares one history after the other")
@@ -393,8 +391,7 @@ func TestPassedOver(t *testing.T) {
 	wantError(t, Audit(t.Context(), g.conn), "lists come to", "rows were lost or doubled")
 }
 
-// TestSample: a sample finds nothing wrong in a sound generation, whichever it
-// is, and together the samples find what is wrong.
+// TestSample: every sample finds a sound generation equal, and together the samples find every fault.
 func TestSample(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compares one history after the other")
@@ -420,8 +417,8 @@ func TestSample(t *testing.T) {
 		}
 		return faults, compared
 	}
-	// Each row is in one sample, but those of vaults' sweeps and valuations, which are in all, and totals of vaults and
-	// of all users, which are in none.
+	// Each row is in one sample, except those of vaults' sweeps and valuations, which are in all samples, and totals
+	// of vaults and of all users, which are in none.
 	g.equal(t, s.Records)
 	var rows uint64
 	must(t, g.conn.QueryRow(t.Context(), `SELECT toUInt64(sum(multiIf(list = 'vault_events' AND kind != 'deposit', 3, list = 'totals' AND (owner = scope OR owner = toFixedString('', 20)), 0, 1)))
@@ -435,8 +432,8 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// TestSlices: one row of many that is there twice is found in its slice, and told; and one that says something else, also
-// where that is of the same slice, so that there are as many rows as there must be.
+// TestSlices: one duplicate among many rows is found in its slice and reported, and so is a row with wrong content,
+// even if the right one has the same slice, so that the number of rows is correct.
 func TestSlices(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compares one history after the other")
@@ -445,8 +442,8 @@ func TestSlices(t *testing.T) {
 	s := histories.Random(rand.New(rand.NewPCG(31, 4)), chainID, 30)
 	g := filled(t, s.Records)
 	r := g.equal(t, s.Records)
-	g.change(t, "SYSTEM STOP MERGES lists")                                        // they would take doubles away
-	cursors := func(list string) bool { return strings.HasPrefix(list, "cursor") } // without one cursor there is no telling as of when
+	g.change(t, "SYSTEM STOP MERGES lists")                                        // merges would remove duplicates
+	cursors := func(list string) bool { return strings.HasPrefix(list, "cursor") } // without one cursor, the seq is unknown
 	for _, list := range definedLists() {
 		if check(t, r.Checks, list+": the definition").Compared < 2 && !cursors(list) && !of(list, readmodel.Groups, readmodel.Sources, readmodel.FifoList) {
 			t.Errorf("%s has too few rows to tell anything", list)
@@ -478,8 +475,8 @@ func of(list string, some ...readmodel.List) bool {
 	return slices.ContainsFunc(some, func(l readmodel.List) bool { return l.String() == list })
 }
 
-// TestProofsOfRows: a missing row, a doubled one, and one in another's place are
-// found, and the memory of the proofs does not grow with the table.
+// TestProofsOfRows: a missing row, a duplicate, and one in another's place are found, and the memory of the proofs
+// does not grow with the table.
 func TestProofsOfRows(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compares millions of rows by SQL")
@@ -509,7 +506,8 @@ func TestProofsOfRows(t *testing.T) {
 	}
 }
 
-// TestOrderOfKeys: rows of the fold come in the order in which the table gives them, also where a key of 32 bytes is a negative number there.
+// TestOrderOfKeys: the rows of the fold have the same order as those of the table, even if a 32-byte key is a
+// negative number there.
 func TestOrderOfKeys(t *testing.T) {
 	t.Parallel()
 	g := newGeneration(t)

@@ -13,7 +13,8 @@ import (
 	"github.com/navlog/navlog/schemas/contracts"
 )
 
-// BenchmarkBlock measures what a block of 20 logs costs from facts to the cursor of lists, in a generation of a few thousand logs of two vaults.
+// BenchmarkBlock measures the cost of a block of 20 logs, from facts to the cursor of lists, in a generation with a
+// few thousand logs of two vaults.
 func BenchmarkBlock(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	s := histories.New(chainID)

@@ -18,7 +18,7 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// draftMark is in the name of a table lists that is not finished.
+// draftMark is in the name of a lists table that is not finished.
 const draftMark = "_draft_"
 
 // clean removes the drafts that an interrupted Build left.
@@ -38,9 +38,9 @@ func (w *Writer) clean(ctx context.Context) error {
 	return nil
 }
 
-// Build builds lists as of the position: in a draft under a name that nobody else has,
-// which gets the name lists when it is whole. A writer that stalled and comes late
-// finishes a draft that no reader uses. session must be a session of the generation's database (readmodel.Config.OpenSession).
+// Build builds lists as of the position, in a draft with a unique name, which is renamed to lists when it is
+// complete. So a writer that stalled and continues late finishes a draft that no reader uses. session must be a
+// session in the generation's database (readmodel.Config.OpenSession).
 func (w *Writer) Build(ctx context.Context, session driver.Conn) error {
 	draft := fmt.Sprintf("%s%s%x", readmodel.ListsTable.Name, draftMark, w.id)
 	err := w.ch.CreateLists(ctx, w.conn, w.database, draft)
@@ -55,13 +55,14 @@ func (w *Writer) Build(ctx context.Context, session driver.Conn) error {
 		return err
 	}
 	select {
-	case <-w.spare: // its memory is that of large blocks
+	case <-w.spare: // its memory is sized for large blocks
 	default:
 	}
 	return w.openLists(ctx)
 }
 
-// openLists makes the views over lists, and reads their cursor and what the writer of a built generation must know: the vaults.
+// openLists creates the views over lists, and reads their cursor and the vaults, which the writer of a built
+// generation needs.
 func (w *Writer) openLists(ctx context.Context) (err error) {
 	if err := w.ch.CreateViews(ctx, w.conn, w.database); err != nil {
 		return err
@@ -98,11 +99,11 @@ func (w *Writer) openLists(ctx context.Context) (err error) {
 //go:embed sql/passed.sql
 var sqlPassed string
 
-// fits reports whether the rows that events has after the cursor of lists are those that
-// this writer would write. They are not if a writer that stalled in Build gave lists its
-// name when another writer had already added the history of another vault to events. Such
-// lists are removed, to be built again. Before that it waits cursorAge: by then the late
-// writer's cursors are too old to be used, and it cannot take the new table for its own.
+// fits reports whether the rows of events after the cursor of lists are those that this writer would write. They are
+// not if a writer that stalled in Build renamed its draft to lists after another writer had already added the history
+// of another vault to events. Then fits removes these lists, so that they are built again. Afterwards it waits
+// cursorAge: by then the late writer's cursors are too old to be used, and it cannot mistake the new table for its
+// own.
 func (w *Writer) fits(ctx context.Context) error {
 	if w.events.cursor.seq == w.cursor.Seq {
 		return nil
@@ -133,7 +134,7 @@ func (w *Writer) fits(ctx context.Context) error {
 	return pause(ctx, cursorAge)
 }
 
-// written gives a question the position: another writer may have gone on.
+// written sets the query parameter for the position, because another writer may have continued.
 func (w *Writer) written(ctx context.Context) context.Context {
 	return readmodel.Parameters(ctx, map[string]uint64{"seq": w.Position()})
 }
@@ -166,7 +167,7 @@ func (w *Writer) vaultRecords(ctx context.Context) (records []vaultRecord, err e
 	return records, nil
 }
 
-// Mapped is how the generation maps logs, by what the log says up to the position.
+// Mapped returns how the generation maps logs, by the records of the log up to the position.
 func (w *Writer) Mapped(ctx context.Context) (*mapping.Vaults, error) {
 	if _, err := w.vaultRecords(ctx); err != nil {
 		return nil, err
@@ -174,7 +175,7 @@ func (w *Writer) Mapped(ctx context.Context) (*mapping.Vaults, error) {
 	return w.mapped.Clone(), nil
 }
 
-// LogVaults are the vaults that the log tells of up to the position.
+// LogVaults returns the vaults that the log has up to the position.
 func (w *Writer) LogVaults(ctx context.Context) (out []common.Address, err error) {
 	records, err := w.vaultRecords(ctx)
 	for _, r := range records {

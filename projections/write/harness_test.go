@@ -45,7 +45,7 @@ func deposit(id int64, owner common.Address, assets int64) said {
 	return said{Vault: vaultA, Event: contracts.DepositAccepted{DepositID: whole(id), Owner: owner, PartnerID: 7, Sender: bob, Assets: whole(assets), Shares: whole(1)}}
 }
 
-// unattributed is a deposit that no partner brought.
+// unattributed returns a deposit without a partner.
 func unattributed(id int64, owner common.Address) said {
 	return said{Vault: vaultA, Event: contracts.DepositAccepted{DepositID: whole(id), Owner: owner, Sender: bob, Assets: whole(1), Shares: whole(1)}}
 }
@@ -70,7 +70,7 @@ func sweep(from, to int64) said {
 	return said{Vault: vaultA, Event: contracts.DepositsSwept{SweepID: whole(1), Custodian: bob, FromDepositID: whole(from), ToDepositID: whole(to), Assets: whole(1)}}
 }
 
-// started is a history whose two vaults joined, and something of each kind in it.
+// started returns a history with two vaults and something of each kind.
 func started() *histories.Script {
 	s := histories.New(chainID)
 	s.Vault(vaultA)
@@ -84,7 +84,7 @@ func started() *histories.Script {
 
 var prefixes atomic.Int64
 
-// generation is a database of the test's own.
+// generation is a database of its own for a test.
 type generation struct {
 	ch       readmodel.Config
 	database string
@@ -111,7 +111,7 @@ func newGeneration(t testing.TB) *generation {
 	return g
 }
 
-// session is one to the generation's database.
+// session opens a session in the generation's database.
 func (g *generation) session(t testing.TB) driver.Conn {
 	t.Helper()
 	session, err := g.ch.OpenSession(g.database)
@@ -120,7 +120,7 @@ func (g *generation) session(t testing.TB) driver.Conn {
 	return session
 }
 
-// builtGeneration is one that holds records, with its lists.
+// builtGeneration returns a generation that contains records, with its lists.
 func builtGeneration(t testing.TB, records []*event.Record) *generation {
 	t.Helper()
 	g := newGeneration(t)
@@ -152,7 +152,7 @@ func (g *generation) writerOver(t testing.TB, conn driver.Conn, counts Counts) *
 	return w
 }
 
-// write has a writer write the records after its position, as one batch.
+// write writes the records after the writer's position, as one batch.
 func (g *generation) write(t testing.TB, w *Writer, records []*event.Record) {
 	t.Helper()
 	must(t, w.Write(t.Context(), w.Encode(batchOf(t, records[w.Position():]))))
@@ -162,7 +162,7 @@ func uncounted() Counts {
 	return Counts{Batch: func() {}, Rows: func(string, int) {}, Insert: func(string, string) {}, Impossible: func(string) {}, Quarantined: func(string) {}}
 }
 
-// tally counts what writers tell.
+// tally counts the events of writers.
 type tally struct {
 	mu     sync.Mutex
 	counts map[string]int
@@ -183,7 +183,7 @@ func (n *tally) of(what ...string) int {
 	return n.counts[strings.Join(what, " ")]
 }
 
-// hear is the counts that a writer is given.
+// hear returns Counts that add to the tally.
 func (n *tally) hear() Counts {
 	return Counts{
 		Batch:       func() { n.add(1, "batch") },
@@ -194,7 +194,7 @@ func (n *tally) hear() Counts {
 	}
 }
 
-// batchOf is records as the feed gives them.
+// batchOf returns records as the feed does.
 func batchOf(t testing.TB, records []*event.Record) decode.Batch {
 	t.Helper()
 	var raw []chainlog.Raw
@@ -210,8 +210,7 @@ func batchOf(t testing.TB, records []*event.Record) decode.Batch {
 	return decode.Batch{facts}
 }
 
-// dies has a writer die in the middle of a part of a batch: when events has its rows, or
-// also some time before lists has.
+// dies simulates a writer that dies after it has inserted a part of a batch into events, before it inserts into lists.
 func dies(t testing.TB, w *Writer, part []decode.Unit) {
 	t.Helper()
 	e := w.encode(joined(part), w.events.cursor.seq, w.vaults)
@@ -240,7 +239,7 @@ func same(t testing.TB, what string, got, want []string) {
 	}
 }
 
-// lines are what a question answers.
+// lines returns the results of a query with one text column.
 func (g *generation) lines(t testing.TB, question string, numbers map[string]uint64) []string {
 	t.Helper()
 	return lines(t, g.conn, question, numbers)
@@ -262,7 +261,7 @@ func lines(t testing.TB, conn driver.Conn, question string, numbers map[string]u
 	return lines
 }
 
-// passed are the vaults whose records the generation passes over.
+// passed returns the vaults whose records the generation skips.
 func (g *generation) passed(t testing.TB) (vaults []common.Address) {
 	t.Helper()
 	for _, v := range g.lines(t, "SELECT DISTINCT hex(vault) FROM events WHERE passed", nil) {
@@ -271,8 +270,7 @@ func (g *generation) passed(t testing.TB) (vaults []common.Address) {
 	return vaults
 }
 
-// equal fails the test unless both tables hold what records say by the oracle, and lists
-// also what its definitions say.
+// equal fails the test unless both tables equal the oracle's result for the records, and lists also its definitions.
 func (g *generation) equal(t testing.TB, records []*event.Record) {
 	t.Helper()
 	passed := g.passed(t)
@@ -301,7 +299,7 @@ func (g *generation) equal(t testing.TB, records []*event.Record) {
 	g.check(t)
 }
 
-// vaultOf is the vault that a record is about; zero for none.
+// vaultOf returns the vault of a record; zero for none.
 func vaultOf(r *event.Record) common.Address {
 	if r.GetLog() != nil {
 		return mapping.VaultOf(r.GetLog())
@@ -312,7 +310,7 @@ func vaultOf(r *event.Record) common.Address {
 	return common.BytesToAddress(r.GetVault().GetAddress())
 }
 
-// listed compares lists with what the oracle gives of records.
+// listed compares lists with the oracle's result for records.
 func (g *generation) listed(t testing.TB, records []*event.Record) {
 	t.Helper()
 	fold, cursor := oracle.New(nil), readmodel.ListsCursor{Seq: uint64(len(records))}
@@ -338,8 +336,7 @@ func (g *generation) listed(t testing.TB, records []*event.Record) {
 	same(t, fmt.Sprintf("lists at seq %d", len(records)), slices.Collect(maps.Keys(g.live(t))), want)
 }
 
-// live are the live rows of lists, but those of the list touched, and the keys that name
-// them there.
+// live returns the live rows of lists, except those of the list touched, each with the keys that name it there.
 func (g *generation) live(t testing.TB) map[string][]readmodel.TouchedKey {
 	t.Helper()
 	out := map[string][]readmodel.TouchedKey{}
@@ -380,7 +377,7 @@ func (g *generation) check(t testing.TB) {
 	same(t, fmt.Sprintf("lists at seq %d, by its definitions", cursor.Seq), slices.Collect(maps.Keys(g.live(t))), want)
 }
 
-// touched are the keys that units after a seq touched.
+// touched returns the keys that units after a seq touched.
 func (g *generation) touched(t testing.TB, after uint64) map[readmodel.TouchedKey]bool {
 	t.Helper()
 	out := map[readmodel.TouchedKey]bool{}

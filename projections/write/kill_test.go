@@ -23,23 +23,22 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// TestKilled: a writer dies between its two inserts, or before them. Until the next one
-// has ended the units, lists says what was so before them; after it everything is exact,
-// whatever batches the two cut.
+// TestKilled: a writer dies between its two inserts, or before them. Until the next writer has completed the units,
+// lists has the state before them; after that everything is exact, however the two cut the batches.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	plain := func(s *histories.Script, i int64) {
 		s.Mine(deposit(10+i, bob, i), request(20+i, bob), fund(10+i), nav(i), sweep(2, 3))
 	}
-	rewriting := func(s *histories.Script, i int64) { // what the block before said is retracted
+	rewriting := func(s *histories.Script, i int64) { // retracts the previous block
 		s.Retract(1)
 		s.Mine(deposit(10+i, bob, i), request(10+i, bob), claim(1, alice, i), nav(i), sweep(2, 4))
 	}
 	for _, c := range []struct {
 		name     string
 		unit     func(*histories.Script, int64)
-		dead     int  // units in the batch of the writer that dies
-		oneByOne bool // the next writer cuts the units one by one
+		dead     int  // number of units in the batch of the writer that dies
+		oneByOne bool // the next writer writes the units one by one
 	}{
 		{"a plain unit, cut again as it was", plain, 1, true},
 		{"a plain unit, then in a longer batch", plain, 1, false},
@@ -86,9 +85,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestKilledBetweenRequests: a writer dies when events has a request and its end. The next
-// one writes both again together with another request of that id, which comes too late:
-// the first one of an id wins.
+// TestKilledBetweenRequests: a writer dies when events has a request and its end. The next writer writes both again,
+// together with another request with the same id, which is too late: the first one of an id wins.
 func TestKilledBetweenRequests(t *testing.T) {
 	t.Parallel()
 	s := started()
@@ -102,14 +100,14 @@ func TestKilledBetweenRequests(t *testing.T) {
 	g.equal(t, s.Records)
 }
 
-// rowsIn counts the rows of a table that a merge has not taken away.
+// rowsIn counts the rows of a table that no merge has removed.
 func (g *generation) rowsIn(t *testing.T, table string) (n uint64) {
 	t.Helper()
 	must(t, g.conn.QueryRow(t.Context(), "SELECT count() FROM "+table).Scan(&n))
 	return n
 }
 
-// unmerged keeps the engine from merging, so that rows can be counted.
+// unmerged prevents the engine from merging, so that rows can be counted.
 func (g *generation) unmerged(t *testing.T) {
 	t.Helper()
 	for _, table := range Tables {
@@ -117,10 +115,9 @@ func (g *generation) unmerged(t *testing.T) {
 	}
 }
 
-// TestLostNewestPart: the newest part of a table goes while the engine is down. Of lists
-// its deduplication token stays: the cursor falls back, the replay is taken for a
-// duplicate, and is written under another token. A writer refuses events that end before
-// the cursor of lists.
+// TestLostNewestPart: the newest part of a table is lost while the engine is down. For lists, the deduplication token
+// remains: the cursor falls back, the replay is treated as a duplicate, and is then written under another token. A
+// writer rejects a table events that ends before the cursor of lists.
 func TestLostNewestPart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -181,9 +178,8 @@ func TestLostNewestPart(t *testing.T) {
 	g.conn.Close()
 }
 
-// TestStalledWriter: an insert of a stalled writer arrives when another one has written
-// the same unit, and perhaps more. Its token is used up, also if the units together
-// changed no row but the cursor.
+// TestStalledWriter: the insert of a stalled writer arrives after another writer has written the same unit, and
+// perhaps more. Its token is used up, even if the units together changed no row but the cursor.
 func TestStalledWriter(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ unit, more func(*histories.Script) }{
@@ -195,7 +191,7 @@ func TestStalledWriter(t *testing.T) {
 		}, func(s *histories.Script) {
 			s.Mine(deposit(6, bob, 1), request(5, bob), nav(2), sweep(3, 3))
 		}},
-		"no row changes": {func(s *histories.Script) { // a branch is left, and entered again
+		"no row changes": {func(s *histories.Script) { // a branch is abandoned, and becomes the chain again
 			gone := s.Retract(1)
 			s.Enter(gone[0])
 			s.Boundary()
@@ -261,13 +257,12 @@ func TestStalledWriter(t *testing.T) {
 	}
 }
 
-// dyingConn is the connections of a process that ends before its n-th statement
-// that changes something.
+// dyingConn is the connections of a process that dies before its n-th statement that changes something.
 type dyingConn struct {
 	driver.Conn
 	mu   sync.Mutex
 	left int
-	last string // what it would have done
+	last string // the statement that was not executed
 }
 
 var errDied = errors.New("the process ended")
@@ -299,7 +294,7 @@ func (c *dyingConn) PrepareBatch(ctx context.Context, query string, opts ...driv
 	return c.Conn.PrepareBatch(ctx, query, opts...)
 }
 
-// tables are the names of the tables that there are.
+// tables returns the names of the existing tables.
 func (g *generation) tables(t *testing.T) (names []string) {
 	t.Helper()
 	rows, err := g.conn.Query(t.Context(), "SELECT name FROM system.tables WHERE database = currentDatabase() AND engine != 'View' ORDER BY name")
@@ -314,9 +309,9 @@ func (g *generation) tables(t *testing.T) (names []string) {
 	return names
 }
 
-// TestBuildKilledAtEveryStep: a writer dies before each statement by which lists is built:
-// there is a draft, some of its lists are filled, it has its cursor. The next writer finds
-// nothing of it, writes on, and in the end lists is exact.
+// TestBuildKilledAtEveryStep: a writer dies before each statement that builds lists: when a draft exists, when some
+// of its lists are filled, when it has its cursor. The next writer sees nothing of the draft, continues, and in the
+// end lists is exact.
 func TestBuildKilledAtEveryStep(t *testing.T) {
 	t.Parallel()
 	g := newGeneration(t)
@@ -327,7 +322,7 @@ func TestBuildKilledAtEveryStep(t *testing.T) {
 	for {
 		conn := &dyingConn{Conn: g.conn, left: len(steps)}
 		w := g.writerOver(t, conn, uncounted())
-		if w.Built() { // it died after lists had their name, and the next writer made the views that lacked
+		if w.Built() { // it died after the rename to lists, and the next writer created the missing views
 			if last := steps[len(steps)-1]; last != "CREATE VIEW IF" {
 				t.Fatalf("built after it died at %q", last)
 			}
@@ -361,8 +356,7 @@ func TestBuildKilledAtEveryStep(t *testing.T) {
 	g.equal(t, s.Records)
 }
 
-// TestTwoWritersBuild: of two writers that build at once one wins, and lists has its rows
-// only.
+// TestTwoWritersBuild: if two writers build at once, one of them wins, and lists has only the rows of one.
 func TestTwoWritersBuild(t *testing.T) {
 	t.Parallel()
 	g := newGeneration(t)
@@ -387,10 +381,9 @@ func TestTwoWritersBuild(t *testing.T) {
 	}
 }
 
-// TestStalledBuild: a writer that stalled before it built lists wakes up when another one
-// has written on. Its lists are of an older seq than events, and are brought up to date
-// unit by unit; unless events has the history of a vault that they will never have: then
-// they are removed and built again.
+// TestStalledBuild: a writer stalls before it builds lists, and wakes up when another one has continued. Its lists
+// have an older seq than events, and are brought up to date unit by unit, unless events has the history of a vault
+// that these lists will never have: then they are removed and built again.
 func TestStalledBuild(t *testing.T) {
 	t.Parallel()
 	for name, joins := range map[string]bool{"while units came": false, "while a vault joined": true} {
@@ -433,8 +426,8 @@ func TestStalledBuild(t *testing.T) {
 	}
 }
 
-// TestLateVault: records of a vault that joined after lists was built are in events,
-// marked, and in no list, whatever is said of it later.
+// TestLateVault: records of a vault that joined after lists was built are in events, marked, and in no list, whatever
+// later records contain about the vault.
 func TestLateVault(t *testing.T) {
 	t.Parallel()
 	s := started()
@@ -478,7 +471,7 @@ func TestLateVault(t *testing.T) {
 	if !slices.Contains(vaults, vaultC) || len(vaults) != 3 {
 		t.Errorf("the log tells of the vaults %v", vaults)
 	}
-	// A generation that is made from the log has them like any other's.
+	// A generation that is built from the log has them like any other's.
 	next := builtGeneration(t, s.Records)
 	if next.writer(t).Outdated() {
 		t.Error("the next generation has other vaults than the log")
@@ -493,13 +486,13 @@ func (g *generation) ofVault(t *testing.T, vault common.Address) (n uint64) {
 	return n
 }
 
-// TestOutdated: a vault of the generation comes back below the newest block, which
-// lists cannot take: nothing of it is written.
+// TestOutdated: a vault of the generation is restored below the newest block, which lists cannot represent: no row of
+// it is written.
 func TestOutdated(t *testing.T) {
 	t.Parallel()
 	s := started()
 	g := builtGeneration(t, s.Records)
-	s.Mine(deposit(4, alice, 1)) // can be written
+	s.Mine(deposit(4, alice, 1)) // this can be written
 	good, newest := s.Seq(), s.Number
 	s.Backfill(s.First+1, said{Vault: vaultB, Event: deposit(1, bob, 2).Event})
 	w := g.writer(t)
@@ -511,7 +504,7 @@ func TestOutdated(t *testing.T) {
 		t.Fatalf("a vault that came back: %v", err)
 	}
 	g.equal(t, s.Records[:good])
-	// In one batch with the block that makes it too late, too.
+	// The same in one batch with the block that makes it too late.
 	w = g.writer(t)
 	s.Records = s.Records[:good]
 	s.Mine(deposit(5, alice, 1))
@@ -522,7 +515,7 @@ func TestOutdated(t *testing.T) {
 	g.equal(t, s.Records[:good])
 }
 
-// TestAbove: only what retracts nothing must lie above the newest block.
+// TestAbove: a unit that retracts nothing must lie above the newest block.
 func TestAbove(t *testing.T) {
 	t.Parallel()
 	log := func(block uint64, sign int8) decode.Fact {
@@ -537,7 +530,7 @@ func TestAbove(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		units  []decode.Unit
-		newest uint64 // after them; 0: they are refused
+		newest uint64 // newest block after the units; 0 if they are rejected
 	}{
 		"the next block":                 {[]decode.Unit{unit(log(11, 1), block(11, 1))}, 11},
 		"a block after a gap":            {[]decode.Unit{unit(log(15, 1), block(15, 1)), unit(log(16, 1), block(16, 1))}, 16},

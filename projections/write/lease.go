@@ -15,16 +15,14 @@ import (
 // leaseClass is the first key of the advisory locks on generations ("navl").
 const leaseClass = 0x6e61766c
 
-// leaseCheck is how often a standby asks for the lease and a holder looks
-// whether it still has its connection.
+// leaseCheck is the interval at which a standby requests the lease and a holder checks its connection.
 const leaseCheck = 500 * time.Millisecond
 
 // Lease is the right to write a generation: an advisory lock of a PostgreSQL
 // session, released by the server when the session ends, however it ends.
 type Lease struct{ conn *pgx.Conn }
 
-// Acquire waits until this process has the lease of a generation. standby is
-// called once when somebody else holds it.
+// Acquire waits until this process has the lease of a generation. It calls standby once if another process holds it.
 func Acquire(ctx context.Context, pool *pgxpool.Pool, generation int32, standby func()) (*Lease, error) {
 	if err := registry.OwnSessions(pool, "the writer of a generation"); err != nil {
 		return nil, err
@@ -55,14 +53,14 @@ func Acquire(ctx context.Context, pool *pgxpool.Pool, generation int32, standby 
 	}
 }
 
-// Release gives the lease back.
+// Release releases the lease.
 func (l *Lease) Release() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_ = l.conn.Close(ctx) // ends the session, which ends the lease; there is nothing to do about an error
+	_ = l.conn.Close(ctx) // ends the session and so the lease; an error needs no handling
 }
 
-// ErrLeaseLost says that another writer may have the lease now.
+// ErrLeaseLost means that another writer may have the lease now.
 var ErrLeaseLost = errors.New("the lease is lost: the connection to PostgreSQL that holds it ended")
 
 // Watch returns when ctx ends (nil) or the lease is lost.

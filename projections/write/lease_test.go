@@ -18,7 +18,7 @@ func newPool(t *testing.T) *pgxpool.Pool {
 	return openPool(t, registryOf(t))
 }
 
-// registryOf is how to reach a database of one's own.
+// registryOf returns the configuration of a database of the test's own.
 func registryOf(t *testing.T) registry.Config {
 	t.Helper()
 	pg := registry.DefaultConfig()
@@ -34,8 +34,8 @@ func openPool(t *testing.T, pg registry.Config) *pgxpool.Pool {
 	return pool
 }
 
-// TestLease: one writer has the lease of a generation, another one stands by until
-// it is given back, and whoever loses the connection hears of it.
+// TestLease: one writer has the lease of a generation, another one stands by until it is released, and a holder that
+// loses its connection gets an error.
 func TestLease(t *testing.T) {
 	t.Parallel()
 	pool := newPool(t)
@@ -77,7 +77,7 @@ func TestLease(t *testing.T) {
 		var at string
 		must(t, pool.QueryRow(t.Context(), "SELECT coalesce(max(query_start)::text, '') FROM pg_stat_activity WHERE datname = current_database() AND query = '-- ping'").Scan(&at))
 		pings[at] = true
-		return len(pings) > 3 || len(lost) > 0 // "" is one of them
+		return len(pings) > 3 || len(lost) > 0 // an empty string counts as an error
 	})
 	if len(lost) > 0 {
 		t.Fatalf("a lease that is held counts as lost: %v", <-lost)
@@ -94,8 +94,7 @@ func TestLease(t *testing.T) {
 	}
 }
 
-// standbys asks PostgreSQL about the sessions that last asked for a lease and did not
-// get it.
+// standbys queries the PostgreSQL sessions that last requested a lease and did not get it.
 func standbys(t *testing.T, pool *pgxpool.Pool, what string) (answer string) {
 	t.Helper()
 	must(t, pool.QueryRow(t.Context(), "SELECT coalesce("+what+", '') FROM pg_stat_activity a WHERE datname = current_database() AND query LIKE 'SELECT pg_try_advisory_lock%'"+
@@ -114,8 +113,8 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// TestNoLease: who stands by and is told to end, or loses PostgreSQL, hears so, has no
-// lease, and leaves no session that could get it.
+// TestNoLease: a standby that is stopped, or that loses PostgreSQL, gets an error and no lease, and leaves no session
+// that could get the lease.
 func TestNoLease(t *testing.T) {
 	t.Parallel()
 	for want, end := range map[string]func(pool *pgxpool.Pool, cancel func()){
@@ -139,7 +138,7 @@ func TestNoLease(t *testing.T) {
 		})
 	}
 	pooled := registryOf(t)
-	openPool(t, pooled) // makes the tables, which nobody does through a pooler
+	openPool(t, pooled) // creates the tables, which is not possible through a pooler
 	pooled.Pooled = true
 	if l, err := Acquire(t.Context(), openPool(t, pooled), 1, func() {}); l != nil || err == nil || !strings.Contains(err.Error(), "no postgres.pooled") {
 		t.Errorf("behind a pooler: %v, %v", l != nil, err)
@@ -151,8 +150,7 @@ func TestNoLease(t *testing.T) {
 	}
 }
 
-// TestLeaseOfALostHost: PostgreSQL gives up the session of a host that is gone,
-// and with it the lease, within seconds.
+// TestLeaseOfALostHost: PostgreSQL ends the session of a host that is gone, and with it the lease, within seconds.
 func TestLeaseOfALostHost(t *testing.T) {
 	t.Parallel()
 	l, err := Acquire(t.Context(), newPool(t), 99, func() {})
@@ -161,7 +159,7 @@ func TestLeaseOfALostHost(t *testing.T) {
 	for setting, want := range map[string]string{"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3", "tcp_user_timeout": "20000"} {
 		var got string
 		must(t, l.conn.QueryRow(t.Context(), "SHOW "+setting).Scan(&got))
-		if got != want { // all are 0 where it is not TCP
+		if got != want { // all are 0 if the connection is not TCP
 			t.Errorf("%s is %s, want %s", setting, got, want)
 		}
 	}

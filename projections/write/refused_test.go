@@ -18,17 +18,17 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// refusingConn is a connection on which one question fails the first time that it is asked.
+// refusingConn is a connection on which one query fails the first time.
 type refusingConn struct {
 	driver.Conn
-	question string // the one; "" for none
+	question string // the failing query; "" for none
 	how      way
 	mu       sync.Mutex
-	asked    map[string]bool // all questions, and whether there are rows to each
+	asked    map[string]bool // all queries, and whether each returned rows
 	refused  bool
 }
 
-// way is how a question fails.
+// way is how a query fails.
 type way string
 
 const (
@@ -39,9 +39,9 @@ const (
 
 var errRefused = errors.New("the engine refuses")
 
-// refuses tells whether a question fails here and now, in one of these ways.
+// refuses reports whether a query fails now, in one of these ways.
 func (c *refusingConn) refuses(question string, rows bool, ways ...way) bool {
-	question, _, _ = strings.Cut(question, "\nWHERE (list") // the keys of a look-up are others each time
+	question, _, _ = strings.Cut(question, "\nWHERE (list") // the keys of a look-up differ each time
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.asked == nil {
@@ -115,8 +115,8 @@ func (r refusedRows) Err() error {
 	return r.Rows.Err()
 }
 
-// eachRefused has something asked with every question answered, and then with each of its
-// questions of which the test has something to say failing once, in each way that it can.
+// eachRefused calls ask once with every query successful. Then, for each query for which of is true and each way to
+// fail, it calls ask with this query failing once.
 func eachRefused(t *testing.T, conn driver.Conn, of func(question string) bool, ask func(conn *refusingConn)) {
 	t.Helper()
 	all := &refusingConn{Conn: conn}
@@ -132,15 +132,15 @@ func eachRefused(t *testing.T, conn driver.Conn, of func(question string) bool, 
 		for _, how := range ways {
 			conn := &refusingConn{Conn: conn, question: question, how: how}
 			ask(conn)
-			if !conn.refused && how != unreadable { // which needs a row
+			if !conn.refused && how != unreadable { // unreadable needs a row
 				t.Fatalf("%q was not asked again: the test proves nothing", question)
 			}
 		}
 	}
 }
 
-// TestOpenIsRefused: whatever Open asks, and however that fails, it says so. What it does
-// not know it must not take for nothing.
+// TestOpenIsRefused: whichever query of Open fails, and however, Open returns an error. It must not treat an unknown
+// state as an empty one.
 func TestOpenIsRefused(t *testing.T) {
 	t.Parallel()
 	s := started()
@@ -148,7 +148,7 @@ func TestOpenIsRefused(t *testing.T) {
 	from := s.Seq()
 	s.Mine(deposit(4, alice, 1))
 	more := s.Records[from:]
-	dies(t, g.writer(t), batchOf(t, more).Units()) // so that events is ahead, which makes Open look why
+	dies(t, g.writer(t), batchOf(t, more).Units()) // so that events is ahead, and Open checks why
 	every := func(string) bool { return true }
 	eachRefused(t, g.conn, every, func(conn *refusingConn) {
 		must(t, g.conn.Exec(t.Context(), "CREATE TABLE IF NOT EXISTS lists"+draftMark+"left AS lists"))
@@ -159,8 +159,8 @@ func TestOpenIsRefused(t *testing.T) {
 	})
 }
 
-// TestOldListsStay: lists that lack a vault which events has, and that the engine does not
-// remove, are of no use: Open fails.
+// TestOldListsStay: if lists lack a vault that events has, and the engine does not remove them, they are of no use:
+// Open fails.
 func TestOldListsStay(t *testing.T) {
 	t.Parallel()
 	g := newGeneration(t)
@@ -178,8 +178,8 @@ func TestOldListsStay(t *testing.T) {
 	}
 }
 
-// TestBuildIsRefused: so it is with what Build asks, beside what it does
-// (TestBuildKilledAtEveryStep). By then lists has its name, and the next writer takes it.
+// TestBuildIsRefused: the same for the queries of Build; TestBuildKilledAtEveryStep covers its statements. By then
+// the draft has been renamed to lists, and the next writer uses it.
 func TestBuildIsRefused(t *testing.T) {
 	t.Parallel()
 	s := started()
@@ -201,8 +201,8 @@ func TestBuildIsRefused(t *testing.T) {
 	g.equal(t, s.Records)
 }
 
-// TestWriteIsRefused: while a batch is written the engine may refuse a cursor once, which is
-// asked for again. What lists holds it must say, or nothing of the batch counts.
+// TestWriteIsRefused: while a batch is written, a query for a cursor may fail once, and is retried. If a query for
+// the content of lists fails, the batch does not count.
 func TestWriteIsRefused(t *testing.T) {
 	t.Parallel()
 	s := started()
@@ -231,8 +231,8 @@ func TestWriteIsRefused(t *testing.T) {
 
 func isCursor(question string) bool { return strings.HasPrefix(question, "SELECT max(seq)") }
 
-// TestCursorCannotBeRead: the cursor is asked for after an insert until it is old, and as
-// long as the program runs; and once more when the program is to end.
+// TestCursorCannotBeRead: after an insert, the cursor is read until it is too old, as long as the program runs; and
+// once more when the program is stopped.
 func TestCursorCannotBeRead(t *testing.T) {
 	t.Parallel()
 	g := newGeneration(t)
@@ -264,13 +264,13 @@ func TestCursorCannotBeRead(t *testing.T) {
 	}
 }
 
-// awayConn answers nothing.
+// awayConn does not respond.
 type awayConn struct{ driver.Conn }
 
 func (awayConn) QueryRow(context.Context, string, ...any) driver.Row { return refusedRow{} }
 
-// TestToldToStop: an insert fails when the program is to end. It is not sent again, and what
-// it was to bring does not count.
+// TestToldToStop: an insert fails when the program is being stopped. It is not sent again, and its batch does not
+// count.
 func TestToldToStop(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -315,8 +315,8 @@ func TestToldToStop(t *testing.T) {
 	}
 }
 
-// TestWithout: a generation that is made without a vault has its records in events, marked,
-// and in no list, before lists is built and after.
+// TestWithout: the records of a vault that the generation omits are in events, marked, and in no list, before lists
+// is built and after.
 func TestWithout(t *testing.T) {
 	t.Parallel()
 	s := started()
@@ -352,7 +352,7 @@ func TestWithout(t *testing.T) {
 	g.equal(t, s.Records)
 }
 
-// isOf tells whether a record is about a vault, or of it.
+// isOf reports whether a record is a log of a vault or about the vault.
 func isOf(r *event.Record, vault common.Address) bool {
 	return string(r.GetVault().GetAddress())+string(r.GetLog().GetAddress()) == string(vault.Bytes())
 }

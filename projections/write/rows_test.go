@@ -16,9 +16,8 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// TestFoldVersion: whatever changes the rows of events that a log gives changes the schema
-// too, so that no generation is continued by another fold. What lists holds is said by its
-// definitions, which are part of the schema.
+// TestFoldVersion: any change of the rows of events for a log must change the schema too, so that no generation is
+// continued by another fold. The content of lists is defined by its definitions, which are part of the schema.
 func TestFoldVersion(t *testing.T) {
 	t.Parallel()
 	records := started().Records
@@ -45,8 +44,7 @@ func TestFoldVersion(t *testing.T) {
 	}
 }
 
-// TestWholeHistoryRetracted: no live row but the cursor is left of a history that was
-// retracted whole.
+// TestWholeHistoryRetracted: after a history was retracted completely, no live row but the cursor is left.
 func TestWholeHistoryRetracted(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(3, 3))
@@ -82,7 +80,7 @@ func TestWholeHistoryRetracted(t *testing.T) {
 			t.Errorf("left: %s", line)
 		}
 	}
-	sums := "SELECT toString(tuple(sum(sign) - 2, sum(sign * assets), sum(sign * shares), sum(sign * nav))) FROM events" // the vaults' records stay
+	sums := "SELECT toString(tuple(sum(sign) - 2, sum(sign * assets), sum(sign * shares), sum(sign * nav))) FROM events" // the two vault records stay
 	if left := g.lines(t, sums, nil); !slices.Equal(left, []string{"(0,0,0,0)"}) {
 		t.Errorf("the signed sums of events are %q", left)
 	}

@@ -16,19 +16,18 @@ import (
 	"github.com/navlog/navlog/schemas/telemetry"
 )
 
-// cursorAge is how long the cursor that an insert follows may be known. It
-// keeps a writer that was stopped for a while from using a token so old that
-// the engine may have forgotten it (100,000 inserts later).
+// cursorAge is the maximum age of the cursor that an insert follows. It keeps a writer that was suspended for a while
+// from using a token so old that the engine may have forgotten it (100,000 inserts later).
 const cursorAge = 10 * time.Second
 
-// insertTimeout bounds one insert. It is a deadline and no cancellation, so
-// that a program that is asked to stop finishes what it has begun.
+// insertTimeout bounds one insert. It is a deadline and does not follow the program's cancellation, so that a program
+// that is stopped finishes the insert that it has begun.
 const insertTimeout = 30 * time.Second
 
-// errGivenUp says that a batch could not be inserted while its cursor was fresh.
+// errGivenUp means that a batch could not be inserted while its cursor was fresh.
 var errGivenUp = errors.New("given up: the cursor that the insert follows is older than 10 s")
 
-// fencedError says that another writer moved the cursor.
+// fencedError means that another writer has moved the cursor.
 type fencedError struct {
 	table         string
 	now           mark
@@ -36,14 +35,14 @@ type fencedError struct {
 }
 
 func (e *fencedError) Error() string {
-	return fmt.Sprintf("fenced: %s stands at seq %d of writer %x, where this writer had put rows after %d up to %d: "+
+	return fmt.Sprintf("fenced: %s is at seq %d of writer %x, although this writer inserted rows after %d up to %d:  "+
 		"another projector writes this generation", e.table, e.now.seq, e.now.writer, e.cursor, e.wrote)
 }
 
-// mark is a table's cursor: the last seq that it has, and who wrote it.
+// mark is a table's cursor: its last seq, and the writer of it.
 type mark struct{ seq, writer uint64 }
 
-// block is rows that are inserted at once.
+// block is a set of rows that are inserted at once.
 type block interface {
 	Len() int
 	Fill([]column.Interface) error
@@ -55,33 +54,32 @@ type swapper struct {
 	table  string
 	names  string // columns of the table
 	writer uint64
-	// read reads the cursor, which does not fall: the table has at least what it had at seq from.
+	// read reads the cursor, which never goes backwards: the table has at least the rows that it had at seq from.
 	read    func(ctx context.Context, conn driver.Conn, from uint64) (mark, error)
 	cursor  mark
 	readAt  time.Time // when the cursor was read
 	outcome func(string)
 	log     *slog.Logger
-	// processes is the table of the queries that are running.
+	// processes is the system table of running queries.
 	processes string
 }
 
-// open reads the cursor of a table of which nothing is known.
+// open reads the cursor of a table for the first time.
 func (s *swapper) open(ctx context.Context) (err error) {
 	s.readAt = time.Now()
 	s.cursor, err = s.read(ctx, s.conn, 0)
 	return err
 }
 
-// reread reads the cursor, which is at seq 0 if the table has lost the row that it was at.
+// reread reads the cursor, which is at seq 0 if the table has lost the row of the previous cursor.
 func (s *swapper) reread(ctx context.Context) (mark, time.Time, error) {
 	at := time.Now()
 	cursor, err := s.read(ctx, s.conn, s.cursor.seq)
 	return cursor, at, err
 }
 
-// swap inserts rows, after which the table's cursor is at seq last, exactly once. A
-// *fencedError means that somebody else writes; any other error leaves open what was
-// inserted.
+// swap inserts rows exactly once, which moves the table's cursor to seq last. A *fencedError means that another
+// process writes; after any other error it is unknown what was inserted.
 func (s *swapper) swap(ctx context.Context, rows block, last uint64) error {
 	if err := s.refresh(ctx, last); err != nil {
 		return err
@@ -119,7 +117,7 @@ func (s *swapper) swap(ctx context.Context, rows block, last uint64) error {
 	return errors.Join(fmt.Errorf("insert into %s after seq %d: %w", s.table, s.cursor.seq, errGivenUp), failure)
 }
 
-// refresh reads the cursor again when it was read too long ago.
+// refresh reads the cursor again if the last read was too long ago.
 func (s *swapper) refresh(ctx context.Context, last uint64) error {
 	if time.Since(s.readAt) < cursorAge/2 {
 		return nil
@@ -136,8 +134,7 @@ func (s *swapper) refresh(ctx context.Context, last uint64) error {
 	return nil
 }
 
-// insert sends rows as one block, then makes sure that nothing of it is under way
-// any more.
+// insert sends rows as one block, and then makes sure that the insert is no longer running.
 func (s *swapper) insert(ctx context.Context, rows block, token string, absent int) (err error) {
 	ctx, span := telemetry.Child(ctx, telemetry.Client, "insert "+s.table)
 	defer func() { telemetry.End(span, err) }()
@@ -173,8 +170,8 @@ func send(ctx context.Context, conn driver.Conn, table, names string, rows block
 	return batch.Send()
 }
 
-// settle waits until the engine no longer runs the insert. Where that is not known
-// before the cursor is too old, it says why.
+// settle waits until the engine no longer runs the insert. If this is not known before the cursor is too old, it
+// returns the reason.
 func (s *swapper) settle(ctx context.Context, queryID string) (unknown error) {
 	for time.Since(s.readAt) < cursorAge {
 		var running uint64
@@ -190,13 +187,12 @@ func (s *swapper) settle(ctx context.Context, queryID string) (unknown error) {
 			return err
 		}
 	}
-	return unknown // the next insert is not sent, the batch is given up
+	return unknown // the next insert is not sent, and the batch fails
 }
 
-// look reads the cursor after an insert, and goes on trying for as long as the
-// batch may be sent again.
+// look reads the cursor after an insert, and retries for as long as the batch may be sent again.
 func (s *swapper) look(ctx context.Context) (mark, time.Time, error) {
-	// Not cancelled with the program: the answer to the last insert is worth the wait.
+	// This does not follow the program's cancellation: the outcome of the last insert is worth waiting for.
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), insertTimeout)
 	defer cancel()
 	for {
@@ -210,7 +206,7 @@ func (s *swapper) look(ctx context.Context) (mark, time.Time, error) {
 	}
 }
 
-// pause waits, or gives ctx's error.
+// pause waits for d, or returns ctx's error.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -17,7 +17,7 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// faultyConn lets a test come between the writer and the engine.
+// faultyConn lets a test intercept the writer's calls to the engine.
 type faultyConn struct {
 	driver.Conn
 	// send is called instead of Send with the n-th insert into a table (from
@@ -26,7 +26,7 @@ type faultyConn struct {
 
 	mu      sync.Mutex
 	inserts map[string]int
-	asked   chan struct{} // one for each question about system.processes
+	asked   chan struct{} // one for each query of system.processes
 }
 
 func newFaultyConn(conn driver.Conn, send func(c *faultyConn, table string, n int, real func() error) error) *faultyConn {
@@ -57,10 +57,10 @@ type faultyBatch struct {
 	conn  *faultyConn
 	table string
 	n     int
-	busy  bool // the real batch is still in use after the writer gave it up
+	busy  bool // the real batch is still in use after the writer has abandoned it
 }
 
-// errLater tells the batch that its real one is sent later.
+// errLater makes the batch send its real one later.
 var errLater = errors.New("no answer in time")
 
 func (b *faultyBatch) Send() error {
@@ -92,7 +92,7 @@ func writeAll(t *testing.T, send func(c *faultyConn, table string, n int, real f
 	first := s.Seq()
 	for range 7 {
 		if rng.IntN(3) == 0 {
-			s.Retract(1 + rng.IntN(3)) // what follows is of another branch
+			s.Retract(1 + rng.IntN(3)) // the next units belong to another branch
 		}
 		s.Mine(deposit(4, alice, rng.Int64N(50)), request(rng.Int64N(4), bob), histories.Anything(rng, 2, 5), nav(4), sweep(2, 3))
 	}
@@ -125,7 +125,7 @@ func TestFailedInsertIsSentAgainOnce(t *testing.T) {
 	all.equal(t, all.records)
 }
 
-// TestLostAnswer: the engine has the block and its answer does not arrive.
+// TestLostAnswer: the engine has the block, but its response is lost.
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
 	var lost tally
@@ -144,8 +144,8 @@ func TestLostAnswer(t *testing.T) {
 	all.equal(t, all.records)
 }
 
-// TestAcknowledgedAndAbsent: the engine says that it has the block and has not,
-// as when a deduplication record outlived its part.
+// TestAcknowledgedAndAbsent: the engine acknowledges a block that it does not have, as when a deduplication record
+// outlives its part.
 func TestAcknowledgedAndAbsent(t *testing.T) {
 	t.Parallel()
 	all := writeAll(t, func(_ *faultyConn, _ string, n int, send func() error) error {
@@ -162,8 +162,8 @@ func TestAcknowledgedAndAbsent(t *testing.T) {
 	all.equal(t, all.records)
 }
 
-// TestStillRunning: the insert goes on in the engine after the writer gave up
-// waiting for its answer; the writer must not send it again beside it.
+// TestStillRunning: the engine still runs an insert after the writer stopped waiting for the response; the writer
+// must not send it again at the same time.
 func TestStillRunning(t *testing.T) {
 	t.Parallel()
 	for _, slow := range Tables {
@@ -174,7 +174,7 @@ func TestStillRunning(t *testing.T) {
 					return send()
 				}
 				go func() {
-					for range 3 { // the writer has looked three times by then
+					for range 3 { // the writer has checked three times by then
 						<-conn.asked
 					}
 					late <- send()
@@ -195,8 +195,8 @@ func TestStillRunning(t *testing.T) {
 	}
 }
 
-// TestLateWriter: a writer that slept through the work of another one wakes up.
-// It loses, by the token and by the cursor, and the rows stay exact.
+// TestLateWriter: a writer was suspended while another one worked, and wakes up. It loses, by the token and by the
+// cursor, and the rows stay exact.
 func TestLateWriter(t *testing.T) {
 	t.Parallel()
 	for name, ahead := range map[string]int{"same batch": 1, "further": 3} {
@@ -236,8 +236,8 @@ func TestLateWriter(t *testing.T) {
 	}
 }
 
-// TestOldCursorIsReadAgain: before an insert whose cursor was read long ago,
-// the writer reads it again and finds that another one has moved it.
+// TestOldCursorIsReadAgain: before an insert whose cursor was read long ago, the writer reads it again and detects
+// that another writer has moved it.
 func TestOldCursorIsReadAgain(t *testing.T) {
 	t.Parallel()
 	s := started()
@@ -272,8 +272,8 @@ func TestOldCursorIsReadAgain(t *testing.T) {
 	g.equal(t, s.Records)
 }
 
-// TestWritersRace: two writers with the same batch at the same time, again and
-// again. Each table takes one of the two, and the rows are exact.
+// TestWritersRace: two writers write the same batch at the same time, again and again. Each table accepts one of the
+// two, and the rows are exact.
 func TestWritersRace(t *testing.T) {
 	t.Parallel()
 	s := started()
@@ -317,7 +317,7 @@ func TestWritersRace(t *testing.T) {
 	g.equal(t, s.Records)
 }
 
-// blindConn asks as a login that may not see what runs.
+// blindConn is the connection of a login that cannot see running queries.
 type blindConn struct {
 	driver.Conn
 	blind driver.Conn
@@ -330,8 +330,8 @@ func (c blindConn) QueryRow(ctx context.Context, query string, args ...any) driv
 	return c.Conn.QueryRow(ctx, query, args...)
 }
 
-// TestGivenUp: an engine that refuses every insert is not asked for ever, and the error has
-// the reason; also that of an engine that does not say whether it still runs one.
+// TestGivenUp: if the engine rejects every insert, the writer does not retry for ever, and the error has the reason;
+// so does the error if the engine does not report whether it still runs one.
 func TestGivenUp(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -375,7 +375,7 @@ func TestGivenUp(t *testing.T) {
 	}
 }
 
-// TestGoneWrong: a batch that does not follow is refused.
+// TestGoneWrong: a batch that does not follow the position is rejected.
 func TestGoneWrong(t *testing.T) {
 	t.Parallel()
 	w := newGeneration(t).writer(t)
@@ -385,8 +385,8 @@ func TestGoneWrong(t *testing.T) {
 	}
 }
 
-// TestCounts: a writer reports how many rows it inserted, and which logs cannot be: of
-// requests once lists is built, for before nothing is known of them.
+// TestCounts: a writer reports how many rows it inserted, and which logs are impossible. For requests it does so only
+// once lists is built, because before that it does not know their state.
 func TestCounts(t *testing.T) {
 	t.Parallel()
 	for built, want := range map[bool]map[string]int{
@@ -409,7 +409,7 @@ func TestCounts(t *testing.T) {
 			tooMuch := contracts.DepositAccepted{DepositID: whole(5), Owner: alice, Sender: bob, Assets: histories.Power(191, 0), Shares: whole(1)}
 			s.Mine(claim(9, alice, 5), said{Vault: vaultA, Event: tooMuch})
 			g.write(t, w, s.Records)
-			s.Mine() // in which nothing is odd
+			s.Mine() // without odd logs
 			g.write(t, w, s.Records)
 			for what, n := range want {
 				if got := counts.of(what); got != n {

@@ -15,11 +15,11 @@ import (
 //go:embed sql/vault_logs.sql
 var sqlVaultLogs string
 
-// VaultLogs is how many live logs of a vault are of a known event, and how many are not.
+// VaultLogs counts the live logs of a vault: those of known events, and the others.
 type VaultLogs struct{ Known, Unknown int64 }
 
-// CountLogs reads the counts of all vaults, with a connection that may take long. Without it
-// Foreign knows nothing.
+// CountLogs reads the counts of all vaults, over a connection with long timeouts. Without it, Foreign returns
+// nothing.
 func (w *Writer) CountLogs(ctx context.Context, patient driver.Conn) error {
 	rows, err := patient.Query(ctx, sqlVaultLogs)
 	if err != nil {
@@ -42,7 +42,7 @@ func (w *Writer) CountLogs(ctx context.Context, patient driver.Conn) error {
 	return nil
 }
 
-// countLogs adds the records after a seq, which were written.
+// countLogs adds the written records after a seq.
 func (w *Writer) countLogs(batch decode.Batch, after uint64) {
 	if w.logs == nil {
 		return
@@ -64,8 +64,8 @@ func (w *Writer) countLogs(batch decode.Batch, after uint64) {
 	}
 }
 
-// Foreign are the vaults that have logs and none of a known event, with how many, but for
-// those that the generation is made without. They are ordered by address.
+// Foreign returns the vaults that have logs but none of a known event, with the number of logs, ordered by address.
+// It omits the vaults that the generation omits.
 func (w *Writer) Foreign() (vaults []common.Address, logs []int64) {
 	for v, n := range w.logs {
 		if n.Known == 0 && n.Unknown > 0 && !w.without[v] {

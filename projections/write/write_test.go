@@ -22,11 +22,10 @@ var (
 	seed  = flag.Uint64("seed", 0, "seed of the first random history; 0: by the clock")
 )
 
-// TestRandomHistories plays random histories, cut into random batches, with a
-// writer that dies at random places, also in the middle of a unit that retracts, and now
-// and then two writers at once. Some units come before lists is built, the others after. After every batch lists is compared
-// with its definitions over events, with the oracle, and with what the touched rows name;
-// in the end both tables are compared with the log.
+// TestRandomHistories writes random histories, cut into random batches, with a writer that dies at random places,
+// even within a unit that retracts, and sometimes with two writers at once. Some units are written before lists is
+// built, the others after. After every batch, lists is compared with its definitions over events, with the oracle,
+// and with the keys in the touched rows; in the end both tables are compared with the log.
 func TestRandomHistories(t *testing.T) {
 	first := *seed
 	if first == 0 {
@@ -34,7 +33,7 @@ func TestRandomHistories(t *testing.T) {
 	}
 	for i := range uint64(*plays) {
 		t.Run(fmt.Sprintf("seed=%d", first+i), func(t *testing.T) {
-			t.Parallel() // the engine's disk is what takes time
+			t.Parallel() // most of the time is spent on the engine's disk
 			rng := rand.New(rand.NewPCG(first+i, 1))
 			h := &playing{g: newGeneration(t), rng: rng, script: histories.Random(rng, chainID, *steps)}
 			h.play(t)
@@ -43,7 +42,7 @@ func TestRandomHistories(t *testing.T) {
 	}
 }
 
-// playing is a history that is being played.
+// playing is the state of a history that is being written.
 type playing struct {
 	g      *generation
 	rng    *rand.Rand
@@ -62,11 +61,11 @@ func (h *playing) play(t *testing.T) {
 			w = h.g.writer(t)
 		}
 		rest := histories.Units(records[w.Position():])
-		if len(rest) == 0 { // the two that raced were at the end
+		if len(rest) == 0 { // the two racing writers reached the end
 			break
 		}
 		if !w.Built() && len(histories.Units(records))-len(rest) >= buildAt {
-			if !h.script.Covered(w.Position()) { // ingest's cursor then keeps lists from being built
+			if !h.script.Covered(w.Position()) { // ingest's cursor would not allow to build lists here
 				buildAt++
 			} else {
 				h.build(t, w)
@@ -99,8 +98,8 @@ func (h *playing) build(t *testing.T, w *Writer) {
 	h.before = h.g.live(t)
 }
 
-// compare compares lists with its definitions and the oracle. Whatever changed in the
-// batch after a seq is named by its touched rows.
+// compare compares lists with its definitions and the oracle. All rows that the batch changed after a seq must be
+// named by its touched rows.
 func (h *playing) compare(t *testing.T, after uint64) {
 	t.Helper()
 	h.g.check(t)
@@ -123,14 +122,14 @@ func (h *playing) compare(t *testing.T, after uint64) {
 	h.before = now
 }
 
-// kill gives a batch to some of the tables only, as a writer that dies.
+// kill writes a batch to only some of the tables, like a writer that dies.
 func (h *playing) kill(t *testing.T, w *Writer, batch decode.Batch) {
 	t.Helper()
 	if !w.Built() {
 		return
 	}
 	units := parts(batch.Units())
-	whole := h.rng.IntN(len(units)) // these are written, of the next one a part
+	whole := h.rng.IntN(len(units)) // these are written completely, and a part of the next one
 	for _, part := range units[:whole] {
 		must(t, w.writePart(t.Context(), part))
 	}
@@ -139,7 +138,7 @@ func (h *playing) kill(t *testing.T, w *Writer, batch decode.Batch) {
 	}
 }
 
-// race has two writers write a batch at once. None, or one of them, gets through.
+// race lets two writers write a batch at once. At most one of them succeeds.
 func (h *playing) race(t *testing.T, batch decode.Batch) {
 	t.Helper()
 	writers := [2]*Writer{h.g.writer(t), h.g.writer(t)}
@@ -160,7 +159,7 @@ func (h *playing) race(t *testing.T, batch decode.Batch) {
 	}
 }
 
-// TestParts: a unit that rewrites stands alone.
+// TestParts: a unit that rewrites is a part of its own.
 func TestParts(t *testing.T) {
 	unit := func(rewrites bool) decode.Unit { return decode.Unit{Rewrites: rewrites} }
 	for _, c := range []struct{ units, want string }{

@@ -19,8 +19,7 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// Writer writes the log into one generation. Only one goroutine may use it, but
-// for Encode.
+// Writer writes the log into one generation. Only one goroutine may use it, except for Encode.
 type Writer struct {
 	conn     driver.Conn // to the generation's database
 	ch       readmodel.Config
@@ -32,22 +31,22 @@ type Writer struct {
 	events  *swapper
 	lists   *swapper                      // nil while the generation is being built
 	cursor  readmodel.ListsCursor         // of lists
-	without map[common.Address]bool       // vaults that the generation is made without
-	vaults  map[common.Address]bool       // those that it has, known once lists is built
+	without map[common.Address]bool       // vaults that the generation omits
+	vaults  map[common.Address]bool       // vaults of the generation, known once lists is built
 	mapped  *mapping.Vaults               // how logs are mapped
 	differs map[common.Address]bool       // whether the newest record of a vault names another mapping
-	said    map[common.Address]bool       // whether the log has a vault among the configured ones, by its newest record
-	logs    map[common.Address]*VaultLogs // those of events, nil if they are not counted
+	said    map[common.Address]bool       // whether a vault is configured, by its newest record in the log
+	logs    map[common.Address]*VaultLogs // log counts of events; nil if not counted
 	spare   chan *encoded
 	changes *readmodel.Rows[readmodel.ListRow]
 }
 
-// Counts hear of what a writer does, for metrics.
+// Counts are callbacks about a writer's work, for metrics.
 type Counts struct {
-	Batch       func() // a batch that counts now
+	Batch       func() // a batch that is written and counts now
 	Rows        func(table string, n int)
 	Insert      func(table, outcome string)
-	Impossible  func(event string) // a log that cannot be, and changes nothing
+	Impossible  func(event string) // a log that contradicts the state and changes nothing
 	Quarantined func(event string) // a log that cannot be counted
 }
 
@@ -55,22 +54,20 @@ type Counts struct {
 const (
 	outcomeAcknowledged = "ok"
 	outcomeFailed       = "failed"
-	outcomeAbsent       = "absent" // acknowledged, and not there
+	outcomeAbsent       = "absent" // acknowledged, but absent
 	outcomeFenced       = "fenced"
 	outcomeGivenUp      = "given_up"
 )
 
-// Outcomes are all that Insert may hear.
+// Outcomes are all values with which Insert is called.
 var Outcomes = []string{outcomeAcknowledged, outcomeFailed, outcomeAbsent, outcomeFenced, outcomeGivenUp}
 
 // Tables are the names of the tables that a writer inserts into.
 var Tables = []string{readmodel.EventsTable.Name, readmodel.ListsTable.Name}
 
-// Open reads where the tables of a generation stand. They must be as CheckGeneration
-// wants them; built is what it reported, and without the vaults that the generation is
-// made without, and vaults the records by which it maps logs: every writer of it must be
-// given the same. What was left of an
-// interrupted Build is removed.
+// Open reads the positions of a generation's tables, which CheckGeneration must accept; built is its result. without
+// has the vaults that the generation omits, and vaults the records by which it maps logs: every writer of the
+// generation must get the same ones. Open removes the remains of an interrupted Build.
 func Open(
 	ctx context.Context, conn driver.Conn, ch readmodel.Config, database string, built bool, without []common.Address,
 	vaults [][]byte, counts Counts, log *slog.Logger,
@@ -118,12 +115,12 @@ func (w *Writer) Position() uint64 {
 	return w.events.cursor.seq
 }
 
-// Built reports whether lists is there, and kept.
+// Built reports whether lists exists and is kept up to date.
 func (w *Writer) Built() bool { return w.lists != nil }
 
-// Outdated tells whether the generation, once built, has other vaults than the log
-// says are configured, or maps their logs in another way: one joined since, was removed, came
-// back, or has another mapping. Only another generation will have what they have.
+// Outdated reports whether the generation, once built, has other vaults than those that the log records as
+// configured, or maps their logs differently: a vault was added, removed or restored since then, or got another
+// mapping. Only a new generation can represent this.
 func (w *Writer) Outdated() bool {
 	for v, configured := range w.said {
 		if w.vaults[v] != configured {
@@ -138,37 +135,36 @@ func (w *Writer) Outdated() bool {
 	return false
 }
 
-// encoded is records of the log as rows of events.
+// encoded contains records of the log as rows of events.
 type encoded struct {
 	rows *readmodel.Rows[readmodel.EventRow]
 	odd
 }
 
-// odd are the events of appended logs that cannot be counted, and of sweeps that cannot
-// be: counted when the rows are written, for rows may be encoded twice.
+// odd has the events of appended logs that cannot be counted, and of impossible sweeps. They are counted when the
+// rows are written, because rows may be encoded twice.
 type odd struct{ quarantined, impossible []string }
 
-// Encode makes the rows of whole units for a generation that is being built. It
-// may run while others are inserted. For one that is built there is nothing to be
-// made before it is known where the units are to be cut: Whole is as good.
+// Encode makes the rows of whole units for a generation that is being built. It may run while others are inserted.
+// For a built generation, rows cannot be made before it is known where the units are split: use Whole.
 func (w *Writer) Encode(batch decode.Batch) *Encoded {
 	return &Encoded{batch, w.encode(batch, 0, nil)}
 }
 
-// Whole is whole units whose rows are made when they are written.
+// Whole returns whole units whose rows are made when they are written.
 func Whole(batch decode.Batch) *Encoded { return &Encoded{batch: batch} }
 
-// Encoded is whole units on their way into the tables.
+// Encoded contains whole units on their way into the tables.
 type Encoded struct {
 	batch decode.Batch
-	rows  *encoded // nil: not made yet
+	rows  *encoded // nil if not made yet
 }
 
 // Len is the number of records.
 func (e *Encoded) Len() int { return e.batch.Len() }
 
-// encode makes the rows of the records after a seq. vaults are those whose records are
-// not passed over; nil for all that the generation is not made without.
+// encode makes the rows of the records after a seq. vaults are those whose records are not skipped; nil for all
+// except those that the generation omits.
 func (w *Writer) encode(batch decode.Batch, after uint64, vaults map[common.Address]bool) *encoded {
 	out := w.empty()
 	for f := range batch.All() {
@@ -187,8 +183,8 @@ func (w *Writer) encode(batch decode.Batch, after uint64, vaults map[common.Addr
 	return out
 }
 
-// passes reports whether a record is passed over: it is of a vault that the generation
-// is made without, or that joined after its lists were built.
+// passes reports whether a record is skipped: it belongs to a vault that the generation omits, or that joined after
+// its lists were built.
 func (w *Writer) passes(f *decode.Fact, vaults map[common.Address]bool) bool {
 	return (f.Kind == decode.LogKind || f.Kind == decode.VaultKind || f.Kind == decode.SampleKind) && w.passesVault(f.Log.Vault, vaults)
 }
@@ -197,7 +193,7 @@ func (w *Writer) passesVault(v common.Address, vaults map[common.Address]bool) b
 	return w.without[v] || vaults != nil && !vaults[v]
 }
 
-// empty is room for rows: their memory is most of what a writer needs.
+// empty returns an empty buffer for rows: these buffers are most of the memory of a writer.
 func (w *Writer) empty() *encoded {
 	select {
 	case out := <-w.spare:
@@ -207,11 +203,10 @@ func (w *Writer) empty() *encoded {
 	}
 }
 
-// bulkRows is how many rows a live unit hardly has. The memory of more is given back:
-// building is over.
+// bulkRows is more rows than a live unit usually has. A larger buffer is released once the building is over.
 const bulkRows = 4096
 
-// keep takes room back.
+// keep recycles a buffer.
 func (w *Writer) keep(e *encoded) {
 	if w.Built() && e.rows.Len() > bulkRows {
 		return
@@ -224,12 +219,11 @@ func (w *Writer) keep(e *encoded) {
 	}
 }
 
-// Write inserts whole units, the next ones after the position. After an error the
-// writer is of no further use. An *OutdatedError says that the generation cannot
-// have what the log says.
+// Write inserts whole units, which must follow the position. After an error the writer must not be used any more. An
+// *OutdatedError means that the generation cannot represent the log.
 func (w *Writer) Write(ctx context.Context, e *Encoded) error {
 	if first := e.batch.First().Seq; first != w.Position()+1 {
-		return fmt.Errorf("a batch begins at seq %d where %s needs %d", first, w.database, w.Position()+1)
+		return fmt.Errorf("the batch begins at seq %d, but %s needs seq %d", first, w.database, w.Position()+1)
 	}
 	if !w.Built() {
 		if e.rows == nil {
@@ -250,7 +244,7 @@ func (w *Writer) Write(ctx context.Context, e *Encoded) error {
 	return nil
 }
 
-// parts cuts units so that one that retracts stands alone: it has an ancestor of its own.
+// parts splits units so that one that retracts is a part of its own: it has its own ancestor.
 func parts(units []decode.Unit) (out [][]decode.Unit) {
 	for start, i := 0, 0; i < len(units); i++ {
 		if units[i].Rewrites && i > start {
@@ -265,8 +259,8 @@ func parts(units []decode.Unit) (out [][]decode.Unit) {
 	return out
 }
 
-// writePart writes a part of a batch into a generation whose lists are built: events,
-// while what changes in lists is looked up, and then lists, which makes it count.
+// writePart writes a part of a batch into a generation whose lists are built: it inserts into events while it looks
+// up the changes of lists, and then into lists, which commits the part.
 func (w *Writer) writePart(ctx context.Context, part []decode.Unit) error {
 	units := w.kept(part)
 	if err := w.above(units); err != nil {
@@ -295,7 +289,7 @@ func (w *Writer) writePart(ctx context.Context, part []decode.Unit) error {
 	return nil
 }
 
-// joined is the records of units as one batch.
+// joined returns the records of units as one batch.
 func joined(units []decode.Unit) (all decode.Batch) {
 	for i := range units {
 		all = append(all, units[i].Facts...)
@@ -303,8 +297,8 @@ func joined(units []decode.Unit) (all decode.Batch) {
 	return all
 }
 
-// insertEvents inserts rows into events, up to a seq. A writer before this one may have
-// inserted them, and died before it inserted into lists.
+// insertEvents inserts rows into events, up to a seq. An earlier writer may have inserted them, and died before it
+// inserted into lists.
 func (w *Writer) insertEvents(ctx context.Context, e *encoded, last uint64) error {
 	if e.rows.Len() == 0 {
 		return nil
@@ -316,7 +310,7 @@ func (w *Writer) insertEvents(ctx context.Context, e *encoded, last uint64) erro
 	return nil
 }
 
-// insertLists inserts what units change in lists.
+// insertLists inserts the changes of lists by some units.
 func (w *Writer) insertLists(ctx context.Context, change *fold.Change) error {
 	change.Rows(w.changes)
 	if err := w.lists.swap(ctx, w.changes, change.Cursor.Seq); err != nil {
@@ -331,7 +325,7 @@ func (w *Writer) insertLists(ctx context.Context, change *fold.Change) error {
 	return nil
 }
 
-// wrote counts a batch that the tables have.
+// wrote counts a batch that was written to the tables.
 func (w *Writer) wrote(e *encoded) {
 	w.counts.Batch()
 	for _, event := range e.quarantined {
@@ -343,7 +337,7 @@ func (w *Writer) wrote(e *encoded) {
 	w.keep(e)
 }
 
-// kept is units without what is passed over.
+// kept returns the units without skipped records.
 func (w *Writer) kept(part []decode.Unit) (units []decode.Unit) {
 	for _, u := range part {
 		for f := range u.Facts.All() {
@@ -357,19 +351,19 @@ func (w *Writer) kept(part []decode.Unit) (units []decode.Unit) {
 	return units
 }
 
-// OutdatedError says that a generation cannot have what the log says.
+// OutdatedError means that a generation cannot represent the log.
 type OutdatedError struct {
 	Vault         common.Address
 	Block, Newest uint64
 }
 
 func (e *OutdatedError) Error() string {
-	return fmt.Sprintf("the log brings block %d of vault %s after block %d was indexed: a vault came back, "+
-		"and only another generation can have it", e.Block, e.Vault, e.Newest)
+	return fmt.Sprintf("the log has block %d of vault %s after block %d was indexed: a vault was restored,  "+
+		"and only another generation can include it", e.Block, e.Vault, e.Newest)
 }
 
-// above makes sure that what retracts nothing lies above the newest block: what the
-// lists say of a block never changes by it.
+// above checks that a unit that retracts nothing lies above the newest block: such a unit must never change what the
+// lists contain about an indexed block.
 func (w *Writer) above(units []decode.Unit) error {
 	newest := w.cursor.Block
 	for i := range units {
@@ -383,7 +377,7 @@ func (w *Writer) above(units []decode.Unit) error {
 	return nil
 }
 
-// newestAfter is the newest indexed block after a unit.
+// newestAfter returns the newest indexed block after a unit.
 func newestAfter(newest uint64, u *decode.Unit) uint64 {
 	if u.Rewrites {
 		newest = min(newest, u.Ancestor())
