@@ -1102,10 +1102,10 @@ export interface components {
             vaultAddress: components["schemas"]["Address"];
             vaultName: string;
             userAddress: components["schemas"]["Address"];
-            /** @description Who paid; null if the log of the deposit does not say it. */
+            /** @description The payer; null if the log of the deposit does not contain it. */
             senderAddress: components["schemas"]["AddressOrNull"];
             assetAmount: components["schemas"]["Decimal"];
-            /** @description null if the log of the deposit does not say them, until the group of the deposit has a price. */
+            /** @description null if the log of the deposit does not contain them, until the group of the deposit has a price. */
             shares: components["schemas"]["DecimalOrNull"];
             partnerId?: components["schemas"]["PartnerId"];
             sweptAt: components["schemas"]["TimeOrNull"];
@@ -1120,18 +1120,18 @@ export interface components {
             vaultAddress: components["schemas"]["Address"];
             vaultName: string;
             userAddress: components["schemas"]["Address"];
-            /** @description null if the log of the request does not say it. */
+            /** @description null if the log of the request does not contain it. */
             receiverAddress: components["schemas"]["AddressOrNull"];
             requestIndex: components["schemas"]["Decimal"];
             shares: components["schemas"]["Decimal"];
-            /** @description null if the log of the request does not say it. */
+            /** @description null if the log of the request does not contain it. */
             assetsEstimate: components["schemas"]["DecimalOrNull"];
             /** @enum {string} */
             status: "queued" | "claimed" | "cancelled" | "expired";
             claimable: boolean;
-            /** @description null if the request is claimable and no log says for how much. */
+            /** @description null if the request is claimable and no log contains the amount. */
             assetsClaimable: components["schemas"]["DecimalOrNull"];
-            /** @description null if the request was claimed and no log says how much of the claim was for it. */
+            /** @description null if the request was claimed and no log contains its share of the claim. */
             assetsClaimed: components["schemas"]["DecimalOrNull"];
             partnerId?: components["schemas"]["PartnerId"];
             requestedAt: components["schemas"]["Time"];
@@ -1393,7 +1393,7 @@ export interface components {
             vaultAddress: components["schemas"]["Address"];
             userAddress: components["schemas"]["Address"];
             assets: components["schemas"]["Decimal"];
-            /** @description Left out if the log of the deposit does not say them. */
+            /** @description Omitted if the log of the deposit does not contain them. */
             shares?: components["schemas"]["Decimal"];
             txHash: components["schemas"]["Hash"];
             blockNumber: components["schemas"]["Decimal"];
@@ -1404,7 +1404,7 @@ export interface components {
             vaultAddress: components["schemas"]["Address"];
             userAddress: components["schemas"]["Address"];
             shares: components["schemas"]["Decimal"];
-            /** @description Left out if the log of the request does not say it. */
+            /** @description Omitted if the log of the request does not contain it. */
             assetsEstimate?: components["schemas"]["Decimal"];
             requestIndex: components["schemas"]["Decimal"];
             txHash: components["schemas"]["Hash"];
@@ -1748,7 +1748,7 @@ export interface components {
                 vaults: {
                     address: components["schemas"]["Address"];
                     startBlock: components["schemas"]["Decimal"];
-                    /** @description The contracts of the vault; left out for one of the reference contracts. */
+                    /** @description The contracts of the vault; omitted for a vault of the reference contracts. */
                     sources?: {
                         role: string;
                         address: components["schemas"]["Address"];
@@ -1758,7 +1758,7 @@ export interface components {
                             value: components["schemas"]["Hash"];
                         }[];
                     }[];
-                    /** @description By which mappings the logs are read, in which blocks; left out for the reference contracts. */
+                    /** @description The mappings by which the logs are decoded, with their blocks; omitted for the reference contracts. */
                     mappings?: {
                         from?: components["schemas"]["Decimal"];
                         to?: components["schemas"]["Decimal"];
