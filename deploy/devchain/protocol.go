@@ -26,24 +26,24 @@ type Protocol struct {
 	// Sources are the vault's contracts by their roles in the preset.
 	Sources map[string]common.Address `json:"sources"`
 	Asset   common.Address            `json:"asset"`
-	// Currency is what the vault counts in, if no contract of it says so.
+	// Currency is the unit in which the vault counts, if none of its contracts names it.
 	Currency   *Currency `json:"currency,omitempty"`
 	Name       string    `json:"name"`
 	Symbol     string    `json:"symbol"`
 	StartBlock uint64    `json:"startBlock"`
 }
 
-// Currency is a unit of account that is no token.
+// Currency is a unit of account that is not a token.
 type Currency struct {
 	Address  common.Address `json:"address"`
 	Symbol   string         `json:"symbol"`
 	Decimals uint8          `json:"decimals"`
 }
 
-// dollar is the US dollar (840 in ISO 4217) as vaults of Midas count it.
+// dollar is the US dollar (840 in ISO 4217) as the vaults of Midas represent it.
 var dollar = Currency{Address: common.BigToAddress(big.NewInt(840)), Symbol: "USD", Decimals: 18}
 
-// protocols are the presets that a development chain can have a vault of.
+// protocols are the presets for which a development chain can have a vault.
 var protocols = map[string]struct {
 	contract, name, symbol string
 	turns                  []turn
@@ -58,10 +58,10 @@ var protocols = map[string]struct {
 	"midas":       {"MidasVault", "Midas Dollar Token", "mDEV", midasTurns, nil},
 }
 
-// Custodian is the address that Lagoon's deposits name as their referral, if they name one.
+// Custodian returns the address that Lagoon deposits name as their referral, if they name one.
 func Custodian() common.Address { return custodian.address }
 
-// depositors is how many users a Play has.
+// depositors is the number of users of a Play.
 const depositors = 4
 
 // Play drives the vault of a protocol. Its methods must not be called concurrently. What happens follows from the seed
@@ -153,7 +153,7 @@ func (p *Play) find(ctx context.Context) error {
 	return nil
 }
 
-// companions are the contracts beside a vault, by their roles.
+// companions are a vault's additional contracts, by role.
 var companions = map[string]string{"gateway": "YoGateway", "teller": "VedaTeller", "accountant": "VedaAccountant", "queue": "VedaQueue",
 	"deposits": "MidasDeposits", "redemptions": "MidasRedemptions", "feed": "MidasFeed"}
 
@@ -216,7 +216,7 @@ func (p *Play) setUp(ctx context.Context) error {
 	return nil
 }
 
-// parts binds the contracts that the vault deployed.
+// parts binds the contracts that the vault deployed itself.
 func (p *Play) parts(ctx context.Context, roles ...string) error {
 	for _, role := range roles {
 		address, err := p.address(ctx, p.at["vault"], role)

@@ -184,7 +184,7 @@ var midasTurns = []turn{
 	}},
 }
 
-// dollars is a turn in which a user pays for an mToken, through one of two referrers or none.
+// dollars returns a turn in which a user buys an mToken, through one of two referrers or none.
 func dollars(method string) func(context.Context, *Play, account) error {
 	return func(ctx context.Context, p *Play, who account) error {
 		amount := new(big.Int).Mul(p.amount(), big.NewInt(1e12))
@@ -193,7 +193,7 @@ func dollars(method string) func(context.Context, *Play, account) error {
 	}
 }
 
-// shares is a turn in which a user gives a part of an mToken back.
+// shares returns a turn in which a user redeems a part of an mToken balance.
 func shares(method string) func(context.Context, *Play, account) error {
 	return func(ctx context.Context, p *Play, who account) error {
 		some, err := p.some(ctx, "balanceOf", who.address)
@@ -204,8 +204,8 @@ func shares(method string) func(context.Context, *Play, account) error {
 	}
 }
 
-// decided is a turn in which the manager approves or rejects one of the newest requests, or approves two of them at once.
-// The price has all its 18 decimals, and is near the newest one.
+// decided returns a turn in which the manager approves or rejects one of the newest requests, or approves two of them
+// at once. The price uses all of its 18 decimals, and is close to the newest one.
 func decided(role, method string) func(context.Context, *Play, account) error {
 	return func(ctx context.Context, p *Play, _ account) error {
 		next, err := p.number(ctx, p.at[role], "nextId")

@@ -24,7 +24,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// order leaves a command for ingest, and waits until it is done.
+// order adds a command for ingest, and waits until it is done.
 func (s *system) order(kind string, vault common.Address, a ingest.Alias) {
 	s.t.Helper()
 	argument, err := a.Encode()
@@ -41,7 +41,7 @@ func (s *system) order(kind string, vault common.Address, a ingest.Alias) {
 	})
 }
 
-// attributed is the number of deposits with an attribution value that the read model has.
+// attributed returns the number of deposits in the read model with an attribution value.
 func (s *system) attributed(vault common.Address, value common.Hash) (deposits uint64) {
 	s.t.Helper()
 	o, err := projections.NewOperator(chainID, s.kafka, s.ch, s.pool)
@@ -57,7 +57,8 @@ func (s *system) attributed(vault common.Address, value common.Hash) (deposits u
 	return deposits
 }
 
-// brought waits until the partner's statistics have deposits and amounts of a vault: "0 0" if it is not in them.
+// brought waits until the partner's statistics have the expected number and volume of deposits of a vault: "0 0" if the
+// vault is not in them.
 func (s *system) brought(vault common.Address, want string) {
 	s.t.Helper()
 	wait.Until(s.t, func() error {
@@ -78,7 +79,7 @@ func (s *system) brought(vault common.Address, want string) {
 	})
 }
 
-// events are the ids of the deliveries of the partner, oldest first.
+// events returns the ids of the partner's deliveries, oldest first.
 func (s *system) events() (ids []string) {
 	s.t.Helper()
 	rows, err := s.pool.Query(s.t.Context(), "SELECT event_id::text FROM delivery WHERE partner_id = $1 ORDER BY sequence", partnerID)
@@ -93,7 +94,7 @@ func (s *system) events() (ids []string) {
 	return ids
 }
 
-// agree waits until the read model is what the oracle makes of the log, and the log what the chain says.
+// agree waits until the read model matches the oracle's fold of the log, and the log matches the chain.
 func (s *system) agree() {
 	s.t.Helper()
 	wait.Until(s.t, func() error {
@@ -105,7 +106,7 @@ func (s *system) agree() {
 	})
 }
 
-// statement waits until the partner's statement has as many deposits of a vault.
+// statement waits until the partner's statement has that many deposits of a vault.
 func (s *system) statement(vault common.Address, deposits int) {
 	s.t.Helper()
 	wait.Until(s.t, func() error {
@@ -131,10 +132,10 @@ func (s *system) statement(vault common.Address, deposits int) {
 	})
 }
 
-// TestAliases: an alias that is added while everything runs makes a partner of an attribution value, of a number and of
-// Lagoon's referral: for the whole history in the statistics, the statement and their explanation, and for webhooks from
-// then on, over a reorganisation. The earlier webhooks are sent when they are asked for, each once. Without the alias the
-// value names no partner again.
+// TestAliases: an alias that is added while everything runs maps an attribution value to a partner, both a number and
+// Lagoon's referral. It applies to the whole history in the statistics, the statement and their explanation, and to
+// webhooks from then on, also across a reorganisation. Webhooks about earlier deposits are sent on request, each once.
+// When the alias is removed, the value names no partner again.
 func TestAliases(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t)
@@ -144,7 +145,7 @@ func TestAliases(t *testing.T) {
 		s.transact(emits(s.desk, "Bought(address,uint256,uint32,uint256)", who, no, ref, paid),
 			emits(s.vault, "Minted(address,uint256,uint256,uint256)", who, no, 1, paid))
 	}
-	mine := func(n uint64) { // a minute later, for blocks can have the time of the one before
+	mine := func(n uint64) { // a minute later, because blocks can have the same time as the one before
 		must(t, s.client.Client().CallContext(t.Context(), nil, "evm_increaseTime", 60))
 		must(t, devchain.Mine(t.Context(), s.node, n))
 	}
@@ -168,7 +169,7 @@ func TestAliases(t *testing.T) {
 	s.brought(s.vault, "0 0")
 	s.statement(s.vault, 0)
 
-	// When they get aliases, the answers follow with the next generation, and webhooks of what comes from now on.
+	// When they get aliases, the answers follow with the next generation, and webhooks are sent for new deposits.
 	s.order(registry.SetAlias, s.vault, ingest.Alias{Value: number(555), Partner: partnerID})
 	s.order(registry.SetAlias, lagoon, ingest.Alias{Value: referral, Partner: partnerID})
 	s.order(registry.SetAlias, s.vault, ingest.Alias{Value: number(556), Partner: partnerID})
@@ -188,13 +189,13 @@ func TestAliases(t *testing.T) {
 	s.says("/explain?of="+url.QueryEscape("/api/v1/partner/stats")+"&field="+url.QueryEscape("/byVault/"+s.vault.Hex()+"/totalVolume"), `"value":"8000000"`)
 	s.statement(s.vault, 2)
 
-	// And the earlier ones when they are asked for: a second time nothing is new.
+	// And webhooks for the earlier deposits are sent on request; a second request sends nothing new.
 	for range 2 {
 		s.order(registry.SendEarlier, s.vault, ingest.Alias{Partner: partnerID})
 		s.order(registry.SendEarlier, lagoon, ingest.Alias{Partner: partnerID})
 	}
 	s.webhook("deposit.referral", alice.Hex(), `"5000000"`)
-	bought(carol, 4, 556, 1_000_000) // its webhook comes after those of the second command
+	bought(carol, 4, 556, 1_000_000) // its webhook is sent after those of the second command
 	mine(20)
 	s.webhook("deposit.referral", carol.Hex())
 	ids := s.events()
@@ -203,7 +204,7 @@ func TestAliases(t *testing.T) {
 	}
 	s.agree()
 
-	// Without the alias the value names no partner, and what comes is sent to no partner.
+	// Without the alias the value names no partner, and new deposits are sent to no partner.
 	s.order(registry.RemoveAlias, s.vault, ingest.Alias{Value: number(555)})
 	s.brought(s.vault, "1 1000000")
 	bought(bob, 5, 555, 9_000_000)
@@ -217,7 +218,7 @@ func TestAliases(t *testing.T) {
 	s.statement(s.vault, 2)
 	s.agree()
 
-	// A deposit has no shares before its group has a price.
+	// A deposit has no shares until its group has a price.
 	s.plays(play, "/vaults/"+lagoon.Hex()+"/deposits?pageSize=100", `"shares":null`)
 	s.says("/events?pageSize=100&vault="+lagoon.Hex()+"&kind=DepositRequest", `"shares":null`)
 	s.agree()

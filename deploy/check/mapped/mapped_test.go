@@ -196,7 +196,7 @@ func (s *system) transact(all ...emission) *types.Receipt {
 
 func (s *system) start() { s.programs(s.shop(shop)) }
 
-// shop is the vault whose mapping is a file.
+// shop returns the configuration of the vault whose mapping is a file.
 func (s *system) shop(mapping string) ingest.VaultConfig {
 	file := filepath.Join(s.t.TempDir(), "shop.yaml")
 	must(s.t, os.WriteFile(file, []byte(mapping), 0o600))
@@ -206,7 +206,7 @@ func (s *system) shop(mapping string) ingest.VaultConfig {
 		Asset: ingest.AssetConfig{Address: common.Address{0xaa}.Hex(), Symbol: "USD", Decimals: &six}}
 }
 
-// programs starts all programs, with vaults in the configuration of ingest.
+// programs starts all programs, with these vaults in the configuration of ingest.
 func (s *system) programs(vaults ...ingest.VaultConfig) {
 	t := s.t
 	s.config = ingest.DefaultConfig()
@@ -259,7 +259,7 @@ func (s *system) run(program func(context.Context) error) {
 	})
 }
 
-// ask gets the data of an answer; what a partner is asked for, or about, with the partner's key.
+// ask returns the data of a response. Requests whose path contains "partner" are sent with the partner's key.
 func (s *system) ask(path string) (data any, err error) {
 	r, err := s.get(path)
 	if err != nil {
@@ -286,7 +286,7 @@ func (s *system) get(path string) (*http.Response, error) {
 	return http.DefaultClient.Do(q)
 }
 
-// says waits until an answer has some words.
+// says waits until a response contains some words.
 func (s *system) says(path string, words ...string) {
 	s.t.Helper()
 	wait.Until(s.t, func() error {

@@ -145,13 +145,13 @@ func (s *system) values(play *devchain.Play) {
 	s.says("/vaults/"+vault.Hex()+"/series?interval=hour", `"close":"`+new(big.Int).SetBytes(said).String()+`"`)
 }
 
-// provenStatement checks that the partner's statement names the mappings of its vaults, and that the node's logs give the same bytes
-// with them.
+// provenStatement checks that the partner's statement names the mappings of its vaults, and that rebuilding it with
+// them from the node's logs gives the same bytes.
 func (s *system) provenStatement(vault common.Address) {
 	s.t.Helper()
 	texts, err := statement.BuiltIn()
 	must(s.t, err)
-	var statedFile string // of the vault's mapping, which is no preset here
+	var statedFile string // path of the vault's mapping, if it is not a preset
 	for _, v := range s.config.Vaults {
 		if strings.Contains(v.Mapping, "/") {
 			text, err := os.ReadFile(v.Mapping)
@@ -201,8 +201,8 @@ func (s *system) provenStatement(vault common.Address) {
 	}
 }
 
-// leavesOut checks that what the logs of a protocol do not say is null in the API and empty in files, and never 0 or the
-// zero address.
+// leavesOut checks that values which a protocol's logs do not contain are null in the API and empty in files, never 0
+// or the zero address.
 func (s *system) leavesOut(play *devchain.Play) {
 	s.t.Helper()
 	type absent struct{ requests, deposits []string }
@@ -232,7 +232,7 @@ func (s *system) leavesOut(play *devchain.Play) {
 	entries, err := s.ask("/settlement/summary")
 	must(s.t, err)
 	for _, e := range queued(entries) {
-		unknown := slices.Contains(want.requests, "assetsEstimate") || play.Preset == "erc4626" // which has no queue
+		unknown := slices.Contains(want.requests, "assetsEstimate") || play.Preset == "erc4626" // erc4626 has no queue
 		if amount := e["withdrawalsToFund"].(map[string]any)["totalAmount"]; e["vaultAddress"] == vault && (amount == nil) != unknown {
 			s.t.Errorf("%s: to fund are %v", play.Preset, amount)
 		}
@@ -260,8 +260,9 @@ func (s *system) leavesOutOfFile(path string, fields []string) {
 	}
 }
 
-// explains waits until an explanation says what the API says of users, the queue and the NAV, or that there is none where the
-// protocol's single logs do not say the number, and no deposit waits for a sweep that the protocol does not have.
+// explains waits until the explanations match the API's figures for users, the queue and the NAV, or are missing where
+// single logs of the protocol do not contain the number, and until no deposit waits for a sweep that the protocol does
+// not have.
 func (s *system) explains(play *devchain.Play) {
 	s.t.Helper()
 	of := "/vaults/" + play.Sources["vault"].Hex()
@@ -332,8 +333,8 @@ func (s *system) explains(play *devchain.Play) {
 	})
 }
 
-// plays continues the story, which is random, until an answer has a word: a step at a time, once the API has all of the
-// chain. What it waits for can be orphaned until then.
+// plays continues the random story until a response contains a word: one step at a time, each after the API has indexed
+// the whole chain. What it waits for may be orphaned before.
 func (s *system) plays(play *devchain.Play, path, word string) {
 	s.t.Helper()
 	wait.Until(s.t, func() error {

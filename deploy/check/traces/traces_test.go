@@ -1,5 +1,5 @@
-// Package traces checks the traces of a live system with the receiver of the OpenTelemetry Collector. It is a module of
-// its own, because the collector would choose the versions of navlog's dependencies.
+// Package traces checks the traces of a live system with the receiver of the OpenTelemetry Collector. It is a separate
+// module, because the collector would otherwise determine the versions of navlog's dependencies.
 package traces
 
 import (
@@ -69,7 +69,7 @@ func start(t *testing.T, collector string) *system {
 	dir, err := os.MkdirTemp("", "navlog-traces-")
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	must(t, os.Chmod(dir, 0o755)) // PostgreSQL of a root process runs as another user
+	must(t, os.Chmod(dir, 0o755)) // PostgreSQL started by root runs as another user
 	s := &system{bin: filepath.Join(dir, "bin"), data: filepath.Join(dir, "data")}
 	root, err := filepath.Abs("../../..")
 	must(t, err)
@@ -144,7 +144,7 @@ func (s span) attribute(key string) string {
 	return ""
 }
 
-// spans are all that the collector has received so far, by their ids.
+// spans returns all spans that the collector has received so far, by id.
 func spans(sink *consumertest.TracesSink) map[pcommon.SpanID]span {
 	all := map[pcommon.SpanID]span{}
 	for _, batch := range sink.AllTraces() {
@@ -159,7 +159,7 @@ func spans(sink *consumertest.TracesSink) map[pcommon.SpanID]span {
 	return all
 }
 
-// path is the names of a span and of those above it, up to the first one of the trace.
+// path returns the names of a span and its ancestors, up to the first one of the trace.
 func path(all map[pcommon.SpanID]span, s span) []string {
 	names := []string{s.Name()}
 	for !s.ParentSpanID().IsEmpty() {
@@ -178,8 +178,8 @@ var (
 	insert  = []string{"insert lists", "project batch", "commit", "ingest blocks"}
 )
 
-// TestTraces: the collector finds one trace from a block to the insert and to the webhook about it, and one of a
-// request with its questions.
+// TestTraces: the collector receives one trace that leads from a block to the insert and to the webhook about it, and
+// one of a request with its queries.
 func TestTraces(t *testing.T) {
 	address, sink := collector(t)
 	s := start(t, address)
@@ -209,14 +209,14 @@ func TestTraces(t *testing.T) {
 		}
 	}
 
-	// From the id of the event an operator finds the trace.
+	// An operator finds the trace from the event's id.
 	var shown struct{ TraceID string }
 	must(t, json.Unmarshal(s.navlog(t, "webhook", "show", delivered.attribute("navlog.event.id"), "--json"), &shown))
 	if want := delivered.TraceID().String(); shown.TraceID != want {
 		t.Errorf("webhook show says trace %q, want %q", shown.TraceID, want)
 	}
 
-	// A client's own trace is linked, and is no parent.
+	// A client's own trace is linked, but is not the parent.
 	const theirs = "4bf92f3577b34da6a3ce929d0e0e4736"
 	s.get(t, "/api/v1/users?pageSize=3&token=hunter2", "a-list", "traceparent", "00-"+theirs+"-00f067aa0ba902b7-01")
 	key := s.ready.Partners[0].APIKey
@@ -254,14 +254,14 @@ func TestTraces(t *testing.T) {
 	}
 	s.leaksNothing(t, sink)
 
-	// The records carry traces, and the log is what it is without them.
+	// The records carry trace contexts, and verify and backup still accept the log.
 	backup := filepath.Join(filepath.Dir(s.data), "backup")
 	s.navlog(t, "verify")
 	s.navlog(t, "backup", backup)
 	s.navlog(t, "backup", "--verify", backup)
 }
 
-// navlog runs a command of operators and returns its output.
+// navlog runs an operator command and returns its output.
 func (s *system) navlog(t *testing.T, args ...string) []byte {
 	t.Helper()
 	args = append(args, "--config", filepath.Join(s.data, "navlog.yaml"))

@@ -456,7 +456,8 @@ func TestNetworkPolicies(t *testing.T) {
 	}
 }
 
-// With a collector each program gets its address and may come to it; without one none has a variable of OpenTelemetry.
+// With a collector, each program gets its address and may connect to it; without one, no program has an OpenTelemetry
+// variable.
 func TestTraces(t *testing.T) {
 	for values, traced := range map[string]bool{"minimal": false, "full": true} {
 		r := mustRender(t, values)
@@ -491,7 +492,7 @@ func TestTraces(t *testing.T) {
 	}
 }
 
-// The rules of the operator are those of deploy/alerts, all of them and as they are, and its monitor finds each program.
+// The operator's rules are exactly those of deploy/alerts, and its monitor finds each program.
 func TestMonitoring(t *testing.T) {
 	r := mustRender(t, "full")
 	var want []monitoring.RuleGroup

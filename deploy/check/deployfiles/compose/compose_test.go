@@ -144,7 +144,7 @@ func TestTracesByVariable(t *testing.T) {
 	}
 }
 
-// A health check runs every ten seconds for ever: it starts no Java, and needs no password.
+// A health check runs every ten seconds, so it starts no Java process, and it needs no password.
 func TestHealthChecksAreCheap(t *testing.T) {
 	checked := 0
 	for name, s := range mustLoad(t, domain, sets[len(sets)-1]...).Services {
