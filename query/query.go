@@ -25,6 +25,7 @@ import (
 	"github.com/navlog/navlog/query/health"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/node"
+	"github.com/navlog/navlog/query/partner"
 	"github.com/navlog/navlog/query/state"
 	"github.com/navlog/navlog/query/statements"
 	"github.com/navlog/navlog/query/web"
@@ -54,6 +55,7 @@ type Query struct {
 	server     *httpapi.Server
 	conns      *httpapi.Conns
 	webhooks   *webhooks.Webhooks
+	rotation   *partner.Rotation
 	statements *statements.Statements
 	explainer  *explain.Explainer
 	health     *health.Health
@@ -89,6 +91,8 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 
 	q.feed = events.NewFeed()
 	q.webhooks = webhooks.New(pool, checkURL, log)
+	q.webhooks.Rotation = cfg.PartnerRotation
+	q.rotation = &partner.Rotation{Allowed: cfg.PartnerRotation, Pool: pool}
 	q.statements = &statements.Statements{Pool: pool, Depth: uint64(cfg.StatementConfirmations)}
 	if key, err := statement.Key(cfg.StatementKey); err == nil { // Validate has checked it
 		q.statements.Key = key
@@ -104,6 +108,9 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 	q.health = health.New(q.watcher, q.Addr, cfg.Explorer)
 	return q
 }
+
+// SealWith gives the server the value of NAVLOG_SECRET_KEY, with which it seals the secrets that partners rotate.
+func (q *Query) SealWith(secretKey string) { q.rotation.SecretKey = secretKey }
 
 // Handler serves every path of the program, and traces requests to the API. Before Run has made a snapshot, requests that need the read models get
 // 503.

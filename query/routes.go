@@ -45,6 +45,8 @@ func (q *Query) routes() []httpapi.Route {
 		{Path: "/api/v1/partner/webhooks/deliveries", Partner: true, Get: hooks.Deliveries, Uncached: true, AsFile: true},
 		{Path: "/api/v1/partner/webhooks/deliveries/{eventId}", Partner: true, Get: hooks.Delivery, Uncached: true},
 		{Path: "/api/v1/partner/webhooks/deliveries/{eventId}/replay", Partner: true, Post: hooks.Replay, PostLimit: httpapi.Sends},
+		{Path: "/api/v1/partner/webhooks/secret/rotate", Partner: true, Post: q.rotation.Secret, PostLimit: httpapi.Registrations},
+		{Path: "/api/v1/partner/keys/rotate", Partner: true, Post: q.rotation.Key, PostLimit: httpapi.Registrations},
 		{Path: "/api/v1/partner/events", Partner: true, Get: hooks.Events, Uncached: true},
 		{Path: "/api/v1/partner/stats", Partner: true, Get: partner.Stats},
 		{Path: "/api/v1/partner/deposits", Partner: true, Get: deposits.OfPartner, AsFile: true},

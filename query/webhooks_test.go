@@ -334,7 +334,7 @@ func TestWebhookOfANewPartner(t *testing.T) {
 	key := w.partner(7, "Seven")
 	got := w.get(webhooksPath, "x-api-key", key).Data(t).(object)
 	delete(got, "updatedAt")
-	same(t, "webhook", got, object{"webhookUrl": nil, "breaker": object{"state": "closed", "openUntil": nil}, "lastSuccessAt": nil, "lastFailureAt": nil})
+	same(t, "webhook", got, object{"webhookUrl": nil, "breaker": object{"state": "closed", "openUntil": nil}, "lastSuccessAt": nil, "lastFailureAt": nil, "rotation": false})
 	same(t, "deliveries", w.get(webhooksPath+"/deliveries", "x-api-key", key).Data(t), []any{})
 }
 

@@ -184,6 +184,7 @@ func (u *up) ensureContracts(ctx context.Context) error {
 	u.ready.Contracts = deployed
 	u.config.Chain.ID = deployed.ChainID
 	u.config.HTTP.Router = deployed.Router.Hex()
+	u.config.HTTP.PartnerRotation = true
 	for _, v := range deployed.Vaults {
 		u.config.Chain.Vaults = append(u.config.Chain.Vaults, ingest.VaultConfig{Address: v.Address.Hex(), StartBlock: v.StartBlock})
 	}

@@ -74,7 +74,8 @@ func (e *examination) sections() []config.Section {
 
 // uses tells whether the programs that are looked at need a section.
 func (e *examination) uses(s config.Section) bool {
-	return e.program == "" || slices.Contains(config.Needs[e.program], s)
+	rotates := s == config.NeedSecretKey && e.program == "serve" && e.config.HTTP.PartnerRotation
+	return e.program == "" || rotates || slices.Contains(config.Needs[e.program], s)
 }
 
 func (e *examination) add(f finding) { e.findings = append(e.findings, f) }

@@ -321,7 +321,7 @@ type partnerRotateSecretCmd struct {
 
 // Run replaces the secret.
 func (cmd partnerRotateSecretCmd) Run(ctx context.Context, s *cli.Streams) error {
-	if cmd.Overlap < 0 || cmd.Overlap > 720*time.Hour {
+	if cmd.Overlap < 0 || cmd.Overlap > registry.MaxOverlap {
 		return cli.Usage.With(fmt.Errorf("--overlap is %s and must be 0s to 720h", cmd.Overlap))
 	}
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, c config.Config) error {

@@ -12,7 +12,8 @@
 \set operator `cat /run/secrets/postgres_operator`
 
 SELECT format('CREATE ROLE %I', name)
-FROM unnest(ARRAY['navlog_migrate', 'navlog_ingest', 'navlog_project', 'navlog_serve', 'navlog_dispatch', 'navlog_operator']) AS name
+FROM unnest(ARRAY['navlog_migrate', 'navlog_ingest', 'navlog_project', 'navlog_serve', 'navlog_dispatch', 'navlog_operator',
+  'navlog_rotation']) AS name
 WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name) \gexec
 
 ALTER ROLE navlog_migrate LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD :'migrate';
@@ -21,6 +22,8 @@ ALTER ROLE navlog_project LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD :'p
 ALTER ROLE navlog_serve LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD :'serve';
 ALTER ROLE navlog_dispatch LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD :'dispatch';
 ALTER ROLE navlog_operator LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD :'operator';
+-- No login: navlog_serve is given it where partners may rotate their keys and secrets (http.partnerRotation).
+ALTER ROLE navlog_rotation NOLOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE;
 
 -- Who owns the database may make tables in it, and what is there from before is
 -- handed over.

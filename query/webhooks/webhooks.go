@@ -8,12 +8,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
 	"math"
 	"net/http"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -28,8 +26,7 @@ import (
 )
 
 const (
-	maxBody = 16 << 10 // bytes of POST webhooks
-	maxURL  = 2048     // characters of a webhook URL
+	maxURL = 2048 // characters of a webhook URL
 	// maxAttempts is how many attempts of each event are shown, the newest ones: those of its last two rounds. A
 	// partner chooses how often it replays and how long its URL is; without this limit, a response about a hundred
 	// events could have 5 MB.
@@ -45,6 +42,9 @@ type Webhooks struct {
 	db       *db.Queries
 	checkURL CheckURL
 	log      *slog.Logger
+
+	// Rotation is whether partners may rotate their secret and keys, which the pages offer then.
+	Rotation bool
 }
 
 // New returns a Webhooks that uses the registry.
@@ -54,15 +54,9 @@ func New(pool *pgxpool.Pool, checkURL CheckURL, log *slog.Logger) *Webhooks {
 
 // Register registers the caller's URL, which replaces the previous one.
 func (w *Webhooks) Register(r *httpapi.Request) (*httpapi.Answer, error) {
-	if !plainJSON(r.HTTP.Header) {
-		return nil, &httpapi.Failure{Status: http.StatusUnsupportedMediaType, Code: httpapi.CodeUnsupportedMedia, Message: "The body must be sent as Content-Type: application/json."}
-	}
-	body, err := io.ReadAll(io.LimitReader(r.HTTP.Body, maxBody+1))
+	body, err := r.JSONBody()
 	if err != nil {
-		return nil, invalidBody("The body could not be read to its end.")
-	}
-	if len(body) > maxBody {
-		return nil, &httpapi.Failure{Status: http.StatusRequestEntityTooLarge, Code: httpapi.CodePayloadTooLarge, Message: "The body must not be longer than 16 KiB."}
+		return nil, err
 	}
 	url, err := parseWebhookBody(body)
 	if err != nil {
@@ -103,26 +97,22 @@ func (w *Webhooks) refused(r *httpapi.Request, refusal *guard.Refusal) error {
 func parseWebhookBody(body []byte) (string, error) {
 	var fields map[string]json.RawMessage
 	if !utf8.Valid(body) || json.Unmarshal(body, &fields) != nil || fields == nil {
-		return "", invalidBody("The body must be a JSON object like {\"url\": \"https://example.com/hook\"}.")
+		return "", httpapi.InvalidBody("The body must be a JSON object like {\"url\": \"https://example.com/hook\"}.")
 	}
 	var url *string
 	if raw, ok := fields["url"]; !ok || json.Unmarshal(raw, &url) != nil || url == nil || *url == "" {
-		return "", invalidBody("The body must have a field url that is a string and not empty.")
+		return "", httpapi.InvalidBody("The body must have a field url that is a string and not empty.")
 	}
 	text, err := input.Text(*url)
 	switch {
 	case err != nil:
 		return "", invalidWebhookURL(guard.Syntax, "the URL "+err.Error())
 	case text == "":
-		return "", invalidBody("The body must have a field url that is a string and not empty.")
+		return "", httpapi.InvalidBody("The body must have a field url that is a string and not empty.")
 	case utf8.RuneCountInString(text) > maxURL:
 		return "", invalidWebhookURL(guard.Syntax, "the URL is longer than 2048 characters")
 	}
 	return text, nil
-}
-
-func invalidBody(message string) *httpapi.Failure {
-	return &httpapi.Failure{Status: http.StatusBadRequest, Code: httpapi.CodeInvalidBody, Message: message}
 }
 
 func invalidWebhookURL(reason, why string) *httpapi.Failure {
@@ -138,6 +128,7 @@ type webhookJSON struct {
 	Breaker       breakerJSON `json:"breaker"`
 	LastSuccessAt *string     `json:"lastSuccessAt"`
 	LastFailureAt *string     `json:"lastFailureAt"`
+	Rotation      bool        `json:"rotation"`
 }
 
 type breakerJSON struct {
@@ -162,7 +153,7 @@ func (w *Webhooks) Registered(r *httpapi.Request) (*httpapi.Answer, error) {
 	}
 	out := webhookJSON{
 		WebhookURL: partner.Url, UpdatedAt: httpapi.Millis(partner.UpdatedAt), Breaker: breakerJSON{State: "closed"},
-		LastSuccessAt: httpapi.MillisOrNull(success),
+		LastSuccessAt: httpapi.MillisOrNull(success), Rotation: w.Rotation,
 	}
 	if !never {
 		out.LastFailureAt = httpapi.MillisOrNull(&failed)
@@ -334,11 +325,4 @@ func (w *Webhooks) Events(r *httpapi.Request) (*httpapi.Answer, error) {
 	}
 	b.WriteString(`],"meta":{"next":` + strconv.FormatInt(next, 10) + `,"hasMore":` + strconv.FormatBool(more) + "}}\n")
 	return &httpapi.Answer{Raw: b.Bytes()}, nil
-}
-
-// plainJSON reports whether a request declares its body as plain JSON.
-func plainJSON(h http.Header) bool {
-	kind, _, _ := strings.Cut(h.Get("Content-Type"), ";")
-	encoding := h.Get("Content-Encoding")
-	return strings.EqualFold(strings.TrimSpace(kind), "application/json") && (encoding == "" || strings.EqualFold(encoding, "identity"))
 }

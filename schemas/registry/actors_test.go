@@ -207,6 +207,9 @@ func TestGrantsOfEachRole(t *testing.T) {
 	add("operator", "update", "partner.name partner.disabled partner.rate_limit api_key.revoked_at")
 	add("operator", "update", "endpoint.version endpoint.secret endpoint.next_secret endpoint.next_at endpoint.held")
 	add("operator", "update", "endpoint.updated_at dead_record.retry_at position.log_id")
+	add("rotation", "update", "endpoint.secret endpoint.next_secret endpoint.next_at api_key.revoked_at")
+	add("rotation", "insert", "api_key.partner_id api_key.hash api_key.last4")
+	add("rotation", "insert", "audit.operator audit.command audit.partner_id audit.detail audit.outcome")
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
@@ -283,5 +286,110 @@ func TestStatementKeysAreListedAndRetired(t *testing.T) {
 	keys, err := db.New(as["serve"]).StatementKeys(t.Context())
 	if err != nil || len(keys) != 2 || keys[0].RetiredAt == nil || keys[1].RetiredAt != nil {
 		t.Errorf("%+v, %v", keys, err)
+	}
+}
+
+// A login of serve rotates keys and secrets only with navlog_rotation, which no program has, and records it in the name of
+// the partner only.
+func TestServeRotatesWithTheRoleOnly(t *testing.T) {
+	at := enginetest.Postgres(t)
+	owner := open(t, at)
+	if err := GrantRoles(t.Context(), owner); err != nil {
+		t.Fatal(err)
+	}
+	const key = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
+	sealer, err := NewSealer(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := CreatePartner(t.Context(), owner, "alice", sealer, 7, "Seven", true); err != nil {
+		t.Fatal(err)
+	}
+	login := func(name, roles string) *pgxpool.Pool {
+		create := "DROP ROLE IF EXISTS %[1]s; CREATE ROLE %[1]s LOGIN PASSWORD 'secret' IN ROLE %[2]s"
+		if _, err := owner.Exec(t.Context(), fmt.Sprintf(create, name, roles)); err != nil {
+			t.Fatal(err)
+		}
+		u, err := url.Parse(at)
+		if err != nil {
+			t.Fatal("parse the test's URL")
+		}
+		u.User = url.UserPassword(name, "secret")
+		return open(t, u.String())
+	}
+	without, with := login("login_not_rotating", "navlog_serve"), login("login_rotating", "navlog_serve, navlog_rotation")
+	rotate := func(pool *pgxpool.Pool, operator string) (keys, secret error) {
+		_, keys = RotateKey(t.Context(), pool, operator, 7, true)
+		proven, secret := ProvenSealer(t.Context(), pool, key)
+		if secret == nil {
+			_, secret = RotateSecret(t.Context(), pool, operator, proven, 7, 0)
+		}
+		return keys, secret
+	}
+	if keys, secret := rotate(without, "partner 7"); !denied(keys) || !denied(secret) {
+		t.Errorf("serve without the role: %v, %v", keys, secret)
+	}
+	for _, operator := range []string{"alice", "partner 8", "partner"} {
+		if keys, secret := rotate(with, operator); !denied(keys) || !denied(secret) {
+			t.Errorf("serve records a rotation as %q: %v, %v", operator, keys, secret)
+		}
+	}
+	if keys, secret := rotate(with, "partner 7"); keys != nil || secret != nil {
+		t.Errorf("serve with the role: %v, %v", keys, secret)
+	}
+	for _, statement := range []string{
+		`INSERT INTO audit (operator, command, partner_id, detail, outcome) VALUES ('partner 7', 'partner disable', 7, 'd', 'done')`,
+		`SELECT FROM audit`, `UPDATE partner SET disabled = false`, `UPDATE endpoint SET held = true`, `DELETE FROM api_key`,
+		`UPDATE api_key SET hash = sha256('mine')`, `UPDATE api_key SET partner_id = 8`,
+		`INSERT INTO endpoint (partner_id, secret) VALUES (8, 'mine')`,
+	} {
+		if _, err := with.Exec(t.Context(), statement); !denied(err) {
+			t.Errorf("serve with the role may: %s (%v)", statement, err)
+		}
+	}
+	var rows []string
+	found, err := owner.Query(t.Context(), "SELECT operator || ', ' || login || ', ' || command FROM audit ORDER BY id")
+	if err == nil {
+		rows, err = pgx.CollectRows(found, pgx.RowTo[string])
+	}
+	want := []string{"partner 7, login_rotating, partner rotate-key", "partner 7, login_rotating, partner rotate-secret"}
+	if err != nil || len(rows) != 3 || !slices.Equal(rows[1:], want) {
+		t.Errorf("the audit has %q, %v", rows, err)
+	}
+}
+
+// An owner of the tables that may not create roles, as that of compose.yaml, upgrades a database that has all the roles of
+// before.
+func TestRolesWithoutTheRightToCreateRoles(t *testing.T) {
+	at := enginetest.Postgres(t)
+	superuser := open(t, at)
+	if err := GrantRoles(t.Context(), superuser); err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range []string{
+		"DROP ROLE IF EXISTS login_owner", "CREATE ROLE login_owner LOGIN PASSWORD 'secret' NOCREATEROLE",
+		"DO $$ DECLARE t record; BEGIN FOR t IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' LOOP " +
+			"EXECUTE format('ALTER TABLE %I OWNER TO login_owner', t.tablename); END LOOP; END $$",
+		"ALTER SCHEMA public OWNER TO login_owner",
+	} {
+		if _, err := superuser.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	u, err := url.Parse(at)
+	if err != nil {
+		t.Fatal("parse the test's URL")
+	}
+	u.User = url.UserPassword("login_owner", "secret")
+	owner, err := OpenAsItIs(t.Context(), Config{URL: u.String(), MaxConns: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Close()
+	if _, err := owner.Exec(t.Context(), strings.ReplaceAll(roles, "navlog_rotation", "navlog_role_of_later")); err != nil {
+		t.Errorf("the new role stops the upgrade: %v", err)
+	}
+	if err := GrantRoles(t.Context(), owner); err != nil {
+		t.Errorf("with the role: %v", err)
 	}
 }

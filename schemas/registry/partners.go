@@ -25,6 +25,10 @@ type NewPartner struct {
 	Name          string `json:"name"`
 	APIKey        string `json:"apiKey,omitempty"`
 	SigningSecret string `json:"signingSecret,omitempty"`
+	// Revoked has the last four characters of each key that RotateKey revoked.
+	Revoked []string `json:"revoked,omitempty"`
+	// TakesOverAt is when the secret of RotateSecret replaces the old one.
+	TakesOverAt *time.Time `json:"takesOverAt,omitempty"`
 }
 
 // ProvenSealer returns a sealer, provided that one of its keys sealed the secrets in the
@@ -145,6 +149,7 @@ func RotateKey(ctx context.Context, pool *pgxpool.Pool, operator string, id int6
 				return d, err
 			}
 			d.Detail += ", revoked ..." + live[0].Last4
+			issued.Revoked = append(issued.Revoked, live[0].Last4)
 		}
 		return d, addKey(ctx, q, id, issued.APIKey)
 	})
@@ -255,9 +260,26 @@ func reseal(ctx context.Context, q *db.Queries, sealer *Sealer, row db.LockSecre
 	return resealed, nil
 }
 
+// The overlap of a rotation: what it is unless somebody chooses another one, and the longest.
+const (
+	DefaultOverlap = 24 * time.Hour
+	MaxOverlap     = 720 * time.Hour
+)
+
+// RotatingError reports that a rotation of a partner's secret is under way.
+type RotatingError struct {
+	Partner int64
+	Until   time.Time
+}
+
+func (e *RotatingError) Error() string {
+	return fmt.Sprintf("a rotation of the secret of partner %d ends at %s: run the command again then, or replace "+
+		"both secrets at once with --overlap 0s", e.Partner, e.Until.UTC().Format(time.RFC3339))
+}
+
 // RotateSecret gives a partner a new signing secret. During the overlap the old secret
 // signs as well; 0 replaces it at once. While an earlier rotation is under way, only an
-// overlap of 0 is accepted.
+// overlap of 0 is accepted; any other one is a *RotatingError.
 func RotateSecret(
 	ctx context.Context, pool *pgxpool.Pool, operator string, sealer *Sealer, id int64, overlap time.Duration,
 ) (NewPartner, error) {
@@ -287,7 +309,9 @@ func RotateSecret(
 		if err != nil {
 			return d, fmt.Errorf("replace the secret of partner %d: %w", id, err)
 		}
-		return d, nil
+		end, err := endOfRotation(ctx, q, id)
+		rotated.TakesOverAt = &end
+		return d, err
 	})
 	if err != nil {
 		return NewPartner{}, err
@@ -297,11 +321,17 @@ func RotateSecret(
 
 // rotating returns the error for a rotation during another one, with the time at which that one ends.
 func rotating(ctx context.Context, q *db.Queries, id int64) error {
+	end, err := endOfRotation(ctx, q, id)
+	if err != nil {
+		return err
+	}
+	return &RotatingError{Partner: id, Until: end}
+}
+
+func endOfRotation(ctx context.Context, q *db.Queries, id int64) (time.Time, error) {
 	end, err := q.EndOfRotation(ctx, id)
 	if err != nil {
-		return fmt.Errorf("read when the rotation of partner %d ends: %w", id, err)
+		return time.Time{}, fmt.Errorf("read when the rotation of partner %d ends: %w", id, err)
 	}
-	return fmt.Errorf("a rotation of the secret of partner %d ends at %s: run the command again then, or replace "+
-		"both secrets at once with --overlap 0s",
-		id, end.UTC().Format(time.RFC3339))
+	return end, nil
 }

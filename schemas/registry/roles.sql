@@ -129,3 +129,28 @@ GRANT SELECT, INSERT (partner_id, kind, event_id, first_sequence, last_sequence,
 GRANT SELECT ON delivery, correction, attempt, breaker, stream, position, dead_record, dispatcher, generation, program_status TO navlog_operator;
 GRANT UPDATE (retry_at) ON dead_record TO navlog_operator;
 GRANT UPDATE (log_id) ON position TO navlog_operator;
+
+-- What rotations by partners need beside the rights of navlog_serve. No program has this role: an operator who allows
+-- rotations (http.partnerRotation) grants it, GRANT navlog_rotation TO navlog_serve. An owner of the tables that may not
+-- create roles goes on without it: deploy/docker/postgres-logins.sql creates it.
+DO $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'navlog_rotation') THEN
+    BEGIN
+      CREATE ROLE navlog_rotation NOLOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE;
+    EXCEPTION
+      WHEN duplicate_object OR unique_violation THEN NULL; -- created at the same time by another session
+      WHEN insufficient_privilege THEN RETURN;
+    END;
+  END IF;
+  REVOKE ALL ON ALL TABLES IN SCHEMA public FROM navlog_rotation;
+  GRANT USAGE ON SCHEMA public TO navlog_rotation;
+  GRANT SELECT (secret, next_secret, next_at), UPDATE (secret, next_secret, next_at) ON endpoint TO navlog_rotation;
+  GRANT SELECT (id, last4, created_at), INSERT (partner_id, hash, last4), UPDATE (revoked_at) ON api_key TO navlog_rotation;
+  GRANT SELECT (key_ids, until) ON dispatcher TO navlog_rotation;
+  -- A rotation is recorded in the name of the partner whose key was given, and in no other name.
+  GRANT INSERT (operator, command, partner_id, detail, outcome) ON audit TO navlog_rotation;
+  DROP POLICY IF EXISTS of_rotation ON audit;
+  CREATE POLICY of_rotation ON audit FOR INSERT TO navlog_rotation
+    WITH CHECK (command IN ('partner rotate-key', 'partner rotate-secret') AND operator = 'partner ' || partner_id);
+END $$;

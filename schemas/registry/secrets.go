@@ -53,6 +53,9 @@ func WellFormedKey(key string) bool {
 	return ok && len(rest) == 38 && keyChecksum(rest[:32]) == rest[32:]
 }
 
+// IsTestKey reports whether key is for a development chain.
+func IsTestKey(key string) bool { return strings.HasPrefix(key, testPrefix) }
+
 // HashKey returns the hash that is stored for a key.
 func HashKey(key string) []byte {
 	h := sha256.Sum256([]byte(key))

@@ -346,7 +346,7 @@ func (c Config) Validate(sections ...Section) error {
 		case NeedProjections:
 			faults = append(faults, c.Projections.Validate())
 		case NeedHTTP:
-			faults = append(faults, c.HTTP.Validate(), untouched("http.router", c.HTTP.Router, exampleRouter), portFault("http.listen", c.HTTP.Listen))
+			faults = append(faults, c.HTTP.Validate(), c.rotation(sections), untouched("http.router", c.HTTP.Router, exampleRouter), portFault("http.listen", c.HTTP.Listen))
 		case NeedWebhooks:
 			faults = append(faults, c.Webhooks.Validate(), c.Guard.Validate())
 		case NeedSession:
@@ -359,6 +359,17 @@ func (c Config) Validate(sections ...Section) error {
 		}
 	}
 	return errors.Join(append(faults, c.Ops.validate())...)
+}
+
+// rotation reports a missing or wrong secret key where serve needs it, unless NeedSecretKey reports it.
+func (c Config) rotation(sections []Section) error {
+	if !c.HTTP.PartnerRotation || slices.Contains(sections, NeedSecretKey) {
+		return nil
+	}
+	if _, err := registry.NewSealer(c.SecretKey); err != nil {
+		return fmt.Errorf("http.partnerRotation is true, with which serve needs the key that dispatch has: %w", err)
+	}
+	return nil
 }
 
 // What deploy/navlog.example.yaml has where the operator has to decide. Addresses

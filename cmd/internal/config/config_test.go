@@ -105,6 +105,35 @@ surplus: true
 	}
 }
 
+// serve needs the secret key only where partners may rotate, and the mistake is reported once.
+func TestSecretKeyOfServe(t *testing.T) {
+	const setting = "NAVLOG_HTTP_PARTNER_ROTATION=true"
+	for what, test := range map[string]struct {
+		environment []string
+		sections    []Section
+		mistakes    int
+	}{
+		"by default":               {nil, Needs["serve"], 0},
+		"with rotation":            {[]string{setting}, Needs["serve"], 1},
+		"with rotation and key":    {[]string{setting, configtest.SecretKey}, Needs["serve"], 0},
+		"all programs, no key":     {[]string{setting}, AllSections, 1},
+		"project, no key":          {[]string{setting}, Needs["project"], 0},
+		"with rotation, short key": {[]string{setting, "NAVLOG_SECRET_KEY=short"}, Needs["serve"], 1},
+	} {
+		c, err := Load(configtest.Write(t, configtest.Sound), test.environment)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := ""
+		if err := c.Validate(test.sections...); err != nil {
+			text = err.Error()
+		}
+		if strings.Count(text, "NAVLOG_SECRET_KEY must") != test.mistakes || strings.Contains(text, "\n") {
+			t.Errorf("%s: %q", what, text)
+		}
+	}
+}
+
 func TestConfigFileThatIsMissingOrNoYAML(t *testing.T) {
 	if _, err := Load(filepath.Join(t.TempDir(), "none.yaml"), nil); err == nil {
 		t.Error("a file that was named and does not exist is accepted")

@@ -85,7 +85,12 @@ func (d *Deps) Serve() (*query.Query, error) {
 	if err != nil {
 		return nil, err
 	}
-	return query.New(d.Config.HTTP, d.Config.Chain.ID, d.Config.ClickHouse, d.Pool, g.CheckURL, d.registerer, d.Log.With("program", "serve")), nil
+	c := d.Config
+	serve := query.New(c.HTTP, c.Chain.ID, c.ClickHouse, d.Pool, g.CheckURL, d.registerer, d.Log.With("program", "serve"))
+	if c.HTTP.PartnerRotation {
+		serve.SealWith(c.SecretKey)
+	}
+	return serve, nil
 }
 
 // Dispatch makes the program, or says what is wrong with the guard or the secret key.

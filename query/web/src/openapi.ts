@@ -597,6 +597,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/partner/webhooks/secret/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Get a new signing secret
+         * @description Until `takesOverAt`, webhooks are signed with both secrets: with the old one in `X-Service-Signature`, with the new one in `X-Service-Signature-Next`. Afterwards only the new one signs. 404 unless the operator allows it (`rotation` of `GET /api/v1/partner/webhooks`). At most 10 calls a minute, together with the other changes of a partner.
+         */
+        post: operations["rotateSecret"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/partner/keys/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Get a new API key
+         * @description A partner has two live keys at most: a third one revokes the oldest, which may be the one that makes the request. A revoked key is refused a second later. The body is ignored. 404 unless the operator allows it (`rotation` of `GET /api/v1/partner/webhooks`). At most 10 calls a minute, together with the other changes of a partner.
+         */
+        post: operations["rotateKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/partner/events": {
         parameters: {
             query?: never;
@@ -1266,12 +1306,23 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        SecretRotation: {
+            /**
+             * @description For how long the old secret signs too. 0 replaces a leaked secret at once.
+             * @default 86400
+             */
+            overlapSeconds: number;
+        } & {
+            [key: string]: unknown;
+        };
         Webhook: {
             webhookUrl: string | null;
             updatedAt: components["schemas"]["Time"];
             breaker: components["schemas"]["Breaker"];
             lastSuccessAt: components["schemas"]["TimeOrNull"];
             lastFailureAt: components["schemas"]["TimeOrNull"];
+            /** @description Whether the secret and the keys can be rotated here. The operator decides that. */
+            rotation: boolean;
         };
         /** @description While it is open, no events are sent, and due events wait. */
         Breaker: {
@@ -1715,6 +1766,23 @@ export interface components {
                 webhookUrl: string;
             };
         };
+        RotatedSecretAnswer: {
+            /** @constant */
+            ok: true;
+            data: {
+                signingSecret: string;
+                takesOverAt: components["schemas"]["Time"];
+            };
+        };
+        RotatedKeyAnswer: {
+            /** @constant */
+            ok: true;
+            data: {
+                apiKey: string;
+                /** @description The last four characters of each key that was revoked. */
+                revoked: string[];
+            };
+        };
         AcceptedAnswer: {
             /** @constant */
             ok: true;
@@ -1876,6 +1944,19 @@ export interface components {
                 details?: {
                     /** @enum {string} */
                     reason: "scheme" | "syntax" | "forbidden_address" | "credentials" | "port";
+                };
+            };
+        };
+        RotatingError: {
+            /** @constant */
+            ok: false;
+            error: {
+                /** @enum {string} */
+                code: "INVALID_BODY";
+                message: string;
+                requestId: string;
+                details: {
+                    endsAt: components["schemas"]["Time"];
                 };
             };
         };
@@ -2168,6 +2249,30 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["NotFoundError"];
+            };
+        };
+        /** @description A rotation of the secret is under way. Until it ends, only `overlapSeconds` 0 is accepted. */
+        Rotating: {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                "Cache-Control": components["headers"]["CacheControl"];
+                "X-Indexed-Block": components["headers"]["IndexedBlockKnown"];
+                "X-Indexed-Seq": components["headers"]["IndexedSeqKnown"];
+                "X-Generation": components["headers"]["GenerationKnown"];
+                "X-Chain-State": components["headers"]["ChainStateKnown"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                RateLimit: components["headers"]["RateLimit"];
+                "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
+                "X-RateLimit-Remaining": components["headers"]["XRateLimitRemaining"];
+                "X-RateLimit-Reset": components["headers"]["XRateLimitReset"];
+                Vary: components["headers"]["VaryKnown"];
+                "X-Content-Type-Options": components["headers"]["NoSniff"];
+                "Access-Control-Allow-Origin": components["headers"]["AnyOriginPublic"];
+                "Access-Control-Expose-Headers": components["headers"]["AnyHeaderPublic"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["RotatingError"];
             };
         };
         /** @description The path does not support this method. */
@@ -5015,6 +5120,109 @@ export interface operations {
                 };
             };
             400: components["responses"]["InvalidParameter"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    rotateSecret: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @example my-request-1
+                 */
+                "X-Request-Id"?: components["parameters"]["RequestIdIn"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** @description At most 16 KiB. Unknown fields are ignored. */
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["SecretRotation"];
+            };
+        };
+        responses: {
+            /** @description The new secret, which cannot be read again. No cache may keep it. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "Cache-Control": components["headers"]["CacheControl"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
+                    "X-RateLimit-Remaining": components["headers"]["XRateLimitRemaining"];
+                    "X-RateLimit-Reset": components["headers"]["XRateLimitReset"];
+                    "X-Indexed-Block": components["headers"]["IndexedBlockKnown"];
+                    "X-Indexed-Seq": components["headers"]["IndexedSeqKnown"];
+                    "X-Generation": components["headers"]["GenerationKnown"];
+                    "X-Chain-State": components["headers"]["ChainState"];
+                    Vary: components["headers"]["Vary"];
+                    "X-Content-Type-Options": components["headers"]["NoSniff"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RotatedSecretAnswer"];
+                };
+            };
+            400: components["responses"]["InvalidBodyOrURL"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            409: components["responses"]["Rotating"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    rotateKey: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @example my-request-1
+                 */
+                "X-Request-Id"?: components["parameters"]["RequestIdIn"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The new key, which cannot be read again. No cache may keep it. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "Cache-Control": components["headers"]["CacheControl"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
+                    "X-RateLimit-Remaining": components["headers"]["XRateLimitRemaining"];
+                    "X-RateLimit-Reset": components["headers"]["XRateLimitReset"];
+                    "X-Indexed-Block": components["headers"]["IndexedBlockKnown"];
+                    "X-Indexed-Seq": components["headers"]["IndexedSeqKnown"];
+                    "X-Generation": components["headers"]["GenerationKnown"];
+                    "X-Chain-State": components["headers"]["ChainState"];
+                    Vary: components["headers"]["Vary"];
+                    "X-Content-Type-Options": components["headers"]["NoSniff"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RotatedKeyAnswer"];
+                };
+            };
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];

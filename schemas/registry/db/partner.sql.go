@@ -341,14 +341,15 @@ func (q *Queries) ListPartners(ctx context.Context) ([]ListPartnersRow, error) {
 }
 
 const lockPartner = `-- name: LockPartner :one
-SELECT id FROM partner WHERE id = $1 FOR UPDATE
+SELECT partner_id FROM endpoint WHERE partner_id = $1 FOR UPDATE
 `
 
-func (q *Queries) LockPartner(ctx context.Context, id int64) (int64, error) {
-	row := q.db.QueryRow(ctx, lockPartner, id)
-	var id_2 int64
-	err := row.Scan(&id_2)
-	return id_2, err
+// The row of its endpoint: a lock needs the right to update the row, and serve has it there only.
+func (q *Queries) LockPartner(ctx context.Context, partnerID int64) (int64, error) {
+	row := q.db.QueryRow(ctx, lockPartner, partnerID)
+	var partner_id int64
+	err := row.Scan(&partner_id)
+	return partner_id, err
 }
 
 const partnerByKey = `-- name: PartnerByKey :one

@@ -31,7 +31,8 @@ UPDATE partner SET disabled = $2 WHERE id = $1;
 UPDATE partner SET rate_limit = sqlc.narg('rate_limit') WHERE id = $1;
 
 -- name: LockPartner :one
-SELECT id FROM partner WHERE id = $1 FOR UPDATE;
+-- The row of its endpoint: a lock needs the right to update the row, and serve has it there only.
+SELECT partner_id FROM endpoint WHERE partner_id = $1 FOR UPDATE;
 
 -- name: ListLiveKeys :many
 SELECT id, last4, created_at FROM api_key WHERE partner_id = $1 AND revoked_at IS NULL ORDER BY id;

@@ -1,0 +1,138 @@
+package partner
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// Rotation replaces a partner's signing secret and API keys at the request of the partner.
+type Rotation struct {
+	// Allowed is the operator's setting. It is off by default: a thief of a key could lock its owner out.
+	Allowed   bool
+	Pool      *pgxpool.Pool
+	SecretKey string // NAVLOG_SECRET_KEY
+}
+
+type rotatedSecretJSON struct {
+	SigningSecret string `json:"signingSecret"`
+	TakesOverAt   string `json:"takesOverAt"`
+}
+
+// Secret gives the caller a new signing secret. The old one signs until the end of the overlap.
+func (o *Rotation) Secret(r *httpapi.Request) (*httpapi.Answer, error) {
+	if !o.Allowed {
+		return nil, notAllowed()
+	}
+	overlap, err := readOverlap(r)
+	if err != nil {
+		return nil, err
+	}
+	sealer, err := registry.ProvenSealer(r.Context, o.Pool, o.SecretKey)
+	if err != nil {
+		return nil, rotationFailure(err)
+	}
+	rotated, err := registry.RotateSecret(r.Context, o.Pool, operator(r), sealer, int64(r.Partner.ID), overlap)
+	var rotating *registry.RotatingError
+	switch {
+	case errors.As(err, &rotating):
+		return nil, underWay(rotating.Until)
+	case err != nil:
+		return nil, rotationFailure(err)
+	}
+	return neverKept(r, rotatedSecretJSON{rotated.SigningSecret, httpapi.Millis(*rotated.TakesOverAt)}), nil
+}
+
+type rotatedKeyJSON struct {
+	APIKey  string   `json:"apiKey"`
+	Revoked []string `json:"revoked"`
+}
+
+// Key gives the caller a new API key, of the same kind as the one that the request has, and revokes its oldest key if two
+// were live.
+func (o *Rotation) Key(r *httpapi.Request) (*httpapi.Answer, error) {
+	if !o.Allowed {
+		return nil, notAllowed()
+	}
+	test := registry.IsTestKey(r.HTTP.Header.Get("x-api-key"))
+	issued, err := registry.RotateKey(r.Context, o.Pool, operator(r), int64(r.Partner.ID), test)
+	if err != nil {
+		return nil, rotationFailure(err)
+	}
+	return neverKept(r, rotatedKeyJSON{issued.APIKey, append([]string{}, issued.Revoked...)}), nil
+}
+
+// operator is the name in the audit. navlog_rotation may write no other one.
+func operator(r *httpapi.Request) string { return fmt.Sprintf("partner %d", r.Partner.ID) }
+
+// neverKept returns an answer with a secret, which no cache on the way may keep.
+func neverKept(r *httpapi.Request, data any) *httpapi.Answer {
+	r.Header.Set("Cache-Control", "no-store")
+	return &httpapi.Answer{Data: data}
+}
+
+const overlapRange = "The body must be a JSON object; its field overlapSeconds is an integer from 0 to 2592000, or absent."
+
+// readOverlap reads {"overlapSeconds": n}. The body may be absent, and unknown fields are ignored.
+func readOverlap(r *httpapi.Request) (time.Duration, error) {
+	if r.HTTP.ContentLength == 0 {
+		return registry.DefaultOverlap, nil
+	}
+	body, err := r.JSONBody()
+	if err != nil {
+		return 0, err
+	}
+	return parseOverlap(body)
+}
+
+func parseOverlap(body []byte) (time.Duration, error) {
+	var fields map[string]json.RawMessage
+	if !utf8.Valid(body) || json.Unmarshal(body, &fields) != nil || fields == nil {
+		return 0, httpapi.InvalidBody(overlapRange)
+	}
+	raw, given := fields["overlapSeconds"]
+	if !given {
+		return registry.DefaultOverlap, nil
+	}
+	var seconds *int64
+	const most = int64(registry.MaxOverlap / time.Second)
+	if json.Unmarshal(raw, &seconds) != nil || seconds == nil || *seconds < 0 || *seconds > most {
+		return 0, httpapi.InvalidBody(overlapRange)
+	}
+	return time.Duration(*seconds) * time.Second, nil
+}
+
+func notAllowed() *httpapi.Failure {
+	return httpapi.NotFound("Secrets and keys cannot be rotated here: ask the operator of this navlog for new ones.")
+}
+
+func underWay(until time.Time) *httpapi.Failure {
+	end := httpapi.Millis(until)
+	return &httpapi.Failure{
+		Status: http.StatusConflict, Code: httpapi.CodeInvalidBody,
+		Message: "A rotation of the secret is under way and ends at " + end +
+			": rotate again after that, or send overlapSeconds 0, which replaces both secrets at once.",
+		Details: struct {
+			EndsAt string `json:"endsAt"`
+		}{end},
+	}
+}
+
+// rotationFailure is what an error of the registry means to the partner. The log says what the operator has to do.
+func rotationFailure(err error) *httpapi.Failure {
+	var refusal *pgconn.PgError
+	if errors.As(err, &refusal) && refusal.Code == "42501" {
+		err = fmt.Errorf("http.partnerRotation is true, but the login of serve may not rotate: "+
+			"grant it navlog_rotation, or set http.partnerRotation to false: %w", err)
+	}
+	return httpapi.Unavailable("Nothing was rotated: the partner registry does not allow it at the moment.", err)
+}

@@ -1,0 +1,214 @@
+package query
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/partner"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+const (
+	rotateSecretPath = webhooksPath + "/secret/rotate"
+	rotateKeyPath    = "/api/v1/partner/keys/rotate"
+)
+
+// rotations is a world whose server has a login of its own, with some roles of the registry.
+type rotations struct {
+	*world
+	owner  *pgxpool.Pool
+	sealer *registry.Sealer
+}
+
+func newRotations(t *testing.T, login, roles string, change ...func(*Config)) rotations {
+	t.Helper()
+	at := enginetest.Postgres(t)
+	w := newWorldOn(t, enginetest.ClickHouse(t), at, change...)
+	if err := registry.GrantRoles(t.Context(), w.pool); err != nil {
+		t.Fatal(err)
+	}
+	w.exec("DROP ROLE IF EXISTS %[1]s; CREATE ROLE %[1]s LOGIN PASSWORD 'secret' IN ROLE %[2]s", login, roles)
+	u, err := url.Parse(at)
+	if err != nil {
+		t.Fatal("parse the test's URL")
+	}
+	u.User = url.UserPassword(login, "secret")
+	pool, err := registry.OpenAsItIs(t.Context(), registry.Config{URL: u.String(), MaxConns: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	owner := w.pool
+	w.pool = pool
+	w.serve(change...)
+	w.SealWith(partner.SealKey)
+	w.pool = owner // of what the test itself asks
+	return rotations{w, owner, partner.Sealer()}
+}
+
+func allowed(c *Config) { c.PartnerRotation = true }
+
+func (w rotations) post(path, body, key string) reply {
+	header := []string{"x-api-key", key}
+	if body != "" {
+		header = append(header, "Content-Type", "application/json")
+	}
+	return w.Do("POST", path, strings.NewReader(body), header...)
+}
+
+// secrets are the current and the next secret of a partner.
+func (w rotations) secrets(id int64) (current, next string) {
+	w.t.Helper()
+	var sealed, sealedNext []byte
+	const question = "SELECT secret, next_secret FROM endpoint WHERE partner_id = $1"
+	if err := w.owner.QueryRow(w.t.Context(), question, id).Scan(&sealed, &sealedNext); err != nil {
+		w.t.Fatal(err)
+	}
+	current, err := w.sealer.Open(id, sealed)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if sealedNext != nil {
+		if next, err = w.sealer.Open(id, sealedNext); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	return current, next
+}
+
+// A partner gets a new secret and a new key from the server, whose login has navlog_rotation. They are nowhere else: no
+// cache keeps the answer, no log has it, and the audit names the partner.
+func TestPartnerRotates(t *testing.T) {
+	w := newRotations(t, "login_rotating_serve", "navlog_serve, navlog_rotation", allowed)
+	key := w.partner(7, "Seven")
+	w.partner(8, "Eight")
+	old, _ := w.secrets(7)
+	eights, _ := w.secrets(8)
+
+	before := time.Now()
+	r := w.post(rotateSecretPath, "", key)
+	rotated := r.Data(t).(object)
+	if got := r.Header().Get("Cache-Control"); got != "no-store" {
+		t.Errorf("Cache-Control is %q", got)
+	}
+	current, next := w.secrets(7)
+	if current != old || next != rotated["signingSecret"] || next == old {
+		t.Error("the old secret does not sign on beside the new one")
+	}
+	end, err := time.Parse(time.RFC3339, rotated["takesOverAt"].(string))
+	if err != nil || end.Sub(before.Add(registry.DefaultOverlap)).Abs() > 10*time.Minute {
+		t.Errorf("it takes over at %v, %v", rotated["takesOverAt"], err)
+	}
+
+	r = w.post(rotateSecretPath, `{"overlapSeconds":3600}`, key)
+	details := r.Failed(t, http.StatusConflict, "INVALID_BODY").(object)
+	same(t, "the end of the rotation under way", details["endsAt"], rotated["takesOverAt"])
+	for _, bad := range []string{
+		`[]`, `null`, `{"overlapSeconds":-1}`, `{"overlapSeconds":2592001}`, `{"overlapSeconds":"1"}`, `{"overlapSeconds":1.5}`,
+		`{"overlapSeconds":null}`,
+	} {
+		w.post(rotateSecretPath, bad, key).Failed(t, 400, "INVALID_BODY")
+	}
+	w.clock.add(time.Minute) // another window of the limit
+	if _, unchanged := w.secrets(7); unchanged != next {
+		t.Error("a refused rotation changed the next secret")
+	}
+	leaked := w.post(rotateSecretPath, `{"overlapSeconds":0,"more":1}`, key).Data(t).(object)
+	if current, next := w.secrets(7); current != leaked["signingSecret"] || next != "" {
+		t.Error("overlapSeconds 0 does not replace both secrets")
+	}
+
+	r = w.post(rotateKeyPath, "", key)
+	second := r.Data(t).(object)
+	same(t, "Cache-Control", r.Header().Get("Cache-Control"), "no-store")
+	same(t, "revoked at first", second["revoked"], []any{})
+	newKey := second["apiKey"].(string)
+	if registry.IsTestKey(newKey) != registry.IsTestKey(key) || !registry.WellFormedKey(newKey) {
+		t.Errorf("the new key is %.8s..., of another kind", newKey)
+	}
+	w.get(webhooksPath, "x-api-key", key).Data(t) // the old key works until the next rotation
+	third := w.post(rotateKeyPath, "", newKey).Data(t).(object)
+	same(t, "revoked", third["revoked"], []any{key[len(key)-4:]})
+	w.clock.add(2 * time.Second)
+	w.get(webhooksPath, "x-api-key", key).Failed(t, 401, "UNAUTHORIZED")
+	w.get(webhooksPath, "x-api-key", newKey).Data(t)
+	w.get(webhooksPath, "x-api-key", third["apiKey"].(string)).Data(t)
+
+	if unchanged, _ := w.secrets(8); unchanged != eights {
+		t.Error("a rotation changed the secret of another partner")
+	}
+	rows, err := db.New(w.owner).ListAudit(t.Context(), db.ListAuditParams{Limit: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded := 0
+	for _, row := range rows {
+		if strings.HasPrefix(row.Command, "partner rotate-") {
+			recorded++
+			same(t, "the audit", fmt.Sprint(row.Operator, row.PartnerID, row.Login), fmt.Sprint("partner 7", 7, "login_rotating_serve"))
+		}
+	}
+	same(t, "rows of the audit", recorded, 4)
+	for _, secret := range []string{
+		rotated["signingSecret"].(string), leaked["signingSecret"].(string), newKey, third["apiKey"].(string), "whsec_", "nk_",
+	} {
+		if strings.Contains(w.logged.String(), secret) {
+			t.Error("the log has a secret")
+		}
+	}
+	same(t, "the pages offer it", w.get(webhooksPath, "x-api-key", newKey).Data(t).(object)["rotation"], true)
+}
+
+// Without the setting there is nothing to rotate, whatever the login may do; the key is asked for first.
+func TestRotationIsOffByDefault(t *testing.T) {
+	w := newRotations(t, "login_rotating_off", "navlog_serve, navlog_rotation")
+	key := w.partner(7, "Seven")
+	before, _ := w.secrets(7)
+	for _, path := range []string{rotateSecretPath, rotateKeyPath} {
+		w.post(path, "", key).Failed(t, 404, "NOT_FOUND")
+		w.post(path, "", "").Failed(t, 401, "UNAUTHORIZED")
+	}
+	if after, next := w.secrets(7); after != before || next != "" {
+		t.Error("the secret changed")
+	}
+	same(t, "the pages offer it", w.get(webhooksPath, "x-api-key", key).Data(t).(object)["rotation"], false)
+}
+
+// With the setting, and a login that has only navlog_serve, nothing is rotated, and the log says what to grant.
+func TestRotationNeedsTheRole(t *testing.T) {
+	w := newRotations(t, "login_not_rotating_serve", "navlog_serve", allowed)
+	key := w.partner(7, "Seven")
+	before, _ := w.secrets(7)
+	for _, path := range []string{rotateSecretPath, rotateKeyPath} {
+		w.post(path, "", key).Failed(t, 503, "UNAVAILABLE")
+	}
+	if after, next := w.secrets(7); after != before || next != "" {
+		t.Error("the secret changed")
+	}
+	w.get(webhooksPath, "x-api-key", key).Data(t)
+	if !strings.Contains(w.logged.String(), "grant it navlog_rotation") {
+		t.Errorf("the log does not say what to do: %s", w.logged)
+	}
+}
+
+// Rotations count against the limit of a partner's changes.
+func TestRotationsAreLimited(t *testing.T) {
+	w := newRotations(t, "login_limited_serve", "navlog_serve, navlog_rotation", allowed)
+	key := w.partner(7, "Seven")
+	for range 10 {
+		w.post(rotateSecretPath, `{"overlapSeconds":0}`, key).Data(t)
+	}
+	for _, path := range []string{rotateSecretPath, rotateKeyPath} {
+		r := w.post(path, "", key)
+		r.Failed(t, 429, "RATE_LIMITED")
+		same(t, "policy", r.Header().Get("RateLimit-Policy"), `"webhooks";q=10;w=60`)
+	}
+}
