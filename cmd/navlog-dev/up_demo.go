@@ -66,16 +66,29 @@ func (u *up) ensurePartners(ctx context.Context, d *wiring.Deps) (created bool, 
 	return true, writeJSON(file, u.ready.Partners)
 }
 
-// checkPartners refuses keys that belong to another database.
+// checkPartners refuses keys that belong to another database, and replaces those that rotations on the page have revoked.
 func (u *up) checkPartners(ctx context.Context, d *wiring.Deps, file string) error {
-	for _, p := range u.ready.Partners {
-		found, err := db.New(d.Pool).PartnerByKey(ctx, registry.HashKey(p.APIKey))
-		if errors.Is(err, pgx.ErrNoRows) || err == nil && found.ID != p.ID {
+	q, revoked := db.New(d.Pool), false
+	for i, p := range u.ready.Partners {
+		hash := registry.HashKey(p.APIKey)
+		owner, err := q.OwnerOfKey(ctx, hash)
+		if errors.Is(err, pgx.ErrNoRows) || err == nil && owner != p.ID {
 			return fmt.Errorf("%s names partner %d, which this PostgreSQL does not know: remove that file, or use the database that it belongs to", file, p.ID)
 		}
-		if err != nil {
-			return fmt.Errorf("look up demo partner %d: %w", p.ID, err)
+		if err == nil {
+			_, err = q.PartnerByKey(ctx, hash)
 		}
+		if errors.Is(err, pgx.ErrNoRows) {
+			revoked = true
+			p, err = registry.RotateKey(ctx, d.Pool, "navlog-dev up", p.ID, true)
+			u.ready.Partners[i].APIKey = p.APIKey
+		}
+		if err != nil {
+			return fmt.Errorf("look up demo partner %d: %w", u.ready.Partners[i].ID, err)
+		}
+	}
+	if revoked {
+		return writeJSON(file, u.ready.Partners)
 	}
 	return nil
 }

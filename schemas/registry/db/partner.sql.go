@@ -352,6 +352,18 @@ func (q *Queries) LockPartner(ctx context.Context, partnerID int64) (int64, erro
 	return partner_id, err
 }
 
+const ownerOfKey = `-- name: OwnerOfKey :one
+SELECT partner_id FROM api_key WHERE hash = $1
+`
+
+// Whose key it is or was, if it was revoked.
+func (q *Queries) OwnerOfKey(ctx context.Context, hash []byte) (int64, error) {
+	row := q.db.QueryRow(ctx, ownerOfKey, hash)
+	var partner_id int64
+	err := row.Scan(&partner_id)
+	return partner_id, err
+}
+
 const partnerByKey = `-- name: PartnerByKey :one
 SELECT p.id, p.name, p.disabled, p.rate_limit
 FROM api_key k JOIN partner p ON p.id = k.partner_id

@@ -52,6 +52,10 @@ SELECT p.id, p.name, p.disabled, p.rate_limit
 FROM api_key k JOIN partner p ON p.id = k.partner_id
 WHERE k.hash = $1 AND k.revoked_at IS NULL;
 
+-- name: OwnerOfKey :one
+-- Whose key it is or was, if it was revoked.
+SELECT partner_id FROM api_key WHERE hash = $1;
+
 -- name: PartnersByKeys :many
 -- PartnerByKey for many keys at once: no row for a key that is not live.
 SELECT k.hash, p.id, p.name, p.disabled, p.rate_limit
