@@ -11,6 +11,7 @@ import (
 	"github.com/navlog/navlog/query/health"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/node"
+	"github.com/navlog/navlog/query/vaults"
 	"github.com/navlog/navlog/schemas/statement"
 )
 
@@ -23,6 +24,8 @@ type Config struct {
 	Router string `yaml:"router" env:"ROUTER"`
 	// Explorer is the explorer that the pages link to for transactions, addresses and blocks; default none.
 	Explorer health.Explorer `yaml:"explorer" envPrefix:"EXPLORER_"`
+	// Vaults are what the operator says about vaults: fees, a description and a link; default nothing.
+	Vaults []vaults.About `yaml:"vaults" envPrefix:"VAULTS_"`
 	// PublicRateLimit is the limit in requests per minute and IP address: 1 to 1,000,000, default 600; 0 disables it.
 	PublicRateLimit int `yaml:"publicRateLimit" env:"PUBLIC_RATE_LIMIT"`
 	// PublicEngineTime is how long the requests of an IP address may occupy the engine per minute: 1 s to 10 min,
@@ -126,6 +129,9 @@ func (c Config) Validate() error {
 		fault("http.router is %q and must be the deposit router's address, 0x and 40 hex digits, or empty", c.Router)
 	}
 	if err := c.Explorer.Validate(); err != nil {
+		faults = append(faults, err)
+	}
+	if err := vaults.CheckAbout(c.Vaults); err != nil {
 		faults = append(faults, err)
 	}
 	if c.PublicRateLimit < 0 || c.PublicRateLimit > access.MaxRateLimit {

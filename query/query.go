@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
@@ -172,8 +173,30 @@ func (q *Query) Run(ctx context.Context) error {
 		return q.shutDown(server)
 	})
 	group.Go(func() error { return q.watcher.Run(work) })
+	group.Go(func() error { q.warnOfUnknownVaults(work); return nil })
 	group.Go(func() error { return registry.Report(work, q.pool, registry.Serve, q.Status) })
 	return group.Wait()
+}
+
+// warnOfUnknownVaults logs the entries of http.vaults that are about no vault of the first snapshot.
+func (q *Query) warnOfUnknownVaults(ctx context.Context) {
+	for {
+		changed := q.watcher.Changed()
+		if s := q.watcher.Snapshot(); s != nil {
+			for _, about := range q.cfg.Vaults {
+				address := common.HexToAddress(about.Address)
+				if !slices.ContainsFunc(s.Vaults, func(v state.Vault) bool { return v.Address == address }) {
+					q.log.Warn("http.vaults has an entry for an unknown vault: correct its address or remove it", "address", about.Address)
+				}
+			}
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // spareDescriptors are reserved for everything other than client connections: engines, files and libraries.

@@ -16,7 +16,7 @@ func (q *Query) routes() []httpapi.Route {
 	hooks := q.webhooks
 	return []httpapi.Route{
 		{Path: "/api/v1/vaults", Get: vaults.List, AsFile: true},
-		{Path: "/api/v1/vaults/{address}", Get: vaults.Detail},
+		{Path: "/api/v1/vaults/{address}", Get: vaults.Detail(vaults.ByVault(q.cfg.Vaults))},
 		{Path: "/api/v1/vaults/{address}/nav", Get: vaults.Navs, AsFile: true},
 		{Path: "/api/v1/vaults/{address}/deposits", Get: deposits.OfVault, AsFile: true},
 		{Path: "/api/v1/vaults/{address}/withdrawals", Get: withdrawals.OfVault, AsFile: true},

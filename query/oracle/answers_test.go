@@ -27,7 +27,7 @@ var stride = flag.Uint64("stride", 10, "how many blocks lie between the past blo
 // routes are all routes that are served from the read models.
 var routes = []httpapi.Route{
 	{Path: "/api/v1/vaults", Get: vaults.List, AsFile: true},
-	{Path: "/api/v1/vaults/{address}", Get: vaults.Detail},
+	{Path: "/api/v1/vaults/{address}", Get: vaults.Detail(nil)},
 	{Path: "/api/v1/vaults/{address}/nav", Get: vaults.Navs, AsFile: true},
 	{Path: "/api/v1/vaults/{address}/deposits", Get: deposits.OfVault, AsFile: true},
 	{Path: "/api/v1/vaults/{address}/withdrawals", Get: withdrawals.OfVault, AsFile: true},

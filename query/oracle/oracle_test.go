@@ -162,6 +162,9 @@ func (o *Oracle) vaultDetail(v vault) object {
 		}
 	}
 	out["stats"] = stats
+	for _, field := range []string{"description", "managementFee", "performanceFee", "link"} {
+		out[field] = nil // the operator says nothing
+	}
 	return out
 }
 

@@ -50,6 +50,7 @@ type assetJSON struct {
 
 type detailJSON struct {
 	vaultJSON
+	aboutJSON
 	Stats statsJSON `json:"stats"`
 }
 
@@ -96,41 +97,52 @@ func List(r *httpapi.Request) (*httpapi.Answer, error) {
 	})
 }
 
-// Detail returns one vault with its number of users, the number of requests in its queue, and when it was last swept
-// and valued.
-func Detail(r *httpapi.Request) (*httpapi.Answer, error) {
-	address := r.PathAddress()
-	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
-		v, ok := p.Vault(address)
-		if !ok {
-			return nil, httpapi.NoSuchVault()
-		}
-		var newest *ask.Nav
-		var totals ask.AllTotals
-		var queue map[common.Address]ask.Queued
-		var sweeps []sweep
-		err := ask.Together(
-			func() (err error) { newest, err = ask.NewestNav(ctx, p, address, math.MaxInt64); return },
-			func() (err error) { totals, err = ask.TotalsOf(ctx, p, address); return },
-			func() (err error) { queue, err = ask.Queue(ctx, p, &address); return },
-			func() (err error) { sweeps, err = lastSweep.Read(ctx, p, ofSweeps{address}, 0, 1); return },
-		)
-		if err != nil {
-			return nil, err
-		}
-		out := detailJSON{describe(p, v, newest), statsJSON{
-			UserCount: int64(totals.Of(address, address).Users),
-		}}
-		if out.Capabilities.Queue {
-			waiting := int64(queue[address].Total)
-			out.Stats.PendingWithdrawals = &waiting
-		}
-		out.Stats.LastNavAt = out.NavUpdatedAt
-		if len(sweeps) > 0 {
-			out.Stats.LastSweepAt = httpapi.TimeOrNull(uint64(sweeps[0].Time))
-		}
-		return &httpapi.Answer{Data: out}, nil
-	})
+// Detail returns the handler of one vault, with what the operator says about it, how many users it has, how many requests
+// are in its queue, and when it was last swept and valued.
+func Detail(abouts Abouts) httpapi.Handler {
+	return func(r *httpapi.Request) (*httpapi.Answer, error) {
+		address := r.PathAddress()
+		return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
+			out, err := detail(ctx, p, address)
+			if err != nil {
+				return nil, err
+			}
+			out.aboutJSON = abouts.of(address)
+			return &httpapi.Answer{Data: out}, nil
+		})
+	}
+}
+
+func detail(ctx context.Context, p *ask.Pin, address common.Address) (*detailJSON, error) {
+	v, ok := p.Vault(address)
+	if !ok {
+		return nil, httpapi.NoSuchVault()
+	}
+	var newest *ask.Nav
+	var totals ask.AllTotals
+	var queue map[common.Address]ask.Queued
+	var sweeps []sweep
+	err := ask.Together(
+		func() (err error) { newest, err = ask.NewestNav(ctx, p, address, math.MaxInt64); return },
+		func() (err error) { totals, err = ask.TotalsOf(ctx, p, address); return },
+		func() (err error) { queue, err = ask.Queue(ctx, p, &address); return },
+		func() (err error) { sweeps, err = lastSweep.Read(ctx, p, ofSweeps{address}, 0, 1); return },
+	)
+	if err != nil {
+		return nil, err
+	}
+	out := &detailJSON{vaultJSON: describe(p, v, newest), Stats: statsJSON{
+		UserCount: int64(totals.Of(address, address).Users),
+	}}
+	if out.Capabilities.Queue {
+		waiting := int64(queue[address].Total)
+		out.Stats.PendingWithdrawals = &waiting
+	}
+	out.Stats.LastNavAt = out.NavUpdatedAt
+	if len(sweeps) > 0 {
+		out.Stats.LastSweepAt = httpapi.TimeOrNull(uint64(sweeps[0].Time))
+	}
+	return out, nil
 }
 
 // describe returns the properties of a vault, and its newest NAV if it has one.

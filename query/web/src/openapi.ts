@@ -1055,9 +1055,17 @@ export interface components {
             navUpdatedAt: components["schemas"]["TimeOrNull"];
             startBlock: components["schemas"]["Decimal"];
             capabilities: components["schemas"]["Capabilities"];
+            /** @description What the operator says about the vault, as plain text. Like the three below it is null unless the operator gave it (`http.vaults`), and it does not change with `asOfBlock`. */
+            description: string | null;
+            managementFee: components["schemas"]["PercentOrNull"];
+            performanceFee: components["schemas"]["PercentOrNull"];
+            /** @description Where the operator says more about the vault. */
+            link: string | null;
             stats: components["schemas"]["VaultStats"];
         };
-        /** @description The information that the logs of the vault contain. Fields for other information are null elsewhere, never 0. */
+        /** @description A number of percent, such as `2` or `0.5`. */
+        PercentOrNull: string | null;
+        /** @description What the logs of the vault can say. What they cannot is null elsewhere, never 0. */
         Capabilities: {
             /** @description Deposits. */
             deposits: boolean;
