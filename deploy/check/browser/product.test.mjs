@@ -522,3 +522,125 @@ test("how did my endpoint do: attempts, failures and the median time by day, as 
     await close()
   }
 })
+
+// The last partner of the demo: the keys of the others are those of other tests.
+test("a partner rotates its secret and its key: confirmed first, shown once, and the page goes on with the new key", async () => {
+  const partner = ready.partners.at(-1)
+  const asked = (key) => fetch(`${ready.api}/api/v1/partner/webhooks`, { headers: { "x-api-key": key } })
+  const { page, wrong, close } = await open("/partner?view=webhooks", { viewport: desktop })
+  await page.locator("input[type=password]").first().fill(partner.apiKey)
+  await page.getByRole("button", { name: "Use the key" }).click()
+  await page.getByText("Signed in").waitFor()
+  const rotate = async (title) => {
+    const section = page.getByRole("region", { name: title })
+    await section.getByRole("button", { name: `${title}…` }).click()
+    const confirm = section.getByRole("group", { name: `Confirm: ${title}` })
+    await confirm.getByRole("button", { name: "Cancel" }).click()
+    await confirm.waitFor({ state: "detached" })
+    await section.getByRole("button", { name: `${title}…` }).click()
+    await confirm.getByRole("button", { name: `${title} now` }).click()
+    return section
+  }
+  const valueOf = (section) => section.locator("code.long").innerText()
+
+  let section = await rotate("Rotate the signing secret")
+  await section.getByText("It is shown only once").waitFor()
+  const secret = await valueOf(section)
+  assert.match(secret, /^whsec_/)
+  assert.notEqual(secret, partner.signingSecret)
+  await section.getByText(/Deploy the new secret before .* UTC/).waitFor()
+  await section.getByRole("button", { name: "Copy the new signing secret" }).waitFor()
+  await page.screenshot({ path: `${process.env.SHOTS}/partner-rotated-secret.png`, fullPage: true })
+  assert.deepEqual(wrong, [])
+
+  // During the overlap there is no other one, and the page says until when.
+  section = await rotate("Rotate the signing secret")
+  await section.getByText(/A rotation of the secret is under way and ends at/).waitFor()
+  assert.equal(await section.locator("code.long").count(), 0, "a secret is shown of a rotation that was refused")
+  assert.ok(wrong.length > 0 && wrong.every((one) => one.includes("409")), wrong.join("\n"))
+  wrong.length = 0
+
+  section = await rotate("Rotate the API key")
+  await section.getByText("The old key works until the next rotation").waitFor()
+  const second = await valueOf(section)
+  assert.equal((await asked(partner.apiKey)).status, 200)
+  assert.equal((await asked(second)).status, 200)
+  section = await rotate("Rotate the API key")
+  await section.getByText(`The key that ends with ${partner.apiKey.slice(-4)} was revoked`).waitFor()
+  const third = await valueOf(section)
+  await until("end of the oldest key", async () => (await asked(partner.apiKey)).status === 401)
+  assert.equal((await asked(third)).status, 200)
+  // The key of the page was the oldest: what is pressed now is asked with the newest one.
+  await page.getByRole("link", { name: "Statistics" }).click()
+  await page.getByText("Total deposited through you").first().waitFor()
+  await page.getByRole("link", { name: "Webhooks", exact: true }).click()
+  await page.getByRole("heading", { name: "Secret and keys" }).waitFor()
+  await settled(page)
+  assert.equal((await page.content()).includes(third), false, "the key is shown again")
+  assert.deepEqual(wrong, [])
+  for (const viewport of [wide, phone]) {
+    await page.setViewportSize(viewport)
+    await page.getByRole("button", { name: "Rotate the API key…" }).click()
+    await page.evaluate(axe)
+    const { violations } = await page.evaluate(() => window.axe.run(document))
+    assert.deepEqual(violations.filter(({ impact }) => ["serious", "critical"].includes(impact)).map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`), [])
+    assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)) <= 0)
+    await page.screenshot({ path: `${process.env.SHOTS}/partner-rotation-${viewport.width}.png`, fullPage: true })
+    await page.getByRole("button", { name: "Rotate the API key…" }).click()
+  }
+  assert.deepEqual(wrong, [])
+  await close()
+})
+
+test("where the operator does not allow rotations, the page offers none", async () => {
+  const { page, wrong, close } = await open("/partner?view=webhooks")
+  await page.route(/\/api\/v1\/partner\/webhooks$/, async (route) => {
+    const answer = await route.fetch()
+    const body = await answer.json()
+    body.data.rotation = false
+    await route.fulfill({ response: answer, json: body })
+  })
+  await signIn(page)
+  await page.getByRole("heading", { name: "Delivery log" }).waitFor()
+  await settled(page)
+  assert.equal(await page.getByRole("heading", { name: "Secret and keys" }).count(), 0)
+  assert.deepEqual(wrong, [])
+  await close()
+})
+
+test("a vault shows what the operator says about it, as plain text, and has no place for what the operator does not say", async () => {
+  const [{ address }] = await vaultNames()
+  const about = { description: "Lends <b>stablecoins</b> overnight.", managementFee: "2", performanceFee: "0.5", link: "https://vault.example/about" }
+  for (const viewport of [desktop, handset]) {
+    const { page, wrong, close } = await open(`/vault/${address}`, { viewport })
+    assert.equal(await page.locator("p.about").count(), 0)
+    assert.equal(await page.getByText(/Management fee|Performance fee/).count(), 0)
+    await page.route(new RegExp(`/api/v1/vaults/${address}(\\?|$)`), async (route) => {
+      const answer = await route.fetch()
+      const body = await answer.json()
+      Object.assign(body.data, about)
+      await route.fulfill({ response: answer, json: body })
+    })
+    await page.reload()
+    await page.getByText(about.description).waitFor()
+    await settled(page)
+    const figure = async (title) => (await page.locator(".figures > div", { hasText: title }).locator("dd").innerText()).trim()
+    assert.deepEqual([await figure("Management fee"), await figure("Performance fee")], ["2\u2009%", "0.5\u2009%"])
+    const link = page.getByRole("link", { name: "vault.example" })
+    assert.deepEqual([await link.getAttribute("href"), await link.getAttribute("rel")], [about.link, "noopener noreferrer"])
+    assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)) <= 0)
+    await page.screenshot({ path: `${process.env.SHOTS}/vault-about-${viewport.width}.png`, fullPage: true })
+    assert.deepEqual(wrong, [])
+    await close()
+  }
+})
+
+test("the page of a user says that current shares are not shown, beside what is known", async () => {
+  const [{ address }] = (await api("/api/v1/users")).data
+  const { page, wrong, close } = await open(`/user/${address}`)
+  await page.getByText(/^Current shares are not shown: /).waitFor()
+  await page.getByText("Total deposited").first().waitFor()
+  await page.getByText("Total withdrawn").first().waitFor()
+  assert.deepEqual(wrong, [])
+  await close()
+})

@@ -156,6 +156,22 @@ export function replay(eventId: string) {
   return withKey((init) => answered(client.POST("/api/v1/partner/webhooks/deliveries/{eventId}/replay", { ...init, params: { path: { eventId } } })))
 }
 
+/** Has the signing secret replaced, with the usual overlap. */
+export function rotateSecret() {
+  return withKey((init) => answered(client.POST("/api/v1/partner/webhooks/secret/rotate", init)))
+}
+
+/** Has a new API key issued. If that revokes the key in use, the new one is used from here on. */
+export async function rotateKey() {
+  const before = key
+  const answer = await withKey((init) => answered(client.POST("/api/v1/partner/keys/rotate", init)))
+  if (before !== null && key === before && answer.data.revoked.includes(before.slice(-4))) {
+    key = answer.data.apiKey
+    if (kept() !== null) keep(key)
+  }
+  return answer
+}
+
 /** A signed statement, as a file. */
 export function statement(span: { from: string; to: string }, signal: AbortSignal): Promise<{ file: Blob; name: string }> {
   return withKey(async (init) => {

@@ -26,12 +26,18 @@ interface Props extends Drawn {
   title: string
   /** Seconds that a point covers; 0 if it is a moment. */
   step?: number
+  /** Whether the heights are counts, between which the axis has no label. */
+  whole?: boolean
 }
+
+/** The distances between labels of counts. */
+const WHOLE = Array.from({ length: 12 }, (_, zeros) => [1, 2, 5].map((digit) => digit * 10 ** zeros)).flat()
 
 /** The state of a chart between two refreshes. */
 interface View {
   drawn: Drawn
   step: number
+  whole: boolean
   /** The point under the pointer: its time, and how many points before it have the same time. */
   hovered: { time: number; nth: number } | null
   zoomed: boolean
@@ -43,10 +49,10 @@ const HEIGHT = 200
 /** All charts of a page share one crosshair. */
 const CROSSHAIR = "navlog"
 
-export function Chart({ title, times, lines, step = 0 }: Props) {
+export function Chart({ title, times, lines, step = 0, whole = false }: Props) {
   const host = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot | null>(null)
-  const view = useRef<View>({ drawn: { times, lines }, step, hovered: null, zoomed: false, following: false })
+  const view = useRef<View>({ drawn: { times, lines }, step, whole, hovered: null, zoomed: false, following: false })
   const [zoomed, setZoomed] = useState(false)
   view.current.drawn = { times, lines }
   view.current.step = step
@@ -178,7 +184,7 @@ function options(host: HTMLElement, view: View, zoomed: (on: boolean) => void): 
     },
     axes: [
       { ...axis, space: (_, __, ___, ____, width) => (width < 400 ? 60 : 84), size: 44, values: (_, ticks, __, ___, step) => timeLabels(ticks, step) },
-      { ...axis, size: 64, values: (_, ticks) => numberLabels(ticks) },
+      { ...axis, size: 64, ...(view.whole ? { incrs: WHOLE } : {}), values: (_, ticks) => numberLabels(ticks) },
     ],
     series: [
       { label: "UTC", value: (_, at) => (at === null ? "–" : moment(at)) },

@@ -146,8 +146,8 @@ function Flows({ asked, vault, range }: { asked: Asked<Series, undefined>; vault
       {() => (
         <>
           <Chart title={`Flows by ${range.interval}, ${symbol}: deposits above, claims below`} times={times} lines={flows} step={steps[range.interval]} />
-          <Chart title={`Withdrawal requests by ${range.interval}`} times={times} lines={requests} step={steps[range.interval]} />
-          <Chart title={`Users by ${range.interval}`} times={times} lines={users} step={steps[range.interval]} />
+          <Chart title={`Withdrawal requests by ${range.interval}`} times={times} lines={requests} step={steps[range.interval]} whole />
+          <Chart title={`Users by ${range.interval}`} times={times} lines={users} step={steps[range.interval]} whole />
         </>
       )}
     </Shown>

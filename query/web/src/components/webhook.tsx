@@ -1,7 +1,8 @@
 // The webhook URL, its state, and the first webhook step by step.
 import type { ComponentChildren } from "preact"
 import { useEffect, useState } from "preact/hooks"
-import { type Answer, ApiError } from "../api"
+import { ApiError } from "../api"
+import type { Asked } from "../answers"
 import { askPartner, pause, register, sendTest, usePartner } from "../partner"
 import { here, usePlace } from "../router"
 import type { Delivery, Webhook } from "../types"
@@ -9,17 +10,21 @@ import { Attempts, Deliveries, DeliveryState, underWay } from "./deliveries"
 import { EndpointDays } from "./endpointdays"
 import { Figure, Figures } from "./figures"
 import { Time } from "./names"
+import { Rotation } from "./rotation"
+import { useSending } from "./sending"
 import { VerifySignature } from "./signature"
 import { Failed, Shown } from "./state"
 
 export function Webhooks() {
   const [again, setAgain] = useState(0)
   const look = () => setAgain((n) => n + 1)
+  const webhook = useWebhook(again)
   return (
     <>
-      <Endpoint again={again} />
+      <Endpoint webhook={webhook} />
       <Register done={look} />
       <SendTest done={look} />
+      {webhook.answer?.data.rotation === true && <Rotation />}
       <h2>The endpoint by day</h2>
       <EndpointDays again={again} />
       <h2>Delivery log</h2>
@@ -34,8 +39,9 @@ const breakers: Record<Webhook["breaker"]["state"], [text: string, kind: string]
   "half-open": ["Trying one event", "warn"],
 }
 
-function Endpoint({ again }: { again: number }) {
-  const webhook = usePartner("/api/v1/partner/webhooks", {}, again)
+const useWebhook = (again: number) => usePartner("/api/v1/partner/webhooks", {}, again)
+
+function Endpoint({ webhook }: { webhook: Asked<Webhook, unknown> }) {
   return (
     <Shown asked={webhook}>
       {({ webhookUrl, breaker, updatedAt, lastSuccessAt, lastFailureAt }) => (
@@ -72,31 +78,6 @@ function Endpoint({ again }: { again: number }) {
       )}
     </Shown>
   )
-}
-
-/** The result of a button that was pressed. */
-function useSending<T>() {
-  const [busy, setBusy] = useState(false)
-  const [error, setError] = useState<ApiError | null>(null)
-  const [data, setData] = useState<T | null>(null)
-  const send = (call: Promise<Answer<T>>, then: (data: T) => void) => {
-    setBusy(true)
-    setError(null)
-    setData(null)
-    call
-      .then(
-        (answer) => {
-          setData(answer.data)
-          then(answer.data)
-        },
-        (error: unknown) => {
-          if (!(error instanceof ApiError)) throw error
-          setError(error)
-        },
-      )
-      .finally(() => setBusy(false))
-  }
-  return { busy, error, data, send }
 }
 
 function Register({ done }: { done: () => void }) {
@@ -157,12 +138,13 @@ function SendTest({ done }: { done: (eventId: string) => void }) {
 export function FirstWebhook() {
   const place = usePlace()
   const [registered, setRegistered] = useState(0)
+  const webhook = useWebhook(registered)
   const [eventId, setEventId] = useState<string | null>(null)
   return (
     <ol class="steps">
       <Step title="Register a URL">
         <p>Something must answer there with 2xx within 10 seconds; three samples of a receiver come with navlog, in Go, TypeScript and Python.</p>
-        <Endpoint again={registered} />
+        <Endpoint webhook={webhook} />
         <Register done={() => setRegistered((n) => n + 1)} />
       </Step>
       <Step title="Send a test event">

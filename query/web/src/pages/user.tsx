@@ -111,8 +111,9 @@ function Totals({ data, vaults }: { data: UserDetail; vaults: Vault[] }) {
           <Figure wide title="Deposited less withdrawn"><Amount value={difference(of.sums.withdrawn, of.sums.deposited)} unit={inAsset(of.asset)} symbol /></Figure>
         </Figures>
       ))}
+      <p>Current shares are not shown: navlog does not follow transfers of shares, so it does not know how many a user has or what they are worth.</p>
       <p class="faint">
-        First seen <Time iso={data.firstSeen} /> UTC. Current shares and their value are not shown: the vaults&rsquo; events do not say who received shares by a transfer.
+        First seen <Time iso={data.firstSeen} /> UTC.
       </p>
       <Accountant address={data.address} vaults={vaults} />
       <h2>By vault</h2>

@@ -64,6 +64,7 @@ function Of({ vault, series, pending, funding }: OfProps) {
         <Copy text={vault.address} what="the address" />
         <Outside kind="address" value={vault.address} /> <span class="faint">chain {vault.chainId}, from block {group(vault.startBlock)}</span>
       </p>
+      <About vault={vault} />
       <Figures>
         <Figure title="NAV per share"><Amount value={vault.navPerShare} unit={inNav} source={{ of: path, field: "/navPerShare" }} /></Figure>
         <Figure wide title="Total assets"><Amount value={vault.totalAssets} unit={inAsset(vault.asset)} symbol source={{ of: path, field: "/totalAssets" }} /></Figure>
@@ -92,9 +93,26 @@ function Of({ vault, series, pending, funding }: OfProps) {
         <Figure title="Users"><Amount value={vault.stats.userCount} unit={inNumber} source={{ of: path, field: "/stats/userCount" }} /></Figure>
         <Figure title="NAV updated"><Age iso={vault.stats.lastNavAt} /></Figure>
         <Figure title="Last sweep"><Age iso={vault.stats.lastSweepAt} /></Figure>
+        {vault.managementFee !== null && <Figure title="Management fee">{vault.managementFee}&#8201;%</Figure>}
+        {vault.performanceFee !== null && <Figure title="Performance fee">{vault.performanceFee}&#8201;%</Figure>}
       </Figures>
       <Views vault={vault} days={series?.sinceFirst?.days ?? 0} />
     </>
+  )
+}
+
+/** What the operator says about the vault, if anything. */
+function About({ vault: { description, link } }: { vault: VaultDetail }) {
+  if (description === null && link === null) return null
+  return (
+    <p class="about">
+      {description}{" "}
+      {link !== null && (
+        <a href={link} target="_blank" rel="noopener noreferrer">
+          {new URL(link).host}
+        </a>
+      )}
+    </p>
   )
 }
 
