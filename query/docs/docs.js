@@ -117,7 +117,7 @@ const send = async (method, path, parameters, fields, body, out) => {
 
 const operation = (method, path, op) => {
   const box = element('details', { id: op.operationId },
-    element('summary', {}, element('span', { className: 'method', textContent: method.toUpperCase() }), element('code', { textContent: path }), element('span', { textContent: op.summary })));
+    element('summary', {}, element('span', { className: 'method', textContent: method.toUpperCase() }), ' ', element('code', { textContent: path }), ' ', element('span', { textContent: op.summary })));
   box.append(element('p', {}, element('a', { href: `#${op.operationId}`, textContent: 'Link to this operation' })));
   box.append(element('div', {}, ...rendered(op.description)));
   const parameters = (op.parameters ?? []).map(resolve);
@@ -143,7 +143,7 @@ const operation = (method, path, op) => {
 const webhook = (name, op) => {
   const media = op.requestBody.content['application/json'];
   return element('details', {},
-    element('summary', {}, element('span', { className: 'method', textContent: 'POST' }), element('code', { textContent: name }), element('span', { textContent: op.summary })),
+    element('summary', {}, element('span', { className: 'method', textContent: 'POST' }), ' ', element('code', { textContent: name }), ' ', element('span', { textContent: op.summary })),
     element('div', {}, ...rendered(op.description)),
     ...op.parameters.map(resolve).map((p) => element('div', { className: 'hint' }, `${p.name}${p.required ? ' *' : ''}: `, ...rendered(p.description))),
     element('pre', { tabIndex: 0, textContent: example(media) }));

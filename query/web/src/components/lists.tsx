@@ -60,9 +60,9 @@ function RequestState({ request }: { request: Withdrawal }) {
   const since = request.cancelledAt ?? request.claimedAt ?? request.expiredAt ?? request.fundedAt
   const [tone, word] = request.claimable ? ["good", "claimable"] : request.status === "queued" ? ["warn", "pending"] : ["", request.status]
   return (
-    <>
+    <span class="state">
       <span class={`badge ${tone}`}>{word}</span> {since !== null && <Time iso={since} />}
-    </>
+    </span>
   )
 }
 

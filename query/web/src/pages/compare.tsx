@@ -161,5 +161,5 @@ function Change({ row }: { row: Row }) {
   if (row.before === null || row.after === null) return <Amount value={null} unit={inNumber} />
   const by = difference(row.before, row.after)
   if (by === "0") return <span class="faint">none</span>
-  return <>{by.startsWith("-") ? "" : "+"}<Amount value={by} unit={row.unit} symbol /></>
+  return <span>{by.startsWith("-") ? "" : "+"}<Amount value={by} unit={row.unit} symbol /></span>
 }

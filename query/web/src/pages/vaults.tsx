@@ -31,7 +31,7 @@ export function VaultsPage() {
                   rows={data}
                   id={(vault) => vault.address}
                   columns={[
-                    { title: "Vault", cell: (vault) => <><VaultLink address={vault.address} name={vault.name} /> <span class="faint">{vault.symbol}</span></> },
+                    { title: "Vault", cell: (vault) => <span><VaultLink address={vault.address} name={vault.name} /> <span class="faint">{vault.symbol}</span></span> },
                     { title: "NAV per share", number: true, cell: (vault) => <Amount value={vault.navPerShare} unit={inNav} source={{ of: `/api/v1/vaults/${vault.address}`, field: "/navPerShare" }} /> },
                     { title: "Total assets", number: true, cell: (vault) => <Amount value={vault.totalAssets} unit={inAsset(vault.asset)} symbol source={{ of: `/api/v1/vaults/${vault.address}`, field: "/totalAssets" }} /> },
                     { title: "Shares", number: true, cell: (vault) => <Amount value={vault.totalSupply} unit={inShares(vault)} source={{ of: `/api/v1/vaults/${vault.address}`, field: "/totalSupply" }} /> },
