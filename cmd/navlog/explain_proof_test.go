@@ -42,7 +42,7 @@ func newAProvenAPI(t *testing.T) (*anAPI, *readtest.Node) {
 	g.Write(l)
 	return serveAnAPI(t, readtest.Serve(t, g,
 		httpapi.Route{Path: "/api/v1/vaults", Get: vaults.List},
-		httpapi.Route{Path: "/api/v1/vaults/{address}", Get: vaults.Detail},
+		httpapi.Route{Path: "/api/v1/vaults/{address}", Get: vaults.Detail(nil)},
 		httpapi.Route{Path: "/api/v1/users/{address}", Get: users.Detail},
 		httpapi.Route{Path: "/api/v1/explain", Get: explain.New(own).Explain, PartnerIf: explain.NeedsKey})), n
 }

@@ -40,7 +40,7 @@ func newAnAPI(t *testing.T) *anAPI {
 	g.Write(readtest.SmallChain())
 	return serveAnAPI(t, readtest.Serve(t, g,
 		httpapi.Route{Path: "/api/v1/vaults", Get: vaults.List},
-		httpapi.Route{Path: "/api/v1/vaults/{address}", Get: vaults.Detail},
+		httpapi.Route{Path: "/api/v1/vaults/{address}", Get: vaults.Detail(nil)},
 		httpapi.Route{Path: "/api/v1/users/{address}", Get: users.Detail},
 		httpapi.Route{Path: "/api/v1/settlement/summary", Get: vaults.Settlement},
 		httpapi.Route{Path: "/api/v1/partner/stats", Partner: true, Get: partner.Stats},

@@ -1065,7 +1065,7 @@ export interface components {
         };
         /** @description A number of percent, such as `2` or `0.5`. */
         PercentOrNull: string | null;
-        /** @description What the logs of the vault can say. What they cannot is null elsewhere, never 0. */
+        /** @description The information that the logs of the vault contain. Fields for other information are null elsewhere, never 0. */
         Capabilities: {
             /** @description Deposits. */
             deposits: boolean;
@@ -1963,6 +1963,7 @@ export interface components {
                 code: "INVALID_BODY";
                 message: string;
                 requestId: string;
+                traceId?: string;
                 details: {
                     endsAt: components["schemas"]["Time"];
                 };
@@ -5143,7 +5144,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];
@@ -5199,7 +5200,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
                  * @example my-request-1
                  */
                 "X-Request-Id"?: components["parameters"]["RequestIdIn"];

@@ -61,7 +61,7 @@ test("a key that no longer works ends it, and so does who stops it", async () =>
 
 test("a key that the API does not know is never in use, whatever the view", async (t) => {
   t.mock.method(globalThis, "fetch", async () => new Response(JSON.stringify({ ok: false, error: { code: "UNAUTHORIZED", message: "m", requestId: "r" } }), { status: 401 }))
-  await assert.rejects(giveKey("nk_test_wrong", true, async (trial) => (await askPartner("/api/v1/partner/stats", {}, undefined, trial)).data.partnerName), /not known/)
+  await assert.rejects(giveKey("nk_test_wrong", true, async (trial) => (await askPartner("/api/v1/partner/stats", {}, undefined, trial)).data.partnerName), /unknown or was revoked/)
   await assert.rejects(askPartner("/api/v1/partner/stats", {}), /no key/)
 })
 
