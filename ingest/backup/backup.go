@@ -17,20 +17,20 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// backup copies what is new in Kafka into a folder.
+// backup copies the records that a folder does not have yet from Kafka into it.
 type backup struct {
 	kafka    chainlog.Config
 	chainID  uint64
 	dir      string
 	manifest *Manifest
-	cursor   *event.Cursor // up to which is copied
+	cursor   *event.Cursor // the records up to it are copied
 	progress Progress
 	done     int
-	size     int64 // of a segment
+	size     int64 // after which a segment ends
 }
 
-// Write copies the log of a chain into dir, up to its newest cursor. It continues what is in dir: a backup
-// that has ended, and one that was interrupted, from its last segment on. ingest may write meanwhile.
+// Write copies the log of a chain into dir, up to its newest cursor. If dir holds a complete or interrupted backup,
+// Write continues after its last segment. ingest may write to the log at the same time.
 func Write(ctx context.Context, chainID uint64, kafka chainlog.Config, dir string, progress Progress) (*Report, error) {
 	b := &backup{kafka: kafka, chainID: chainID, dir: dir, progress: progress, size: segmentBytes}
 	return b.run(ctx)
@@ -68,8 +68,8 @@ func (b *backup) run(ctx context.Context) (_ *Report, err error) {
 	return r, nil
 }
 
-// prepare reads the cursor, and after it the ends of the referral topics: every referral that was committed with the
-// cursor, or before, lies before them.
+// prepare reads the cursor first and then the end offsets of the referral topics, so that every referral that was
+// committed with or before the cursor lies before them.
 func (b *backup) prepare(ctx context.Context, adm *kadm.Client) (ends kadm.ListedOffsets, err error) {
 	if b.cursor, err = chainlog.ReadCursor(ctx, b.chainID, b.kafka.Options()...); err != nil {
 		return nil, err
@@ -104,10 +104,10 @@ func (b *backup) prepare(ctx context.Context, adm *kadm.Client) (ends kadm.Liste
 	return ends, nil
 }
 
-// elsewhere is what to do if a backup cannot go on.
+// elsewhere tells the operator what to do if a backup cannot continue.
 const elsewhere = "Kafka was restored or replaced since; keep this backup, and begin another one in another folder"
 
-// source compares the topics with those of the backup, or begins the manifest of a new one.
+// source compares the topics with those of the backup, or creates the manifest of a new backup.
 func (b *backup) source(ctx context.Context, adm *kadm.Client) error {
 	details, err := chainlog.ListTopics(ctx, adm, chainlog.ReferralDeposits(b.chainID), chainlog.ReferralWithdrawals(b.chainID))
 	if err == nil {
@@ -146,11 +146,11 @@ func (b *backup) source(ctx context.Context, adm *kadm.Client) error {
 	return nil
 }
 
-// errReached ends the reading of the log.
+// errReached ends the read of the log.
 var errReached = errors.New("the log was read up to the cursor")
 
-// log copies the records of the log up to the cursor. The last one that the backup has is read once more: a log
-// that was replaced by an older copy and written on has another one there.
+// log copies the records of the log up to the cursor. It reads the backup's last record again: if an older copy
+// replaced the log and new records were written since, the record with this seq differs.
 func (b *backup) log(ctx context.Context) error {
 	last := b.manifest.lastSeq(len(b.manifest.Segments))
 	from := chainlog.Position{Seq: max(last, 1) - 1, Offset: b.manifest.Source.LogOffset}
@@ -209,7 +209,7 @@ func (b *backup) begin() (*writer, error) {
 	return newWriter(b.dir, n+1, b.manifest.lastSeq(n))
 }
 
-// end adds a segment to the manifest, with the positions after it.
+// end adds a segment to the manifest, with the offsets that follow it.
 func (b *backup) end(w *writer) error {
 	s, err := w.end()
 	if err != nil {
@@ -221,10 +221,11 @@ func (b *backup) end(w *writer) error {
 	return b.manifest.save(b.dir)
 }
 
-// referrals copies the referral topics up to ends. What is committed after the cursor is left to the next backup, as
-// far as it can be told: a partition ends before the first referral of a record that the cursor does not include.
+// referrals copies the referral topics up to ends. It leaves referrals that were committed after the cursor to the next
+// backup, as far as it can recognise them: it stops in a partition before the first referral of a record that the
+// cursor does not include.
 func (b *backup) referrals(ctx context.Context, ends kadm.ListedOffsets) error {
-	left := map[string]map[int32]kgo.Offset{} // partitions that are not read to their end
+	left := map[string]map[int32]kgo.Offset{} // partitions with records still to read
 	var records, read uint64
 	for name, source := range b.manifest.Source.Topics {
 		for partition, next := range source.Next {
@@ -303,7 +304,7 @@ func (b *backup) referrals(ctx context.Context, ends kadm.ListedOffsets) error {
 	return b.end(w)
 }
 
-// snapshot makes what was copied what is restored.
+// snapshot records that everything copied so far is what a restore writes.
 func (b *backup) snapshot() error {
 	m := b.manifest
 	cursor, err := proto.MarshalOptions{Deterministic: true}.Marshal(b.cursor)

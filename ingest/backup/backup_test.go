@@ -30,7 +30,7 @@ var (
 	topics  = []string{chainlog.LogTopic(chainID), chainlog.ReferralDeposits(chainID), chainlog.ReferralWithdrawals(chainID)}
 )
 
-// broker is a Kafka of its own, with the writer of a log.
+// broker is a separate Kafka with the writer of a log.
 type broker struct {
 	*testing.T
 	kafka  chainlog.Config
@@ -62,8 +62,8 @@ func (b *broker) must(err error) {
 	}
 }
 
-// append writes blocks, each a unit and a transaction of its own, with a log and two referrals. One transaction is
-// aborted in between.
+// append writes blocks with a log and two referrals each. Each block is one unit, committed in its own transaction. One
+// transaction in between is aborted.
 func (b *broker) append(blocks int) {
 	b.Helper()
 	b.must(chainlog.EnsureTopics(b.Context(), kadm.NewClient(b.client), chainID, b.kafka.Topology()))
@@ -121,8 +121,7 @@ func (b *broker) cursor() *event.Cursor {
 	return c
 }
 
-// records are all that is committed in the topics of the log and the referrals, by topic and partition, without
-// offsets.
+// records returns all committed records of the log and referral topics, by topic and partition, without offsets.
 func (b *broker) records() map[string][]string {
 	b.Helper()
 	found := map[string][]string{}
@@ -153,7 +152,7 @@ func (b *broker) records() map[string][]string {
 	return found
 }
 
-// write backs up, in small segments.
+// write backs up the log, in small segments.
 func (b *broker) write(dir string) (*Report, error) {
 	return (&backup{kafka: b.kafka, chainID: chainID, dir: dir, size: 600}).run(b.Context())
 }
@@ -177,8 +176,8 @@ func (b *broker) restore(dir string, wrote func(int) error) (*Report, error) {
 	return (&restore{kafka: b.kafka, dir: dir, wrote: wrote}).run(b.Context(), chainID)
 }
 
-// What is backed up in two parts and restored in two parts is what there was: every record with its key, headers and
-// time, in the order of its partition, and the cursor. Up to its end, the restored log is frozen.
+// A log that is backed up in two parts and restored in two parts is the same as before: every record with its key,
+// headers and time, in the order of its partition, and the cursor. The log is frozen until the restore ends.
 func TestBackupAndRestore(t *testing.T) {
 	from, to, dir := newBroker(t), newBroker(t), t.TempDir()
 	from.append(6)
@@ -243,7 +242,7 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 }
 
-// files are the contents of a folder.
+// files returns the contents of a folder.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -261,8 +260,8 @@ func files(t *testing.T, dir string) map[string]string {
 	return found
 }
 
-// A backup that is interrupted at any segment is continued: nothing is there twice, and nothing is missing. What an
-// earlier backup can restore stays.
+// A backup that is interrupted at any segment can be continued: no record is duplicated or missing. The snapshot of an
+// earlier backup can still be restored.
 func TestInterruptedBackup(t *testing.T) {
 	from, to, dir := newBroker(t), newBroker(t), t.TempDir()
 	from.append(3)
@@ -301,7 +300,7 @@ func TestBackupEndsAtItsCursor(t *testing.T) {
 	defer client.Close()
 	ends, err := b.prepare(t.Context(), kadm.NewClient(client))
 	from.must(err)
-	b.cursor = earlier // as if ingest had gone on since the cursor was read
+	b.cursor = earlier // as if ingest had continued after the cursor was read
 	from.must(b.log(t.Context()))
 	from.must(b.referrals(t.Context(), ends))
 	from.must(b.snapshot())
@@ -316,7 +315,7 @@ func TestBackupEndsAtItsCursor(t *testing.T) {
 	from.same(to)
 }
 
-// Each way to change a backup is found, without Kafka.
+// Verify detects each kind of change to a backup, without Kafka.
 func TestVerifyFindsDamage(t *testing.T) {
 	from, dir := newBroker(t), t.TempDir()
 	from.append(12)
@@ -386,7 +385,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 	}
 }
 
-// Restore leaves alone what is in the topics; nothing is written, and the writer is not fenced.
+// If Restore refuses, it does not write to the topics and does not fence the writer.
 func TestRestoreRefuses(t *testing.T) {
 	from, dir := newBroker(t), t.TempDir()
 	from.append(4)
@@ -435,7 +434,7 @@ func TestRestoreRefuses(t *testing.T) {
 	refused("another state", half, dir, "of another state")
 }
 
-// A backup is continued only from the Kafka that it was made from.
+// A backup can be continued only from the Kafka that it was made from.
 func TestBackupOfAnotherKafka(t *testing.T) {
 	from, dir := newBroker(t), t.TempDir()
 	from.append(4)
@@ -462,7 +461,7 @@ func TestBackupOfAnotherKafka(t *testing.T) {
 	}
 }
 
-// Two commands never work on one folder.
+// Two commands cannot work on one folder at the same time.
 func TestFolderIsLocked(t *testing.T) {
 	dir := t.TempDir()
 	_, unlock, err := open(dir)

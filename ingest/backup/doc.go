@@ -2,7 +2,7 @@
 //
 // A backup is a folder:
 //
-//	manifest.json   what there is, in JSON: which log it is of, its segments, and the newest snapshot
+//	manifest.json   the contents, in JSON: the id of the log, its segments, and the newest snapshot
 //	000001.zst ...  the segments: records, compressed by zstd
 //	lock            held while a command works on the folder
 //
@@ -17,9 +17,9 @@
 // segment is SHA-256 of the chain value before it, the SHA-256 of the file, and its name. The first chain value is
 // SHA-256 of the format, the chain id, the log id and the number of referral partitions. A snapshot names how many segments it
 // includes and holds the cursor that was committed with the last of their records. Its seal is SHA-256 of the chain value
-// of its last segment and the cursor. So a file that is missing, changed or swapped is found, and whoever keeps
-// the seal elsewhere finds a backup that was replaced as a whole.
+// of its last segment and the cursor. So a file that is missing, changed or swapped is detected, and an operator who
+// keeps the seal elsewhere can detect that a whole backup was replaced.
 //
-// The offsets in a backup tell where a record was. A restored record has another offset, because the markers of
+// The offsets in a backup are those that the records had. A restored record has another offset, because the markers of
 // transactions have offsets too. Nothing depends on them: records are found by seq (invariant 2 of docs/architecture.md).
 package backup

@@ -21,14 +21,14 @@ const (
 	manifestName = "manifest.json"
 )
 
-// Manifest says what a backup holds.
+// Manifest describes the contents of a backup.
 type Manifest struct {
 	Format             int       `json:"format"`
 	ChainID            uint64    `json:"chainId"`
 	LogID              string    `json:"logId"` // hex
 	ReferralPartitions int32     `json:"referralPartitions"`
 	Segments           []Segment `json:"segments"`
-	// Snapshot is what can be restored; nil until the first backup has ended.
+	// Snapshot is what can be restored; nil until the first backup is complete.
 	Snapshot *Snapshot `json:"snapshot"`
 	Source   Source    `json:"source"`
 }
@@ -40,22 +40,22 @@ type Segment struct {
 	SHA256      string `json:"sha256"`
 	Chain       string `json:"chain"` // the chained hash up to this segment
 	LastSeq     uint64 `json:"lastSeq"`
-	Log         uint64 `json:"log"` // records of the topic
+	Log         uint64 `json:"log"` // records of the log topic
 	Deposits    uint64 `json:"deposits"`
 	Withdrawals uint64 `json:"withdrawals"`
 }
 
 // Snapshot is a state of the log that a backup can restore.
 type Snapshot struct {
-	Segments int       `json:"segments"` // how many of them it includes
+	Segments int       `json:"segments"` // number of segments that it includes
 	Seq      uint64    `json:"seq"`
-	Block    uint64    `json:"block"` // the newest indexed one
+	Block    uint64    `json:"block"` // the newest indexed block
 	At       time.Time `json:"at"`
 	Cursor   []byte    `json:"cursor"` // protobuf navlog.event.Cursor, base64
 	Seal     string    `json:"seal"`
 }
 
-// Source is where the next backup goes on.
+// Source is the position from which the next backup continues.
 type Source struct {
 	// LogOffset is the offset of the last record of the log, and LastRecord the SHA-256 of its value.
 	LogOffset  int64  `json:"logOffset"`
@@ -64,20 +64,20 @@ type Source struct {
 	Topics map[string]SourceTopic `json:"topics"`
 }
 
-// SourceTopic is a referral topic as Kafka has it. A topic that was made again has another id.
+// SourceTopic is a referral topic in Kafka. A topic that was deleted and created again has another id.
 type SourceTopic struct {
 	ID   string          `json:"id"`
-	Next map[int32]int64 `json:"next"` // by partition, the offset after the last record
+	Next map[int32]int64 `json:"next"` // by partition, the offset after the last copied record
 }
 
-// DamagedError says that a backup is not what was written.
+// DamagedError means that a backup does not hold what was written.
 type DamagedError struct{ Reason string }
 
 func (e *DamagedError) Error() string { return "the backup is damaged: " + e.Reason }
 
 func damaged(form string, a ...any) error { return &DamagedError{fmt.Sprintf(form, a...)} }
 
-// lastSeq is that of the last record of the log in the first n segments.
+// lastSeq returns the seq of the last log record in the first n segments.
 func (m *Manifest) lastSeq(n int) uint64 {
 	if n == 0 {
 		return 0
@@ -85,7 +85,7 @@ func (m *Manifest) lastSeq(n int) uint64 {
 	return m.Segments[n-1].LastSeq
 }
 
-// chain is the chained hash up to the first n segments.
+// chain returns the chained hash up to the first n segments.
 func (m *Manifest) chain(n int) string {
 	if n == 0 {
 		return digest(fmt.Sprintf("navlog backup %d %d %s %d", m.Format, m.ChainID, m.LogID, m.ReferralPartitions))
@@ -102,7 +102,7 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// cursor is the one of the snapshot.
+// cursor returns the cursor of the snapshot.
 func (m *Manifest) cursor() (*event.Cursor, error) {
 	cursor := new(event.Cursor)
 	if err := proto.Unmarshal(m.Snapshot.Cursor, cursor); err != nil {
@@ -111,7 +111,7 @@ func (m *Manifest) cursor() (*event.Cursor, error) {
 	return cursor, nil
 }
 
-// open locks a backup and reads its manifest, which is nil if there is none.
+// open locks a backup and reads its manifest. The manifest is nil if there is none.
 func open(dir string) (m *Manifest, unlock func(), err error) {
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -131,7 +131,7 @@ func open(dir string) (m *Manifest, unlock func(), err error) {
 	return m, func() { lock.Close() }, nil
 }
 
-// readManifest gives an error that is os.ErrNotExist if there is none.
+// readManifest reads the manifest. Its error is os.ErrNotExist if there is none.
 func readManifest(dir string) (*Manifest, error) {
 	b, err := os.ReadFile(filepath.Join(dir, manifestName))
 	if err != nil {
@@ -147,7 +147,7 @@ func readManifest(dir string) (*Manifest, error) {
 	return m, nil
 }
 
-// save replaces the manifest: after a crash there is the old one or the new one.
+// save replaces the manifest atomically: after a crash the folder holds either the old or the new one.
 func (m *Manifest) save(dir string) error {
 	b, err := json.MarshalIndent(m, "", " ")
 	if err != nil {
@@ -171,7 +171,7 @@ func (m *Manifest) save(dir string) error {
 	return nil
 }
 
-// syncDir makes the names in a folder durable.
+// syncDir makes the directory entries of a folder durable.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -19,33 +19,34 @@ import (
 )
 
 const (
-	// transactionTimeout is how long a restore that died holds readers back; commitTimeout bounds one transaction, and
-	// is shorter.
+	// transactionTimeout is how long a restore that died blocks readers. commitTimeout bounds one transaction, and is
+	// shorter.
 	transactionTimeout = time.Minute
 	commitTimeout      = 45 * time.Second
-	// bufferedBytes bounds the records that wait for the broker.
+	// bufferedBytes bounds the records that are queued for the broker.
 	bufferedBytes = 32 << 20
 )
 
-// The cursor of a log that is being restored is frozen, so that an ingest that starts meanwhile appends nothing. Its
-// reason says how far the restore is: ingest keeps it when it takes the cursor over.
+// underWay returns the reason for which the cursor is frozen during a restore. It is frozen so that an ingest that
+// starts meanwhile appends nothing. The reason holds the progress of the restore, and ingest keeps it when it takes
+// over the cursor.
 func underWay(done, of int, seal string) string {
 	return fmt.Sprintf("a backup is being restored: %d of %d segments, seal %s; run `navlog restore` again with the same backup", done, of, seal)
 }
 
 var underWayForm = regexp.MustCompile("^a backup is being restored: ([0-9]+) of [0-9]+ segments, seal ([0-9a-f]{64}); run `navlog restore` again")
 
-// Restoring reports whether a log that is frozen for this reason is being restored.
+// Restoring reports whether a freeze with this reason means that the log is being restored.
 func Restoring(frozen string) bool { return underWayForm.MatchString(frozen) }
 
-// RefusedError says why a backup cannot be restored into these topics.
+// RefusedError means that a backup cannot be restored into these topics.
 type RefusedError struct{ Reason string }
 
 func (e *RefusedError) Error() string { return e.Reason }
 
 func refuse(form string, a ...any) error { return &RefusedError{fmt.Sprintf(form, a...)} }
 
-// restore writes a backup into Kafka.
+// restore writes a backup to Kafka.
 type restore struct {
 	kafka    chainlog.Config
 	dir      string
@@ -53,19 +54,19 @@ type restore struct {
 	final    *event.Cursor // the cursor of the backup
 	client   *kgo.Client
 	instance []byte
-	last     int64 // offset of the newest record of the log; 0: not known
-	window   int64 // offset of the record with which a restart of ingest begins; 0: not known
+	last     int64 // offset of the newest record of the log; 0 if unknown
+	window   int64 // offset of the record from which a restarted ingest reads; 0 if unknown
 	progress Progress
-	// wrote, if set, is called after each transaction, by tests that interrupt there.
+	// wrote, if set, is called after each transaction. Tests interrupt the restore there.
 	wrote func(segments int) error
 }
 
-// Restore writes the snapshot of a backup into the topics of its chain, after it has verified all of the backup. The topics
-// are made if they are missing, and refused if they hold anything else. Each segment is one transaction, with a cursor
-// that says how far the log is, so that an interrupted restore continues where it ended. The last cursor is that of
-// the backup: ingest goes on from it.
+// Restore writes the snapshot of a backup to the topics of its chain, after it has verified the whole backup. It
+// creates topics that are missing, and refuses topics that hold anything else. It writes each segment in one
+// transaction, with a cursor that holds its progress, so that an interrupted restore continues where it ended. The last
+// cursor is that of the backup, and ingest continues from it.
 //
-// Restore fences as ingest does. An ingest that runs stays frozen until the end.
+// Restore fences other writers as ingest does. A running ingest stays frozen until the restore ends.
 func Restore(ctx context.Context, chainID uint64, kafka chainlog.Config, dir string, progress Progress) (*Report, error) {
 	r := &restore{kafka: kafka, dir: dir, progress: progress}
 	return r.run(ctx, chainID)
@@ -99,8 +100,8 @@ func (r *restore) run(ctx context.Context, chainID uint64) (_ *Report, err error
 	if err := chainlog.EnsureTopics(ctx, adm, chainID, topology); err != nil {
 		return nil, err
 	}
-	// First without fencing: a writer that has the right to its log goes on. No more than the cursor is read, because of a
-	// transaction that has just ended the other topics may show nothing yet.
+	// Check before fencing, so that the writer of another log can continue. Read only the cursor: the other topics may
+	// not show a transaction yet that has just ended.
 	cursor, err := chainlog.ReadCursor(ctx, chainID, r.kafka.Options()...)
 	if err != nil {
 		return nil, err
@@ -138,7 +139,7 @@ func (r *restore) run(ctx context.Context, chainID uint64) (_ *Report, err error
 	return report, nil
 }
 
-// begun says how many segments are in the topics, after every earlier writer was fenced. It refuses topics that hold
+// begun returns how many segments the topics hold, after every earlier writer was fenced. It refuses topics that hold
 // anything else.
 func (r *restore) begun(ctx context.Context, adm *kadm.Client) (segments int, err error) {
 	cursor, err := chainlog.ReadCursor(ctx, r.manifest.ChainID, r.kafka.Options()...)
@@ -150,7 +151,8 @@ func (r *restore) begun(ctx context.Context, adm *kadm.Client) (segments int, er
 		rand.Read(r.instance)
 		return 0, r.empty(ctx, adm)
 	}
-	// As `navlog ingest resume` does: an ingest that waits under this name learns that it may go on.
+	// Keep the instance id, as `navlog ingest resume` does: an ingest that waits with this id learns that it may
+	// continue.
 	r.instance = cursor.GetInstanceId()
 	if segments, err = r.place(cursor); err != nil {
 		return 0, err
@@ -158,7 +160,8 @@ func (r *restore) begun(ctx context.Context, adm *kadm.Client) (segments int, er
 	return segments, r.tail(ctx, cursor, r.manifest.lastSeq(segments))
 }
 
-// place says after how many segments of this backup a cursor was written, and refuses one of anything else.
+// place returns after how many segments of this backup a cursor was written, and refuses a cursor that was written
+// otherwise.
 func (r *restore) place(cursor *event.Cursor) (segments int, err error) {
 	m, log := r.manifest, chainlog.LogTopic(r.manifest.ChainID)
 	form := underWayForm.FindStringSubmatch(cursor.GetFrozen())
@@ -181,14 +184,14 @@ func (r *restore) place(cursor *event.Cursor) (segments int, err error) {
 	return segments, nil
 }
 
-// ended says that a cursor is the last one of this restore.
+// ended reports whether a cursor is the last one of this restore.
 func (r *restore) ended(cursor *event.Cursor) bool {
 	a, b := proto.CloneOf(cursor), proto.CloneOf(r.final)
 	a.InstanceId, b.InstanceId, a.WindowOffset, b.WindowOffset = nil, nil, 0, 0
 	return proto.Equal(a, b)
 }
 
-// tail proves that the log ends where the cursor says.
+// tail checks that the log ends where the cursor says.
 func (r *restore) tail(ctx context.Context, cursor *event.Cursor, want uint64) error {
 	from := chainlog.Position{Seq: max(cursor.GetWindowSeq(), 1) - 1, Offset: cursor.GetWindowOffset()}
 	last := from.Seq
@@ -203,7 +206,7 @@ func (r *restore) tail(ctx context.Context, cursor *event.Cursor, want uint64) e
 	return err
 }
 
-// empty refuses topics in which anything was ever written.
+// empty refuses topics that were ever written to.
 func (r *restore) empty(ctx context.Context, adm *kadm.Client) error {
 	origin, err := chainlog.ReadOrigin(ctx, r.manifest.ChainID, r.kafka.Options()...)
 	if err != nil {
@@ -241,7 +244,7 @@ func (r *restore) empty(ctx context.Context, adm *kadm.Client) error {
 	return used
 }
 
-// segment writes one segment and the cursor after it, in one transaction, which is not interrupted when ctx ends.
+// segment writes one segment and the cursor after it, in one transaction. It completes even if ctx ends.
 func (r *restore) segment(ctx context.Context, n int) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
@@ -290,8 +293,8 @@ func (r *restore) segment(ctx context.Context, n int) error {
 	return nil
 }
 
-// cursor is the one after so many segments. Offsets are other ones than those of the backup: where one is not known,
-// ingest reads the log from its start, once.
+// cursor returns the cursor after a number of segments. Its offsets differ from those of the backup: if the window's
+// offset is unknown, ingest reads the log from its start, once.
 func (r *restore) cursor(segments int) *event.Cursor {
 	if segments == r.manifest.Snapshot.Segments {
 		c := proto.CloneOf(r.final)

@@ -19,11 +19,11 @@ import (
 	"github.com/navlog/navlog/schemas/chainlog"
 )
 
-// segmentBytes is from how many bytes of records on a segment ends, at the next boundary of a unit. A segment is
-// restored in one transaction, which must end within commitTimeout.
+// segmentBytes is the size of records after which a segment ends, at the next boundary of a unit. A segment is restored
+// in one transaction, which must end within commitTimeout.
 const segmentBytes = 16 << 20
 
-// maxField bounds a key or a value. Kafka takes no batch that is larger (chainlog.MaxBatchBytes).
+// maxField bounds a key or a value. Kafka accepts no larger batch (chainlog.MaxBatchBytes).
 const maxField = 4 << 20
 
 const magic = "navlog segment 1\n"
@@ -54,11 +54,11 @@ type writer struct {
 	file   *os.File
 	sum    hash.Hash
 	zip    *zstd.Encoder
-	size   int64 // of its records
+	size   int64 // size of its records
 	buffer []byte
 }
 
-// newWriter begins the segment with a number, from 1, after those up to lastSeq.
+// newWriter begins segment number, counted from 1, after the segments up to lastSeq.
 func newWriter(dir string, number int, lastSeq uint64) (*writer, error) {
 	w := &writer{Segment: Segment{File: fmt.Sprintf("%06d.zst", number), LastSeq: lastSeq}, dir: dir, sum: sha256.New()}
 	var err error
@@ -113,7 +113,7 @@ func appendBytes(b, field []byte) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(field))+1), field...)
 }
 
-// end makes the segment durable under its name.
+// end makes the segment durable under its final name.
 func (w *writer) end() (Segment, error) {
 	err := w.zip.Close()
 	info, failed := w.file.Stat()
@@ -130,15 +130,15 @@ func (w *writer) end() (Segment, error) {
 	return w.Segment, nil
 }
 
-// drop gives the segment up.
+// drop discards the segment.
 func (w *writer) drop() {
 	w.zip.Close()
 	w.file.Close()
 	os.Remove(w.path() + ".new")
 }
 
-// readSegment calls visit with every record of a segment, in the order in which they were written. A record may be
-// kept. It does not look at the hash of the file.
+// readSegment calls visit with every record of a segment, in the order in which they were written. visit may keep the
+// record. The hash of the file is not checked.
 func readSegment(dir string, chainID uint64, s Segment, visit func(topic uint64, r *kgo.Record) error) error {
 	file, err := os.Open(filepath.Join(dir, s.File))
 	if err != nil {
@@ -177,7 +177,7 @@ func readSegment(dir string, chainID uint64, s Segment, visit func(topic uint64,
 	}
 }
 
-// fields reads the fields of records up to the first error.
+// fields reads the fields of records and remembers the first error.
 type fields struct {
 	*bufio.Reader
 	err error
@@ -211,7 +211,7 @@ func (f *fields) bytes() []byte {
 	return b
 }
 
-// sumOf is the SHA-256 of a file and its size.
+// sumOf returns the SHA-256 and the size of a file.
 func sumOf(path string) (sum string, size int64, err error) {
 	file, err := os.Open(path)
 	if err != nil {

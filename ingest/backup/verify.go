@@ -15,7 +15,7 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// Progress hears what a command is doing, and how much of it is done. Nil hears nothing.
+// Progress is called with the current step of a command and how much of it is done. It may be nil.
 type Progress func(what string, done, of uint64)
 
 func (p Progress) tell(what string, done, of uint64) {
@@ -24,21 +24,21 @@ func (p Progress) tell(what string, done, of uint64) {
 	}
 }
 
-// Report says what a backup holds, or what was restored.
+// Report describes the contents of a backup, or what was restored.
 type Report struct {
 	ChainID     uint64 `json:"chainId"`
 	LogID       string `json:"logId"`
 	Seq         uint64 `json:"seq"`
 	Block       uint64 `json:"block"`
 	Segments    int    `json:"segments"`
-	Bytes       int64  `json:"bytes"` // of the files
-	Log         uint64 `json:"log"`   // records of the topic
+	Bytes       int64  `json:"bytes"` // size of the files
+	Log         uint64 `json:"log"`   // records of the log topic
 	Deposits    uint64 `json:"deposits"`
 	Withdrawals uint64 `json:"withdrawals"`
 	Seal        string `json:"seal"`
 	// Done is how many segments this command wrote.
 	Done int `json:"done"`
-	// Unfinished is how many more segments there are, of a backup that has not ended.
+	// Unfinished is the number of further segments, which belong to a backup that is not complete.
 	Unfinished int `json:"unfinished"`
 }
 
@@ -55,9 +55,9 @@ func (m *Manifest) report() *Report {
 	return r
 }
 
-// Verify proves, without Kafka, that a backup is whole: each file is the one that was written, in its place, and the
-// records are those of one log, whole units without a gap, with the cursor that belongs to them. Its error is a
-// *DamagedError if the backup is not.
+// Verify checks, without Kafka, that a backup is intact: each file is the one that was written, in its place, and the
+// records are whole units of one log, without a gap, with the cursor that belongs to them. Its error is a *DamagedError
+// if they are not.
 func Verify(ctx context.Context, dir string, progress Progress) (*Report, error) {
 	m, unlock, err := open(dir)
 	if err != nil {
@@ -106,7 +106,7 @@ func (m *Manifest) verify(ctx context.Context, dir string, progress Progress) er
 	return nil
 }
 
-// check goes through the records of a backup.
+// check verifies the records of a backup in order.
 type check struct {
 	manifest *Manifest
 	seq      uint64
@@ -172,7 +172,8 @@ func (c *check) record(s Segment, r *kgo.Record, counted *Segment) error {
 	return nil
 }
 
-// referral looks at one of the log only: the topics keep what is of a log before it, and what cannot be read.
+// referral checks a referral, if it belongs to this log: the topics also keep referrals of an earlier log, and records
+// that cannot be decoded.
 func (c *check) referral(s Segment, r *kgo.Record) error {
 	if r.Partition >= c.manifest.ReferralPartitions {
 		return damaged("%s has a referral in partition %d of %d", s.File, r.Partition, c.manifest.ReferralPartitions)
@@ -183,7 +184,7 @@ func (c *check) referral(s Segment, r *kgo.Record) error {
 	return nil
 }
 
-// referralSeq is the seq of the log's record that a referral repeats, if it is of this log.
+// referralSeq returns the seq of the log record that a referral repeats, if it belongs to this log.
 func referralSeq(r *kgo.Record, logID string) (seq uint64, ours bool) {
 	referral := new(event.Referral)
 	if proto.Unmarshal(r.Value, referral) != nil || hex.EncodeToString(referral.GetLogId()) != logID {

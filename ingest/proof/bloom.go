@@ -13,7 +13,7 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-// pattern is the three bits that a value sets in a bloom.
+// pattern is the three bit positions that a value sets in a bloom.
 type pattern [3]uint16
 
 func patternOf(value []byte) (m pattern) {
@@ -39,8 +39,7 @@ func (m pattern) add(b *types.Bloom) {
 	}
 }
 
-// Patterns remembers the patterns of values that come again and again: addresses and
-// first topics.
+// Patterns caches the patterns of values that recur: addresses and first topics.
 type Patterns map[string]pattern
 
 func (m Patterns) of(value []byte) pattern {
@@ -52,12 +51,12 @@ func (m Patterns) of(value []byte) pattern {
 	return have
 }
 
-// Holds says that a bloom holds a log: its address, and its first topic.
+// Holds reports whether a bloom contains a log's address and its first topic.
 func (m Patterns) Holds(b *types.Bloom, l *event.Log) bool {
 	return m.of(l.Address).in(b) && (len(l.Topics) == 0 || m.of(l.Topics[0]).in(b))
 }
 
-// bloomOf is the bloom of a block that has these logs.
+// bloomOf returns the bloom of a block that has exactly these logs.
 func bloomOf(logs []*event.Log) (b types.Bloom) {
 	known := Patterns{}
 	for _, l := range logs {
@@ -73,7 +72,7 @@ func bloomOf(logs []*event.Log) (b types.Bloom) {
 	return b
 }
 
-// within says that every bit of a is set in b.
+// within reports whether every bit of a is set in b.
 func within(a, b *types.Bloom) bool {
 	for i := range a {
 		if a[i]&^b[i] != 0 {
@@ -83,9 +82,8 @@ func within(a, b *types.Bloom) bool {
 	return true
 }
 
-// Telling says whether a bloom is sparse enough to say anything: one of which
-// more than half the bits are set holds any value with a probability of more
-// than an eighth.
+// Telling reports whether a bloom is sparse enough to be useful: if more than half of its bits are set, it matches a
+// random value with a probability of more than an eighth.
 func Telling(b *types.Bloom) bool {
 	set := 0
 	for at := 0; at < len(b); at += 8 {
@@ -94,8 +92,7 @@ func Telling(b *types.Bloom) bool {
 	return set <= 4*types.BloomByteLength
 }
 
-// Watched is what blooms are asked for: the vaults, and the events that navlog
-// knows.
+// Watched holds the values that are looked up in blooms: the vaults' addresses, and the events that navlog knows.
 type Watched struct {
 	Addresses []common.Address
 	ofAddress []pattern
@@ -109,8 +106,8 @@ func Watch(addresses []common.Address) *Watched {
 	return w
 }
 
-// knownEvents are the first topics of the events of the reference contracts. Those of other mappings are not asked for:
-// nearly every bloom holds some of them, such as Transfer, and each doubt costs a call.
+// knownEvents are the first topics of the reference contracts' events. Events of other mappings are not looked up:
+// nearly every bloom contains some of them, such as Transfer, and each false positive costs a call.
 var knownEvents = func() (events []struct {
 	topic   common.Hash
 	pattern pattern
@@ -125,7 +122,7 @@ var knownEvents = func() (events []struct {
 	return events
 }()
 
-// MayHold says that a block may have logs of a vault.
+// MayHold reports whether a block may have logs of a vault.
 func (w *Watched) MayHold(b *types.Bloom) bool {
 	for _, m := range w.ofAddress {
 		if m.in(b) {
@@ -135,9 +132,8 @@ func (w *Watched) MayHold(b *types.Bloom) bool {
 	return false
 }
 
-// Lacks says that a bloom holds a vault of which there is no log among those of
-// the block, or a vault and an event of which there is none. It may be wrong:
-// blooms have values that nobody put in.
+// Lacks reports whether a bloom contains a vault that has no log in logs, or a vault and an event that has none. It can
+// be wrong: blooms have false positives.
 func (w *Watched) Lacks(b *types.Bloom, logs []*event.Log) bool {
 	held := false
 	for i, m := range w.ofAddress {

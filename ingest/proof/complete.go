@@ -8,10 +8,9 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// Incomplete says why logs cannot be all logs of a block, and is empty when
-// they can. All logs of a block are numbered from 0, and together they set every
-// bit of its bloom. Logs of others that the bloom does not hold are tolerated:
-// some chains append logs of their bridge that they keep out of it.
+// Incomplete returns why logs cannot be all logs of a block, or an empty string if they can. The logs of a block are
+// numbered from 0 without a gap, and together they set every bit of its bloom. Logs of other contracts that the bloom
+// does not contain are tolerated: some chains append logs of their bridge that they leave out of it.
 func Incomplete(bloom *types.Bloom, logs []*event.Log) string {
 	for i, l := range logs {
 		if l.LogIndex != uint32(i) {

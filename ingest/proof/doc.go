@@ -1,7 +1,7 @@
-// Package proof says what an answer of a node proves, and asks nobody.
+// Package proof checks what a node's response proves. It makes no calls.
 //
-// A header's bloom covers the addresses and topics of all logs of its block. What it
-// lacks is not there, what it has may be (Watched), and logs that are numbered from 0
-// and set every bit of it are all of them (Incomplete), but for a last log that adds no
-// bit. Amounts are in no bloom: schemas/chainproof has what proves them.
+// A header's bloom covers the addresses and topics of all logs of its block. A value that the bloom lacks is in no log;
+// one that it contains may be in one (Watched). Logs that are numbered from 0 and set every bit of the bloom are all
+// logs of the block (Incomplete), except that a last log that adds no bit could be missing. Amounts are not covered by
+// blooms: schemas/chainproof proves them.
 package proof

@@ -2,29 +2,26 @@ package proof
 
 import "math"
 
-// Level says how far a node's answers about logs are compared with the blooms
-// of the blocks' headers before they are believed. Each level does what the
-// ones before it do. Of final blocks further below the head than the window only
-// full reads the headers: a provider bills each of them.
+// Level says how far a node's logs are compared with the blooms of the block headers before they are accepted. Each
+// level includes the checks of the ones before it. For final blocks further below the head than the window, only Full
+// reads the headers, because providers bill each of them.
 type Level string
 
 // The levels of proof.
 const (
-	// None believes answers that agree with themselves: for chains whose
-	// headers have empty blooms.
+	// None accepts logs that are consistent with each other: for chains whose headers have empty blooms.
 	None Level = "none"
-	// Bloom asks again for blocks whose bloom says that logs are missing.
+	// Bloom reads a block again if its bloom shows that logs are missing.
 	Bloom Level = "bloom"
-	// Head reads all logs of a block at the head, whoever has emitted them, and
-	// believes them when they make up its bloom.
+	// Head reads all logs of a block at the head, from every contract, and accepts them if they make up its bloom.
 	Head Level = "head"
-	// Full does so for every block that may have logs of a vault, and reads the
-	// headers of all blocks to know which these are.
+	// Full does this for every block that may have logs of a vault, and reads the headers of all blocks to find those
+	// blocks.
 	Full Level = "full"
 )
 
-// HeadersFrom is the first block whose headers are compared with its logs in a
-// backfill, where the window begins with recordFrom.
+// HeadersFrom returns the first block of a backfill whose logs are compared with its header, if the window begins with
+// recordFrom.
 func (p Level) HeadersFrom(recordFrom uint64) uint64 {
 	switch p {
 	case None:

@@ -15,24 +15,23 @@ const (
 	lastPause  = 15 * time.Second
 )
 
-// NewBackoff is before the first error.
+// NewBackoff returns a Backoff whose next pause is the shortest.
 func NewBackoff() *Backoff { return &Backoff{firstPause} }
 
-// Reset is for after a success.
+// Reset starts over with the shortest pause; call it after a success.
 func (b *Backoff) Reset() { b.next = firstPause }
 
-// Sleep waits for the pause that is due now, or until ctx ends, and gives its error
-// then.
+// Sleep waits for the next pause. If ctx ends first, it returns the error of ctx.
 func (b *Backoff) Sleep(ctx context.Context) error { return Sleep(ctx, b.Pause()) }
 
-// Pause gives the pause that is due now.
+// Pause returns the next pause.
 func (b *Backoff) Pause() time.Duration {
 	pause := b.next/2 + rand.N(b.next/2)
 	b.next = min(2*b.next, lastPause)
 	return pause
 }
 
-// Sleep waits, or gives the error of ctx when that ends before.
+// Sleep waits for d. If ctx ends first, it returns the error of ctx.
 func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

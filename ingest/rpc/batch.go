@@ -11,24 +11,24 @@ import (
 )
 
 const (
-	// batchlessFor is how long an endpoint that takes no batches is asked one question after the other, before a batch is
-	// tried again: whatever stood before the node may have been replaced.
+	// batchlessFor is how long an endpoint that rejects batches receives single calls before a batch is tried again:
+	// the proxy in front of the node may have been replaced.
 	batchlessFor = 15 * time.Minute
-	// doubtfulFor is how long that is so after a batch that was not answered at all, which may be the fault of the moment.
+	// doubtfulFor is the same period after a batch that got no response at all, which may be a passing failure.
 	doubtfulFor = time.Minute
-	// singlesAtOnce is how many questions are asked at the same time in the place of a batch.
+	// singlesAtOnce is how many calls that replace a batch are in flight at the same time.
 	singlesAtOnce = 8
 )
 
-// batchError says that the answer to a batch is none to its questions.
+// batchError means that the response to a batch does not answer its calls.
 type batchError struct{ err error }
 
 func (e *batchError) Error() string { return e.err.Error() }
 func (e *batchError) Unwrap() error { return e.err }
 
-// exchangeBatch asks several questions at once and gives the bytes of their results in the order of the questions. One
-// error is the error of all. Of an endpoint that takes no batches, which some relays do not, each question is asked by
-// itself; that is remembered for a while. A single question is never sent as a batch.
+// exchangeBatch makes several calls in one request and returns the bytes of their results in the order of the calls. If
+// one of them fails, all fail with its error. An endpoint that rejects batches, as some relays do, receives each call
+// in a request of its own; this is remembered for a while. A single call is never sent as a batch.
 func (n *Node) exchangeBatch(ctx context.Context, method string, params [][]any) (results [][]byte, err error) {
 	switch {
 	case len(params) == 0:
@@ -49,7 +49,7 @@ func (n *Node) exchangeBatch(ctx context.Context, method string, params [][]any)
 	case !mayRefuseBatches(ctx, err):
 		return nil, err
 	}
-	// The endpoint takes no batches if it answers the first of the questions, be it with an error of its own.
+	// The endpoint rejects batches if it answers the first call on its own, even with an error.
 	if _, alone := n.exchange(ctx, method, params[0]...); alone != nil && !refused(alone) {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func (n *Node) exchangeBatch(ctx context.Context, method string, params [][]any)
 	return n.oneByOne(ctx, method, params)
 }
 
-// oneByOne asks several questions, each in a request of its own.
+// oneByOne makes several calls, each in a request of its own.
 func (n *Node) oneByOne(ctx context.Context, method string, params [][]any) ([][]byte, error) {
 	results := make([][]byte, len(params))
 	asking, ctx := errgroup.WithContext(ctx)
@@ -74,8 +74,9 @@ func (n *Node) oneByOne(ctx context.Context, method string, params [][]any) ([][
 	return results, nil
 }
 
-// mayRefuseBatches reports whether the error of a batch may be about batches as such: not about one of the questions, how
-// often the endpoint is asked, or how long a batch may be, and not one of an endpoint that is not there.
+// mayRefuseBatches reports whether the error of a batch may mean that the endpoint rejects all batches. It does not
+// mean this if it is about one of the calls, a rate limit, the size of the batch, or an endpoint that cannot be
+// reached.
 func mayRefuseBatches(ctx context.Context, err error) bool {
 	var put *limitedError
 	if errors.As(err, &put) {

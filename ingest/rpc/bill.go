@@ -8,18 +8,17 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// Bill is what a node was asked since the process began, by method:
-// providers sell calls, each at the price of its method. A question of a batch
-// counts like one that comes alone, as it does on a bill; one that was put off or
-// failed counts too, since some bill that.
+// Bill counts the calls to a node since the process began, by method: providers sell calls, each at the price of its
+// method. A call in a batch counts like a single one, as it does on a provider's bill. Calls that were rate-limited or
+// failed count too, because some providers bill them.
 type Bill struct {
-	Prices map[string]uint64 // units of each method
+	Prices map[string]uint64 // units per call, by method
 
 	mu       sync.Mutex
 	byMethod map[string]*registry.MethodCalls
 }
 
-// Add counts questions and gives the units that they cost.
+// Add counts calls and returns the units that they cost.
 func (s *Bill) Add(method string, questions int) (units uint64) {
 	units = s.Prices[method] * uint64(questions)
 	s.mu.Lock()
@@ -30,7 +29,7 @@ func (s *Bill) Add(method string, questions int) (units uint64) {
 	return units
 }
 
-// Received counts the bytes of an answer.
+// Received counts the bytes of a response.
 func (s *Bill) Received(method string, bytes int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +46,7 @@ func (s *Bill) of(method string) *registry.MethodCalls {
 	return s.byMethod[method]
 }
 
-// Calls gives all of it, the most called method first.
+// Calls returns the calls by method, the most called method first.
 func (s *Bill) Calls() []registry.MethodCalls {
 	s.mu.Lock()
 	defer s.mu.Unlock()

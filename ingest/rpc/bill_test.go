@@ -10,8 +10,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// Every question counts, those of a batch one by one as a provider bills them,
-// in the metrics and in the status alike, with the units of its method.
+// Every call counts, in metrics and status, with the units of its method; the calls of a batch count one by one, as a
+// provider bills them.
 func TestCallsAreCounted(t *testing.T) {
 	chain := newFakeChain(t, 3, 20, sparse)
 	n := chain.dial()
@@ -56,8 +56,7 @@ func TestCallsAreCounted(t *testing.T) {
 	}
 }
 
-// Each endpoint has its own prices, or those of the chain, and the bill of all is
-// the sum of theirs.
+// An endpoint has its own prices, or those of the chain; the total bill is the sum of the endpoints' bills.
 func TestPricesOfEndpoints(t *testing.T) {
 	first, second := newFakeChain(t, 3, 20, sparse), newFakeChain(t, 3, 20, sparse)
 	endpoints := Endpoints(first.url, second.url)

@@ -13,7 +13,7 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// UnprovenError says that what a node answers cannot be all logs of a block.
+// UnprovenError means that the logs that a node returned cannot be all logs of a block.
 type UnprovenError struct {
 	Block uint64
 	hash  common.Hash
@@ -25,7 +25,7 @@ func (e *UnprovenError) Error() string {
 	return fmt.Sprintf("the logs of block %d (%s) at %s are not those that the block's header stands for: %s", e.Block, e.hash, e.Node, e.why)
 }
 
-// foreign refuses a log that a header's bloom does not hold.
+// foreign returns an error for a log that the header's bloom does not contain.
 func (n *Node) foreign(h *Header, l *event.Log, known proof.Patterns) error {
 	switch {
 	case h.NoBloom:
@@ -38,7 +38,7 @@ func (n *Node) foreign(h *Header, l *event.Log, known proof.Patterns) error {
 	return fmt.Errorf("%s answers a log of 0x%x in block %d (log %d) that the block's logsBloom does not hold", n.Name, l.Address, h.Number, l.LogIndex)
 }
 
-// HasBloom refuses a header without a bloom. It is for whoever is about to prove logs by it.
+// HasBloom returns an error for a header without a bloom. Call it before logs are proven by the header.
 func (n *Node) HasBloom(h *Header) error {
 	if !h.NoBloom {
 		return nil
@@ -46,7 +46,7 @@ func (n *Node) HasBloom(h *Header) error {
 	return fmt.Errorf("%s gives the header of block %d without logsBloom, by which logs are proven: use an endpoint that gives it, or set chain.proof to none", n.Name, h.Number)
 }
 
-// Native refuses logs of which a header's bloom does not hold every one.
+// Native returns logs if the header's bloom contains each of them, and an error otherwise.
 func (n *Node) Native(h *Header, logs []*event.Log) ([]*event.Log, error) {
 	known := proof.Patterns{}
 	for _, l := range logs {
@@ -57,16 +57,15 @@ func (n *Node) Native(h *Header, logs []*event.Log) ([]*event.Log, error) {
 	return logs, nil
 }
 
-// ours picks the logs of the vaults.
+// ours returns the vaults' logs.
 func ours(logs []*event.Log, addresses []common.Address) []*event.Log {
 	return slices.DeleteFunc(logs, func(l *event.Log) bool { return !slices.Contains(addresses, common.Address(l.Address)) })
 }
 
-// prove reads the logs that the vaults have in a block, and proves that there
-// are no more: all logs of the block, whoever has emitted them, must make up its
-// bloom. have may be what is known already. A node whose answer proves nothing
-// is asked again, since one address may stand for several backends, and then
-// for the receipts, which nodes do not take from the same index.
+// prove returns the vaults' logs in a block, and proves that there are no more: all logs of the block, from every
+// contract, must make up its bloom. have may hold logs that were read before. If a response proves nothing, the node is
+// called again, since one address may stand for several backends, and then for the receipts, which nodes do not take
+// from the same index.
 func (n *Node) prove(ctx context.Context, h *Header, w *proof.Watched, have []*event.Log) ([]*event.Log, error) {
 	if err := n.HasBloom(h); err != nil {
 		return nil, err
@@ -90,8 +89,8 @@ func (n *Node) prove(ctx context.Context, h *Header, w *proof.Watched, have []*e
 	return nil, &UnprovenError{h.Number, h.Hash, n.Name, why}
 }
 
-// allLogs reads all logs of a block: by its hash, and where the node finds them
-// too many, out of the receipts.
+// allLogs reads all logs of a block by its hash. If the node rejects that because there are too many, it takes them
+// from the receipts.
 func (n *Node) allLogs(ctx context.Context, h *Header) ([]*event.Log, error) {
 	logs, err := n.LogsByHash(ctx, h, nil)
 	refusal := refusalOf(ctx, err, h.Number).kind
@@ -108,7 +107,7 @@ func (n *Node) allLogs(ctx context.Context, h *Header) ([]*event.Log, error) {
 	return nil, err
 }
 
-// overLimitError says that a node gives the logs of a single block in no way.
+// overLimitError means that a node returns the logs of a single block through none of its methods.
 type overLimitError struct {
 	block uint64
 	node  string
@@ -121,9 +120,8 @@ func (e *overLimitError) Error() string {
 
 func (e *overLimitError) Unwrap() error { return e.err }
 
-// OneBlock reads the logs that the vaults have in a block that the node finds
-// too long to give as a range: by its hash, out of the receipts, or of one vault
-// after the other.
+// OneBlock reads the vaults' logs in a block that the node rejects as a range because of its size: by its hash, from
+// the receipts, or for one vault after the other.
 func (n *Node) OneBlock(ctx context.Context, h *Header, w *proof.Watched, level proof.Level) ([]*event.Log, error) {
 	if level != proof.None {
 		if err := n.HasBloom(h); err != nil {

@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// agreementPatience is how long a second endpoint may take to get a block that
-	// the first one has; agreementEvery is the pause between looks.
+	// agreementPatience is how long a second endpoint may take to get a block that the first one has; agreementEvery is
+	// the pause between checks.
 	agreementPatience = 2 * time.Second
 	agreementEvery    = 50 * time.Millisecond
 )
 
-// ErrDisagree says that two endpoints give different blocks or logs.
+// ErrDisagree means that two endpoints return different blocks or logs.
 var ErrDisagree = errors.New("the endpoints disagree")
 
-// Confirms compares a block and its logs with what another endpoint has. Of the logs of addresses, ours are those that
-// count.
+// Confirms compares a block and its logs with those of another endpoint. ours selects the logs of addresses that are
+// compared.
 func (p *Pool) Confirms(ctx context.Context, other *Node, h *Header, addresses []common.Address,
 	ours func([]*event.Log) []*event.Log, logs []*event.Record) error {
 	theirs, err := p.awaitBlock(ctx, other, h.Number)
@@ -34,7 +34,7 @@ func (p *Pool) Confirms(ctx context.Context, other *Node, h *Header, addresses [
 	if theirs.Hash != h.Hash {
 		return fmt.Errorf("%w: block %d is %s, but %s at %s", ErrDisagree, h.Number, h.Hash, theirs.Hash, other.Name)
 	}
-	// The hash of a header proves its other fields only on chains whose rule for it is known.
+	// The hash of a header proves its other fields only on chains whose hashing rule is known.
 	if theirs.Time != h.Time || theirs.Parent != h.Parent {
 		return fmt.Errorf("%w: block %d (%s) has the time %d and the parent %s, but %d and %s at %s",
 			ErrDisagree, h.Number, h.Hash, h.Time, h.Parent, theirs.Time, theirs.Parent, other.Name)
@@ -42,7 +42,7 @@ func (p *Pool) Confirms(ctx context.Context, other *Node, h *Header, addresses [
 	if len(addresses) == 0 {
 		return nil
 	}
-	again, err := other.OneBlock(ctx, h, proof.Watch(addresses), proof.None) // what both give alike needs no proof
+	again, err := other.OneBlock(ctx, h, proof.Watch(addresses), proof.None) // logs that both endpoints return need no proof
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (p *Pool) Confirms(ctx context.Context, other *Node, h *Header, addresses [
 	return nil
 }
 
-// same reports whether two logs are the same, but for the index of the transaction, which not every node gives.
+// same reports whether two logs are equal, ignoring the transaction index if one of the nodes did not return it.
 func same(a, b *event.Log) bool {
 	if a.TxIndex == b.TxIndex {
 		return proto.Equal(a, b)
@@ -67,7 +67,7 @@ func same(a, b *event.Log) bool {
 	return (a.TxIndex == 0 || b.TxIndex == 0) && proto.Equal(twin, b)
 }
 
-// awaitBlock reads a block that an endpoint may get in a moment.
+// awaitBlock reads a block, and waits a moment for it if the endpoint does not have it yet.
 func (p *Pool) awaitBlock(ctx context.Context, n *Node, number uint64) (*Header, error) {
 	for until := p.clock.now().Add(agreementPatience); ; {
 		h, err := n.ByNumber(ctx, number)

@@ -14,29 +14,27 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// maxTopics is how many topics the EVM lets a log have.
+// maxTopics is the maximum number of topics of an EVM log.
 const maxTopics = 4
 
-// noTime stands for the block time of a log whose node does not give it.
+// noTime stands for the block time of a log whose node does not return it.
 const noTime = math.MaxUint64
 
-// answer is what a node says about eth_getLogs.
+// answer is a decoded response to eth_getLogs.
 type answer struct {
-	logs  []*event.Log // in the order of the chain, each once
-	bytes int          // that it took on the wire
-	given int          // logs as they came but for pending ones: duplicates and removed ones count
-	// disordered: they came in another order, so an answer that was cut may lack any of them.
+	logs  []*event.Log // in the order of the chain, without duplicates
+	bytes int          // size of the response
+	given int          // logs in the response except pending ones; duplicates and removed ones count
+	// disordered is true if the logs came in another order, so that a truncated response may lack any of them.
 	disordered bool
-	// removed are logs of which the node says that they are in no block of its chain any more.
+	// removed are logs that the node reports as no longer in a block of its chain.
 	removed []*event.Log
 }
 
-// decodeLogs reads the result of eth_getLogs as the node wrote it. Members may
-// come in any order and unknown ones are passed over; what is needed must be
-// there and well-formed. null, which is how some write an empty list, is one. The logs
-// keep nothing of the result. Their memory is
-// taken in slabs: half a million small allocations a second are the largest
-// part of what a generic decoder costs.
+// decodeLogs decodes the result of eth_getLogs. Members may come in any order and unknown ones are skipped; required
+// ones must be present and well-formed. null is an empty list, as some nodes write it. The logs do not reference the
+// result. Their memory is allocated in slabs: half a million small allocations a second are most of the cost of a
+// generic decoder.
 func decodeLogs(result []byte) (*answer, error) {
 	d := decoder{scanner: scanner{b: result}}
 	a := &answer{bytes: len(result)}
@@ -59,7 +57,7 @@ func decodeLogs(result []byte) (*answer, error) {
 	return a, nil
 }
 
-// into reads a log into an answer.
+// into decodes a log and adds it to an answer.
 func (d *decoder) into(a *answer) error {
 	l, state, err := d.log(hasAll)
 	if err != nil {
@@ -79,13 +77,13 @@ func (d *decoder) into(a *answer) error {
 	return nil
 }
 
-// byPlace orders logs as the chain does.
+// byPlace compares logs by their position in the chain.
 func byPlace(a, b *event.Log) int {
 	return cmp.Or(cmp.Compare(a.BlockNumber, b.BlockNumber), cmp.Compare(a.LogIndex, b.LogIndex))
 }
 
-// order brings the logs into the order of the chain, and leaves out what is there twice. Two logs at one place are refused
-// unless they are the same.
+// order sorts the logs by their position in the chain and removes duplicates. Two different logs at one position are an
+// error.
 func (a *answer) order() error {
 	if !a.disordered {
 		return nil
@@ -105,7 +103,7 @@ func (a *answer) order() error {
 	return nil
 }
 
-// list calls one at each element of the array that is next.
+// list reads an array and calls one for each element.
 func (s *scanner) list(expected string, one func() error) error {
 	if c := s.peek(); c != '[' && c != 0 {
 		return s.otherThan(expected)
@@ -113,7 +111,7 @@ func (s *scanner) list(expected string, one func() error) error {
 	return s.members('[', ']', one)
 }
 
-// object calls one at each member of the object that is next.
+// object reads an object and calls one for each member.
 func (s *scanner) object(expected string, one func() error) error {
 	if c := s.peek(); c != '{' && c != 0 {
 		return s.otherThan(expected)
@@ -121,7 +119,7 @@ func (s *scanner) object(expected string, one func() error) error {
 	return s.members('{', '}', one)
 }
 
-// typicalLog is about how many bytes of JSON a log has, at least.
+// typicalLog is roughly the smallest size of a log in JSON, in bytes.
 const typicalLog = 550
 
 // Sizes of slabs.
@@ -131,8 +129,7 @@ const (
 	slabBytes  = 32 << 10
 )
 
-// decoder reads logs into slabs. What a log has in common with the one before
-// it, as it is written, is not decoded again.
+// decoder decodes logs into slabs. A field that repeats the text of the log before it is not decoded again.
 type decoder struct {
 	scanner
 	logs   []event.Log
@@ -142,13 +139,13 @@ type decoder struct {
 	address, blockHash, txHash repeated
 }
 
-// repeated is a field that often has the value that it had in the log before.
+// repeated is a field that often has the same value as in the log before.
 type repeated struct {
 	digits, value []byte
 }
 
-// Members of a log. Only the time and the index of the transaction may be missing: the time is in the block's header, and
-// the index decides nothing.
+// Members of a log. Only its time and its transaction index may be missing: the header of the block has the time, and
+// the index affects no decision.
 const (
 	hasAddress = 1 << iota
 	hasTopics
@@ -163,22 +160,22 @@ const (
 	hasRemoved = 1 << (iota - 1)
 )
 
-// memberNames are those of what a log must have.
+// memberNames are the names of the required members.
 var memberNames = [...]string{"address", "topics", "data", "blockNumber", "blockHash", "transactionHash", "logIndex"}
 
-// place is what a log has when it is in a block, and what is null in one that waits for one.
+// place is the set of members that a mined log has and that are null in a pending one.
 const place = hasNumber | hasBlockHash | hasTxHash | hasIndex | hasTxIndex
 
-// logState is what a node says of where a log is.
+// logState is where a log is, according to the node.
 type logState int
 
 const (
 	mined   logState = iota
 	pending          // in no block yet
-	removed          // in no block of the node's chain any more
+	removed          // no longer in a block of the node's chain
 )
 
-// log reads a log that must have some of the members.
+// log decodes a log that must have the given members.
 func (d *decoder) log(must int) (*event.Log, logState, error) {
 	if len(d.logs) == 0 {
 		d.logs = make([]event.Log, slabLogs)
@@ -255,7 +252,7 @@ func memberOf(name []byte) int {
 	return 0
 }
 
-// twice reads a member that was there already, and must say the same.
+// twice reads a member that occurred before, and must have the same value.
 func (d *decoder) twice(l *event.Log, name []byte, bit int) error {
 	again, gone := event.Log{BlockTime: noTime}, false
 	if bit&(place|hasTime|hasRemoved) == 0 || !d.null() {
@@ -284,7 +281,7 @@ func (d *decoder) twice(l *event.Log, name []byte, bit int) error {
 	case hasIndex:
 		same = again.LogIndex == l.LogIndex
 	case hasRemoved:
-		same = !gone // a log that was removed is not read on
+		same = !gone // a removed log is not decoded further
 	}
 	if !same {
 		return fmt.Errorf("%s: it is there twice, with two values", name)
@@ -292,7 +289,7 @@ func (d *decoder) twice(l *event.Log, name []byte, bit int) error {
 	return nil
 }
 
-// member takes the value of one member.
+// member decodes the value of one member.
 func (d *decoder) member(l *event.Log, bit int, gone *bool) (err error) {
 	switch bit {
 	case hasAddress:
@@ -319,8 +316,8 @@ func (d *decoder) member(l *event.Log, bit int, gone *bool) (err error) {
 	return err
 }
 
-// time takes the time of a log, which not every node gives: the header of the block has it too. So a zero, and what is not
-// a number of seconds, is none.
+// time decodes the time of a log, which is optional because the header of the block has it too. A zero, or anything
+// that is not a number of seconds, counts as missing.
 func (d *decoder) time() (uint64, error) {
 	n, err := d.quantity()
 	switch {
@@ -332,10 +329,10 @@ func (d *decoder) time() (uint64, error) {
 	return n, nil
 }
 
-// maxSeconds is in the year 36812. A larger time is one in milliseconds, or none.
+// maxSeconds is in the year 36812. A larger value is in milliseconds, or not a time.
 const maxSeconds = 1 << 40
 
-// again takes a value of fixed size, which may be the one before.
+// again decodes a value of fixed size, which is often the same as before.
 func (d *decoder) again(before *repeated, size int) ([]byte, error) {
 	digits, err := d.fixedDigits(size)
 	if err != nil {
@@ -352,7 +349,7 @@ func (d *decoder) again(before *repeated, size int) ([]byte, error) {
 	return value, nil
 }
 
-// topicList takes the topics. null is how some write an empty list.
+// topicList decodes the topics. null is an empty list, as some nodes write it.
 func (d *decoder) topicList() ([][]byte, error) {
 	if d.null() {
 		return nil, nil
@@ -375,7 +372,7 @@ func (d *decoder) topicList() ([][]byte, error) {
 	return topics, err
 }
 
-// data takes the data of a log.
+// data decodes the data of a log.
 func (d *decoder) data(l *event.Log) error {
 	hex, err := d.hexBytes()
 	if err != nil || len(hex) == 0 {
@@ -387,7 +384,7 @@ func (d *decoder) data(l *event.Log) error {
 	return err
 }
 
-// hexBytes takes bytes of any number and gives their digits. null, "" and "0x" are none.
+// hexBytes reads any number of bytes and returns their hexadecimal digits. null, "" and "0x" are no bytes.
 func (s *scanner) hexBytes() ([]byte, error) {
 	if s.null() {
 		return nil, nil
@@ -403,10 +400,10 @@ func (s *scanner) hexBytes() ([]byte, error) {
 	return hex, nil
 }
 
-// room gives so many bytes of a slab.
+// room allocates size bytes from a slab.
 func (d *decoder) room(size int) []byte {
 	if size > len(d.bytes) {
-		if size > slabBytes/8 { // a slab of its own: the rest of this one is still good
+		if size > slabBytes/8 { // allocated separately: the rest of the slab is still useful
 			return make([]byte, size)
 		}
 		d.bytes = make([]byte, slabBytes)
@@ -416,8 +413,8 @@ func (d *decoder) room(size int) []byte {
 	return room
 }
 
-// decodeHeader reads the result of eth_getBlockBy…; nil for null. Only block 0 may lack a parent and a time. A header without
-// a bloom, which some chains do not have, says so.
+// decodeHeader decodes the result of eth_getBlockBy…; it returns nil for null. Only block 0 may lack a parent and a
+// time. A header without a bloom, as on some chains, has NoBloom set.
 func decodeHeader(result []byte) (*Header, error) {
 	s := scanner{b: result}
 	h := new(Header)
@@ -441,7 +438,7 @@ func decodeHeader(result []byte) (*Header, error) {
 		which := slices.Index(names[:], string(name))
 		switch {
 		case which >= 0 && s.null():
-			return nil // as if it was missing
+			return nil // treated as missing
 		case string(name) == "logsBloom":
 			err = s.bloom(h)
 		case which == number:
@@ -477,7 +474,7 @@ func decodeHeader(result []byte) (*Header, error) {
 	return h, nil
 }
 
-// bloom takes the bloom of a header. null, "" and "0x" are none.
+// bloom reads the bloom of a header. null, "" and "0x" mean that it has none.
 func (s *scanner) bloom(h *Header) error {
 	hex, err := s.hexBytes()
 	switch {
@@ -492,7 +489,7 @@ func (s *scanner) bloom(h *Header) error {
 	return unhex(h.Bloom[:], hex)
 }
 
-// decodeReceipts reads the logs out of the result of eth_getBlockReceipts. null is ErrNoReceipts.
+// decodeReceipts decodes the logs in the result of eth_getBlockReceipts. It returns ErrNoReceipts for null.
 func decodeReceipts(result []byte) (*answer, error) {
 	d := decoder{scanner: scanner{b: result}}
 	if d.null() {
@@ -512,7 +509,7 @@ func decodeReceipts(result []byte) (*answer, error) {
 	return a, nil
 }
 
-// receipt takes a receipt and calls one at each of its logs.
+// receipt reads a receipt and calls one for each of its logs.
 func (d *decoder) receipt(one func() error) error {
 	has := false
 	err := d.object("a receipt", func() error {
@@ -538,7 +535,7 @@ func (d *decoder) receipt(one func() error) error {
 	return err
 }
 
-// decodeReceipt reads address, topics and data of the logs of one receipt; none of null.
+// decodeReceipt decodes the address, topics and data of the logs of one receipt. It returns no logs for null.
 func decodeReceipt(result []byte) (logs []*event.Log, err error) {
 	d := decoder{scanner: scanner{b: result}}
 	if !d.null() {
@@ -560,10 +557,10 @@ func decodeReceipt(result []byte) (logs []*event.Log, err error) {
 	return logs, nil
 }
 
-// errNull is for a result that is null where null means nothing.
+// errNull is returned for a null result where null has no meaning.
 var errNull = errors.New("the result is null")
 
-// decodeQuantity reads a result that is a number.
+// decodeQuantity decodes a numeric result.
 func decodeQuantity(result []byte) (n uint64, err error) {
 	s := scanner{b: result}
 	if s.null() {
@@ -575,7 +572,7 @@ func decodeQuantity(result []byte) (n uint64, err error) {
 	return n, err
 }
 
-// decodeBytes reads a result that is bytes.
+// decodeBytes decodes a result that is a byte string.
 func decodeBytes(result []byte) ([]byte, error) {
 	s := scanner{b: result}
 	if s.peek() == 'n' {

@@ -15,7 +15,7 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// jsonLog is the oracle: a log as encoding/json reads it.
+// jsonLog is the oracle: a log as decoded by encoding/json.
 type jsonLog struct {
 	Address   *common.Address `json:"address"`
 	Topics    *[]common.Hash  `json:"topics"`
@@ -29,8 +29,7 @@ type jsonLog struct {
 	Removed   *bool           `json:"removed"`
 }
 
-// UnmarshalJSON takes names as they are, not in another case, and strings with
-// escapes, which hexutil does not know.
+// UnmarshalJSON accepts only exact names, not names in another case, and strings with escapes, which hexutil rejects.
 func (l *jsonLog) UnmarshalJSON(b []byte) error {
 	type plain jsonLog
 	var members map[string]any
@@ -53,7 +52,7 @@ func (l *jsonLog) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(again, (*plain)(l))
 }
 
-// oracle reads what decodeLogs reads, with encoding/json.
+// oracle does the same as decodeLogs, with encoding/json.
 func oracle(b []byte) ([]*event.Log, error) {
 	var all *[]jsonLog
 	if err := json.Unmarshal(b, &all); err != nil {
@@ -89,7 +88,7 @@ func oracle(b []byte) ([]*event.Log, error) {
 	return inOrder.logs, err
 }
 
-// someLog is a log as nodes write them, of block number.
+// someLog returns a log in block number, as nodes write it.
 func someLog(rng *rand.Rand, number uint64, index int, data int) map[string]any {
 	fill := func(n int) hexutil.Bytes {
 		b := make(hexutil.Bytes, n)
@@ -117,8 +116,8 @@ func mustJSON(t testing.TB, v any) []byte {
 	return b
 }
 
-// agrees compares the decoder with the oracle: what encoding/json takes, the decoder takes too, and they say the same.
-// The decoder takes more than that, and refuses a member that is there twice; anything else it may not crash on.
+// agrees compares the decoder with the oracle: whatever encoding/json accepts, the decoder decodes to the same logs. It
+// accepts more than the oracle, except for conflicting duplicate members, and must not panic on any input.
 func agrees(t *testing.T, b []byte) {
 	t.Helper()
 	want, wrong := oracle(b)
@@ -163,11 +162,11 @@ func TestDecodeLogs(t *testing.T) {
 			t.Errorf("%d logs: %v, %v", n, got, err)
 		}
 	}
-	// A long datum, next to short ones.
+	// Long data next to short data.
 	agrees(t, mustJSON(t, []any{someLog(rng, 1, 0, 5), someLog(rng, 1, 1, 100_000), someLog(rng, 1, 2, 5)}))
 }
 
-// variants are changes of a good log, by member, and what must come of them.
+// Each case changes one member of a valid log; the last field says whether the decoder accepts it.
 func TestDecodeLogsIsStrict(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	hash := "0x" + strings.Repeat("ab", 32)
@@ -237,7 +236,7 @@ func TestDecodeLogsIsStrict(t *testing.T) {
 			t.Errorf("%s %s: %v", c.member, c.value, err)
 		}
 	}
-	if a, err := decodeLogs([]byte("null")); err != nil || len(a.logs) > 0 { // an empty list, as some write it
+	if a, err := decodeLogs([]byte("null")); err != nil || len(a.logs) > 0 { // an empty list, as some nodes write it
 		t.Errorf("null: %v, %v", a, err)
 	}
 	for _, name := range memberNames {
@@ -248,7 +247,7 @@ func TestDecodeLogsIsStrict(t *testing.T) {
 		}
 	}
 	good := mustJSON(t, []any{someLog(rng, 7, 1, 32)})
-	for cut := range good { // every way in which an answer may end too early
+	for cut := range good { // every point at which a response may be cut off
 		if _, err := decodeLogs(good[:cut]); err == nil {
 			t.Fatalf("an answer that ends after %d of %d bytes is taken", cut, len(good))
 		}
@@ -336,7 +335,7 @@ func TestDecodeReceipts(t *testing.T) {
 	}
 }
 
-// BenchmarkDecodeLogs reports the time for a log of three topics and three words.
+// BenchmarkDecodeLogs reports the time per log with three topics and three words of data.
 func BenchmarkDecodeLogs(b *testing.B) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	const n = 5000

@@ -1,26 +1,24 @@
-// Package rpc asks the nodes of a chain, over JSON-RPC, and believes little of what
-// they say. It knows no log and no Kafka.
+// Package rpc calls the nodes of a chain over JSON-RPC, and checks what they return. It does not depend on the log or
+// on Kafka.
 //
-//	Pool      the endpoints: which one is asked for the head, who takes over, whether
-//	          all are of one chain, what all of it costs
-//	Node      one endpoint: its questions, its health (health), what it gives at once
+//	Pool      the endpoints: which one is in use for the head, which one takes over, whether
+//	          all of them serve the same chain, what all calls cost
+//	Node      one endpoint: its calls, its health (health), what it accepts at once
 //	          (limits), its own rate
 //	Reader    the logs of final blocks by ranges, compared with headers or with
-//	          themselves
-//	Pipeline  several ranges in flight, given back in the order of their blocks
+//	          each other
+//	Pipeline  several ranges in flight, returned in the order of their blocks
 //
-// What is not needed of an answer is not required, what can mean one thing only is taken
-// for it, and what is wrong is refused with the name of its field. Some relays take no
-// batches of questions, which is remembered for each endpoint (batch).
+// Members of a response that are not needed may be missing. A value with a single possible meaning is accepted in any
+// form, and any other is rejected with the name of its field. Some relays reject batches, which is remembered for each
+// endpoint (batch).
 //
-// An answer is JSON of a stranger: an envelope is opened without building anything
-// (envelope), the logs in it are decoded by a scanner of our own (scan, decode), since
-// a generic decoder takes most of the time of a backfill, and both are bounded in
-// bytes. Nodes put limits on ranges in words that nobody has agreed on; what the words
-// teach is in limits. Every question counts (Bill), for providers sell them.
+// A response is untrusted JSON: its envelope is opened without building anything (envelope), and its logs are decoded by
+// a scanner (scan, decode), since a generic decoder would take most of the time of a backfill. Both bound the size of a
+// response. Each provider describes its limits on ranges in its own words; limits interprets them. Every call is counted
+// (Bill), because providers sell them.
 //
-// Where a node cannot be believed the error says so by its type: RefusedError where
-// trying again is of no use, UnprovenError where the answer is not all that a block
-// has, ErrDisagree where two endpoints contradict each other. A URL may hold a key:
-// of URLs errors and status have scheme and host only.
+// If a response cannot be trusted, the type of the error says why: RefusedError if a retry is of no use, UnprovenError if
+// the response does not contain all logs of a block, ErrDisagree if two endpoints contradict each other. A URL may
+// contain a key: errors and status show only its scheme and host.
 package rpc

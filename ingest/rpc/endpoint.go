@@ -10,32 +10,27 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Endpoint is one RPC endpoint of a node or provider. Its text form is the URL
-// alone.
+// Endpoint is one RPC endpoint of a node or provider. Its text form is just the URL.
 type Endpoint struct {
-	// URL of JSON-RPC: http, https, ws or wss. It may hold a key, so of URLs only
-	// scheme and host are ever shown.
+	// URL of JSON-RPC: http, https, ws or wss. It may contain a key, so only its scheme and host are ever shown.
 	URL string `yaml:"url" env:"URL"`
-	// WS is the ws or wss URL at which the same node announces new blocks; empty
-	// for none. An endpoint whose URL is a WebSocket needs none.
+	// WS is the ws or wss URL at which the same node announces new blocks; empty for none. An endpoint whose URL is a
+	// WebSocket does not need it.
 	WS string `yaml:"ws" env:"WS"`
-	// Spare says that the endpoint is for when the others fail, as a dear one may be: it
-	// is in use for the head only while no other is fit, or has just failed to give what
-	// was asked, and the ranges of a backfill are not shared with it. Looks whether it
-	// lives, and second opinions, are asked of it as of the others.
+	// Spare marks an endpoint to use when the others fail, such as an expensive one. It provides the head only while no
+	// other endpoint is usable or when the others have just failed to return what was requested, and it takes no block
+	// ranges of a backfill. It gets health checks and calls for second opinions like the others.
 	Spare bool `yaml:"spare" env:"SPARE"`
-	// RequestsPerSecond that are sent at most: above 0, to 100,000; 0 for no
-	// limit. Each question of a batch counts.
+	// RequestsPerSecond is the maximum rate of requests: above 0, to 100,000; 0 for no limit. Each call in a batch
+	// counts.
 	RequestsPerSecond float64 `yaml:"requestsPerSecond" env:"REQUESTS_PER_SECOND"`
-	// Burst is how many requests may be sent at once after a pause: 1 to 100,000;
-	// 0 for those of one second.
+	// Burst is how many requests may be sent at once after a pause: 1 to 100,000; 0 for the requests of one second.
 	Burst int `yaml:"burst" env:"BURST"`
-	// Prices are the units that this endpoint's provider counts for one call of a
-	// method; nil for those of chain.prices.
+	// Prices are the units that this endpoint's provider bills for a call, by method; nil for chain.prices.
 	Prices map[string]uint64 `yaml:"prices" env:"PRICES"`
 }
 
-// Endpoints makes endpoints of URLs, without further settings.
+// Endpoints returns endpoints with these URLs, without further settings.
 func Endpoints(urls ...string) []Endpoint {
 	endpoints := make([]Endpoint, len(urls))
 	for i, u := range urls {
@@ -44,7 +39,7 @@ func Endpoints(urls ...string) []Endpoint {
 	return endpoints
 }
 
-// UnmarshalText takes a URL.
+// UnmarshalText reads a URL.
 func (e *Endpoint) UnmarshalText(text []byte) error {
 	*e = Endpoint{URL: strings.TrimSpace(string(text))}
 	return nil
@@ -53,7 +48,7 @@ func (e *Endpoint) UnmarshalText(text []byte) error {
 // endpointKeys are the keys of the mapping form.
 var endpointKeys = []string{"url", "ws", "spare", "requestsPerSecond", "burst", "prices"}
 
-// UnmarshalYAML takes a URL, or a mapping with the keys of the fields.
+// UnmarshalYAML reads a URL, or a mapping with the keys of the fields.
 func (e *Endpoint) UnmarshalYAML(node *yaml.Node) error {
 	if node.Kind != yaml.MappingNode {
 		var url string
@@ -92,7 +87,7 @@ func (e Endpoint) Faults(key string, fault func(format string, a ...any)) {
 			fault("%s.ws %w", key, err)
 		}
 	}
-	if !(e.RequestsPerSecond >= 0 && e.RequestsPerSecond <= 100_000) { // NaN too
+	if !(e.RequestsPerSecond >= 0 && e.RequestsPerSecond <= 100_000) { // also rejects NaN
 		fault("%s.requestsPerSecond is %v and must be above 0, to 100000, or 0 for no limit", key, e.RequestsPerSecond)
 	}
 	if e.Burst < 0 || e.Burst > 100_000 {

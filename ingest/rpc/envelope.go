@@ -10,24 +10,23 @@ import (
 	"strings"
 )
 
-// What can be wrong with the body of an answer. All of them are the node's
-// fault, or that of something on the way to it.
+// Faults in the body of a response. All of them are the fault of the node, or of a proxy in front of it.
 var (
 	errNotJSON   = errors.New("the answer is not JSON")
 	errForeign   = errors.New("the answer is JSON but no JSON-RPC answer")
 	errWrongID   = errors.New("the answer is to another question")
 	errTruncated = errors.New("the answer ends in the middle")
-	// errAnswerTooLong: less has to be asked for.
+	// errAnswerTooLong means that the call must request less.
 	errAnswerTooLong = errors.New("the answer is too long")
 )
 
-// envelope is the outside of one JSON-RPC answer. Its parts are the bytes of
-// the body, unparsed: a result of many megabytes is only skipped over.
+// envelope is the outer object of one JSON-RPC response. Its parts are slices of the body, undecoded: a result of many
+// megabytes is only skipped.
 type envelope struct {
-	id, result, fault []byte // nil where the member is missing
+	id, result, fault []byte // nil if the member is missing
 }
 
-// openEnvelope finds the parts of the only answer in a body.
+// openEnvelope finds the parts of the single response in a body.
 func openEnvelope(body []byte) (envelope, error) {
 	s := scanner{b: body}
 	e, err := s.envelope()
@@ -37,8 +36,8 @@ func openEnvelope(body []byte) (envelope, error) {
 	return e, err
 }
 
-// openBatch finds the parts of the answers in the body of a batch. A node that
-// refuses the whole batch gives a single answer: then list is false.
+// openBatch finds the parts of the responses in the body of a batch. A node that rejects the whole batch returns a
+// single response: then list is false.
 func openBatch(body []byte) (all []envelope, list bool, err error) {
 	s := scanner{b: body}
 	if s.peek() != '[' {
@@ -56,7 +55,7 @@ func openBatch(body []byte) (all []envelope, list bool, err error) {
 	return all, true, err
 }
 
-// envelope takes the members of an answer.
+// envelope reads the members of a response.
 func (s *scanner) envelope() (e envelope, err error) {
 	if s.peek() != '{' {
 		if err = s.skip(); err == nil {
@@ -86,8 +85,8 @@ func (s *scanner) envelope() (e envelope, err error) {
 	return e, err
 }
 
-// about gives the bytes of the result of an answer to the question id, or its
-// error as an *rpcError. An answer without an id is taken: each comes on a request of its own.
+// about returns the bytes of the result for the call with this id, or the error of the response as an *rpcError. A
+// response without an id is accepted, because each call has its own HTTP request.
 func (e envelope) about(id []byte) ([]byte, error) {
 	switch {
 	case !e.names(id) && !none(e.id):
@@ -100,10 +99,10 @@ func (e envelope) about(id []byte) ([]byte, error) {
 	return e.result, nil
 }
 
-// names reports whether an answer has the id of a question. Some nodes write it as a string, or with a fraction.
+// names reports whether a response has the id of a call. Some nodes write it as a string, or with a fraction.
 func (e envelope) names(id []byte) bool { return bytes.Equal(e.question(), id) }
 
-// question is the id of an answer as its question has it.
+// question returns the id of a response in the form in which its call has it.
 func (e envelope) question() []byte {
 	id := e.id
 	if len(id) >= 2 && id[0] == '"' {
@@ -115,7 +114,7 @@ func (e envelope) question() []byte {
 	return id
 }
 
-// failed reports whether an answer is an error. Beside a result, an error that says nothing is none.
+// failed reports whether a response is an error. If there is also a result, an empty error is ignored.
 func (e envelope) failed() bool {
 	if none(e.fault) {
 		return false
@@ -135,7 +134,7 @@ func none(member []byte) bool { return member == nil || bytes.Equal(member, null
 
 var null = []byte("null")
 
-// faultOf reads the member "error", which some put as a bare string, and its parts in other types than they should have.
+// faultOf decodes the member "error". Some nodes write it as a bare string, or its parts with the wrong types.
 func faultOf(raw []byte) error {
 	fault := new(rpcError)
 	if json.Unmarshal(raw, &fault.Message) == nil {
@@ -152,7 +151,7 @@ func faultOf(raw []byte) error {
 	return fault
 }
 
-// codeOf reads the code of an error: a number, or one in a string; 0 where there is none.
+// codeOf reads the code of an error, a number or a string with a number; 0 if there is none.
 func codeOf(raw []byte) int {
 	text := strings.Trim(string(raw), `"`)
 	if n, err := strconv.ParseInt(text, 0, 32); err == nil {

@@ -93,8 +93,7 @@ func TestNodeErrorsKeepTheirParts(t *testing.T) {
 	}
 }
 
-// What encoding/json takes for an answer is one with the same parts; the rest
-// is an error and never a panic.
+// A response that encoding/json accepts is opened into the same parts; any other input is an error and never panics.
 func FuzzOpenEnvelope(f *testing.F) {
 	for _, seed := range []string{
 		`{"jsonrpc":"2.0","id":7,"result":[{"data":"0x00\"\\"}]}`, `{"id":7,"error":{"code":-1,"message":"x"}}`, `[{"id":7,"result":1},{"id":8,"result":{}}]`,

@@ -17,16 +17,14 @@ import (
 	"github.com/navlog/navlog/schemas/telemetry"
 )
 
-// callTimeout bounds one call of a node, from the question to the last byte of
-// the answer.
+// callTimeout bounds one call, from sending the request to the last byte of the response.
 const callTimeout = 30 * time.Second
 
-// rpcError is an error that a node gives as its answer. It is an ethrpc.Error and
-// an ethrpc.DataError of go-ethereum.
+// rpcError is an error response of a node. It implements ethrpc.Error and ethrpc.DataError of go-ethereum.
 type rpcError struct {
 	Code    int             `json:"code"`
 	Message string          `json:"message"`
-	Data    json.RawMessage `json:"data"` // as the node gives it, nil for none
+	Data    json.RawMessage `json:"data"` // as the node sent it, nil for none
 }
 
 func (e *rpcError) Error() string {
@@ -34,31 +32,29 @@ func (e *rpcError) Error() string {
 }
 func (e *rpcError) ErrorCode() int { return e.Code }
 
-// ErrorData gives the data as encoding/json makes it, nil for none.
+// ErrorData returns the data as decoded by encoding/json, nil for none.
 func (e *rpcError) ErrorData() any {
 	var data any
 	_ = json.Unmarshal(e.Data, &data)
 	return data
 }
 
-// refused says that the node itself answered the call with an error, so that
-// the same call with less to ask for may succeed.
+// refused reports whether the node itself returned the error, so that the same call with less to return may succeed.
 func refused(err error) bool {
 	var answer ethrpc.Error
 	return errors.As(err, &answer)
 }
 
-// exchange asks the node and gives the bytes of the result, which belong to the
-// caller: they are one value, but what is in it is not checked. Where the node
-// answers with an error, errors.As finds an *rpcError; where HTTP does, an
-// *httpError; where it was asked too often, a *limitedError and neither of them.
-// An answer of more than maxAnswer bytes is errAnswerTooLong.
+// exchange makes a call and returns the bytes of the result, which belong to the caller: one JSON value, whose content
+// is not checked. If the node returns an error, errors.As finds an *rpcError; for an HTTP error it finds an *httpError;
+// for a rate limit it finds a *limitedError and neither of these. A response of more than maxAnswer bytes is
+// errAnswerTooLong.
 func (n *Node) exchange(ctx context.Context, method string, params ...any) (result []byte, err error) {
 	return n.exchangeUpTo(ctx, maxAnswer, method, params...)
 }
 
-// exchangeUpTo takes an answer of at most so many bytes, up to maxAnswer. Over a
-// WebSocket the bound is maxAnswer.
+// exchangeUpTo accepts a response of at most most bytes, and never more than maxAnswer. Over a WebSocket the bound is
+// always maxAnswer.
 func (n *Node) exchangeUpTo(ctx context.Context, most int, method string, params ...any) (result []byte, err error) {
 	err = n.attempt(ctx, needed, method, 1, func(ctx context.Context) error {
 		result, err = n.askOnce(ctx, most, method, params)
@@ -67,7 +63,7 @@ func (n *Node) exchangeUpTo(ctx context.Context, most int, method string, params
 	return result, err
 }
 
-// exchangeOptional is exchange for a question that a node need not answer to be of use.
+// exchangeOptional is exchange for a call that a node can fail at and still be useful.
 func (n *Node) exchangeOptional(ctx context.Context, method string, params ...any) (result []byte, err error) {
 	err = n.attempt(ctx, optional, method, 1, func(ctx context.Context) error {
 		result, err = n.askOnce(ctx, maxAnswer, method, params)
@@ -76,23 +72,21 @@ func (n *Node) exchangeOptional(ctx context.Context, method string, params ...an
 	return result, err
 }
 
-// need says whether a node that fails at a question counts as down.
+// need says whether a failure at a call means that the node is down.
 type need bool
 
 const (
 	needed need = true
-	// optional: blocks and logs can be had from a node without the answer. Some nodes and relays
-	// fail at one method only, and such a node must not lose its turn or its vote for it. One that
-	// is really down fails at the next question that is needed.
+	// optional: blocks and logs can be read from the node without this call. Some nodes and relays fail at a single
+	// method; such a node must not lose its turn or its vote. A node that is really down fails at the next needed call.
 	optional need = false
 )
 
-// triesAtOnce is how often a question is asked that the endpoint puts off for a
-// moment.
+// triesAtOnce is how many times a call is made if the endpoint limits it for a short time.
 const triesAtOnce = 3
 
-// attempt makes an exchange of so many questions as soon as the endpoint may be
-// asked, and learns from it how the endpoint is.
+// attempt makes an exchange with a number of calls as soon as the endpoint accepts calls, and updates the endpoint's
+// health from the outcome.
 func (n *Node) attempt(ctx context.Context, need need, method string, questions int, exchange func(context.Context) error) error {
 	for try := 1; ; try++ {
 		err := n.health.admit(ctx, questions)
@@ -111,8 +105,8 @@ func (n *Node) attempt(ctx context.Context, need need, method string, questions 
 		var put *limitedError
 		if errors.As(err, &put) {
 			n.metrics.limited.WithLabelValues(n.Name).Inc()
-			// A batch is not asked again as it is: where each of its questions counts, it may
-			// be too long for ever.
+			// A batch is not repeated unchanged: if each of its calls counts towards the limit, it may always be too
+			// long.
 			if questions == 1 && try < triesAtOnce && put.until.Sub(n.health.now()) <= shortPause {
 				continue
 			}
@@ -121,7 +115,7 @@ func (n *Node) attempt(ctx context.Context, need need, method string, questions 
 	}
 }
 
-// traced makes one exchange in a span, if it belongs to a trace.
+// traced makes one exchange in a span if ctx belongs to a trace.
 func (n *Node) traced(
 	ctx context.Context, method string, questions int, exchange func(context.Context) error,
 ) (err error) {
@@ -175,7 +169,7 @@ func (n *Node) askAllOnce(ctx context.Context, method string, params [][]any) ([
 	return raw, nil
 }
 
-// blame counts an error and says whose it is and what was asked.
+// blame counts an error and adds the endpoint and the method to it.
 func (n *Node) blame(ctx context.Context, method string, err error) error {
 	if ctx.Err() == nil {
 		n.metrics.rpcErrors.WithLabelValues(n.Name, method).Inc()
@@ -183,7 +177,7 @@ func (n *Node) blame(ctx context.Context, method string, err error) error {
 	return fmt.Errorf("%s at %s: %w", method, n.Name, err)
 }
 
-// plain makes one kind of error of what the two transports give.
+// plain converts the errors of both transports to one type.
 func plain(err error) error {
 	if err == nil {
 		return nil
@@ -244,8 +238,8 @@ func (t *transport) askAll(ctx context.Context, method string, params [][]any) (
 	return results, quoting(err, body)
 }
 
-// resultsOf finds the results in the answer to a batch, place being the index of each question by its id. They may come in
-// any order, and one more than once.
+// resultsOf finds the results in the response to a batch. place maps the id of each call to its index. The results may
+// come in any order, and one may come more than once.
 func resultsOf(body []byte, place map[string]int) ([][]byte, error) {
 	answers, list, err := openBatch(body)
 	switch {
@@ -259,7 +253,7 @@ func resultsOf(body []byte, place map[string]int) ([][]byte, error) {
 	results := make([][]byte, len(place))
 	for _, e := range answers {
 		i, ours := place[string(e.question())]
-		if !ours { // an error about the whole batch, or nothing that was asked for
+		if !ours { // an error about the whole batch, or no response to any of the calls
 			if e.failed() && none(e.id) {
 				return nil, &batchError{faultOf(e.fault)}
 			}
@@ -282,8 +276,8 @@ func resultsOf(body []byte, place map[string]int) ([][]byte, error) {
 	return results, nil
 }
 
-// quoting adds the beginning of a body to an error about its form: it often
-// says what is wrong, in a sentence for people.
+// quoting adds the beginning of a body to an error about its form, because the body often says in plain words what is
+// wrong.
 func quoting(err error, body []byte) error {
 	if errors.Is(err, errNotJSON) || errors.Is(err, errForeign) {
 		return fmt.Errorf("%w: %s", err, excerpt(body))
@@ -291,7 +285,7 @@ func quoting(err error, body []byte) error {
 	return err
 }
 
-// excerpt is the beginning of a body on one line.
+// excerpt returns the beginning of a body on one line.
 func excerpt(body []byte) string {
 	return printable.Text(strings.Join(strings.Fields(string(body[:min(len(body), 1000)])), " "), 200)
 }

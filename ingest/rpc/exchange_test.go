@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// Keys in URLs are in no error, and in no status, also where the server says
-// the path again.
+// No error and no status contains the key in a URL, even if the server repeats the path.
 func TestErrorsKeepURLsSecret(t *testing.T) {
 	closed := httptest.NewServer(nil)
 	closed.Close()

@@ -20,9 +20,8 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// fakeChain is a node with a chain made up from a seed: blocks 1 to n with logs
-// of two vaults and of others. What it refuses and what it loses is up to the
-// test.
+// fakeChain is a node whose chain is generated from a seed: blocks 1 to n with logs of two vaults and of other
+// contracts. The test decides which calls it rejects and which logs it omits.
 type fakeChain struct {
 	t      *testing.T
 	blocks []*fakeBlock // block i at index i
@@ -32,15 +31,15 @@ type fakeChain struct {
 
 	mu    sync.Mutex
 	calls map[string]int
-	// refuse, where set, gives the error of a question for logs: how many blocks
-	// (0: by hash), how many logs and bytes its answer has.
+	// refuse, if set, returns the error of a call for logs. The call has its number of blocks (0: by hash) and the
+	// number of logs and bytes in its response.
 	refuse func(q fakeQuestion) *fakeRefusal
-	// spoil, where set, changes the logs of an answer.
+	// spoil, if set, changes the logs of a response.
 	spoil func(q fakeQuestion, logs []*types.Log) []*types.Log
-	// meter, where set, says of a request with so many questions whether it is put off,
-	// and for how many seconds it should be; 0 for saying nothing of that.
+	// meter, if set, reports whether a request with this number of calls is rate-limited, and the seconds in
+	// Retry-After; 0 leaves it out.
 	meter func(questions int) (putOff bool, after int)
-	// pruned: the receipts of blocks below it are gone.
+	// pruned is the first block whose receipts are available.
 	pruned uint64
 }
 
@@ -52,7 +51,7 @@ type fakeBlock struct {
 
 type fakeQuestion struct {
 	from, to    uint64
-	byHash, all bool // all: without an address
+	byHash, all bool // all: no address filter
 	logs, bytes int
 }
 
@@ -71,8 +70,7 @@ var (
 	fakeStarter = common.HexToAddress("0xbb")
 )
 
-// newFakeChain makes a chain in which block i has perBlock(i) logs, about half
-// of them of the vaults.
+// newFakeChain makes a chain whose block i has perBlock(i) logs, about half of them from the vaults.
 func newFakeChain(t *testing.T, seed uint64, n int, perBlock func(rng *rand.Rand, i int) int) *fakeChain {
 	t.Helper()
 	c := &fakeChain{t: t, calls: map[string]int{}}
@@ -265,8 +263,7 @@ func (c *fakeChain) logs(raw json.RawMessage) (any, *fakeRefusal) {
 	return answer, nil
 }
 
-// encode writes logs as fakeJSON does; each is encoded once, for it is in many
-// answers.
+// encode encodes logs like fakeJSON. It caches the encoding of each log, which is in many responses.
 func (c *fakeChain) encode(logs []*types.Log) json.RawMessage {
 	answer := []byte("[")
 	for i, l := range logs {
@@ -282,7 +279,7 @@ func (c *fakeChain) encode(logs []*types.Log) json.RawMessage {
 	return append(answer, ']')
 }
 
-// fakeJSON is logs as nodes write them; go-ethereum's own encoding of a log.
+// fakeJSON returns logs in the form in which nodes write them, which is go-ethereum's encoding.
 func fakeJSON(logs []*types.Log) []*types.Log {
 	if logs == nil {
 		return []*types.Log{}
@@ -304,7 +301,7 @@ func (c *fakeChain) dial() *Node {
 	return n
 }
 
-// truth is what the vaults have in the chain.
+// truth returns all logs of the vaults in the chain.
 func (c *fakeChain) truth() (logs []*event.Log) {
 	for i, b := range c.blocks {
 		for _, l := range b.logs {

@@ -9,40 +9,37 @@ import (
 
 // Errors of FinalBelow.
 var (
-	// ErrNamesHead says that a node names its head, or a block above it, as final. On a chain
-	// whose blocks can still be reorganised that is not finality.
+	// ErrNamesHead means that a node names its head, or a block above it, as final. On a chain with reorganisations
+	// that is not finality.
 	ErrNamesHead = errors.New("the node names its head as final")
-	// ErrHeadMoved says that the chain went on while a node was asked for its final block,
-	// so that it is not known whether it named its head.
+	// ErrHeadMoved means that the chain advanced during the call for the final block, so that it is unknown whether the
+	// node named its head.
 	ErrHeadMoved = errors.New("the head moved on while the final block was asked for")
 )
 
 const (
-	// namedHeadHolds is how long a node that named its head as final is not believed. Behind
-	// one URL several backends may answer: the head that one of them names looks like a final
-	// block to whoever saw the head of another one.
+	// namedHeadHolds is how long a node that named its head as final is not trusted. Several backends may serve one
+	// URL: the head that one of them names as final looks like a final block if another one returned a newer head.
 	namedHeadHolds = 10 * time.Minute
-	// namedAboveHolds is how long a node that named a block above its head is not believed.
+	// namedAboveHolds is how long a node that named a block above its head is not trusted.
 	namedAboveHolds = 20 * time.Second
-	// namedHeadAgain is the pause between two questions to such a node.
+	// namedHeadAgain is the pause between two calls to such a node.
 	namedHeadAgain = 10 * time.Second
 )
 
-// rest is how long a question is not asked of a node that failed at it. It is guarded by the
-// mutex of the node's health.
+// rest suspends a call to a node that failed at it. It is guarded by the mutex of the node's health.
 type rest struct {
-	failures int // since the last answer
+	failures int // since the last success
 	until    time.Time
 	fault    error
 }
 
-// Finalized is the block that the node calls final. NamesNoFinal tells the error of a
-// node that calls none so.
+// Finalized returns the block that the node calls final. NamesNoFinal recognises the error of a node that names no
+// final block.
 //
-// A node that fails at this question can still give blocks and logs, so the failure is none of
-// the node: only the question rests, 1 s after the first failure and doubling to 1 min. Until then
-// Finalized returns the error without asking, so that a node whose answer is a timeout, or a rate
-// limit for the whole endpoint, serves other questions meanwhile.
+// A node that fails at this call can still return blocks and logs, so the failure does not count against the node: only
+// this call is suspended, for 1 s after the first failure, doubling to 1 min. Until then Finalized returns the last
+// error without a call, so that a node that times out or limits the whole endpoint here still serves other calls.
 func (n *Node) Finalized(ctx context.Context) (*Header, error) {
 	if err := n.health.finalityRests(); err != nil {
 		return nil, err
@@ -60,7 +57,7 @@ func (n *Node) Finalized(ctx context.Context) (*Header, error) {
 	return h, err
 }
 
-// finalityRests returns the error for which the node is not asked for its final block now; nil for none.
+// finalityRests returns the error if calls for the final block are suspended, otherwise nil.
 func (h *health) finalityRests() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -70,8 +67,8 @@ func (h *health) finalityRests() error {
 	return nil
 }
 
-// finalityEnded learns from a question for the final block. After a rate limit of the endpoint
-// the rest begins when the limit ends: by then others have questions, too.
+// finalityEnded updates the suspension after a call for the final block. After a rate limit of the endpoint it begins
+// when the limit ends, because other calls are due by then, too.
 func (h *health) finalityEnded(answered bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -87,12 +84,11 @@ func (h *health) finalityEnded(answered bool, err error) {
 	h.finality = rest{failures, from.Add(doubled(firstQuarantine, failures, lastQuarantine)), err}
 }
 
-// FinalBelow returns the block that the node names as final and that is below tip, its
-// head of a moment ago. With instant, for chains whose blocks are final at once, tip itself
-// may be final too.
+// FinalBelow returns the block that the node names as final if it is below tip, its recent head. With instant, for
+// chains whose blocks are final at once, tip itself may be final too.
 //
-// The errors ErrNamesHead and ErrHeadMoved, and those for which NamesNoFinal is true, say
-// that the node names none.
+// The errors ErrNamesHead and ErrHeadMoved, and those for which NamesNoFinal is true, mean that the node names no such
+// block.
 func (n *Node) FinalBelow(ctx context.Context, tip *Header, instant bool) (*Header, error) {
 	if instant {
 		return n.finalUpTo(ctx, tip)
@@ -107,7 +103,7 @@ func (n *Node) FinalBelow(ctx context.Context, tip *Header, instant bool) (*Head
 		return nil, err
 	}
 	if final.Number >= tip.Number && final.Number > 0 {
-		// Only a second look at the head tells a node that names its head from a chain that went on.
+		// Only reading the head again distinguishes a node that names its head from a chain that advanced.
 		head, err := n.Latest(ctx)
 		if err != nil {
 			return nil, err
@@ -132,8 +128,7 @@ func (n *Node) namesHead(head *Header) error {
 	return fmt.Errorf("%w: its head is block %d at %s", ErrNamesHead, head.Number, n.Name)
 }
 
-// finalUpTo returns the final block, or tip where the final block is above it and the
-// chain goes through tip.
+// finalUpTo returns the final block, or tip if the final block is above it and the chain goes through tip.
 func (n *Node) finalUpTo(ctx context.Context, tip *Header) (*Header, error) {
 	final, err := n.Finalized(ctx)
 	if err != nil || final.Number < tip.Number {

@@ -6,8 +6,7 @@ import (
 	"fmt"
 )
 
-// backedReach is how far above a head that a node has shown to have the next ones are
-// believed without another look.
+// backedReach is how many blocks above a verified head are accepted without another check.
 const backedReach = 64
 
 // farAbove reports whether a head is so far above another one that the other one lags.
@@ -15,10 +14,10 @@ func (h *Header) farAbove(other *Header) bool {
 	return h.Number >= other.Number+lagBlocks && h.Time >= other.Time+lagSeconds
 }
 
-// sawHead notes the head of an endpoint. A head far above that of another endpoint would
-// make the other one lag, and so take its turn and its say in reorganisations. So it counts
-// only when the endpoint that names it also has it, and a block that the other one lacks: a
-// number is easily said. The error says that the endpoint does not have what it names.
+// sawHead notes the head of an endpoint. A head far above that of another endpoint would make the other one lag, and so
+// take away its turn and its vote on reorganisations. Since any number is easily claimed, such a head counts only if
+// its endpoint also has the block, and a block that the other one lacks. The error means that the endpoint does not
+// have the block that it names.
 func (p *Pool) sawHead(ctx context.Context, n *Node, head *Header) error {
 	var best *Header
 	since := p.clock.now().Add(-headHolds)
@@ -51,8 +50,8 @@ func (p *Pool) sawHead(ctx context.Context, n *Node, head *Header) error {
 	return nil
 }
 
-// Backs is nil when the node has the block below its head, by hash, and the block with a
-// number that others lack. The error is ErrNoBlock when it lacks one itself.
+// Backs checks that the node has the block below its head, by hash, and the block with the number lacked, which other
+// endpoints lack. It returns nil if the node has both, and ErrNoBlock if it does not.
 func (n *Node) Backs(ctx context.Context, head *Header, lacked uint64) error {
 	below, err := n.ByHash(ctx, head.Parent)
 	if err == nil && (below.Number+1 != head.Number || below.Time > head.Time) {
@@ -71,7 +70,7 @@ func (n *Node) Backs(ctx context.Context, head *Header, lacked uint64) error {
 	return nil
 }
 
-// doubt makes the node lag until its next head, unless it merely failed to answer.
+// doubt marks the node as lagging until its next head, unless it merely failed to respond.
 func (n *Node) doubt(err error) error {
 	if errors.Is(err, ErrNoBlock) {
 		n.health.doubt(err.Error())
@@ -79,9 +78,8 @@ func (n *Node) doubt(err error) error {
 	return err
 }
 
-// backedHead returns the head that a node named a while ago when the node backs it, or else
-// the one that it names now: blocks of the old one may have been reorganised. It is nil when
-// the node backs neither.
+// backedHead returns an earlier head of the node if the node backs it. Otherwise, since blocks of the earlier head may
+// have been reorganised, it returns the current head if the node backs that, or nil.
 func (n *Node) backedHead(ctx context.Context, head *Header, lacked uint64) *Header {
 	if n.backs(ctx, head, lacked) == nil {
 		return head
@@ -97,8 +95,7 @@ func (n *Node) backedHead(ctx context.Context, head *Header, lacked uint64) *Hea
 	return head
 }
 
-// backs is Backs, without a question where the head is the next one after a head for
-// which it was asked.
+// backs is like Backs, but makes no call if the head follows one that was already verified.
 func (n *Node) backs(ctx context.Context, head *Header, lacked uint64) error {
 	if n.health.backs(head) {
 		return nil
@@ -106,7 +103,7 @@ func (n *Node) backs(ctx context.Context, head *Header, lacked uint64) error {
 	return n.Backs(ctx, head, lacked)
 }
 
-// backs reports whether a head is the next one after a head that was backed.
+// backs reports whether a head follows a verified one within backedReach.
 func (h *health) backs(head *Header) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// clock is the time that limits and pauses go by; tests turn it themselves.
+// clock is the time source of limits and pauses; tests control it.
 type clock struct {
 	now   func() time.Time
 	sleep func(context.Context, time.Duration) error
@@ -25,55 +25,55 @@ type clock struct {
 var wallClock = clock{time.Now, Sleep}
 
 const (
-	// An endpoint that failed is left alone for a while, twice as long each time.
+	// A failed endpoint rests for a while, twice as long after each failure.
 	firstQuarantine = time.Second
 	lastQuarantine  = time.Minute
-	// One that is asked too often is too, unless it says how long.
+	// So does a rate-limited endpoint that does not say for how long.
 	firstLimitPause = 250 * time.Millisecond
 	lastLimitPause  = 30 * time.Second
-	longestPause    = 5 * time.Minute // however long Retry-After says
-	// shortPause is waited out; for a longer one another endpoint is asked.
+	longestPause    = 5 * time.Minute // even if Retry-After is longer
+	// shortPause is the longest pause that is waited for; during a longer one another endpoint is used.
 	shortPause = 2 * time.Second
 
-	// The head of an endpoint lags when another's is so much higher and later.
+	// The head of an endpoint lags if another endpoint's head is higher and later by at least this much.
 	lagBlocks  = 3
 	lagSeconds = 30
 )
 
-// health is what is known of one endpoint from what it was asked:
+// health is the state of one endpoint, as its responses show it:
 //
-//	           ┌──────────────── an answer ◀─────────────┐
+//	           ┌─────────────── a response ◀─────────────┐
 //	           ▼                                         │
 //	(untried) up ── failed ──▶ down, for 1 s ──▶ probe ──┤
 //	           │                ▲    doubling to 1 min   │
 //	           │                └──────── failed ◀───────┘
 //	           └── 429 ──▶ rate-limited, for Retry-After or 250 ms doubling to 30 s ──▶ up
 //
-// and, beside it, whether it serves the right chain and has the newest blocks.
+// and, in addition, whether it serves the right chain and has the newest blocks.
 type health struct {
 	clock
-	limit *rate.Limiter // nil for none
+	limit *rate.Limiter // nil for no limit
 
 	mu          sync.Mutex
 	answered    bool // at least once
-	failures    int  // since the last answer; those of one moment count as one
-	limits      int  // times that it limited us since the last answer
+	failures    int  // since the last success; those of concurrent calls count as one
+	limits      int  // rate limits since the last response
 	fault       time.Time
 	lastError   string
-	quarantined time.Time // until
-	limited     time.Time // until
+	quarantined time.Time // until when
+	limited     time.Time // until when
 	latency     time.Duration
-	identified  time.Time // when it was seen to serve the right chain; zero for not since it failed
+	identified  time.Time // when it was last seen to serve the right chain; zero if not since its last failure
 	wrong       string    // what is wrong with its chain
-	head        *Header   // newest that it gave
+	head        *Header   // newest head that it returned
 	headAt      time.Time
 	lags        bool
 	subscribed  bool
 	left        time.Time // when it lost the turn
 	namedHead   time.Time // when it last named its head as final
-	finality    rest      // after failures to name a final block
-	doubted     string    // why its newest head is not believed; empty for not doubted
-	backed      *Header   // newest head that it has shown to have; nil for none
+	finality    rest      // suspends calls for the final block after failures
+	doubted     string    // why its newest head is not trusted; empty if it is
+	backed      *Header   // newest head that it was verified to have; nil for none
 }
 
 func newHealth(e Endpoint, c clock) *health {
@@ -88,18 +88,18 @@ func newHealth(e Endpoint, c clock) *health {
 	return h
 }
 
-// limitedError says that the endpoint is asked too often.
+// limitedError means that the endpoint is rate-limited.
 type limitedError struct {
 	until time.Time
 	cause string
-	asked bool // it was asked, and said so; otherwise it was not asked again yet
+	asked bool // true if the endpoint rejected this call, false if no call was made yet because of an earlier limit
 }
 
 func (e *limitedError) Error() string {
 	return fmt.Sprintf("the endpoint is rate-limited until %s: %s", e.until.UTC().Format(time.RFC3339), e.cause)
 }
 
-// atOnce is how many questions may be asked at once.
+// atOnce returns how many calls may be made at once.
 func (h *health) atOnce() int {
 	if h.limit == nil {
 		return math.MaxInt
@@ -107,7 +107,7 @@ func (h *health) atOnce() int {
 	return h.limit.Burst()
 }
 
-// admit waits until so many questions may be asked.
+// admit waits until the endpoint may get this number of calls.
 func (h *health) admit(ctx context.Context, questions int) error {
 	h.mu.Lock()
 	until, cause := h.limited, h.lastError
@@ -132,12 +132,12 @@ func (h *health) admit(ctx context.Context, questions int) error {
 	return nil
 }
 
-// end learns from an exchange that began then. A rate limit becomes a
-// *limitedError, so that nobody takes it for a question that asks too much.
+// end updates the health from an exchange that began at began. It turns a rate limit into a *limitedError, so that
+// callers do not mistake it for a call that requests too much.
 func (h *health) end(ctx context.Context, need need, began time.Time, err error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if ctx.Err() != nil { // we went away, not the node
+	if ctx.Err() != nil { // the caller cancelled, the node did not fail
 		return err
 	}
 	now := h.now()
@@ -160,14 +160,14 @@ func (h *health) answer(began, now time.Time) {
 		h.latency += (took - h.latency) / 5
 	}
 	h.answered = true
-	if began.After(h.fault) { // otherwise it was on its way before the fault
+	if began.After(h.fault) { // otherwise the call was in flight when the fault occurred
 		h.failures, h.limits, h.quarantined, h.limited = 0, 0, time.Time{}, time.Time{}
 	}
 }
 
 func (h *health) fail(began, now time.Time, err error) {
 	h.lastError = err.Error()
-	h.identified = time.Time{} // it may come back as another node
+	h.identified = time.Time{} // another node may come back at this URL
 	if h.failures > 0 && !began.After(h.fault) {
 		return
 	}
@@ -190,13 +190,12 @@ func (h *health) slow(began, now time.Time, pause time.Duration, err error) erro
 	return &limitedError{h.limited, h.lastError, true}
 }
 
-// doubled is the nth pause of first, 2 first, 4 first and so on, last at most.
+// doubled returns the nth of the pauses first, 2 first, 4 first and so on, but at most last.
 func doubled(first time.Duration, n int, last time.Duration) time.Duration {
 	return min(first<<min(n-1, 20), last)
 }
 
-// answers says that an error came from a node that does its work: it refused
-// the question, and another one may be answered.
+// answers reports whether an error came from a node that works: it rejected this call, but may serve another one.
 func answers(err error) bool {
 	if refused(err) || errors.Is(err, errAnswerTooLong) {
 		return true
@@ -206,12 +205,10 @@ func answers(err error) bool {
 		slices.Contains([]int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}, status.Status)
 }
 
-// tooOften are the words by which nodes and providers say that they are asked
-// too often, as opposed to for too much.
+// tooOften matches the messages of nodes and providers about too many calls, as opposed to calls that request too much.
 var tooOften = regexp.MustCompile(`(?i)too many requests|request rate|rate.?limit|requests? (per|/) ?(second|minute|day)|per second (capacity|limit)|throughput|daily request|request count exceeded|quota`)
 
-// limitOf says whether an error is a rate limit, and for how long; 0 where the
-// endpoint does not say.
+// limitOf reports whether an error is a rate limit, and its duration; 0 if the endpoint does not name one.
 func limitOf(err error) (time.Duration, bool) {
 	var status *httpError
 	if errors.As(err, &status) && (status.Status == http.StatusTooManyRequests || status.Status == http.StatusServiceUnavailable && status.RetryAfter > 0) {
@@ -224,15 +221,15 @@ func limitOf(err error) (time.Duration, bool) {
 	return 0, false
 }
 
-// rank says how fit an endpoint is to be asked now; lower is better.
+// rank says how usable an endpoint is at present; lower is better.
 type rank int
 
 const (
 	fit        rank = iota
-	lagging         // its head is far below another's, or is none that it has
-	recovering      // it failed, and may be tried again
-	limited         // it is asked too often
-	down            // it failed a moment ago
+	lagging         // its head is far below another's, or is not verified
+	recovering      // it failed, and may be probed
+	limited         // it is rate-limited
+	down            // it failed recently
 	wrong           // it serves another chain
 )
 
@@ -255,7 +252,7 @@ func (h *health) rank() rank {
 	return fit
 }
 
-// settled says that the endpoint is fit, and has neither failed nor lost the turn since.
+// settled reports whether the endpoint is fit, and has neither failed nor lost the turn since the given time.
 func (h *health) settled(since time.Time) bool {
 	if h.rank() != fit {
 		return false
@@ -265,14 +262,14 @@ func (h *health) settled(since time.Time) bool {
 	return h.answered && !h.fault.After(since) && !h.left.After(since)
 }
 
-// leftSince says that the endpoint lost the turn since then.
+// leftSince reports whether the endpoint lost the turn after the given time.
 func (h *health) leftSince(then time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.left.After(then)
 }
 
-// rests gives how long the endpoint is to be left alone.
+// rests returns how long the endpoint must not be called.
 func (h *health) rests() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -283,8 +280,7 @@ func (h *health) rests() time.Duration {
 	return max(0, until.Sub(h.now()))
 }
 
-// sawHead notes a head, and whether it lags behind the best of the others, which
-// may be nil.
+// sawHead notes a head, and whether it lags behind best, the best head of the others, which may be nil.
 func (h *health) sawHead(head, best *Header) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -292,14 +288,14 @@ func (h *health) sawHead(head, best *Header) {
 	h.lags = best != nil && best.farAbove(head)
 }
 
-// doubt forgets the head of an endpoint that does not have it.
+// doubt discards the head of an endpoint that does not have it.
 func (h *health) doubt(why string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.head, h.backed, h.doubted, h.lastError, h.fault = nil, nil, why, why, h.now()
 }
 
-// headSince gives the newest head, nil when it was seen before then.
+// headSince returns the newest head, or nil if it was seen before the given time.
 func (h *health) headSince(then time.Time) *Header {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -309,14 +305,14 @@ func (h *health) headSince(then time.Time) *Header {
 	return h.head
 }
 
-// has says that the newest head that the endpoint gave is not below a block.
+// has reports whether the endpoint's newest head is at or above a block.
 func (h *health) has(number uint64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.head != nil && h.head.Number >= number
 }
 
-// set changes a part of the health.
+// set changes the health under its lock.
 func (h *health) set(change func(*health)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -329,7 +325,7 @@ func (h *health) knownSince(then time.Time) bool {
 	return h.identified.After(then)
 }
 
-// status is the health in words.
+// status returns the health for the status page.
 func (h *health) status(name string) registry.EndpointStatus {
 	h.mu.Lock()
 	defer h.mu.Unlock()

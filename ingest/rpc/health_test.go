@@ -13,7 +13,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// fakeTime is a clock that only sleeping and the test turn.
+// fakeTime is a clock that advances only by sleeps and by the test.
 type fakeTime struct {
 	mu    sync.Mutex
 	at    time.Time
@@ -43,7 +43,7 @@ func (f *fakeTime) sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// ask makes one exchange that takes a moment and ends with err.
+// ask simulates one exchange that takes a millisecond and ends with err.
 func (h *health) ask(t *testing.T, f *fakeTime, err error) error {
 	t.Helper()
 	began := h.now()
@@ -75,8 +75,8 @@ func TestQuarantineGrowsAndEnds(t *testing.T) {
 	}
 }
 
-// Requests that were in flight together fail as one, and an answer that was on
-// its way before the failure says nothing about what is after it.
+// Concurrent calls that fail together count as one failure, and a response to a call from before the failure does not
+// end it.
 func TestFailuresOfOneMoment(t *testing.T) {
 	f := newFakeTime()
 	h := newHealth(Endpoint{}, f.clock())
@@ -130,8 +130,7 @@ func TestRateLimitAnswers(t *testing.T) {
 	}
 }
 
-// Words of providers that mean too often, and words that mean too much, of
-// which ranges must shrink.
+// Providers' messages that mean too many calls, and messages that mean too much data, for which ranges must shrink.
 func TestTooOftenOrTooMuch(t *testing.T) {
 	for message, want := range map[string]bool{
 		"Too Many Requests": true, "request rate exceeded": true, "rate limit exceeded": true, "daily request count exceeded, request rate limited": true,
@@ -162,8 +161,7 @@ func TestTooOftenOrTooMuch(t *testing.T) {
 	}
 }
 
-// In no window of time more questions are admitted than the limit and the burst
-// allow, and not much fewer.
+// In any time window, the number of admitted calls is at most what the limit and the burst allow, and not much less.
 func TestOwnRateLimit(t *testing.T) {
 	for _, e := range []Endpoint{{RequestsPerSecond: 10}, {RequestsPerSecond: 10, Burst: 3}, {RequestsPerSecond: 0.5}, {RequestsPerSecond: 25, Burst: 1}} {
 		f := newFakeTime()
@@ -181,7 +179,7 @@ func TestOwnRateLimit(t *testing.T) {
 		burst := h.limit.Burst()
 		for i := range at {
 			for j := i; j < len(at); j++ {
-				// A batch goes out when its last question is admitted: up to 6 late.
+				// A batch is sent when its last call is admitted: up to 6 calls late.
 				allowed := at[j].Sub(at[i]).Seconds()*e.RequestsPerSecond + float64(burst) + 6 + 1e-6
 				if got := j - i + 1; float64(got) > allowed {
 					t.Fatalf("%+v: %d questions within %s", e, got, at[j].Sub(at[i]))

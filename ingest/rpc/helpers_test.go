@@ -14,20 +14,20 @@ const patience = 60 * time.Second
 
 func newRegistry() *prometheus.Registry { return prometheus.NewRegistry() }
 
-// counterValue reads a counter or gauge.
+// counterValue returns the value of a counter or gauge.
 func counterValue(t *testing.T, c prometheus.Collector) float64 {
 	t.Helper()
 	return testutil.ToFloat64(c)
 }
 
-// contextDone is a context that has ended.
+// contextDone returns a context that has ended.
 func contextDone(t *testing.T) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	return ctx, cancel
 }
 
-// at is an element of a list, or a sentence where it is shorter.
+// at returns an element of a list, or a sentence if the list is shorter.
 func at[T any](list []T, i int) any {
 	if i < len(list) {
 		return list[i]

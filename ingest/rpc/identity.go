@@ -10,7 +10,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// wrongChainError says that an endpoint does not serve the chain that it should.
+// wrongChainError means that an endpoint does not serve the configured chain.
 type wrongChainError struct{ reason string }
 
 func (e *wrongChainError) Error() string { return e.reason }
@@ -33,9 +33,8 @@ func (n *Node) identity(ctx context.Context) (identity, error) {
 	return identity{id, zero.Hash}, nil
 }
 
-// meet asks all endpoints, once, which chain they serve, and refuses to begin
-// when one of them serves the wrong one. One that does not answer soon after
-// the others is judged when it does.
+// meet reads once from all endpoints which chain they serve, and fails if one of them serves the wrong one. An endpoint
+// that does not respond soon after the others is judged when it does.
 func (p *Pool) meet(ctx context.Context) error {
 	p.mu.Lock()
 	met := p.met
@@ -56,7 +55,7 @@ func (p *Pool) meet(ctx context.Context) error {
 			id, err := n.identity(bounded)
 			if err == nil {
 				time.AfterFunc(grace, cancel)
-				_, _ = n.Latest(bounded) // the heads of all are compared from the start on
+				_, _ = n.Latest(bounded) // the heads of all endpoints are compared from the start
 			}
 			answers[i] <- answer{id, err}
 		}()
@@ -87,8 +86,8 @@ func (p *Pool) meet(ctx context.Context) error {
 	return nil
 }
 
-// judge compares the chain of an endpoint, as far as it told, with the
-// configured one and with that of the others.
+// judge compares the chain of an endpoint, as far as it is known, with the configured one and with that of the other
+// endpoints.
 func (p *Pool) judge(n *Node, id identity, fault error) error {
 	if fault != nil && (id.chainID == 0 || id.chainID == p.chainID) {
 		return fault
@@ -121,14 +120,14 @@ func (p *Pool) judge(n *Node, id identity, fault error) error {
 	return nil
 }
 
-// identify asks an endpoint which chain it serves.
+// identify reads from an endpoint which chain it serves.
 func (p *Pool) identify(ctx context.Context, n *Node) error {
 	id, err := n.identity(ctx)
 	return p.judge(n, id, err)
 }
 
-// Identified asks it where it is not known, as after a failure. When every
-// endpoint serves another chain there is nothing to wait for.
+// Identified verifies the chain of an endpoint if it is not known, as after a failure. If every endpoint serves another
+// chain, it returns a RefusedError, since waiting would not help.
 func (p *Pool) Identified(ctx context.Context, n *Node) error {
 	if n.health.knownSince(time.Time{}) {
 		return nil

@@ -14,39 +14,38 @@ import (
 	ethrpc "github.com/ethereum/go-ethereum/rpc"
 )
 
-// There is no standard for how a node says that a range is too long: each
-// provider has its own limits (blocks, results, bytes, seconds), codes and
-// sentences, and they change. What a sentence tells is used; where it tells
-// nothing, half is asked for.
+// There is no standard for how a node reports that a range is too long: each provider has its own limits (blocks,
+// results, bytes, seconds), codes and messages, and they change. A limit named in the message is used; otherwise the
+// range is halved.
 
-// refusal is what the error of a range teaches.
+// refusal is what the error of a range reveals about the endpoint's limits.
 type refusal struct {
 	kind    refusalKind
-	blocks  uint64 // the most blocks that the endpoint gives, 0 where it does not say
-	results int    // the most logs that the endpoint gives, 0 where it does not say
+	blocks  uint64 // maximum blocks of a range, 0 if not named
+	results int    // maximum logs of a response, 0 if not named
 	upTo    uint64 // the last block of the range that it suggests, 0 for none
 }
 
 type refusalKind int
 
 const (
-	notRefused refusalKind = iota // less would not help: a failure, or too many requests
-	tooMuch                       // the sentence, the code or the status says that less would do
+	notRefused refusalKind = iota // a shorter range would not help: a failure, or too many calls
+	tooMuch                       // message, code or status say that a shorter range would succeed
 	unclear                       // an error of the node that may mean anything
-	unanswered                    // no answer in time: less may do, or the endpoint hangs
-	absent                        // the node does not have the blocks, not yet or not any more: less would not help
+	unanswered                    // no response in time: a shorter range may succeed, or the endpoint hangs
+	absent                        // the node does not have the blocks, not yet or no longer: a shorter range would not help
 )
 
-// splits reports whether a shorter range may be answered where this one was not.
+// splits reports whether a shorter range may succeed.
 func (k refusalKind) splits() bool { return k == tooMuch || k == unclear || k == unanswered }
 
-// What the numbers in the sentences look like: 10000, 10,000, 10k.
+// figure matches the numbers in the messages: 10000, 10,000, 10k.
 const figure = `([0-9][0-9,_']*(?:\.[0-9]+)? ?(?:k|m|thousand|million)?)\b`
 
 var (
-	// A sentence about how often one may ask is not about how much.
+	// A message about the rate of calls is not about the size of one.
 	ofRate = regexp.MustCompile(`rate|too many requests|throttl|per (?:second|minute|day)|capacity|quota|credit|compute unit|slow down`)
-	// A number of results or of blocks, in the sentences that name one.
+	// A number of results or of blocks, in messages that name one.
 	ofResults = regexp.MustCompile(`(?:more than|max\w*|limit\w*|cap|exceed\w*|up to|over)\D{0,40}` + figure + `\s*(?:results|logs|log entries|events|records|entries|items)` +
 		`|max(?:imum)? (?:number of )?(?:results|logs)\D{0,25}` + figure)
 	ofBlocks = []*regexp.Regexp{
@@ -57,14 +56,14 @@ var (
 		regexp.MustCompile(`(?:maximum|limit) is (?:set to )?` + figure),
 		regexp.MustCompile(`smaller than size ` + figure),
 	}
-	// A range that is said to work.
+	// A range that the message says would work.
 	ofRange = regexp.MustCompile(`\[ ?"?(0x[0-9a-f]+|[0-9]+)"? ?, ?"?(0x[0-9a-f]+|[0-9]+)"? ?\]|range (0x[0-9a-f]+|[0-9]+) ?(?:-|to|\.\.) ?(0x[0-9a-f]+|[0-9]+)|"from" ?: ?"(0x[0-9a-f]+)" ?,.{0,60}"to" ?: ?"(0x[0-9a-f]+)"`)
-	// ofHead are the sentences of a node that is behind: go-ethereum, reth and Erigon ("block range extends
-	// beyond current head block", "request beyond head block"), Nethermind and OpenEthereum ("One of the blocks
-	// specified in filter ... cannot be found"), Avalanche ("requested to block 8 after last accepted block 7"),
-	// Tendermint chains ("height 8 must be less than or equal to the current blockchain height 7"), and load
-	// balancers ("block 8 is beyond the latest block 7 of this node", "upstream does not have the requested block
-	// yet"). A bound that is not the head ("beyond the limit of 1000 blocks") is none of them.
+	// ofHead matches the messages of a node that is behind: go-ethereum, reth and Erigon ("block range extends beyond
+	// current head block", "request beyond head block"), Nethermind and OpenEthereum ("One of the blocks specified in
+	// filter ... cannot be found"), Avalanche ("requested to block 8 after last accepted block 7"), Tendermint chains
+	// ("height 8 must be less than or equal to the current blockchain height 7"), and load balancers ("block 8 is
+	// beyond the latest block 7 of this node", "upstream does not have the requested block yet"). A bound that is not
+	// the head ("beyond the limit of 1000 blocks") does not match.
 	ofHead = regexp.MustCompile(`(?:beyond|past|after|above|ahead of|(?:greater|higher|larger|newer|more) than|exceeds?|(?:less|lower|smaller) than or equal to) ` +
 		`(?:the |its |our |this )*(?:(?:node|chain|network)(?:'s)? )?(?:(?:current|latest|last|newest|highest|best|known|accepted|blockchain|chain) ?)+(?:head|tip|block|height)\b` +
 		`|(?:beyond|past|above|ahead of|exceeds?|(?:greater|higher) than) (?:the )?(?:head|tip)\b` +
@@ -72,25 +71,25 @@ var (
 		`|(?:does not|doesn't|do not|don't) have (?:the |this |these )?(?:requested )?(?:block|header)s?\b` +
 		`|(?:block|header|height)s?\b[^.]{0,40}(?:not (?:been )?yet\b|(?:is|are|lies?) in the future|not (?:found|available)|do(?:es)? ?n[o']t exist)` +
 		`|future block|unknown block|(?:could not|cannot|can't) find (?:the )?(?:block|header)`)
-	// ofHistory are the sentences of a node that has dropped the blocks.
+	// ofHistory matches the messages of a node that has dropped the blocks.
 	ofHistory = regexp.MustCompile(`\bpruned\b|histor(?:y|ical)[^.]{0,30}(?:unavailable|not available|expired)|missing trie node`)
-	// Any other sentence about too much.
+	// Any other message about too much data.
 	ofLimit = regexp.MustCompile(`range|too (?:large|big|wide|long|many)|larger than|exceed|limit|time(?:d)? ?-?out|deadline|more than|smaller|narrow|reduce`)
 )
 
-// Codes that need no further words.
+// Codes that are clear without a message.
 const (
 	limitExceeded = -32005
-	prunedHistory = 4444 // of EIP-4444, as go-ethereum and others answer
+	prunedHistory = 4444 // of EIP-4444, returned by go-ethereum and others
 )
 
-// lacks reports whether a node says that it does not have the blocks of a range. Such a
-// sentence is about where the range is and not about how long it is.
+// lacks reports whether an error says that the node does not have the blocks of a range. Such a message is about the
+// position of the range, not about its length.
 func lacks(code int, text string) bool {
 	return code == prunedHistory || ofHead.MatchString(text) || ofHistory.MatchString(text)
 }
 
-// refusalOf reads the error of a question for the logs of blocks from `from`.
+// refusalOf interprets the error of a call for the logs of blocks from `from`.
 func refusalOf(ctx context.Context, err error, from uint64) refusal {
 	var answer ethrpc.Error
 	var status *httpError
@@ -109,7 +108,7 @@ func refusalOf(ctx context.Context, err error, from uint64) refusal {
 		return refusal{}
 	}
 	switch status.Status {
-	case http.StatusRequestEntityTooLarge, http.StatusRequestTimeout, http.StatusGatewayTimeout, 524: // 524: a proxy gave up waiting
+	case http.StatusRequestEntityTooLarge, http.StatusRequestTimeout, http.StatusGatewayTimeout, 524: // 524: a proxy timed out
 		return refusal{kind: tooMuch}
 	}
 	switch text := strings.ToLower(beginning(status.Body)); {
@@ -121,13 +120,13 @@ func refusalOf(ctx context.Context, err error, from uint64) refusal {
 	return refusal{}
 }
 
-// mostWords is how much of a node's error is read: a sentence, and not the megabytes that
-// an answer may have, which a dozen expressions would look through.
+// mostWords is how much of a node's error message is read. A message may have megabytes, which a dozen regular
+// expressions would scan.
 const mostWords = 4 << 10
 
 func beginning[T ~string | ~[]byte](text T) string { return string(text[:min(len(text), mostWords)]) }
 
-// read takes a node's own error apart.
+// read interprets an error that the node itself returned.
 func read(answer ethrpc.Error, from uint64) refusal {
 	var text string
 	if more := (*rpcError)(nil); errors.As(answer, &more) {
@@ -168,7 +167,7 @@ func read(answer ethrpc.Error, from uint64) refusal {
 	return r
 }
 
-// figureOf reads 10000, 10,000 and 10k.
+// figureOf parses 10000, 10,000 and 10k.
 func figureOf(text string) uint64 {
 	text = strings.NewReplacer(",", "", "_", "", "'", "", " ", "").Replace(text)
 	times := 1.0
@@ -185,36 +184,34 @@ func figureOf(text string) uint64 {
 	return uint64(n * times)
 }
 
-// limits is what is known of one endpoint. It is shared by the ranges that are
-// in flight.
+// limits is what is known about the limits of one endpoint. The ranges in flight share it.
 type limits struct {
 	mu    sync.Mutex
-	width uint64 // blocks to ask for at once
-	// named is the limit that the endpoint has put into words, and above what it
-	// refused without one; 0 where there is none. Both are relaxed slowly, since
-	// limits depend on the load, the plan and what the blocks hold.
+	width uint64 // blocks of the next range
+	// named is the limit that the endpoint named, and above is a width that it rejected without naming one; 0 for none.
+	// Both are relaxed slowly, since limits depend on the load, the plan and the contents of the blocks.
 	named, above uint64
-	results      int          // the most logs of an answer, as the endpoint says; 0 where it does not
-	full         int          // ranges as wide as allowed since the last refusal or relaxation
-	counts       map[int]bool // numbers of logs at which answers may be cut
-	uncut        int          // the most logs of an answer that was not cut
-	known        bool         // something holds the width: what is asked for, a limit, or how much the blocks hold
-	batch        int          // headers to ask for at once
-	batches      int          // of headers, as long as allowed, since the last refusal or relaxation
-	singles      time.Time    // until when no batch is sent, since the endpoint takes none
+	results      int          // maximum logs of a response that the endpoint named; 0 if none
+	full         int          // ranges of the allowed width since the last refusal or relaxation
+	counts       map[int]bool // numbers of logs at which responses may be truncated
+	uncut        int          // the most logs of a response that was not truncated
+	known        bool         // something bounds the width: the caller, a limit, or the contents of the blocks
+	batch        int          // headers of the next batch
+	batches      int          // batches of headers of the allowed length since the last refusal or relaxation
+	singles      time.Time    // until when no batch is sent, since the endpoint rejects batches
 
-	vouching sync.Mutex // held while the node is asked whether it has old logs
-	vouches  int        // how often it may still be asked, 0 when that is known
+	vouching sync.Mutex // held while it is checked whether the node has old logs
+	vouches  int        // how many more checks may be made, 0 when the outcome is known
 }
 
 const (
-	// The first range is short. While the answers have next to nothing the next is up
-	// to leap times as long: of a sparse history two calls are enough to learn that.
+	// The first range is short. While the responses are nearly empty, the next one is up to leap times as long, so that
+	// two calls are enough to recognise a sparse history.
 	firstWidth = 8
 	leap       = 64
-	// relaxAfter ranges in a row that were as wide as allowed, a little more is tried.
+	// relaxAfter is the number of consecutive ranges of the allowed width after which a little more is tried.
 	relaxAfter = 64
-	// slow is how long an answer may take before shorter ranges are asked for.
+	// slow is the response time above which ranges become shorter.
 	slow = 5 * time.Second
 )
 
@@ -222,7 +219,7 @@ func newLimits() *limits {
 	return &limits{width: firstWidth, counts: map[int]bool{}, batch: HeadersAtOnce, vouches: vouchTries}
 }
 
-// next is how many blocks to ask for, most at most.
+// next returns the number of blocks for the next range, at most most.
 func (l *limits) next(most uint64) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -239,17 +236,17 @@ func (l *limits) bound(blocks uint64) uint64 {
 	return blocks
 }
 
-// settled says that it is known how wide a range may be, most at most. Until then
-// one range is asked for after the other, so that what it teaches is used.
+// settled reports whether it is known how wide a range of up to most blocks may be. Until then ranges are read one
+// after the other, so that each can use what the one before it revealed.
 func (l *limits) settled(most uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.known || l.width >= most
 }
 
-// gave learns from an answer with so many logs and bytes: the width moves, at
-// most twofold in a step once something has held it, towards the one whose answers have as many bytes as
-// wanted and stay below what the endpoint refuses.
+// gave updates the width after a response with this number of logs and bytes. The width moves towards the one whose
+// responses have the wanted number of bytes and stay below what the endpoint rejects; once something has bounded it, it
+// at most doubles in a step.
 func (l *limits) gave(blocks uint64, logs, bytes, wanted int, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -289,8 +286,8 @@ func (l *limits) gave(blocks uint64, logs, bytes, wanted int, took time.Duration
 	}
 }
 
-// refused learns from a refusal of so many blocks from `from`, 2 or more, and
-// gives how many to ask for instead: fewer.
+// refused updates the limits after a refusal of a range of 2 or more blocks from `from`, and returns how many blocks to
+// request instead: fewer.
 func (l *limits) refused(blocks, from uint64, r refusal) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -305,7 +302,7 @@ func (l *limits) refused(blocks, from uint64, r refusal) uint64 {
 	case r.blocks > 0 && r.blocks < blocks:
 		l.named, fewer = r.blocks, r.blocks
 	default:
-		// A number of results says nothing about the next blocks; the width does.
+		// A limit on results says nothing about the next blocks, but a limit on the width does.
 		if r.results == 0 && (l.above == 0 || blocks < l.above) {
 			l.above = blocks
 		}
@@ -314,23 +311,22 @@ func (l *limits) refused(blocks, from uint64, r refusal) uint64 {
 	return max(1, fewer)
 }
 
-// cut says that an answer with so many logs may have been cut there: after a
-// number that the endpoint names as its limit, or a round one that it has never
-// gone beyond.
+// cut reports whether a response with this number of logs may have been truncated: the number is a limit that the
+// endpoint named, or a round one that no complete response has exceeded.
 func (l *limits) cut(logs int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.counts[logs] || logs > l.uncut && logs%1000 == 0
 }
 
-// whole remembers that an answer with so many logs was not cut.
+// whole remembers that a response with this number of logs was complete.
 func (l *limits) whole(logs int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.uncut = max(l.uncut, logs)
 }
 
-// cuts remembers that an answer was cut after so many logs.
+// cuts remembers that a response was truncated after this number of logs.
 func (l *limits) cuts(logs int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -339,14 +335,14 @@ func (l *limits) cuts(logs int) {
 	}
 }
 
-// batchless reports whether no batch is sent now.
+// batchless reports whether the endpoint gets no batches at present.
 func (l *limits) batchless(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return now.Before(l.singles)
 }
 
-// noBatches remembers that no batch is sent until then.
+// noBatches stops batches to the endpoint until the given time.
 func (l *limits) noBatches(until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -359,9 +355,8 @@ func (l *limits) headers() int {
 	return l.batch
 }
 
-// gaveHeaders learns from a batch of headers that was given: after many that
-// were as long as allowed, a little more is tried, since what made them shorter
-// may have been an error of a moment.
+// gaveHeaders updates the limits after a successful batch of headers: after many batches of the allowed length a little
+// more is tried, since the error that shortened them may have been temporary.
 func (l *limits) gaveHeaders(asked int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -373,8 +368,7 @@ func (l *limits) gaveHeaders(asked int) {
 	}
 }
 
-// fewerHeaders halves the batches of headers, and says false where they cannot
-// be shorter.
+// fewerHeaders halves the batches of headers, and returns false if they cannot be shorter.
 func (l *limits) fewerHeaders(asked int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 
 func containsWords(s, words string) bool { return strings.Contains(s, words) }
 
-// What errors of the field teach, in their own words.
+// Real error messages of providers, and what they reveal about limits.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		code    int
@@ -26,7 +26,7 @@ func TestRefusals(t *testing.T) {
 		{-32602, "Log response size exceeded. You can make eth_getLogs requests with up to a 2K block range and no limit on the response size, or you can request any block range with a cap of 10K logs in the response. Based on your parameters and the response size limit, this block range should work: [0x64, 0x65]", "",
 			refusal{kind: tooMuch, blocks: 2000, results: 10_000, upTo: 0x65}},
 		{-32602, "query exceeds max results 20000, retry with the range 100-150", "", refusal{kind: tooMuch, results: 20_000, upTo: 150}},
-		{-32000, "this block range should work: [0x1, 0x2]", "", refusal{kind: tooMuch}}, // not from where we asked
+		{-32000, "this block range should work: [0x1, 0x2]", "", refusal{kind: tooMuch}}, // does not begin where the call did
 		{-32600, "block range is too wide", "", refusal{kind: tooMuch}},
 		{-32614, "eth_getLogs is limited to a 10,000 range", "", refusal{kind: tooMuch, blocks: 10_000}},
 		{-32600, "eth_getLogs and eth_newFilter are limited to a 10,000 blocks range", "", refusal{kind: tooMuch, blocks: 10_000}},
@@ -71,7 +71,7 @@ func TestRefusals(t *testing.T) {
 		{-32000, "could not find block", "", refusal{kind: absent}},
 		{4444, "pruned history unavailable", "", refusal{kind: absent}},
 		{-32000, "missing trie node 12ab (path )", "", refusal{kind: absent}},
-		// These name a head or a bound, and are about the length all the same.
+		// These name a head or a bound, but are about the length of the range.
 		{-32000, "block range exceeds the maximum of 1000 blocks", "", refusal{kind: tooMuch, blocks: 1000}},
 		{-32000, "range beyond the limit of 1000 blocks", "", refusal{kind: tooMuch, blocks: 1000}},
 		{-32602, "block range is greater than 2000 blocks, try a smaller one up to the latest block", "", refusal{kind: tooMuch, blocks: 2000}},
@@ -106,7 +106,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Of an error of many megabytes the beginning is read, where sentences are.
+// Only the beginning of an error of many megabytes is read, where its message is.
 func TestLongErrors(t *testing.T) {
 	padding := strings.Repeat("x ", 1<<20)
 	for name, c := range map[string]struct {
@@ -138,17 +138,17 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// meter counts questions as providers do: each one of a batch, in windows of time.
+// meter counts calls as providers do: each call of a batch, in time windows.
 type meter struct {
 	f       *fakeTime
 	window  time.Duration
-	most    int  // questions in a window
+	most    int  // calls in a window
 	says    bool // how long to wait, in Retry-After
 	began   time.Time
-	asked   int // in this window
-	longest int // batch that was given
+	asked   int // calls in this window
+	longest int // longest batch that succeeded
 	given   int
-	putOff  int // requests
+	putOff  int // requests that were limited
 }
 
 func (m *meter) count(questions int) (bool, int) {
@@ -168,9 +168,9 @@ func (m *meter) count(questions int) (bool, int) {
 	return false, 0
 }
 
-// An endpoint may count each question of a batch: batches have no more of them than its
-// burst, where one is set, and become shorter where it puts them off; and what it gave
-// is not asked for again, even when it gives fewer in a minute than are needed.
+// An endpoint may count each call of a batch: then batches are no longer than its burst, if one is set, and become
+// shorter when it limits them. Results that it returned are not requested again, even if its limit per minute is below
+// what is needed.
 func TestBatchesThatAreCounted(t *testing.T) {
 	for name, c := range map[string]struct {
 		endpoint Endpoint
@@ -209,7 +209,7 @@ func TestBatchesThatAreCounted(t *testing.T) {
 	}
 }
 
-// An endpoint that gives nothing any more is not waited for without an end.
+// Waiting for an endpoint whose limit does not end stops after a while.
 func TestLimitWithoutEnd(t *testing.T) {
 	chain := newFakeChain(t, 43, 500, sparse)
 	f := newFakeTime()

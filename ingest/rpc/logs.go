@@ -14,11 +14,10 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// HeadersAtOnce is how many headers are asked for in one batch.
+// HeadersAtOnce is the maximum number of headers in one batch.
 const HeadersAtOnce = 100
 
-// logs asks for the logs that a filter lets through, in an answer of at most so many
-// bytes.
+// logs reads the logs that match a filter, in a response of at most most bytes.
 func (n *Node) logs(ctx context.Context, most int, filter map[string]any) (*answer, error) {
 	result, err := n.exchangeUpTo(ctx, most, "eth_getLogs", filter)
 	if err != nil {
@@ -31,8 +30,8 @@ func (n *Node) logs(ctx context.Context, most int, filter map[string]any) (*answ
 	return a, nil
 }
 
-// logsOfRange reads the logs of blocks from to to, of some addresses or, where
-// there are none, of all, in an answer of at most so many bytes.
+// logsOfRange reads the logs of blocks from to to, from the given addresses or, if there are none, from all, in a
+// response of at most most bytes.
 func (n *Node) logsOfRange(ctx context.Context, most int, from, to uint64, addresses []common.Address) (*answer, error) {
 	filter := map[string]any{"fromBlock": hexutil.Uint64(from), "toBlock": hexutil.Uint64(to)}
 	if len(addresses) > 0 {
@@ -50,9 +49,8 @@ func (n *Node) logsOfRange(ctx context.Context, most int, from, to uint64, addre
 	return a, n.plausible(a.logs, addresses)
 }
 
-// LogsByHash reads the logs of one block by its hash, so that they cannot be
-// another block's; of some addresses or, where there are none, of all. topics
-// narrow them further where there are any.
+// LogsByHash reads the logs of one block by its hash, so that they cannot be another block's, from the given addresses
+// or, if there are none, from all. topics, if any, narrow them further.
 func (n *Node) LogsByHash(ctx context.Context, h *Header, addresses []common.Address, topics ...common.Hash) ([]*event.Log, error) {
 	filter := map[string]any{"blockHash": h.Hash}
 	if len(addresses) > 0 {
@@ -68,8 +66,8 @@ func (n *Node) LogsByHash(ctx context.Context, h *Header, addresses []common.Add
 	return n.ofBlock(a, h, addresses)
 }
 
-// ofBlock gives the logs of an answer about one block. A log of it that the node calls removed says that the block has left
-// the node's chain; one of another block says nothing about this one.
+// ofBlock returns the logs of a response about one block. If the node marks a log of this block as removed, the block
+// has left the node's chain, which is an error; removed logs of other blocks are ignored.
 func (n *Node) ofBlock(a *answer, h *Header, addresses []common.Address) ([]*event.Log, error) {
 	for _, l := range a.removed {
 		if len(l.BlockHash) == 0 || bytes.Equal(l.BlockHash, h.Hash[:]) {
@@ -82,7 +80,7 @@ func (n *Node) ofBlock(a *answer, h *Header, addresses []common.Address) ([]*eve
 	return a.logs, n.plausible(a.logs, addresses)
 }
 
-// belong checks that logs are those of a block, and gives them its time.
+// belong checks that logs belong to a block, and sets their time to the block's.
 func (n *Node) belong(logs []*event.Log, h *Header) error {
 	for _, l := range logs {
 		switch {
@@ -96,8 +94,7 @@ func (n *Node) belong(logs []*event.Log, h *Header) error {
 	return nil
 }
 
-// plausible checks the logs of an answer against the question and against each
-// other.
+// plausible checks the logs of a response against the request and against each other.
 func (n *Node) plausible(logs []*event.Log, addresses []common.Address) error {
 	for i, l := range logs {
 		if len(addresses) > 0 && !slices.Contains(addresses, common.Address(l.Address)) {
@@ -113,8 +110,8 @@ func (n *Node) plausible(logs []*event.Log, addresses []common.Address) error {
 	return nil
 }
 
-// headerAt turns the answer about one block into its header. What cannot be read, or contradicts
-// itself, is the fault of the node.
+// headerAt returns the header in a response about one block. A header that cannot be decoded or is inconsistent counts
+// as a failure of the node.
 func (n *Node) headerAt(result []byte, which any) (*Header, error) {
 	h, err := n.readHeader(result, which)
 	if err != nil && !errors.Is(err, ErrNoBlock) {
@@ -123,7 +120,7 @@ func (n *Node) headerAt(result []byte, which any) (*Header, error) {
 	return h, err
 }
 
-// readHeader reads the header in an answer about one block. null is ErrNoBlock.
+// readHeader decodes the header in a response about one block. It returns ErrNoBlock for null.
 func (n *Node) readHeader(result []byte, which any) (*Header, error) {
 	h, err := decodeHeader(result)
 	if err == nil && h == nil {
@@ -140,15 +137,14 @@ func (n *Node) readHeader(result []byte, which any) (*Header, error) {
 	return h, nil
 }
 
-// inBatches asks a question for each of params, in batches that are as long as the
-// endpoint takes them, and gives the results in their order to take.
+// inBatches makes a call for each of params, in batches as long as the endpoint accepts, and passes the results to take
+// in their order.
 //
-// Many providers count each question of a batch, so a batch has no more of them than
-// may be asked at once, and one that was too much is asked again by halves. Having
-// begun, it waits for an endpoint that wants to be left alone: with what came before
-// thrown away, questions that are more than a limit of a minute would never end.
+// Many providers count each call of a batch, so a batch is no longer than the rate limit allows at once, and one that
+// was too much is halved and repeated. Once it has results, inBatches waits for an endpoint that limits it: if it threw
+// them away, more calls than the limit of a minute could never be completed.
 func (n *Node) inBatches(ctx context.Context, method string, params [][]any, take func(i int, result []byte) error) error {
-	var waited time.Duration // since the last answer
+	var waited time.Duration // since the last response
 	for at := 0; at < len(params); {
 		some := params[at:min(len(params), at+n.limits.headers(), at+min(n.health.atOnce(), len(params)))]
 		results, err := n.exchangeBatch(ctx, method, some)
@@ -182,7 +178,7 @@ func (n *Node) inBatches(ctx context.Context, method string, params [][]any, tak
 	return nil
 }
 
-// Headers reads the headers of blocks from to to, which must be a chain.
+// Headers reads the headers of blocks from to to, which must form a chain.
 func (n *Node) Headers(ctx context.Context, from, to uint64) ([]*Header, error) {
 	params := make([][]any, to-from+1)
 	for i := range params {
@@ -210,7 +206,7 @@ func (n *Node) Headers(ctx context.Context, from, to uint64) ([]*Header, error) 
 	return chain, nil
 }
 
-// headersByHash reads the headers of some blocks.
+// headersByHash reads the headers of blocks by their hashes.
 func (n *Node) headersByHash(ctx context.Context, hashes []common.Hash) (map[common.Hash]*Header, error) {
 	params := make([][]any, len(hashes))
 	for i, hash := range hashes {
@@ -233,7 +229,7 @@ func (n *Node) headersByHash(ctx context.Context, hashes []common.Hash) (map[com
 	return found, nil
 }
 
-// receipts reads all logs of a block out of its receipts.
+// receipts reads all logs of a block from its receipts.
 func (n *Node) receipts(ctx context.Context, h *Header) ([]*event.Log, error) {
 	result, err := n.exchangeOptional(ctx, "eth_getBlockReceipts", h.Hash)
 	if err != nil {

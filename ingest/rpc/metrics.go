@@ -8,12 +8,12 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// callMetrics are what the nodes are asked, and how they answer.
+// callMetrics count the calls to the nodes and measure their responses.
 type callMetrics struct {
-	// By endpoint and method.
+	// Labels: endpoint and method.
 	rpcErrors, rpcCalls, rpcBytes, rpcUnits *prometheus.CounterVec
 	rpcSeconds                              *prometheus.HistogramVec
-	// By endpoint.
+	// Label: endpoint.
 	limited, announcements *prometheus.CounterVec
 }
 
@@ -37,22 +37,22 @@ func newCallMetrics(reg prometheus.Registerer) *callMetrics {
 	return m
 }
 
-// asked counts an exchange with a node, of one or more questions.
+// asked records an exchange with a node, of one or more calls.
 func (m *callMetrics) asked(endpoint, method string, questions int, units uint64, took time.Duration) {
 	m.rpcSeconds.WithLabelValues(endpoint, method).Observe(took.Seconds())
 	m.rpcCalls.WithLabelValues(endpoint, method).Add(float64(questions))
-	m.rpcErrors.WithLabelValues(endpoint, method) // from 0 on: a series that begins with its first error has not risen
+	m.rpcErrors.WithLabelValues(endpoint, method) // create the series at 0, so that the first error is an increase
 	if units > 0 {
 		m.rpcUnits.WithLabelValues(endpoint, method).Add(float64(units))
 	}
 }
 
-// answered counts the bytes of an answer.
+// answered counts the bytes of a response.
 func (m *callMetrics) answered(endpoint, method string, bytes int) {
 	m.rpcBytes.WithLabelValues(endpoint, method).Add(float64(bytes))
 }
 
-// What each endpoint is, at the moment of asking.
+// The state of each endpoint at the time of the scrape.
 var (
 	endpointState     = endpointGauge("state", "1 for the state that the endpoint is in.", "state")
 	endpointInUse     = endpointGauge("in_use", "1 for the endpoint that is asked for the head.")

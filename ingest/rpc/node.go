@@ -20,25 +20,25 @@ import (
 
 // Node is one RPC endpoint.
 type Node struct {
-	Name    string // scheme and host: the rest of the URL may hold a key
-	host    string // without a port
-	spare   bool   // it is for when the others fail
-	url, ws string // ws announces blocks; empty for none
+	Name    string // scheme and host only: the rest of the URL may contain a key
+	host    string // without the port
+	spare   bool   // used when the others fail
+	url, ws string // ws announces new blocks; empty for none
 	http    *transport
 	health  *health
 	limits  *limits
-	seals   *seals // of the chain
+	seals   *seals // shared by the pool
 	metrics *callMetrics
 	spent   Bill
-	numbers atomic.Bool // contracts are called at numbers of blocks, because the node takes no hash there
-	// heads hears of every head, and says what is wrong with one that is not to be believed.
+	numbers atomic.Bool // contracts are called by block number, because the node does not accept a hash
+	// heads is called with every head. It returns an error for a head that is not trusted.
 	heads func(context.Context, *Header) error
 
 	dialling sync.Mutex
-	socket   *ethrpc.Client // nil for HTTP, and before the first question
+	socket   *ethrpc.Client // nil for HTTP, and before the first call
 }
 
-// newNode makes an endpoint of a valid configuration, without connecting.
+// newNode returns an endpoint with a valid configuration. It does not connect.
 func newNode(e Endpoint, name string, c clock, m *callMetrics) *Node {
 	n := &Node{Name: name, spare: e.Spare, url: e.URL, ws: e.WS, health: newHealth(e, c), limits: newLimits(), seals: new(seals), metrics: m, heads: func(context.Context, *Header) error { return nil }, spent: Bill{Prices: e.Prices}}
 	if u, err := url.Parse(e.URL); err != nil || u.Scheme == "ws" || u.Scheme == "wss" {
@@ -52,16 +52,16 @@ func newNode(e Endpoint, name string, c clock, m *callMetrics) *Node {
 	return n
 }
 
-// Prices are the units of each method at this endpoint; nil for none.
+// Prices returns the units per call at this endpoint, by method; nil for none.
 func (n *Node) Prices() map[string]uint64 { return n.spent.Prices }
 
-// answered counts the bytes of an answer.
+// answered counts the bytes of a response.
 func (n *Node) answered(method string, bytes int) {
 	n.spent.Received(method, bytes)
 	n.metrics.answered(n.Name, method, bytes)
 }
 
-// overSocket gives the WebSocket client, which connects again by itself later.
+// overSocket returns the WebSocket client, which reconnects by itself.
 func (n *Node) overSocket(ctx context.Context) (*ethrpc.Client, error) {
 	n.dialling.Lock()
 	defer n.dialling.Unlock()
@@ -86,12 +86,12 @@ func (n *Node) close() {
 	}
 }
 
-// CallContract calls a contract at the newest block, and returns what it answers.
+// CallContract calls a contract at the newest block, and returns its output.
 func (n *Node) CallContract(ctx context.Context, to common.Address, input []byte) ([]byte, error) {
 	return asked(ctx, n, decodeBytes, "eth_call", map[string]any{"to": to, "data": hexutil.Bytes(input)}, "latest")
 }
 
-// asked asks a question and decodes the result. What cannot be decoded is the fault of the node.
+// asked makes a call and decodes the result. A result that cannot be decoded counts as a failure of the node.
 func asked[T any](ctx context.Context, n *Node, decode func([]byte) (T, error), method string, params ...any) (result T, err error) {
 	raw, err := n.exchange(ctx, method, params...)
 	if err != nil {
@@ -103,42 +103,42 @@ func asked[T any](ctx context.Context, n *Node, decode func([]byte) (T, error), 
 	return result, err
 }
 
-// babbles notes an answer that cannot be read.
+// babbles notes a response that cannot be decoded.
 func (n *Node) babbles(err error) error {
 	n.health.set(func(h *health) { h.fail(h.now(), h.now(), err) })
 	return err
 }
 
-// Header is what ingest needs to know about a block.
+// Header is the part of a block header that ingest needs.
 type Header struct {
 	Number uint64
 	Hash   common.Hash
 	Parent common.Hash
 	Time   uint64 // Unix seconds
 	Bloom  types.Bloom
-	// NoBloom: the node gave the header without one. Bloom is empty then, and says nothing.
+	// NoBloom: the node returned the header without a bloom. Bloom is then empty and has no meaning.
 	NoBloom bool
-	Sealed  bool // its fields hash to Hash; otherwise Bloom is only what a node says
+	Sealed  bool // its fields hash to Hash; otherwise Bloom rests on the node's word
 }
 
-// Record is the block as a fact of the log.
+// Record returns the block as a record of the log.
 func (h *Header) Record() *event.Block {
 	return &event.Block{Number: h.Number, Hash: h.Hash[:], ParentHash: h.Parent[:], Time: h.Time}
 }
 
-// HeaderOf is the inverse of Record, but for the bloom, which the log does not keep.
+// HeaderOf is the inverse of Record, except for the bloom, which the log does not keep.
 func HeaderOf(b *event.Block) *Header {
 	return &Header{Number: b.GetNumber(), Hash: common.Hash(b.GetHash()), Parent: common.Hash(b.GetParentHash()), Time: b.GetTime()}
 }
 
-// ErrNoBlock says that the node does not have the block that was asked for.
+// ErrNoBlock means that the node does not have the requested block.
 var ErrNoBlock = errors.New("the node does not have this block")
 
-// Lags says that its head is far below that of another endpoint.
+// Lags reports whether the node's head is far below that of another endpoint.
 func (n *Node) Lags() bool { return n.health.rank() == lagging }
 
-// block reads a header by number ("latest", "finalized" or hex) or by hash. It
-// takes the hash as the node gives it: chains differ in what they hash.
+// block reads a header by number ("latest", "finalized" or hex) or by hash. It accepts the node's hash unchecked,
+// because chains differ in what they hash.
 func (n *Node) block(ctx context.Context, method string, which any) (*Header, error) {
 	result, err := n.exchange(ctx, method, which, false)
 	if err != nil {
@@ -147,8 +147,8 @@ func (n *Node) block(ctx context.Context, method string, which any) (*Header, er
 	return n.headerAt(result, which)
 }
 
-// Latest is the newest block. The pool learns from it which endpoints lag. A head far
-// above those of other endpoints is an error unless the node shows that it has such blocks.
+// Latest returns the newest block, and lets the pool compare it with other endpoints to find those that lag. A head far
+// above those of other endpoints is an error unless the node proves that it has such blocks.
 func (n *Node) Latest(ctx context.Context) (*Header, error) {
 	h, err := n.block(ctx, "eth_getBlockByNumber", "latest")
 	if err != nil {
@@ -160,7 +160,7 @@ func (n *Node) Latest(ctx context.Context) (*Header, error) {
 	return h, nil
 }
 
-// ByNumber is the block at a height in the node's chain now.
+// ByNumber returns the block at a height in the node's current chain.
 func (n *Node) ByNumber(ctx context.Context, number uint64) (*Header, error) {
 	h, err := n.block(ctx, "eth_getBlockByNumber", hexutil.Uint64(number))
 	if err == nil && h.Number != number {
@@ -169,7 +169,7 @@ func (n *Node) ByNumber(ctx context.Context, number uint64) (*Header, error) {
 	return h, err
 }
 
-// ByHash is one block, in the node's chain or not.
+// ByHash returns a block that need not be in the node's current chain.
 func (n *Node) ByHash(ctx context.Context, hash common.Hash) (*Header, error) {
 	h, err := n.block(ctx, "eth_getBlockByHash", hash)
 	if err == nil && h.Hash != hash {
@@ -182,19 +182,18 @@ func (n *Node) chainID(ctx context.Context) (uint64, error) {
 	return asked(ctx, n, decodeQuantity, "eth_chainId")
 }
 
-// HasCode says that there is a contract at an address.
+// HasCode reports whether there is a contract at an address.
 func (n *Node) HasCode(ctx context.Context, address common.Address) (bool, error) {
 	code, err := asked(ctx, n, decodeBytes, "eth_getCode", address, "latest")
 	return len(code) > 0, err
 }
 
-// passesAtMost is how far below the end passes follows a chain.
+// passesAtMost is how many blocks below the end Passes follows a chain.
 const passesAtMost = 64
 
-// Passes says that the chain that ends with end goes through h, a block not
-// above it and not far below. It is followed by hashes: one address may stand for
-// several backends, and the one that gave h may have it at its number and not in
-// its chain any more.
+// Passes reports whether the chain that ends with end goes through h, a block at most passesAtMost below end. It
+// follows the parent hashes: several backends may serve one URL, and the one that returned h may have it at its height
+// although it is no longer in the chain of end.
 func (n *Node) Passes(ctx context.Context, end, h *Header) (bool, error) {
 	if end.Number-h.Number > passesAtMost {
 		return false, nil
@@ -215,8 +214,8 @@ func (n *Node) Passes(ctx context.Context, end, h *Header) (bool, error) {
 	return end.Hash == h.Hash, nil
 }
 
-// NamesNoFinal says that a node has no finalized block, names its head as final, or does
-// not know the tag, by null or in one of the wordings of the field, and did not merely fail.
+// NamesNoFinal reports whether a node has no finalized block, names its head as final, or does not know the tag, which
+// it says with null or one of several messages. It is false if the node merely failed.
 func NamesNoFinal(err error) bool {
 	if errors.Is(err, ErrNoBlock) || errors.Is(err, ErrNamesHead) {
 		return true
@@ -238,8 +237,8 @@ func NamesNoFinal(err error) bool {
 	return false
 }
 
-// LogsOf gives address, topics and data of the logs of a transaction in their order, in
-// whichever block of the node's chain it is; none where it is in no block.
+// LogsOf returns the address, topics and data of the logs of a transaction in their order, from whichever block of the
+// node's chain contains it; none if no block does.
 func (n *Node) LogsOf(ctx context.Context, tx common.Hash) ([]*event.Log, error) {
 	return asked(ctx, n, decodeReceipt, "eth_getTransactionReceipt", tx)
 }

@@ -26,13 +26,13 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// oddNode is a node whose way of answering is up to the test.
+// oddNode is a node whose responses the test controls.
 type oddNode struct {
 	*Node
 	t *testing.T
 
 	mu     sync.Mutex
-	result func(method string, params []json.RawMessage) any // what each question is answered
+	result func(method string, params []json.RawMessage) any // result of each call
 	send   func(w http.ResponseWriter, questions []oddQuestion, batch bool)
 	calls  int // HTTP requests
 }
@@ -73,7 +73,7 @@ func newOddNode(t *testing.T) *oddNode {
 	return o
 }
 
-// answers are the answers to some questions as they should be.
+// answers returns regular responses to calls.
 func (o *oddNode) answers(questions []oddQuestion) (all []map[string]any) {
 	for _, q := range questions {
 		all = append(all, map[string]any{"jsonrpc": "2.0", "id": q.ID, "result": o.result(q.Method, q.Params)})
@@ -89,7 +89,7 @@ func (o *oddNode) body(questions []oddQuestion, batch bool) []byte {
 	return mustJSON(o.t, answers[0])
 }
 
-// oddBlock is a block as a node gives it, and oddLogs are its logs.
+// oddBlock is a block as a node returns it, and oddLogs are its logs.
 var (
 	oddHash  = common.HexToHash("0x0a0b")
 	oddBlock = map[string]any{
@@ -109,7 +109,7 @@ func oddLogs() (logs []map[string]any) {
 	return logs
 }
 
-// mustCopy is an object as encoding/json reads it, to be changed.
+// mustCopy returns an object as encoding/json decodes it, which the test may change.
 func mustCopy(v any) (out map[string]any) {
 	b, err := json.Marshal(v)
 	if err == nil {
@@ -133,7 +133,7 @@ func without(object map[string]any, name string) map[string]any {
 	return changed
 }
 
-// asking is each method that ingest calls, in each way in which it does.
+// asking is one method that ingest calls, in one of the ways in which it calls it.
 type asking struct {
 	name, method string
 	truth        any
@@ -184,12 +184,12 @@ func sameAnswer(a, b any) bool {
 	return slices.EqualFunc(some, b.([]*event.Log), func(a, b *event.Log) bool { return proto.Equal(a, b) })
 }
 
-// logAtOdds is an oddity of the second of three logs.
+// logAtOdds is an odd form of the second of three logs.
 type logAtOdds struct {
 	name   string
 	change func(l map[string]any) []map[string]any
-	// refused is what the error must name; empty where the answer is the same as ever. what receipts say of single
-	// transactions needs neither places nor order.
+	// refused is what the error must name; empty if the response is still accepted. The receipt of a single transaction
+	// needs neither positions nor order.
 	refused string
 }
 
@@ -267,8 +267,8 @@ func logOddities() []logAtOdds {
 	}
 }
 
-// Every method and every oddity of its result: what means one thing is taken for it, what does not is refused with the name
-// of the field.
+// Every method is tested with every odd result: a result with a single possible meaning is accepted, and any other is
+// rejected with the name of the field.
 func TestOddResults(t *testing.T) {
 	type oddity struct {
 		name    string
@@ -360,7 +360,7 @@ func TestOddResults(t *testing.T) {
 	}
 }
 
-// checkOdd compares what comes of a result with what comes of the truth.
+// checkOdd compares the outcome of an odd result with that of the regular one.
 func checkOdd(t *testing.T, a asking, result any, refused string) {
 	t.Helper()
 	n := newOddNode(t)
@@ -381,7 +381,7 @@ func checkOdd(t *testing.T, a asking, result any, refused string) {
 	}
 }
 
-// A result that is empty in one way or another.
+// Results that are empty in several ways.
 func TestOddEmptyResults(t *testing.T) {
 	for _, a := range askings() {
 		if a.method != "eth_getLogs" && a.method != "eth_getTransactionReceipt" && a.method != "eth_getBlockReceipts" {
@@ -407,7 +407,7 @@ func TestOddEmptyResults(t *testing.T) {
 	if _, err := n.receipts(t.Context(), &Header{}); err == nil || !strings.Contains(err.Error(), ErrNoReceipts.Error()) {
 		t.Errorf("null receipts: %v", err)
 	}
-	// Logs whose parts are empty.
+	// Logs with empty parts.
 	for name, value := range map[string][]any{"topics": {nil, []any{}}, "data": {nil, "", "0x"}} {
 		for _, empty := range value {
 			logs := oddLogs()
@@ -420,7 +420,7 @@ func TestOddEmptyResults(t *testing.T) {
 	}
 }
 
-// oddDelivery is a way in which a whole answer may come; refused where it is none.
+// oddDelivery is an odd form of a whole response; refused is set if it must be rejected.
 type oddDelivery struct {
 	name    string
 	send    func(o *oddNode, w http.ResponseWriter, questions []oddQuestion, batch bool)
@@ -513,7 +513,7 @@ func oddDeliveries() []oddDelivery {
 	}
 }
 
-// Every method and every way in which its answer may be delivered.
+// Every method is tested with every odd form of a response.
 func TestOddDeliveries(t *testing.T) {
 	for _, a := range askings() {
 		if a.method == "eth_subscription" {
@@ -540,7 +540,7 @@ func TestOddDeliveries(t *testing.T) {
 	}
 }
 
-// headersOfOddNode makes a node that has blocks 0 to 40.
+// headersOfOddNode returns a node that has blocks 0 to 40.
 func headersOfOddNode(t *testing.T) *oddNode {
 	n := newOddNode(t)
 	n.result = func(_ string, params []json.RawMessage) any {
@@ -554,7 +554,8 @@ func headersOfOddNode(t *testing.T) *oddNode {
 	return n
 }
 
-// Batches that are answered in odd ways, and relays that take none: the headers come all the same, and how is remembered.
+// If a batch gets an odd response, or the relay rejects batches, the headers are read all the same, and the endpoint's
+// behaviour is remembered.
 func TestOddBatches(t *testing.T) {
 	whole := func(answer string) func(o *oddNode, w http.ResponseWriter, q []oddQuestion) {
 		return func(_ *oddNode, w http.ResponseWriter, _ []oddQuestion) { _, _ = io.WriteString(w, answer) }
@@ -570,7 +571,7 @@ func TestOddBatches(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		batch func(o *oddNode, w http.ResponseWriter, q []oddQuestion)
-		takes bool // it is a batch that is answered
+		takes bool // the endpoint accepts batches
 	}{
 		{"out of order", changed(func(a []map[string]any) []map[string]any { slices.Reverse(a); return a }), true},
 		{"each twice", changed(func(a []map[string]any) []map[string]any { return slices.Concat(a, a) }), true},
@@ -648,7 +649,7 @@ func TestOddBatches(t *testing.T) {
 			if headers, err := n.Headers(t.Context(), 7, 7); err != nil || len(headers) != 1 {
 				t.Errorf("one header: %v, %v", headers, err)
 			}
-			// After a while a batch is tried again: the endpoint may be another one.
+			// After a while a batch is tried again, since another endpoint may serve the URL.
 			n.limits.noBatches(n.health.now())
 			n.send = answered
 			n.calls = 0
@@ -659,8 +660,8 @@ func TestOddBatches(t *testing.T) {
 	}
 }
 
-// A batch that the endpoint refuses because it is too long becomes shorter, down to single questions, and an endpoint that
-// fails altogether is not asked one question after the other.
+// A batch that the endpoint rejects because of its length becomes shorter, down to single calls. An endpoint that fails
+// at everything does not get single calls.
 func TestBatchesThatAreRefusedForOtherReasons(t *testing.T) {
 	n := headersOfOddNode(t)
 	answered, longest := n.send, 0
@@ -686,7 +687,7 @@ func TestBatchesThatAreRefusedForOtherReasons(t *testing.T) {
 	}
 }
 
-// Without proof a chain may have no blooms; with it, the error says which field is missing and what to do.
+// Without proof a chain may have no blooms; with it, the error names the missing field and what to do.
 func TestHeadersWithoutBloom(t *testing.T) {
 	for name, block := range map[string]map[string]any{
 		"null": with(oddBlock, "logsBloom", nil), "0x": with(oddBlock, "logsBloom", "0x"), "empty": with(oddBlock, "logsBloom", ""), "missing": without(oddBlock, "logsBloom"),

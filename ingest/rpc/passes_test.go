@@ -6,8 +6,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// A final block above the tip makes the tip final only where its chain goes
-// through it, by hashes.
+// A final block above the tip makes the tip final only if its chain goes through the tip, by hashes.
 func TestPasses(t *testing.T) {
 	chain := newFakeChain(t, 31, 100, sparse)
 	n := chain.dial()

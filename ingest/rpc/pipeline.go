@@ -14,18 +14,17 @@ import (
 )
 
 const (
-	// A commit of parts without a block costs one header, that of its last block. So it
-	// waits for many parts, until one header does not matter, but not for ever: what was
-	// read and not committed is read again after a crash, and a question as of an old block
-	// is answered by the time of the last block that has a record.
+	// A commit of parts without a block costs one header, that of its last block. So it waits for many parts, until one
+	// header does not matter. It does not wait longer than commitEvery: blocks that were read and not committed are
+	// read again after a crash, and a query as of an old block uses the time of the last block that has a record.
 	PartsAtOnce = 16
 	commitEvery = 20 * time.Second
-	// CommitBytes is about how much of nodes' answers one commit holds.
+	// CommitBytes is roughly the size of the responses that one commit contains.
 	CommitBytes = 8 << 20
 )
 
-// Pipeline reads ranges of final blocks ahead of their commit. Only the session
-// touches it; its jobs run by themselves and touch nothing but their own.
+// Pipeline reads ranges of final blocks ahead of their commit. Only the session uses it; its jobs run on their own and
+// touch only their own state.
 type Pipeline struct {
 	reader *Reader
 	ctx    context.Context
@@ -33,15 +32,15 @@ type Pipeline struct {
 	wg     sync.WaitGroup
 
 	from uint64 // where it began
-	at   uint64 // the first block that was not committed
-	next uint64 // the first block that no job has
+	at   uint64 // the first block that is not committed
+	next uint64 // the first block that is in no job
 	jobs []*job // in the order of their blocks
 
-	ready []*Part // read in a row from block at on, and not committed
+	ready []*Part // read without a gap from block at, and not committed
 	held  int     // bytes in them
 	since time.Time
 
-	forked bool // what was read is of more than one chain
+	forked bool // the parts come from more than one chain
 }
 
 func NewPipeline(ctx context.Context, r *Reader, from uint64) *Pipeline {
@@ -50,12 +49,12 @@ func NewPipeline(ctx context.Context, r *Reader, from uint64) *Pipeline {
 	return p
 }
 
-// Serves says that the pipeline reads these vaults, and nothing beyond to.
+// Serves reports whether the pipeline reads these vaults from block from, and nothing beyond to.
 func (p *Pipeline) Serves(vaults []common.Address, from, to uint64) bool {
 	return p != nil && !p.forked && p.at == from && p.next <= to+1 && slices.Equal(p.reader.watched.Addresses, vaults)
 }
 
-// Close gives up what is in flight.
+// Close cancels the jobs in flight.
 func (p *Pipeline) Close() {
 	if p == nil {
 		return
@@ -64,11 +63,9 @@ func (p *Pipeline) Close() {
 	p.wg.Wait()
 }
 
-// Fill lets every place in flight have a job, as far as there are blocks up to
-// to, and the jobs that have stopped go on. n is the endpoint that gave to; jobs are
-// dealt to it and to the others that have the blocks, to whoever has the fewest. Blocks
-// from recordFrom on are recorded, and those from headersFrom on compared with their
-// headers.
+// Fill starts jobs for the blocks up to to until the maximum is in flight, and continues jobs that have stopped. n is
+// the endpoint that returned to. Each job goes to the endpoint with the fewest jobs among n and the others that have
+// the blocks. Blocks from recordFrom are recorded, and logs from headersFrom are compared with the headers.
 func (p *Pipeline) Fill(n *Node, to, recordFrom, headersFrom uint64) {
 	for _, j := range p.jobs {
 		if j.running != nil && j.ended() && p.passOn(n, j) {
@@ -106,7 +103,7 @@ func (p *Pipeline) start(n *Node, j *job) {
 	})
 }
 
-// Parents returns the trace contexts in which what is ready was read.
+// Parents returns the trace contexts in which the ready parts were read.
 func (p *Pipeline) Parents() (parents []string) {
 	for _, part := range p.ready {
 		parents = telemetry.Parents(parents, part.parent)
@@ -114,8 +111,8 @@ func (p *Pipeline) Parents() (parents []string) {
 	return parents
 }
 
-// deal chooses the endpoint of a job: the one with the fewest jobs of those that have
-// not failed at it. Where all have it is n's turn, whose error counts.
+// deal returns the endpoint for a job: the one with the fewest jobs that has not failed at it. If all have failed, it
+// returns n, whose error counts.
 func (p *Pipeline) deal(n *Node, j *job) *Node {
 	busy := map[*Node]int{}
 	for _, other := range p.jobs {
@@ -136,8 +133,7 @@ func (p *Pipeline) deal(n *Node, j *job) *Node {
 	return best
 }
 
-// passOn says that a job which has ended with an error goes on at an endpoint that has
-// not failed at it.
+// passOn reports whether a job that ended with an error can continue at an endpoint that has not failed at it.
 func (p *Pipeline) passOn(n *Node, j *job) bool {
 	if j.err == nil {
 		return false
@@ -149,7 +145,7 @@ func (p *Pipeline) passOn(n *Node, j *job) bool {
 	return slices.ContainsFunc(p.reader.pool.sharing(n, j.to), func(o *Node) bool { return !j.failed[o] })
 }
 
-// ended says that the reading of a job has ended.
+// ended reports whether the current read of a job has ended.
 func (j *job) ended() bool {
 	select {
 	case <-j.running:
@@ -159,10 +155,9 @@ func (j *job) ended() bool {
 	}
 }
 
-// Gather waits for the first job, and makes ready what the jobs have read in a
-// row, up to about a commit's worth. With an error, which is one of the last endpoint
-// that the job could be dealt to, comes what was read before it. A job that is not done
-// goes on with the next fill.
+// Gather waits for the first job, and moves what the jobs have read without a gap to ready, up to about the size of a
+// commit. If it returns an error, that of the last endpoint that could take the job, the blocks that were read before
+// are ready all the same. A job that is not done continues at the next Fill.
 func (p *Pipeline) Gather(ctx context.Context, n *Node) (err error) {
 	for waited := false; len(p.jobs) > 0 && p.held < CommitBytes && len(p.ready) < p.reader.atOnce; waited = true {
 		j := p.jobs[0]
@@ -193,9 +188,9 @@ func (p *Pipeline) Gather(ctx context.Context, n *Node) (err error) {
 	return nil
 }
 
-// Due says that what is ready is worth a commit: where its last block was read
-// with it, where it is large or old enough, at to, the end of what can be read, and
-// at the beginning, since of blocks before the first recorded one nothing is known.
+// Due reports whether a commit is worthwhile: the header of the last ready block was read, the parts are large or old
+// enough, they reach to, the last block that can be read, or they are the first parts, since nothing is known about
+// blocks before the first recorded one.
 func (p *Pipeline) Due(to uint64) bool {
 	if len(p.ready) == 0 {
 		return false
@@ -204,16 +199,15 @@ func (p *Pipeline) Due(to uint64) bool {
 	return last.End() != nil || last.To >= to || p.at == p.from || p.held >= CommitBytes || len(p.ready) >= p.reader.atOnce || time.Since(p.since) >= commitEvery
 }
 
-// Empty says that nothing is ready.
+// Empty reports whether nothing is ready.
 func (p *Pipeline) Empty() bool { return len(p.ready) == 0 }
 
-// Done says that all blocks up to to are committed.
+// Done reports whether all blocks up to to are committed.
 func (p *Pipeline) Done(to uint64) bool { return p.at > to }
 
-// Seal gives what is ready, as parts that each end with a block: it joins those that
-// have no block to the next one that has. The last of them is given its block, the only
-// header that a commit of old blocks needs, and the logs of that one block are compared
-// with it. Where the parts are of more than one chain, all of them are to be read again.
+// Seal returns the ready parts as parts that each end with a block: it joins those without a block to the next one that
+// has one. For the last part it reads that block, the only header that a commit of old blocks needs, and compares the
+// logs of this one block with it. If the parts come from more than one chain, all of them must be read again.
 func (p *Pipeline) Seal(ctx context.Context, n *Node) (sealed []*Part, err error) {
 	var open *Part
 	for _, q := range p.ready {
@@ -238,19 +232,19 @@ func (p *Pipeline) Seal(ctx context.Context, n *Node) (sealed []*Part, err error
 	}
 	before, _ := slices.BinarySearchFunc(open.Logs, h.Number, func(l *event.Log, number uint64) int { return cmp.Compare(l.BlockNumber, number) })
 	own := slices.Clip(open.Logs[before:])
-	if err := p.reader.fit(n, h, own); err != nil { // one of the two is of another chain
+	if err := p.reader.fit(n, h, own); err != nil { // one of the two belongs to another chain
 		p.forked = true
 		return nil, err
 	}
 	if own, err = p.reader.complete(ctx, n, h, own); err != nil {
 		return nil, err
 	}
-	last := *open // what is ready stays as it is until it is committed
+	last := *open // the ready part stays unchanged until it is committed
 	last.Logs, last.Blocks = append(slices.Clip(open.Logs[:before]), own...), []*Header{h}
 	return append(sealed, &last), nil
 }
 
-// Committed forgets what was ready.
+// Committed discards the ready parts.
 func (p *Pipeline) Committed() {
 	p.at = p.ready[len(p.ready)-1].To + 1
 	p.ready, p.held = nil, 0

@@ -19,22 +19,19 @@ import (
 )
 
 const (
-	// grace is how long, at the start, the others may take after the first
-	// endpoint has answered.
+	// grace is how long, at the start, the other endpoints may take after the first one has responded.
 	grace = 3 * time.Second
-	// identityHolds is for how long an endpoint is trusted to serve the chain that
-	// it served.
+	// identityHolds is how long an endpoint is trusted to serve the same chain as before.
 	identityHolds = time.Minute
-	// headHolds is for how long a head that was seen says something about others.
+	// headHolds is how long a head is compared with the heads of other endpoints.
 	headHolds = 30 * time.Second
-	// spareHolds is for how long an endpoint must have been without a fault before a spare
-	// one gives the turn back to it, so that the turn does not go to and fro.
+	// spareHolds is how long an endpoint must have been without a fault before a spare one returns the turn to it, so
+	// that the turn does not alternate.
 	spareHolds = time.Minute
 )
 
-// Pool is the list of endpoints. One of them is in use for the head until it
-// fails or lags; then it is the turn of the next one that is fit, of a spare one
-// only where no other is, and until one is again. It is safe for concurrent use.
+// Pool is the list of endpoints. One of them is in use for the head until it fails or lags; then the next usable one
+// has its turn. A spare endpoint has it only while no other is usable. Pool is safe for concurrent use.
 type Pool struct {
 	chainID uint64
 	metrics *callMetrics
@@ -42,29 +39,27 @@ type Pool struct {
 	clock   clock
 	all     []*Node
 
-	// wake gets a value when an endpoint announced a block.
+	// wake receives a value when an endpoint announces a block.
 	wake  chan struct{}
 	seals seals
-	giant sync.Mutex // held while an answer of unusual length is in memory
-	// announced is the newest block that was; told is the head that the endpoint
-	// in use gave when it was last asked.
+	giant sync.Mutex // held while a response of unusual length is in memory
+	// announced is the newest block that was announced; told is the latest head of the endpoint in use.
 	announced, told atomic.Pointer[sighting]
 
 	mu      sync.Mutex
 	at      int // in use
 	met     bool
-	genesis *common.Hash // of the first endpoint that answered
+	genesis *common.Hash // of the first endpoint that responded
 }
 
-// sighting is a head and when it was seen.
+// sighting is a head and the time at which it was seen.
 type sighting struct {
 	number uint64
 	at     time.Time
 }
 
-// NewPool makes the list of valid endpoints, of which no two have the same URL,
-// without connecting. prices are the units of each method at endpoints that have
-// none of their own, nil for none.
+// NewPool returns the pool of valid endpoints, no two of which have the same URL. It does not connect. prices are the
+// units per call, by method, at endpoints without prices of their own; nil for none.
 func NewPool(chainID uint64, endpoints []Endpoint, prices map[string]uint64, reg prometheus.Registerer, log *slog.Logger) *Pool {
 	m := newCallMetrics(reg)
 	p := &Pool{chainID: chainID, metrics: m, log: log, clock: wallClock, wake: make(chan struct{}, 1)}
@@ -74,7 +69,7 @@ func NewPool(chainID uint64, endpoints []Endpoint, prices map[string]uint64, reg
 			e.Prices = prices
 		}
 		n := newNode(e, names[i], p.clock, m)
-		m.limited.WithLabelValues(n.Name) // from 0 on
+		m.limited.WithLabelValues(n.Name) // create the series at 0
 		n.seals = &p.seals
 		n.heads = func(ctx context.Context, h *Header) error { return p.sawHead(ctx, n, h) }
 		p.all = append(p.all, n)
@@ -83,8 +78,7 @@ func NewPool(chainID uint64, endpoints []Endpoint, prices map[string]uint64, reg
 	return p
 }
 
-// endpointNames gives scheme and host of each URL, and its index too where
-// another endpoint has the same.
+// endpointNames returns the scheme and host of each URL, with its index if an earlier endpoint has the same.
 func endpointNames(endpoints []Endpoint) []string {
 	names := make([]string, len(endpoints))
 	seen := map[string]bool{}
@@ -98,15 +92,15 @@ func endpointNames(endpoints []Endpoint) []string {
 	return names
 }
 
-// Close ends all connections.
+// Close closes all connections.
 func (p *Pool) Close() {
 	for _, n := range p.all {
 		n.close()
 	}
 }
 
-// First finds an endpoint that answers, trying each once. The first time it
-// asks all of them, and refuses a configuration of which one is wrong.
+// First returns an endpoint that responds, and tries each once. Its first call checks all endpoints, and fails if one
+// serves the wrong chain.
 func (p *Pool) First(ctx context.Context) (*Node, error) {
 	if err := p.meet(ctx); err != nil {
 		return nil, err
@@ -127,8 +121,7 @@ func noneAnswers(faults []error) error {
 	return fmt.Errorf("no endpoint of chain.rpc answers; is the node up and the URL right? %w", errors.Join(faults...))
 }
 
-// Current is the endpoint in use for the head. It was seen to serve the right
-// chain.
+// Current returns the endpoint in use for the head, which is verified to serve the right chain.
 func (p *Pool) Current(ctx context.Context) (*Node, error) {
 	if err := p.unlimited(ctx); err != nil {
 		return nil, err
@@ -144,8 +137,8 @@ func (p *Pool) Current(ctx context.Context) (*Node, error) {
 	return n, p.Identified(ctx, n)
 }
 
-// better is the endpoint that the one in use leaves the turn to: a fitter one, or, of a
-// spare one, any other that was without a fault for a while. nil: it stays.
+// better returns the endpoint that should replace the one in use: a more usable one or, if n is a spare, any other that
+// was without a fault for a while. It returns nil if n should stay.
 func (p *Pool) better(n *Node) *Node {
 	if best := p.best(nil); best.health.rank() < n.health.rank() {
 		return best
@@ -159,14 +152,14 @@ func (p *Pool) better(n *Node) *Node {
 	return nil
 }
 
-// Genesis is that of the chain, once current or first has given an endpoint.
+// Genesis returns the genesis hash of the chain. Call it after Current or First has returned an endpoint.
 func (p *Pool) Genesis() common.Hash {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return *p.genesis
 }
 
-// Other is the best endpoint but n, or an error when none may be asked now.
+// Other returns the best endpoint except n, or an error if none can be called now.
 func (p *Pool) Other(ctx context.Context, n *Node) (*Node, error) {
 	other := p.best(n)
 	if other == nil || other.health.rank() >= limited {
@@ -175,19 +168,17 @@ func (p *Pool) Other(ctx context.Context, n *Node) (*Node, error) {
 	return other, p.Identified(ctx, other)
 }
 
-// Others are all endpoints but n that are up and do not serve another chain,
-// the fittest first.
+// Others returns all endpoints except n that are up and do not serve another chain, the most usable first.
 func (p *Pool) Others(n *Node) []*Node {
 	others := slices.DeleteFunc(slices.Clone(p.all), func(o *Node) bool { return o == n || o.health.rank() >= down })
 	slices.SortStableFunc(others, p.fitter)
 	return others
 }
 
-// sharing are the endpoints that the ranges of a backfill are dealt to: n, the one that
-// is asked for the head, and all others that are well, whose chain is known, and whose
-// own head is not below block to, for a node answers with nothing for blocks that it
-// has not. A spare one is not among them, unless it is n; n itself, where it rests
-// after a failure, only when it is alone.
+// sharing returns the endpoints that share the block ranges of a backfill: n, the one in use for the head, and all
+// usable ones whose chain is known and whose own head is at or above block to, because a node returns no logs for
+// blocks that it does not have. A spare endpoint is excluded, unless it is n. n itself is excluded while it rests after
+// a failure, unless there is no other.
 func (p *Pool) sharing(n *Node, to uint64) (some []*Node) {
 	for _, o := range p.all {
 		if o != n && !o.spare && o.health.rank() == fit && o.health.knownSince(time.Time{}) && o.health.has(to) {
@@ -200,8 +191,8 @@ func (p *Pool) sharing(n *Node, to uint64) (some []*Node) {
 	return some
 }
 
-// Next gives the turn to the best of the other endpoints, the one after this
-// first, unless none of them is any better than down.
+// Next gives the turn to the best of the other endpoints, beginning with the one after the current one. It does nothing
+// if all of them are down and the current one is not.
 func (p *Pool) Next() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -211,16 +202,15 @@ func (p *Pool) Next() {
 	}
 }
 
-// turnTo puts an endpoint in use. p.mu is held.
+// turnTo makes an endpoint the one in use. p.mu is held.
 func (p *Pool) turnTo(n *Node) {
 	now := p.clock.now()
 	p.all[p.at].health.set(func(h *health) { h.left = now })
 	p.at = slices.Index(p.all, n)
 }
 
-// fitter orders endpoints by how fit they are to be asked now, and of equally fit ones
-// puts spare ones last, but for those that lost the turn a moment ago: what they
-// failed to give may be nothing that shows in their health.
+// fitter compares endpoints by how usable they are at present. Among equals, spare ones come after others, and those
+// that lost the turn recently come last: their failure to return something may not show in their health.
 func (p *Pool) fitter(a, b *Node) int {
 	class := func(n *Node) int {
 		switch {
@@ -234,10 +224,10 @@ func (p *Pool) fitter(a, b *Node) int {
 	return cmp.Or(cmp.Compare(a.health.rank(), b.health.rank()), cmp.Compare(class(a), class(b)))
 }
 
-// best is the fittest endpoint but one: of several, the one that comes after it. but
-// may be nil, for none: then the first of several. It is nil when there is none.
+// best returns the most usable endpoint except but; among equals it takes the first one after but. but may be nil: then
+// the search begins with the first endpoint. It returns nil if there is no endpoint.
 func (p *Pool) best(but *Node) (best *Node) {
-	from := slices.Index(p.all, but) // -1 for none
+	from := slices.Index(p.all, but) // -1 if but is nil
 	for i := range p.all {
 		n := p.all[(from+1+i)%len(p.all)]
 		if n != but && (best == nil || p.fitter(n, best) < 0) {
@@ -247,7 +237,7 @@ func (p *Pool) best(but *Node) (best *Node) {
 	return best
 }
 
-// unlimited waits while every endpoint that is up is asked too often.
+// unlimited waits while every endpoint that is up is rate-limited.
 func (p *Pool) unlimited(ctx context.Context) error {
 	for {
 		pause, some := longestPause, false
@@ -256,7 +246,7 @@ func (p *Pool) unlimited(ctx context.Context) error {
 			case r < limited:
 				return nil
 			case r == limited:
-				pause, some = min(pause, n.health.rests()), true // 0 when it ended this moment
+				pause, some = min(pause, n.health.rests()), true // 0 if the limit has just ended
 			}
 		}
 		if !some {
@@ -269,9 +259,8 @@ func (p *Pool) unlimited(ctx context.Context) error {
 	}
 }
 
-// Tend looks after the endpoints that are not in use, and at times after the
-// one that is, until ctx ends: that one that was down is found when it comes
-// back, one that lags is known, and one that serves another chain is put aside.
+// Tend checks the endpoints that are not in use regularly, and the one in use now and then, until ctx ends. So an
+// endpoint that recovers is noticed, one that lags is known, and one that serves another chain is excluded.
 func (p *Pool) Tend(ctx context.Context) {
 	var wait sync.WaitGroup
 	wait.Go(func() { p.tellChanges(ctx) })
@@ -284,7 +273,7 @@ func (p *Pool) Tend(ctx context.Context) {
 	wait.Wait()
 }
 
-// standbyEvery is the pause between looks at an endpoint that is not in use.
+// standbyEvery is the pause between checks of an endpoint that is not in use.
 const standbyEvery = 10 * time.Second
 
 func (p *Pool) tendOne(ctx context.Context, n *Node) {
@@ -299,13 +288,12 @@ func (p *Pool) tendOne(ctx context.Context, n *Node) {
 		if n.health.rests() > 0 || n == p.inUse() && n.health.knownSince(p.clock.now().Add(-identityHolds)) {
 			continue
 		}
-		// What is wrong shows in its health, and is said where it matters.
+		// Errors show in the endpoint's health, and are reported there.
 		_ = p.look(ctx, n)
 	}
 }
 
-// tellChanges logs when an endpoint goes down, comes back, and the like. What
-// lasts less than a second is not worth a line.
+// tellChanges logs when an endpoint goes down, recovers, and so on. Changes of less than a second are not logged.
 func (p *Pool) tellChanges(ctx context.Context) {
 	before := p.Status()
 	for Sleep(ctx, time.Second) == nil {
@@ -314,7 +302,7 @@ func (p *Pool) tellChanges(ctx context.Context) {
 			was := before[i].State
 			switch {
 			case e.State == was || e.State == registry.EndpointUp && was == registry.EndpointUntried:
-			case e.State == registry.EndpointWrong: // said when it was found out
+			case e.State == registry.EndpointWrong: // logged when it was detected
 			case e.State == registry.EndpointUp:
 				p.log.Info("an endpoint is up again", "endpoint", e.Name, "before", was)
 			default:
@@ -325,7 +313,7 @@ func (p *Pool) tellChanges(ctx context.Context) {
 	}
 }
 
-// look asks an endpoint for its chain where it is time to, and for its head.
+// look reads the chain of an endpoint if this is due, and its head.
 func (p *Pool) look(ctx context.Context, n *Node) error {
 	if !n.health.knownSince(p.clock.now().Add(-identityHolds)) {
 		if err := p.identify(ctx, n); err != nil {
@@ -336,7 +324,7 @@ func (p *Pool) look(ctx context.Context, n *Node) error {
 	return err
 }
 
-// Answers is nil when an endpoint gives the head of the chain; each is asked once at most.
+// Answers returns nil if an endpoint returns the head of the chain. It calls each endpoint at most once.
 func (p *Pool) Answers(ctx context.Context) error {
 	var faults []error
 	for range p.all {
@@ -359,7 +347,7 @@ func (p *Pool) inUse() *Node {
 	return p.all[p.at]
 }
 
-// Calls are all questions since the process began, the most called method first.
+// Calls returns all calls since the process began, the most called method first.
 func (p *Pool) Calls() []registry.MethodCalls {
 	bills := make([]*Bill, len(p.all))
 	for i, n := range p.all {
@@ -368,7 +356,7 @@ func (p *Pool) Calls() []registry.MethodCalls {
 	return together(bills)
 }
 
-// Status is the health of every endpoint.
+// Status returns the health of every endpoint.
 func (p *Pool) Status() []registry.EndpointStatus {
 	inUse := p.inUse()
 	all := make([]registry.EndpointStatus, len(p.all))

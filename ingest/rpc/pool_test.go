@@ -17,8 +17,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// bareNode is a node with nothing but a chain id, a genesis and a head, that
-// does what a test tells it.
+// bareNode is a node with only a chain id, a genesis and a head. The test controls its responses.
 type bareNode struct {
 	*httptest.Server
 	mu       sync.Mutex
@@ -26,11 +25,11 @@ type bareNode struct {
 	genesis  int
 	head     uint64
 	headTime uint64
-	fault    func(w http.ResponseWriter) // instead of an answer
+	fault    func(w http.ResponseWriter) // replaces the response
 	calls    int
-	boasts   uint64                                 // is added to the number of its head, and nothing else
-	final    func(w http.ResponseWriter, id []byte) // answers the question for the final block; nil for null
-	finals   int                                    // questions for it
+	boasts   uint64                                 // added to the number of its head only; it does not have these blocks
+	final    func(w http.ResponseWriter, id []byte) // responds to calls for the final block; nil for a null result
+	finals   int                                    // calls for it
 }
 
 func newBareNode(t *testing.T) *bareNode {
@@ -111,7 +110,7 @@ func tooMany(after string) func(http.ResponseWriter) {
 	}
 }
 
-// poolOf is a pool of endpoints by a clock of its own.
+// poolOf returns a pool of endpoints with its own clock.
 func poolOf(t *testing.T, chains ...*bareNode) (*Pool, *fakeTime) {
 	f := newFakeTime()
 	var urls []string
@@ -127,7 +126,7 @@ func poolOf(t *testing.T, chains ...*bareNode) (*Pool, *fakeTime) {
 	return p, f
 }
 
-// inUseNow asks for the head and gives the index of the endpoint that gave it.
+// inUseNow reads the head and returns the index of the endpoint that returned it.
 func (p *Pool) inUseNow(t *testing.T) int {
 	t.Helper()
 	n, err := p.Current(t.Context())
@@ -145,8 +144,8 @@ func (p *Pool) inUseNow(t *testing.T) int {
 	return -1
 }
 
-// An endpoint that fails is left at once, not asked while it rests, found again
-// by a probe, and not preferred to the one that took over.
+// An endpoint that fails is left at once, gets no calls while it rests, is found to be up again by a probe, and does
+// not replace the one that took over.
 func TestEndpointFailsAndRecovers(t *testing.T) {
 	a, b := newBareNode(t), newBareNode(t)
 	p, f := poolOf(t, a, b)
@@ -190,8 +189,8 @@ func TestEndpointFailsAndRecovers(t *testing.T) {
 	}
 }
 
-// A spare endpoint is in use while no other is fit, wherever it stands in the list, and gives the turn back to one that was
-// without a fault for a while.
+// A spare endpoint is in use while no other is usable, at any position in the list, and returns the turn to one that
+// was without a fault for a while.
 func TestSpareEndpoint(t *testing.T) {
 	dear, a, b := newBareNode(t), newBareNode(t), newBareNode(t)
 	p, f := poolOf(t, dear, a, b)
@@ -237,7 +236,7 @@ func TestSpareEndpoint(t *testing.T) {
 	f.pass(5 * time.Second)
 	inUse(1, "when it was without a fault for a minute")
 
-	// One after the other fails to give what is asked, and is fit all the same.
+	// One after the other fails to return what was requested, but stays usable.
 	recovers(2, b)
 	f.pass(2 * spareHolds)
 	p.Next()
@@ -258,7 +257,7 @@ func TestSpareEndpoint(t *testing.T) {
 		t.Errorf("the spare endpoint is not the last of the others")
 	}
 
-	// Of two that are fit again the first has had a fault a moment ago.
+	// Two are usable again, but the first had a fault a moment ago.
 	fails(1, a)
 	inUse(2, "after a failure")
 	fails(2, b)
@@ -271,7 +270,7 @@ func TestSpareEndpoint(t *testing.T) {
 	inUse(2, "when it was without a fault for a minute, and the first one was not")
 }
 
-// When all are down each is tried in turn, and the error is an error, not the end.
+// When all endpoints are down, each is tried in turn, and the error does not end the program.
 func TestAllEndpointsDown(t *testing.T) {
 	a, b := newBareNode(t), newBareNode(t)
 	p, _ := poolOf(t, a, b)
@@ -302,8 +301,8 @@ func TestAllEndpointsDown(t *testing.T) {
 	}
 }
 
-// A short Retry-After is waited out at the same endpoint; for a long one another
-// endpoint is asked meanwhile; and when all are limited the first to end is waited for.
+// A short Retry-After is waited for at the same endpoint; during a long one another endpoint is used; and when all are
+// limited, the pool waits for the first limit to end.
 func TestRetryAfterIsHonoured(t *testing.T) {
 	a, b := newBareNode(t), newBareNode(t)
 	p, f := poolOf(t, a, b)
@@ -345,7 +344,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	}
 }
 
-// An endpoint far behind another is not used for the head, but before none.
+// An endpoint far behind another is not used for the head unless it is the only one.
 func TestLaggingEndpointIsLeft(t *testing.T) {
 	a, b := newBareNode(t), newBareNode(t)
 	p, f := poolOf(t, a, b)
@@ -356,7 +355,7 @@ func TestLaggingEndpointIsLeft(t *testing.T) {
 	if err := p.look(t.Context(), p.all[1]); err != nil {
 		t.Fatal(err)
 	}
-	p.inUseNow(t) // a gives its old head
+	p.inUseNow(t) // a returns its old head
 	if got := p.inUseNow(t); got != 1 {
 		t.Errorf("endpoint %d is in use", got)
 	}
@@ -369,15 +368,15 @@ func TestLaggingEndpointIsLeft(t *testing.T) {
 	if got := p.inUseNow(t); got != 0 {
 		t.Errorf("endpoint %d is in use when the better one is down", got)
 	}
-	f.pass(headHolds + time.Second) // what b said is old now
+	f.pass(headHolds + time.Second) // the head of b is outdated now
 	p.inUseNow(t)
 	if p.all[0].health.rank() != fit {
 		t.Errorf("an old head of another endpoint still makes it lag")
 	}
 }
 
-// A head far above those of the others makes none of them lag when its endpoint does not
-// have it, whichever of them is asked first and however long it goes on.
+// A head far above those of other endpoints makes none of them lag if its endpoint does not have the block, whichever
+// is called first and however often.
 func TestBoastedHeadMakesNobodyLag(t *testing.T) {
 	for _, liar := range []int{0, 1} {
 		t.Run(fmt.Sprintf("endpoint %d", liar), func(t *testing.T) {
@@ -403,7 +402,7 @@ func TestBoastedHeadMakesNobodyLag(t *testing.T) {
 					t.Errorf("endpoint %d is in use", got)
 				}
 			}
-			// What it names is what it has again.
+			// It names a head that it has again.
 			chains[liar].set(func(c *bareNode) { c.boasts = 0 })
 			if err := p.look(t.Context(), p.all[liar]); err != nil || p.all[liar].Lags() {
 				t.Errorf("an honest head is not believed: %v", err)
@@ -412,8 +411,7 @@ func TestBoastedHeadMakesNobodyLag(t *testing.T) {
 	}
 }
 
-// A head of a while ago whose blocks were reorganised since makes nobody doubt its endpoint:
-// it is asked for the head that it has now.
+// If the blocks of an earlier head were reorganised, its endpoint is not distrusted: its current head is read.
 func TestReorganisedHeadIsAskedForAgain(t *testing.T) {
 	a, b := newBareNode(t), newBareNode(t)
 	p, _ := poolOf(t, a, b)
@@ -424,7 +422,7 @@ func TestReorganisedHeadIsAskedForAgain(t *testing.T) {
 	if err := p.look(t.Context(), p.all[1]); err != nil {
 		t.Fatal(err)
 	}
-	b.set(func(c *bareNode) { c.head, c.headTime = 105, 1100 }) // which has no block 109 any more
+	b.set(func(c *bareNode) { c.head, c.headTime = 105, 1100 }) // it no longer has block 109
 	a.set(func(c *bareNode) { c.headTime = 970 })
 	if err := p.look(t.Context(), p.all[0]); err != nil {
 		t.Fatal(err)
@@ -434,8 +432,8 @@ func TestReorganisedHeadIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// At the start a wrong chain is refused, every one at once; later it puts the
-// endpoint aside, until it serves the right one again.
+// At the start an endpoint with the wrong chain is an error, which names every such endpoint; later it excludes the
+// endpoint, until it serves the right chain again.
 func TestEndpointOfAnotherChain(t *testing.T) {
 	a, b, c := newBareNode(t), newBareNode(t), newBareNode(t)
 	a.id, b.genesis = 6, 1
@@ -450,7 +448,7 @@ func TestEndpointOfAnotherChain(t *testing.T) {
 	if _, err := p.First(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	restart := func(chain *bareNode, id uint64) { // a node that comes back is asked again who it is
+	restart := func(chain *bareNode, id uint64) { // the identity of a node that comes back is checked again
 		chain.set(func(c *bareNode) { c.fault = hangUp })
 		n := p.all[map[*bareNode]int{c: 0, a: 1}[chain]]
 		_, _ = n.Latest(t.Context())
@@ -478,7 +476,7 @@ func TestEndpointOfAnotherChain(t *testing.T) {
 	if err := p.look(t.Context(), p.all[0]); err != nil || p.inUseNow(t) != 0 {
 		t.Errorf("when it serves the right chain again it is %v", err)
 	}
-	// It is asked again from time to time, even when it never failed.
+	// It is checked again from time to time, even if the endpoint never failed.
 	c.set(func(c *bareNode) { c.id = 9 })
 	f.pass(identityHolds + time.Second)
 	if err := p.look(t.Context(), p.all[0]); err == nil {
@@ -489,7 +487,7 @@ func TestEndpointOfAnotherChain(t *testing.T) {
 	}
 }
 
-// Many may ask at once.
+// Concurrent callers may use a pool.
 func TestPoolIsSafeForConcurrentUse(t *testing.T) {
 	a, b := newBareNode(t), newBareNode(t)
 	p, _ := poolOf(t, a, b)
@@ -523,7 +521,7 @@ func TestEndpointNames(t *testing.T) {
 	}
 }
 
-// The metrics of the endpoints say what the status says.
+// The metrics of the endpoints agree with the status.
 func TestEndpointMetrics(t *testing.T) {
 	a, b := newBareNode(t), newBareNode(t)
 	p, _ := poolOf(t, a, b)
@@ -548,7 +546,7 @@ func TestEndpointMetrics(t *testing.T) {
 	}
 }
 
-// A limit that ends between two looks at an endpoint is not waited for.
+// A limit that ends between two checks of an endpoint is not waited for.
 func TestLimitThatLapses(t *testing.T) {
 	a := newBareNode(t)
 	p, f := poolOf(t, a)
@@ -557,7 +555,7 @@ func TestLimitThatLapses(t *testing.T) {
 	}
 	h := p.all[0].health
 	_ = h.ask(t, f, &httpError{Status: 429, RetryAfter: 4 * time.Second})
-	// The clock goes on by a second and a half with each look: it ends within a few.
+	// The clock advances by a second and a half with each check, so the limit ends within a few.
 	looks := 0
 	h.now = func() time.Time { looks++; f.pass(1500 * time.Millisecond); return f.now() }
 	f.slept = nil
@@ -574,12 +572,12 @@ func TestLimitThatLapses(t *testing.T) {
 	}
 }
 
-// An endpoint that fails to name its final block, in whatever way, keeps its turn and its vote: only that question
-// rests, twice as long each time, and so other questions come between two of them.
+// An endpoint that fails in any way to name its final block keeps its turn and its vote: only this call is suspended,
+// twice as long each time, so that other calls come in between.
 func TestFinalityFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		final func(w http.ResponseWriter, id []byte)
-		limit time.Duration // of the whole endpoint
+		limit time.Duration // limit of the whole endpoint
 	}{
 		"it hangs up":         {final: func(w http.ResponseWriter, _ []byte) { hangUp(w) }},
 		"an error page":       {final: func(w http.ResponseWriter, _ []byte) { w.WriteHeader(http.StatusInternalServerError) }},
@@ -629,7 +627,7 @@ func TestFinalityFails(t *testing.T) {
 	}
 }
 
-// Two endpoints that give a block the same hash agree on it only when they give it the same time and parent.
+// Two endpoints that return a block with the same hash agree on it only if its time and parent are the same, too.
 func TestConfirmsComparesHeaders(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Header)

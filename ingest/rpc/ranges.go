@@ -16,54 +16,51 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// A range of final blocks is read by a job, and several jobs are in flight; the
-// pipeline keeps them in the order of their blocks. A job reads its blocks from
-// the first on, as many at once as the endpoint gives and as fill an answer, and
-// keeps its place: whether it was refused, failed, or has read as much as may be
-// held at once, it goes on where it is.
+// A range of final blocks is read by a job, and several jobs are in flight; the pipeline keeps them in the order of
+// their blocks. A job reads its blocks in order, each time as many as the endpoint returns and a response of the
+// intended size holds. It keeps its position: after a refusal, a failure, or once it holds as much as it may, it
+// continues where it was.
 //
-//	          ┌───────────── longer ranges ◀── given ◀─┐
+//	          ┌───────────── longer ranges ◀─── read ◀─┐
 //	          ▼                                        │
 //	headers ──▶ eth_getLogs ──▶ refused ──▶ shorter ───┤
 //	                  │            └─ one block ──▶ by hash, receipts, vault by vault
 //	                  ▼                                │
 //	      blooms, round numbers ──▶ doubt ──▶ all logs of the block make up its bloom? ──▶ part
 //
-// A provider bills each header, and a history has thousands of blocks for each
-// that has a log of ours. So only blocks that are nearer to the head than the
-// window have their headers read, and with proof full all; of older ones an answer
-// is believed that agrees with the question and with itself. Such a part has no
-// block: the one that a commit ends with is read when it is known (seal).
+// A provider bills each header, and a history has thousands of blocks for each one with a log of a vault. So headers
+// are read only for blocks that are nearer to the head than the window, or with proof full for all. For older blocks a
+// response is accepted if it is consistent with the request and with itself. Such a part has no block: the block at the
+// end of a commit is read once the commit is known (Seal).
 const (
-	// wantedAnswer is how many bytes an answer should have, and so a part of the
-	// log; budget is what all jobs in flight may want at once.
+	// wantedAnswer is the intended size of a response in bytes, and so of a part of the log; budget is the total for
+	// all jobs in flight.
 	wantedAnswer = 3 << 20
 	budget       = 24 << 20
-	// proofsAtOnce is how many blocks of an answer that was caught with logs missing
-	// are proven one by one; a longer one is asked for again.
+	// proofsAtOnce is how many blocks of a response with missing logs are proven one by one; a longer range is read
+	// again.
 	proofsAtOnce = 32
-	// unclearTries is how often a single block is asked for in vain before it is asked
-	// for in other ways.
+	// unclearTries is how many times a single block is read as a range before other methods are used.
 	unclearTries = 3
 )
 
-// Part is what was read of some blocks in a row.
+// Part holds what was read from consecutive blocks.
 type Part struct {
 	From, To uint64
-	Parent   common.Hash // of block from, where it is known
-	Blocks   []*Header   // that are to be recorded, the last of them block to; none where headers were not read
+	Parent   common.Hash // of block From, if known
+	Blocks   []*Header   // to record, the last of them block To; none if headers were not read
 	Logs     []*event.Log
-	// Samples are what Sampling asked for at blocks of the part, in their order.
+	// Samples are the results that Sampling requires at blocks of the part, in their order.
 	Samples []Sample
-	// NoState is the last block at which a sample was due and whose state no endpoint has; 0 for none.
+	// NoState is the last block at which a sample was due but whose state no endpoint has; 0 for none.
 	NoState  uint64
 	bytes    int
-	Believed uint64 // the last of the blocks whose logs were taken without sealed headers; 0 for none
-	parent   string // the trace context of its reading
+	Believed uint64 // the last block whose logs were accepted without sealed headers; 0 for none
+	parent   string // the trace context in which it was read
 }
 
-// precedes compares the last logs of a part with the block that the next one goes
-// on from, where both are of the same block.
+// precedes compares the last logs of a part with the parent of the next part's first block, if both belong to the same
+// block.
 func (p *Part) precedes(next *Part) error {
 	if len(p.Logs) == 0 || next.Parent == (common.Hash{}) {
 		return nil
@@ -74,7 +71,7 @@ func (p *Part) precedes(next *Part) error {
 	return nil
 }
 
-// End is the last block of the part, nil where it was not read.
+// End returns the last block of the part, nil if its header was not read.
 func (p *Part) End() *Header {
 	if len(p.Blocks) == 0 {
 		return nil
@@ -87,17 +84,17 @@ type Reader struct {
 	pool    *Pool
 	watched *proof.Watched
 	proof   proof.Level
-	most    uint64      // blocks of a range
-	wanted  int         // bytes of an answer
-	flight  int         // ranges at once
+	most    uint64      // maximum blocks of a range
+	wanted  int         // intended bytes of a response
+	flight  int         // ranges in flight
 	atOnce  int         // parts without a block in a commit
-	giant   *sync.Mutex // held while an answer of unusual length is in memory
-	// sampling says what contracts are asked at blocks that are read; nil for nothing.
+	giant   *sync.Mutex // held while a response of unusual length is in memory
+	// sampling says which contracts to call at blocks that are read; nil for none.
 	sampling *Sampling
 }
 
-// NewReader reads final blocks, mostBlocks in a range and so many ranges at once. A
-// commit waits for partsAtOnce parts without a block.
+// NewReader returns a reader of final blocks that reads ranges of up to mostBlocks blocks, inFlight of them at a time.
+// A commit waits for partsAtOnce parts without a block.
 func (p *Pool) NewReader(addresses []common.Address, level proof.Level, mostBlocks uint64, inFlight, partsAtOnce int) *Reader {
 	return &Reader{
 		pool:    p,
@@ -108,25 +105,25 @@ func (p *Pool) NewReader(addresses []common.Address, level proof.Level, mostBloc
 
 // job is a range of blocks that is being read.
 type job struct {
-	at, to      uint64 // blocks that are still to be read
-	recordFrom  uint64 // blocks from this one on are recorded, each
-	headersFrom uint64 // the logs of blocks from this one on are compared with their headers
-	step        uint64 // how many to ask for next, 0 for what the limits say
-	failures    int    // in a row, of the single block at
+	at, to      uint64 // blocks that are not read yet
+	recordFrom  uint64 // from this block, each block is recorded
+	headersFrom uint64 // from this block, logs are compared with the headers
+	step        uint64 // blocks of the next range, 0 for the width from the limits
+	failures    int    // consecutive failures at the single block at
 	headers     []*Header
 	parts       []*Part
 	held        int // bytes in parts
 
-	running chan struct{}  // closed when the reading ended; nil before it began
-	err     error          // after that
-	node    *Node          // that is read from
-	failed  map[*Node]bool // that failed since something was read
-	had     int            // parts when it was dealt
+	running chan struct{}  // closed when the current read ends; nil before it begins
+	err     error          // its outcome, once running is closed
+	node    *Node          // the endpoint in use
+	failed  map[*Node]bool // endpoints that failed since something was read
+	had     int            // parts when the job was dealt
 }
 
 func (j *job) done() bool { return j.at > j.to }
 
-// run reads until the job is done or holds enough.
+// run reads until the job is done or holds wanted bytes.
 func (r *Reader) run(ctx context.Context, n *Node, j *job) error {
 	for !j.done() && j.held < r.wanted {
 		p, err := r.read(ctx, n, j)
@@ -134,11 +131,11 @@ func (r *Reader) run(ctx context.Context, n *Node, j *job) error {
 			err = r.sample(ctx, n, p)
 		}
 		if err != nil {
-			j.headers = nil // the next endpoint may know better
+			j.headers = nil // the next endpoint may have other headers
 			return fmt.Errorf("read the logs of final blocks from %d on: %w", j.at, err)
 		}
 		if p == nil {
-			continue // less will be asked for
+			continue // a shorter range comes next
 		}
 		j.parts, j.held = append(j.parts, p), j.held+p.bytes
 		j.at, j.failures = p.To+1, 0
@@ -149,8 +146,8 @@ func (r *Reader) run(ctx context.Context, n *Node, j *job) error {
 	return nil
 }
 
-// read asks for the next blocks of a job once. It gives nil where the endpoint
-// refuses and a shorter range comes next.
+// read makes one attempt at the next blocks of a job. It returns nil if the endpoint rejects the range and a shorter
+// one comes next.
 func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 	l := n.limits
 	compared := j.at >= j.headersFrom
@@ -179,7 +176,7 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 	to := min(end, j.at+width-1)
 	addresses := r.watched.Addresses
 	if r.proof == proof.Full && r.dense(j.headers[:to-j.at+1]) {
-		addresses = nil // all logs, which prove themselves
+		addresses = nil // all logs of the block, which prove their completeness
 	}
 	began := time.Now()
 	a, err := r.ask(ctx, n, j.at, to, addresses)
@@ -189,7 +186,7 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 	l.gave(to-j.at+1, a.given, a.bytes, r.wanted, time.Since(began))
 	j.step = 0
 	if len(a.removed) > 0 || a.disordered && l.cut(a.given) {
-		// The node is of two minds about a block, or its answer may lack any log of the range.
+		// The node contradicts itself about a block, or its response may lack any log of the range.
 		if j.step = (to - j.at + 1) / 2; j.step > 0 {
 			return nil, nil
 		}
@@ -204,10 +201,9 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 // vouchTries is how many headers are read at most to find a block that has logs.
 const vouchTries = 4
 
-// vouch refuses a node that has the headers of old blocks and has pruned their
-// logs: it answers every range with nothing, and no header would tell. The first
-// block with a bloom that a range begins with must have some log, whoever has
-// emitted it. That is asked once of each node, and costs two calls.
+// vouch returns an error for a node that has the headers of old blocks but has pruned their logs: it returns no logs
+// for any range, and no header would reveal this. The first block with a bloom in the range must have a log, from any
+// contract. Each node is checked once, which costs two calls.
 func (r *Reader) vouch(ctx context.Context, n *Node, at uint64) error {
 	if r.proof == proof.None {
 		return nil
@@ -232,7 +228,7 @@ func (r *Reader) vouch(ctx context.Context, n *Node, at uint64) error {
 	logs, err := n.LogsByHash(ctx, h, nil)
 	switch refusal := refusalOf(ctx, err, at).kind; {
 	case refusal == tooMuch: // so there are some
-	case refusal == unclear: // whatever it is, the range will show it
+	case refusal == unclear: // in any case, the range will show it
 		l.vouches--
 		return nil
 	case err != nil:
@@ -244,9 +240,8 @@ func (r *Reader) vouch(ctx context.Context, n *Node, at uint64) error {
 	return nil
 }
 
-// ask asks for the logs of a range. Its answer is bounded, so that all that are
-// in flight fit into memory together; what a single block needs more is there
-// for one at a time.
+// ask reads the logs of a range. The size of its response is bounded, so that all responses in flight fit into memory
+// together; a single block that needs more is read on its own, one at a time.
 func (r *Reader) ask(ctx context.Context, n *Node, from, to uint64, addresses []common.Address) (*answer, error) {
 	a, err := n.logsOfRange(ctx, 3*r.wanted, from, to, addresses)
 	if from < to || !errors.Is(err, errAnswerTooLong) {
@@ -257,7 +252,7 @@ func (r *Reader) ask(ctx context.Context, n *Node, from, to uint64, addresses []
 	return n.logsOfRange(ctx, maxAnswer, from, to, addresses)
 }
 
-// dense says that most blocks may have logs of the vaults.
+// dense reports whether most blocks may have logs of the vaults.
 func (r *Reader) dense(headers []*Header) bool {
 	hits := 0
 	for _, h := range headers {
@@ -268,14 +263,13 @@ func (r *Reader) dense(headers []*Header) bool {
 	return 2*hits > len(headers)
 }
 
-// less decides what to do about a range that was not given. A failure, and an
-// endpoint that does not answer in time, teach nothing about how much it gives:
-// the next endpoint is asked, for less. An endpoint that does not have the blocks teaches
-// nothing either, and less would not help.
+// less decides how to continue after a range failed. A failure or a timeout reveals nothing about the endpoint's
+// limits: the next endpoint is used, with a shorter range. An endpoint that does not have the blocks reveals nothing
+// either, and a shorter range would not help.
 func (r *Reader) less(ctx context.Context, n *Node, j *job, to uint64, err error) (*Part, error) {
 	refusal, asked := refusalOf(ctx, err, j.at), to-j.at+1
 	if refusal.kind == absent {
-		return nil, err // another endpoint has the blocks, or this one will: as many as before are asked for
+		return nil, err // another endpoint has the blocks, or this one will: the range keeps its width
 	}
 	if asked > 1 {
 		if refusal.kind == notRefused || refusal.kind == unanswered {
@@ -296,8 +290,8 @@ func (r *Reader) less(ctx context.Context, n *Node, j *job, to uint64, err error
 	return r.alone(ctx, n, j)
 }
 
-// alone reads the next block of a job by its hash. Nobody compares it with its bloom
-// afterwards, for it was read with its header.
+// alone reads the next block of a job by its hash. It compares the logs with the header's bloom itself, because no
+// later step does.
 func (r *Reader) alone(ctx context.Context, n *Node, j *job) (_ *Part, err error) {
 	h := (*Header)(nil)
 	if len(j.headers) > 0 {
@@ -319,7 +313,7 @@ func (r *Reader) alone(ctx context.Context, n *Node, j *job) (_ *Part, err error
 	return p, nil
 }
 
-// wire is about how many bytes of an answer logs have taken.
+// wire estimates how many bytes of a response logs have taken.
 func wire(logs []*event.Log) (bytes int) {
 	for _, l := range logs {
 		bytes += typicalLog + 2*len(l.Data) + int(l.DataLength)
@@ -327,13 +321,12 @@ func wire(logs []*event.Log) (bytes int) {
 	return bytes
 }
 
-// accept makes a part of an answer about the next blocks of a job up to to, once
-// nothing speaks against it.
+// accept makes a part from a response about the next blocks of a job up to to, after all checks have passed.
 func (r *Reader) accept(ctx context.Context, n *Node, j *job, to uint64, a *answer) (*Part, error) {
 	l := n.limits
 	cut := l.cut(a.given)
 	asked := to
-	if cut { // what comes after its last block is asked for again
+	if cut { // the blocks after its last one are read again
 		to = a.logs[len(a.logs)-1].BlockNumber
 	}
 	headers := j.headers[:to-j.at+1]
@@ -373,7 +366,7 @@ func (r *Reader) accept(ctx context.Context, n *Node, j *job, to uint64, a *answ
 	return p, nil
 }
 
-// fit checks logs against the headers of their blocks, and dates them.
+// fit checks logs against the headers of their blocks, and sets their times.
 func (n *Node) fit(headers []*Header, logs []*event.Log, addresses []common.Address) error {
 	known := proof.Patterns{}
 	for i := 0; i < len(logs); {
@@ -398,7 +391,7 @@ func (n *Node) fit(headers []*Header, logs []*event.Log, addresses []common.Addr
 	return nil
 }
 
-// split sorts logs by their blocks.
+// split groups logs by block.
 func split(headers []*Header, logs []*event.Log) [][]*event.Log {
 	byBlock := make([][]*event.Log, len(headers))
 	for i, h := range headers {
@@ -411,11 +404,9 @@ func split(headers []*Header, logs []*event.Log) [][]*event.Log {
 	return byBlock
 }
 
-// doubtful says of each block whether its logs must be proven: with proof full
-// where it may have any, otherwise where its bloom says that there are more. A
-// bloom that is too full to say anything counts only before the first log that
-// was answered, where a pruned node has nothing, and after the last one, where a
-// lagging one has nothing.
+// doubtful reports for each block whether its logs must be proven: with proof full if it may have any, otherwise if its
+// bloom shows that there are more. A bloom that is too full to be useful counts only before the first log of the
+// response, where a pruned node returns nothing, and after the last one, where a lagging node returns nothing.
 func (r *Reader) doubtful(headers []*Header, byBlock [][]*event.Log) []bool {
 	doubtful := make([]bool, len(headers))
 	first, last, mute := len(headers), -1, []int(nil)
@@ -444,8 +435,7 @@ func (r *Reader) doubtful(headers []*Header, byBlock [][]*event.Log) []bool {
 	return doubtful
 }
 
-// prove leaves the logs that the vaults have in a block in logs, and says whether
-// the answer had lost some of them.
+// prove stores all logs of the vaults in a block in logs, and reports whether the response had lost some of them.
 func (r *Reader) prove(ctx context.Context, n *Node, h *Header, logs *[]*event.Log) (lost bool, err error) {
 	had := len(ours(slices.Clone(*logs), r.watched.Addresses))
 	all, err := n.prove(ctx, h, r.watched, *logs)
@@ -456,8 +446,8 @@ func (r *Reader) prove(ctx context.Context, n *Node, h *Header, logs *[]*event.L
 	return len(*logs) > had, nil
 }
 
-// resolve proves the doubtful blocks. Where that shows that the answer had lost
-// logs, nothing of it is believed without a proof.
+// resolve proves the doubtful blocks. If one of them had lost logs, it proves all other blocks that may have logs of
+// the vaults, too.
 func (r *Reader) resolve(ctx context.Context, n *Node, headers []*Header, byBlock [][]*event.Log, doubtful []bool) error {
 	lossy := false
 	for i, h := range headers {
@@ -490,7 +480,7 @@ func (r *Reader) resolve(ctx context.Context, n *Node, headers []*Header, byBloc
 	return nil
 }
 
-// fit says that logs may be those of a block.
+// fit checks whether logs may belong to a block.
 func (r *Reader) fit(n *Node, h *Header, logs []*event.Log) error {
 	if err := n.belong(logs, h); err != nil || r.proof == proof.None {
 		return err
@@ -502,8 +492,7 @@ func (r *Reader) fit(n *Node, h *Header, logs []*event.Log) error {
 	return err
 }
 
-// complete gives the logs that the vaults have in a block: those that are known,
-// or all, where its bloom says that there are more.
+// complete returns the vaults' logs in a block: the given ones or, if its bloom shows that there are more, all.
 func (r *Reader) complete(ctx context.Context, n *Node, h *Header, logs []*event.Log) ([]*event.Log, error) {
 	if r.proof == proof.None || !r.watched.Lacks(&h.Bloom, logs) || !proof.Telling(&h.Bloom) {
 		return logs, nil
@@ -512,15 +501,15 @@ func (r *Reader) complete(ctx context.Context, n *Node, h *Header, logs []*event
 	return logs, err
 }
 
-// believe makes a part of an answer about blocks whose headers are not read: it
-// agrees with itself, and with the headers that are needed anyway, those of the
-// blocks that are recorded and of blocks whose logs came without their time.
+// believe makes a part from a response about blocks whose headers are not read. The response must be consistent with
+// itself and with the headers that are needed anyway: those of recorded blocks and of blocks whose logs came without a
+// time.
 func (r *Reader) believe(ctx context.Context, n *Node, j *job, to uint64, a *answer) (*Part, error) {
 	l := n.limits
 	if !l.cut(a.given) {
 		l.whole(a.given)
 	} else {
-		// The last block may be cut, and those after it missing: they come next.
+		// The last block may be truncated, and the blocks after it missing: read them next.
 		last := a.logs[len(a.logs)-1].BlockNumber
 		if last == j.at && to > last {
 			j.step = 1
@@ -550,8 +539,8 @@ func (r *Reader) believe(ctx context.Context, n *Node, j *job, to uint64, a *ans
 	return p, nil
 }
 
-// date gives the logs of a part their times, and compares them with the headers
-// that were read for that or are recorded.
+// date sets the times of the logs of a part, and compares the logs with the headers that were read for this or are
+// recorded.
 func (r *Reader) date(ctx context.Context, n *Node, p *Part) error {
 	headers := make(map[common.Hash]*Header, len(p.Blocks))
 	for _, h := range p.Blocks {

@@ -18,17 +18,16 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// reading is a pipeline over a fake chain, from block 1 to its end.
+// reading is a pipeline that reads a fake chain from block 1 to its end.
 type reading struct {
 	*fakeChain
 	reader *Reader
-	from   uint64 // blocks from here on are compared with their headers
-	errs   int    // errors that were overcome
+	from   uint64 // blocks from this one are compared with their headers
+	errs   int    // errors that were retried
 	parts  []*Part
 }
 
-// reading compares every block with its header, as near the head, where the
-// proof has any use for them.
+// reading compares every block with its header, as is done near the head, if the proof level uses headers.
 func (c *fakeChain) reading(level proof.Level) *reading {
 	return &reading{fakeChain: c, from: level.HeadersFrom(0), reader: &Reader{
 		pool:    new(Pool),
@@ -36,19 +35,18 @@ func (c *fakeChain) reading(level proof.Level) *reading {
 	}}
 }
 
-// believing is reading as it is further below the head: with no headers but those
-// that are needed.
+// believing is a reading as further below the head: without any headers except those that are needed.
 func (c *fakeChain) believing(level proof.Level) *reading {
 	r := c.reading(level)
 	r.from = math.MaxUint64
 	return r
 }
 
-// errsEnough is when a test stops trying again.
+// errsEnough is the number of errors after which a test fails.
 const errsEnough = 200
 
-// all reads the whole chain, going on after errors as the session does, but at
-// once. It gives the first error that enough says yes to.
+// all reads the whole chain. It retries after errors as the session does, but immediately. It returns the first error
+// for which enough returns true.
 func (r *reading) all(flight int, enough func(error) bool) error {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
@@ -74,8 +72,7 @@ func (r *reading) all(flight int, enough func(error) bool) error {
 	return nil
 }
 
-// whole checks that every block was covered once, and that the logs are the
-// chain's.
+// whole checks that every block was covered once, and that the logs are those of the chain.
 func (r *reading) whole() {
 	r.t.Helper()
 	next, logs := uint64(1), []*event.Log(nil)
@@ -98,8 +95,7 @@ func (r *reading) whole() {
 
 func sparse(rng *rand.Rand, _ int) int { return max(0, rng.IntN(12)-8) }
 
-// wordings are what providers say about a limit of blocks, of results, or
-// without a number.
+// wordings are providers' messages about a limit of blocks, of results, or without a number.
 var wordings = struct{ blocks, results, nothing []fakeRefusal }{
 	blocks: []fakeRefusal{
 		{code: -32600, message: "eth_getLogs is limited to a %d block range"},
@@ -125,8 +121,8 @@ var wordings = struct{ blocks, results, nothing []fakeRefusal }{
 	},
 }
 
-// Whatever limit a node has, and whatever it says about it, each block is
-// covered once, and the node is not asked much more often than the limit needs.
+// With any limit and any message about it, each block is covered once, and the node gets few more calls than the limit
+// requires.
 func TestRangesUnderAnyLimit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the same under each limit, against a chain of functions")
@@ -200,8 +196,7 @@ func TestRangesUnderAnyLimit(t *testing.T) {
 	}
 }
 
-// A single block that is over the limit is read in another way, or the error
-// says what to do.
+// A single block that is over the limit is read by another method, or the error says what to do.
 func TestBlockOverTheLimit(t *testing.T) {
 	heavy := func(rng *rand.Rand, i int) int {
 		if i == 20 {
@@ -211,7 +206,7 @@ func TestBlockOverTheLimit(t *testing.T) {
 	}
 	over := &fakeRefusal{code: -32005, message: "query returned more than 100 results"}
 	for name, c := range map[string]struct {
-		refuse func(q fakeQuestion) bool // what is refused besides the range
+		refuse func(q fakeQuestion) bool // also rejected, in addition to the range
 		works  bool
 	}{
 		"by hash":         {func(q fakeQuestion) bool { return false }, true},
@@ -256,7 +251,7 @@ func TestBlockOverTheLimit(t *testing.T) {
 	}
 }
 
-// Answers that leave logs out are not believed.
+// Responses that omit logs are not accepted.
 func TestLossyRanges(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one range after the other, against a chain of functions")
@@ -286,7 +281,7 @@ func TestLossyRanges(t *testing.T) {
 			return logs[:max(0, len(logs)-1)]
 		}},
 	} {
-		if testing.Short() { // the proofs differ in what they read, not in how
+		if testing.Short() { // the levels differ in what they read, not in how
 			c.proof = c.proof[:1]
 		}
 		for _, level := range c.proof {
@@ -355,7 +350,7 @@ func isUnproven(err error) bool {
 	return errors.As(err, &unproven)
 }
 
-// A node that answers headers and no logs, by range and by hash, is found out.
+// A node that returns headers and no logs, by range and by hash, is detected.
 func TestPrunedHistory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one range after the other, against a chain of functions")
@@ -381,9 +376,8 @@ func TestPrunedHistory(t *testing.T) {
 	}
 }
 
-// Further below the head than the window nothing is compared with headers, and a
-// node that has pruned its logs is found out all the same, before anything of it
-// is believed.
+// Further below the head than the window, logs are not compared with headers, but a node that has pruned its logs is
+// detected all the same, before any of its responses is accepted.
 func TestPrunedHistoryFarBelowTheHead(t *testing.T) {
 	for name, perBlock := range map[string]int{"blooms that tell": 3, "blooms that are full": 1500} {
 		t.Run(name, func(t *testing.T) {
@@ -410,7 +404,7 @@ func TestPrunedHistoryFarBelowTheHead(t *testing.T) {
 	}
 }
 
-// An answer that is cut at a round number is seen, in whatever block that is.
+// A response that is truncated at a round number is detected, in whatever block the cut is.
 func TestCutFarBelowTheHead(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one range after the other, against a chain of functions")
@@ -444,8 +438,7 @@ func TestCutFarBelowTheHead(t *testing.T) {
 	}
 }
 
-// Logs whose times contradict each other are not believed, where no header is
-// read that would tell.
+// Logs whose times contradict each other are not accepted, although no header is read that would reveal it.
 func TestTimesFarBelowTheHead(t *testing.T) {
 	chain := newFakeChain(t, 43, 60, func(*rand.Rand, int) int { return 6 })
 	for name, late := range map[string]func(l *types.Log) bool{
@@ -470,8 +463,7 @@ func TestTimesFarBelowTheHead(t *testing.T) {
 	}
 }
 
-// A chain that does not fill its blooms is said to be one, and is read without
-// them.
+// For a chain without blooms the error says so, and the chain can be read without proof.
 func TestEmptyBlooms(t *testing.T) {
 	chain := newFakeChain(t, 19, 50, sparse)
 	for _, b := range chain.blocks {
@@ -491,7 +483,7 @@ func TestEmptyBlooms(t *testing.T) {
 	}
 }
 
-// What is in memory is bounded, whatever the blocks hold.
+// Memory use is bounded for any size of blocks.
 func TestPartsAreBounded(t *testing.T) {
 	chain := newFakeChain(t, 23, 300, func(_ *rand.Rand, i int) int {
 		if i > 100 {
@@ -512,8 +504,8 @@ func TestPartsAreBounded(t *testing.T) {
 	}
 }
 
-// An endpoint that does not answer in time may hang: another one is asked for
-// less, nothing is learned of what it gives, and it is not said to have limits.
+// An endpoint that times out may hang: another one is used with a shorter range, and no limit is recorded for the
+// first.
 func TestNoAnswerInTime(t *testing.T) {
 	chain := newFakeChain(t, 41, 100, sparse)
 	r, n := chain.reading(proof.Head).reader, chain.dial()
@@ -540,7 +532,7 @@ func TestNoAnswerInTime(t *testing.T) {
 	}
 }
 
-// Limits are learned per endpoint, and relaxed.
+// Limits are recorded per endpoint, and relaxed later.
 func TestLimitsAreRelaxed(t *testing.T) {
 	l := newLimits()
 	if got := l.refused(64, 1, refusal{kind: tooMuch, blocks: 10}); got != 10 {
@@ -559,8 +551,7 @@ func TestLimitsAreRelaxed(t *testing.T) {
 	}
 }
 
-// What a moment of errors has taught, down to the shortest range, is forgotten
-// as well.
+// A limit that a short period of errors suggested, down to the shortest range, is relaxed as well.
 func TestMomentOfErrorsIsForgotten(t *testing.T) {
 	for above := uint64(2); above <= 12; above++ {
 		l := newLimits()
@@ -593,8 +584,7 @@ func TestMomentOfErrorsIsForgotten(t *testing.T) {
 	}
 }
 
-// A node refuses batches for a moment: the headers are asked for in long ones
-// again later.
+// A node rejects batches for a moment: later the headers are read in long batches again.
 func TestBatchesGrowAgain(t *testing.T) {
 	chain := newFakeChain(t, 37, 400, sparse)
 	n := chain.dial()
@@ -611,8 +601,8 @@ func TestBatchesGrowAgain(t *testing.T) {
 	t.Errorf("a batch still has %d headers", l.headers())
 }
 
-// A backend that is behind says that it does not have the blocks. That teaches nothing
-// about how long a range may be: as many blocks as before are asked for again.
+// A backend that is behind returns an error because it does not have the blocks. That reveals nothing about the length
+// of a range: the same number of blocks is requested again.
 func TestBackendBehindDoesNotShortenRanges(t *testing.T) {
 	const blocks = 6000
 	for _, wording := range []string{

@@ -12,13 +12,12 @@ import (
 	"github.com/navlog/navlog/schemas/chainproof"
 )
 
-// ErrNoReceipts says that a node has not the receipts of a block, or does not offer
-// eth_getBlockReceipts at all.
+// ErrNoReceipts means that a node does not have the receipts of a block, or does not offer eth_getBlockReceipts at all.
 var ErrNoReceipts = errors.New("the node does not give the receipts of the block")
 
-// Receipts reads the header of a block with all its fields, and all its receipts, as
-// the node gives them: nothing is proven. A node that does not give receipts is
-// ErrNoReceipts, a header without a receipts root a *chainproof.UnprovableError.
+// Receipts reads the header of a block with all its fields, and all its receipts, without proof. It returns
+// ErrNoReceipts if the node does not return receipts, and a *chainproof.UnprovableError for a header without a receipts
+// root.
 func (n *Node) Receipts(ctx context.Context, hash common.Hash) (*types.Header, chainproof.Receipts, error) {
 	raw, err := n.exchange(ctx, "eth_getBlockByHash", hash, false)
 	if err != nil {
@@ -46,14 +45,13 @@ func (n *Node) Receipts(ctx context.Context, hash common.Hash) (*types.Header, c
 	return header, receipts, nil
 }
 
-// Codes of JSON-RPC for a method that is not there.
+// JSON-RPC codes for an unsupported method.
 const (
 	methodNotFound     = -32601
 	methodNotSupported = -32004
 )
 
-// FullHeaders reads the headers of blocks from to to with all their fields, the highest
-// first, as the node gives them: nothing is proven.
+// FullHeaders reads the headers of blocks from to to with all their fields, the highest first, without proof.
 func (n *Node) FullHeaders(ctx context.Context, from, to uint64) ([]*types.Header, error) {
 	params := make([][]any, to-from+1)
 	for i := range params {
@@ -74,7 +72,7 @@ func (n *Node) FullHeaders(ctx context.Context, from, to uint64) ([]*types.Heade
 	return headers, nil
 }
 
-// fullHeader reads a header with all its fields. null is ErrNoBlock.
+// fullHeader decodes a header with all its fields. It returns ErrNoBlock for null.
 func fullHeader(raw []byte) (*types.Header, error) {
 	h, err := chainproof.ReadHeader(raw)
 	if err == nil && h == nil {

@@ -2,8 +2,7 @@ package rpc
 
 import "errors"
 
-// RefusedError says that the configuration, the chain and the log do not
-// belong together. Trying again does not help.
+// RefusedError means that the configuration, the chain and the log contradict each other. A retry does not help.
 type RefusedError struct{ Reason string }
 
 func (e *RefusedError) Error() string { return e.Reason }

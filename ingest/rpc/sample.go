@@ -6,28 +6,26 @@ import (
 	"time"
 )
 
-// Stratum is a part of the chain, and what one range out of its middle has,
-// which stands for it.
+// Stratum is a part of the chain, with the figures of one range from its middle, which stands for the whole part.
 type Stratum struct {
 	From, To uint64
-	// blocks of the range, and those of them that have logs.
+	// Blocks is the number of blocks of the range, and WithLogs the number of those that have logs.
 	Blocks, WithLogs uint64
-	Logs, Bytes      int // of the range's answer
+	Logs, Bytes      int // of the range's response
 	Took             time.Duration
-	Width            float64 // blocks that a range of this part will have
+	Width            float64 // estimated blocks per range in this part
 }
 
-// Samples are what a reader finds out about a chain without reading all of it.
+// Samples are a reader's estimates of a chain, made without reading all of it.
 type Samples struct {
 	Strata []Stratum // in the order of the chain
-	Ranges int       // that were asked for
-	// DatesLogs says that the logs have their time; nil where no sample had a log.
+	Ranges int       // ranges read
+	// DatesLogs reports whether the logs have their time; nil if no sample had a log.
 	DatesLogs *bool
 }
 
-// Sample takes one range out of the middle of each of so many parts of the
-// blocks from to to, at least one and as many as there are blocks. progress is called
-// before each with how many are taken.
+// Sample divides the blocks from to to into parts and reads one range from the middle of each. There is at least one
+// part and at most one per block. progress is called before each with the number of parts done.
 func (r *Reader) Sample(ctx context.Context, n *Node, from, to uint64, parts int, progress func(done, of uint64)) (*Samples, error) {
 	s := &Samples{}
 	blocks := to - from + 1
@@ -50,8 +48,7 @@ func (r *Reader) Sample(ctx context.Context, n *Node, from, to uint64, parts int
 	return s, nil
 }
 
-// sampleAt asks for one range as a backfill does, and gives false where less is to
-// be asked for.
+// sampleAt reads one range as a backfill does, and returns false if a shorter one must be read.
 func (r *Reader) sampleAt(ctx context.Context, n *Node, from uint64, at *Stratum, s *Samples) (taken bool, err error) {
 	to := min(at.To, from+n.limits.next(r.most)-1)
 	asked := to - from + 1
@@ -79,7 +76,7 @@ func (r *Reader) sampleAt(ctx context.Context, n *Node, from uint64, at *Stratum
 	return true, nil
 }
 
-// widthOf is how many blocks a range of a stratum will have.
+// widthOf estimates how many blocks a range of a stratum has.
 func (r *Reader) widthOf(n *Node, s *Stratum) float64 {
 	l := n.limits
 	l.mu.Lock()

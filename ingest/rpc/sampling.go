@@ -9,31 +9,32 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
-// Sampling says what contracts are asked at the ends of blocks.
+// Sampling says which contracts to call at the ends of blocks.
 type Sampling struct {
-	// Need is how many endpoints must give the same answer.
+	// Need is how many endpoints must return the same result.
 	Need int
-	// Calls are those at the blocks from first to last, in the order of the blocks. Any number of goroutines may call it.
+	// Calls returns the calls that are due at the blocks from first to last, in block order. It must be safe for
+	// concurrent use.
 	Calls func(first, last uint64) []SampleCall
 }
 
 // SampleCall is a call of a contract of a vault at the end of a block.
 type SampleCall struct {
 	Vault  common.Address
-	Number uint64 // of the block
+	Number uint64 // number of the block
 	To     common.Address
 	Input  []byte
 }
 
-// Sample is the answer to a SampleCall.
+// Sample is the result of a SampleCall.
 type Sample struct {
 	SampleCall
 	At *Header
-	// Output is what the contract returned; nil if it reverts.
+	// Output is what the contract returned; nil if it reverted.
 	Output []byte
 }
 
-// Sampled makes a reader that samples too.
+// Sampled sets the sampling of a reader and returns the reader.
 func (r *Reader) Sampled(s *Sampling) *Reader {
 	r.sampling = s
 	return r
@@ -45,7 +46,7 @@ func (r *Reader) sample(ctx context.Context, n *Node, p *Part) error {
 		return nil
 	}
 	calls := r.sampling.Calls(p.From, p.To)
-	// The newest block is first, in a batch of its own: if no endpoint has its state, the older blocks are skipped.
+	// The newest block comes first, in a batch of its own: if no endpoint has its state, the older blocks are skipped.
 	for some := 1; len(calls) > 0; some = viewsAtOnce {
 		next := calls[max(0, len(calls)-some):]
 		calls = calls[:len(calls)-len(next)]
@@ -66,8 +67,8 @@ func (r *Reader) sample(ctx context.Context, n *Node, p *Part) error {
 	return nil
 }
 
-// Sample makes calls at blocks whose headers are known by their numbers, in the order of the calls. It returns the answers
-// in the same order, and the last block whose state no endpoint has; 0 for none.
+// Sample makes calls at blocks whose headers are given by number, in the order of the calls. It returns the results in
+// the same order, and the last block whose state no endpoint has; 0 for none.
 func (p *Pool) Sample(ctx context.Context, n *Node, need int, calls []SampleCall, headers map[uint64]*Header) (samples []Sample, noState uint64, err error) {
 	views := make([]View, len(calls))
 	for i, c := range calls {
@@ -88,8 +89,8 @@ func (p *Pool) Sample(ctx context.Context, n *Node, need int, calls []SampleCall
 	return samples, noState, nil
 }
 
-// headersAt gives the headers of the blocks of calls: those of the part, and others from the node. The logs of a block
-// must be of the same block.
+// headersAt returns the headers of the blocks of calls, from the part or else from the node. A block that has logs in
+// the part must have the same hash as they do.
 func (n *Node) headersAt(ctx context.Context, p *Part, calls []SampleCall) (map[uint64]*Header, error) {
 	headers := make(map[uint64]*Header, len(calls))
 	var params [][]any

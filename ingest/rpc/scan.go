@@ -9,16 +9,14 @@ import (
 	"github.com/navlog/navlog/schemas/printable"
 )
 
-// scanner walks over the bytes of one JSON value and gives its parts as they
-// are written, without building anything. What is passed over it finds the end of and
-// nothing else. Its errors are errTruncated and errNotJSON, or about a value of which
-// something else was expected.
+// scanner reads one JSON value and returns its parts as they are written, without building anything. A value that is
+// skipped is only searched for its end. Its errors are errTruncated and errNotJSON, or name a value of the wrong type.
 type scanner struct {
 	b  []byte
 	at int
 }
 
-// peek looks at the next byte that is no white space; 0 at the end.
+// peek returns the next byte that is not white space; 0 at the end.
 func (s *scanner) peek() byte {
 	for ; s.at < len(s.b); s.at++ {
 		if c := s.b[s.at]; c > ' ' || c != ' ' && c != '\t' && c != '\n' && c != '\r' {
@@ -43,7 +41,7 @@ func (s *scanner) unexpected(c byte) error {
 	return fmt.Errorf("%w: %q at byte %d", errNotJSON, c, s.at)
 }
 
-// null takes the word null, where it is next.
+// null reads null if it is next.
 func (s *scanner) null() bool {
 	if s.peek() == 'n' && bytes.HasPrefix(s.b[s.at:], null) {
 		s.at += len(null)
@@ -52,7 +50,7 @@ func (s *scanner) null() bool {
 	return false
 }
 
-// members calls one at each member of the array or object that is next.
+// members calls one for each member of the next array or object.
 func (s *scanner) members(open, end byte, one func() error) error {
 	if err := s.take(open); err != nil {
 		return err
@@ -77,7 +75,7 @@ func (s *scanner) members(open, end byte, one func() error) error {
 	}
 }
 
-// name takes the name of a member and the colon.
+// name reads the name of a member and the colon.
 func (s *scanner) name() ([]byte, error) {
 	name, err := s.text()
 	if err != nil {
@@ -86,8 +84,8 @@ func (s *scanner) name() ([]byte, error) {
 	return name, s.take(':')
 }
 
-// text takes a string and gives what is between the quotes. Strings that are
-// asked for have escapes only where somebody plays tricks.
+// text reads a string and returns its contents. The strings that are needed contain escapes only in contrived
+// responses.
 func (s *scanner) text() ([]byte, error) {
 	if c := s.peek(); c != '"' && c != 0 {
 		return nil, s.otherThan("a string")
@@ -104,7 +102,7 @@ func (s *scanner) text() ([]byte, error) {
 	return []byte(unescaped), nil
 }
 
-// quoted takes a string and gives what is between the quotes, escapes as they are.
+// quoted reads a string and returns its contents, with escapes unchanged.
 func (s *scanner) quoted() ([]byte, error) {
 	if err := s.take('"'); err != nil {
 		return nil, err
@@ -117,7 +115,7 @@ func (s *scanner) quoted() ([]byte, error) {
 		}
 		s.at += end + 1
 		raw := s.b[from : s.at-1]
-		slashes := 0 // before the quote: an odd number escapes it
+		slashes := 0 // before the quote: an odd number of them escapes it
 		for slashes < len(raw) && raw[len(raw)-1-slashes] == '\\' {
 			slashes++
 		}
@@ -127,7 +125,7 @@ func (s *scanner) quoted() ([]byte, error) {
 	}
 }
 
-// otherThan takes the value that is next and returns the error that says what it is instead of what was expected.
+// otherThan reads the next value and returns an error that compares it with what was expected.
 func (s *scanner) otherThan(expected string) error {
 	value, err := s.value()
 	if err != nil {
@@ -136,7 +134,7 @@ func (s *scanner) otherThan(expected string) error {
 	return fmt.Errorf("it is %s and not %s", printable.Text(string(value[:min(len(value), 60)]), 60), expected)
 }
 
-// flag takes true or false.
+// flag reads true or false.
 func (s *scanner) flag() (bool, error) {
 	switch {
 	case bytes.HasPrefix(s.b[s.at:], []byte("true")):
@@ -150,7 +148,7 @@ func (s *scanner) flag() (bool, error) {
 	}
 }
 
-// value takes the value that is next, whatever it is, as it is written.
+// value returns the next value of any type as it is written.
 func (s *scanner) value() ([]byte, error) {
 	s.peek()
 	from := s.at
@@ -158,7 +156,7 @@ func (s *scanner) value() ([]byte, error) {
 	return s.b[from:s.at], err
 }
 
-// skip passes over the value that is next, whatever it is.
+// skip skips the next value of any type.
 func (s *scanner) skip() error {
 	switch c := s.peek(); c {
 	case '"':
@@ -181,8 +179,8 @@ func (s *scanner) skip() error {
 	return nil
 }
 
-// notJSON is for a word that is no JSON value; the beginning of one at the very
-// end may be all that came of it.
+// notJSON returns the error for a word that is not a JSON value. A prefix of a value at the very end counts as
+// truncated.
 func (s *scanner) notJSON(word []byte) error {
 	if s.at == len(s.b) {
 		for _, whole := range []string{"null", "true", "false"} {
@@ -194,8 +192,7 @@ func (s *scanner) notJSON(word []byte) error {
 	return fmt.Errorf("%w: it has %.40q", errNotJSON, word)
 }
 
-// skipNested passes over an array or object. It only counts brackets: what is
-// inside is of no use to us.
+// skipNested skips an array or object. It only counts brackets, since the contents are not needed.
 func (s *scanner) skipNested() error {
 	for depth := 0; s.at < len(s.b); {
 		switch s.b[s.at] {
@@ -217,7 +214,7 @@ func (s *scanner) skipNested() error {
 	return errTruncated
 }
 
-// end checks that nothing follows.
+// end checks that no further value follows.
 func (s *scanner) end() error {
 	if c := s.peek(); s.at < len(s.b) {
 		return s.unexpected(c)
@@ -225,7 +222,7 @@ func (s *scanner) end() error {
 	return nil
 }
 
-// nibbles gives the value of a hexadecimal digit, and bad for any other byte.
+// nibbles maps a hexadecimal digit to its value, and any other byte to bad.
 var nibbles = func() (table [256]byte) {
 	for i := range table {
 		table[i] = bad
@@ -244,7 +241,7 @@ const bad = 0xff
 // prefixed reports whether a text begins with 0x.
 func prefixed(text []byte) bool { return len(text) >= 2 && text[0] == '0' && text[1]|0x20 == 'x' }
 
-// digits cuts the prefix of a hexadecimal string off. Some nodes write bytes without it, and bytes are never decimal.
+// digits removes the prefix of a hexadecimal string. Some nodes write bytes without it, and bytes are never decimal.
 func digits(text []byte) []byte {
 	if prefixed(text) {
 		return text[2:]
@@ -265,8 +262,8 @@ func unhex(out, digits []byte) error {
 	return nil
 }
 
-// quantity takes a number of 64 bits: as JSON-RPC writes it, in hexadecimal after 0x, perhaps with leading zeros; or as an
-// integer of JSON. Digits in quotes without 0x may be of either base and are refused.
+// quantity reads a number of 64 bits: as JSON-RPC writes it, in hexadecimal after 0x, perhaps with leading zeros; or as
+// a JSON integer. Digits in quotes without 0x may be of either base and are rejected.
 func (s *scanner) quantity() (n uint64, err error) {
 	switch c := s.peek(); {
 	case c >= '0' && c <= '9' || c == '-':
@@ -295,7 +292,7 @@ func (s *scanner) quantity() (n uint64, err error) {
 	return n, nil
 }
 
-// integer takes a number of JSON that is a whole one.
+// integer reads a JSON number that is a whole number.
 func (s *scanner) integer() (uint64, error) {
 	word, err := s.value()
 	if err != nil {
@@ -309,7 +306,7 @@ func (s *scanner) integer() (uint64, error) {
 	return n, nil
 }
 
-// index takes a quantity that fits 32 bits.
+// index reads a quantity that fits 32 bits.
 func (s *scanner) index() (uint32, error) {
 	n, err := s.quantity()
 	if err == nil && n > 1<<32-1 {
@@ -318,7 +315,7 @@ func (s *scanner) index() (uint32, error) {
 	return uint32(n), err
 }
 
-// fixed takes exactly as many bytes as fit into out.
+// fixed reads exactly as many bytes as fit into out.
 func (s *scanner) fixed(out []byte) error {
 	d, err := s.fixedDigits(len(out))
 	if err != nil {

@@ -11,14 +11,12 @@ import (
 	"github.com/navlog/navlog/schemas/chainproof"
 )
 
-// A header is sealed when its fields hash to its hash by Ethereum's rule: then its bloom is
-// the one that the block's hash stands for, and not merely what a node says. Chains that
-// hash their headers in another way have none that are sealed.
+// A header is sealed if its fields hash to its hash by Ethereum's rule: then the block's hash covers its bloom, which
+// otherwise rests on the node's word. A chain that hashes its headers in another way has no sealed headers.
 
-// sealed reports whether the fields of a header that a node gave hash to its hash, and
-// whether it is plain: it has all that a header of Ethereum has, and nothing that is
-// unknown here. A plain header that is not sealed is of a chain with a rule of its own, or
-// was changed.
+// sealed reports whether the fields of a header hash to its hash, and whether it is plain: it has all fields of an
+// Ethereum header and no unknown ones. A plain header that is not sealed belongs to a chain with another hashing rule,
+// or was changed.
 func sealed(result []byte, hash common.Hash) (seals, plain bool) {
 	s := scanner{b: result}
 	text, plain := []byte{'{'}, true
@@ -49,16 +47,14 @@ func sealed(result []byte, hash common.Hash) (seals, plain bool) {
 	return seals, plain
 }
 
-// seals is what is known of the rule by which a chain hashes its headers. All endpoints of
-// a pool share it.
+// seals is what is known about the rule by which a chain hashes its headers. All endpoints of a pool share it.
 type seals struct {
 	mu   sync.Mutex
-	from uint64 // lowest block above the genesis whose header was sealed; 0 for none
+	from uint64 // lowest block above the genesis with a sealed header; 0 for none
 }
 
-// saw notes a header. It returns an error for one that is not sealed although it has all
-// fields of Ethereum's headers and no others, and headers of no higher blocks are sealed:
-// somebody has changed it.
+// saw notes a header. It returns an error for a plain header that is not sealed although a header of the same or a
+// lower block is: one of its fields was changed.
 func (s *seals) saw(h *Header, plain bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// A header is sealed when its fields hash to its hash, whatever forks they are of; with a
-// field changed it is not, and it is plain unless it lacks one or has one that is unknown.
+// A header is sealed if its fields hash to its hash, with the fields of any fork. With a changed field it is not, but
+// it is still plain unless a field is missing or unknown.
 func TestSealed(t *testing.T) {
 	one, root := uint64(1), common.Hash{1}
 	header := func(change func(*types.Header)) *types.Header {
@@ -56,8 +56,8 @@ func TestSealed(t *testing.T) {
 	}
 }
 
-// Where headers of no higher blocks are sealed, a plain one that is not was changed. Headers
-// of before, and ones with fields that are unknown, are of another rule.
+// If a lower block has a sealed header, a plain one that is not sealed was changed. Earlier headers, and ones with
+// unknown fields, may follow another rule.
 func TestSealsAreKept(t *testing.T) {
 	var s seals
 	for i, c := range []struct {
@@ -65,7 +65,7 @@ func TestSealsAreKept(t *testing.T) {
 		sealed, plain bool
 		fault         bool
 	}{
-		{0, true, true, false}, // a genesis may be hashed in another way than the rest
+		{0, true, true, false}, // the genesis may be hashed by another rule
 		{7, false, true, false},
 		{10, true, true, false},
 		{9, false, true, false},

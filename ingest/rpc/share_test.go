@@ -10,8 +10,7 @@ import (
 	"github.com/navlog/navlog/ingest/proof"
 )
 
-// shared reads a chain through several endpoints of it, as the session does. It gives
-// the errors that came to it.
+// shared reads a chain through several endpoints, as the session does. It returns the number of errors that it saw.
 func shared(t *testing.T, endpoints []Endpoint, chains []*fakeChain, prepare func(*Pool)) (*reading, int) {
 	t.Helper()
 	for i := range chains {
@@ -59,8 +58,8 @@ func sameChains(t *testing.T, n int) (chains []*fakeChain) {
 	return chains
 }
 
-// Ranges are dealt to all endpoints that are well, each within its own limits, and none
-// that fails, is behind or is spare is waited for.
+// Ranges are distributed over all usable endpoints, each within its own limits, and no endpoint that fails, is behind
+// or is spare delays the others.
 func TestEndpointsShareABackfill(t *testing.T) {
 	refuseOver := func(most uint64) func(q fakeQuestion) *fakeRefusal {
 		return func(q fakeQuestion) *fakeRefusal {
@@ -75,7 +74,7 @@ func TestEndpointsShareABackfill(t *testing.T) {
 		endpoints []Endpoint
 		refuse    []func(q fakeQuestion) *fakeRefusal
 		prepare   func(*Pool)
-		asked     []bool // that gave a good part of it
+		asked     []bool // endpoints that must have returned a good part of the chain
 	}{
 		"two that are well":           {make([]Endpoint, 2), nil, nil, []bool{true, true}},
 		"one has narrow ranges":       {make([]Endpoint, 2), []func(q fakeQuestion) *fakeRefusal{nil, refuseOver(9)}, nil, []bool{true, true}},
@@ -104,8 +103,7 @@ func TestEndpointsShareABackfill(t *testing.T) {
 	}
 }
 
-// Where every endpoint fails at the same blocks the session hears of it, and what comes
-// before them is there.
+// If every endpoint fails at the same blocks, the session gets the error, and the blocks before them are read.
 func TestSharedBlocksThatNobodyGives(t *testing.T) {
 	chains := sameChains(t, 2)
 	for _, c := range chains {

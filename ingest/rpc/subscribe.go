@@ -12,19 +12,16 @@ import (
 )
 
 const (
-	// silence is how long a subscription may say nothing while polls see new
-	// blocks, before it is taken for dead.
+	// silence is how long a subscription may announce nothing while polls see new blocks, before it is considered dead.
 	silence = 15 * time.Second
-	// eagerFor is how long after an announcement the announced block is asked for
-	// more often, at first after eagerEvery and then after twice the time: the
-	// endpoint in use may get it a moment later than the one that announced it, and
-	// may always be late on a chain of fast blocks.
+	// eagerFor is how long after an announcement the announced block is polled more often, first after eagerEvery and
+	// then at doubling intervals: the endpoint in use may get it a moment later than the one that announced it, and may
+	// always be late on a chain of fast blocks.
 	eagerFor   = 2 * time.Second
 	eagerEvery = 25 * time.Millisecond
 )
 
-// Rest waits until the head is to be looked at again: when an endpoint announces
-// a block, or else after poll.
+// Rest waits until the head should be read again: when an endpoint announces a block, or else after poll.
 func (p *Pool) Rest(ctx context.Context, poll time.Duration) error {
 	timer := time.NewTimer(p.pause(poll))
 	defer timer.Stop()
@@ -49,8 +46,8 @@ func (p *Pool) pause(poll time.Duration) time.Duration {
 	return min(poll, max(since, eagerEvery))
 }
 
-// listen subscribes to the new blocks of an endpoint, again and again until ctx
-// ends. Nothing depends on it: the head is polled as well.
+// listen subscribes to the new blocks of an endpoint, and subscribes again after each failure until ctx ends. Nothing
+// depends on it, because the head is polled as well.
 func (p *Pool) listen(ctx context.Context, n *Node) {
 	for wait := NewBackoff(); ctx.Err() == nil; _ = wait.Sleep(ctx) {
 		err := p.hear(ctx, n, wait)
@@ -61,8 +58,8 @@ func (p *Pool) listen(ctx context.Context, n *Node) {
 	}
 }
 
-// hear takes announcements until the subscription fails. It has a connection of
-// its own, so that no long answer is in the way of a short announcement.
+// hear receives announcements until the subscription fails. It has its own connection, so that no long response delays
+// a short announcement.
 func (p *Pool) hear(ctx context.Context, n *Node, wait *Backoff) error {
 	bounded, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -102,10 +99,10 @@ func (p *Pool) hear(ctx context.Context, n *Node, wait *Backoff) error {
 	}
 }
 
-// announcement is a block that a node announces. Nothing but its number is read.
+// announcement is a block that a node announces. Only its number is decoded.
 type announcement struct{ number uint64 }
 
-// UnmarshalJSON reads a header.
+// UnmarshalJSON decodes the number from a header.
 func (a *announcement) UnmarshalJSON(b []byte) error {
 	s := scanner{b: b}
 	has := false
@@ -132,7 +129,7 @@ func (a *announcement) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// announce wakes the one who rests.
+// announce wakes a caller of Rest.
 func (p *Pool) announce(n *Node, s sighting) {
 	p.metrics.announcements.WithLabelValues(n.Name).Inc()
 	p.announced.Store(&s)
@@ -142,10 +139,9 @@ func (p *Pool) announce(n *Node, s sighting) {
 	}
 }
 
-// missed finds a subscription that says nothing any more, by the blocks that
-// polls see and it does not announce.
+// missed detects a subscription that no longer announces blocks, by blocks that polls see and it does not announce.
 type missed struct {
-	last  uint64    // announced, or seen when it began
+	last  uint64    // announced, or the head at the start
 	since time.Time // when a higher one was first seen; zero for none
 }
 

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// A socket that stays open and says nothing is found out by the blocks that
-// polls see.
+// A socket that stays open and announces nothing is detected by the blocks that polls see.
 func TestSilentSocket(t *testing.T) {
 	now := time.Unix(1000, 0)
 	var m missed
@@ -20,12 +19,12 @@ func TestSilentSocket(t *testing.T) {
 		}
 	}
 	check(false, nil, time.Hour)       // no poll yet
-	check(false, at(7), time.Hour)     // the head when it began
+	check(false, at(7), time.Hour)     // the head at the start
 	check(false, at(7), time.Hour)     // no new block
 	check(false, at(8), time.Hour)     // seen a moment before it is announced
-	m.heard(8)                         // here it is
+	m.heard(8)                         // the announcement
 	check(false, at(8), time.Hour)     //
-	check(false, at(9), 0)             // one that is not announced,
+	check(false, at(9), 0)             // a block that is not announced,
 	check(false, at(12), silence-1)    // and more, for a while
 	check(true, at(12), 1)             // long enough
 	m.heard(12)                        //
@@ -37,8 +36,7 @@ func TestSilentSocket(t *testing.T) {
 	check(true, at(14), 3*time.Second) //
 }
 
-// After an announcement the endpoint in use is asked eagerly, until it has the
-// block too or some time has passed.
+// After an announcement the endpoint in use is polled eagerly, until it has the block too or some time has passed.
 func TestEagerAfterAnnouncement(t *testing.T) {
 	p := NewPool(5, Endpoints("http://a.invalid"), nil, newRegistry(), slog.New(slog.DiscardHandler))
 	rests := func(want time.Duration) {
@@ -69,8 +67,8 @@ func TestEagerAfterAnnouncement(t *testing.T) {
 	}
 }
 
-// The endpoint in use is always one block behind the one that announces: it is
-// asked a few times for each block, however fast they come.
+// The endpoint in use is always one block behind the one that announces: it is polled a few times for each block,
+// however fast they come.
 func TestEagerPausesGrow(t *testing.T) {
 	for _, every := range []time.Duration{250 * time.Millisecond, time.Second, 12 * time.Second} {
 		p := NewPool(5, Endpoints("http://a.invalid"), nil, newRegistry(), slog.New(slog.DiscardHandler))

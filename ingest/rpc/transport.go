@@ -19,17 +19,16 @@ import (
 	"time"
 )
 
-// maxAnswer bounds the memory that one answer of a node takes, in bytes after
-// decompression.
+// maxAnswer bounds the memory for one response of a node, in bytes after decompression.
 const maxAnswer = 64 << 20
 
 // transport posts JSON to one URL.
 type transport struct {
 	url      string
 	client   *http.Client
-	ids      atomic.Uint64                  // of questions
-	received func(method string, bytes int) // told of every answer
-	lengths  sync.Map                       // by method, of the answer before
+	ids      atomic.Uint64                  // of calls
+	received func(method string, bytes int) // called for every response
+	lengths  sync.Map                       // by method, of the previous response
 }
 
 func newTransport(u *url.URL, received func(method string, bytes int)) *transport {
@@ -39,13 +38,13 @@ func newTransport(u *url.URL, received func(method string, bytes int)) *transpor
 			Transport: &http.Transport{
 				Proxy:       http.ProxyFromEnvironment,
 				DialContext: (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
-				// Between processes of one machine compressing costs more than it spares.
+				// Between processes of one machine compression costs more than it saves.
 				DisableCompression:  loopback(u.Hostname()),
 				TLSHandshakeTimeout: 10 * time.Second,
 				MaxIdleConnsPerHost: 16,
 				IdleConnTimeout:     time.Minute,
 			},
-			// A redirect would carry the key of a URL to another host.
+			// Do not follow a redirect: it would send the key in a URL to another host.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
@@ -58,7 +57,7 @@ func loopback(host string) bool {
 
 func (t *transport) close() { t.client.CloseIdleConnections() }
 
-// successful reports whether an answer with a status has a body that answers the question.
+// successful reports whether a response with this status can contain a result.
 func successful(status int) bool {
 	switch status {
 	case http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNonAuthoritativeInfo:
@@ -67,12 +66,12 @@ func successful(status int) bool {
 	return false
 }
 
-// httpError is an HTTP answer with a status that brings no answer of the node.
+// httpError is an HTTP response whose status means that it contains no result.
 type httpError struct {
 	Status     int
-	RetryAfter time.Duration // 0 where the header is missing
+	RetryAfter time.Duration // 0 if the header is missing
 	Body       string        // its first 200 bytes, on one line
-	answer     *rpcError     // the node's, where the body is a JSON-RPC error; else nil
+	answer     *rpcError     // if the body is a JSON-RPC error; else nil
 }
 
 func (e *httpError) Error() string {
@@ -88,7 +87,7 @@ func (e *httpError) Error() string {
 	return s
 }
 
-// Unwrap gives the JSON-RPC error in the body: many nodes send both.
+// Unwrap returns the JSON-RPC error in the body: many nodes send both.
 func (e *httpError) Unwrap() error {
 	if e.answer == nil {
 		return nil
@@ -96,8 +95,7 @@ func (e *httpError) Unwrap() error {
 	return e.answer
 }
 
-// post sends a question, or a batch of them, and gives the body of the answer, of at
-// most so many bytes.
+// post sends a call, or a batch of them, and returns the body of the response, of at most most bytes.
 func (t *transport) post(ctx context.Context, method string, question any, most int) ([]byte, error) {
 	body, err := json.Marshal(question)
 	if err != nil {
@@ -105,12 +103,12 @@ func (t *transport) post(ctx context.Context, method string, question any, most 
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, t.url, bytes.NewReader(body))
 	if err != nil {
-		return nil, errors.New("the URL cannot be used") // the error would repeat it
+		return nil, errors.New("the URL cannot be used") // its own error would contain the URL
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Accept", "application/json")
-	// Every question may be asked twice. An empty value is not sent, but lets
-	// net/http try again when the node closed a connection that lay idle.
+	// Every call may be repeated. An empty value is not sent, but lets net/http retry if the node closed an idle
+	// connection.
 	request.Header["X-Idempotency-Key"] = []string{}
 	response, err := t.client.Do(request)
 	if err != nil {
@@ -120,8 +118,8 @@ func (t *transport) post(ctx context.Context, method string, question any, most 
 	if !successful(response.StatusCode) {
 		return nil, httpErrorOf(response)
 	}
-	// A node that names no length often answers as much as before. A buffer that grows to
-	// there makes three times the garbage.
+	// Without a Content-Length, a response is often as long as the previous one. Growing the buffer to that size step
+	// by step would make three times the garbage.
 	room := response.ContentLength
 	if before, ok := t.lengths.Load(method); ok && room < 0 {
 		room = int64(min(before.(int), 2*wantedAnswer))
@@ -138,7 +136,7 @@ func httpErrorOf(response *http.Response) error {
 	e.Body = excerpt(body)
 	switch e.Status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusProxyAuthRequired, http.StatusBadGateway:
-		return e // not about the question, whatever the body looks like
+		return e // not about the call, whatever the body contains
 	}
 	if all, _, err := openBatch(body); err == nil && len(all) > 0 && all[0].failed() {
 		_ = errors.As(faultOf(all[0].fault), &e.answer)
@@ -146,7 +144,7 @@ func httpErrorOf(response *http.Response) error {
 	return e
 }
 
-// retryAfter reads the header, which holds seconds or a date.
+// retryAfter parses the header, which holds seconds or a date.
 func retryAfter(header string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseFloat(header, 64); err == nil && seconds >= 0 && seconds < 1e6 {
 		return time.Duration(seconds * float64(time.Second))
@@ -157,8 +155,7 @@ func retryAfter(header string, now time.Time) time.Duration {
 	return 0
 }
 
-// readAnswer reads a body of at most so many bytes, with room for those that it
-// probably has.
+// readAnswer reads a body of at most most bytes. room is its expected size.
 func readAnswer(response *http.Response, most int, room int64) ([]byte, error) {
 	if response.ContentLength > int64(most) {
 		return nil, tooLong(most)
@@ -179,20 +176,20 @@ func readAnswer(response *http.Response, most int, room int64) ([]byte, error) {
 	return unpacked(response.Header.Get("Content-Encoding"), body.Bytes(), most)
 }
 
-// likeJSON reports whether a body begins as an answer or a batch of them does.
+// likeJSON reports whether a body begins like a response or a batch of responses.
 func likeJSON(body []byte) bool {
 	s := scanner{b: body}
 	c := s.peek()
 	return c == '{' || c == '['
 }
 
-// unpacked decompresses a body that came compressed although nobody asked for that, with a header that says so or
-// without, and cuts a byte order mark off.
+// unpacked decompresses a body that is compressed although the request did not accept that, whether or not a header
+// says so, and removes a byte order mark.
 func unpacked(encoding string, body []byte, most int) ([]byte, error) {
 	var packed io.Reader
 	var err error
 	switch encoding = strings.ToLower(strings.TrimSpace(encoding)); {
-	case bytes.HasPrefix(body, []byte{0x1f, 0x8b}): // no JSON begins so
+	case bytes.HasPrefix(body, []byte{0x1f, 0x8b}): // JSON cannot begin like this
 		packed, err = gzip.NewReader(bytes.NewReader(body))
 	case encoding == "deflate":
 		packed, err = zlib.NewReader(bytes.NewReader(body))

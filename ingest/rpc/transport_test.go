@@ -16,8 +16,7 @@ import (
 	"time"
 )
 
-// answering is an endpoint at a server that answers with a handler, which gets
-// the id of the question.
+// answering returns an endpoint whose server responds with a handler, which gets the id of the call.
 func answering(t *testing.T, handler func(w http.ResponseWriter, id string)) *Node {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		var q struct{ ID json.RawMessage }
@@ -47,9 +46,9 @@ func TestWrongAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		handler func(http.ResponseWriter, string)
 		want    error  // nil for any
-		says    string // in the error
-		refused bool   // by the node itself
-		healthy bool   // afterwards
+		says    string // text in the error
+		refused bool   // whether the node itself returned it
+		healthy bool   // after the call
 	}{
 		"an error in a 200":         {text(`{"id":ID,"error":{"code":-32602,"message":"block range is too wide"}}`), nil, "block range is too wide", true, true},
 		"HTML in a 200":             {text("<html>\n<h1>Sign   in</h1>"), errNotJSON, "<h1>Sign in</h1>", false, false},
@@ -84,7 +83,7 @@ func TestWrongAnswers(t *testing.T) {
 	}
 }
 
-// An answer without a length is cut at the bound.
+// A response without a length is cut off at the bound.
 func TestLongAnswersAreBounded(t *testing.T) {
 	var sent atomic.Int64
 	n := answering(t, func(w http.ResponseWriter, id string) {
@@ -139,7 +138,7 @@ func TestBatches(t *testing.T) {
 			Params  []any
 		}
 		body, err := io.ReadAll(req.Body)
-		if err != nil || bytes.HasPrefix(body, []byte("{")) { // it is asked whether it takes no batches: TestOddBatches
+		if err != nil || bytes.HasPrefix(body, []byte("{")) { // the check whether it rejects batches: see TestOddBatches
 			http.Error(w, "down", http.StatusInternalServerError)
 			return
 		}
@@ -193,7 +192,7 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// A question whose asker goes away is no fault of the node.
+// A call that its caller cancels does not count as a failure of the node.
 func TestAskerGoesAway(t *testing.T) {
 	asked := make(chan struct{}, 1)
 	released := make(chan struct{})
@@ -209,7 +208,7 @@ func TestAskerGoesAway(t *testing.T) {
 	}
 }
 
-// Between machines answers are compressed; the bound is on what they become.
+// Between machines responses are compressed; the bound is on their decompressed size.
 func TestCompressedAnswers(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if strings.Contains(req.Header.Get("Accept-Encoding"), "gzip") {

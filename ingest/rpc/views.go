@@ -23,11 +23,11 @@ type View struct {
 	At    *Header
 }
 
-// Seen is the answer to a View.
+// Seen is the result of a View.
 type Seen struct {
-	// Output is what the contract returned; nil if it reverts.
+	// Output is what the contract returned; nil if it reverted.
 	Output []byte
-	// NoState says that the state of the block is missing, so that it is unknown what the contract would return.
+	// NoState means that the state of the block is missing, so that it is unknown what the contract would return.
 	NoState bool
 }
 
@@ -35,13 +35,13 @@ func (s Seen) same(other Seen) bool {
 	return !s.NoState && !other.NoState && (s.Output == nil) == (other.Output == nil) && slices.Equal(s.Output, other.Output)
 }
 
-// Views calls contracts at n, and at other endpoints as far as n lacks the state of the blocks or need, the number of
-// endpoints that must give the same answer, is more than one. views are in the order of their blocks, the newest first.
+// Views calls contracts at n. It calls other endpoints, too, if n lacks the state of the blocks, or if need, the number
+// of endpoints that must return the same result, is more than one. views are in block order, the newest first.
 //
-// A node keeps the state of new blocks longest. So where it lacks the state of one block, it is not asked about older ones.
+// A node keeps the state of new blocks longest. So if it lacks the state of one block, it is not called for older ones.
 func (p *Pool) Views(ctx context.Context, n *Node, need int, views []View) ([]Seen, error) {
 	settled, open := make([]Seen, len(views)), len(views)
-	given := make([][]Seen, len(views)) // by the endpoints so far, without NoState
+	given := make([][]Seen, len(views)) // results so far, without NoState
 	done := make([]bool, len(views))
 	var faults []error
 	for _, from := range append([]*Node{n}, p.Others(n)...) {
@@ -113,8 +113,8 @@ func (n *Node) views(ctx context.Context, views []View) ([]Seen, error) {
 	return seen, nil
 }
 
-// someViews calls contracts in one batch and, if that is answered with an error, one after the other: the error of a batch
-// does not say which of its calls it is about.
+// someViews calls contracts in one batch and, if the node responds with an error, one after the other: the error of a
+// batch does not say which of its calls it is about.
 func (n *Node) someViews(ctx context.Context, views []View) (seen []Seen, err error) {
 	params := make([][]any, len(views))
 	for i, v := range views {
@@ -149,7 +149,7 @@ func (n *Node) someViews(ctx context.Context, views []View) (seen []Seen, err er
 	return seen, n.stillThere(ctx, views, seen)
 }
 
-// oneView calls one contract. A node that does not take a block by its hash is asked by number from then on.
+// oneView calls one contract. If a node does not accept a block by its hash, this and all later calls use the number.
 func (n *Node) oneView(ctx context.Context, v View) (Seen, error) {
 	raw, err := n.exchange(ctx, "eth_call", n.viewParams(v)...)
 	if err != nil && !n.numbers.Load() && takesNoHash(err) {
@@ -183,7 +183,7 @@ func (n *Node) seen(ctx context.Context, result []byte) (Seen, error) {
 	return Seen{Output: append([]byte{}, output...)}, nil
 }
 
-// stillThere returns an error if calls that went by number were answered by another block than was meant.
+// stillThere returns an error if calls by block number were answered for another block than the intended one.
 func (n *Node) stillThere(ctx context.Context, views []View, seen []Seen) error {
 	if !n.numbers.Load() {
 		return nil
@@ -206,21 +206,21 @@ func (n *Node) stillThere(ctx context.Context, views []View, seen []Seen) error 
 	return nil
 }
 
-// takesNoHash reports whether a node refused a call because of the form of its parameters.
+// takesNoHash reports whether a node rejected a call because of the form of its parameters.
 func takesNoHash(err error) bool {
 	const invalidParams = -32602
 	var answer ethrpc.Error
 	return errors.As(err, &answer) && answer.ErrorCode() == invalidParams && !lacksState(err)
 }
 
-// ofState are the sentences of a node that has a block and not the state of its end: go-ethereum ("missing trie node ...
-// state 0x... is not available", "historical state 0x... is not available"), reth ("state at block #8 is pruned"), Nethermind
-// ("No state available for block 8"), Besu ("World state unavailable"), OpenEthereum ("your node is running with state
-// pruning"), and providers that sell old state ("archive").
+// ofState matches the messages of a node that has a block but not the state at its end: go-ethereum ("missing trie node
+// ... state 0x... is not available", "historical state 0x... is not available"), reth ("state at block #8 is pruned"),
+// Nethermind ("No state available for block 8"), Besu ("World state unavailable"), OpenEthereum ("your node is running
+// with state pruning"), and providers that sell old state ("archive").
 var ofState = regexp.MustCompile(`missing trie node|historical state|\bstate\b[^.]{0,100}\b(?:not available|unavailable|pruned|missing)\b` +
 	`|no state (?:is )?available|state pruning|\barchive\b`)
 
-// lacksState reports whether a node has the block, and not the state of its end any more.
+// lacksState reports whether a node has the block, but no longer the state at its end.
 func lacksState(err error) bool {
 	var answer ethrpc.Error
 	if !errors.As(err, &answer) {
@@ -229,7 +229,7 @@ func lacksState(err error) bool {
 	return answer.ErrorCode() == prunedHistory || ofState.MatchString(strings.ToLower(wordsOf(answer)))
 }
 
-// wordsOf is what an error says, with its data.
+// wordsOf returns the message of an error, with its data.
 func wordsOf(answer ethrpc.Error) string {
 	if more := (*rpcError)(nil); errors.As(answer, &more) {
 		return beginning(more.Message) + " " + beginning(more.Data)
@@ -237,7 +237,7 @@ func wordsOf(answer ethrpc.Error) string {
 	return beginning(answer.Error())
 }
 
-// Reverted reports whether the EVM refused a call, and not the node.
+// Reverted reports whether the EVM failed a call, rather than the node.
 func Reverted(err error) bool {
 	var answer ethrpc.Error
 	if !errors.As(err, &answer) {
@@ -245,7 +245,7 @@ func Reverted(err error) bool {
 	}
 	const executionError = 3
 	text := strings.ToLower(wordsOf(answer))
-	// Data may be what Solidity answers when it reverts: the selectors of Error(string) and Panic(uint256).
+	// The data may be what Solidity returns when it reverts: the selectors of Error(string) and Panic(uint256).
 	if strings.Contains(text, "0x08c379a0") || strings.Contains(text, "0x4e487b71") {
 		return true
 	}

@@ -14,13 +14,14 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
-// stateful is a node that answers calls of contracts, single ones and batches, as a test says.
+// stateful is a node that responds to calls of contracts, single ones and batches, as a test says.
 type stateful struct {
 	url   string
 	calls atomic.Int64
 }
 
-// newStateful makes one. answer gives the result of a call from its second parameter, or an error of a code.
+// newStateful returns such a node. answer returns the result for the second parameter of a call, or an error code and
+// message.
 func newStateful(t *testing.T, answer func(at string) (result string, code int, message string), hashes ...common.Hash) *stateful {
 	t.Helper()
 	s := &stateful{}
@@ -64,7 +65,7 @@ func newStateful(t *testing.T, answer func(at string) (result string, code int, 
 	return s
 }
 
-// viewsOf are calls at blocks 3, 2 and 1.
+// viewsOf returns calls at blocks 3, 2 and 1.
 func viewsOf(hashes []common.Hash) (views []View) {
 	for n := 3; n > 0; n-- {
 		views = append(views, View{To: common.Address{1}, Input: []byte{1}, At: &Header{Number: uint64(n), Hash: hashes[n]}})
@@ -74,7 +75,7 @@ func viewsOf(hashes []common.Hash) (views []View) {
 
 var stateHashes = []common.Hash{{9}, {1}, {2}, {3}}
 
-// statePool makes a pool of a node, which is not asked for the chain it serves.
+// statePool returns a pool with one node, whose chain is not checked.
 func statePool(t *testing.T, s *stateful) (*Pool, *Node) {
 	t.Helper()
 	p := NewPool(1, Endpoints(s.url), nil, newRegistry(), slog.New(slog.DiscardHandler))
@@ -82,8 +83,8 @@ func statePool(t *testing.T, s *stateful) (*Pool, *Node) {
 	return p, p.all[0]
 }
 
-// TestViewErrors: what a node says about a call tells a contract that reverts from a node without the state of the block,
-// and both from a node that fails.
+// TestViewErrors: errors distinguish a contract that reverts from a node without the state of the block, and both from
+// a node that fails.
 func TestViewErrors(t *testing.T) {
 	t.Parallel()
 	const word = "0x0000000000000000000000000000000000000000000000000000000000000007"
@@ -133,8 +134,8 @@ func TestViewErrors(t *testing.T) {
 	}
 }
 
-// TestViewsByNumber: a node that takes no block by its hash in a call is asked by number, and only believed if it has the
-// block that is meant afterwards.
+// TestViewsByNumber: a node that does not accept a block hash in a call is called by number, and its results are
+// accepted only if it still has the intended block afterwards.
 func TestViewsByNumber(t *testing.T) {
 	t.Parallel()
 	other := append([]common.Hash{}, stateHashes...)
