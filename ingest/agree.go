@@ -11,10 +11,9 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// agreed is nil when an endpoint other than the one that gave the logs has the
-// same block at its height, with the same logs of these vaults, or when
-// chain.agreement asks for no second one. Otherwise the block must not be taken:
-// it is asked for again.
+// agreed returns nil if an endpoint other than from has the same block at its height, with the same logs of these
+// vaults, or if chain.agreement requires no second endpoint. Otherwise the block must not be appended, and is read
+// again.
 func (s *session) agreed(ctx context.Context, from *rpc.Node, h *rpc.Header, vaults []common.Address, logs []*event.Record) error {
 	if s.ingest.config.Agreement < 2 {
 		return nil

@@ -13,13 +13,13 @@ import (
 	"github.com/navlog/navlog/ingest/rpc"
 )
 
-// With chain.agreement 2, nothing is taken at the head that two endpoints do
-// not give alike; ingest waits, says so, and goes on when they do.
+// With chain.agreement 2, a block at the head is appended only if two endpoints return the same; until then ingest
+// waits and reports this.
 func TestAgreementAtTheHead(t *testing.T) {
 	drop := func(what string) lie {
 		return func(method string, _ []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
 			if what == "a log" && method == "eth_getBlockReceipts" {
-				return []any{}, nil, true // or it would mend its own answer
+				return []any{}, nil, true // otherwise the receipts would fill the gap
 			}
 			if method != "eth_getLogs" {
 				return nil, nil, false
@@ -51,7 +51,7 @@ func TestAgreementAtTheHead(t *testing.T) {
 			h["logsBloom"] = "0x" + strings.Repeat("0", 512)
 			reseal(h, "another block")
 			return h, nil, true
-		}, "disagree"}, // as another head, or as another branch where the liar is the one in use
+		}, "disagree"}, // seen as another head or, if the liar is in use, as another branch
 		"it does not have the block": {func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 			return nil, nil, method == "eth_getBlockByNumber" && string(params[0]) != `"0x0"`
 		}, "waits for a second endpoint"},
@@ -77,7 +77,7 @@ func TestAgreementAtTheHead(t *testing.T) {
 			r.steps(6)
 			p.until("complaint", func(st Status) bool { return strings.Contains(st.Reason, c.want) })
 			all, _ := r.log()
-			// A block without logs of the vaults may be agreed on while only logs differ.
+			// While only logs differ, the endpoints may agree on a block without logs of the vaults.
 			for _, record := range all[before:] {
 				if record.GetLog() != nil {
 					t.Errorf("a log was appended that two endpoints do not agree on: %v", record)
@@ -96,8 +96,8 @@ func TestAgreementAtTheHead(t *testing.T) {
 	}
 }
 
-// What two endpoints agreed on is told when both name it final, also while one of them does
-// not have the next blocks and nothing further is taken.
+// Blocks on which two endpoints agreed are published as final when both name them final, even while one of them lacks
+// the next blocks and nothing further is appended.
 func TestFinalBlocksAreToldWhileNothingIsAgreedOn(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Agreement = 2
@@ -124,8 +124,7 @@ func TestFinalBlocksAreToldWhileNothingIsAgreedOn(t *testing.T) {
 	}
 }
 
-// The unfinalised blocks of a vault that comes late are agreed on like the
-// others.
+// The unfinalised blocks of a late vault need agreement like the others.
 func TestAgreementOnALateVault(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Finality, r.config.Proof, r.config.Agreement = Finality{Depth: 60}, proof.None, 2
@@ -147,7 +146,7 @@ func TestAgreementOnALateVault(t *testing.T) {
 	r.verify()
 }
 
-// So is the block that a new log begins with.
+// So does the block with which a new log begins.
 func TestAgreementOnTheFirstBlock(t *testing.T) {
 	r := newRig(t, kfake)
 	r.mine(60)
@@ -164,7 +163,7 @@ func TestAgreementOnTheFirstBlock(t *testing.T) {
 		reseal(h, "another block")
 		return h, nil, true
 	})
-	r.config.RPC = rpc.Endpoints(r.liar(finalized(nil, nil)).URL, second.URL) // none names a final block
+	r.config.RPC = rpc.Endpoints(r.liar(finalized(nil, nil)).URL, second.URL) // names no final block
 	r.steps(3)
 	p := r.start()
 	p.until("complaint", func(st Status) bool { return strings.Contains(st.Reason, "waits for a second endpoint") })

@@ -15,19 +15,20 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// Alias is what a command about aliases carries: SetAlias has both, RemoveAlias the value, SendEarlier the partner.
+// Alias is the argument of commands about aliases: SetAlias has both fields, RemoveAlias the value, SendEarlier the
+// partner.
 type Alias struct {
 	Value   common.Hash
 	Partner uint32
 }
 
-// Encode writes the alias as the argument of a command.
+// Encode returns the alias as the argument of a command.
 func (a Alias) Encode() (string, error) {
 	argument, err := json.Marshal(a)
 	return string(argument), err
 }
 
-// obeyAlias does a command about aliases. ended is false if it goes on at the next step.
+// obeyAlias executes a command about aliases. ended is false if it continues at the next step.
 func (s *session) obeyAlias(ctx context.Context, c command) (o outcome, ended bool, err error) {
 	var a Alias
 	if err := json.Unmarshal([]byte(c.argument), &a); err != nil {
@@ -45,7 +46,7 @@ func (s *session) obeyAlias(ctx context.Context, c command) (o outcome, ended bo
 	return o, true, err
 }
 
-// alias appends the record of a vault with an alias more or less. To do it a second time changes nothing.
+// alias appends a record of the vault with an alias set or removed. To repeat it changes nothing.
 func (s *session) alias(ctx context.Context, c command, a Alias) (o outcome, err error) {
 	known, value := s.state.records[c.vault], mapping.AttributionText(a.Value)
 	partner := mapping.AliasOf(known, a.Value)
@@ -74,20 +75,20 @@ func (s *session) alias(ctx context.Context, c command, a Alias) (o outcome, err
 }
 
 const (
-	// earlierAtOnce is how many records are read between two steps of the vaults: some 100 ms of work.
+	// earlierAtOnce is how many records are read between two steps of the vaults: about 100 ms of work.
 	earlierAtOnce = 20_000
 	// earlierInOne is how many referrals one transaction writes.
 	earlierInOne = 1000
 )
 
-// earlier reads the log from its start for the referrals of a partner, by the aliases that there are now. The records
-// before an alias named no partner when their referrals were due.
+// earlier reads the log from its start for the referrals of a partner, according to the current aliases. Before an
+// alias was set, the logs that it matches named no partner when their referrals were due.
 type earlier struct {
 	vault   common.Address
 	partner uint32
-	record  uint64 // of the vault, whose mapping counts
+	record  uint64 // seq of the vault's newest record, whose mapping applies
 	reader  *chainlog.Reader
-	seq     uint64 // up to which the log was read
+	seq     uint64 // the log was read up to it
 	unit    []chainlog.Entry
 	found   map[uint64]referral // live ones, by seq
 }
@@ -98,9 +99,10 @@ func (e *earlier) close() {
 	}
 }
 
-// sendEarlier reads the next piece of the log, and writes the referrals when all was read: those of blocks that the
-// referral topics have passed, for the others are written when their blocks are deep enough. A referral that is written a
-// second time has the same event id, so a crash before the command ended, and a second command, change nothing.
+// sendEarlier reads the next part of the log, and writes the referrals once the whole log was read. It writes only
+// those of blocks that the referral topics have passed: the others are written when their blocks are deep enough. A
+// referral that is written twice has the same event id, so neither a crash before the command ended nor a second
+// command changes anything.
 func (s *session) sendEarlier(ctx context.Context, vault common.Address, partner uint32) (o outcome, ended bool, err error) {
 	record := s.state.coverageOf(vault).record
 	if e := s.earlier; e != nil && (e.vault != vault || e.partner != partner || e.record != record) {

@@ -16,8 +16,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// attributed makes the partner ids of the rig's first vault attribution values, which name no partner without an alias; its
-// mapping is that of the reference contracts otherwise. The other vaults leave.
+// attributed changes the mapping of the rig's first vault so that partner ids become attribution values, which name no
+// partner without an alias. Otherwise it is the mapping of the reference contracts. The other vaults are removed.
 func (r *rig) attributed() {
 	r.t.Helper()
 	text, err := mapping.PresetText("reference")
@@ -28,10 +28,10 @@ func (r *rig) attributed() {
 	r.config.Vaults[0].Mapping = file
 }
 
-// value is the attribution value of a number.
+// value returns the attribution value of a number.
 func value(n int64) common.Hash { return common.BigToHash(big.NewInt(n)) }
 
-// alias gives a command about the aliases of the first vault.
+// alias issues a command about the aliases of the first vault.
 func (r *rig) alias(kind string, a Alias) (ids []int64) {
 	r.t.Helper()
 	argument, err := a.Encode()
@@ -43,7 +43,7 @@ func (r *rig) alias(kind string, a Alias) (ids []int64) {
 	return []int64{id}
 }
 
-// places are the logs that the referral topics have of a partner, and that are in the chain; counted.
+// places counts a partner's referrals in the referral topics whose logs are in the chain, by log.
 func (r *rig) places(partner uint32) map[string]int {
 	r.t.Helper()
 	r.settle()
@@ -61,7 +61,7 @@ func (r *rig) places(partner uint32) map[string]int {
 	return out
 }
 
-// attributedTo are the logs of the first vault in the chain that have an attribution value, in blocks from one on.
+// attributedTo returns the first vault's logs in the chain that have an attribution value, from a block.
 func (r *rig) attributedTo(value uint32, from uint64) map[string]int {
 	r.t.Helper()
 	out := map[string]int{}
@@ -77,7 +77,7 @@ func (r *rig) attributedTo(value uint32, from uint64) map[string]int {
 	return out
 }
 
-// aliases are those of the records of the first vault, one after the other.
+// aliases returns the aliases in each record of the first vault, in order.
 func (r *rig) aliases() (all [][]*event.Alias) {
 	r.t.Helper()
 	r.settle()
@@ -90,9 +90,9 @@ func (r *rig) aliases() (all [][]*event.Alias) {
 	return all
 }
 
-// TestAliases: a value names no partner without an alias, and its referrals are written from the alias on, over
-// reorganisations; a second command adds nothing, another partner is refused, and without the alias it names no partner again.
-// The records that a new name or a restored vault gets keep the aliases.
+// TestAliases: a value names no partner without an alias. With one, referrals are written from then on, across
+// reorganisations. A second command adds nothing, another partner is refused, and without the alias the value names no
+// partner again. Records of the vault after a change of name or a restore keep the aliases.
 func TestAliases(t *testing.T) {
 	r := newRig(t, kfake)
 	r.attributed()
@@ -161,8 +161,8 @@ func TestAliases(t *testing.T) {
 	}
 }
 
-// TestAliasThroughDeaths: a death at any step of the transaction of an alias neither loses nor doubles it, and one while
-// the earlier referrals are written loses none: they are those of all live logs of the value.
+// TestAliasThroughDeaths: a crash at any step of the transaction that sets an alias neither loses nor duplicates it. A
+// crash while earlier referrals are written loses none: in the end they are those of all live logs with the value.
 func TestAliasThroughDeaths(t *testing.T) {
 	for _, at := range few(steps) {
 		t.Run(string(at), func(t *testing.T) {

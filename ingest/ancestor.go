@@ -23,8 +23,7 @@ type recorded struct {
 	hash   common.Hash
 }
 
-// recordedBlocks reads the live block records of the whole log, in its order:
-// 48 bytes each.
+// recordedBlocks reads the live block records of the whole log, in log order: 48 bytes each.
 func (s *session) recordedBlocks(ctx context.Context) (blocks []recorded, err error) {
 	err = chainlog.ReadAfter(ctx, s.ingest.config.ID, chainlog.Position{}, func(e chainlog.Entry) error {
 		b := e.GetBlock()
@@ -32,7 +31,7 @@ func (s *session) recordedBlocks(ctx context.Context) (blocks []recorded, err er
 		case b == nil:
 		case original == 0:
 			blocks = append(blocks, recorded{e.GetSeq(), b.GetNumber(), common.BytesToHash(b.GetHash())})
-		default: // the newest are taken back first, so it is near the end
+		default: // the newest are retracted first, so it is near the end
 			if i, found := slices.BinarySearchFunc(blocks, original, func(b recorded, seq uint64) int { return cmp.Compare(b.seq, seq) }); found {
 				blocks = slices.Delete(blocks, i, i+1)
 			}
@@ -42,8 +41,8 @@ func (s *session) recordedBlocks(ctx context.Context) (blocks []recorded, err er
 	return blocks, err
 }
 
-// ancestor finds the newest recorded block that the node's chain has too. Where
-// one is in the chain, all below it are, so it asks for few of them.
+// ancestor finds the newest recorded block that is also in the node's chain. If a block is in the chain, all below it
+// are too, so a binary search needs few calls.
 func (s *session) ancestor(ctx context.Context, n *rpc.Node) (*rpc.Header, error) {
 	blocks, err := s.recordedBlocks(ctx)
 	if err != nil {
@@ -73,10 +72,10 @@ func (s *session) ancestor(ctx context.Context, n *rpc.Node) (*rpc.Header, error
 	return h, err
 }
 
-// LostReferral is a referral that was told and is not in the chain any more.
+// LostReferral is a referral that was published and is no longer in the chain.
 type LostReferral struct {
-	// EventID is that of this mining: an event whose transaction was told of before, and
-	// mined again, has the id of the first one.
+	// EventID belongs to this occurrence of the transaction: if it was published before and was mined again, the event
+	// keeps the id of the first occurrence.
 	EventID     string `json:"eventId"`
 	Type        string `json:"type"`
 	PartnerID   uint32 `json:"partnerId"`
@@ -84,14 +83,13 @@ type LostReferral struct {
 	TxHash      string `json:"txHash"`
 	BlockNumber uint64 `json:"blockNumber"`
 	LogIndex    uint32 `json:"logIndex"`
-	Seq         uint64 `json:"seq"` // of the log record
+	Seq         uint64 `json:"seq"` // seq of the log record
 }
 
-// gone gives those of the told referrals that are not in the node's chain. A transaction
-// that was mined again has the same logs in the same order, in another block and mostly
-// at other indexes, and its events are corrected and not told again: so the referrals of
-// a transaction that name one vault, partner and type are counted, and of those that the
-// chain has fewer of the last ones are gone.
+// gone returns the published referrals in told that are not in the node's chain. A transaction that was mined again has
+// the same logs in the same order, in another block and usually at other indexes; its events are corrected and not
+// published again. So the referrals of a transaction are counted by vault, partner and type, and if the chain has fewer
+// of them, the last ones are gone.
 func gone(ctx context.Context, n *rpc.Node, chainID uint64, mapped *mapping.Vaults, vaults []common.Address, told []*event.Record) ([]LostReferral, error) {
 	told = slices.Clone(told)
 	slices.SortFunc(told, func(a, b *event.Record) int {
@@ -111,7 +109,7 @@ func gone(ctx context.Context, n *rpc.Node, chainID uint64, mapped *mapping.Vaul
 	named := attributions(mapped, ours)
 	for i, r := range told {
 		if named[i] == nil {
-			continue // it belongs to a referral, and is none
+			continue // it belongs to a referral, but is not one itself
 		}
 		l := r.GetLog()
 		tx, vault, a := common.BytesToHash(l.GetTxHash()), mapping.VaultOf(l), named[i].attribution

@@ -14,17 +14,16 @@ import (
 )
 
 const (
-	// lookAgain is how long final blocks of late vaults are appended before the
-	// chain's head is looked at again, which others follow; lookAgainFar is how long
-	// they are where nobody follows it yet, and each look is only a few calls more.
+	// lookAgain is how long final blocks of late vaults are appended before the head is read again for the vaults that
+	// follow it. lookAgainFar is the same while no vault follows the head, when a pause only adds a few calls.
 	lookAgain    = 250 * time.Millisecond
 	lookAgainFar = 30 * time.Second
-	// doubtsEnough is how often in a row each endpoint may fail to prove the logs
-	// of a final block before ingest gives up.
+	// doubtsEnough is how many times in a row each endpoint may fail to prove the logs of a final block before ingest
+	// ends.
 	doubtsEnough = 8
 )
 
-// lowest is the block up to which every indexed vault is covered.
+// lowest returns the block up to which every indexed vault is covered.
 func (s *session) lowest() uint64 {
 	lowest := s.state.coverageOf(s.ingest.watched()[0].address).to
 	for _, v := range s.ingest.watched() {
@@ -33,13 +32,11 @@ func (s *session) lowest() uint64 {
 	return lowest
 }
 
-// backfill appends the logs of final blocks from `from` on, of all vaults that are covered
-// up to there, and one block record behind them. Blocks less than a window below tip that
-// move the head get a record each: a read as of a recent block has to know its time,
-// however late ingest came to it. backfill returns after a while, so that the head is looked
-// at again; what was read ahead waits for the next call. Where other vaults follow the
-// head already, it makes one commit at most, and does not wait for a slow node. It says
-// whether anything was read.
+// backfill appends the logs of final blocks from `from`, of all vaults that are covered up to there, followed by one
+// block record. Blocks less than a window below tip that move the head get a record each, because a query as of a
+// recent block needs its time, however late ingest read it. backfill returns after a while, so that the head is read
+// again; blocks that were read ahead are kept for the next call. If other vaults already follow the head, it makes at
+// most one commit and does not wait for a slow node. more reports whether anything was read.
 func (s *session) backfill(ctx context.Context, n *rpc.Node, tip *rpc.Header, from, final uint64) (more bool, err error) {
 	to, vaults := s.reach(from, final)
 	recordFrom := tip.Number + 1 - min(tip.Number+1, s.ingest.config.Window)
@@ -58,12 +55,12 @@ func (s *session) backfill(ctx context.Context, n *rpc.Node, tip *rpc.Header, fr
 	for began := time.Now(); time.Since(began) < long && !s.ranges.Done(to); {
 		s.ranges.Fill(n, to, recordFrom, headersFrom)
 		err := s.ranges.Gather(wait, n)
-		if late && err != nil && err == wait.Err() && ctx.Err() == nil { // nothing yet, and no job's error
+		if late && err != nil && err == wait.Err() && ctx.Err() == nil { // nothing was read yet, and no job failed
 			return more, nil
 		}
 		more = true
 		if err == nil {
-			s.ranges.Fill(n, to, recordFrom, headersFrom) // meanwhile
+			s.ranges.Fill(n, to, recordFrom, headersFrom) // read ahead during the commit
 		}
 		if err = s.doubts.weigh(err, len(s.ingest.config.RPC)); s.ranges.Due(to) || hopeless(err) && !s.ranges.Empty() {
 			if err := s.appendReady(ctx, n, vaults, final); err != nil {
@@ -82,9 +79,8 @@ func (s *session) backfill(ctx context.Context, n *rpc.Node, tip *rpc.Header, fr
 	return more, nil
 }
 
-// reach gives the vaults that are covered up to the block before from, and how
-// far they go together: until they meet the next vault, the head, or the final
-// block.
+// reach returns the vaults that are covered up to the block before from, and how far they advance together: until they
+// meet the next vault, the head, or the final block.
 func (s *session) reach(from, final uint64) (to uint64, behind []common.Address) {
 	to = final
 	for _, v := range s.ingest.watched() {
@@ -101,7 +97,7 @@ func (s *session) reach(from, final uint64) (to uint64, behind []common.Address)
 	return to, behind
 }
 
-// appendReady commits what is ready.
+// appendReady commits the ready parts.
 func (s *session) appendReady(ctx context.Context, n *rpc.Node, vaults []common.Address, final uint64) (err error) {
 	ctx, span := telemetry.Gather(ctx, s.ranges.Parents(), telemetry.Internal, "ingest ranges")
 	defer func() { telemetry.End(span, err) }()
@@ -112,9 +108,8 @@ func (s *session) appendReady(ctx context.Context, n *rpc.Node, vaults []common.
 	return s.appendParts(ctx, parts, vaults, final)
 }
 
-// appendParts commits what was read of blocks in a row, as units that each end
-// with a block. The parts may come from several endpoints, so each must go on where
-// the one before it ends; otherwise all that is read ahead is read again.
+// appendParts commits consecutive blocks, as units that each end with a block. The parts may come from several
+// endpoints, so each must continue the one before it; otherwise everything that was read ahead is read again.
 func (s *session) appendParts(ctx context.Context, parts []*rpc.Part, vaults []common.Address, final uint64) error {
 	c, before, believed := &change{final: final}, s.appended, uint64(0)
 	for _, p := range parts {
@@ -146,15 +141,14 @@ func (s *session) appendParts(ctx context.Context, parts []*rpc.Part, vaults []c
 	return nil
 }
 
-// readAgain gives up all that was read ahead.
+// readAgain discards everything that was read ahead.
 func (s *session) readAgain() {
 	s.ranges.Close()
 	s.ranges = nil
 }
 
-// continues compares both ends of a part with the block that was read before it
-// and with the blocks that the state knows. Of a late vault's first part in a
-// session neither may be known.
+// continues compares both ends of a part with the block before it and with the blocks that the state knows. For the
+// first part of a late vault in a session, neither may be known.
 func (s *session) continues(p *rpc.Part, before *rpc.Header) error {
 	below, known := s.state.hashAt(p.From - 1)
 	if before != nil && before.Number+1 == p.From {
@@ -180,7 +174,8 @@ func (s *session) continues(p *rpc.Part, before *rpc.Header) error {
 	return nil
 }
 
-// unitOfPart puts each block that is recorded behind its logs and samples, and samples behind the logs of their block.
+// unitOfPart returns the records of a part as a unit: the logs of each block, then its samples, then the block if it is
+// recorded.
 func unitOfPart(p *rpc.Part, ours []*event.Log, samples []*event.Record) []*event.Record {
 	unit, logs := make([]*event.Record, 0, len(p.Blocks)+len(ours)+len(samples)), logFacts(ours)
 	logsUpTo := func(number uint64) {
@@ -199,7 +194,7 @@ func unitOfPart(p *rpc.Part, ours []*event.Log, samples []*event.Record) []*even
 	return unit
 }
 
-// doubts counts how often in a row the logs of one final block were not proven.
+// doubts counts how many times in a row the logs of one final block were not proven.
 type doubts struct {
 	block uint64
 	count int
@@ -207,7 +202,7 @@ type doubts struct {
 
 func (d *doubts) settle() { *d = doubts{} }
 
-// weigh gives up on a final block whose logs no endpoint can prove.
+// weigh returns an error that ends ingest if no endpoint can prove the logs of a final block.
 func (d *doubts) weigh(err error, endpoints int) error {
 	var unproven *rpc.UnprovenError
 	if !errors.As(err, &unproven) {
@@ -223,7 +218,7 @@ func (d *doubts) weigh(err error, endpoints int) error {
 		unproven, d.count, unproven.Block)
 }
 
-// reader reads the logs of some contracts.
+// reader returns a reader of the logs of these contracts.
 func (i *Ingest) reader(contracts []common.Address) *rpc.Reader {
 	return i.nodes.NewReader(contracts, i.config.Proof, i.config.BatchBlocks, i.config.RangesInFlight, i.partsAtOnce)
 }

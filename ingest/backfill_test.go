@@ -16,9 +16,8 @@ import (
 	"github.com/navlog/navlog/schemas/chainlog"
 )
 
-// A provider whose nodes are of two chains gives final blocks of both. They are
-// not appended one after the other, of vaults at the head as little as of a late
-// one, whose blocks are all below the head.
+// A provider whose nodes are on two chains returns final blocks of both. They are not appended one after the other,
+// neither for vaults at the head nor for a late one, whose blocks are all below the head.
 func TestFinalBlocksOfTwoChains(t *testing.T) {
 	for name, late := range map[string]bool{"at the head": false, "late": true} {
 		t.Run(name, func(t *testing.T) {
@@ -35,7 +34,7 @@ func TestFinalBlocksOfTwoChains(t *testing.T) {
 			fork := enginetest.Anvil(t, engines.AnvilOptions{ChainID: r.config.ID, Timestamp: 1_600_000_000})
 			r.must(devchain.Mine(r.ctx, fork.URL, r.height()))
 			beyond := r.config.Vaults[0].StartBlock + 10
-			of := func(first string) string { // the node that answers questions about blocks from first on
+			of := func(first string) string { // the node that serves calls for blocks from first
 				var number uint64
 				if _, err := fmt.Sscanf(first, "0x%x", &number); err == nil && number > beyond {
 					return fork.URL
@@ -72,8 +71,8 @@ func TestFinalBlocksOfTwoChains(t *testing.T) {
 	}
 }
 
-// Both ends of a part are compared with the blocks beside them, where these are
-// known: the part before it, the head, and the window.
+// Both ends of a part are compared with the adjacent blocks, if these are known: the part before it, the head, and the
+// window.
 func TestPartsThatDoNotFollow(t *testing.T) {
 	hash := func(chain, number uint64) common.Hash {
 		return common.BigToHash(new(big.Int).SetUint64(1000*chain + number))
@@ -121,15 +120,15 @@ func TestPartsThatDoNotFollow(t *testing.T) {
 		}
 	}
 
-	// A commit with such a part is not begun: this session could not make one.
+	// A commit with such a part is rejected before it begins: this session could not make one.
 	s := &session{state: &state{}}
 	if err := s.appendParts(t.Context(), []*rpc.Part{of(1, 1, 10), of(2, 11, 20)}, nil, 20); err == nil || !strings.Contains(err.Error(), "block 11 was given with the parent") {
 		t.Errorf("parts of two chains give %v", err)
 	}
 }
 
-// A block that no endpoint proves is given up after some tries, with what to do;
-// another block, or another error, begins anew.
+// Ingest ends after several attempts at a block that no endpoint proves, with an error that says what to do. Another
+// block, or another error, restarts the count.
 func TestDoubts(t *testing.T) {
 	var d doubts
 	for try := 1; try <= 2*doubtsEnough; try++ {

@@ -17,32 +17,32 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// command is what an operator wants done to a vault.
+// command is an operator's command about a vault.
 type command struct {
 	id    int64
-	kind  string // registry.RemoveVault and the kinds after it
+	kind  string // registry.RemoveVault or one of the kinds after it
 	vault common.Address
-	// argument is what a vault that is to be added is (VaultConfig.Encode), or the alias (Alias.Encode).
+	// argument is the vault to add (VaultConfig.Encode), or the alias (Alias.Encode).
 	argument string
 }
 
-// outcome is what came of a command: registry.CommandDone or CommandRefused, and a sentence.
+// outcome is the result of a command: registry.CommandDone or CommandRefused, and a sentence.
 type outcome struct{ is, detail string }
 
-// commands are where operators' commands wait for ingest, in their order.
+// commands is the queue of operators' commands for ingest, in order.
 type commands interface {
-	// pending gives those without an outcome.
+	// pending returns the commands without an outcome.
 	pending(ctx context.Context) ([]command, error)
 	finish(ctx context.Context, id int64, o outcome) error
 }
 
-// registryCommands are those in PostgreSQL.
+// registryCommands is the queue in PostgreSQL.
 type registryCommands struct {
 	q       *db.Queries
 	chainID uint64
 }
 
-// commandsOf are the commands of a chain; nil without a registry.
+// commandsOf returns the queue of a chain; nil without a registry.
 func commandsOf(pool *pgxpool.Pool, chainID uint64) commands {
 	if pool == nil {
 		return nil
@@ -70,14 +70,14 @@ func (r registryCommands) finish(ctx context.Context, id int64, o outcome) error
 }
 
 const (
-	// commandsEvery is how often commands are looked for.
+	// commandsEvery is the pause between reads of the queue.
 	commandsEvery = time.Second
-	// commandsWithin bounds a look, so that a start without PostgreSQL waits no longer.
+	// commandsWithin bounds a read, so that a start without PostgreSQL waits no longer.
 	commandsWithin = 2 * time.Second
 )
 
-// inbox carries commands to the session, which never waits for PostgreSQL, and their outcomes
-// back. An outcome that is lost is found again: to do a command a second time changes nothing.
+// inbox passes commands to the session, so that the session never waits for PostgreSQL, and passes their outcomes back.
+// If an outcome is lost, the command runs again, which changes nothing more.
 type inbox struct {
 	from commands
 	log  *slog.Logger
@@ -92,8 +92,7 @@ func newInbox(from commands, log *slog.Logger) *inbox {
 	return &inbox{from: from, log: log, ended: map[int64]outcome{}}
 }
 
-// run looks for commands until ctx ends, and then writes the last outcomes. The first look
-// is over when first is closed.
+// run reads commands until ctx ends, and then writes the last outcomes. It closes first after the first read.
 func (b *inbox) run(ctx context.Context, first chan<- struct{}) {
 	b.look(ctx)
 	close(first)
@@ -152,7 +151,7 @@ func (b *inbox) exchange(ctx context.Context) error {
 	return nil
 }
 
-// next is the oldest command that waits.
+// next returns the oldest pending command.
 func (b *inbox) next() (c command, ok bool) {
 	if b == nil {
 		return c, false
@@ -165,7 +164,7 @@ func (b *inbox) next() (c command, ok bool) {
 	return b.waiting[0], true
 }
 
-// end notes what came of the oldest command.
+// end notes the outcome of the oldest command.
 func (b *inbox) end(c command, o outcome) {
 	b.log.Info("command about a vault", "command", c.id, "kind", c.kind, "vault", c.vault, "outcome", o.is, "detail", o.detail)
 	b.mu.Lock()
@@ -176,8 +175,8 @@ func (b *inbox) end(c command, o outcome) {
 	}
 }
 
-// obey does the oldest command that waits, and says whether it did. It is ended when
-// the log has what it says. A command that reads the log does so in pieces, between the steps of the vaults.
+// obey executes the oldest pending command, and reports whether there was one. A command ends when its effect is in the
+// log. A command that reads the log does so in parts, between the steps of the vaults.
 func (s *session) obey(ctx context.Context, n *rpc.Node) (did bool, err error) {
 	c, ok := s.inbox.next()
 	if !ok {
@@ -214,8 +213,8 @@ func done(format string, a ...any) outcome {
 	return outcome{registry.CommandDone, fmt.Sprintf(format, a...)}
 }
 
-// remove appends the record that a vault was removed. Its history stays in the log, and
-// nothing is added to it any more.
+// remove appends the record that a vault was removed. Its history stays in the log, and nothing more is appended for
+// it.
 func (s *session) remove(ctx context.Context, address common.Address) (o outcome, err error) {
 	have := s.state.coverageOf(address)
 	switch {
@@ -236,8 +235,8 @@ func (s *session) remove(ctx context.Context, address common.Address) (o outcome
 	return done("seq %d: the vault leaves the answers with the next generation, and is covered up to block %d", fact.GetSeq(), gone.to), nil
 }
 
-// add appends the record of a vault that chain.vaults need not name. It is read like a late vault,
-// and the next generation has it. To add it a second time changes nothing.
+// add appends the record of a vault, which need not be in chain.vaults. It is read like a late vault, and the next
+// generation includes it. To repeat it changes nothing.
 func (s *session) add(ctx context.Context, n *rpc.Node, c command) (o outcome, err error) {
 	v, err := decodeVault(c.argument)
 	if err != nil {
@@ -276,8 +275,8 @@ func (s *session) add(ctx context.Context, n *rpc.Node, c command) (o outcome, e
 	return done("seq %d: vault %s is read from block %d on, and is in the answers with the next generation", s.state.seq, v.address, s.state.coverageOf(v.address).start), nil
 }
 
-// restoreVault appends the record that brings a removed vault back. It goes on from the block
-// up to which it is covered.
+// restoreVault appends the record that restores a removed vault. Reading continues after the block up to which it is
+// covered.
 func (s *session) restoreVault(ctx context.Context, n *rpc.Node, address common.Address) (o outcome, err error) {
 	have := s.state.coverageOf(address)
 	switch {

@@ -21,8 +21,8 @@ const (
 	transactionTimeout = time.Minute
 	// commitTimeout bounds one transaction; it must be shorter than transactionTimeout.
 	commitTimeout = 45 * time.Second
-	// maxRecord is the longest value that fits into a record batch, with room for
-	// the rest. The data of a log that would not fit is left out (event.MaxData).
+	// maxRecord is the longest value that fits into a record batch, leaving space for the rest. The data of a log that
+	// would not fit is left out (event.MaxData).
 	maxRecord = chainlog.MaxBatchBytes - 1000
 )
 
@@ -38,18 +38,18 @@ const (
 	afterEnd      step = "after end"
 )
 
-// steps are those of a transaction.
+// steps are the steps of a transaction.
 var steps = []step{beforeProduce, beforeFlush, afterFlush, afterCursor, afterEnd}
 
-// commitError is returned for a transaction whose outcome is not known. The session ends:
-// only the cursor shows the outcome.
+// commitError is returned for a transaction whose outcome is unknown. The session ends: only the cursor shows the
+// outcome.
 type commitError struct{ err error }
 
 func (e *commitError) Error() string { return "write to the log: " + e.err.Error() }
 func (e *commitError) Unwrap() error { return e.err }
 
-// commit makes one Kafka transaction of a change: its records, the referrals
-// that it makes due, and the cursor. It is not interrupted when ctx ends.
+// commit writes a change in one Kafka transaction: its records, the referrals that become due by it, and the cursor. It
+// completes even if ctx ends.
 func (s *session) commit(ctx context.Context, c *change) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
@@ -73,7 +73,8 @@ func (s *session) commit(ctx context.Context, c *change) (err error) {
 	return nil
 }
 
-// traced starts the span of a transaction, whose context its records carry. One that has only a cursor makes no trace.
+// traced starts the span of a transaction, whose context its records carry. A transaction that contains only a cursor
+// starts no trace.
 func (s *session) traced(ctx context.Context, c *change) (context.Context, telemetry.Span) {
 	start := telemetry.Child
 	if len(c.units) > 0 {
@@ -99,8 +100,8 @@ func (s *session) traced(ctx context.Context, c *change) (context.Context, telem
 	return ctx, span
 }
 
-// number sets the seqs of a change's records, the boundaries of their units, and the
-// origin in the first record of a log.
+// number sets the seqs of a change's records, the boundaries of their units, and the origin in the first record of a
+// log.
 func (s *session) number(c *change) {
 	seq := s.state.seq
 	for _, unit := range c.units {
@@ -151,7 +152,7 @@ func (s *session) transact(ctx context.Context, c *change, due []referral) error
 	return s.ingest.reached(afterEnd)
 }
 
-// encode makes the Kafka records of a change, those of the log first.
+// encode returns the Kafka records of a change, those of the log first.
 func encode(c *change, due []referral, logID []byte) ([]*kgo.Record, error) {
 	var records []*kgo.Record
 	for _, unit := range c.units {

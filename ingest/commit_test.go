@@ -14,7 +14,7 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// unattended is a session with a new log and without a node: what it commits is the test's.
+// unattended returns a session with a new log and without a node: only the test commits.
 func unattended(t *testing.T, kafka chainlog.Config, config Config) *session {
 	t.Helper()
 	i := New(config, kafka, nil, newRegistry(), slog.New(slog.DiscardHandler))
@@ -35,16 +35,16 @@ func unattended(t *testing.T, kafka chainlog.Config, config Config) *session {
 	return s
 }
 
-// A producer that fails at any of its calls ends the session: the transaction counts for
-// nothing, here or in the log. A session that went on after it would say blocks to be
-// indexed, and number records after some, that the log does not have.
+// If any call of the producer fails, the session ends, and the transaction has no effect, neither in memory nor in the
+// log. A session that continued would report blocks as indexed, and number records after others, that the log does not
+// have.
 func TestProducerFails(t *testing.T) {
 	t.Parallel()
 	kafka := chainlog.DefaultConfig()
 	kafka.Brokers = kfake(t)
 	for id, c := range []struct {
 		call  string
-		after step // at which the producer breaks; "" for one that has a transaction open
+		after step // at which the producer breaks; "" for a producer that already has a transaction open
 		want  string
 	}{
 		{"begin", "", "begin a transaction"},
@@ -77,7 +77,7 @@ func TestProducerFails(t *testing.T) {
 		if st := i.Status(); st.Seq != 0 {
 			t.Errorf("a producer that does not %s: the status is at seq %d", c.call, st.Seq)
 		}
-		next, err := i.transactional() // ends what is open
+		next, err := i.transactional() // ends the open transaction
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,14 +94,14 @@ func TestProducerFails(t *testing.T) {
 	}
 }
 
-// After any transaction the next session has the state of the one before, by the cursor and the
-// records from window_seq on: every record of the window, the oldest included, at its offset.
+// After any transaction, the next session has the same state as the one before, from the cursor and the records from
+// window_seq: every record of the window, including the oldest, at its offset.
 func TestNextSessionHasTheState(t *testing.T) {
 	t.Parallel()
 	kafka := chainlog.DefaultConfig()
 	kafka.Brokers = kfake(t)
 	config := validConfig()
-	config.Window, config.Confirmations = 4, 6 // so that some referrals are below the window and not told
+	config.Window, config.Confirmations = 4, 6 // so that some referrals are below the window and not published
 	s := unattended(t, kafka, config)
 	m := &model{rng: rand.New(rand.NewPCG(3, 1)), chain: []*rpc.Header{{}}}
 	s.state.head = m.chain[0]

@@ -22,53 +22,44 @@ const MaxVaults = 6
 
 // Config is the section `chain` of the configuration.
 type Config struct {
-	// ID is the chain id, as eth_chainId gives it.
+	// ID is the chain id, as returned by eth_chainId.
 	ID uint64 `yaml:"id" env:"ID"`
-	// Profile is the kind of chain; default "ethereum". It sets PollInterval, Window and
-	// BatchBlocks where they are 0.
+	// Profile is the kind of chain; default "ethereum". It sets PollInterval, Window and BatchBlocks if they are 0.
 	Profile Profile `yaml:"profile" env:"PROFILE"`
-	// RPC are the chain's nodes, at least one. The first that works is asked for the
-	// head, and the others take over when it fails. A backfill is shared by all but the
-	// spare ones.
+	// RPC are the chain's nodes, at least one. The first usable one provides the head, and the others take over when it
+	// fails. All except the spare ones share a backfill.
 	RPC []rpc.Endpoint `yaml:"rpc" env:"RPC" envPrefix:"RPC_"`
-	// Agreement is how many endpoints must give the same block, by hash, with the
-	// same logs, before it is taken at the head: 1 or 2, default 1. With 2, ingest
-	// waits while the endpoints disagree. As many must name a block as final, or a higher
-	// one of its chain. Final blocks are read from one.
+	// Agreement is how many endpoints must return the same block, by hash, with the same logs, before it is appended at
+	// the head: 1 or 2, default 1. With 2, ingest waits while the endpoints disagree. As many must name a block, or a
+	// higher one of its chain, as final. Final blocks are read from one endpoint.
 	Agreement int `yaml:"agreement" env:"AGREEMENT"`
 	// Vaults to index: 1 to MaxVaults.
 	Vaults []VaultConfig `yaml:"vaults" envPrefix:"VAULTS_"`
-	// Finality says which blocks cannot change any more; default "tag".
+	// Finality says which blocks can no longer change; default "tag".
 	Finality Finality `yaml:"finality" env:"FINALITY"`
-	// Confirmations that a referral needs before partners hear of it; default
-	// "final".
+	// Confirmations that a referral needs before it is sent to its partner; default "final".
 	Confirmations Confirmations `yaml:"confirmations" env:"CONFIRMATIONS"`
-	// PollInterval is the pause between looks at the node's head: 10 ms to
-	// 1 min, default as the profile has it.
+	// PollInterval is the pause between calls for the node's head: 10 ms to 1 min, default from the profile.
 	PollInterval time.Duration `yaml:"pollInterval" env:"POLL_INTERVAL"`
-	// Window is the number of unfinalised blocks that are kept, and so the
-	// deepest reorganisation that can be followed: 1 to 100,000, default as the
-	// profile has it.
+	// Window is the number of unfinalised blocks that are kept, and so the deepest reorganisation that can be followed:
+	// 1 to 100,000, default from the profile.
 	Window uint64 `yaml:"window" env:"WINDOW"`
-	// BatchBlocks is the largest range of final blocks asked for at once: 1 to
-	// 1,000,000, default as the profile has it. It is halved when a node refuses.
+	// BatchBlocks is the largest range of final blocks that is read in one call: 1 to 1,000,000, default from the
+	// profile. It is halved when a node rejects a range.
 	BatchBlocks uint64 `yaml:"batchBlocks" env:"BATCH_BLOCKS"`
 	// RangesInFlight is how many ranges of final blocks are read at the same time:
 	// 1 to 16, default 4.
 	RangesInFlight int `yaml:"rangesInFlight" env:"RANGES_IN_FLIGHT"`
-	// Prices are the units that the provider counts for one call of a method, such
-	// as eth_getLogs: 75; nil for none. With them the units that are spent are told
-	// beside the calls. A method that it does not name counts none.
+	// Prices are the units that the provider bills for one call of a method, such as eth_getLogs: 75; nil for none.
+	// With them, the units are reported in addition to the calls. A method that is not named costs none.
 	Prices map[string]uint64 `yaml:"prices" env:"PRICES"`
-	// Prove is how many headers a second are compared afterwards with the logs that a
-	// backfill has believed: above 0, to 10,000 (text "50/s"); 0 (text "off") for none,
-	// which is the default.
+	// Prove is how many headers a second are compared afterwards with the logs that a backfill accepted unproven: above
+	// 0, to 10,000 (text "50/s"); 0 (text "off") for none, which is the default.
 	Prove ProvePace `yaml:"prove" env:"PROVE"`
-	// Proof says what logs are proven by; default "head".
+	// Proof says how logs are proven; default "head".
 	Proof proof.Level `yaml:"proof" env:"PROOF"`
-	// Standby is how long the ingest that writes the log must have said nothing before
-	// another one takes over: 100 ms to 10 min, default 5 s; 0 takes over at once, from
-	// one that lives too, which then ends.
+	// Standby is how long the ingest that writes the log must have been silent before another one takes over: 100 ms to
+	// 10 min, default 5 s; 0 takes over at once, even from a live one, which then ends.
 	Standby time.Duration `yaml:"standby" env:"STANDBY"`
 }
 
@@ -81,29 +72,29 @@ type VaultConfig struct {
 	// Name overrides the contract's name() for display: UTF-8 of at most 256
 	// bytes. A change is recorded at the next start.
 	Name string `yaml:"name" env:"NAME"`
-	// Mapping says what the vault's logs mean: a preset by its name, or the path of a file,
-	// which has a slash or ends with .yaml; default "reference".
+	// Mapping says what the vault's logs mean: the name of a preset, or the path of a file, which contains a slash or
+	// ends with .yaml; default "reference".
 	Mapping string `yaml:"mapping" env:"MAPPING"`
-	// Mappings are instead of Mapping if it changed: each for its blocks.
+	// Mappings replace Mapping if it changed over time: each applies to its blocks.
 	Mappings []MappingConfig `yaml:"mappings" envPrefix:"MAPPINGS_"`
-	// Sources are the contracts of the vault by their roles in the mapping. The vault itself
-	// is the source "vault" unless another role names it.
+	// Sources are the contracts of the vault by their roles in the mapping. The vault itself is the source "vault"
+	// unless another role names it.
 	Sources map[string]SourceConfig `yaml:"sources" env:"-"`
-	// Symbol, Decimals and Asset are instead of what the contracts say, or do not say.
+	// Symbol, Decimals and Asset replace what the contracts return, or supply what they do not return.
 	Symbol   string      `yaml:"symbol" env:"SYMBOL"`
 	Decimals *uint8      `yaml:"decimals" env:"DECIMALS"`
 	Asset    AssetConfig `yaml:"asset" envPrefix:"ASSET_"`
 }
 
-// MappingConfig is the mapping of some blocks, both included.
+// MappingConfig is the mapping of a block range, both ends included.
 type MappingConfig struct {
 	Mapping string  `yaml:"mapping" env:"MAPPING"`
 	From    uint64  `yaml:"from" env:"FROM"`
 	To      *uint64 `yaml:"to" env:"TO"` // absent: without end
 }
 
-// SourceConfig is a contract of a vault, and the topics that its logs have if several vaults share
-// it: an address each, or 32 bytes.
+// SourceConfig is a contract of a vault. If several vaults share the contract, it has the topics of this vault's logs:
+// each an address, or 32 bytes.
 type SourceConfig struct {
 	Address string `yaml:"address"`
 	Topic1  string `yaml:"topic1"`
@@ -111,7 +102,7 @@ type SourceConfig struct {
 	Topic3  string `yaml:"topic3"`
 }
 
-// UnmarshalYAML also takes the address alone.
+// UnmarshalYAML also accepts just the address.
 func (s *SourceConfig) UnmarshalYAML(node *yaml.Node) error {
 	if node.Kind == yaml.ScalarNode {
 		*s = SourceConfig{Address: node.Value}
@@ -128,19 +119,18 @@ type AssetConfig struct {
 	Decimals *uint8 `yaml:"decimals" env:"DECIMALS"`
 }
 
-// DefaultConfig has everything but the chain id, the nodes, the vaults, and what is for
-// the profile to say (Complete).
+// DefaultConfig has the default of everything except the chain id, the nodes, the vaults, and the settings from the
+// profile (Complete).
 func DefaultConfig() Config {
 	return Config{Profile: Ethereum, Agreement: 1, RangesInFlight: 4, Proof: proof.Head, Standby: 5 * time.Second}
 }
 
-// Finality is the rule by which a block becomes final: the node's `finalized`
-// tag (zero value, text "tag"), a depth below the head (text "depth: 64"), or the tag on
-// a chain whose blocks are final at once (text "instant").
+// Finality is the rule by which a block becomes final: the node's `finalized` tag (zero value, text "tag"), a depth
+// below the head (text "depth: 64"), or the tag on a chain whose blocks are final at once (text "instant").
 type Finality struct {
 	// Depth: the block with number head - Depth is final. 0 means the tag.
 	Depth uint64
-	// Instant: the tag may name the head itself. Otherwise a node that does so names none.
+	// Instant: the tag may name the head itself. Otherwise a node that names its head counts as naming no final block.
 	Instant bool
 }
 
@@ -167,7 +157,7 @@ func (f *Finality) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// UnmarshalYAML also takes the mapping {depth: 64}.
+// UnmarshalYAML also accepts the mapping {depth: 64}.
 func (f *Finality) UnmarshalYAML(node *yaml.Node) error {
 	if node.Kind == yaml.MappingNode && len(node.Content) == 2 {
 		return mistake(node, f.UnmarshalText([]byte(node.Content[0].Value+":"+node.Content[1].Value)))
@@ -175,7 +165,7 @@ func (f *Finality) UnmarshalYAML(node *yaml.Node) error {
 	return mistake(node, f.UnmarshalText([]byte(node.Value)))
 }
 
-// mistake is an error as the decoder's own are, after which it reads on.
+// mistake returns an error of the decoder's own type, after which it continues decoding.
 func mistake(node *yaml.Node, err error) error {
 	if err == nil {
 		return nil
@@ -194,9 +184,8 @@ func (f Finality) MarshalText() ([]byte, error) {
 	return fmt.Appendf(nil, "depth: %d", f.Depth), nil
 }
 
-// Confirmations says when a referral is told: 0 (text "final") when its block
-// is final, n when its block has n confirmations (the head itself has 1) or is
-// final, whichever comes first.
+// Confirmations says when a referral is published: 0 (text "final") when its block is final, n when its block has n
+// confirmations (the head itself has 1) or is final, whichever comes first.
 type Confirmations uint64
 
 // UnmarshalText reads "final" or a number of at least 1.
@@ -302,7 +291,7 @@ func (c Config) Validate() error {
 	for i := range c.RPC {
 		faultyPrices(fmt.Sprintf("chain.rpc[%d].prices", i), c.RPC[i].Prices, fault)
 	}
-	if !(c.Prove >= 0 && c.Prove <= maxProvePace) { // NaN too
+	if !(c.Prove >= 0 && c.Prove <= maxProvePace) { // also rejects NaN
 		fault("chain.prove is %v/s and must be above 0/s, to %d/s, or off", float64(c.Prove), maxProvePace)
 	}
 	if c.Prove > 0 && c.Proof == proof.None {

@@ -8,7 +8,7 @@ import (
 	"github.com/navlog/navlog/schemas/chainlog"
 )
 
-// killAt lets an ingest die at a step of its n-th transaction from now.
+// killAt makes an ingest die at a step of its n-th transaction from now.
 func killAt(at step, n int) func(*Ingest) {
 	return func(i *Ingest) {
 		i.hook = func(reached step) error {
@@ -29,7 +29,7 @@ func TestKillAtEveryStep(t *testing.T) {
 				r := newRig(t, brokers)
 				r.config.Confirmations = 2
 				r.steps(12)
-				// 1 writes the vaults, 2 and 3 the first blocks.
+				// Transaction 1 writes the vaults, 2 and 3 the first blocks.
 				for n := 1; n <= 3; n++ {
 					if err := r.start(killAt(at, n)).wait(); !errors.Is(err, errKilled) {
 						t.Fatalf("run %d was not killed: %v", n, err)
@@ -53,8 +53,7 @@ func TestKillAtEveryStep(t *testing.T) {
 	})
 }
 
-// An error of a transaction ends the session, not the run, whatever the broker
-// made of the transaction.
+// An error of a transaction ends the session but not the run, whatever the broker did with the transaction.
 func TestFailedTransactionIsDoneAgain(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(12)
@@ -96,8 +95,8 @@ func TestSecondIngestFencesTheFirst(t *testing.T) {
 	})
 }
 
-// One that claims the log after the other has seen it unclaimed, and before that one's fence,
-// is alive: it keeps the log, and the other one ends.
+// If one ingest claims the log after the other has seen it unclaimed, but before the other's fence, the first is alive:
+// it keeps the log, and the other one ends.
 func TestClaimBeforeFence(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(5)
@@ -133,7 +132,7 @@ func TestClaimBeforeFence(t *testing.T) {
 	r.verify()
 }
 
-// Two that begin together must not take over from each other for ever.
+// Two that start together must not take over from each other forever.
 func TestTwoStartTogether(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(5)
@@ -158,8 +157,7 @@ func TestTwoStartTogether(t *testing.T) {
 	r.verify()
 }
 
-// The cursor must name a record from which the window can be restored, and the
-// hint beside it must be right.
+// The cursor must name a record from which the window can be restored, and its offset hint must be right.
 func TestCursorNamesTheWindow(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(20)

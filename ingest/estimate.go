@@ -15,42 +15,39 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// Estimate is what a backfill into a new log will cost, as far as samples of the
-// chain tell. Density differs along a chain, so logs, bytes and time are rough; the
-// calls of a sparse history are not, since they follow from the blocks.
+// Estimate is the estimated cost of a backfill into a new log, from samples of the chain. Density varies along a chain,
+// so logs, bytes and time are rough; the calls of a sparse history are not, since they follow from the blocks.
 type Estimate struct {
 	ChainID  uint64 `json:"chainId"`
 	Endpoint string `json:"endpoint"`
-	// FromBlock is the lowest start block, ToBlock the final block, HeadBlock the
-	// newest one. From CompareFrom on headers are read and compared.
+	// FromBlock is the lowest start block, ToBlock the final block, HeadBlock the newest one. From CompareFrom, headers
+	// are read and compared.
 	FromBlock   uint64 `json:"fromBlock"`
 	ToBlock     uint64 `json:"toBlock"`
 	HeadBlock   uint64 `json:"headBlock"`
 	CompareFrom uint64 `json:"compareFrom"`
-	Samples     int    `json:"samples"` // ranges that were asked for
-	// RangeBlocks is the longest range that will be asked for.
+	Samples     int    `json:"samples"` // ranges that were read
+	// RangeBlocks is the longest range that will be read.
 	RangeBlocks uint64 `json:"rangeBlocks"`
-	// DatesLogs says that the logs have their time; nil where no sample had a log,
-	// and then it is assumed that they have not.
+	// DatesLogs reports whether the logs have their time; nil if no sample had a log, and then the estimate assumes
+	// that they do not.
 	DatesLogs *bool   `json:"datesLogs,omitempty"`
 	Logs      uint64  `json:"logs"`
 	Seconds   float64 `json:"seconds"`
-	// Calls of the backfill, up to the head, and what they come to.
+	// Calls of the backfill, up to the head, and their total.
 	Calls []registry.MethodCalls `json:"calls"`
 	Total registry.MethodCalls   `json:"total"`
-	// FollowingPerDay is what it costs to follow the head for a day afterwards.
+	// FollowingPerDay is the cost of following the head for a day afterwards.
 	FollowingPerDay []registry.MethodCalls `json:"followingPerDay"`
 	FollowingTotal  registry.MethodCalls   `json:"followingTotal"`
-	// Unpriced are the methods that are called and that chain.prices does not name,
-	// where it names any.
+	// Unpriced are the methods that are called but not named in chain.prices, if it names any.
 	Unpriced []string `json:"unpriced,omitempty"`
-	// Sampling is what the estimate itself has cost.
+	// Sampling is the cost of the estimate itself.
 	Sampling []registry.MethodCalls `json:"sampling"`
 }
 
-// Estimate samples so many ranges of the chain, 1 or more, and says what a
-// backfill costs. It must be the only use of this ingest; it needs no Kafka and
-// writes nothing. progress hears of the samples; nil for nobody.
+// Estimate samples this number of ranges of the chain, 1 or more, and returns the cost of a backfill. It must be the
+// only use of this ingest; it needs no Kafka and writes nothing. progress is called for the samples; it may be nil.
 func (i *Ingest) Estimate(ctx context.Context, samples int, progress Progress) (*Estimate, error) {
 	defer i.nodes.Close()
 	if i.fault != nil {
@@ -101,7 +98,8 @@ func (i *Ingest) Estimate(ctx context.Context, samples int, progress Progress) (
 	return e, nil
 }
 
-// sampledPerBlock is how many samples of NAV the vaults of chain.vaults have for each block, by their newest mappings.
+// sampledPerBlock returns the number of NAV samples per block that the vaults of chain.vaults need, by their newest
+// mappings.
 func (i *Ingest) sampledPerBlock() (samples float64) {
 	for _, v := range i.vaults {
 		d, err := mapping.Describe(v.spec.sources, v.spec.texts)
@@ -115,8 +113,8 @@ func (i *Ingest) sampledPerBlock() (samples float64) {
 	return samples
 }
 
-// finalOf is the final block. Where the chain names none nothing is read by range,
-// and what that costs is no matter of samples.
+// finalOf returns the final block. If the chain names none, nothing is read by range, and samples cannot estimate the
+// cost.
 func (i *Ingest) finalOf(ctx context.Context, n *rpc.Node, tip *rpc.Header) (uint64, error) {
 	if depth := i.config.Finality.Depth; depth > 0 {
 		return tip.Number - min(tip.Number, depth), nil
@@ -142,16 +140,16 @@ func bytesOf(calls []registry.MethodCalls, method string) float64 {
 	return 0
 }
 
-// estimator makes an estimate of samples.
+// estimator computes an estimate from samples.
 type estimator struct {
 	config      Config
 	e           *Estimate
 	strata      []rpc.Stratum
-	latency     float64 // seconds of a small call
-	sampled     float64 // samples of NAV for each block
+	latency     float64 // duration of a small call, in seconds
+	sampled     float64 // NAV samples per block
 	headerBytes float64
 	bill        rpc.Bill
-	prices      map[string]uint64 // of the endpoint that was sampled
+	prices      map[string]uint64 // prices of the sampled endpoint
 }
 
 func (m *estimator) add(method string, calls, bytes float64) {
@@ -163,7 +161,7 @@ func (m *estimator) add(method string, calls, bytes float64) {
 
 func (m *estimator) headers(method string, count float64) { m.add(method, count, count*m.headerBytes) }
 
-// backfill adds up what the steps of a backfill ask for.
+// backfill adds up the calls of a backfill.
 func (m *estimator) backfill(recordFrom uint64) {
 	e, vaults, endpoints := m.e, float64(len(m.config.Vaults)), float64(len(m.config.RPC))
 	var ranges, bytes, logs, withLogs, dated, seconds float64
@@ -176,7 +174,7 @@ func (m *estimator) backfill(recordFrom uint64) {
 		e.RangeBlocks = max(e.RangeBlocks, min(uint64(width), e.ToBlock-e.FromBlock+1))
 		ranges, bytes, logs, withLogs = ranges+some, bytes+part*float64(s.Bytes), logs+part*float64(s.Logs), withLogs+part*float64(s.WithLogs)
 		seconds += some * s.Took.Seconds()
-		if below := min(s.To+1, max(s.From, e.CompareFrom)) - s.From; below > 0 { // blocks whose logs no header dates
+		if below := min(s.To+1, max(s.From, e.CompareFrom)) - s.From; below > 0 { // blocks whose logs get their time from a header
 			dated += part * float64(s.WithLogs) * float64(below) / blocks
 		}
 	}
@@ -225,9 +223,8 @@ func (m *estimator) backfill(recordFrom uint64) {
 	}
 }
 
-// following adds up what a day at the head asks for: the head and the final block at each
-// look, or the head alone where finality is a depth, and the logs of each block, since
-// its bloom may hold ours by chance.
+// following adds up the calls of a day at the head: the head and the final block at each poll, or only the head if
+// finality is a depth, and the logs of each block, since its bloom may match a vault by chance.
 func (m *estimator) following(first, tip *rpc.Header) {
 	const day = 24 * 60 * 60
 	m.bill = rpc.Bill{Prices: m.prices}
@@ -240,7 +237,7 @@ func (m *estimator) following(first, tip *rpc.Header) {
 	if blocks := tip.Number - min(tip.Number, first.Number); blocks > 0 && tip.Time > first.Time {
 		perDay := day * float64(blocks) / float64(tip.Time-first.Time)
 		m.add("eth_getLogs", perDay, 0)
-		m.headers("eth_getBlockByNumber", max(0, perDay-looks)) // those between two looks
+		m.headers("eth_getBlockByNumber", max(0, perDay-looks)) // those between two polls
 		m.add("eth_call", perDay*m.sampled*float64(m.config.Agreement), 0)
 	}
 	m.e.FollowingPerDay = m.bill.Calls()

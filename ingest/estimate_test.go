@@ -12,7 +12,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// estimate asks the node alone.
+// estimate calls only the node.
 func (h *history) estimate(change func(*Config)) (*Estimate, error) {
 	h.t.Helper()
 	c := h.config()
@@ -37,8 +37,7 @@ func callsOf(calls []registry.MethodCalls, method string) int {
 	return 0
 }
 
-// What an estimate says a backfill asks for is what it then asks for, about, on
-// whatever node; and it asks little itself.
+// The backfill makes about the calls that the estimate predicts, on any node, and the estimate itself needs few calls.
 func TestEstimateIsWhatABackfillCosts(t *testing.T) {
 	for name, c := range map[string]struct {
 		dated bool
@@ -83,8 +82,8 @@ func TestEstimateIsWhatABackfillCosts(t *testing.T) {
 	}
 }
 
-// With full proof every header is part of the price; where the chain names no
-// final block, or a vault begins above it, there is no history.
+// With full proof every header costs a call. If the chain names no final block, or a vault begins above it, there is no
+// history.
 func TestEstimateOfOtherChains(t *testing.T) {
 	h := newHistory(t, true)
 	e, err := h.estimate(func(c *Config) { c.Proof = proof.Full })
@@ -106,7 +105,7 @@ func TestEstimateOfOtherChains(t *testing.T) {
 	}
 }
 
-// A look at the head asks for the final block too, where that is not a depth.
+// Each poll of the head also reads the final block, unless that is a depth.
 func TestEstimateOfADay(t *testing.T) {
 	h := newHistory(t, true)
 	perDay := func(change func(*Config)) int {
@@ -123,7 +122,8 @@ func TestEstimateOfADay(t *testing.T) {
 	}
 }
 
-// A vault whose NAV is sampled costs a call and a header for each sample of its history, and a call for each at the head.
+// A vault whose NAV is sampled costs a call and a header for each sample of its history, and a call for each at the
+// head.
 func TestEstimateOfSamples(t *testing.T) {
 	h := newHistory(t, true)
 	e, err := h.estimate(func(c *Config) { c.Vaults[0].Mapping = "erc4626" })

@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// finalSoon and finalLater are the pauses after the other endpoints were asked for
-	// their final blocks and nothing more became final: while the endpoint in use names a
-	// higher one than is final or fails to name any, and while it does not.
+	// finalSoon and finalLater are the pauses after the other endpoints were called for their final blocks and nothing
+	// more became final. finalSoon applies while the endpoint in use names a higher block than is final or fails to
+	// name any, finalLater otherwise.
 	finalSoon  = time.Second
 	finalLater = 30 * time.Second
-	// movedOften is how many looks in a row may find that the head moved before it is reported.
+	// movedOften is how many calls in a row may find that the head moved before it is reported.
 	movedOften = 10
 )
 
 // finality is what a session remembers of the final blocks that endpoints named.
 type finality struct {
-	asked time.Time // when the other endpoints were asked last, zero where more became final by it
-	moved int       // looks in a row at which the head moved while it was asked for the final block
-	noted string    // the warning that was logged last
+	asked time.Time // when the other endpoints were last called; zero if more became final by it
+	moved int       // consecutive calls for the final block during which the head moved
+	noted string    // the last logged warning
 }
 
 // A namedFinal is the block that an endpoint names as final.
@@ -34,26 +34,24 @@ type namedFinal struct {
 	block *rpc.Header
 }
 
-// finalBlock returns the newest block that cannot change any more: the highest one that
-// chain.agreement endpoints name, each of them that block or a higher one of its chain.
-// It is not above tip, and it may be below what was final before.
+// finalBlock returns the newest block that can no longer change: the highest one that chain.agreement endpoints name,
+// each of them that block or a higher one of its chain. It is not above tip, and it may be below what was final before.
 //
-// A depth counts from the head of the log, whose blocks were followed by their parent
-// hashes and agreed upon; only while the log is further behind it counts from what the
-// endpoints call their heads.
+// A depth counts from the head of the log, whose blocks were followed by their parent hashes and agreed on. Only while
+// the log is further behind does it count from the heads that the endpoints name.
 func (s *session) finalBlock(ctx context.Context, n *rpc.Node, tip *rpc.Header) (uint64, error) {
 	if depth := s.ingest.config.Finality.Depth; depth > 0 && s.state.head != nil && tip.Number-min(tip.Number, depth) <= s.state.head.Number {
 		return s.deepEnough(min(tip.Number, s.state.head.Number)), nil
 	}
 	own, err := s.finalAt(ctx, n, tip)
-	// An endpoint that fails to name a final block keeps back finality and nothing else. Only far
-	// behind, where it is not known how far blocks may be read as final ones, everything waits.
+	// An endpoint that fails to name a final block delays only finality. If the log is so far behind that it is unknown
+	// up to where blocks can be read as final ones, everything waits.
 	failed := err != nil && !namesNone(err)
 	if failed && (ctx.Err() != nil || s.state.head == nil || tip.Number > s.state.head.Number+s.ingest.config.Window) {
 		return 0, err
 	}
-	// far reports whether many blocks that the log lacks would be read as final ones. Without
-	// an agreement on them they would be read one by one, which is dear, so they wait.
+	// far reports whether many blocks that the log lacks would be read as final ones. Without an agreement on them they
+	// would be read one by one, which is expensive, so they wait.
 	far := func(own *rpc.Header) bool {
 		return s.state.head == nil || own != nil && own.Number > s.state.head.Number+s.ingest.config.Window
 	}
@@ -80,7 +78,7 @@ func (s *session) finalBlock(ctx context.Context, n *rpc.Node, tip *rpc.Header) 
 		if named, none = append(named, others...), append(none, faults...); ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
-		if far(own) && len(named) < need && someFailed { // a new log does not begin at block 0 for that
+		if far(own) && len(named) < need && someFailed { // otherwise a new log would begin at block 0
 			return 0, fmt.Errorf("the final block is not known: %w", errors.Join(none...))
 		}
 	}
@@ -93,7 +91,7 @@ func (s *session) finalBlock(ctx context.Context, n *rpc.Node, tip *rpc.Header) 
 	if far(own) && len(faults) > 0 {
 		return 0, fmt.Errorf("the final block is not known: %w", errors.Join(faults...))
 	}
-	if len(named) >= need { // they agree on what is final already, or will in a moment
+	if len(named) >= need { // they agree on the current final block, or will in a moment
 		none = faults
 	}
 	s.noteFinality(errors.Join(none...))
@@ -120,14 +118,14 @@ func (i *Ingest) finalAt(ctx context.Context, n *rpc.Node, tip *rpc.Header) (*rp
 	return n.FinalBelow(ctx, tip, i.config.Finality.Instant)
 }
 
-// namesNone reports whether an error of finalAt says that the endpoint names no final
-// block, and not that it failed.
+// namesNone reports whether an error of finalAt means that the endpoint names no final block, rather than that it
+// failed.
 func namesNone(err error) bool {
 	return errors.Is(err, rpc.ErrNamesHead) || errors.Is(err, rpc.ErrHeadMoved) || rpc.NamesNoFinal(err)
 }
 
-// finalsOfOthers asks all endpoints but n. failed reports whether one of them failed to
-// answer, and so may name a final block later.
+// finalsOfOthers calls all endpoints except n. failed reports whether one of them failed, and so may name a final block
+// later.
 func (s *session) finalsOfOthers(ctx context.Context, n *rpc.Node) (named []namedFinal, failed bool, faults []error) {
 	for _, other := range s.nodes.Others(n) {
 		err := s.nodes.Identified(ctx, other)
@@ -147,9 +145,9 @@ func (s *session) finalsOfOthers(ctx context.Context, n *rpc.Node) (named []name
 	return named, failed, faults
 }
 
-// agreedFinal returns the highest of the named blocks that enough endpoints have in the
-// chain below what they name, and that does not contradict the log. Where there is none
-// above what is final already, it returns that one, and who contradicts whom.
+// agreedFinal returns the highest of the named blocks that enough endpoints have in the chain below the block that they
+// name, and that does not contradict the log. If there is none above the current final block, it returns the current
+// one and the contradictions.
 func (s *session) agreedFinal(ctx context.Context, n *rpc.Node, tip *rpc.Header, named []namedFinal) (uint64, []error) {
 	slices.SortFunc(named, func(a, b namedFinal) int { return cmp.Compare(b.block.Number, a.block.Number) })
 	var faults []error
@@ -158,16 +156,16 @@ func (s *session) agreedFinal(ctx context.Context, n *rpc.Node, tip *rpc.Header,
 			break
 		}
 		if f.block.Number > tip.Number {
-			continue // of a head that n does not have yet
+			continue // from a head that n does not have yet
 		}
-		// tip and final block were asked for one after the other, and the chain may have been
-		// reorganised in between: the number of another branch's block says nothing about ours.
+		// tip and the final block were read in two calls, and a reorganisation in between is possible: the number of a
+		// block on another branch says nothing about the log's.
 		if ours, known := s.state.hashAt(f.block.Number); known && ours != f.block.Hash {
 			faults = append(faults, fmt.Errorf("%s names block %d as final with the hash %s, but it is %s in the log", f.node.Name, f.block.Number, f.block.Hash, ours))
 			continue
 		}
-		// Blocks above the log's head are read from n, so it must have the block, also where it
-		// named it itself: that a node names a block does not show that it has it.
+		// Blocks above the log's head are read from n, so it must have the block, even if it named the block itself: a
+		// node can name a block that it does not have.
 		if s.state.head == nil || f.block.Number > s.state.head.Number {
 			if err := s.inChainOf(ctx, n, f); err != nil {
 				faults = append(faults, err)
@@ -202,8 +200,7 @@ func (s *session) agreedFinal(ctx context.Context, n *rpc.Node, tip *rpc.Header,
 	return s.state.final, faults
 }
 
-// inChainOf is nil when the chain of an endpoint has, at its height, the block that is
-// named as final.
+// inChainOf returns nil if the endpoint's chain has the block that is named as final at its height.
 func (s *session) inChainOf(ctx context.Context, n *rpc.Node, f namedFinal) error {
 	h, err := n.ByNumber(ctx, f.block.Number)
 	if err == nil && h.Hash != f.block.Hash {
@@ -212,8 +209,7 @@ func (s *session) inChainOf(ctx context.Context, n *rpc.Node, f namedFinal) erro
 	return err
 }
 
-// noteFinality shows why nothing more becomes final, and logs it once. nil is for when
-// something does, or could.
+// noteFinality shows why nothing more becomes final, and logs it once. nil means that something does, or could.
 func (s *session) noteFinality(why error) {
 	if errors.Is(why, rpc.ErrHeadMoved) && !errors.Is(why, rpc.ErrNamesHead) && !rpc.NamesNoFinal(why) {
 		if s.finality.moved++; s.finality.moved < movedOften {

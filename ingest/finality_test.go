@@ -13,15 +13,14 @@ import (
 	"github.com/navlog/navlog/ingest/rpc"
 )
 
-// finalized is a node that answers the question for the finalized block itself.
+// finalized is a node that responds to calls for the finalized block with result and err.
 func finalized(result any, err error) lie {
 	return func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		return result, err, method == "eth_getBlockByNumber" && string(params[0]) == `"finalized"`
 	}
 }
 
-// A node without the finalized tag leaves everything unfinal, and the status
-// says so and what to do.
+// With a node without the finalized tag nothing becomes final, and the status says so and what to do.
 func TestNoFinalizedTag(t *testing.T) {
 	for name, answer := range map[string]lie{
 		"null":             finalized(nil, nil),
@@ -47,8 +46,8 @@ func TestNoFinalizedTag(t *testing.T) {
 	}
 }
 
-// Where no block is final, the head begins no more than a window below the
-// first vault, and not at the beginning of a long chain.
+// If no block is final, the log begins no more than a window below the first vault, and not at the beginning of a long
+// chain.
 func TestNothingIsFinalFarFromTheStart(t *testing.T) {
 	r := newRig(t, kfake)
 	r.mine(60)
@@ -68,8 +67,7 @@ func TestNothingIsFinalFarFromTheStart(t *testing.T) {
 	}
 }
 
-// A node that fails to name the final block is asked again: a new log does not
-// begin at block 0 for that.
+// A node that fails to name the final block is called again: a new log does not begin at block 0 because of it.
 func TestFinalizedFailsForAWhile(t *testing.T) {
 	for name, fault := range map[string]error{"an error of the node": errors.New("request rate exceeded"), "no answer": errHangUp} {
 		t.Run(name, func(t *testing.T) {
@@ -98,8 +96,8 @@ func TestFinalizedFailsForAWhile(t *testing.T) {
 	}
 }
 
-// At the head, a node that fails to name the final block keeps back finality and nothing else, and where another endpoint
-// names it not even that.
+// At the head, a node that fails to name the final block delays only finality, and not even that if another endpoint
+// names it.
 func TestFinalizedFailsAtTheHead(t *testing.T) {
 	for name, another := range map[string]bool{"the only endpoint": false, "another one names it": true} {
 		t.Run(name, func(t *testing.T) {
@@ -132,7 +130,7 @@ func TestFinalizedFailsAtTheHead(t *testing.T) {
 	}
 }
 
-// A development chain may call block 0 the final one for long.
+// A development chain may call block 0 final for a long time.
 func TestFinalizedIsGenesis(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(10)
@@ -147,7 +145,7 @@ func TestFinalizedIsGenesis(t *testing.T) {
 	}
 }
 
-// namesFinal is a node that names the block so far below its head as final.
+// namesFinal is a node that names the block this far below its head as final.
 func (r *rig) namesFinal(below uint64) lie {
 	return func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		if method != "eth_getBlockByNumber" || string(params[0]) != `"finalized"` {
@@ -163,9 +161,8 @@ func (r *rig) namesFinal(below uint64) lie {
 	}
 }
 
-// A node that names its head as final names nothing: an ordinary reorganisation is
-// followed, and no referral of an orphaned block was told. One backend of it that is a
-// block behind changes nothing about that.
+// A node that names its head as final counts as naming none: an ordinary reorganisation is followed, and no referral of
+// an orphaned block was published. A backend of it that is a block behind does not change this.
 func TestHeadNamedAsFinal(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(20)
@@ -173,7 +170,7 @@ func TestHeadNamedAsFinal(t *testing.T) {
 	r.config.RPC = rpc.Endpoints(naming.URL)
 	p := r.start()
 	p.until("head", func(st Status) bool { return st.IndexedBlock == r.height() })
-	naming.tell(r.namesFinal(1)) // what a backend names that is one block behind
+	naming.tell(r.namesFinal(1)) // the response of a backend that is one block behind
 	naming.lookedAt(p)
 	st := p.Status()
 	if st.FinalBlock != 0 || st.ReferralBlock != 0 || len(r.told()) != 0 {
@@ -191,7 +188,7 @@ func TestHeadNamedAsFinal(t *testing.T) {
 	r.verify()
 	p.halt()
 
-	// Where blocks are final at once that is right, and the configuration says so.
+	// If blocks are final at once, this is correct, and the configuration says so.
 	r.config.Finality = Finality{Instant: true}
 	naming.tell(r.namesFinal(0))
 	p = r.start()
@@ -204,8 +201,8 @@ func TestHeadNamedAsFinal(t *testing.T) {
 	}
 }
 
-// With chain.agreement 2 the final block is the lower one of two, whichever endpoint is in
-// use: a head that one of them all but names as final is not.
+// With chain.agreement 2 the final block is the lower one of two, whichever endpoint is in use: a block just below the
+// head that only one of them names is not final.
 func TestFinalityNeedsAgreement(t *testing.T) {
 	for _, liarFirst := range []bool{false, true} {
 		t.Run(fmt.Sprintf("the liar is in use %v", liarFirst), func(t *testing.T) {
@@ -235,8 +232,8 @@ func TestFinalityNeedsAgreement(t *testing.T) {
 	}
 }
 
-// While two endpoints do not name the same final block, or only one names any, nothing
-// more becomes final; the rest goes on, and the status says why.
+// While two endpoints do not name the same final block, or only one names any, nothing more becomes final. Everything
+// else continues, and the status says why.
 func TestFinalityIsNotAgreedOn(t *testing.T) {
 	for name, c := range map[string]struct {
 		lie  func(r *rig) lie
@@ -290,7 +287,7 @@ func (r *rig) blockAt(which string) (block json.RawMessage) {
 	return block
 }
 
-// finalIn waits until ingest knows the chain's final block: it may look at it after it has the head.
+// finalIn waits until ingest knows the chain's final block, which it may read after the head.
 func (r *rig) finalIn(p *process) uint64 {
 	r.t.Helper()
 	final := r.final()
@@ -298,7 +295,7 @@ func (r *rig) finalIn(p *process) uint64 {
 	return final
 }
 
-// An endpoint that takes over and names an older final block takes nothing back.
+// An endpoint that takes over and names an older final block does not move the final block back.
 func TestFinalityDoesNotMoveBack(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(25)
@@ -319,8 +316,7 @@ func TestFinalityDoesNotMoveBack(t *testing.T) {
 	r.verify()
 }
 
-// A depth counts from blocks that are in the log: a head that an endpoint only names makes
-// nothing final.
+// A depth counts from blocks that are in the log: a head that an endpoint only names makes nothing final.
 func TestDepthCountsFromTheLog(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Finality = Finality{Depth: 6}
@@ -329,7 +325,7 @@ func TestDepthCountsFromTheLog(t *testing.T) {
 	r.config.RPC = rpc.Endpoints(boaster.URL)
 	p := r.start()
 	p.caughtUp()
-	for _, by := range []uint64{4, 1_000_000} { // within the depth, and far beyond everything
+	for _, by := range []uint64{4, 1_000_000} { // within the depth, and far beyond it
 		boaster.tell(boasts(by))
 		r.steps(2)
 		boaster.lookedAt(p)
@@ -345,7 +341,7 @@ func TestDepthCountsFromTheLog(t *testing.T) {
 	r.verify()
 }
 
-// boasts is a node whose head is named so much higher than it is.
+// boasts is a node that adds by to the number of its head.
 func boasts(by uint64) lie {
 	return func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
 		var h map[string]any

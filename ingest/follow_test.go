@@ -52,8 +52,8 @@ func TestFirstRunAndRestart(t *testing.T) {
 	})
 }
 
-// Of history further back than the window, only the last block of each range
-// is recorded; nearer to the head, every block is.
+// Of history further back than the window, only the last block of each range is recorded; nearer to the head, every
+// block is.
 func TestHistoryBeyondTheWindow(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Finality, r.config.Window, r.config.BatchBlocks = Finality{Depth: 4}, 12, 10
@@ -78,7 +78,7 @@ func TestHistoryBeyondTheWindow(t *testing.T) {
 	}
 }
 
-// A node whose blocks are no chain is not believed.
+// Blocks of a node that do not form a chain are not accepted.
 func TestBlocksThatAreNoChain(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(40)
@@ -123,9 +123,8 @@ func checkVaultRecord(t *testing.T, r *rig, got *event.Vault) {
 	}
 }
 
-// One address stands for two backends. One of them has stopped at a block that
-// left the chain, which is our head; the final block is the other one's. The dead
-// block is not final for that, and nobody hears of its referral.
+// Two backends serve one URL. One of them has stopped at a block that left the chain, which is the log's head; the
+// other one names the final block. The orphaned block does not become final, and its referral is not published.
 func TestFinalBlockOfAnotherBackend(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(20)

@@ -14,11 +14,9 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// logsOfBlock reads the logs that the vaults have in one block, by its hash. A
-// lagging node answers [] or a part for blocks that it does not know yet, so an
-// answer is believed when it is what the block's bloom stands for; how strictly
-// is a matter of chain.proof. Another endpoint is asked before it is given up,
-// and from is the one whose answer it is.
+// logsOfBlock reads the vaults' logs in one block, by its hash. A lagging node returns [] or only some logs for blocks
+// that it does not know yet, so a response is accepted only if it matches the block's bloom, as strictly as chain.proof
+// requires. Before it fails, another endpoint is called; from is the endpoint whose response was accepted.
 func (s *session) logsOfBlock(ctx context.Context, n *rpc.Node, h *rpc.Header, addresses []common.Address) (logs []*event.Log, from *rpc.Node, err error) {
 	w, level := proof.Watch(addresses), s.ingest.config.Proof
 	if level == proof.None {
@@ -61,9 +59,8 @@ func (s *session) logsOfBlock(ctx context.Context, n *rpc.Node, h *rpc.Header, a
 	return logs, from, nil
 }
 
-// plausibly reads the logs of the vaults by the block's hash. Where the bloom
-// has more it is asked again, and what is answered twice is believed while the
-// block is still in the chain. It gives the endpoint whose answer it took.
+// plausibly reads the vaults' logs by the block's hash. If the bloom shows more, it reads them again, and accepts the
+// same result twice if the block is still in the chain. It returns the endpoint whose response it accepted.
 func (s *session) plausibly(ctx context.Context, n *rpc.Node, h *rpc.Header, w *proof.Watched) (logs []*event.Log, from *rpc.Node, err error) {
 	logs, err = n.OneBlock(ctx, h, w, proof.Bloom)
 	if err != nil || !w.Lacks(&h.Bloom, logs) {

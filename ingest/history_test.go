@@ -24,26 +24,25 @@ import (
 	"github.com/navlog/navlog/schemas/contracts/reference"
 )
 
-// history is a node with a long chain of which no block exists before it is
-// asked for: every so many blocks have one log of the vault, and a few of those
-// in between a log of somebody else.
+// history is a node with a long chain whose blocks are generated on request: one block in every `every` has a log of
+// the vault, and a few of those in between a log of another contract.
 type history struct {
 	t       *testing.T
 	url     string
 	chainID uint64
 	tip     uint64
 	final   uint64
-	every   uint64 // blocks from one log of the vault to the next
-	crowded uint64 // a block with so many logs of others that its bloom says little; 0 for none
-	dated   bool   // the node gives blockTimestamp
-	most    uint64 // blocks of a range that it gives, 0 for any
+	every   uint64 // blocks between two logs of the vault
+	crowded uint64 // a block with so many logs of other contracts that its bloom proves little; 0 for none
+	dated   bool   // the node returns blockTimestamp
+	most    uint64 // maximum blocks of a range, 0 for any
 
 	mu    sync.Mutex
 	calls map[string]int
-	near  int // of them about blocks in the window
-	old   int // of them about the headers of blocks below it
-	start int // of them about the node, the chain and the vault
-	// interval is the time from one block to the next; blocks of one second have one time.
+	near  int // calls for blocks in the window
+	old   int // calls for headers of blocks below it
+	start int // calls about the node, the chain and the vault
+	// interval is the time between two blocks; blocks within one second have the same time.
 	interval time.Duration
 	kind     chainKind
 	// sealed: the headers have all fields of Ethereum's, and hash to their hashes.
@@ -51,8 +50,7 @@ type history struct {
 	sealing sync.Mutex // guards headers and byHash, which grow with the chain
 	headers []*types.Header
 	byHash  map[common.Hash]uint64
-	// spoil, where set, changes the result of a question. It is called for one question at a time, so
-	// what it remembers needs no lock.
+	// spoil, if set, changes the result of a call. Calls of it do not overlap, so its state needs no lock.
 	spoiling sync.Mutex
 	spoil    func(method string, params []json.RawMessage, result any) any
 }
@@ -66,7 +64,7 @@ func newHistory(t *testing.T, dated bool) *history {
 	return h
 }
 
-// config is that of an ingest with ranges of 10,000 blocks.
+// config returns the configuration of an ingest with ranges of 10,000 blocks.
 func (h *history) config() Config {
 	c := DefaultConfig().Complete()
 	c.ID, c.RPC, c.BatchBlocks, c.PollInterval = h.chainID, rpc.Endpoints(h.url), 10_000, time.Minute
@@ -74,8 +72,8 @@ func (h *history) config() Config {
 	return c
 }
 
-// The hash of a block holds its number, so that a block is found by its hash; where headers
-// are sealed it is that of its fields.
+// The hash of a block contains its number, so that a block can be found by its hash; if headers are sealed it is the
+// hash of its fields.
 func (h *history) hash(number uint64) common.Hash {
 	if header := h.sealedHeader(number); header != nil {
 		return header.Hash()
@@ -83,7 +81,7 @@ func (h *history) hash(number uint64) common.Hash {
 	return common.BigToHash(new(big.Int).SetUint64(1<<63 + number))
 }
 
-// sealedHeader returns the header of a block of the chain; nil where headers are not sealed.
+// sealedHeader returns the header of a block of the chain; nil if headers are not sealed.
 func (h *history) sealedHeader(number uint64) *types.Header {
 	if tip := h.at().tip; !h.sealed || number > tip {
 		return nil
@@ -108,14 +106,14 @@ func (h *history) sealedHeader(number uint64) *types.Header {
 	return h.headers[number]
 }
 
-// bloom is that of a block's logs, as far as the chain has them in blooms.
+// bloom returns the bloom of a block's logs, as far as the chain includes them in blooms.
 func (h *history) bloom(number uint64) types.Bloom {
 	return types.CreateBloom(&types.Receipt{Logs: slices.DeleteFunc(h.emitted(number, common.Hash{}), func(l *types.Log) bool {
 		return h.kind.zeroBlooms || l.Address == historyBridge
 	})})
 }
 
-// number is that of the block with a hash.
+// number returns the number of the block with a hash.
 func (h *history) number(hash common.Hash) uint64 {
 	if h.sealed {
 		h.sealedHeader(h.at().tip)
@@ -151,7 +149,7 @@ func (h *history) emitted(number uint64, hash common.Hash) (logs []*types.Log) {
 	if number%h.every == 0 && number > 0 {
 		log(historyVaults[0])
 	}
-	if h.kind.bridge && number > 0 && number%5 == 0 { // last, and in no bloom
+	if h.kind.bridge && number > 0 && number%5 == 0 { // the last log, which is in no bloom
 		log(historyBridge)
 	}
 	return logs
@@ -217,7 +215,7 @@ func (h *history) serve(w http.ResponseWriter, req *http.Request) {
 	_ = json.NewEncoder(w).Encode(h.answer(one))
 }
 
-// count notes a question, about a block where it has one.
+// count counts a call, and its block if it has one.
 func (h *history) count(method string, number uint64, known bool) {
 	h.mu.Lock()
 	h.calls[method]++
@@ -320,7 +318,7 @@ func (h *history) logs(raw json.RawMessage) (any, string) {
 	return logs, ""
 }
 
-// call answers as the vault, and as its asset.
+// call responds as the vault, and as its asset.
 func (h *history) call(raw json.RawMessage) any {
 	var call struct{ Data hexutil.Bytes }
 	_ = json.Unmarshal(raw, &call)
@@ -348,7 +346,7 @@ func (h *history) call(raw json.RawMessage) any {
 	return hexutil.Bytes(packed)
 }
 
-// rig is one without a development chain.
+// rig returns a rig without a development chain.
 func (h *history) rig() *rig {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -358,8 +356,8 @@ func (h *history) rig() *rig {
 	return r
 }
 
-// whole proves that the log has each log of the vault up to the head once, dated,
-// and that of old blocks no more than most are recorded.
+// whole checks that the log has each log of the vault up to the head once, with its time, and at most most records of
+// old blocks.
 func (h *history) whole(r *rig, most int) {
 	h.t.Helper()
 	r.settle()
@@ -396,9 +394,8 @@ func (h *history) caughtUp(p *process) {
 	p.until("log that reaches the head", func(st Status) bool { return st.State == Following && st.IndexedBlock == h.at().tip })
 }
 
-// A sparse history of a million blocks costs little more than one call for each
-// range of ten thousand, and where the node does not date its logs one more for
-// each block that has one.
+// A sparse history of a million blocks costs little more than one call for each range of ten thousand and, if the node
+// does not return the time of logs, one more for each block that has a log.
 func TestCallsOfASparseHistory(t *testing.T) {
 	for name, dated := range map[string]bool{"the node dates its logs": true, "it does not": false} {
 		t.Run(name, func(t *testing.T) {
@@ -433,8 +430,7 @@ func TestCallsOfASparseHistory(t *testing.T) {
 	}
 }
 
-// An ingest that dies in the middle of a history, at whatever step of a commit,
-// goes on where the log ends.
+// An ingest that dies in the middle of a history, at any step of a commit, continues where the log ends.
 func TestDeathsInASparseHistory(t *testing.T) {
 	h := newHistory(t, true)
 	h.most = 2_000
@@ -462,9 +458,8 @@ func TestDeathsInASparseHistory(t *testing.T) {
 	h.whole(r, 50)
 }
 
-// The block that a commit ends with is compared with what is to be committed:
-// where it is of another chain, or holds a log that the range had not, all that
-// was read ahead is read again, or the log is found.
+// The block at the end of a commit is compared with the records of the commit: if it belongs to another chain, or has a
+// log that the range lacked, everything that was read ahead is read again, or the log is added.
 func TestEndsOfCommits(t *testing.T) {
 	type spoil = func(method string, params []json.RawMessage, result any) any
 	for name, c := range map[string]struct {
@@ -472,7 +467,7 @@ func TestEndsOfCommits(t *testing.T) {
 		says  string
 	}{
 		"a block of another chain": {func() spoil {
-			reading := false // before that the chain must have the block that is named as final
+			reading := false // before that, the chain must have the block that is named as final
 			return func(method string, params []json.RawMessage, result any) any {
 				reading = reading || method == "eth_getLogs"
 				if b, ok := result.(map[string]any); ok && reading && method == "eth_getBlockByNumber" && string(params[0]) == `"0xf4240"` {
@@ -493,7 +488,7 @@ func TestEndsOfCommits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHistory(t, true)
-			h.final = 1_000_000 // so the last commit of the history ends with it
+			h.final = 1_000_000 // so that the last commit of the history ends with it
 			r := h.rig()
 			r.config.Window = 512
 			h.spoil = c.spoil()
@@ -511,7 +506,7 @@ func TestEndsOfCommits(t *testing.T) {
 	}
 }
 
-// A vault that comes later reads its history beside the head, at the same price.
+// A late vault reads its history while others follow the head, at the same price.
 func TestCallsOfALateVault(t *testing.T) {
 	h := newHistory(t, true)
 	r := h.rig()
