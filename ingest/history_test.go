@@ -523,7 +523,7 @@ func TestCallsOfALateVault(t *testing.T) {
 		return len(st.LateVaults) == 0 && st.Backfill == nil && st.State == Following && st.Logs == h.tip/h.every
 	})
 	p.halt()
-	if calls := h.asked("eth_getLogs") - before; calls > 200 { // its unfinalised blocks are asked for by hash
+	if calls := h.asked("eth_getLogs") - before; calls > 200 { // its unfinalised blocks are read by hash
 		t.Errorf("the history of a late vault costs %d calls of eth_getLogs", calls)
 	}
 	r.settle()

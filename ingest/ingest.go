@@ -42,15 +42,14 @@ type Ingest struct {
 	metrics  *metrics
 	vaults   []vault  // those of chain.vaults
 	fault    error    // why they cannot be read: a file may have changed since the configuration was checked
-	commands commands // nil: there is no registry
-	instance []byte   // 16 random bytes: this writer, in every cursor that it commits
+	commands commands // nil without a registry
+	instance []byte   // id of this writer in every cursor that it commits: 16 random bytes
 	nodes    *rpc.Pool
 
 	// hook, if set, is called at every step of a transaction, so that tests can make
 	// it fail there.
 	hook func(step) error
-	// takeBack is about how many records a resumption retracts in one transaction and
-	// in one unit.
+	// takeBack is roughly how many records a resumption retracts in one transaction and in one unit.
 	takeBack struct{ atOnce, asUnit int }
 	// partsAtOnce is the number of parts without a block that one commit collects.
 	partsAtOnce int
@@ -59,7 +58,7 @@ type Ingest struct {
 
 	mu      sync.Mutex
 	status  Status
-	indexes []vault // those that are indexed
+	indexes []vault // the vaults that are indexed
 }
 
 // New makes an ingest of a valid configuration. It does nothing before Run.
@@ -78,7 +77,7 @@ func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheu
 	i.takeBack.atOnce, i.takeBack.asUnit = takenBackAtOnce, takenBackAsUnit
 	i.nodes = rpc.NewPool(config.ID, config.RPC, config.Prices, reg, log)
 	for _, e := range i.nodes.Status() {
-		i.metrics.disagreements.WithLabelValues(e.Name) // from 0 on
+		i.metrics.disagreements.WithLabelValues(e.Name) // create the series at 0
 	}
 	return i
 }
@@ -125,13 +124,13 @@ func (i *Ingest) run(ctx context.Context) error {
 		i.note(func(s *Status) { s.State, s.Reason = Starting, "" })
 		err := i.write(ctx)
 		if !errors.Is(err, ErrFenced) {
-			i.farewell(ctx) // who was replaced does not say it: the newest beat may be its own, and the writer lives
+			i.farewell(ctx) // after a takeover the latest heartbeat may be this ingest's own although the other writer lives
 			return err
 		}
 		if i.config.Standby == 0 {
 			return err
 		}
-		i.metrics.frozen.Set(0) // whether the log is, the other one says
+		i.metrics.frozen.Set(0) // the new writer reports whether the log is frozen
 		i.metrics.differing.Set(0)
 		i.note(func(s *Status) { s.VaultWarnings, s.sampling = nil, nil })
 		i.log.Warn("another ingest took over", "error", err)
@@ -140,7 +139,7 @@ func (i *Ingest) run(ctx context.Context) error {
 
 // write writes the log until ctx ends, another ingest takes over, or a retry cannot help.
 func (i *Ingest) write(ctx context.Context) error {
-	var last []byte // instance of the newest cursor that we know to be rightful
+	var last []byte // instance of the newest cursor that is known to be rightful
 	for wait := rpc.NewBackoff(); ; {
 		err := i.session(ctx, &last, wait)
 		switch {

@@ -14,7 +14,7 @@ import (
 	"github.com/navlog/navlog/schemas/telemetry"
 )
 
-// late gives the vaults that are behind the head.
+// late returns the vaults that are behind the head.
 func (s *session) late() (late []coverage) {
 	for _, v := range s.ingest.watched() {
 		if have := s.state.coverageOf(v.address); have.to < s.state.head.Number {
@@ -24,7 +24,7 @@ func (s *session) late() (late []coverage) {
 	return late
 }
 
-// lowestOf is the block up to which all of these vaults are covered.
+// lowestOf returns the block up to which all of these vaults are covered.
 func lowestOf(vaults []coverage) uint64 {
 	lowest := uint64(math.MaxUint64)
 	for _, v := range vaults {
@@ -33,16 +33,15 @@ func lowestOf(vaults []coverage) uint64 {
 	return lowest
 }
 
-// lateness is when late vaults may go on after an error of a node, which the
-// vaults at the head do not wait for.
+// lateness delays late vaults after an error of a node; the vaults at the head do not wait for them.
 type lateness struct {
 	wait     *rpc.Backoff
 	again    time.Time
 	reason   string
-	failures int // in a row
+	failures int // consecutive failures
 }
 
-// noteLate shows the vaults that are late.
+// noteLate shows the late vaults in the status.
 func (s *session) noteLate(late []coverage) {
 	var shown []LateVault
 	for _, v := range late {
@@ -51,10 +50,9 @@ func (s *session) noteLate(late []coverage) {
 	s.ingest.note(func(st *Status) { st.LateVaults = shown })
 }
 
-// catchUp brings late vaults nearer to the head by one step, a range of final
-// blocks or else the join, and says whether there may be more at once. An error
-// on the way, one too that no try will mend, is theirs alone: the vaults at the
-// head go on, and the status shows it.
+// catchUp brings late vaults nearer to the head by one step, a range of final blocks or else the join, and reports
+// whether more can follow at once. An error, even one that no retry can help, affects only the late vaults: those at
+// the head continue, and the status shows it.
 func (s *session) catchUp(ctx context.Context, n *rpc.Node, tip *rpc.Header, late []coverage, final uint64) (more bool, err error) {
 	if time.Now().Before(s.lateness.again) {
 		return false, nil
@@ -66,7 +64,7 @@ func (s *session) catchUp(ctx context.Context, n *rpc.Node, tip *rpc.Header, lat
 	}
 	var failed *commitError
 	if err == nil || ctx.Err() != nil || errors.As(err, &failed) {
-		if more { // a node that only lets us wait has not succeeded
+		if more { // a node that only kept us waiting has not succeeded
 			s.lateness.wait, s.lateness.reason = rpc.NewBackoff(), ""
 			s.lateness.failures = 0
 		}
@@ -79,15 +77,14 @@ func (s *session) catchUp(ctx context.Context, n *rpc.Node, tip *rpc.Header, lat
 	return false, nil
 }
 
-// belowWindow is how many blocks between the final block and the window are
-// read for a late vault, which come with one look at the whole of them.
+// belowWindow is how many blocks between the final block and the window are read for a late vault, all of them in one
+// go.
 const belowWindow = 1024
 
-// join appends, as one unit, the logs that late vaults have in the next of the
-// unfinalised blocks that the head has passed, and then the last of these blocks
-// once more: up to there the log holds for them too, and at the head they have
-// joined. It takes a bounded number of blocks and about as long as a look at the
-// head may wait. Where a node fails on the way, what it gave before is appended.
+// join appends, as one unit, the late vaults' logs in the next unfinalised blocks up to the head, followed by the last
+// of these blocks again: up to there the log now covers these vaults too, and at the head they have joined. It reads a
+// bounded number of blocks, and takes about as long as the next poll of the head may wait. If a node fails on the way,
+// what was read before is appended.
 func (s *session) join(ctx context.Context, n *rpc.Node, late []coverage, final uint64) (err error) {
 	ctx, span := telemetry.Begin(ctx, telemetry.Internal, "ingest late vaults")
 	defer func() { telemetry.End(span, err) }()
@@ -97,7 +94,7 @@ func (s *session) join(ctx context.Context, n *rpc.Node, late []coverage, final 
 	}
 	var unit []*event.Record
 	var last *rpc.Header
-	var unsealed uint64 // the last block whose header is not
+	var unsealed uint64 // the last block whose header is not sealed
 	for began := time.Now(); len(blocks) > 0 && (last == nil || time.Since(began) < lookAgain); blocks = blocks[1:] {
 		h, logs, err := s.lateLogs(ctx, n, blocks[0].Hash, late)
 		if err != nil && (last == nil || ctx.Err() != nil) {
@@ -123,8 +120,8 @@ func (s *session) join(ctx context.Context, n *rpc.Node, late []coverage, final 
 	return s.commit(ctx, c)
 }
 
-// lateLogs reads one block for the late vaults that do not cover it. The header
-// is read again for its bloom, which the log does not keep.
+// lateLogs reads one block for the late vaults that do not cover it. The header is read again for its bloom, which the
+// log does not keep.
 func (s *session) lateLogs(ctx context.Context, n *rpc.Node, hash common.Hash, late []coverage) (*rpc.Header, []*event.Record, error) {
 	h, err := n.ByHash(ctx, hash)
 	if err != nil {
@@ -140,9 +137,8 @@ func (s *session) lateLogs(ctx context.Context, n *rpc.Node, hash common.Hash, l
 	return h, logs, err
 }
 
-// passed gives the next blocks from `from` up to the head. The window holds
-// them; those that are below it, and not final yet, must be the ones that it
-// stands on.
+// passed returns the next blocks from `from` up to the head. Those in the window are known. Those below it that are not
+// final yet are read, and must be ancestors of the window's first block.
 func (s *session) passed(ctx context.Context, n *rpc.Node, from uint64) ([]*rpc.Header, error) {
 	blocks := s.state.window.blocks()
 	first := blocks[0]

@@ -15,14 +15,14 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// Logs with much data are no reason to stop: what a record holds is in it, and of what none holds its length and its hash.
-// Many in a block are one unit, and a reorganisation takes them back as they are.
+// Logs with much data do not stop ingest. A record holds as much data as it can; for larger data it holds the length
+// and the hash. Many of them in a block are one unit, and a reorganisation retracts them unchanged.
 func TestLargeLogs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("large records, and nothing at the same time")
 	}
 	for name, c := range map[string]struct {
-		depth uint64 // of finality
+		depth uint64 // depth of finality
 		bytes int
 	}{
 		"whole, in backfill": {1, event.MaxData}, "whole, at the head": {500, event.MaxData},
@@ -71,7 +71,7 @@ func TestLargeLogs(t *testing.T) {
 					appended++
 				}
 			}
-			kept := 0 // without data, and not retracted since
+			kept := 0 // live logs without data
 			if c.bytes > event.MaxData {
 				kept = logs
 			}
@@ -81,7 +81,7 @@ func TestLargeLogs(t *testing.T) {
 			if c.depth > 100 && c.bytes > event.MaxData && appended <= kept {
 				t.Error("no log without data was reorganised")
 			}
-			p.halt() // the number is one of the log, not of a process
+			p.halt() // the number belongs to the log, not to a process
 			p = r.start()
 			p.caughtUp()
 			if got := p.Status().LogsWithoutData; got != uint64(kept) {
@@ -94,7 +94,7 @@ func TestLargeLogs(t *testing.T) {
 	}
 }
 
-// The largest record that there can be fits into a batch of Kafka.
+// The largest possible record fits into a Kafka batch.
 func TestLargestRecordFits(t *testing.T) {
 	full := func(n int) []byte { return bytes.Repeat([]byte{0xff}, n) }
 	l := &event.Log{
@@ -115,7 +115,7 @@ func TestLargestRecordFits(t *testing.T) {
 	}
 }
 
-// Whatever of a log's data is in a record, proofs see the same log.
+// Proofs see the same log, however much of its data is in the record.
 func TestDigestOfLargeLogs(t *testing.T) {
 	data := bytes.Repeat([]byte{1}, event.MaxData+500) // which an earlier version kept whole
 	made := func(change func(*event.Log)) digest {

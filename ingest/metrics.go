@@ -15,7 +15,7 @@ type metrics struct {
 	frozen, proven, disproven, differing prometheus.Gauge
 	logs, referrals, samples             *prometheus.CounterVec
 	transactions, reorgs, omitted        prometheus.Counter
-	appended                             atomic.Uint64 // logs, retractions not counted
+	appended                             atomic.Uint64 // logs, without retractions
 
 	disagreements *prometheus.CounterVec // by endpoint
 	reorgDepth    prometheus.Histogram
@@ -55,7 +55,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-// committed counts what a transaction did, and returns the logs that it appended without their data.
+// committed counts the contents of a transaction, and returns the logs that it appended without their data.
 func (m *metrics) committed(c *change, due []referral, s *state) (omitted []*event.Log) {
 	m.transactions.Inc()
 	type label struct {
@@ -96,7 +96,7 @@ func (m *metrics) committed(c *change, due []referral, s *state) (omitted []*eve
 	return omitted
 }
 
-// position shows where the log is.
+// position shows the position of the log.
 func (m *metrics) position(s *state) {
 	if s.head != nil {
 		m.indexed.Set(float64(s.head.Number))

@@ -19,18 +19,17 @@ import (
 	"github.com/navlog/navlog/ingest/rpc"
 )
 
-// A liar is a node in front of the real one, that answers some calls itself.
+// A liar is a node in front of the real one that responds to some calls itself.
 type liar struct {
 	*httptest.Server
 	mu    sync.Mutex
 	calls map[string]int
 	lie   lie
-	// batches, where set, gives the URL of the node that answers a batch.
+	// batches, if set, returns the URL of the node that serves a batch.
 	batches func(body []byte) string
 }
 
-// A lie gives the result of a call, an error, or says that it is not told: then
-// the real node answers.
+// A lie returns the result of a call or an error; if told is false, the real node responds instead.
 type lie func(method string, params []json.RawMessage, truth func() json.RawMessage) (result any, err error, told bool)
 
 func (r *rig) liar(l lie) *liar {
@@ -46,7 +45,7 @@ func (n *liar) count(method string) int {
 	return n.calls[method]
 }
 
-// lookedAt waits until the chain was looked at some more times.
+// lookedAt waits until the chain was polled several more times.
 func (n *liar) lookedAt(p *process) {
 	p.rig.t.Helper()
 	before := n.count("eth_getBlockByNumber")
@@ -69,7 +68,7 @@ func (n *liar) serve(r *rig, w http.ResponseWriter, req *http.Request) {
 		Method string
 		Params []json.RawMessage
 	}
-	if json.Unmarshal(body, &call) != nil { // a batch is told the truth, by one node or another
+	if json.Unmarshal(body, &call) != nil { // a batch is passed on to a real node
 		n.mu.Lock()
 		batches := n.batches
 		n.mu.Unlock()
@@ -126,8 +125,7 @@ func honest(string, []json.RawMessage, func() json.RawMessage) (any, error, bool
 	return nil, nil, false
 }
 
-// A lagging node answers [] for logs that are there: at the head the bloom says
-// so, and the other endpoint is asked.
+// A lagging node returns [] for logs that exist: at the head the bloom reveals this, and the other endpoint is called.
 func TestEmptyAnswerAgainstBloom(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -137,7 +135,7 @@ func TestEmptyAnswerAgainstBloom(t *testing.T) {
 			r := newRig(t, kfake)
 			r.config.Finality = Finality{Depth: 500} // everything is read by hash
 			r.steps(15)
-			var asked sync.Map // blocks are asked for beside each other
+			var asked sync.Map // blocks are read concurrently
 			lying := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 				if method != "eth_getLogs" {
 					return nil, nil, false
@@ -161,8 +159,7 @@ func TestEmptyAnswerAgainstBloom(t *testing.T) {
 	}
 }
 
-// Answers that contradict the question are not believed, and ingest heals when
-// the node does.
+// Responses that contradict the request are not accepted, and ingest recovers when the node does.
 func TestImplausibleLogs(t *testing.T) {
 	change := func(from, to string) func(json.RawMessage) any {
 		return func(truth json.RawMessage) any {
@@ -196,7 +193,7 @@ func TestImplausibleLogs(t *testing.T) {
 				switch method {
 				case "eth_getLogs":
 					return fault.change(truth()), nil, true
-				case "eth_getBlockReceipts": // which would cure it
+				case "eth_getBlockReceipts": // which would repair it
 					return nil, errors.New("the method does not exist"), true
 				}
 				return nil, nil, false
@@ -211,11 +208,11 @@ func TestImplausibleLogs(t *testing.T) {
 	}
 }
 
-// A node that refuses long ranges gets shorter ones, down to a single block.
+// A node that rejects long ranges gets shorter ones, down to a single block.
 func TestRangesShrinkAndGrow(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(40)
-	var mu sync.Mutex // several ranges are asked for at once
+	var mu sync.Mutex // several ranges are read at once
 	widest := uint64(0)
 	lying := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		var filter struct{ FromBlock, ToBlock string }
@@ -264,7 +261,7 @@ func TestBlockTimesFromHeaders(t *testing.T) {
 	r.verify()
 }
 
-// An endpoint that hangs up is left for the next one.
+// After an endpoint hangs up, the next one is used.
 func TestFailover(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(10)
@@ -283,8 +280,8 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// A node that fails at every tenth call, at a vault's record as well as on the
-// way from block to block, slows ingest down and does not stop it.
+// A node that fails at every tenth call, for a vault's record as well as between two blocks, slows ingest down but does
+// not stop it.
 func TestProgressThroughErrors(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Finality = Finality{Depth: 500} // everything is read block by block
@@ -303,8 +300,8 @@ func TestProgressThroughErrors(t *testing.T) {
 	}
 }
 
-// A node that gives another hash at our height only every other time, or a head
-// that is far below, changes nothing.
+// A node that returns another hash at the head's height only every other time, or a head that is far below, changes
+// nothing.
 func TestFalseReorganisation(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(20)
@@ -347,7 +344,7 @@ func TestFalseReorganisation(t *testing.T) {
 	})
 	unchanged("an old head")
 
-	// A block that does not follow ours is not appended, wherever it came from.
+	// A block that does not follow the log's head is not appended, whichever node returned it.
 	watched.tell(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
 		switch {
 		case method == "eth_getLogs":
@@ -367,8 +364,7 @@ func TestFalseReorganisation(t *testing.T) {
 	r.verify()
 }
 
-// reseal makes another block of one: with these extra data, and the hash that its fields have
-// then.
+// reseal turns a header into one of another block: with this extra data, and the hash of the changed fields.
 func reseal(h map[string]any, extra string) {
 	h["extraData"] = hexutil.Encode([]byte(extra))
 	raw, _ := json.Marshal(h)

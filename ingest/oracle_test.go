@@ -25,8 +25,8 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// The oracle reads the topics and the chain with nothing of ingest, and says
-// whether the one is what the other should have made it.
+// The oracle reads the topics and the chain without any code of ingest, and checks that the topics are what follows
+// from the chain.
 
 func (r *rig) cursor() *event.Cursor {
 	r.t.Helper()
@@ -35,7 +35,7 @@ func (r *rig) cursor() *event.Cursor {
 	return cursor
 }
 
-// settle waits until every topic shows what any of them shows.
+// settle waits until every topic shows all transactions that any of them shows.
 func (r *rig) settle() {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.ctx, patience)
@@ -77,9 +77,8 @@ func (r *rig) topic(name string) []*kgo.Record {
 	return records
 }
 
-// log reads the whole log and proves what holds without looking at the chain:
-// seq is contiguous, every record is of one log, units end, and a retraction
-// takes back a live record, whole, with everything above it.
+// log reads the whole log and checks what holds without the chain: seqs are contiguous, all records belong to one log,
+// units are complete, and a retraction repeats a live record in full after everything above it was retracted.
 func (r *rig) log() (all, live []*event.Record) {
 	r.t.Helper()
 	alive := map[uint64]*event.Record{}
@@ -116,9 +115,9 @@ func (r *rig) log() (all, live []*event.Record) {
 	return all, slices.SortedFunc(maps.Values(alive), func(a, b *event.Record) int { return cmp.Compare(a.GetSeq(), b.GetSeq()) })
 }
 
-// checkUnits: a unit is vault records, or the logs and samples of blocks and then the last
-// of these blocks, or each of them behind its logs, or retractions and then a branch of blocks with their logs, or a
-// decision, or what a decision takes back.
+// checkUnits: a unit consists of vault records; or of the logs and samples of blocks, followed by the last of these
+// blocks or by each after its logs; or of retractions followed by a branch of blocks with their logs; or of a decision;
+// or of what a decision retracts.
 func (r *rig) checkUnits(all []*event.Record) {
 	r.t.Helper()
 	var unit []*event.Record
@@ -145,11 +144,11 @@ func (r *rig) checkUnits(all []*event.Record) {
 	}
 }
 
-// checkAncestors: of what was before it, a unit that takes something back leaves nothing live above its ancestor.
+// checkAncestors: a unit with retractions leaves no earlier record live above its ancestor.
 func (r *rig) checkAncestors(all []*event.Record) {
 	r.t.Helper()
 	live := map[uint64]uint64{}                         // the block of each record
-	begins, lowest := uint64(1), uint64(math.MaxUint64) // of the unit: its first seq, and the lowest block that it takes back
+	begins, lowest := uint64(1), uint64(math.MaxUint64) // of the unit: its first seq, and the lowest block that it retracts
 	for _, record := range all {
 		number, ofBlock := blockOf(record)
 		switch {
@@ -174,8 +173,8 @@ func (r *rig) checkAncestors(all []*event.Record) {
 
 var unitShape = regexp.MustCompile(`^(v+|-*([ls]*b)+|d|-+)$`)
 
-// verify proves that the live log is the chain up to the cursor's head, and
-// that the referral topics are what follows from it.
+// verify checks that the live log matches the chain up to the cursor's head, and that the referral topics follow from
+// it.
 func (r *rig) verify() (all []*event.Record) {
 	r.t.Helper()
 	r.settle()
@@ -196,9 +195,9 @@ func (r *rig) verify() (all []*event.Record) {
 	return all
 }
 
-// verifyBlocks: every block record is a block of the chain, the newest one is
-// the cursor's head, and each block that is not final has one; on a chain that
-// is not longer than the window, each block from the first recorded one on.
+// verifyBlocks: every block record is a block of the chain, the newest one is the cursor's head, and each block that is
+// not final has one. On a chain that is not longer than the window, each block from the first recorded one has a
+// record.
 func (r *rig) verifyBlocks(live []*event.Record, cursor *event.Cursor, blocks map[uint64]*types.Header) {
 	r.t.Helper()
 	seen := map[uint64]bool{}
@@ -231,8 +230,7 @@ func (r *rig) verifyBlocks(live []*event.Record, cursor *event.Cursor, blocks ma
 	}
 }
 
-// verifyLogs: the live logs of each vault are its logs, read block by block by
-// hash, in that order.
+// verifyLogs: the live logs of each vault are its logs in the chain, read block by block by hash, in the same order.
 func (r *rig) verifyLogs(live []*event.Record, cursor *event.Cursor, blocks map[uint64]*types.Header) {
 	r.t.Helper()
 	for _, v := range cursor.GetVaults() {
@@ -269,9 +267,8 @@ func (r *rig) chainLogs(h *types.Header, vaults ...common.Address) []*event.Log 
 	return logs
 }
 
-// verifyReferrals: every attributed log of a block that was told is in its
-// topic exactly once, under its partner's key. Referrals of blocks that left
-// the chain after they were told stay there; they are not looked at here.
+// verifyReferrals: every attributed log in the published blocks is in its topic exactly once, under its partner's key.
+// Referrals of blocks that left the chain after they were published stay in the topic; they are not checked here.
 func (r *rig) verifyReferrals(cursor *event.Cursor, blocks map[uint64]*types.Header) {
 	r.t.Helper()
 	want := map[string]int{}
@@ -320,7 +317,7 @@ func (r *rig) told() (all []told) {
 	return all
 }
 
-// attribution decodes with the bindings, not with the decoder that ingest uses.
+// attribution decodes with the generated bindings instead of ingest's decoder.
 func (r *rig) attribution(l *event.Log) (topic string, partner uint32) {
 	r.t.Helper()
 	filterer, err := reference.NewReferenceVaultFilterer(common.Address(l.GetAddress()), nil)
@@ -338,7 +335,7 @@ func (r *rig) attribution(l *event.Log) (topic string, partner uint32) {
 	return "", 0
 }
 
-// eventually waits for a condition that nothing announces.
+// eventually polls a condition until it holds.
 func (r *rig) eventually(what string, condition func() bool) {
 	r.t.Helper()
 	deadline := time.After(patience)

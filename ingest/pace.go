@@ -10,14 +10,12 @@ import (
 )
 
 const (
-	// paceOver is the time over which rates are measured, paceEvery the pause
-	// between measurements.
+	// paceOver is the period over which rates are measured, paceEvery the pause between measurements.
 	paceOver  = 30 * time.Second
 	paceEvery = 500 * time.Millisecond
 )
 
-// pace measures how fast final blocks are read. Whoever asks for the status
-// turns it.
+// pace measures how fast final blocks are read. Each request of the status takes a measurement.
 type pace struct {
 	covered map[common.Address]uint64 // the last block of each vault that is in the log
 	samples []sample                  // oldest first
@@ -28,7 +26,7 @@ type sample struct {
 	block, logs uint64
 }
 
-// committed notes how far the vaults are.
+// committed notes how far the vaults are covered.
 func (p *pace) committed(covered []coverage) {
 	p.covered = make(map[common.Address]uint64, len(covered))
 	for _, v := range covered {
@@ -36,8 +34,8 @@ func (p *pace) committed(covered []coverage) {
 	}
 }
 
-// backfill says how far the vaults are from the final block, and the seconds
-// until they reach it, nil before there is a rate. It is nil when they have.
+// backfill returns how far the vaults are from the final block, and the seconds until they reach it, which are nil
+// while no rate is known. Once they have reached it, it returns nil.
 func (p *pace) backfill(now time.Time, vaults []vault, final, logs uint64) (*registry.BackfillStatus, *uint64) {
 	from, block := uint64(math.MaxUint64), uint64(math.MaxUint64)
 	for _, v := range vaults {
@@ -65,8 +63,7 @@ func (p *pace) backfill(now time.Time, vaults []vault, final, logs uint64) (*reg
 	return st, &eta
 }
 
-// sample gives the oldest measurement of the last half minute. Another vault,
-// further behind, begins anew.
+// sample returns the oldest measurement of the last half minute. If another vault is further behind, it starts over.
 func (p *pace) sample(s sample) sample {
 	n := len(p.samples)
 	if n > 0 && p.samples[n-1].block > s.block {

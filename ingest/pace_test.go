@@ -20,7 +20,7 @@ func TestPace(t *testing.T) {
 	if st == nil || st.FromBlock != 101 || st.Block != 100 || st.ToBlock != 1100 || st.Part() != 0 || eta != nil {
 		t.Fatalf("at the start it is %+v, %v", st, eta)
 	}
-	// 10 blocks and 30 logs a second for a minute.
+	// 10 blocks and 30 logs per second for a minute.
 	for i := uint64(1); i <= 60; i++ {
 		now = now.Add(time.Second)
 		p.committed([]coverage{{address: a, start: 101, to: 100 + 10*i}, {address: b, start: 501, to: max(500, 100+10*i)}})

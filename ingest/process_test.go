@@ -22,8 +22,8 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// child is what an ingest in a process of its own needs. At the StopNth time
-// that it reaches StopAt it stops itself with SIGSTOP.
+// child is the configuration of an ingest in a separate process. When it reaches StopAt for the StopNth time, it stops
+// itself with SIGSTOP.
 type child struct {
 	Config  Config
 	RPC     []string
@@ -61,14 +61,14 @@ func runChild(text string) error {
 		return nil
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	go func() { // the parent is gone when standard input ends
+	go func() { // standard input ends when the parent is gone
 		_, _ = os.Stdin.Read(make([]byte, 1))
 		cancel()
 	}()
 	return i.Run(ctx)
 }
 
-// running is an ingest in a process of its own.
+// running is an ingest in a separate process.
 type running struct {
 	*exec.Cmd
 	rig    *rig
@@ -107,13 +107,13 @@ func (r *rig) process(stopAt step, stopNth int) *running {
 	return p
 }
 
-// stopped says that the process has stopped itself.
+// stopped reports whether the process has stopped itself.
 func (p *running) stopped() bool {
 	state, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(p.Process.Pid)).Output()
 	return err == nil && strings.HasPrefix(strings.TrimSpace(string(state)), "T")
 }
 
-// fenced waits for the end of the process, which must be because of another ingest.
+// fenced waits until the process ends because another ingest has taken over.
 func (p *running) fenced() {
 	p.rig.t.Helper()
 	p.rig.eventually("end of the fenced process", p.gone.Load)
@@ -122,9 +122,8 @@ func (p *running) fenced() {
 	}
 }
 
-// A process that sleeps in the middle of a transaction until another one has
-// taken over cannot write any more when it wakes up: it ends as fenced, and what
-// it had not committed never happened.
+// A process that is stopped in the middle of a transaction until another one has taken over can no longer write when it
+// continues: it ends as fenced, and its uncommitted records have no effect.
 func TestStoppedProcessIsFenced(t *testing.T) {
 	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
 		for _, at := range few([]step{beforeProduce, afterFlush, afterCursor, afterEnd}) {
@@ -139,7 +138,7 @@ func TestStoppedProcessIsFenced(t *testing.T) {
 				p.caughtUp()
 				r.verify()
 				r.must(old.Process.Signal(syscall.SIGCONT))
-				r.steps(1) // gives it something to write where it was between two transactions
+				r.steps(1) // gives it something to write if it stopped between two transactions
 				old.fenced()
 				p.caughtUp()
 				r.steps(2)
@@ -150,8 +149,8 @@ func TestStoppedProcessIsFenced(t *testing.T) {
 	})
 }
 
-// Of two processes that start together exactly one remains, and the log changes
-// hands twice at most: to the one, and once to the other.
+// Of two processes that start together exactly one remains, and the writer of the log changes at most twice: to one of
+// them, and once to the other.
 func TestTwoProcessesStartTogether(t *testing.T) {
 	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
 		r := newRig(t, brokers)
@@ -190,8 +189,7 @@ func TestTwoProcessesStartTogether(t *testing.T) {
 	})
 }
 
-// writers gives the instances that committed cursors, one for each time that
-// the log changed hands.
+// writers returns the instances that committed cursors, one for each change of the writer.
 func (r *rig) writers() (hands [][]byte) {
 	r.t.Helper()
 	for _, k := range r.topic(chainlog.CursorTopic(r.config.ID)) {

@@ -7,34 +7,33 @@ import (
 	"time"
 )
 
-// Profile is a kind of chain. It says how often its head is looked at, how many blocks
-// may be unfinal at once, and how long a range of final blocks may be. Finality is the
-// node's finalized tag in all of them, which may name the head in none.
+// Profile is a kind of chain. It sets how often the head is polled, how many blocks can be unfinal at once, and how
+// long a range of final blocks can be. Finality is the node's finalized tag in all profiles, and in none of them may
+// the tag name the head.
 type Profile string
 
 // The kinds of chains.
 const (
-	Ethereum Profile = "ethereum" // the default; also for chains of 12 s whose kind is not here
+	Ethereum Profile = "ethereum" // the default; also for other chains with blocks every 12 s
 	Base     Profile = "base"
 	Arbitrum Profile = "arbitrum"
 	Optimism Profile = "optimism" // and other chains of the OP stack
 	Polygon  Profile = "polygon"
-	Fast     Profile = "fast" // several blocks a second, final after a few, as Monad's
+	Fast     Profile = "fast" // several blocks a second, final after a few, such as Monad
 )
 
-// paces are what a profile sets.
+// paces are the settings of the profiles.
 //
-// A window must hold what is not final even on a bad day. Ethereum's finalized block is
-// two to three epochs of 32 blocks below the head, and was some hundred when finality
-// was late. A rollup's is the newest one that Ethereum has finalised the batch of:
-// 15 minutes at best, an hour when its batches are late, which is 1,800 blocks of 2 s and
-// 14,400 of 0.25 s. Polygon's milestones finalise within seconds, and it was reorganised
-// by 157 blocks before it had them. A fast chain's finality is two blocks below the head,
-// and the window holds an hour of 0.4 s.
+// A window must hold all blocks that are not final, even on a bad day. Ethereum's finalized block is two to three
+// epochs of 32 blocks below the head, and was some hundred blocks below it when finality was late. A rollup's finalized
+// block is the newest one whose batch Ethereum has finalised: 15 minutes old at best, an hour when its batches are
+// late, which is 1,800 blocks of 2 s and 14,400 of 0.25 s. Polygon's milestones finalise within seconds, and it had a
+// reorganisation of 157 blocks before it had them. A fast chain's finality is two blocks below the head, and the window
+// holds an hour of blocks of 0.4 s.
 //
-// A look costs two calls (one where finality is a depth), so the head is looked at about as often as there is a block, or
-// twice, but for chains whose blocks are faster than looks should be: there one look
-// brings several. Ranges are what providers give, or more where blocks hold less.
+// A poll costs two calls (one if finality is a depth), so the head is polled about once or twice per block, except on
+// chains whose blocks come faster than polls should: there each poll finds several. Ranges are as long as providers
+// allow, or longer if blocks contain less.
 var paces = map[Profile]struct {
 	poll   time.Duration
 	window uint64
@@ -48,8 +47,8 @@ var paces = map[Profile]struct {
 	Fast:     {200 * time.Millisecond, 9_000, 50_000},
 }
 
-// Complete is the configuration with what its profile says where it says nothing
-// itself. An unknown profile, which Validate names, is taken for Ethereum.
+// Complete returns the configuration with the profile's settings in place of missing ones. An unknown profile, which
+// Validate reports, is treated as Ethereum.
 func (c Config) Complete() Config {
 	if c.Profile == "" {
 		c.Profile = Ethereum
@@ -70,7 +69,7 @@ func (c Config) Complete() Config {
 	return c
 }
 
-// profileNames are all of them, for a sentence.
+// profileNames returns all of them, for an error message.
 func profileNames() string {
 	var names []string
 	for _, p := range slices.Sorted(maps.Keys(paces)) {

@@ -12,15 +12,15 @@ import (
 	"github.com/navlog/navlog/ingest/rpc"
 )
 
-// chainKind is what a chain has otherwise than Ethereum.
+// chainKind is how a chain differs from Ethereum.
 type chainKind struct {
-	noFinal    bool                // its nodes know no finalized block
+	noFinal    bool                // its nodes have no finalized tag
 	zeroBlooms bool                // headers have empty blooms
 	nullRoot   bool                // headers have no receipts root
-	bridge     bool                // logs of its bridge are in no bloom
-	txType     hexutil.Uint64      // of its receipts
+	bridge     bool                // the bloom omits logs of its bridge
+	txType     hexutil.Uint64      // type of its receipts
 	fork       func(*types.Header) // adds the fields of later forks, which the hash covers
-	fields     map[string]any      // that headers have besides, and that the hash does not cover
+	fields     map[string]any      // further fields of headers, which the hash does not cover
 }
 
 func TestProfiles(t *testing.T) {
@@ -44,14 +44,13 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// With nothing but its profile set, ingest reads the history of a chain of each kind,
-// follows its head through new blocks, and records each block of the window, which
-// holds all that is not final.
+// With only its profile set, ingest reads the history of a chain of each kind, follows its head through new blocks, and
+// records each block of the window, which holds everything that is not final.
 func TestChainsOfEachKind(t *testing.T) {
 	for name, c := range map[string]struct {
 		profile  Profile
 		interval time.Duration
-		final    uint64 // blocks from the head down to the final one
+		final    uint64 // distance from the head to the final block
 		kind     chainKind
 		change   func(*Config)
 	}{
@@ -83,7 +82,7 @@ func TestChainsOfEachKind(t *testing.T) {
 			}
 			p := r.start()
 			h.caughtUp(p)
-			for range 5 { // as many blocks as come between two looks, and more
+			for range 5 { // at least as many blocks as come between two polls
 				h.mine(1 + uint64(r.config.Complete().PollInterval/c.interval)*3)
 				h.caughtUp(p)
 			}
@@ -107,7 +106,7 @@ func cancun(h *types.Header) {
 	h.BlobGasUsed, h.ExcessBlobGas = new(uint64), new(uint64)
 }
 
-// mine adds blocks, and makes as many final.
+// mine adds blocks, and makes the same number final.
 func (h *history) mine(blocks uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -122,8 +121,7 @@ func (h *history) at() heights {
 	return heights{h.tip, h.final}
 }
 
-// recorded proves that the log has each log of the vault once, dated, and every block
-// that is not final.
+// recorded checks that the log has each log of the vault once, with its time, and every block that is not final.
 func (h *history) recorded(r *rig) {
 	h.t.Helper()
 	r.settle()

@@ -1,7 +1,7 @@
 package ingest
 
-// Progress hears what a command is doing, and how much of it is done; of is 0 where nobody
-// knows how much there is. It is called often and is to return at once. Nil hears nothing.
+// Progress is called with the current step of a command and how much of it is done; of is 0 if the total is unknown. It
+// is called often and must return at once. It may be nil.
 type Progress func(what string, done, of uint64)
 
 func (p Progress) tell(what string, done, of uint64) {
@@ -10,5 +10,5 @@ func (p Progress) tell(what string, done, of uint64) {
 	}
 }
 
-// readingLog is what the reading of the whole log is called in progress.
+// readingLog is the name of the step that reads the whole log.
 const readingLog = "log: records"

@@ -22,29 +22,27 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-// prover compares the logs that were believed with the headers of their blocks,
-// at the operator's pace and beside everything else: block after block of the
-// vaults that are furthest behind, with what the log has of them. A block whose
-// bloom holds more than the log has is read again and proven, also where that says
-// little because most of its bits are set: what nobody read is not proven. How far it came is
-// in the cursor of the next commit (coverage.proven). What it finds it says and
-// stops there: the log is append-only, and only a new one can be made better.
+// prover compares logs that were accepted unproven with the headers of their blocks, at a configured rate and in
+// parallel to all other work: block after block of the vaults that are furthest behind, against the log. A block whose
+// bloom contains more than the log has is read again and proven, even if the bloom is too full to be useful, because
+// nothing unread counts as proven. Its progress is in the cursor of the next commit (coverage.proven). After it finds
+// an error it reports it and stops: the log is append-only, so only a new log can correct it.
 type prover struct {
 	ingest  *Ingest
 	mapped  *mapping.Vaults
 	pace    *rate.Limiter
 	atOnce  uint64 // headers in a batch
 	index   index
-	readFor map[common.Address]uint64 // the index has all logs that the vault has up to this block
-	last    *rpc.Header               // that was compared, nil where the next does not go on from it
+	readFor map[common.Address]uint64 // the index has all logs of the vault up to this block
+	last    *rpc.Header               // the last compared header; nil if the next one does not continue it
 
 	mu      sync.Mutex
-	covered []coverage                // as it was committed last
-	final   uint64                    // so was this
-	proven  map[common.Address]uint64 // since then
+	covered []coverage                // as last committed
+	final   uint64                    // as last committed
+	proven  map[common.Address]uint64 // since the last commit
 }
 
-// index is what the log has of each block, as far as a comparison needs it.
+// index is the part of the log that a comparison needs, by block.
 type index struct {
 	blocks map[uint64]*held
 	last   chainlog.Position // of the last record that was read
@@ -52,20 +50,20 @@ type index struct {
 
 // held is a block that has logs in the log.
 type held struct {
-	hash common.Hash // of the newest record
+	hash common.Hash // from the newest record
 	logs []digest
 }
 
-// digest stands for a log.
+// digest identifies a log by its contents.
 type digest struct {
 	vault   common.Address
 	address common.Address // of the contract
 	topic   common.Hash    // the first one, zero if there is none
 	index   uint32
-	sum     uint64 // of everything else that is in it
+	sum     uint64 // hash of everything else
 }
 
-// seed keeps whoever makes logs from making two with one digest.
+// seed prevents a contract from crafting two logs with the same digest.
 var seed = maphash.MakeSeed()
 
 func digestOf(l *event.Log) digest {
@@ -89,7 +87,7 @@ func digestOf(l *event.Log) digest {
 	return d
 }
 
-// disprovenError says that the log is not what the chain has.
+// disprovenError means that the log contradicts the chain.
 type disprovenError struct {
 	block uint64
 	hash  common.Hash
@@ -101,7 +99,7 @@ func (e *disprovenError) Error() string {
 	return fmt.Sprintf("block %d (%s) at %s: %s; an endpoint of chain.rpc answered wrongly when the history was read: index the chain into a new log from another endpoint, or with chain.proof full", e.block, e.hash, e.node, e.why)
 }
 
-// newProver makes one where chain.prove asks for it and there are blooms.
+// newProver returns a prover if chain.prove enables it and proofs by bloom are on; otherwise nil.
 func (i *Ingest) newProver(s *state) *prover {
 	perSecond := float64(i.config.Prove)
 	if perSecond == 0 || i.config.Proof == proof.None {
@@ -114,7 +112,7 @@ func (i *Ingest) newProver(s *state) *prover {
 	return p
 }
 
-// run proves until ctx ends or something is disproven.
+// run proves blocks until ctx ends or something is disproven.
 func (p *prover) run(ctx context.Context) {
 	for wait := rpc.NewBackoff(); ctx.Err() == nil; {
 		did, err := p.step(ctx)
@@ -137,7 +135,7 @@ func (p *prover) run(ctx context.Context) {
 	}
 }
 
-// known is the coverage of the indexed vaults, as it is now.
+// known returns the current coverage of the indexed vaults.
 func (p *prover) known() []coverage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -153,11 +151,10 @@ func (p *prover) known() []coverage {
 	return known
 }
 
-// next gives the vaults that are furthest behind, and the blocks to prove of
-// them: until they meet the next one, or to the end of what was believed. Blocks that are
-// not final are not compared, though some are believed, as those whose headers are not
-// sealed: one that a node has replaced and the log has not yet is no fault of the log, and
-// what is proven of it says nothing about the block that takes its place.
+// next returns the vaults that are furthest behind, and the blocks to prove for them: until they meet the next vault,
+// or up to the last unproven block. Blocks that are not final are not compared, although some were accepted unproven,
+// such as those whose headers are not sealed: if a node has replaced such a block and the log has not yet, that is no
+// error in the log, and a proof of it would not apply to the block that replaces it.
 func (p *prover) next() (vaults []common.Address, from, to uint64) {
 	p.mu.Lock()
 	final := p.final
@@ -177,7 +174,7 @@ func (p *prover) next() (vaults []common.Address, from, to uint64) {
 	return vaults, from, to
 }
 
-// step proves a few blocks, and says whether there were any.
+// step proves a few blocks, and reports whether there were any.
 func (p *prover) step(ctx context.Context) (did bool, err error) {
 	vaults, from, to := p.next()
 	if len(vaults) == 0 {
@@ -216,7 +213,7 @@ func (p *prover) step(ctx context.Context) (did bool, err error) {
 	return true, nil
 }
 
-// advance notes that a block of some vaults is proven, and forgets it.
+// advance notes that a block of these vaults is proven, and removes it from the index.
 func (p *prover) advance(vaults []common.Address, number uint64) {
 	p.mu.Lock()
 	for _, address := range vaults {
@@ -232,8 +229,8 @@ func (p *prover) advance(vaults []common.Address, number uint64) {
 	p.ingest.noteProven(p.known())
 }
 
-// compare compares what the log has of a block with its header, and where that
-// tells too little with the logs of the block.
+// compare compares what the log has of a block with its header and, if the header is not conclusive, with the logs of
+// the block.
 func (p *prover) compare(ctx context.Context, n *rpc.Node, h *rpc.Header, vaults []common.Address) error {
 	if err := n.HasBloom(h); err != nil {
 		return err
@@ -260,7 +257,7 @@ func (p *prover) compare(ctx context.Context, n *rpc.Node, h *rpc.Header, vaults
 	if err := p.pace.Wait(ctx); err != nil {
 		return err
 	}
-	logs, err := n.OneBlock(ctx, h, w, proof.Head) // whatever chain.proof says of new blocks: an answer again proves nothing
+	logs, err := n.OneBlock(ctx, h, w, proof.Head) // at any chain.proof: a second unproven response would prove nothing
 	if err != nil {
 		return err
 	}
@@ -278,8 +275,8 @@ func (p *prover) compare(ctx context.Context, n *rpc.Node, h *rpc.Header, vaults
 	return nil
 }
 
-// read reads the log up to its end. What was believed before it began is in the
-// index then; what came meanwhile may be in it by halves.
+// read reads the log up to its end. The index then contains all logs that were accepted before read began; later ones
+// may be in it only partly.
 func (p *prover) read(ctx context.Context) error {
 	before := p.known()
 	from := p.index.last
@@ -303,11 +300,10 @@ func (p *prover) read(ctx context.Context) error {
 	return nil
 }
 
-// forget drops what will not be compared: blocks that are proven, of a session
-// before this one. Blocks above the last believed one stay, although they were compared
-// when they were read: it moves, and the proof begins below them again. The logs of a
-// removed vault stay too: a command may bring it back while this index lives, and without
-// them the log would look as if it lacked them.
+// forget drops what will not be compared: blocks that a session before this one has proven. Blocks above the last
+// unproven one stay, although they were compared when they were read: that limit moves, and the proof continues below
+// them. The logs of a removed vault stay too: a command may restore it while this index lives, and without them the log
+// would seem to lack them.
 func (p *prover) forget() {
 	known := map[common.Address]coverage{}
 	p.mu.Lock()
@@ -349,7 +345,7 @@ func (x *index) apply(e chainlog.Entry) {
 	have.hash, have.logs = common.Hash(l.GetBlockHash()), append(have.logs, d)
 }
 
-// merge puts what is proven into a state that is about to be committed.
+// merge adds the progress of the proof to a state that is about to be committed.
 func (p *prover) merge(s *state) {
 	if p == nil {
 		return
@@ -372,8 +368,7 @@ func (p *prover) committed(s *state) {
 	p.covered, p.final = slices.Clone(s.covered), s.final
 }
 
-// ended says that a vault's proof came to its end since the last commit, which
-// is worth a cursor of its own.
+// ended reports whether the proof of a vault has completed since the last commit, which is worth a cursor of its own.
 func (p *prover) ended() bool {
 	if p == nil {
 		return false

@@ -26,8 +26,7 @@ func shortHistory(t *testing.T) *history {
 	return h
 }
 
-// Without a pass that proves them, the blocks below the window are believed, and
-// the status says so.
+// Without a pass that proves them, the blocks below the window stay unproven, and the status says so.
 func TestBelievedBlocksAreNotProven(t *testing.T) {
 	h := shortHistory(t)
 	r := h.rig()
@@ -44,7 +43,7 @@ func TestBelievedBlocksAreNotProven(t *testing.T) {
 	p.halt()
 }
 
-// With full proof nothing is believed.
+// With full proof nothing is accepted unproven.
 func TestFullProofBelievesNothing(t *testing.T) {
 	h := shortHistory(t)
 	r := h.rig()
@@ -56,8 +55,7 @@ func TestFullProofBelievesNothing(t *testing.T) {
 	}
 }
 
-// The pass compares every header once, whatever dies meanwhile, and then the
-// log is proven up to its end.
+// The pass compares every header once, even across crashes, and then the log is proven up to its end.
 func TestBelievedBlocksAreProvenLater(t *testing.T) {
 	h := shortHistory(t)
 	r := h.rig()
@@ -82,7 +80,7 @@ func TestBelievedBlocksAreProvenLater(t *testing.T) {
 		t.Errorf("after a restart %d headers of old blocks were asked for again", again)
 	}
 
-	// A vault that comes later is proven for itself.
+	// A late vault is proven separately.
 	r.config.Vaults = append(r.config.Vaults, VaultConfig{Address: historyVaults[1].Hex(), StartBlock: 3_000})
 	p = r.start()
 	p.until("proof of the late vault", func(st Status) bool {
@@ -90,8 +88,8 @@ func TestBelievedBlocksAreProvenLater(t *testing.T) {
 	})
 }
 
-// A node that leaves a log out when the history is read, or changes one, is
-// found out by the pass, which names the block and proves nothing beyond it.
+// A node that omits or changes a log when the history is read is detected by the pass, which names the block and proves
+// nothing beyond it.
 func TestDisprovenBlocksAreNamed(t *testing.T) {
 	leftOut := func(logs []map[string]any) []map[string]any {
 		return slices.DeleteFunc(logs, func(l map[string]any) bool {
@@ -151,15 +149,14 @@ func TestDisprovenBlocksAreNamed(t *testing.T) {
 	}
 }
 
-// oldHeaders is how many blocks below the window were asked for.
+// oldHeaders returns how many headers below the window were read.
 func (h *history) oldHeaders() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.old
 }
 
-// What reorganisations, and the resumption of a freeze, take back and put in its
-// place is not taken for a fault.
+// Blocks that a reorganisation or a resumption retracts and replaces are not reported as errors.
 func TestProofBesideReorganisations(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Finality, r.config.Window, r.config.BatchBlocks, r.config.Prove = Finality{Depth: 4}, 8, 7, 10_000
@@ -191,9 +188,9 @@ func TestProofBesideReorganisations(t *testing.T) {
 	proven()
 }
 
-// Logs of blocks that were compared when they were read stay in the index, for what
-// is believed later may lie above them: the proof then begins below. So do those of a removed
-// vault, which a command may bring back while the index lives.
+// Logs of blocks that were compared when they were read stay in the index, because blocks above them may be accepted
+// unproven later: the proof then begins below them. So do the logs of a removed vault, which a command may restore
+// while the index lives.
 func TestProofRemembersComparedBlocks(t *testing.T) {
 	address, removed := historyVaults[0], common.Address{7}
 	p := &prover{
@@ -217,8 +214,8 @@ func TestProofRemembersComparedBlocks(t *testing.T) {
 	}
 }
 
-// What is not final is not compared, also where it is believed: a node that has reorganised it already would seem to
-// disprove the log, and what is proven of it would count for the blocks that take its place.
+// Blocks that are not final are not compared, even if they are unproven: a node that has reorganised them already would
+// seem to disprove the log, and their proof would count for the blocks that replace them.
 func TestProofStopsAtTheFinalBlock(t *testing.T) {
 	first, second := historyVaults[0], historyVaults[1]
 	for _, c := range []struct {
@@ -245,7 +242,7 @@ func TestProofStopsAtTheFinalBlock(t *testing.T) {
 	}
 }
 
-// The pass meets a branch that ingest does not follow yet: the log is not disproven by it.
+// The pass meets a branch that ingest does not follow yet: it does not disprove the log.
 func TestReorganisationAheadOfTheLog(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Prove = 10_000
@@ -259,7 +256,7 @@ func TestReorganisationAheadOfTheLog(t *testing.T) {
 		if !strings.HasPrefix(method, "eth_getBlockBy") || json.Unmarshal(truth(), &h) != nil || h == nil {
 			return nil, nil, false
 		}
-		h["number"] = strings.Replace(h["number"].(string), "0x", "0x0", 1) // in this form the header is not sealed, and so believed
+		h["number"] = strings.Replace(h["number"].(string), "0x", "0x0", 1) // in this form the header is not sealed, and so accepted unproven
 		return h, nil, true
 	})
 	r.config.RPC = rpc.Endpoints(node.URL)
@@ -284,8 +281,8 @@ func TestReorganisationAheadOfTheLog(t *testing.T) {
 	}
 }
 
-// A chain whose headers are hashed in a way of its own is followed, and nothing of it is
-// called proven: neither at the head, nor by the pass, nor with full proof.
+// A chain with its own hashing rule for headers is followed, and nothing of it counts as proven: neither at the head,
+// nor by the pass, nor with full proof.
 func TestHeadersThatAreNotSealedProveNothing(t *testing.T) {
 	h := shortHistory(t)
 	h.sealed = false
@@ -299,8 +296,8 @@ func TestHeadersThatAreNotSealedProveNothing(t *testing.T) {
 	}
 }
 
-// An endpoint that zeroes the blooms of headers and leaves their logs out is not believed
-// where other headers of the chain are sealed: nothing is lost, and what is proven is so.
+// An endpoint that clears the blooms of headers and omits their logs is not trusted if other headers of the chain are
+// sealed: no log is lost, and everything that counts as proven is correct.
 func TestZeroedBloomsWithDroppedLogs(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(20)

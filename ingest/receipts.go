@@ -23,35 +23,34 @@ import (
 
 // ReceiptsOptions say how much of the log is proven, and by what.
 type ReceiptsOptions struct {
-	// Sample chooses one block in so many, anew each time; 0 and 1 for all.
+	// Sample proves a random one in Sample blocks, chosen again at each run; 0 and 1 for all.
 	Sample uint64
-	// Headers follows the parent hashes of all blocks from the chain's final block down
-	// to the lowest one that is proven, at one header for each block on the way.
-	// Otherwise a block's hash is compared with that of a second endpoint.
+	// Headers follows the parent hashes of all blocks from the chain's final block down to the lowest proven one, which
+	// costs one header for each block on the way. Otherwise a block's hash is compared with that of a second endpoint.
 	Headers bool
-	// Progress hears what is read and proven, often, from several goroutines; nil for nobody.
+	// Progress is called often, from several goroutines; it may be nil.
 	Progress Progress
 }
 
-// ReceiptsReport is what a proof of the log's amounts has found.
+// ReceiptsReport is the result of proving the log's amounts.
 type ReceiptsReport struct {
 	ChainID    uint64 `json:"chainId"`
-	FinalBlock uint64 `json:"finalBlock"` // blocks above it are not looked at
-	Blocks     int    `json:"blocks"`     // up to it that have logs of the vaults in the log
-	Chosen     int    `json:"chosen"`     // of them, all or a sample
-	// Proven blocks have in the log what their receipts have, the receipts hash to the
-	// root in the header, and the header to the block's hash. Logs are theirs.
+	FinalBlock uint64 `json:"finalBlock"` // blocks above it are not checked
+	Blocks     int    `json:"blocks"`     // blocks up to FinalBlock with logs of the vaults in the log
+	Chosen     int    `json:"chosen"`     // how many of them were proven: all or a sample
+	// Proven blocks have the same logs in the log as in their receipts, the receipts hash to the root in the header,
+	// and the header to the block's hash. Logs counts their logs.
 	Proven int `json:"proven"`
 	Logs   int `json:"logs"`
-	// Confirmed are proven blocks whose hash somebody else has too: a second endpoint,
-	// or the chain of parent hashes below Anchor.
+	// Confirmed are proven blocks whose hash has a second source: another endpoint, or the chain of parent hashes below
+	// Anchor.
 	Confirmed int    `json:"confirmed"`
 	Anchor    *Place `json:"anchor,omitempty"` // with ReceiptsOptions.Headers
-	// Unprovable blocks say nothing against the log, Wrong ones do.
+	// Unprovable blocks are no evidence against the log, Wrong ones are.
 	Unprovable int       `json:"unprovable"`
 	Wrong      int       `json:"wrong"`
-	Findings   []Finding `json:"findings,omitempty"` // of both, the first mostFindings
-	// Misled are endpoints whose receipts were not the chain's where another's were.
+	Findings   []Finding `json:"findings,omitempty"` // both kinds, the first mostFindings
+	// Misled are endpoints that returned wrong receipts although another endpoint returned the chain's.
 	Misled []string               `json:"misled,omitempty"`
 	Calls  []registry.MethodCalls `json:"calls"`
 }
@@ -65,10 +64,10 @@ type Finding struct {
 	Why      string `json:"why"`
 }
 
-// mostFindings are listed in a report; all are counted.
+// mostFindings is how many findings a report lists; all are counted.
 const mostFindings = 100
 
-// Err is nil unless something is wrong.
+// Err returns nil unless a block is wrong.
 func (r *ReceiptsReport) Err() error {
 	if r.Wrong == 0 {
 		return nil
@@ -76,7 +75,7 @@ func (r *ReceiptsReport) Err() error {
 	return fmt.Errorf("%d of %d blocks are not in the log as the chain has them", r.Wrong, r.Chosen)
 }
 
-// String is the report for people.
+// String returns the report as text for operators.
 func (r *ReceiptsReport) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "chain %d up to the final block %d: %d blocks have logs of the vaults, %d were chosen\n", r.ChainID, r.FinalBlock, r.Blocks, r.Chosen)
@@ -127,17 +126,16 @@ type receiptsProof struct {
 	misled map[string]bool
 }
 
-// blockInLog is a block and what the log has of it.
+// blockInLog is a block with its logs in the log.
 type blockInLog struct {
 	number uint64
 	*held
 }
 
-// ProveReceipts recomputes the receipts root of every final block that has logs of the
-// vaults in the log, or of a sample, from the receipts that a node gives, and its hash
-// from its header, and compares the logs in them with those of the log. It writes
-// nothing, and must be the only use of this ingest. A node that fails is an error; what
-// is found is not.
+// ProveReceipts proves every final block that has logs of the vaults in the log, or a sample. It recomputes the block's
+// receipts root from a node's receipts, and its hash from the header, and compares the logs in the receipts with those
+// of the log. It writes nothing, and must be the only use of this ingest. It returns an error if the nodes fail; wrong
+// blocks are in the report.
 func (i *Ingest) ProveReceipts(ctx context.Context, o ReceiptsOptions) (*ReceiptsReport, error) {
 	defer i.nodes.Close()
 	if _, err := i.nodes.First(ctx); err != nil {
@@ -179,8 +177,7 @@ func (i *Ingest) ProveReceipts(ctx context.Context, o ReceiptsOptions) (*Receipt
 	return p.report, nil
 }
 
-// read gives what the log has of each final block that has logs, up to the cursor, the
-// highest block first.
+// read returns the final blocks that have logs in the log up to the cursor, the highest block first.
 func (p *receiptsProof) read(ctx context.Context, cursor *event.Cursor) (blocks []blockInLog, err error) {
 	x := index{blocks: map[uint64]*held{}}
 	err = chainlog.ReadAfter(ctx, p.ingest.config.ID, chainlog.Position{}, func(e chainlog.Entry) error {
@@ -220,7 +217,7 @@ func (p *receiptsProof) all(ctx context.Context, chosen []blockInLog, headers bo
 	return nil
 }
 
-// fromAny asks an endpoint, and after an error the others, a few times each.
+// fromAny calls ask with an endpoint and, after an error, with the others, a few times each.
 func (p *receiptsProof) fromAny(ctx context.Context, ask func(*rpc.Node) error) error {
 	const each = 3
 	wait := rpc.NewBackoff()
@@ -239,8 +236,8 @@ func (p *receiptsProof) fromAny(ctx context.Context, ask func(*rpc.Node) error) 
 	}
 }
 
-// block proves one block. What one endpoint gives and is wrong is asked of the others
-// before it is believed.
+// block proves one block. If the response of one endpoint is wrong, the others are called before the result is
+// accepted.
 func (p *receiptsProof) block(ctx context.Context, b blockInLog, confirm bool) error {
 	return p.fromAny(ctx, func(n *rpc.Node) error {
 		found, err := p.judge(ctx, n, b)
@@ -257,7 +254,7 @@ func (p *receiptsProof) block(ctx context.Context, b blockInLog, confirm bool) e
 					p.mu.Lock()
 					p.misled[n.Name] = p.misled[n.Name] || found.Wrong
 					p.mu.Unlock()
-					found, confirmed = nil, false // whose hash it is, is known from other alone
+					found, confirmed = nil, false // the hash rests only on other, which proved the block
 					break
 				}
 				continue
@@ -283,7 +280,7 @@ func (p *receiptsProof) finding(n *rpc.Node, b blockInLog, wrong bool, why strin
 	return &Finding{Block: b.number, Hash: b.hash.Hex(), Endpoint: n.Name, Wrong: wrong, Why: why}
 }
 
-// note puts what came of a block into the report.
+// note adds the outcome of a block to the report.
 func (p *receiptsProof) note(b blockInLog, found *Finding, confirmed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -306,14 +303,14 @@ func (p *receiptsProof) note(b blockInLog, found *Finding, confirmed bool) {
 	p.add(found)
 }
 
-// add lists a finding, which is counted already.
+// add lists a finding, which is already counted.
 func (p *receiptsProof) add(f *Finding) {
 	if len(p.report.Findings) < mostFindings {
 		p.report.Findings = append(p.report.Findings, *f)
 	}
 }
 
-// judge proves a block by what one endpoint gives. It gives nil where it is proven.
+// judge proves a block with the responses of one endpoint. It returns nil if it is proven.
 func (p *receiptsProof) judge(ctx context.Context, n *rpc.Node, b blockInLog) (*Finding, error) {
 	var block *chainproof.Block
 	header, receipts, err := n.Receipts(ctx, b.hash)
@@ -332,7 +329,7 @@ func (p *receiptsProof) judge(ctx context.Context, n *rpc.Node, b blockInLog) (*
 	case err != nil:
 		return nil, err
 	}
-	// What no root has, the log may have all the same, and nobody can say whether it is right.
+	// The log may contain logs that no receipts root covers; whether they are right cannot be determined.
 	var ours []digest
 	for _, l := range b.logs {
 		if out := block.Unproven(l.index); out != nil {
@@ -354,7 +351,7 @@ func (p *receiptsProof) judge(ctx context.Context, n *rpc.Node, b blockInLog) (*
 	return nil, nil
 }
 
-// covering gives the vaults that the log covers in a block.
+// covering returns the vaults that the log covers in a block.
 func (p *receiptsProof) covering(number uint64) (vaults []common.Address) {
 	for _, v := range p.covered {
 		if v.GetStartBlock() <= number && number <= v.GetCoveredTo() {
@@ -364,7 +361,7 @@ func (p *receiptsProof) covering(number uint64) (vaults []common.Address) {
 	return vaults
 }
 
-// differs says what the log has of a block otherwise than the chain, empty for nothing.
+// differs describes how the log differs from the chain in a block; empty if it does not.
 func differs(ours []digest, chain []*event.Log) string {
 	slices.SortFunc(ours, func(a, b digest) int { return cmp.Compare(a.index, b.index) })
 	for i := range max(len(ours), len(chain)) {
@@ -381,8 +378,8 @@ func differs(ours []digest, chain []*event.Log) string {
 	return ""
 }
 
-// chain follows parent hashes from the chain's final block down to the lowest chosen
-// block, and confirms the chosen ones that it passes. chosen are highest first.
+// chain follows the parent hashes from the chain's final block down to the lowest chosen block, and confirms the chosen
+// blocks on the way. chosen are highest first.
 func (p *receiptsProof) chain(ctx context.Context, chosen []blockInLog) error {
 	var anchor *rpc.Header
 	err := p.fromAny(ctx, func(n *rpc.Node) error {
@@ -431,7 +428,7 @@ func (p *receiptsProof) chain(ctx context.Context, chosen []blockInLog) error {
 	}
 }
 
-// compare confirms a block by the hash that it has in the chain of parent hashes.
+// compare confirms a block by its hash in the chain of parent hashes.
 func (p *receiptsProof) compare(n *rpc.Node, b blockInLog, hash common.Hash) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

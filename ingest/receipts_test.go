@@ -27,7 +27,7 @@ func (r *rig) proveReceipts(o ReceiptsOptions) *ReceiptsReport {
 	return report
 }
 
-// heard is what was told last of each thing, done and of how much.
+// heard holds the last progress of each step.
 type heard struct {
 	mu   sync.Mutex
 	last map[string][2]uint64
@@ -42,7 +42,7 @@ func (h *heard) tell(what string, done, of uint64) {
 	h.last[what] = [2]uint64{done, of}
 }
 
-// withFinalLogs is a rig with a chain of which most is final.
+// withFinalLogs is a rig with a chain that is mostly final.
 func withFinalLogs(t *testing.T) *rig {
 	t.Helper()
 	r := newRig(t, kfake)
@@ -51,7 +51,7 @@ func withFinalLogs(t *testing.T) *rig {
 	return r
 }
 
-// victim is one of the final logs of the vaults, somewhere in the middle, with data.
+// victim returns a final log of the vaults with data, from the middle of the chain.
 func (r *rig) victim() *event.Log {
 	r.t.Helper()
 	_, live := r.log()
@@ -67,8 +67,8 @@ func (r *rig) victim() *event.Log {
 	return all[len(all)/2]
 }
 
-// changing is a node that tells another amount in one log, consistently: in logs by
-// range, by hash, and, where receipts says so, in receipts.
+// changing is a node that returns another amount in one log, consistently: in logs by range, by hash and, with
+// receipts, in receipts.
 func changing(l *event.Log, receipts bool) lie {
 	was := fmt.Appendf(nil, `"data":"0x%x"`, l.GetData())
 	data := slices.Clone(l.GetData())
@@ -82,7 +82,7 @@ func changing(l *event.Log, receipts bool) lie {
 	}
 }
 
-// A log that is what the chain has is proven, block by block, by receipts and headers.
+// A log that matches the chain is proven, block by block, by receipts and headers.
 func TestReceiptsAreProven(t *testing.T) {
 	r := withFinalLogs(t)
 	p := r.start()
@@ -122,8 +122,7 @@ func TestReceiptsAreProven(t *testing.T) {
 	}
 }
 
-// The node that gave the logs told another amount, in one log among many. Blooms do
-// not see it; receipts do.
+// The node that returned the logs changed the amount in one of them. Blooms do not reveal this; receipts do.
 func TestChangedAmountIsFound(t *testing.T) {
 	r := withFinalLogs(t)
 	honestly := r.start()
@@ -147,22 +146,20 @@ func TestChangedAmountIsFound(t *testing.T) {
 	if f := report.Findings[0]; f.Block != victim.GetBlockNumber() || !f.Wrong || !strings.Contains(f.Why, fmt.Sprintf("log %d, of vault %s", victim.GetLogIndex(), common.Address(victim.GetAddress()))) {
 		t.Errorf("the finding is %+v, want log %d of block %d", f, victim.GetLogIndex(), victim.GetBlockNumber())
 	}
-	// The one that lied lies on, with receipts that go with its logs: their root is not
-	// the header's.
+	// The liar also returns receipts that match its logs: their root is not the header's.
 	r.config.RPC = rpc.Endpoints(liar.URL)
 	if report := r.proveReceipts(ReceiptsOptions{}); report.Wrong != 1 || !strings.Contains(report.Findings[0].Why, "the root of its") {
 		t.Errorf("by the receipts of a liar: %+v", report)
 	}
-	// A good log is not called wrong for what a liar gives, where another does not.
+	// A correct log is not reported as wrong because of a liar's receipts, if another endpoint returns the chain's.
 	r.kafka, r.config.RPC = good, rpc.Endpoints(liar.URL, r.url)
 	if report := r.proveReceipts(ReceiptsOptions{}); report.Err() != nil || report.Proven != report.Blocks || len(report.Misled) != 1 || report.Misled[0] != liar.URL {
 		t.Errorf("with a liar and an honest node: %+v", report)
 	}
 }
 
-// A vault's log in the receipt of Polygon's state sync is in no receipts root. It is said
-// so, the other logs of its block are compared all the same, and neither the log nor the
-// node is called wrong.
+// A vault's log in the receipt of Polygon's state sync is covered by no receipts root. The report says so, the other
+// logs of its block are compared all the same, and neither the log nor the node is reported as wrong.
 func TestStateSyncIsUnprovable(t *testing.T) {
 	r := withFinalLogs(t)
 	honestly := r.start()
@@ -225,7 +222,7 @@ func TestStateSyncIsUnprovable(t *testing.T) {
 	if f := report.Findings[0]; f.Block != victim.GetBlockNumber() || !strings.Contains(f.Why, fmt.Sprintf("log %d is of the state sync", all)) {
 		t.Errorf("the finding is %+v", f)
 	}
-	// A log of that block that a root has is wrong, whatever stands beside it.
+	// A changed log of that block that a root covers is wrong, even next to one that is not covered.
 	lie := changing(victim, true)
 	beside := polygon.lie
 	polygon.tell(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
@@ -243,7 +240,7 @@ func TestStateSyncIsUnprovable(t *testing.T) {
 	}
 }
 
-// What a chain or a node cannot give is said, and nothing is called wrong for it.
+// The report names what a chain or a node cannot return, and reports nothing as wrong because of it.
 func TestUnprovableBlocks(t *testing.T) {
 	r := withFinalLogs(t)
 	p := r.start()
@@ -284,7 +281,7 @@ func TestUnprovableBlocks(t *testing.T) {
 	}
 }
 
-// Of blocks that are not in the chain of parent hashes the first are listed, and all are counted.
+// Of the blocks that are not in the chain of parent hashes, only the first are listed, but all are counted.
 func TestFindingsAreBounded(t *testing.T) {
 	const blocks = mostFindings + 20
 	p := &receiptsProof{report: &ReceiptsReport{Chosen: blocks, Proven: blocks}, failed: map[uint64]bool{}}

@@ -14,13 +14,13 @@ import (
 	"github.com/navlog/navlog/schemas/telemetry"
 )
 
-// attribution says which partner a log names, and for what. Two of them can be compared.
+// attribution is the partner that a log names, and the kind of referral. It is comparable.
 type attribution struct {
 	kind    event.Referral_Kind
 	partner uint32
 }
 
-// attributed is a log's attribution with what the log does.
+// attributed is a log's attribution and its effect.
 type attributed struct {
 	attribution
 	effect *event.Effect
@@ -30,12 +30,11 @@ type attributed struct {
 type referral struct {
 	*event.Record
 	*attributed
-	parent string // the trace context of the record, and then that of the referral
+	parent string // the trace context of the record, and later that of the referral
 }
 
-// due gives the live referrals that told makes due: those of blocks after
-// before, and those of records after seq, which are new and so in no block that
-// was told.
+// due returns the live referrals that become due when blocks up to told are published: those of blocks after before,
+// and those of records after seq, which are new and so in no published block.
 func (w *window) due(mapped *mapping.Vaults, before, told, seq uint64) []referral {
 	var records []chainlog.Entry
 	var logs []*event.Log
@@ -55,8 +54,8 @@ func (w *window) due(mapped *mapping.Vaults, before, told, seq uint64) []referra
 	return due
 }
 
-// encodeReferral makes the Kafka record for one of the chain's referral topics. The
-// key is the partner id in decimal: a partner's referrals stay in order.
+// encodeReferral returns the Kafka record for one of the chain's referral topics. The key is the partner id in decimal:
+// a partner's referrals stay in order.
 func encodeReferral(logID []byte, r referral) (*kgo.Record, error) {
 	value, err := proto.Marshal(&event.Referral{
 		ChainId: r.GetChainId(), Kind: r.kind, PartnerId: r.partner, Seq: r.GetSeq(), LogId: logID, Log: r.GetLog(), Effect: r.effect,
@@ -73,8 +72,8 @@ func encodeReferral(logID []byte, r referral) (*kgo.Record, error) {
 	return record, nil
 }
 
-// publish starts a span for each referral, in the trace of the block that it is from, however much later it is deep
-// enough. Those of a transaction that fails are never ended, and so never sent.
+// publish starts a span for each referral, in the trace of its block, however much later the block is deep enough. The
+// spans of a failed transaction are never ended, and so never exported.
 func publish(ctx context.Context, due []referral) (published func()) {
 	if !telemetry.Enabled() {
 		return func() {}

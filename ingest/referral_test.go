@@ -11,10 +11,9 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// Every attributed event is told exactly once, whenever its block is deep
-// enough, over restarts and changes of what deep enough means. verify compares
-// the topics with the chain up to the referral block; the test says where that
-// block must be.
+// Every attributed event is published exactly once, as soon as its block is deep enough, across restarts and changes of
+// chain.confirmations. verify compares the topics with the chain up to the referral block; the test says which block
+// that must be.
 func TestReferralsByConfirmations(t *testing.T) {
 	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
 		r := newRig(t, brokers)
@@ -38,11 +37,11 @@ func TestReferralsByConfirmations(t *testing.T) {
 		depositor.deposit(6, 42)
 		few := len(r.told())
 		run(0, final)
-		lowered := run(1, head) // lowered: the difference is told at the start
+		lowered := run(1, head) // lowered: the difference is published at the start
 		if many := len(r.told()); many < few+2 {
 			t.Errorf("%d referrals were told after confirmations were lowered, %d before, want 2 more", many, few)
 		}
-		run(0, func(Status) uint64 { return lowered }) // raised: nothing is taken back
+		run(0, func(Status) uint64 { return lowered }) // raised: nothing is retracted
 		r.steps(12)
 		run(3, func(st Status) uint64 { return st.IndexedBlock - 2 })
 		kinds := map[event.Referral_Kind]bool{}
@@ -55,8 +54,8 @@ func TestReferralsByConfirmations(t *testing.T) {
 	})
 }
 
-// A reorganisation deeper than the confirmations: what the new branch says is
-// told too, and nothing of what stays is told again.
+// A reorganisation deeper than the confirmations: the referrals of the new branch are published too, and none of those
+// below it is published twice.
 func TestReorganisationBelowToldReferrals(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Confirmations = 1
@@ -81,7 +80,7 @@ func TestReorganisationBelowToldReferrals(t *testing.T) {
 		}
 	}
 
-	// With more confirmations than were told before, a new branch waits for them.
+	// With more confirmations than before, the referrals of a new branch wait for them.
 	p.halt()
 	r.config.Confirmations = 0
 	r.reorg(2)
@@ -94,9 +93,9 @@ func TestReorganisationBelowToldReferrals(t *testing.T) {
 	}
 }
 
-// Confirmations that are lowered and raised from run to run, reorganisations
-// deeper than them in between, and a death at every step of the transactions
-// that tell of it: no referral is lost, and none of one block is told twice.
+// Confirmations that are lowered and raised from run to run, with reorganisations deeper than them in between, and a
+// crash at every step of the transactions that publish the result: no referral is lost, and none of one block is
+// published twice.
 func TestReferralsThroughDeaths(t *testing.T) {
 	for _, at := range few(steps) {
 		t.Run(string(at), func(t *testing.T) {
@@ -111,7 +110,7 @@ func TestReferralsThroughDeaths(t *testing.T) {
 				depositor.deposit(int64(15+n), 42)
 				p.caughtUp()
 				p.halt()
-				r.reorg(uint64(3 + n)) // deeper than the confirmations of what was told
+				r.reorg(uint64(3 + n)) // deeper than the confirmations of what was published
 				depositor.deposit(int64(25+n), 42)
 				r.config.Confirmations = 3 - confirmations
 				for transaction := 1; transaction <= 2; transaction++ { // the claim and the reorganisation
@@ -140,10 +139,9 @@ func TestReferralsThroughDeaths(t *testing.T) {
 	}
 }
 
-// Confirmations that are lowered over a reorganisation make blocks deep enough
-// that have left the chain. Nobody is told of them: not by the first transaction
-// of a start, which comes before the first look at the chain, nor while the log
-// is frozen, nor by the operator's command.
+// Confirmations that are lowered across a reorganisation make blocks deep enough that have left the chain. Their
+// referrals are not published: neither by the first transaction after a start, which comes before the chain is read,
+// nor while the log is frozen, nor by the operator's command.
 func TestNobodyIsToldOfADeadBranch(t *testing.T) {
 	for name, depth := range map[string]uint64{"followed": 4, "frozen": 12} { // 8 blocks are not final
 		t.Run(name, func(t *testing.T) {
@@ -173,7 +171,7 @@ func TestNobodyIsToldOfADeadBranch(t *testing.T) {
 				r.must(err)
 			}
 			p.caughtUp()
-			depositor.deposit(9, 42) // which partners hear of
+			depositor.deposit(9, 42) // which is sent to partners
 			p.caughtUp()
 			r.verify()
 			again := 0
@@ -195,7 +193,7 @@ func TestNobodyIsToldOfADeadBranch(t *testing.T) {
 	}
 }
 
-// placeOf names the log of a referral by its block.
+// placeOf identifies the log of a referral by its block and index.
 func placeOf(x told) string {
 	return fmt.Sprintf("%x/%d", x.GetLog().GetBlockHash(), x.GetLog().GetLogIndex())
 }

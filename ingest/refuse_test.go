@@ -27,7 +27,7 @@ import (
 
 func newRegistry() *prometheus.Registry { return prometheus.NewRegistry() }
 
-// refused runs an ingest that must end with a sentence that has all the words.
+// refused runs an ingest that must end with an error that contains all the words.
 func (r *rig) refused(words ...string) {
 	r.t.Helper()
 	err := r.start().wait()
@@ -49,7 +49,7 @@ func (r *rig) admin() *kadm.Client {
 	return kadm.NewClient(client)
 }
 
-// emptied deletes a topic and makes it again.
+// emptied deletes a topic and creates it again.
 func (r *rig) emptied(topic string) {
 	r.t.Helper()
 	_, err := r.admin().DeleteTopics(r.ctx, topic)
@@ -78,12 +78,12 @@ func TestAnotherChainIsRefused(t *testing.T) {
 	fresh := enginetest.Anvil(t, engines.AnvilOptions{ChainID: r.config.ID, Timestamp: 1_600_000_000})
 	other := *r
 	other.url = fresh.URL
-	other.deployAgain() // the vaults exist there too: it is the genesis that is wrong
+	other.deployAgain() // the vaults exist there too: only the genesis is wrong
 
 	r.config.RPC = rpc.Endpoints(fresh.URL)
 	r.refused("genesis", "correct chain.rpc", "delete chain.")
 
-	// Of two endpoints on different chains the second one is found out at the start.
+	// If the second of two endpoints is on another chain, this is detected at the start.
 	r.config.RPC = rpc.Endpoints(r.url, fresh.URL)
 	r.refused("chain.rpc[1]", "genesis", "remove the wrong one")
 	r.verify() // nothing was appended
@@ -99,7 +99,7 @@ func TestVaultWithoutCodeIsRefused(t *testing.T) {
 	r.refused("vault "+nobody+" has no code on chain", "check chain.vaults and chain.rpc")
 }
 
-// An endpoint that fails to say whether a vault is there is left for the next one; where all fail it is said why.
+// If an endpoint fails to say whether a vault exists, the next one is used; if all fail, the error says why.
 func TestVaultsAreLookedForAtEachEndpoint(t *testing.T) {
 	r := newRig(t, kfake)
 	var asked atomic.Int64
@@ -126,14 +126,14 @@ func TestVaultsAreLookedForAtEachEndpoint(t *testing.T) {
 	}
 }
 
-// A contract that is no vault has no asset: its amounts would mean nothing.
+// A contract that is not a vault has no asset, so its amounts would mean nothing.
 func TestContractThatIsNoVaultIsRefused(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Vaults[1].Address = r.contracts.Router.Hex()
 	r.refused("decimals()", "is it an ERC-4626 vault?")
 }
 
-// A vault without a name is indexed; the configured name wins over the contract's.
+// A vault without a name is indexed; the configured name takes precedence over the contract's.
 func TestVaultNames(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Vaults[2].Name = "Our own name"
@@ -156,8 +156,7 @@ func TestVaultNames(t *testing.T) {
 	}
 }
 
-// A contract may answer any bytes as its name, and as many as it likes; the
-// vault's record has what can be shown of them.
+// A contract may return any bytes as its name, and any number of them; the vault's record holds the displayable part.
 func TestVaultNamesOfAnyBytes(t *testing.T) {
 	r := newRig(t, kfake)
 	parsed, err := reference.ReferenceVaultMetaData.GetAbi()
@@ -169,7 +168,7 @@ func TestVaultNamesOfAnyBytes(t *testing.T) {
 		return hexutil.Bytes(answer), nil, method == "eth_call" && names(string(params[0]))
 	}).URL)
 	r.start().caughtUp()
-	want := "\uFFFD\uFFFD" + strings.Repeat("é", 125) // 256 bytes: what comes after is cut off
+	want := "\uFFFD\uFFFD" + strings.Repeat("é", 125) // 256 bytes: the rest is cut off
 	if got := r.verify()[0].GetVault(); got.GetName() != want || got.GetSymbol() != want || got.GetAsset().GetSymbol() != want {
 		t.Errorf("the record is %v", got)
 	}
@@ -180,7 +179,7 @@ func TestLoweredStartBlockIsRefused(t *testing.T) {
 	r.config.Vaults[1].StartBlock--
 	r.config.Vaults[2].StartBlock -= 2
 	r.refused("start block of vault "+r.config.Vaults[1].Address, "start block of vault "+r.config.Vaults[2].Address, "lowered", "projection rebuild")
-	r.config.Vaults[1].StartBlock += 9 // raised is not lowered
+	r.config.Vaults[1].StartBlock += 9 // a raised start block is ignored
 	r.config.Vaults[2].StartBlock += 9
 	p := r.start()
 	p.caughtUp()
@@ -248,7 +247,7 @@ func TestTopicWithRetentionIsRefused(t *testing.T) {
 		r.must(err)
 		_, err = answers.On(topic, nil)
 		r.must(err)
-		// A controller acknowledges what the brokers learn a moment later.
+		// A controller acknowledges a change that the brokers learn a moment later.
 		r.eventually("retention of a week", func() bool {
 			described, err := admin.DescribeTopicConfigs(r.ctx, topic)
 			r.must(err)
@@ -260,7 +259,7 @@ func TestTopicWithRetentionIsRefused(t *testing.T) {
 	})
 }
 
-// All records are bounded, so this is for a mistake of ours.
+// All records are bounded, so this can only be a bug.
 func TestRecordThatIsTooLongIsRefused(t *testing.T) {
 	record := vaultFact(&event.Vault{Name: strings.Repeat("x", maxRecord)})
 	record.Seq, record.ChainId = 3, 1
@@ -272,7 +271,7 @@ func TestRecordThatIsTooLongIsRefused(t *testing.T) {
 }
 
 func TestUnreachableEngines(t *testing.T) {
-	const port = "127.0.0.1:1" // nothing listens there
+	const port = "127.0.0.1:1" // no server listens there
 	t.Run("node", func(t *testing.T) {
 		r := newRig(t, kfake)
 		r.config.RPC = rpc.Endpoints("http://" + port)

@@ -10,8 +10,8 @@ import (
 	"github.com/navlog/navlog/schemas/telemetry"
 )
 
-// otherBranch looks whether the node has another block at the height of the
-// head. It is believed only when it is read twice.
+// otherBranch checks whether the node has another block at the height of the head. It accepts that only after reading
+// it twice.
 func (s *session) otherBranch(ctx context.Context, n *rpc.Node, tip *rpc.Header) (*rpc.Header, error) {
 	if tip.Number == s.state.head.Number && tip.Hash == s.state.head.Hash || tip.Number == s.state.head.Number+1 && tip.Parent == s.state.head.Hash {
 		return nil, nil
@@ -30,10 +30,9 @@ func (s *session) otherBranch(ctx context.Context, n *rpc.Node, tip *rpc.Header)
 	return other, nil
 }
 
-// believe reorganises, unless another endpoint still has our block at our
-// height and is not behind: then the nodes have not agreed yet, and nothing is
-// taken back before they do. Another endpoint takes its turn meanwhile, so that
-// one that is alone on a fork is left.
+// believe reorganises, unless another endpoint still has the log's block at the head's height and is not behind: then
+// the nodes do not agree yet, and nothing is retracted before they do. Meanwhile another endpoint gets its turn, so
+// that a single endpoint on a fork is left.
 func (s *session) believe(ctx context.Context, n *rpc.Node, other *rpc.Header) (more bool, err error) {
 	if keeper := s.keeper(ctx, n); keeper != nil {
 		s.ingest.metrics.disagreements.WithLabelValues(keeper.Name).Inc()
@@ -47,7 +46,7 @@ func (s *session) believe(ctx context.Context, n *rpc.Node, other *rpc.Header) (
 	return true, s.reorganise(ctx, n, other)
 }
 
-// keeper is an endpoint other than n whose chain still goes through our head.
+// keeper returns an endpoint other than n whose chain still goes through the log's head.
 func (s *session) keeper(ctx context.Context, n *rpc.Node) *rpc.Node {
 	for _, other := range s.nodes.Others(n) {
 		if s.keeps(ctx, other) {
@@ -57,9 +56,9 @@ func (s *session) keeper(ctx context.Context, n *rpc.Node) *rpc.Node {
 	return nil
 }
 
-// keeps says that the chain of an endpoint goes through our head. One that fails
-// or is behind says nothing, and neither does one whose head lags: it may have
-// stopped at our head, which left the chain of the others.
+// keeps reports whether the chain of an endpoint goes through the log's head. An endpoint that fails or is behind does
+// not count, and neither does one whose head lags: it may have stopped at the log's head, which left the chain of the
+// others.
 func (s *session) keeps(ctx context.Context, n *rpc.Node) bool {
 	if s.nodes.Identified(ctx, n) != nil {
 		return false
@@ -71,10 +70,9 @@ func (s *session) keeps(ctx context.Context, n *rpc.Node) bool {
 	return err == nil && h.Hash == s.state.head.Hash
 }
 
-// reorganise replaces the blocks above the common ancestor by the branch that
-// ends with tip, a block at the height of the head: one unit, the lost records
-// first and newest first, then the new blocks. The branch is read by hash from
-// its end down, so it is one branch even when the node moves on meanwhile.
+// reorganise replaces the blocks above the common ancestor by the branch that ends with tip, a block at the height of
+// the head, in one unit: first the retractions, newest first, then the new blocks. The branch is read by hash from its
+// end down, so it is one branch even if the node's chain changes meanwhile.
 func (s *session) reorganise(ctx context.Context, n *rpc.Node, tip *rpc.Header) (err error) {
 	ctx, span := telemetry.Begin(ctx, telemetry.Internal, "ingest reorganisation")
 	defer func() { telemetry.End(span, err) }()
@@ -112,9 +110,8 @@ func (s *session) reorganise(ctx context.Context, n *rpc.Node, tip *rpc.Header) 
 	return s.commit(ctx, &change{units: [][]*event.Record{unit}, head: tip, ancestor: &ancestor, covered: covered})
 }
 
-// cutBack is the coverage of the vaults whose logs a reorganisation takes back
-// and does not read again, because they were removed or are late: it
-// ends at the ancestor, so that the new branch is read when their turn comes.
+// cutBack returns the coverage of the vaults whose logs a reorganisation retracts but does not read again, because they
+// were removed or are late: it ends at the ancestor, so that the new branch is read when it is their turn.
 func (s *session) cutBack(ancestor uint64) (cut []coverage) {
 	joined := s.joined(s.state.head.Number)
 	for _, have := range s.state.covered {
@@ -126,9 +123,8 @@ func (s *session) cutBack(ancestor uint64) (cut []coverage) {
 	return cut
 }
 
-// branch reads the blocks from the common ancestor, which is not part of it, to
-// tip, lowest first. Where the ancestor is below the final block or the window
-// it says why ingest must freeze.
+// branch reads the blocks from the common ancestor, exclusive, to tip, lowest first. If the ancestor is below the final
+// block or the window, deep is the reason why ingest must freeze.
 func (s *session) branch(ctx context.Context, n *rpc.Node, tip *rpc.Header) (branch []*rpc.Header, deep string, err error) {
 	ours := s.state.window.hashes()
 	for h := tip; ; {

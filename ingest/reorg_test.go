@@ -38,7 +38,7 @@ func TestReorganisations(t *testing.T) {
 			}
 		}
 
-		r.steps(4) // a reorganisation of the branch that a reorganisation made
+		r.steps(4) // a reorganisation of the branch of a reorganisation
 		p.caughtUp()
 		r.reorg(4)
 		p.caughtUp()
@@ -55,7 +55,7 @@ func TestReorganisations(t *testing.T) {
 	})
 }
 
-// reorgOf counts the blocks that the last retractions of the log took back.
+// reorgOf counts the blocks that the last retractions of the log retracted.
 func reorgOf(all []*event.Record) (blocks uint64) {
 	for i := len(all) - 1; i >= 0; i-- {
 		if all[i].GetRetracts() == 0 {
@@ -71,7 +71,7 @@ func reorgOf(all []*event.Record) (blocks uint64) {
 	return blocks
 }
 
-// The transactions of the lost blocks come again, in other blocks.
+// The transactions of the lost blocks are mined again, in other blocks.
 func TestSameTransactionInAnotherBlock(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(20)
@@ -118,7 +118,7 @@ func TestOfflineReorganisation(t *testing.T) {
 			p.halt()
 			r.reorg(depth)
 			if depth > 1 {
-				r.steps(12) // so far that the lost blocks are final when it comes back
+				r.steps(12) // so many that the lost blocks are final when it comes back
 			}
 			p = r.start()
 			p.caughtUp()
@@ -131,8 +131,8 @@ func TestOfflineReorganisation(t *testing.T) {
 	})
 }
 
-// The chain is reorganised between two questions: after a block's header was
-// read and before its logs are, and while the new branch is read.
+// The chain is reorganised between two calls: after a block's header was read and before its logs are, and while the
+// new branch is read.
 func TestReorganisationDuringAFetch(t *testing.T) {
 	for name, when := range map[string]func(method string, params []json.RawMessage) bool{
 		"header, then logs": func(method string, params []json.RawMessage) bool {
@@ -179,8 +179,8 @@ func TestReorganisationDuringAFetch(t *testing.T) {
 	}
 }
 
-// A head that is lower than the log proves nothing; a chain that went back and
-// grew again past the log is a reorganisation.
+// A head that is lower than the log proves nothing; a chain that went back and grew past the log again is a
+// reorganisation.
 func TestShorterChain(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(15)
@@ -236,7 +236,7 @@ func TestFreezeBeyondFinality(t *testing.T) {
 			}
 			p.halt()
 
-			again := r.start() // a restart does not thaw it
+			again := r.start() // a restart does not end the freeze
 			again.until("freeze after a restart", func(st Status) bool { return st.State == Frozen })
 			cursor := r.cursor()
 			if all, _ := r.log(); cursor.GetSeq() != seq || uint64(len(all)) != seq || !strings.Contains(cursor.GetFrozen(), deep.want) {
@@ -247,8 +247,8 @@ func TestFreezeBeyondFinality(t *testing.T) {
 	}
 }
 
-// After chain.window was raised, what the smaller window has forgotten is not
-// taken back by halves: of a block below it only a referral is known.
+// After chain.window was raised, blocks that the smaller window dropped are not retracted in part: of a block below it
+// only a referral is known.
 func TestReorganisationAfterTheWindowWasRaised(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Window = 3
@@ -274,7 +274,7 @@ func TestReorganisationAfterTheWindowWasRaised(t *testing.T) {
 	_, err := r.resume(true)
 	r.must(err)
 	p.caughtUp()
-	r.config.Window = 3 // with which most of the blocks were recorded
+	r.config.Window = 3 // the window with which most of the blocks were recorded
 	r.verify()
 }
 
@@ -318,8 +318,7 @@ func TestBlockComesBack(t *testing.T) {
 	}
 }
 
-// depositor deposits with nothing left to chance: the same call on the same
-// block makes the same block.
+// depositor makes deposits that are fully deterministic: the same call on the same block makes the same block.
 type depositor struct {
 	r     *rig
 	from  common.Address
@@ -344,12 +343,12 @@ func (d *depositor) deposit(amount int64, partner uint32) {
 	h, err := d.r.chain.HeaderByNumber(d.r.ctx, nil)
 	d.r.must(err)
 	d.r.must(d.r.chain.Client().CallContext(d.r.ctx, nil, "evm_setNextBlockTimestamp", hexutil.Uint64(h.Time+10)))
-	// Going back to a snapshot does not take the base fee back.
+	// Reverting to a snapshot does not reset the base fee.
 	d.r.must(d.r.chain.Client().CallContext(d.r.ctx, nil, "anvil_setNextBlockBaseFeePerGas", hexutil.Uint64(1e9)))
 	d.send(d.vault, reference.ReferenceVaultMetaData, "deposit(uint256,address,uint32)", big.NewInt(amount*1_000_000), d.from, partner)
 }
 
-// send calls a contract in a block of its own.
+// send calls a contract in a separate block.
 func (d *depositor) send(to common.Address, contract *bind.MetaData, signature string, arguments ...any) {
 	d.r.t.Helper()
 	parsed, err := contract.GetAbi()
@@ -371,8 +370,8 @@ func (d *depositor) send(to common.Address, contract *bind.MetaData, signature s
 	})
 }
 
-// While another endpoint still has our block at our height, and is not behind,
-// nothing is taken back; an endpoint that is behind or fails has no say.
+// While another endpoint still has the log's block at the head's height, and is not behind, nothing is retracted; an
+// endpoint that is behind or fails has no vote.
 func TestReorganisationNeedsAgreement(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(20)
@@ -383,12 +382,12 @@ func TestReorganisationNeedsAgreement(t *testing.T) {
 	seq, height := p.Status().Seq, fmt.Sprintf(`"%#x"`, r.height())
 	first.tell(forkedAt(height))
 	p.until("disagreement", func(Status) bool { return p.disagreements(second) > 0 })
-	second.lookedAt(p) // which has its turn now
+	second.lookedAt(p) // which is in use now
 	if now := r.cursor(); now.GetSeq() != seq || p.Status().State != Following {
 		t.Fatalf("a fork of one of two endpoints changed the log from seq %d to %d, state %s", seq, now.GetSeq(), p.Status().State)
 	}
 
-	// The second one is behind: it does not know our block, so it has no say.
+	// The second one is behind and does not know the log's head, so it has no vote.
 	first.tell(honest)
 	p.until("agreement", func(st Status) bool { return st.Reason == "" })
 	var old json.RawMessage
@@ -409,7 +408,7 @@ func TestReorganisationNeedsAgreement(t *testing.T) {
 	}
 }
 
-// forkedAt is a node whose head, at this height, is another one.
+// forkedAt is a node that has another block at the height of the head.
 func forkedAt(height string) lie {
 	return func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
 		switch {
@@ -426,13 +425,12 @@ func forkedAt(height string) lie {
 	}
 }
 
-// disagreements counts how often this endpoint had our block and another one not.
+// disagreements returns how many times this endpoint had the log's block while another one did not.
 func (p *process) disagreements(keeper *liar) float64 {
 	return counterValue(p.rig.t, p.metrics.disagreements.WithLabelValues(keeper.URL))
 }
 
-// Every endpoint is asked whether it still has our block, also where the one
-// that comes first is behind.
+// Every endpoint is checked for the log's head, even if the first one is behind.
 func TestAnyEndpointKeepsOurBlock(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(20)
@@ -454,8 +452,7 @@ func TestAnyEndpointKeepsOurBlock(t *testing.T) {
 	}
 }
 
-// The endpoint in use is alone on a fork that grows: it is left, and the chain
-// of the others is followed.
+// The endpoint in use is the only one on a fork that grows: it is left, and the chain of the others is followed.
 func TestEndpointAloneOnAForkIsLeft(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(20)
@@ -486,8 +483,8 @@ func TestEndpointAloneOnAForkIsLeft(t *testing.T) {
 	r.verify()
 }
 
-// An endpoint that has stopped at our head, a block that left the chain of the
-// others, cannot keep it for ever.
+// An endpoint that has stopped at the log's head, a block that left the chain of the others, cannot block a
+// reorganisation forever.
 func TestStoppedEndpointKeepsNothing(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(20)

@@ -13,7 +13,7 @@ import (
 	"github.com/navlog/navlog/schemas/chainlog"
 )
 
-// ownKafka is an embedded broker of the test's own: it has no topic of any other broker.
+// ownKafka is an embedded broker only for the test: it shares no topic with other tests.
 func ownKafka(t testing.TB) []string {
 	t.Helper()
 	k, err := engines.StartKafka(t.Context(), t.TempDir())
@@ -24,9 +24,9 @@ func ownKafka(t testing.TB) []string {
 	return []string{k.Addr}
 }
 
-// Kafka is wiped, and its log restored from a backup that was made beside a running ingest: the log keeps its id and
-// its records, ingest goes on from it, and every attributed event is in the referral topics once. An ingest that starts
-// in the middle of the restore appends nothing, and goes on when the restore ends.
+// Kafka is wiped, and its log restored from a backup that was made while ingest was running: the log keeps its id and
+// its records, ingest continues it, and every attributed event is in the referral topics once. An ingest that starts in
+// the middle of the restore appends nothing, and continues when the restore ends.
 func TestIngestGoesOnWithARestoredLog(t *testing.T) {
 	for name, broker := range map[string][2]func(testing.TB) []string{
 		"embedded":        {kfake, ownKafka},

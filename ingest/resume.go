@@ -14,24 +14,21 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// Resumption says what it takes, or took, to go on with the chain that froze
-// the log.
+// Resumption describes what it takes, or took, to continue with the chain that froze the log.
 type Resumption struct {
 	ChainID  uint64 `json:"chainId"`
 	Frozen   string `json:"frozen"`   // why the log is frozen
-	Endpoint string `json:"endpoint"` // whose chain it is: scheme and host
+	Endpoint string `json:"endpoint"` // the endpoint with this chain: scheme and host
 	Head     Place  `json:"head"`     // newest block of the log
-	// Ancestor is the newest block of the log that is one of the chain too. It is
-	// block 0 where no recorded one is.
+	// Ancestor is the newest block of the log that is also in the chain. It is block 0 if no recorded one is.
 	Ancestor Place `json:"ancestor"`
-	// Records above the ancestor that are taken back, and how many of them are
-	// blocks and logs.
+	// Records above the ancestor that are retracted, and how many of them are blocks and logs.
 	Records int `json:"records"`
 	Blocks  int `json:"blocks"`
 	Logs    int `json:"logs"`
-	// Referrals that partners may have heard of and whose cause is gone.
+	// Referrals that may have been sent to partners and whose cause is gone.
 	Referrals []LostReferral `json:"referrals"`
-	// Accepted says that it was done.
+	// Accepted reports whether it was done.
 	Accepted bool `json:"accepted"`
 }
 
@@ -41,35 +38,33 @@ type Place struct {
 	Hash   string `json:"hash"`
 }
 
-// The kinds of the decisions around what an operator takes back.
+// The kinds of the decisions around the records that an operator retracts.
 const (
 	acceptReorgOpen  = "accept-reorg:open"
 	acceptReorgClose = "accept-reorg:close"
 )
 
-// A transaction of a resumption holds about so many records, and a unit so many.
+// The approximate number of records in a transaction and in a unit of a resumption.
 const (
 	takenBackAtOnce = 100_000
 	takenBackAsUnit = 10_000
 )
 
-// Resume shows what accepting the chain takes that froze the log and, with
-// accept, does it: between two decision records it takes back everything above
-// the newest recorded block that is in the chain, and ends the freeze. An
-// ingest that runs, or the next one, then goes on from that block as from any.
+// Resume shows what it takes to accept the chain that froze the log and, with accept, does it: between two decision
+// records it retracts everything above the newest recorded block that is in the chain, and ends the freeze. A running
+// ingest, or the next one, then continues from that block as usual.
 //
-// Resume fences like any writer, but signs with the name of the one that froze,
-// who so learns that it may go on. Every transaction leaves a log that Resume
-// can go on with; only the last one ends the freeze. It returns a *RefusedError
-// where there is nothing to resume or the node is not to be believed yet. progress hears of
-// what is read and taken back; nil for nobody.
+// Resume fences like any writer, but uses the id of the writer that froze, which thereby learns that it may continue.
+// Every transaction leaves a log that Resume can continue with; only the last one ends the freeze. It returns a
+// *RefusedError if there is nothing to resume or the node cannot be trusted yet. progress is called for what is read
+// and retracted; it may be nil.
 func (i *Ingest) Resume(ctx context.Context, accept bool, progress Progress) (*Resumption, error) {
 	defer i.nodes.Close()
 	s := i.newSession(nil)
 	if cursor, err := i.readCursor(ctx); err != nil {
 		return nil, err
 	} else if err := frozenAt(cursor, i.config.ID); err != nil {
-		return nil, err // and whoever writes goes on
+		return nil, err // before fencing, so that the writer continues
 	}
 	if accept {
 		client, err := i.transactional()
@@ -106,7 +101,7 @@ func (i *Ingest) Resume(ctx context.Context, accept bool, progress Progress) (*R
 	return plan, nil
 }
 
-// frozenAt refuses a cursor of a log that is not frozen.
+// frozenAt returns an error for the cursor of a log that is not frozen.
 func frozenAt(cursor *event.Cursor, chainID uint64) error {
 	if backup.Restoring(cursor.GetFrozen()) {
 		return refuse("there is nothing to resume: %s", cursor.GetFrozen())
@@ -117,8 +112,8 @@ func frozenAt(cursor *event.Cursor, chainID uint64) error {
 	return nil
 }
 
-// plan finds the ancestor, and restores the window to all that is above it and
-// what an ingest would need whose head it is.
+// plan finds the ancestor, and restores the window to everything above it and what an ingest with its head at the
+// ancestor would need.
 func (s *session) plan(ctx context.Context, n *rpc.Node, progress Progress) (*Resumption, *rpc.Header, error) {
 	tip, err := n.Latest(ctx)
 	if err != nil {
@@ -157,10 +152,8 @@ func (s *session) plan(ctx context.Context, n *rpc.Node, progress Progress) (*Re
 	return plan, ancestor, err
 }
 
-// reopen reads the whole log, to make the window that a head at the ancestor
-// has, with everything above that in it. It gives the referrals above the
-// ancestor that were told, those included that an earlier, unfinished
-// resumption took back.
+// reopen reads the whole log to build the window for a head at the ancestor, plus everything above the ancestor. It
+// returns the published referrals above the ancestor, including those that an earlier, unfinished resumption retracted.
 func (s *session) reopen(ctx context.Context, ancestor uint64, progress Progress) (told []*event.Record, err error) {
 	s.state.window = window{}
 	toldTo := min(s.state.told, ancestor)
@@ -192,8 +185,8 @@ func (s *session) reopen(ctx context.Context, ancestor uint64, progress Progress
 	return append(unfinished, told...), err
 }
 
-// accept takes back what is above the ancestor, in as many transactions as it
-// needs. Up to the last one the log stays frozen.
+// accept retracts everything above the ancestor, in as many transactions as needed. The log stays frozen until the last
+// one.
 func (s *session) accept(ctx context.Context, plan *Resumption, ancestor *rpc.Header, progress Progress) error {
 	units := append(takenBack(s.state.window.above(ancestor.Number), s.ingest.takeBack.asUnit), []*event.Record{decision(acceptReorgClose, plan)})
 	c := &change{units: [][]*event.Record{{decision(acceptReorgOpen, plan)}}, frozen: s.state.frozen}
@@ -217,11 +210,10 @@ func (s *session) accept(ctx context.Context, plan *Resumption, ancestor *rpc.He
 	return s.commit(ctx, c)
 }
 
-// takenBack makes the units that retract records, which are newest first; so are those
-// of each unit. Each takes back everything above the block below its lowest one, so that
-// whoever reads the log unit by unit sees a chain that became shorter: the highest blocks
-// go first, and not the newest records, for those of a vault that came late are of low
-// blocks. A unit ends above a recorded block, which is then the newest one.
+// takenBack returns the units that retract records, which are newest first, as are those of each unit. Each unit
+// retracts everything above the block below its lowest one, so that a reader of the log, unit by unit, sees a chain
+// that becomes shorter: the highest blocks go first, rather than the newest records, because the records of a late
+// vault belong to low blocks. A unit ends above a recorded block, which is then the newest one.
 func takenBack(lost []chainlog.Entry, asUnit int) (units [][]*event.Record) {
 	number := func(e chainlog.Entry) uint64 { n, _ := blockOf(e.Record); return n }
 	byBlock := slices.Clone(lost)
@@ -256,15 +248,14 @@ func decision(kind string, plan *Resumption) *event.Record {
 	return &event.Record{Fact: &event.Record_Decision{Decision: &event.Decision{Kind: kind, Reason: reason, Time: uint64(time.Now().UnixMilli())}}}
 }
 
-// errThawed says that the log is not frozen any more.
+// errThawed means that the log is no longer frozen.
 var errThawed = errors.New("an operator has accepted the chain")
 
-// frozenPause is the least time between two looks whether the log is frozen.
+// frozenPause is the minimum pause between two checks whether the log is still frozen.
 const frozenPause = 250 * time.Millisecond
 
-// stayFrozen waits until an operator's resumption, which writes under the name
-// of the writer that it found, has ended the freeze, or until another writer has
-// taken over.
+// stayFrozen waits until an operator's resumption, which uses the id of the writer that it found, has ended the freeze,
+// or until another writer has taken over.
 func (s *session) stayFrozen(ctx context.Context) error {
 	s.ingest.log.Error("ingest is frozen: nothing is appended until an operator acts (see `navlog ingest resume`)", "reason", s.state.frozen)
 	reason := s.state.frozen

@@ -28,7 +28,7 @@ import (
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
-// resume is the operator's command. A panic with errKilled is its process's death.
+// resume is the operator's command. A panic with errKilled stands for a crash of its process.
 func (r *rig) resume(accept bool, prepare ...func(*Ingest)) (plan *Resumption, err error) {
 	r.t.Helper()
 	i := New(r.config, r.kafka, nil, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
@@ -52,10 +52,10 @@ func (r *rig) resume(accept bool, prepare ...func(*Ingest)) (plan *Resumption, e
 	})
 }
 
-// inSmallPieces makes many units and transactions of what a resumption takes back.
+// inSmallPieces splits the retractions of a resumption into many units and transactions.
 func inSmallPieces(i *Ingest) { i.takeBack.atOnce, i.takeBack.asUnit = 8, 3 }
 
-// expected is what a resumption must find, made from the topics and the chain.
+// expected returns what a resumption must find, computed from the topics and the chain.
 func (r *rig) expected() (ancestor uint64, records int) {
 	r.t.Helper()
 	_, live := r.log()
@@ -78,7 +78,7 @@ func (r *rig) expected() (ancestor uint64, records int) {
 	return ancestor, records
 }
 
-// frozen is a rig whose running ingest has frozen by a reorganisation.
+// frozen is a rig whose running ingest was frozen by a reorganisation.
 func frozen(t *testing.T, brokers func(testing.TB) []string, depth func(height uint64) uint64, prepare func(*rig)) (*rig, *process) {
 	t.Helper()
 	r := newRig(t, brokers)
@@ -93,15 +93,15 @@ func frozen(t *testing.T, brokers func(testing.TB) []string, depth func(height u
 	return r, p
 }
 
-// betweenDecisions checks that the log has an opening and a closing decision
-// with nothing but retractions between them, and gives how many.
+// betweenDecisions checks that the log has an opening and a closing decision with only retractions between them, and
+// returns their number.
 func betweenDecisions(t *testing.T, all []*event.Record) (retractions, closed int) {
 	t.Helper()
 	open := false
 	for _, record := range all {
 		switch kind := record.GetDecision().GetKind(); {
 		case kind == acceptReorgOpen:
-			open = true // a second time where the command did not come to its end
+			open = true // a second time if the command did not complete
 		case kind == acceptReorgClose && !open:
 			t.Fatalf("record %d closes what was not opened", record.GetSeq())
 		case kind == acceptReorgClose:
@@ -121,8 +121,8 @@ func betweenDecisions(t *testing.T, all []*event.Record) (retractions, closed in
 	return retractions, closed
 }
 
-// A frozen ingest goes on by itself after the operator's command, whatever the
-// reorganisation's depth was, and so does one that starts later.
+// After the operator's command a frozen ingest continues by itself, at any depth of the reorganisation, and so does one
+// that starts later.
 func TestResume(t *testing.T) {
 	for name, c := range map[string]struct {
 		depth   func(height uint64) uint64
@@ -181,8 +181,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// The referrals that are shown are those that were told and are not in the chain any
-// more. One whose transaction was mined again is, wherever it is in its block.
+// The plan shows the referrals that were published and are no longer in the chain. One whose transaction was mined
+// again still is, at any position in its block.
 func TestResumeNamesTheReferralsWithoutACause(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Confirmations, r.config.Window = 1, 4
@@ -196,7 +196,8 @@ func TestResumeNamesTheReferralsWithoutACause(t *testing.T) {
 	r.verify()
 	all := r.told()
 	slices.SortFunc(all, func(a, b told) int { return cmp.Compare(a.GetSeq(), b.GetSeq()) })
-	// The transactions of the first two of the six come again, in another block, where one has the logs of the other before its own.
+	// The transactions of the first two of the six are mined again, together in another block, where the logs of the
+	// first come before those of the second.
 	lost := all[len(all)-6:]
 	shifted := lost[1].GetLog()
 	r.reorg(6, devchain.Kept{Hash: common.Hash(lost[0].GetLog().GetTxHash()), Block: 2}, devchain.Kept{Hash: common.Hash(shifted.GetTxHash()), Block: 2})
@@ -237,15 +238,15 @@ func TestResumeNamesTheReferralsWithoutACause(t *testing.T) {
 	if _, err := r.resume(true, inSmallPieces, killAt(afterEnd, 1)); !errors.Is(err, errKilled) {
 		t.Fatalf("the command was not killed: %v", err)
 	}
-	done, err := r.resume(true) // what the killed one took back is shown too
+	done, err := r.resume(true) // what the killed run retracted is shown too
 	r.must(err)
 	check(done)
 	p.caughtUp()
 	r.verify()
 }
 
-// A command that dies at any step leaves a log that it, run again, brings to its
-// end, and that a starting ingest leaves as it is.
+// A command that dies at any step leaves a log that a second run completes, and that a starting ingest leaves
+// unchanged.
 func TestResumeKilledAtEveryStep(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the same at each of many steps")
@@ -274,8 +275,8 @@ func TestResumeKilledAtEveryStep(t *testing.T) {
 	})
 }
 
-// However few records a unit is to hold, it takes back whole blocks, for whoever reads the log
-// serves it unit by unit. Nothing is left out, and what came last goes first.
+// A unit retracts whole blocks, however few records it is meant to hold, because readers serve the log unit by unit.
+// Nothing is left out, and the newest goes first.
 func TestTakenBack(t *testing.T) {
 	t.Parallel()
 	var lost []chainlog.Entry // newest first: a block, then its logs
@@ -316,8 +317,8 @@ func TestTakenBack(t *testing.T) {
 	}
 }
 
-// A vault that came late has high seqs at low blocks, and what it says of a block is taken back with that block all the
-// same: each unit leaves nothing above its ancestor, and a recorded block as the newest one.
+// A late vault has high seqs at low blocks, but its records are retracted with their blocks all the same: each unit
+// leaves nothing above its ancestor, with a recorded block as the newest one.
 func TestTakenBackOfALateVault(t *testing.T) {
 	t.Parallel()
 	var w window
@@ -335,11 +336,11 @@ func TestTakenBackOfALateVault(t *testing.T) {
 		for range number % 3 {
 			log(number)
 		}
-		if number > 20 || number%6 == 0 { // old blocks came in ranges, of which the last one is recorded
+		if number > 20 || number%6 == 0 { // old blocks came in ranges, of which only the last block is recorded
 			block(number)
 		}
 	}
-	for _, end := range []uint64{13, 25, 40} { // and those of the late vault in ranges of its own
+	for _, end := range []uint64{13, 25, 40} { // and those of the late vault in separate ranges
 		for number := max(end, 12) - 12; number <= end; number += 2 {
 			log(number)
 		}
@@ -382,9 +383,8 @@ func TestTakenBackOfALateVault(t *testing.T) {
 	}
 }
 
-// After a resumption of many transactions the window reaches as far below the
-// ancestor as after one of a single transaction: a reorganisation there is
-// followed.
+// After a resumption of many transactions the window reaches as far below the ancestor as after one of a single
+// transaction: a reorganisation there is followed.
 func TestReorganisationAfterAResume(t *testing.T) {
 	r, p := frozen(t, kfake, func(uint64) uint64 { return 6 }, func(r *rig) { r.config.Window = 4 })
 	p.halt()
@@ -398,13 +398,13 @@ func TestReorganisationAfterAResume(t *testing.T) {
 			t.Errorf("after the resumption the vault 0x%x is covered up to block %d, want %d", v.GetAddress(), v.GetCoveredTo(), to)
 		}
 	}
-	r.reorg(7) // from the ancestor on
+	r.reorg(7) // from the ancestor
 	p = r.start()
 	p.caughtUp()
 	r.verify()
 }
 
-// A freeze that was for nothing: the chain is the log's again.
+// A freeze without a cause: the chain is the log's again.
 func TestResumeWithNothingToTakeBack(t *testing.T) {
 	r := indexed(t)
 	cursor := r.cursor()
@@ -444,7 +444,7 @@ func TestResumeIsRefused(t *testing.T) {
 		r.must(r.chain.Client().CallContext(r.ctx, &header, "eth_getBlockByNumber", fmt.Sprintf("%#x", number), false))
 		return header
 	}
-	var ours map[string]any // the log's head, read before it is reorganised
+	var ours map[string]any // the log's head, read before the reorganisation
 	_, p := frozen(t, kfake, func(uint64) uint64 {
 		ours = block(r.cursor().GetHead().GetNumber())
 		return 14
@@ -478,7 +478,7 @@ func TestResumeIsRefused(t *testing.T) {
 	}
 }
 
-// A frozen ingest appends nothing by which it would learn that another one took over: it looks.
+// A frozen ingest appends nothing from which it would learn that another one took over, so it checks.
 func TestFrozenIsFenced(t *testing.T) {
 	r, first := frozen(t, kfake, func(uint64) uint64 { return 14 }, func(*rig) {})
 	second := r.start()
@@ -492,7 +492,7 @@ func TestFrozenIsFenced(t *testing.T) {
 	r.verify()
 }
 
-// Whether the log is frozen is for its writer to say, and no longer for who stands by.
+// Only the writer reports whether the log is frozen; an ingest that stands by no longer does.
 func TestFrozenThatStandsBy(t *testing.T) {
 	r, first := frozen(t, kfake, func(uint64) uint64 { return 14 }, func(r *rig) { r.config.Standby = time.Minute })
 	r.config.Standby = 0
@@ -504,7 +504,7 @@ func TestFrozenThatStandsBy(t *testing.T) {
 	}
 }
 
-// An ingest that takes over while the command works stops the command.
+// An ingest that takes over while the command runs stops the command.
 func TestResumeIsFenced(t *testing.T) {
 	r, p := frozen(t, kfake, func(uint64) uint64 { return 14 }, func(*rig) {})
 	p.halt()

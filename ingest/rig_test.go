@@ -33,7 +33,7 @@ import (
 // patience is how long a test waits for a condition.
 const patience = 60 * time.Second
 
-// chainIDs keeps tests apart that share a broker: topics carry the chain id.
+// chainIDs separates tests that share a broker: topics carry the chain id.
 var chainIDs atomic.Uint64
 
 // rig is a development chain with contracts and traffic, and a broker.
@@ -46,18 +46,17 @@ type rig struct {
 	traffic   *devchain.Scenario
 	kafka     chainlog.Config
 	config    Config
-	// partsAtOnce, where it is not 0, is how many ranges of old blocks lie between
-	// two records of blocks.
+	// partsAtOnce, if not 0, is how many ranges of old blocks lie between two block records.
 	partsAtOnce int
 	orders      *orders
 }
 
-// orders are the commands that a test gives, and what came of them.
+// orders are the commands that a test issues, and their outcomes.
 type orders struct {
 	mu    sync.Mutex
 	given []command
 	came  map[int64]outcome
-	fault error // what the registry answers instead
+	fault error // returned by the registry instead
 }
 
 func (o *orders) pending(context.Context) (left []command, err error) {
@@ -86,7 +85,7 @@ func (o *orders) fail(err error) {
 	o.fault = err
 }
 
-// order gives a command about vaults, for the ingest that runs or the next one.
+// order issues a command about vaults to the running ingest or the next one.
 func (r *rig) order(kind string, vaults ...VaultConfig) (ids []int64) {
 	r.orders.mu.Lock()
 	defer r.orders.mu.Unlock()
@@ -104,7 +103,7 @@ func (r *rig) order(kind string, vaults ...VaultConfig) (ids []int64) {
 	return ids
 }
 
-// came waits until commands have ended, and gives the outcome of the last one.
+// came waits until commands have ended, and returns the outcome of the last one.
 func (p *process) came(ids []int64) (last outcome) {
 	p.rig.t.Helper()
 	p.until("outcome of a command", func(Status) bool {
@@ -121,7 +120,7 @@ func (p *process) came(ids []int64) (last outcome) {
 	return last
 }
 
-// partners that the traffic is attributed to.
+// partners are those to which the traffic is attributed.
 var partners = []uint32{7, 42}
 
 // onEachBroker runs a test against the embedded broker and Apache Kafka; with
@@ -134,8 +133,8 @@ func onEachBroker(t *testing.T, test func(t *testing.T, brokers func(testing.TB)
 	}
 }
 
-// few leaves out all but one of the cases of a test under -short: the race detector, which makes each five times as long,
-// sees the same goroutines in all of them.
+// few leaves out all but one of the cases of a test under -short: the race detector, which makes each take five times
+// as long, sees the same goroutines in all of them.
 func few[C any](cases []C) []C {
 	if testing.Short() {
 		return cases[len(cases)/2:][:1]
@@ -143,16 +142,16 @@ func few[C any](cases []C) []C {
 	return cases
 }
 
-// kfake is the embedded broker, for tests that need not be run on both.
+// kfake is the embedded broker, for tests that need not run on both brokers.
 var kfake = enginetest.Kafka
 
-// counterValue reads a counter or gauge.
+// counterValue returns the value of a counter or gauge.
 func counterValue(t *testing.T, c prometheus.Collector) float64 {
 	t.Helper()
 	return testutil.ToFloat64(c)
 }
 
-// metric is the sum of all counters or gauges of one name.
+// metric returns the sum of all counters or gauges with a name.
 func (p *process) metric(name string) (sum float64) {
 	p.rig.t.Helper()
 	families, err := p.reg.Gather()
@@ -167,9 +166,8 @@ func (p *process) metric(name string) (sum float64) {
 	return sum
 }
 
-// newRig starts a chain on which the block that is eight below the head is
-// final, with three vaults and nothing in them. Its test runs beside others: it
-// has a chain and topics to itself, and waits most of the time.
+// newRig starts a chain whose final block is eight below the head, with three empty vaults. Its test runs in parallel
+// to others: it has a separate chain and topics, and waits most of the time.
 func newRig(t *testing.T, brokers func(testing.TB) []string) *rig {
 	t.Helper()
 	t.Parallel()
@@ -189,7 +187,7 @@ func newRig(t *testing.T, brokers func(testing.TB) []string) *rig {
 	r.kafka = chainlog.DefaultConfig()
 	r.kafka.Brokers = brokers(t)
 	r.config = DefaultConfig().Complete()
-	r.config.Standby = 0 // what a second ingest does to the first is seen at once
+	r.config.Standby = 0 // the effect of a second ingest on the first shows at once
 	r.config.ID, r.config.RPC, r.config.PollInterval = id, rpc.Endpoints(anvil.URL), 20*time.Millisecond
 	for _, v := range r.contracts.Vaults {
 		r.config.Vaults = append(r.config.Vaults, VaultConfig{Address: v.Address.Hex(), StartBlock: v.StartBlock})
@@ -202,7 +200,7 @@ func (r *rig) newTraffic(seed int64) {
 	r.traffic = devchain.New(r.url, r.contracts, seed, partners, slog.New(slog.DiscardHandler))
 }
 
-// steps makes n things happen on the chain.
+// steps makes n actions on the chain.
 func (r *rig) steps(n int) {
 	r.t.Helper()
 	if err := r.traffic.Steps(r.ctx, n); err != nil {
@@ -215,9 +213,8 @@ func (r *rig) mine(n uint64) {
 	r.must(devchain.Mine(r.ctx, r.url, n))
 }
 
-// feed mines one block once the log has all of the chain's. A writer needs something to
-// write to learn that it was replaced, and reaches the head only if blocks come no faster
-// than it writes them.
+// feed mines one block once the log has all blocks of the chain. A writer needs something to write to learn that it was
+// replaced, and it reaches the head only if blocks come no faster than it writes them.
 func (r *rig) feed() {
 	r.t.Helper()
 	cursor, err := chainlog.ReadCursor(r.ctx, r.config.ID, r.kafka.Options()...)
@@ -226,7 +223,7 @@ func (r *rig) feed() {
 	}
 }
 
-// reorg replaces the newest depth blocks, some of whose transactions come again.
+// reorg replaces the newest depth blocks; the transactions in kept are mined again.
 func (r *rig) reorg(depth uint64, kept ...devchain.Kept) {
 	r.t.Helper()
 	r.must(devchain.Reorg(r.ctx, r.url, depth, kept...))
@@ -247,7 +244,7 @@ func (r *rig) height() uint64 {
 	return height
 }
 
-// final is the block that must be final by the configuration.
+// final returns the block that must be final by the configuration.
 func (r *rig) final() uint64 {
 	r.t.Helper()
 	if depth := r.config.Finality.Depth; depth > 0 {
@@ -271,8 +268,8 @@ type process struct {
 
 var errKilled = errors.New("killed by the test")
 
-// start runs an ingest with the rig's configuration until stop, or the end of
-// the test. A panic with errKilled ends it like the death of its process.
+// start runs an ingest with the rig's configuration until stop, or the end of the test. A panic with errKilled ends it
+// like a crash of its process.
 func (r *rig) start(prepare ...func(*Ingest)) *process {
 	r.t.Helper()
 	r.must(r.config.Validate())
@@ -308,8 +305,8 @@ func (r *rig) start(prepare ...func(*Ingest)) *process {
 	return p
 }
 
-// followWithoutFirst makes steps and lets ingest follow the chain without the
-// first vault, which is late when it starts again.
+// followWithoutFirst makes steps and lets ingest follow the chain without the first vault, which is late at the next
+// start.
 func (r *rig) followWithoutFirst(steps int) {
 	r.t.Helper()
 	all := r.config.Vaults
@@ -321,7 +318,7 @@ func (r *rig) followWithoutFirst(steps int) {
 	r.config.Vaults = all
 }
 
-// session is one that the test advances itself.
+// session returns one that the test advances itself.
 func (r *rig) session() *session {
 	r.t.Helper()
 	i := New(r.config, r.kafka, nil, newRegistry(), slog.New(slog.DiscardHandler))
@@ -337,7 +334,7 @@ func (r *rig) session() *session {
 	return s
 }
 
-// halt stops the process in good order.
+// halt stops the process gracefully.
 func (p *process) halt() {
 	p.rig.t.Helper()
 	p.stop()
@@ -346,7 +343,7 @@ func (p *process) halt() {
 	}
 }
 
-// wait gives what Run returned.
+// wait returns the result of Run.
 func (p *process) wait() error {
 	p.rig.t.Helper()
 	select {
@@ -375,14 +372,14 @@ func (p *process) until(what string, condition func(Status) bool) {
 	}
 }
 
-// caughtUp waits until the head of the chain is in the log, by hash, with every
-// vault, and the finality that follows from it.
+// caughtUp waits until the log has the head of the chain, by hash, with every vault, and the finality that follows from
+// it.
 func (p *process) caughtUp() {
 	p.rig.t.Helper()
 	p.caughtUpBut(0)
 }
 
-// caughtUpBut leaves out that many vaults, which were removed.
+// caughtUpBut is caughtUp without that many vaults, which were removed.
 func (p *process) caughtUpBut(left int) {
 	p.rig.t.Helper()
 	p.until("log that reaches the head", func(st Status) bool {
@@ -406,7 +403,7 @@ func (p *process) caughtUpBut(left int) {
 	})
 }
 
-// produce writes a record past ingest.
+// produce writes a record directly to Kafka.
 func (r *rig) produce(record *kgo.Record) {
 	r.t.Helper()
 	client, err := kgo.NewClient(r.kafka.Options()...)
@@ -429,7 +426,7 @@ func mustMarshal(t *testing.T, m proto.Message) []byte {
 	return b
 }
 
-// deployAgain puts the same contracts at the same addresses of a fresh chain.
+// deployAgain deploys the same contracts to the same addresses of a new chain.
 func (r *rig) deployAgain() {
 	r.t.Helper()
 	again, err := devchain.Deploy(r.ctx, r.url)

@@ -14,8 +14,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// sampling returns what is sampled for vaults, as their newest records in the log say; nil for nothing. A vault whose
-// decimals have no NavDigits is not sampled.
+// sampling returns what to sample for vaults according to their newest records in the log; nil for nothing. A vault
+// whose decimals have no NavDigits is not sampled.
 func (s *session) sampling(vaults []common.Address) *rpc.Sampling {
 	type sampled struct {
 		vault       common.Address
@@ -59,8 +59,8 @@ func (s *session) navDigits(vault common.Address) (digits uint32, ok bool) {
 	return mapping.NavDigits(r.GetDecimals(), r.GetAsset().GetDecimals())
 }
 
-// samplesOf measures NAV of the vaults that are sampled at a block, at its hash. If no endpoint has the state of the block
-// any more, there is no sample, and the log goes on.
+// samplesOf measures the NAV of the sampled vaults at a block, at its hash. If no endpoint has the state of the block
+// any more, there is no sample, and the log continues.
 func (s *session) samplesOf(ctx context.Context, n *rpc.Node, h *rpc.Header, vaults []common.Address) ([]*event.Record, error) {
 	plan := s.sampling(vaults)
 	if plan == nil {
@@ -84,8 +84,8 @@ func (s *session) samplesOf(ctx context.Context, n *rpc.Node, h *rpc.Header, vau
 	return s.sampleFacts(samples), nil
 }
 
-// sampleFacts makes records of samples. A contract that reverts, or does not return one word, has none: that is a fact
-// about the contract, and is counted.
+// sampleFacts returns samples as records. A contract that reverts, or does not return one word, has no sample: that is
+// a fact about the contract, and is counted.
 func (s *session) sampleFacts(samples []rpc.Sample) (facts []*event.Record) {
 	for _, sample := range samples {
 		digits, _ := s.navDigits(sample.Vault)
@@ -101,7 +101,7 @@ func (s *session) sampleFacts(samples []rpc.Sample) (facts []*event.Record) {
 	return facts
 }
 
-// noteNoState moves, in the coverage that a commit writes, the block from which on a vault is sampled.
+// noteNoState updates, in the coverage of a commit, the block from which a vault is sampled.
 func (s *session) noteNoState(covered []coverage) {
 	for i := range covered {
 		v := &covered[i]
@@ -120,7 +120,7 @@ func (s *session) noteNoState(covered []coverage) {
 	}
 }
 
-// samplingWarnings say which vaults have NAV from a later block than their start on, or none at all.
+// samplingWarnings returns a warning for each vault that has NAV only from a block after its start, or no NAV at all.
 func (s *state) samplingWarnings() (warnings []registry.VaultWarning) {
 	for _, v := range s.covered {
 		if v.removed {

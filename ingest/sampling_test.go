@@ -23,10 +23,10 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-// sampledEvery is how many blocks lie between two samples of the rig's vaults.
+// sampledEvery is the distance between two sampled blocks of the rig's vaults.
 const sampledEvery = 3
 
-// sampled makes NAV of all vaults of the rig sampled; their mapping is that of the reference contracts otherwise.
+// sampled makes the rig sample the NAV of all vaults; otherwise their mapping is that of the reference contracts.
 func (r *rig) sampled() {
 	r.t.Helper()
 	text, err := mapping.PresetText("reference")
@@ -39,8 +39,8 @@ func (r *rig) sampled() {
 	}
 }
 
-// verifySamples compares the live samples with what the contracts return at the hashes of the blocks: every block that
-// sampledEvery divides has one of each vault, behind its logs, but for those that are missing.
+// verifySamples compares the live samples with what the contracts return at the hashes of the blocks: every multiple of
+// sampledEvery has one for each vault, after its logs, except those that are missing.
 func (r *rig) verifySamples(missing func(vault common.Address, number uint64) bool) (samples []*event.Sample) {
 	r.t.Helper()
 	_, live := r.log()
@@ -87,7 +87,7 @@ func (r *rig) verifySamples(missing func(vault common.Address, number uint64) bo
 // always is for verifySamples: no sample is missing.
 func always(common.Address, uint64) bool { return false }
 
-// TestSamples: NAV is sampled in a history, at the head, for a vault that comes late, and through reorganisations.
+// TestSamples: NAV is sampled in a history, at the head, for a late vault, and through reorganisations.
 func TestSamples(t *testing.T) {
 	r := newRig(t, kfake)
 	r.sampled()
@@ -120,7 +120,8 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// TestSamplesSurviveDeath: wherever ingest dies, each block has its samples once, in one unit with its logs.
+// TestSamplesSurviveDeath: after a crash of ingest at any step, each block has its samples once, in one unit with its
+// logs.
 func TestSamplesSurviveDeath(t *testing.T) {
 	for _, at := range steps {
 		t.Run(string(at), func(t *testing.T) {
@@ -148,7 +149,7 @@ func TestSamplesSurviveDeath(t *testing.T) {
 	}
 }
 
-// ofCalls answers calls of convertToAssets, and nothing else. block is the number of the block that is asked about.
+// ofCalls responds to calls of convertToAssets, and to nothing else. block is the number of the block in the call.
 func (r *rig) ofCalls(answer func(block uint64) (result any, err error, told bool)) lie {
 	converts := selectors("convertToAssets(uint256)")
 	return func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
@@ -164,7 +165,7 @@ func (r *rig) ofCalls(answer func(block uint64) (result any, err error, told boo
 	}
 }
 
-// caller is a liar that answers each call by itself: it takes no batches of them.
+// caller is a liar that receives each call on its own: it rejects batches.
 func (r *rig) caller(l lie) *liar {
 	r.t.Helper()
 	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -183,13 +184,13 @@ func (r *rig) caller(l lie) *liar {
 
 var errNoState = errors.New("missing trie node 0123abcd (path ) state 0x0123abcd is not available")
 
-// pruned is a node that has the state of blocks from one on.
+// pruned is a node that has the state of blocks from a number.
 func (r *rig) pruned(from uint64) *liar {
 	return r.caller(r.ofCalls(func(block uint64) (any, error, bool) { return nil, errNoState, block < from }))
 }
 
 // TestSamplesOfAPrunedNode: a node without the state of old blocks does not stop the log. NAV is sampled from the first
-// block whose state it has, and the status says so, also after a restart.
+// block whose state it has, and the status says so, even after a restart.
 func TestSamplesOfAPrunedNode(t *testing.T) {
 	r := newRig(t, kfake)
 	r.sampled()
@@ -206,7 +207,7 @@ func TestSamplesOfAPrunedNode(t *testing.T) {
 		if len(warnings) != len(r.config.Vaults) {
 			t.Fatalf("the warnings are %v", warnings)
 		}
-		first := from - 1 - (from-1)%sampledEvery + 1 // after the last block without state
+		first := from - 1 - (from-1)%sampledEvery + 1 // the first sampled block with state
 		if want := fmt.Sprintf("sampled from block %d on", first); !strings.Contains(warnings[0].Warning, want) {
 			t.Errorf("the warning is %q, want %q", warnings[0].Warning, want)
 		}
@@ -241,7 +242,7 @@ func TestMappingBeginsToSample(t *testing.T) {
 	}
 }
 
-// TestSamplesOfAnArchiveNode: where the endpoint in use has no state of old blocks, another one is asked.
+// TestSamplesOfAnArchiveNode: if the endpoint in use has no state of old blocks, another one is called.
 func TestSamplesOfAnArchiveNode(t *testing.T) {
 	r := newRig(t, kfake)
 	r.sampled()
@@ -256,8 +257,8 @@ func TestSamplesOfAnArchiveNode(t *testing.T) {
 	}
 }
 
-// TestSamplesNeedAgreement: with chain.agreement 2 a value that one of two endpoints makes up is never in the log, neither
-// of old blocks nor at the head.
+// TestSamplesNeedAgreement: with chain.agreement 2 a value that one of two endpoints makes up is never in the log,
+// neither for old blocks nor at the head.
 func TestSamplesNeedAgreement(t *testing.T) {
 	r := newRig(t, kfake)
 	r.sampled()
@@ -283,7 +284,7 @@ func TestSamplesNeedAgreement(t *testing.T) {
 	r.verifySamples(always)
 }
 
-// TestSamplesAreRetried: errors of a node that say nothing about the contract cost no sample.
+// TestSamplesAreRetried: errors of a node that are not about the contract cost no sample.
 func TestSamplesAreRetried(t *testing.T) {
 	for name, fault := range map[string]struct {
 		result any
@@ -322,7 +323,7 @@ func TestSamplesAreRetried(t *testing.T) {
 }
 
 // TestUnansweredSamples: a contract that reverts, or returns no word, has no sample at that block. That is counted, and
-// the log goes on.
+// the log continues.
 func TestUnansweredSamples(t *testing.T) {
 	for name, fault := range map[string]struct {
 		result any
@@ -355,7 +356,7 @@ func TestUnansweredSamples(t *testing.T) {
 	}
 }
 
-// counted is a counter's sum over the label value.
+// counted returns the sum of a counter's series with a label value.
 func (p *process) counted(name, value string) (sum float64) {
 	p.rig.t.Helper()
 	families, err := p.reg.Gather()
