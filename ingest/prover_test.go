@@ -256,7 +256,8 @@ func TestReorganisationAheadOfTheLog(t *testing.T) {
 		if !strings.HasPrefix(method, "eth_getBlockBy") || json.Unmarshal(truth(), &h) != nil || h == nil {
 			return nil, nil, false
 		}
-		h["number"] = strings.Replace(h["number"].(string), "0x", "0x0", 1) // in this form the header is not sealed, and so accepted unproven
+		// In this form the header is not sealed, and so accepted unproven.
+		h["number"] = strings.Replace(h["number"].(string), "0x", "0x0", 1)
 		return h, nil, true
 	})
 	r.config.RPC = rpc.Endpoints(node.URL)

@@ -19,24 +19,24 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-// session is the life of one transactional client. It begins with what the
-// broker says and ends with the first transaction that fails.
+// session is the life of one transactional client. It begins with the state at the broker and ends with the first
+// transaction that fails.
 type session struct {
-	state  *state // what the log says; nil before restore
+	state  *state // position of the log; nil before restore
 	ingest *Ingest
 	nodes  *rpc.Pool
 	client *kgo.Client
 
 	inbox    *inbox        // nil without a registry
-	prover   *prover       // nil where nothing is proven afterwards
+	prover   *prover       // nil if nothing is proven afterwards
 	ranges   *rpc.Pipeline // of final blocks, read ahead; nil while there are none
 	appended *rpc.Header   // the last of them that was appended; nil before the first
 	doubts   doubts
 	lateness lateness
 	finality finality
-	earlier  *earlier                  // referrals that a command looks for; nil while none does
+	earlier  *earlier                  // search of a command for referrals; nil while none runs
 	noState  map[common.Address]uint64 // the last block at which a sample of a vault was due and whose state no endpoint has
-	heard    map[view]hexutil.Bytes    // what vaults have answered, for nodes that fail between two questions
+	heard    map[view]hexutil.Bytes    // responses of vaults, in case the node fails between two calls
 }
 
 // session fences every other writer, restores the state and advances until ctx
@@ -91,9 +91,9 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *rpc.Backoff) e
 		first := make(chan struct{})
 		stopped.Go(func() { s.inbox.run(looking, first) })
 		defer func() { stop(); stopped.Wait() }()
-		<-first // a command may make room for a vault of chain.vaults
+		<-first // a command may make space for a vault of chain.vaults
 	}
-	*last = i.instance // from here on a cursor by the last writer is one that came back
+	*last = i.instance // from now on, a cursor by the last writer means that it came back
 	if s.prover = i.newProver(s.state); s.prover != nil && s.state.frozen == "" {
 		proving, stop := context.WithCancel(ctx)
 		var stopped sync.WaitGroup
@@ -107,7 +107,7 @@ func (i *Ingest) newSession(client *kgo.Client) *session {
 	return &session{ingest: i, nodes: i.nodes, client: client, lateness: lateness{wait: rpc.NewBackoff()}, heard: map[view]hexutil.Bytes{}, noState: map[common.Address]uint64{}}
 }
 
-// transactional makes the client of the chain's one writer.
+// transactional returns the client of the chain's single writer.
 func (i *Ingest) transactional() (*kgo.Client, error) {
 	client, err := kgo.NewClient(append(i.kafka.Options(),
 		kgo.TransactionalID(chainlog.TransactionalID(i.config.ID)),
@@ -121,7 +121,7 @@ func (i *Ingest) transactional() (*kgo.Client, error) {
 	return client, nil
 }
 
-// fence ends every older client with our transactional id, and its transaction.
+// fence ends every older client with this transactional id, and its transaction.
 func fence(ctx context.Context, client *kgo.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
@@ -131,8 +131,8 @@ func fence(ctx context.Context, client *kgo.Client) error {
 	return nil
 }
 
-// stillOurs reads the newest cursor without fencing anybody. It must be the one
-// that this Run began with, or one of its own.
+// stillOurs reads the newest cursor without fencing any writer. It must be the one with which this Run began, or one of
+// its own.
 func (i *Ingest) stillOurs(ctx context.Context, last []byte) error {
 	cursor, err := i.readCursor(ctx)
 	if err != nil || cursor == nil {
@@ -141,7 +141,7 @@ func (i *Ingest) stillOurs(ctx context.Context, last []byte) error {
 	return i.rightful(cursor, last)
 }
 
-// rightful says that a cursor is by this writer or by the last one.
+// rightful returns an error unless a cursor is by this writer or by the last one.
 func (i *Ingest) rightful(cursor *event.Cursor, last []byte) error {
 	if by := cursor.GetInstanceId(); !bytes.Equal(by, last) && !bytes.Equal(by, i.instance) {
 		return fmt.Errorf("%w (the newest cursor of %s is by instance %x, this one is %x)", ErrFenced, chainlog.CursorTopic(i.config.ID), by, i.instance)
@@ -155,8 +155,8 @@ func (i *Ingest) readCursor(ctx context.Context) (*event.Cursor, error) {
 	return chainlog.ReadCursor(ctx, i.config.ID, i.kafka.Options()...)
 }
 
-// restore makes the state from the cursor and the log's tail, or that of a new
-// log. The cursor is nil for a new log.
+// restore builds the state from the cursor and the log's tail, or the state of a new log. The cursor is nil for a new
+// log.
 func (s *session) restore(ctx context.Context) (*event.Cursor, error) {
 	if _, err := s.nodes.First(ctx); err != nil {
 		return nil, err
@@ -205,9 +205,8 @@ func (s *session) restoreFrom(ctx context.Context, cursor *event.Cursor) error {
 	return s.readTail(ctx, cursor)
 }
 
-// unlessMoved takes a refusal of cursor and log back where another ingest wrote
-// to them between the reading of the one and of the other: that is not a
-// contradiction, and the next session will see who the writer is.
+// unlessMoved drops a refusal because of cursor and log if another ingest wrote to them between the reads of the two:
+// that is no contradiction, and the next session will see which writer is current.
 func (i *Ingest) unlessMoved(ctx context.Context, cursor *event.Cursor, err error) error {
 	var refused *RefusedError
 	if !errors.As(err, &refused) {
@@ -223,8 +222,7 @@ func (i *Ingest) unlessMoved(ctx context.Context, cursor *event.Cursor, err erro
 	return fmt.Errorf("another ingest wrote to %s while it was read", chainlog.LogTopic(i.config.ID))
 }
 
-// readTail folds the end of the log into the window and proves that the log
-// ends where the cursor says.
+// readTail folds the end of the log into the window and checks that the log ends where the cursor says.
 func (s *session) readTail(ctx context.Context, cursor *event.Cursor) error {
 	from := chainlog.Position{Seq: max(cursor.GetWindowSeq(), 1) - 1, Offset: cursor.GetWindowOffset()}
 	last := from.Seq
@@ -247,8 +245,7 @@ func (s *session) readTail(ctx context.Context, cursor *event.Cursor) error {
 	return nil
 }
 
-// compatible refuses a cursor, log, chain and configuration that do not belong
-// together.
+// compatible returns an error if cursor, log, chain and configuration contradict each other.
 func (i *Ingest) compatible(cursor *event.Cursor, origin *event.Origin, genesis []byte) error {
 	log, topic := chainlog.LogTopic(i.config.ID), chainlog.CursorTopic(i.config.ID)
 	const anew = "restore both topics from the same backup, or delete both to index the chain into a new log"

@@ -8,7 +8,7 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// A cursor is rightful by whom this Run began with, or by itself, also where it does not
+// A cursor is rightful if it is by the writer with which this Run began, or by this Run itself, even if it does not
 // know yet that its claim was committed.
 func TestRightful(t *testing.T) {
 	t.Parallel()
@@ -33,7 +33,7 @@ func TestRightful(t *testing.T) {
 	}
 }
 
-// There is something to resume where a log is frozen that has a block to go back from.
+// A log can be resumed if it is frozen and has a head.
 func TestFrozenAt(t *testing.T) {
 	t.Parallel()
 	head := &event.Block{Number: 7}

@@ -12,9 +12,9 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-// readMapped reads from the log the newest record of each vault, at which the cursor points: by it
-// the vault's logs are read and mapped, whatever the configuration says. A cursor of before points
-// at none; the vault is of the reference contracts then.
+// readMapped reads the newest record of each vault, at which the cursor points, from the log: it determines how the
+// vault's logs are read and mapped, regardless of the configuration. A cursor of an earlier version has no such
+// pointers; its vaults have the mapping of the reference contracts.
 func (i *Ingest) readMapped(ctx context.Context, cursor *event.Cursor) (*mapping.Vaults, map[common.Address]*event.Vault, error) {
 	mapped, err := mapping.NewVaults()
 	if err != nil {
@@ -34,7 +34,7 @@ func (i *Ingest) readMapped(ctx context.Context, cursor *event.Cursor) (*mapping
 	return mapped, records, nil
 }
 
-// vaults are the addresses of all vaults that the log knows.
+// vaults returns the addresses of all vaults in the log.
 func (s *session) vaults() (addresses []common.Address) {
 	for _, v := range s.state.covered {
 		addresses = append(addresses, v.address)
@@ -42,7 +42,7 @@ func (s *session) vaults() (addresses []common.Address) {
 	return addresses
 }
 
-// contractsOf are the contracts of vaults, each once.
+// contractsOf returns the contracts of vaults, without duplicates.
 func contractsOf(mapped *mapping.Vaults, vaults []common.Address) (contracts []common.Address) {
 	for _, v := range vaults {
 		for _, a := range mapped.Of(v).Addresses() {
@@ -54,7 +54,7 @@ func contractsOf(mapped *mapping.Vaults, vaults []common.Address) (contracts []c
 	return contracts
 }
 
-// belonging are the logs that belong to one of the vaults, and each says to which. Others are of a
+// belonging returns the logs that belong to one of the vaults, and sets the vault of each. The others come from a
 // contract that several vaults share.
 func belonging(mapped *mapping.Vaults, vaults []common.Address, logs []*event.Log) []*event.Log {
 	return slices.DeleteFunc(logs, func(l *event.Log) bool {
@@ -70,8 +70,8 @@ func belonging(mapped *mapping.Vaults, vaults []common.Address, logs []*event.Lo
 	})
 }
 
-// attributions are those of logs, each at the place of its log; nil for a log that names no partner.
-// Of a vault whose mapping has companions there must be all logs of a transaction.
+// attributions returns the attribution of each log, at the log's index; nil for a log that names no partner. For a
+// vault whose mapping has companions, all logs of a transaction must be given.
 func attributions(mapped *mapping.Vaults, logs []*event.Log) []*attributed {
 	out := make([]*attributed, len(logs))
 	var grouped []int
@@ -106,7 +106,7 @@ func attributions(mapped *mapping.Vaults, logs []*event.Log) []*attributed {
 	return out
 }
 
-// attributedTo is the attribution of an effect; nil for none.
+// attributedTo returns the attribution of an effect; nil for none.
 func attributedTo(effect *event.Effect) *attributed {
 	if effect == nil {
 		return nil
@@ -118,12 +118,12 @@ func attributedTo(effect *event.Effect) *attributed {
 	return &attributed{attribution{kind, effect.GetPartnerId()}, effect}
 }
 
-// mayRefer reports whether a log can name a partner, also by an alias that is added later.
+// mayRefer reports whether a log can name a partner, possibly by an alias that is added later.
 func mayRefer(mapped *mapping.Vaults, l *event.Log) bool {
 	return l != nil && mapped.Of(mapping.VaultOf(l)).MayRefer(l)
 }
 
-// eventOf is the contract event that a log says it is.
+// eventOf returns the name of a log's contract event.
 func eventOf(mapped *mapping.Vaults, l *event.Log) string {
 	sources := mapped.Of(mapping.VaultOf(l))
 	if role, ours := sources.Role(common.BytesToAddress(l.GetAddress())); ours && len(l.GetTopics()) > 0 {

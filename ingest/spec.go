@@ -25,28 +25,27 @@ type vault struct {
 	address common.Address
 	start   uint64 // at least 1: block 0 has no transactions and so no logs
 	name    string
-	spec    *spec // nil: as the log says
+	spec    *spec // nil: as in the log
 }
 
-// spec is what the configuration, or a command, says of a vault beside its address.
+// spec is the configuration of a vault, or that in a command, without its address.
 type spec struct {
 	sources []mapping.Source
 	texts   []mapping.Text
 	symbol  string
-	// decimals and the asset's are -1 if the contract says them.
+	// decimals and assetDecimals are -1 if they are read from the contract.
 	decimals, assetDecimals int
 	asset                   *common.Address
 	assetSymbol             string
 }
 
-// record is a vault record of the spec, without what only the chain knows.
+// record returns a vault record of the spec, without the values that are read from the chain.
 func (s *spec) record(address common.Address, start uint64, name string) (*event.Vault, error) {
 	v := &event.Vault{Address: address[:], StartBlock: start, Name: name, Symbol: s.symbol}
 	return v, mapping.Record(v, s.sources, s.texts)
 }
 
-// mostText is how many bytes the mappings of a vault can have together: its record must fit into
-// a batch of Kafka.
+// mostText is the maximum size of all mappings of a vault, in bytes: its record must fit into a Kafka batch.
 const mostText = 512 << 10
 
 // spec reads the mappings of a vault.
@@ -107,7 +106,7 @@ func (v VaultConfig) spec() (*spec, error) {
 	return out, errors.Join(faults...)
 }
 
-// sources are the contracts of a vault in the order of their roles; the vault itself is one.
+// sources returns the contracts of a vault in the order of their roles; the vault itself is one.
 func (v VaultConfig) sources(address common.Address, faults *[]error) (out []mapping.Source) {
 	itself := false
 	for _, role := range slices.Sorted(maps.Keys(v.Sources)) {
@@ -136,8 +135,7 @@ func (v VaultConfig) sources(address common.Address, faults *[]error) (out []map
 	return out
 }
 
-// readMapping reads a preset or a file. The error names everything that is wrong with it, with
-// line and column.
+// readMapping reads a preset or a file. The error names all its mistakes, with line and column.
 func readMapping(name string) (preset string, canonical []byte, err error) {
 	file, text := name+".yaml", []byte(nil)
 	if ext := filepath.Ext(name); strings.ContainsRune(name, '/') || ext == ".yaml" || ext == ".yml" {
@@ -192,7 +190,7 @@ func (c Config) mappingFaults() (faults []error) {
 	return faults
 }
 
-// overlap is a contract of both whose logs can be of both; nil for none.
+// overlap returns a contract that both share and whose logs could belong to either; nil for none.
 func overlap(a, b *spec) *common.Address {
 	for i := range a.sources {
 		for j := range b.sources {
@@ -204,7 +202,7 @@ func overlap(a, b *spec) *common.Address {
 	return nil
 }
 
-// vaults are the configured vaults, ready to use.
+// vaults returns the configured vaults, ready to use.
 func (c Config) vaults() (out []vault, err error) {
 	for _, v := range c.Vaults {
 		s, err := v.spec()
@@ -216,8 +214,7 @@ func (c Config) vaults() (out []vault, err error) {
 	return out, nil
 }
 
-// added is a vault as a command carries it: the mappings themselves, for a file may be on another
-// machine.
+// added is the vault in a command. It contains the mappings themselves, because a file may be on another machine.
 type added struct {
 	Address                 common.Address
 	Start                   uint64
@@ -230,7 +227,7 @@ type added struct {
 	AssetSymbol             string
 }
 
-// Encode writes the vault as the argument of a command that adds it. The error names every mistake.
+// Encode returns the vault as the argument of a command that adds it. The error names every mistake.
 func (v VaultConfig) Encode() (string, error) {
 	c := Config{Vaults: []VaultConfig{v}}
 	if err := errors.Join(c.vaultFaults()...); err != nil {
@@ -262,7 +259,7 @@ func decodeVault(argument string) (vault, error) {
 	return vault{a.Address, a.Start, a.Name, &spec{a.Sources, a.Texts, a.Symbol, a.Decimals, a.AssetDecimals, a.Asset, a.AssetSymbol}}, nil
 }
 
-// specOf is what is known of a vault: of one that only the log names, what the log says.
+// specOf returns the spec of a vault: the configured one or, for a vault that is only in the log, that of its record.
 func (s *session) specOf(v vault) *spec {
 	if v.spec != nil {
 		return v.spec
@@ -270,12 +267,12 @@ func (s *session) specOf(v vault) *spec {
 	return specOf(s.state.records[v.address], v.address)
 }
 
-// specOf is what a vault record says; nil is a record of before.
+// specOf returns the spec of a vault record; nil stands for a record of an earlier version.
 func specOf(r *event.Vault, address common.Address) *spec {
 	out := &spec{decimals: -1, assetDecimals: -1}
 	sources, err := mapping.Read(&event.Vault{Address: address[:], Sources: r.GetSources(), Mappings: r.GetMappings()})
 	if err != nil {
-		return out // it was read when the log was
+		return out // unreachable: it was decoded when the log was read
 	}
 	out.sources = sources.Description.Sources
 	for _, m := range r.GetMappings() {
@@ -295,8 +292,8 @@ func sorted(sources []mapping.Source) []mapping.Source {
 	return slices.SortedFunc(slices.Values(sources), func(a, b mapping.Source) int { return strings.Compare(a.Role, b.Role) })
 }
 
-// changed reports whether the configuration says another thing of a vault than the log, which a
-// new record can say. Contracts cannot change: the log has none of the earlier logs of another one.
+// changed reports whether the configuration of a vault differs from the log in a way that a new record can express.
+// Contracts cannot change: the log lacks the earlier logs of another one.
 func (s *session) changed(v vault) bool {
 	r := s.state.records[v.address]
 	if v.spec == nil || !sameSources(v.spec, specOf(r, v.address)) {

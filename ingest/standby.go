@@ -55,7 +55,7 @@ func (h heart) heard(ctx context.Context) (string, error) {
 		err = answer.Error()
 	}
 	if errors.Is(err, kerr.GroupIDNotFound) {
-		return "", nil // nobody has ever written
+		return "", nil // no ingest has ever written
 	}
 	if err != nil {
 		return "", fmt.Errorf("read from the Kafka group %s whether an ingest writes: %w", h.group, chainlog.Explain(err))
@@ -129,10 +129,10 @@ func (i *Ingest) standBy(ctx context.Context) error {
 
 // standing records whether a standby could take over, as far as it knows.
 type standing struct {
-	heard   time.Time // when Kafka last said who writes
-	trouble string    // why Kafka does not say it; empty when it does
-	unfit   string    // why the log, the chain and the configuration do not let it write; empty for nothing
-	known   bool      // whether that was looked at
+	heard   time.Time // when Kafka last returned the heartbeat
+	trouble string    // why Kafka does not return it; empty if it does
+	unfit   string    // why the log, the chain or the configuration does not let it write; empty for nothing
+	known   bool      // whether that was checked
 }
 
 // examineEvery is the pause between two checks whether a standby could take over.

@@ -19,8 +19,8 @@ import (
 	"github.com/navlog/navlog/ingest/rpc"
 )
 
-// Several ingests settle: one writes, the others stand by, whoever began first. When it
-// ends the log changes hands once; one that was ended is not waited for.
+// Of several ingests one writes and the others stand by, in whatever order they start. When the writer ends, it is
+// replaced once. After a regular shutdown the others do not wait for config.Standby.
 func TestStandby(t *testing.T) {
 	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
 		r := newRig(t, brokers)
@@ -65,8 +65,7 @@ func TestStandby(t *testing.T) {
 	})
 }
 
-// Of those that begin together, while nobody writes, one is the writer in the end and
-// the others stand by: none ends.
+// If several start together while none writes, one ends up as the writer and the others stand by: none ends.
 func TestStandbysStartTogether(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Standby = 300 * time.Millisecond
@@ -102,8 +101,8 @@ func TestStandbysStartTogether(t *testing.T) {
 	r.verify()
 }
 
-// A writer that is killed, or hangs, is followed by the one that stands by; when it
-// wakes up it finds that it was replaced, and stands by itself.
+// If a writer is killed or hangs, a standby takes over. When a writer that hung continues, it finds that it was
+// replaced, and stands by.
 func TestStandbyTakesOver(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Standby = 500 * time.Millisecond
@@ -137,12 +136,12 @@ func TestStandbyTakesOver(t *testing.T) {
 	r.verify()
 }
 
-// Who hung and woke up says once more that it lives, over the beats of the one that took over meanwhile, before it learns
-// that it was replaced. It hears itself then, and waits for the living one all the same; nor does it say that nobody
-// writes when it ends.
+// A process that hung sends another heartbeat, which overwrites those of its successor, before it learns that it was
+// replaced. It then reads its own heartbeat, but waits for the live writer all the same; and when it ends, it commits
+// no farewell.
 func TestStandbyThatHearsItself(t *testing.T) {
 	r := newRig(t, kfake)
-	r.config.Standby = 10 * time.Second // as long as it may take to say the living one's beat
+	r.config.Standby = 10 * time.Second // longer than it can take to send the live writer's heartbeat
 	woken, living := New(r.config, r.kafka, nil, newRegistry(), slog.New(slog.DiscardHandler)), New(r.config, r.kafka, nil, newRegistry(), slog.New(slog.DiscardHandler))
 	r.must(living.ensureTopics(r.ctx))
 	client, err := kgo.NewClient(r.kafka.Options()...)
@@ -175,7 +174,7 @@ func TestStandbyThatHearsItself(t *testing.T) {
 	r.must(h.say(r.ctx, ""))
 	r.must(<-done)
 
-	// Where nobody else says anything, it was the last one: it takes over, and not before that is known.
+	// If no other ingest sends a heartbeat, the last writer was this one: it takes over, but not before that is known.
 	woken.config.Standby = 2 * time.Second
 	r.must(h.say(r.ctx, beat(woken, 9)))
 	began := time.Now()
@@ -185,14 +184,14 @@ func TestStandbyThatHearsItself(t *testing.T) {
 	}
 }
 
-// Who was replaced and stands by ends without a word, also where it hears itself: a third one would take it for the
-// writer's farewell.
+// A writer that was replaced and stands by ends without a farewell, even if it reads its own heartbeat: a third ingest
+// would take it for the writer's farewell.
 func TestStandbyEndsWithoutFarewell(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(5)
 	p := r.start(func(i *Ingest) { i.config.Standby = time.Minute })
 	p.caughtUp()
-	r.start().caughtUp() // takes over without asking, and says nothing of it
+	r.start().caughtUp() // takes over without waiting, and sends no heartbeat
 	r.mine(1)
 	p.until("standby", func(st Status) bool { return st.State == Standby })
 	p.halt()
@@ -204,7 +203,7 @@ func TestStandbyEndsWithoutFarewell(t *testing.T) {
 	}
 }
 
-// While Kafka does not say who writes, nobody is silent.
+// While Kafka does not return the heartbeat, no writer counts as silent.
 func TestStandbyWithoutAnswer(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Standby = 100 * time.Millisecond
@@ -235,7 +234,7 @@ func TestStandbyWithoutAnswer(t *testing.T) {
 	}
 }
 
-// `resume` looks whether the log is frozen before it takes it from anybody.
+// `resume` checks that the log is frozen before it fences a writer.
 func TestResumeOfALogThatFollows(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(5)
@@ -253,8 +252,8 @@ func TestResumeOfALogThatFollows(t *testing.T) {
 	r.verify()
 }
 
-// Who took over says what it waits for, and no longer that another one writes, also where it cannot go on: here its node is
-// gone.
+// After a takeover the status names what ingest waits for, and no longer that another one writes, even if it cannot
+// continue: here its node is gone.
 func TestTakeoverWithoutANode(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Standby = 300 * time.Millisecond
@@ -277,8 +276,8 @@ func TestTakeoverWithoutANode(t *testing.T) {
 	}
 }
 
-// A standby that could not take over is not ready, and says why: Kafka or the nodes are gone,
-// or its configuration contradicts the log.
+// A standby that could not take over is not ready, and reports the reason: Kafka or the nodes are gone, or its
+// configuration contradicts the log.
 func TestStandbyThatCannotTakeOverIsNotReady(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Standby = time.Second

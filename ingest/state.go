@@ -22,35 +22,34 @@ type state struct {
 	offset  int64       // of record seq
 	head    *rpc.Header // newest indexed block, nil before the first
 	final   uint64
-	told    uint64 // referrals of blocks up to this one were written
+	told    uint64 // the referrals of blocks up to this one were written
 	covered []coverage
 	window  window
-	floor   uint64 // the window holds all of every block above it
+	floor   uint64 // the window is complete above this block
 	frozen  string
 	// withoutData counts the live logs that have the length and the hash of their data instead of the data.
 	withoutData uint64
-	// mapped reads and maps the logs of the vaults. records holds the newest record of each
-	// vault that is in the log.
+	// mapped reads and maps the logs of the vaults. records holds the newest record of each vault that is in the log.
 	mapped  *mapping.Vaults
 	records map[common.Address]*event.Vault
 }
 
-// coverage is the range of blocks that the log has of one vault. A removed vault keeps its
-// coverage, and has a record of its removal.
+// coverage is the block range of one vault that is in the log. A removed vault keeps its coverage, and has a record of
+// its removal.
 type coverage struct {
 	address common.Address
 	start   uint64
 	to      uint64 // the last block that is in the log; start-1 before the first
 	name    string // the configured display name in its newest record, empty for the contract's own
-	// believed is the last block whose logs were taken without a sealed header. proven is the
-	// last block up to which such logs have since been compared with headers. 0 for none.
+	// believed is the last block whose logs were accepted without a sealed header. proven is the last block up to which
+	// such logs have since been compared with headers. 0 for none.
 	believed, proven uint64
-	// sampledFrom is the block from which on NAV is sampled, because earlier ones were read without samples, or no endpoint
-	// had their state; 0 if none is missing.
+	// sampledFrom is the first block from which NAV is sampled, if earlier blocks were read without samples or no
+	// endpoint had their state; 0 if no sample is missing.
 	sampledFrom uint64
 	removed     bool // its newest record says that it was removed
-	// record is the seq of its newest record that is not a removal, and offset its place in
-	// the topic; 0 if the cursor does not have it.
+	// record is the seq of its newest record that is not a removal, and offset the position of that record in the
+	// topic; 0 if the cursor does not have it.
 	record uint64
 	offset int64
 	// introduced is that record until it has a seq.
@@ -66,8 +65,8 @@ func (c coverage) provenTo() uint64 {
 	return max(c.proven, c.start-1)
 }
 
-// believe notes that the blocks above have, up to a number, were taken without a proof.
-// Blocks below them that were proven stay proven.
+// believe notes that the logs of blocks above have, up to number, were accepted without a proof. Blocks below them that
+// were proven stay proven.
 func (c *coverage) believe(have, number uint64) {
 	if number <= c.believed {
 		return
@@ -100,11 +99,11 @@ type change struct {
 	units    [][]*event.Record // facts (and retracts); seq and boundary are given by the writer
 	head     *rpc.Header       // the new head, nil to keep it
 	ancestor *uint64           // of a reorganisation: blocks above it are gone
-	reopens  bool              // by an operator's decision, blocks above the ancestor are not final any more
-	final    uint64            // raises the final block when it is higher
+	reopens  bool              // by an operator's decision, blocks above the ancestor are no longer final
+	final    uint64            // raises the final block if it is higher
 	covered  []coverage        // vaults whose coverage is new or moved
 	frozen   string
-	earlier  []referral // of blocks whose referrals were written before, which are written now
+	earlier  []referral // referrals of blocks that were already passed, to write now
 	// claim is true if only the writer changes, before the log was compared with
 	// the chain.
 	claim bool
@@ -143,7 +142,7 @@ func (s *state) apply(c *change, confirmations Confirmations) []referral {
 			moved.record, moved.offset = r.GetSeq(), 0
 			s.records[moved.address] = r.GetVault()
 			if err := s.mapped.Set(r.GetVault()); err != nil {
-				panic(err) // it was read when it was made
+				panic(err) // unreachable: it was decoded when it was built
 			}
 			moved.introduced = nil
 		}
@@ -203,7 +202,7 @@ func (s *state) restart() (seq uint64, offset int64) {
 	return oldest.GetSeq(), oldest.Offset
 }
 
-// cursor makes the cursor record of the state.
+// cursor returns the cursor record of the state.
 func (s *state) cursor(chainID uint64, instance []byte) *event.Cursor {
 	c := &event.Cursor{
 		LogId: s.logID, GenesisHash: s.genesis[:], ChainId: chainID, InstanceId: instance, Seq: s.seq,
@@ -276,7 +275,7 @@ func whole(b *event.Block) bool {
 
 func logFact(l *event.Log) *event.Record { return logFacts([]*event.Log{l})[0] }
 
-// logFacts makes records of logs in one allocation, because a history has millions.
+// logFacts returns logs as records, in one allocation, because a history has millions.
 func logFacts(logs []*event.Log) []*event.Record {
 	made := make([]struct {
 		record event.Record
@@ -299,7 +298,7 @@ func vaultFact(v *event.Vault) *event.Record {
 	return &event.Record{Fact: &event.Record_Vault{Vault: v}}
 }
 
-// retraction makes the record that retracts another: the whole fact again, with the seq of the retracted one.
+// retraction returns the record that retracts another: the whole fact again, with the seq of the retracted one.
 func retraction(e chainlog.Entry) *event.Record {
 	return &event.Record{Retracts: e.GetSeq(), Fact: e.GetFact()}
 }

@@ -26,15 +26,14 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// model is a chain and a log in memory, driven at random: blocks with and
-// without referrals, reorganisations, finality that moves and stalls, and
-// confirmations that change with every restart.
+// model is a random chain and log in memory: blocks with and without referrals, reorganisations, finality that moves
+// and stalls, and confirmations that change with every restart.
 type model struct {
 	rng           *rand.Rand
 	chain         []*rpc.Header // block n at index n
-	branch        int           // makes hashes of new branches new
+	branch        int           // makes the hashes of new branches unique
 	records       []chainlog.Entry
-	told          map[string]int // of a log in a block, how often
+	told          map[string]int // how often a log in a block was published
 	confirmations Confirmations
 	window        uint64
 }
@@ -95,9 +94,8 @@ func (m *model) reorganise(s *state, depth int) *change {
 	return &change{units: [][]*event.Record{unit}, head: m.chain[len(m.chain)-1], ancestor: &ancestor}
 }
 
-// A state that is restored from its cursor and the records from window_seq on
-// must be the state itself, after any history; and no referral is told twice
-// for one block, nor forgotten.
+// A state that is restored from its cursor and the records from window_seq must equal the original, after any history.
+// No referral is published twice for one block, and none is lost.
 func TestRestoredStateIsTheState(t *testing.T) {
 	seeds := uint64(60)
 	if testing.Short() {
@@ -114,7 +112,7 @@ func TestRestoredStateIsTheState(t *testing.T) {
 				c = m.reorganise(s, depth)
 			case m.rng.IntN(8) == 0:
 				c.claim = true
-			case m.rng.IntN(4) == 0: // finality moves, or stalls for long
+			case m.rng.IntN(4) == 0: // finality moves, or stalls for a long time
 				if m.rng.IntN(3) == 0 {
 					c.final = max(s.final, s.head.Number-min(s.head.Number, uint64(m.rng.IntN(8))))
 				}
@@ -125,7 +123,7 @@ func TestRestoredStateIsTheState(t *testing.T) {
 				}
 			}
 			cursor := m.commit(s, c)
-			if m.rng.IntN(30) == 0 { // the next start has a larger window, which does not bring back what was forgotten
+			if m.rng.IntN(30) == 0 { // the next start has a larger window, which does not restore dropped records
 				m.window += 2
 			}
 			restored := m.restore(cursor)
@@ -173,7 +171,7 @@ func same(a, b *state) error {
 	return nil
 }
 
-// checkTold compares what was told with a fold of the whole log.
+// checkTold compares the published referrals with a fold of the whole log.
 func (m *model) checkTold(t *testing.T, s *state, seed uint64) {
 	t.Helper()
 	live := map[uint64]*event.Record{}
@@ -199,7 +197,7 @@ func (m *model) checkTold(t *testing.T, s *state, seed uint64) {
 	}
 }
 
-// A log that announces a referral but cannot be decoded is none.
+// A log with the signature of a referral that cannot be decoded is not a referral.
 func TestReferralOf(t *testing.T) {
 	topics, data, err := contracts.Encode(contracts.WithdrawalRequested{
 		RequestIndex: big.NewInt(0), PartnerID: 9, Shares: big.NewInt(1), AssetsEstimate: big.NewInt(1),
@@ -219,7 +217,7 @@ func TestReferralOf(t *testing.T) {
 		t.Errorf("its effect is %v", a.effect)
 	}
 	large := proto.Clone(l).(*event.Log)
-	large.Data[32] = 0xff // of the shares, which cannot be summed: the referral is kept, and says so
+	large.Data[32] = 0xff // of the shares, which cannot be summed: the referral is kept, and marked
 	if a := referralOf(large); a == nil || a.partner != 9 || len(a.effect.GetShares()) != 32 ||
 		!strings.HasPrefix(a.effect.GetQuarantined(), "shares is 1153") {
 		t.Errorf("a request of too many shares is %+v", a)
@@ -233,8 +231,7 @@ func TestReferralOf(t *testing.T) {
 	}
 }
 
-// Whatever bytes are in the cursor topic, they are a state, which has the same
-// cursor again, or an error.
+// Any bytes in the cursor topic give either a state, which has the same cursor again, or an error.
 func FuzzCursor(f *testing.F) {
 	for _, file := range []string{"cursor-1.bin", "cursor-2.bin"} {
 		b, err := os.ReadFile("../schemas/event/testdata/" + file)
@@ -286,7 +283,7 @@ func FuzzCursor(f *testing.F) {
 	})
 }
 
-// Whatever bytes are in the log, the window takes them or the record is refused.
+// Any bytes in the log are either accepted by the window or rejected as a record.
 func FuzzTail(f *testing.F) {
 	files, err := filepath.Glob("../schemas/event/testdata/record-*.bin")
 	if err != nil || len(files) == 0 {
@@ -320,8 +317,7 @@ func FuzzTail(f *testing.F) {
 	})
 }
 
-// The topics of a real ingest are refused when the cursor, or a block of the
-// log's tail, cannot be.
+// The topics of a real ingest are refused if the cursor, or a block of the log's tail, is impossible.
 func TestImpossibleRecordsAreRefused(t *testing.T) {
 	t.Run("cursor", func(t *testing.T) {
 		r := indexed(t)
@@ -340,5 +336,5 @@ func TestImpossibleRecordsAreRefused(t *testing.T) {
 	})
 }
 
-// referralOf is the attribution of a log of the reference contracts.
+// referralOf returns the attribution of a log of the reference contracts.
 func referralOf(l *event.Log) *attributed { return attributions(nil, []*event.Log{l})[0] }

@@ -15,8 +15,8 @@ import (
 // State is what ingest is doing.
 type State string
 
-// The states of an ingest. Frozen ends by an operator's decision. Fenced is the end
-// with chain.standby 0, and otherwise passes at once into Standby.
+// The states of an ingest. Frozen ends by an operator's decision. Fenced is final with chain.standby 0, and otherwise
+// changes to Standby at once.
 const (
 	Starting    State = "starting"           // no session yet: fencing, reading the cursor, or waiting for an engine
 	Backfilling State = registry.Backfilling // reading final blocks
@@ -30,42 +30,42 @@ const (
 // first is known.
 type Status struct {
 	State  State  `json:"state"`
-	Reason string `json:"reason,omitempty"` // why it is not going on
-	// Warning is what should be looked at although ingest goes on.
+	Reason string `json:"reason,omitempty"` // why it does not continue
+	// Warning is a problem that does not stop ingest.
 	Warning  string `json:"warning,omitempty"`
 	ChainID  uint64 `json:"chainId"`
 	Instance string `json:"instance"` // hex
 	LogID    string `json:"logId"`    // hex
 	// Seq of the last record in the log.
 	Seq uint64 `json:"seq"`
-	// Logs that this process appended, retractions not counted.
+	// Logs that this process appended, without retractions.
 	Logs uint64 `json:"logs"`
 	registry.ChainStatus
 	// VaultWarnings name the vaults about which chain.vaults and the log disagree.
 	VaultWarnings []registry.VaultWarning `json:"vaultWarnings,omitempty"`
 	// LateVaults are behind the head, which the others follow meanwhile.
 	LateVaults []LateVault `json:"lateVaults,omitempty"`
-	// ReferralBlock is the last block whose referrals were told.
+	// ReferralBlock is the last block whose referrals were published.
 	ReferralBlock uint64    `json:"referralBlock"`
 	Time          time.Time `json:"time"`
 
 	indexedTime  uint64    // Unix seconds
-	checked      time.Time // when the chain was last seen to go on from the log
+	checked      time.Time // when the chain was last seen to continue the log
 	pace         pace
 	finalWarning string // why nothing more becomes final
 	sealWarning  string // why blooms prove nothing
 	standby      standing
-	sampling     []registry.VaultWarning // of vaults whose NAV is sampled from later on than their start
+	sampling     []registry.VaultWarning // for vaults whose NAV is sampled only from a block after their start
 }
 
 // LateVault is a vault whose history is still being read.
 type LateVault struct {
 	Address   string `json:"address"`
-	CoveredTo uint64 `json:"coveredTo"`        // last block of it that is in the log
-	Reason    string `json:"reason,omitempty"` // why it is not going on
+	CoveredTo uint64 `json:"coveredTo"`        // last block of the vault that is in the log
+	Reason    string `json:"reason,omitempty"` // why it does not continue
 }
 
-// Status is safe to call at any time.
+// Status returns a snapshot. It is safe for concurrent use.
 func (i *Ingest) Status() Status {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -84,16 +84,16 @@ func (i *Ingest) Status() Status {
 	return st
 }
 
-// blind tells whether no head that goes on from the log was seen for a while: the nodes are gone or disagree, or ingest is
-// frozen or waits for the log. How far the log is behind is not known then. Who reads final blocks does not look for the head.
+// blind reports whether no head that continues the log was seen for a while: the nodes are gone or disagree, or ingest
+// is frozen or waits for the log. Then the lag is unknown. An ingest that reads final blocks does not poll the head.
 func (i *Ingest) blind(st *Status) bool {
 	return st.State != Backfilling && st.Time.Sub(st.checked) > 10*time.Second+2*i.config.PollInterval
 }
 
 func difference(a, b uint64) uint64 { return a - min(a, b) }
 
-// Ready is nil while ingest does its role: as the writer of a log that reaches the
-// chain's head, or as a standby that could take over (StandsBy). Otherwise it says why not.
+// Ready returns nil while ingest does its role: as the writer of a log that reaches the chain's head, or as a standby
+// that could take over (StandsBy). Otherwise it returns the reason.
 func (i *Ingest) Ready() error {
 	st := i.Status()
 	switch {
@@ -106,8 +106,7 @@ func (i *Ingest) Ready() error {
 	case i.blind(&st):
 		return fmt.Errorf("ingest has not seen the chain's head since %s: %s", st.checked.UTC().Format(time.RFC3339), st.Reason)
 	}
-	// Not LagBlocks, which is nil while the head or ours has no time: a genesis
-	// block may have none.
+	// Not LagBlocks, which is nil while the chain's head or the log's has no time: a genesis block may have none.
 	if behind := difference(st.HeadBlock, st.IndexedBlock); behind > blocksAtOnce {
 		return fmt.Errorf("ingest is %d blocks behind the chain's head", behind)
 	}
@@ -120,7 +119,7 @@ func (i *Ingest) note(change func(*Status)) {
 	change(&i.status)
 }
 
-// seen notes the head of a chain that goes on from the log.
+// seen notes the head of a chain that continues the log.
 func (st *Status) seen(tip *rpc.Header, now time.Time) {
 	st.HeadBlock, st.HeadTime, st.checked, st.Reason = tip.Number, tip.Time, now, ""
 }
@@ -135,8 +134,7 @@ func (st *Status) indexed(s *state) {
 	st.pace.committed(s.covered)
 }
 
-// noteProven notes how far vaults are proven: what counts is the one that is
-// furthest behind.
+// noteProven notes up to which block the vaults are proven, which is that of the vault furthest behind.
 func (i *Ingest) noteProven(covered []coverage) {
 	lowest := uint64(math.MaxUint64)
 	for _, v := range i.watched() {

@@ -19,8 +19,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// Metrics and status say what the log says. Many blocks that are not final go
-// into one transaction, each as its own unit.
+// Metrics and status agree with the log. Many blocks that are not final are committed in one transaction, each as a
+// separate unit.
 func TestMetricsAndStatusAgreeWithTheLog(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Finality, r.config.Confirmations = Finality{Depth: 900}, 4
@@ -105,7 +105,7 @@ func TestReady(t *testing.T) {
 	check(false, func(st *Status) { st.State = Backfilling })
 	lag(true)
 	i.note(func(st *Status) { st.State = Following })
-	check(true, func(st *Status) { st.checked, st.indexedTime = time.Now(), 0 }) // our head is a genesis block of time 0
+	check(true, func(st *Status) { st.checked, st.indexedTime = time.Now(), 0 }) // the log's head is a genesis block of time 0
 	check(false, func(st *Status) { st.HeadBlock = 1000 })
 	check(false, func(st *Status) { st.HeadBlock, st.State = 10, Backfilling })
 	check(false, func(st *Status) { st.State, st.Reason = Frozen, "block 3 is final" })

@@ -11,7 +11,7 @@ import (
 	"github.com/navlog/navlog/ingest/rpc"
 )
 
-// relay passes connections on to an address until it is cut.
+// relay forwards connections to an address until it is cut.
 type relay struct {
 	listener net.Listener
 	to       string
@@ -59,7 +59,7 @@ func (r *relay) serve(in net.Conn) {
 	in.Close()
 }
 
-// cut ends all connections and refuses new ones; mend takes them again.
+// cut closes all connections and refuses new ones; mend accepts them again.
 func (r *relay) cut() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,12 +76,11 @@ func (r *relay) mend() {
 	r.refuses = false
 }
 
-// socketOf is the WebSocket URL of the rig's node; anvil has both on one port.
+// socketOf returns the WebSocket URL of the rig's node; anvil serves both on one port.
 func (r *rig) socketOf() string { return strings.Replace(r.url, "http://", "ws://", 1) }
 
-// An announced block is followed at once: polling alone would take an hour for
-// each of these blocks. When the socket dies polling goes on, and announcements
-// come again by themselves.
+// An announced block is followed at once: polling would take an hour for each of these blocks. When the socket dies,
+// polling continues, and announcements resume by themselves.
 func TestAnnouncedBlocksWakeTheFollower(t *testing.T) {
 	for name, overHTTP := range map[string]bool{"beside HTTP": true, "over the socket alone": false} {
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +90,8 @@ func TestAnnouncedBlocksWakeTheFollower(t *testing.T) {
 			if overHTTP {
 				r.config.RPC = []rpc.Endpoint{{URL: r.url, WS: r.socketOf()}}
 			}
-			p := r.start(func(i *Ingest) { i.config.PollInterval = time.Hour }) // more than may be configured, and than is waited for
+			// More than the configuration allows, and than the test waits.
+			p := r.start(func(i *Ingest) { i.config.PollInterval = time.Hour })
 			p.until("subscription", func(st Status) bool { return st.Endpoints[0].Subscribed })
 			for range 4 {
 				r.steps(1)

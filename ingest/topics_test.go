@@ -10,7 +10,7 @@ import (
 	"github.com/navlog/navlog/schemas/chainlog"
 )
 
-// A log on one disk is said at every start, but on a development chain.
+// A log with one replica causes a warning at every start, except on a development chain.
 func TestSingleReplicaIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	kafka := chainlog.DefaultConfig()

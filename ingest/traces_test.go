@@ -16,7 +16,7 @@ import (
 )
 
 // TestTraces: every record carries the trace of its block, and a referral that is published blocks later, by an ingest
-// that has started since then, carries that of the same block. The log is what it is without traces.
+// that has started since then, carries that of the same block. The log is the same as without traces.
 func TestTraces(t *testing.T) {
 	spans := telemetrytest.Record(t)
 	r := newRig(t, enginetest.Kafka)
@@ -29,7 +29,7 @@ func TestTraces(t *testing.T) {
 	first.caughtUp()
 	first.halt()
 	few := len(r.told())
-	r.mine(20) // what came last is final by now
+	r.mine(20) // everything before is final now
 	second := r.start()
 	second.until("referral block", func(st Status) bool {
 		return st.ReferralBlock >= st.FinalBlock && st.IndexedBlock == r.height()
@@ -63,7 +63,7 @@ func TestTraces(t *testing.T) {
 	history := 0
 	for _, span := range spans.Named("ingest ranges") {
 		if !slices.Contains(slices.Collect(maps.Values(traces)), span.TraceID()) {
-			continue // of a test beside this one
+			continue // belongs to a parallel test
 		}
 		history++
 		from := span.TraceID()
@@ -80,7 +80,7 @@ func TestTraces(t *testing.T) {
 	telemetrytest.Without(t, spans, "hunter2", "key=", r.url)
 }
 
-// spansOfABlock looks for a trace with each step from a node to Kafka.
+// spansOfABlock checks that one trace has each step from a node to Kafka.
 func (r *rig) spansOfABlock(spans *telemetrytest.Spans, traces map[uint64]string) {
 	r.t.Helper()
 	lacking := ""

@@ -19,7 +19,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// checkVaults sees that every configured vault is a contract, by what one endpoint says.
+// checkVaults checks with one endpoint that every configured vault is a contract.
 func (i *Ingest) checkVaults(ctx context.Context, n *rpc.Node) error {
 	var missing []mapping.Source
 	for _, v := range i.vaults {
@@ -47,9 +47,8 @@ func (i *Ingest) checkVaults(ctx context.Context, n *rpc.Node) error {
 	return refuse("%s", errors.Join(faults...).Error())
 }
 
-// watch works out which vaults are indexed: those of the log that were not removed, and those
-// of chain.vaults that the log does not know. So the configuration adds vaults, and only a
-// command removes one.
+// watch determines which vaults are indexed: those of the log that were not removed, and those of chain.vaults that are
+// not in the log. So the configuration adds vaults, and only a command removes one.
 func (s *session) watch() {
 	i := s.ingest
 	var vaults []vault
@@ -86,7 +85,7 @@ func (s *session) watch() {
 	}
 }
 
-// watched are the vaults that are indexed. Before the log was read they are those of chain.vaults.
+// watched returns the vaults that are indexed. Before the log was read they are those of chain.vaults.
 func (i *Ingest) watched() []vault {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -97,7 +96,7 @@ func (i *Ingest) configured(address common.Address) bool {
 	return slices.ContainsFunc(i.vaults, func(v vault) bool { return v.address == address })
 }
 
-// nameOf is the display name that chain.vaults has for a vault, or else the one given.
+// nameOf returns the display name of a vault in chain.vaults, or else otherwise.
 func (i *Ingest) nameOf(address common.Address, otherwise string) string {
 	for _, v := range i.vaults {
 		if v.address == address {
@@ -107,8 +106,8 @@ func (i *Ingest) nameOf(address common.Address, otherwise string) string {
 	return otherwise
 }
 
-// undescribed are the indexed vaults that the log does not know, or knows under another
-// configured name or mapping.
+// undescribed returns the indexed vaults that are not in the log, or that have another configured name or mapping
+// there.
 func (s *session) undescribed() (vaults []vault) {
 	for _, v := range s.ingest.watched() {
 		if have := s.state.coverageOf(v.address); have == nil || have.name != v.name || s.changed(v) {
@@ -118,8 +117,8 @@ func (s *session) undescribed() (vaults []vault) {
 	return vaults
 }
 
-// room refuses more vaults than one deployment may index: those of the log stay whatever
-// chain.vaults says.
+// room returns an error for more vaults than one deployment may index: those of the log stay, whatever is in
+// chain.vaults.
 func (s *session) room() error {
 	n := len(s.ingest.watched())
 	if n == 0 {
@@ -131,8 +130,8 @@ func (s *session) room() error {
 	return nil
 }
 
-// introduce appends the records of vaults that are new or renamed, or came back, as one
-// unit. What a vault has answered is kept, so that a failure on the way costs one call.
+// introduce appends the records of vaults that are new, renamed or restored, as one unit. Responses of a vault are
+// kept, so that a failure costs only one call.
 func (s *session) introduce(ctx context.Context, n *rpc.Node, vaults []vault) error {
 	c := &change{}
 	var unit []*event.Record
@@ -170,7 +169,7 @@ func (s *session) introduce(ctx context.Context, n *rpc.Node, vaults []vault) er
 	return nil
 }
 
-// apart refuses a vault whose logs could be those of another one.
+// apart returns an error for a vault whose logs could be those of another one.
 func (s *session) apart(v vault) error {
 	ours := s.specOf(v)
 	for _, other := range s.state.covered {
@@ -184,8 +183,8 @@ func (s *session) apart(v vault) error {
 	return nil
 }
 
-// describe reads what a vault says about itself, unless the configuration says it. A missing name
-// or symbol is tolerated; without decimals or an asset its amounts mean nothing.
+// describe reads what a vault returns about itself, unless it is configured. A missing name or symbol is tolerated;
+// without decimals or an asset its amounts mean nothing.
 func (s *session) describe(ctx context.Context, n *rpc.Node, v vault, start uint64) (*event.Vault, error) {
 	q := questions{ctx: ctx, node: n, vault: v.address, log: s.ingest.log, heard: s.heard}
 	given := s.specOf(v)
@@ -220,7 +219,7 @@ func (s *session) describe(ctx context.Context, n *rpc.Node, v vault, start uint
 	return fact, q.err
 }
 
-// decimals asks for decimals, unless they are given.
+// decimals reads decimals, unless they are given.
 func decimals(q *questions, of common.Address, given int) uint32 {
 	if given >= 0 {
 		return uint32(given)
@@ -228,13 +227,13 @@ func decimals(q *questions, of common.Address, given int) uint32 {
 	return uint32(needed[uint8](q, of, "decimals"))
 }
 
-// questions asks a vault one thing after the other and keeps the first error.
+// questions calls the view functions of a vault one after the other and keeps the first error.
 type questions struct {
 	ctx   context.Context
 	node  *rpc.Node
 	vault common.Address
 	log   *slog.Logger
-	heard map[view]hexutil.Bytes // answers that are not asked for again
+	heard map[view]hexutil.Bytes // responses that need not be read again
 	err   error
 }
 
@@ -244,7 +243,7 @@ type view struct {
 	method string
 }
 
-// errNoAnswer says that a contract, not the node, is why a call gave nothing.
+// errNoAnswer means that a call returned nothing because of the contract, not the node.
 var errNoAnswer = errors.New("the contract does not answer")
 
 func needed[T any](q *questions, of common.Address, method string) (answer T) {
@@ -272,12 +271,11 @@ func optional[T any](q *questions, of common.Address, method string) (answer T) 
 	return answer
 }
 
-// maxLabel is the most bytes of a vault's name and of a symbol.
+// maxLabel is the maximum size of a vault's name and of a symbol, in bytes.
 const maxLabel = 256
 
-// label asks for a name or a symbol. A contract may give any bytes, and as many
-// as it likes; a record of the log holds UTF-8, and people read labels, so what
-// does not print is replaced and what is too long is cut.
+// label reads a name or a symbol. A contract may return any bytes, and any number of them. A record of the log holds
+// UTF-8, and labels are displayed, so unprintable characters are replaced and long labels are cut.
 func label(q *questions, of common.Address, method string) string {
 	return printable.Text(optional[string](q, of, method), maxLabel)
 }
@@ -301,7 +299,7 @@ func ask[T any](q *questions, v view) (answer T, err error) {
 			return answer, err
 		}
 	}
-	if text, ok := any(&answer).(*string); ok && len(output) == 32 { // contracts of before string names
+	if text, ok := any(&answer).(*string); ok && len(output) == 32 { // contracts from before names were strings
 		*text = string(bytes.TrimRight(output, "\x00"))
 		q.heard[v] = output
 		return answer, nil

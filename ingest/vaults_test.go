@@ -22,9 +22,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// A vault that is configured later is backfilled from its own start block,
-// through final and unfinalised blocks, and then follows with the others; the
-// same after it was removed for a while.
+// A vault that is configured later is backfilled from its own start block, through final and unfinalised blocks, and
+// then follows with the others; the same happens after it was removed for a while.
 func TestVaultAddedLater(t *testing.T) {
 	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
 		r := newRig(t, brokers)
@@ -57,9 +56,9 @@ func TestVaultAddedLater(t *testing.T) {
 	})
 }
 
-// A vault that is missing from chain.vaults stays, with a warning, and only a command removes
-// it: once, by a record of its own, and whatever chain.vaults says. Another command brings it
-// back. Between them it keeps what is in the log of it, and nothing is added.
+// A vault that is missing from chain.vaults stays, with a warning, and only a command removes it: once, by its own
+// record, whatever is in chain.vaults. Another command restores it. In between, its log stays and nothing is appended
+// for it.
 func TestVaultIsRemovedOnlyByACommand(t *testing.T) {
 	r := newRig(t, kfake)
 	all := r.config.Vaults
@@ -76,9 +75,9 @@ func TestVaultIsRemovedOnlyByACommand(t *testing.T) {
 	for n, run := range []struct {
 		vaults  []VaultConfig
 		order   string
-		comes   outcome // of the order, its detail in part
+		comes   outcome // outcome of the command, with part of its detail
 		want    []bool  // the records of the first vault: whether each removes it
-		warning string  // about it
+		warning string  // about the vault
 	}{
 		{all[:1], "", outcome{}, []bool{false}, ""},
 		{all[:1], registry.RemoveVault, refused("is the only one"), []bool{false}, ""},
@@ -127,8 +126,8 @@ func TestVaultIsRemovedOnlyByACommand(t *testing.T) {
 	}
 }
 
-// A running ingest does a command within seconds, says of an unknown vault that it is, and goes
-// on while the registry is away: then the log's vaults stay.
+// A running ingest executes a command within seconds, reports an unknown vault, and continues while the registry is
+// away: then the log's vaults stay.
 func TestCommandsOnARunningIngest(t *testing.T) {
 	r := newRig(t, kfake)
 	all := r.config.Vaults
@@ -154,8 +153,8 @@ func TestCommandsOnARunningIngest(t *testing.T) {
 	}
 }
 
-// More vaults than may be indexed are refused, counted over the log and chain.vaults; a
-// command that waits makes room first.
+// More vaults than may be indexed are refused, counted over the log and chain.vaults; a pending command makes space
+// first.
 func TestVaultsOfLogAndConfigurationAreCounted(t *testing.T) {
 	r := newRig(t, kfake)
 	p := r.start()
@@ -184,17 +183,16 @@ func TestVaultsOfLogAndConfigurationAreCounted(t *testing.T) {
 	}
 }
 
-// A reorganisation takes back what the log has of every vault, but its new
-// branch is read only for those at the head. The others are covered up to the
-// common ancestor from then on, so that nothing of the branch is missing when
-// they come back, or come near.
+// A reorganisation retracts the logs of every vault, but its new branch is read only for those at the head. The others
+// are then covered up to the common ancestor, so that they miss nothing of the branch when they are restored, or
+// approach the head.
 func TestReorganisationBelowAnAbsentVault(t *testing.T) {
 	for name, late := range map[string]bool{"removed": false, "late": true} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, kfake)
 			all := r.config.Vaults
 			r.steps(20)
-			depositor := r.depositor() // of the first vault
+			depositor := r.depositor() // into the first vault
 			for n := range 4 {
 				depositor.deposit(int64(n+1), 7)
 			}
@@ -237,7 +235,7 @@ func TestReorganisationBelowAnAbsentVault(t *testing.T) {
 				p.caughtUp()
 			}
 			again := map[common.Hash]bool{}
-			for _, record := range r.verify()[before:] { // which sees that each log of the chain is there once
+			for _, record := range r.verify()[before:] { // verify checks that each log of the chain is in the log once
 				if l := record.GetLog(); l != nil && record.GetRetracts() == 0 && common.Address(l.GetAddress()) == depositor.vault {
 					again[common.Hash(l.GetTxHash())] = true
 				}
@@ -249,8 +247,8 @@ func TestReorganisationBelowAnAbsentVault(t *testing.T) {
 	}
 }
 
-// While the history of a late vault is read, the others go on: their new logs
-// come before its old ones, and each vault's own are in chain order.
+// While the history of a late vault is read, the others continue: their new logs come before its old ones, and each
+// vault's own are in chain order.
 func TestLateVaultDoesNotHoldUpTheOthers(t *testing.T) {
 	const blocks = 20
 	r := newRig(t, kfake)
@@ -295,8 +293,7 @@ func TestLateVaultDoesNotHoldUpTheOthers(t *testing.T) {
 	}
 }
 
-// Nor do they wait for the pauses after the errors of a node that does not give
-// a late vault's history.
+// Nor do they wait for the pauses after errors of a node that does not return a late vault's history.
 func TestLateVaultThatFailsDoesNotHoldUpTheOthers(t *testing.T) {
 	const rounds = 30
 	r := newRig(t, kfake)
@@ -323,8 +320,8 @@ func TestLateVaultThatFailsDoesNotHoldUpTheOthers(t *testing.T) {
 	r.verify()
 }
 
-// Where every endpoint has lost a late vault's old logs, the others go on, and
-// the status says what to do; it catches up when an endpoint has them.
+// If every endpoint has lost a late vault's old logs, the others continue, and the status says what to do; it catches
+// up when an endpoint has them.
 func TestLateVaultWithPrunedHistory(t *testing.T) {
 	r := newRig(t, kfake)
 	r.followWithoutFirst(40)
@@ -344,7 +341,7 @@ func TestLateVaultWithPrunedHistory(t *testing.T) {
 	s := r.session()
 	advance := func() {
 		t.Helper()
-		s.lateness.again = time.Time{} // it does not wait between its tries
+		s.lateness.again = time.Time{} // it does not pause between its attempts
 		if _, err := s.advance(r.ctx); err != nil {
 			t.Fatalf("the late vault stops the others: %v", err)
 		}
@@ -364,19 +361,18 @@ func TestLateVaultWithPrunedHistory(t *testing.T) {
 	r.verify()
 }
 
-// A node that takes its time before it fails has not given anything meanwhile:
-// the pauses grow, and the reason stays.
+// A node that is slow to fail has returned nothing meanwhile: the pauses grow, and the reason stays.
 func TestLateVaultBehindSlowFailures(t *testing.T) {
 	r := newRig(t, kfake)
 	r.followWithoutFirst(40)
 
-	looked := make(chan struct{}) // ingest waited for an answer in vain
+	looked := make(chan struct{}) // ingest waited for a response that did not come
 	failing := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		if method != "eth_getLogs" || !strings.Contains(string(params[0]), "fromBlock") {
 			return nil, nil, false
 		}
 		<-looked
-		return "no logs", nil, true // not a closed connection, after which net/http asks again
+		return "no logs", nil, true // not a closed connection, after which net/http retries
 	})
 	r.config.RPC = rpc.Endpoints(failing.URL)
 	s := r.session()
@@ -405,9 +401,8 @@ func TestLateVaultBehindSlowFailures(t *testing.T) {
 	r.verify()
 }
 
-// A late vault keeps what it has read of the blocks that are not final when a
-// node fails to give the next one, and a reorganisation takes it back like the
-// rest.
+// A late vault keeps what it has read of the blocks that are not final when a node fails to return the next one, and a
+// reorganisation retracts it like the rest.
 func TestJoinKeepsWhatWasRead(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Finality = Finality{Depth: 200}
@@ -415,7 +410,7 @@ func TestJoinKeepsWhatWasRead(t *testing.T) {
 	r.config.Vaults = all[1:]
 	r.steps(30)
 	r.mine(2 * blocksAtOnce)
-	depositor := r.depositor() // of the first vault
+	depositor := r.depositor() // into the first vault
 	for n := range 8 {
 		depositor.deposit(int64(n+1), 7)
 	}
@@ -442,11 +437,10 @@ func TestJoinKeepsWhatWasRead(t *testing.T) {
 	r.verify()
 }
 
-// Where finality lags more than the window, a late vault joins through the
-// blocks between them.
+// If finality lags more than the window, a late vault joins through the blocks between them.
 func TestLateVaultBelowTheWindow(t *testing.T) {
 	r := newRig(t, kfake)
-	r.config.Window = 4 // and final is the block that is eight below the head
+	r.config.Window = 4 // and the block eight below the head is final
 	r.followWithoutFirst(40)
 	p := r.start()
 	p.caughtUp()
@@ -455,7 +449,7 @@ func TestLateVaultBelowTheWindow(t *testing.T) {
 	r.verify()
 }
 
-// Where it lags too much for that, the status says what to change.
+// If it lags too much for that, the status says what to change.
 func TestLateVaultFarBelowTheWindow(t *testing.T) {
 	s := &session{ingest: &Ingest{config: Config{Window: 7}}, state: &state{}}
 	s.state.window.apply(chainlog.Entry{Record: blockFact(&rpc.Header{Number: 2*belowWindow + 1})})
@@ -464,8 +458,7 @@ func TestLateVaultFarBelowTheWindow(t *testing.T) {
 	}
 }
 
-// TestVaultsAreAskedOnce: what a vault has answered is not asked for again when
-// the node fails at the next question.
+// TestVaultsAreAskedOnce: responses of a vault are not read again when the node fails at the next call.
 func TestVaultsAreAskedOnce(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(3)
@@ -498,9 +491,8 @@ func TestVaultsAreAskedOnce(t *testing.T) {
 	}
 }
 
-// TestLateVaultUnderAnotherFinality adds a vault together with a rule by which
-// less is final than the log says already: the window has forgotten those blocks,
-// so they must come as final ones.
+// TestLateVaultUnderAnotherFinality adds a vault together with a rule by which fewer blocks are final than the log
+// already has as final: the window has dropped those blocks, so they must be read as final ones.
 func TestLateVaultUnderAnotherFinality(t *testing.T) {
 	r := newRig(t, kfake)
 	all := r.config.Vaults
@@ -520,7 +512,7 @@ func TestLateVaultUnderAnotherFinality(t *testing.T) {
 	}
 }
 
-// lines are what a program logs.
+// lines is the log output of a program.
 type lines struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -538,9 +530,8 @@ func (l *lines) count(what string) int {
 	return strings.Count(l.text.String(), what)
 }
 
-// An ingest that was away for long, and comes back with a late vault, reads
-// what the others lack first, and lets nobody wait for ever where no vault is
-// at the head.
+// An ingest that was away for long, and starts with a late vault, reads what the others lack first. If no vault is at
+// the head, none waits forever.
 func TestLateVaultAfterAnAbsence(t *testing.T) {
 	r := newRig(t, kfake)
 	all := r.config.Vaults
@@ -578,14 +569,14 @@ func TestLateVaultAfterAnAbsence(t *testing.T) {
 	r.verify()
 }
 
-// Vaults begin where they are configured to begin, in the future too.
+// Vaults begin at their configured blocks, even in the future.
 func TestStartBlocks(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(20)
 	height := r.height()
 	r.config.Vaults[0].StartBlock = 0
 	r.config.Vaults[1].StartBlock = height - 3 // not final yet
-	r.config.Vaults[2].StartBlock = height + 5 // not there yet
+	r.config.Vaults[2].StartBlock = height + 5 // not mined yet
 	p := r.start()
 	p.until("head", func(st Status) bool { return st.IndexedBlock == height })
 	r.steps(15)
@@ -593,8 +584,8 @@ func TestStartBlocks(t *testing.T) {
 	r.verify()
 }
 
-// With every vault's start above the final block the head begins at the final
-// block, so that a reorganisation there can be followed.
+// If every vault starts above the final block, the head begins at the final block, so that a reorganisation there can
+// be followed.
 func TestNothingFinalYet(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Finality = Finality{Depth: 1000}
@@ -608,8 +599,8 @@ func TestNothingFinalYet(t *testing.T) {
 	r.verify()
 }
 
-// Another display name in the configuration is another vault record, once, and
-// so is going back to the contract's own; nothing is read anew.
+// Another display name in the configuration causes one more vault record, and so does the return to the contract's own;
+// nothing is read again.
 func TestVaultIsRenamed(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(20)
@@ -618,7 +609,7 @@ func TestVaultIsRenamed(t *testing.T) {
 	for n, name := range []string{"", "Dollars", "Dollars", "More dollars", ""} {
 		r.config.Vaults[1].Name = name
 		if n > 0 {
-			r.config.Vaults[1].StartBlock++ // raised is without effect
+			r.config.Vaults[1].StartBlock++ // raising it has no effect
 		}
 		p := r.start()
 		p.caughtUp()
@@ -645,8 +636,9 @@ func TestVaultIsRenamed(t *testing.T) {
 	}
 }
 
-// A command adds a vault to a running ingest, which reads it like a late one. To add it again changes nothing, after a
-// crash before the outcome was written too; what cannot be added is refused with the reason, and nothing stops.
+// A command adds a vault to a running ingest, which reads it like a late one. To add it again changes nothing, even
+// after a crash before the outcome was written. A vault that cannot be added is refused with the reason, and nothing
+// stops.
 func TestVaultIsAddedByACommand(t *testing.T) {
 	r := newRig(t, kfake)
 	all := r.config.Vaults
@@ -672,13 +664,13 @@ func TestVaultIsAddedByACommand(t *testing.T) {
 	p.caughtUp()
 	r.verify()
 	p.halt()
-	p = r.start() // the log has the vault, whatever chain.vaults says
+	p = r.start() // the vault is in the log, whatever is in chain.vaults
 	p.caughtUp()
 	r.verify()
 	comes(shared, registry.CommandRefused, "with other sources")
 }
 
-// writeMapping writes a mapping with two sources to a file, and gives its name.
+// writeMapping writes a mapping with two sources to a file, and returns its name.
 func writeMapping(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "desk.yaml")
@@ -689,8 +681,8 @@ func writeMapping(t *testing.T) string {
 	return file
 }
 
-// A changed mapping is another record at the next start; other sources of a vault of the log are a warning, and the log's
-// stay. Every mistake in a mapping names its place.
+// A changed mapping causes another record at the next start. Other sources of a vault that is in the log cause a
+// warning, and those in the log stay. Every mistake in a mapping is reported with its position.
 func TestMappingChanges(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(10)

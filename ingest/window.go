@@ -12,9 +12,8 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-// window is the live part of the log that can still change something: logs and
-// block records that a reorganisation may have to retract, and referrals that
-// are not told yet. Its records are in the order of the log.
+// window is the live part of the log that can still cause changes: logs and block records that a reorganisation may
+// have to retract, and referrals that are not published yet. Its records are in log order.
 type window struct{ entries []chainlog.Entry }
 
 // apply folds the next record of the log into the window.
@@ -28,8 +27,7 @@ func (w *window) apply(e chainlog.Entry) {
 	}
 }
 
-// remove drops a record that was retracted. One that is not there was already
-// dropped before the window began.
+// remove drops a record that was retracted. One that is missing was dropped before the window began.
 func (w *window) remove(seq uint64) {
 	i, found := slices.BinarySearchFunc(w.entries, seq, func(e chainlog.Entry, seq uint64) int { return cmp.Compare(e.GetSeq(), seq) })
 	if found {
@@ -37,19 +35,19 @@ func (w *window) remove(seq uint64) {
 	}
 }
 
-// prune drops what cannot matter any more.
+// prune drops what no longer matters.
 func (w *window) prune(mapped *mapping.Vaults, floor, told uint64) {
 	w.entries = slices.DeleteFunc(w.entries, func(e chainlog.Entry) bool { return !matters(mapped, e.Record, floor, told) })
 }
 
-// matters says that a record can still matter: one of a block above the floor,
-// and below it only what may be a referral after told, or belong to one.
+// matters reports whether a record can still matter: above the floor every record does, and below it only one that may
+// be, or belong to, a referral of a block after told.
 func matters(mapped *mapping.Vaults, r *event.Record, floor, told uint64) bool {
 	number, _ := blockOf(r)
 	return number > floor || number > told && mayRefer(mapped, r.GetLog())
 }
 
-// above gives the live records of blocks above number, newest first.
+// above returns the live records of blocks above number, newest first.
 func (w *window) above(number uint64) []chainlog.Entry {
 	var lost []chainlog.Entry
 	for _, e := range slices.Backward(w.entries) {
@@ -60,7 +58,7 @@ func (w *window) above(number uint64) []chainlog.Entry {
 	return lost
 }
 
-// blocks gives the live blocks of the window, lowest first.
+// blocks returns the live blocks of the window, lowest first.
 func (w *window) blocks() []*rpc.Header {
 	byNumber := map[uint64]*rpc.Header{}
 	for _, e := range w.entries {
@@ -76,8 +74,8 @@ func (w *window) blocks() []*rpc.Header {
 	return blocks
 }
 
-// hashes gives the hash of every block of the window and of the one below it,
-// which its lowest block names as its parent.
+// hashes returns the hash of every block of the window and of the block below it, which is the parent of the lowest
+// one.
 func (w *window) hashes() map[uint64]common.Hash {
 	hashes := map[uint64]common.Hash{}
 	for _, h := range w.blocks() {
@@ -89,7 +87,7 @@ func (w *window) hashes() map[uint64]common.Hash {
 	return hashes
 }
 
-// hashAt gives the hash of one block of the window.
+// hashAt returns the hash of one block of the window.
 func (w *window) hashAt(number uint64) (hash common.Hash, known bool) {
 	for _, e := range slices.Backward(w.entries) {
 		if b := e.GetBlock(); b != nil && b.GetNumber() == number {
@@ -99,8 +97,7 @@ func (w *window) hashAt(number uint64) (hash common.Hash, known bool) {
 	return hash, false
 }
 
-// blockOf gives the block that a record belongs to; vault records and
-// decisions belong to none.
+// blockOf returns the block that a record belongs to; vault records and decisions belong to none.
 func blockOf(r *event.Record) (number uint64, ok bool) {
 	switch fact := r.GetFact().(type) {
 	case *event.Record_Log:

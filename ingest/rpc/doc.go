@@ -13,12 +13,12 @@
 // form, and any other is rejected with the name of its field. Some relays reject batches, which is remembered for each
 // endpoint (batch).
 //
-// A response is untrusted JSON: its envelope is opened without building anything (envelope), and its logs are decoded by
-// a scanner (scan, decode), since a generic decoder would take most of the time of a backfill. Both bound the size of a
-// response. Each provider describes its limits on ranges in its own words; limits interprets them. Every call is counted
-// (Bill), because providers sell them.
+// A response is untrusted JSON: its envelope is opened without building anything (envelope), and its logs are decoded
+// by a scanner (scan, decode), since a generic decoder would take most of the time of a backfill. Both bound the size
+// of a response. Each provider describes its limits on ranges in its own words; limits interprets them. Every call is
+// counted (Bill), because providers sell them.
 //
-// If a response cannot be trusted, the type of the error says why: RefusedError if a retry is of no use, UnprovenError if
-// the response does not contain all logs of a block, ErrDisagree if two endpoints contradict each other. A URL may
+// If a response cannot be trusted, the type of the error says why: RefusedError if a retry is of no use, UnprovenError
+// if the response does not contain all logs of a block, ErrDisagree if two endpoints contradict each other. A URL may
 // contain a key: errors and status show only its scheme and host.
 package rpc
