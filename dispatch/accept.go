@@ -56,12 +56,11 @@ type deadletter struct {
 	why    string
 }
 
-// accept turns the records into deliveries and moves the positions, in one
-// transaction. Records that cannot become a delivery go to dead_record in the same
-// transaction. Referrals of unknown partners are skipped without a row: anybody can
-// write any id into the chain, and an id must not cost anything. The topics keep them,
-// and backfill finds them when the partner is created. accept returns errMoved, and
-// has changed nothing, if another dispatcher read the records first.
+// accept turns the records into deliveries and moves the positions, in one transaction. Records that cannot become a
+// delivery go to dead_record in the same transaction. Referrals of unknown partners are skipped without a row: any
+// account can write any id into the chain, and an id must not cost anything. The topics keep them, and backfill finds
+// them when the partner is created. accept returns errMoved, and has changed nothing, if another dispatcher read the
+// records first.
 func (d *Dispatch) accept(ctx context.Context, batches []readBatch) error {
 	slices.SortFunc(batches, byPosition) // so that dispatchers cannot deadlock
 	limited, cancel := context.WithTimeout(ctx, d.timing.database)
@@ -99,7 +98,7 @@ func (d *Dispatch) accept(ctx context.Context, batches []readBatch) error {
 		return fmt.Errorf("write the deliveries of %d referrals: %w", len(arrivals), err)
 	}
 	if errors.Is(err, errMoved) {
-		// The other dispatcher inserted the deliveries; their partners may be ours.
+		// The other dispatcher inserted the deliveries, but this one may have lanes of their partners.
 		toWake = d.endpoints.among(arrivals)
 	}
 	for _, p := range toWake {
@@ -134,9 +133,8 @@ func followedLog(ctx context.Context, q *db.Queries, arrivals []arrival) (logID 
 	return logID, nil
 }
 
-// ofLog cuts each batch at the first referral of a log other than logID, and returns an
-// error that names both. The two logs may contradict each other, and only an operator
-// can decide which one is right.
+// ofLog cuts each batch at the first referral of a log other than logID, and returns an error that names both logs.
+// They may contradict each other, and only an operator can decide which one is right.
 func ofLog(logID [16]byte, batches []readBatch, arrivals []arrival, deadletters []deadletter) (
 	[]readBatch, []arrival, []deadletter, error,
 ) {
@@ -155,8 +153,8 @@ func ofLog(logID [16]byte, batches []readBatch, arrivals []arrival, deadletters 
 	for _, a := range arrivals {
 		a.batch.log = a.log[:]
 	}
-	// Drop the batches of which nothing is left. (Do not compare to with from: a partition
-	// that is shorter than its position is read again and ends before from.)
+	// Drop the batches that are now empty. (Do not compare to with from: a partition that is shorter than its position
+	// is read again and ends before from.)
 	left := make([]readBatch, 0, len(batches))
 	for _, p := range batches {
 		if len(p.records) == 0 || p.records[0].Offset < p.to {
@@ -262,7 +260,7 @@ func knownPartners(ctx context.Context, q *db.Queries, arrivals []arrival) (map[
 type insertion struct {
 	toWake      []int64          // partners with new deliveries to send
 	deadletters []deadletter     // quarantined, or in conflict with a known event
-	spans       []telemetry.Span // of the new deliveries; those of a transaction that fails are not ended, and so not sent
+	spans       []telemetry.Span // of the new deliveries; if the transaction fails they are never ended, and so not exported
 }
 
 // trace starts the span of a new delivery, in the trace of its record, and returns the context for its attempts.

@@ -19,21 +19,18 @@ import (
 	"github.com/navlog/navlog/schemas/telemetry"
 )
 
-// A referral that names an unknown partner leaves nothing in PostgreSQL, because
-// anybody can write any partner id into the chain. The referral topics keep every record
-// for ever. They are read again once for each new partner, up to the positions at that
-// time, and the partner's earlier referrals become deliveries in state no_endpoint, which
-// can be pulled and replayed.
+// A referral that names an unknown partner leaves nothing in PostgreSQL, because any account can write any partner id
+// into the chain. The referral topics keep every record forever. They are read again once for each new partner, up to
+// the positions at that time, and the partner's earlier referrals become deliveries in state no_endpoint, which can be
+// pulled and replayed.
 //
-// No referral is missed. The partner is created first, and the positions are read
-// afterwards, behind any transaction that moves them. Records before a position are read
-// again here; records after it are accepted by a dispatcher that knows the partner. A
-// referral that both find has one id and so becomes one delivery. After a crash the
-// backfill starts again.
+// No referral is missed. The partner is created first, and the positions are read afterwards, behind any transaction
+// that moves them. Records before a position are read again here; records after it are accepted by a dispatcher that
+// knows the partner. A referral that both find has one id and so becomes one delivery. After a crash the backfill
+// starts again.
 //
-// One dispatcher does this for all new partners, under a lease, because the topics may be
-// long. The lease only saves work and guards nothing: two dispatchers that both believe
-// they hold it still insert every delivery once.
+// One dispatcher does this for all new partners, under a lease, because the topics may be long. The lease only saves
+// work and guards nothing: two dispatchers that both think that they hold it still insert every delivery once.
 
 // errLeaseLost means that another dispatcher took the lease of the backfill.
 var errLeaseLost = errors.New("another dispatcher took the backfill over")
@@ -261,7 +258,7 @@ func (r *reader) insertWanted(
 		p := &batches[i]
 		for _, record := range p.records {
 			if record.Offset >= ends[p.topic][p.partition] {
-				break // accept handles the records from here on
+				break // accept handles the records from here
 			}
 			referral := new(event.Referral) // decode everything only for wanted partners
 			if proto.Unmarshal(record.Value, referral) != nil || wanted[int64(referral.GetPartnerId())] == "" {

@@ -137,7 +137,7 @@ func TestBackfillThatFails(t *testing.T) {
 	if d.backfill(ended); d.health.noted[fault{what: what}] != nil {
 		t.Errorf("the end of the program counts as a fault: %v", d.health.noted[fault{what: what}])
 	}
-	for range 2 { // the second time no partner is new, and nothing is read
+	for range 2 { // the second time, no partner is new, and nothing is read
 		d.backfill(t.Context())
 		if d.health.noted[fault{what: what}] != nil || adopted() != 1 || f.states()[registry.NoEndpoint] != 50 {
 			t.Errorf(
@@ -188,8 +188,8 @@ func newFixtureWithBroker(t *testing.T) (*fixture, *kfake.Cluster) {
 	return newFixtureOn(t, broker.ListenAddrs()), broker
 }
 
-// untilRefused runs something that the broker refuses. If the broker refuses whole requests, the client retries for
-// ever, so untilRefused ends it after a refusal.
+// untilRefused runs something that the broker refuses. If the broker refuses whole requests, the client retries
+// forever, so untilRefused cancels it after a refusal.
 func (f *fixture) untilRefused(all bool, refused func() int64, try func(context.Context) error) error {
 	f.Helper()
 	if !all {
@@ -277,7 +277,7 @@ func TestBackfillEndsAtThePosition(t *testing.T) {
 	}
 }
 
-// Reading all topics may take longer than one transaction may: marking the partners has its own time limit.
+// Reading all topics may take longer than the limit of one transaction: marking the partners has its own limit.
 func TestBackfillThatTakesLong(t *testing.T) {
 	f := newFixture(t)
 	f.onePartition()
@@ -301,7 +301,7 @@ func TestPartnerCreatedWhileNothingRuns(t *testing.T) {
 	r := f.receiver(ok)
 	f.partner(7, r.url)
 	f.deposits(7, 0, 50)
-	f.start(func(d *Dispatch) { d.timing.scan, d.shared.Timing.Scan = time.Hour, time.Hour }) // every look happens only once
+	f.start(func(d *Dispatch) { d.timing.scan, d.shared.Timing.Scan = time.Hour, time.Hour }) // each scan runs only once
 	f.eventually("delivered", f.in(registry.Delivered, 50))
 	if n := len(r.got()); n != 50 {
 		t.Errorf("%d requests", n)

@@ -58,8 +58,8 @@ func (d *Dispatch) runDueCommands(ctx context.Context) error {
 	return nil
 }
 
-// runCommand runs a command, or the next part of a long one, and reports whether it did;
-// false means that another dispatcher has it.
+// runCommand runs a command, or the next part of a long one, and reports whether it did; false means that another
+// dispatcher runs it.
 func (d *Dispatch) runCommand(ctx context.Context, id int64) (done bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*d.timing.command) // longer than the server's own limit
 	defer cancel()
@@ -105,7 +105,7 @@ func execute(ctx context.Context, q *db.Queries, c db.ClaimCommandRow) error {
 	case c.Kind == "replay-range" && c.FirstSequence != nil && c.LastSequence != nil:
 		return replayPart(ctx, q, c)
 	case c.EventID != nil:
-		// An event that is still to be sent, or is another partner's, does not change.
+		// An event that is still pending, or that belongs to another partner, does not change.
 		n, err = q.ReplayDelivery(ctx, db.ReplayDeliveryParams{EventID: *c.EventID, PartnerID: c.PartnerID})
 	}
 	if err != nil {

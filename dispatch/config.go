@@ -24,9 +24,8 @@ type Config struct {
 	// LeaseSeconds is how long a partner stays with a dispatcher that stopped
 	// renewing: 3 to 300, default 10. After a crash its partners wait that long.
 	LeaseSeconds int `yaml:"leaseSeconds" env:"LEASE_SECONDS"`
-	// RetentionDays is how long the details of attempts, test events and finished
-	// commands are kept: 1 to 3650, default 90. Events and the last attempts of each
-	// are kept for ever.
+	// RetentionDays is how long the details of attempts, test events and finished commands are kept: 1 to 3650, default
+	// 90. Events and the last attempts of each are kept forever.
 	RetentionDays int `yaml:"retentionDays" env:"RETENTION_DAYS"`
 	// ChainID is the deployment's chain; referrals of other chains are dead letters.
 	ChainID uint64 `yaml:"-" env:"-"`
@@ -77,11 +76,11 @@ func (c Config) roots() (*x509.CertPool, error) {
 // timing holds the pauses and limits that tests shorten; lane.Timing has those of
 // sending.
 type timing struct {
-	scan     time.Duration // between looks for work that did not come through this process
+	scan     time.Duration // between scans for work that did not come through this process
 	topics   time.Duration // between checks whether a topic was recreated
 	command  time.Duration // limit of one statement of a command
 	database time.Duration // limit of one transaction while reading the topics
-	prune    time.Duration // between looks for details past their retention
+	prune    time.Duration // between scans for details past their retention
 	hanging  time.Duration // how long a Kafka transaction may stay open
 	proof    time.Duration // how long one successful read proves health; longer than a read takes
 }

@@ -44,8 +44,7 @@ type reader struct {
 	log [16]byte
 }
 
-// consume reads until ctx ends. After an error it starts again from the positions in
-// PostgreSQL.
+// consume reads until ctx ends. After an error it restarts from the positions in PostgreSQL.
 func (d *Dispatch) consume(ctx context.Context) error {
 	client, err := kgo.NewClient(d.kafka.Options()...)
 	if err != nil {
@@ -243,25 +242,22 @@ func (r *reader) poll(ctx context.Context) error {
 	return nil
 }
 
-// readBatch is what was read of one partition at once: its records move the position from
-// one offset to another.
+// readBatch is the result of one read of one partition: its records move the position from one offset to another.
 type readBatch struct {
 	topic     string
 	id        uuid.UUID
 	partition int32
 	from, to  int64
 	records   []*kgo.Record // without control records
-	log       []byte        // of its referrals; nil if it has none
+	log       []byte        // log id of its referrals; nil if it has none
 }
 
-// batches groups what was read by partition. It returns an error if records of a partition
-// are missing, since moving a position over records that were not accepted would lose
-// them. A client can skip records after a seek: the embedded broker of the tests remembers
-// how far it answered a fetch even if the fetch was cancelled. After such an error the
-// client is replaced by one that starts at the position.
+// batches groups the records that were read by partition. It returns an error if records of a partition are missing,
+// since moving a position over records that were not accepted would lose them. A client can skip records after a seek:
+// the embedded broker of the tests remembers how far it responded to a fetch even if the fetch was cancelled. After
+// such an error the client is replaced by one that starts at the position.
 //
-// One gap is normal: the records of an aborted transaction are not returned, and the next
-// record is its abort marker.
+// One gap is normal: the records of an aborted transaction are not returned, and the next record is its abort marker.
 func (r *reader) batches(fetches kgo.Fetches) ([]readBatch, error) {
 	var batches []readBatch
 	var faults []error
@@ -306,8 +302,8 @@ func aborts(r *kgo.Record) bool {
 	return r.Attrs.IsControl() && len(r.Key) >= 4 && r.Key[2] == 0 && r.Key[3] == 0
 }
 
-// lookAhead reads the ends of the topics. A transaction that nobody ends returns neither
-// records nor an error to a reader, so only the ends show it.
+// lookAhead reads the ends of the topics. While a transaction stays open, a reader gets neither records nor an error,
+// so only the ends show it.
 func (r *reader) lookAhead(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, r.d.timing.database)
 	defer cancel()

@@ -25,7 +25,7 @@ import (
 //   - The record with the higher seq is the newer mining. Reading a topic again from before
 //     the newer one changes nothing.
 
-// mining is the place in which a referral's transaction was mined.
+// mining identifies the place where a referral's transaction was mined.
 type mining struct {
 	tx, block string // hashes; empty for rows from before they were stored
 	logIndex  int64

@@ -96,8 +96,8 @@ func TestMinedAgain(t *testing.T) {
 	f.contiguous(7, 2)
 }
 
-// All minings come in one batch, before anything is sent: the newest body is sent, once, and
-// for the partner nothing was corrected.
+// All minings come in one batch, before anything is sent: the newest body is sent, once, and the partner sees no
+// correction.
 func TestMinedAgainBeforeItIsRead(t *testing.T) {
 	f := newFixture(t)
 	f.onePartition()
@@ -183,9 +183,8 @@ func TestMinedAgainWhileQueued(t *testing.T) {
 	}
 }
 
-// A transaction was executed differently when it was mined again: an additional referral is
-// an event of its own, unless its id is taken; a referral of another partner or type is
-// never mistaken for it.
+// A transaction was executed differently when it was mined again: an additional referral is a separate event, unless
+// its id is taken; a referral of another partner or type is never mistaken for it.
 func TestMinedAgainDifferently(t *testing.T) {
 	f := newFixture(t)
 	f.onePartition()

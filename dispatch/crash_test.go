@@ -197,8 +197,8 @@ func TestSIGKILLBetweenInsertAndCommit(t *testing.T) {
 		PERFORM pg_advisory_xact_lock_shared(%d); RETURN NULL; END $$`, gate))
 	f.deposits(7, 0, 20)
 
-	// killAtGate starts a dispatcher, kills it while it waits at the gate, and opens the
-	// gate: its session goes on until it has to respond.
+	// killAtGate starts a dispatcher, kills it while it waits at the gate, and opens the gate: its PostgreSQL session
+	// continues until it has to respond.
 	killAtGate := func() {
 		t.Helper()
 		session, err := f.pool.Acquire(t.Context())

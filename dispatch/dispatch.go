@@ -42,7 +42,7 @@ type Dispatch struct {
 
 	mu       sync.Mutex
 	lanes    map[int64]*lane.Lane
-	yielded  map[int64]time.Time // partners given away, and until when not to take them back
+	yielded  map[int64]time.Time // partners given away, and until when this dispatcher leaves them to others
 	stopping bool
 	running  sync.WaitGroup // of lanes
 }
@@ -167,7 +167,7 @@ func (d *Dispatch) send(ctx context.Context, l *lane.Lane) {
 	l.Drop(ctx)
 }
 
-// take takes the lease of a lane. If it returns false, the next look tries again.
+// take takes the lease of a lane. If it returns false, the next scan retries.
 func (d *Dispatch) take(ctx context.Context, l *lane.Lane) bool {
 	taken, err := l.Take(ctx)
 	if ctx.Err() == nil {
@@ -200,9 +200,8 @@ func (d *Dispatch) endpoint(ctx context.Context, partner int64) (lane.Endpoint, 
 	return e, known, err
 }
 
-// findWork wakes the lanes of partners whose work did not come through this process:
-// events inserted or replayed elsewhere, or left by a dispatcher that died. A
-// dispatcher that cannot open any secret looks for nothing.
+// findWork wakes the lanes of partners whose work did not come through this process: events inserted or replayed
+// elsewhere, or left by a dispatcher that died. A dispatcher that cannot open any secret skips the scan.
 func (d *Dispatch) findWork(ctx context.Context) {
 	err := d.endpoints.check(ctx)
 	if ctx.Err() == nil {

@@ -111,7 +111,7 @@ func TestDNSGames(t *testing.T) {
 	names.Say(publicAddr)
 	deliver("resolvable again", registry.Delivered, public)
 
-	// A name server that takes longer than the deadline: the attempt ends with it.
+	// The name server takes longer than the deadline: the attempt ends at the deadline.
 	slow := make(chan struct{})
 	names.Script(func(int) ([]string, <-chan struct{}) { return []string{publicAddr}, slow })
 	deliver("slow name server", registry.Failed, nil)
@@ -137,9 +137,8 @@ func TestDNSGames(t *testing.T) {
 	}
 }
 
-// Spellings of addresses that some resolver takes for an internal one, and addresses that
-// partners may not use, in URLs that were never checked. No connection is made, neither to
-// them nor to a proxy that the environment names.
+// Spellings of addresses that some resolver takes for an internal one, and addresses that partners may not use, in URLs
+// that were never checked. No connection is made, neither to them nor to a proxy in the environment.
 func TestHostSpellings(t *testing.T) {
 	f := newFixture(t)
 	inside, proxy := f.receiver(ok), f.at(proxyAddr, nil)

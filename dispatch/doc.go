@@ -17,7 +17,7 @@
 // moves by compare-and-set, and the loser rolls back and reads the position again.
 //
 // A referral that names an unknown partner is skipped and leaves no row, because
-// anybody can write any id into the chain. The topics keep it for ever; when the
+// any account can write any id into the chain. The topics keep it forever; when the
 // partner is created, its earlier referrals are backfilled (backfill.go).
 //
 // Before finality a transaction may be mined again in another block. Its event
@@ -52,13 +52,13 @@
 //
 // lane/transition.go has the same as a table. A parked delivery waits for the breaker
 // of its partner's URL: it is not attempted and uses up no retries. While the breaker
-// is open, one probe at a time sends the next parked delivery. When a probe is
-// answered, the other deliveries follow, at first one POST at a time and one more with
-// each success (lane/breaker.go). A receiver that answers but rejects very many
+// is open, one probe at a time sends the next parked delivery. When a probe gets
+// a response, the other deliveries follow, at first one POST at a time and one more with
+// each success (lane/breaker.go). A receiver that responds but rejects very many
 // attempts in a row is treated like one that is down, except that only an accepted
 // probe closes its breaker.
 //
-// Events are kept for ever. Attempts and other details are pruned (retention.go).
+// Events are kept forever. Attempts and other details are pruned (retention.go).
 //
 // # What a crash can do
 //

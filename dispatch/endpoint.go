@@ -96,7 +96,7 @@ func (e *endpoints) row(ctx context.Context, partner int64) (db.EndpointsRow, bo
 	known, expired := e.latest, e.expired
 	e.mu.Unlock()
 	if time.Since(known.at) >= endpointsAge {
-		// A caller that gives up must not end the read for the others.
+		// A caller whose context ends must not cancel the read for the others.
 		done := e.reads.DoChan("", func() (any, error) { return e.read(context.WithoutCancel(ctx), expired) })
 		select {
 		case <-ctx.Done():

@@ -61,7 +61,7 @@ import (
 const (
 	testChain = 31337
 	testLog   = "the log of tests"
-	// urlToken stands for the secrets that partners put into their URLs.
+	// urlToken represents the secrets that partners put into their URLs.
 	urlToken   = "sesame-in-the-url"
 	testSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 )
@@ -81,8 +81,7 @@ type fixture struct {
 	release  func()
 }
 
-// newFixture makes its test parallel: it has its own broker topics and database, and waits
-// most of the time.
+// newFixture marks its test as parallel: it has its own broker topics and database, and waits most of the time.
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	t.Parallel()
@@ -296,8 +295,8 @@ func (f *fixture) replay(partner int64, event uuid.UUID) {
 	}
 }
 
-// replays is replay for events that it may not change, being another partner's or still to
-// be sent; it reports whether it did.
+// replays tries to replay an event, and reports whether it was replayed: an event of another partner, or one that is
+// still pending, is not.
 func (f *fixture) replays(partner int64, event uuid.UUID) bool {
 	f.Helper()
 	n, err := f.queries.ReplayDelivery(f.Context(), db.ReplayDeliveryParams{EventID: event, PartnerID: partner})

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// health holds what fails at the moment, and logs each change once.
+// health holds the current faults, and logs each change once.
 type health struct {
 	log    *slog.Logger
 	mu     sync.Mutex
@@ -30,8 +30,8 @@ func newHealth(log *slog.Logger) *health {
 // set records the outcome of an attempt. err must not hold a secret.
 func (h *health) set(what string, err error) { h.put(h.faults, fault{what: what}, err) }
 
-// setOf is set for something that several attempt at the same time, for instance lanes:
-// the success of one does not clear the failure of another.
+// setOf is set for something that several callers attempt at the same time, for instance lanes: the success of one does
+// not clear the failure of another.
 func (h *health) setOf(what, of string, err error) { h.put(h.faults, fault{what, of}, err) }
 
 // keepOnly drops the faults of all except these.
@@ -87,9 +87,8 @@ func (h *health) prove(at time.Time) {
 	h.proven = at
 }
 
-// err returns nil while everything that readiness depends on works. A successful read of
-// the topics counts as proof for a while only, because something that hangs reports no
-// error.
+// err returns nil while everything that readiness depends on works. A successful read of the topics counts as proof
+// only for a while, because a hanging operation reports no error.
 func (h *health) err(proof time.Duration) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// If one of several succeeds, that does not clear the fault of another, which lasts until that one succeeds. The same
-// failure of several is logged once, and so is its end.
+// The success of one attempt does not clear the fault of a concurrent one, which lasts until that one succeeds. The
+// same failure of several is logged once, and so is its end.
 func TestFaultsOfSeveral(t *testing.T) {
 	out := new(lockedBuffer)
 	h := newHealth(slog.New(slog.NewTextHandler(out, nil)))

@@ -61,8 +61,8 @@ func (f *fixture) depositsOfAll(n, from int) {
 	f.produce(chainlog.ReferralDeposits(testChain), values...)
 }
 
-// Responses of hostile receivers cost no memory: a dispatcher in its own process is as
-// large after many of them as after as many normal ones.
+// Responses of hostile receivers do not accumulate in memory: a dispatcher in its own process is as large after many of
+// them as after as many normal ones.
 func TestHostileBodiesCostNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("measures a separate process")

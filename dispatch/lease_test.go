@@ -165,8 +165,7 @@ func TestIdleLaneThatIsWokenRunsOn(t *testing.T) {
 	}
 }
 
-// A partner that was given away is left to the other dispatchers for the time of one lease
-// only, since they may be gone.
+// A partner that was given away is left to the other dispatchers for only one lease period, since they may be gone.
 func TestGivenAwayForTheTimeOfALease(t *testing.T) {
 	f := newFixture(t)
 	d := f.dispatcher(nil)

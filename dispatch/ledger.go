@@ -31,16 +31,15 @@ const (
 	lockWait = 100 * time.Millisecond
 )
 
-// ledger writes the results of POSTs, many in one transaction: all that ended while
-// the previous transaction was written. It never waits for a batch to fill.
+// ledger writes the results of POSTs, many in one transaction: all that ended while the previous transaction was
+// written. It never waits for a batch to fill.
 //
-// The order of writes is the same as with one transaction per result: a result is
-// written after its POST, and its lane learns of the end of the POST, and starts
-// another one, only after the result is written. A crash can therefore repeat only the
-// POSTs that the lanes have in flight, whether or not they have been answered.
+// The order of writes is the same as with one transaction per result: a result is written after its POST, and its lane
+// learns of the end of the POST, and starts another one, only after the result is written. A crash can therefore repeat
+// only the POSTs that the lanes have in flight, whether or not they have got a response.
 //
-// A result that could not be written is retried, and retries have their own writer, so
-// that a write that keeps failing does not slow down the others.
+// A result that could not be written is retried, and retries have their own writer, so that a write that keeps failing
+// does not slow down the others.
 type ledger struct {
 	d       *Dispatch
 	first   chan entry

@@ -196,8 +196,8 @@ func (f *fixture) batch(partition int32, values ...[]byte) readBatch {
 	return p
 }
 
-// accept locks positions in that order, whatever the order of its batches: while it waits
-// for the first one it has locked no other.
+// accept locks positions in that order, for any order of its batches: while it waits for the first one it has locked no
+// other.
 func TestAcceptLocksInThatOrder(t *testing.T) {
 	f := newFixture(t)
 	d := f.dispatcher(nil)
@@ -219,8 +219,7 @@ func TestAcceptLocksInThatOrder(t *testing.T) {
 	}
 }
 
-// A batch with nothing but referrals of another log is refused too, and the records after
-// them are left for later.
+// A batch with only referrals of another log is refused too, and the records after them stay unread.
 func TestNothingButAnotherLog(t *testing.T) {
 	f := newFixture(t)
 	d := f.dispatcher(nil)

@@ -246,8 +246,7 @@ func TestRejectedResultDoesNotBlockOthers(t *testing.T) {
 	}
 }
 
-// A dispatcher that starts later gets its part of the partners, and nothing is sent twice
-// because of it.
+// A dispatcher that starts later gets its share of the partners, and nothing is sent twice because of it.
 func TestPartnersAreDividedEvenly(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)

@@ -13,9 +13,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// The life of a breaker: it opens, its partner's events are parked without losing attempts,
-// probes take turns one at a time, and after an answered probe everything drains within the
-// permits.
+// The life of a breaker: it opens, its partner's events are parked without losing attempts, probes run one at a time,
+// and after a probe gets a response everything drains within the permits.
 func TestBreakerLife(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(status(http.StatusServiceUnavailable))
@@ -60,7 +59,7 @@ func TestBreakerLife(t *testing.T) {
 	}
 }
 
-// A probe that hangs ends at the deadline and does not block the rest for ever.
+// A probe that hangs ends at the deadline and does not block the rest forever.
 func TestBreakerLifeHangingProbe(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(status(http.StatusServiceUnavailable))
@@ -184,7 +183,7 @@ func TestDisabledWhileParked(t *testing.T) {
 
 // A big backlog is parked and ended in parts, so that no statement takes long.
 func TestBacklogIsParkedInParts(t *testing.T) {
-	const part = 1000 // of one statement, at most
+	const part = 1000 // maximum rows of one statement
 	const backlog = 2*part + 1
 	f := newFixture(t)
 	f.partner(7, "https://receiver.invalid/hook")
@@ -207,8 +206,8 @@ func TestBacklogIsParkedInParts(t *testing.T) {
 	}
 }
 
-// The process that probes dies during its probe: the next one probes again, one event at a
-// time, and no attempt is used up.
+// The process that sends the probe dies during it: the next process probes again, one event at a time, and no attempt
+// is used up.
 func TestBreakerLifeProbeDies(t *testing.T) {
 	f := newFixture(t)
 	var mu sync.Mutex

@@ -26,8 +26,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// Whatever happens to PostgreSQL, nothing is lost, no POST is repeated because of it, each POST
-// is one stored attempt, and the dispatcher recovers on its own when PostgreSQL does.
+// In all kinds of trouble with PostgreSQL, nothing is lost, no POST is repeated because of it, each POST is one stored
+// attempt, and the dispatcher recovers on its own when PostgreSQL does.
 func TestPostgresTrouble(t *testing.T) {
 	const events = 40
 	for name, trouble := range map[string]func(f *fixture, d *Dispatch, r *receiver){
@@ -116,8 +116,8 @@ func oldTransaction(f *fixture, _ *Dispatch, _ *receiver) {
 	f.check(err)
 }
 
-// The server is killed while the dispatcher works and restarts after a while, twice, with
-// POSTs in flight that are answered meanwhile.
+// The server is killed while the dispatcher works and restarts after a while, twice, with POSTs in flight whose
+// responses arrive meanwhile.
 func TestPostgresTroubleKilled(t *testing.T) {
 	dir, err := os.MkdirTemp("", "navlog-test-")
 	if err == nil {
@@ -176,8 +176,8 @@ func TestPostgresTroubleKilled(t *testing.T) {
 	}
 }
 
-// wire proxies connections to a server. It can make them go silent, as if the machine had
-// lost its power: nothing is answered any more, and nothing is closed.
+// wire proxies connections to a server. It can make them go silent, as if the machine had lost its power: they get no
+// more responses, and none is closed.
 type wire struct {
 	net.Listener
 	server string
@@ -258,8 +258,8 @@ func (f *fixture) hold(statement string) pgx.Tx {
 	return holder
 }
 
-// All connections to PostgreSQL go silent at once, and new ones work: operations on the old
-// ones are given up, and everything recovers.
+// All connections to PostgreSQL go silent at once, and new ones work: operations on the old ones time out, and
+// everything recovers.
 func TestPostgresTroubleSilence(t *testing.T) {
 	f := newFixture(t)
 	f.partner(7, f.receiver(ok).url)
@@ -368,7 +368,7 @@ func TestReplayBetweenTwoWritesOfAResult(t *testing.T) {
 	if state := f.text("SELECT state FROM delivery"); state != registry.Pending {
 		t.Errorf("the replayed event is %s", state)
 	}
-	e.attempt.Fence++ // a lease that nobody holds
+	e.attempt.Fence++ // a lease without a holder
 	if done, err := d.ledger.commit([]entry{e}); err != nil || len(done) != 0 {
 		t.Errorf("written without the lease: %v, %v", done, err)
 	}

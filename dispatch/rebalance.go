@@ -15,13 +15,11 @@ import (
 // for three intervals.
 const announceInterval = time.Second
 
-// rebalance gives partners away while this dispatcher has more than its part of them:
-// all leases, divided by the running dispatchers that have one of its keys. Dispatchers
-// that cannot open its partners' secrets do not count, since they would give the partners
-// back; one that can open no secret removes itself from the list. A lane that is given
-// away finishes its POSTs and drops its lease, and another dispatcher finds the partner
-// at its next look. One partner more than the part is tolerated, so that partners do not
-// move back and forth.
+// rebalance gives partners away while this dispatcher has more than its share of them: all leases, divided by the
+// number of running dispatchers that have one of its keys. Dispatchers that cannot open its partners' secrets do not
+// count, since they would give the partners back; one that can open no secret removes itself from the list. A lane that
+// is given away finishes its POSTs and drops its lease, and another dispatcher finds the partner at its next scan. One
+// partner more than the share is tolerated, so that partners do not move back and forth.
 func (d *Dispatch) rebalance(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -56,8 +54,7 @@ func (d *Dispatch) giveAway(l *lane.Lane) {
 	l.Yield()
 }
 
-// givenAway reports whether a partner was given away a moment ago, and is left to the
-// other dispatchers. d.mu is held.
+// givenAway reports whether a partner was given away recently, and is left to the other dispatchers. d.mu is held.
 func (d *Dispatch) givenAway(partner int64) bool {
 	until, ok := d.yielded[partner]
 	if ok && time.Now().After(until) {

@@ -29,8 +29,7 @@ func (f *fixture) named(d *Dispatch) {
 	d.endpoints.queries, d.shared.Queries = d.queries, d.queries
 }
 
-// witness makes PostgreSQL record who writes results, and whether the writer owned the
-// partner at that time.
+// witness makes PostgreSQL record which dispatcher writes results, and whether it owned the partner at that time.
 func (f *fixture) witness() {
 	f.Helper()
 	f.exec("CREATE TABLE written (by text, owned boolean)")

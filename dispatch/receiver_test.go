@@ -23,8 +23,8 @@ type call struct {
 
 func (c call) id() string { return c.header.Get("X-Service-Event-Id") }
 
-// receiver is a partner's server. A script answers: the function gets the number of the
-// call, from 1, and the number of calls of its event.
+// receiver is a partner's server. A script responds: it gets the number of the request, from 1, and the number of
+// requests with the same event.
 type receiver struct {
 	*httptest.Server
 	url string

@@ -12,7 +12,7 @@ import (
 
 // What is kept, and for how long:
 //
-//	deliveries    for ever, with their bodies: the pull stream and replays need them
+//	deliveries    forever, with their bodies: the pull stream and replays need them
 //	attempts      the last attemptsKept of each event; of those past the retention
 //	              only the last attemptsKeptOld, without response body and phases
 //	test events   until they have been finished for the retention; they are in no

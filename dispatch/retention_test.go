@@ -14,7 +14,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// However often an event is replayed, only its last attempts are kept; their numbers go on.
+// However often an event is replayed, only its last attempts are kept; their numbering continues.
 func TestAttemptsOfAnEventAreBounded(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(func(w http.ResponseWriter, _, _ int) {
@@ -41,8 +41,8 @@ func TestAttemptsOfAnEventAreBounded(t *testing.T) {
 	}
 }
 
-// A receiver that answers each POST and accepts none costs no more than one that is down: new
-// events wait until a probe is accepted, and are delivered then.
+// A receiver that responds to each POST and accepts none costs no more than one that is down: new events wait until a
+// probe is accepted, and are delivered then.
 func TestReceiverThatNeverAccepts(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(status(http.StatusNotFound))
@@ -64,7 +64,7 @@ func TestReceiverThatNeverAccepts(t *testing.T) {
 	if n := f.number("SELECT count(*) FROM breaker WHERE refusing AND state = 'open'"); n != 1 {
 		t.Error("the breaker is not stored as refusing")
 	}
-	// Its time is over, and the receiver accepts everything.
+	// The open time is over, and the receiver accepts everything.
 	f.exec("UPDATE breaker SET open_until = now()")
 	failed := f.states()[registry.Failed]
 	f.exec("UPDATE lease SET fence = fence + 1, owner = gen_random_uuid(), until = now()") // the lane starts again
@@ -126,9 +126,8 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// Old rows of unclaimed ids, which older dispatchers inserted, are pruned from the last one
-// on, so that the remaining sequences stay contiguous. Rows of partners, and younger ones,
-// stay.
+// Old rows of unclaimed ids, which older dispatchers inserted, are pruned from the last one backwards, so that the
+// remaining sequences stay contiguous. Rows of partners, and younger ones, stay.
 func TestUnclaimedDeliveriesArePruned(t *testing.T) {
 	f := newFixture(t)
 	d := f.dispatcher(nil)

@@ -10,8 +10,9 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// Positions that had passed referrals which nobody accepted, as after brokers that were restored and written on, are rewound:
-// the partner gets what was missing, with the sequences after those that it has, and nothing that it had accepted.
+// Positions that moved past referrals without accepting them, as after brokers were restored from a backup and written
+// to, are rewound: the partner gets what was missing, with the sequences after those that it has, and nothing that it
+// had accepted.
 func TestRewind(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)

@@ -230,9 +230,9 @@ func (f *fixture) sealing(keys string) *registry.Sealer {
 	return s
 }
 
-// Partners are divided among the dispatchers that can take them. One that can open no secret,
-// or has none of our keys, does not count, because the partners would come back. One that has
-// one of our keys, or whose keys are unknown, counts.
+// Partners are divided among the dispatchers that can take them. One that can open no secret, or has none of this
+// dispatcher's keys, does not count, because the partners would come back. One that shares a key, or whose keys are
+// unknown, counts.
 func TestRebalanceCountsOnlyUsefulDispatchers(t *testing.T) {
 	const partners = 10
 	f := newFixture(t)
@@ -263,7 +263,7 @@ func TestRebalanceCountsOnlyUsefulDispatchers(t *testing.T) {
 	if n := given(); n != 0 {
 		t.Errorf("%d of %d partners are given to a dispatcher that can open no secret", n, partners)
 	}
-	// Each of the two can sign for another partner.
+	// Each of the two can open another partner's secret.
 	f.partner(2, url)
 	d.endpoints.sealer = f.sealer
 	d.endpoints.expire()
@@ -352,9 +352,8 @@ func TestSealKeyRotatedWhileSending(t *testing.T) {
 	}
 }
 
-// A transaction that nobody ends hides the records behind it without an error: the
-// dispatcher counts them as not read, is not ready, and reports the place. When the
-// transaction ends, all are read.
+// A transaction that stays open hides the records behind it without an error: the dispatcher counts them as unread, is
+// not ready, and reports the position. When the transaction ends, all are read.
 func TestHangingTransaction(t *testing.T) {
 	f := newFixture(t)
 	f.onePartition()

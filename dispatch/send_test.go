@@ -38,7 +38,7 @@ const (
 	withdrawalID = "715c9987-89d6-518c-a89a-e55f824f76da"
 )
 
-// signed returns the signature that the API document promises, without using our code.
+// signed returns the signature that the API document promises, without using navlog's code.
 func signed(secret string, c call) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(c.header.Get("X-Service-Timestamp") + "."))
@@ -153,8 +153,7 @@ func TestFailsAfterFourAttempts(t *testing.T) {
 	}
 }
 
-// A response that does not come in time, for whatever reason, is a failure; a body that does
-// not end is not.
+// A response that does not come in time, for any reason, is a failure; a body that does not end is not.
 func TestHostileBodies(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for bodies that are slow on purpose")
@@ -258,8 +257,7 @@ func earlyHints(_ *fixture, w http.ResponseWriter) {
 	}
 }
 
-// Redirects are never followed, whatever their code and target: one request, and none to the
-// address in it.
+// Redirects are never followed, with any code and target: one request, and none to the address in it.
 func TestRedirects(t *testing.T) {
 	f := newFixture(t)
 	elsewhere := f.receiver(ok)
@@ -283,7 +281,7 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// oddBody is JSON that hardly two encoders write in the same way.
+// oddBody is JSON that hardly any two encoders write in the same way.
 const oddBody = "{\"<&>\":\"\u2028 \U0001F600 \\u0000\",\"n\":9223372036854775808,\"n\":1}"
 
 // oddDelivery inserts a delivery that was delivered 30 days ago.
@@ -345,8 +343,8 @@ func TestGuardAtDialTime(t *testing.T) {
 	}
 }
 
-// An idle connection dies before a response: the request arrives once more within its attempt, with the same id, body
-// and signature, and never a third time. One attempt is stored.
+// An idle connection dies before a response: the request arrives a second time within its attempt, with the same id,
+// body and signature, and never a third time. One attempt is stored.
 func TestHiddenDuplicatesAndHerds(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(func(_ http.ResponseWriter, n, _ int) {
@@ -371,9 +369,8 @@ func TestHiddenDuplicatesAndHerds(t *testing.T) {
 	}
 }
 
-// Partners that never answer do not slow down the others: all events of the others arrive
-// before a single attempt to the dead ones has ended, and the sockets of the dead ones are
-// bounded. `make bench-dispatch` measures the latency.
+// Partners that never respond do not slow down the others: all events of the others arrive before a single attempt to
+// the dead ones has ended, and the sockets of the dead ones are bounded. `make bench-dispatch` measures the latency.
 func TestOneDeadPartner(t *testing.T) {
 	for name, dead := range map[string]int{"one of two": 1, "three of four": 3} {
 		t.Run(name, func(t *testing.T) {

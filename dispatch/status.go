@@ -10,7 +10,7 @@ import (
 
 const (
 	statsInterval = 5 * time.Second
-	// givenUpCounted caps the count of deliveries that are kept for ever.
+	// givenUpCounted caps the count of deliveries that are kept forever.
 	givenUpCounted = 10_000
 )
 

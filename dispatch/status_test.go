@@ -10,7 +10,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// Deliveries that are kept for ever are counted only up to a limit.
+// Deliveries that are kept forever are counted only up to a limit.
 func TestGivenUpIsCountedUpToALimit(t *testing.T) {
 	f := newFixture(t)
 	d := f.dispatcher(nil)

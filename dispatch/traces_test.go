@@ -36,7 +36,7 @@ func TestTraces(t *testing.T) {
 	f.eventually("delivered", f.in(registry.Delivered, 3))
 
 	var accepted []telemetrytest.Span
-	for _, span := range spans.Named("accept referral") { // also those of the tests beside this one
+	for _, span := range spans.Named("accept referral") { // also those of parallel tests
 		id := span.Attribute(telemetry.EventID)
 		const ours = "SELECT count(*) FROM delivery WHERE event_id = $1 AND traceparent LIKE '%' || $2 || '%'"
 		if f.number(ours, id, span.TraceID()) == 1 {

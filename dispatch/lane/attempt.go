@@ -18,19 +18,18 @@ type Attempt struct {
 	Verdict  Verdict
 }
 
-// flight is an attempt from its start until its lane handles its end.
+// flight is an attempt from its start until its lane has handled its end.
 type flight struct {
 	attempt Attempt
-	breaker *breaker // that admitted it
+	breaker *breaker // admitted the attempt
 	done    func(Result) change
 	probe   bool
-	change  change // of the breaker
+	change  change // how it changed the breaker
 	fenced  bool   // not recorded, because the partner has another owner
 }
 
-// try makes an attempt and records its result. It releases the caller's slot after the
-// POST. The end of ctx, which is the program's, neither cuts off the POST nor loses its
-// result.
+// try makes an attempt and records its result. It releases the caller's slot after the POST. When ctx ends, which means
+// that the program stops, the POST continues and its result is recorded all the same.
 func (s *Shared) try(ctx context.Context, p *poster, f flight) flight {
 	a := &f.attempt
 	m := message{event: a.Delivery.EventID, kind: a.Delivery.Type, body: a.Delivery.Body}
@@ -51,8 +50,8 @@ func (s *Shared) try(ctx context.Context, p *poster, f flight) flight {
 	return f
 }
 
-// describe ends the span of an attempt. Of the URL it notes the host only: the rest may be a secret of the partner. The
-// request itself carries no trace context, because what navlog does inside is no concern of a partner.
+// describe ends the span of an attempt. It notes only the host of the URL: the rest may be a secret of the partner. The
+// request itself carries no trace context, because navlog's internals do not concern a partner.
 func (a *Attempt) describe(span telemetry.Span) {
 	if !span.IsRecording() {
 		return

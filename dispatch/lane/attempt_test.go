@@ -19,7 +19,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// idle returns a lane of partner 7 with a lease, nothing to do and no PostgreSQL, whose breaker admits so many permits.
+// idle returns a lane of partner 7 with a lease, nothing to do and no PostgreSQL, whose breaker admits this many POSTs.
 func (f *fixture) idle(permits int) *Lane {
 	f.Helper()
 	roots := x509.NewCertPool()
@@ -42,7 +42,7 @@ func TestAttempt(t *testing.T) {
 		probe   bool
 		held    bool // whether the fence holds at the record
 		row     db.DueDeliveriesRow
-		verdict Verdict // a Wait of 1 s stands for any retry
+		verdict Verdict // a Wait of 1 s represents any retry
 		change  change
 	}{
 		{"accepted", 204, false, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending, Attempts: 1}, Verdict{State: registry.Delivered, Attempts: 2, Finished: true}, unchanged},
@@ -109,7 +109,7 @@ func TestAttempt(t *testing.T) {
 	}
 }
 
-// The operator's log has the cause of a missing response, and nothing about a response.
+// The operator's log has the cause of a missing response, and nothing if there was a response.
 func TestCauseIsLogged(t *testing.T) {
 	f := &fixture{T: t}
 	r := f.receiver(func(http.ResponseWriter, *http.Request) {})

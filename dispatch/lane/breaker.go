@@ -20,9 +20,8 @@ const (
 	breakerTurns    = 5
 	breakerEvents   = 5
 	breakerPercent  = 80
-	// breakerRefusals is the number of consecutive attempts, none of them accepted,
-	// after which a breaker opens even if the receiver answers: one that always
-	// returns 404 would otherwise cost each event all its attempts for ever.
+	// breakerRefusals is the number of consecutive attempts, none of them accepted, after which a breaker opens even if
+	// the receiver responds: one that always returns 404 would otherwise cost each event all its attempts forever.
 	breakerRefusals = 200
 )
 
@@ -116,9 +115,8 @@ func (b *breaker) permits() (int, time.Duration) {
 	return 1, 0
 }
 
-// allow reports whether an attempt may start. The caller must then call done exactly
-// once with the result, whatever happens: a probe that never ends would keep the breaker
-// half-open for ever. done returns how the breaker changed.
+// allow reports whether an attempt may start. The caller must then call done exactly once with the result, in every
+// case: a probe that never ends would keep the breaker half-open forever. done returns how the breaker changed.
 func (b *breaker) allow(event uuid.UUID) (done func(Result) change, probe, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

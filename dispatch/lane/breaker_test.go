@@ -127,7 +127,7 @@ func TestBreakerProbes(t *testing.T) {
 		}
 	}
 
-	// One answered probe closes it, and the permits grow with each success.
+	// One probe that gets a response closes it, and the permits grow with each success.
 	untilHalfOpen(t, b)
 	done, _, _ := b.allow(eventID(1))
 	if done(Result{Outcome: outcomeRefused}) != closed || b.openTime() != 0 {
@@ -145,8 +145,8 @@ func TestBreakerProbes(t *testing.T) {
 	}
 }
 
-// A receiver that hangs takes the whole deadline for each attempt, so there are few attempts
-// per minute: the breaker still opens within a minute, however few POSTs run at a time.
+// A receiver that hangs takes the whole deadline for each attempt, so there are few attempts per minute: the breaker
+// still opens within a minute, however few POSTs run at a time.
 func TestBreakerOpensOnAReceiverThatHangs(t *testing.T) {
 	hangs := func(t *testing.T, what string, b *breaker) {
 		t.Helper()
@@ -186,8 +186,8 @@ func TestBreakerRestored(t *testing.T) {
 	if n, shut := b.permits(); n != 0 || shut <= 0 || shut > time.Minute {
 		t.Errorf("%d permits, shut for %s", n, shut)
 	}
-	// Its time was over while the program was stopped: a probe comes first, and a failed probe
-	// doubles the old open time.
+	// The open time ended while the program was stopped: a probe comes first, and a failed probe doubles the old open
+	// time.
 	b = restoreBreaker(Specified(), 4, time.Minute, 0, false)
 	untilHalfOpen(t, b)
 	done, probe, ok := b.allow(eventID(1))
@@ -198,8 +198,8 @@ func TestBreakerRestored(t *testing.T) {
 
 var refused = Result{Outcome: outcomeRefused}
 
-// A receiver that answers but accepts nothing counts as dead after very many consecutive
-// attempts; one that accepts anything at all does not.
+// A receiver that responds but accepts nothing counts as dead after very many consecutive attempts; one that accepts
+// anything at all does not.
 func TestBreakerOpensWhenNothingIsAccepted(t *testing.T) {
 	always := slices.Repeat([]Result{refused}, breakerRefusals)
 	for _, c := range []struct {

@@ -122,8 +122,8 @@ func (l *Lane) park(ctx context.Context, due bool) error {
 	return nil
 }
 
-// giveUp ends the pending and parked deliveries as no_endpoint, in parts as park does. The lane may not
-// know a URL that has just been registered, so giveUp checks in PostgreSQL first.
+// giveUp ends the pending and parked deliveries as no_endpoint, in parts as park does. A URL may just have been
+// registered that the lane does not know yet, so giveUp checks in PostgreSQL first.
 func (l *Lane) giveUp(ctx context.Context, due bool) error {
 	if len(l.queue) == 0 && !due {
 		return nil

@@ -99,7 +99,7 @@ func TestFetchReadsWhatIsDue(t *testing.T) {
 	clear(l.inFlight)
 	f.deliveries(1, registry.Pending, "-1 minute")
 	fetch("one more than a part is due", slices.Concat(first, rest), now)
-	l.queue, l.look, l.aside = nil, time.Time{}, true // the lane was shut and scheduled no look
+	l.queue, l.look, l.aside = nil, time.Time{}, true // the lane was shut and scheduled no read
 	if f.check(l.fetchDue(t.Context())); len(l.queue) != len(rest)+1 || !l.due() {
 		t.Errorf("of more than one part of parked deliveries %d are read, and the next look is at %s", len(l.queue), l.look)
 	}
@@ -247,7 +247,7 @@ func TestParkWhenNothingIsDue(t *testing.T) {
 	}
 }
 
-// If a URL is registered but not known here yet, no delivery ends, and the lane looks again at once.
+// If a URL is registered but not known here yet, no delivery ends, and the lane checks again at once.
 func TestGiveUpChecksFirst(t *testing.T) {
 	f := newFixture(t).withPostgres()
 	l := f.planned()

@@ -12,10 +12,9 @@ import (
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
 
-// failure returns the result of a POST that got no response. Partners read Err in their
-// delivery log, so it names only the kind of failure and the partner's own host or
-// address. Details of this side, such as the resolver and the local address of the
-// connection, are only in Cause.
+// failure returns the result of a POST that got no response. Partners read Err in their delivery log, so it names only
+// the kind of failure and the partner's own host or address. Details of navlog's side, such as the resolver and the
+// local address of the connection, are only in Cause.
 func failure(err error) Result {
 	r := Result{Outcome: outcomeNetwork, Cause: err}
 	var refusal *guard.Refusal

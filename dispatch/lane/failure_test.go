@@ -55,8 +55,8 @@ func (f *fixture) asking(names *enginetest.Names) *guard.Guard {
 // reset ends a connection with RST instead of FIN.
 func reset(conn *net.TCPConn) { _ = conn.SetLinger(0) }
 
-// The stored error of a POST without a response is the kind of failure and the partner's own
-// name or address, but never the resolver or our own address.
+// The stored error of a POST without a response is the kind of failure and the partner's own name or address, but never
+// the resolver or navlog's address.
 func TestFailuresNameOnlyThePartner(t *testing.T) {
 	f := newFixture(t)
 	names := enginetest.NameServer(t) // knows no name
@@ -79,7 +79,7 @@ func TestFailuresNameOnlyThePartner(t *testing.T) {
 	stranger.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	t.Cleanup(stranger.Close)
 	strange := x509.NewCertPool()
-	nobody := none.Addr() // nothing listens there
+	nobody := none.Addr() // no server listens there
 	hello := func(conn *net.TCPConn) { _, _ = conn.Read(make([]byte, 1)) }
 	resets := f.raw(func(conn *net.TCPConn) { hello(conn); reset(conn) })
 	closes := f.raw(func(conn *net.TCPConn) { hello(conn); _ = conn.CloseWrite(); _, _ = io.Copy(io.Discard, conn) })

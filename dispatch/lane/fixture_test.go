@@ -24,8 +24,8 @@ const (
 	testSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 )
 
-// fixture is what tests of one lane need: receivers and, if they ask for one, a PostgreSQL. The
-// dispatch package tests lanes in a running dispatcher.
+// fixture is what tests of one lane need: receivers and, on request, a PostgreSQL. The dispatch package tests lanes in
+// a running dispatcher.
 type fixture struct {
 	*testing.T
 	certificates []byte // of the receivers

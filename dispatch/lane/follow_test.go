@@ -114,7 +114,7 @@ func TestAnotherVersionClosesConnections(t *testing.T) {
 		s.Config.ConnState = func(_ net.Conn, state http.ConnState) { states <- state }
 	})
 	l := f.idle(1)
-	l.poster.transport.IdleConnTimeout = 0 // the transport itself would keep it for ever
+	l.poster.transport.IdleConnTimeout = 0 // the transport itself would keep it forever
 	e := Endpoint{Version: l.version, URL: r.URL, Secret: testSecret}
 	l.url = r.URL
 	post := func(first http.ConnState) {

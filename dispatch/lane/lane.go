@@ -32,13 +32,12 @@ type Shared struct {
 	Endpoint func(ctx context.Context, partner int64) (Endpoint, bool, error)
 	// Expire makes the next Endpoint read again.
 	Expire func()
-	// Record writes the result of an attempt, retrying as long as needed, and reports
-	// whether the fence still held. It gives up some time after the end of ctx.
+	// Record writes the result of an attempt, retrying as long as needed, and reports whether the fence still held.
+	// Some time after ctx has ended, it stops retrying.
 	Record func(ctx context.Context, a Attempt) bool
 }
 
-// Lane sends the deliveries of one partner. Its fields belong to the goroutine of Run,
-// unless they say otherwise.
+// Lane sends the deliveries of one partner. Its fields belong to the goroutine of Run, unless noted otherwise.
 type Lane struct {
 	shared  *Shared
 	partner int64

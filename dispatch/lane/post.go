@@ -98,19 +98,17 @@ type poster struct {
 	patience  time.Duration // bodyPatience, except in tests
 }
 
-// newPoster returns a poster that is safe with hostile receivers: the guard checks every
-// address that is dialled, no proxy is used, nothing is decompressed, and headers are
-// bounded.
+// newPoster returns a poster that is safe with hostile receivers: the guard checks every address that is dialled, no
+// proxy is used, nothing is decompressed, and headers are bounded.
 //
-// It speaks only HTTP/1.1. Partners may share a host, for instance a gateway: over HTTP/2
-// they would share one connection, with its stream limit and flow control, so that one
-// partner could hold up all others; and net/http repeats requests that an HTTP/2 server
-// did not process. Slots bound the number of connections in use, idle that of idle ones.
+// It speaks only HTTP/1.1. Partners may share a host, for instance a gateway: over HTTP/2 they would share one
+// connection, with its stream limit and flow control, so that one partner could hold up all others; and net/http
+// repeats requests that an HTTP/2 server did not process. Slots bound the number of connections in use, idle that of
+// idle ones.
 //
-// net/http goes on opening a connection after its request has ended, because another
-// request may use it. A receiver that lets every connection hang would collect one for each
-// attempt; so dialling ends at the attempt's deadline, and a TLS handshake at most one
-// deadline after it began.
+// net/http continues to open a connection after its request has ended, because another request may use it. A receiver
+// that lets every connection hang would collect one for each attempt; so dialling ends at the attempt's deadline, and a
+// TLS handshake at most one deadline after it began.
 func newPoster(g *guard.Guard, roots *x509.CertPool, idle int, deadline time.Duration) *poster {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -125,7 +123,7 @@ func newPoster(g *guard.Guard, roots *x509.CertPool, idle int, deadline time.Dur
 		TLSHandshakeTimeout: deadline,
 		TLSClientConfig: &tls.Config{
 			MinVersion: tls.VersionTLS12, RootCAs: roots,
-			// Without resumption, a receiver that never answers costs a full handshake for each attempt.
+			// Without resumption, a receiver that never responds costs a full handshake for each attempt.
 			ClientSessionCache: tls.NewLRUClientSessionCache(tlsSessions),
 		},
 		Protocols:              protocols,
@@ -145,14 +143,12 @@ func newPoster(g *guard.Guard, roots *x509.CertPool, idle int, deadline time.Dur
 // the context to the dialer, not its deadline.
 type deadlineKey struct{}
 
-// post makes one attempt to send m, with a fresh timestamp and signature. The deadline
-// covers everything from the name lookup to the last byte read. ctx ends only with the
-// process: an attempt in flight is finished.
+// post makes one attempt to send m, with a fresh timestamp and signature. The deadline covers everything from the name
+// lookup to the last byte read. ctx ends only with the process: an attempt in flight is finished.
 //
-// A receiver that closes an idle connection does not see a request that is on its way at
-// that moment. Such a request says nothing about the receiver, so post sends it once more
-// on a new connection, with the same id and the same bytes. The receiver may get the event
-// twice, which at-least-once delivery allows.
+// A receiver that closes an idle connection does not see a request that is on its way at that moment. Such a failure is
+// no evidence about the receiver, so post sends the request again, on a new connection, with the same id and the same
+// bytes. The receiver may get the event twice, which at-least-once delivery allows.
 func (p *poster) post(ctx context.Context, e Endpoint, m message) Result {
 	started := time.Now()
 	ends := started.Add(p.deadline)

@@ -30,8 +30,8 @@ func TestTransport(t *testing.T) {
 	}
 }
 
-// net/http would go on opening a connection that no request waits for any more: resolving the
-// name beyond the deadline, and in the handshake for ever.
+// net/http would continue to open a connection that no request waits for any more: resolving the name beyond the
+// deadline, and in the handshake forever.
 func TestOpeningEndsWithTheAttempt(t *testing.T) {
 	f := newFixture(t)
 	lookups := make(chan error, 100)
@@ -82,7 +82,7 @@ func TestCloseEndsConnections(t *testing.T) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(f.certificates)
 	l := New(&Shared{Concurrency: 1, Timing: Specified(), Guard: f.asking(enginetest.NameServer(t)), Roots: roots}, 7)
-	l.poster.transport.IdleConnTimeout = 0 // the transport itself would keep it for ever
+	l.poster.transport.IdleConnTimeout = 0 // the transport itself would keep it forever
 	if got := l.poster.post(t.Context(), Endpoint{URL: r.URL, Secret: testSecret}, message{}); !got.accepted() {
 		t.Fatalf("%s: %v", got.Outcome, got.Cause)
 	}

@@ -81,7 +81,7 @@ func (f *fixture) posterTo(names *enginetest.Names) *poster {
 }
 
 // A receiver closes an idle connection, and the next request dies on it. The attempt does not fail: the request is sent
-// once more, on a new connection. A request that was answered in part, or died on a new connection, is not repeated.
+// again, on a new connection. A request that got part of a response, or died on a new connection, is not repeated.
 func TestConnectionThatTheReceiverClosed(t *testing.T) {
 	f := newFixture(t)
 	for what, c := range map[string]struct {
@@ -131,14 +131,14 @@ func (g *gate) Accept() (net.Conn, error) {
 }
 
 // An idle connection may never have had a request, because the request that it was opened for used another connection
-// that was free sooner. The receiver may have closed it too, so a request that dies on it is sent once more.
+// that was free sooner. The receiver may have closed it too, so a request that dies on it is sent again.
 func TestConnectionThatWasNeverUsed(t *testing.T) {
 	f := newFixture(t)
 	g := &gate{arrived: make(chan string, 1), open: make(chan struct{})}
 	release, begun := make(chan struct{}), make(chan struct{})
 	var mu sync.Mutex
 	var unused, dead string    // the second connection, and the event whose request died on it
-	got := map[string][]bool{} // per event: whether its requests asked to close their connection
+	got := map[string][]bool{} // per event: whether its requests had Connection: close
 	r := f.receiverWith(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		mu.Lock()
