@@ -105,7 +105,7 @@ func execute(ctx context.Context, q *db.Queries, c db.ClaimCommandRow) error {
 	case c.Kind == "replay-range" && c.FirstSequence != nil && c.LastSequence != nil:
 		return replayPart(ctx, q, c)
 	case c.EventID != nil:
-		// An event that is still pending, or that belongs to another partner, does not change.
+		// An event that is still pending, or that belongs to another partner, is not replayed.
 		n, err = q.ReplayDelivery(ctx, db.ReplayDeliveryParams{EventID: *c.EventID, PartnerID: c.PartnerID})
 	}
 	if err != nil {

@@ -120,7 +120,7 @@ func TestPartsThatDoNotFollow(t *testing.T) {
 		}
 	}
 
-	// A commit with such a part is rejected before it begins: this session could not make one.
+	// A commit with such a part is rejected before it begins: this session has no client to make one.
 	s := &session{state: &state{}}
 	if err := s.appendParts(t.Context(), []*rpc.Part{of(1, 1, 10), of(2, 11, 20)}, nil, 20); err == nil || !strings.Contains(err.Error(), "block 11 was given with the parent") {
 		t.Errorf("parts of two chains give %v", err)

@@ -30,8 +30,8 @@ type Config struct {
 	// fails. All except the spare ones share a backfill.
 	RPC []rpc.Endpoint `yaml:"rpc" env:"RPC" envPrefix:"RPC_"`
 	// Agreement is how many endpoints must return the same block, by hash, with the same logs, before it is appended at
-	// the head: 1 or 2, default 1. With 2, ingest waits while the endpoints disagree. As many must name a block, or a
-	// higher one of its chain, as final. Final blocks are read from one endpoint.
+	// the head: 1 or 2, default 1. With 2, ingest waits while the endpoints disagree. A block is final once this number
+	// of endpoints have named it, or a higher one of its chain, as final. Final blocks are read from one endpoint.
 	Agreement int `yaml:"agreement" env:"AGREEMENT"`
 	// Vaults to index: 1 to MaxVaults.
 	Vaults []VaultConfig `yaml:"vaults" envPrefix:"VAULTS_"`

@@ -157,7 +157,7 @@ func (s *session) climb(ctx context.Context, n *rpc.Node, tip *rpc.Header, final
 	defer func() { telemetry.End(span, err) }()
 	c := &change{final: final, head: s.state.head}
 	var logs, bytes int
-	var unsealed uint64 // the last block whose header is not
+	var unsealed uint64 // the last block whose header is not sealed
 	for c.head.Number < tip.Number && len(c.units) < blocksAtOnce && logs < logsAtOnce && bytes < bytesAtOnce {
 		h, unit, err := s.unitAbove(ctx, n, c.head, tip)
 		if err != nil && (len(c.units) == 0 || ctx.Err() != nil) {

@@ -50,7 +50,7 @@ type history struct {
 	sealing sync.Mutex // guards headers and byHash, which grow with the chain
 	headers []*types.Header
 	byHash  map[common.Hash]uint64
-	// spoil, if set, changes the result of a call. Calls of it do not overlap, so its state needs no lock.
+	// spoil, if set, changes the result of a call. It is never called concurrently, so its state needs no lock.
 	spoiling sync.Mutex
 	spoil    func(method string, params []json.RawMessage, result any) any
 }

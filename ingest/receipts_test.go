@@ -222,7 +222,8 @@ func TestStateSyncIsUnprovable(t *testing.T) {
 	if f := report.Findings[0]; f.Block != victim.GetBlockNumber() || !strings.Contains(f.Why, fmt.Sprintf("log %d is of the state sync", all)) {
 		t.Errorf("the finding is %+v", f)
 	}
-	// A changed log of that block that a root covers is wrong, even next to one that is not covered.
+	// A changed log of that block that a receipts root covers is reported as wrong, even next to one that no root
+	// covers.
 	lie := changing(victim, true)
 	beside := polygon.lie
 	polygon.tell(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {

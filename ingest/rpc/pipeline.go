@@ -188,9 +188,9 @@ func (p *Pipeline) Gather(ctx context.Context, n *Node) (err error) {
 	return nil
 }
 
-// Due reports whether a commit is worthwhile: the header of the last ready block was read, the parts are large or old
-// enough, they reach to, the last block that can be read, or they are the first parts, since nothing is known about
-// blocks before the first recorded one.
+// Due reports whether a commit is worthwhile. It is if the header of the last ready block was read, if the parts are
+// large or old enough, if they reach the last block that can be read, which is to, or if they are the first parts,
+// since nothing is known about blocks before the first recorded one.
 func (p *Pipeline) Due(to uint64) bool {
 	if len(p.ready) == 0 {
 		return false
