@@ -70,7 +70,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Buckets: []float64{1, 2, 5, 10, 25, 50, 100, 250, 500},
 		}),
 		deliveries: prometheus.NewGaugeVec(gauge("deliveries",
-			"Undelivered deliveries, by state. failed and no_endpoint are kept for ever and counted up to 10000."),
+			"Undelivered deliveries, by state. failed and no_endpoint are kept forever and counted up to 10000."),
 			[]string{"state"}),
 		oldest: prometheus.NewGaugeVec(gauge("oldest_seconds",
 			"How long the oldest pending or parked delivery has been due, by state."), []string{"state"}),

@@ -71,7 +71,7 @@ func (s *session) alias(ctx context.Context, c command, a Alias) (o outcome, err
 	if err := s.commit(ctx, &change{units: [][]*event.Record{{fact}}, covered: []coverage{next}}); err != nil {
 		return o, err
 	}
-	return done("seq %d: the webhooks follow it from now on, and the answers with the next generation", fact.GetSeq()), nil
+	return done("seq %d: webhooks use it from now on, and responses with the next generation", fact.GetSeq()), nil
 }
 
 const (

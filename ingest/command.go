@@ -64,7 +64,7 @@ func (r registryCommands) pending(ctx context.Context) ([]command, error) {
 
 func (r registryCommands) finish(ctx context.Context, id int64, o outcome) error {
 	if err := r.q.FinishVaultCommand(ctx, db.FinishVaultCommandParams{ID: id, Outcome: o.is, Detail: o.detail}); err != nil {
-		return fmt.Errorf("write what came of command %d: %w", id, err)
+		return fmt.Errorf("write the outcome of command %d: %w", id, err)
 	}
 	return nil
 }
@@ -196,7 +196,7 @@ func (s *session) obey(ctx context.Context, n *rpc.Node) (did bool, err error) {
 			return false, nil
 		}
 	default:
-		o = refused("this navlog does not know what %q means: start a newer one", c.kind)
+		o = refused("this navlog does not know the command %q: start a newer version", c.kind)
 	}
 	if err != nil {
 		return true, err
@@ -232,7 +232,7 @@ func (s *session) remove(ctx context.Context, address common.Address) (o outcome
 		return o, err
 	}
 	s.watch()
-	return done("seq %d: the vault leaves the answers with the next generation, and is covered up to block %d", fact.GetSeq(), gone.to), nil
+	return done("seq %d: the vault is removed from responses with the next generation, and is covered up to block %d", fact.GetSeq(), gone.to), nil
 }
 
 // add appends the record of a vault, which need not be in chain.vaults. It is read like a late vault, and the next
@@ -272,7 +272,7 @@ func (s *session) add(ctx context.Context, n *rpc.Node, c command) (o outcome, e
 	if err != nil {
 		return o, err
 	}
-	return done("seq %d: vault %s is read from block %d on, and is in the answers with the next generation", s.state.seq, v.address, s.state.coverageOf(v.address).start), nil
+	return done("seq %d: vault %s is read from block %d, and is in responses with the next generation", s.state.seq, v.address, s.state.coverageOf(v.address).start), nil
 }
 
 // restoreVault appends the record that restores a removed vault. Reading continues after the block up to which it is
@@ -296,5 +296,5 @@ func (s *session) restoreVault(ctx context.Context, n *rpc.Node, address common.
 	if err != nil {
 		return o, err
 	}
-	return done("seq %d: vault %s goes on from block %d", s.state.seq, address, have.to+1), nil
+	return done("seq %d: vault %s continues from block %d", s.state.seq, address, have.to+1), nil
 }

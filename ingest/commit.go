@@ -65,7 +65,7 @@ func (s *session) commit(ctx context.Context, c *change) (err error) {
 	s.prover.committed(s.state)
 	if omitted := s.ingest.metrics.committed(c, due, s.state); len(omitted) > 0 {
 		l := omitted[0]
-		s.ingest.log.WarnContext(ctx, "logs appended without their data, which no record holds: their length and hash are there instead", "logs", len(omitted),
+		s.ingest.log.WarnContext(ctx, "logs appended without their data, which is too large for a record: it has their length and hash instead", "logs", len(omitted),
 			"vault", mapping.VaultOf(l), "event", eventOf(s.state.mapped, l), "block", l.GetBlockNumber(), "logIndex", l.GetLogIndex(), "bytes", l.GetDataLength())
 	}
 	s.ingest.note(func(st *Status) { st.indexed(s.state) })

@@ -164,7 +164,7 @@ func (s *session) climb(ctx context.Context, n *rpc.Node, tip *rpc.Header, final
 			return false, err
 		}
 		if err != nil {
-			s.ingest.log.InfoContext(ctx, "some blocks above the head were not given; those before them are appended", "from", c.head.Number+1, "error", err)
+			s.ingest.log.InfoContext(ctx, "block above the head not readable, appending those before it", "from", c.head.Number+1, "error", err)
 			break
 		}
 		if unit == nil {

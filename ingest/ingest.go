@@ -152,7 +152,7 @@ func (i *Ingest) write(ctx context.Context) error {
 			i.note(func(s *Status) { s.Reason = err.Error() })
 			return err
 		}
-		i.log.Warn("ingest starts its session again", "error", err)
+		i.log.Warn("session failed, starting another", "error", err)
 		i.note(func(s *Status) { s.State, s.Reason = Starting, err.Error() })
 		if wait.Sleep(ctx) != nil {
 			return nil
@@ -185,14 +185,14 @@ func (i *Ingest) prepare(ctx context.Context) error {
 		if ctx.Err() != nil || hopeless(err) || asked == len(i.config.RPC) {
 			return err
 		}
-		i.log.Warn("the vaults are looked for at another endpoint", "endpoint", n.Name, "error", err)
+		i.log.Warn("cannot check the vaults at this endpoint, trying another", "endpoint", n.Name, "error", err)
 		i.nodes.Next()
 		if n, err = i.nodes.First(ctx); err != nil {
 			return err
 		}
 	}
 	if n := i.config.Confirmations; n > 0 {
-		i.log.Warn("referrals are told before their block is final: a webhook cannot be taken back when a reorganisation removes its cause", "confirmations", n)
+		i.log.Warn("referrals are sent before their block is final: a webhook cannot be retracted if a reorganisation removes its cause", "confirmations", n)
 	}
 	return nil
 }

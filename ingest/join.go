@@ -72,7 +72,7 @@ func (s *session) catchUp(ctx context.Context, n *rpc.Node, tip *rpc.Header, lat
 	}
 	s.lateness.failures++
 	s.lateness.again, s.lateness.reason = time.Now().Add(s.lateness.wait.Pause()), err.Error()
-	s.ingest.log.Warn("late vaults try again, the others go on", "error", err)
+	s.ingest.log.Warn("cannot read late vaults, retrying; the others continue", "error", err)
 	s.nodes.Next()
 	return false, nil
 }
@@ -101,7 +101,7 @@ func (s *session) join(ctx context.Context, n *rpc.Node, late []coverage, final 
 			return err
 		}
 		if err != nil {
-			s.ingest.log.Info("some blocks were not given for late vaults; those before them are appended", "from", blocks[0].Number, "error", err)
+			s.ingest.log.Info("block not readable for late vaults, appending those before it", "from", blocks[0].Number, "error", err)
 			break
 		}
 		unit, last = append(unit, logs...), h

@@ -181,7 +181,7 @@ func TestImplausibleLogs(t *testing.T) {
 	}{
 		"another block's hash":   {change("blockHash", otherHash), "when asked for block"},
 		"another block's number": {change("blockNumber", "0x1"), "when asked for block"},
-		"another address":        {change("address", "0x00000000000000000000000000000000000000ff"), "the header's logsBloom has more"},
+		"another address":        {change("address", "0x00000000000000000000000000000000000000ff"), "the header's logsBloom contains more"},
 		"a removed log":          {change("", ""), "is removed, so the block has left its chain"},
 		"logs at one place":      {change("logIndex", "0x0"), "logIndex: two different logs"},
 	} {

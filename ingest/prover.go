@@ -119,12 +119,12 @@ func (p *prover) run(ctx context.Context) {
 		var disproven *disprovenError
 		switch {
 		case errors.As(err, &disproven):
-			p.ingest.log.Error("the log is not what the chain has", "error", err)
+			p.ingest.log.Error("the log contradicts the chain", "error", err)
 			p.ingest.metrics.disproven.Set(1)
 			p.ingest.note(func(st *Status) { st.Disproven = err.Error() })
 			return
 		case err != nil && ctx.Err() == nil:
-			p.ingest.log.Warn("the proof of old blocks tries again", "error", err)
+			p.ingest.log.Warn("proof of old blocks failed, retrying", "error", err)
 			p.last = nil
 			_ = wait.Sleep(ctx)
 		case did:

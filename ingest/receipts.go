@@ -86,7 +86,7 @@ func (r *ReceiptsReport) String() string {
 	case r.Confirmed > 0:
 		fmt.Fprintf(&b, "with the hash that a second endpoint has: %d blocks\n", r.Confirmed)
 	case r.Proven > 0:
-		fmt.Fprintln(&b, "whose hashes nobody else was asked for: name a second endpoint in chain.rpc, or give --headers")
+		fmt.Fprintln(&b, "whose hashes have no second source: add a second endpoint to chain.rpc, or use --headers")
 	}
 	if r.Unprovable > 0 {
 		fmt.Fprintf(&b, "that cannot be proven: %d blocks\n", r.Unprovable)
@@ -105,7 +105,7 @@ func (r *ReceiptsReport) String() string {
 		fmt.Fprintf(&b, "  and %d more\n", left)
 	}
 	for _, name := range r.Misled {
-		fmt.Fprintf(&b, "%s gives receipts that are not the chain's: another endpoint has those that are\n", name)
+		fmt.Fprintf(&b, "%s returned receipts that are not the chain's: another endpoint returned the right ones\n", name)
 	}
 	spent := registry.Spent(r.Calls)
 	fmt.Fprintf(&b, "this took %d calls, %d bytes, %d units\n", spent.Calls, spent.Bytes, spent.Units)
@@ -371,7 +371,7 @@ func differs(ours []digest, chain []*event.Log) string {
 		case i >= len(chain):
 			return fmt.Sprintf("the log has a log %d, of vault %s, that the chain has not", ours[i].index, ours[i].vault)
 		case ours[i] != digestOf(chain[i]):
-			return fmt.Sprintf("the log's log %d, of vault %s, is not the chain's log %d, of vault %s: an amount, a topic, a transaction or a time is another one",
+			return fmt.Sprintf("the log's log %d, of vault %s, is not the chain's log %d, of vault %s: an amount, a topic, a transaction or a time differs",
 				ours[i].index, ours[i].vault, chain[i].LogIndex, mapping.VaultOf(chain[i]))
 		}
 	}

@@ -100,7 +100,7 @@ func TestReceiptsAreProven(t *testing.T) {
 	if alone.Err() != nil || alone.Blocks != len(blocks) || alone.Proven != len(blocks) || alone.Logs != logs || alone.Confirmed != 0 {
 		t.Errorf("of %d blocks with %d logs: %+v", len(blocks), logs, alone)
 	}
-	if !strings.Contains(alone.String(), "name a second endpoint") {
+	if !strings.Contains(alone.String(), "add a second endpoint") {
 		t.Errorf("nobody is told that the hashes are one node's word:\n%s", alone)
 	}
 	var progress heard

@@ -37,7 +37,7 @@ func (s *session) believe(ctx context.Context, n *rpc.Node, other *rpc.Header) (
 	if keeper := s.keeper(ctx, n); keeper != nil {
 		s.ingest.metrics.disagreements.WithLabelValues(keeper.Name).Inc()
 		s.ingest.note(func(st *Status) {
-			st.Reason = fmt.Sprintf("%s and %s disagree about block %d: %s has %s, %s has %s, as the log does; a reorganisation is believed when they agree",
+			st.Reason = fmt.Sprintf("%s and %s disagree about block %d: %s has %s, %s has %s, as the log does; a reorganisation is followed once they agree",
 				n.Name, keeper.Name, other.Number, n.Name, other.Hash, keeper.Name, s.state.head.Hash)
 		})
 		s.nodes.Next()
@@ -145,7 +145,7 @@ func (s *session) branch(ctx context.Context, n *rpc.Node, tip *rpc.Header) (bra
 			return nil, "", err
 		}
 		if below.Number != h.Number-1 {
-			return nil, "", fmt.Errorf("%s answers block %d as the parent of block %d", n.Name, below.Number, h.Number)
+			return nil, "", fmt.Errorf("%s returned block %d as the parent of block %d", n.Name, below.Number, h.Number)
 		}
 		h = below
 	}

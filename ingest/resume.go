@@ -95,7 +95,7 @@ func (i *Ingest) Resume(ctx context.Context, accept bool, progress Progress) (*R
 	}
 	i.log.Warn("the operator accepts the chain", "endpoint", n.Name, "ancestor", ancestor.Number, "records", plan.Records, "frozen", plan.Frozen)
 	if err := s.accept(ctx, plan, ancestor, progress); err != nil {
-		return nil, fmt.Errorf("take back what is above block %d: %w; the log is whole and still frozen: run the command again", ancestor.Number, err)
+		return nil, fmt.Errorf("retract the records above block %d: %w; the log is intact and still frozen: run the command again", ancestor.Number, err)
 	}
 	plan.Accepted = true
 	return plan, nil
@@ -124,7 +124,7 @@ func (s *session) plan(ctx context.Context, n *rpc.Node, progress Progress) (*Re
 	}
 	if h, err := n.ByNumber(ctx, s.state.head.Number); err == nil && h.Hash != s.state.head.Hash {
 		if keeper := s.keeper(ctx, n); keeper != nil {
-			return nil, nil, refuse("%s has another block %d than the log, but %s has the log's: take the wrong one out of chain.rpc", n.Name, s.state.head.Number, keeper.Name)
+			return nil, nil, refuse("%s has another block %d than the log, but %s has the log's: remove the wrong one from chain.rpc", n.Name, s.state.head.Number, keeper.Name)
 		}
 	}
 	ancestor, err := s.ancestor(ctx, n)
@@ -260,7 +260,7 @@ func (s *session) stayFrozen(ctx context.Context) error {
 	s.ingest.log.Error("ingest is frozen: nothing is appended until an operator acts (see `navlog ingest resume`)", "reason", s.state.frozen)
 	reason := s.state.frozen
 	if !backup.Restoring(reason) {
-		reason += "; `navlog ingest resume` shows what it takes to go on with that chain"
+		reason += "; `navlog ingest resume` shows what it takes to continue with that chain"
 	}
 	s.ingest.note(func(st *Status) { st.State, st.Reason = Frozen, reason })
 	for {

@@ -465,7 +465,7 @@ func TestResumeIsRefused(t *testing.T) {
 			return ours, nil, method == "eth_getBlockByNumber" && string(params[0]) == fmt.Sprintf("%q", ours["number"])
 		})
 		r.config.RPC = append(rpc.Endpoints(r.url), rpc.Endpoints(keeper.URL)...)
-		refused(t, r, "take the wrong one out of chain.rpc")
+		refused(t, r, "remove the wrong one from chain.rpc")
 	})
 	t.Run("another chain", func(t *testing.T) {
 		fresh := enginetest.Anvil(t, engines.AnvilOptions{ChainID: r.config.ID, Timestamp: 1_600_000_000})

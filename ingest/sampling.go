@@ -114,7 +114,7 @@ func (s *session) noteNoState(covered []coverage) {
 			continue
 		}
 		if v.sampledFrom == 0 {
-			s.ingest.log.Warn("no endpoint has the state of old blocks, so NAV is sampled from a later block on", "vault", v.address, "block", block)
+			s.ingest.log.Warn("no endpoint has the state of old blocks, so NAV is sampled from a later block", "vault", v.address, "block", block)
 		}
 		v.sampledFrom = block + 1
 	}

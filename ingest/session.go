@@ -238,7 +238,7 @@ func (s *session) readTail(ctx context.Context, cursor *event.Cursor) error {
 		return err
 	}
 	if last != s.state.seq {
-		return refuse("%s ends with seq %d, but %s says %d: one of the topics was restored or written by somebody else; restore both from the same backup",
+		return refuse("%s ends with seq %d, but %s says %d: one of the topics was restored or written by another program; restore both from the same backup",
 			chainlog.LogTopic(s.ingest.config.ID), last, chainlog.CursorTopic(s.ingest.config.ID), s.state.seq)
 	}
 	s.state.prune(s.ingest.config.Window)
@@ -259,7 +259,7 @@ func (i *Ingest) compatible(cursor *event.Cursor, origin *event.Origin, genesis 
 	case !bytes.Equal(cursor.GetLogId(), origin.GetLogId()):
 		return refuse("%s belongs to log %x but %s holds log %x: %s", topic, cursor.GetLogId(), log, origin.GetLogId(), anew)
 	case !bytes.Equal(origin.GetGenesisHash(), genesis):
-		return refuse("the log %s was made from a chain with genesis 0x%x, but the node serves one with genesis 0x%x, although both are chain %d: correct chain.rpc, or, where a development chain began anew, delete %s and %s to index it into a new log",
+		return refuse("the log %s was made from a chain with genesis 0x%x, but the node serves one with genesis 0x%x, although both are chain %d: correct chain.rpc, or, if a development chain was restarted, delete %s and %s to index it into a new log",
 			log, origin.GetGenesisHash(), genesis, i.config.ID, log, topic)
 	}
 	return i.startsKept(cursor)

@@ -91,7 +91,7 @@ func (i *Ingest) standBy(ctx context.Context) error {
 			return ctx.Err()
 		case err != nil:
 			if err.Error() != trouble {
-				i.log.Warn("ingest cannot tell whether another one writes, and waits", "error", err)
+				i.log.Warn("cannot read whether another ingest writes, waiting", "error", err)
 			}
 			trouble, since = err.Error(), time.Now()
 		case beat == "":
@@ -107,7 +107,7 @@ func (i *Ingest) standBy(ctx context.Context) error {
 		}
 		reason := "another ingest writes this chain's log: " + writerOf(last)
 		if i.own(last) {
-			reason = "another ingest took over this chain's log, and has not said yet that it writes"
+			reason = "another ingest took over this chain's log, and has not sent a heartbeat yet"
 		}
 		if trouble != "" {
 			reason = trouble
@@ -194,7 +194,7 @@ func (i *Ingest) standbyReady(st *Status) error {
 	case s.trouble != "":
 		return fmt.Errorf("ingest stands by and could not take over: %s", s.trouble)
 	case st.Time.Sub(s.heard) > 2*i.config.Standby+examineEvery:
-		return fmt.Errorf("ingest stands by, and Kafka has not said who writes since %s", s.heard.UTC().Format(time.RFC3339))
+		return fmt.Errorf("ingest stands by, and Kafka has not returned the writer's heartbeat since %s", s.heard.UTC().Format(time.RFC3339))
 	case !s.known:
 		return errors.New("ingest stands by and does not know yet whether it could take over")
 	case s.unfit != "":
@@ -225,7 +225,7 @@ func (i *Ingest) live(ctx context.Context, client *kgo.Client) {
 			trouble = ""
 		} else if ctx.Err() == nil && err.Error() != trouble {
 			trouble = err.Error()
-			i.log.Warn("ingest cannot say that it writes: one that stands by would take over", "error", err)
+			i.log.Warn("heartbeat failed, retrying: a standby may take over", "error", err)
 		}
 		if rpc.Sleep(ctx, i.config.Standby/beatsPerStandby) != nil {
 			return
@@ -254,6 +254,6 @@ func (i *Ingest) farewell(ctx context.Context) {
 		}
 	}
 	if err != nil {
-		i.log.Debug("nobody was told that this ingest ends", "error", err)
+		i.log.Debug("farewell failed: standbys wait for chain.standby", "error", err)
 	}
 }

@@ -168,7 +168,7 @@ func TestStandbyThatHearsItself(t *testing.T) {
 
 	r.must(h.say(r.ctx, beat(woken, 7)))
 	done := standing()
-	stands(done, "has not said yet that it writes")
+	stands(done, "has not sent a heartbeat yet")
 	r.must(h.say(r.ctx, beat(living, 8)))
 	stands(done, living.Status().Instance)
 	r.must(h.say(r.ctx, ""))

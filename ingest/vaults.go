@@ -158,7 +158,7 @@ func (s *session) introduce(ctx context.Context, n *rpc.Node, vaults []vault) er
 		for _, m := range fact.GetMappings() {
 			presets = append(presets, m.GetPreset())
 		}
-		s.ingest.log.Info("a vault is new in the log, came back, or has another name or mapping", "vault", v.address, "name", fact.GetName(), "startBlock", known.start, "mappings", presets)
+		s.ingest.log.Info("appending vault record", "vault", v.address, "name", fact.GetName(), "startBlock", known.start, "mappings", presets)
 	}
 	c.units = [][]*event.Record{unit}
 	if err := s.commit(ctx, c); err != nil {
@@ -252,7 +252,7 @@ func needed[T any](q *questions, of common.Address, method string) (answer T) {
 	}
 	answer, err := ask[T](q, view{of, method})
 	if errors.Is(err, errNoAnswer) {
-		err = refuse("vault %s cannot be indexed: %s() of %s: %v: is it an ERC-4626 vault? check chain.vaults, and give there what the contract does not say", q.vault, method, of, err)
+		err = refuse("vault %s cannot be indexed: %s() of %s: %v: is it an ERC-4626 vault? check chain.vaults, and configure there what the contract does not return", q.vault, method, of, err)
 	}
 	q.err = err
 	return answer
@@ -264,7 +264,7 @@ func optional[T any](q *questions, of common.Address, method string) (answer T) 
 	}
 	answer, err := ask[T](q, view{of, method})
 	if errors.Is(err, errNoAnswer) {
-		q.log.Warn("a vault's record stays without an answer", "vault", q.vault, "of", of, "method", method, "error", err)
+		q.log.Warn("vault does not return a value, its record has none", "vault", q.vault, "of", of, "method", method, "error", err)
 		return answer
 	}
 	q.err = err

@@ -83,11 +83,11 @@ func TestVaultIsRemovedOnlyByACommand(t *testing.T) {
 		{all[:1], registry.RemoveVault, refused("is the only one"), []bool{false}, ""},
 		{all[1:], "", outcome{}, []bool{false}, "it is not in chain.vaults of ingest, and is still indexed"},
 		{all[1:], registry.RestoreVault, done("was not removed"), []bool{false}, "it is not in chain.vaults"},
-		{all[1:], registry.RemoveVault, done("leaves the answers"), []bool{false, true}, ""},
+		{all[1:], registry.RemoveVault, done("is removed from responses"), []bool{false, true}, ""},
 		{all[1:], registry.RemoveVault, done("was removed before"), []bool{false, true}, ""}, // also after a crash before the outcome was written
 		{all, "", outcome{}, []bool{false, true}, "it was removed, and is still in chain.vaults"},
-		{all, registry.RestoreVault, done("goes on from block"), []bool{false, true, false}, ""},
-		{all, registry.RemoveVault, done("leaves the answers"), []bool{false, true, false, true}, "it was removed, and is still in chain.vaults"},
+		{all, registry.RestoreVault, done("continues from block"), []bool{false, true, false}, ""},
+		{all, registry.RemoveVault, done("is removed from responses"), []bool{false, true, false, true}, "it was removed, and is still in chain.vaults"},
 		{all[1:], "rename", refused("does not know"), []bool{false, true, false, true}, ""},
 	} {
 		r.config.Vaults = run.vaults
@@ -312,7 +312,7 @@ func TestLateVaultThatFailsDoesNotHoldUpTheOthers(t *testing.T) {
 	p.until("complaint of the late vault", func(st Status) bool {
 		return len(st.LateVaults) == 1 && strings.Contains(st.LateVaults[0].Reason, "eth_getLogs")
 	})
-	if tries := lines.count("late vaults try again"); tries >= rounds {
+	if tries := lines.count("cannot read late vaults, retrying"); tries >= rounds {
 		t.Errorf("the late vault was tried %d times in %d rounds", tries, rounds)
 	}
 	failing.tell(honest)

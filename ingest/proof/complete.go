@@ -21,7 +21,7 @@ func Incomplete(bloom *types.Bloom, logs []*event.Log) string {
 		return ""
 	}
 	if b := bloomOf(logs); !within(bloom, &b) {
-		return fmt.Sprintf("the header's logsBloom has more than the %d logs that are answered", len(logs))
+		return fmt.Sprintf("the header's logsBloom contains more than the %d logs of the response", len(logs))
 	}
 	return ""
 }

@@ -22,7 +22,7 @@ type UnprovenError struct {
 }
 
 func (e *UnprovenError) Error() string {
-	return fmt.Sprintf("the logs of block %d (%s) at %s are not those that the block's header stands for: %s", e.Block, e.hash, e.Node, e.why)
+	return fmt.Sprintf("the logs of block %d (%s) at %s are not those of the block's header: %s", e.Block, e.hash, e.Node, e.why)
 }
 
 // foreign returns an error for a log that the header's bloom does not contain.
@@ -35,7 +35,7 @@ func (n *Node) foreign(h *Header, l *event.Log, known proof.Patterns) error {
 	case h.Bloom == (types.Bloom{}):
 		return fmt.Errorf("the header of block %d at %s has an empty logsBloom although the block has logs: where the chain does not fill it, set chain.proof to none", h.Number, n.Name)
 	}
-	return fmt.Errorf("%s answers a log of 0x%x in block %d (log %d) that the block's logsBloom does not hold", n.Name, l.Address, h.Number, l.LogIndex)
+	return fmt.Errorf("%s returned a log of 0x%x in block %d (log %d) that the block's logsBloom does not contain", n.Name, l.Address, h.Number, l.LogIndex)
 }
 
 // HasBloom returns an error for a header without a bloom. Call it before logs are proven by the header.
@@ -43,7 +43,7 @@ func (n *Node) HasBloom(h *Header) error {
 	if !h.NoBloom {
 		return nil
 	}
-	return fmt.Errorf("%s gives the header of block %d without logsBloom, by which logs are proven: use an endpoint that gives it, or set chain.proof to none", n.Name, h.Number)
+	return fmt.Errorf("%s returns the header of block %d without logsBloom, which proves logs: use an endpoint that returns it, or set chain.proof to none", n.Name, h.Number)
 }
 
 // Native returns logs if the header's bloom contains each of them, and an error otherwise.
@@ -115,7 +115,7 @@ type overLimitError struct {
 }
 
 func (e *overLimitError) Error() string {
-	return fmt.Sprintf("block %d has more logs than %s gives in one answer, in whatever way it is asked: add an endpoint without such a limit to chain.rpc, such as a node of your own (%v)", e.block, e.node, e.err)
+	return fmt.Sprintf("block %d has more logs than %s returns in one response, by any method: add an endpoint without such a limit to chain.rpc, such as a node of your own (%v)", e.block, e.node, e.err)
 }
 
 func (e *overLimitError) Unwrap() error { return e.err }
@@ -156,7 +156,7 @@ func (n *Node) OneBlock(ctx context.Context, h *Header, w *proof.Watched, level 
 	}
 	slices.SortFunc(logs, func(a, b *event.Log) int { return int(a.LogIndex) - int(b.LogIndex) })
 	if level != proof.None && w.Lacks(&h.Bloom, logs) {
-		return nil, &UnprovenError{h.Number, h.Hash, n.Name, "the header's logsBloom has more than was answered vault by vault"}
+		return nil, &UnprovenError{h.Number, h.Hash, n.Name, "the header's logsBloom contains more than the logs that were read vault by vault"}
 	}
 	return logs, nil
 }

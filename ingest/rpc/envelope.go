@@ -12,12 +12,12 @@ import (
 
 // Faults in the body of a response. All of them are the fault of the node, or of a proxy in front of it.
 var (
-	errNotJSON   = errors.New("the answer is not JSON")
-	errForeign   = errors.New("the answer is JSON but no JSON-RPC answer")
-	errWrongID   = errors.New("the answer is to another question")
-	errTruncated = errors.New("the answer ends in the middle")
+	errNotJSON   = errors.New("the response is not JSON")
+	errForeign   = errors.New("the response is JSON but not a JSON-RPC response")
+	errWrongID   = errors.New("the response is to another call")
+	errTruncated = errors.New("the response is truncated")
 	// errAnswerTooLong means that the call must request less.
-	errAnswerTooLong = errors.New("the answer is too long")
+	errAnswerTooLong = errors.New("the response is too long")
 )
 
 // envelope is the outer object of one JSON-RPC response. Its parts are slices of the body, undecoded: a result of many

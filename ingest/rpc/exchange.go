@@ -248,7 +248,7 @@ func resultsOf(body []byte, place map[string]int) ([][]byte, error) {
 	case !list && answers[0].failed():
 		return nil, &batchError{faultOf(answers[0].fault)}
 	case !list:
-		return nil, &batchError{fmt.Errorf("%w: one answer to a batch of %d questions", errForeign, len(place))}
+		return nil, &batchError{fmt.Errorf("%w: one response to a batch of %d calls", errForeign, len(place))}
 	}
 	results := make([][]byte, len(place))
 	for _, e := range answers {
@@ -257,20 +257,20 @@ func resultsOf(body []byte, place map[string]int) ([][]byte, error) {
 			if e.failed() && none(e.id) {
 				return nil, &batchError{faultOf(e.fault)}
 			}
-			return nil, &batchError{fmt.Errorf("%w: id %.40q of no question in the batch", errWrongID, e.id)}
+			return nil, &batchError{fmt.Errorf("%w: id %.40q of no call in the batch", errWrongID, e.id)}
 		}
 		result, err := e.about(e.question())
 		if err != nil {
 			return nil, err
 		}
 		if results[i] != nil && !bytes.Equal(results[i], result) {
-			return nil, &batchError{fmt.Errorf("%w: two different answers have the id %.40q", errForeign, e.id)}
+			return nil, &batchError{fmt.Errorf("%w: two different responses have the id %.40q", errForeign, e.id)}
 		}
 		results[i] = result
 	}
 	for i := range results {
 		if results[i] == nil {
-			return nil, &batchError{fmt.Errorf("%w: %d answers to a batch of %d questions", errForeign, len(answers), len(place))}
+			return nil, &batchError{fmt.Errorf("%w: %d responses to a batch of %d calls", errForeign, len(answers), len(place))}
 		}
 	}
 	return results, nil

@@ -14,7 +14,7 @@ var (
 	ErrNamesHead = errors.New("the node names its head as final")
 	// ErrHeadMoved means that the chain advanced during the call for the final block, so that it is unknown whether the
 	// node named its head.
-	ErrHeadMoved = errors.New("the head moved on while the final block was asked for")
+	ErrHeadMoved = errors.New("the head advanced during the call for the final block")
 )
 
 const (

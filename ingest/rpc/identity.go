@@ -112,7 +112,7 @@ func (p *Pool) judge(n *Node, id identity, fault error) error {
 		}
 	})
 	if wrong != "" && before == "" && p.met {
-		p.log.Error("an endpoint is put aside: it serves another chain", "endpoint", n.Name, "error", wrong)
+		p.log.Error("endpoint serves another chain, no longer using it", "endpoint", n.Name, "error", wrong)
 	}
 	if wrong != "" {
 		return &wrongChainError{wrong}

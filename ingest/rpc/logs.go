@@ -43,7 +43,7 @@ func (n *Node) logsOfRange(ctx context.Context, most int, from, to uint64, addre
 	}
 	for _, l := range a.logs {
 		if l.BlockNumber < from || l.BlockNumber > to {
-			return nil, fmt.Errorf("%s answers a log of block %d when asked for blocks %d to %d", n.Name, l.BlockNumber, from, to)
+			return nil, fmt.Errorf("%s returned a log of block %d when asked for blocks %d to %d", n.Name, l.BlockNumber, from, to)
 		}
 	}
 	return a, n.plausible(a.logs, addresses)
@@ -71,7 +71,7 @@ func (n *Node) LogsByHash(ctx context.Context, h *Header, addresses []common.Add
 func (n *Node) ofBlock(a *answer, h *Header, addresses []common.Address) ([]*event.Log, error) {
 	for _, l := range a.removed {
 		if len(l.BlockHash) == 0 || bytes.Equal(l.BlockHash, h.Hash[:]) {
-			return nil, fmt.Errorf("%s answers a log of block %d (%s) that is removed, so the block has left its chain (log %d)", n.Name, h.Number, h.Hash, l.LogIndex)
+			return nil, fmt.Errorf("%s returned a log of block %d (%s) that is removed, so the block has left its chain (log %d)", n.Name, h.Number, h.Hash, l.LogIndex)
 		}
 	}
 	if err := n.belong(a.logs, h); err != nil {
@@ -85,9 +85,9 @@ func (n *Node) belong(logs []*event.Log, h *Header) error {
 	for _, l := range logs {
 		switch {
 		case l.BlockNumber != h.Number || !bytes.Equal(l.BlockHash, h.Hash[:]):
-			return fmt.Errorf("%s answers a log of block %d (0x%x) when asked for block %d (%s)", n.Name, l.BlockNumber, l.BlockHash, h.Number, h.Hash)
+			return fmt.Errorf("%s returned a log of block %d (0x%x) when asked for block %d (%s)", n.Name, l.BlockNumber, l.BlockHash, h.Number, h.Hash)
 		case l.BlockTime != noTime && l.BlockTime != h.Time:
-			return fmt.Errorf("%s answers a log of block %d with the time %d, but the block's is %d", n.Name, l.BlockNumber, l.BlockTime, h.Time)
+			return fmt.Errorf("%s returned a log of block %d with the time %d, but the block's is %d", n.Name, l.BlockNumber, l.BlockTime, h.Time)
 		}
 		l.BlockTime = h.Time
 	}
@@ -98,13 +98,13 @@ func (n *Node) belong(logs []*event.Log, h *Header) error {
 func (n *Node) plausible(logs []*event.Log, addresses []common.Address) error {
 	for i, l := range logs {
 		if len(addresses) > 0 && !slices.Contains(addresses, common.Address(l.Address)) {
-			return fmt.Errorf("%s answers a log of 0x%x, which was not asked for (block %d, log %d)", n.Name, l.Address, l.BlockNumber, l.LogIndex)
+			return fmt.Errorf("%s returned a log of 0x%x, which was not requested (block %d, log %d)", n.Name, l.Address, l.BlockNumber, l.LogIndex)
 		}
 		if i == 0 {
 			continue
 		}
 		if before := logs[i-1]; l.BlockNumber == before.BlockNumber && !bytes.Equal(l.BlockHash, before.BlockHash) {
-			return fmt.Errorf("%s answers logs of two blocks with number %d", n.Name, l.BlockNumber)
+			return fmt.Errorf("%s returned logs of two blocks with number %d", n.Name, l.BlockNumber)
 		}
 	}
 	return nil
@@ -194,7 +194,7 @@ func (n *Node) Headers(ctx context.Context, from, to uint64) ([]*Header, error) 
 			return fmt.Errorf("%s answers block %d when asked for block %d", n.Name, h.Number, number)
 		}
 		if last := len(chain) - 1; last >= 0 && h.Parent != chain[last].Hash {
-			return fmt.Errorf("%s answers blocks %d to %d that are no chain: block %d has the parent %s, but block %d is %s",
+			return fmt.Errorf("%s returned blocks %d to %d that do not form a chain: block %d has the parent %s, but block %d is %s",
 				n.Name, from, to, h.Number, h.Parent, chain[last].Number, chain[last].Hash)
 		}
 		chain = append(chain, h)

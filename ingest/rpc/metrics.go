@@ -22,14 +22,14 @@ func newCallMetrics(reg prometheus.Registerer) *callMetrics {
 		return prometheus.CounterOpts{Namespace: "navlog", Subsystem: "ingest", Name: name, Help: help}
 	}
 	m := &callMetrics{
-		rpcErrors:     prometheus.NewCounterVec(counter("rpc_errors_total", "Calls of a node that failed."), []string{"endpoint", "method"}),
-		rpcBytes:      prometheus.NewCounterVec(counter("rpc_bytes_total", "Bytes of answers, after decompression; over a WebSocket those of the results."), []string{"endpoint", "method"}),
-		rpcCalls:      prometheus.NewCounterVec(counter("rpc_calls_total", "Questions that were sent to a node; each one of a batch counts."), []string{"endpoint", "method"}),
-		rpcUnits:      prometheus.NewCounterVec(counter("rpc_units_total", "Those questions at the prices of the endpoint."), []string{"endpoint", "method"}),
-		limited:       prometheus.NewCounterVec(counter("rpc_limited_total", "Calls that an endpoint put off because it is asked too often."), []string{"endpoint"}),
+		rpcErrors:     prometheus.NewCounterVec(counter("rpc_errors_total", "Failed calls to a node."), []string{"endpoint", "method"}),
+		rpcBytes:      prometheus.NewCounterVec(counter("rpc_bytes_total", "Bytes of responses, after decompression; over a WebSocket those of the results."), []string{"endpoint", "method"}),
+		rpcCalls:      prometheus.NewCounterVec(counter("rpc_calls_total", "Calls to a node; each call of a batch counts."), []string{"endpoint", "method"}),
+		rpcUnits:      prometheus.NewCounterVec(counter("rpc_units_total", "Units of these calls, at the prices of the endpoint."), []string{"endpoint", "method"}),
+		limited:       prometheus.NewCounterVec(counter("rpc_limited_total", "Calls that an endpoint rejected because of its rate limit."), []string{"endpoint"}),
 		announcements: prometheus.NewCounterVec(counter("announcements_total", "Blocks that an endpoint announced over a WebSocket."), []string{"endpoint"}),
 		rpcSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: "navlog", Subsystem: "ingest", Name: "rpc_seconds", Help: "Time from a question to the end of its answer; batches are one.",
+			Namespace: "navlog", Subsystem: "ingest", Name: "rpc_seconds", Help: "Time from a request to the end of its response; a batch is one request.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 3, 10),
 		}, []string{"endpoint", "method"}),
 	}
@@ -55,9 +55,9 @@ func (m *callMetrics) answered(endpoint, method string, bytes int) {
 // The state of each endpoint at the time of the scrape.
 var (
 	endpointState     = endpointGauge("state", "1 for the state that the endpoint is in.", "state")
-	endpointInUse     = endpointGauge("in_use", "1 for the endpoint that is asked for the head.")
-	endpointLatency   = endpointGauge("latency_seconds", "Moving average of the time to an answer.")
-	endpointHead      = endpointGauge("head_block", "Newest block that the endpoint gave.")
+	endpointInUse     = endpointGauge("in_use", "1 for the endpoint in use for the head.")
+	endpointLatency   = endpointGauge("latency_seconds", "Moving average of the response time.")
+	endpointHead      = endpointGauge("head_block", "Newest block that the endpoint returned.")
 	endpointSubscribe = endpointGauge("subscribed", "1 while the endpoint announces new blocks over a WebSocket.")
 )
 

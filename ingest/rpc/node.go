@@ -164,7 +164,7 @@ func (n *Node) Latest(ctx context.Context) (*Header, error) {
 func (n *Node) ByNumber(ctx context.Context, number uint64) (*Header, error) {
 	h, err := n.block(ctx, "eth_getBlockByNumber", hexutil.Uint64(number))
 	if err == nil && h.Number != number {
-		err = fmt.Errorf("%s answers block %d when asked for block %d", n.Name, h.Number, number)
+		err = fmt.Errorf("%s returned block %d when asked for block %d", n.Name, h.Number, number)
 	}
 	return h, err
 }
@@ -173,7 +173,7 @@ func (n *Node) ByNumber(ctx context.Context, number uint64) (*Header, error) {
 func (n *Node) ByHash(ctx context.Context, hash common.Hash) (*Header, error) {
 	h, err := n.block(ctx, "eth_getBlockByHash", hash)
 	if err == nil && h.Hash != hash {
-		err = fmt.Errorf("%s answers block %s when asked for block %s", n.Name, h.Hash, hash)
+		err = fmt.Errorf("%s returned block %s when asked for block %s", n.Name, h.Hash, hash)
 	}
 	return h, err
 }
@@ -207,7 +207,7 @@ func (n *Node) Passes(ctx context.Context, end, h *Header) (bool, error) {
 			return false, err
 		}
 		if below.Number != end.Number-1 {
-			return false, fmt.Errorf("%s answers block %d as the parent of block %d", n.Name, below.Number, end.Number)
+			return false, fmt.Errorf("%s returned block %d as the parent of block %d", n.Name, below.Number, end.Number)
 		}
 		end = below
 	}

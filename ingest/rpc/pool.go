@@ -163,7 +163,7 @@ func (p *Pool) Genesis() common.Hash {
 func (p *Pool) Other(ctx context.Context, n *Node) (*Node, error) {
 	other := p.best(n)
 	if other == nil || other.health.rank() >= limited {
-		return nil, errors.New("there is no other endpoint that may be asked now")
+		return nil, errors.New("there is no other endpoint that can be called now")
 	}
 	return other, p.Identified(ctx, other)
 }

@@ -538,9 +538,9 @@ func TestEndpointMetrics(t *testing.T) {
 			fmt.Fprintf(&want, "navlog_ingest_endpoint_state{endpoint=%q,state=%q} %v\n", p.all[i].Name, s, oneIf(s == state))
 		}
 	}
-	fmt.Fprintf(&want, "# HELP navlog_ingest_endpoint_in_use 1 for the endpoint that is asked for the head.\n# TYPE navlog_ingest_endpoint_in_use gauge\n")
+	fmt.Fprintf(&want, "# HELP navlog_ingest_endpoint_in_use 1 for the endpoint in use for the head.\n# TYPE navlog_ingest_endpoint_in_use gauge\n")
 	fmt.Fprintf(&want, "navlog_ingest_endpoint_in_use{endpoint=%q} 1\nnavlog_ingest_endpoint_in_use{endpoint=%q} 0\n", p.all[0].Name, p.all[1].Name)
-	fmt.Fprintf(&want, "# HELP navlog_ingest_endpoint_head_block Newest block that the endpoint gave.\n# TYPE navlog_ingest_endpoint_head_block gauge\nnavlog_ingest_endpoint_head_block{endpoint=%q} 100\nnavlog_ingest_endpoint_head_block{endpoint=%q} 100\n", p.all[0].Name, p.all[1].Name)
+	fmt.Fprintf(&want, "# HELP navlog_ingest_endpoint_head_block Newest block that the endpoint returned.\n# TYPE navlog_ingest_endpoint_head_block gauge\nnavlog_ingest_endpoint_head_block{endpoint=%q} 100\nnavlog_ingest_endpoint_head_block{endpoint=%q} 100\n", p.all[0].Name, p.all[1].Name)
 	if err := testutil.CollectAndCompare(p, strings.NewReader(want.String()), "navlog_ingest_endpoint_state", "navlog_ingest_endpoint_in_use", "navlog_ingest_endpoint_head_block"); err != nil {
 		t.Error(err)
 	}

@@ -470,7 +470,7 @@ func (r *Reader) resolve(ctx context.Context, n *Node, headers []*Header, byBloc
 		}
 	}
 	if len(rest) > proofsAtOnce {
-		return fmt.Errorf("%s leaves logs out when it is asked for blocks %d to %d", n.Name, headers[0].Number, headers[len(headers)-1].Number)
+		return fmt.Errorf("%s omits logs when it is asked for blocks %d to %d", n.Name, headers[0].Number, headers[len(headers)-1].Number)
 	}
 	for _, i := range rest {
 		if _, err := r.prove(ctx, n, headers[i], &byBlock[i]); err != nil {
@@ -579,7 +579,7 @@ func (r *Reader) date(ctx context.Context, n *Node, p *Part) error {
 		}
 		before := p.Logs[i-1]
 		if g.BlockTime < before.BlockTime || g.BlockTime != before.BlockTime && g.BlockNumber == before.BlockNumber {
-			return fmt.Errorf("%s answers logs whose times contradict each other: %d in block %d after %d in block %d", n.Name, g.BlockTime, g.BlockNumber, before.BlockTime, before.BlockNumber)
+			return fmt.Errorf("%s returned logs whose times contradict each other: %d in block %d after %d in block %d", n.Name, g.BlockTime, g.BlockNumber, before.BlockTime, before.BlockNumber)
 		}
 	}
 	return nil

@@ -112,7 +112,7 @@ func (n *Node) headersAt(ctx context.Context, p *Part, calls []SampleCall) (map[
 			return err
 		}
 		if number := uint64(params[i][0].(hexutil.Uint64)); h.Number != number {
-			return fmt.Errorf("%s answers block %d when asked for block %d", n.Name, h.Number, number)
+			return fmt.Errorf("%s returned block %d when asked for block %d", n.Name, h.Number, number)
 		}
 		headers[h.Number] = h
 		return nil
@@ -122,7 +122,7 @@ func (n *Node) headersAt(ctx context.Context, p *Part, calls []SampleCall) (map[
 	}
 	for _, l := range p.Logs {
 		if h := headers[l.BlockNumber]; h != nil && h.Hash != common.Hash(l.BlockHash) {
-			return nil, fmt.Errorf("%s gives block %d as %s, and a log of it with the block %x", n.Name, h.Number, h.Hash, l.BlockHash)
+			return nil, fmt.Errorf("%s returned block %d as %s, and a log of it with the block %x", n.Name, h.Number, h.Hash, l.BlockHash)
 		}
 	}
 	return headers, nil
