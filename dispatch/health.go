@@ -62,7 +62,7 @@ func (h *health) put(faults map[fault]error, f fault, err error) {
 	}
 	faults[f] = err
 	if !known {
-		h.log.Warn("cannot "+f.what+", trying again", "error", err)
+		h.log.Warn("cannot "+f.what+", retrying", "error", err)
 	}
 }
 

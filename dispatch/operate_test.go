@@ -120,7 +120,7 @@ func TestEndpointsAreReadWithoutALock(t *testing.T) {
 	}
 	giveUp()
 	if err := <-first; !errors.Is(err, context.Canceled) {
-		t.Errorf("the caller that gave up got %v", err)
+		t.Errorf("the cancelled caller got %v", err)
 	}
 	second := make(chan lane.Endpoint, 1)
 	go func() {

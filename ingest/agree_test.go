@@ -114,13 +114,13 @@ func TestFinalBlocksAreToldWhileNothingIsAgreedOn(t *testing.T) {
 	})
 	r.mine(6) // of the 8 blocks that are not final
 	p.until("complaint", func(st Status) bool { return strings.Contains(st.Reason, "waits for a second endpoint") })
-	p.until("the final blocks are told", func(st Status) bool { return st.ReferralBlock == r.final() })
+	p.until("the final blocks are published", func(st Status) bool { return st.ReferralBlock == r.final() })
 	if st := p.Status(); st.IndexedBlock != head || st.ReferralBlock >= head {
-		t.Errorf("block %d is indexed and %d told, while two endpoints agreed on %d", st.IndexedBlock, st.ReferralBlock, head)
+		t.Errorf("block %d is indexed and %d published, while two endpoints agreed on %d", st.IndexedBlock, st.ReferralBlock, head)
 	}
 	r.verify()
 	if after := len(r.told()); after <= before {
-		t.Errorf("%d referrals are told, and %d were before: the test proves nothing", after, before)
+		t.Errorf("%d referrals are published, and %d were before: the test proves nothing", after, before)
 	}
 }
 

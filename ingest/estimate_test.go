@@ -23,7 +23,7 @@ func (h *history) estimate(change func(*Config)) (*Estimate, error) {
 	var progress heard
 	e, err := New(c, chainlog.Config{}, nil, newRegistry(), slog.New(slog.DiscardHandler)).Estimate(h.t.Context(), 10, progress.tell)
 	if last := progress.last["chain: samples"]; err == nil && e.Samples > 0 && (last[1] == 0 || last[0] != last[1]-1) {
-		h.t.Errorf("before the last sample was told %d of %d", last[0], last[1])
+		h.t.Errorf("the progress before the last sample was %d of %d", last[0], last[1])
 	}
 	return e, err
 }
@@ -55,7 +55,7 @@ func TestEstimateIsWhatABackfillCosts(t *testing.T) {
 				asked += n
 			}
 			if spent := registry.Spent(e.Sampling); asked > 25 || int(spent.Calls) != asked {
-				t.Errorf("the estimate asked the node %d times and says %d", asked, spent.Calls)
+				t.Errorf("the estimate made %d calls and reports %d", asked, spent.Calls)
 			}
 			if e.DatesLogs == nil || *e.DatesLogs != c.dated || e.FromBlock != 1 || e.ToBlock != h.final || e.RangeBlocks != cmp.Or(c.most, 10_000) || e.Logs < 900 || e.Logs > 1100 {
 				t.Errorf("the estimate is %+v", e)

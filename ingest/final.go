@@ -159,7 +159,7 @@ func (s *session) agreedFinal(ctx context.Context, n *rpc.Node, tip *rpc.Header,
 			continue // from a head that n does not have yet
 		}
 		// tip and the final block were read in two calls, and a reorganisation in between is possible: the number of a
-		// block on another branch says nothing about the log's.
+		// block on another branch is unrelated to the log's.
 		if ours, known := s.state.hashAt(f.block.Number); known && ours != f.block.Hash {
 			faults = append(faults, fmt.Errorf("%s names block %d as final with the hash %s, but it is %s in the log", f.node.Name, f.block.Number, f.block.Hash, ours))
 			continue

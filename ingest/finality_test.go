@@ -20,7 +20,7 @@ func finalized(result any, err error) lie {
 	}
 }
 
-// With a node without the finalized tag nothing becomes final, and the status says so and what to do.
+// With a node without the finalized tag nothing becomes final, and the status reports this and what to do.
 func TestNoFinalizedTag(t *testing.T) {
 	for name, answer := range map[string]lie{
 		"null":             finalized(nil, nil),
@@ -174,7 +174,7 @@ func TestHeadNamedAsFinal(t *testing.T) {
 	naming.lookedAt(p)
 	st := p.Status()
 	if st.FinalBlock != 0 || st.ReferralBlock != 0 || len(r.told()) != 0 {
-		t.Errorf("block %d is final and %d referrals are told where the head is named as final", st.FinalBlock, len(r.told()))
+		t.Errorf("block %d is final and %d referrals are published although the head is named as final", st.FinalBlock, len(r.told()))
 	}
 	if !strings.Contains(st.Warning, "names its head as final") || !strings.Contains(st.Warning, "set chain.finality to a depth, or to instant") {
 		t.Errorf("the warning is %q", st.Warning)
@@ -188,7 +188,7 @@ func TestHeadNamedAsFinal(t *testing.T) {
 	r.verify()
 	p.halt()
 
-	// If blocks are final at once, this is correct, and the configuration says so.
+	// If blocks are final at once, this is correct, and the configuration sets it.
 	r.config.Finality = Finality{Instant: true}
 	naming.tell(r.namesFinal(0))
 	p = r.start()
@@ -226,7 +226,7 @@ func TestFinalityNeedsAgreement(t *testing.T) {
 			r.steps(1)
 			p.caughtUp()
 			if depth := reorgOf(r.verify()); depth != 5 {
-				t.Errorf("the reorganisation took back %d blocks, want 5", depth)
+				t.Errorf("the reorganisation retracted %d blocks, want 5", depth)
 			}
 		})
 	}

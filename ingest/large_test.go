@@ -88,7 +88,7 @@ func TestLargeLogs(t *testing.T) {
 				t.Errorf("after a restart the status says %d of %d logs without data", got, kept)
 			}
 			if told := r.told(); len(told) > 0 {
-				t.Errorf("%d referrals of logs that are none of ours", len(told))
+				t.Errorf("%d referrals of logs that name no partner", len(told))
 			}
 		})
 	}

@@ -26,7 +26,7 @@ func shortHistory(t *testing.T) *history {
 	return h
 }
 
-// Without a pass that proves them, the blocks below the window stay unproven, and the status says so.
+// Without a pass that proves them, the blocks below the window stay unproven, and the status reports this.
 func TestBelievedBlocksAreNotProven(t *testing.T) {
 	h := shortHistory(t)
 	r := h.rig()
@@ -38,7 +38,7 @@ func TestBelievedBlocksAreNotProven(t *testing.T) {
 	}
 	believed := r.cursor().GetVaults()[0].GetBelievedTo()
 	if want := h.tip - r.config.Window; believed != want {
-		t.Errorf("blocks up to %d were believed, want %d", believed, want)
+		t.Errorf("blocks up to %d were accepted unproven, want %d", believed, want)
 	}
 	p.halt()
 }
@@ -64,7 +64,7 @@ func TestBelievedBlocksAreProvenLater(t *testing.T) {
 	p := r.start()
 	h.caughtUp(p)
 	p.until("proof", func(st Status) bool { return st.ProvenTo == h.tip })
-	p.until("cursor that says so", func(Status) bool { v := r.cursor().GetVaults()[0]; return v.GetProvenTo() >= v.GetBelievedTo() })
+	p.until("cursor with the proof", func(Status) bool { v := r.cursor().GetVaults()[0]; return v.GetProvenTo() >= v.GetBelievedTo() })
 	p.halt()
 	if old := h.oldHeaders(); old < int(h.tip-r.config.Window) {
 		t.Errorf("%d headers of old blocks were compared", old)
@@ -142,7 +142,7 @@ func TestDisprovenBlocksAreNamed(t *testing.T) {
 				t.Errorf("found is %q, proven are the blocks up to %d", st.Disproven, st.ProvenTo)
 			}
 			if counterValue(t, p.metrics.disproven) != 1 || counterValue(t, p.metrics.proven) != 1999 {
-				t.Error("the metrics do not say so")
+				t.Error("the metrics do not show it")
 			}
 			h.caughtUp(p) // the head is followed all the same
 		})
@@ -277,7 +277,7 @@ func TestReorganisationAheadOfTheLog(t *testing.T) {
 	}
 	for _, c := range pass.known() {
 		if c.believed <= s.state.final || c.proven != s.state.final {
-			t.Errorf("vault %s is believed up to block %d and proven up to %d, and block %d is final", c.address, c.believed, c.proven, s.state.final)
+			t.Errorf("vault %s is unproven up to block %d and proven up to %d, and block %d is final", c.address, c.believed, c.proven, s.state.final)
 		}
 	}
 }

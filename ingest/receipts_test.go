@@ -101,7 +101,7 @@ func TestReceiptsAreProven(t *testing.T) {
 		t.Errorf("of %d blocks with %d logs: %+v", len(blocks), logs, alone)
 	}
 	if !strings.Contains(alone.String(), "add a second endpoint") {
-		t.Errorf("nobody is told that the hashes are one node's word:\n%s", alone)
+		t.Errorf("the report does not say that the hashes rest on one node's word:\n%s", alone)
 	}
 	var progress heard
 	followed := r.proveReceipts(ReceiptsOptions{Headers: true, Progress: progress.tell})
@@ -110,7 +110,7 @@ func TestReceiptsAreProven(t *testing.T) {
 	}
 	seq, n := r.cursor().GetSeq(), uint64(len(blocks))
 	if l := progress.last; l["log: records"] != [2]uint64{seq, seq} || l["receipts: blocks"] != [2]uint64{n, n} || l["headers: blocks below the final one"][1] < n-1 {
-		t.Errorf("of a log of %d records and %d blocks was told %v", seq, n, l)
+		t.Errorf("the progress of %d records and %d blocks was %v", seq, n, l)
 	}
 	some := r.proveReceipts(ReceiptsOptions{Sample: 1 << 40})
 	if some.Err() != nil || some.Chosen != 1 || some.Proven != 1 || some.Blocks != len(blocks) {
@@ -158,8 +158,9 @@ func TestChangedAmountIsFound(t *testing.T) {
 	}
 }
 
-// A vault's log in the receipt of Polygon's state sync is covered by no receipts root. The report says so, the other
-// logs of its block are compared all the same, and neither the log nor the node is reported as wrong.
+// A vault's log in the receipt of Polygon's state sync is covered by no receipts root. The report lists it as
+// unprovable, the other logs of its block are compared all the same, and neither the log nor the node is reported as
+// wrong.
 func TestStateSyncIsUnprovable(t *testing.T) {
 	r := withFinalLogs(t)
 	honestly := r.start()
@@ -270,7 +271,7 @@ func TestUnprovableBlocks(t *testing.T) {
 			return nil, errNoMethod, method == "eth_getBlockReceipts" && string(params[0]) == block
 		}, "does not give the receipts", false},
 		"no receipts root":   {edit("eth_getBlockByHash", `"receiptsRoot"`, `"noRoot"`), "has no receipts root", false},
-		"no header of ours":  {edit("eth_getBlockByHash", `"difficulty"`, `"simplicity"`), "has not the fields of a header", false},
+		"no full header":     {edit("eth_getBlockByHash", `"difficulty"`, `"simplicity"`), "has not the fields of a header", false},
 		"a header's field":   {edit("eth_getBlockByHash", `"gasLimit":"0x`, `"gasLimit":"0x1`), "fields of its header hash to", true},
 		"a block that is no": {edit("eth_getBlockByHash", "", "null"), "is not in the chain", true},
 	} {

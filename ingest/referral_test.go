@@ -39,7 +39,7 @@ func TestReferralsByConfirmations(t *testing.T) {
 		run(0, final)
 		lowered := run(1, head) // lowered: the difference is published at the start
 		if many := len(r.told()); many < few+2 {
-			t.Errorf("%d referrals were told after confirmations were lowered, %d before, want 2 more", many, few)
+			t.Errorf("%d referrals were published after confirmations were lowered, %d before, want 2 more", many, few)
 		}
 		run(0, func(Status) uint64 { return lowered }) // raised: nothing is retracted
 		r.steps(12)
@@ -76,7 +76,7 @@ func TestReorganisationBelowToldReferrals(t *testing.T) {
 	}
 	for _, n := range perLog {
 		if n != 1 {
-			t.Fatalf("a log of one block was told %d times", n)
+			t.Fatalf("a log of one block was published %d times", n)
 		}
 	}
 
@@ -129,11 +129,11 @@ func TestReferralsThroughDeaths(t *testing.T) {
 			}
 			for log, n := range perLog {
 				if n != 1 {
-					t.Errorf("the log %s was told %d times", log, n)
+					t.Errorf("the log %s was published %d times", log, n)
 				}
 			}
 			if len(perLog) < 6 {
-				t.Errorf("only %d referrals were told", len(perLog))
+				t.Errorf("only %d referrals were published", len(perLog))
 			}
 		})
 	}
@@ -181,13 +181,13 @@ func TestNobodyIsToldOfADeadBranch(t *testing.T) {
 				r.must(err)
 				switch dead := h.Hash() != common.Hash(l.GetBlockHash()); {
 				case dead && !before[placeOf(told)]:
-					t.Errorf("log %d of block %d, which has left the chain, was told", l.GetLogIndex(), l.GetBlockNumber())
+					t.Errorf("log %d of block %d, which has left the chain, was published", l.GetLogIndex(), l.GetBlockNumber())
 				case !dead && !before[placeOf(told)]:
 					again++
 				}
 			}
 			if again == 0 {
-				t.Error("nothing of the new branch was told")
+				t.Error("nothing of the new branch was published")
 			}
 		})
 	}

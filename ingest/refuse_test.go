@@ -122,7 +122,7 @@ func TestVaultsAreLookedForAtEachEndpoint(t *testing.T) {
 	}
 	r.config.RPC = rpc.Endpoints(fails.URL)
 	if err := r.start().wait(); err == nil || !strings.Contains(err.Error(), "look for the code of vault") || !strings.Contains(err.Error(), "502") {
-		t.Errorf("with nobody who says it, ingest ends with %v", err)
+		t.Errorf("if no endpoint responds, ingest ends with %v", err)
 	}
 }
 

@@ -34,7 +34,7 @@ func TestReorganisations(t *testing.T) {
 			r.reorg(depth)
 			p.caughtUp()
 			if got := reorgOf(r.verify()); got < depth {
-				t.Fatalf("the last reorganisation in the log took back %d blocks, want %d", got, depth)
+				t.Fatalf("the last reorganisation in the log retracted %d blocks, want %d", got, depth)
 			}
 		}
 
@@ -123,7 +123,7 @@ func TestOfflineReorganisation(t *testing.T) {
 			p = r.start()
 			p.caughtUp()
 			if got := reorgOf(r.verify()); got != depth {
-				t.Errorf("the log took back %d blocks, want %d", got, depth)
+				t.Errorf("the log retracted %d blocks, want %d", got, depth)
 			}
 			p.halt()
 			r.steps(9)
@@ -404,7 +404,7 @@ func TestReorganisationNeedsAgreement(t *testing.T) {
 	r.reorg(3)
 	p.caughtUp()
 	if depth := reorgOf(r.verify()); depth != 3 {
-		t.Errorf("the last reorganisation took back %d blocks, want 3", depth)
+		t.Errorf("the last reorganisation retracted %d blocks, want 3", depth)
 	}
 }
 
@@ -505,6 +505,6 @@ func TestStoppedEndpointKeepsNothing(t *testing.T) {
 	p = r.start()
 	p.caughtUp()
 	if depth := reorgOf(r.verify()); depth != 2 {
-		t.Errorf("the last reorganisation took back %d blocks, want 2", depth)
+		t.Errorf("the last reorganisation retracted %d blocks, want 2", depth)
 	}
 }

@@ -192,7 +192,7 @@ func (s *session) accept(ctx context.Context, plan *Resumption, ancestor *rpc.He
 	c := &change{units: [][]*event.Record{{decision(acceptReorgOpen, plan)}}, frozen: s.state.frozen}
 	records, done := 0, 0
 	for _, unit := range units {
-		progress.tell("records taken back", uint64(min(done, plan.Records)), uint64(plan.Records))
+		progress.tell("records retracted", uint64(min(done, plan.Records)), uint64(plan.Records))
 		done += len(unit)
 		if records += len(unit); records > s.ingest.takeBack.atOnce {
 			if err := s.commit(ctx, c); err != nil {
@@ -243,7 +243,7 @@ func takenBack(lost []chainlog.Entry, asUnit int) (units [][]*event.Record) {
 }
 
 func decision(kind string, plan *Resumption) *event.Record {
-	reason := fmt.Sprintf("the operator accepts the chain at %s: %d records above block %d (%s) are taken back; the log was frozen because %s",
+	reason := fmt.Sprintf("the operator accepts the chain at %s: %d records above block %d (%s) are retracted; the log was frozen because %s",
 		plan.Endpoint, plan.Records, plan.Ancestor.Number, plan.Ancestor.Hash, plan.Frozen)
 	return &event.Record{Fact: &event.Record_Decision{Decision: &event.Decision{Kind: kind, Reason: reason, Time: uint64(time.Now().UnixMilli())}}}
 }

@@ -161,7 +161,7 @@ func TestResume(t *testing.T) {
 			}
 			p.caughtUp()
 			if retractions, closed := betweenDecisions(t, r.verify()); retractions != records || closed != 1 {
-				t.Errorf("%d records were taken back between %d pairs of decisions, want %d", retractions, closed, records)
+				t.Errorf("%d records were retracted between %d pairs of decisions, want %d", retractions, closed, records)
 			}
 			if counterValue(t, p.metrics.frozen) != 0 {
 				t.Error("navlog_ingest_frozen is not 0 again")
@@ -303,17 +303,17 @@ func TestTakenBack(t *testing.T) {
 			}
 			for _, r := range unit {
 				if next == len(lost) || r.GetRetracts() != lost[next].GetSeq() || r.GetFact() != lost[next].GetFact() {
-					t.Fatalf("of %d records: unit %d takes back record %d, which is not next", asUnit, i, r.GetRetracts())
+					t.Fatalf("of %d records: unit %d retracts record %d, which is not next", asUnit, i, r.GetRetracts())
 				}
 				next++
 			}
 		}
 		if next != len(lost) {
-			t.Errorf("of %d records: %d of %d are taken back", asUnit, next, len(lost))
+			t.Errorf("of %d records: %d of %d are retracted", asUnit, next, len(lost))
 		}
 	}
 	if units := takenBack(nil, 3); len(units) != 0 {
-		t.Errorf("nothing is taken back in %d units", len(units))
+		t.Errorf("nothing is retracted in %d units", len(units))
 	}
 }
 
@@ -361,7 +361,7 @@ func TestTakenBackOfALateVault(t *testing.T) {
 			for _, r := range unit {
 				was := live[r.GetRetracts()]
 				if was == nil || was.GetFact() != r.GetFact() || r.GetRetracts() >= before {
-					t.Fatalf("of %d records: unit %d takes back record %d after record %d: it is not live, or newer", asUnit, i, r.GetRetracts(), before)
+					t.Fatalf("of %d records: unit %d retracts record %d after record %d: it is not live, or newer", asUnit, i, r.GetRetracts(), before)
 				}
 				number, _ := blockOf(r)
 				lowest, before = min(lowest, number), r.GetRetracts()
@@ -374,7 +374,7 @@ func TestTakenBackOfALateVault(t *testing.T) {
 				recorded = max(recorded, r.GetBlock().GetNumber())
 			}
 			if newest >= lowest || newest != recorded {
-				t.Errorf("of %d records: after unit %d, which takes back block %d, block %d is live, and recorded is block %d", asUnit, i, lowest, newest, recorded)
+				t.Errorf("of %d records: after unit %d, which retracts block %d, block %d is live, and recorded is block %d", asUnit, i, lowest, newest, recorded)
 			}
 		}
 		if len(live) > 0 {
@@ -408,7 +408,7 @@ func TestReorganisationAfterAResume(t *testing.T) {
 func TestResumeWithNothingToTakeBack(t *testing.T) {
 	r := indexed(t)
 	cursor := r.cursor()
-	cursor.Frozen = "somebody was wrong"
+	cursor.Frozen = "by mistake"
 	r.writeCursor(mustMarshal(t, cursor))
 	p := r.start()
 	p.until("freeze", func(st Status) bool { return st.State == Frozen })

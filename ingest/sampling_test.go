@@ -190,7 +190,7 @@ func (r *rig) pruned(from uint64) *liar {
 }
 
 // TestSamplesOfAPrunedNode: a node without the state of old blocks does not stop the log. NAV is sampled from the first
-// block whose state it has, and the status says so, even after a restart.
+// block whose state it has, and the status reports this, even after a restart.
 func TestSamplesOfAPrunedNode(t *testing.T) {
 	r := newRig(t, kfake)
 	r.sampled()
@@ -221,7 +221,8 @@ func TestSamplesOfAPrunedNode(t *testing.T) {
 	warned(p)
 }
 
-// TestMappingBeginsToSample: a vault whose mapping begins to sample NAV is sampled from then on, and the status says so.
+// TestMappingBeginsToSample: a vault whose mapping begins to sample NAV is sampled from then on, and the status reports
+// this.
 func TestMappingBeginsToSample(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(20)

@@ -295,7 +295,7 @@ func (s *session) follow(ctx context.Context, wait *rpc.Backoff) error {
 		case errors.As(err, &failed), hopeless(err):
 			return err
 		case err != nil:
-			s.ingest.log.Warn("ingest tries again", "error", err)
+			s.ingest.log.Warn("step failed, retrying", "error", err)
 			s.ingest.note(func(st *Status) { st.Reason = err.Error() })
 			s.nodes.Next()
 			if wait.Sleep(ctx) != nil {

@@ -18,13 +18,13 @@ func TestRightful(t *testing.T) {
 		by, last []byte
 		rightful bool
 	}{
-		"the last one's":                  {last, last, true},
-		"its own":                         {i.instance, i.instance, true},
-		"its own, not known yet":          {i.instance, last, true},
-		"another one's":                   {other, last, false},
-		"another one's, after its own":    {other, i.instance, false},
-		"the last one's, after its own":   {last, i.instance, false},
-		"nobody's, where there was a one": {nil, last, false},
+		"the last one's":                {last, last, true},
+		"its own":                       {i.instance, i.instance, true},
+		"its own, not known yet":        {i.instance, last, true},
+		"another one's":                 {other, last, false},
+		"another one's, after its own":  {other, i.instance, false},
+		"the last one's, after its own": {last, i.instance, false},
+		"none, after the last one's":    {nil, last, false},
 	} {
 		err := i.rightful(&event.Cursor{InstanceId: c.by}, c.last)
 		if c.rightful != (err == nil) || err != nil && !errors.Is(err, ErrFenced) {
@@ -42,7 +42,7 @@ func TestFrozenAt(t *testing.T) {
 		frozen bool
 	}{
 		"no log":                 {nil, false},
-		"a log that goes on":     {&event.Cursor{Head: head}, false},
+		"a log that continues":   {&event.Cursor{Head: head}, false},
 		"a frozen log":           {&event.Cursor{Head: head, Frozen: "a deep one"}, true},
 		"frozen without a block": {&event.Cursor{Frozen: "a deep one"}, false},
 	} {

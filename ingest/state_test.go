@@ -192,7 +192,7 @@ func (m *model) checkTold(t *testing.T, s *state, seed uint64) {
 			want = 1
 		}
 		if got := m.told[fmt.Sprintf("%x/%d", l.GetBlockHash(), l.GetLogIndex())]; got != want {
-			t.Fatalf("seed %d: the log %d of block %d was told %d times with referral block %d, want %d", seed, l.GetLogIndex(), l.GetBlockNumber(), got, s.told, want)
+			t.Fatalf("seed %d: the log %d of block %d was published %d times with referral block %d, want %d", seed, l.GetLogIndex(), l.GetBlockNumber(), got, s.told, want)
 		}
 	}
 }

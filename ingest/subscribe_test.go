@@ -82,7 +82,7 @@ func (r *rig) socketOf() string { return strings.Replace(r.url, "http://", "ws:/
 // An announced block is followed at once: polling would take an hour for each of these blocks. When the socket dies,
 // polling continues, and announcements resume by themselves.
 func TestAnnouncedBlocksWakeTheFollower(t *testing.T) {
-	for name, overHTTP := range map[string]bool{"beside HTTP": true, "over the socket alone": false} {
+	for name, overHTTP := range map[string]bool{"in addition to HTTP": true, "only over the socket": false} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, kfake)
 			r.steps(5)

@@ -403,7 +403,7 @@ func TestRestoreRefuses(t *testing.T) {
 		}
 	}
 	from.append(1)
-	refused("the log went on", from, dir, "into empty topics only")
+	refused("the log continued", from, dir, "into empty topics only")
 	other := newBroker(t)
 	other.logID = bytes.Repeat([]byte{0xef}, 16)
 	other.append(1)

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// batchlessFor is how long an endpoint that rejects batches receives single calls before a batch is tried again:
-	// the proxy in front of the node may have been replaced.
+	// batchlessFor is how long an endpoint that rejects batches receives single calls before the next attempt with a
+	// batch: the proxy in front of the node may have been replaced.
 	batchlessFor = 15 * time.Minute
 	// doubtfulFor is the same period after a batch that got no response at all, which may be a passing failure.
 	doubtfulFor = time.Minute

@@ -211,7 +211,7 @@ func TestLaggingHead(t *testing.T) {
 		}
 		h.sawHead(&Header{Number: 1000, Time: 10000}, nil)
 		if h.rank() != fit {
-			t.Errorf("alone it has rank %d", h.rank())
+			t.Errorf("without another head it has rank %d", h.rank())
 		}
 	}
 }

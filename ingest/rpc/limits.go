@@ -302,7 +302,7 @@ func (l *limits) refused(blocks, from uint64, r refusal) uint64 {
 	case r.blocks > 0 && r.blocks < blocks:
 		l.named, fewer = r.blocks, r.blocks
 	default:
-		// A limit on results says nothing about the next blocks, but a limit on the width does.
+		// A limit on results does not bound later ranges, but a limit on the width does.
 		if r.results == 0 && (l.above == 0 || blocks < l.above) {
 			l.above = blocks
 		}

@@ -191,7 +191,7 @@ func (n *Node) Headers(ctx context.Context, from, to uint64) ([]*Header, error) 
 			return err
 		}
 		if number := from + uint64(i); h.Number != number {
-			return fmt.Errorf("%s answers block %d when asked for block %d", n.Name, h.Number, number)
+			return fmt.Errorf("%s returned block %d when asked for block %d", n.Name, h.Number, number)
 		}
 		if last := len(chain) - 1; last >= 0 && h.Parent != chain[last].Hash {
 			return fmt.Errorf("%s returned blocks %d to %d that do not form a chain: block %d has the parent %s, but block %d is %s",

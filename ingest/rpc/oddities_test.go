@@ -649,7 +649,7 @@ func TestOddBatches(t *testing.T) {
 			if headers, err := n.Headers(t.Context(), 7, 7); err != nil || len(headers) != 1 {
 				t.Errorf("one header: %v, %v", headers, err)
 			}
-			// After a while a batch is tried again, since another endpoint may serve the URL.
+			// After a while there is another attempt with a batch, since another endpoint may serve the URL.
 			n.limits.noBatches(n.health.now())
 			n.send = answered
 			n.calls = 0

@@ -405,7 +405,7 @@ func TestBoastedHeadMakesNobodyLag(t *testing.T) {
 			// It names a head that it has again.
 			chains[liar].set(func(c *bareNode) { c.boasts = 0 })
 			if err := p.look(t.Context(), p.all[liar]); err != nil || p.all[liar].Lags() {
-				t.Errorf("an honest head is not believed: %v", err)
+				t.Errorf("an honest head is not accepted: %v", err)
 			}
 		})
 	}
@@ -568,7 +568,7 @@ func TestLimitThatLapses(t *testing.T) {
 		}
 	}
 	if looks == 0 {
-		t.Error("nobody looked")
+		t.Error("no limit was checked")
 	}
 }
 

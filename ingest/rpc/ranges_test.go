@@ -35,7 +35,7 @@ func (c *fakeChain) reading(level proof.Level) *reading {
 	}}
 }
 
-// believing is a reading as further below the head: without any headers except those that are needed.
+// believing is a reading like further below the head: without any headers except those that are needed.
 func (c *fakeChain) believing(level proof.Level) *reading {
 	r := c.reading(level)
 	r.from = math.MaxUint64
@@ -397,7 +397,7 @@ func TestPrunedHistoryFarBelowTheHead(t *testing.T) {
 			}
 			for _, p := range r.parts {
 				if p.To >= 3 {
-					t.Errorf("blocks %d to %d were believed", p.From, p.To)
+					t.Errorf("blocks %d to %d were accepted unproven", p.From, p.To)
 				}
 			}
 		})
@@ -463,7 +463,7 @@ func TestTimesFarBelowTheHead(t *testing.T) {
 	}
 }
 
-// For a chain without blooms the error says so, and the chain can be read without proof.
+// For a chain without blooms the error names the reason, and the chain can be read without proof.
 func TestEmptyBlooms(t *testing.T) {
 	chain := newFakeChain(t, 19, 50, sparse)
 	for _, b := range chain.blocks {

@@ -76,13 +76,13 @@ func TestEndpointsShareABackfill(t *testing.T) {
 		prepare   func(*Pool)
 		asked     []bool // endpoints that must have returned a good part of the chain
 	}{
-		"two that are well":           {make([]Endpoint, 2), nil, nil, []bool{true, true}},
-		"one has narrow ranges":       {make([]Endpoint, 2), []func(q fakeQuestion) *fakeRefusal{nil, refuseOver(9)}, nil, []bool{true, true}},
-		"the other one is broken":     {make([]Endpoint, 3), []func(q fakeQuestion) *fakeRefusal{nil, broken, nil}, nil, []bool{true, false, true}},
-		"the first one is broken":     {make([]Endpoint, 2), []func(q fakeQuestion) *fakeRefusal{broken, nil}, nil, []bool{false, true}},
-		"one is spare":                {[]Endpoint{{}, {Spare: true}, {}}, nil, nil, []bool{true, false, true}},
-		"one has not these blocks":    {make([]Endpoint, 2), nil, func(p *Pool) { p.all[1].health.head = &Header{Number: 20} }, []bool{true, false}},
-		"one is of nobody knows what": {make([]Endpoint, 2), nil, func(p *Pool) { p.all[1].health.identified = p.all[1].health.fault }, []bool{true, false}},
+		"two that are well":        {make([]Endpoint, 2), nil, nil, []bool{true, true}},
+		"one has narrow ranges":    {make([]Endpoint, 2), []func(q fakeQuestion) *fakeRefusal{nil, refuseOver(9)}, nil, []bool{true, true}},
+		"the other one is broken":  {make([]Endpoint, 3), []func(q fakeQuestion) *fakeRefusal{nil, broken, nil}, nil, []bool{true, false, true}},
+		"the first one is broken":  {make([]Endpoint, 2), []func(q fakeQuestion) *fakeRefusal{broken, nil}, nil, []bool{false, true}},
+		"one is spare":             {[]Endpoint{{}, {Spare: true}, {}}, nil, nil, []bool{true, false, true}},
+		"one has not these blocks": {make([]Endpoint, 2), nil, func(p *Pool) { p.all[1].health.head = &Header{Number: 20} }, []bool{true, false}},
+		"one has an unknown chain": {make([]Endpoint, 2), nil, func(p *Pool) { p.all[1].health.identified = p.all[1].health.fault }, []bool{true, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			chains := sameChains(t, len(c.endpoints))
@@ -121,6 +121,6 @@ func TestSharedBlocksThatNobodyGives(t *testing.T) {
 	r, errs := shared(t, make([]Endpoint, 2), chains, nil)
 	r.whole()
 	if errs == 0 {
-		t.Error("nobody heard of a block that no endpoint gave")
+		t.Error("the session got no error for a block that no endpoint returned")
 	}
 }

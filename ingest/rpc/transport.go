@@ -183,8 +183,8 @@ func likeJSON(body []byte) bool {
 	return c == '{' || c == '['
 }
 
-// unpacked decompresses a body that is compressed although the request did not accept that, whether or not a header
-// says so, and removes a byte order mark.
+// unpacked decompresses a body that is compressed although the request did not accept that, with or without a header
+// that declares it, and removes a byte order mark.
 func unpacked(encoding string, body []byte, most int) ([]byte, error) {
 	var packed io.Reader
 	var err error
