@@ -124,7 +124,8 @@ func (i *Ingest) run(ctx context.Context) error {
 		i.note(func(s *Status) { s.State, s.Reason = Starting, "" })
 		err := i.write(ctx)
 		if !errors.Is(err, ErrFenced) {
-			i.farewell(ctx) // after a takeover the latest heartbeat may be this ingest's own although the other writer lives
+			// Not if it was fenced: the latest heartbeat may be its own although the other writer lives.
+			i.farewell(ctx)
 			return err
 		}
 		if i.config.Standby == 0 {

@@ -77,8 +77,8 @@ func (s *session) catchUp(ctx context.Context, n *rpc.Node, tip *rpc.Header, lat
 	return false, nil
 }
 
-// belowWindow is how many blocks between the final block and the window are read for a late vault, all of them in one
-// go.
+// belowWindow is the maximum number of blocks between the final block and the window that are read for a late vault.
+// The headers of all of them are read at each step, to connect them with the window.
 const belowWindow = 1024
 
 // join appends, as one unit, the late vaults' logs in the next unfinalised blocks up to the head, followed by the last

@@ -78,7 +78,7 @@ func (r *rig) topic(name string) []*kgo.Record {
 }
 
 // log reads the whole log and checks what holds without the chain: seqs are contiguous, all records belong to one log,
-// units are complete, and a retraction repeats a live record in full after everything above it was retracted.
+// units are complete, a retraction repeats a live record in full, and a unit retracts newer records before older ones.
 func (r *rig) log() (all, live []*event.Record) {
 	r.t.Helper()
 	alive := map[uint64]*event.Record{}
@@ -164,7 +164,7 @@ func (r *rig) checkAncestors(all []*event.Record) {
 		}
 		for seq, number := range live {
 			if lowest <= number && seq < begins {
-				r.t.Fatalf("the unit that record %d ends takes block %d back, and leaves record %d of block %d live", record.GetSeq(), lowest, seq, number)
+				r.t.Fatalf("the unit that record %d ends retracts block %d, and leaves record %d of block %d live", record.GetSeq(), lowest, seq, number)
 			}
 		}
 		begins, lowest = record.GetSeq()+1, math.MaxUint64
