@@ -40,7 +40,7 @@ func TestDecisionsAboutResources(t *testing.T) {
 	t.Run("01 Vault", func(t *testing.T) {
 		fields := sorted("address, name, symbol, chainId, decimals, asset, totalAssets, totalSupply, navPerShare, navUpdatedAt, startBlock, capabilities")
 		same(t, "fields", keysOf(first("/api/v1/vaults")), fields)
-		same(t, "detail", keysOf(w.get("/api/v1/vaults/"+a).Data(t)), sorted(fields+" stats"))
+		same(t, "detail", keysOf(w.get("/api/v1/vaults/"+a).Data(t)), sorted(fields+" description managementFee performanceFee link stats"))
 		same(t, "asset", keysOf(first("/api/v1/vaults")["asset"]), sorted("address, symbol, decimals"))
 		b := w.get("/api/v1/vaults/" + vaultB.Hex()).Data(t).(object) // has no NAV yet
 		for _, name := range []string{"totalAssets", "totalSupply", "navPerShare", "navUpdatedAt"} {
