@@ -72,7 +72,7 @@ func (cmd faultproxyCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return err
 }
 
-// print writes one line. A reader that has gone is no reason to stop serving.
+// print writes one line. It ignores errors: a closed reader is no reason to stop serving.
 func (cmd faultproxyCmd) print(s *cli.Streams, text string, object any) {
 	if cmd.JSON {
 		_ = json.NewEncoder(s.Out).Encode(object)
@@ -81,7 +81,7 @@ func (cmd faultproxyCmd) print(s *cli.Streams, text string, object any) {
 	_, _ = fmt.Fprintln(s.Out, text)
 }
 
-// faultNames lists faults, for the help.
+// faultNames lists faults for the help text.
 func faultNames(faults []faultproxy.Fault) (names string) {
 	for i, f := range faults {
 		if i > 0 {

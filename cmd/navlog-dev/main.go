@@ -1,8 +1,7 @@
-// Command navlog-dev is for development: `up` runs all of navlog on one machine,
-// with embedded engines and a chain of its own, and faultproxy is a node that lies
-// from a seed, for tests of indexers. It is the only program that links the
-// embedded engines and their helper processes; cmd/navlog, which people deploy,
-// has none of that.
+// Command navlog-dev is for development: `up` runs all of navlog on one machine, with embedded engines and its own
+// chain, and faultproxy is a proxy that injects faults into a node's responses from a seed, for tests of indexers. It
+// is the only program that links the embedded engines and their helper processes; cmd/navlog, which is deployed, has
+// none of that.
 package main
 
 import (

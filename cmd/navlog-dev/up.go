@@ -43,8 +43,8 @@ type upCmd struct {
 	Postgres   string        `secret:"NAVLOG_POSTGRES_URL" placeholder:"URL" help:"Use this server instead of the embedded PostgreSQL."`
 }
 
-// readyDocument is what --ready-file gets: everything that a test or a tool
-// needs to find its way. It holds demo secrets, so the file is 0600.
+// readyDocument is the content of the --ready-file: all addresses that a test or a tool needs. It holds demo secrets,
+// so the file has mode 0600.
 type readyDocument struct {
 	API            string                `json:"api"`
 	Ops            string                `json:"ops"` // /metrics, /healthz and /readyz of all four programs
@@ -69,7 +69,7 @@ type up struct {
 	services *wiring.Services
 	engines  opened
 	ready    readyDocument
-	// wroteReady says that the ready file is the one of this run.
+	// wroteReady is set if this run wrote the ready file.
 	wroteReady bool
 	api        *query.Query
 	plays      []*devchain.Play
@@ -99,7 +99,7 @@ func (cmd upCmd) Run(ctx context.Context, s *cli.Streams) (err error) {
 	}()
 	if err := u.start(ctx); err != nil {
 		if ctx.Err() != nil {
-			return nil // a signal came while it started
+			return nil // a signal arrived during the start
 		}
 		return err
 	}
@@ -161,8 +161,8 @@ func (u *up) start(ctx context.Context) error {
 	return nil
 }
 
-// ensureContracts deploys the reference contracts on a chain that has none, or
-// finds the ones of the last run; a configuration with vaults needs neither.
+// ensureContracts finds the reference contracts of the last run, or deploys them on a chain that has none; a
+// configuration with vaults needs neither.
 func (u *up) ensureContracts(ctx context.Context) error {
 	if len(u.config.Chain.Vaults) > 0 {
 		return nil
@@ -191,8 +191,7 @@ func (u *up) ensureContracts(ctx context.Context) error {
 	return nil
 }
 
-// applyDevelopmentSettings sets what only `up` may choose: a key made
-// on the spot, and webhooks to this machine.
+// applyDevelopmentSettings sets what only `up` may choose: a new secret key, and webhooks to this machine.
 func (u *up) applyDevelopmentSettings() error {
 	if u.config.SecretKey == "" {
 		key, err := ensureSecretKey(filepath.Join(u.cmd.Data, secretKeyFile))
@@ -208,7 +207,7 @@ func (u *up) applyDevelopmentSettings() error {
 		}
 		u.config.HTTP.StatementKey = key
 	}
-	// The development chain calls a block final that is two epochs deep.
+	// On the development chain a block is final when it is two epochs deep.
 	u.config.HTTP.StatementConfirmations = min(u.config.HTTP.StatementConfirmations, devSlotsInEpoch)
 	if u.config.HTTP.ProofRPC == "" && strings.HasPrefix(u.ready.RPC, "http") {
 		u.config.HTTP.ProofRPC = u.ready.RPC
@@ -241,8 +240,7 @@ func (u *up) startReceiver(ctx context.Context) error {
 	return u.trustReceiver(r.CAFile())
 }
 
-// trustReceiver adds the demo receiver's certificate to the ones that
-// webhooks.caFile names.
+// trustReceiver adds the demo receiver's certificate to those of webhooks.caFile.
 func (u *up) trustReceiver(certificate string) error {
 	own, err := os.ReadFile(certificate)
 	if err != nil {
@@ -305,8 +303,8 @@ func (u *up) startPrograms(ctx context.Context, d *wiring.Deps) error {
 	return nil
 }
 
-// await polls ready until it gives nil, a service fails, or ctx ends. It says
-// every ten seconds what it is waiting for.
+// await polls ready until it returns nil, a service fails, or ctx ends. Every ten seconds it logs what it is waiting
+// for.
 func (u *up) await(ctx context.Context, name string, ready func() error) error {
 	poll, say := time.NewTicker(50*time.Millisecond), time.NewTicker(10*time.Second)
 	defer poll.Stop()
@@ -339,8 +337,8 @@ func (u *up) writeReadyFile() error {
 	return nil
 }
 
-// removeReadyFile leaves a file that this run did not write: another run, on the
-// same folder, may have made this one fail and be ready.
+// removeReadyFile removes the ready file unless another run wrote it: a run on the same folder may have made this one
+// fail, and be ready itself.
 func (u *up) removeReadyFile() {
 	if u.wroteReady {
 		_ = os.Remove(u.cmd.ReadyFile)
@@ -366,8 +364,7 @@ func (u *up) printWelcome(created bool) {
 		u.ready.API, u.ready.API, filepath.Join(u.cmd.Data, "partners.json"), u.ready.API)
 }
 
-// redact shows where a database is and its name; user info and parameters may
-// hold passwords.
+// redact returns the address of a database and its name, without user info and parameters, which may hold passwords.
 func redact(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {

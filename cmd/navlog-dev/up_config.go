@@ -8,13 +8,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// secretKeyFile holds the key made for a data folder.
+// secretKeyFile holds the secret key of a data folder.
 const secretKeyFile = "secret.key"
 
-// configuration is the file by which the commands of navlog find what is up.
+// configuration is the file with which the commands of navlog find the running system.
 func (u *up) configuration() string { return filepath.Join(u.cmd.Data, "navlog.yaml") }
 
-// writeConfiguration writes it, readable by its owner only: it holds the database's password.
+// writeConfiguration writes the file, readable by its owner only: it holds the database's password.
 func (u *up) writeConfiguration() error {
 	c := u.config
 	text, err := yaml.Marshal(map[string]any{

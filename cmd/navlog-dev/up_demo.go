@@ -19,8 +19,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// ensureSecretKey reads a key of 32 bytes, or makes it: the one that encrypts signing
-// secrets, or the one that signs statements.
+// ensureSecretKey reads a 32-byte key, or generates it: the key that encrypts signing secrets, or the one that signs
+// statements.
 func ensureSecretKey(file string) (string, error) {
 	b, err := os.ReadFile(file)
 	if err == nil {
@@ -93,9 +93,8 @@ func (u *up) checkPartners(ctx context.Context, d *wiring.Deps, file string) err
 	return nil
 }
 
-// registerWebhooks gives the demo partners without a URL, or with one of an
-// earlier run's receiver, the URL of the receiver, through the API as a partner
-// would.
+// registerWebhooks sets the URL of the demo partners that have none, or that of an earlier run's receiver, to the
+// receiver's URL. It uses the API, as a partner would.
 func (u *up) registerWebhooks(ctx context.Context, d *wiring.Deps) error {
 	file := filepath.Join(u.cmd.Data, "receiver.json")
 	var earlier []string

@@ -20,12 +20,11 @@ import (
 // devChainID is anvil's default.
 const devChainID = 31337
 
-// devSlotsInEpoch makes the development chain call a block final when it is 8
-// deep (anvil: two epochs), so that webhooks, which wait for finality, come
-// after seconds.
+// devSlotsInEpoch makes a block of the development chain final when it is 8 deep (anvil: two epochs), so that webhooks,
+// which wait for finality, are sent within seconds.
 const devSlotsInEpoch = 4
 
-// opened is what was started: it is closed in the reverse order.
+// opened are the things that were started; they are closed in reverse order.
 type opened struct {
 	mu   sync.Mutex
 	open []engine
@@ -55,8 +54,8 @@ func (o *opened) close() error {
 	return errors.Join(faults...)
 }
 
-// startEngines starts, side by side, the engines that no flag or setting
-// replaces, and writes their addresses into the configuration.
+// startEngines starts, in parallel, the engines that no flag or setting replaces, and writes their addresses into the
+// configuration.
 func (u *up) startEngines(ctx context.Context) error {
 	if err := u.checkListen(ctx); err != nil {
 		return err
@@ -69,7 +68,7 @@ func (u *up) startEngines(ctx context.Context) error {
 	return group.Wait()
 }
 
-// checkListen finds out that the port is taken before anything is started.
+// checkListen reports a port that is in use before anything is started.
 func (u *up) checkListen(ctx context.Context) error {
 	address := u.config.HTTP.Listen
 	if u.cmd.Listen != "" {
@@ -104,7 +103,7 @@ func (u *up) startClickHouse(ctx context.Context) error {
 	}
 	if u.config.ClickHouse.Addr == "" {
 		own := u.config.ClickHouse
-		own.Addr = "127.0.0.1:9000" // the real one is chosen at the start
+		own.Addr = "127.0.0.1:9000" // a placeholder: the actual one is chosen at the start
 		if err := own.Validate(); err != nil {
 			return cli.Configuration.With(fmt.Errorf("the configuration has mistakes:\n%w", err))
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/navlog/navlog/ingest"
 )
 
-// ensurePresets has a vault of each preset that is asked for, deployed now or by an earlier run, and adds it to the vaults of
-// the reference contracts.
+// ensurePresets adds a vault of each requested preset to the vaults of the reference contracts; it finds the one of an
+// earlier run, or deploys one.
 func (u *up) ensurePresets(ctx context.Context) error {
 	if len(u.cmd.Preset) > 0 && u.ready.Contracts == nil {
 		return cli.Usage.With(errors.New("--preset adds vaults to a development chain, and the configuration names chain.vaults of its own"))

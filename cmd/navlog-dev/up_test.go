@@ -19,8 +19,8 @@ import (
 	"github.com/navlog/navlog/ingest/rpc"
 )
 
-// A run that fails, as for the port of one that is up, leaves the ready file of
-// the other; the one that wrote it removes it.
+// A run that fails, for example because another one uses the port, leaves the ready file of the other; the run that
+// wrote it removes it.
 func TestReadyFileIsOfTheRunThatWroteIt(t *testing.T) {
 	taken := httptest.NewServer(nil)
 	defer taken.Close()
@@ -44,7 +44,7 @@ func TestReadyFileIsOfTheRunThatWroteIt(t *testing.T) {
 	}
 }
 
-// Mistakes of usage and of the configuration have the codes that they have in navlog, wherever they are found.
+// Mistakes of usage and of the configuration have the same exit codes as in navlog, wherever they are found.
 func TestExitCodes(t *testing.T) {
 	taken := httptest.NewServer(nil)
 	defer taken.Close()
@@ -75,8 +75,8 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// What may be a key in the address of a node, and the password of a database,
-// are in nothing that `up` prints or logs; only the ready file has them.
+// A possible key in a node's address, and the password of a database, are in nothing that `up` prints or logs; only the
+// ready file has them.
 func TestUpKeepsKeysSecret(t *testing.T) {
 	closed := httptest.NewServer(nil)
 	closed.Close()
@@ -113,7 +113,7 @@ func TestUpKeepsKeysSecret(t *testing.T) {
 	}
 }
 
-// What up writes for the commands of navlog is a sound configuration of the same system.
+// The configuration that up writes for the commands of navlog is valid and describes the same system.
 func TestConfigurationForCommands(t *testing.T) {
 	u := &up{cmd: upCmd{Data: t.TempDir()}, config: config.Default()}
 	u.config.Chain.ID, u.config.Chain.RPC = 31337, rpc.Endpoints("http://127.0.0.1:8545")

@@ -1,6 +1,5 @@
-// Package api is how the commands ask the public HTTP API: through schemas/client, within bounds of
-// time and size, and with errors that say in one sentence what went wrong, with the exit code that
-// it means.
+// Package api calls the public HTTP API for the commands: through schemas/client, with limits on time and size, and
+// with one-sentence errors that carry the right exit code.
 package api
 
 import (
@@ -20,16 +19,16 @@ import (
 	"github.com/navlog/navlog/schemas/input"
 )
 
-// Config says where the API is and what may be asked of it.
+// Config says where the API is and how to call it.
 type Config struct {
-	URL string // its address, http or https
-	Key string // of a partner; empty: none
-	// Within is how long one answer may take, up to its last byte; 0: 30 seconds.
+	URL string // address of the API, http or https
+	Key string // API key of a partner; empty: none
+	// Within is the time limit of one response, up to its last byte; 0: 30 seconds.
 	Within time.Duration
-	// MaxBytes bounds an answer; 0: 16 MiB, more than any page has, also one with proofs.
+	// MaxBytes limits the size of a response; 0: 16 MiB, more than any page needs, even one with proofs.
 	MaxBytes int64
-	// Patient comes back when the API asks for it (429 or 503 with Retry-After), 20 times at
-	// most: for many pages in a row, which a limit may spread over minutes.
+	// Patient retries when the API asks for it (429 or 503 with Retry-After), at most 20 times: for reading many pages
+	// in a row, which a rate limit may spread over minutes.
 	Patient bool
 }
 
@@ -41,7 +40,7 @@ const (
 	longest = 2 * time.Minute
 )
 
-// New reads the address. Errors are Usage: of the flag --url, which has it.
+// New checks the address of the API. Its errors have the code Usage and name the flag --url.
 func New(c Config) (*client.Client, error) {
 	address, err := input.Word(c.URL)
 	if err != nil {
@@ -52,7 +51,7 @@ func New(c Config) (*client.Client, error) {
 		patient: c.Patient,
 		http: http.Client{
 			Timeout: cmp.Or(c.Within, within),
-			// A key is for this address and for no other.
+			// Redirects are not followed: the key is meant for this address only.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	})
@@ -62,15 +61,15 @@ func New(c Config) (*client.Client, error) {
 	return made, nil
 }
 
-// bounded sends requests.
+// bounded sends requests within the limits of a Config.
 type bounded struct {
 	http    http.Client
 	max     int64
 	patient bool
 }
 
-// Do sends a request, and again where it is patient and asked to. Its errors are Unreachable,
-// except at the end of the request's context: then the client stopped waiting, and the API may well be there.
+// Do sends a request and, if patient, retries it when the API asks for that. Its errors have the code Unreachable,
+// unless the request's context has ended: then the client stopped waiting, and the API may well be up.
 func (b *bounded) Do(request *http.Request) (*http.Response, error) {
 	request.Header.Set("User-Agent", "navlog/"+cli.BuildVersion())
 	for try := 1; ; try++ {
@@ -78,7 +77,7 @@ func (b *bounded) Do(request *http.Request) (*http.Response, error) {
 		if err != nil {
 			return nil, unanswered(request, err)
 		}
-		response.Request = request // and not the one that ends with Within too
+		response.Request = request // not the copy of it that ends with Within
 		response.Body = http.MaxBytesReader(nil, response.Body, b.max)
 		wait, asked := comeBack(response)
 		if !b.patient || !asked || try == comebacks || request.Method != http.MethodGet {
@@ -93,7 +92,7 @@ func (b *bounded) Do(request *http.Request) (*http.Response, error) {
 	}
 }
 
-// unanswered is an error without an answer, or in the midst of one.
+// unanswered wraps the error of a request that got no response, or only part of one.
 func unanswered(request *http.Request, err error) error {
 	if request.Context().Err() != nil {
 		return cli.Failed.With(err)
@@ -101,7 +100,7 @@ func unanswered(request *http.Request, err error) error {
 	return cli.Unreachable.With(err)
 }
 
-// comeBack is whether, and when, the API asks to come back.
+// comeBack reports whether the API asks for a retry, and after how long.
 func comeBack(response *http.Response) (time.Duration, bool) {
 	if response.StatusCode != http.StatusTooManyRequests && response.StatusCode != http.StatusServiceUnavailable {
 		return 0, false
@@ -111,15 +110,15 @@ func comeBack(response *http.Response) (time.Duration, bool) {
 	return wait, err == nil && wait >= 0 && wait <= longest
 }
 
-// Answer is what the API said to a request that it did not refuse.
+// Answer is the successful response to a request.
 type Answer[T any] struct {
 	Is     T
-	Body   []byte // the same as it came
+	Body   []byte // as received
 	Header http.Header
 }
 
-// Read reads what a method of the client gives, which is closed then. Numbers that T leaves open
-// are json.Number. The error says what the API refused, and why.
+// Read reads the response that a method of the client returned, and closes it. Numbers whose type T leaves open become
+// json.Number. If the API rejected the request, the error has the API's reason.
 func Read[T any](response *http.Response, err error) (Answer[T], error) {
 	var answer Answer[T]
 	body, err := Text(response, err)
@@ -135,7 +134,7 @@ func Read[T any](response *http.Response, err error) (Answer[T], error) {
 	return answer, nil
 }
 
-// Text is Read for what is kept as it came.
+// Text is Read without decoding, for responses that are kept as they are.
 func Text(response *http.Response, err error) ([]byte, error) {
 	if err != nil {
 		return nil, err
@@ -154,7 +153,7 @@ func Text(response *http.Response, err error) ([]byte, error) {
 	return body, nil
 }
 
-// refused is what an answer that is an error means to who asked.
+// refused turns an error response into the caller's error.
 func refused(response *http.Response, body []byte) error {
 	if to, err := response.Location(); err == nil {
 		return cli.Usage.With(fmt.Errorf("%s is moved to %s: give --url as it is there", at(response), to.Redacted()))
@@ -181,7 +180,7 @@ func refused(response *http.Response, body []byte) error {
 	return err
 }
 
-// at names who was asked for what, without the parameters.
+// at names the address of a request, without its parameters.
 func at(response *http.Response) string {
 	u := *response.Request.URL
 	u.RawQuery = ""

@@ -36,8 +36,7 @@ func dial(t *testing.T, c api.Config) *client.Client {
 
 const vaults = `{"ok":true,"data":[{"address":"0xA1","totalAssets":"115792089237316195423570985008687907853269984665640564039457584007913129639935","totalSupply":null}]}`
 
-// A request says who asks and with which key, below whatever path the API stands, and every
-// digit of an amount arrives.
+// A request carries a user agent and the key, works below any path prefix, and every digit of an amount arrives.
 func TestRead(t *testing.T) {
 	address := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.String() != "/behind/api/v1/vaults?asOfBlock=9" || r.Header.Get("x-api-key") != "nk_test_key" || !strings.HasPrefix(r.UserAgent(), "navlog/") {
@@ -56,7 +55,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// Numbers that no type waits for are not floats.
+// Numbers without a declared type do not become floats.
 func TestReadKeepsNumbers(t *testing.T) {
 	public := dial(t, api.Config{URL: serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"data":9007199254740993}`) })})
 	answer, err := api.Read[struct{ Data any }](public.Get(t.Context(), "/status", nil))
@@ -65,7 +64,7 @@ func TestReadKeepsNumbers(t *testing.T) {
 	}
 }
 
-// What goes wrong is said in one sentence, and ends with the code that it means.
+// Every failure is reported in one sentence and with the right exit code.
 func TestRefusals(t *testing.T) {
 	var status int
 	var body string
@@ -107,7 +106,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A key goes to the address that was given, and nowhere else.
+// The key is sent to the given address only, never to the target of a redirect.
 func TestAKeyIsNotTakenElsewhere(t *testing.T) {
 	elsewhere := serve(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("elsewhere is asked with %v", r.Header) })
 	public := dial(t, api.Config{Key: "nk_test_key", URL: serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -118,8 +117,8 @@ func TestAKeyIsNotTakenElsewhere(t *testing.T) {
 	}
 }
 
-// An answer must have come whole in its time, also where its head was there at once. How long a machine takes for the head
-// is unknown: a try that was too short is repeated with twice the time.
+// The time limit covers the whole response, even if its header arrives at once. How long a machine takes to send the
+// header is unknown: an attempt that was too short is repeated with twice the time.
 func TestWithin(t *testing.T) {
 	for within := 50 * time.Millisecond; ; within *= 2 {
 		over := make(chan struct{})
@@ -149,7 +148,7 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// Who gives up has not found the API away: not before its answer, and not in the midst of one.
+// A caller that cancels does not get Unreachable, neither before the response nor in the middle of it.
 func TestGivenUp(t *testing.T) {
 	asked, over := make(chan struct{}), make(chan struct{})
 	public := dial(t, api.Config{URL: serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -175,7 +174,7 @@ func TestGivenUp(t *testing.T) {
 	}
 }
 
-// Who is patient comes back when asked to, for as often as it makes sense, and with questions only.
+// A patient client retries when asked to, a limited number of times, and only GET requests.
 func TestPatience(t *testing.T) {
 	var asked atomic.Int32
 	busy, after := int32(2), "0"

@@ -1,6 +1,5 @@
-// Package cli is what the two commands, navlog and navlog-dev, do alike: flags
-// that every subcommand takes, the way from the arguments to the subcommand that
-// runs, and from its error to the exit code.
+// Package cli holds what the commands navlog and navlog-dev share: the flags of every subcommand, the dispatch of
+// arguments to a subcommand, and the exit code of its error.
 package cli
 
 import (
@@ -20,14 +19,14 @@ import (
 	"github.com/navlog/navlog/schemas/telemetry"
 )
 
-// Flags are those that every command takes.
+// Flags are the flags that every command takes.
 type Flags struct {
 	Config  string `short:"c" type:"path" placeholder:"FILE" env:"NAVLOG_CONFIG" help:"Configuration file (default: navlog.yaml if it exists). Environment variables NAVLOG_... override it."`
 	LogJSON bool   `name:"log-json" help:"Write log lines as JSON."`
 	Verbose bool   `short:"v" help:"Log debug lines too."`
 }
 
-// Logger writes to w, and becomes the default one.
+// Logger returns a logger that writes to w, and makes it the default one.
 func (f Flags) Logger(w io.Writer) *slog.Logger {
 	options := &slog.HandlerOptions{Level: slog.LevelInfo}
 	if f.Verbose {
@@ -42,8 +41,7 @@ func (f Flags) Logger(w io.Writer) *slog.Logger {
 	return log
 }
 
-// Load is what every program starts with: the file, the environment, and the
-// sections it needs, all mistakes at once.
+// Load reads the file and the environment, and checks the given sections. It reports all mistakes at once.
 func (f Flags) Load(sections ...config.Section) (config.Config, error) {
 	c, err := config.Load(f.Config, os.Environ())
 	if err = errors.Join(err, c.Validate(sections...)); err != nil {
@@ -52,11 +50,10 @@ func (f Flags) Load(sections ...config.Section) (config.Config, error) {
 	return c, nil
 }
 
-// Streams are where a command writes: results to Out, everything else to Err. Both are a Screen.
+// Streams are where a command writes: results to Out, everything else to Err. Both are Screens.
 type Streams struct{ Out, Err io.Writer }
 
-// Main runs the commands with the arguments of the process until a signal comes,
-// and ends the process.
+// Main runs the commands with the arguments of the process, until they end or a signal arrives, and then exits.
 func Main(name string, run func(ctx context.Context, args []string, stdout, stderr io.Writer) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
@@ -70,8 +67,8 @@ func Main(name string, run func(ctx context.Context, args []string, stdout, stde
 // errHelp ends a run that only printed help.
 var errHelp = errors.New("help was printed")
 
-// Run is Main without the process around it, so that tests can call it. The
-// commands are a pointer to a struct as package kong reads it.
+// Run is Main without the process around it, so that tests can call it. commands is a pointer to a struct in the form
+// that package kong expects.
 func Run(ctx context.Context, name, description string, commands any, args []string, stdout, stderr io.Writer, options ...kong.Option) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -108,16 +105,16 @@ func Run(ctx context.Context, name, description string, commands any, args []str
 	return parsed.Run()
 }
 
-// Version is a command.
+// Version is the command that prints the version.
 type Version struct{}
 
-// Run prints it.
+// Run prints the version.
 func (Version) Run(s *Streams, app *kong.Kong) error {
 	_, err := fmt.Fprintln(s.Out, app.Model.Name, BuildVersion())
 	return err
 }
 
-// BuildVersion is the version that the Go toolchain recorded in the binary.
+// BuildVersion returns the version that the Go toolchain recorded in the binary.
 func BuildVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		return info.Main.Version

@@ -9,23 +9,23 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
-// A Code is what the process ends with, so that a script can tell what to do next.
-// docs/operations.md lists them for operators.
+// A Code is the exit code of the process, which tells a script what to do next. docs/operations.md lists the codes for
+// operators.
 type Code int
 
-// Codes. An error without a code of its own gets Failed.
+// Exit codes. An error without a code gets Failed.
 const (
 	Done          Code = 0
 	Failed        Code = 1
 	Usage         Code = 2 // the command line itself
 	Configuration Code = 3 // the file, or the environment
-	Unreachable   Code = 4 // an engine or a node does not answer, or an engine refuses the login
+	Unreachable   Code = 4 // an engine or a node does not respond, or an engine rejects the login
 	Different     Code = 5 // two things that must be equal are not
 	Frozen        Code = 6 // nothing is appended until an operator decides
-	Unproven      Code = 7 // what was compared is equal, and something that matters could not be compared
+	Unproven      Code = 7 // what could be compared is equal, but something that matters could not be compared
 )
 
-// coded is an error with the code that the process ends with.
+// coded is an error with an exit code.
 type coded struct {
 	error
 	code Code
@@ -33,7 +33,7 @@ type coded struct {
 
 func (e coded) Unwrap() error { return e.error }
 
-// With gives an error its code; nil stays nil.
+// With attaches the code to an error; nil stays nil.
 func (c Code) With(err error) error {
 	if err == nil {
 		return nil
@@ -41,15 +41,14 @@ func (c Code) With(err error) error {
 	return coded{err, c}
 }
 
-// LoginRefused tells whether ClickHouse does not know the user, or the password.
+// LoginRefused reports whether ClickHouse rejected the user or the password.
 func LoginRefused(err error) bool {
 	e, ok := errors.AsType[*clickhouse.Exception](err)
 	return ok && e.Code == 516
 }
 
-// CodeOf returns the exit code of err. If no code was set, an error of the
-// network means that something could not be reached, and so does a login that an
-// engine refuses: of PostgreSQL both are one error.
+// CodeOf returns the exit code of err. Without an explicit code, network errors and rejected logins are Unreachable;
+// PostgreSQL reports both as one kind of error.
 func CodeOf(err error) Code {
 	if err == nil {
 		return Done
@@ -60,7 +59,7 @@ func CodeOf(err error) Code {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return Unreachable
 	}
-	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op != "listen" { // a port in use is no unreachable peer
+	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op != "listen" { // a port in use is not an unreachable peer
 		return Unreachable
 	}
 	if LoginRefused(err) || errors.Is(err, kerr.SaslAuthenticationFailed) {

@@ -14,17 +14,17 @@ import (
 	"golang.org/x/term"
 )
 
-// Screen is what a command writes to, its results or everything else. Much of it comes from nodes, partners and
-// deployers of tokens, and a terminal obeys what it shows: a Screen passes on printable characters, tabs and ends
-// of lines, and writes everything else as \u and four hexadecimal digits. This is also how JSON writes such a
-// character, so JSON stays what it is.
+// Screen is the stream that a command writes to, for results or for everything else. Much of the text comes from nodes,
+// partners and deployers of tokens, and a terminal obeys control characters: a Screen passes on printable characters,
+// tabs and line ends, and writes everything else as \u and four hexadecimal digits. JSON escapes characters the same
+// way, so JSON stays valid and keeps its meaning.
 type Screen struct {
 	mu   sync.Mutex
 	raw  io.Writer
-	tail []byte // the beginning of a character whose rest was not written yet
+	tail []byte // the beginning of a character that is not complete yet
 }
 
-// NewScreen makes one of a stream.
+// NewScreen wraps a stream, unless it is a Screen already.
 func NewScreen(raw io.Writer) *Screen {
 	if s, ok := raw.(*Screen); ok {
 		return s
@@ -53,7 +53,7 @@ func (s *Screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush writes what is left of a character that never became whole.
+// Flush writes the bytes of a character that was never completed.
 func (s *Screen) Flush() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,8 +63,8 @@ func (s *Screen) Flush() {
 	}
 }
 
-// Terminal returns the stream itself if a person looks at it, for the control sequences that navlog itself
-// writes there, and nil otherwise.
+// Terminal returns the underlying stream if it is a terminal, for the control sequences that navlog itself writes
+// there, and nil otherwise.
 func (s *Screen) Terminal() io.Writer {
 	if file, ok := s.raw.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		return file
@@ -72,7 +72,7 @@ func (s *Screen) Terminal() io.Writer {
 	return nil
 }
 
-// Data returns what to write a document to whose bytes must not change: the stream itself, unless it is a terminal.
+// Data returns the writer for a document whose bytes must not change: the underlying stream, unless it is a terminal.
 func Data(out io.Writer) io.Writer {
 	if s, ok := out.(*Screen); ok && s.Terminal() == nil {
 		return s.raw
@@ -80,7 +80,7 @@ func Data(out io.Writer) io.Writer {
 	return out
 }
 
-// Escape writes what a terminal must not see in the form that JSON has for it.
+// Escape replaces what a terminal must not receive by JSON escapes.
 func Escape(text []byte) []byte {
 	if isPlain(text) {
 		return text
@@ -104,7 +104,7 @@ func Escape(text []byte) []byte {
 	return escaped
 }
 
-// isPlain reports whether text is printable ASCII, as most of it is.
+// isPlain reports whether text is printable ASCII, as most text is.
 func isPlain(text []byte) bool {
 	for _, b := range text {
 		if (b < ' ' || b > '~') && b != '\n' && b != '\t' {
@@ -114,8 +114,8 @@ func isPlain(text []byte) bool {
 	return true
 }
 
-// Printable returns foreign text on one line: it must neither move the cursor of a terminal
-// nor look like a line of navlog.
+// Printable returns untrusted text on one line, so that it can neither move the cursor of a terminal nor look like a
+// line of navlog.
 func Printable(text string) string {
 	var line strings.Builder
 	for _, r := range text {
@@ -129,8 +129,8 @@ func Printable(text string) string {
 	return line.String()
 }
 
-// Fprintf is fmt.Fprintf for lines and rows of tables: no text among args can end its line, or its cell. The format
-// is ours.
+// Fprintf is fmt.Fprintf for lines and table rows: no text among args can end its line or its cell. The format itself
+// is trusted.
 func Fprintf(out io.Writer, format string, args ...any) (int, error) {
 	safe := make([]any, len(args))
 	for i, arg := range args {
@@ -148,8 +148,8 @@ func Fprintf(out io.Writer, format string, args ...any) (int, error) {
 	return fmt.Fprintf(out, format, safe...)
 }
 
-// PrintError writes an error as a command ends with it. Its second line and all that follow are indented: none of them
-// looks like one that the command wrote.
+// PrintError writes the error that ends a command. All lines but the first are indented, so that none of them looks
+// like a line of the command.
 func PrintError(out io.Writer, name string, err error) {
 	fmt.Fprintf(NewScreen(out), "%s: %s\n", name, strings.ReplaceAll(strings.TrimRight(err.Error(), "\n"), "\n", "\n  "))
 }

@@ -18,15 +18,15 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// hostile is what a node, a partner or a token's name may hold: it clears the screen, goes back in its line, turns the
-// direction of what follows, and is no UTF-8 at the end.
+// hostile is text that a node, a partner or a token's name may contain: it clears the screen, returns to the start of
+// the line, reverses the text direction, and ends with invalid UTF-8.
 const hostile = "a\x1b[2J\x1b]0;title\x07b\rc\bd\x00\x7f\u0085\u009b31m" +
 	"\u200e\u202etxt.exe\u2066\u2069\u2028\ufeff\U000e0041\xff\x9b"
 
-// turning are characters that change the direction of a text, or end its line.
+// turning are characters that change the direction of text or end its line.
 const turning = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2028\u2029\u2066\u2067\u2068\u2069\u061c\ufeff"
 
-// obeyed are bytes and characters that no terminal may get.
+// obeyed reports the first byte or character that must not reach a terminal, or "".
 func obeyed(text string) string {
 	for i, r := range text {
 		if r == utf8.RuneError && strings.HasPrefix(text[i:], "\ufffd") {
@@ -63,7 +63,7 @@ func TestScreenWritesNothingThatATerminalObeys(t *testing.T) {
 	}
 }
 
-// A character may come in parts, as out of a buffer; one whose rest never comes is none.
+// A character may arrive in pieces, as from a buffer; one that is never completed is escaped.
 func TestScreenPutsCharactersTogether(t *testing.T) {
 	const text = "é円👍\u202e."
 	var out bytes.Buffer
@@ -89,7 +89,7 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("broken") }
 
-// JSON that goes to a screen says what it said before.
+// JSON that goes through a Screen keeps its meaning.
 func TestScreenKeepsJSON(t *testing.T) {
 	type document struct{ Name, Raw string }
 	want := document{strings.ToValidUTF8(hostile, "\ufffd"), "\u202eplain"}
@@ -108,7 +108,7 @@ func TestScreenKeepsJSON(t *testing.T) {
 	}
 }
 
-// A document goes to a file or a pipe as it is.
+// A document goes to a file or a pipe unchanged.
 func TestDataIsWrittenAsItIs(t *testing.T) {
 	var out bytes.Buffer
 	if _, err := io.WriteString(Data(NewScreen(&out)), hostile); err != nil || out.String() != hostile {
@@ -144,11 +144,11 @@ type echoCmd struct{ Text string }
 
 func (cmd echoCmd) Run(s *Streams) error {
 	fmt.Fprintln(s.Out, cmd.Text)
-	_, _ = s.Err.Write([]byte("\xe5")) // never whole
+	_, _ = s.Err.Write([]byte("\xe5")) // never completed
 	return fmt.Errorf("the node says: %s", cmd.Text)
 }
 
-// What a command prints, what its run ends with, and what the command line has are written by one that escapes.
+// The output of a command, its error, and the arguments it quotes are all escaped.
 func TestRunAndMainEscape(t *testing.T) {
 	if args := os.Getenv("CLI_TEST_ARGS"); args != "" {
 		os.Args = append([]string{"tool"}, strings.Split(args, "|")...)

@@ -13,16 +13,16 @@ import (
 	"github.com/navlog/navlog/schemas/input"
 )
 
-// Secret is a value that may be one, such as the URL of a provider's node. It comes from a flag, from a file that
-// another flag names, or from the environment: everybody on a machine can read the arguments of its processes.
+// Secret is a value that may contain a secret, such as the URL of a provider's node. It comes from a flag, from a file
+// that another flag names, or from the environment: every user of a machine can read the arguments of its processes.
 type Secret struct {
-	Flag     string // such as --rpc; the file's is the same with -file
-	Given    string // by the flag
-	File     string // by the flag of the file
-	Variable string // which has the value, or with _FILE at its end the name of a file
+	Flag     string // such as --rpc; the flag of the file is the same with -file
+	Given    string // value of the flag
+	File     string // value of the flag of the file
+	Variable string // environment variable with the value; with the suffix _FILE, it names a file
 }
 
-// Read returns the value; "" where nothing gives one. Its errors do not repeat it.
+// Read returns the value, or "" if there is none. Its errors do not contain the value.
 func (s Secret) Read() (string, error) {
 	if s.Given != "" && s.File != "" {
 		return "", Usage.With(fmt.Errorf("%s and %s-file are both given: give one of them", s.Flag, s.Flag))
@@ -50,20 +50,20 @@ func (s Secret) Read() (string, error) {
 	return value, nil
 }
 
-// Missing is the error of a command that needs the value.
+// Missing returns the error for a command that needs the value.
 func (s Secret) Missing(what string) error {
 	return Usage.With(fmt.Errorf("there is no %s: name a file with its URL as %s-file, set %s, or give a URL without a key as %s",
 		what, s.Flag, s.Variable, s.Flag))
 }
 
-// warnOfSecrets says which flags of the command line hold a URL with something in it that may be a key. Such a flag has
-// the tag secret, which says what to use instead.
+// warnOfSecrets warns about each flag of the command line with a URL that may contain a key. Such a flag has the tag
+// secret, which says what to use instead.
 func warnOfSecrets(out io.Writer, parsed *kong.Context) {
 	for _, path := range parsed.Path {
 		if path.Flag == nil || path.Resolved || !path.Flag.Tag.Has("secret") {
 			continue
 		}
-		for given := range strings.FieldsSeq(fmt.Sprint(parsed.FlagValue(path.Flag))) { // one, or a list in brackets
+		for given := range strings.FieldsSeq(fmt.Sprint(parsed.FlagValue(path.Flag))) { // one value, or a list in brackets
 			given = strings.Trim(given, "[]/")
 			if strings.Contains(given, "://") && given != contracts.EndpointName(given) {
 				Fprintf(out, "%s: warning: everybody on this machine can read --%s, and a key in it, "+

@@ -20,8 +20,8 @@ type nodeCmd struct {
 
 func (nodeCmd) Run(*Streams) error { return nil }
 
-// A key in a flag can be read by everybody on the machine, which is said without the key; one in the environment
-// cannot, and a URL without a key needs no warning.
+// A key in a flag can be read by every user of the machine: this is warned about, without repeating the key. A key in
+// the environment cannot, and a URL without a key needs no warning.
 func TestSecretInAFlagIsWarnedOf(t *testing.T) {
 	said := func(args ...string) string {
 		t.Helper()
@@ -62,7 +62,7 @@ func TestSecretInAFlagIsWarnedOf(t *testing.T) {
 	}
 }
 
-// A secret is read from one place, and from nowhere silently.
+// A secret is read from one place; several places are an error.
 func TestSecretIsReadFromOnePlace(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rpc")
 	if err := os.WriteFile(file, []byte("https://node.example/sesame\r\n"), 0o600); err != nil {

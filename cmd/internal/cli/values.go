@@ -11,8 +11,8 @@ import (
 	"github.com/navlog/navlog/schemas/input"
 )
 
-// values are how arguments and flags are read, also those that come from the environment: white space at their ends
-// does not count, and what cannot be seen is a mistake.
+// values are the parsers of arguments and flags, including those from the environment: leading and trailing white space
+// is ignored, and invisible characters are an error.
 func values() []kong.Option {
 	options := []kong.Option{kong.KindMapper(reflect.String, kong.MapperFunc(text))}
 	for _, kind := range []reflect.Kind{reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64} {
@@ -48,7 +48,7 @@ func unsigned(ctx *kong.DecodeContext, target reflect.Value) error {
 	})
 }
 
-// pop is the next value of the command line.
+// pop returns the next value of the command line.
 func pop(ctx *kong.DecodeContext, expected string) (string, error) {
 	token, err := ctx.Scan.PopValue(expected)
 	if err != nil {
@@ -65,7 +65,7 @@ func pop(ctx *kong.DecodeContext, expected string) (string, error) {
 	return value, nil
 }
 
-// number reads decimal digits: 010 is ten to everybody but a programmer of C, so no other base is guessed.
+// number parses decimal digits: 010 means ten to everyone but a C programmer, so no other base is guessed.
 func number(ctx *kong.DecodeContext, target reflect.Value, parse func(text string, bits int) error) error {
 	text, err := pop(ctx, "number")
 	if err != nil {

@@ -26,8 +26,8 @@ func (cmd sloppyCmd) Run(s *Streams) error {
 	return err
 }
 
-// White space at the ends of an argument does not count, wherever it comes from; what is something else to a programmer
-// than to everybody else, or cannot be seen, is a mistake that is said with its flag.
+// Leading and trailing white space of an argument is ignored, wherever it comes from. A value that programmers read
+// differently, or that has invisible characters, is an error that names the flag.
 func TestSloppyArguments(t *testing.T) {
 	run := func(args ...string) (string, error) {
 		var out bytes.Buffer

@@ -12,8 +12,8 @@ import (
 	"github.com/navlog/navlog/schemas/input"
 )
 
-// clean takes white space off the ends of all texts of a configuration, from the file and from the environment,
-// and reports those that cannot be what was meant. It repeats no value, which may be a secret.
+// clean trims all texts of a configuration, from the file and from the environment, and reports those that cannot be
+// intended. It repeats no value, since it may be a secret.
 func clean(c *Config) error {
 	var faults []error
 	cleanIn(reflect.ValueOf(c).Elem(), "", &faults)
@@ -49,7 +49,7 @@ func cleanIn(v reflect.Value, key string, faults *[]error) {
 	}
 }
 
-// below is the key of a field as the file has it; of what only the environment has, its variable.
+// below returns the key of a field as in the file; for a field that only the environment can set, its variable.
 func below(key string, field reflect.StructField) string {
 	name, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
 	if variable := field.Tag.Get("env"); name == "-" && variable != "" {
@@ -61,14 +61,14 @@ func below(key string, field reflect.StructField) string {
 	return key + "." + name
 }
 
-// octal is what YAML takes for a number of base 8, and people for one of base 10.
+// octal matches what YAML reads as a base-8 number, and people as decimal.
 var octal = regexp.MustCompile(`^[-+]?0[0-9_]+$`)
 
 // octalFaults reports numbers that begin with 0: YAML would make 8 of 010.
 func octalFaults(name string, b []byte) error {
 	var document yaml.Node
 	if yaml.Unmarshal(b, &document) != nil {
-		return nil // the decoder said so
+		return nil // the decoder reports it
 	}
 	var faults []error
 	var look func(*yaml.Node)

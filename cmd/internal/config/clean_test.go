@@ -7,7 +7,7 @@ import (
 	"github.com/navlog/navlog/cmd/internal/config/configtest"
 )
 
-// White space at the ends of a value does not count, in the file and in the environment; a password keeps its own.
+// Leading and trailing white space of a value is ignored, in the file and in the environment; a password keeps its own.
 func TestSloppyConfiguration(t *testing.T) {
 	file := configtest.Write(t, `
 chain:
@@ -40,7 +40,7 @@ http: {router: "0x00000000000000000000000000000000000000b2 "}
 	}
 }
 
-// What cannot have been meant is said with its key, all at once and without its value.
+// Values that cannot be intended are reported by key, all at once, without the values.
 func TestInvisibleConfiguration(t *testing.T) {
 	file := configtest.Write(t, strings.NewReplacer(
 		"http://127.0.0.1:8545", "'https://sesame.example/a key'", "name: One", "name: \"sesame\u202e\"",

@@ -1,6 +1,5 @@
-// Package config reads the configuration of navlog: a YAML file and the
-// environment, which wins. It names every mistake at once, in words that need no
-// knowledge of the code, and refuses whatever would have no effect.
+// Package config reads the configuration of navlog: a YAML file and the environment, which takes precedence. It reports
+// every mistake at once, in words that need no knowledge of the code, and rejects anything that would have no effect.
 package config
 
 import (
@@ -31,9 +30,8 @@ import (
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
 
-// Config is navlog.yaml. Every key can be given as an environment variable
-// too: kafka.replicationFactor is NAVLOG_KAFKA_REPLICATION_FACTOR. With _FILE behind its
-// name such a variable says in which file the value is.
+// Config is navlog.yaml. Every key can also be set by an environment variable: kafka.replicationFactor is
+// NAVLOG_KAFKA_REPLICATION_FACTOR. A variable with the suffix _FILE names a file with the value.
 type Config struct {
 	Chain       ingest.Config      `yaml:"chain" envPrefix:"CHAIN_"`
 	Kafka       chainlog.Config    `yaml:"kafka" envPrefix:"KAFKA_"`
@@ -45,17 +43,15 @@ type Config struct {
 	Guard       guard.Config       `yaml:"guard" envPrefix:"GUARD_"`
 	Ops         Ops                `yaml:"ops" envPrefix:"OPS_"`
 
-	// unread says that reading the file stopped at a mistake: what validate would
-	// say of the rest would be wrong.
+	// unread is set if reading the file stopped at a mistake: anything Validate said about the rest would be wrong.
 	unread bool
 
-	// SecretKey encrypts the signing secrets at rest, or several keys with commas
-	// between, the newest first, while one takes over; only ever from the
-	// environment.
+	// SecretKey encrypts the signing secrets at rest. During a rotation it is several keys, separated by commas, the
+	// newest first. It is only read from the environment.
 	SecretKey string `yaml:"-" env:"SECRET_KEY"`
 }
 
-// Default has every setting that an operator need not give.
+// Default returns the defaults of all optional settings.
 func Default() Config {
 	return Config{
 		Chain:       ingest.DefaultConfig(),
@@ -68,14 +64,12 @@ func Default() Config {
 	}
 }
 
-// Ops is the section ops of navlog.yaml: a small HTTP server beside each
-// of the four programs, with /healthz, /readyz and /metrics, for operators: it has no
-// login. The port of the API has the first two as well, and no metrics. `navlog-dev up`
-// has one such server for all four.
+// Ops is the section ops of navlog.yaml: a small HTTP server next to each of the four programs, with /healthz, /readyz
+// and /metrics, for operators; it has no login. The API's port has the first two as well, but no metrics. `navlog-dev
+// up` has one such server for all four programs.
 type Ops struct {
-	// Listen is host:port; default empty: no such server, and with `navlog-dev up` a free
-	// port of this machine. Programs on one host cannot share it: each needs its own,
-	// as NAVLOG_OPS_LISTEN.
+	// Listen is host:port; default empty: no such server, or a free port of this machine for `navlog-dev up`. Programs
+	// on one host cannot share it: give each its own by NAVLOG_OPS_LISTEN.
 	Listen string `yaml:"listen" env:"LISTEN"`
 }
 
@@ -91,9 +85,8 @@ func (c Ops) validate() error {
 
 const defaultFile = "navlog.yaml"
 
-// Load reads the file (the default one may be missing) and then the
-// environment. It reports every mistake of form at once; validate says what is
-// wrong with the values.
+// Load reads the file (the default one may be missing) and then the environment. It reports every mistake of form at
+// once; Validate checks the values.
 func Load(file string, environ []string) (Config, error) {
 	c := Default()
 	name, optional := file, false
@@ -114,8 +107,8 @@ func Load(file string, environ []string) (Config, error) {
 	return c, errors.Join(faults...)
 }
 
-// documentedType turns "field x not found in type main.config" into words that
-// need no knowledge of the code.
+// documentedType matches "field x not found in type main.config", to replace it by words that need no knowledge of the
+// code.
 var documentedType = regexp.MustCompile(`field (\S+) not found in type \S+`)
 
 func parseYAML(name string, b []byte, c *Config) error {
@@ -144,7 +137,7 @@ func typeFaults(name string, wrong *yaml.TypeError) error {
 	return errors.Join(faults...)
 }
 
-// secondDocument refuses what would have no effect.
+// secondDocument rejects a second YAML document, which would have no effect.
 func secondDocument(name string, decoder *yaml.Decoder) error {
 	var second yaml.Node
 	switch err := decoder.Decode(&second); {
@@ -158,8 +151,7 @@ func secondDocument(name string, decoder *yaml.Decoder) error {
 
 const envPrefix = "NAVLOG_"
 
-// notSettings are variables of that prefix that are not part of the
-// configuration.
+// notSettings are variables with the prefix NAVLOG_ that are not part of the configuration.
 var notSettings = []string{
 	"NAVLOG_CONFIG", "NAVLOG_OPERATOR", "NAVLOG_API_KEY", "NAVLOG_STATEMENT_RPC",
 	"NAVLOG_STATEMENT_RPC_FILE", "NAVLOG_EXPLAIN_RPC", "NAVLOG_EXPLAIN_RPC_FILE", "NAVLOG_MAPPING_RPC",
@@ -167,7 +159,7 @@ var notSettings = []string{
 	"NAVLOG_ENGINES", "NAVLOG_ENGINE_CHILD",
 }
 
-// parseEnvironment lays what the environment says over c, all of it at once.
+// parseEnvironment applies the environment to c, and reports all mistakes at once.
 func parseEnvironment(environ []string, c *Config) error {
 	given := env.ToMap(environ)
 	maps.DeleteFunc(given, func(key, _ string) bool {
@@ -191,17 +183,15 @@ func parseEnvironment(environ []string, c *Config) error {
 	return errors.Join(append(faults, unreadable)...)
 }
 
-// FileSuffix ends the name of a variable that says in which file the value of a
-// setting is.
+// FileSuffix ends the name of a variable that names a file with the value of a setting.
 const FileSuffix = "_FILE"
 
-// fileLimit bounds such a file, in bytes.
+// fileLimit limits the size of such a file, in bytes.
 const fileLimit = 64 << 10
 
-// readFiles gives each setting of which only the file was given, X_FILE for X, what is
-// in the file, and takes the variable that named it out. So a secret need not be in the
-// environment, which others can see. A setting whose own name ends so, as
-// NAVLOG_WEBHOOKS_CA_FILE, stays what it is.
+// readFiles replaces each variable X_FILE by X with the content of the file, so that a secret need not be in the
+// environment, which other users can see. A setting whose own name ends in _FILE, such as NAVLOG_WEBHOOKS_CA_FILE, is
+// left as it is.
 func readFiles(given map[string]string) error {
 	settings := settingsAmong(given)
 	var faults []error
@@ -225,9 +215,8 @@ func readFiles(given map[string]string) error {
 	return errors.Join(faults...)
 }
 
-// settingsAmong are the settings that the names of variables can mean, with those that
-// they would mean without FileSuffix. Of the values only those of lists matter, which say
-// how many elements there are; mistakes in them are found where they are set.
+// settingsAmong returns the settings that the variables can mean, with and without FileSuffix. Only the values of lists
+// matter here, because they determine the number of elements; mistakes in them are found when they are parsed.
 func settingsAmong(given map[string]string) map[string]bool {
 	names := map[string]string{}
 	for key := range given {
@@ -239,8 +228,8 @@ func settingsAmong(given map[string]string) map[string]bool {
 	return settings
 }
 
-// ReadSecret reads a file without the end of its last line, which an editor leaves. It
-// refuses an empty one, and one that is too large to be a secret.
+// ReadSecret reads a file and trims the newline at its end, which editors add. It rejects a file that is empty or too
+// large to be a secret.
 func ReadSecret(name string) (string, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -264,10 +253,9 @@ func ReadSecret(name string) (string, error) {
 	return value, nil
 }
 
-// mistakeIn says what is wrong with one variable: the library names the field that
-// it could not set, and not the variable. Alone, it is known which one it was; the
-// others lose their values, and keep their names, which tell how many elements a
-// list has.
+// mistakeIn describes what is wrong with one variable. The library names the field that it could not set, not the
+// variable, so each variable is parsed by itself: the others keep their names, which determine the number of elements of
+// a list, but lose their values.
 func mistakeIn(key string, given map[string]string) error {
 	alone := make(map[string]string, len(given))
 	for name := range given {
@@ -288,8 +276,7 @@ func mistakeIn(key string, given map[string]string) error {
 	return nil
 }
 
-// A Section is a part of the configuration that a command needs; the command is
-// refused when it is wrong.
+// A Section is a part of the configuration that a command needs; the command fails if the section is invalid.
 type Section int
 
 const (
@@ -305,10 +292,10 @@ const (
 	NeedSession
 )
 
-// AllSections are those that the four programs need together.
+// AllSections are the sections that the four programs need together.
 var AllSections = []Section{NeedChain, NeedKafka, NeedClickHouse, NeedPostgres, NeedProjections, NeedHTTP, NeedWebhooks, NeedSecretKey}
 
-// Programs are the four programs, and Needs the sections that each of them needs.
+// Programs are the four programs, and Needs the sections that each program needs.
 var (
 	Programs = []string{"ingest", "project", "serve", "dispatch"}
 	Needs    = map[string][]Section{
@@ -319,8 +306,8 @@ var (
 	}
 )
 
-// WasRead tells whether the file could be read: where it could not, nobody has named
-// the engines that are in here, and Validate says nothing.
+// WasRead reports whether the file could be read. If not, the engines in c are only defaults, and Validate reports
+// nothing.
 func (c Config) WasRead() bool { return !c.unread }
 
 // Validate reports every mistake in the sections at once.
@@ -372,8 +359,8 @@ func (c Config) rotation(sections []Section) error {
 	return nil
 }
 
-// What deploy/navlog.example.yaml has where the operator has to decide. Addresses
-// of precompiles are no contract's, and .example is nobody's domain.
+// What deploy/navlog.example.yaml has where the operator has to decide. The addresses of precompiles belong to no
+// contract, and .example domains belong to no one.
 const (
 	exampleVault  = "0x0000000000000000000000000000000000000001"
 	exampleRouter = "0x0000000000000000000000000000000000000002"
@@ -381,7 +368,7 @@ const (
 
 var exampleHosts = []string{"node.example", "provider.example"}
 
-// untouchedChain finds what was copied from the example and is still as it was.
+// untouchedChain reports values that were copied from the example and never changed.
 func (c Config) untouchedChain() error {
 	var faults []error
 	for i, v := range c.Chain.Vaults {
@@ -402,8 +389,7 @@ func untouched(key, value, example string) error {
 	return fmt.Errorf("%s is still the one of the example, %s: give your own", key, example)
 }
 
-// portFault names a port that nobody can listen on. What has no port at all is
-// named by its section.
+// portFault reports a port number that is out of range. An address without a port is reported by its section.
 func portFault(key, address string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -37,14 +37,14 @@ func TestConfigIsReadFromFileAndEnvironment(t *testing.T) {
 	}
 }
 
-// A variable that only begins like a setting would have no effect, so it is
-// refused; those of the endpoints count from 0 to the last one there is.
+// A variable that only begins like a setting would have no effect, so it is rejected; those of the endpoints count from
+// 0 to the last endpoint.
 func TestOnlyVariablesThatSetSomething(t *testing.T) {
 	const endpoints = "NAVLOG_CHAIN_RPC=http://a.example,http://b.example"
 	for _, invented := range []string{
 		"NAVLOG_CHAIN_FINALITY_DEPTH", "NAVLOG_CHAIN_RPC_1_REQUEST_PER_SECOND", "NAVLOG_CHAIN_RPC_2_BURST", "NAVLOG_CHAIN_RPC_7_BURST",
 		"NAVLOG_CHAIN_RPC_x_BURST", "NAVLOG_CHAIN_RPC_", "NAVLOG_SECRET_KEYS_FILE", "NAVLOG_POSTGRES_FILE", "NAVLOG_SECRET_KEY_FILE_FILE", "NAVLOG_HTTP_LISTEN_ADDR",
-		"NAVLOG_SERVICE_HOST", "NAVLOG_SERVE_PORT_8080_TCP_ADDR", // of Services that are named navlog and navlog-serve
+		"NAVLOG_SERVICE_HOST", "NAVLOG_SERVE_PORT_8080_TCP_ADDR", // variables of Kubernetes Services named navlog and navlog-serve
 	} {
 		_, err := Load(configtest.Write(t, configtest.Sound), []string{endpoints, invented + "=5000"})
 		if err == nil || !strings.Contains(err.Error(), invented+" is not a setting") || !strings.Contains(err.Error(), "enableServiceLinks: false") {
@@ -64,8 +64,7 @@ func TestOnlyVariablesThatSetSomething(t *testing.T) {
 	}
 }
 
-// One run names every mistake: unknown keys with their lines, wrong types,
-// unknown variables, and every wrong value.
+// One run reports every mistake: unknown keys with their lines, wrong types, unknown variables, and every wrong value.
 func TestConfigCheckNamesEveryMistakeAtOnce(t *testing.T) {
 	file := configtest.Write(t, `
 chain:
@@ -146,8 +145,7 @@ func TestConfigFileThatIsMissingOrNoYAML(t *testing.T) {
 	}
 }
 
-// A mistake that ends the reading of the file is named alone: what follows it in
-// the file is not missing.
+// A mistake that stops the reading of the file is the only one reported: the keys after it are not missing.
 func TestOnlyMistakesThatAreThere(t *testing.T) {
 	for _, fault := range []string{"finality: {height: 3}", "confirmations: 0", "window: [unclosed"} {
 		c, err := Load(configtest.Write(t, strings.Replace(configtest.Sound, "pollInterval: 250ms", fault, 1)), []string{configtest.SecretKey})
@@ -161,7 +159,7 @@ func TestOnlyMistakesThatAreThere(t *testing.T) {
 	}
 }
 
-// After a mistake that is a setting's own, those that follow are named too.
+// After a mistake in one setting, the mistakes after it are reported too.
 func TestMistakesAfterAMistake(t *testing.T) {
 	for _, fault := range []string{"finality: {height: 3}", "confirmations: 0"} {
 		text := strings.Replace(configtest.Sound, "pollInterval: 250ms", fault, 1) + "surplus: 1\n"
@@ -172,8 +170,8 @@ func TestMistakesAfterAMistake(t *testing.T) {
 	}
 }
 
-// What would have no effect is refused, and what a program could not start with;
-// a wrong variable is named as it is written.
+// Settings that would have no effect, or with which a program could not start, are rejected; a wrong variable is named
+// as it is written.
 func TestMistakesAreNamed(t *testing.T) {
 	for _, m := range []struct {
 		text    string
@@ -200,9 +198,8 @@ func TestMistakesAreNamed(t *testing.T) {
 	}
 }
 
-// The example is the only list of the settings for whoever does not read Go: it
-// is sound but for what an operator has to give, has every key, and sets to its
-// default what an operator need not give.
+// The example is the only list of settings for readers who do not know Go: it is valid except for what an operator has
+// to fill in, has every key, and sets optional settings to their defaults.
 func TestExampleHasEverySetting(t *testing.T) {
 	const file = "../../../deploy/navlog.example.yaml"
 	c, err := Load(file, []string{configtest.SecretKey})
@@ -253,8 +250,7 @@ func TestExampleHasEverySetting(t *testing.T) {
 	}
 }
 
-// keysOf are the keys of a document with the keys above them, chain.rpc.url; the
-// elements of a list have the keys of all of them.
+// keysOf returns the keys of a document with their parent keys, as chain.rpc.url; the keys of list elements are merged.
 func keysOf(t *testing.T, document []byte) map[string]bool {
 	t.Helper()
 	var root yaml.Node
@@ -280,7 +276,7 @@ func keysOf(t *testing.T, document []byte) map[string]bool {
 	return keys
 }
 
-// The compose file may only use settings that exist.
+// The compose file uses only settings that exist.
 func TestComposeUsesSettingsThatExist(t *testing.T) {
 	b, err := os.ReadFile("../../../deploy/docker/compose.yaml")
 	if err != nil {
@@ -320,8 +316,8 @@ func TestComposeUsesSettingsThatExist(t *testing.T) {
 	}
 }
 
-// Each setting can be in a file that a variable names, also one of a list; a setting
-// whose own name ends in _FILE is none of those.
+// Each setting can be in a file that a variable names, even an element of a list; a setting whose own name ends in _FILE
+// is not such a variable.
 func TestValuesInFiles(t *testing.T) {
 	file := func(content string) string {
 		name := filepath.Join(t.TempDir(), "value")
@@ -344,8 +340,7 @@ func TestValuesInFiles(t *testing.T) {
 	}
 }
 
-// What is wrong with a file is said with the variable that names it, all at once and
-// without what is in the file.
+// Mistakes in files are reported with the variables that name the files, all at once and without the content.
 func TestMistakesInFiles(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{"empty": "\n", "huge": strings.Repeat("sesame", 20_000), "word": "sesame"} {

@@ -1,6 +1,6 @@
-// Package console is standard error of a command that works for long: log lines,
-// and on a terminal a line of progress below them. What works does not know of it: it
-// calls a function with what it is doing, and how much of how much is done.
+// Package console is the standard error of a long-running command: log lines and, on a terminal, a progress line below
+// them. The working code does not depend on it: it calls a function with the current step, the amount done and the
+// total.
 package console
 
 import (
@@ -22,30 +22,27 @@ import (
 )
 
 const (
-	// barEvery is the pause between two looks at what goes on, on a terminal, and
-	// lineEvery the one in a log.
+	// barEvery is the time between two updates of the bar on a terminal, and lineEvery between two lines in a log.
 	barEvery  = 250 * time.Millisecond
 	lineEvery = 5 * time.Second
-	// barWidth is that of a full bar, in characters; barSteps is in how many steps it
-	// gets there.
+	// barWidth is the width of a full bar, in characters; barSteps is the number of steps of a full bar.
 	barWidth = 20
 	barSteps = 1000
 )
 
-// Console is where log lines go. On a terminal it keeps one line of progress
-// below them, while there is any.
+// Console is where log lines go. On a terminal it keeps one progress line below them, as long as there is one.
 type Console struct {
 	out      io.Writer
 	terminal bool
 	every    time.Duration
 
 	mu   sync.Mutex
-	bars *mpb.Progress // nil while there is no line of progress
+	bars *mpb.Progress // nil while there is no progress line
 	bar  *mpb.Bar
-	text atomic.Pointer[string] // beside the bar
+	text atomic.Pointer[string] // to the right of the bar
 }
 
-// New makes the console of a stream.
+// New returns the console of a stream.
 func New(out io.Writer) *Console {
 	screen := cli.NewScreen(out)
 	if terminal := screen.Terminal(); terminal != nil {
@@ -54,7 +51,7 @@ func New(out io.Writer) *Console {
 	return &Console{out: screen, every: lineEvery}
 }
 
-// Write writes above the line of progress.
+// Write writes text above the progress line.
 func (c *Console) Write(text []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,15 +59,14 @@ func (c *Console) Write(text []byte) (int, error) {
 	if c.bars != nil {
 		out = c.bars
 	}
-	// The stream is a terminal's own, for the line of progress moves the cursor.
+	// The stream is the terminal's own, because the progress line moves the cursor.
 	if _, err := out.Write(cli.Escape(text)); err != nil {
 		return 0, err
 	}
 	return len(text), nil
 }
 
-// show draws a part of a whole, 0 to 1, with a text beside it. What the terminal has
-// no room for is cut.
+// show draws a bar, from 0 to 1, with a text to its right. What does not fit on the terminal is cut off.
 func (c *Console) show(part float64, text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,18 +76,18 @@ func (c *Console) show(part float64, text string) {
 		c.bars = mpb.New(mpb.WithOutput(c.out), mpb.WithAutoRefresh(), mpb.WithRefreshRate(barEvery))
 		c.bar = c.bars.New(0, mpb.BarStyle().Lbound("[").Filler("#").Tip("").Padding(".").Rbound("]"), mpb.BarWidth(barWidth), mpb.BarFillerTrim(),
 			mpb.AppendDecorators(decor.Any(c.beside)))
-		c.bar.SetTotal(barSteps, false) // a full bar is not the end of it
+		c.bar.SetTotal(barSteps, false) // a full bar does not end it
 	}
 	c.bar.SetCurrent(int64(part * barSteps))
 }
 
-// beside is the text for which there is room beside the bar.
+// beside returns as much of the text as fits to the right of the bar.
 func (c *Console) beside(s decor.Statistics) string {
 	text := " " + *c.text.Load()
 	return text[:max(0, min(len(text), s.AvailableWidth-barWidth))]
 }
 
-// end removes the line of progress, or leaves it where it is.
+// end removes the progress line, or leaves it on the screen.
 func (c *Console) end(remove bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,8 +99,8 @@ func (c *Console) end(remove bool) {
 	c.bars = nil
 }
 
-// Watch shows how a backfill goes on, until ctx ends: as a line that moves on a
-// terminal, else as a log line now and then. It returns nil.
+// Watch shows the progress of a backfill until ctx ends: as a progress line on a terminal, otherwise as a log line now
+// and then. It returns nil.
 func (c *Console) Watch(ctx context.Context, status func() ingest.Status, log *slog.Logger) error {
 	tick := time.NewTicker(c.every)
 	defer tick.Stop()
@@ -147,7 +143,7 @@ func backfillText(b *registry.BackfillStatus, eta *uint64, calls []registry.Meth
 	return line
 }
 
-// Spent says what the nodes were asked: calls, and units where they have prices.
+// Spent describes the calls to the nodes: their number, and units if calls have prices.
 func Spent(calls []registry.MethodCalls) string {
 	all := registry.Spent(calls)
 	text := fmt.Sprintf("%d calls", all.Calls)
@@ -157,7 +153,7 @@ func Spent(calls []registry.MethodCalls) string {
 	return text
 }
 
-// spentFields are the same for a log line, by method.
+// spentFields are the same numbers for a log line, by method.
 func spentFields(calls []registry.MethodCalls) []any {
 	if len(calls) == 0 {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// appears waits until all of it was written, in this order.
+// appears waits until all the words were written, in this order.
 func appears(t *testing.T, out *lockedBuffer, words ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -40,8 +40,8 @@ func appears(t *testing.T, out *lockedBuffer, words ...string) {
 	}
 }
 
-// Log lines are written at once, also while there is a line of progress, which is cut
-// where there is no room, and goes when it is not needed any more.
+// Log lines are written at once, even while there is a progress line. The progress line is cut off to fit, and removed
+// when it is no longer needed.
 func TestLogLinesStayAboveTheBar(t *testing.T) {
 	out := new(lockedBuffer)
 	c := &Console{out: out, terminal: true}
@@ -59,7 +59,7 @@ func TestLogLinesStayAboveTheBar(t *testing.T) {
 	}
 }
 
-// backfilling is an ingest that reads ten blocks at every look.
+// backfilling is an ingest that reads ten more blocks at every call.
 func backfilling() func() ingest.Status {
 	var block uint64
 	now := time.Unix(0, 0)
@@ -76,7 +76,7 @@ func backfilling() func() ingest.Status {
 	}
 }
 
-// lockedBuffer may be written by one goroutine and read by another.
+// lockedBuffer can be written by one goroutine and read by another.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -133,7 +133,7 @@ func TestBackfillIsShown(t *testing.T) {
 	}
 }
 
-// What is said of a backfill beside its bar.
+// The text to the right of a backfill's bar.
 func TestBackfillText(t *testing.T) {
 	eta := uint64(8)
 	b := &registry.BackfillStatus{FromBlock: 1, Block: 20, ToBlock: 100, Logs: 60, BlocksPerSecond: 10, LogsPerSecond: 30}

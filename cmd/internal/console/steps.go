@@ -7,25 +7,24 @@ import (
 	"time"
 )
 
-// Steps shows how far a command is that does one thing after the other: as a line that
-// moves on a terminal, else as a log line now and then, and so not at all where the
-// command is done sooner. All of it goes to standard error, whatever the answer is
-// written as.
+// Steps shows the progress of a command that works in several steps: as a progress line on a terminal, otherwise as a
+// log line now and then, and so not at all if the command ends sooner. It always goes to standard error, whatever the
+// format of the result.
 type Steps struct {
 	c   *Console
 	log *slog.Logger
 	now func() time.Time
 
 	mu          sync.Mutex
-	what        string // empty: nothing goes on
+	what        string // empty: no step is running
 	done, of    uint64
-	first       uint64    // done, when it was told first
-	began       time.Time // when it was told first
+	first       uint64    // done at the first Tell of this step
+	began       time.Time // time of the first Tell of this step
 	ended, gone chan struct{}
 	end         sync.Once
 }
 
-// Steps begins to show. End it before the answer is written.
+// Steps starts to show progress. Call End before writing the result.
 func (c *Console) Steps(log *slog.Logger) *Steps {
 	s := c.steps(log, time.Now)
 	go s.watch()
@@ -36,8 +35,8 @@ func (c *Console) steps(log *slog.Logger, now func() time.Time) *Steps {
 	return &Steps{c: c, log: log, now: now, ended: make(chan struct{}), gone: make(chan struct{})}
 }
 
-// Tell says what goes on and how much of it is done; of is 0 where nobody knows how much
-// there is. It may be called as often as anything happens, and by several at a time.
+// Tell reports the current step and how much of it is done; of is 0 if the total is unknown. It may be called as often
+// as needed, also concurrently.
 func (s *Steps) Tell(what string, done, of uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +46,7 @@ func (s *Steps) Tell(what string, done, of uint64) {
 	s.done, s.of = done, of
 }
 
-// End removes the line of progress. It may be called again.
+// End removes the progress line. It may be called more than once.
 func (s *Steps) End() {
 	s.end.Do(func() { close(s.ended) })
 	<-s.gone
@@ -68,7 +67,7 @@ func (s *Steps) watch() {
 	}
 }
 
-// show shows what goes on now.
+// show shows the current step.
 func (s *Steps) show() {
 	s.mu.Lock()
 	what, done, of, took := s.what, s.done, s.of, s.now().Sub(s.began)
@@ -91,8 +90,7 @@ func (s *Steps) show() {
 	}
 }
 
-// left is the time that the rest takes, if it goes on as it did since it was told of
-// first; "?" where that is not known.
+// left estimates the time that the rest takes at the speed since the first Tell of the step; "?" if it is unknown.
 func (s *Steps) left(took time.Duration) string {
 	if s.done <= s.first || s.of < s.done {
 		return "?"

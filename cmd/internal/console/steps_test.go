@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// What goes on is a line on a terminal, with the time that is left where it is known, and
-// the line is gone at the end.
+// On a terminal the current step is a progress line, with the remaining time if known, and the line is removed at the
+// end.
 func TestStepsOnATerminal(t *testing.T) {
 	out := new(lockedBuffer)
 	c := &Console{out: out, terminal: true, every: time.Hour}
 	clock := time.Unix(1_700_000_000, 0)
 	s := c.steps(slog.New(slog.NewTextHandler(c, nil)), func() time.Time { return clock })
-	s.show() // nothing goes on
+	s.show() // no step is running
 	s.Tell("log: looking for record 7", 0, 0)
 	clock = clock.Add(3 * time.Second)
 	s.show()
@@ -23,14 +23,14 @@ func TestStepsOnATerminal(t *testing.T) {
 	s.Tell("secrets: sent", 4, 0)
 	s.show()
 	appears(t, out, "[..................] secrets: sent  4  since 0s")
-	s.Tell("log: records", 100, 300) // somebody else did the first hundred
+	s.Tell("log: records", 100, 300) // the first hundred were done by something else
 	s.show()
 	appears(t, out, "[######............]  33 %  log: records  100 of 300  ? left")
 	clock = clock.Add(5 * time.Second)
 	s.Tell("log: records", 150, 300)
 	s.show()
 	appears(t, out, "[#########.........]  50 %  log: records  150 of 300  15s left")
-	s.Tell("log: records", 301, 300) // more than was known of
+	s.Tell("log: records", 301, 300) // more than the known total
 	s.show()
 	appears(t, out, "[##################] 100 %  log: records  301 of 300  ? left")
 	go s.watch()
@@ -43,7 +43,7 @@ func TestStepsOnATerminal(t *testing.T) {
 	}
 }
 
-// In a log there is a line every 5 s, and none where the command is done sooner.
+// In a log there is a line every 5 s, and none if the command ends sooner.
 func TestStepsInALog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := new(lockedBuffer)

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// ListenOps takes the port of an ops server.
+// ListenOps opens the port of an ops server.
 func ListenOps(listen string) (net.Listener, error) {
 	listener, err := net.Listen("tcp", listen)
 	if err != nil {
@@ -22,8 +22,8 @@ func ListenOps(listen string) (net.Listener, error) {
 	return listener, nil
 }
 
-// ServeOps answers until ctx ends. ready gives nil while the program does its role, which
-// role names; nil for several programs in one process.
+// ServeOps serves until ctx ends. ready returns nil while the program does the work of its role, which role returns;
+// role is nil if several programs share the process.
 func ServeOps(ctx context.Context, listener net.Listener, gatherer prometheus.Gatherer, ready func() error, role func() string) error {
 	if role == nil {
 		role = func() string { return "" }

@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// TestOpsServer: what it says of a program that is ready and of one that is not,
-// and what `navlog probe`, which a container is judged by, makes of it.
+// TestOpsServer checks the responses for a program that is ready and for one that is not, and what `navlog probe`, the
+// health check of a container, makes of them.
 func TestOpsServer(t *testing.T) {
 	metrics, fault, role := prometheus.NewRegistry(), atomic.Pointer[error]{}, atomic.Pointer[string]{}
 	active, standby := Active, Standby

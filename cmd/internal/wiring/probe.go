@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Probe fails unless the address, that of a /readyz, answers 200 within 4 seconds.
+// Probe fails unless the URL, one of a /readyz, responds with 200 within 4 seconds.
 func Probe(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, 4*time.Second)
 	defer cancel()

@@ -1,6 +1,5 @@
-// Package wiring makes the four programs out of a configuration, and runs them:
-// each alone beside a small HTTP server for operators, or all in one process,
-// which are stopped in the reverse order.
+// Package wiring builds the four programs from a configuration and runs them: each by itself with a small HTTP server
+// for operators, or all in one process, where they are stopped in reverse order.
 package wiring
 
 import (
@@ -23,19 +22,19 @@ import (
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
 
-// Program is what the four programs have in common.
+// Program is the interface of the four programs.
 type Program interface {
 	Run(ctx context.Context) error
 	Ready() error
 }
 
-// Roles of an instance. Ready says whether it does its role.
+// Roles of an instance. Ready reports whether the instance is ready for its role.
 const (
 	Active  = "active"
-	Standby = "standby" // another instance does the work, and this one takes over when that ends
+	Standby = "standby" // another instance does the work; this one takes over when it ends
 )
 
-// RoleOf returns the role of a program's instance. Of serve and dispatch all are active.
+// RoleOf returns the role of a program's instance. All instances of serve and dispatch are active.
 func RoleOf(p Program) string {
 	if s, may := p.(interface{ StandsBy() bool }); may && s.StandsBy() {
 		return Standby
@@ -43,7 +42,7 @@ func RoleOf(p Program) string {
 	return Active
 }
 
-// Deps are the things that programs share in one process.
+// Deps are the things that the programs of one process share.
 type Deps struct {
 	Config  config.Config
 	Pool    *pgxpool.Pool
@@ -53,7 +52,7 @@ type Deps struct {
 	registerer prometheus.Registerer // of Metrics, with the label chain: one Prometheus may watch several deployments
 }
 
-// New opens what the programs share; close Pool when all have ended.
+// New opens what the programs share; the caller closes Pool after all programs have ended.
 func New(ctx context.Context, c config.Config, log *slog.Logger) (*Deps, error) {
 	pool, err := registry.Open(ctx, c.Postgres)
 	if err != nil {
@@ -69,17 +68,17 @@ func New(ctx context.Context, c config.Config, log *slog.Logger) (*Deps, error) 
 	return d, nil
 }
 
-// Ingest makes the program.
+// Ingest returns the program ingest.
 func (d *Deps) Ingest() *ingest.Ingest {
 	return ingest.New(d.Config.Chain, d.Config.Kafka, d.Pool, d.registerer, d.Log.With("program", "ingest"))
 }
 
-// Project makes the program.
+// Project returns the program project.
 func (d *Deps) Project() *projections.Projections {
 	return projections.New(d.Config.Projections, d.Config.Chain.ID, d.Config.Kafka, d.Config.ClickHouse, d.Pool, d.registerer, d.Log.With("program", "project"))
 }
 
-// Serve makes the program, or says what is wrong with the networks of guard.
+// Serve returns the program serve, or an error if the networks of guard are invalid.
 func (d *Deps) Serve() (*query.Query, error) {
 	g, err := guard.New(d.Config.Guard)
 	if err != nil {
@@ -93,7 +92,7 @@ func (d *Deps) Serve() (*query.Query, error) {
 	return serve, nil
 }
 
-// Dispatch makes the program, or says what is wrong with the guard or the secret key.
+// Dispatch returns the program dispatch, or an error if the guard or the secret key is invalid.
 func (d *Deps) Dispatch() (*dispatch.Dispatch, error) {
 	g, err := guard.New(d.Config.Guard)
 	if err != nil {
@@ -108,9 +107,8 @@ func (d *Deps) Dispatch() (*dispatch.Dispatch, error) {
 	return dispatch.New(c, d.Config.Kafka, d.Pool, sealer, g, d.registerer, d.Log.With("program", "dispatch")), nil
 }
 
-// ShowReady makes the readiness of a program a metric, and whether it stands by, since a
-// standby that is ready does not do the work. Its other gauges keep their last values while
-// it cannot do anything.
+// ShowReady exports a program's readiness as a metric, and whether it is a standby, since a ready standby does not do
+// the work. While the program is not ready, its other gauges keep their last values.
 func (d *Deps) ShowReady(name string, p Program) {
 	d.registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "navlog_standby", Help: "1 while the program stands by for another instance that does the work.", ConstLabels: prometheus.Labels{"program": name},

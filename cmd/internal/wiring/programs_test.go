@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// fakeProgram is ready when it has no fault.
+// fakeProgram is ready if it has no fault.
 type fakeProgram struct {
 	fault  error
 	stands bool
@@ -21,8 +21,8 @@ func (p *fakeProgram) Run(context.Context) error { return nil }
 func (p *fakeProgram) Ready() error              { return p.fault }
 func (p *fakeProgram) StandsBy() bool            { return p.stands }
 
-// Each program says whether it is ready, and there is an alert for each one that
-// is not, or that says nothing because it does not run.
+// Each program exports its readiness, and there is an alert for each program that is not ready, or that is silent
+// because it does not run.
 func TestReadinessIsAlerted(t *testing.T) {
 	metrics := prometheus.NewRegistry()
 	d := &Deps{Metrics: metrics, registerer: metrics}
@@ -40,7 +40,7 @@ func TestReadinessIsAlerted(t *testing.T) {
 		t.Error(err)
 	}
 
-	// One that stands by is ready and does not do the work: it must not hide one that should.
+	// A standby is ready but does not do the work: it must not hide a missing active instance.
 	waits.stands = true
 	const standby = `# HELP navlog_standby 1 while the program stands by for another instance that does the work.
 # TYPE navlog_standby gauge

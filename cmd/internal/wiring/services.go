@@ -9,15 +9,14 @@ import (
 	"sync/atomic"
 )
 
-// Services are goroutines that are stopped in the reverse order of their
-// start, each one only when the one before it has returned. That is what makes
-// Ctrl-C orderly: traffic stops before ingest, ingest before the read models,
+// Services are goroutines that are stopped in the reverse order of their start, each only after the previous one has
+// returned. So Ctrl-C ends everything in order: traffic stops before ingest, ingest before the read models, and
 // everything before the engines.
 type Services struct {
 	log     *slog.Logger
 	running []*service
-	// Failed gets the first error of a service that ended by itself. What others say after it mostly follows from it, and
-	// is only logged.
+	// Failed gets the first error of a service that ended by itself. The errors of others after it mostly follow from
+	// it, and are only logged.
 	Failed chan error
 	failed atomic.Bool
 }
@@ -32,15 +31,14 @@ func NewServices(log *slog.Logger) *Services {
 	return &Services{log: log, Failed: make(chan error, 1)}
 }
 
-// Start runs a service with a context of its own, so that a signal does not
-// reach it before its turn.
+// Start runs a service with its own context, so that a signal does not stop it before its turn.
 func (s *Services) Start(ctx context.Context, name string, run func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	one := &service{name, cancel, make(chan error, 1)}
 	s.running = append(s.running, one)
 	go func() {
 		err := run(ctx)
-		if ctx.Err() == nil { // nobody asked it to stop
+		if ctx.Err() == nil { // not because of Stop
 			if err == nil {
 				err = errors.New("it ended by itself")
 			}
@@ -50,14 +48,14 @@ func (s *Services) Start(ctx context.Context, name string, run func(context.Cont
 			default:
 				s.log.Error("a service failed after another", "service", name, "error", err)
 			}
-			err = nil // told already
+			err = nil // logged already
 		}
 		one.done <- err
 	}()
 }
 
-// Stop ends all services, the last started first, and gives their errors; where one had failed before, only that one's, if
-// nobody has heard it.
+// Stop ends all services, the last started first, and returns their errors; if one had failed before, it returns only
+// that error, unless the caller has received it from Failed.
 func (s *Services) Stop() error {
 	var faults []error
 	for _, one := range slices.Backward(s.running) {
@@ -73,7 +71,7 @@ func (s *Services) Stop() error {
 	}
 	s.running = nil
 	select {
-	case err := <-s.Failed: // that nobody has heard
+	case err := <-s.Failed: // the caller has not received it
 		faults = append(faults, err)
 	default:
 	}

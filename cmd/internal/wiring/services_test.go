@@ -25,7 +25,7 @@ func TestServicesStopInReverseOrder(t *testing.T) {
 			return ctx.Err()
 		})
 	}
-	cancel() // the signal alone stops nobody
+	cancel() // a signal does not stop any service by itself
 	if err := s.Stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestServiceThatEndsByItselfIsAFailure(t *testing.T) {
 	}
 }
 
-// Two programs meet the same broken engine: the sentence of the first is what a user needs.
+// Two programs fail at the same broken engine: the user needs the error of the first.
 func TestStopAfterAFailureIsSilent(t *testing.T) {
 	stop := func(fails, heard bool) error {
 		s := NewServices(slog.New(slog.NewTextHandler(io.Discard, nil)))

@@ -1,4 +1,4 @@
-// Package configtest has a configuration that is sound, for tests.
+// Package configtest provides a valid configuration for tests.
 package configtest
 
 import (
@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Sound has every setting that must be given.
+// Sound has every required setting.
 const Sound = `
 chain:
   id: 31337
@@ -21,10 +21,10 @@ postgres: {url: postgres://navlog@127.0.0.1/navlog}
 http: {router: "0x00000000000000000000000000000000000000b2"}
 `
 
-// SecretKey is the variable with a key.
+// SecretKey is the environment variable of the secret key, with a value.
 const SecretKey = "NAVLOG_SECRET_KEY=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 
-// Write writes a configuration file and gives its name.
+// Write writes a configuration file and returns its name.
 func Write(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "navlog.yaml")
