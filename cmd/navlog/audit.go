@@ -19,12 +19,12 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// signature says who gives a command that changes something.
+// signature names the operator of a command that changes something.
 type signature struct {
 	As string `name:"as" env:"NAVLOG_OPERATOR" placeholder:"NAME" help:"Operator's name for the audit (default: user and host, which are of little use in a container)."`
 }
 
-// operator names who gives the command.
+// operator returns the operator's name.
 func (s signature) operator() string {
 	if s.As != "" {
 		return s.As
@@ -33,7 +33,7 @@ func (s signature) operator() string {
 	if u, err := user.Current(); err == nil {
 		name = cmp.Or(name, u.Username)
 	}
-	name = cmp.Or(name, fmt.Sprintf("uid %d", os.Getuid())) // a container knows no names
+	name = cmp.Or(name, fmt.Sprintf("uid %d", os.Getuid())) // a container has no user names
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown host"
@@ -41,14 +41,14 @@ func (s signature) operator() string {
 	return name + "@" + host
 }
 
-// changeFlags are common to the commands that change the registry.
+// changeFlags are shared by the commands that change the registry.
 type changeFlags struct {
 	registryFlags
 	signature
 }
 
-// around runs what changes another store than the registry. Its row is there
-// before: what may have been done is known, whatever ends the command.
+// around runs a change to a store other than the registry. Its audit row is written first, so the attempt is recorded
+// however the command ends.
 func (s signature) around(ctx context.Context, pool *pgxpool.Pool, d registry.Deed, do func() error) error {
 	q := db.New(pool)
 	if err := registry.RecordDeed(ctx, q, s.operator(), d, registry.DeedBegun); err != nil {
@@ -59,7 +59,7 @@ func (s signature) around(ctx context.Context, pool *pgxpool.Pool, d registry.De
 	if failed != nil {
 		outcome = registry.DeedFailed
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second) // also of one that was interrupted
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second) // even if the command was interrupted
 	defer cancel()
 	if err := registry.RecordDeed(ctx, q, s.operator(), d, outcome); failed == nil {
 		return err
@@ -67,8 +67,8 @@ func (s signature) around(ctx context.Context, pool *pgxpool.Pool, d registry.De
 	return failed
 }
 
-// aroundIfThere is around with the registry that c names, and without it where that is
-// not there: what is done is not to wait for it. instead says who knows of it then.
+// aroundIfThere is around with the registry of c, if it can be reached: the change does not wait for the registry.
+// instead tells the operator what to rely on without the audit row.
 func (s signature) aroundIfThere(ctx context.Context, streams *cli.Streams, c config.Config, d registry.Deed, instead string, do func() error) error {
 	if c.Postgres.URL == "" {
 		return do()
@@ -101,7 +101,7 @@ type auditRow struct {
 	Outcome   string    `json:"outcome"`
 }
 
-// Run lists what operators did, newest first.
+// Run lists the operators' changes, newest first.
 func (cmd auditCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.Limit < 1 || cmd.Limit > 10_000 {
 		return cli.Usage.With(fmt.Errorf("--limit is %d and must be 1 to 10000", cmd.Limit))

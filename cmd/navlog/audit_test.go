@@ -37,12 +37,11 @@ func (c commands) mustRun(args ...string) string {
 	return out
 }
 
-// last4 is by what people tell keys apart.
+// last4 returns the part of a key by which people tell keys apart.
 func last4(key string) string { return key[len(key)-4:] }
 
-// Whatever an operator changes has a row, in the transaction of the change: who,
-// which command, what; and neither keys nor secrets are in any. A command that
-// changed nothing has none.
+// Every change by an operator leaves a row, written in the transaction of the change: who, which command, what; no row
+// contains a key or a secret. A command that changed nothing leaves none.
 func TestEveryChangeIsAudited(t *testing.T) {
 	c := newCommands(t)
 	t.Setenv("NAVLOG_OPERATOR", "alice")
@@ -100,7 +99,7 @@ func TestEveryChangeIsAudited(t *testing.T) {
 	}
 }
 
-// A command is in this list or leaves a row: who adds one has to say which.
+// Each command either is in this list or leaves a row; the author of a new command has to decide which.
 func TestCommandsThatChangeNothing(t *testing.T) {
 	reads := []string{
 		"audit", "backup", "completion", "config check", "doctor", "explain partner", "explain settlement", "explain user", "explain vault", "ingest estimate", "kafka rights", "log show", "log stats", "log tail", "mapping check", "mapping try", "partner aliases list", "partner list", "partner show", "probe", "projection list", "projection show", "statement get", "statement verify", "status", "vault detect", "verify", "version",
@@ -124,8 +123,7 @@ func TestCommandsThatChangeNothing(t *testing.T) {
 	}
 }
 
-// A change of another store than the registry is told of before it begins, so that
-// also one that fails has its rows.
+// A change to another store is recorded before it begins, so that a failed one has its rows too.
 func TestAuditAroundOtherStores(t *testing.T) {
 	c := newCommands(t)
 	pool, by := c.registry(), signature{As: "carol"}
@@ -184,9 +182,8 @@ func TestRevokeKey(t *testing.T) {
 	}
 }
 
-// The key of the signing secrets is changed for another without a secret being
-// changed, in steps at which each secret can be opened; a step that is left out is
-// refused.
+// The key that encrypts the signing secrets is rotated without changing a secret, in steps at each of which every
+// secret can be decrypted; skipping a step is rejected.
 func TestSecretKeyIsRotated(t *testing.T) {
 	c := newCommands(t)
 	first := os.Getenv("NAVLOG_SECRET_KEY")

@@ -18,7 +18,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// backupCmd copies the log of the chain, beside a running ingest.
+// backupCmd copies the log of the chain, while ingest runs.
 type backupCmd struct {
 	cli.Flags
 	JSON   bool   `name:"json" help:"Write JSON."`
@@ -26,7 +26,7 @@ type backupCmd struct {
 	Verify bool   `help:"Only check the backup: every file, record and hash. Needs neither Kafka nor a configuration."`
 }
 
-// Run backs up, or verifies a backup.
+// Run makes a backup, or verifies one.
 func (cmd backupCmd) Run(ctx context.Context, s *cli.Streams) error {
 	var c config.Config
 	if !cmd.Verify {
@@ -65,7 +65,7 @@ type restoreCmd struct {
 	Dir  string `arg:"" help:"Folder of the backup."`
 }
 
-// Run restores. The audit has it too, if the registry can be reached.
+// Run restores. The audit records it, if the registry can be reached.
 func (cmd restoreCmd) Run(ctx context.Context, s *cli.Streams) error {
 	c, err := cmd.Load(config.NeedChainID, config.NeedKafka)
 	if err != nil {
@@ -88,7 +88,7 @@ func (cmd restoreCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return printBackup(s.Out, cmd.JSON, r, fmt.Sprintf("restored: %d segments in this run; `navlog ingest` goes on from here; rebuild the read models (docs/operations.md)", r.Done))
 }
 
-// backupFault gives an error its exit code.
+// backupFault attaches the exit code to an error.
 func backupFault(err error) error {
 	if damaged := new(backup.DamagedError); errors.As(err, &damaged) {
 		return cli.Different.With(err)
@@ -96,7 +96,7 @@ func backupFault(err error) error {
 	return err
 }
 
-// reachKafka fails if the brokers do not answer: a client of Kafka tries for ever.
+// reachKafka fails if the brokers do not respond in time; a Kafka client retries forever.
 func reachKafka(ctx context.Context, kafka chainlog.Config) error {
 	client, err := kgo.NewClient(kafka.Options()...)
 	if err != nil {

@@ -13,13 +13,12 @@ type completionCmd struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// Help says how to use it.
+// Help says how to use the script.
 func (completionCmd) Help() string {
 	return "bash: source <(navlog completion bash); zsh, after compinit: source <(navlog completion zsh); fish: navlog completion fish | source. Put the line into the shell's own start file."
 }
 
-// Run prints a script without a call of navlog in it: it knows the commands and
-// flags of the navlog that made it.
+// Run prints a script that does not call navlog: it knows the commands and flags of the navlog that printed it.
 func (cmd completionCmd) Run(s *cli.Streams, app *kong.Kong) error {
 	words := map[string][]string{}
 	collect(app.Model.Node, "", words)
@@ -34,8 +33,7 @@ func (cmd completionCmd) Run(s *cli.Streams, app *kong.Kong) error {
 	return err
 }
 
-// collect finds what may follow each command: its subcommands, and the flags of it
-// and of those above it.
+// collect lists what can follow each command: its subcommands, and the flags of the command and its parents.
 func collect(n *kong.Node, path string, words map[string][]string) {
 	for _, flags := range n.AllFlags(true) {
 		for _, f := range flags {
@@ -90,7 +88,7 @@ func fishCompletion(n *kong.Node) string {
 	return b.String()
 }
 
-// walk visits every command that is shown, with the words that lead to it.
+// walk visits every visible command, with the words that lead to it.
 func walk(n *kong.Node, path string, visit func(path string, n *kong.Node)) {
 	visit(path, n)
 	for _, child := range n.Children {

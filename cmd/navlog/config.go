@@ -20,8 +20,8 @@ type configCheckCmd struct {
 	Connect bool   `help:"Also check that each node and engine that it names responds and accepts the login."`
 }
 
-// Run exits with 0 and one line, or with every mistake on a line of its own. With
-// --connect there is a line for each engine.
+// Run exits with 0 and one line, or prints every mistake on its own line. With --connect it prints a line for each
+// engine.
 func (cmd configCheckCmd) Run(ctx context.Context, s *cli.Streams) error {
 	c, err := config.Load(cmd.Config, os.Environ())
 	e := &examination{config: c, program: cmd.Program}

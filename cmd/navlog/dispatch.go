@@ -27,7 +27,7 @@ type dispatchCmd struct {
 
 type dispatchRunCmd struct{ cli.Flags }
 
-// Run sends webhooks until a signal comes.
+// Run sends webhooks until a signal arrives.
 func (cmd dispatchRunCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return start(ctx, s, cmd.Flags, "dispatch", func(d *wiring.Deps) (wiring.Program, error) { return d.Dispatch() })
 }
@@ -40,7 +40,7 @@ type dispatchRewindCmd struct {
 	Yes       bool   `short:"y" help:"Do it without asking."`
 }
 
-// rewindRow is the position in a partition, before and after.
+// rewindRow is the position in a partition, before and after the rewind.
 type rewindRow struct {
 	Topic     string `json:"topic"`
 	TopicID   string `json:"topicId"`
@@ -49,8 +49,7 @@ type rewindRow struct {
 	To        int64  `json:"to"`
 }
 
-// Run moves positions back. Deliveries are made once for each event id, so what is read again makes only those that
-// are missing.
+// Run moves positions back. There is one delivery for each event id, so reading again creates only the missing ones.
 func (cmd dispatchRewindCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.Offset < 0 || cmd.Partition < -1 {
 		return cli.Usage.With(errors.New("--offset and --partition must be 0 or more"))
@@ -116,8 +115,8 @@ func (cmd dispatchRewindCmd) topics(chainID uint64) []string {
 	return []string{chainlog.ReferralDeposits(chainID), chainlog.ReferralWithdrawals(chainID)}
 }
 
-// stopped refuses while a dispatcher runs: it keeps the position that it has read, and would go on from there until
-// the next referral comes.
+// stopped fails while a dispatcher runs: the dispatcher has its position in memory, and would continue from there until
+// the next referral.
 func stopped(ctx context.Context, q *db.Queries) error {
 	n, err := q.RunningDispatchers(ctx)
 	if err != nil {
@@ -129,7 +128,7 @@ func stopped(ctx context.Context, q *db.Queries) error {
 	return nil
 }
 
-// plan lists the positions that are moved. It refuses to move none.
+// plan lists the positions to move. An empty list is an error.
 func (cmd dispatchRewindCmd) plan(ctx context.Context, q *db.Queries, p db.RewindPositionsParams) ([]rewindRow, error) {
 	found, err := q.ListPositions(ctx, p.Topics)
 	if err != nil {
@@ -156,7 +155,7 @@ func (cmd dispatchRewindCmd) print(out io.Writer, rows []rewindRow) error {
 	return w.Flush()
 }
 
-// confirm asks a person to type yes, after a text that ends with a line.
+// confirm asks a person to type yes, after a text that ends with a newline.
 func confirm(s *cli.Streams, text string) error {
 	fmt.Fprintf(s.Err, "%sType yes to go on: ", text)
 	if answer, _ := bufio.NewReader(stdin).ReadString('\n'); strings.TrimSpace(answer) != "yes" {

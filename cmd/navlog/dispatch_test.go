@@ -10,8 +10,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// With the rights of dispatch: positions go back and never forward, in the topics of the chain, after a person said yes,
-// and not while a dispatcher runs. The audit has it.
+// With the rights of dispatch, positions move back and never forward, in the topics of the chain only, after a person
+// has typed yes, and not while a dispatcher runs. The audit has a row.
 func TestDispatchRewind(t *testing.T) {
 	c := newCommands(t)
 	owner := os.Getenv("NAVLOG_POSTGRES_URL")

@@ -43,8 +43,7 @@ const (
 	failing = "FAIL"
 )
 
-// finding is what one check found. Advice says what to do; empty where nothing is
-// to be done.
+// finding is the result of one check. Advice says what to do; empty if nothing has to be done.
 type finding struct {
 	Check   string `json:"check"`
 	Verdict string `json:"verdict"`
@@ -57,12 +56,11 @@ type finding struct {
 type examination struct {
 	config    config.Config
 	program   string // of the four; empty: all of them
-	kafkaUser string // whose rights on Kafka are looked at; empty for whoever logs in
+	kafkaUser string // the user whose rights on Kafka are checked; empty for the one that logs in
 	findings  []finding
 }
 
-// sections are those that are looked at. Only dispatch has the secret key, so
-// it is not required if it is absent.
+// sections are the sections to check. Only dispatch has the secret key, so a missing one is not an error.
 func (e *examination) sections() []config.Section {
 	if e.program != "" {
 		return config.Needs[e.program]
@@ -72,7 +70,7 @@ func (e *examination) sections() []config.Section {
 	})
 }
 
-// uses tells whether the programs that are looked at need a section.
+// uses reports whether the checked programs need a section.
 func (e *examination) uses(s config.Section) bool {
 	rotates := s == config.NeedSecretKey && e.program == "serve" && e.config.HTTP.PartnerRotation
 	return e.program == "" || rotates || slices.Contains(config.Needs[e.program], s)
@@ -93,24 +91,22 @@ func (e *examination) fail(code cli.Code, check, advice, format string, args ...
 }
 
 const (
-	// answersWithin is how long an engine may take.
+	// answersWithin is the time limit for the response of an engine.
 	answersWithin = 8 * time.Second
-	// clocksWithin is how far two clocks may be apart: leases and states are judged
-	// by seconds.
+	// clocksWithin is the tolerated difference of two clocks: leases and states expire within seconds.
 	clocksWithin = 2 * time.Second
-	// headWithin is how old the newest block of a node may be before it is mentioned.
+	// headWithin is the age of a node's newest block above which doctor warns.
 	headWithin = 10 * time.Minute
 	// Oldest versions that are known to work.
 	oldestPostgres = 150000
 )
 
-// oldestClickHouse is a year and a month of it.
+// oldestClickHouse is a year and a month.
 var oldestClickHouse = [2]int{26, 7}
 
-// reach looks whether everything that the configuration names answers, and as whom;
-// with deep, also how it is. All of it is asked at the same time, and told in this
-// order. Sections that are wrong are left out: what is wrong with them was said. So is
-// everything where the configuration was not read: nobody named those engines.
+// reach checks whether everything that the configuration names responds, and as which login; with deep, also its state.
+// The checks run concurrently, and are reported in this order. Invalid sections are left out, since their mistakes are
+// reported already, and so is everything if the configuration could not be read: then the engines are only defaults.
 func (e *examination) reach(ctx context.Context, deep bool) {
 	if !e.config.WasRead() {
 		e.warn("nodes and engines", "look at the configuration first", "not asked: nothing has named them")
@@ -181,7 +177,7 @@ func (e *examination) node(ctx context.Context, url string, deep bool) {
 	}
 }
 
-// finality looks at what the node calls final, as ingest does.
+// finality checks what the node reports as final, the same way as ingest does.
 func (e *examination) finality(ctx context.Context, check string, client *ethclient.Client) {
 	const advice = "set chain.finality to a depth, or to instant on a chain whose blocks are final at once"
 	rule := e.config.Chain.Finality
@@ -193,7 +189,7 @@ func (e *examination) finality(ctx context.Context, check string, client *ethcli
 		e.warn(check, "set chain.finality to a depth where the node never names a finalized block: referrals wait for one", "it names no finalized block: %v", oneLine(err))
 		return
 	}
-	head, err := client.HeaderByNumber(ctx, nil) // afterwards, so that a head that went on is not taken for a final one
+	head, err := client.HeaderByNumber(ctx, nil) // read after the final block, so that an advancing head is not mistaken for a final one
 	switch {
 	case err != nil:
 		e.warn(check, "look at chain.rpc and whether the node is up", "%v", oneLine(err))
@@ -206,7 +202,7 @@ func (e *examination) finality(ctx context.Context, check string, client *ethcli
 	}
 }
 
-// headerHash looks whether the fields of the node's newest header hash to the block's hash.
+// headerHash checks whether the fields of the node's newest header hash to the block's hash.
 func (e *examination) headerHash(ctx context.Context, check string, client *ethclient.Client) {
 	if e.config.Chain.Proof == proof.None {
 		return
@@ -269,7 +265,7 @@ func (e *examination) kafka(ctx context.Context, deep bool) {
 // vaults compares chain.vaults with the vaults of the log.
 func (e *examination) vaults(ctx context.Context) {
 	if e.config.Validate(config.NeedChain) != nil {
-		return // what is wrong with chain.vaults was said
+		return // the mistakes in chain.vaults were reported already
 	}
 	cursor, err := chainlog.ReadCursor(ctx, e.config.Chain.ID, e.config.Kafka.Options()...)
 	if err != nil {
@@ -279,7 +275,7 @@ func (e *examination) vaults(ctx context.Context) {
 	e.compareVaults(cursor)
 }
 
-// compareVaults names each difference. A cursor of nil is that of a log that is not there yet.
+// compareVaults reports each difference. cursor is nil if the log does not exist yet.
 func (e *examination) compareVaults(cursor *event.Cursor) {
 	if cursor == nil {
 		return
@@ -321,8 +317,8 @@ func (e *examination) compareVault(address common.Address, v ingest.VaultConfig,
 	}
 }
 
-// withoutPassword is advice about a login that ClickHouse refuses and that has no password:
-// it was not given here, as in compose.yaml, where each program has its own logins alone.
+// withoutPassword is the advice for a login without a password that ClickHouse rejects: the password was not given
+// here, as in compose.yaml, where each program has only its own logins.
 const withoutPassword = "none, where this login is another program's: ask where its password is"
 
 func (e *examination) clickHouse(ctx context.Context, deep bool) {
@@ -362,8 +358,8 @@ func (e *examination) clickHouse(ctx context.Context, deep bool) {
 	e.disk(ctx, conn)
 }
 
-// olderClickHouse tells whether a version, 26.10.2.1 for example, is older than the oldest
-// one. What it cannot read is not.
+// olderClickHouse reports whether a version such as 26.10.2.1 is older than the oldest known one. A version that it
+// cannot parse is not.
 func olderClickHouse(version string) bool {
 	var v [2]int
 	if n, _ := fmt.Sscanf(version, "%d.%d", &v[0], &v[1]); n < len(v) {
@@ -372,8 +368,7 @@ func olderClickHouse(version string) bool {
 	return slices.Compare(v[:], oldestClickHouse[:]) < 0
 }
 
-// clickHouseReader looks at the login of `navlog serve`, which must not be able to
-// write.
+// clickHouseReader checks the login of `navlog serve`, which must not be able to write.
 func (e *examination) clickHouseReader(ctx context.Context, deep bool) {
 	check, c := "ClickHouse, reading", e.config.ClickHouse
 	if c.QueryUser == "" {
@@ -402,7 +397,7 @@ func (e *examination) clickHouseReader(ctx context.Context, deep bool) {
 	e.fine(check, "as %s, readonly %s", c.QueryUser, readonly)
 }
 
-// disk compares what is free with what a rebuild takes: another generation.
+// disk compares the free space with the size of a rebuild, which is another generation.
 func (e *examination) disk(ctx context.Context, conn driver.Conn) {
 	const check = "disk of ClickHouse"
 	var free, total, largest uint64
@@ -417,8 +412,8 @@ func (e *examination) disk(ctx context.Context, conn driver.Conn) {
 	e.room(check, free, total, largest)
 }
 
-// room judges the free bytes of ClickHouse's disks, of so many in total, beside the bytes
-// of the largest generation.
+// room reports whether ClickHouse's disks have enough free space to rebuild the largest generation. All sizes are in
+// bytes.
 func (e *examination) room(check string, free, total, largest uint64) {
 	const gib = 1 << 30
 	switch {
@@ -457,8 +452,8 @@ func (e *examination) postgres(ctx context.Context, deep bool) {
 	e.tables(ctx, pool, user)
 }
 
-// tables looks whether the registry is as this navlog wants it, and what this login
-// may do with it.
+// tables checks whether the registry has the tables that this version of navlog needs, and what this login may do with
+// them.
 func (e *examination) tables(ctx context.Context, pool *pgxpool.Pool, user string) {
 	const check = "tables"
 	current, err := registry.OpenAsItIs(ctx, e.config.Postgres)
@@ -471,7 +466,7 @@ func (e *examination) tables(ctx context.Context, pool *pgxpool.Pool, user strin
 	for program, right := range map[string]string{"ingest, project, serve, dispatch": "program_status, INSERT", "project": "generation, INSERT", "serve": "command, INSERT", "dispatch": "delivery, INSERT", "operators": "partner, UPDATE"} {
 		table, privilege, _ := strings.Cut(right, ", ")
 		var may bool
-		// Rights to single columns count: the roles have such.
+		// Rights on single columns count, because the roles have such rights.
 		if err := pool.QueryRow(ctx, "SELECT has_any_column_privilege(current_user, $1, $2)", table, privilege).Scan(&may); err != nil {
 			e.fail(cli.Failed, check, "", "%v", err)
 			return
@@ -493,7 +488,7 @@ func (e *examination) tables(ctx context.Context, pool *pgxpool.Pool, user strin
 	}
 }
 
-// generations warns of those that are left building. It takes a login that sees their tables.
+// generations warns of generations that were left half built. It needs a login that sees their tables.
 func (e *examination) generations(ctx context.Context, pool *pgxpool.Pool) {
 	c := e.config
 	if !e.uses(config.NeedProjections) || c.Validate(config.NeedChainID, config.NeedKafka, config.NeedClickHouse) != nil {
@@ -501,7 +496,7 @@ func (e *examination) generations(ctx context.Context, pool *pgxpool.Pool) {
 	}
 	o, err := projections.NewOperator(c.Chain.ID, c.Kafka, c.ClickHouse, pool)
 	if err != nil {
-		return // what is wrong with ClickHouse was said
+		return // ClickHouse's faults were reported already
 	}
 	defer o.Close()
 	all, err := o.List(ctx)
@@ -530,7 +525,7 @@ func (e *examination) secretKey(ctx context.Context, pool *pgxpool.Pool) {
 	e.fine("secret key", "it opens the secrets that there are")
 }
 
-// programs says which of the four run, and what they say is wrong.
+// programs reports which of the four programs run, and the faults that they report.
 func (e *examination) programs(ctx context.Context, pool *pgxpool.Pool) {
 	found, err := db.New(pool).ListStatus(ctx)
 	if err != nil {
@@ -576,11 +571,11 @@ func (e *examination) programs(ctx context.Context, pool *pgxpool.Pool) {
 	}
 }
 
-// servedWithin is how far answers may be behind what is in the log before it is mentioned: the
-// read model has a block within a second.
+// servedWithin is the number of blocks by which serve may be behind the log before doctor warns: the read model has a
+// block within a second.
 const servedWithin = 64
 
-// answers compares what is served with what is in the log.
+// answers compares the served block with the block of the log.
 func (e *examination) answers(rows []statusRow) {
 	ingest := ingestOf(rows)
 	for _, r := range rows {
@@ -593,7 +588,7 @@ func (e *examination) answers(rows []statusRow) {
 	}
 }
 
-// clock compares an engine's with this machine's.
+// clock compares an engine's clock with this machine's.
 func (e *examination) clock(check string, theirs time.Time) {
 	apart := time.Since(theirs).Round(time.Millisecond)
 	if apart.Abs() > clocksWithin {
@@ -605,7 +600,7 @@ func (e *examination) clock(check string, theirs time.Time) {
 
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
-// report prints the findings, and gives what the command ends with.
+// report prints the findings, and returns the error that ends the command.
 func (e *examination) report(out io.Writer, asJSON bool) error {
 	failures, code := 0, cli.Failed
 	for _, f := range e.findings {
@@ -642,18 +637,17 @@ type doctorCmd struct {
 	JSON      bool   `name:"json" help:"Print JSON."`
 }
 
-// Help says what it does not do.
+// Help says what the command does not do.
 func (doctorCmd) Help() string {
 	return "It changes nothing. Warnings leave the exit code at 0; a failure sets another one."
 }
 
-// Run looks at the configuration, and then at everything that it names and that is
-// sound.
+// Run checks the configuration, and then everything that it names and that is valid.
 func (cmd doctorCmd) Run(ctx context.Context, s *cli.Streams) error {
 	c, err := config.Load(cmd.Config, os.Environ())
 	e := &examination{config: c, program: cmd.Program, kafkaUser: cmd.KafkaUser}
 	sections := e.sections()
-	if cmd.Program == "" && c.WasRead() && len(c.Chain.RPC) == 0 { // only ingest and verify have them
+	if cmd.Program == "" && c.WasRead() && len(c.Chain.RPC) == 0 { // only ingest and verify need them
 		sections = append(slices.DeleteFunc(sections, func(s config.Section) bool { return s == config.NeedChain }), config.NeedChainID)
 		e.warn("nodes", "none, where neither ingest nor verify runs: give their URLs to these alone (NAVLOG_CHAIN_RPC_FILE)",
 			"none was given here")

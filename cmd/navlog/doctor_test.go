@@ -16,8 +16,8 @@ import (
 	"github.com/navlog/navlog/ingest"
 )
 
-// TestDoctorLooksAtFinality: a node that names its newest block as final is found out,
-// unless the configuration says that this is right.
+// TestDoctorLooksAtFinality checks that a node whose finalized block is its newest block is reported, unless the
+// configuration allows that.
 func TestDoctorLooksAtFinality(t *testing.T) {
 	now := uint64(time.Now().Unix())
 	for name, c := range map[string]struct {
@@ -75,8 +75,8 @@ func TestDoctorLooksAtFinality(t *testing.T) {
 	}
 }
 
-// TestDoctorLooksAtTheDisk: a rebuild needs room for two generations more, and a disk that is
-// full ends writing.
+// TestDoctorLooksAtTheDisk checks the free space: a rebuild needs room for two more generations, and nothing can be
+// written to a full disk.
 func TestDoctorLooksAtTheDisk(t *testing.T) {
 	const gib = 1 << 30
 	for _, c := range []struct {

@@ -35,7 +35,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// closedAddress is one of this machine where nobody listens.
+// closedAddress returns an address of this machine on which no program listens.
 func closedAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -46,8 +46,8 @@ func closedAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// Each kind of failure has a code of its own, which docs/operations.md promises. Those
-// of a difference and of a freeze are looked at where there is one.
+// Each kind of failure has its own exit code, as docs/operations.md promises. The codes of a difference and of a freeze
+// are tested where those happen.
 func TestExitCodes(t *testing.T) {
 	closed := closedAddress(t)
 	guarded, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.EnableSASL())
@@ -55,7 +55,7 @@ func TestExitCodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer guarded.Close()
-	guarded.ControlKey(int16(kmsg.SASLAuthenticate), func(request kmsg.Request) (kmsg.Response, error, bool) { // which it would answer by hanging up
+	guarded.ControlKey(int16(kmsg.SASLAuthenticate), func(request kmsg.Request) (kmsg.Response, error, bool) { // the fake broker would close the connection
 		guarded.KeepControl()
 		answer := request.ResponseKind().(*kmsg.SASLAuthenticateResponse)
 		answer.ErrorCode = kerr.SaslAuthenticationFailed.Code
@@ -129,8 +129,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// The help of navlog teaches on one screen: every command in its chapter, no line
-// wider than 80, no more than 50 of them.
+// The help of navlog fits on one screen: every command in its chapter, no line wider than 80, at most 50 lines.
 func TestHelpIsOneScreen(t *testing.T) {
 	var out bytes.Buffer
 	if err := run(t.Context(), nil, &out, &out); err != nil {
@@ -155,7 +154,7 @@ func TestHelpIsOneScreen(t *testing.T) {
 	}
 }
 
-// --url needs no configuration: everybody may ask the API.
+// --url needs no configuration: anyone may read the API's status.
 func TestStatusOfAnAPI(t *testing.T) {
 	document := `{"chainId":5,"chainState":"stalled","chainReason":"project retries","frozenReason":null,"generation":3,"seq":77,"indexedBlock":"11","indexedAt":"2023-11-14T22:15:32.000Z",
 		"headBlock":"12","finalBlock":null,"lagBlocks":1,"lagSeconds":12,"etaSeconds":null,"endpoints":[{"calls":42,"units":1050}],"firstSync":null,"programs":{"serve":"serving","ingest":"unknown"},
@@ -201,8 +200,8 @@ func TestStatusOfAnAPI(t *testing.T) {
 	}
 }
 
-// What went wrong once is asked again with --watch, and a signal ends it in order. What is no terminal gets one status after
-// the other, each with its time, and no codes.
+// With --watch a failed request is repeated, and a signal ends the command normally. Output that is not a terminal gets
+// one status after the other, each with its time and without control codes.
 func TestStatusIsWatched(t *testing.T) {
 	answers := make(chan string)
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, <-answers) }))
@@ -228,8 +227,7 @@ func TestStatusIsWatched(t *testing.T) {
 	}
 }
 
-// The doctor looks at engines as they are: what is sound, what is missing, what is
-// wrong and what to do.
+// The doctor reports for real engines what is valid, missing or wrong, and what to do.
 func TestDoctor(t *testing.T) {
 	c := newCommands(t)
 	t.Setenv("NAVLOG_KAFKA_BROKERS", strings.Join(enginetest.Kafka(t), ","))
@@ -275,7 +273,7 @@ func TestDoctor(t *testing.T) {
 		t.Errorf("with another secret key: %v\n%s", err, out)
 	}
 	t.Setenv("NAVLOG_CHAIN_RPC", node.URL+",http://"+closedAddress(t)+"/v1/hunter2")
-	own, err := engines.StartClickHouse(t.Context(), t.TempDir(), 0) // the embedded engine ends when a stranger logs in
+	own, err := engines.StartClickHouse(t.Context(), t.TempDir(), 0) // the embedded engine exits on a login that it does not know
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,8 +290,8 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// Who was given some secrets and not others, as every service of compose.yaml, is told which, and that nothing is wrong. A
-// login that has a password, and a key that was given, must be right.
+// A machine that has only some of the secrets, like every service of compose.yaml, is told which are missing, without a
+// failure. A login that has a password, and a key that was given, must be right.
 func TestDoctorWithoutSomeSecrets(t *testing.T) {
 	block := func(number int64) string {
 		h := &types.Header{Number: big.NewInt(number), Difficulty: new(big.Int), Time: uint64(time.Now().Unix())}
@@ -325,7 +323,7 @@ func TestDoctorWithoutSomeSecrets(t *testing.T) {
 		t.Errorf("a password was not given: %v\n%s", err, out)
 	}
 	t.Setenv("NAVLOG_CLICKHOUSE_QUERY_USER", "navlog_query")
-	if err := os.Unsetenv("NAVLOG_SECRET_KEY"); err != nil { // newCommands puts back what was there
+	if err := os.Unsetenv("NAVLOG_SECRET_KEY"); err != nil { // newCommands restores the value
 		t.Fatal(err)
 	}
 	out, err = c.run("doctor")
@@ -348,12 +346,12 @@ func TestDoctorWithoutSomeSecrets(t *testing.T) {
 	}
 }
 
-// guardedClickHouse refuses each login as the server does where users have passwords: the embedded engine has none, and ends
-// with the first stranger.
+// guardedClickHouse rejects each login as a server with passwords does: the embedded engine has none, and exits on an
+// unknown login.
 func guardedClickHouse(t *testing.T) string {
 	t.Helper()
 	var refusal proto.Buffer
-	refusal.PutByte(2) // an exception
+	refusal.PutByte(2) // packet type: exception
 	(&proto.Exception{Code: 516, Name: "DB::Exception", Message: "Authentication failed"}).EncodeAware(&refusal, 0)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -366,7 +364,7 @@ func guardedClickHouse(t *testing.T) string {
 			if err != nil {
 				return
 			}
-			_, _ = conn.Read(make([]byte, 4096)) // who it is
+			_, _ = conn.Read(make([]byte, 4096)) // the client's hello
 			_, _ = conn.Write(refusal.Buf)
 			conn.Close()
 		}
@@ -374,8 +372,8 @@ func guardedClickHouse(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// Where the configuration cannot be read, nobody has named an engine: the doctor asks none of those that it would take
-// without a name, and says so.
+// If the configuration cannot be read, the engines are only defaults: the doctor contacts none of them, and reports
+// that.
 func TestDoctorOfNoConfiguration(t *testing.T) {
 	for name, file := range map[string]string{"a file that is not there": filepath.Join(t.TempDir(), "navlog.yaml"), "no YAML": configtest.Write(t, "chain: [\n")} {
 		var said struct{ Findings []finding }
@@ -393,7 +391,7 @@ func TestDoctorOfNoConfiguration(t *testing.T) {
 	}
 }
 
-// The scripts are what the shells take, and know the commands as they are.
+// The completion scripts work in their shells and know the current commands.
 func TestCompletion(t *testing.T) {
 	scripts := map[string]string{}
 	for _, shell := range []string{"bash", "zsh", "fish"} {
@@ -415,8 +413,7 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// An answer of a receiver is a stranger's text: it is shown, on one line, and does
-// nothing to the terminal.
+// A receiver's response is untrusted text: it is shown on one line and cannot control the terminal.
 func TestAnswersOfReceiversAreShown(t *testing.T) {
 	if got := cli.Printable("no\x1b[2J\n\"such\" thing é\u009b"); got != `no\x1b[2J\n"such" thing é\u009b` {
 		t.Errorf("shown as %s", got)
@@ -431,7 +428,7 @@ func TestAnswersOfReceiversAreShown(t *testing.T) {
 	}
 }
 
-// Months of a version are numbers: October comes after July.
+// Months in a version are numbers: October comes after July.
 func TestVersionsOfClickHouse(t *testing.T) {
 	for version, older := range map[string]bool{"26.7.2.1": false, "26.10.1.1": false, "27.1": false, "26.6.9.9": true, "25.12.1.1": true, "of a fork": false} {
 		if olderClickHouse(version) != older {
@@ -440,7 +437,7 @@ func TestVersionsOfClickHouse(t *testing.T) {
 	}
 }
 
-// The log is shown without any other engine than Kafka.
+// The log is shown without any engine but Kafka.
 func TestLogCommands(t *testing.T) {
 	t.Setenv("NAVLOG_CONFIG", configtest.Write(t, configtest.Sound))
 	brokers := enginetest.Kafka(t)

@@ -21,8 +21,8 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-// The commands show the logs that make a number of the API and add them up here, so that
-// nobody has to believe the sum of the one who shows them.
+// The commands show the logs behind a number of the API and add them up locally, so that the reader need not trust the
+// API's sum.
 
 type explainCmd struct {
 	User       explainUserCmd       `cmd:"" help:"Of a user: totalDeposited, totalWithdrawn, firstSeen, holdings/deposits/VAULT/_count, ..."`
@@ -31,7 +31,7 @@ type explainCmd struct {
 	Partner    explainPartnerCmd    `cmd:"" help:"Of the key's partner: totalVolume, totalDeposits, uniqueUsers, byVault/VAULT/totalVolume, ..."`
 }
 
-// explainFlags are common to all of them.
+// explainFlags are shared by the explain commands.
 type explainFlags struct {
 	cli.Flags
 	URL       string `default:"http://127.0.0.1:8080" placeholder:"URL" help:"Address of the API (${default}). No configuration is needed."`
@@ -96,8 +96,7 @@ func (cmd explainPartnerCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.explain(ctx, s, ofPartner, cmd.Number, key)
 }
 
-// tries is how often a number is explained that does not add up: the chain may have been
-// reorganised between two of the answers.
+// tries is how often a number that does not add up is read: the chain may have been reorganised between two responses.
 const tries = 2
 
 // explain shows the logs of a number and fails unless they add up to what the API shows.
@@ -131,7 +130,7 @@ func (f explainFlags) explain(ctx context.Context, s *cli.Streams, of, number, k
 		return err
 	}
 	for try := 1; ; try++ {
-		var told bytes.Buffer // until it is known whether it counts: who reads it would count a log of two tries twice
+		var told bytes.Buffer // held back until the attempt is known to be final: otherwise the output could have a log of both attempts
 		steps := progress(f.Flags, s)
 		x.out, x.tell = &told, steps.Tell
 		fault, err := x.once(ctx)
@@ -151,41 +150,40 @@ func (f explainFlags) explain(ctx context.Context, s *cli.Streams, of, number, k
 	}
 }
 
-// unit is how the values of a number are to be read; the zero one says nothing.
+// unit is how a number is formatted; the zero value leaves it as it is.
 type unit struct {
 	decimals int
 	symbol   string
 }
 
-// explainedEvent is a log as the API shows it. Of what is asked for with proofs, either
-// Proof or Unproven is there.
+// explainedEvent is a log as the API shows it. If proofs were requested, it has either Proof or Unproven.
 type explainedEvent struct {
 	client.ExplainedEvent
-	Proof *explainedProof `json:"proof"` // instead of the one that nothing can verify
+	Proof *explainedProof `json:"proof"` // shadows the embedded field, which cannot be verified
 }
 
-// outcome is what the logs of a number come to.
+// outcome is the result of adding up the logs of a number.
 type outcome struct {
 	Of        string  `json:"of"`
 	Field     string  `json:"field"`
 	Block     string  `json:"block"`
 	Operation string  `json:"operation"`
-	Shown     *string `json:"shown"` // by the answer itself
-	Sum       string  `json:"sum"`   // added up here
+	Shown     *string `json:"shown"` // in the API's own response
+	Sum       string  `json:"sum"`   // added up locally
 	Logs      int64   `json:"logs"`
 	Retracted int64   `json:"retracted"`
 	AddsUp    bool    `json:"addsUp"`
 	Proven    *int64  `json:"proven,omitempty"` // of Logs, with --proof
 }
 
-// counts are the numbers that have no unit.
+// counts matches the numbers without a unit.
 var counts = regexp.MustCompile(`(?i)count$|^/totalDeposits$|^/uniqueUsers$|/pendingWithdrawals$`)
 
-// lasts are the numbers that one log says.
+// lasts matches the numbers whose value is that of one log.
 var lasts = regexp.MustCompile(`/(navPerShare|totalAssets|totalSupply|firstSeen)$`)
 
-// operationOf is how its logs make a number. It follows from what is asked, for an API that
-// may choose it chooses what its logs come to.
+// operationOf returns how the logs combine to the number. It depends only on the name of the number: an API that could
+// choose the operation could choose the result.
 func operationOf(field string) string {
 	switch {
 	case counts.MatchString(field):
@@ -196,7 +194,7 @@ func operationOf(field string) string {
 	return "sum"
 }
 
-// Numbers, by the kinds of logs that make them; those of deposits are the rest.
+// Numbers by the kinds of logs that change them; the rest are changed by deposits.
 var (
 	navs     = regexp.MustCompile(`^/(navPerShare|totalAssets|totalSupply)$`)
 	claims   = regexp.MustCompile(`/totalWithdrawn$`)
@@ -204,8 +202,8 @@ var (
 	requests = regexp.MustCompile(`(?i)withdrawals`)
 )
 
-// kindsOf are the effects that make a number, for the same reason: as explain/numbers.go
-// has them.
+// kindsOf returns the effects that change a number, as in explain/numbers.go. Like operationOf, it does not rely on the
+// API.
 func kindsOf(field string) []mapping.Kind {
 	switch {
 	case navs.MatchString(field):
@@ -220,13 +218,13 @@ func kindsOf(field string) []mapping.Kind {
 	return []mapping.Kind{mapping.Deposit}
 }
 
-// ofUsers are the numbers of which each log is a user.
+// ofUsers matches the numbers that count users, one log for each.
 var ofUsers = regexp.MustCompile(`/(userCount|uniqueUsers)$`)
 
-// explainable is what a number may be made of at most: the API pages through no more logs.
+// explainable is the maximum number of logs behind a number: the API does not page through more.
 const explainable = 100_000
 
-// add takes a log and says what is wrong with it.
+// add adds a log and returns what is wrong with it.
 func (o *outcome) add(e *explainedEvent, sum *big.Int) error {
 	change, isNumber := new(big.Int).SetString(e.Change, 10)
 	switch {
@@ -250,7 +248,7 @@ func (o *outcome) add(e *explainedEvent, sum *big.Int) error {
 	return nil
 }
 
-// end says whether the logs come to the number that is shown.
+// end compares the sum of the logs with the number that the API shows.
 func (o *outcome) end(total int64) error {
 	switch {
 	case total != o.Logs+o.Retracted:
@@ -264,7 +262,7 @@ func (o *outcome) end(total int64) error {
 	return nil
 }
 
-// once reads the number, and then its logs at the same block. fault is what does not add up.
+// once reads the number, and then its logs at the same block. fault describes what does not add up.
 func (x *explanation) once(ctx context.Context) (fault, err error) {
 	o := outcome{Of: x.of, Field: x.field, Operation: operationOf(x.field), Sum: "0"}
 	block, shown, err := x.number(ctx)
@@ -308,7 +306,7 @@ func (x *explanation) once(ctx context.Context) (fault, err error) {
 				return fault, x.conclude(&o)
 			}
 		}
-		// It ends where nothing more comes, however many pages the API says that there are.
+		// It ends with an empty page, whatever total number of pages the API claims.
 		if read := o.Logs + o.Retracted; !p.Meta.HasNextPage || len(p.Data.Events) == 0 || read > p.Meta.Total {
 			fault = o.end(p.Meta.Total)
 			return fault, x.conclude(&o)
@@ -319,7 +317,7 @@ func (x *explanation) once(ctx context.Context) (fault, err error) {
 // show prints one log.
 func (x *explanation) show(raw json.RawMessage, e *explainedEvent, operation, proof string) (err error) {
 	if x.JSON {
-		return json.NewEncoder(x.out).Encode(raw) // on one line, however it came
+		return json.NewEncoder(x.out).Encode(raw) // on one line, however it was formatted
 	}
 	user, state, change := "-", "", x.unit.written(e.Change)
 	if operation != "last" {
@@ -331,7 +329,7 @@ func (x *explanation) show(raw json.RawMessage, e *explainedEvent, operation, pr
 	if e.RetractedBySeq != nil {
 		state = "  retracted by seq " + *e.RetractedBySeq
 	}
-	index, tx := "-", "-" // of a sample
+	index, tx := "-", "-" // for a sample
 	if e.LogIndex != nil && e.TxHash != nil {
 		index, tx = strconv.FormatUint(uint64(*e.LogIndex), 10), *e.TxHash
 	}
@@ -340,7 +338,7 @@ func (x *explanation) show(raw json.RawMessage, e *explainedEvent, operation, pr
 	return err
 }
 
-// conclude prints what the logs come to.
+// conclude prints the result.
 func (x *explanation) conclude(o *outcome) (err error) {
 	if x.JSON {
 		return json.NewEncoder(x.out).Encode(o)
@@ -366,7 +364,7 @@ func (x *explanation) conclude(o *outcome) (err error) {
 	return err
 }
 
-// written is a value in whole units, with all of its digits; what has no unit stays as it is.
+// written formats a value in whole units, with all of its digits; a value without a unit is unchanged.
 func (u unit) written(value string) string {
 	if u.decimals == 0 || value == "" || strings.Trim(value, "0123456789") != "" {
 		return value

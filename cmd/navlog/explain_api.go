@@ -18,7 +18,7 @@ import (
 	"github.com/navlog/navlog/schemas/client"
 )
 
-// Paths of the answers that show numbers.
+// Paths of the API's responses with explainable numbers.
 const (
 	ofSettlement = "/api/v1/settlement/summary"
 	ofPartner    = "/api/v1/partner/stats"
@@ -28,22 +28,21 @@ func ofUser(address string) string { return "/api/v1/users/" + address }
 
 func ofVault(address string) string { return "/api/v1/vaults/" + address }
 
-// explanation is a number that is being explained.
+// explanation is the state of explaining one number.
 type explanation struct {
 	explainFlags
 	api    *client.Client
 	out    io.Writer
-	of     string // path of the answer that shows it
+	of     string // path of the response with the number
 	field  string
 	unit   unit
-	node   *ethclient.Client // the reader's own; nil: none
+	node   *ethclient.Client // the reader's own; may be nil
 	mapped *mapped           // how the logs of vaults are mapped; nil without proofs
 	tell   func(what string, done, of uint64)
 }
 
-// readUnit reads how the number is to be read: shares have the decimals of the vault, a NAV
-// 18, amounts those of the asset, and counts and times none. What is added up over vaults
-// whose assets differ stays in native units.
+// readUnit reads the unit of the number: shares have the decimals of the vault, a NAV has 18, amounts have those of the
+// asset, and counts and times have none. Sums over vaults with different assets stay in native units.
 func (x *explanation) readUnit(ctx context.Context) error {
 	if counts.MatchString(x.field) || x.field == "/firstSeen" {
 		return nil
@@ -62,7 +61,7 @@ func (x *explanation) readUnit(ctx context.Context) error {
 			u = unit{18, ""}
 		}
 		if strings.Contains(strings.ToLower(x.of+x.field), strings.ToLower(v.Address)) {
-			all = []unit{u} // it is of that vault alone
+			all = []unit{u} // a number of that vault only
 			break
 		}
 		all = append(all, u)
@@ -73,8 +72,7 @@ func (x *explanation) readUnit(ctx context.Context) error {
 	return nil
 }
 
-// number reads the number as the answer itself shows it, nil for null, and the block that
-// it is about.
+// number reads the number from the API's own response, nil for null, and the block of that response.
 func (x *explanation) number(ctx context.Context) (block int64, shown *string, err error) {
 	answer, err := api.Read[struct{ Data any }](x.api.Get(ctx, x.of, asOf(x.AsOf)))
 	if err != nil {
@@ -97,7 +95,7 @@ func (x *explanation) number(ctx context.Context) (block int64, shown *string, e
 	return block, shown, nil
 }
 
-// pointed follows a JSON pointer; a place in a list is an index or the address of a vault.
+// pointed follows a JSON pointer; list elements are selected by index or by the address of a vault.
 func pointed(value any, pointer string) (any, error) {
 	for _, part := range strings.Split(pointer, "/")[1:] {
 		switch v := value.(type) {
@@ -141,7 +139,7 @@ func inList(list []any, place string) (any, bool) {
 	return nil, false
 }
 
-// explanationPage is a page of an explanation, its events as they came: they are shown as such.
+// explanationPage is a page of an explanation; its events stay raw, because they are printed as received.
 type explanationPage struct {
 	Data struct {
 		Operation string
@@ -167,7 +165,7 @@ func (x *explanation) page(ctx context.Context, block int64, number int) (explan
 	return answer.Is, err
 }
 
-// asOf are the parameters that name a block; nil is the newest one.
+// asOf returns the parameters that select a block; nil is the newest one.
 func asOf(block *int64) url.Values {
 	if block == nil {
 		return url.Values{}

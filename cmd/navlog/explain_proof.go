@@ -23,33 +23,33 @@ import (
 )
 
 const (
-	// provenPage are the logs of a page with proofs.
+	// provenPage is the page size with proofs, in logs.
 	provenPage = 20
-	// askNode is how long the reader's own node may take for a header.
+	// askNode is the time limit for a header from the reader's own node.
 	askNode = 30 * time.Second
 )
 
-// explainedProof is what the API says proves a log.
+// explainedProof is the API's proof of a log.
 type explainedProof struct {
 	BlockHash common.Hash `json:"blockHash"`
 	chainproof.Proof
 }
 
-// prover proves the logs of a number one after the other, oldest first, by what the API
-// hands out with them. It believes the API nothing, and its own node the hashes of blocks.
+// prover proves the logs of a number one after the other, oldest first, with the API's proofs. It trusts nothing from
+// the API, and only the hashes of blocks from the reader's own node.
 type prover struct {
 	of, field, operation string
-	asOf                 *big.Int // the block that the number is of
+	asOf                 *big.Int // the block of the number
 	mapped               *mapped
-	counted              map[common.Address]bool // where each log is a user
-	node                 *ethclient.Client       // nil: the hashes are for the reader to compare
+	counted              map[common.Address]bool // for numbers that count users
+	node                 *ethclient.Client       // nil: the reader compares the hashes
 	rpc                  string
-	block                uint64 // of hash, which is the node's
+	block                uint64 // block of hash, which is from the node
 	hash                 common.Hash
-	last                 []uint64 // block, transaction and log of the newest one
+	last                 []uint64 // block, transaction and log index of the last proven log
 }
 
-// prove says why a log cannot be proven, or empty where it is. fault is what is not true.
+// prove returns why a log cannot be proven, or "" if it is proven. fault describes a false claim.
 func (p *prover) prove(ctx context.Context, e *explainedEvent) (why string, fault, err error) {
 	lie := func(format string, a ...any) (string, error, error) {
 		return "", fmt.Errorf("the proof of the log of seq %s does not hold: "+format, append([]any{e.Seq}, a...)...), nil
@@ -72,7 +72,7 @@ func (p *prover) prove(ctx context.Context, e *explainedEvent) (why string, faul
 	case header.Number.String() != e.BlockNumber:
 		return lie("it is about block %s, and the log is said to be in block %s", header.Number, e.BlockNumber)
 	}
-	// Each log is there once: they come in the order of the chain.
+	// Each log appears only once: they come in the order of the chain.
 	at := []uint64{header.Number.Uint64(), e.Proof.TransactionIndex, uint64(e.Proof.LogInReceipt)}
 	if p.last != nil && compare(p.last, at) >= 0 {
 		return lie("it is not after the one before it")
@@ -84,7 +84,7 @@ func (p *prover) prove(ctx context.Context, e *explainedEvent) (why string, faul
 	return p.compared(ctx, e)
 }
 
-// proof is what is shown beside a log about its proof, and counts the proven ones.
+// proof returns the text about a log's proof, and counts the proven ones.
 func (p *prover) proof(ctx context.Context, e *explainedEvent, proven *int64) (shown string, fault, err error) {
 	why, fault, err := p.prove(ctx, e)
 	switch {
@@ -108,10 +108,10 @@ func compare(a, b []uint64) int {
 	return 0
 }
 
-// whose are the addresses of a number: of a user, or of a vault.
+// whose matches the address in the path of a number: of a user, or of a vault.
 var whose = regexp.MustCompile(`(users)?/(0x[0-9a-fA-F]{40})`)
 
-// differs says what a proven log says otherwise than the API, or empty.
+// differs describes how a proven log contradicts the API; empty if it does not.
 func (p *prover) differs(e *explainedEvent, header *types.Header, l *types.Log) string {
 	vault := common.HexToAddress(e.VaultAddress)
 	role, ours := p.mapped.role(vault, l.Address)
@@ -155,8 +155,7 @@ func (p *prover) differs(e *explainedEvent, header *types.Header, l *types.Log) 
 	return ""
 }
 
-// says is what a log says about the number, written as the API writes it; empty where a
-// log of its kind says nothing about it.
+// says returns the log's value of the number, formatted as by the API; empty if logs of its kind have none.
 func (p *prover) says(e *mapping.Effect, header *types.Header) string {
 	var amount *mapping.Amount
 	switch e.Kind {
@@ -176,7 +175,7 @@ func (p *prover) says(e *mapping.Effect, header *types.Header) string {
 	return amount.Dec()
 }
 
-// compared compares the hash of a proven block with the one that the reader's own node has.
+// compared compares the hash of a proven block with that of the reader's own node.
 func (p *prover) compared(ctx context.Context, e *explainedEvent) (why string, fault, err error) {
 	if p.node == nil {
 		return "", nil, nil
@@ -199,8 +198,8 @@ func (p *prover) compared(ctx context.Context, e *explainedEvent) (why string, f
 	return "", nil, nil
 }
 
-// mapped is how the logs of vaults are mapped: by a mapping, in which the vault itself is the source
-// "vault", or by the description of one vault.
+// mapped is how the logs of vaults are mapped: by a mapping, in which the vault itself is the source "vault", or by the
+// description of one vault.
 type mapped struct {
 	vault   *mapping.Vault
 	sources map[common.Address]uint8 // of a description; nil for a mapping
@@ -232,7 +231,7 @@ func mappedBy(s *cli.Streams, name string) (*mapped, error) {
 	return out, nil
 }
 
-// role is which source of a vault a contract is.
+// role returns which source of a vault a contract is.
 func (m *mapped) role(vault, contract common.Address) (uint8, bool) {
 	if m.sources == nil {
 		return m.itself, vault == contract

@@ -17,7 +17,7 @@ import (
 	"github.com/navlog/navlog/query/vaults"
 )
 
-// newAProvenAPI is the API over three blocks that a node proves: 23 deposits, a request, a claim and a NAV.
+// newAProvenAPI returns the API over three blocks that a node can prove: 23 deposits, a request, a claim and a NAV.
 func newAProvenAPI(t *testing.T) (*anAPI, *readtest.Node) {
 	t.Helper()
 	n, l, a := readtest.NewNode(t), readtest.NewLog(readtest.SmallChain().ChainID), readtest.VaultA
@@ -47,7 +47,7 @@ func newAProvenAPI(t *testing.T) (*anAPI, *readtest.Node) {
 		httpapi.Route{Path: "/api/v1/explain", Get: explain.New(own).Explain, PartnerIf: explain.NeedsKey})), n
 }
 
-// Each log is proven from the hash of its block, over pages, and what it says is what it is said to change.
+// Each log is proven from the hash of its block, across pages, and its value is the change that the API lists.
 func TestExplainProof(t *testing.T) {
 	api, n := newAProvenAPI(t)
 	alice, a := readtest.Alice.Hex(), readtest.VaultA.Hex()
@@ -84,7 +84,7 @@ func TestExplainProof(t *testing.T) {
 		t.Errorf("without proofs no node is needed, also where there is one: %v\n%s", err, out)
 	}
 	t.Setenv("NAVLOG_EXPLAIN_RPC", "")
-	api, n = newAProvenAPI(t) // another one, for an API keeps the blocks that it has proven
+	api, n = newAProvenAPI(t) // a new one, because an API caches the blocks that it has proven
 	n.Spoil = func(method, result string) string {
 		return strings.Replace(result, `"receiptsRoot":"0x`, `"receiptsRoot":null,"was":"0x`, 1)
 	}
@@ -94,7 +94,7 @@ func TestExplainProof(t *testing.T) {
 	}
 }
 
-// An API that is wrong about a log, or hands out another proof, is found out.
+// An API that is wrong about a log, or returns the proof of another one, is detected.
 func TestExplainProofOfALyingAPI(t *testing.T) {
 	api, n := newAProvenAPI(t)
 	alice, a := readtest.Alice.Hex(), readtest.VaultA.Hex()
@@ -103,7 +103,7 @@ func TestExplainProofOfALyingAPI(t *testing.T) {
 		return func(body string) string { return strings.Replace(body, from, to, 1) }
 	}
 	shown := text("", "")
-	// instead is the true explanation of another number, its first page.
+	// instead returns the first page of the true explanation of another number.
 	instead := func(args ...string) func(string) string {
 		var page string
 		api.spoil = func(path, body string) string {
@@ -160,7 +160,7 @@ func TestExplainProofOfALyingAPI(t *testing.T) {
 		}
 	}
 	api.spoil = func(_, body string) string { return body }
-	// Another chain than the reader's, whose proofs hold in themselves.
+	// A chain other than the reader's, whose proofs are consistent in themselves.
 	other := readtest.NewNode(t)
 	other.Block(t, 5, readtest.Fact{Kind: readtest.Claim, Vault: readtest.VaultA, User: readtest.Alice, Assets: 1, Shares: 1})
 	_, err := api.explain(t, "user", alice, "totalWithdrawn", "--proof", "--rpc", other.URL)

@@ -25,12 +25,12 @@ import (
 	"github.com/navlog/navlog/query/vaults"
 )
 
-// anAPI is the API over a small chain with a reorganisation. Before an answer is sent, spoil
-// may change it, and the key of each request is kept.
+// anAPI is the API over a small chain with a reorganisation. spoil can change each response before it is sent, and the
+// key of each request is recorded.
 type anAPI struct {
 	url   string
 	spoil func(path, body string) string
-	busy  atomic.Int32 // so many requests are sent away first
+	busy  atomic.Int32 // number of requests that are rejected first
 	keys  []string
 }
 
@@ -57,7 +57,7 @@ func serveAnAPI(t *testing.T, api *readtest.Client) *anAPI {
 			return
 		}
 		a.keys = append(a.keys, r.Header.Get("x-api-key"))
-		r.Header.Del("Accept-Encoding") // spoil reads plain text
+		r.Header.Del("Accept-Encoding") // spoil needs plain text
 		rec := httptest.NewRecorder()
 		api.Handler.ServeHTTP(rec, r)
 		for name, values := range rec.Header() {
@@ -69,7 +69,7 @@ func serveAnAPI(t *testing.T, api *readtest.Client) *anAPI {
 		fmt.Fprint(w, a.spoil(r.URL.Path, rec.Body.String()))
 	}))
 	t.Cleanup(server.Close)
-	t.Chdir(t.TempDir()) // there is no configuration
+	t.Chdir(t.TempDir()) // a folder without a configuration
 	a.url = server.URL
 	return a
 }
@@ -81,7 +81,7 @@ func (a *anAPI) explain(t *testing.T, args ...string) (out string, err error) {
 	return stdout.String(), err
 }
 
-// The logs of a number are shown and added up, readable and with all digits.
+// The logs of a number are shown and added up, human-readable and with all digits.
 func TestExplain(t *testing.T) {
 	api := newAnAPI(t)
 	t.Setenv("NAVLOG_API_KEY", "nk_test_of_seven")
@@ -121,7 +121,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// The key of a partner comes out of the environment or a file, and is shown nowhere.
+// The key of a partner comes from the environment or a file, and is never printed.
 func TestExplainWithAKey(t *testing.T) {
 	t.Setenv("NAVLOG_API_KEY", "")
 	api := newAnAPI(t)
@@ -151,7 +151,7 @@ func TestExplainWithAKey(t *testing.T) {
 	}
 }
 
-// An API that is wrong about anything is found out: the command adds up itself.
+// An API that is wrong about anything is detected: the command adds up the logs itself.
 func TestExplainFindsDifferences(t *testing.T) {
 	api := newAnAPI(t)
 	alice := readtest.Alice.Hex()
@@ -187,7 +187,7 @@ func TestExplainFindsDifferences(t *testing.T) {
 			t.Errorf("%s: %v\n%s", number, err, out)
 		}
 	}
-	// What is wrong once only is a reorganisation between two answers, and nothing is told of the first.
+	// A single mismatch can be a reorganisation between two responses, so only a second one is reported.
 	for flag, want := range map[string]string{"--retracted": ": adds up\n", "--json": `"addsUp":true}` + "\n"} {
 		spoiled := false
 		api.spoil = func(path, body string) string {
@@ -236,7 +236,7 @@ func TestExplainFindsDifferences(t *testing.T) {
 	}
 }
 
-// What the API says is shown on lines of its own, and does nothing to the terminal: neither a log nor an error.
+// Text from the API is shown on its own lines and cannot control the terminal, neither in a log nor in an error.
 func TestExplainShowsAStrangersText(t *testing.T) {
 	api := newAnAPI(t)
 	alice := readtest.Alice.Hex()
@@ -267,7 +267,7 @@ func TestExplainShowsAStrangersText(t *testing.T) {
 	}
 }
 
-// An API that has no end of pages, or answers as of another block, is found out too.
+// An API whose pages never end, or whose responses are of different blocks, is detected too.
 func TestExplainOfAnAPIThatHasNoEnd(t *testing.T) {
 	api := newAnAPI(t)
 	alice := readtest.Alice.Hex()

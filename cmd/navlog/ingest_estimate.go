@@ -18,15 +18,14 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// ingestEstimateCmd asks the first endpoint of the chain that answers, and
-// nobody else.
+// ingestEstimateCmd calls only the first endpoint of the chain that responds.
 type ingestEstimateCmd struct {
 	cli.Flags
 	JSON    bool `name:"json" help:"Print JSON."`
 	Samples int  `default:"10" help:"Number of ranges of the chain to sample: 1 to 1000."`
 }
 
-// Run says what a backfill into a new log costs.
+// Run estimates the cost of a backfill into a new log.
 func (cmd ingestEstimateCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.Samples < 1 || cmd.Samples > 1000 {
 		return cli.Usage.With(fmt.Errorf("--samples is %d and must be 1 to 1000", cmd.Samples))
@@ -73,7 +72,7 @@ func printEstimate(out io.Writer, e *ingest.Estimate, priced bool) error {
 	return w.Flush()
 }
 
-// bill lists calls by method. The bytes of a day are not known.
+// bill lists calls by method. The bytes of a day are unknown.
 func bill(w io.Writer, title string, calls []registry.MethodCalls, total registry.MethodCalls, priced bool) {
 	row := func(name string, m registry.MethodCalls) {
 		cli.Fprintf(w, "%s\t%d\t%d", name, m.Calls, m.Bytes)

@@ -17,9 +17,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// ingestResumeCmd ends a freeze. It needs neither the registry nor the read
-// models: the log and the chain say everything. The decision is kept in the log;
-// the audit has it too, where the registry can be reached.
+// ingestResumeCmd ends a freeze. It needs neither the registry nor the read models, only the log and the chain. The
+// decision is recorded in the log, and also in the audit if the registry can be reached.
 type ingestResumeCmd struct {
 	cli.Flags
 	signature
@@ -27,11 +26,11 @@ type ingestResumeCmd struct {
 	AcceptReorg bool `help:"Retract everything that is no longer in the chain, and continue with the chain. Without this flag, only show what would be retracted."`
 }
 
-// errNotAccepted is what showing a plan ends with, so that a script that
-// forgets the flag does not take it for done.
+// errNotAccepted ends a run that only showed the plan, so that a script without the flag does not mistake it for
+// success.
 var errNotAccepted = errors.New("nothing was changed: `navlog ingest resume --accept-reorg` goes on with that chain")
 
-// Run shows what going on with the chain takes, and does it when told to.
+// Run shows what continuing with the chain would retract, and does it if the flag is given.
 func (cmd ingestResumeCmd) Run(ctx context.Context, s *cli.Streams) error {
 	c, err := cmd.Load(config.NeedChain, config.NeedKafka)
 	if err != nil {

@@ -19,9 +19,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// TestIngestResume freezes a running ingest by a reorganisation below the final
-// block, and lets the operator's command end it: the read models then equal a
-// fold of the log, which goes on.
+// TestIngestResume freezes a running ingest by a reorganisation below the final block, and ends the freeze by the
+// operator's command: afterwards the log continues, and the read models equal a fold of it.
 func TestIngestResume(t *testing.T) {
 	const id = 31_399
 	c := newCommands(t)

@@ -27,12 +27,12 @@ type kafkaCmd struct {
 	Grant  kafkaGrantCmd  `cmd:"" help:"Grant each Kafka user its rights, and revoke all others; --passwords creates the users."`
 }
 
-// loginFlags say how the users of Kafka log in.
+// loginFlags set the login names of the Kafka users.
 type loginFlags struct {
 	Login map[string]string `placeholder:"USER=NAME" help:"Login name of a user, if it is not navlog_ingest, navlog_project, navlog_dispatch or navlog_operator, such as ingest=sa-12; separate several by ;."`
 }
 
-// logins are the names of all users.
+// logins returns the login names of all users.
 func (f loginFlags) logins() (map[string]string, error) {
 	logins := map[string]string{}
 	for _, user := range chainlog.Users {
@@ -62,7 +62,7 @@ type rightRow struct {
 	Operation string `json:"operation"`
 }
 
-// Run prints them. They follow from the chain's id alone.
+// Run prints the rights. They depend only on the chain's id.
 func (cmd kafkaRightsCmd) Run(_ context.Context, s *cli.Streams) error {
 	c, err := cmd.Load(config.NeedChainID)
 	if err != nil {
@@ -92,7 +92,7 @@ func (cmd kafkaRightsCmd) Run(_ context.Context, s *cli.Streams) error {
 	return w.Flush()
 }
 
-// printACLCommands writes one command for what a user may do with one resource.
+// printACLCommands prints one command for each user and resource.
 func printACLCommands(out io.Writer, rows []rightRow) error {
 	for len(rows) > 0 {
 		r, operations := rows[0], ""
@@ -120,15 +120,15 @@ type kafkaGrantCmd struct {
 	JSON      bool   `name:"json" help:"Print JSON."`
 }
 
-// Help says which login it takes.
+// Help says which login the command needs.
 func (kafkaGrantCmd) Help() string {
 	return "It needs a login to Kafka (kafka.sasl) that may alter the cluster, and changes only what belongs to chain.id by its name. You can run it again at any time: the rights and the passwords are the same afterwards."
 }
 
-// grantWithin bounds a grant, some thirty questions.
+// grantWithin is the time limit of a grant, which makes some thirty requests.
 const grantWithin = time.Minute
 
-// Run grants. It needs the registry for the audit alone.
+// Run grants the rights. It needs the registry only for the audit.
 func (cmd kafkaGrantCmd) Run(ctx context.Context, s *cli.Streams) error {
 	c, err := cmd.Load(config.NeedChainID, config.NeedKafka)
 	if err != nil {
@@ -178,7 +178,7 @@ func grant(ctx context.Context, c config.Config, logins, passwords map[string]st
 	return chainlog.Grant(ctx, adm, c.Chain.ID, logins)
 }
 
-// asWhom says how a program logs in.
+// asWhom describes the login of a program.
 func asWhom(c chainlog.Config) string {
 	if c.SASL.Mechanism == "" {
 		return ""
@@ -186,7 +186,7 @@ func asWhom(c chainlog.Config) string {
 	return ", as " + strings.TrimPrefix(c.SASL.Who(), "User:")
 }
 
-// kafkaRights says which right is missing, and to whom.
+// kafkaRights reports which rights are missing, and for which user.
 func (e *examination) kafkaRights(ctx context.Context, adm *kadm.Client) {
 	const check = "Kafka, rights"
 	c, chainID := e.config.Kafka, e.config.Chain.ID

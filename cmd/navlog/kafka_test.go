@@ -11,8 +11,8 @@ import (
 	"github.com/navlog/navlog/cmd/internal/config/configtest"
 )
 
-// The rights are told in three forms, without asking anybody. That they are the right ones
-// is for the tests of chainlog.
+// The rights are printed in three forms, without connecting to anything. Whether they are the right ones is tested in
+// chainlog.
 func TestKafkaRights(t *testing.T) {
 	t.Setenv("NAVLOG_POSTGRES_URL", "postgres://"+closedAddress(t)+"/navlog")
 	c := commands{t, configtest.Write(t, configtest.Sound)}
@@ -44,7 +44,7 @@ func TestKafkaRights(t *testing.T) {
 	}
 }
 
-// A user that is none is refused.
+// An unknown user is rejected.
 func TestDoctorOfNobody(t *testing.T) {
 	c := commands{t, configtest.Write(t, configtest.Sound)}
 	if _, err := c.run("doctor", "--kafka-user", "serve"); cli.CodeOf(err) != cli.Usage {
@@ -52,7 +52,7 @@ func TestDoctorOfNobody(t *testing.T) {
 	}
 }
 
-// What cannot be granted is refused before anything is asked of a broker.
+// A grant that is impossible is rejected before any request to a broker.
 func TestKafkaGrantMistakes(t *testing.T) {
 	t.Setenv("NAVLOG_KAFKA_BROKERS", closedAddress(t))
 	c := commands{t, configtest.Write(t, configtest.Sound)}

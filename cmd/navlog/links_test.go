@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// What people deploy links no engine, no broker that is only good for development,
-// no node that lies, and nothing that loads a library by its name.
+// The deployed binary links no engine, no development broker, no fault-injecting proxy, and nothing that loads a
+// library by its name.
 func TestNavlogLinksNothingForDevelopment(t *testing.T) {
 	for program, want := range map[string]bool{"navlog": false, "navlog-dev": true} {
 		out, err := exec.Command("go", "list", "-deps", "github.com/navlog/navlog/cmd/"+program).Output()
@@ -24,8 +24,8 @@ func TestNavlogLinksNothingForDevelopment(t *testing.T) {
 	}
 }
 
-// The helper processes of the embedded engines are the binary itself, started with
-// a variable that says what to run: navlog does not look at it.
+// The helper processes of the embedded engines are navlog-dev itself, started with a variable that says what to run:
+// navlog ignores that variable.
 func TestNavlogHasNoChildMode(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds both programs")

@@ -33,29 +33,28 @@ type logCmd struct {
 	Stats logStatsCmd `cmd:"" help:"Count the records of the log by kind and by event, and prove that none is missing."`
 }
 
-// logFlags are common to the commands that read the log. They need Kafka and the
-// chain's id, and no other engine.
+// logFlags are shared by the commands that read the log. They need only Kafka and the chain's id.
 type logFlags struct {
 	cli.Flags
 	JSON bool `name:"json" help:"Print one JSON object for each record."`
 }
 
-// logLine is a record for people and for scripts. What an event says is in decimal
-// strings, in the asset's or the shares' own unit, for it may not fit in a number.
+// logLine is a record for people and for scripts. The fields of an event are decimal strings, in the smallest unit of
+// the asset or of the shares, because they may not fit in a number.
 type logLine struct {
 	Seq      uint64            `json:"seq"`
 	Offset   int64             `json:"offset"`
 	Type     string            `json:"type"`               // log, block, vault, decision or sample
-	Retracts uint64            `json:"retracts,omitempty"` // the seq that this record takes back; 0: it takes nothing back
-	Boundary bool              `json:"boundary"`           // it ends a unit
+	Retracts uint64            `json:"retracts,omitempty"` // seq of the record that this one retracts; 0: none
+	Boundary bool              `json:"boundary"`           // the last record of a unit
 	Block    uint64            `json:"block,omitempty"`
 	Time     *time.Time        `json:"time,omitempty"`  // of the block or of the decision, UTC
 	Vault    string            `json:"vault,omitempty"` // its address
-	Event    string            `json:"event,omitempty"` // what a log is
-	Data     map[string]string `json:"data,omitempty"`  // what it says
-	// Undecoded says why a log has no event: the log keeps whatever the chain said.
+	Event    string            `json:"event,omitempty"` // kind of event of a log
+	Data     map[string]string `json:"data,omitempty"`  // its fields
+	// Undecoded says why a log has no event: the log keeps logs that the mapping does not know.
 	Undecoded string          `json:"undecoded,omitempty"`
-	Record    json.RawMessage `json:"record,omitempty"` // all of it, where one is shown: bytes are base64
+	Record    json.RawMessage `json:"record,omitempty"` // the whole record, only for `log show`; bytes are base64
 }
 
 func lineOf(e chainlog.Entry, vaults *mapping.Vaults) (logLine, error) {
@@ -84,14 +83,14 @@ func lineOf(e chainlog.Entry, vaults *mapping.Vaults) (logLine, error) {
 	return l, nil
 }
 
-// at is a time given in Unix milliseconds.
+// at converts Unix milliseconds.
 func at(ms uint64) *time.Time {
 	t := time.UnixMilli(int64(ms)).UTC()
 	return &t
 }
 
-// decode says what a log does, by the mapping of its vault. Fields that come from a companion are
-// not there, for only one log is looked at.
+// decode describes the effects of a log by the mapping of its vault. Fields that come from a companion log are missing,
+// since only one log is available here.
 func (l *logLine) decode(raw *event.Log, vaults *mapping.Vaults) {
 	if raw.Omitted() {
 		l.Undecoded = fmt.Sprintf("its %d bytes of data are not in the log: their hash is 0x%x", raw.DataLength, raw.DataHash)
@@ -163,8 +162,8 @@ func (f logFlags) write(s *cli.Streams, e chainlog.Entry, vaults *mapping.Vaults
 	return l.print(s.Out)
 }
 
-// looking shows that a record is looked for: nobody knows its offset, so the log is read
-// from its first record on.
+// looking shows that the command searches for a record: its offset is unknown, so the log is read from its first
+// record.
 func (f logFlags) looking(s *cli.Streams, seq uint64) *console.Steps {
 	steps := progress(f.Flags, s)
 	steps.Tell(fmt.Sprintf("log: looking for record %d", seq), 0, 0)
@@ -186,7 +185,7 @@ func (cmd logTailCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	from := chainlog.Position{Seq: cursor.Seq - min(cmd.N, cursor.Seq)} // the cursor names the newest
+	from := chainlog.Position{Seq: cursor.Seq - min(cmd.N, cursor.Seq)} // the cursor has the newest seq
 	steps := cmd.looking(s, from.Seq+1)
 	defer steps.End()
 	if !cmd.Follow {
@@ -217,11 +216,10 @@ func (cmd logTailCmd) Run(ctx context.Context, s *cli.Streams) error {
 	}
 }
 
-// kafkaPatience is how long the brokers may take for their first answer: a client
-// of Kafka tries for ever.
+// kafkaPatience is the time limit for the first response of the brokers; a Kafka client retries forever.
 const kafkaPatience = 15 * time.Second
 
-// open reads the configuration, the newest cursor, and how the logs of the vaults are mapped. A log without any is an error.
+// open reads the configuration, the newest cursor, and the mappings of the vaults. A log without a cursor is an error.
 func (f logFlags) open(ctx context.Context) (config.Config, *event.Cursor, *mapping.Vaults, error) {
 	c, err := f.Load(config.NeedChainID, config.NeedKafka)
 	if err != nil {
@@ -235,7 +233,8 @@ func (f logFlags) open(ctx context.Context) (config.Config, *event.Cursor, *mapp
 	return c, cursor, vaults, err
 }
 
-// newestVaults reads the newest cursor and the newest record of each vault in the log. A log without any is an error.
+// newestVaults reads the newest cursor and the newest record of each vault from the log. A log without a cursor is an
+// error.
 func newestVaults(ctx context.Context, c config.Config) (*event.Cursor, []*event.Vault, error) {
 	limited, cancel := context.WithTimeout(ctx, kafkaPatience)
 	defer cancel()
@@ -260,7 +259,7 @@ type logShowCmd struct {
 // errShown ends the reading of the log.
 var errShown = errors.New("the record was shown")
 
-// Run shows all of one record.
+// Run shows one whole record.
 func (cmd logShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 	c, cursor, vaults, err := cmd.open(ctx)
 	if err != nil {
@@ -295,25 +294,24 @@ func (cmd logShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 
 type logStatsCmd struct{ logFlags }
 
-// logStats is what there is in a log. Counts are of records; what was taken back
-// counts as one record more, and in no event.
+// logStats describes the content of a log. Counts are of records; a retraction is one more record, and removes its
+// event.
 type logStats struct {
 	ChainID     uint64            `json:"chainId"`
 	LogID       string            `json:"logId"`
 	Records     uint64            `json:"records"`
 	Units       uint64            `json:"units"`
 	Retractions uint64            `json:"retractions"`
-	Bytes       uint64            `json:"bytes"` // of the records' values, before Kafka compresses them
+	Bytes       uint64            `json:"bytes"` // of the records' values, uncompressed
 	Types       map[string]uint64 `json:"types"`
-	Events      map[string]int64  `json:"events"` // of the logs that are not taken back; unknown are not decoded
+	Events      map[string]int64  `json:"events"` // of logs that were not retracted; unknown ones could not be decoded
 	FirstBlock  uint64            `json:"firstBlock"`
 	LastBlock   uint64            `json:"lastBlock"`
 	FinalBlock  uint64            `json:"finalBlock"`
-	Frozen      string            `json:"frozen,omitempty"` // why nothing is appended
+	Frozen      string            `json:"frozen,omitempty"` // the reason why nothing is appended
 }
 
-// Run reads all of the log: the reader refuses a hole and a record that is there
-// twice.
+// Run reads the whole log: the reader fails on a missing seq and on a duplicate.
 func (cmd logStatsCmd) Run(ctx context.Context, s *cli.Streams) error {
 	c, cursor, vaults, err := cmd.open(ctx)
 	if err != nil {
@@ -323,7 +321,7 @@ func (cmd logStatsCmd) Run(ctx context.Context, s *cli.Streams) error {
 		Types: map[string]uint64{}, Events: map[string]int64{}}
 	steps := progress(cmd.Flags, s)
 	err = chainlog.ReadAfter(ctx, c.Chain.ID, chainlog.Position{}, func(e chainlog.Entry) error {
-		steps.Tell("log: records", e.Seq, max(e.Seq, cursor.Seq)) // more may have come since
+		steps.Tell("log: records", e.Seq, max(e.Seq, cursor.Seq)) // more may have been appended since
 		return st.add(e, vaults)
 	}, c.Kafka.Options()...)
 	steps.End()

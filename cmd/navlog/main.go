@@ -5,11 +5,11 @@
 //	serve      read models -> HTTP
 //	dispatch   referral topics -> signed webhooks
 //
-// The other commands are the operators'. What runs all of it on one machine, with engines of
-// its own, is cmd/navlog-dev: nothing of that is linked in here.
+// The other commands are for operators. cmd/navlog-dev runs everything on one machine with its own engines: nothing of
+// that is linked in here.
 //
-// This package only ties the programs together: it reads the configuration,
-// opens the engines, and runs what was asked for until a signal comes.
+// This package only ties the programs together: it reads the configuration, opens the engines, and runs the requested
+// command until a signal arrives.
 package main
 
 import (
@@ -52,7 +52,7 @@ type subcommands struct {
 	Probe      probeCmd      `cmd:"" hidden:"" help:"Request a /readyz and fail unless it returns 200; for container health checks."`
 }
 
-// groups are the chapters of the help, in its order.
+// groups are the chapters of the help text, in order.
 var groups = []kong.Group{
 	{Key: "programs", Title: "The four programs, which run until a signal arrives:"},
 	{Key: "begin", Title: "Set up:"},

@@ -25,7 +25,7 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-// mappingCmd needs no configuration and no engine: it is for whoever writes a mapping.
+// mappingCmd needs no configuration and no engine: it is for authors of mappings.
 type mappingCmd struct {
 	Check mappingCheckCmd `cmd:"" help:"Print every mistake in a mapping, with its line and column."`
 	Try   mappingTryCmd   `cmd:"" help:"Read the logs of a vault from a node and print their effects by a mapping. Nothing is stored."`
@@ -48,7 +48,7 @@ func (cmd mappingCheckCmd) Run(s *cli.Streams) error {
 	return err
 }
 
-// readMapping reads no more of a file than a mapping can have.
+// readMapping reads at most as much of a file as a mapping can have.
 func readMapping(file string) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -62,7 +62,7 @@ func readMapping(file string) ([]byte, error) {
 	return text, nil
 }
 
-// mistaken prints the mistakes, a line each, and returns how many there are.
+// mistaken prints the mistakes, one per line, and returns an error with their number.
 func mistaken(out io.Writer, file string, err error) error {
 	mistakes, ok := errors.AsType[mapping.Mistakes](err)
 	if !ok {
@@ -85,7 +85,7 @@ type mappingTryCmd struct {
 	JSON    bool     `name:"json" help:"Print JSON."`
 }
 
-// tried is what a mapping made of logs.
+// tried is the result of applying a mapping to logs.
 type tried struct {
 	From        uint64             `json:"from"`
 	To          uint64             `json:"to"`
@@ -98,7 +98,7 @@ type tried struct {
 	Faults      []triedQuarantined `json:"firstQuarantined"`
 }
 
-// triedLog is where a log stands.
+// triedLog is the position of a log.
 type triedLog struct {
 	Block uint64      `json:"block"`
 	Tx    common.Hash `json:"txHash"`
@@ -162,10 +162,10 @@ func (cmd mappingTryCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return t.print(s.Out)
 }
 
-// maxTried bounds what is kept in memory to be printed.
+// maxTried limits how many results are kept in memory for printing.
 const maxTried = 100_000
 
-// vault compiles the mapping, and returns the source that each contract is.
+// vault compiles the mapping, and returns which source each contract is.
 func (cmd mappingTryCmd) vault(s *cli.Streams) (*mapping.Vault, map[common.Address]uint8, error) {
 	sources := map[common.Address]uint8{}
 	text, err := mappingText(cmd.Mapping)
@@ -176,7 +176,7 @@ func (cmd mappingTryCmd) vault(s *cli.Streams) (*mapping.Vault, map[common.Addre
 		return nil, nil, mistaken(s.Out, cmd.Mapping, err)
 	}
 	m, err := mapping.Parse(cmd.Mapping, text)
-	if err != nil { // it has no mistakes, so it is the description of a vault
+	if err != nil { // no mistakes were found, so it is the description of a vault
 		d, err := mapping.ParseVault(cmd.Mapping, text, mapping.Preset)
 		if err != nil {
 			return nil, nil, err
@@ -209,7 +209,7 @@ func (cmd mappingTryCmd) vault(s *cli.Streams) (*mapping.Vault, map[common.Addre
 	return m.Compile(), sources, nil
 }
 
-// mappingText reads a preset, or a file.
+// mappingText reads a preset or a file.
 func mappingText(name string) ([]byte, error) {
 	text, err := mapping.PresetText(name)
 	if err == nil {
@@ -221,7 +221,7 @@ func mappingText(name string) ([]byte, error) {
 	return readMapping(name)
 }
 
-// trial maps logs, and counts what becomes of them.
+// trial maps logs and counts the results.
 type trial struct {
 	tried
 	node    *ethclient.Client
@@ -230,7 +230,7 @@ type trial struct {
 	limit   int
 }
 
-// widestTry is how many blocks the node is asked for at once, until it refuses. Many providers allow as many.
+// widestTry is the number of blocks in one request for logs, until the node rejects it. Many providers allow this many.
 const widestTry = 10_000
 
 func (t *trial) run(ctx context.Context, progress func(done uint64)) error {
@@ -260,7 +260,7 @@ func (t *trial) run(ctx context.Context, progress func(done uint64)) error {
 	}
 }
 
-// add maps the logs of some blocks, a transaction at a time.
+// add maps the logs of some blocks, one transaction at a time.
 func (t *trial) add(ctx context.Context, logs []types.Log, from, to uint64) error {
 	logs = slices.DeleteFunc(logs, func(l types.Log) bool { return l.Removed })
 	for i := range logs {
@@ -279,7 +279,7 @@ func (t *trial) add(ctx context.Context, logs []types.Log, from, to uint64) erro
 			n++
 		}
 		seconds := logs[0].BlockTimestamp
-		if seconds == 0 { // an older node
+		if seconds == 0 { // an older node does not send it
 			header, err := t.node.HeaderByNumber(ctx, new(big.Int).SetUint64(logs[0].BlockNumber))
 			if err != nil {
 				return fmt.Errorf("ask the node for block %d: %w", logs[0].BlockNumber, err)

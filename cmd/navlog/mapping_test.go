@@ -23,7 +23,8 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-// TestMappingCheck: every mistake is printed with its place, and the exit code is that of a wrong configuration.
+// TestMappingCheck checks that every mistake is printed with its position, and that the exit code is that of an invalid
+// configuration.
 func TestMappingCheck(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -53,7 +54,7 @@ func TestMappingCheck(t *testing.T) {
 	}
 }
 
-// mappingNode is a node with these logs that gives at most 4 blocks at once.
+// mappingNode returns a node with these logs that serves at most 4 blocks per request.
 func mappingNode(t *testing.T, logs ...types.Log) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -74,7 +75,7 @@ func mappingNode(t *testing.T, logs ...types.Log) string {
 		case "eth_getCode":
 			result = "0x6000"
 		case "eth_getStorageAt":
-			result = common.Hash{31: 9} // of a proxy
+			result = common.Hash{31: 9} // the implementation slot of a proxy
 		case "eth_getLogs":
 			var filter struct {
 				FromBlock, ToBlock hexutil.Uint64
@@ -103,7 +104,8 @@ func mappingNode(t *testing.T, logs ...types.Log) string {
 	return server.URL
 }
 
-// TestVaultDetect: the preset that knows most of a contract's logs is proposed, with what speaks for it; a proxy is named.
+// TestVaultDetect checks that the preset that knows most of a contract's logs is proposed, with the evidence, and that
+// a proxy is reported.
 func TestVaultDetect(t *testing.T) {
 	t.Parallel()
 	vault := common.HexToAddress("0xa1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1")
@@ -153,7 +155,7 @@ func TestVaultDetect(t *testing.T) {
 	}
 }
 
-// TestMappingTry: a preset, a mapping of one's own and the description of a vault show what they make of real logs.
+// TestMappingTry checks what a preset, a custom mapping and the description of a vault make of real logs.
 func TestMappingTry(t *testing.T) {
 	t.Parallel()
 	vault := common.HexToAddress("0xa1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1")

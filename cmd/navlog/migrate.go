@@ -18,8 +18,7 @@ type migrateCmd struct {
 	Roles bool `help:"Also grant each program's database role the rights that it needs, and revoke all others; create missing roles."`
 }
 
-// Run brings the tables of the registry up to date, with the login that owns them.
-// postgres.skipMigrations is for everybody else.
+// Run updates the registry's tables, with the login that owns them. All other logins set postgres.skipMigrations.
 func (cmd migrateCmd) Run(ctx context.Context, s *cli.Streams) error {
 	var before int64
 	open := func(ctx context.Context, c registry.Config) (*pgxpool.Pool, error) {

@@ -11,28 +11,26 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// progress shows on standard error how far a command is. It is ended before the answer is
-// written, which may go to the same terminal.
+// progress shows the progress of a command on standard error. The caller ends it before writing the result, which may
+// go to the same terminal.
 func progress(f cli.Flags, s *cli.Streams) *console.Steps {
 	screen := console.New(s.Err)
 	return screen.Steps(f.Logger(screen))
 }
 
-// registryFlags are common to the operator's commands, which all work on the
-// registry.
+// registryFlags are shared by the operator's commands that work on the registry.
 type registryFlags struct {
 	cli.Flags
 	JSON bool `name:"json" help:"Write JSON."`
 }
 
-// withRegistry runs do on a registry that is open for reading: a command that only
-// looks changes nothing, the tables' version neither.
+// withRegistry runs do with the registry opened for reading: a read-only command changes nothing, not even the version
+// of the tables.
 func (f registryFlags) withRegistry(ctx context.Context, do func(*pgxpool.Pool, config.Config) error, sections ...config.Section) error {
 	return f.withOpened(ctx, registry.OpenAsItIs, do, sections...)
 }
 
-// withRegistry runs do on an open registry, brought up to date before like by the
-// programs.
+// withRegistry runs do with the registry open, after migrating it as the programs do.
 func (f changeFlags) withRegistry(ctx context.Context, do func(*pgxpool.Pool, config.Config) error, sections ...config.Section) error {
 	return f.withOpened(ctx, registry.Open, do, sections...)
 }

@@ -32,7 +32,7 @@ type partnerCmd struct {
 	Aliases      partnerAliasesCmd      `cmd:"" help:"Say which attribution values in the logs of a vault name a partner."`
 }
 
-// printPartner says what can be read only now.
+// printPartner prints what is shown only once.
 func printPartner(w io.Writer, p registry.NewPartner, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(p)
@@ -199,7 +199,7 @@ func (f changeFlags) setDisabled(ctx context.Context, s *cli.Streams, command st
 	})
 }
 
-// update changes the row of one partner and says so.
+// update changes the row of one partner and prints what it did.
 func (f changeFlags) update(ctx context.Context, s *cli.Streams, d registry.Deed, do func(*db.Queries) (int64, error)) error {
 	return f.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		err := registry.Change(ctx, pool, f.operator(), func(q *db.Queries) (registry.Deed, error) {
@@ -267,11 +267,10 @@ type partnerRevokeKeyCmd struct {
 	All   bool   `help:"Revoke all keys of the partner; partner rotate-key issues another one."`
 }
 
-// revokedWithin is how long a key may still count: for as long query trusts what
-// it was told of a key.
+// revokedWithin is how long a revoked key may still be accepted: as long as query caches a key.
 const revokedWithin = "a second"
 
-// Run revokes.
+// Run revokes one key or all.
 func (cmd partnerRevokeKeyCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.All != (cmd.Last4 == "") || cmd.Last4 != "" && len(cmd.Last4) != 4 {
 		return cli.Usage.With(fmt.Errorf("say which key of partner %d ends: its last four characters, as `navlog partner show %d` has them, or --all", cmd.ID, cmd.ID))
@@ -291,7 +290,7 @@ func (cmd partnerRevokeKeyCmd) Run(ctx context.Context, s *cli.Streams) error {
 
 type partnerResealCmd struct{ changeFlags }
 
-// Run seals again whatever is not sealed with the newest key.
+// Run encrypts with the newest key every secret that is encrypted with another one.
 func (cmd partnerResealCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, c config.Config) error {
 		sealer, err := registry.ProvenSealer(ctx, pool, c.SecretKey)

@@ -21,7 +21,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// Aliases are in the log, like vaults: these commands leave a row for ingest, and wait for what comes of it.
+// Aliases are in the log, like vaults: these commands leave a row for ingest, and wait for the outcome.
 
 type partnerAliasesCmd struct {
 	Add      aliasAddCmd      `cmd:"" help:"Add an alias: an attribution value in the logs of a vault names a partner."`
@@ -66,7 +66,7 @@ func (cmd aliasRemoveCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.order(ctx, s, given)
 }
 
-// aliasOrder is a command about the alias of a value.
+// aliasOrder returns the command about the alias of a value.
 func aliasOrder(kind, deed, vault, text string, partner int64) (ingestOrder, error) {
 	address, err := vaultAddress(vault)
 	if err != nil {
@@ -89,7 +89,7 @@ type aliasBackfillCmd struct {
 	Partner int64 `arg:"" help:"Partner id."`
 }
 
-// Run leaves a command for each vault in which the partner has an alias. ingest reads the whole log for each.
+// Run leaves a command for each vault in which the partner has an alias. ingest reads the whole log for each of them.
 func (cmd aliasBackfillCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, c config.Config) error {
 		_, vaults, err := newestVaults(ctx, c)
@@ -128,7 +128,7 @@ type aliasListCmd struct {
 
 type aliasRow struct {
 	Vault   string      `json:"vault"`
-	Value   common.Hash `json:"value"` // as the logs have it
+	Value   common.Hash `json:"value"` // as in the logs
 	Partner uint32      `json:"partner"`
 }
 
@@ -141,10 +141,10 @@ type unknownRow struct {
 	Since    time.Time   `json:"since"`
 }
 
-// mostUnknown is how many values one list can have.
+// mostUnknown is the maximum number of values in one list.
 const mostUnknown = 10_000
 
-// Run lists.
+// Run lists the aliases, or the unknown values.
 func (cmd aliasListCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.Unknown {
 		return cmd.unknown(ctx, s)
@@ -174,7 +174,7 @@ func (cmd aliasListCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return w.Flush()
 }
 
-// unknown lists the values that the live generation has and no alias of the log names.
+// unknown lists the values that are in the live generation and have no alias in the log.
 func (cmd aliasListCmd) unknown(ctx context.Context, s *cli.Streams) error {
 	if cmd.Limit < 1 || cmd.Limit > mostUnknown {
 		return cli.Usage.With(fmt.Errorf("--limit is %d and must be 1 to %d", cmd.Limit, mostUnknown))

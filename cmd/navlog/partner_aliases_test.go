@@ -19,11 +19,12 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// word is a number as the log has it.
+// word returns a number as a 32-byte word, as in the log.
 func word(n byte) []byte { return common.Hash{31: n}.Bytes() }
 
-// attributedLog is a log of a vault in which partner 70 has the alias 7: a deposit each of the values 7, 8 and 9 and a
-// request of 8, of which a reorganisation orphans those of 8 and 9. Then those of 8 come back, in the same block.
+// attributedLog returns the log of a vault in which partner 70 has the alias 7. It has one deposit each with the values
+// 7, 8 and 9, and a request with 8. A reorganisation orphans the block with the values 8 and 9, and then a second one
+// restores the records with 8, in the same block.
 func attributedLog(t *testing.T) (records []*event.Record, vault *event.Coverage) {
 	t.Helper()
 	text, err := mapping.Canonical("attributed", []byte(`preset: attributed
@@ -71,12 +72,12 @@ events:
 	put(asked(), 0)
 	put(bought(2, 2, 2, 9), 0)
 	put(block(2, 2, 1), 0)
-	for seq := 7; seq >= 4; seq-- { // the block is orphaned, and another one takes its place
+	for seq := 7; seq >= 4; seq-- { // the block is orphaned and replaced by another one
 		put(&event.Record{Fact: records[seq-1].Fact}, seq)
 	}
 	put(bought(2, 3, 0, 8), 0) // seq 12
 	put(block(2, 3, 1), 0)
-	for seq := 13; seq >= 12; seq-- { // and back, but for the deposit of 9
+	for seq := 13; seq >= 12; seq-- { // and back, without the deposit of 9
 		put(&event.Record{Fact: records[seq-1].Fact}, seq)
 	}
 	put(bought(2, 2, 0, 8), 0)
@@ -85,8 +86,8 @@ events:
 	return records, &event.Coverage{Address: address[:], StartBlock: 1, RecordSeq: 1}
 }
 
-// Aliases are listed by what the log says, and values without one by what the read model counts. The earlier referrals of a
-// partner are asked for at each vault in which it has an alias.
+// Aliases are listed from the log, and values without one from the counts of the read model. A backfill of a partner's
+// earlier referrals is requested for each vault in which it has an alias.
 func TestPartnerAliasesOfALog(t *testing.T) {
 	c := newCommands(t)
 	t.Setenv("NAVLOG_KAFKA_BROKERS", strings.Join(enginetest.Kafka(t), ","))
@@ -114,7 +115,7 @@ func TestPartnerAliasesOfALog(t *testing.T) {
 	if out := c.mustRun("log", "show", "1"); !strings.Contains(out, "aliases") {
 		t.Errorf("the vault's record is shown without its aliases: %s", out)
 	}
-	wait.Until(t, func() error { // the generation is live, and has all of the log
+	wait.Until(t, func() error { // the generation is live and has the whole log
 		out, err := c.run("partner", "aliases", "list", "--unknown")
 		if err == nil && !strings.Contains(out, fmt.Sprintf("%s  8      1         1         block 2, 2023-11-14T22:13:22Z", vault)) {
 			err = fmt.Errorf("the unknown values are\n%s", out)
@@ -141,8 +142,8 @@ func TestPartnerAliasesOfALog(t *testing.T) {
 	}
 }
 
-// An alias is added and removed by somebody who confirms it, for a partner that there is, with a row in the audit. A value
-// that no log can have is one sentence.
+// Adding or removing an alias needs a confirmation and an existing partner, and leaves a row in the audit. A value that
+// no log can have is rejected in one sentence.
 func TestPartnerAliasesAreCommands(t *testing.T) {
 	c := newCommands(t)
 	vault := common.HexToAddress("0xa1A1a1a1A1A1A1A1A1a1a1a1a1a1A1A1A1A1a1a1").Hex()

@@ -19,7 +19,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// navlog runs a command against a registry of its own.
+// commands runs navlog's commands with a registry of its own.
 type commands struct {
 	t    *testing.T
 	file string
@@ -46,7 +46,7 @@ func (c commands) json(into any, args ...string) {
 	c.tryJSON(out, into)
 }
 
-// tryJSON reads what a command printed.
+// tryJSON decodes the output of a command.
 func (c commands) tryJSON(out string, into any) {
 	c.t.Helper()
 	if err := json.Unmarshal([]byte(out), into); err != nil {
@@ -73,7 +73,7 @@ func TestPartnerLife(t *testing.T) {
 		t.Fatalf("the key finds %+v, %v", found, err)
 	}
 
-	// Two keys may be live at once; a third revokes the first.
+	// Two keys may be live at the same time; a third one revokes the first.
 	var second, third registry.NewPartner
 	c.json(&second, "partner", "rotate-key", "7", "--test")
 	if _, err := q.PartnerByKey(t.Context(), registry.HashKey(created.APIKey)); err != nil {
@@ -167,8 +167,8 @@ func TestPartnerMistakes(t *testing.T) {
 	}
 }
 
-// Two that create a partner at once, without an id, may want the same one. The
-// one that loses is told to try again, and of no id that it did not give.
+// Two commands that create a partner concurrently, without an id, may choose the same id. The one that loses must be
+// told to run again, without mentioning an id that its operator did not give.
 func TestPartnerCreatedTwiceAtOnce(t *testing.T) {
 	c := newCommands(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -191,7 +191,7 @@ func TestPartnerCreatedTwiceAtOnce(t *testing.T) {
 		_, err := c.run("partner", "create", "Second")
 		done <- err
 	}()
-	wait.Until(t, func() error { // it wants the id of the first
+	wait.Until(t, func() error { // it waits for the id of the first
 		var waits bool
 		err := postgres.QueryRow(ctx, "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waits)
 		if err == nil && !waits {
@@ -218,8 +218,8 @@ func TestSecretsNeedTheirKey(t *testing.T) {
 	}
 }
 
-// Secrets of two keys in one registry could not all be opened by dispatch. Who
-// has lost the key replaces all secrets.
+// dispatch could not open the secrets of two different keys in one registry. If the key is lost, all secrets are
+// replaced.
 func TestSecretsAreOfOneKey(t *testing.T) {
 	c := newCommands(t)
 	var one registry.NewPartner

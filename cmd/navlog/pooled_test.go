@@ -10,8 +10,8 @@ import (
 	"github.com/navlog/navlog/cmd/internal/config/configtest"
 )
 
-// Who holds a lock of a PostgreSQL session is refused behind a pooler, by name of the
-// setting; the configuration may be shared with programs that are not.
+// A program that holds a session lock of PostgreSQL is rejected behind a pooler, with the name of the setting; it may
+// share the configuration with programs that hold none.
 func TestSessionBehindAPooler(t *testing.T) {
 	c, err := config.Load(configtest.Write(t, configtest.Sound), []string{"NAVLOG_POSTGRES_POOLED=true", configtest.SecretKey})
 	if err = errors.Join(err, c.Validate(config.AllSections...)); err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/navlog/navlog/schemas/telemetry"
 )
 
-// runAlone runs a program and its ops server until ctx ends or one of them
-// fails. The console shows how an ingest backfills.
+// runAlone runs one program and its ops server until ctx ends or one of them fails. The console shows the progress of a
+// backfill by ingest.
 func runAlone(ctx context.Context, d *wiring.Deps, name string, p wiring.Program, screen *console.Console) error {
 	defer d.Pool.Close()
 	d.ShowReady(name, p)
@@ -44,7 +44,7 @@ func runAlone(ctx context.Context, d *wiring.Deps, name string, p wiring.Program
 	return nil
 }
 
-// start is how each of the four programs begins.
+// start starts one of the four programs.
 func start(ctx context.Context, s *cli.Streams, cmd cli.Flags, name string, build func(*wiring.Deps) (wiring.Program, error)) error {
 	c, err := cmd.Load(config.Needs[name]...)
 	if err != nil {
@@ -68,8 +68,8 @@ func start(ctx context.Context, s *cli.Streams, cmd cli.Flags, name string, buil
 	return runAlone(ctx, d, name, p, screen)
 }
 
-// warnOfNodes logs that a program that answers the internet, or opens connections to strangers, was given keys of
-// providers' nodes, which it never asks.
+// warnOfNodes warns if a program that serves the internet, or connects to URLs of partners, has the keys of providers'
+// nodes, which it never calls.
 func warnOfNodes(log *slog.Logger, c config.Config) {
 	for _, e := range c.Chain.RPC {
 		for _, url := range []string{e.URL, e.WS} {
@@ -90,11 +90,11 @@ type ingestCmd struct {
 
 type ingestRunCmd struct{ cli.Flags }
 
-// ingestGarbage is how much garbage there may be beside what is in use, in
-// percent: little is in use, and a history is read into much.
+// ingestGarbage is GOGC: the garbage allowed in addition to the live memory, in percent. Little memory is live, and
+// reading a history creates much garbage.
 const ingestGarbage = 200
 
-// Run follows the chain until a signal comes.
+// Run follows the chain until a signal arrives.
 func (cmd ingestRunCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(ingestGarbage)
@@ -105,16 +105,14 @@ func (cmd ingestRunCmd) Run(ctx context.Context, s *cli.Streams) error {
 type projectCmd struct{ cli.Flags }
 
 const (
-	// projectGarbage is how much garbage there may be beside what is in use, in
-	// percent. With 10, which once bounded the memory of a replay, looking for it took
-	// half of the program's time.
+	// projectGarbage is GOGC: the garbage allowed in addition to the live memory, in percent. With 10, which once
+	// limited the memory of a replay, garbage collection took half of the program's time.
 	projectGarbage = 100
-	// projectMemory is the bytes from which on garbage is collected sooner: a replay
-	// makes large pieces of it.
+	// projectMemory is GOMEMLIMIT in bytes, above which garbage is collected sooner: a replay allocates large chunks.
 	projectMemory = 208 << 20
 )
 
-// Run keeps the read models up to date until a signal comes.
+// Run keeps the read models up to date until a signal arrives.
 func (cmd projectCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(projectGarbage)
@@ -128,15 +126,15 @@ func (cmd projectCmd) Run(ctx context.Context, s *cli.Streams) error {
 type serveCmd struct{ cli.Flags }
 
 const (
-	// serveGarbage is how much garbage there may be beside what is in use, in
-	// percent: little is in use, and answers out of the cache make much.
+	// serveGarbage is GOGC: the garbage allowed in addition to the live memory, in percent. Little memory is live, and
+	// cached responses create much garbage.
 	serveGarbage = 400
-	// serveMemory is the bytes from which on garbage is collected sooner, beside
-	// those of the answers that are kept. The process is a quarter larger.
+	// serveMemory is the part of GOMEMLIMIT, in bytes, that is added to the size of the response cache. The process is
+	// a quarter larger.
 	serveMemory = 56 << 20
 )
 
-// Run answers HTTP until a signal comes.
+// Run serves HTTP until a signal arrives.
 func (cmd serveCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(serveGarbage)

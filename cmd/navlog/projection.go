@@ -28,7 +28,7 @@ type projectionCmd struct {
 	Drop     projectionDropCmd     `cmd:"" help:"Remove a generation that is not live."`
 }
 
-// projectionFlags are common to the projection commands.
+// projectionFlags are shared by the projection commands.
 type projectionFlags struct{ registryFlags }
 
 // withOperator runs do with an open operator.
@@ -43,14 +43,14 @@ func (f projectionFlags) withOperator(ctx context.Context, do func(*projections.
 	}, append(sections, config.NeedClickHouse)...)
 }
 
-// projectionChangeFlags are common to those that change something.
+// projectionChangeFlags are shared by those that change something.
 type projectionChangeFlags struct {
 	projectionFlags
 	signature
 }
 
-// withAuditedOperator runs do with an open operator, between two rows of the audit:
-// a generation is more than rows of the registry.
+// withAuditedOperator runs do with an open operator, between two rows of the audit, because a generation is more than
+// rows of the registry.
 func (f projectionChangeFlags) withAuditedOperator(ctx context.Context, d registry.Deed, do func(*projections.Operator) error, sections ...config.Section) error {
 	return f.withOpened(ctx, registry.Open, func(pool *pgxpool.Pool, c config.Config) error {
 		o, err := projections.NewOperator(c.Chain.ID, c.Kafka, c.ClickHouse, pool)
@@ -62,7 +62,7 @@ func (f projectionChangeFlags) withAuditedOperator(ctx context.Context, d regist
 	}, append(sections, config.NeedClickHouse)...)
 }
 
-// did prints what a command did.
+// did prints the outcome of a command.
 func (f projectionChangeFlags) did(s *cli.Streams, id int32, what string) error {
 	if f.JSON {
 		return json.NewEncoder(s.Out).Encode(map[string]any{"generation": id, "changed": what})
@@ -102,7 +102,7 @@ type projectionRebuildCmd struct {
 	AcceptDiff bool `help:"Switch even if the new generation differs from the live one, after a change of the decoding."`
 }
 
-// Run rebuilds. Progress goes to standard error, the report to standard output.
+// Run rebuilds. It writes progress to standard error, and the report to standard output.
 func (cmd projectionRebuildCmd) Run(ctx context.Context, s *cli.Streams) error {
 	d := registry.Deed{Command: "projection rebuild", Detail: fmt.Sprintf("no switch %t, differences accepted %t", cmd.NoSwitch, cmd.AcceptDiff)}
 	return cmd.withAuditedOperator(ctx, d, func(o *projections.Operator) error {
@@ -150,7 +150,7 @@ type projectionShowCmd struct {
 	ID int32 `arg:"" help:"Generation id."`
 }
 
-// Run prints the report that was kept.
+// Run prints the stored report.
 func (cmd projectionShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.withOperator(ctx, func(o *projections.Operator) error {
 		r, err := o.Show(ctx, cmd.ID)
@@ -166,7 +166,7 @@ type projectionSwitchCmd struct {
 	ID int32 `arg:"" help:"Generation id."`
 }
 
-// Run switches.
+// Run switches to a generation.
 func (cmd projectionSwitchCmd) Run(ctx context.Context, s *cli.Streams) error {
 	d := registry.Deed{Command: "projection switch", Detail: fmt.Sprintf("generation %d", cmd.ID)}
 	return cmd.withAuditedOperator(ctx, d, func(o *projections.Operator) error {
@@ -183,7 +183,7 @@ func (cmd projectionSwitchCmd) Run(ctx context.Context, s *cli.Streams) error {
 
 type projectionRollbackCmd struct{ projectionChangeFlags }
 
-// Run goes back.
+// Run rolls back.
 func (cmd projectionRollbackCmd) Run(ctx context.Context, s *cli.Streams) error {
 	d := registry.Deed{Command: "projection rollback", Detail: "the newest standby generation"}
 	return cmd.withAuditedOperator(ctx, d, func(o *projections.Operator) error {
@@ -203,7 +203,7 @@ type projectionDropCmd struct {
 	ID int32 `arg:"" help:"Generation id."`
 }
 
-// Run drops.
+// Run drops a generation.
 func (cmd projectionDropCmd) Run(ctx context.Context, s *cli.Streams) error {
 	d := registry.Deed{Command: "projection drop", Detail: fmt.Sprintf("generation %d", cmd.ID)}
 	return cmd.withAuditedOperator(ctx, d, func(o *projections.Operator) error {

@@ -27,7 +27,7 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// loadedKafka is how the environment says that Kafka is reached.
+// loadedKafka returns the connection to Kafka that the environment configures.
 func loadedKafka(t *testing.T) chainlog.Config {
 	t.Helper()
 	c, err := config.Load(os.Getenv("NAVLOG_CONFIG"), os.Environ())
@@ -49,7 +49,7 @@ func writeLog(t *testing.T, kafka chainlog.Config, blocks uint64) {
 	writeRecords(t, kafka, records, &event.Coverage{Address: address, StartBlock: 1})
 }
 
-// writeRecords writes a log, the last record of which is a block, with a cursor that covers a vault up to it.
+// writeRecords writes a log that ends with a block, and a cursor that covers a vault up to that block.
 func writeRecords(t *testing.T, kafka chainlog.Config, records []*event.Record, vault *event.Coverage) {
 	t.Helper()
 	client, err := kgo.NewClient(append([]kgo.Opt{kgo.TransactionalID("test"), kgo.RecordPartitioner(kgo.ManualPartitioner())}, kafka.Options()...)...)
@@ -96,15 +96,15 @@ func writeRecords(t *testing.T, kafka chainlog.Config, records []*event.Record, 
 	}
 }
 
-// programs are those of one process, as `navlog-dev up` runs them: they end with the test, and
-// then their generations go.
+// programs starts the programs of one process, as `navlog-dev up` does: they end with the test, and then their
+// generations are dropped.
 func programs(t *testing.T, c commands) (config.Config, *wiring.Deps, *wiring.Services) {
 	t.Helper()
 	loaded, err := config.Load(c.file, os.Environ())
 	if err != nil {
 		t.Fatal(err)
 	}
-	loaded.HTTP.FileTimeout = loaded.HTTP.WriteTimeout // for so long a generation is kept after a switch
+	loaded.HTTP.FileTimeout = loaded.HTTP.WriteTimeout // a generation is kept for this time after a switch
 	conn, err := loaded.ClickHouse.Open("")
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func programs(t *testing.T, c commands) (config.Config, *wiring.Deps, *wiring.Se
 	return loaded, d, running
 }
 
-// startProject runs project and serve on a short log, and gives the API's URL.
+// startProject runs project and serve on a short log, and returns the API's URL.
 func startProject(t *testing.T, c commands) string {
 	t.Helper()
 	loaded, d, running := programs(t, c)
@@ -148,8 +148,7 @@ func startProject(t *testing.T, c commands) string {
 	return "http://" + serve.Addr()
 }
 
-// asker asks the API again and again until it is stopped, and notes which
-// generations answered, in their order.
+// asker requests the API repeatedly until it is stopped, and records which generations responded, in order.
 type asker struct {
 	seen   []string
 	faults []string
@@ -195,8 +194,8 @@ func generationOf(t *testing.T, url string) string {
 	return a.seen[0]
 }
 
-// TestProjectionLife rebuilds, switches, goes back and drops by command while
-// the API is asked all the time: no request fails, and answers follow.
+// TestProjectionLife rebuilds, switches, rolls back and drops by command while the API is requested continuously: no
+// request fails, and the responses follow the switches.
 func TestProjectionLife(t *testing.T) {
 	c := newCommands(t)
 	t.Setenv("NAVLOG_KAFKA_BROKERS", strings.Join(enginetest.Kafka(t), ","))
@@ -232,13 +231,13 @@ func TestProjectionLife(t *testing.T) {
 	}
 	answers("2")
 	asked.stop()
-	if got := strings.Join(asked.seen, " "); len(asked.faults) > 0 || got != "1 2 1 2" && got != "1 2" { // it may have missed the short time of the rollback
+	if got := strings.Join(asked.seen, " "); len(asked.faults) > 0 || got != "1 2 1 2" && got != "1 2" { // the rollback may have been too short to be seen
 		t.Errorf("seen %v, %d faults, the first is %.1q", asked.seen, len(asked.faults), asked.faults)
 	}
 	if _, err := c.run("projection", "drop", "2"); err == nil || !strings.Contains(err.Error(), "generation 2 is live and is not dropped") {
 		t.Errorf("drop of the live one: %v", err)
 	}
-	wait.Until(t, func() error { // serve must have said that it reads another one
+	wait.Until(t, func() error { // serve must have reported that it reads another generation
 		_, err := c.run("projection", "drop", "1")
 		return err
 	})
@@ -273,7 +272,7 @@ func TestProjectionLife(t *testing.T) {
 	}
 }
 
-// TestRebuiltIsJSON: what `rebuild --json` prints can be read back.
+// TestRebuiltIsJSON checks that the output of `rebuild --json` can be decoded.
 func TestRebuiltIsJSON(t *testing.T) {
 	var out bytes.Buffer
 	in := &projections.Rebuilt{Generation: 2, Live: true, Parity: &verify.Parity{Live: 1, New: 2, Seq: 9}}

@@ -19,15 +19,14 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// asRole makes the registry's URL that of a role, for what runs from here on.
+// asRole makes the following commands use the registry's URL of a role.
 func (c commands) asRole(owner, role string) {
 	c.t.Helper()
 	c.t.Setenv("NAVLOG_POSTGRES_URL", owner+"&role="+role)
 }
 
-// A database that is migrated and shared out by `navlog migrate --roles` alone: the
-// operator's commands, project and serve do their work with the rights of their
-// roles, and a command that only reads makes no tables before.
+// On a database that was migrated and granted by `navlog migrate --roles` only, the operator's commands, project and
+// serve work with the rights of their roles, and a read-only command creates no tables before that.
 func TestProgramsWorkAsTheirRoles(t *testing.T) {
 	c := newCommands(t)
 	owner := os.Getenv("NAVLOG_POSTGRES_URL")
@@ -68,7 +67,7 @@ func TestProgramsWorkAsTheirRoles(t *testing.T) {
 		{"GET", "/api/v1/vaults", ""}, {"GET", "/status", ""},
 	} {
 		code, answer := send(t, request.method, api+request.path, partner.APIKey, request.body)
-		// Whether example.com resolves here is not ours to say.
+		// Whether example.com resolves here does not matter.
 		if code != http.StatusOK && code != http.StatusAccepted && !strings.Contains(answer, "INVALID_WEBHOOK_URL") && !strings.Contains(answer, "webhook URL") {
 			t.Errorf("%s %s: %d %s", request.method, request.path, code, answer)
 		}
@@ -107,8 +106,7 @@ func send(t *testing.T, method, url, key, body string) (int, string) {
 	return response.StatusCode, string(answer)
 }
 
-// startAsRoles runs project and serve, each with a pool of its role, and gives the
-// API's URL.
+// startAsRoles runs project and serve, each with a pool of its role, and returns the API's URL.
 func (c commands) startAsRoles(owner string) string {
 	t := c.t
 	t.Helper()
@@ -152,7 +150,7 @@ func (c commands) startAsRoles(owner string) string {
 	running.Start(t.Context(), "serve", serve.Run)
 	wait.Until(t, project.Ready)
 	wait.Until(t, serve.Ready)
-	wait.Until(t, func() error { // both say what they do
+	wait.Until(t, func() error { // both report their state
 		out := c.mustRunAs(owner, "navlog_operator", "status", "--json")
 		var status struct{ Programs []statusRow }
 		if err := json.Unmarshal([]byte(out), &status); err != nil {

@@ -17,10 +17,10 @@ import (
 	"github.com/navlog/navlog/schemas/statement"
 )
 
-// forged is a text that clears a terminal and goes on with a line as navlog writes it.
+// forged is a text that clears a terminal and continues with a line that looks like navlog's.
 const forged = "\x1b[2J\u009b1A\r\u202eno\nserve\tx\t0s\tserving\n"
 
-// What a node, a partner or a record says stays in its cell of a table, of every command that has one.
+// Text from a node, a partner or a record stays in its table cell, in every command that prints a table.
 func TestNothingForgesALine(t *testing.T) {
 	at := time.Unix(1_700_000_000, 0)
 	status, err := json.Marshal(map[string]any{"state": "frozen", "reason": forged, "disproven": forged,
@@ -85,8 +85,8 @@ func quoted(t *testing.T, text string) string {
 	return string(b)
 }
 
-// Commands write to standard output and standard error by a Screen alone, which the streams that they are given are:
-// none takes the stream of the process for itself.
+// Commands write to standard output and standard error only through the Screens that they are given: none uses the
+// streams of the process directly.
 func TestCommandsWriteToTheirStreams(t *testing.T) {
 	entries, err := os.ReadDir(".")
 	if err != nil {
@@ -107,7 +107,7 @@ func TestCommandsWriteToTheirStreams(t *testing.T) {
 	}
 }
 
-// A program that never asks a node says that it was given the key of one, without the key.
+// A program that never calls a node warns if it is given a node's key, without printing the key.
 func TestNodesOfOtherProgramsAreWarnedOf(t *testing.T) {
 	for url, warned := range map[string]bool{
 		"http://127.0.0.1:8545": false, "https://node.example/": false,

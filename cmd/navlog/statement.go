@@ -29,7 +29,7 @@ import (
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
-// statementCmd is for partners as well as for operators: it needs no configuration.
+// statementCmd is for partners as well as operators: it needs no configuration.
 type statementCmd struct {
 	Get    statementGetCmd    `cmd:"" default:"withargs" help:"Get a signed statement of a time range from the API."`
 	Verify statementVerifyCmd `cmd:"" help:"Build a statement again from a node's responses, and compare every byte."`
@@ -45,7 +45,7 @@ type statementGetCmd struct {
 	Timeout time.Duration `default:"10m" help:"Time limit for the whole command."`
 }
 
-// Run fetches a statement, and gives it only when it is whole and its signature holds.
+// Run fetches a statement, and writes it only if it is complete and its signature is valid.
 func (cmd statementGetCmd) Run(ctx context.Context, s *cli.Streams) error {
 	key, err := cmd.key()
 	if err != nil {
@@ -81,15 +81,15 @@ func (cmd statementGetCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return errors.Join(err, done())
 }
 
-// maxStatement bounds what is read of a statement, in bytes: a million events and more.
+// maxStatement is the maximum size of a statement, in bytes: enough for more than a million events.
 const maxStatement = 2 << 30
 
-// keyFlags are common to the commands that ask for what is a partner's.
+// keyFlags are shared by the commands that request a partner's data.
 type keyFlags struct {
 	KeyFile string `placeholder:"FILE" help:"File with the partner's API key (default: the key in NAVLOG_API_KEY)."`
 }
 
-// key is that of the partner: never an argument, for others can read those of a process.
+// key returns the partner's API key. It is never an argument, because other users can read the arguments of a process.
 func (f keyFlags) key() (string, error) {
 	key := os.Getenv("NAVLOG_API_KEY")
 	if f.KeyFile != "" {
@@ -120,8 +120,8 @@ func (cmd statementGetCmd) output(screen io.Writer) (out io.Writer, done func() 
 	return f, f.Close, nil
 }
 
-// writeCSV writes the events of a statement, a line each. What both kinds have stands in
-// one column: assets is the estimate of a withdrawal.
+// writeCSV writes the events of a statement, one per line. Both kinds share their columns: for a withdrawal, assets is
+// the estimate.
 func writeCSV(out io.Writer, d *statement.Document) error {
 	w := csv.NewWriter(out)
 	_ = w.Write([]string{"id", "type", "vaultAddress", "userAddress", "assets", "shares", "requestIndex", "blockNumber", "blockHash", "txHash", "logIndex", "timestamp"})
@@ -139,7 +139,7 @@ func writeCSV(out io.Writer, d *statement.Document) error {
 		}
 		row := []string{e.ID.String(), e.Type, one.VaultAddress, one.UserAddress, assets, one.Shares, one.RequestIndex,
 			one.BlockNumber, e.BlockHash, one.TxHash, strconv.FormatUint(uint64(one.LogIndex), 10), one.Timestamp}
-		for i := range row { // whoever signed the statement chose them
+		for i := range row { // the signer of the statement chose these texts
 			row[i] = files.ForeignText(row[i])
 		}
 		_ = w.Write(row)
@@ -162,30 +162,31 @@ type statementVerifyCmd struct {
 	JSON     bool     `name:"json" help:"Print the result as JSON."`
 }
 
-// verified is what a verification found.
+// verified is the result of a verification.
 type verified struct {
 	Verified bool `json:"verified"`
-	// Unproven says what could not be compared; empty if it is verified.
+	// Unproven lists what could not be compared; empty if the statement is verified.
 	Unproven  []string `json:"unproven"`
 	ChainID   uint64   `json:"chainId"`
 	PartnerID uint32   `json:"partnerId"`
 	From      string   `json:"from"`
 	To        string   `json:"to"`
-	// Vaults, and the first block of each, are the word of the signer: no chain says which there must be.
+	// Vaults, and their first blocks, are claims of the signer: the chain does not say which vaults belong in a
+	// statement.
 	Vaults []statement.Vault `json:"vaults"`
-	// LeftOut are events for the partner that the chain has in the range, and the statement has not.
+	// LeftOut are the chain's events for the partner in the range that the statement does not have.
 	LeftOut   []statement.LeftOut `json:"leftOut"`
 	Block     statement.Block     `json:"block"`
 	Events    int                 `json:"events"`
 	PublicKey string              `json:"publicKey"`
-	// KeyKnown: the key is one of those that were given. Otherwise anybody may have signed.
+	// KeyKnown reports whether the key is one of those that were given. Otherwise the signer is unknown.
 	KeyKnown     bool            `json:"keyKnown"`
 	KeyRetiredAt *time.Time      `json:"keyRetiredAt,omitempty"`
 	Totals       json.RawMessage `json:"totals"`
 }
 
-// Run makes a statement again. It fails with Different if a byte differs, and with Unproven if
-// all bytes are the same but the signer is unknown or the vaults may not be all.
+// Run rebuilds a statement. It fails with Different if a byte differs, and with Unproven if all bytes are equal but the
+// signer is unknown or vaults may be missing.
 func (cmd statementVerifyCmd) Run(ctx context.Context, s *cli.Streams) error {
 	vaults, err := addresses("--vault", cmd.Vault)
 	if err != nil {
@@ -242,7 +243,7 @@ func (cmd statementVerifyCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cli.Unproven.With(fmt.Errorf("%s is not verified: %s", cmd.File, strings.Join(v.Unproven, "; ")))
 }
 
-// addresses reads those of a flag, and writes them as statements do.
+// addresses parses the addresses of a flag, and formats them as statements do.
 func addresses(flag string, texts []string) (out []string, err error) {
 	for _, text := range texts {
 		if !common.IsHexAddress(text) {
@@ -253,7 +254,7 @@ func addresses(flag string, texts []string) (out []string, err error) {
 	return out, nil
 }
 
-// compare makes a statement again from what the node says, and compares every byte.
+// compare rebuilds a statement from a node's responses, and compares every byte.
 func (cmd statementVerifyCmd) compare(ctx context.Context, s *cli.Streams,
 	d *statement.Document) (*statement.Findings, error) {
 	node := cli.Secret{Flag: "--rpc", Given: cmd.RPC, File: cmd.RPCFile, Variable: "NAVLOG_STATEMENT_RPC"}
@@ -285,7 +286,7 @@ func (cmd statementVerifyCmd) compare(ctx context.Context, s *cli.Streams,
 		return nil, cli.Usage.With(fmt.Errorf("%w: give its file as --mapping", err))
 	case errors.As(err, &contradiction), errors.Is(err, errDiffers):
 		return nil, cli.Different.With(fmt.Errorf("%s is not what the chain says: %w", cmd.File, err))
-	case ctx.Err() != nil: // it was given up, and the node may well be there
+	case ctx.Err() != nil: // the command was cancelled, and the node may well be up
 		return nil, cli.Failed.With(contracts.Discreet(err, rpc))
 	case err != nil:
 		return nil, cli.Unreachable.With(contracts.Discreet(err, rpc))
@@ -314,7 +315,7 @@ func (cmd statementVerifyCmd) mappings() (statement.Texts, error) {
 	return texts, nil
 }
 
-// unproven says, a sentence each, why a statement whose bytes are the chain's is not verified.
+// unproven lists, one sentence each, the reasons why a statement that matches the chain is not verified.
 func unproven(v *verified, found *statement.Findings) (out []string) {
 	out = []string{}
 	if !v.KeyKnown {
@@ -343,10 +344,10 @@ func unproven(v *verified, found *statement.Findings) (out []string) {
 	return out
 }
 
-// errDiffers says that what is made again is not what was signed.
+// errDiffers reports that the rebuilt statement is not the signed one.
 var errDiffers = errors.New("the statement differs")
 
-// comparison takes what is written for what is left of want.
+// comparison is a writer that compares what is written with the rest of want.
 type comparison struct{ want []byte }
 
 func (c *comparison) Write(b []byte) (int, error) {
@@ -357,7 +358,7 @@ func (c *comparison) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// excerpt is the first line of some text, in quotes.
+// excerpt returns the first line of a text, in quotes.
 func excerpt(text []byte) string {
 	first, _, _ := bytes.Cut(bytes.TrimLeft(text, "\n"), []byte("\n"))
 	return strconv.Quote(string(first[:min(len(first), 400)]))
@@ -395,7 +396,7 @@ func (cmd statementVerifyCmd) print(out io.Writer, v *verified) error {
 		return err
 	}
 	fmt.Fprintln(w, "\nVAULT\tFROM BLOCK\tDEPOSITS\tASSETS\tWITHDRAWALS\tESTIMATE")
-	for i, t := range totals { // which are in the order of the vaults
+	for i, t := range totals { // totals are in the order of the vaults
 		cli.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%s\n", t.VaultAddress, v.Vaults[i].StartBlock, t.Deposits, t.Assets, t.Withdrawals, t.AssetsEstimate)
 	}
 	return w.Flush()

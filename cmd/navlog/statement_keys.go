@@ -18,14 +18,14 @@ import (
 	"github.com/navlog/navlog/schemas/statement"
 )
 
-// signingKey is a key that statements may be signed by. Keys are compared whole: they have no
-// ids, of which two could be alike.
+// signingKey is a key that may have signed statements. Keys are compared as a whole: they have no ids, which could
+// collide.
 type signingKey struct {
 	public    []byte
 	retiredAt *time.Time
 }
 
-// keyList is what /.well-known/navlog-statements says. An API of before knows publicKeys only.
+// keyList is the response of /.well-known/navlog-statements. Older versions of the API only return publicKeys.
 type keyList struct {
 	Algorithm  string   `json:"algorithm"`
 	PublicKeys [][]byte `json:"publicKeys"`
@@ -35,7 +35,7 @@ type keyList struct {
 	} `json:"keys"`
 }
 
-// signingKeys checks the list. A key that it has twice may be retired only once.
+// signingKeys validates the list. A key that is listed twice may be retired only once.
 func (l keyList) signingKeys() (out []signingKey, err error) {
 	if l.Algorithm != "" && l.Algorithm != "Ed25519" {
 		return nil, fmt.Errorf("the keys are of the algorithm %q, and statements are signed with Ed25519", l.Algorithm)
@@ -57,7 +57,7 @@ func (l keyList) signingKeys() (out []signingKey, err error) {
 	return out, nil
 }
 
-// parseKeys reads a file of keys: an answer of /.well-known/navlog-statements, or a key a line.
+// parseKeys reads a file of keys: a response of /.well-known/navlog-statements, or one key per line.
 func parseKeys(text []byte) ([]signingKey, error) {
 	if trimmed := bytes.TrimSpace(text); len(trimmed) > 0 && trimmed[0] == '{' {
 		var answer struct {
@@ -87,7 +87,7 @@ func parseKeys(text []byte) ([]signingKey, error) {
 	return list.signingKeys()
 }
 
-// known are the keys that the flags name; given is false if they name none.
+// known returns the keys that the flags name; given is false if they name none.
 func (cmd statementVerifyCmd) known(ctx context.Context) (keys []signingKey, given bool, err error) {
 	switch {
 	case cmd.Key != "":
@@ -126,7 +126,7 @@ func (cmd statementVerifyCmd) known(ctx context.Context) (keys []signingKey, giv
 	return keys, true, nil
 }
 
-// signer is the known key that signed; nil if no keys are given.
+// signer returns the known key that signed the statement; nil if no keys are given.
 func (cmd statementVerifyCmd) signer(ctx context.Context, d *statement.Document) (*signingKey, error) {
 	keys, given, err := cmd.known(ctx)
 	if err != nil || !given {

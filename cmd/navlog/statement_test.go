@@ -31,7 +31,7 @@ import (
 
 var statementKey = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{3}, ed25519.SeedSize))
 
-// aStatement is signed, and of a chain that nobody serves.
+// aStatement returns a signed statement of a chain without a node.
 func aStatement(t *testing.T) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -52,7 +52,7 @@ func aStatement(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-// A statement is given when it is whole, and never over a file that is there.
+// A statement is written only if it is complete, and never over an existing file.
 func TestStatementGet(t *testing.T) {
 	whole := aStatement(t)
 	answer, status := whole, http.StatusOK
@@ -106,8 +106,8 @@ func TestStatementGet(t *testing.T) {
 	fails("a key file that holds something else", "the API key has a character that cannot be seen", cli.Usage, "--key-file", "kept.json")
 }
 
-// What is not what was signed, or not by whom, ends with the code of a difference, and a
-// node that is away with its own. What a chain says is compared in deploy/check/e2e.
+// A statement that was changed, or signed by another key, ends with the code of a difference, and an unreachable node
+// with its own code. The comparison with a chain is tested in deploy/check/e2e.
 func TestStatementVerify(t *testing.T) {
 	whole := aStatement(t)
 	keys := base64.StdEncoding.EncodeToString(statementKey.Public().(ed25519.PublicKey))
@@ -152,7 +152,7 @@ func TestStatementVerify(t *testing.T) {
 	}
 }
 
-// statementNode is a node with empty blocks up to 40, each 12 seconds after the one before, and some logs.
+// statementNode returns a node with empty blocks up to 40, each 12 seconds after the one before, and some logs.
 func statementNode(t *testing.T, logs ...types.Log) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -169,7 +169,7 @@ func statementNode(t *testing.T, logs ...types.Log) string {
 		case "eth_chainId":
 			result = "0x5"
 		case "eth_getBlockByNumber":
-			number := hexutil.Uint64(40) // the finalized one
+			number := hexutil.Uint64(40) // the finalized block
 			_ = json.Unmarshal(q.Params[0], &number)
 			result = statementBlock(uint64(number))
 		case "eth_getLogs":
@@ -209,7 +209,7 @@ func newStatementWorld(t *testing.T) *statementWorld {
 	return w
 }
 
-// sign makes the statement of the header as the chain says it, and gives its file.
+// sign builds the statement of the header from the chain, and returns its file.
 func (w *statementWorld) sign(h statement.Header, key ed25519.PrivateKey) string {
 	w.t.Helper()
 	var b bytes.Buffer
@@ -244,14 +244,14 @@ func (w *statementWorld) verify(file string, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// What is verified is what the chain says and what a known key signed, with every vault that has events for the partner.
-// All else has an exit code of its own, and its first line says why.
+// A statement is verified only if it matches the chain, is signed by a known key, and has every vault with events for
+// the partner. Every other case has its own exit code, and its first line says why.
 func TestStatementVerifySaysWhatIsProven(t *testing.T) {
 	w := newStatementWorld(t)
 	public := base64.StdEncoding.EncodeToString(statementKey.Public().(ed25519.PublicKey))
 	strangers := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{4}, ed25519.SeedSize))
 	strangersPublic := base64.StdEncoding.EncodeToString(strangers.Public().(ed25519.PublicKey))
-	retired := func(at uint64) string { // the key of the statement, at the time of a block, beside one that signs now
+	retired := func(at uint64) string { // the statement's key, retired at the time of a block, next to the current key
 		return fmt.Sprintf(`{"ok":true,"data":{"algorithm":"Ed25519","publicKeys":[%q],"keys":[{"publicKey":%q,"since":"2020-01-01T00:00:00.000Z","retiredAt":%q},{"publicKey":%q,"retiredAt":null}]}}`,
 			strangersPublic, public, webhook.FormatTime(statementBlock(at).Time), strangersPublic)
 	}
@@ -349,7 +349,7 @@ func TestStatementVerifySaysWhatIsProven(t *testing.T) {
 	}
 }
 
-// Which vaults there are, and from which block on, is shown beside the totals.
+// The vaults and their first blocks are shown next to the totals.
 func TestStatementVerifyShowsWhatIsBelieved(t *testing.T) {
 	w := newStatementWorld(t)
 	w.header.Vaults[0].StartBlock = "12"
@@ -366,7 +366,7 @@ func TestStatementVerifyShowsWhatIsBelieved(t *testing.T) {
 	}
 }
 
-// secretFile is a file with a value.
+// secretFile returns a file with a value.
 func secretFile(t *testing.T, value string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "value")
@@ -376,11 +376,11 @@ func secretFile(t *testing.T, value string) string {
 	return file
 }
 
-// Who interrupts it is told of no node that is away.
+// An interrupted verification does not report the node as unreachable.
 func TestStatementVerifyIsInterrupted(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	node := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // so that the server sees the connection end
+		_, _ = io.Copy(io.Discard, r.Body) // so that the server notices the closed connection
 		stop()
 		<-r.Context().Done()
 	}))
@@ -395,8 +395,8 @@ func TestStatementVerifyIsInterrupted(t *testing.T) {
 	}
 }
 
-// TestStatementVerifyReadsItsNode: the node's URL comes from a file, the environment or a flag, and
-// without any the error names them.
+// TestStatementVerifyReadsItsNode checks that the node's URL comes from a file, the environment or a flag, and that the
+// error without a URL names all three.
 func TestStatementVerifyReadsItsNode(t *testing.T) {
 	w := newStatementWorld(t)
 	file, public := w.sign(w.header, statementKey), base64.StdEncoding.EncodeToString(statementKey.Public().(ed25519.PublicKey))

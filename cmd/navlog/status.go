@@ -23,7 +23,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// staleAfter is when what a program said of itself is no longer believed.
+// staleAfter is the age at which a program's reported state is no longer valid.
 const staleAfter = 5 * time.Second
 
 type statusCmd struct {
@@ -41,9 +41,8 @@ type statusRow struct {
 	Status   json.RawMessage `json:"status"`
 }
 
-// Run prints one line a program, how the chain and its endpoints are, and how
-// many deliveries are in which state. It fails where the chain is frozen, so that a
-// script sees it.
+// Run prints one line per program, the state of the chain and its endpoints, and the number of deliveries in each
+// state. It fails if the chain is frozen, so that scripts notice.
 func (cmd statusCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.Every < 200*time.Millisecond || cmd.Every > time.Hour {
 		return cli.Usage.With(fmt.Errorf("--every is %s and must be 200ms to 1h", cmd.Every))
@@ -56,11 +55,10 @@ func (cmd statusCmd) Run(ctx context.Context, s *cli.Streams) error {
 	})
 }
 
-// clearScreen goes to the upper left corner and clears what is below.
+// clearScreen moves the cursor to the upper left corner and clears the screen.
 const clearScreen = "\x1b[H\x1b[2J"
 
-// repeat shows the status once, or with --watch until ctx ends: what went wrong
-// once is shown, and asked for again.
+// repeat shows the status once, or with --watch until ctx ends: a fault is shown, and the status is requested again.
 func (cmd statusCmd) repeat(ctx context.Context, s *cli.Streams, show func(io.Writer) error) error {
 	if !cmd.Watch {
 		return show(s.Out)
@@ -82,7 +80,7 @@ func (cmd statusCmd) repeat(ctx context.Context, s *cli.Streams, show func(io.Wr
 		if _, err := screen.WriteTo(s.Out); err != nil {
 			return err
 		}
-		if fault != nil { // after the screen, which would clear it off a terminal
+		if fault != nil { // after the status, which would clear it off a terminal
 			cli.PrintError(s.Err, "navlog", fault)
 		}
 		select {
@@ -119,7 +117,7 @@ func (cmd statusCmd) show(ctx context.Context, pool *pgxpool.Pool, out io.Writer
 	return errors.Join(err, frozen(rows))
 }
 
-// frozen is what a frozen chain ends the command with.
+// frozen returns the error that ends the command if the chain is frozen.
 func frozen(rows []statusRow) error {
 	for _, r := range rows {
 		var st registry.ProgramStatus
@@ -134,7 +132,7 @@ func errFrozen(reason string) error {
 	return cli.Frozen.With(fmt.Errorf("the chain is frozen: %s: %s", reason, thawing(reason)))
 }
 
-// thawing says how a freeze ends.
+// thawing says how to end a freeze.
 func thawing(reason string) string {
 	if backup.Restoring(reason) {
 		return "`navlog restore` with the same backup ends it"
@@ -158,7 +156,7 @@ func (cmd statusCmd) showPublic(ctx context.Context, out io.Writer) error {
 	return err
 }
 
-// writeStatus is the status for people.
+// writeStatus prints the status for people.
 func writeStatus(out io.Writer, rows []statusRow, deliveries map[string]int64) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "PROGRAM\tINSTANCE\tAGE\tSTATE\t")
@@ -189,17 +187,17 @@ func writeStatus(out io.Writer, rows []statusRow, deliveries map[string]int64) e
 	return w.Flush()
 }
 
-// served is what an instance of serve answers from, and how far that is behind the head.
+// served is the state that an instance of serve answers from, and its distance from the head.
 type served struct {
 	Generation   int32      `json:"generation"`
 	IndexedBlock uint64     `json:"indexedBlock"`
 	IndexedAt    *time.Time `json:"indexedAt"`
-	Behind       *uint64    // nil while no ingest sees the head
+	Behind       *uint64    // nil while no ingest reports the head
 	BehindFor    *uint64
 }
 
-// servedBy compares what an instance of serve reports with the head that ingest reports; false
-// where it serves nothing.
+// servedBy compares the state of an instance of serve with the head that ingest reports; false if the instance serves
+// nothing.
 func servedBy(r statusRow, ingest *registry.ProgramStatus) (s served, ok bool) {
 	if r.Program != registry.Serve || !r.Known || json.Unmarshal(r.Status, &s) != nil || s.Generation == 0 {
 		return s, false
@@ -217,7 +215,7 @@ func servedBy(r statusRow, ingest *registry.ProgramStatus) (s served, ok bool) {
 	return s, true
 }
 
-// ingestOf is what the ingest that writes reports; nil while none does.
+// ingestOf returns the state of the active ingest; nil if there is none.
 func ingestOf(rows []statusRow) *registry.ProgramStatus {
 	for _, r := range rows {
 		var st registry.ProgramStatus
@@ -228,7 +226,7 @@ func ingestOf(rows []statusRow) *registry.ProgramStatus {
 	return nil
 }
 
-// writeServed says from which block each instance of serve answers.
+// writeServed prints the block from which each instance of serve answers.
 func writeServed(w io.Writer, rows []statusRow) {
 	title := "\nANSWERS OF\tGENERATION\tBLOCK\t"
 	for _, r := range rows {
@@ -244,7 +242,7 @@ func writeServed(w io.Writer, rows []statusRow) {
 	}
 }
 
-// writeVaultWarnings says what the programs have against vaults.
+// writeVaultWarnings prints the programs' warnings about vaults.
 func writeVaultWarnings(w io.Writer, rows []statusRow) {
 	title := "\nVAULT\tWARNING"
 	for _, r := range rows {
@@ -262,8 +260,7 @@ func writeVaultWarnings(w io.Writer, rows []statusRow) {
 	}
 }
 
-// details are the other things that a program says of itself, but for ingest,
-// whose are a chapter of their own.
+// details are the remaining fields of a program's state. Those of ingest have their own chapter.
 func details(r statusRow) string {
 	var fields map[string]any
 	decoder := json.NewDecoder(strings.NewReader(string(r.Status)))
@@ -283,7 +280,7 @@ func details(r statusRow) string {
 	return strings.Join(words, " ")
 }
 
-// writeChain says how far the chain is indexed and how its endpoints are.
+// writeChain prints how far the chain is indexed, and the state of its endpoints.
 func writeChain(w io.Writer, instance string, raw json.RawMessage) {
 	var st registry.ProgramStatus
 	if json.Unmarshal(raw, &st) != nil {

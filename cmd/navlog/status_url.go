@@ -16,8 +16,8 @@ import (
 	"github.com/navlog/navlog/schemas/client"
 )
 
-// fetchStatus asks the API at an address for its status: the document as it came, and what is
-// known of it.
+// fetchStatus requests the status from the API at an address. It returns the document as received, and its known
+// fields.
 func fetchStatus(ctx context.Context, address string) (document json.RawMessage, st client.Status, err error) {
 	public, err := api.New(api.Config{URL: address, Within: 10 * time.Second})
 	if err != nil {
@@ -35,7 +35,7 @@ func fetchStatus(ctx context.Context, address string) (document json.RawMessage,
 
 func printPublicStatus(out io.Writer, st client.Status) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	row := func(cells ...string) { // all of it is what the API says
+	row := func(cells ...string) { // everything in it comes from the API
 		for i := range cells {
 			cells[i] = cli.Printable(cells[i])
 		}

@@ -21,8 +21,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// Vaults are in the log, which only ingest writes: these commands leave a row for it, and wait
-// for what comes of it.
+// Vaults are in the log, which only ingest writes: these commands leave a row for ingest, and wait for the outcome.
 
 type vaultCmd struct {
 	Add     vaultAddCmd     `cmd:"" help:"Add a vault to a running system: it is read from its start block on, and is in the answers with the next generation."`
@@ -31,7 +30,7 @@ type vaultCmd struct {
 	Restore vaultRestoreCmd `cmd:"" help:"Restore a removed vault: ingest continues from the last block that it read for it."`
 }
 
-// stdin is where a confirmation is read from.
+// stdin is where confirmations are read from.
 var stdin io.Reader = os.Stdin
 
 type vaultFlags struct {
@@ -48,23 +47,23 @@ func (f vaultFlags) order(ctx context.Context, s *cli.Streams, kind, argument, e
 	return f.ingestFlags.order(ctx, s, ingestOrder{kind: kind, deed: "vault " + kind, vault: vault, argument: argument, what: kind, effect: effect})
 }
 
-// ingestFlags are common to the commands that ingest carries out.
+// ingestFlags are shared by the commands that ingest carries out.
 type ingestFlags struct {
 	changeFlags
 	Yes  bool          `short:"y" help:"Do not ask for confirmation."`
 	Wait time.Duration `default:"10s" help:"How long to wait until ingest executes it; 0: do not wait. ingest executes it in any case."`
 }
 
-// ingestOrder is a command about a vault that is left for ingest.
+// ingestOrder is a command about a vault, to be left for ingest.
 type ingestOrder struct {
 	kind, argument string
 	vault          common.Address
-	deed           string // its name in the audit
-	partner        int64  // whom it is about; 0 for none
-	what, effect   string // for people: what is done to the vault, and what follows
+	deed           string // command name in the audit
+	partner        int64  // the partner concerned; 0 for none
+	what, effect   string // for people: the action on the vault, and its effect
 }
 
-// vaultAddress reads the address of a vault.
+// vaultAddress parses the address of a vault.
 func vaultAddress(text string) (common.Address, error) {
 	if !common.IsHexAddress(text) || !strings.HasPrefix(text, "0x") {
 		return common.Address{}, cli.Usage.With(fmt.Errorf("%q is no address: it must be 0x and 40 hex digits", text))
@@ -82,7 +81,7 @@ func (cmd vaultRemoveCmd) Run(ctx context.Context, s *cli.Streams) error {
 
 type vaultRestoreCmd struct{ vaultFlags }
 
-// Run brings a vault back.
+// Run restores a vault.
 func (cmd vaultRestoreCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.order(ctx, s, registry.RestoreVault, "",
 		"It is read from where it stopped, and the generation after that has all of it, with its amounts in every total.")
@@ -101,7 +100,7 @@ type vaultAddCmd struct {
 	AssetDecimals *uint8   `help:"Default: the asset's decimals()."`
 }
 
-// Run adds a vault. Its mapping travels with the command, for the file may be on this machine only.
+// Run adds a vault. The command contains its mapping, because the file may exist only on this machine.
 func (cmd vaultAddCmd) Run(ctx context.Context, s *cli.Streams) error {
 	v := ingest.VaultConfig{Address: cmd.Address, StartBlock: cmd.StartBlock, Mapping: cmd.Mapping, Name: cmd.Name, Symbol: cmd.Symbol, Decimals: cmd.Decimals,
 		Asset: ingest.AssetConfig{Address: cmd.Asset, Symbol: cmd.AssetSymbol, Decimals: cmd.AssetDecimals}, Sources: map[string]ingest.SourceConfig{}}
@@ -133,24 +132,24 @@ func (cmd vaultAddCmd) Run(ctx context.Context, s *cli.Streams) error {
 		"It is read from its start block on, and the next generation has it, with its amounts in every total.")
 }
 
-// vaultOrder is what became of a command about a vault.
+// vaultOrder is the outcome of a command about a vault.
 type vaultOrder struct {
 	Command int64  `json:"command"`
 	Vault   string `json:"vault"`
 	Kind    string `json:"kind"`
-	Outcome string `json:"outcome"` // done, refused; empty: ingest has not done it yet
+	Outcome string `json:"outcome"` // done or refused; empty while pending
 	Detail  string `json:"detail,omitempty"`
 	what    string // the kind, for people
 }
 
-// order leaves a command for ingest, waits for it, and says what became of it.
+// order leaves a command for ingest, waits for it, and prints the outcome.
 func (f ingestFlags) order(ctx context.Context, s *cli.Streams, given ingestOrder) error {
 	return f.withRegistry(ctx, func(pool *pgxpool.Pool, c config.Config) error {
 		return f.leave(ctx, s, pool, c, given)
 	}, config.NeedChainID)
 }
 
-// leave is order with a registry that is open.
+// leave is order with an open registry.
 func (f ingestFlags) leave(ctx context.Context, s *cli.Streams, pool *pgxpool.Pool, c config.Config, given ingestOrder) error {
 	if !f.Yes {
 		if err := confirm(s, fmt.Sprintf("%s vault %s of chain %d. %s\n", given.what, given.vault, c.Chain.ID, given.effect)); err != nil {
@@ -189,7 +188,7 @@ func (f ingestFlags) leave(ctx context.Context, s *cli.Streams, pool *pgxpool.Po
 	return f.report(s, o)
 }
 
-// await waits until ingest has an outcome, or the time is over.
+// await waits until ingest has an outcome, or until the time limit.
 func (f ingestFlags) await(ctx context.Context, q *db.Queries, o *vaultOrder) error {
 	ctx, cancel := context.WithTimeout(ctx, f.Wait)
 	defer cancel()

@@ -29,7 +29,7 @@ type vaultDetectCmd struct {
 	JSON    bool    `name:"json" help:"Write JSON."`
 }
 
-// detected is what a contract looks like.
+// detected is what was found out about a contract.
 type detected struct {
 	Address        string      `json:"address"`
 	CodeBytes      int         `json:"codeBytes"`
@@ -37,26 +37,26 @@ type detected struct {
 	From           uint64      `json:"from"`
 	To             uint64      `json:"to"`
 	Logs           int         `json:"logs"`
-	Topics         int         `json:"topics"` // different first ones
+	Topics         int         `json:"topics"` // number of different first topics
 	Presets        []candidate `json:"presets"`
 	Proposal       string      `json:"proposal"` // empty: no preset fits
 }
 
-// candidate is a preset, and what speaks for it.
+// candidate is a preset and the evidence for it.
 type candidate struct {
 	Preset string   `json:"preset"`
-	Known  int      `json:"known"`       // logs that it has effects for
-	Wrong  int      `json:"quarantined"` // logs of its events that are laid out otherwise
-	Events []string `json:"events"`      // of which it has seen logs
+	Known  int      `json:"known"`       // logs with an effect
+	Wrong  int      `json:"quarantined"` // logs of its events with another layout
+	Events []string `json:"events"`      // those of which logs were found
 }
 
-// Slots of EIP-1967: keccak256("eip1967.proxy.implementation") - 1, and that of beacons.
+// Slots of EIP-1967: keccak256("eip1967.proxy.implementation") - 1, and the one for beacons.
 var (
 	slotImplementation = common.HexToHash("0x360894a13ba1a3210667c828492db98dca3e2076cc3735a920a3ca505d382bbc")
 	slotBeacon         = common.HexToHash("0xa3f0ad74e5423aebfd80d3ef4346578335a9a72aeaee59ff6cb3582b35133d50")
 )
 
-// Run looks at a contract.
+// Run examines a contract.
 func (cmd vaultDetectCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if !common.IsHexAddress(cmd.Address) || !strings.HasPrefix(cmd.Address, "0x") {
 		return cli.Usage.With(fmt.Errorf("%q is no address: it must be 0x and 40 hex digits", cmd.Address))
@@ -119,7 +119,7 @@ func (cmd vaultDetectCmd) look(ctx context.Context, client *ethclient.Client) (*
 	return d, d.weigh(address, logs)
 }
 
-// logsOf reads the logs of a contract, in shorter ranges where a node refuses.
+// logsOf reads the logs of a contract, in shorter ranges if the node rejects a range.
 func logsOf(ctx context.Context, client *ethclient.Client, address common.Address, from, to uint64) (all []types.Log, err error) {
 	for at, width := from, uint64(widestTry); at <= to; {
 		end := min(to, at+width-1)

@@ -19,8 +19,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// A vault is removed only by somebody who confirms it, with a row in the audit; ingest's outcome
-// is the command's.
+// A vault is removed only after a confirmation, with a row in the audit; the command reports ingest's outcome.
 func TestVaultRemove(t *testing.T) {
 	c := newCommands(t)
 	const address = "0xa1A1a1a1A1A1A1A1A1a1a1a1a1a1A1A1A1A1a1a1"
@@ -69,7 +68,7 @@ func TestVaultRemove(t *testing.T) {
 		t.Errorf("the audit:\n%s", audit)
 	}
 
-	// An ingest does what it finds.
+	// A stand-in for ingest carries out the queued commands.
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -100,7 +99,7 @@ func TestVaultRemove(t *testing.T) {
 	}
 }
 
-// The doctor names each difference between chain.vaults and the log.
+// The doctor reports each difference between chain.vaults and the log.
 func TestDoctorComparesVaults(t *testing.T) {
 	address := func(n byte) string { return common.Address{n}.Hex() }
 	covers := func(n byte, start uint64, name string, removed bool) *event.Coverage {
@@ -131,7 +130,7 @@ func TestDoctorComparesVaults(t *testing.T) {
 			t.Errorf("vault %d: found %q, want %q", n, found, want)
 		}
 	}
-	same := &examination{config: config.Config{Chain: ingest.Config{ID: 5, Vaults: []ingest.VaultConfig{{Address: address(1)}}}}} // a start block of 0 is 1
+	same := &examination{config: config.Config{Chain: ingest.Config{ID: 5, Vaults: []ingest.VaultConfig{{Address: address(1)}}}}} // a start block of 0 means 1
 	same.compareVaults(&event.Cursor{Vaults: []*event.Coverage{covers(1, 1, "", false)}})
 	if len(same.findings) != 1 || same.findings[0].Verdict != fine {
 		t.Errorf("without a difference: %+v", same.findings)
@@ -143,7 +142,7 @@ func TestDoctorComparesVaults(t *testing.T) {
 	}
 }
 
-// A vault is added with its mapping in the command, which no other machine has to have as a file.
+// The command to add a vault contains its mapping, so no other machine needs the file.
 func TestVaultAdd(t *testing.T) {
 	c := newCommands(t)
 	const address, gate = "0xa1A1a1a1A1A1A1A1A1a1a1a1a1a1A1A1A1A1a1a1", "0xb2b2b2b2b2B2b2B2B2b2b2B2B2b2B2B2b2b2b2b2"

@@ -20,16 +20,14 @@ type verifyCmd struct {
 	registryFlags
 	Sample  uint64 `placeholder:"N" help:"Compare one user, request, block and range of blocks in N, chosen at random each time: fewer calls to the node and, with --no-chain, less memory. The others are not proven."`
 	NoChain bool   `help:"Call no node: compare the log with itself and the read models with the log." xor:"chain,receipts"`
-	// Receipts needs the log and the nodes alone.
+	// Receipts needs only the log and the nodes.
 	Receipts bool `help:"Prove the amounts instead: recompute the receipts root of every final block with a log of a vault, and the block's hash from its header, and compare the hash with a second endpoint's. Costs three calls a block." xor:"receipts"`
 	Headers  bool `help:"With --receipts: follow the parent hashes from a final block down, at one header for each block, instead of calling a second endpoint." xor:"chain"`
 }
 
-// Run compares the log with itself (contiguous seq), with the chain (each block
-// that the log knows of by its hash, the logs of all covered blocks by ranges, and
-// the vaults' own totals), and the live read model with a fold of the log. It
-// prints what it compared, and fails on any difference. With --receipts it proves the
-// amounts instead.
+// Run compares the log with itself (contiguous seq), with the chain (each block whose hash the log has, the logs of all
+// covered blocks by ranges, and the vaults' own totals), and the live read model with a fold of the log. It prints what
+// it compared, and fails on any difference. With --receipts it proves the amounts instead.
 func (cmd verifyCmd) Run(ctx context.Context, s *cli.Streams) error {
 	switch {
 	case cmd.Receipts:
@@ -62,8 +60,7 @@ func (cmd verifyCmd) Run(ctx context.Context, s *cli.Streams) error {
 	}, config.NeedChainID, config.NeedKafka, config.NeedClickHouse)
 }
 
-// proveReceipts proves that the log's amounts are the chain's, whatever the node that
-// gave them says.
+// proveReceipts proves that the log's amounts are the chain's, without trusting the node that they came from.
 func (cmd verifyCmd) proveReceipts(ctx context.Context, s *cli.Streams) error {
 	c, err := cmd.Load(config.NeedChain, config.NeedKafka)
 	if err != nil {
@@ -85,7 +82,7 @@ func (cmd verifyCmd) proveReceipts(ctx context.Context, s *cli.Streams) error {
 	return err
 }
 
-// print shows a report, to people or to scripts.
+// print writes a report, for people or for scripts.
 func (cmd verifyCmd) print(s *cli.Streams, report fmt.Stringer) error {
 	if cmd.JSON {
 		return json.NewEncoder(s.Out).Encode(report)

@@ -34,7 +34,7 @@ type webhookCmd struct {
 	Dead        webhookDeadCmd        `cmd:"" help:"List, show and retry the referral records that could not become a delivery."`
 }
 
-// deliveryRow is a delivery as operators see it. A test event has no sequence.
+// deliveryRow is a delivery as shown to operators. A test event has no sequence.
 type deliveryRow struct {
 	ID         uuid.UUID  `json:"id"`
 	PartnerID  int64      `json:"partnerId"`
@@ -54,7 +54,7 @@ type webhookListCmd struct {
 	Limit   int32  `default:"50" help:"Maximum number of rows, 1 to 10000."`
 }
 
-// deliveryStates are the ones that --state takes.
+// deliveryStates are the values of --state.
 var deliveryStates = []string{registry.Pending, registry.Parked, registry.Delivered, registry.Failed, registry.NoEndpoint}
 
 func checkState(state string, allowed []string) error {
@@ -112,8 +112,7 @@ type webhookShowCmd struct {
 	Event uuid.UUID `arg:"" help:"Event id."`
 }
 
-// attemptRow is a POST. Times are in milliseconds; null: the phase did not
-// happen, as on a connection that was open already.
+// attemptRow is one POST. Times are in milliseconds; null if the phase did not happen, as for a reused connection.
 type attemptRow struct {
 	Number      int32     `json:"number"`
 	StartedAt   time.Time `json:"startedAt"`
@@ -125,7 +124,7 @@ type attemptRow struct {
 	ConnectMs   *float64  `json:"connectMs"`
 	TLSMs       *float64  `json:"tlsMs"`
 	FirstByteMs *float64  `json:"firstByteMs"`
-	Response    string    `json:"response"` // at most 4 KiB of it
+	Response    string    `json:"response"` // its first 4 KiB
 }
 
 // Run shows a delivery.

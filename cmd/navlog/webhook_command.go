@@ -19,24 +19,23 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// Whatever changes a delivery is done by dispatch, which alone writes them: these
-// commands leave it a row, and wait for its answer.
+// Only dispatch writes deliveries: these commands leave it a row, and wait for the outcome.
 
-// orderFlags are common to the commands that dispatch carries out.
+// orderFlags are shared by the commands that dispatch carries out.
 type orderFlags struct {
 	changeFlags
 	Wait time.Duration `default:"10s" help:"How long to wait until a dispatcher executes it; 0: do not wait. A dispatcher executes it in any case."`
 }
 
-// order is what became of a command.
+// order is the outcome of a command.
 type order struct {
 	Command    int64 `json:"command"`
 	PartnerID  int64 `json:"partnerId"`
 	Done       bool  `json:"done"`
-	Deliveries int64 `json:"deliveries"` // sent for it, so far
+	Deliveries int64 `json:"deliveries"` // number of deliveries sent for it so far
 }
 
-// order leaves a command for dispatch, waits for it, and says what became of it.
+// order leaves a command for dispatch, waits for it, and prints the outcome.
 func (f orderFlags) order(ctx context.Context, s *cli.Streams, pool *pgxpool.Pool, d registry.Deed, leave func(*db.Queries) (int64, error)) error {
 	var id int64
 	err := registry.Change(ctx, pool, f.operator(), func(q *db.Queries) (_ registry.Deed, err error) {
@@ -59,7 +58,7 @@ func (f orderFlags) order(ctx context.Context, s *cli.Streams, pool *pgxpool.Poo
 	return f.report(s, o, d.Detail)
 }
 
-// await waits until the command is done, and tells meanwhile how many deliveries were sent for it.
+// await waits until the command is done, and meanwhile reports how many deliveries were sent for it.
 func (f orderFlags) await(ctx context.Context, q *db.Queries, partner, id int64, tell func(sent int64)) (order, error) {
 	o := order{Command: id, PartnerID: partner}
 	ctx, cancel := context.WithTimeout(ctx, f.Wait)
@@ -86,7 +85,7 @@ func (f orderFlags) await(ctx context.Context, q *db.Queries, partner, id int64,
 	}
 }
 
-// report says what became of it.
+// report prints the outcome of a command.
 func (f orderFlags) report(s *cli.Streams, o order, what string) error {
 	if f.JSON {
 		return json.NewEncoder(s.Out).Encode(o)
@@ -103,7 +102,7 @@ func (f orderFlags) report(s *cli.Streams, o order, what string) error {
 	return err
 }
 
-// created explains why a command could not be left.
+// created explains why a command could not be left for dispatch.
 func created(partner int64, err error) error {
 	var refusal *pgconn.PgError
 	if errors.As(err, &refusal) && refusal.Code == "23503" {
@@ -208,8 +207,8 @@ type webhookFollowLogCmd struct {
 	Log string `arg:"" help:"Id of the log, 32 hex digits: dispatch prints it when it rejects the log."`
 }
 
-// Run lets dispatch go on with another log. Event ids come from the chain, so what
-// is in both logs is not told again.
+// Run lets dispatch continue with another log. Event ids come from the chain, so events in both logs are not sent
+// again.
 func (cmd webhookFollowLogCmd) Run(ctx context.Context, s *cli.Streams) error {
 	id, err := hex.DecodeString(cmd.Log)
 	if err != nil || len(id) != 16 {

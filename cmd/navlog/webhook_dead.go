@@ -39,8 +39,8 @@ type deadRow struct {
 	At         time.Time       `json:"at"`
 	RetriedAt  *time.Time      `json:"retriedAt"`
 	ResolvedAt *time.Time      `json:"resolvedAt"`
-	Value      string          `json:"value,omitempty"`    // hex, where one is shown
-	Referral   json.RawMessage `json:"referral,omitempty"` // of what it holds, what this navlog knows
+	Value      string          `json:"value,omitempty"`    // hex, only for `webhook dead show`
+	Referral   json.RawMessage `json:"referral,omitempty"` // the fields that this version of navlog can read
 }
 
 type deadListCmd struct {
@@ -49,7 +49,7 @@ type deadListCmd struct {
 	Limit int32 `default:"50" help:"Maximum number of rows, 1 to 10000."`
 }
 
-// Run lists them.
+// Run lists dead records.
 func (cmd deadListCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.Limit < 1 || cmd.Limit > 10_000 {
 		return cli.Usage.With(fmt.Errorf("--limit is %d and must be 1 to 10000", cmd.Limit))
@@ -80,7 +80,7 @@ type deadShowCmd struct {
 	ID int64 `arg:"" help:"Id of the record, from webhook dead list."`
 }
 
-// Run shows one.
+// Run shows one dead record.
 func (cmd deadShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		r, err := db.New(pool).GetDeadRecord(ctx, cmd.ID)
@@ -107,7 +107,7 @@ func (cmd deadShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 	})
 }
 
-// readReferral gives what can be read of a record as JSON, nil where nothing can.
+// readReferral returns the readable fields of a record as JSON, or nil if there are none.
 func readReferral(value []byte) json.RawMessage {
 	referral := new(event.Referral)
 	if proto.Unmarshal(value, referral) != nil {
@@ -131,7 +131,7 @@ type deadRetryCmd struct {
 	All  bool          `help:"All records that are not resolved."`
 }
 
-// Run asks for it, waits, and says what became of them.
+// Run requests a retry, waits for it, and prints the outcome.
 func (cmd deadRetryCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.All != (len(cmd.IDs) == 0) {
 		return cli.Usage.With(errors.New("say which dead records are to be tried again: their ids, or --all"))
@@ -169,7 +169,7 @@ func (cmd deadRetryCmd) Run(ctx context.Context, s *cli.Streams) error {
 	})
 }
 
-// firstOf names ids, not too many of them.
+// firstOf formats the first ids of a list.
 func firstOf(ids []int64) string {
 	const most = 20
 	if len(ids) > most {
@@ -178,7 +178,7 @@ func firstOf(ids []int64) string {
 	return fmt.Sprint(ids)
 }
 
-// await waits until each was tried, and tells how many were.
+// await waits until each record was retried, and reports how many were.
 func (cmd deadRetryCmd) await(ctx context.Context, q *db.Queries, ids []int64, tell func(what string, done, of uint64)) (db.RetriedDeadRecordsRow, error) {
 	waiting, cancel := context.WithTimeout(ctx, cmd.Wait)
 	defer cancel()

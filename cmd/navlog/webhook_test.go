@@ -15,8 +15,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// The operator's commands against a registry in which nothing runs: what is left
-// for dispatch, what is shown of its work, and what each mistake says.
+// The operator's commands against a registry without running programs: what they leave for dispatch, what they show of
+// its work, and the message of each mistake.
 func TestWebhookCommands(t *testing.T) {
 	c := newCommands(t)
 	var partner registry.NewPartner
@@ -136,8 +136,8 @@ func pending(t *testing.T, c commands) string {
 	return rows[0].ID.String()
 }
 
-// Records that could not become a delivery are listed, shown with what can be read
-// of them, and asked for again; a dispatcher does the rest.
+// Records that could not become a delivery are listed, shown as far as they can be read, and queued for a retry; a
+// dispatcher does the rest.
 func TestDeadRecordCommands(t *testing.T) {
 	c := newCommands(t)
 	pool := c.registry()
