@@ -77,7 +77,7 @@ func (s signature) aroundIfThere(ctx context.Context, streams *cli.Streams, c co
 	defer cancel()
 	pool, err := registry.Open(limited, c.Postgres)
 	if err != nil {
-		cli.Fprintf(streams.Err, "the audit has no row of this, for it is in the registry (%v); %s\n", err, instead)
+		cli.Fprintf(streams.Err, "the audit has no row of this, because the registry cannot be reached (%v); %s\n", err, instead)
 		return do()
 	}
 	defer pool.Close()

@@ -52,7 +52,7 @@ func (cmd backupCmd) Run(ctx context.Context, s *cli.Streams) error {
 	}
 	what := fmt.Sprintf("backed up: %d new segments", r.Done)
 	if cmd.Verify {
-		what = "whole: every file, record and hash is right"
+		what = "complete: every file, record and hash is correct"
 	}
 	return printBackup(s.Out, cmd.JSON, r, what)
 }
@@ -85,7 +85,7 @@ func (cmd restoreCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return backupFault(err)
 	}
-	return printBackup(s.Out, cmd.JSON, r, fmt.Sprintf("restored: %d segments in this run; `navlog ingest` goes on from here; rebuild the read models (docs/operations.md)", r.Done))
+	return printBackup(s.Out, cmd.JSON, r, fmt.Sprintf("restored: %d segments in this run; `navlog ingest` continues from here; rebuild the read models (docs/operations.md)", r.Done))
 }
 
 // backupFault attaches the exit code to an error.

@@ -84,7 +84,7 @@ func (cmd dispatchRewindCmd) Run(ctx context.Context, s *cli.Streams) error {
 			}
 			n, err := q.RewindPositions(ctx, p)
 			if err == nil && n != int64(len(rows)) {
-				err = errors.New("somebody else moved a position: look again")
+				err = errors.New("another command moved a position: run this again")
 			}
 			if err != nil {
 				return registry.Deed{}, fmt.Errorf("rewind: %w", err)
@@ -157,7 +157,7 @@ func (cmd dispatchRewindCmd) print(out io.Writer, rows []rewindRow) error {
 
 // confirm asks a person to type yes, after a text that ends with a newline.
 func confirm(s *cli.Streams, text string) error {
-	fmt.Fprintf(s.Err, "%sType yes to go on: ", text)
+	fmt.Fprintf(s.Err, "%sType yes to continue: ", text)
 	if answer, _ := bufio.NewReader(stdin).ReadString('\n'); strings.TrimSpace(answer) != "yes" {
 		return cli.Usage.With(errors.New("nothing was changed: type yes, or give --yes"))
 	}

@@ -109,7 +109,7 @@ var oldestClickHouse = [2]int{26, 7}
 // reported already, and so is everything if the configuration could not be read: then the engines are only defaults.
 func (e *examination) reach(ctx context.Context, deep bool) {
 	if !e.config.WasRead() {
-		e.warn("nodes and engines", "look at the configuration first", "not asked: nothing has named them")
+		e.warn("nodes and engines", "look at the configuration first", "not checked: the configuration could not be read")
 		return
 	}
 	var group sync.WaitGroup
@@ -196,7 +196,7 @@ func (e *examination) finality(ctx context.Context, check string, client *ethcli
 	case rule.Instant || final.Number.Sign() == 0 || final.Number.Cmp(head.Number) < 0:
 		e.fine(check, "block %s is final, %s below the newest one", final.Number, new(big.Int).Sub(head.Number, final.Number))
 	case time.Since(time.Unix(int64(head.Time), 0)) > headWithin: // a chain that stands still becomes final up to its head
-		e.warn(check, advice, "it names its newest block %s as final, which is not believed until there is a newer one", head.Number)
+		e.warn(check, advice, "it names its newest block %s as final, which is not trusted until there is a newer one", head.Number)
 	default:
 		e.fail(cli.Configuration, check, advice, "it names its newest block %s as final, which counts as naming none: nothing becomes final, and referrals wait", head.Number)
 	}
@@ -250,7 +250,7 @@ func (e *examination) kafka(ctx context.Context, deep bool) {
 	e.kafkaRights(ctx, adm)
 	switch err := chainlog.CheckTopics(ctx, adm, c.Chain.ID, c.Kafka.Topology()); {
 	case errors.Is(err, kerr.TopicAuthorizationFailed):
-		e.warn("topics", "ask as "+chainlog.UserName(chainlog.Operator)+" too, who may", "%s may not see how all of chain %d are configured",
+		e.warn("topics", "run this as "+chainlog.UserName(chainlog.Operator)+" too, which may", "%s may not see how all of chain %d are configured",
 			c.Kafka.SASL.Who(), c.Chain.ID)
 	case err == nil:
 		e.fine("topics", "%s and its companions keep what they must", chainlog.LogTopic(c.Chain.ID))
@@ -269,7 +269,7 @@ func (e *examination) vaults(ctx context.Context) {
 	}
 	cursor, err := chainlog.ReadCursor(ctx, e.config.Chain.ID, e.config.Kafka.Options()...)
 	if err != nil {
-		e.warn("vaults", "ask as "+chainlog.UserName(chainlog.Operator)+" too, who may read it", "the vaults of the log cannot be read as this user: %v", oneLine(err))
+		e.warn("vaults", "run this as "+chainlog.UserName(chainlog.Operator)+" too, which may read it", "the vaults of the log cannot be read as this user: %v", oneLine(err))
 		return
 	}
 	e.compareVaults(cursor)
@@ -476,11 +476,11 @@ func (e *examination) tables(ctx context.Context, pool *pgxpool.Pool, user strin
 		}
 	}
 	if len(denied) == 5 {
-		e.fail(cli.Failed, "grants", "run `navlog migrate --roles` with the login that owns the tables, or as another user", "%s may do the work of no program", user)
+		e.fail(cli.Failed, "grants", "run `navlog migrate --roles` with the login that owns the tables, or as another user", "%s has the rights of no program", user)
 	} else {
-		e.fine("grants", "%s may do the work of %d of 5 roles", user, 5-len(denied))
+		e.fine("grants", "%s has the rights of %d of 5 roles", user, 5-len(denied))
 	}
-	e.fine(check, "as this navlog wants them")
+	e.fine(check, "as this version of navlog needs them")
 	e.programs(ctx, pool)
 	e.generations(ctx, pool)
 	if e.uses(config.NeedSecretKey) {
@@ -627,7 +627,7 @@ func (e *examination) report(out io.Writer, asJSON bool) error {
 	if failures == 0 {
 		return err
 	}
-	return errors.Join(err, code.With(fmt.Errorf("%d of %d things that were looked at are wrong", failures, len(e.findings))))
+	return errors.Join(err, code.With(fmt.Errorf("%d of %d checks failed", failures, len(e.findings))))
 }
 
 type doctorCmd struct {

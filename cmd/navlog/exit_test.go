@@ -222,7 +222,7 @@ func TestStatusIsWatched(t *testing.T) {
 		t.Error(err)
 	}
 	told := regexp.MustCompile(`\n20\d\d-\S+Z\n`).Split(out.String(), -1)
-	if len(told) < 3 || told[0] != "" || !strings.Contains(told[1], "no answer of navlog") || !strings.Contains(told[1], "\nCHAIN 5  following") || strings.Contains(out.String(), "\x1b") {
+	if len(told) < 3 || told[0] != "" || !strings.Contains(told[1], "did not send a response of navlog") || !strings.Contains(told[1], "\nCHAIN 5  following") || strings.Contains(out.String(), "\x1b") {
 		t.Errorf("it tells %q", told)
 	}
 }
@@ -257,8 +257,8 @@ func TestDoctor(t *testing.T) {
 	words := strings.Join(strings.Fields(out), " ")
 	for _, want := range []string{
 		"ok configuration chain 31337, 1 vaults, 1 nodes", "it serves chain 7 and chain.id is 31337 -> give a node of the chain, or correct chain.id",
-		"ok Kafka", "warning Kafka, rights there is no login: whoever reaches the brokers may write the log", "warning topics not all of chain 31337 are there", "ok ClickHouse version 26.", "warning ClickHouse, reading a `navlog serve` of this configuration has the login that writes",
-		" disk of ClickHouse ", "ok PostgreSQL version 1", "ok grants navlog may do the work of 5 of 5 roles", "ok tables", "warning ingest it does not run", "ok secret key",
+		"ok Kafka", "warning Kafka, rights there is no login: every client that reaches the brokers can write the log", "warning topics not all of chain 31337 are there", "ok ClickHouse version 26.", "warning ClickHouse, reading a `navlog serve` of this configuration has the login that writes",
+		" disk of ClickHouse ", "ok PostgreSQL version 1", "ok grants navlog has the rights of 5 of 5 roles", "ok tables", "warning ingest it does not run", "ok secret key",
 		"FAIL project bad: users differ -> `navlog projection rebuild`", "warning project retrying: no broker",
 	} {
 		if !strings.Contains(words, want) {
@@ -468,7 +468,7 @@ func TestLogCommands(t *testing.T) {
 	}
 	out, err := show("stats")
 	words := strings.Join(strings.Fields(out), " ")
-	for _, want := range []string{"records 41 in 41 units, no seq missing", "blocks 1 to 40", "taken back 0", "block 40 vault 1"} {
+	for _, want := range []string{"records 41 in 41 units, no seq missing", "blocks 1 to 40", "retracted 0", "block 40 vault 1"} {
 		if err != nil || !strings.Contains(words, want) {
 			t.Errorf("the stats do not say %q: %v\n%s", want, err, out)
 		}

@@ -139,7 +139,7 @@ func (f explainFlags) explain(ctx context.Context, s *cli.Streams, of, number, k
 			fault = fmt.Errorf("it does not add up: %s", cli.Printable(fault.Error()))
 		}
 		if fault != nil && try < tries {
-			cli.Fprintf(s.Err, "navlog: %v: asked again, for the chain may have been reorganised meanwhile\n", fault)
+			cli.Fprintf(s.Err, "navlog: %v: reading it again, because the chain may have been reorganised meanwhile\n", fault)
 			continue
 		}
 		_, failed := told.WriteTo(s.Out)

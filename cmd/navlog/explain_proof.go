@@ -56,7 +56,7 @@ func (p *prover) prove(ctx context.Context, e *explainedEvent) (why string, faul
 	}
 	switch {
 	case e.State == "retracted":
-		return "it was taken back", nil, nil
+		return "it was retracted", nil, nil
 	case e.Proof == nil && e.Unproven == nil:
 		return lie("there is none, and no reason why")
 	case e.Proof == nil:
@@ -70,7 +70,7 @@ func (p *prover) prove(ctx context.Context, e *explainedEvent) (why string, faul
 	case err != nil:
 		return "", nil, err
 	case header.Number.String() != e.BlockNumber:
-		return lie("it is about block %s, and the log is said to be in block %s", header.Number, e.BlockNumber)
+		return lie("it is about block %s, but the API says that the log is in block %s", header.Number, e.BlockNumber)
 	}
 	// Each log appears only once: they come in the order of the chain.
 	at := []uint64{header.Number.Uint64(), e.Proof.TransactionIndex, uint64(e.Proof.LogInReceipt)}
@@ -128,12 +128,12 @@ func (p *prover) differs(e *explainedEvent, header *types.Header, l *types.Log) 
 	case header.Number.Cmp(p.asOf) > 0:
 		return fmt.Sprintf("it is in block %s, and the number is as of block %s", header.Number, p.asOf)
 	case !ours:
-		return fmt.Sprintf("the log is of %s, and said to be of %s", l.Address, e.VaultAddress)
+		return fmt.Sprintf("the log is of %s, but the API says that it is of %s", l.Address, e.VaultAddress)
 	}
 	decoded := &effects[at]
 	owner := decoded.Owner
 	if e.UserAddress != nil && !strings.EqualFold(owner.Hex(), *e.UserAddress) {
-		return fmt.Sprintf("the log is about %s, and said to be about %s", owner, *e.UserAddress)
+		return fmt.Sprintf("the log is about %s, but the API says that it is about %s", owner, *e.UserAddress)
 	}
 	for _, part := range []string{p.of, p.field} {
 		for _, m := range whose.FindAllStringSubmatch(part, -1) {
@@ -144,7 +144,7 @@ func (p *prover) differs(e *explainedEvent, header *types.Header, l *types.Log) 
 		}
 	}
 	if says := p.says(decoded, header); says != e.Change {
-		return fmt.Sprintf("the log says %s, and is said to change the number by %s", says, e.Change)
+		return fmt.Sprintf("the log says %s, but the API says that it changes the number by %s", says, e.Change)
 	}
 	if ofUsers.MatchString(p.field) {
 		if p.counted[owner] {

@@ -126,10 +126,10 @@ func TestExplainProofOfALyingAPI(t *testing.T) {
 		number  func(body string) string
 		says    string
 	}{
-		"an amount": {"user " + alice + " totalWithdrawn", func(body string) string { return strings.ReplaceAll(body, `"45"`, `"46"`) }, text(`"totalWithdrawn":"45"`, `"totalWithdrawn":"46"`), "the log says 45, and is said to change the number by 46"},
+		"an amount": {"user " + alice + " totalWithdrawn", func(body string) string { return strings.ReplaceAll(body, `"45"`, `"46"`) }, text(`"totalWithdrawn":"45"`, `"totalWithdrawn":"46"`), "the log says 45, but the API says that it changes the number by 46"},
 		"a time":    {"user " + alice + " firstSeen", func(body string) string { return strings.ReplaceAll(body, ":56.000Z", ":57.000Z") }, func(body string) string { return strings.ReplaceAll(body, ":56.000Z", ":57.000Z") }, "the log says 2023"},
 		"a user":    {"user " + alice + " totalWithdrawn", text(`"userAddress":"`+alice, `"userAddress":"`+readtest.Nobody.Hex()), shown, "the log is about " + alice},
-		"a vault":   {"user " + alice + " totalWithdrawn", text(`"vaultAddress":"`+a, `"vaultAddress":"`+readtest.VaultB.Hex()), shown, "and said to be of " + readtest.VaultB.Hex()},
+		"a vault":   {"user " + alice + " totalWithdrawn", text(`"vaultAddress":"`+a, `"vaultAddress":"`+readtest.VaultB.Hex()), shown, "but the API says that it is of " + readtest.VaultB.Hex()},
 		"a kind":    {"user " + alice + " totalWithdrawn", text("WithdrawalClaimed", "WithdrawalFunded"), shown, "the log is no WithdrawalFunded"},
 		"a block":   {"user " + alice + " totalWithdrawn", text(`"blockNumber":"5"`, `"blockNumber":"4"`), shown, "it is about block 5"},
 		"a header":  {"user " + alice + " totalWithdrawn", text(`"header":"0xf9`, `"header":"0xf8`), shown, "its header hashes to"},
@@ -141,7 +141,7 @@ func TestExplainProofOfALyingAPI(t *testing.T) {
 			return events.ReplaceAllLiteralString(body, `"events":[`+first[0]+`},`+second+`}]`)
 		}, shown, "it is not after the one before it"},
 		"of somebody else":       {"user " + readtest.Nobody.Hex() + " totalWithdrawn", claimed, text(`"totalWithdrawn":"0"`, `"totalWithdrawn":"45"`), "and the number is of " + readtest.Nobody.Hex()},
-		"rubbish behind a user":  {"user " + alice + " totalWithdrawn", text(`"userAddress":"`+alice, `"userAddress":"`+alice+" or so"), shown, "and said to be about " + alice + " or so"},
+		"rubbish behind a user":  {"user " + alice + " totalWithdrawn", text(`"userAddress":"`+alice, `"userAddress":"`+alice+" or so"), shown, "but the API says that it is about " + alice + " or so"},
 		"a claim that is put in": {"user " + alice + " totalDeposited", claimed, shown, "a WithdrawalClaimed says nothing about the number"},
 		"a NAV that is a user": {"vault " + a + " userCount", func(string) string {
 			return strings.NewReplacer(`"1050000"`, `"1"`, `"last"`, `"count"`).Replace(nav(""))

@@ -219,7 +219,7 @@ func TestExplainFindsDifferences(t *testing.T) {
 		"no such user":    {"user " + readtest.Nobody.Hex() + " totalDeposited", "", "", cli.Failed, "There is no such user."},
 		"no such block":   {"user " + alice + " totalDeposited --as-of 12", "", "", cli.Usage, "asOfBlock"},
 		"too many logs":   {"user " + alice + " totalDeposited", `"total":2`, `"total":100001`, cli.Failed, "made of 100001 logs"},
-		"no JSON":         {"user " + alice + " totalDeposited", `{"ok"`, `<html`, cli.Failed, "no answer of navlog"},
+		"no JSON":         {"user " + alice + " totalDeposited", `{"ok"`, `<html`, cli.Failed, "did not send a response of navlog"},
 		"another API":     {"user 0x12 totalDeposited", `{"ok":false`, `<html`, cli.Failed, "is that the API of navlog"},
 		"rubbish events":  {"user " + alice + " totalDeposited", `"logIndex":2`, `"logIndex":"x"`, cli.Failed, "read an event"},
 	} {

@@ -28,7 +28,7 @@ type ingestResumeCmd struct {
 
 // errNotAccepted ends a run that only showed the plan, so that a script without the flag does not mistake it for
 // success.
-var errNotAccepted = errors.New("nothing was changed: `navlog ingest resume --accept-reorg` goes on with that chain")
+var errNotAccepted = errors.New("nothing was changed: `navlog ingest resume --accept-reorg` continues with that chain")
 
 // Run shows what continuing with the chain would retract, and does it if the flag is given.
 func (cmd ingestResumeCmd) Run(ctx context.Context, s *cli.Streams) error {
@@ -71,13 +71,13 @@ func printResumption(out io.Writer, r *ingest.Resumption) error {
 	cli.Fprintf(w, "chain %d was frozen: %s\n", r.ChainID, r.Frozen)
 	cli.Fprintf(w, "The log goes up to block %d (%s).\n", r.Head.Number, r.Head.Hash)
 	cli.Fprintf(w, "The newest block that it has in common with %s is block %d (%s).\n", r.Endpoint, r.Ancestor.Number, r.Ancestor.Hash)
-	verb := "are to be"
+	verb := "would be"
 	if r.Accepted {
 		verb = "were"
 	}
-	cli.Fprintf(w, "%d records above it %s taken back: %d blocks and %d logs.\n", r.Records, verb, r.Blocks, r.Logs)
+	cli.Fprintf(w, "%d records above it %s retracted: %d blocks and %d logs.\n", r.Records, verb, r.Blocks, r.Logs)
 	if len(r.Referrals) > 0 {
-		cli.Fprintf(w, "%d referrals were told and are not in the chain any more. Tell their partners: a webhook cannot be taken back.\n", len(r.Referrals))
+		cli.Fprintf(w, "%d referrals were published and are no longer in the chain. Tell their partners: a webhook cannot be revoked.\n", len(r.Referrals))
 		fmt.Fprint(w, "A partner knows one whose transaction had been mined before under the id of its first mining: go by transaction and type.\n\n")
 		fmt.Fprintln(w, "TRANSACTION\tTYPE\tPARTNER\tVAULT\tBLOCK\tLOG\tEVENT ID")
 		for _, l := range r.Referrals {
@@ -86,7 +86,7 @@ func printResumption(out io.Writer, r *ingest.Resumption) error {
 		fmt.Fprintln(w)
 	}
 	if r.Accepted {
-		cli.Fprintf(w, "A running ingest goes on from block %d by itself; otherwise start it.\n", r.Ancestor.Number)
+		cli.Fprintf(w, "A running ingest continues from block %d by itself; otherwise start it.\n", r.Ancestor.Number)
 	}
 	return w.Flush()
 }

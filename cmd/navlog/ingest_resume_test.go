@@ -92,7 +92,7 @@ func TestIngestResume(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "nothing was changed") {
 		t.Errorf("without the flag it ends with %v", err)
 	}
-	for _, want := range []string{"chain 31399 was frozen: block ", "is final", "The newest block that it has in common with http://127.0.0.1:", "are to be taken back", "Tell their partners", "EVENT ID", "deposit.referral"} {
+	for _, want := range []string{"chain 31399 was frozen: block ", "is final", "The newest block that it has in common with http://127.0.0.1:", "would be retracted", "Tell their partners", "EVENT ID", "deposit.referral"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the plan does not say %q:\n%s", want, out)
 		}
@@ -109,7 +109,7 @@ func TestIngestResume(t *testing.T) {
 	reached("head of the new chain", atHead)
 	steps(2, 10)
 	reached("head with new traffic", atHead)
-	if out, err := c.run("log", "tail", "-n", "100000"); err != nil || !strings.Contains(out, "TAKES BACK seq ") || !strings.Contains(out, "accept-reorg") {
+	if out, err := c.run("log", "tail", "-n", "100000"); err != nil || !strings.Contains(out, "RETRACTS seq ") || !strings.Contains(out, "accept-reorg") {
 		t.Errorf("the log: %v\n%s", err, out)
 	}
 	if out, err := c.run("verify"); err != nil {

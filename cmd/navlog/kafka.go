@@ -191,7 +191,7 @@ func (e *examination) kafkaRights(ctx context.Context, adm *kadm.Client) {
 	const check = "Kafka, rights"
 	c, chainID := e.config.Kafka, e.config.Chain.ID
 	if c.SASL.Mechanism == "" {
-		e.warn(check, "none, where nobody else can reach the brokers; otherwise docs/operations.md, Kafka's users", "there is no login: whoever reaches the brokers may write the log")
+		e.warn(check, "none, if no other client can reach the brokers; otherwise docs/operations.md, Kafka's users", "there is no login: every client that reaches the brokers can write the log")
 		return
 	}
 	users := chainlog.Users
@@ -228,6 +228,6 @@ func (e *examination) kafkaRights(ctx context.Context, adm *kadm.Client) {
 		e.fine(check, "%s may do what %s does", c.SASL.Who(), strings.Join(may, ", "))
 	}
 	if len(untold) > 0 {
-		e.warn(check, "look again when `navlog ingest` has made the topics, and what is lacking is granted", "the broker does not tell what may be done with %s", strings.Join(slices.Sorted(maps.Keys(untold)), ", "))
+		e.warn(check, "run this again when `navlog ingest` has created the topics and the missing rights are granted", "the broker does not report the rights on %s", strings.Join(slices.Sorted(maps.Keys(untold)), ", "))
 	}
 }

@@ -99,7 +99,7 @@ func (l *logLine) decode(raw *event.Log, vaults *mapping.Vaults) {
 	sources := vaults.Of(mapping.VaultOf(raw))
 	log, sound := sources.FromRecord(raw)
 	if !sound {
-		l.Undecoded = "it is laid out like no log of a source of the vault"
+		l.Undecoded = "its layout matches no source of the vault"
 		return
 	}
 	known, effects, fault := sources.One(&log, nil)
@@ -135,7 +135,7 @@ func (l logLine) print(out io.Writer) error {
 		what = cmp.Or(l.Event, "log ("+l.Undecoded+")")
 	}
 	if l.Retracts != 0 {
-		what = fmt.Sprintf("TAKES BACK seq %d: %s", l.Retracts, what)
+		what = fmt.Sprintf("RETRACTS seq %d: %s", l.Retracts, what)
 	}
 	words := []string{fmt.Sprintf("%d", l.Seq), what}
 	if l.Block != 0 {
@@ -366,7 +366,7 @@ func (st *logStats) add(e chainlog.Entry, vaults *mapping.Vaults) error {
 
 func (st *logStats) print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	cli.Fprintf(w, "log\t%s of chain %d\nrecords\t%d in %d units, no seq missing, none twice\nbytes\t%d\nblocks\t%d to %d, final up to %d\ntaken back\t%d\n",
+	cli.Fprintf(w, "log\t%s of chain %d\nrecords\t%d in %d units, no seq missing, none twice\nbytes\t%d\nblocks\t%d to %d, final up to %d\nretracted\t%d\n",
 		st.LogID, st.ChainID, st.Records, st.Units, st.Bytes, st.FirstBlock, st.LastBlock, st.FinalBlock, st.Retractions)
 	if st.Frozen != "" {
 		cli.Fprintf(w, "FROZEN\t%s\n", st.Frozen)

@@ -283,7 +283,7 @@ func (cmd partnerRevokeKeyCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if cmd.JSON {
 			return json.NewEncoder(s.Out).Encode(map[string]any{"id": cmd.ID, "revoked": append([]string{}, revoked...)})
 		}
-		_, err = cli.Fprintf(s.Out, "partner %d: revoked %s; within %s no instance takes it any more\n", cmd.ID, registry.KeyNames(revoked), revokedWithin)
+		_, err = cli.Fprintf(s.Out, "partner %d: revoked %s; no instance accepts it after %s\n", cmd.ID, registry.KeyNames(revoked), revokedWithin)
 		return err
 	})
 }
@@ -306,7 +306,7 @@ func (cmd partnerResealCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if cmd.JSON {
 			return json.NewEncoder(s.Out).Encode(resealed)
 		}
-		_, err = cli.Fprintf(s.Out, "all secrets of %d partners are sealed with key %s, %d of them since now: the other keys can be taken out of NAVLOG_SECRET_KEY\n", resealed.Partners, resealed.KeyID, resealed.Secrets)
+		_, err = cli.Fprintf(s.Out, "all secrets of %d partners are encrypted with key %s, %d of them by this command: the other keys can be removed from NAVLOG_SECRET_KEY\n", resealed.Partners, resealed.KeyID, resealed.Secrets)
 		return err
 	}, config.NeedSecretKey)
 }

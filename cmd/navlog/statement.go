@@ -64,10 +64,10 @@ func (cmd statementGetCmd) Run(ctx context.Context, s *cli.Streams) error {
 	}
 	d, err := statement.Parse(text)
 	if err == nil && !d.Signed() {
-		err = errors.New("its signature does not hold")
+		err = errors.New("its signature is not valid")
 	}
 	if err != nil {
-		return fmt.Errorf("the statement that %s gave is not whole: %w; ask again", cmd.URL, err)
+		return fmt.Errorf("the statement from %s is not complete: %w; run this again", cmd.URL, err)
 	}
 	out, done, err := cmd.output(s.Out)
 	if err != nil {
@@ -205,7 +205,7 @@ func (cmd statementVerifyCmd) Run(ctx context.Context, s *cli.Streams) error {
 		return cli.Different.With(fmt.Errorf("%s is not what navlog signs: %w", cmd.File, err))
 	}
 	if !d.Signed() {
-		return cli.Different.With(fmt.Errorf("the signature of %s does not hold: it was changed after it was signed", cmd.File))
+		return cli.Different.With(fmt.Errorf("the signature of %s is not valid: it was changed after it was signed", cmd.File))
 	}
 	signer, err := cmd.signer(ctx, d)
 	if err != nil {
@@ -291,7 +291,7 @@ func (cmd statementVerifyCmd) compare(ctx context.Context, s *cli.Streams,
 	case err != nil:
 		return nil, cli.Unreachable.With(contracts.Discreet(err, rpc))
 	case len(same.want) > 0:
-		return nil, cli.Different.With(fmt.Errorf("%s is not what the chain says: it goes on with %s",
+		return nil, cli.Different.With(fmt.Errorf("%s is not what the chain says: it continues with %s",
 			cmd.File, excerpt(same.want)))
 	}
 	return found, nil
@@ -377,7 +377,7 @@ func (cmd statementVerifyCmd) print(out io.Writer, v *verified) error {
 	}
 	cli.Fprintf(w, "\nchain\t%d\npartner\t%d\nspan\t%s to %s\nmade at\tblock %s, %s\nevents\t%d\n",
 		v.ChainID, v.PartnerID, v.From, v.To, v.Block.Number, v.Block.Hash, v.Events)
-	trust := "of somebody unknown"
+	trust := "an unknown key"
 	switch {
 	case v.KeyRetiredAt != nil:
 		trust = "a known key, retired at " + v.KeyRetiredAt.UTC().Format(time.RFC3339)

@@ -92,9 +92,9 @@ func TestStatementGet(t *testing.T) {
 		}
 	}
 	answer = whole[:len(whole)-9]
-	fails("cut off", "is not whole", cli.Failed)
+	fails("cut off", "is not complete", cli.Failed)
 	answer = bytes.Replace(whole, []byte(`"assets":"100"`), []byte(`"assets":"900"`), 1)
-	fails("changed on the way", "its signature does not hold", cli.Failed)
+	fails("changed on the way", "its signature is not valid", cli.Failed)
 	answer, status = []byte(`{"ok":false,"error":{"code":"INVALID_PARAMETER","message":"A query parameter is not valid.","details":[{"field":"to"}]}}`), 400
 	fails("refused", `answered 400: A query parameter is not valid. [{"field":"to"}]`, cli.Usage)
 	answer = []byte("<html>")

@@ -137,7 +137,7 @@ func thawing(reason string) string {
 	if backup.Restoring(reason) {
 		return "`navlog restore` with the same backup ends it"
 	}
-	return "`navlog ingest resume` shows what going on would take back"
+	return "`navlog ingest resume` shows what continuing would retract"
 }
 
 func (cmd statusCmd) showPublic(ctx context.Context, out io.Writer) error {

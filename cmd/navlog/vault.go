@@ -76,7 +76,7 @@ type vaultRemoveCmd struct{ vaultFlags }
 // Run removes a vault.
 func (cmd vaultRemoveCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.order(ctx, s, registry.RemoveVault, "",
-		"From the next generation on it is in no answer, its amounts are in no total of a user or a partner, and what waits in its queue is not shown.")
+		"From the next generation on it is in no response, its amounts are in no total of a user or a partner, and its queue is not shown.")
 }
 
 type vaultRestoreCmd struct{ vaultFlags }

@@ -24,8 +24,8 @@ type vaultDetectCmd struct {
 	Address string  `arg:"" help:"Address of the contract."`
 	Blocks  uint64  `default:"10000" help:"How many of the newest blocks are searched for its logs, 1 to 1000000."`
 	To      *uint64 `placeholder:"BLOCK" help:"Last block that is searched (default: the newest one)."`
-	RPCFile string  `name:"rpc-file" type:"path" placeholder:"FILE" help:"File with the URL of a node over HTTP. Without it, NAVLOG_MAPPING_RPC has the URL."`
-	RPC     string  `name:"rpc" secret:"--rpc-file FILE or NAVLOG_MAPPING_RPC" placeholder:"URL" help:"The same with a URL that holds no key: others can read it in the list of processes."`
+	RPCFile string  `name:"rpc-file" type:"path" placeholder:"FILE" help:"File with the HTTP URL of a node (default: the URL in NAVLOG_MAPPING_RPC)."`
+	RPC     string  `name:"rpc" secret:"--rpc-file FILE or NAVLOG_MAPPING_RPC" placeholder:"URL" help:"The node's URL, if it contains no key: other users of this machine can read it in the process list."`
 	JSON    bool    `name:"json" help:"Write JSON."`
 }
 

@@ -54,7 +54,7 @@ func (cmd verifyCmd) Run(ctx context.Context, s *cli.Streams) error {
 		}
 		err = cmd.print(s, report)
 		if fault := report.Err(); fault != nil {
-			return cli.Different.With(errors.Join(err, fmt.Errorf("not everything is equal: where the tables differ from the log, `navlog projection rebuild` makes them anew, and where the log differs from itself or the chain, nothing may be appended to it before you know why:\n%w", fault)))
+			return cli.Different.With(errors.Join(err, fmt.Errorf("not everything is equal: if the tables differ from the log, `navlog projection rebuild` builds them again; if the log differs from itself or the chain, nothing may be appended to it before you know why:\n%w", fault)))
 		}
 		return err
 	}, config.NeedChainID, config.NeedKafka, config.NeedClickHouse)

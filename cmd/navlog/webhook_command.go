@@ -95,7 +95,7 @@ func (f orderFlags) report(s *cli.Streams, o order, what string) error {
 	case o.Done:
 		_, err = cli.Fprintf(s.Out, "partner %d: %s, %d to be sent\n", o.PartnerID, what, o.Deliveries)
 	case o.Deliveries > 0:
-		_, err = cli.Fprintf(s.Out, "partner %d: %s goes on as command %d, %d to be sent so far\n", o.PartnerID, what, o.Command, o.Deliveries)
+		_, err = cli.Fprintf(s.Out, "partner %d: %s continues as command %d, %d to be sent so far\n", o.PartnerID, what, o.Command, o.Deliveries)
 	default:
 		_, err = cli.Fprintf(s.Out, "partner %d: %s is queued as command %d: a running dispatcher carries it out (`navlog status` shows whether one runs)\n", o.PartnerID, what, o.Command)
 	}
@@ -221,7 +221,7 @@ func (cmd webhookFollowLogCmd) Run(ctx context.Context, s *cli.Streams) error {
 			case err != nil:
 				return registry.Deed{}, fmt.Errorf("follow the log %x: %w", id, err)
 			case n == 0:
-				return registry.Deed{}, fmt.Errorf("deliveries are made of no other log than %x: there is nothing to change", id)
+				return registry.Deed{}, fmt.Errorf("all deliveries are made from the log %x already: there is nothing to change", id)
 			}
 			return registry.Deed{Command: "webhook follow-log", Detail: fmt.Sprintf("log %x, at %d positions", id, n)}, nil
 		})
@@ -231,7 +231,7 @@ func (cmd webhookFollowLogCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if cmd.JSON {
 			return json.NewEncoder(s.Out).Encode(map[string]any{"log": cmd.Log})
 		}
-		_, err = cli.Fprintf(s.Out, "deliveries are made of the log %x from now on\n", id)
+		_, err = cli.Fprintf(s.Out, "deliveries are made from the log %x from now on\n", id)
 		return err
 	})
 }

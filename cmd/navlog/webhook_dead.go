@@ -101,7 +101,7 @@ func (cmd deadShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if row.Referral != nil {
 			held = string(row.Referral)
 		}
-		_, err = cli.Fprintf(s.Out, "record    %d: offset %d in partition %d of %s, topic id %s\nreason    %s: %s\ntimes     met %s, tried again %s, resolved %s\nholds     %s\nbytes     %s\n",
+		_, err = cli.Fprintf(s.Out, "record    %d: offset %d in partition %d of %s, topic id %s\nreason    %s: %s\ntimes     found %s, retried %s, resolved %s\nholds     %s\nbytes     %s\n",
 			row.ID, row.Offset, row.Partition, row.Topic, r.TopicID, row.Reason, row.Error, clock(&row.At), clock(row.RetriedAt), clock(row.ResolvedAt), held, row.Value)
 		return err
 	})
@@ -134,14 +134,14 @@ type deadRetryCmd struct {
 // Run requests a retry, waits for it, and prints the outcome.
 func (cmd deadRetryCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.All != (len(cmd.IDs) == 0) {
-		return cli.Usage.With(errors.New("say which dead records are to be tried again: their ids, or --all"))
+		return cli.Usage.With(errors.New("say which dead records to retry: their ids, or --all"))
 	}
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		var asked []int64
 		err := registry.Change(ctx, pool, cmd.operator(), func(q *db.Queries) (registry.Deed, error) {
 			var err error
 			if asked, err = q.RetryDeadRecords(ctx, append([]int64{}, cmd.IDs...)); err != nil {
-				return registry.Deed{}, fmt.Errorf("ask for dead records to be tried again: %w", err)
+				return registry.Deed{}, fmt.Errorf("request the retry of dead records: %w", err)
 			}
 			for _, id := range cmd.IDs {
 				if !slices.Contains(asked, id) {

@@ -128,7 +128,7 @@ func Read[T any](response *http.Response, err error) (Answer[T], error) {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
 	if err := decoder.Decode(&answer.Is); err != nil {
-		return answer, fmt.Errorf("%s gave no answer of navlog: %w: is that its API?", at(response), err)
+		return answer, fmt.Errorf("%s did not send a response of navlog: %w: is that its API?", at(response), err)
 	}
 	answer.Body, answer.Header = body, response.Header
 	return answer, nil
@@ -156,7 +156,7 @@ func Text(response *http.Response, err error) ([]byte, error) {
 // refused turns an error response into the caller's error.
 func refused(response *http.Response, body []byte) error {
 	if to, err := response.Location(); err == nil {
-		return cli.Usage.With(fmt.Errorf("%s is moved to %s: give --url as it is there", at(response), to.Redacted()))
+		return cli.Usage.With(fmt.Errorf("%s has moved to %s: use that address as --url", at(response), to.Redacted()))
 	}
 	var answer struct {
 		Error struct {

@@ -89,9 +89,9 @@ func TestRefusals(t *testing.T) {
 		{404, fmt.Sprintf(refusal, ""), cli.Failed, "answered 404: It is so."},
 		{503, fmt.Sprintf(refusal, ""), cli.Unreachable, "answered 503: It is so."},
 		{502, "<html>", cli.Failed, "answered 502: is that the API of navlog?"},
-		{200, "<html>", cli.Failed, "gave no answer of navlog"},
+		{200, "<html>", cli.Failed, "did not send a response of navlog"},
 		{200, strings.Repeat(" ", 101), cli.Failed, "gave more than 100 bytes"},
-		{301, "", cli.Usage, "is moved to https://navlog.example/status: give --url as it is there"},
+		{301, "", cli.Usage, "has moved to https://navlog.example/status: use that address as --url"},
 	} {
 		status, body = c.status, c.body
 		_, err := api.Read[client.Answer[client.Status]](public.Get(t.Context(), "/status", nil))

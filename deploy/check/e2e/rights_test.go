@@ -199,7 +199,7 @@ func (c *composed) withoutARight(chainID uint64) {
 	lacks := fmt.Sprintf("lacks Read on topic %s, which operator needs", cursor) // other problems are still reported
 	wait.Until(t, func() error {
 		said, err := c.run("operate", "doctor")
-		if err != nil && strings.Contains(said, "FAIL     Kafka, rights") && strings.Contains(said, "User:navlog_operator "+lacks) && strings.Contains(said, "-> run `navlog kafka grant`") && strings.Contains(said, "does not tell what may be done with topic "+cursor) {
+		if err != nil && strings.Contains(said, "FAIL     Kafka, rights") && strings.Contains(said, "User:navlog_operator "+lacks) && strings.Contains(said, "-> run `navlog kafka grant`") && strings.Contains(said, "does not report the rights on topic "+cursor) {
 			return nil
 		}
 		return errors.New(said)
