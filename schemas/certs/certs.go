@@ -1,4 +1,4 @@
-// Package certs reads the certificates by which a program knows an engine, and by which an engine knows the program.
+// Package certs reads the TLS certificates with which programs and engines authenticate each other.
 package certs
 
 import (
@@ -9,16 +9,17 @@ import (
 	"os"
 )
 
-// Files are files in PEM. They are read for each new connection, so a renewed certificate needs no restart.
+// Files are PEM files. They are read for each new connection, so a renewed certificate needs no restart.
 type Files struct {
-	// CA has the certificates of the authorities that sign the server's; default: those of the system.
+	// CA has the certificates of the authorities that sign the server's certificate; default: those of the system.
 	CA string `yaml:"ca" env:"CA"`
-	// Cert and Key are the client's own certificate, with what leads to its authority, and its private key; default none.
+	// Cert and Key are the client's certificate chain and its private key; default none.
 	Cert string `yaml:"cert" env:"CERT"`
 	Key  string `yaml:"key" env:"KEY"`
 }
 
-// Config is the configuration of a client: TLS 1.2 or later. The error says which file cannot be used, and why.
+// Config returns the TLS configuration of a client: TLS 1.2 or later. The error says which file cannot be used, and
+// why.
 func (f Files) Config() (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if f.CA != "" {
@@ -41,7 +42,7 @@ func (f Files) Config() (*tls.Config, error) {
 	return c, nil
 }
 
-// Validate returns what is wrong with the files of a section of the configuration, such as kafka, for which TLS is on or off.
+// Validate checks the files of a section of the configuration, such as kafka; on says whether the section enables TLS.
 func (f Files) Validate(section string, on bool) error {
 	switch {
 	case f == Files{}:

@@ -12,8 +12,8 @@ import (
 	"github.com/navlog/navlog/schemas/certs/certstest"
 )
 
-// TestBothSides: a server that requires client certificates of its authority answers only clients that have one, and a client rejects a server
-// of another authority.
+// TestBothSides checks that a server that requires client certificates of its authority accepts only clients that have
+// one, and that a client rejects a server of another authority.
 func TestBothSides(t *testing.T) {
 	t.Parallel()
 	ours, theirs := certstest.New(t), certstest.New(t)
@@ -42,7 +42,7 @@ func TestBothSides(t *testing.T) {
 			return err
 		}
 		defer conn.Close()
-		_, err = conn.Read(make([]byte, 1)) // the refusal of a client comes after its handshake
+		_, err = conn.Read(make([]byte, 1)) // a client is rejected only after its handshake
 		return err
 	}
 	files := ours.Files()
@@ -60,7 +60,7 @@ func TestBothSides(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
-	// A certificate that was renewed in its file is used from the next connection on.
+	// A certificate that is renewed in its file is used from the next connection on.
 	mixed := certs.Files{CA: files.CA, Cert: filepath.Join(t.TempDir(), "cert"), Key: filepath.Join(t.TempDir(), "key")}
 	place := func(from certs.Files) {
 		for to, from := range map[string]string{mixed.Cert: from.Cert, mixed.Key: from.Key} {

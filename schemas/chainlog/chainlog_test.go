@@ -30,7 +30,7 @@ type broker struct {
 
 func newBroker(t *testing.T) *broker { t.Helper(); return newCluster(t, 1) }
 
-// newCluster starts as many brokers as each topic has replicas.
+// newCluster starts one broker per replica.
 func newCluster(t *testing.T, brokers int) *broker {
 	t.Helper()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(brokers))

@@ -32,7 +32,7 @@ type Config struct {
 	Brokers []string `yaml:"brokers" env:"BROKERS"`
 	// TLS uses TLS 1.2 or later; default false.
 	TLS bool `yaml:"tls" env:"TLS"`
-	// Certificates are for brokers that an authority of one's own signed, or that want a certificate of the client.
+	// Certificates are for brokers with a certificate of a private authority, or that require a client certificate.
 	Certificates certs.Files `yaml:"certificates" envPrefix:"CERTIFICATES_"`
 	SASL         SASL        `yaml:"sasl" envPrefix:"SASL_"`
 	// ReplicationFactor of topics that navlog creates: 1 to 9, default 1.
@@ -78,7 +78,7 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// dialTimeout bounds the making of a connection, as franz-go does by default.
+// dialTimeout limits how long connecting may take; it is franz-go's default.
 const dialTimeout = 10 * time.Second
 
 // dial connects with TLS.

@@ -13,7 +13,8 @@ import (
 	"github.com/navlog/navlog/schemas/certs/certstest"
 )
 
-// TestOwnCertificates: brokers of an authority of one's own, which want a certificate of the client, answer one that has the files, and no other.
+// TestOwnCertificates checks that brokers with a private authority that require a client certificate accept a client
+// that has the files, and reject one that has not.
 func TestOwnCertificates(t *testing.T) {
 	t.Parallel()
 	authority := certstest.New(t)

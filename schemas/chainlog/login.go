@@ -29,9 +29,10 @@ const (
 )
 
 const (
-	// maxToken is the largest token that is sent, in bytes. OAuth servers issue tokens of some hundreds to some thousands.
+	// maxToken is the maximum size of a token, in bytes. OAuth servers issue tokens of a few hundred to a few thousand
+	// bytes.
 	maxToken = 64 << 10
-	// credentialsTimeout bounds the search for AWS credentials, which may ask a server.
+	// credentialsTimeout is the time limit of the search for AWS credentials, which may call a server.
 	credentialsTimeout = 15 * time.Second
 )
 
@@ -39,7 +40,7 @@ const (
 type SASL struct {
 	// Mechanism is PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or AWS_MSK_IAM; default none.
 	Mechanism string `yaml:"mechanism" env:"MECHANISM"`
-	// User and Password are required with PLAIN and SCRAM, and refused with the others.
+	// User and Password are required for PLAIN and SCRAM, and rejected for the others.
 	User     string `yaml:"user" env:"USER"`
 	Password string `yaml:"password" env:"PASSWORD"`
 	// TokenFile is the file with the token of OAUTHBEARER. It is read for each login, so a renewed token
@@ -47,7 +48,7 @@ type SASL struct {
 	TokenFile string `yaml:"tokenFile" env:"TOKEN_FILE"`
 }
 
-// Who names the login in messages: by its user, or by its mechanism if that has no user.
+// Who describes the login in messages: the user, or the mechanism if it has no user.
 func (s SASL) Who() string {
 	switch {
 	case s.User != "":
@@ -59,7 +60,7 @@ func (s SASL) Who() string {
 	}
 }
 
-// validate returns what is wrong with the login, for brokers with or without TLS.
+// validate returns the mistakes in the login; encrypted reports whether the brokers use TLS.
 func (s SASL) validate(encrypted bool) error {
 	var faults []error
 	switch s.Mechanism {
@@ -92,7 +93,7 @@ func (s SASL) validate(encrypted bool) error {
 	return errors.Join(faults...)
 }
 
-// mechanism returns how a client logs in; nil for no login.
+// mechanism returns the mechanism with which a client logs in; nil for no login.
 func (s SASL) mechanism() sasl.Mechanism {
 	switch s.Mechanism {
 	case Plain:
@@ -113,7 +114,7 @@ func (s SASL) mechanism() sasl.Mechanism {
 	}
 }
 
-// token reads the file of the token. The error does not repeat what is in it.
+// token reads the token file. The error does not contain the file's content.
 func (s SASL) token() (string, error) {
 	f, err := os.Open(s.TokenFile)
 	if err != nil {
@@ -136,16 +137,16 @@ func (s SASL) token() (string, error) {
 	return token, nil
 }
 
-// notOfToken reports whether a character is not allowed in a bearer token: RFC 6750, section 2.1.
+// notOfToken reports whether a character is not allowed in a bearer token (RFC 6750, section 2.1).
 func notOfToken(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._~+/=", r)
 }
 
-// awsChain finds AWS credentials where Amazon's own programs look for them: in the environment, in files, and in the identity
+// awsChain finds AWS credentials in the places that Amazon's own programs use: the environment, files, and the identity
 // of a pod or a machine.
 type awsChain struct {
 	mu       sync.Mutex
-	provider awssdk.CredentialsProvider // keeps what it found, and renews it before it expires
+	provider awssdk.CredentialsProvider // caches the credentials, and renews them before they expire
 }
 
 // awsLogin is shared by all clients of the program, so that they do not each request credentials from a server.

@@ -18,7 +18,7 @@ import (
 	"github.com/navlog/navlog/schemas/certs/certstest"
 )
 
-// door is a broker with TLS that takes one mechanism, and records what clients send.
+// door is a broker with TLS that accepts one mechanism, and records what clients send.
 type door struct {
 	config Config
 	mu     sync.Mutex
@@ -56,7 +56,7 @@ func newDoor(t *testing.T, mechanism string) *door {
 		switch {
 		case !d.takes(sent):
 			response.ErrorCode = kerr.SaslAuthenticationFailed.Code
-		case mechanism == AWSIAM: // an answer of these brokers is never empty
+		case mechanism == AWSIAM: // these brokers never send an empty response
 			response.SASLAuthBytes = []byte(`{"version":"2020_10_22"}`)
 		}
 		return response, nil, true
@@ -70,7 +70,7 @@ func (d *door) count() int {
 	return len(d.sent)
 }
 
-// login opens a connection, and gives what was sent for it.
+// login opens a connection, and returns what the client sent.
 func (d *door) login(t *testing.T) (sent string, err error) {
 	t.Helper()
 	client, err := kgo.NewClient(append(d.config.Options(), kgo.RequestRetries(0))...)
@@ -89,7 +89,7 @@ func (d *door) login(t *testing.T) (sent string, err error) {
 	return sent, err
 }
 
-// TestLoginByToken: the token is read for each login, and nothing of it is in an error.
+// TestLoginByToken checks that the token is read for each login, and that no error contains any of it.
 func TestLoginByToken(t *testing.T) {
 	t.Parallel()
 	d := newDoor(t, OAuthBearer)
@@ -141,7 +141,8 @@ func TestLoginByToken(t *testing.T) {
 	}
 }
 
-// TestLoginByRole: the credentials are those that Amazon's SDK finds; the secret ones are not sent.
+// TestLoginByRole checks that the credentials are those that Amazon's SDK finds, and that the secret parts are not
+// sent.
 func TestLoginByRole(t *testing.T) {
 	d := newDoor(t, AWSIAM)
 	none := filepath.Join(t.TempDir(), "none")
@@ -180,7 +181,8 @@ func TestLoginByRole(t *testing.T) {
 	}
 }
 
-// TestLoginIsValidated: what a mechanism does not use is refused, and what would show a login to the network.
+// TestLoginIsValidated checks that settings that a mechanism does not use are rejected, and logins that would cross the
+// network unencrypted.
 func TestLoginIsValidated(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "token")

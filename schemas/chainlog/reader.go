@@ -15,12 +15,12 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// Position is a place in the log, given by seq. Offset is only a hint: a reader verifies
-// what it finds there.
+// Position is a place in the log, given by seq. Offset is only a hint: a reader verifies the record that it finds
+// there.
 type Position struct {
-	// Seq is that of the last applied record; 0 before the first.
+	// Seq is the seq of the last applied record; 0 before the first.
 	Seq uint64
-	// Offset is that of the same record, or 0 if unknown.
+	// Offset is the offset of the same record, or 0 if unknown.
 	Offset int64
 }
 

@@ -154,7 +154,7 @@ func Lacking(ctx context.Context, adm *kadm.Client, user string, chainID uint64)
 	return lacking, untold, nil
 }
 
-// looked interprets the error of describing a resource.
+// looked interprets the error of describing a resource: may reports whether it is allowed, known whether that is certain.
 func looked(err error, refused, absent error) (may, known bool, _ error) {
 	switch {
 	case err == nil, errors.Is(err, absent):

@@ -26,7 +26,7 @@ const (
 	patient = time.Minute
 )
 
-// A guarded is a broker as in compose.yaml, whose users have their rights for a chain.
+// guarded is a broker as in compose.yaml, whose users have their rights for a chain.
 type guarded struct {
 	*enginetest.GuardedKafka
 	t     *testing.T

@@ -13,8 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
-// MaxBatchBytes bounds a produced record batch: by default brokers, including the embedded
-// one, reject more than 1 MB.
+// MaxBatchBytes is the maximum size of a produced record batch: by default brokers, including the embedded one, reject
+// more than 1 MB.
 const MaxBatchBytes = 1_000_000
 
 // LogTopic returns the topic of a chain's log: one partition, kept for ever.
@@ -200,8 +200,8 @@ func (w topic) fault(key, have, must, why, set string) error {
 		"--entity-name %s --add-config %s=%s", w.name, key, have, must, why, w.name, key, set)
 }
 
-// unsafe returns the settings by which a topic with so many replicas can lose acknowledged
-// records or reject batches. It does not check keys that the broker does not report.
+// unsafe returns the settings with which a topic with this number of replicas can lose acknowledged records or reject
+// batches. It does not check keys that the broker does not report.
 func (w topic) unsafe(replicas int, have map[string]string) (faults []error) {
 	const isr, unclean, size = "min.insync.replicas", "unclean.leader.election.enable", "max.message.bytes"
 	if n, err := strconv.Atoi(have[isr]); err == nil && replicas > 2 && n < 2 {

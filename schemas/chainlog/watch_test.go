@@ -8,8 +8,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// An open transaction is noticed by the stable end that does not move, counts as hanging when that has
-// lasted, and no longer once it ends. Transactions that end in time never count, however many there are.
+// An open transaction is noticed because the stable end does not move. It counts as hanging after some time, until it
+// ends. Transactions that end in time never count, however many there are.
 func TestWatch(t *testing.T) {
 	b := newBroker(t)
 	topic := ReferralDeposits(chain)

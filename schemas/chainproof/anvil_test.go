@@ -21,12 +21,11 @@ import (
 	"github.com/navlog/navlog/schemas/chainproof"
 )
 
-// logging deploys a contract that emits a log of the word 42 under the topic 7 at each call.
+// logging deploys a contract that emits, at each call, a log with the word 42 and the topic 7.
 var logging = hexutil.MustDecode("0x6c602a600052600760206000a100600052600d6013f3")
 
-// Blocks with one transaction of each type, each with a log, are proven as a client that
-// shares no code with go-ethereum has hashed them: Ethereum's types, and those of the OP
-// stack with a deposit (blobs are not for rollups).
+// Blocks with one transaction of each type, each with a log, are proven as hashed by a client that shares no code with
+// go-ethereum: Ethereum's types, and those of the OP stack with a deposit (rollups have no blobs).
 func TestBlockOfEachType(t *testing.T) {
 	for name, c := range map[string]struct {
 		optimism bool
@@ -79,8 +78,7 @@ func TestBlockOfEachType(t *testing.T) {
 	}
 }
 
-// typed sends transactions of all types to a development chain, each from an account of
-// its own.
+// typed sends transactions of all types to a development chain, each from a new account.
 type typed struct {
 	*ethclient.Client
 	t        *testing.T
@@ -89,7 +87,7 @@ type typed struct {
 	accounts int
 }
 
-// call asks the node.
+// call sends a request to the node.
 func (n *typed) call(result any, method string, params ...any) {
 	n.t.Helper()
 	if err := n.Client.Client().CallContext(n.ctx, result, method, params...); err != nil {
@@ -97,7 +95,7 @@ func (n *typed) call(result any, method string, params ...any) {
 	}
 }
 
-// mine makes a block of what was sent, and reads it as a node's answers.
+// mine mines the sent transactions into a block, and reads the block from the node.
 func (n *typed) mine() (*types.Header, chainproof.Receipts) {
 	n.t.Helper()
 	n.call(nil, "evm_mine")
@@ -132,7 +130,7 @@ func (n *typed) deploy() (common.Address, error) {
 	return at, err
 }
 
-// account is one that the node signs for, and that was not used.
+// account returns an unused account for which the node signs.
 func (n *typed) account() common.Address {
 	n.t.Helper()
 	var all []common.Address
@@ -141,7 +139,7 @@ func (n *typed) account() common.Address {
 	return all[n.accounts-1]
 }
 
-// send calls the contract by a transaction of a type.
+// send calls the contract in a transaction of a type.
 func (n *typed) send(kind uint8) {
 	n.t.Helper()
 	price := (*hexutil.Big)(big.NewInt(5e9))
@@ -163,7 +161,7 @@ func (n *typed) send(kind uint8) {
 	n.call(nil, "eth_sendTransaction", tx)
 }
 
-// sign sends one of the types that the node does not sign itself.
+// sign signs and sends a transaction of a type that the node does not sign itself.
 func (n *typed) sign(kind uint8) {
 	n.t.Helper()
 	key, err := crypto.GenerateKey()

@@ -14,32 +14,30 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// UnprovableError says that something cannot be proven, which says nothing against
-// anybody: there is a transaction of a type that this program cannot encode, or the
-// chain has no receipts root.
+// UnprovableError reports that something cannot be proven, without any party being wrong: a transaction has a type that
+// this program cannot encode, or the chain has no receipts root.
 type UnprovableError struct{ Why string }
 
 func (e *UnprovableError) Error() string { return e.Why }
 
-// WrongError says that what a node gave contradicts itself: the receipts are not those
-// of the header, or the header is not that of the block.
+// WrongError reports that a node's responses contradict each other: the receipts do not match the header, or the header
+// does not match the block's hash.
 type WrongError struct{ Why string }
 
 func (e *WrongError) Error() string { return e.Why }
 
-// Block is a block whose header and receipts are those that its hash stands for.
+// Block is a block whose header and receipts match its hash.
 type Block struct {
 	hash      common.Hash
 	header    *types.Header
 	receipts  Receipts
-	stateSync *Receipt // Polygon's, which nothing proves
+	stateSync *Receipt // Polygon's, which cannot be proven
 	trie      *trie.Trie
 }
 
-// Prove proves that receipts are all receipts of the block with this hash: the
-// header's own fields hash to it, and the receipts to the header's receipts root. What
-// is in a receipt's encoding is then the chain's, the address, topics and data of each
-// log above all, and the order of all of them. Transaction hashes are in no receipt.
+// Prove proves that receipts are all receipts of the block with this hash: the header's fields hash to the block's
+// hash, and the receipts to the header's receipts root. This proves everything in the encoding of the receipts, above
+// all the address, topics and data of each log, and their order. Transaction hashes are not in receipts.
 //
 // It returns an *UnprovableError or a *WrongError.
 func Prove(hash common.Hash, header *types.Header, receipts Receipts) (*Block, error) {
@@ -65,8 +63,8 @@ func Prove(hash common.Hash, header *types.Header, receipts Receipts) (*Block, e
 	return b, nil
 }
 
-// Logs are the logs that some addresses have emitted, in their order. Their place in
-// the block is counted, not believed.
+// Logs returns the logs that the addresses emitted, in order. Their log indexes are counted here, not taken from the
+// node.
 func (b *Block) Logs(addresses map[common.Address]bool) (logs []*event.Log) {
 	index := uint32(0)
 	for tx, r := range b.receipts {
@@ -88,9 +86,8 @@ func (b *Block) Logs(addresses map[common.Address]bool) (logs []*event.Log) {
 	return logs
 }
 
-// Unproven is nil for a log of the block, by its index counted from 0, that is proven or
-// not there at all, and otherwise an *UnprovableError: the log is one of Polygon's state
-// sync.
+// Unproven returns an *UnprovableError if the log with this index in the block, counted from 0, is one of Polygon's
+// state sync. It returns nil for a log that is proven or does not exist.
 func (b *Block) Unproven(index uint32) error {
 	first := 0
 	for _, r := range b.receipts {
@@ -102,8 +99,8 @@ func (b *Block) Unproven(index uint32) error {
 	return &UnprovableError{fmt.Sprintf("log %d is of the state sync of a Polygon chain, whose receipt is in no receipts root", index)}
 }
 
-// Log gives the log with an index in the block, counted from 0, and its proof; nil where
-// the block has fewer. For a log that nothing can prove it returns an *UnprovableError.
+// Log returns the log with this index in the block, counted from 0, and its proof; nil if the block has fewer logs. For
+// a log that cannot be proven it returns an *UnprovableError.
 func (b *Block) Log(index uint32) (*types.Log, *Proof, error) {
 	left := int(index)
 	for tx, r := range b.receipts {
@@ -128,8 +125,8 @@ func (b *Block) Log(index uint32) (*types.Log, *Proof, error) {
 	return nil, nil, b.Unproven(index)
 }
 
-// Chain proves that headers are a chain down from the block with this hash: each
-// hashes to what the one above it names as its parent. They come highest first.
+// Chain proves that headers, from the highest down, are a chain that ends in the block with this hash: the hash of each
+// is the parent hash of the one before it.
 func Chain(hash common.Hash, headers []*types.Header) error {
 	for i, h := range headers {
 		if own := h.Hash(); own != hash {

@@ -19,8 +19,8 @@ import (
 	"github.com/ethereum/go-ethereum/trie"
 )
 
-// encoded puts a receipt together by hand: the byte of its type, if it has one, and a
-// list of its four members and what a chain has besides.
+// encoded encodes a receipt by hand: its type byte, if it has one, and a list of its four members and the members that
+// a chain adds.
 func encoded(t *testing.T, r *Receipt, kind []byte, more ...any) []byte {
 	t.Helper()
 	list := append([]any{new(big.Int).SetUint64(r.Status), r.CumulativeGasUsed, r.Bloom, r.Logs}, more...)
@@ -41,8 +41,8 @@ func rootOf(receipts ...[]byte) common.Hash {
 	return types.DeriveSha(raw(receipts), trie.NewStackTrie(nil))
 }
 
-// Receipts of the types that other chains have are proven, each log of them with a path
-// that a reader can follow, and no rule is taken for another.
+// Receipts with the types of other chains are proven, each log with a path that a reader can follow, and the rules of
+// the chains are not confused.
 func TestReceiptsOfOtherChains(t *testing.T) {
 	nonce, version := uint64(4_012_991), uint64(1)
 	for name, c := range map[string]struct {
@@ -111,7 +111,7 @@ func TestReceiptsOfOtherChains(t *testing.T) {
 	}
 }
 
-// asJSON gives receipts as they come from a node.
+// asJSON returns receipts as a node sends them.
 func asJSON(t *testing.T, receipts Receipts) Receipts {
 	t.Helper()
 	var all []map[string]any
@@ -140,8 +140,8 @@ func asJSON(t *testing.T, receipts Receipts) Receipts {
 	return out
 }
 
-// The receipt of Polygon's state sync comes last and is in no root: the others are
-// proven, and its logs are called unprovable and not wrong.
+// The receipt of Polygon's state sync comes last and is in no root: the other receipts are proven, and its logs are
+// reported as unprovable, not as wrong.
 func TestPolygonsStateSync(t *testing.T) {
 	h, receipts := someBlock(types.LegacyTxType, types.DynamicFeeTxType)
 	alone, _ := someBlock()
@@ -184,8 +184,7 @@ func TestPolygonsStateSync(t *testing.T) {
 	}
 }
 
-// Receipts of a block of an OP stack's test network under Regolith, recorded, with a
-// deposit: see testdata/README.md.
+// Recorded receipts of a block of an OP stack test network under Regolith, with a deposit: see testdata/README.md.
 func TestReceiptsOfRegolith(t *testing.T) {
 	text, err := os.ReadFile("testdata/op-regolith-receipts.json")
 	if err != nil {
@@ -215,8 +214,8 @@ func TestReceiptsOfRegolith(t *testing.T) {
 	}
 }
 
-// Headers of OP Mainnet, recorded, hash to the hashes that the chain itself keeps of them, by
-// the fields that a node gives: see testdata/README.md.
+// Recorded headers of OP Mainnet hash to the block hashes that the chain itself stores, with the fields that a node
+// sends: see testdata/README.md.
 func TestHeadersOfOPMainnet(t *testing.T) {
 	text, err := os.ReadFile("testdata/op-mainnet-headers.json")
 	if err != nil {

@@ -13,24 +13,23 @@ import (
 	"github.com/ethereum/go-ethereum/trie/trienode"
 )
 
-// Proof shows that a log is in the block with a hash, to somebody who knows the hash and
-// nothing else of the chain. The names are those of the HTTP API.
+// Proof shows that a log is in the block with a hash, to a reader who knows only that hash. The field names are those
+// of the HTTP API.
 type Proof struct {
 	// Header is the RLP of the block's header: its Keccak-256 is the block's hash.
 	Header hexutil.Bytes `json:"header"`
-	// TransactionIndex is the place of the transaction in its block, from 0. Its RLP is the
-	// key of the receipt in the trie.
+	// TransactionIndex is the index of the transaction in its block, from 0. Its RLP is the key of the receipt in the
+	// trie.
 	TransactionIndex uint64 `json:"transactionIndex"`
 	// Path are the nodes of the trie from the header's receipts root to the receipt.
 	Path []hexutil.Bytes `json:"path"`
-	// Receipt is the receipt as it stands at the end of the path: the byte of its
-	// transaction type, which old ones lack, and RLP.
+	// Receipt is the receipt at the end of the path: its transaction type byte, which legacy ones lack, and RLP.
 	Receipt hexutil.Bytes `json:"receipt"`
-	// LogInReceipt is the place of the log in the receipt, from 0.
+	// LogInReceipt is the index of the log in the receipt, from 0.
 	LogInReceipt int `json:"logInReceipt"`
 }
 
-// Size is the bytes of it.
+// Size returns the size of the proof in bytes.
 func (p *Proof) Size() int {
 	size := len(p.Header) + len(p.Receipt)
 	for _, node := range p.Path {
@@ -39,8 +38,8 @@ func (p *Proof) Size() int {
 	return size
 }
 
-// Verify gives the log that is proven to be in the block with a hash, and the header of
-// the block. Where it proves none, the error is a *WrongError.
+// Verify returns the log that is proven to be in the block with this hash, and the header of the block. If the proof is
+// invalid, the error is a *WrongError.
 func (p *Proof) Verify(hash common.Hash) (*types.Header, *types.Log, error) {
 	if own := crypto.Keccak256Hash(p.Header); own != hash {
 		return nil, nil, &WrongError{fmt.Sprintf("its header hashes to %s, which is not the block's hash %s", own, hash)}

@@ -15,8 +15,8 @@ import (
 	"github.com/ethereum/go-ethereum/trie/trienode"
 )
 
-// Every log of a block of all transaction types is proven, and by go-ethereum's own
-// verifier too, in a trie of one receipt and in one of several levels.
+// Every log of a block with all transaction types is proven, also by go-ethereum's own verifier, in a trie with one
+// receipt and in one with several levels.
 func TestProofOfEveryLog(t *testing.T) {
 	many := bytes.Repeat(allTypes, 60)
 	for _, kinds := range [][]uint8{{types.BlobTxType}, allTypes, many} {
@@ -62,7 +62,7 @@ func TestProofOfEveryLog(t *testing.T) {
 	}
 }
 
-// Whatever is changed in a proof is found.
+// Any change to a proof is detected.
 func TestProofThatIsChanged(t *testing.T) {
 	header, receipts := someBlock(bytes.Repeat(allTypes, 60)...)
 	other, _ := someBlock(types.LegacyTxType)
@@ -113,7 +113,7 @@ func TestProofThatIsChanged(t *testing.T) {
 	}
 }
 
-// A header is read as a node writes it, and one that is hashed in another way says so.
+// A header is read as a node sends it, and one with another hash rule is reported as such.
 func TestReadHeader(t *testing.T) {
 	header, receipts := someBlock(allTypes...)
 	text, err := json.Marshal(header)

@@ -11,12 +11,11 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// ReadHeader reads the answer of eth_getBlockByHash or eth_getBlockByNumber as a header
-// that go-ethereum encodes; nil for null. The hash of the header is proven by nobody here.
+// ReadHeader reads the response of eth_getBlockByHash or eth_getBlockByNumber as a header that go-ethereum can encode;
+// nil for null. It does not prove the header's hash.
 //
-// It returns an *UnprovableError for a header that nothing can be proven by: there is no
-// receipts root, a field is missing, or it hashes to the hash that it names only with
-// fields that Ethereum's headers do not have.
+// It returns an *UnprovableError for a header that cannot prove anything: it has no receipts root, a field is missing,
+// or it only hashes to its claimed hash with fields that Ethereum's headers do not have.
 func ReadHeader(raw []byte) (*types.Header, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &members); err != nil {
@@ -46,13 +45,13 @@ func ReadHeader(raw []byte) (*types.Header, error) {
 	return h, nil
 }
 
-// hashed are the members of a block in JSON that are fields of a header of Ethereum.
+// hashed are the JSON members of a block that are fields of Ethereum's header.
 var hashed = setOf("parentHash", "sha3Uncles", "miner", "stateRoot", "transactionsRoot", "receiptsRoot", "logsBloom", "difficulty", "number",
 	"gasLimit", "gasUsed", "timestamp", "extraData", "mixHash", "nonce", "baseFeePerGas", "withdrawalsRoot", "blobGasUsed", "excessBlobGas",
 	"parentBeaconBlockRoot", "requestsHash", "blockAccessListHash", "slotNumber")
 
-// beside are members that nodes give beside them: none of these is hashed on any chain, but
-// that Arbitrum has its own in extraData and mixHash too.
+// beside are additional members that nodes send. No chain hashes them, although Arbitrum also has its own in extraData
+// and mixHash.
 var beside = setOf("hash", "transactions", "uncles", "withdrawals", "size", "totalDifficulty", "author", "sealFields",
 	"l1BlockNumber", "sendRoot", "sendCount")
 
@@ -64,14 +63,13 @@ func setOf(names ...string) map[string]bool {
 	return set
 }
 
-// Member reports whether a member of a block in JSON is a field of a header of Ethereum,
-// which its hash stands for, and whether it is known at all: what is not may be hashed by a
-// chain with a rule of its own.
+// Member reports whether a JSON member of a block is a field of Ethereum's header, which the block's hash covers, and
+// whether it is known at all: an unknown member may be hashed by a chain with its own rule.
 func Member(name string) (isHashed, known bool) {
 	return hashed[name], hashed[name] || beside[name]
 }
 
-// foreign are at most three other members that are not null.
+// foreign returns at most three other members that are not null.
 func foreign(members map[string]json.RawMessage) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if _, known := Member(name); !known && string(members[name]) != "null" && len(names) < 3 {

@@ -13,14 +13,13 @@ import (
 	"github.com/ethereum/go-ethereum/rlp"
 )
 
-// Receipt is a receipt of any chain that is known here: what Ethereum's have, and what
-// the OP stack hashes besides.
+// Receipt is a receipt of any known chain: the fields of Ethereum's receipts, and those that the OP stack also hashes.
 type Receipt struct {
 	types.Receipt
-	depositNonce, depositReceiptVersion *uint64 // of a deposit; nil where the node gives none
+	depositNonce, depositReceiptVersion *uint64 // of a deposit; nil if the node sends none
 }
 
-// UnmarshalJSON reads a receipt as a node gives it.
+// UnmarshalJSON reads a receipt as a node sends it.
 func (r *Receipt) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &r.Receipt); err != nil || r.Type != opDeposit {
 		return err
@@ -34,7 +33,7 @@ func (r *Receipt) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// Receipts are those of a block, in their order.
+// Receipts are the receipts of a block, in order.
 type Receipts []*Receipt
 
 // Types of transactions that Ethereum does not have.
@@ -45,23 +44,23 @@ const (
 	arbitrumRetry           = 0x68
 	arbitrumSubmitRetryable = 0x69
 	arbitrumInternal        = 0x6a
-	arbitrumLegacy          = 0x78 // of before Nitro
+	arbitrumLegacy          = 0x78 // from before Nitro
 	opPostExec              = 0x7d
 	opDeposit               = 0x7e // Scroll's messages from Ethereum have it too
-	polygonStateSync        = 0x7f // since Polygon has them in the receipts root
+	polygonStateSync        = 0x7f // since Polygon's receipts root includes them
 )
 
-// encodable are the types whose encoding was looked up: where receipts of others do not hash
-// to the root, that says nothing against anybody.
+// encodable are the types whose encoding was verified: a root mismatch with receipts of other types does not mean that
+// a node is wrong.
 var encodable = map[uint8]bool{
 	types.LegacyTxType: true, types.AccessListTxType: true, types.DynamicFeeTxType: true, types.BlobTxType: true, types.SetCodeTxType: true,
 	arbitrumDeposit: true, arbitrumUnsigned: true, arbitrumContract: true, arbitrumRetry: true, arbitrumSubmitRetryable: true,
 	arbitrumInternal: true, arbitrumLegacy: true, opPostExec: true, opDeposit: true, polygonStateSync: true,
 }
 
-// encoding is the RLP of a receipt. The last two are in deposits of the OP stack alone.
+// encoding is the RLP of a receipt. Only deposits of the OP stack have the last two fields.
 type encoding struct {
-	StateOrStatus         []byte // the state's root before Byzantium, then empty or 1
+	StateOrStatus         []byte // state root before Byzantium, then empty or 1
 	CumulativeGasUsed     uint64
 	Bloom                 types.Bloom
 	Logs                  []*types.Log
@@ -69,21 +68,20 @@ type encoding struct {
 	DepositReceiptVersion *uint64 `rlp:"optional"`
 }
 
-// consensus is what a block's receipts root has of the receipt: the byte of its type,
-// which only old ones lack, and RLP.
+// consensus returns the encoding of the receipt in the block's receipts root: its type byte, which only legacy ones
+// lack, and RLP.
 //
-// Three chains' own clients say how, each in Receipts.EncodeIndex of its
-// core/types/receipt.go (op-geth at 7b56c731, Arbitrum's go-ethereum at 49b38a63, Polygon's
-// bor at 23d82ff2); the OP stack's 0x7d is in op-core/types/receipt_consensus.go of optimism
-// v1.19.6:
+// The rules are from three chains' own clients, each in Receipts.EncodeIndex of its core/types/receipt.go (op-geth at
+// 7b56c731, Arbitrum's go-ethereum at 49b38a63, Polygon's bor at 23d82ff2); the OP stack's 0x7d is in
+// op-core/types/receipt_consensus.go of optimism v1.19.6:
 //
-//   - Receipts of Arbitrum's and Polygon's types are Ethereum's, after the byte of the type;
-//     those of Arbitrum's old transactions have no such byte.
-//   - Deposits of the OP stack have a nonce since Regolith, which was left out of the hash by
-//     mistake. Since Canyon they have a version too, and where there is one, both are
-//     hashed. Whether it is there says which rule holds, so no date of a fork is needed.
+//   - Receipts of Arbitrum's and Polygon's types are encoded like Ethereum's, after the type byte; those of Arbitrum's
+//     legacy transactions have no such byte.
+//   - Deposits of the OP stack have a nonce since Regolith, which was left out of the hash by mistake. Since Canyon they
+//     also have a version; if there is one, both are hashed. So the version determines the rule, and no fork date is
+//     needed.
 //
-// A type that nobody knows is taken for one like Ethereum's: the root tells whether it is.
+// An unknown type is encoded like Ethereum's: the root shows whether that is right.
 func (r *Receipt) consensus() []byte {
 	e := encoding{StateOrStatus: r.PostState, CumulativeGasUsed: r.CumulativeGasUsed, Bloom: r.Bloom, Logs: r.Logs}
 	if len(r.PostState) == 0 && r.Status == types.ReceiptStatusSuccessful {
@@ -96,13 +94,13 @@ func (r *Receipt) consensus() []byte {
 	if r.Type != types.LegacyTxType && r.Type != arbitrumLegacy {
 		out.WriteByte(r.Type)
 	}
-	_ = rlp.Encode(&out, &e) // a buffer takes all, and all of this has RLP
+	_ = rlp.Encode(&out, &e) // writing to a buffer cannot fail, and every field has RLP
 	return out.Bytes()
 }
 
-// logsOf reads the logs of a receipt that is encoded so.
+// logsOf reads the logs of an encoded receipt.
 func logsOf(consensus []byte) ([]*types.Log, error) {
-	if len(consensus) > 0 && consensus[0] < 0xc0 { // no list: the byte of a type
+	if len(consensus) > 0 && consensus[0] < 0xc0 { // not a list: the type byte
 		consensus = consensus[1:]
 	}
 	var e encoding
@@ -110,7 +108,7 @@ func logsOf(consensus []byte) ([]*types.Log, error) {
 	return e.Logs, err
 }
 
-// strange is a receipt of a type that nobody knows here, nil where there is none.
+// strange returns the first receipt of an unknown type, nil if there is none.
 func (rs Receipts) strange() (at int, r *Receipt) {
 	for i, r := range rs {
 		if !encodable[r.Type] {
@@ -120,10 +118,9 @@ func (rs Receipts) strange() (at int, r *Receipt) {
 	return 0, nil
 }
 
-// split parts the receipts that the root of a block is made of from the one of Polygon's
-// state sync. Until the sync became a transaction of its own type, its receipt was given
-// after the others and was in no root: it is known by its transaction hash, which is made
-// of the block (GetDerivedBorTxHash in core/types/bor_receipt.go of bor).
+// split separates the receipts that are in a block's root from the receipt of Polygon's state sync. Until the sync
+// became a transaction of its own type, its receipt came after the others and was in no root. It is recognized by its
+// transaction hash, which is derived from the block (GetDerivedBorTxHash in core/types/bor_receipt.go of bor).
 func (rs Receipts) split(number uint64, hash common.Hash) (rooted Receipts, stateSync *Receipt) {
 	key := binary.BigEndian.AppendUint64([]byte("matic-bor-receipt-"), number)
 	last := len(rs) - 1
@@ -133,7 +130,7 @@ func (rs Receipts) split(number uint64, hash common.Hash) (rooted Receipts, stat
 	return rs[:last], rs[last]
 }
 
-// ReadReceipts reads the answer of eth_getBlockReceipts; nil for null.
+// ReadReceipts reads the response of eth_getBlockReceipts; nil for null.
 func ReadReceipts(raw []byte) (Receipts, error) {
 	var receipts Receipts
 	if err := json.Unmarshal(raw, &receipts); err != nil {

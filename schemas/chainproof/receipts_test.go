@@ -20,8 +20,8 @@ import (
 	"github.com/golang/snappy"
 )
 
-// someBlock has a receipt of each of these transaction types, which are Ethereum's, with
-// two logs each. Its root is go-ethereum's.
+// someBlock returns a block with a receipt of each of these transaction types of Ethereum, with two logs each. Its root
+// is computed by go-ethereum.
 func someBlock(kinds ...uint8) (*types.Header, Receipts) {
 	var receipts types.Receipts
 	for i, kind := range kinds {
@@ -45,7 +45,7 @@ func wrap(receipts types.Receipts) (out Receipts) {
 	return out
 }
 
-// proof is only whether Prove takes it.
+// proof only reports whether Prove accepts the block.
 func proof(hash common.Hash, h *types.Header, r Receipts) error {
 	_, err := Prove(hash, h, r)
 	return err
@@ -53,7 +53,7 @@ func proof(hash common.Hash, h *types.Header, r Receipts) error {
 
 var allTypes = []uint8{types.LegacyTxType, types.AccessListTxType, types.DynamicFeeTxType, types.BlobTxType, types.SetCodeTxType}
 
-// Receipts of all transaction types are proven, and whatever is changed in one is found.
+// Receipts of all transaction types are proven, and any change to one is detected.
 func TestReceipts(t *testing.T) {
 	var wrong *WrongError
 	for name, change := range map[string]func(h *types.Header, r Receipts) Receipts{
@@ -83,8 +83,8 @@ func TestReceipts(t *testing.T) {
 	}
 }
 
-// What cannot be encoded is not called wrong, and what of an unknown type turns out to be
-// encoded like Ethereum's is proven.
+// A receipt that cannot be encoded is not reported as wrong, and one of an unknown type that turns out to be encoded
+// like Ethereum's is proven.
 func TestUnprovableReceipts(t *testing.T) {
 	var unprovable *UnprovableError
 	h, r := someBlock(types.LegacyTxType, types.DynamicFeeTxType)
@@ -144,9 +144,8 @@ func TestChainOfHeaders(t *testing.T) {
 	}
 }
 
-// Blocks of Sepolia, recorded, which go-ethereum's module has for its own tests: all
-// of them are proven, and one quantity that is changed is found. Their receipts have
-// no logs.
+// Recorded blocks of Sepolia, from the tests of go-ethereum's module: all of them are proven, and one changed quantity
+// is detected. Their receipts have no logs.
 func TestReceiptsOfSepolia(t *testing.T) {
 	blocks := sepolia(t)
 	kinds := map[uint8]int{}

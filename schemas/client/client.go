@@ -1,5 +1,5 @@
-// Package client is a small client of the HTTP API: requests, and the types of the answers that
-// navlog's own commands read. schemas/openapi describes all of it.
+// Package client is a small client of the HTTP API: requests, and the types of the responses that navlog's own commands
+// read. schemas/openapi describes the whole API.
 //
 //	api, err := client.New("https://navlog.example", key, nil)
 //	users, err := client.Read[[]client.User](api.Get(ctx, "/api/v1/users", url.Values{"pageSize": {"100"}}))
@@ -33,8 +33,8 @@ type Client struct {
 	http Doer
 }
 
-// New makes a client for the API at an address, http or https. key is a partner's, empty for none;
-// it is sent with every request. A nil doer is an [http.Client] that follows no redirects.
+// New returns a client for the API at an http or https address. key is a partner's API key, sent with every request;
+// empty for none. If doer is nil, the client uses an [http.Client] that follows no redirects.
 func New(address, key string, doer Doer) (*Client, error) {
 	base, err := url.Parse(address)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
@@ -46,8 +46,8 @@ func New(address, key string, doer Doer) (*Client, error) {
 	return &Client{base: *base, key: key, http: doer}, nil
 }
 
-// Get asks for a path of the API, which begins with a slash, with parameters. The caller closes
-// the body, as Read does.
+// Get requests a path of the API, which begins with a slash, with query parameters. The caller closes the body; Read
+// does so.
 func (c *Client) Get(ctx context.Context, path string, parameters url.Values) (*http.Response, error) {
 	return c.do(ctx, http.MethodGet, path, parameters, nil)
 }
@@ -78,26 +78,26 @@ func (c *Client) do(ctx context.Context, method, path string, parameters url.Val
 	return c.http.Do(request)
 }
 
-// Answer is what the API says to a request that it did not refuse. Meta is of lists.
+// Answer is a successful response of the API. Only lists have Meta.
 type Answer[T any] struct {
 	Data T    `json:"data"`
 	Meta Meta `json:"meta"`
 }
 
-// Error is what the API refused, and why. Programs rely on Code, never on Message.
+// Error is the API's error response. Programs rely on Code, never on Message.
 type Error struct {
 	Status    int             `json:"-"`
 	Code      string          `json:"code"`
 	Message   string          `json:"message"`
 	RequestID string          `json:"requestId"`
-	Details   json.RawMessage `json:"details"` // for some codes: what was wrong with what
+	Details   json.RawMessage `json:"details"` // for some codes: which field was wrong, and why
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%d %s: %s", e.Status, e.Code, e.Message) }
 
 var errNoAnswer = errors.New("this is no answer of navlog")
 
-// Read reads what Get or Post gives, and closes it. The error is an *Error where the API refused.
+// Read decodes the response of Get or Post, and closes it. If the API rejected the request, the error is an *Error.
 func Read[T any](response *http.Response, err error) (answer Answer[T], _ error) {
 	if err != nil {
 		return answer, err

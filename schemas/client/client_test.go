@@ -18,7 +18,7 @@ import (
 	"github.com/navlog/navlog/schemas/openapi"
 )
 
-// All users as of one block, page by page, and a key that is refused.
+// The example reads all users as of one block, page by page, and shows a rejected key.
 func Example() {
 	navlog := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.RequestURI() {
@@ -56,7 +56,8 @@ func Example() {
 	// 401 UNAUTHORIZED: nk_test_mine is no key.
 }
 
-// TestTypes: each field of a type is a property of the schema that describes it, and as that may be null or is absent, a pointer.
+// TestTypes checks that each field of a type is a property of the schema that describes it, and that it is a pointer if
+// the property may be null or absent.
 func TestTypes(t *testing.T) {
 	doc, err := openapi3.NewLoader().LoadFromData(openapi.YAML())
 	if err != nil {
@@ -112,7 +113,8 @@ func nullable(s *openapi3.Schema) bool {
 	return false
 }
 
-// TestAnswersThatAreNone: what is no answer of navlog is an error that reports this, and so is an address that is none.
+// TestAnswersThatAreNone checks that a response that is not navlog's is an error that says so, and that an invalid
+// address is one too.
 func TestAnswersThatAreNone(t *testing.T) {
 	for body, status := range map[string]int{"<html>": http.StatusOK, "<html>404": http.StatusNotFound, `{"data":[]}`: http.StatusBadGateway, `{"data":7}`: http.StatusOK} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status); fmt.Fprint(w, body) }))

@@ -2,26 +2,26 @@ package client
 
 import "time"
 
-// Types of answers, by the names that schemas/openapi gives them. Decimal numbers are strings. A nil
-// pointer is null: not known, or not there.
+// Types of responses, with the names that schemas/openapi gives them. Decimal numbers are strings. A nil pointer is
+// null: unknown or absent.
 
-// Meta is where a page of a list stands (PaginationMeta).
+// Meta is the position of a page in its list (PaginationMeta).
 type Meta struct {
 	Page        int   `json:"page"` // from 1
 	PageSize    int   `json:"pageSize"`
-	Total       int64 `json:"total"` // entries of all pages
+	Total       int64 `json:"total"` // entries on all pages
 	TotalPages  int64 `json:"totalPages"`
 	HasNextPage bool  `json:"hasNextPage"`
 }
 
-// Token is the token that a vault takes.
+// Token is the asset of a vault.
 type Token struct {
 	Address  string `json:"address"`
 	Symbol   string `json:"symbol"`
 	Decimals int    `json:"decimals"`
 }
 
-// Vault is one of /vaults. Amounts are in native units, NavPerShare has 18 decimals.
+// Vault is a vault in /vaults. Amounts are in native units, NavPerShare has 18 decimals.
 type Vault struct {
 	Address      string     `json:"address"`
 	Name         string     `json:"name"`
@@ -36,7 +36,7 @@ type Vault struct {
 	StartBlock   string     `json:"startBlock"`
 }
 
-// User is one of /users.
+// User is a user in /users.
 type User struct {
 	Address        string    `json:"address"`
 	FirstSeen      time.Time `json:"firstSeen"`
@@ -44,7 +44,7 @@ type User struct {
 	TotalWithdrawn string    `json:"totalWithdrawn"`
 }
 
-// PartnerStats is /partner/stats, without its parts by vault.
+// PartnerStats is /partner/stats, without the numbers by vault.
 type PartnerStats struct {
 	PartnerID     uint32 `json:"partnerId"`
 	PartnerName   string `json:"partnerName"`
@@ -53,7 +53,7 @@ type PartnerStats struct {
 	UniqueUsers   int64  `json:"uniqueUsers"`
 }
 
-// ExplainedEvent is a log, or the sample of a NAV, that is a part of a number (/explain).
+// ExplainedEvent is a log, or a NAV sample, that is a part of a number (/explain).
 type ExplainedEvent struct {
 	ID             string    `json:"id"`
 	Seq            string    `json:"seq"`
@@ -61,13 +61,13 @@ type ExplainedEvent struct {
 	VaultAddress   string    `json:"vaultAddress"`
 	UserAddress    *string   `json:"userAddress"`
 	BlockNumber    string    `json:"blockNumber"`
-	LogIndex       *uint32   `json:"logIndex"` // nil of a sample
+	LogIndex       *uint32   `json:"logIndex"` // nil for a sample
 	Timestamp      time.Time `json:"timestamp"`
-	TxHash         *string   `json:"txHash"` // nil of a sample
+	TxHash         *string   `json:"txHash"` // nil for a sample
 	State          string    `json:"state"`  // live or retracted
 	RetractedBySeq *string   `json:"retractedBySeq"`
-	Change         string    `json:"change"` // of the number by this log
-	Sum            string    `json:"sum"`    // up to this log
+	Change         string    `json:"change"` // this log's change of the number
+	Sum            string    `json:"sum"`    // the number after this log
 	Unproven       *string   `json:"unproven"`
 }
 
@@ -82,7 +82,7 @@ type Status struct {
 	IndexedAt    *time.Time `json:"indexedAt"`
 	FinalBlock   *string    `json:"finalBlock"`
 	ProvenTo     *string    `json:"provenTo"`
-	// LogsWithoutData counts the logs of which only the length and the hash of the data are kept.
+	// LogsWithoutData counts the logs for which only the length and the hash of the data are stored.
 	LogsWithoutData *int              `json:"logsWithoutData"`
 	LagBlocks       *int              `json:"lagBlocks"`
 	LagSeconds      *int              `json:"lagSeconds"`
@@ -94,7 +94,7 @@ type Status struct {
 	Vaults          []VaultStatus     `json:"vaults"`
 }
 
-// EndpointUse is what a node was asked.
+// EndpointUse counts the requests to a node.
 type EndpointUse struct {
 	Calls int `json:"calls"`
 	Units int `json:"units"`

@@ -16,7 +16,7 @@ import (
 	"github.com/navlog/navlog/schemas/contracts"
 )
 
-// declared is the interface, as the vaults of the world have to declare it.
+// declared is the interface that vaults have to declare.
 const declared = `
 event DepositAccepted(uint256 indexed depositId, address indexed owner, uint32 indexed partnerId, address sender, uint256 assets, uint256 shares);
 event WithdrawalRequested(uint256 indexed requestIndex, address indexed owner, uint32 indexed partnerId, address receiver, uint256 shares, uint256 assetsEstimate, uint64 expiresAt);
@@ -66,7 +66,7 @@ var vectors = []vector{
 		[]any{n(22), bob, n(23), n(24), n(25), n(26)}},
 }
 
-// TestInterface compares the encoder and the compiled vault with the declarations, both of them word for word.
+// TestInterface compares the encoder and the compiled vault with the declarations, word for word.
 func TestInterface(t *testing.T) {
 	vault := vaultABI(t)
 	lines := strings.Split(strings.TrimSpace(declared), "\n")
@@ -91,7 +91,8 @@ func TestInterface(t *testing.T) {
 	}
 }
 
-// TestCalls: what callers of the reference contracts rely on, and the router's events, which are for audit only.
+// TestCalls checks the functions that callers of the reference contracts rely on, and the router's events, which are
+// for audit only.
 func TestCalls(t *testing.T) {
 	vault, router := readABI(t, "ReferenceVault"), readABI(t, "ReferenceDepositRouter")
 	for contract, calls := range map[*abi.ABI][]string{
@@ -121,7 +122,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// TestTopics pins the hashes themselves, as any block explorer prints them.
+// TestTopics pins the topic hashes themselves, as any block explorer shows them.
 func TestTopics(t *testing.T) {
 	want := map[contracts.Kind]string{
 		contracts.KindDepositAccepted:     "0xbb9545c3de1c4f05adee15cb6c4809e625fe0101f0216fd8d130821d6faa8057",
@@ -199,7 +200,7 @@ func readABI(t testing.TB, contract string) abi.ABI {
 	return parsed
 }
 
-// pack encodes with go-ethereum and the ABI that the Solidity compiler wrote.
+// pack encodes with go-ethereum and the ABI from the Solidity compiler.
 func pack(t testing.TB, v vector) ([]common.Hash, []byte) {
 	t.Helper()
 	event := vaultABI(t).Events[v.event.Kind().String()]

@@ -7,8 +7,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// Encode writes the topics and data of the log that a vault emits for e, so that a chain can be written by hand. It fails
-// when a *big.Int is nil, negative or longer than 256 bits.
+// Encode returns the topics and data of the log that a vault emits for e, so that tests can build a chain by hand. It
+// fails if a *big.Int is nil, negative or longer than 256 bits.
 func Encode(e Event) (topics []common.Hash, data []byte, err error) {
 	l := &layouts[e.Kind()]
 	w := writer{words: append(make([]common.Hash, 0, l.topics+l.words), l.topic)}
@@ -23,7 +23,7 @@ func Encode(e Event) (topics []common.Hash, data []byte, err error) {
 	return w.words[:l.topics:l.topics], data, nil
 }
 
-// writer collects the words of an event: topics first, which is also the order in which each event declares them.
+// writer collects the words of an event: topics first, in the order in which each event declares them.
 type writer struct {
 	words []common.Hash
 	err   error

@@ -13,7 +13,7 @@ import (
 	"github.com/navlog/navlog/schemas/printable"
 )
 
-// EndpointName is what may be shown of a node's URL: scheme and host. Providers put keys into the rest.
+// EndpointName returns the part of a node's URL that may be shown: scheme and host. Providers put keys into the rest.
 func EndpointName(rawURL string) string {
 	u, err := url.Parse(rawURL)
 	if err != nil || u.Host == "" {
@@ -22,9 +22,10 @@ func EndpointName(rawURL string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// Discreet gives an error of a node the text that may be shown and stored: printable, of bounded length, and with one
-// short line of the answer where the answer is no JSON-RPC. What EndpointName leaves out of the URL is not in it: net/http puts the URL into its errors, and a server may
-// say the path again in its answer. To errors.Is and errors.As the error is what it was.
+// Discreet returns a node's error with a text that may be shown and stored: printable, of bounded length, and with one
+// short line of the response if that is not JSON-RPC. It contains nothing of the URL that EndpointName leaves out:
+// net/http puts the URL into its errors, and a server may repeat the path in its response. For errors.Is and errors.As
+// the error is unchanged.
 func Discreet(err error, rawURL string) error {
 	if err == nil {
 		return nil
@@ -40,7 +41,7 @@ func Discreet(err error, rawURL string) error {
 	}
 	u, fault := url.Parse(rawURL)
 	if fault != nil {
-		return &discreetError{"the URL of the node cannot be read", err} // nor can be said what of it is a key
+		return &discreetError{"the URL of the node cannot be read", err} // without the URL it is unknown which parts are keys
 	}
 	text = text[:min(len(text), searched)]
 	for _, secret := range secrets(u) {
@@ -53,7 +54,7 @@ func Discreet(err error, rawURL string) error {
 	return &discreetError{text, err}
 }
 
-// searched is how much of an error is looked through for keys: a message of a node may have megabytes.
+// searched is how much of an error is searched for keys, in bytes: a node's message may have megabytes.
 const searched = 64 << 10
 
 type discreetError struct {
@@ -64,10 +65,10 @@ type discreetError struct {
 func (e *discreetError) Error() string { return e.text }
 func (e *discreetError) Unwrap() error { return e.err }
 
-// shortestKey is the length from which a piece of a URL may be a key: hiding rpc or v3 would only spoil sentences.
+// shortestKey is the minimum length of a URL part that may be a key: hiding rpc or v3 would only spoil sentences.
 const shortestKey = 6
 
-// secrets gives the pieces of a URL that may be keys, as a URL writes them and as they are, the longest first.
+// secrets returns the parts of a URL that may be keys, both encoded and decoded, the longest first.
 func secrets(u *url.URL) (all []string) {
 	all = append(all, u.RequestURI(), u.Fragment, u.User.Username())
 	password, _ := u.User.Password()

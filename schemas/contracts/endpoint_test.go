@@ -29,8 +29,7 @@ func TestEndpointName(t *testing.T) {
 	}
 }
 
-// No part of a URL that may be a key is in an error, from whatever source, and
-// the error stays what it is.
+// No error contains a part of a URL that may be a key, whatever its source, and the error is otherwise unchanged.
 func TestDiscreet(t *testing.T) {
 	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "Cannot POST "+r.URL.RequestURI()+"\nof "+r.Header.Get("Authorization")+" "+r.URL.Query().Get("apikey")+strings.Repeat("x", 500), http.StatusNotFound)
@@ -85,7 +84,7 @@ func TestDiscreet(t *testing.T) {
 	}
 }
 
-// What a node says is stored and shown: it is printable and of bounded length, and still the error that it was.
+// A node's text is stored and shown: it is made printable and bounded, and the error is otherwise unchanged.
 func TestDiscreetIsPrintable(t *testing.T) {
 	cause := errors.New("HTTP 500: page\x00with\x1b[2J\xff a NUL \u202e" + strings.Repeat("\x00", 1<<20))
 	err := contracts.Discreet(fmt.Errorf("eth_chainId: %w", cause), "https://node.example/v3/secretkey")

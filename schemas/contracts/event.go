@@ -11,8 +11,8 @@ import (
 // Kind names an event of a vault.
 type Kind uint8
 
-// The events that navlog indexes. Every other log of a vault (ERC-20 Transfer, ERC-4626 Deposit and Withdraw, anything
-// of a foreign vault) is KindUnknown.
+// The events that navlog indexes. Every other log (ERC-20 Transfer, ERC-4626 Deposit and Withdraw, any log of another
+// contract) is KindUnknown.
 const (
 	KindUnknown Kind = iota
 	KindDepositAccepted
@@ -27,7 +27,7 @@ const (
 	kindCount
 )
 
-// layout is how a log of one kind looks.
+// layout is the layout of the logs of one kind.
 type layout struct {
 	name      string // the Solidity event name
 	arguments string // the Solidity types of all arguments, in order
@@ -54,7 +54,7 @@ func event(name, arguments string, topics, words int) layout {
 	return layout{name, arguments, topics, words, crypto.Keccak256Hash([]byte(signature))}
 }
 
-// kinds finds the kind of a log by its first topic.
+// kinds maps first topics to kinds.
 var kinds = func() map[common.Hash]Kind {
 	m := make(map[common.Hash]Kind, kindCount)
 	for k := KindUnknown + 1; k < kindCount; k++ {
@@ -63,7 +63,7 @@ var kinds = func() map[common.Hash]Kind {
 	return m
 }()
 
-// String gives the Solidity event name, and "Unknown" for KindUnknown.
+// String returns the Solidity event name, and "Unknown" for KindUnknown.
 func (k Kind) String() string {
 	if k >= kindCount {
 		return fmt.Sprintf("Kind(%d)", uint8(k))
@@ -71,8 +71,8 @@ func (k Kind) String() string {
 	return layouts[k].name
 }
 
-// Layout is how a log of this kind looks: how many topics it has, the signature included, and how many words of 32 bytes
-// of data. Zeros for KindUnknown.
+// Layout returns the layout of a log of this kind: its number of topics, including the signature, and its number of
+// 32-byte words of data. Both are zero for KindUnknown.
 func (k Kind) Layout() (topics, words int) {
 	if k >= kindCount {
 		return 0, 0
@@ -80,7 +80,7 @@ func (k Kind) Layout() (topics, words int) {
 	return layouts[k].topics, layouts[k].words
 }
 
-// Signature gives the Solidity signature that the first topic is the Keccak-256 hash of, such as
+// Signature returns the Solidity signature whose Keccak-256 hash is the first topic, such as
 // "WithdrawalExpired(uint256,address,uint256)". It is empty for KindUnknown.
 func (k Kind) Signature() string {
 	if k == KindUnknown || k >= kindCount {
@@ -89,7 +89,7 @@ func (k Kind) Signature() string {
 	return layouts[k].name + "(" + layouts[k].arguments + ")"
 }
 
-// Topic gives the first topic of every log of this kind, and the zero hash for KindUnknown.
+// Topic returns the first topic of every log of this kind, and the zero hash for KindUnknown.
 func (k Kind) Topic() common.Hash {
 	if k >= kindCount {
 		return common.Hash{}
@@ -106,10 +106,10 @@ func Kinds() []Kind {
 	return all
 }
 
-// KindOf gives the kind that the first topic of a log announces, without looking at the rest.
+// KindOf returns the kind of a log by its first topic, without checking the rest of the log.
 func KindOf(topic common.Hash) Kind { return kinds[topic] }
 
-// Event is one fact about a vault: one of the structs below, as a value.
+// Event is one fact about a vault: one of the structs below, by value.
 //
 // Every *big.Int is an unsigned 256-bit integer, never nil. Assets and shares are in native units. Times are Unix seconds.
 type Event interface {
@@ -117,12 +117,12 @@ type Event interface {
 	arguments(*writer)
 }
 
-// DepositAccepted is a deposit: assets came in and shares were minted to the owner.
+// DepositAccepted is a deposit: assets came in, and shares were minted to the owner.
 type DepositAccepted struct {
 	DepositID *big.Int // counts the vault's deposits from 1
 	Owner     common.Address
 	PartnerID uint32         // 0 = not attributed
-	Sender    common.Address // who paid: behind a router, the router
+	Sender    common.Address // who paid: the router for a deposit through a router
 	Assets    *big.Int
 	Shares    *big.Int
 }
@@ -132,13 +132,13 @@ type WithdrawalRequested struct {
 	RequestIndex   *big.Int // counts the vault's requests from 0
 	Owner          common.Address
 	PartnerID      uint32         // 0 = not attributed
-	Receiver       common.Address // who will be paid
+	Receiver       common.Address // who is paid
 	Shares         *big.Int
-	AssetsEstimate *big.Int // what the shares were worth at the request
+	AssetsEstimate *big.Int // value of the shares at the time of the request
 	ExpiresAt      uint64   // 0 = never
 }
 
-// WithdrawalFunded says that a request can be claimed, and for how much.
+// WithdrawalFunded makes a request claimable, and fixes its assets.
 type WithdrawalFunded struct {
 	RequestIndex *big.Int
 	Owner        common.Address
@@ -147,7 +147,7 @@ type WithdrawalFunded struct {
 	Assets       *big.Int // final
 }
 
-// WithdrawalClaimed says that a funded request was paid.
+// WithdrawalClaimed is the payment of a funded request.
 type WithdrawalClaimed struct {
 	RequestIndex *big.Int
 	Owner        common.Address
@@ -156,14 +156,14 @@ type WithdrawalClaimed struct {
 	Assets       *big.Int
 }
 
-// WithdrawalCancelled says that the owner took an unfunded request back.
+// WithdrawalCancelled is an unfunded request that its owner cancelled.
 type WithdrawalCancelled struct {
 	RequestIndex *big.Int
 	Owner        common.Address
 	Shares       *big.Int
 }
 
-// WithdrawalExpired reports that an unfunded request was closed after its time.
+// WithdrawalExpired is an unfunded request that was closed after its expiry.
 type WithdrawalExpired struct {
 	RequestIndex *big.Int
 	Owner        common.Address
@@ -179,16 +179,16 @@ type NavUpdated struct {
 	TotalSupply *big.Int
 }
 
-// DepositsSwept says that deposits FromDepositID..ToDepositID, both included, went to the custodian.
+// DepositsSwept moves deposits FromDepositID to ToDepositID, both included, to the custodian.
 type DepositsSwept struct {
 	SweepID       *big.Int
 	Custodian     common.Address
 	FromDepositID *big.Int
 	ToDepositID   *big.Int
-	Assets        *big.Int // the sum of the range
+	Assets        *big.Int // sum over the range
 }
 
-// WithdrawalsSettled closes a settlement, after one WithdrawalFunded for each of its requests.
+// WithdrawalsSettled closes a settlement; it follows one WithdrawalFunded for each of its requests.
 type WithdrawalsSettled struct {
 	SettlementID *big.Int
 	Funder       common.Address

@@ -6,13 +6,13 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 )
 
-// MaxData is how many bytes of data a record of the log holds: a batch of Kafka has one million, which is the default of
-// brokers and the least that navlog asks of them, and the rest of a record takes less than two thousand. On chain, data of
-// this length costs eight million gas.
+// MaxData is the maximum number of data bytes in a record of the log. A Kafka batch holds one million bytes, the
+// default of brokers and the minimum that navlog requires, and the rest of a record takes less than two thousand. On
+// chain, data of this length costs eight million gas.
 const MaxData = 998_000
 
-// SetData gives a log its data, or, if no record holds it, the length and the hash of the data: the log stays complete,
-// and the data can be proven to whoever has it. No event that navlog knows has data of that length.
+// SetData sets the data of a log or, if it is too long for a record, its length and hash: the log stays complete, and
+// anyone who has the data can verify it. No event that navlog knows has data of that length.
 func (x *Log) SetData(data []byte) {
 	if len(data) <= MaxData {
 		x.Data, x.DataLength, x.DataHash = data, 0, nil
@@ -21,10 +21,10 @@ func (x *Log) SetData(data []byte) {
 	x.Data, x.DataLength, x.DataHash = nil, uint64(len(data)), crypto.Keccak256(data)
 }
 
-// Omitted reports whether the log had data that its record does not hold.
+// Omitted reports whether the log's data was too long for its record.
 func (x *Log) Omitted() bool { return len(x.GetDataHash()) > 0 }
 
-// HasData reports whether data is what the log has, or had.
+// HasData reports whether data is the log's data, even if the record has only its hash.
 func (x *Log) HasData(data []byte) bool {
 	if !x.Omitted() {
 		return bytes.Equal(x.GetData(), data)

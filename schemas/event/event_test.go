@@ -14,8 +14,8 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// testdata holds bytes as they are in topics that are kept for ever. A file is
-// never changed: a new shape of a record is a new file.
+// testdata holds records as they are in topics that are kept forever. A file never changes: a new shape of a record is
+// a new file.
 var write = flag.Bool("write-missing", false, "write the golden files that do not exist yet")
 
 func fill(n int, first byte) []byte {
@@ -33,7 +33,7 @@ var log = &event.Log{
 
 var block = &event.Block{Number: 19_000_001, Hash: fill(32, 0x80), ParentHash: fill(32, 0xc0), Time: 1_700_000_012}
 
-// golden says what the bytes of each file mean.
+// golden maps each file to its decoded message.
 var golden = map[string]proto.Message{
 	"record-vault-removed-1": &event.Record{Seq: 9, Boundary: true, ChainId: 1,
 		Fact: &event.Record_Vault{Vault: &event.Vault{Address: fill(20, 0x10), StartBlock: 18_000_000, Removed: true}}},
@@ -168,8 +168,7 @@ func writeMissing(t *testing.T) {
 	}
 }
 
-// Every field of every message is set in some golden file, so that none can
-// change its number or type unseen.
+// Every field of every message is set in some golden file, so that no field can change its number or type unnoticed.
 func TestGoldenFilesCoverEveryField(t *testing.T) {
 	seen := map[protoreflect.FullName]bool{}
 	var walk func(m protoreflect.Message)

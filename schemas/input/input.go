@@ -12,7 +12,7 @@ import (
 	"unicode"
 )
 
-// Text returns a value without white space at its ends. Its error completes "the value ...".
+// Text returns a value without leading and trailing white space. Its error completes "the value ...".
 func Text(value string) (string, error) {
 	text := strings.TrimFunc(value, unicode.IsSpace)
 	place := 0

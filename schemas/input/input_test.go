@@ -6,7 +6,7 @@ import (
 )
 
 func TestValues(t *testing.T) {
-	for _, c := range []struct{ value, text, word, password string }{ // or a part of the error, after "!"
+	for _, c := range []struct{ value, text, word, password string }{ // the last three may be part of an error, after "!"
 		{"", "", "", ""},
 		{"https://a.example/x", "https://a.example/x", "https://a.example/x", "https://a.example/x"},
 		{" \t\r\n\u00a0\u3000\u2028value\u0085\v ", "value", "value", "!control character"},

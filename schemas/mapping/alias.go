@@ -13,11 +13,11 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// MaxAliases is how many aliases a vault can have. Its record has all of them, so each change repeats them: 2000 are 80 kB,
-// which fit into a batch of Kafka beside the largest mappings.
+// MaxAliases is the maximum number of aliases of a vault. Its record has all of them, so each change repeats them: 2000
+// take 80 kB, which fit into a Kafka batch with the largest mappings.
 const MaxAliases = 2000
 
-// AttributionWord returns the word that a log has for an attribution value: a decimal number, an address, or 32 bytes.
+// AttributionWord parses an attribution value into the word that logs have: a decimal number, an address, or 32 bytes.
 func AttributionWord(text string) (common.Hash, error) {
 	word, err := FilterWord(text)
 	switch number, ok := new(big.Int).SetString(text, 10); {
@@ -33,7 +33,7 @@ func AttributionWord(text string) (common.Hash, error) {
 	return word, nil
 }
 
-// AttributionText writes a value in the shortest form that AttributionWord reads.
+// AttributionText formats a value in the shortest form that AttributionWord parses.
 func AttributionText(word common.Hash) string {
 	switch {
 	case empty(word[:24]):
@@ -44,7 +44,7 @@ func AttributionText(word common.Hash) string {
 	return word.Hex()
 }
 
-// AliasOf returns the partner that a value names by a vault record; 0 for none.
+// AliasOf returns the partner of a value by a vault record; 0 for none.
 func AliasOf(v *event.Vault, value common.Hash) uint32 {
 	if at, found := findAlias(v, value); found {
 		return v.GetAliases()[at].GetPartnerId()
@@ -52,7 +52,7 @@ func AliasOf(v *event.Vault, value common.Hash) uint32 {
 	return 0
 }
 
-// WithAlias returns a vault record in which a value names a partner; with partner 0 it names no partner.
+// WithAlias returns a vault record with the alias of a value set to a partner; partner 0 removes it.
 func WithAlias(v *event.Vault, value common.Hash, partner uint32) *event.Vault {
 	out := proto.CloneOf(v)
 	at, found := findAlias(v, value)
@@ -65,14 +65,14 @@ func WithAlias(v *event.Vault, value common.Hash, partner uint32) *event.Vault {
 	return out
 }
 
-// findAlias returns where the alias of a value stands among those of a record, or would stand.
+// findAlias returns the index of a value's alias in a record, or the index at which to insert it.
 func findAlias(v *event.Vault, value common.Hash) (at int, found bool) {
 	return slices.BinarySearchFunc(v.GetAliases(), value[:], func(a *event.Alias, value []byte) int {
 		return bytes.Compare(a.GetValue(), value)
 	})
 }
 
-// aliasesOf are the aliases of a vault record.
+// aliasesOf returns the aliases of a vault record.
 func aliasesOf(v *event.Vault) (map[common.Hash]uint32, error) {
 	if len(v.GetAliases()) == 0 {
 		return nil, nil
@@ -87,7 +87,7 @@ func aliasesOf(v *event.Vault) (map[common.Hash]uint32, error) {
 	return out, nil
 }
 
-// resolve gives effects, and that of a fault, the partners that aliases make of their attributions.
+// resolve sets the partners of effects, and of a fault's effect, from their attributions.
 func (v *Vault) resolve(effects []Effect, fault *Fault) {
 	for i := range effects {
 		v.resolveOne(&effects[i])
@@ -118,7 +118,7 @@ func (d *Description) Attributes() bool {
 	return false
 }
 
-// names are the fields by which a rule can name a partner, itself or by its companion.
+// names returns the fields by which a rule can name a partner, itself or by its companion.
 func (r *rule) names() (fields Fields) {
 	for _, e := range r.effects {
 		fields |= given(e.sets, e.side)

@@ -21,7 +21,7 @@ events:
     set: {key: place, owner: $owner, shares: $shares, partner: $partner}
 `
 
-// attributedRecord is a vault record with a mapping and aliases.
+// attributedRecord returns a vault record with a mapping and aliases.
 func attributedRecord(t *testing.T, text string, aliases map[common.Hash]uint32) *event.Vault {
 	t.Helper()
 	canonical, err := Canonical("attributed", []byte(text))
@@ -34,8 +34,8 @@ func attributedRecord(t *testing.T, text string, aliases map[common.Hash]uint32)
 	return r
 }
 
-// TestAliases: an alias makes a partner of an attribution value, for effects and for referrals, and leaves partners that a
-// rule sets; a record with other aliases is another mapping.
+// TestAliases checks that an alias turns an attribution value into a partner, in effects and referrals, and keeps
+// partners that a rule sets; a record with other aliases is a different mapping.
 func TestAliases(t *testing.T) {
 	t.Parallel()
 	seven, eight := common.Hash{31: 7}, common.Hash{31: 8}
@@ -107,7 +107,7 @@ func TestAliases(t *testing.T) {
 	}
 }
 
-// asRecord is a log as a record of the log has it.
+// asRecord converts a log to its form in a record.
 func asRecord(l Log) *event.Log {
 	out := &event.Log{Address: common.Address{1}.Bytes(), TxHash: make([]byte, 32), BlockHash: make([]byte, 32), Data: l.Data}
 	for _, topic := range l.Topics {
@@ -116,7 +116,7 @@ func asRecord(l Log) *event.Log {
 	return out
 }
 
-// TestAttributionWord: a value is taken as it can be read on a block explorer, and is the word that the log has.
+// TestAttributionWord checks that values are accepted as block explorers show them, and become the word of the log.
 func TestAttributionWord(t *testing.T) {
 	t.Parallel()
 	word := "0x" + strings.Repeat("ab", 32)

@@ -2,26 +2,26 @@ package mapping
 
 import "slices"
 
-// Capabilities are what the logs of a vault and the samples of its NAV can say, as its mapping has it: a protocol without
-// sweeps never has any, which is not the same as none so far.
+// Capabilities are what the logs and NAV samples of a vault can report, by its mapping: a protocol without sweeps never
+// has one, which is not the same as having none so far.
 type Capabilities struct {
-	Deposits   bool // that somebody put assets in
-	Sweeps     bool // that deposits left for a custodian
-	Queue      bool // that somebody asks for a withdrawal and waits
-	Expiry     bool // that a request ends by itself
-	Partners   bool // who brought a deposit or request
-	NAV        bool // what a share is worth
-	Settlement bool // that requests are funded
+	Deposits   bool // users deposit assets
+	Sweeps     bool // deposits are moved to a custodian
+	Queue      bool // users request withdrawals and wait for them
+	Expiry     bool // requests end by themselves
+	Partners   bool // deposits or requests name a partner
+	NAV        bool // shares have a value
+	Settlement bool // requests are funded
 }
 
-// Capabilities are those of all mappings of the vault: blocks of before an upgrade count too.
+// Capabilities returns the capabilities of all mappings of the vault, including those for blocks before an upgrade.
 func (d *Description) Capabilities() (c Capabilities) {
 	c.NAV = d.Samples()
 	for _, r := range d.Ranges {
 		for i := range r.Mapping.rules {
 			rule := &r.Mapping.rules[i]
 			if !slices.ContainsFunc(d.Sources, func(s Source) bool { return s.Role == r.Mapping.Roles[rule.role].Name }) {
-				continue // of a source that the vault does not have
+				continue // for a source that the vault does not have
 			}
 			for _, e := range rule.effects {
 				fields := given(e.sets, e.side)
@@ -122,8 +122,8 @@ func (d *Description) Emits(kind Kind) bool {
 	return false
 }
 
-// ValuationsSay reports whether every valuation of the vault says a field: Nav, Assets or Shares. A sample says Nav. What
-// a valuation does not say follows from other logs.
+// ValuationsSay reports whether every valuation of the vault has a field: Nav, Assets or Shares. A sample has Nav.
+// Missing fields follow from other logs.
 func (d *Description) ValuationsSay(field Fields) bool {
 	for _, r := range d.Ranges {
 		if r.Mapping.Sampling != nil && field != Nav {

@@ -11,9 +11,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Description is a vault: the addresses of its sources, and which preset says what their logs do, in which blocks.
+// Description is a vault: the addresses of its sources, and which preset maps their logs in which blocks.
 type Description struct {
-	// Sources are in the order of the file; a Log's Role is the index of one.
+	// Sources are in the order of the file; a Log's Role is an index into them.
 	Sources []Source
 	Ranges  []Range
 }
@@ -22,18 +22,18 @@ type Description struct {
 type Source struct {
 	Role    string
 	Address common.Address
-	// Filters are topics that the logs of the vault have in a contract that several vaults share; none for a contract
-	// of which all logs are the vault's.
+	// Filters are the topics that select the vault's logs in a contract that several vaults share; empty if all logs of
+	// the contract are the vault's.
 	Filters []Filter
 }
 
-// Filter is a topic that a log must have: 1 to 3, the indexed parameters.
+// Filter is a required topic: number 1 to 3, the indexed parameters.
 type Filter struct {
 	Topic int
 	Value common.Hash
 }
 
-// Range is the blocks From to To, both included, in which a mapping says what the logs of a vault do.
+// Range is the range of blocks, From to To, both included, in which a mapping applies to a vault.
 type Range struct {
 	From, To uint64
 	Mapping  *Mapping
@@ -41,8 +41,8 @@ type Range struct {
 	Hash common.Hash
 }
 
-// ParseVault checks the description of a vault. The error is Mistakes. preset finds a mapping by its name; a mistake in
-// it is one of the description.
+// ParseVault parses and checks the description of a vault. The error is Mistakes. preset returns a mapping by its name;
+// its mistakes count as mistakes of the description.
 func ParseVault(file string, text []byte, preset func(name string) (*Mapping, error)) (*Description, error) {
 	c := &checker{file: file}
 	d := &Description{}
@@ -75,7 +75,7 @@ func Check(file string, text []byte) error {
 	return c.result()
 }
 
-// Compile makes a description run.
+// Compile compiles a description.
 func (d *Description) Compile() *Vault {
 	sources := make([]string, len(d.Sources))
 	for i := range d.Sources {
@@ -157,7 +157,7 @@ func (c *checker) blockRange(d *Description, n *yaml.Node, preset func(string) (
 	d.Ranges = append(d.Ranges, r)
 }
 
-// addresses parses the sources of a vault, and compares them with what its presets want.
+// addresses parses the sources of a vault, and compares them with those that its presets require.
 func (c *checker) addresses(d *Description, n *yaml.Node) {
 	at := map[common.Address]string{}
 	for _, e := range c.entries(n, "`sources`", nil) {
@@ -190,7 +190,7 @@ func (c *checker) addresses(d *Description, n *yaml.Node) {
 	}
 }
 
-// contract parses a source: an address, or an address with the topics that tell the vault's logs from those of others.
+// contract parses a source: an address, possibly with topics that distinguish the vault's logs from others.
 func (c *checker) contract(role string, n *yaml.Node) (Source, bool) {
 	address, source := n, Source{Role: role}
 	if n.Kind == yaml.MappingNode {
@@ -224,7 +224,7 @@ func (c *checker) contract(role string, n *yaml.Node) (Source, bool) {
 	return source, true
 }
 
-// FilterWord reads the value of a topic: an address, or all of its 32 bytes.
+// FilterWord parses the value of a topic: an address, or all of its 32 bytes.
 func FilterWord(text string) (common.Hash, error) {
 	if common.IsHexAddress(text) {
 		return common.BytesToHash(common.HexToAddress(text).Bytes()), nil

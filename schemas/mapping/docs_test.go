@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestDocs: the examples of docs/mappings.md have no mistake, and the page names every effect and every field.
+// TestDocs checks that the examples of docs/mappings.md have no mistakes, and that the page names every effect and
+// every field.
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/mappings.md")
@@ -17,7 +18,7 @@ func TestDocs(t *testing.T) {
 	for _, example := range examples {
 		example, _, _ = strings.Cut(example, "```")
 		if strings.HasPrefix(example, "chain:") {
-			continue // of the configuration
+			continue // an example of the configuration
 		}
 		checked++
 		if err := Check("docs/mappings.md", []byte(example)); err != nil {

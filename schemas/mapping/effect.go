@@ -10,14 +10,14 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// Amount is a signed number of 256 bits, in two's complement and with the lowest word first: Int256 of ClickHouse.
+// Amount is a signed 256-bit number in two's complement, lowest word first: ClickHouse's Int256.
 type Amount = uint256.Int
 
-// amountBits is the longest amount that can be summed: an Int256 holds the sum of 2^64 of them.
+// amountBits is the length of the longest amount that can be summed: an Int256 holds the sum of 2^64 of them.
 const amountBits = 191
 
 // MaxAmount is the smallest amount that is too large to be summed safely: 2^191. A log with such an amount is
-// quarantined. The caller must not change it.
+// quarantined. Callers must not change the value.
 var MaxAmount = new(big.Int).Lsh(big.NewInt(1), amountBits)
 
 // Kind is what an effect does to the books of a vault.
@@ -25,43 +25,45 @@ type Kind uint8
 
 // The effects: everything that a read model can learn from a log. The set is closed.
 const (
-	// Deposit: Owner put in Assets for Shares, paid by Other. Without shares, a Priced of its Group gives them.
+	// Deposit: Owner deposited Assets for Shares, paid by Other. Without shares, the Priced of its Group sets them.
 	Deposit Kind = 1 + iota
-	// Priced: the deposits or requests (Side) of the groups Group to GroupTo come to Assets and Shares in all. Without
-	// Group, it is everything up to GroupTo that has no price yet.
+	// Priced: the deposits or requests (Side) of the groups Group to GroupTo total Assets and Shares. Without Group,
+	// everything up to GroupTo that has no price yet.
 	Priced
 	// Void: the deposit ID, or the deposits of Owner in Group, were withdrawn before they were priced.
 	Void
-	// Sweep: the deposits up to To left for the custodian Other, in all Assets. With ID, the deposits from ID on.
+	// Sweep: the deposits up to To were moved to the custodian Other, in total Assets. With ID, only the deposits from
+	// ID.
 	Sweep
-	// Settled: a settlement has these totals of Assets, Shares and Count, at Nav, paid by Other. It changes no row.
+	// Settled: a settlement with the totals Assets, Shares and Count, at Nav, paid by Other. It changes no row.
 	Settled
-	// Valuation: a share is worth Nav; the vault has Assets and a supply of Shares. Absent ones follow from the others
-	// and from Supply.
+	// Valuation: a share is worth Nav; the vault has Assets and a supply of Shares. Missing values follow from the
+	// others and from Supply.
 	Valuation
 	// Supply: Shares were minted, or burned if negative.
 	Supply
-	// Requested: Owner asks for Shares to be paid to Other, worth Assets now, from Matures on and until Expires.
+	// Requested: Owner requests that Other is paid for Shares, worth Assets now; claimable from Matures until Expires.
 	Requested
-	// Funded: the request ID, or every request up to To or up to the group GroupTo, can be claimed, for Assets.
+	// Funded: the request ID, every request up to To, or every request up to the group GroupTo can be claimed, for
+	// Assets.
 	Funded
 	// Claimed: the request ID was paid to Other; without a key, the oldest requests of Owner, for Shares and Assets. Without
 	// an owner, the request's owner was paid, and without assets, what the request was funded for.
 	Claimed
-	// Cancelled: Owner cancelled the request ID, or everything that is open in Group, or without a key and a group,
-	// Shares of requests that are claimed first in, first out: the oldest.
+	// Cancelled: Owner cancelled the request ID, or everything that is open in Group; without ID and Group, Shares of
+	// its oldest requests, if requests are claimed first in, first out.
 	Cancelled
 	// Expired: the request ID was closed after its expiry.
 	Expired
 	// Instant: Owner was paid Assets for Shares, to Other, without a request in the queue.
 	Instant
-	// Sample: a valuation that ingest measured with eth_call. It has a record and no log, so no mapping emits it.
+	// Sample: a valuation that ingest measured with eth_call. It has a record but no log, so no mapping emits it.
 	Sample
 
 	kindCount
 )
 
-// String returns the name that the language has for the effect.
+// String returns the effect's name in the mapping language.
 func (k Kind) String() string {
 	if k == 0 || k >= kindCount {
 		return fmt.Sprintf("effect %d", uint8(k))
@@ -69,10 +71,10 @@ func (k Kind) String() string {
 	return effects[k].name
 }
 
-// Withdrawal reports whether the effect is one on a request in the queue.
+// Withdrawal reports whether the effect is about a request in the queue.
 func (k Kind) Withdrawal() bool { return k >= Requested && k <= Expired }
 
-// Side is which side of a vault a Priced is about.
+// Side is the side of a vault that a Priced is about.
 type Side uint8
 
 // The sides of a vault.
@@ -81,18 +83,18 @@ const (
 	RedeemSide
 )
 
-// Effect is one thing that a log does. Kind says what its fields mean. Has says which of them are present: zero is a
-// value, so an absent field is not the same as one that is zero. Amounts are in native units.
+// Effect is one effect of a log. Kind determines the meaning of its fields. Has tells which of them are present,
+// because an absent field differs from one that is zero. Amounts are in native units.
 type Effect struct {
 	Kind Kind
 	Side Side
-	// Log is the index of its log among those that were given to Map; Sub counts the effects of one log from 0.
+	// Log is the index of the log in the input of Map; Sub counts the effects of one log from 0.
 	Log, Sub uint32
 	Has      Fields
 	Partner  uint32 // 0 for none
-	// ID is a key, To the last key of a range, both included.
+	// ID is a key; To is the last key of a range, included.
 	ID, To uint64
-	// Group is a group of deposits or requests, GroupTo the last one of a range, both included.
+	// Group is a group of deposits or requests; GroupTo is the last group of a range, included.
 	Group, GroupTo uint64
 	Matures        uint64 // Unix seconds
 	Expires        uint64 // Unix seconds, 0 for never
@@ -103,12 +105,13 @@ type Effect struct {
 	Assets         Amount
 	Shares         Amount
 	Nav            Amount // per share, 18 decimals
-	// NavDigits says in what unit NAV is: with assets and shares in native units, NAV is assets * 10^NavDigits / shares.
-	// No mapping sets it: who knows the decimals of the asset and of the shares does. 0 stands for 18: equal decimals.
+	// NavDigits is the unit of NAV: with assets and shares in native units, NAV is assets * 10^NavDigits / shares. No
+	// mapping sets it; the code that knows the decimals of the asset and of the shares does. 0 means 18: equal
+	// decimals.
 	NavDigits uint8
 	// SourceID is the id of a request as the contract emits it.
 	SourceID common.Hash
-	// Attribution is the value by which the log names a partner, as emitted: an alias makes it a partner id.
+	// Attribution is the value by which the log names a partner, as emitted: an alias maps it to a partner id.
 	Attribution common.Hash
 }
 
@@ -137,39 +140,40 @@ const (
 	Attribution
 	Partner
 	SideField
-	// Fifo is on a Requested that is claimed first in, first out: the mapping's claims name an owner and no request.
+	// Fifo is set on a Requested that is claimed first in, first out: the mapping's claims name an owner but no
+	// request.
 	Fifo
-	// Unfunded is on a Requested whose mapping has no Funded: nothing says when the request can be claimed.
+	// Unfunded is set on a Requested whose mapping has no Funded: no log tells when the request can be claimed.
 	Unfunded
 )
 
 // Present reports whether all fields of want are present.
 func (e *Effect) Present(want Fields) bool { return e.Has&want == want }
 
-// form is what fits into a field.
+// form is the kind of value of a field.
 type form uint8
 
 const (
-	formNumber  form = iota // at most 64 bits, or 32 of a partner
+	formNumber  form = iota // at most 64 bits, or 32 for a partner
 	formAmount              // below MaxAmount
 	formSigned              // an amount that may be negative
 	formAddress             // an address
-	formWord                // a word as it was emitted
+	formWord                // a word as emitted
 	formSide                // deposit or redeem
 )
 
 var formNames = [...]string{"a number of at most 64 bits", "an amount", "a signed amount", "an address",
 	"a value of one word", "deposit or redeem"}
 
-// field is a field by the name that the language has for it.
+// field is a field with its name in the mapping language.
 type field struct {
 	name  string
 	field Field
 	form  form
 }
 
-// effect is one effect of the language: its fields, the sets of fields one of which must be given, and the sets of
-// which at most one field may be given, because each of them says the same thing in another way.
+// effect is one effect of the language: its fields, the sets of fields of which at least one is required, and the sets
+// of which at most one field may be given, because their fields are alternatives.
 type effect struct {
 	name      string
 	fields    []field
@@ -217,7 +221,7 @@ var effects = [kindCount]effect{
 	Sample: {name: "sample"},
 }
 
-// Fields that several effects have.
+// Fields that several effects share.
 var (
 	key         = field{"key", ID, formNumber}
 	sourceID    = field{"source_id", SourceID, formWord}
@@ -232,7 +236,7 @@ var (
 	partner     = field{"partner", Partner, formNumber}
 )
 
-// kindOf returns the effect with a name of the language, 0 for none.
+// kindOf returns the effect with a name in the language, 0 for none.
 func kindOf(name string) Kind {
 	for k := Deposit; k < kindCount; k++ {
 		if effects[k].name == name {
@@ -253,7 +257,7 @@ func (e *effect) names(fields Fields, word string) string {
 	return series(out, word)
 }
 
-// field returns the field of a name.
+// field returns the field with a name.
 func (e *effect) field(name string) (field, bool) {
 	for _, f := range e.fields {
 		if f.name == name {
@@ -263,7 +267,7 @@ func (e *effect) field(name string) (field, bool) {
 	return field{}, false
 }
 
-// series lists words as a sentence does.
+// series joins words as in a sentence.
 func series(words []string, word string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")

@@ -20,14 +20,14 @@ type value struct {
 	// parameter is set if the expression is a parameter, constant if it is a literal.
 	parameter *parameter
 	constant  *common.Hash
-	// number computes a number; nil for what is none. Its magnitude has at most typ.bits bits, and it may be negative
-	// if typ.base is baseInt.
+	// number computes the value of a numeric expression, otherwise nil. Its magnitude has at most typ.bits bits, and it
+	// may be negative if typ.base is baseInt.
 	number number
 }
 
 func (v *value) numeric() bool { return v.typ.base == baseUint || v.typ.base == baseInt }
 
-// numberBits is the longest number that an expression computes: the highest bit is the sign.
+// numberBits is the length of the longest computed number: the highest bit is the sign.
 const numberBits = 255
 
 // expressions parses the expressions of one event.
@@ -37,7 +37,7 @@ type expressions struct {
 	of   *signature
 }
 
-// expression parses a scalar. It reports a mistake and returns false if the text is no expression.
+// expression parses a scalar. It reports a mistake and returns false if the text is not an expression.
 func (c *checker) expression(n *yaml.Node, of *signature) (value, bool) {
 	if n.Kind != yaml.ScalarNode || n.Value == "" {
 		c.at(n, 0, "an expression must be one value, such as $assets, place or add($a, $b)")
@@ -151,7 +151,7 @@ func (e *expressions) parameter(at int, name string) (value, bool) {
 	return v, true
 }
 
-// counted is a number of 64 bits that every log has.
+// counted returns a 64-bit number that every log has.
 func counted(text string, of func(*Log) uint64) value {
 	return value{typ: valueType{baseUint, 64, text}, number: func(l *Log) (v Amount, ok bool) {
 		v.SetUint64(of(l))
@@ -191,7 +191,7 @@ func (e *expressions) literal(at int, text string) (value, bool) {
 		number: func(*Log) (Amount, bool) { return constant, true }}, true
 }
 
-// read reads the number of a parameter.
+// read reads the numeric value of a parameter.
 func read(p *parameter) number {
 	if p.typ.base == baseInt {
 		return func(l *Log) (v Amount, ok bool) {
@@ -205,7 +205,7 @@ func read(p *parameter) number {
 	}
 }
 
-// operand bounds a parameter that is calculated with: it is an amount, and one that is too large cannot be counted.
+// operand limits a parameter that is used in a calculation to an amount: one that is too large cannot be counted.
 func operand(v value) value {
 	if v.parameter == nil || v.typ.bits <= amountBits {
 		return v
@@ -219,7 +219,7 @@ func operand(v value) value {
 	return v
 }
 
-// fits reports whether the magnitude of a number has at most bits bits. A number that is not signed is not negative.
+// fits reports whether the magnitude of a number has at most bits bits, and whether an unsigned number is not negative.
 func fits(v *Amount, bits int, signed bool) bool {
 	if !signed || v.Sign() >= 0 {
 		return v.BitLen() <= bits
@@ -236,7 +236,7 @@ func (e *expressions) sub(at int, text string, a, b value) (value, bool) {
 	return e.sum(at, text, a, b, func(z, x, y *Amount) { z.Sub(x, y) }, true)
 }
 
-// sum adds or subtracts. The checker knows how long its arguments can be, so that it overflows for no log.
+// sum adds or subtracts. The checker limits the lengths of its arguments, so that no log can make it overflow.
 func (e *expressions) sum(at int, text string, a, b value, do func(z, x, y *Amount), signed bool) (value, bool) {
 	bits := max(a.typ.bits, b.typ.bits) + 1
 	if bits > numberBits {
@@ -260,8 +260,8 @@ func (e *expressions) sum(at int, text string, a, b value, do func(z, x, y *Amou
 	}}, true
 }
 
-// mulDiv is a*b/c, rounded down, with a product of 512 bits, so that only the result can be too large. It cannot be
-// counted if it is, if c is 0, or if an argument is negative.
+// mulDiv is a*b/c, rounded down, with a 512-bit product, so that only the result can be too large. The result cannot be
+// counted if it is too large, if c is 0, or if an argument is negative.
 func mulDiv(a, b, c value) value {
 	return value{typ: valueType{baseUint, amountBits, "number"}, number: func(l *Log) (z Amount, ok bool) {
 		var in [3]Amount
@@ -278,13 +278,13 @@ func mulDiv(a, b, c value) value {
 	}}
 }
 
-// comparable reports whether words of two types can be compared: equal words are equal values.
+// comparable reports whether words of two types can be compared, so that equal words are equal values.
 func comparable(a, b valueType) bool {
 	return a.base == b.base && a.base != baseOther && (a.base != baseBytes || a.bits == b.bits)
 }
 
-// wordFor returns a literal as the word that a parameter of a type has. A hexadecimal literal with as many digits as
-// a bytesN has is one.
+// wordFor converts a literal to the word of a parameter's type. A hexadecimal literal with as many digits as a bytesN
+// has is a bytesN.
 func wordFor(v value, text string, t valueType) (common.Hash, error) {
 	digits, isHex := strings.CutPrefix(text, "0x")
 	switch {

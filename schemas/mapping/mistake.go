@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Mistake is one thing that is wrong with a mapping, and where.
+// Mistake is one mistake in a mapping, and its position.
 type Mistake struct {
 	File         string
 	Line, Column int
@@ -20,7 +20,7 @@ func (m Mistake) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s", m.File, m.Line, m.Column, m.Text)
 }
 
-// Mistakes is everything that is wrong with a mapping, in the order of the file.
+// Mistakes are all mistakes in a mapping, in the order of the file.
 type Mistakes []Mistake
 
 // Error returns one line for each mistake.
@@ -38,7 +38,7 @@ type checker struct {
 	mistakes Mistakes
 }
 
-// at reports a mistake in a node; offset counts the bytes of its value that stand before what is wrong.
+// at reports a mistake in a node; offset is the position of the mistake in the node's value, in bytes.
 func (c *checker) at(n *yaml.Node, offset int, format string, a ...any) {
 	column := n.Column
 	if n.Kind == yaml.ScalarNode {
@@ -70,8 +70,8 @@ func (c *checker) result() error {
 // entry is a key of a YAML mapping with its value.
 type entry struct{ key, value *yaml.Node }
 
-// entries returns what stands in a YAML mapping. It reports another kind of node, a key twice, and a key that is not
-// among allowed; nil allows every key.
+// entries returns the entries of a YAML mapping. It reports another kind of node, a duplicate key, and a key that is
+// not among allowed; nil allows every key.
 func (c *checker) entries(n *yaml.Node, what string, allowed []string) []entry {
 	if n.Kind != yaml.MappingNode {
 		c.at(n, 0, "%s must be a mapping of keys to values", what)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// rules is a mapping with the rules of a test.
+// rules returns a mapping with the rules of a test.
 func rules(text string) string {
 	return "preset: x\nsources: {vault: required, oracle: optional}\nevents:\n" + text
 }
@@ -15,7 +15,7 @@ const bought = "  - on: Bought(address indexed who, uint256 assets, uint128 shar
 
 const asked = "  - on: Asked(address who, uint256 id, bytes32 code, uint256 epoch, uint256 shares)\n    emit: requested\n    set: {key: $id, owner: $who, shares: $shares"
 
-// TestMistakes: each mistake is one sentence with file, line and column, and no other is reported with it.
+// TestMistakes checks that each mistake is reported in one sentence with file, line and column, and no other with it.
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	deposit := func(set string) string { return rules(bought + "    emit: deposit\n    set: " + set + "\n") }
@@ -118,7 +118,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestEveryMistake: all mistakes of a file are reported at once, in the order of the file.
+// TestEveryMistake checks that all mistakes of a file are reported at once, in the order of the file.
 func TestEveryMistake(t *testing.T) {
 	t.Parallel()
 	_, err := Parse("f.yaml", []byte(rules(bought+"    emit: buy\n"+"  - on: B(uint7 x)\n    emit: none\n")+"nav: {to: 5}\n"))
@@ -133,7 +133,8 @@ func TestEveryMistake(t *testing.T) {
 	}
 }
 
-// TestSampling: a mapping says which function gives NAV, and how often; without it NAV is not sampled.
+// TestSampling checks that a mapping names the function that returns NAV, and how often it is called; without it NAV is
+// not sampled.
 func TestSampling(t *testing.T) {
 	t.Parallel()
 	m, err := Parse("f.yaml", []byte(rules(bought+"    emit: none\n")+"nav: {sample: convertToAssets, every: 300}\n"))

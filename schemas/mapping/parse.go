@@ -17,42 +17,42 @@ import (
 type Mapping struct {
 	// Name is the preset's name.
 	Name string
-	// Roles are its sources, in the order of the file; a Log names one by its index.
+	// Roles are its sources, in the order of the file; a Log's Role is an index into them.
 	Roles []Role
 	rules []rule
 	// events are the events of the rules, each once.
 	events []*Event
-	// queue is what the rules say of all requests.
+	// queue is what the rules have in common about all requests.
 	queue queue
-	// Sampling says how NAV is measured; nil if it is not, because events give it or nothing does.
+	// Sampling says how NAV is measured; nil if it is not, because events have it or nothing does.
 	Sampling *Sampling
 }
 
-// ConvertToAssets is the function that NAV is sampled with: the assets that a number of shares is worth (ERC-4626).
+// ConvertToAssets is the function with which NAV is sampled: it returns the value of shares in assets (ERC-4626).
 const ConvertToAssets = "convertToAssets"
 
-// Sampling is a NAV that no event gives: ingest calls a function of the source `vault` at the hashes of blocks.
+// Sampling measures a NAV that no event has: ingest calls a function of the source `vault` at the hashes of blocks.
 type Sampling struct {
 	// Function is ConvertToAssets.
 	Function string
-	// Every is how many blocks lie between two samples: blocks whose number it divides are sampled.
+	// Every is the sampling interval in blocks: blocks whose number is a multiple of it are sampled.
 	Every uint64
 }
 
-// Role is what a contract is to a vault.
+// Role is the role of a contract in a vault.
 type Role struct {
 	Name     string
 	Optional bool
 }
 
-// Events returns the events that the mapping knows, in the order of its rules.
+// Events returns the events of the mapping, in the order of its rules.
 func (m *Mapping) Events() []*Event { return m.events }
 
 // rule says what the logs of one event do.
 type rule struct {
 	node *yaml.Node
 	role uint8
-	// event stands in the mapping's events; of is its declaration.
+	// event is one of the mapping's events; of is its declaration.
 	event   *Event
 	of      *signature
 	when    []condition
@@ -74,7 +74,7 @@ type emission struct {
 	sets []assignment
 }
 
-// assignment gives a field a value.
+// assignment sets a field.
 type assignment struct {
 	field field
 	value value
@@ -87,14 +87,14 @@ type companion struct {
 	match []condition // parameter is the companion's, other the primary log's
 	set   *yaml.Node
 	sets  []assignment
-	// needed is set if the effect lacks a required field without it.
+	// needed is set if the effect lacks a required field without the companion.
 	needed bool
 }
 
-// MaxText is how many bytes a file can have.
+// MaxText is the maximum size of a file in bytes.
 const MaxText = 1 << 20
 
-// Bounds of a file. The largest mapping of a real protocol has about 20 rules.
+// Limits of a file. The largest mapping of an actual protocol has about 20 rules.
 const (
 	maxRules = 1000
 	maxRoles = 32
@@ -106,7 +106,7 @@ var (
 	roleForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
 )
 
-// Parse checks a mapping. The error is Mistakes: everything that is wrong with it. file is only its name.
+// Parse parses and checks a mapping. The error is Mistakes: all of its mistakes. file is only used in messages.
 func Parse(file string, text []byte) (*Mapping, error) {
 	c := &checker{file: file}
 	root := c.document(text)
@@ -120,7 +120,7 @@ func Parse(file string, text []byte) (*Mapping, error) {
 	return m, nil
 }
 
-// yamlLine finds the line in an error of the YAML library.
+// yamlLine matches the line number in an error of the YAML library.
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
 
 // document parses YAML and returns its only value; nil if there is none.
@@ -241,7 +241,7 @@ func (m *Mapping) Role(name string) (uint8, bool) {
 	return uint8(max(i, 0)), i >= 0
 }
 
-// source returns the source of a rule: what it names, or `vault`.
+// source returns the source of a rule: the one that it names, or `vault`.
 func (c *checker) source(m *Mapping, entries []entry, on *yaml.Node) uint8 {
 	name, node := "vault", on
 	if e := named(entries, "source"); e != nil {
@@ -280,7 +280,7 @@ func (c *checker) rule(m *Mapping, n *yaml.Node) {
 	}
 	of, on := c.on(entries, n)
 	if of == nil {
-		return // nothing else of the rule can be checked without its parameters
+		return // nothing else in the rule can be checked without its parameters
 	}
 	r := rule{node: on, of: of, role: c.source(m, entries, on)}
 	if e := named(entries, "when"); e != nil {
@@ -344,7 +344,7 @@ func (c *checker) rule(m *Mapping, n *yaml.Node) {
 		}
 	}
 	if with != nil && r.with == nil {
-		return // its mistakes are reported, and the effect's fields are not all known
+		return // its mistakes are reported, and some fields of the effect are unknown
 	}
 	r.event = m.event(of)
 	m.rules = append(m.rules, r)
@@ -362,7 +362,7 @@ func (m *Mapping) event(of *signature) *Event {
 	return &of.Event
 }
 
-// with parses a companion; nil if something is wrong. Its fields are parsed with those of the effect.
+// with parses a companion; nil if there is a mistake. Its fields are parsed with those of the effect.
 func (c *checker) with(m *Mapping, n *yaml.Node, primary *signature) *companion {
 	before := len(c.mistakes)
 	entries := c.entries(n, "`with`", []string{"on", "source", "match", "set"})
@@ -399,7 +399,7 @@ func (c *checker) with(m *Mapping, n *yaml.Node, primary *signature) *companion 
 	return w
 }
 
-// companions adds the events of companions that no rule claims: they are known, and have no effect of their own.
+// companions adds the events of companions that no rule claims: they are known, but have no effect of their own.
 func (c *checker) companions(m *Mapping) {
 	for _, r := range slices.Clone(m.rules) {
 		w := r.with
@@ -527,7 +527,7 @@ func (c *checker) sets(n *yaml.Node, of *signature, kind Kind) (out []assignment
 	return out, side
 }
 
-// pricedGroups checks that a priced names its groups in one way.
+// pricedGroups checks that an effect `priced` names its groups in one way only.
 func (c *checker) pricedGroups(n *yaml.Node, sets []assignment) {
 	has := map[string]bool{}
 	for _, s := range sets {
@@ -538,7 +538,7 @@ func (c *checker) pricedGroups(n *yaml.Node, sets []assignment) {
 	}
 }
 
-// assignable reports why a value cannot be given to a field; nil if it can.
+// assignable returns the reason why a value cannot be assigned to a field; nil if it can.
 func assignable(f field, v value) error {
 	switch f.form {
 	case formNumber, formAmount, formSigned:
@@ -560,7 +560,7 @@ func assignable(f field, v value) error {
 	return nil
 }
 
-// bits is how long a number in the field may be.
+// bits returns the maximum length of a number in the field.
 func (f *field) bits() int {
 	switch {
 	case f.form == formAmount || f.form == formSigned:
@@ -619,7 +619,7 @@ func (c *checker) equality(e entry, left, right *signature) (condition, bool) {
 	return condition{}, false
 }
 
-// shadowed reports rules that no log reaches, because an earlier rule claims every log that they could.
+// shadowed reports rules that match no log, because an earlier rule claims every log that they could match.
 func (c *checker) shadowed(m *Mapping) {
 	for i := range m.rules {
 		for j := range i {
@@ -674,7 +674,7 @@ func (c *checker) navFrom(m *Mapping, n *yaml.Node) {
 	}
 }
 
-// sampled parses which function is called and how often.
+// sampled parses the sampled function and the interval.
 func (c *checker) sampled(m *Mapping, sample, every *entry) {
 	before := len(c.mistakes)
 	if sample.value.Value != ConvertToAssets {

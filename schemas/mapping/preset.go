@@ -13,7 +13,7 @@ var presetFiles embed.FS
 
 // Presets returns the names of the mappings that navlog ships, in alphabetical order.
 func Presets() []string {
-	entries, _ := presetFiles.ReadDir("presets") // it is embedded
+	entries, _ := presetFiles.ReadDir("presets") // the files are embedded
 	var out []string
 	for _, e := range entries {
 		out = append(out, strings.TrimSuffix(e.Name(), ".yaml"))
@@ -43,7 +43,7 @@ func Preset(name string) (*Mapping, error) {
 var referenceMapping = sync.OnceValue(func() *Mapping {
 	m, err := Preset("reference")
 	if err != nil {
-		panic(err) // a test parses every preset that is embedded
+		panic(err) // a test parses every embedded preset
 	}
 	return m
 })

@@ -19,8 +19,7 @@ var (
 	n     = big.NewInt
 )
 
-// vectors are the events of the reference contracts, and the effect that the language gave each of them before it was
-// a language.
+// vectors are the events of the reference contracts, and the effects that they had before there was a mapping language.
 var vectors = []struct {
 	event contracts.Event
 	want  Effect
@@ -74,7 +73,7 @@ func logOf(t testing.TB, e contracts.Event) Log {
 	return Log{Place: Place(100, 2), Time: 1700000000, Topics: topics, Data: data}
 }
 
-// TestPresets: every preset that navlog ships has no mistake, and its file has its name.
+// TestPresets checks that every shipped preset has no mistakes and is in a file with its name.
 func TestPresets(t *testing.T) {
 	t.Parallel()
 	if !slices.Contains(Presets(), "reference") {
@@ -92,7 +91,7 @@ func TestPresets(t *testing.T) {
 	}
 }
 
-// TestReference: the preset knows exactly the events of the reference contracts, and gives each its effect.
+// TestReference checks that the preset knows exactly the events of the reference contracts, and gives each its effect.
 func TestReference(t *testing.T) {
 	t.Parallel()
 	v := Reference()
@@ -116,7 +115,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// TestValues: every field that a rule sets has its name and text, in the order of the language.
+// TestValues checks that every field that a rule sets has its name and text, in the order of the language.
 func TestValues(t *testing.T) {
 	t.Parallel()
 	word := func(b byte) common.Hash { return common.Hash{31: b} }
@@ -145,8 +144,8 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestReferenceQuarantines: each log that is not laid out like its event, or that has a number that the tables cannot
-// hold, is quarantined, and nothing is left of its effects.
+// TestReferenceQuarantines checks that each log whose layout is not that of its event, or with a number that the tables
+// cannot hold, is quarantined and has no effect.
 func TestReferenceQuarantines(t *testing.T) {
 	t.Parallel()
 	v := Reference()
@@ -188,7 +187,7 @@ func TestReferenceQuarantines(t *testing.T) {
 	}
 }
 
-// TestUnknownLogs: what is no event of the mapping has no effect, and is no fault.
+// TestUnknownLogs checks that a log of an unknown event has no effect and is not a fault.
 func TestUnknownLogs(t *testing.T) {
 	t.Parallel()
 	v := Reference()
@@ -208,7 +207,8 @@ func TestUnknownLogs(t *testing.T) {
 	}
 }
 
-// TestMapKeepsGoing: a log that is quarantined leaves the effects of the others, with the indexes of their logs.
+// TestMapKeepsGoing checks that a quarantined log does not change the effects of the others, nor the indexes of their
+// logs.
 func TestMapKeepsGoing(t *testing.T) {
 	t.Parallel()
 	good, bad := logOf(t, vectors[0].event), logOf(t, vectors[3].event)

@@ -1,4 +1,4 @@
-// Package certstest makes authorities and certificates for tests.
+// Package certstest creates authorities and certificates for tests.
 package certstest
 
 import (
@@ -19,14 +19,14 @@ import (
 	"github.com/navlog/navlog/schemas/certs"
 )
 
-// Authority is one of a test's own, with a certificate for 127.0.0.1 that servers and clients use.
+// Authority is an authority of a test, with a certificate for 127.0.0.1 that servers and clients use.
 type Authority struct {
 	files certs.Files
 	roots *x509.CertPool
 	own   tls.Certificate
 }
 
-// New makes an authority.
+// New creates an authority.
 func New(t testing.TB) *Authority {
 	t.Helper()
 	must := func(err error) {
@@ -64,10 +64,10 @@ func New(t testing.TB) *Authority {
 	return a
 }
 
-// Files are what a client needs.
+// Files returns the files that a client needs.
 func (a *Authority) Files() certs.Files { return a.files }
 
-// Server is the configuration of a server that wants a certificate of this authority from clients.
+// Server returns the configuration of a server that requires client certificates of this authority.
 func (a *Authority) Server() *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{a.own}, ClientCAs: a.roots, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12}
 }

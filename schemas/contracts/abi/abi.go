@@ -1,4 +1,4 @@
-// Package abi has the compiled contracts of ../solidity.
+// Package abi provides the compiled contracts of ../solidity.
 package abi
 
 import (
@@ -13,11 +13,11 @@ import (
 //go:embed *.json *.bin
 var files embed.FS
 
-// Contract returns the ABI of a contract and the code that creates it. It panics if there is no such contract.
+// Contract returns the ABI of a contract and its creation code. It panics if there is no such contract.
 func Contract(name string) (abi.ABI, []byte) {
 	text, err := files.ReadFile(name + ".json")
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) // the files are embedded
 	}
 	code, err := files.ReadFile(name + ".bin")
 	if err != nil {

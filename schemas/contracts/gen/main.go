@@ -1,5 +1,5 @@
-// Command gen writes the Go bindings of the reference contracts (reference/*.go) from abi/*.json and abi/*.bin. It runs in
-// schemas/contracts, as the last step of generate.sh.
+// Command gen writes the Go bindings of the reference contracts (reference/*.go) from abi/*.json and abi/*.bin. It is
+// the last step of generate.sh, and runs in schemas/contracts.
 package main
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/ethereum/go-ethereum/accounts/abi/abigen"
 )
 
-// aliases names the referral overloads, which abigen would number instead.
+// aliases names the referral overloads, which abigen would otherwise number.
 var aliases = map[string]string{
 	"deposit0":           "depositReferral",
 	"requestWithdrawal0": "requestWithdrawalReferral",
