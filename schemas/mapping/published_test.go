@@ -6,15 +6,15 @@ import (
 	"testing"
 )
 
-// TestPublishedABI: the presets declare events as their protocols publish them, and know every event by which money
-// moves. The files in testdata/abi are extracted from packages of the protocols; of YO, the gateway is published only.
+// TestPublishedABI checks that the presets declare events as their protocols publish them, and know every event that
+// moves money. The files in testdata/abi are extracted from packages of the protocols; YO publishes only its gateway.
 func TestPublishedABI(t *testing.T) {
 	t.Parallel()
-	// moves are the words that stand in the name of an event by which money or a request moves.
+	// moves are the words in the names of events that move money or a request.
 	moves := []string{"Deposit", "Withdraw", "Redeem", "Settle", "Transfer", "Referral"}
 	for _, test := range []struct {
 		preset, role string
-		events       int // of the preset that are published
+		events       int // published ones of the preset
 	}{{"erc4626", "vault", 4}, {"lagoon-v0.6", "vault", 15}, {"yo", "gateway", 2}} {
 		text, err := os.ReadFile("testdata/abi/" + test.preset + ".txt")
 		must(t, err)
@@ -48,7 +48,7 @@ func TestPublishedABI(t *testing.T) {
 	}
 }
 
-// layout is the declaration with types and places, without the names of parameters.
+// layout returns the declaration with types and indexed flags, but without parameter names.
 func (s *signature) layout() string {
 	var parameters []string
 	for i := range s.parameters {

@@ -10,7 +10,7 @@ type queue struct {
 	groupIsKey bool
 }
 
-// told is an effect of a rule, with what it gives and where it stands.
+// told is an effect of a rule, with its fields and the rule's node.
 type told struct {
 	node *yaml.Node
 	kind Kind
@@ -33,11 +33,11 @@ func (m *Mapping) told() (out []told) {
 	return out
 }
 
-// queue checks that the rules agree about how deposits and requests are named, because what one rule names in one way
-// and another in a second way cannot be followed. It says what follows for each request.
+// queue checks that the rules name deposits and requests in the same way, because otherwise they could not be followed.
+// It derives the properties of all requests.
 func (c *checker) queue(m *Mapping) {
 	if len(c.mistakes) > 0 {
-		return // what the rules say together is not known before each says something
+		return // the rules are only compared if each one is valid
 	}
 	var of [kindCount]Fields
 	var first [kindCount]*told

@@ -17,8 +17,8 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// Canonical returns a mapping without comments and layout: two texts that say the same have the same canonical text. It
-// is JSON, which is YAML too. The error is Mistakes.
+// Canonical returns a mapping without comments and layout: texts with the same meaning have the same canonical text. It
+// is JSON, which is also YAML. The error is Mistakes.
 func Canonical(file string, text []byte) ([]byte, error) {
 	if _, err := Parse(file, text); err != nil {
 		return nil, err
@@ -55,24 +55,24 @@ func canonical(out *bytes.Buffer, n *yaml.Node) {
 	default:
 		encoder := json.NewEncoder(out)
 		encoder.SetEscapeHTML(false)
-		_ = encoder.Encode(n.Value) // a string can be encoded
-		out.Truncate(out.Len() - 1) // the line's end
+		_ = encoder.Encode(n.Value) // encoding a string cannot fail
+		out.Truncate(out.Len() - 1) // the final newline
 	}
 }
 
-// Text is a mapping as a vault record has it.
+// Text is a mapping as stored in a vault record.
 type Text struct {
 	From, To uint64 // blocks, both included
 	Preset   string
-	// Text is canonical.
+	// Text is the canonical text.
 	Text []byte
 }
 
-// Hash names a text.
+// Hash returns the hash that identifies a text.
 func Hash(text []byte) common.Hash { return crypto.Keccak256Hash(text) }
 
-// Describe makes the description of a vault of its contracts and mappings. The error says what does not fit: blocks that
-// overlap, a source that no mapping has, or one that a mapping needs.
+// Describe builds the description of a vault from its contracts and mappings. The error says what does not fit:
+// overlapping blocks, a source that is in no mapping, or a missing one that a mapping requires.
 func Describe(sources []Source, texts []Text) (*Description, error) {
 	d := &Description{Sources: sources}
 	for _, t := range texts {
@@ -113,8 +113,8 @@ func Describe(sources []Source, texts []Text) (*Description, error) {
 	return d, nil
 }
 
-// Record puts contracts and mappings into a vault record. One source, the vault itself, with the preset reference in all
-// blocks is what a record without them says, so they are left out then.
+// Record puts contracts and mappings into a vault record. It leaves them out if there is one source, the vault itself,
+// with the preset reference in all blocks, because a record without them means that.
 func Record(v *event.Vault, sources []Source, texts []Text) error {
 	v.Sources, v.Mappings = nil, nil
 	if len(sources) == 1 && len(sources[0].Filters) == 0 && sources[0].Address == common.BytesToAddress(v.GetAddress()) &&
@@ -144,16 +144,16 @@ func Record(v *event.Vault, sources []Source, texts []Text) error {
 	return nil
 }
 
-// Sources are a vault's contracts and its compiled mapping, as its record says. They never change.
+// Sources are a vault's contracts and its compiled mapping, from its record. They never change.
 type Sources struct {
 	*Vault
 	Address     common.Address
 	Description *Description
-	// Hash names the contracts, the mappings and the aliases together: zero for a record without mappings.
+	// Hash identifies the contracts, the mappings and the aliases together: zero for a record without mappings.
 	Hash common.Hash
 }
 
-// Read returns what a vault record says of contracts and mappings.
+// Read returns the contracts and mappings of a vault record.
 func Read(v *event.Vault) (*Sources, error) {
 	address := common.BytesToAddress(v.GetAddress())
 	if len(v.GetMappings()) == 0 {
@@ -188,7 +188,7 @@ func Read(v *event.Vault) (*Sources, error) {
 	return out, nil
 }
 
-// hashOf names the contracts, mappings and aliases of a record.
+// hashOf returns the hash of a record's contracts, mappings and aliases.
 func hashOf(v *event.Vault) common.Hash {
 	if len(v.GetMappings()) == 0 {
 		return common.Hash{}
@@ -212,7 +212,7 @@ func hashOf(v *event.Vault) common.Hash {
 // SameMapping reports whether two records of a vault name the same contracts, mappings and aliases.
 func SameMapping(a, b *event.Vault) bool { return hashOf(a) == hashOf(b) }
 
-// reference is a vault of the reference contracts.
+// reference returns the sources of a vault of the reference contracts.
 func reference(address common.Address) *Sources {
 	m := referenceMapping()
 	return &Sources{Reference(), address, &Description{
@@ -234,10 +234,10 @@ func (s *Sources) Role(contract common.Address) (uint8, bool) {
 	return 0, false
 }
 
-// Companions reports whether a log can need another one of its transaction.
+// Companions reports whether a log may need another log of its transaction.
 func (v *Vault) Companions() bool { return len(v.companions) > 0 }
 
-// Addresses are the contracts of the vault.
+// Addresses returns the contracts of the vault.
 func (s *Sources) Addresses() []common.Address {
 	out := make([]common.Address, len(s.Description.Sources))
 	for i := range out {
@@ -268,7 +268,8 @@ func (s *Sources) TakesLog(contract common.Address, topics []common.Hash) bool {
 	return false
 }
 
-// Overlap reports whether a log can be of both sources: they are the same contract, and no topic tells them apart.
+// Overlap reports whether a log can belong to both sources: they are the same contract, and no topic distinguishes
+// them.
 func (s *Source) Overlap(other *Source) bool {
 	if s.Address != other.Address {
 		return false
@@ -291,15 +292,14 @@ func VaultOf(l *event.Log) common.Address {
 	return common.BytesToAddress(l.GetAddress())
 }
 
-// Vaults is how the logs of each vault are mapped, by the vault records of a log. The first record of a vault counts: a
-// reader keeps to one mapping, and another reader begins with the newer one.
-// Any number of goroutines may use it.
+// Vaults maps the logs of each vault by the vault records of a log. The first record of a vault counts: a reader keeps
+// one mapping, and another reader starts with the newer one. It is safe for concurrent use.
 type Vaults struct {
 	mu sync.Mutex
 	of map[common.Address]*Sources
 }
 
-// NewVaults begins with records that count whatever the log says of their vaults.
+// NewVaults starts with records that take precedence over those of the log.
 func NewVaults(records ...*event.Vault) (*Vaults, error) {
 	v := &Vaults{of: map[common.Address]*Sources{}}
 	for _, r := range records {
@@ -310,7 +310,7 @@ func NewVaults(records ...*event.Vault) (*Vaults, error) {
 	return v, nil
 }
 
-// Decode begins with encoded records, as a generation has them.
+// Decode starts with encoded records, as stored in a generation.
 func Decode(records [][]byte) (*Vaults, error) {
 	var all []*event.Vault
 	for _, encoded := range records {
@@ -323,7 +323,7 @@ func Decode(records [][]byte) (*Vaults, error) {
 	return NewVaults(all...)
 }
 
-// Apply takes the next vault record of the log.
+// Apply applies the next vault record of the log.
 func (v *Vaults) Apply(r *event.Vault) error {
 	address := common.BytesToAddress(r.GetAddress())
 	v.mu.Lock()
@@ -335,7 +335,7 @@ func (v *Vaults) Apply(r *event.Vault) error {
 	return v.Set(r)
 }
 
-// Set has the record count from now on, whatever was said of its vault before.
+// Set replaces the record of a vault from now on.
 func (v *Vaults) Set(r *event.Vault) error {
 	if r.GetRemoved() {
 		return nil
@@ -357,8 +357,7 @@ func (v *Vaults) Clone() *Vaults {
 	return &Vaults{of: maps.Clone(v.of)}
 }
 
-// Of returns how the logs of a vault are mapped: as those of the reference contracts if no record said otherwise,
-// and of none, nil, too.
+// Of returns the sources of a vault: those of the reference contracts if no record says otherwise, even if v is nil.
 func (v *Vaults) Of(vault common.Address) *Sources {
 	if v == nil {
 		return reference(vault)
@@ -373,8 +372,8 @@ func (v *Vaults) Of(vault common.Address) *Sources {
 	return s
 }
 
-// FromRecord is a log of the log, as a mapping takes it. ok is false if it is of no source of the vault, or has lengths
-// that no EVM gives.
+// FromRecord converts a log of a record to the input of a mapping. ok is false if no source of the vault emitted it, or
+// if it has lengths that are impossible on the EVM.
 func (s *Sources) FromRecord(l *event.Log) (out Log, ok bool) {
 	role, ok := s.Role(common.BytesToAddress(l.GetAddress()))
 	out = Log{Role: role, Place: Place(l.GetBlockNumber(), l.GetLogIndex()), Time: l.GetBlockTime(), Data: l.GetData()}

@@ -23,7 +23,8 @@ events:
     set: {key: $id, owner: $owner, shares: $shares, expires: "add($time, 3600)"}
 `
 
-// TestCanonical: two texts that say the same have one canonical text, which is a mapping.
+// TestCanonical checks that two texts with the same meaning have the same canonical text, and that it is a valid
+// mapping.
 func TestCanonical(t *testing.T) {
 	t.Parallel()
 	one, err := Canonical("plain.yaml", []byte(plainVault))
@@ -40,8 +41,8 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
-// TestRecord: a vault record carries contracts and mappings, and gives them back; the preset reference on the vault alone
-// is a record without them. A record that contradicts itself is refused.
+// TestRecord checks that a vault record returns the contracts and mappings that were put into it, that the preset
+// reference on the vault itself is a record without them, and that a contradictory record is rejected.
 func TestRecord(t *testing.T) {
 	t.Parallel()
 	vault, queue := common.Address{1}, common.Address{2}
@@ -91,7 +92,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestOverlap: the logs of two vaults in one contract are told apart by a topic, or not at all.
+// TestOverlap checks that the logs of two vaults in one contract are distinguished by a topic, or rejected.
 func TestOverlap(t *testing.T) {
 	t.Parallel()
 	at, by := common.Address{1}, func(topic int, value byte) []Filter { return []Filter{{topic, common.Hash{value}}} }
@@ -111,7 +112,7 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// TestCapabilities: a vault can what some rule of its own sources says, and nothing else.
+// TestCapabilities checks that a vault has exactly the capabilities of the rules for its own sources.
 func TestCapabilities(t *testing.T) {
 	t.Parallel()
 	if got, want := referenceMapping().capabilities(), (Capabilities{true, true, true, true, true, true, true}); got != want {
@@ -128,7 +129,7 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-// capabilities are those of a vault that has all sources.
+// capabilities returns the capabilities of a vault that has all sources.
 func (m *Mapping) capabilities() Capabilities {
 	d := Description{Ranges: []Range{{Mapping: m}}}
 	for _, r := range m.Roles {

@@ -6,14 +6,14 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// Referral returns what a log of the reference contracts does that names a partner.
+// Referral returns the effect of a log of the reference contracts that names a partner.
 func (v *Vault) Referral(l *event.Log) (*event.Effect, error) {
 	return (&Sources{Vault: v, Description: &Description{Sources: []Source{{Address: common.BytesToAddress(l.GetAddress())}}}}).Referral(l)
 }
 
-// Referral returns what a log does that names a partner; nil if it names none, or is neither a deposit nor a request.
-// It keeps a log with a number that is too large to be counted, and says so. The error says why the log is not laid out
-// like the event that it announces. A vault whose mapping has companions needs Referrals.
+// Referral returns the effect of a log that names a partner; nil if it names none, or is neither a deposit nor a
+// request. It keeps a log with a number that is too large to be counted, and marks it. The error says why the layout of
+// the log is not that of the event that it announces. A vault whose mapping has companions needs Referrals.
 func (s *Sources) Referral(l *event.Log) (*event.Effect, error) {
 	log, names := s.names(l)
 	if !names {
@@ -38,8 +38,8 @@ func (s *Sources) Referral(l *event.Log) (*event.Effect, error) {
 	return nil, nil
 }
 
-// MayRefer reports whether a log can name a partner: by itself or with others of its transaction, and with the aliases that
-// there are or others.
+// MayRefer reports whether a log can name a partner: by itself or with other logs of its transaction, with the current
+// aliases or with any others.
 func (s *Sources) MayRefer(l *event.Log) bool {
 	if s.Companions() {
 		return true
@@ -48,8 +48,8 @@ func (s *Sources) MayRefer(l *event.Log) bool {
 	return names
 }
 
-// names reports whether a log is of an event that can name a partner by itself. The log that it returns lacks all topics
-// but the first.
+// names reports whether a log is of an event that can name a partner by itself. The returned log has only the first
+// topic.
 func (s *Sources) names(l *event.Log) (out Log, names bool) {
 	role, ours := s.Role(common.BytesToAddress(l.GetAddress()))
 	if len(l.GetTopics()) == 0 || !ours {
@@ -62,13 +62,13 @@ func (s *Sources) names(l *event.Log) (out Log, names bool) {
 	return out, k != nil && k.names
 }
 
-// Referrals is Referral for the logs that one transaction has for the vault, in the order of the chain: nil for a log
-// that is no referral.
+// Referrals is Referral for the vault's logs of one transaction, in the order of the chain: nil for a log that is not a
+// referral.
 func (s *Sources) Referrals(tx []*event.Log) []*event.Effect {
 	out := make([]*event.Effect, len(tx))
 	if !s.Companions() {
 		for i, l := range tx {
-			out[i], _ = s.Referral(l) // one that is laid out wrongly names nobody
+			out[i], _ = s.Referral(l) // a log with a wrong layout names no partner
 		}
 		return out
 	}
@@ -79,7 +79,7 @@ func (s *Sources) Referrals(tx []*event.Log) []*event.Effect {
 			logs, at = append(logs, log), append(at, i)
 		}
 	}
-	effects, _ := s.Map(logs, nil) // a log that is quarantined names nobody
+	effects, _ := s.Map(logs, nil) // a quarantined log names no partner
 	for i := range effects {
 		if e := record(&effects[i], nil, ""); e != nil && out[at[effects[i].Log]] == nil {
 			out[at[effects[i].Log]] = e
@@ -88,7 +88,7 @@ func (s *Sources) Referrals(tx []*event.Log) []*event.Effect {
 	return out
 }
 
-// record is an effect as a referral carries it; nil for one that is no referral.
+// record returns an effect in the form of a referral; nil if it is not a referral.
 func record(e *Effect, large map[Field]Amount, why string) *event.Effect {
 	kind := event.Effect_Kind(e.Kind)
 	if kind != event.Effect_KIND_DEPOSIT && kind != event.Effect_KIND_REQUESTED || e.Partner == 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// recordOf is the log of an event as the log has it.
+// recordOf returns the log of an event as in a record.
 func recordOf(t *testing.T, e contracts.Event) *event.Log {
 	t.Helper()
 	l := logOf(t, e)
@@ -25,8 +25,8 @@ func recordOf(t *testing.T, e contracts.Event) *event.Log {
 	return out
 }
 
-// TestReferral: a log that names a partner is a referral, with all digits of its numbers; one with a number that
-// cannot be counted says which.
+// TestReferral checks that a log that names a partner is a referral, with all digits of its numbers, and that one with
+// a number that cannot be counted is marked with the reason.
 func TestReferral(t *testing.T) {
 	t.Parallel()
 	long := new(big.Int).Lsh(n(1), 64)
@@ -54,7 +54,7 @@ func TestReferral(t *testing.T) {
 		}
 	}
 	bad := recordOf(t, contracts.DepositAccepted{DepositID: long, Owner: alice, PartnerID: 7, Assets: n(1), Shares: n(2)})
-	bad.Topics[2] = common.MaxHash.Bytes() // no address, and so no deposit with a large key either
+	bad.Topics[2] = common.MaxHash.Bytes() // not an address, so it is not a deposit with a large number either
 	if got, err := Reference().Referral(bad); got != nil || err == nil || !strings.Contains(err.Error(), "DepositAccepted: ") {
 		t.Errorf("a deposit of no owner is %v, %v", got, err)
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// maxNavDigits is the largest NavDigits of a sample: 10^57 is the largest power of ten that is an amount.
+// maxNavDigits is the largest NavDigits of a sample: 10^57 is the largest power of ten that fits an amount.
 const maxNavDigits = 57
 
-// Sampled returns which contract is asked for NAV at a block; false if none is.
+// Sampled returns the contract that is called for NAV at a block; false if there is none.
 func (d *Description) Sampled(block uint64) (contract common.Address, due bool) {
 	s := d.sampling(block)
 	if s == nil || block%s.Every != 0 {
@@ -60,8 +60,8 @@ func (d *Description) sampling(block uint64) *Sampling {
 	return nil
 }
 
-// NavDigits returns n such that the worth of 10^n shares, in native units of the asset, is the worth of one share with 18
-// decimals; false if there is no such number from 1 on, or its power is no amount.
+// NavDigits returns n such that the value of 10^n shares, in native units of the asset, is the value of one share with
+// 18 decimals; false if no such n of at least 1 exists, or if its power does not fit an amount.
 func NavDigits(shareDecimals, assetDecimals uint32) (n uint32, ok bool) {
 	digits := 18 + int64(shareDecimals) - int64(assetDecimals)
 	return uint32(digits), digits > 0 && digits <= maxNavDigits
@@ -69,14 +69,14 @@ func NavDigits(shareDecimals, assetDecimals uint32) (n uint32, ok bool) {
 
 var convertToAssets = crypto.Keccak256([]byte(ConvertToAssets + "(uint256)"))[:4]
 
-// SampleCall returns the input of the call that measures NAV with a vault's NavDigits.
+// SampleCall returns the call data that measures NAV with a vault's NavDigits.
 func SampleCall(navDigits uint32) []byte {
 	shares := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(navDigits)), nil)
 	return append(slices.Clone(convertToAssets), common.BigToHash(shares).Bytes()...)
 }
 
-// Measured returns what a sample does: one effect, or none if the mapping of its block samples nothing. It reports false
-// for a sample that cannot be counted: what it measured is too large, or it has lengths that ingest never writes.
+// Measured returns the effect of a sample: one, or none if the mapping of its block does not sample. It reports false
+// for a sample that cannot be counted: the measured value is too large, or it has lengths that ingest never writes.
 func (s *Sources) Measured(sample *event.Sample) (effects []Effect, sound bool) {
 	if s.Description.sampling(sample.GetBlockNumber()) == nil {
 		return nil, true

@@ -11,7 +11,7 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// sampledVault is a vault that is sampled every 300 blocks up to block 1000, and then not at all.
+// sampledVault returns a vault that is sampled every 300 blocks up to block 1000, and then not at all.
 func sampledVault(t *testing.T) *Description {
 	t.Helper()
 	plain, err := Preset("erc4626")
@@ -20,7 +20,7 @@ func sampledVault(t *testing.T) *Description {
 		Ranges: []Range{{To: 1000, Mapping: plain}, {From: 1001, To: math.MaxUint64, Mapping: referenceMapping()}}}
 }
 
-// TestSampledBlocks: NAV is sampled at the blocks that `every` divides, while the mapping of the block says so.
+// TestSampledBlocks checks that NAV is sampled at multiples of `every`, in blocks whose mapping samples.
 func TestSampledBlocks(t *testing.T) {
 	t.Parallel()
 	d := sampledVault(t)
@@ -50,7 +50,7 @@ func TestSampledBlocks(t *testing.T) {
 	}
 }
 
-// TestNavDigits: the shares are chosen such that the answer has 18 decimals.
+// TestNavDigits checks that the number of shares is chosen such that the result has 18 decimals.
 func TestNavDigits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -67,8 +67,8 @@ func TestNavDigits(t *testing.T) {
 	}
 }
 
-// TestMeasured: a sample is one effect with the NAV that the contract returned. One that is too large, or has other
-// lengths than ingest writes, is not counted, and one of a block whose mapping samples nothing has no effect.
+// TestMeasured checks that a sample is one effect with the NAV that the contract returned. One that is too large, or
+// has other lengths than ingest writes, is not counted, and one of a block whose mapping does not sample has no effect.
 func TestMeasured(t *testing.T) {
 	t.Parallel()
 	s := &Sources{Description: sampledVault(t)}

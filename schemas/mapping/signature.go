@@ -10,12 +10,12 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// Event is an event that a mapping knows.
+// Event is an event of a mapping.
 type Event struct {
-	// Name is the Solidity name, Signature what Topic is the Keccak-256 hash of.
+	// Name is the Solidity name, Signature the text whose Keccak-256 hash is Topic.
 	Name, Signature string
 	Topic           common.Hash
-	// Number counts the events of a mapping or vault from 0; two rules for one event have one number.
+	// Number counts the events of a mapping or vault from 0; two rules for the same event share it.
 	Number int
 }
 
@@ -24,21 +24,21 @@ type signature struct {
 	Event
 	parameters []parameter
 	topics     int // the first topic and the indexed parameters
-	words      int // of the data: the heads of all parameters that are not indexed
+	words      int // in the data: the heads of all parameters that are not indexed
 	dynamic    bool
 }
 
-// parameter is one argument of an event, and where its word stands.
+// parameter is a parameter of an event, and the position of its word.
 type parameter struct {
 	place
 	name string
 	typ  valueType
 }
 
-// valueType is what a word holds.
+// valueType is the type of a word.
 type valueType struct {
 	base base
-	bits int // of a number
+	bits int // for numbers
 	// text is the Solidity type.
 	text string
 }
@@ -46,7 +46,7 @@ type valueType struct {
 type base uint8
 
 const (
-	baseOther base = iota // not a word that an expression can use
+	baseOther base = iota // a word that expressions cannot use
 	baseUint
 	baseInt
 	baseAddress
@@ -54,7 +54,7 @@ const (
 	baseBytes
 )
 
-// Bounds of a declaration. No contract comes near them; they keep a hostile file small.
+// Limits of a declaration. No actual contract comes near them; they keep a hostile file small.
 const (
 	maxParameters = 64
 	maxWords      = 1024
@@ -67,7 +67,7 @@ var (
 	suffix     = regexp.MustCompile(`\[([0-9]{0,4})\]$`)
 )
 
-// parseSignature parses "Name(type indexed name, ...)". The error is a sentence; at is the offset of what it is about.
+// parseSignature parses "Name(type indexed name, ...)". The error is a sentence; at is the offset of the mistake.
 func parseSignature(text string) (s *signature, at int, err error) {
 	body := strings.TrimRight(strings.TrimSuffix(strings.TrimRight(text, " \t"), ";"), " \t")
 	start := 0
@@ -140,13 +140,13 @@ func parseSignature(text string) (s *signature, at int, err error) {
 	return s, 0, nil
 }
 
-// maxTopics is how many topics a log of the EVM can have.
+// maxTopics is the maximum number of topics of a log on the EVM.
 const maxTopics = 4
 
-// piece is a part of a text, without the spaces around it.
+// piece is a part of a text, without surrounding spaces.
 type piece struct{ from, to int }
 
-// split cuts text[from:to] at the commas outside of brackets. An empty text has no piece.
+// split splits text[from:to] at the commas outside of brackets. An empty text has no pieces.
 func split(text string, from, to int) (out []piece, at int, err error) {
 	depth, start := 0, from
 	add := func(end int) error {
@@ -193,7 +193,7 @@ func split(text string, from, to int) (out []piece, at int, err error) {
 	return out, 0, nil
 }
 
-// typeAndWords cuts a parameter into its type and the words after it. The type of a tuple has spaces.
+// typeAndWords splits a parameter into its type and the words after it. The type of a tuple contains spaces.
 func typeAndWords(text string) (string, []string) {
 	end := 0
 	if strings.HasPrefix(text, "(") || strings.HasPrefix(text, "tuple(") {
@@ -217,8 +217,8 @@ func typeAndWords(text string) (string, []string) {
 	return text[:end], strings.Fields(text[end:])
 }
 
-// shape is a parsed type: as go-ethereum names it, with the components of a tuple; words is how many words its head
-// takes, cells how many values it has if every list has one.
+// shape is a parsed type in go-ethereum's notation, with the components of a tuple. words is the number of words of its
+// head, cells the number of values if every list has one element.
 type shape struct {
 	text       string
 	components []abi.ArgumentMarshaling
@@ -227,7 +227,7 @@ type shape struct {
 	dynamic    bool
 }
 
-// parseType parses a type of Solidity.
+// parseType parses a Solidity type.
 func parseType(text string, depth int) (out shape, err error) {
 	wrong := fmt.Errorf("%q is no type of Solidity", text)
 	if depth > maxDepth {
@@ -284,7 +284,7 @@ func parseType(text string, depth int) (out shape, err error) {
 		return out, wrong
 	}
 	if text == "uint" || text == "int" {
-		text += "256" // as the compiler writes it before it hashes
+		text += "256" // as the compiler expands it before hashing
 	}
 	if i := strings.IndexAny(text, "0123456789"); i > 0 && strings.HasSuffix(text[:i], "int") {
 		if bits, _ := strconv.Atoi(text[i:]); bits == 0 || bits > 256 || bits%8 != 0 || text[i] == '0' {
@@ -294,7 +294,7 @@ func parseType(text string, depth int) (out shape, err error) {
 	return shape{text: text, words: 1, cells: 1, dynamic: text == "string" || text == "bytes"}, nil
 }
 
-// typeOf says what the word of a parameter holds.
+// typeOf returns the type of a parameter's word.
 func typeOf(t abi.Type) valueType {
 	v := valueType{text: t.String()}
 	switch t.T {

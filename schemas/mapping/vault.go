@@ -10,19 +10,20 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// Log is a log of a vault's source, as the chain has it.
+// Log is a log of a vault's source, as on the chain.
 type Log struct {
-	// Role says which source of the vault emitted it: the index of a Mapping's Roles.
+	// Role is the index of the source that emitted it, in a Mapping's Roles.
 	Role uint8
 	// Place is block<<24 | log index: an id that is unique on a chain, in the order of the chain.
 	Place uint64
-	// Time is the block's, in Unix seconds.
+	// Time is the block's time in Unix seconds.
 	Time   uint64
 	Topics []common.Hash
 	Data   []byte
 }
 
-// placeBits is how many bits of a place count the logs of a block. No block has 2^24 logs: each costs gas.
+// placeBits is the number of bits of a place that count the logs of a block. No block has 2^24 logs, because each costs
+// gas.
 const placeBits = 24
 
 // Place returns the place of a log.
@@ -35,16 +36,16 @@ func (l *Log) Block() uint64 { return l.Place >> placeBits }
 
 // Fault says why a log is quarantined.
 type Fault struct {
-	// Log is its index among those that were given to Map.
+	// Log is the index of the log in the input of Map.
 	Log   int
 	Event *Event
 	Why   string
-	// Large is set if the log is laid out like its event, and only a number of it is too large.
+	// Large is set if the layout of the log is right, and only a number is too large.
 	Large *Large
 }
 
-// Large is the effect of a log with a number that is too large to be counted: an amount has all its digits, and a
-// number of more than 64 bits is in Numbers.
+// Large is the effect of a log with a number that is too large to be counted: amounts have all their digits, and
+// numbers of more than 64 bits are in Numbers.
 type Large struct {
 	Effect  Effect
 	Numbers map[Field]Amount
@@ -53,7 +54,7 @@ type Large struct {
 // Error returns "Event: reason".
 func (f *Fault) Error() string { return f.Event.Name + ": " + f.Why }
 
-// Quarantine is the error of Map: the logs that cannot be counted, in their order.
+// Quarantine is the error of Map: the logs that cannot be counted, in order.
 type Quarantine []*Fault
 
 // Error returns one line for each log.
@@ -65,34 +66,35 @@ func (q Quarantine) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Vault is compiled mappings, each for its blocks. It never changes, so any number of goroutines may use it.
+// Vault has the compiled mappings of a vault, each for a range of blocks. It never changes, so it is safe for
+// concurrent use.
 type Vault struct {
 	events []*Event
 	spans  []span
-	// companions are those of all rules.
+	// companions are the companions of all rules.
 	companions []*compiledWith
 	// aliases are the attribution values that name a partner.
 	aliases map[common.Hash]uint32
 }
 
-// span is a mapping for the blocks from to to, both included.
+// span is a mapping with its range of blocks, both ends included.
 type span struct {
 	from, to uint64
 	// roles has the events of each source.
 	roles []table
 }
 
-// known is an event that the mapping knows, with its rules by the number of topics.
+// known is an event of the mapping, with its rules by the number of topics.
 type known struct {
 	event *Event
 	rules [maxTopics + 1][]compiled
 	// counts is set if one of its rules has an effect: then a log with another number of topics is quarantined.
 	counts bool
-	// names is set if one of its rules can name a partner, by its id or by an attribution.
+	// names is set if one of its rules can name a partner, by id or by attribution.
 	names bool
 }
 
-// compiled is a rule that was made to run.
+// compiled is a compiled rule.
 type compiled struct {
 	event   *Event
 	words   int
@@ -103,7 +105,7 @@ type compiled struct {
 	with    *compiledWith
 }
 
-// program makes one effect.
+// program computes one effect.
 type program struct {
 	kind  Kind
 	side  Side
@@ -113,10 +115,10 @@ type program struct {
 	groupIsKey bool
 }
 
-// compiledWith is a companion that was made to run.
+// compiledWith is a compiled companion.
 type compiledWith struct {
 	index  int
-	source int // that emits it, -1 if the vault has it not
+	source int // index of the source that emits it, -1 if the vault does not have it
 	of     *signature
 	match  []condition
 	checks []check
@@ -124,7 +126,7 @@ type compiledWith struct {
 	needed bool
 }
 
-// check is a parameter of less than a word that no step reads: its word must hold a value of its type.
+// check is a parameter shorter than a word that no step reads: its word must be a valid value of its type.
 type check struct {
 	place
 	base base
@@ -132,7 +134,7 @@ type check struct {
 	why  string
 }
 
-// place says where a word of a log stands.
+// place is the position of a word in a log.
 type place struct {
 	topic bool
 	at    int
@@ -146,34 +148,34 @@ func (p *place) word(l *Log) *[32]byte {
 	return (*[32]byte)(l.Data[32*p.at:])
 }
 
-// op is how a step makes a field.
+// op is the operation with which a step computes a field.
 type op uint8
 
 const (
 	opAmount  op = iota // an unsigned parameter that is an amount
 	opNumber            // an unsigned parameter of at most 64 bits
 	opAddress           // a parameter that is an address
-	opWord              // a parameter as it was emitted
+	opWord              // a parameter as emitted
 	opCompute           // an expression
 	opFixed             // a literal address
 )
 
-// step gives one field its value.
+// step sets one field.
 type step struct {
 	op op
 	place
 	field  Field
-	bits   int // of what the field takes, or the parameter's type if that is less
+	bits   int // of the field, or of the parameter's type if that is shorter
 	signed bool
 	number number
 	fixed  common.Address
 	why    string
-	// wide is set if a value of the parameter's type can be too large for the field; name is the parameter's.
+	// wide is set if the parameter's type has values that are too large for the field; name is the parameter's name.
 	wide bool
 	name string
 }
 
-// Compile makes a mapping run, for all blocks. A Log's Role is the index of one of the mapping's Roles.
+// Compile compiles a mapping for all blocks. A Log's Role is an index into the mapping's Roles.
 func (m *Mapping) Compile() *Vault {
 	sources := make([]string, len(m.Roles))
 	for i := range m.Roles {
@@ -184,8 +186,8 @@ func (m *Mapping) Compile() *Vault {
 	return v
 }
 
-// add compiles a mapping for blocks. sources are the names of the vault's sources: a rule for another one claims no
-// log.
+// add compiles a mapping for a range of blocks. sources are the names of the vault's sources: rules for other sources
+// match no log.
 func (v *Vault) add(m *Mapping, from, to uint64, sources []string) {
 	of := make([]map[common.Hash]*known, len(sources))
 	for i := range of {
@@ -239,9 +241,9 @@ func (v *Vault) event(of *Event) *Event {
 	return &e
 }
 
-// table finds events by their first topic. A topic is a hash already, so its own bits say where its slot is: a map that
-// hashes it again takes half of the time that it takes to map a log. It is never more than half full, so that every
-// search ends at an empty slot.
+// table finds events by their first topic. A topic is a hash already, so its own bits select the slot: a map, which
+// hashes it again, takes half of the time of mapping a log. A table is at most half full, so every search ends at an
+// empty slot.
 type table []slot
 
 type slot struct {
@@ -265,7 +267,7 @@ func newTable(of map[common.Hash]*known) table {
 	return t
 }
 
-// first is where the search for a topic begins.
+// first returns the slot at which the search for a topic begins.
 func (t table) first(topic *common.Hash) int {
 	return int(binary.LittleEndian.Uint64(topic[:])) & (len(t) - 1)
 }
@@ -296,7 +298,7 @@ func compileRule(r *rule, event *Event) compiled {
 	return out
 }
 
-// checks are those parameters of less than a word that no assignment checks.
+// checks returns the parameters shorter than a word that no assignment checks.
 func checks(of *signature, read []assignment) (out []check) {
 	for i := range of.parameters {
 		p := &of.parameters[i]
@@ -315,7 +317,7 @@ func checks(of *signature, read []assignment) (out []check) {
 	return out
 }
 
-// checks reports whether the step itself finds a word that is no value of its type.
+// checks reports whether the step itself rejects a word that is not a valid value of its type.
 func (s step) checks() bool { return s.op == opAmount || s.op == opNumber || s.op == opAddress }
 
 func steps(sets []assignment) []step {
@@ -358,7 +360,7 @@ func (a *assignment) step() step {
 	return s
 }
 
-// Event returns the event that a log announces; nil for a log that the mapping does not know.
+// Event returns the event that a log announces; nil if the mapping does not know it.
 func (v *Vault) Event(l *Log) *Event {
 	if k := v.known(l); k != nil {
 		return k.event
@@ -366,7 +368,7 @@ func (v *Vault) Event(l *Log) *Event {
 	return nil
 }
 
-// Events returns the events that the vault knows, by their numbers.
+// Events returns the vault's events, by their numbers.
 func (v *Vault) Events() []*Event { return v.events }
 
 func (v *Vault) known(l *Log) *known {
@@ -382,7 +384,7 @@ func (v *Vault) known(l *Log) *known {
 	return nil
 }
 
-// Map appends the effects of the logs of one transaction to out, in their order. It is pure, and keeps nothing of its
+// Map appends the effects of the logs of one transaction to out, in order. It is pure, and keeps no reference to its
 // arguments. The error is a Quarantine: those logs have no effect, and the effects of the others are returned.
 func (v *Vault) Map(tx []Log, out []Effect) ([]Effect, error) {
 	var quarantine Quarantine
@@ -399,8 +401,8 @@ func (v *Vault) Map(tx []Log, out []Effect) ([]Effect, error) {
 	return out, nil
 }
 
-// One maps a transaction of one log. It returns the event that the log announces, nil for a log that the mapping does
-// not know; the fault says why the log is quarantined, and out is returned as it was then.
+// One maps a transaction with a single log. It returns the event that the log announces, nil if the mapping does not
+// know it. If the log is quarantined, it returns the fault, and out is unchanged.
 func (v *Vault) One(l *Log, out []Effect) (*Event, []Effect, *Fault) {
 	k := v.known(l)
 	if k == nil {
@@ -424,7 +426,7 @@ type transaction struct {
 	found map[companionKey][]int
 }
 
-// companionKey is what a log and its companion have in common.
+// companionKey is the data that a log and its companion share.
 type companionKey struct {
 	with  int
 	words [maxMatch]common.Hash
@@ -451,8 +453,8 @@ func (t *transaction) one(i int, out []Effect) (*Event, []Effect, *Fault) {
 	return k.event, out, fault
 }
 
-// companion returns the log that completes another one: the first that matches and has completed none yet. A
-// transaction with thousands of logs is indexed once, so that it costs no more per log than a small one.
+// companion returns the log that completes another one: the first match that has not completed a log yet. A transaction
+// with thousands of logs is indexed once, so it costs no more per log than a small one.
 func (t *transaction) companion(w *compiledWith, l *Log) *Log {
 	if t.found == nil {
 		t.found = map[companionKey][]int{}
@@ -483,12 +485,12 @@ func (t *transaction) companion(w *compiledWith, l *Log) *Log {
 	return &t.logs[left[0]]
 }
 
-// laidOut reports whether data of a length can be the event's.
+// laidOut reports whether the length of a log's data fits the event.
 func (s *signature) laidOut(length int) bool {
 	return length == 32*s.words || s.dynamic && length > 32*s.words
 }
 
-// rule returns the rule that claims a log; nil if none does.
+// rule returns the rule that claims a log; nil if there is none.
 func (k *known) rule(l *Log, index int) (*compiled, *Fault) {
 	var rules []compiled
 	if len(l.Topics) <= maxTopics {
@@ -571,7 +573,7 @@ func (r *compiled) run(l, companion *Log, index int, out []Effect) ([]Effect, *F
 	return out, nil
 }
 
-// run gives an effect the fields of steps. It returns the step whose value cannot be counted, nil if all can.
+// run sets the fields of an effect by steps. It returns the step whose value cannot be counted, nil if there is none.
 func (e *Effect) run(steps []step, l *Log) *step {
 	for i := range steps {
 		s := &steps[i]
@@ -600,7 +602,7 @@ func (e *Effect) run(steps []step, l *Log) *step {
 			if s.field == SourceID {
 				e.SourceID = w
 			} else if e.Attribution = w; w == (common.Hash{}) {
-				e.Has &^= Attribution // nobody is named
+				e.Has &^= Attribution // no partner is named
 			}
 		case opFixed:
 			*e.address(s.field) = s.fixed
@@ -619,7 +621,7 @@ func (e *Effect) run(steps []step, l *Log) *step {
 	return nil
 }
 
-// reason says why a value cannot be counted.
+// reason returns why a value cannot be counted.
 func (s *step) reason(l *Log) string {
 	if !s.wide {
 		return s.why
@@ -632,7 +634,7 @@ func (s *step) reason(l *Log) string {
 	return fmt.Sprintf("%s is %s, and the read models hold %d bits of it", s.name, v.Dec(), s.bits)
 }
 
-// large makes the effect of a log with a number that is too large; nil if anything else is wrong with it.
+// large returns the effect of a log with a number that is too large; nil if anything else is wrong with the log.
 func (p *program) large(l *Log, index int) *Large {
 	out := &Large{Effect: Effect{Kind: p.kind, Side: p.side, Log: uint32(index), Has: p.has}, Numbers: map[Field]Amount{}}
 	for i := range p.steps {
@@ -688,7 +690,7 @@ func (e *Effect) setNumber(f Field, v uint64) {
 		e.Count = v
 	case Partner:
 		if e.Partner = uint32(v); v == 0 {
-			e.Has &^= Partner // nobody is named
+			e.Has &^= Partner // no partner is named
 		}
 	}
 }
@@ -703,7 +705,7 @@ func broken(checks []check, l *Log) *check {
 	return nil
 }
 
-// holds reports whether a word is one that Solidity writes for its type.
+// holds reports whether a word is valid for its type, as Solidity encodes it.
 func (c *check) holds(w *[32]byte) bool {
 	switch c.base {
 	case baseBytes:

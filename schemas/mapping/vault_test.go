@@ -20,7 +20,7 @@ func compile(t testing.TB, text string) *Vault {
 	return m.Compile()
 }
 
-// emitted is a log of an event: the first topics are the indexed parameters, the other words are the data.
+// emitted returns a log of an event: the first topics are the indexed parameters, the other words are the data.
 func emitted(signature string, indexed int, words ...any) Log {
 	l := Log{Place: Place(100, 2), Time: 1700000000, Topics: []common.Hash{crypto.Keccak256Hash([]byte(signature))}}
 	for i, w := range words {
@@ -47,7 +47,7 @@ func emitted(signature string, indexed int, words ...any) Log {
 	return l
 }
 
-// mapped maps one transaction, of which no log may be quarantined.
+// mapped maps one transaction without quarantined logs.
 func mapped(t testing.TB, v *Vault, tx ...Log) []Effect {
 	t.Helper()
 	out, err := v.Map(tx, nil)
@@ -55,7 +55,7 @@ func mapped(t testing.TB, v *Vault, tx ...Log) []Effect {
 	return out
 }
 
-// TestExpressions: what each expression computes from a log, and which logs cannot be counted because of it.
+// TestExpressions checks what each expression computes from a log, and which logs cannot be counted because of it.
 func TestExpressions(t *testing.T) {
 	t.Parallel()
 	const event = "A(uint256,uint128,int256,int64)"
@@ -72,7 +72,7 @@ func TestExpressions(t *testing.T) {
 		{"$a", []any{7, 0, 0, 0}, "7"},
 		{"$a", []any{top, 0, 0, 0}, top.String()},
 		{"$a", []any{MaxAmount, 0, 0, 0}, ""},
-		{"$a", []any{1, pow(128), 0, 0}, ""}, // a word that is no uint128, whether it is read or not
+		{"$a", []any{1, pow(128), 0, 0}, ""}, // a word that is not a valid uint128, whether it is read or not
 		{"$a", []any{1, 0, 0, pow(63)}, ""},
 		{"$d", []any{1, 0, 0, -5}, "-5"},
 		{"$c", []any{1, 0, -5, 0}, "-5"},
@@ -102,7 +102,7 @@ func TestExpressions(t *testing.T) {
 	}
 }
 
-// signed is the shares of the only effect.
+// signed returns the shares of the only effect.
 func signed(out []Effect) string {
 	if len(out) != 1 {
 		return ""
@@ -115,7 +115,7 @@ func signed(out []Effect) string {
 	return v.Dec()
 }
 
-// TestAmountsAreNotNegative: only the supply can be.
+// TestAmountsAreNotNegative checks that only the supply can be negative.
 func TestAmountsAreNotNegative(t *testing.T) {
 	t.Parallel()
 	v := compile(t, "  - on: A(address a, uint256 b, uint256 c)\n    emit: instant\n    set: {owner: $a, shares: $b, assets: \"sub($b, $c)\"}\n")
@@ -128,7 +128,8 @@ func TestAmountsAreNotNegative(t *testing.T) {
 	}
 }
 
-// TestWhen: the first rule whose conditions hold claims a log; a log that none claims is known and does nothing.
+// TestWhen checks that the first rule whose conditions hold claims a log; a log that no rule claims is known and has no
+// effect.
 func TestWhen(t *testing.T) {
 	t.Parallel()
 	const transfer = "  - on: Transfer(address indexed from, address indexed to, uint256 value)\n"
@@ -149,14 +150,14 @@ func TestWhen(t *testing.T) {
 			t.Errorf("from %s to %s: %q, want %q", test.from, test.to, got, test.want)
 		}
 	}
-	// The token of another standard has the same topic with three indexed parameters.
+	// A token of another standard has the same topic, with three indexed parameters.
 	l := emitted("Transfer(address,address,uint256)", 3, alice, bob, 9)
 	if event, out, fault := v.One(&l, nil); event == nil || out != nil || fault == nil || fault.Error() != "Transfer: no rule has 4 topics" {
 		t.Errorf("%v, %v, %v", event, out, fault)
 	}
 }
 
-// TestSeveralEffects: one log can do several things, and does none of them if one cannot be counted.
+// TestSeveralEffects checks that one log can have several effects, and has none if one of them cannot be counted.
 func TestSeveralEffects(t *testing.T) {
 	t.Parallel()
 	v := compile(t, "  - on: Settled(uint256 epoch, uint256 assets, uint256 shares)\n    emit:\n"+
@@ -186,8 +187,8 @@ const withReferral = `  - on: DepositRequest(address indexed controller, address
     emit: [{priced: {side: deposit, up_to_group: $epochId, assets: $assets, shares: $shares}}]
 `
 
-// TestCompanion: a companion completes the log that it matches, wherever it stands, once; without one the log is
-// complete, and nobody is named.
+// TestCompanion checks that a companion completes the log that it matches, wherever it is in the transaction, and only
+// one log. A log without a companion is complete, and names no partner.
 func TestCompanion(t *testing.T) {
 	t.Parallel()
 	v := compile(t, withReferral)
@@ -232,7 +233,7 @@ func TestCompanion(t *testing.T) {
 	}
 }
 
-// TestNeededCompanion: a log whose effect is not whole without its companion is quarantined if there is none.
+// TestNeededCompanion checks that a log that needs a companion for its effect is quarantined if there is none.
 func TestNeededCompanion(t *testing.T) {
 	t.Parallel()
 	v := compile(t, "  - on: Paid(uint256 id, address who)\n    emit: instant\n    set: {owner: $who}\n"+
@@ -254,7 +255,8 @@ func TestNeededCompanion(t *testing.T) {
 	}
 }
 
-// TestDynamicData: an event with a string or a list has its words where its declaration says, and more data.
+// TestDynamicData checks an event with a string or a list: its words are where its declaration puts them, with more
+// data after them.
 func TestDynamicData(t *testing.T) {
 	t.Parallel()
 	v := compile(t, "  - on: A(string note, uint256[2] pair, (address who, bytes data) inner, uint256 shares, string indexed hash)\n    emit: supply\n    set: {shares: $shares}\n")
@@ -271,7 +273,8 @@ func TestDynamicData(t *testing.T) {
 	}
 }
 
-// TestRanges: a vault that was upgraded has the mapping of the block, and no event outside of its ranges.
+// TestRanges checks that a vault that was upgraded uses the mapping of the block, and has no events outside of its
+// ranges.
 func TestRanges(t *testing.T) {
 	t.Parallel()
 	presets := map[string]string{
@@ -302,8 +305,8 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-// TestManyLogs: a transaction with thousands of logs costs no more per log than a small one: each is looked up, and
-// none is compared with all others.
+// TestManyLogs checks that a transaction with thousands of logs costs no more per log than a small one: each companion
+// is looked up, not compared with all logs.
 func TestManyLogs(t *testing.T) {
 	t.Parallel()
 	const logs = 20_000
@@ -328,8 +331,8 @@ func TestManyLogs(t *testing.T) {
 	}
 }
 
-// FuzzMap: no bytes panic. A log that is quarantined has no effect, a log that is not known has no fault, and every
-// amount that is counted can be summed.
+// FuzzMap checks that no bytes cause a panic, that a quarantined log has no effect, that an unknown log has no fault,
+// and that every counted amount can be summed.
 func FuzzMap(f *testing.F) {
 	mappings := []*Vault{Reference(), compile(f, withReferral), compile(f, "  - on: A(int128 a, bool b, bytes4 c, string d)\n    emit: supply\n    set: {shares: \"add($a, mulDiv($block, $time, 7))\"}\n")}
 	for i, vector := range vectors {
@@ -378,7 +381,7 @@ func FuzzMap(f *testing.F) {
 	})
 }
 
-// FuzzParse: no text panics, and what has no mistake compiles.
+// FuzzParse checks that no text causes a panic, and that a text without mistakes compiles.
 func FuzzParse(f *testing.F) {
 	reference, err := PresetText("reference")
 	must(f, err)

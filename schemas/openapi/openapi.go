@@ -1,6 +1,6 @@
-// Package openapi is the contract of the HTTP API: an OpenAPI 3.1 document,
-// with the webhooks that partners receive. It is written by hand; the tests of
-// package query judge every answer by it, and take its examples from real ones.
+// Package openapi is the contract of the HTTP API: an OpenAPI 3.1 document, with the webhooks that partners receive. It
+// is written by hand; the tests of package query validate every response against it, and its examples come from actual
+// responses.
 package openapi
 
 import (
@@ -16,15 +16,14 @@ import (
 //go:embed openapi.yaml
 var document []byte
 
-// YAML is the document as it was written. The caller must not change it.
+// YAML returns the document as written. The caller must not change it.
 func YAML() []byte { return document }
 
-// JSON is the same document as JSON, its fields in the order of the YAML. The
-// caller must not change it.
+// JSON returns the same document as JSON, with its fields in the order of the YAML. The caller must not change it.
 var JSON = sync.OnceValue(func() []byte {
 	var root yaml.Node
 	if err := yaml.Unmarshal(document, &root); err != nil {
-		panic(err) // it is part of the binary, and a test reads it
+		panic(err) // it is embedded, and a test parses it
 	}
 	var b bytes.Buffer
 	if err := write(&b, root.Content[0]); err != nil {
@@ -34,7 +33,7 @@ var JSON = sync.OnceValue(func() []byte {
 	return b.Bytes()
 })
 
-// write gives the JSON of a node. A map would lose the order of the fields.
+// write writes a node as JSON. A map would lose the order of the fields.
 func write(b *bytes.Buffer, n *yaml.Node) error {
 	switch n.Kind {
 	case yaml.AliasNode:

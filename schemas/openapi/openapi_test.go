@@ -14,7 +14,7 @@ import (
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
-// load reads the document and checks it with its examples.
+// load parses the document and validates it and its examples.
 func load(t *testing.T) *openapi3.T {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromData(openapi.YAML())
@@ -39,8 +39,8 @@ func TestDocumentIsValid(t *testing.T) {
 	}
 }
 
-// TestEveryParameterIsBounded: a number has both ends, a text a list of values
-// or a greatest length.
+// TestEveryParameterIsBounded checks that a number has a minimum and a maximum, and a text a list of values or a
+// maximum length.
 func TestEveryParameterIsBounded(t *testing.T) {
 	doc := load(t)
 	var bounded func(s *openapi3.Schema) bool
@@ -77,7 +77,7 @@ func TestEveryParameterIsBounded(t *testing.T) {
 	}
 }
 
-// TestEveryOperationListsItsErrors, by what it takes and where it is.
+// TestEveryOperationListsItsErrors checks the errors of each operation, by its parameters and its path.
 func TestEveryOperationListsItsErrors(t *testing.T) {
 	for path, item := range load(t).Paths.Map() {
 		for method, op := range item.Operations() {
@@ -90,15 +90,15 @@ func TestEveryOperationListsItsErrors(t *testing.T) {
 				}
 			}
 			api, explain := strings.HasPrefix(path, "/api/v1/"), path == "/api/v1/explain"
-			partner := strings.HasPrefix(path, "/api/v1/partner/") || explain // of a partner's numbers
+			partner := strings.HasPrefix(path, "/api/v1/partner/") || explain // for a partner's numbers
 			resource := strings.HasPrefix(path, "/api/v1/users/") && strings.HasSuffix(path, "}") || strings.Contains(path, "/vaults/{")
 			limited := api || path == "/status" || strings.HasPrefix(path, "/.well-known/")
-			resource = resource || path == "/api/v1/partner/statement"                                         // where there is no key to sign it with
-			resource = resource || strings.HasSuffix(path, "/deliveries/{eventId}") || path == "/api/v1/block" // before the first one
+			resource = resource || path == "/api/v1/partner/statement"                                         // if there is no key to sign it with
+			resource = resource || strings.HasSuffix(path, "/deliveries/{eventId}") || path == "/api/v1/block" // before the first block
 			resource = resource || path == "/api/v1/partner/router"                                            // without a router
 			resource = resource || strings.HasSuffix(path, "/rotate")                                          // unless the operator allows it
 			want := map[int]bool{
-				304: method == "GET" && path != "/api/v1/stream", // which is never the same again
+				304: method == "GET" && path != "/api/v1/stream", // whose response always differs
 				400: len(takes) > 0 || op.RequestBody != nil, 401: partner, 403: partner,
 				404: resource || explain || method == "POST" && op.RequestBody == nil, 405: true,
 				413: op.RequestBody != nil, 415: op.RequestBody != nil,
@@ -116,7 +116,7 @@ func TestEveryOperationListsItsErrors(t *testing.T) {
 	}
 }
 
-// TestJSONIsTheSameDocument, in the same order.
+// TestJSONIsTheSameDocument compares the JSON with the YAML, including the order.
 func TestJSONIsTheSameDocument(t *testing.T) {
 	var fromJSON, fromYAML any
 	if err := json.Unmarshal(openapi.JSON(), &fromJSON); err != nil {

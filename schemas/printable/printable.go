@@ -1,10 +1,9 @@
-// Package printable makes foreign text safe to log, store and show: text from a node, a
-// receiver or a contract may contain any bytes. PostgreSQL rejects a NUL, terminals interpret
-// control characters, and characters that change the writing direction make a line appear
-// different from its content.
+// Package printable makes untrusted text safe to log, store and show: text from a node, a receiver or a contract may
+// contain any bytes. PostgreSQL rejects a NUL, terminals interpret control characters, and characters that change the
+// writing direction make a line look different from its content.
 //
-// Text is for the place where foreign text enters. JSON is for the place where a whole
-// document with such text is stored; it does not rely on Text having been used everywhere.
+// Text is for the place where untrusted text enters. JSON is for storing a whole document with such text; it does not
+// rely on Text having been used everywhere.
 package printable
 
 import (
@@ -13,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// Maximum lengths of foreign text in bytes.
+// Maximum lengths of untrusted text in bytes.
 const (
 	// Sentence is for the reason of a failure.
 	Sentence = 500
@@ -21,10 +20,9 @@ const (
 	Message = 4000
 )
 
-// Text returns the beginning of text, at most so many bytes, as valid UTF-8 on one line. White
-// space of any kind becomes a space. Everything unprintable becomes U+FFFD: each control
-// character, including NUL, each character without width or that changes the writing direction,
-// and each run of bytes that are not UTF-8.
+// Text returns the beginning of text, at most this many bytes, as valid UTF-8 on one line. White space of any kind
+// becomes a space. Everything unprintable becomes U+FFFD: each control character, including NUL, each character without
+// width or that changes the writing direction, and each run of bytes that are not UTF-8.
 func Text(text string, most int) string {
 	if len(text) <= most && plain(text) {
 		return text

@@ -8,11 +8,10 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
-// On a cluster every table is a ReplicatedMergeTree of one shard. The promises
-// of a server that is alone hold by other means: an insert is acknowledged when
-// a quorum of replicas has its part, one insert at a time; the cursor is read
-// from a replica that has every acknowledged part; tokens are remembered by
-// Keeper, in number and in time more than a writer can be away.
+// On a cluster every table is a ReplicatedMergeTree with one shard. The guarantees of a single server are kept by other
+// means: an insert is acknowledged when a quorum of replicas has its part, one insert at a time; the cursor is read
+// from a replica that has every acknowledged part; Keeper remembers deduplication tokens, in number and in time more
+// than a writer can be away.
 //
 //	alone:    non_replicated_deduplication_window
 //	cluster:  replicated_deduplication_window, replicated_deduplication_window_seconds,
@@ -21,11 +20,11 @@ import (
 const (
 	aloneWindow   = "non_replicated_deduplication_window = 100000"
 	clusterWindow = "replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000"
-	// The path has the table's UUID, which is another one when a database of that name is made again.
+	// The path has the table's UUID, which changes when a database of that name is created again.
 	clusterPath = "'/clickhouse/tables/{uuid}/{shard}', '{replica}'"
 )
 
-// The engines of the tables, alone and on a cluster.
+// The engines of the tables, on a single server and on a cluster.
 const (
 	appending         = "ENGINE = MergeTree PARTITION BY"
 	appendingCluster  = "ENGINE = ReplicatedMergeTree(" + clusterPath + ") PARTITION BY"
@@ -33,7 +32,7 @@ const (
 	collapsingCluster = "ENGINE = ReplicatedCollapsingMergeTree(" + clusterPath + ", sign)"
 )
 
-// on is the clause that makes a statement run on every replica.
+// on returns the clause that makes a statement run on every replica.
 func (c Config) on() string {
 	if c.Cluster == "" {
 		return ""
@@ -41,8 +40,7 @@ func (c Config) on() string {
 	return " ON CLUSTER " + c.Cluster
 }
 
-// Publish gives a draft of lists the table's name, at once and for good.
-// It fails where there is such a table already.
+// Publish gives a draft of lists the table's final name, atomically. It fails if such a table exists already.
 func (c Config) Publish(ctx context.Context, conn driver.Conn, database, table, draft string) error {
 	if err := conn.Exec(ctx, "RENAME TABLE "+database+"."+draft+" TO "+database+"."+table+c.on()); err != nil {
 		return fmt.Errorf("rename %s.%s to %s: %w", database, draft, table, err)
@@ -50,7 +48,7 @@ func (c Config) Publish(ctx context.Context, conn driver.Conn, database, table, 
 	return nil
 }
 
-// Discard removes a table of a generation, such as a draft that was left over.
+// Discard drops a table of a generation, such as a leftover draft.
 func (c Config) Discard(ctx context.Context, conn driver.Conn, database, draft string) error {
 	if err := conn.Exec(ctx, "DROP TABLE IF EXISTS "+database+"."+draft+c.on()+" SYNC"); err != nil {
 		return fmt.Errorf("drop %s.%s: %w", database, draft, err)
@@ -58,7 +56,7 @@ func (c Config) Discard(ctx context.Context, conn driver.Conn, database, draft s
 	return nil
 }
 
-// Drop removes the database of a generation, on every replica.
+// Drop drops the database of a generation, on every replica.
 func (c Config) Drop(ctx context.Context, conn driver.Conn, database string) error {
 	statement := "DROP DATABASE IF EXISTS " + database + c.on()
 	if c.Cluster != "" {
@@ -70,8 +68,7 @@ func (c Config) Drop(ctx context.Context, conn driver.Conn, database string) err
 	return nil
 }
 
-// Processes is the table of the queries that are running, of all replicas
-// where there are several.
+// Processes returns the table of running queries, on a cluster of all replicas.
 func (c Config) Processes() string {
 	if c.Cluster == "" {
 		return "system.processes"
@@ -79,9 +76,8 @@ func (c Config) Processes() string {
 	return "clusterAllReplicas(" + c.Cluster + ", system.processes)"
 }
 
-// clustered adds the settings of a connection to a server that has replicas. A
-// reader needs them like the writer: without them it would see one table with a
-// batch and another one without, as parts come to its replica.
+// clustered adds the settings of a connection to a server with replicas. Readers need them as well as the writer:
+// without them a reader would see a batch in one table but not in another, as parts arrive at its replica.
 func (c Config) clustered(settings clickhouse.Settings) clickhouse.Settings {
 	if c.Cluster != "" {
 		settings["insert_quorum"] = "auto"

@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// recorder is a connection that only notes what it is to do.
+// recorder is a connection that only records its statements.
 type recorder struct {
 	driver.Conn
 	statements []string
@@ -23,8 +23,8 @@ func (r *recorder) Exec(_ context.Context, query string, _ ...any) error {
 	return nil
 }
 
-// TestClusterSettings: a writer with replicas waits for a quorum, it and query
-// read what was acknowledged, and the queries of all replicas are looked at.
+// TestClusterSettings checks that a writer with replicas waits for a quorum, that it and query read only acknowledged
+// data, and that the queries of all replicas are listed.
 func TestClusterSettings(t *testing.T) {
 	c := config(t)
 	if got := c.Processes(); got != "system.processes" {
@@ -59,7 +59,7 @@ func TestClusterSettings(t *testing.T) {
 	}
 }
 
-// wantSettings fails the test where questions of a connection have other settings.
+// wantSettings fails the test if queries of a connection have other settings.
 func wantSettings(t *testing.T, conn driver.Conn, want map[string]string) {
 	t.Helper()
 	for name, value := range want {

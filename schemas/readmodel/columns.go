@@ -15,37 +15,37 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// Column is a column of a table, as the tag col of its row's field declares it.
+// Column is a column of a table, as declared by the tag col of the row's field.
 type Column struct {
 	Name, Type, Codec string
 
 	field int
-	width int // bytes of a value; 0 for text and arrays
+	width int // size of a value in bytes; 0 for text and arrays
 }
 
-// Table is a table whose rows are T. DDL, inserts and what verify compares follow from T.
+// Table is a table whose rows are T. Its DDL, its inserts and the comparison by verify follow from T.
 type Table[T any] struct {
 	Name    string
 	Columns []Column
 	tail    string // engine, order and settings of the table
 }
 
-// durable are settings without which a crash could lose or double an insert.
+// durable are the settings without which a crash could lose or duplicate an insert.
 const durable = "non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, " +
 	"min_rows_to_fsync_after_merge = 1, auto_statistics_types = ''"
 
 // The tables of a generation.
 var (
 	// EventsTable is the decoded log, in the order of the chain within each kind of record.
-	// PARTITION BY seq = 0 puts all rows into one partition (no seq is 0) and has the engine
-	// keep the lowest and highest seq of each part, so that the cursor max(seq) reads one part.
+	// PARTITION BY seq = 0 puts all rows into one partition (no seq is 0) and makes the engine keep the lowest and
+	// highest seq of each part, so that the cursor max(seq) reads one part.
 	EventsTable = newTable[EventRow]("events", `,
   INDEX named (user, tx) TYPE bloom_filter GRANULARITY 1,
   INDEX numbered seq TYPE minmax GRANULARITY 1
 ) ENGINE = MergeTree PARTITION BY seq = 0 PRIMARY KEY (record, block) ORDER BY (record, block, seq, sub)
 SETTINGS `+durable+`, index_granularity = 1024`)
-	// ListsTable is every order in which the API reads. Compact parts make a small insert
-	// cheap; the two indexes find the rows of a past block and of a time in a long list.
+	// ListsTable has every order in which the API reads. Compact parts make a small insert cheap; the two indexes find
+	// the rows of a past block and of a time in a long list.
 	ListsTable = newTable[ListRow]("lists", `,
   INDEX made block TYPE minmax GRANULARITY 1,
   INDEX timed ts TYPE minmax GRANULARITY 1
@@ -58,7 +58,7 @@ func newTable[T any](name, tail string) *Table[T] {
 	t := &Table[T]{Name: name, tail: tail}
 	for i := range reflect.TypeFor[T]().NumField() {
 		field := reflect.TypeFor[T]().Field(i)
-		// A type such as Enum8('log' = 0, 'block' = 1) has commas of its own.
+		// A type such as Enum8('log' = 0, 'block' = 1) contains commas.
 		column, declared, _ := strings.Cut(field.Tag.Get("col"), ",")
 		c := Column{Name: column, Type: declared, field: i, width: int(field.Type.Size())}
 		if before, ok := strings.CutSuffix(declared, ",Delta"); ok {
@@ -72,7 +72,7 @@ func newTable[T any](name, tail string) *Table[T] {
 	return t
 }
 
-// DDL is the statement that makes the table in a database.
+// DDL returns the statement that creates the table in a database.
 func (t *Table[T]) DDL(database string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "CREATE TABLE IF NOT EXISTS %s.%s (\n", database, t.Name)
@@ -89,7 +89,7 @@ func (t *Table[T]) DDL(database string) string {
 	return b.String()
 }
 
-// Names lists the columns, for INSERT and SELECT.
+// Names returns the columns, for INSERT and SELECT.
 func (t *Table[T]) Names() string {
 	names := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
@@ -98,8 +98,8 @@ func (t *Table[T]) Names() string {
 	return strings.Join(names, ", ")
 }
 
-// Rows collects rows of a table by column, as ClickHouse's native format has them, so
-// that an insert sends them without a value of their own in between.
+// Rows collects rows of a table by column, in ClickHouse's native format, so that an insert sends them without
+// allocating each value.
 type Rows[T any] struct {
 	table  *Table[T]
 	data   [][]byte // by column; nil for text and arrays
@@ -108,16 +108,16 @@ type Rows[T any] struct {
 	count  int
 }
 
-// NewRows makes an empty collection.
+// NewRows returns an empty collection.
 func (t *Table[T]) NewRows() *Rows[T] {
 	n := len(t.Columns)
 	return &Rows[T]{table: t, data: make([][]byte, n), texts: make([][]string, n), arrays: make([][][]TouchedKey, n)}
 }
 
-// Len is how many rows there are.
+// Len returns the number of rows.
 func (r *Rows[T]) Len() int { return r.count }
 
-// Reset forgets the rows and keeps the memory.
+// Reset removes the rows and keeps the memory.
 func (r *Rows[T]) Reset() {
 	r.count = 0
 	for i := range r.table.Columns {
@@ -181,7 +181,7 @@ func (r *Rows[T]) add(i int, value any) {
 	r.data[i] = d
 }
 
-// Fill gives the rows to the columns of an INSERT that names all columns of the table.
+// Fill copies the rows into the columns of an INSERT that names all columns of the table.
 func (r *Rows[T]) Fill(columns []column.Interface) error {
 	if len(columns) != len(r.table.Columns) {
 		return fmt.Errorf("%s has %d columns and not %d", r.table.Name, len(columns), len(r.table.Columns))
@@ -219,7 +219,7 @@ func (r *Rows[T]) fill(c column.Interface, i int) (err error) {
 
 var enumValue = regexp.MustCompile(`'(\w+)' = (\d+)`)
 
-// enum reads the numbers of an Enum8 column by their names.
+// enum returns the numbers of an Enum8 column by name.
 func enum[T ~uint8](columns []Column, name string) map[string]T {
 	out := map[string]T{}
 	for _, c := range columns {
@@ -237,8 +237,8 @@ func enum[T ~uint8](columns []Column, name string) map[string]T {
 	return out
 }
 
-// Line is a row in words: the values of all columns but some, separated by spaces.
-// The engine gives the same words with LineSQL.
+// Line returns a row as text: the values of all columns except without, separated by spaces. The engine computes the
+// same text with LineSQL.
 func (t *Table[T]) Line(row *T, without ...string) string {
 	var b strings.Builder
 	v := reflect.ValueOf(row).Elem()
@@ -271,7 +271,7 @@ func (t *Table[T]) Line(row *T, without ...string) string {
 	return b.String()
 }
 
-// signed is an amount as a decimal number.
+// signed formats an amount as a decimal number.
 func signed(a *Amount) string {
 	if a.Sign() < 0 {
 		return "-" + new(Amount).Neg(a).Dec()
@@ -279,7 +279,7 @@ func signed(a *Amount) string {
 	return a.Dec()
 }
 
-// LineSQL is the expression that gives a row in the words of Line.
+// LineSQL returns the expression that computes the text of Line in the engine.
 func (t *Table[T]) LineSQL(without ...string) string {
 	var words []string
 	for _, c := range t.Columns {

@@ -8,7 +8,7 @@ import (
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 )
 
-// TestRowsRoundTrip: a row of each table is what was inserted, in every column.
+// TestRowsRoundTrip checks that a row of each table is read as inserted, in every column.
 func TestRowsRoundTrip(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -11,23 +11,20 @@ import (
 	"time"
 )
 
-// The embedded ClickHouse of development and tests ends, all of it, when a client's
-// connection is reset while it reads from it ("Terminate called for uncaught
-// exception ... Connection reset by peer", see deploy/engines). A socket that is
-// closed before all of an answer was read is reset by the kernel, and a question
-// whose context ends is closed like that. So a connection here is ended as a whole
-// answer would end it: the sending side is closed, and what still comes is read and
-// thrown away.
+// The embedded ClickHouse of development and tests exits when a client's connection is reset while the server reads
+// from it ("Terminate called for uncaught exception ... Connection reset by peer", see deploy/engines). The kernel
+// resets a socket that is closed before the whole response was read, and the driver closes a connection like that when
+// a query's context ends. So a connection here is closed as after a complete response: the sending side is closed, and
+// the remaining data is read and discarded.
 //
-// And no connection says that it could not be closed well. The driver waits for who
-// reads an answer before it lets go of the connection, but not where Close gives an
-// error: who reads then hands the next block to a channel that is closed, and that
-// ends the whole program (clickhouse-go 2.49, conn.go, close; its issue 1677).
+// Also, Close never returns an error. The driver waits for the reader of a response before it releases the connection,
+// unless Close returns an error: then the reader sends the next block to a closed channel, and the whole program panics
+// (clickhouse-go 2.49, conn.go, close; its issue 1677).
 
-// drainTime bounds how long an answer that nobody waits for is read.
+// drainTime is how long the rest of an abandoned response is read at most.
 const drainTime = time.Minute
 
-// dial connects so that closing never resets and never fails; with TLS where secure is given.
+// dial connects such that closing never resets and never fails; with TLS if secure is not nil.
 func dial(ctx context.Context, addr string, secure *tls.Config) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -57,8 +54,8 @@ type secureConn struct {
 	socket *drainedConn
 }
 
-// SyscallConn is that of the socket. The driver looks at it before it asks, and takes a
-// connection that has none for good, also one that the server ended long ago.
+// SyscallConn returns the socket's connection. The driver checks it before a query, and without it would treat every
+// connection as usable, even one that the server closed long ago.
 func (c secureConn) SyscallConn() (syscall.RawConn, error) { return c.socket.SyscallConn() }
 
 // Close never fails.
@@ -73,7 +70,7 @@ type drainedConn struct {
 	closed  atomic.Bool
 }
 
-// Read gives net.ErrClosed after Close, like any connection.
+// Read returns net.ErrClosed after Close, like any connection.
 func (c *drainedConn) Read(p []byte) (int, error) {
 	c.reading.Lock()
 	defer c.reading.Unlock()
@@ -87,19 +84,19 @@ func (c *drainedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close ends the sending side at once and returns. The rest is read in the
-// background until the server has closed its side too. It never fails.
+// Close closes the sending side at once and returns. The rest is read in the background until the server has closed its
+// side too. It never fails.
 func (c *drainedConn) Close() error {
 	if c.closed.Swap(true) {
 		return nil
 	}
 	_ = c.CloseWrite()                             // the server may be gone
-	_ = c.TCPConn.SetReadDeadline(time.Unix(1, 0)) // wakes a Read that waits
+	_ = c.TCPConn.SetReadDeadline(time.Unix(1, 0)) // wakes a blocked Read
 	go func() {
 		c.reading.Lock()
 		defer c.reading.Unlock()
 		_ = c.TCPConn.SetReadDeadline(time.Now().Add(drainTime))
-		_, _ = io.Copy(io.Discard, c.TCPConn) // whatever ends it, the connection is over
+		_, _ = io.Copy(io.Discard, c.TCPConn) // however it ends, the connection is done
 		_ = c.TCPConn.Close()
 	}()
 	return nil

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestGivenUpQuestions: questions whose context ends at any moment of them do
-// the server no harm, and the next question is answered.
+// TestGivenUpQuestions checks that queries whose context ends at any moment do not harm the server, and that the next
+// query succeeds.
 func TestGivenUpQuestions(t *testing.T) {
 	conn, err := config(t).Open("")
 	if err != nil {
@@ -45,8 +45,8 @@ func TestGivenUpQuestions(t *testing.T) {
 	}
 }
 
-// TestGivenUpWhileTheServerGoes: a question that is given up while blocks of its answer wait to be taken, and whose
-// connection was reset by then, ends with an error, and not the program.
+// TestGivenUpWhileTheServerGoes cancels a query while blocks of its response wait to be read and its connection has
+// been reset: the query must return an error, not crash the program.
 func TestGivenUpWhileTheServerGoes(t *testing.T) {
 	c := config(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -55,7 +55,7 @@ func TestGivenUpWhileTheServerGoes(t *testing.T) {
 	}
 	defer listener.Close()
 	engine := c.Addr
-	came := make(chan struct{}) // closed when more has come than the driver keeps
+	came := make(chan struct{}) // closed when more has arrived than the driver buffers
 	reset := make(chan struct{})
 	go func() {
 		outside, err := listener.Accept()
@@ -76,7 +76,7 @@ func TestGivenUpWhileTheServerGoes(t *testing.T) {
 		<-reset
 		_ = outside.(*net.TCPConn).SetLinger(0)
 		outside.Close()
-		_, _ = io.Copy(io.Discard, inside) // the engine does not survive what the client has to
+		_, _ = io.Copy(io.Discard, inside) // the engine would exit if its connection were reset
 		inside.Close()
 	}()
 	c.Addr = listener.Addr().String()
@@ -93,9 +93,9 @@ func TestGivenUpWhileTheServerGoes(t *testing.T) {
 	}
 	<-came
 	close(reset)
-	<-time.After(50 * time.Millisecond) // so that the reset is there first, as a rule
+	<-time.After(50 * time.Millisecond) // so that the reset usually arrives first
 	cancel()
-	<-time.After(200 * time.Millisecond) // and so that the driver gives up before anybody takes a block
+	<-time.After(200 * time.Millisecond) // and so that the driver cancels before a block is read
 	for rows.Next() {
 	}
 	if err := errors.Join(rows.Err(), rows.Close()); err == nil {
@@ -103,7 +103,8 @@ func TestGivenUpWhileTheServerGoes(t *testing.T) {
 	}
 }
 
-// TestSecureConnection: TLS names the server, and one whose certificate nobody signed is refused.
+// TestSecureConnection checks that TLS verifies the server's name, and that a server with an untrusted certificate is
+// rejected.
 func TestSecureConnection(t *testing.T) {
 	server := httptest.NewTLSServer(nil)
 	defer server.Close()
@@ -120,8 +121,7 @@ func TestSecureConnection(t *testing.T) {
 	}
 }
 
-// TestPatientConnection: what takes long is bounded in memory like any question of
-// the writer, and not in time.
+// TestPatientConnection checks that long statements have the writer's memory limit, but no time limit.
 func TestPatientConnection(t *testing.T) {
 	conn, err := config(t).OpenPatient("")
 	if err != nil {
@@ -136,8 +136,8 @@ func TestPatientConnection(t *testing.T) {
 	}
 }
 
-// TestSession: temporary tables stay for as long as the connection, however fast statements follow each other, and when it has ended
-// that is said.
+// TestSession checks that temporary tables exist as long as the connection, however fast statements follow each other,
+// and that a statement after its end fails with that reason.
 func TestSession(t *testing.T) {
 	t.Parallel()
 	session, err := config(t).OpenSession("default")

@@ -10,16 +10,17 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
-// ListDefinition is what some lists hold as of a seq, as a query over the temporary tables of Derive. Its file in definitions
-// has its name.
+// ListDefinition is the content of some lists as of a seq, as a query over the temporary tables of Derive. Its file in
+// definitions has its name.
 type ListDefinition struct {
 	Name  string
 	Lists []List
-	// Columns are those of lists that the query gives, besides sign and the cursor's writer; all others have their default.
+	// Columns are the columns of lists that the query returns, besides sign and the cursor's writer; all others have
+	// their defaults.
 	Columns string
 }
 
-// Definitions are those of all lists but touched, which says what changed. The cursor is the last.
+// Definitions are the definitions of all lists except touched, which describes changes. The cursor is last.
 var Definitions = []ListDefinition{
 	{Name: "blocks", Lists: []List{Blocks}, Columns: "list, key, block, hash, ts"},
 	{Name: "effects", Lists: []List{VaultEvents, UserEvents, PartnerEvents},
@@ -43,13 +44,13 @@ var Definitions = []ListDefinition{
 	{Name: "cursor", Lists: []List{CursorList, CursorEnd}, Columns: "list, block, ts, seq, rewrites"},
 }
 
-// derived are the temporary tables that definitions read. Each may name those before it; the first ones read events.
+// derived are the temporary tables that definitions read. Each may use those before it; the first ones read events.
 var derived = []string{"live", "mined", "newest", "reached", "reach", "exact", "grouped", "grouped_deposit", "deposit", "special", "about", "keyed", "found", "settled",
 	"line", "plain", "request", "paid", "valued", "member", "change"}
 
-// Derive computes what events say up to a seq, which must be the end of a unit, in temporary tables of a session (OpenSession): the SQL
-// of definitions can be asked there until Derive is called again or the session ends. Each table is planned and computed once,
-// however many definitions read it.
+// Derive computes, in temporary tables of a session (OpenSession), what events mean up to a seq, which must be the end
+// of a unit. The SQL of definitions works in the session until Derive is called again or the session ends. Each table
+// is planned and computed once, however many definitions read it.
 func Derive(ctx context.Context, session driver.Conn, seq uint64) error {
 	ctx = Parameters(ctx, map[string]uint64{"seq": seq})
 	for _, table := range derived {
@@ -63,15 +64,15 @@ func Derive(ctx context.Context, session driver.Conn, seq uint64) error {
 	return nil
 }
 
-// scratch are settings of a table that is read a few times and dropped: no merges.
+// scratch are the settings of a table that is read a few times and dropped: no merges.
 const scratch = "max_bytes_to_merge_at_max_space_in_pool = 1, max_bytes_to_merge_at_min_space_in_pool = 1, auto_statistics_types = ''"
 
 func definition(name string) string {
 	return quotient.ReplaceAllString(uncommented(file("definitions", name)), quotientSQL)
 }
 
-// quotient is mulDiv(a, b, c) in a file: a * b / c of amounts, rounded down, 0 if that is no amount or c is 0. The
-// product of two amounts has more than 256 bits, so a is divided in three pieces of 64 bits.
+// quotient matches mulDiv(a, b, c) in a file: a * b / c of amounts, rounded down, 0 if the result does not fit an
+// amount or c is 0. The product of two amounts has more than 256 bits, so a is divided in three pieces of 64 bits.
 var quotient = regexp.MustCompile(`\bmulDiv\((\w+), (\w+), (\w+)\)`)
 
 var quotientSQL = strings.NewReplacer("{64}", "toUInt256('18446744073709551616')", "{limit}", "bitShiftLeft(toUInt256(1), 191)",
@@ -81,10 +82,10 @@ var quotientSQL = strings.NewReplacer("{64}", "toUInt256('18446744073709551616')
 	[intDiv(toUInt256($1), {64} * {64}), intDiv(toUInt256($1), {64}) % {64}, toUInt256($1) % {64}],
 	(toUInt256(0), toUInt256(0))).1])[1]), toInt256(0))`)
 
-// SQL is the query, in a session of Derive, which gives the seq, and with Parameters.
+// SQL returns the query, for a session of Derive, which sets the seq, and with Parameters.
 func (d *ListDefinition) SQL() string { return definition(d.Name) }
 
-// Rows is the query for the rows as lists has them: all columns but sign.
+// Rows returns the query for complete rows of lists: all columns but sign.
 func (d *ListDefinition) Rows() string {
 	given := map[string]bool{}
 	for _, name := range strings.Split(d.Columns, ", ") {
@@ -103,9 +104,10 @@ func (d *ListDefinition) Rows() string {
 	return "SELECT " + strings.Join(columns, ", ") + " FROM (\n" + d.SQL() + ")"
 }
 
-// BuildLists fills a table, lists or a draft of it, from events up to a seq, which must be the end of a unit. What the table
-// holds is removed before: a build that was interrupted starts again. The cursor, with the id of the writer, is inserted last
-// and is the commit point: before it, lists must not be used. session must be a session of the generation's database (OpenSession).
+// BuildLists fills a table, lists or a draft of it, from events up to a seq, which must be the end of a unit. It
+// empties the table first, so that an interrupted build starts again. The cursor, with the id of the writer, is
+// inserted last and is the commit point: before it, lists must not be used. session must be a session of the
+// generation's database (OpenSession).
 func BuildLists(ctx context.Context, session driver.Conn, table string, seq, writer uint64) error {
 	if err := session.Exec(ctx, "TRUNCATE TABLE "+table); err != nil {
 		return fmt.Errorf("empty %s: %w", table, err)
@@ -130,7 +132,7 @@ func (d *ListDefinition) build(ctx context.Context, session driver.Conn, table s
 	}
 	settings := clickhouse.Settings{
 		"deduplicate_insert_select": "disable", // no block is sent twice, and equal ones must all count
-		// No two rows of a build collapse. To look for them was three quarters of its time.
+		// No two rows of a build collapse. Looking for such rows took three quarters of its time.
 		"optimize_on_insert": 0,
 	}
 	return session.Exec(clickhouse.Context(ctx, clickhouse.WithSettings(settings)),

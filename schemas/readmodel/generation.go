@@ -10,13 +10,12 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
-// A generation is a database with two tables, events and lists. It begins with events.
-// When the log has all of every vault, lists is built of it under the name of a draft
-// and gets its own name when it is whole: a generation that has the table lists can be
-// served, and a writer that stalled while it built never touches the table of another.
+// A generation is a database with two tables, events and lists. It starts with events. When the log has all of every
+// vault, lists is built from events under a draft name, and renamed when it is complete: so a generation with a table
+// lists can be served, and a writer that stalled during a build never touches the table of another writer.
 
-// CreateEvents makes the database of a generation and its table events if they are missing, on all replicas of the cluster if
-// there is one.
+// CreateEvents creates the database of a generation and its table events if they are missing, on all replicas of a
+// cluster.
 func (c Config) CreateEvents(ctx context.Context, conn driver.Conn, database string) error {
 	statements := []string{
 		"CREATE DATABASE IF NOT EXISTS " + database + c.on() + " ENGINE = Atomic",
@@ -31,7 +30,7 @@ func (c Config) CreateEvents(ctx context.Context, conn driver.Conn, database str
 	return nil
 }
 
-// CreateLists makes an empty table lists under a name: its own, or that of a draft.
+// CreateLists creates an empty table lists under its own name or that of a draft.
 func (c Config) CreateLists(ctx context.Context, conn driver.Conn, database, name string) error {
 	ddl := c.tableDDL(ListsTable.DDL(database), database+"."+ListsTable.Name, database+"."+name)
 	if err := conn.Exec(ctx, ddl); err != nil {
@@ -40,7 +39,7 @@ func (c Config) CreateLists(ctx context.Context, conn driver.Conn, database, nam
 	return nil
 }
 
-// tableDDL is the statement that makes a table under a name, on a cluster if there is one.
+// tableDDL returns the statement that creates a table under a name, on a cluster if there is one.
 func (c Config) tableDDL(ddl, declared, name string) string {
 	if c.Cluster != "" {
 		ddl = strings.NewReplacer(appending, appendingCluster, collapsing, collapsingCluster, aloneWindow, clusterWindow).
@@ -49,7 +48,7 @@ func (c Config) tableDDL(ddl, declared, name string) string {
 	return strings.Replace(ddl, "CREATE TABLE IF NOT EXISTS "+declared, "CREATE TABLE IF NOT EXISTS "+name+c.on(), 1)
 }
 
-// Tables names the tables of a generation.
+// Tables returns the names of a generation's tables.
 func (c Config) Tables(ctx context.Context, conn driver.Conn, database string) (map[string]bool, error) {
 	engines, err := tableEngines(ctx, conn, database)
 	out := map[string]bool{}
@@ -59,8 +58,8 @@ func (c Config) Tables(ctx context.Context, conn driver.Conn, database string) (
 	return out, err
 }
 
-// CheckGeneration refuses a generation (*TableError) whose tables are not as CreateEvents
-// and CreateLists make them. built reports whether it has the table lists.
+// CheckGeneration returns a *TableError if the tables of a generation are not as CreateEvents and CreateLists create
+// them. built reports whether it has the table lists.
 func (c Config) CheckGeneration(ctx context.Context, conn driver.Conn, database string) (built bool, err error) {
 	engines, err := tableEngines(ctx, conn, database)
 	if err != nil {
@@ -78,7 +77,7 @@ func (c Config) CheckGeneration(ctx context.Context, conn driver.Conn, database 
 		if c.Cluster != "" {
 			wanted, window = engine[1], clusterWindow
 		}
-		lasting := tableSettings[1:] // the first is the window of a server without replicas
+		lasting := tableSettings[1:] // the first is the deduplication window of a single server
 		for _, want := range slices.Concat([]string{wanted}, strings.Split(window, ", "), lasting) {
 			if !strings.Contains(engines[table], want) {
 				return built, &TableError{database, table, want}
@@ -88,7 +87,7 @@ func (c Config) CheckGeneration(ctx context.Context, conn driver.Conn, database 
 	return built, nil
 }
 
-// tableEngines are the engines of a database's tables, as system.tables gives them.
+// tableEngines returns the engines of a database's tables, from system.tables.
 func tableEngines(ctx context.Context, conn driver.Conn, database string) (map[string]string, error) {
 	rows, err := conn.Query(ctx, "SELECT name, engine_full FROM system.tables WHERE database = {database:String}",
 		clickhouse.Named("database", database))

@@ -12,7 +12,7 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// built makes a generation for the test, with lists if it is to have one.
+// built creates a generation for the test, with lists if requested.
 func built(t *testing.T, lists bool) *generation {
 	t.Helper()
 	g := create(t)
@@ -22,8 +22,8 @@ func built(t *testing.T, lists bool) *generation {
 	return g
 }
 
-// TestGenerationDDL: the statements of the life of a generation's two tables, alone and
-// on a cluster, are those of the golden files.
+// TestGenerationDDL compares the statements for a generation's two tables, on a single server and on a cluster, with
+// the golden files.
 func TestGenerationDDL(t *testing.T) {
 	for name, cluster := range map[string]string{"alone": "", "cluster": "main"} {
 		c := readmodel.DefaultConfig()
@@ -56,7 +56,8 @@ func TestGenerationDDL(t *testing.T) {
 	}
 }
 
-// TestCheckGeneration: a generation is as CreateEvents and CreateLists make it, or refused.
+// TestCheckGeneration checks that a generation is accepted only if its tables are as CreateEvents and CreateLists
+// create them.
 func TestCheckGeneration(t *testing.T) {
 	t.Parallel()
 	g := built(t, false)
@@ -76,7 +77,7 @@ func TestCheckGeneration(t *testing.T) {
 	if err := g.config.Publish(t.Context(), g.conn, g.database, "lists", "lists_draft"); err == nil {
 		t.Error("a draft was published over a table")
 	}
-	for range 2 { // the second time finds nothing
+	for range 2 { // the second call finds no table
 		must(t, g.config.Discard(t.Context(), g.conn, g.database, "lists_draft"))
 	}
 	wantFault := func(what, table, lacks string, err error) {
@@ -101,8 +102,7 @@ func TestCheckGeneration(t *testing.T) {
 	wantFault("no tables", "events", "MergeTree PARTITION BY seq = 0", err)
 }
 
-// TestPosition: a generation is written up to the cursor of lists, or while it has none
-// up to the end of events.
+// TestPosition checks that a generation's position is the cursor of lists or, without lists, the end of events.
 func TestPosition(t *testing.T) {
 	t.Parallel()
 	g := built(t, false)
@@ -150,9 +150,8 @@ func TestPosition(t *testing.T) {
 	}
 }
 
-// TestEventsPartsKnowTheirSeqs: rows of any seq are in one partition, an insert is one
-// part, the last seq is read without any row, and what came after a seq without the
-// parts before it.
+// TestEventsPartsKnowTheirSeqs checks that all rows are in one partition, that an insert is one part, that the last seq
+// is found without reading rows, and that rows after a seq are found without reading earlier parts.
 func TestEventsPartsKnowTheirSeqs(t *testing.T) {
 	t.Parallel()
 	g := built(t, false)

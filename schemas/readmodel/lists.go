@@ -8,10 +8,10 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// RecordKind is what a record of the log is.
+// RecordKind is the kind of a record of the log.
 type RecordKind uint8
 
-// The kinds of records, by the numbers of the column record.
+// The kinds of records, with their numbers in the column record.
 const (
 	LogRecord RecordKind = iota
 	BlockRecord
@@ -25,10 +25,10 @@ const SampleIndex uint32 = math.MaxUint32
 
 func (k RecordKind) String() string { return nameOf(EventsTable.Columns, "record", k) }
 
-// EffectKind is an effect by the number of the columns effect, kind and closed_by.
+// EffectKind is an effect, with its number in the columns effect, kind and closed_by.
 type EffectKind uint8
 
-// The effects that the read model holds.
+// The effects in the read model.
 const (
 	NoEffect EffectKind = iota
 	Deposit
@@ -49,7 +49,7 @@ const (
 
 func (k EffectKind) String() string { return nameOf(EventsTable.Columns, "effect", k) }
 
-// By is how an effect names deposits or requests, by the number of the column by.
+// By is how an effect names deposits or requests, with its number in the column by.
 type By uint8
 
 // The ways to name a deposit or request, and the ways in which a request is claimed.
@@ -57,23 +57,23 @@ const (
 	ByNone      By = iota
 	ByID           // its number
 	BySource       // its id of 32 bytes
-	ByOwner        // all that its owner has in a group, or of a claim, the owner's oldest
+	ByOwner        // all that its owner has in a group; for a claim, the owner's oldest
 	ByGroup        // the groups GroupID to GroupTo
 	ByUpToGroup    // everything up to the group GroupTo
-	// Fifo is a request that is claimed first in, first out: its place in the line is given when it is funded.
+	// Fifo is a request that is claimed first in, first out: it gets its place in the line when it is funded.
 	Fifo
-	// FifoUnfunded is one whose vault tells of no funding: its place in the line is given when it is made.
+	// FifoUnfunded is one whose vault reports no funding: it gets its place in the line when it is requested.
 	FifoUnfunded
 )
 
 func (b By) String() string { return nameOf(EventsTable.Columns, "by", b) }
 
-// List is a list by the number of the column list.
+// List is a list, with its number in the column list.
 type List uint8
 
 func (l List) String() string { return nameOf(ListsTable.Columns, "list", l) }
 
-// nameOf is what a column with an Enum8 calls a number.
+// nameOf returns the name of a number in an Enum8 column.
 func nameOf[T ~uint8](columns []Column, column string, number T) string {
 	for name, n := range enum[T](columns, column) {
 		if n == number {
@@ -83,8 +83,8 @@ func nameOf[T ~uint8](columns []Column, column string, number T) string {
 	return fmt.Sprint(uint8(number))
 }
 
-// The lists. A place is (block, log_index, sub) of an effect. Owners and scopes are
-// addresses: of a vault or user as it is, of a partner PartnerOwner, of everything zero.
+// The lists. A place is (block, log_index, sub) of an effect. Owners and scopes are addresses: that of a vault or user,
+// PartnerOwner for a partner, and zero for everything.
 //
 //	list            owner           scope  kind         key           one live row for each
 //	vault_events    vault           0      deposit      id            deposit
@@ -117,40 +117,35 @@ func nameOf[T ~uint8](columns []Column, column string, number T) string {
 //	touched         0               0      none         seq           unit (or batch)
 //	cursor          0               0      none         0             the cursor; cursor_end repeats it behind all lists
 //
-// Rows with a place have block, log_index and sub of their effect in the sort key, user is
-// the effect's owner (zero for none), vault, other, partner, id, shares, assets, ts and hash
-// (the transaction) are the effect's.
+// Rows with a place have the block, log_index and sub of their effect in the sort key. user is the effect's owner (zero
+// for none); vault, other, partner, id, shares, assets, ts and hash (of the transaction) are those of the effect.
 //
-// Deposits: closed_block and closed_ts say when a sweep reached the deposit: the first
-// sweep, in the order of the chain, whose last number is at least the deposit's; a deposit
-// that comes when a sweep has already reached its number is swept in its own block.
-// closed_by is sweep then, and closed_block Never before. All lists that hold the deposit
-// hold the same.
+// Deposits: closed_block and closed_ts are the time of the sweep of the deposit: the first sweep, in the order of the
+// chain, whose last number is at least the deposit's number; a deposit whose number was swept before it came is swept
+// in its own block. Then closed_by is sweep; before, closed_block is Never. All lists with the deposit have the same
+// values.
 //
-// Requests: assets is the estimate. The first request of an id wins; the first of claimed,
-// cancelled and expired after it closes it (closed_block, closed_ts, closed_by,
-// closed_assets: the assets of that log); the first funding between the two funds it
-// (funded_block, funded_ts, funded_assets). The blocks are Never before.
+// Requests: assets is the estimate. The first request of an id counts; the first of claimed, cancelled and expired
+// after it closes it (closed_block, closed_ts, closed_by, closed_assets: the assets of that log); the first funding
+// between the two funds it (funded_block, funded_ts, funded_assets). Until then the blocks are Never.
 //
-// Totals: a row is true from block Block up to and without block Key (Never: still true); ts
-// is the time of block Block and closed_ts that of block Key (0: still true). Of a user, partner or vault in a vault: deposits and their
-// assets, requests (the first of each id) and their estimates, claims and their assets (every
-// claim that the chain has; none for partners), users (of vaults and partners). Of a vault
-// also how many of its deposits are swept, their assets, and the highest number that a sweep
-// named, and how many valuations it had. Scope 0 of owner 0 and of partners has users only. A step whose numbers equal
-// the step before is no row; before the first step all numbers are 0. Users have a list of their
-// own: anybody can deposit for the address of a vault, or for one that looks like a partner's number.
+// Totals: a row holds from block Block until before block Key (Never: it still holds); ts is the time of block Block
+// and closed_ts that of block Key (0: it still holds). For a user, partner or vault in a vault: deposits and their
+// assets, requests (the first of each id) and their estimates, claims and their assets (every claim on the chain; none
+// for partners), users (for vaults and partners). For a vault also the number of its swept deposits, their assets, the
+// highest number that a sweep named, and the number of its valuations. Scope 0 of owner 0 and of partners has only
+// users. A step equal to the step before has no row; before the first step all numbers are 0. Users have their own
+// list, because anyone can deposit for the address of a vault, or for one that looks like a partner's number.
 //
-// Members and first_seen: block is the first block in which the user deposited or requested
-// in the scope (through a partner: deposited), ts its time. Deposited and withdrawn: key is the sum
-// of the deposits' and of the claims' assets, ts the time of the user's first block in that scope
-// as in members, and block 0, so that users of one amount are in the order of their addresses;
-// every member has one row in each.
+// Members and first_seen: block is the first block in which the user deposited or requested in the scope (through a
+// partner: deposited), ts its time. Deposited and withdrawn: key is the sum of the assets of the deposits or claims, ts
+// the time of the user's first block in that scope as in members, and block is 0, so that users with equal amounts are
+// in the order of their addresses; every member has one row in each.
 //
-// Cursor: seq is the end of the newest whole unit, block and ts the newest indexed block and
-// its time, rewrites how many units so far retracted records, writer who wrote it.
-// Touched: key and seq are the seq at the end of the batch, touched the keys of its rows,
-// and of a unit that retracts id is the ancestor + 1 (0: nothing was retracted).
+// Cursor: seq is the end of the newest complete unit, block and ts are the newest indexed block and its time, rewrites
+// is the number of units so far that retracted records, and writer is the id of the writer. Touched: key and seq are
+// the seq at the end of the batch, touched has the keys of its rows, and for a unit that retracts, id is the ancestor +
+// 1 (0: nothing was retracted).
 const (
 	CursorList    List = 0
 	VaultEvents   List = 1
@@ -173,32 +168,32 @@ const (
 	CursorEnd     List = 127
 )
 
-// TouchedKey names rows of a list that a unit changed: the list's number, then its owner. Rows of
-// vault_events, user_events and partner_events are named by their kind, too: a deposit leaves the
-// valuations of its vault as they are. Rows of queue are also named by their vault, and rows of
-// members by their user, for answers about one vault and one user.
+// TouchedKey identifies rows of a list that a unit changed: the list's number, then its owner. Rows of vault_events,
+// user_events and partner_events are identified by their kind, too: a deposit leaves the valuations of its vault
+// unchanged. Rows of queue are also identified by their vault, and rows of members by their user, for responses about
+// one vault and one user.
 type TouchedKey [21]byte
 
-// TouchedAll stands for every key: a unit that changed too many to name them.
+// TouchedAll stands for every key: a unit that changed too many rows to list.
 var TouchedAll = TouchedKey(bytes.Repeat([]byte{0xff}, len(TouchedKey{})))
 
-// Touch is the key of a list and an owner.
+// Touch returns the key of a list and an owner.
 func Touch(list List, owner common.Address) (k TouchedKey) {
 	k[0] = byte(list)
 	copy(k[1:], owner[:])
 	return k
 }
 
-// ByKind reports whether the touched keys of a list name the kind.
+// ByKind reports whether the touched keys of a list include the kind.
 func (l List) ByKind() bool { return l >= VaultEvents && l <= PartnerEvents }
 
-// TouchKind is the key of a kind and an owner in a list of events (ByKind). Its first byte is above
-// the numbers of all lists, with 16 kinds for each list.
+// TouchKind returns the key of a kind and an owner in a list of events (ByKind). Its first byte is above the numbers of
+// all lists, with 16 kinds for each list.
 func TouchKind(list List, kind EffectKind, owner common.Address) TouchedKey {
 	return Touch(0x80|(list-VaultEvents)<<4|List(kind), owner)
 }
 
-// Touches are the keys that name a row.
+// Touches returns the keys that identify a row.
 func (r *ListRow) Touches() []TouchedKey {
 	if r.List.ByKind() {
 		return []TouchedKey{TouchKind(r.List, r.Kind, r.Owner)}
@@ -213,19 +208,19 @@ func (r *ListRow) Touches() []TouchedKey {
 	return keys
 }
 
-// PartnerOwner is a partner as the owner of lists: its number in the last four bytes.
+// PartnerOwner returns a partner as the owner of lists: its number in the last four bytes.
 func PartnerOwner(partner uint32) (owner common.Address) {
 	owner[16], owner[17], owner[18], owner[19] = byte(partner>>24), byte(partner>>16), byte(partner>>8), byte(partner)
 	return owner
 }
 
-// ListNamed is a list by the name that the column list gives it.
+// ListNamed returns the list with a name in the column list.
 func ListNamed(name string) (List, bool) {
 	list, ok := listNames[name]
 	return list, ok
 }
 
-// KindNamed is an effect by the name that the column kind gives it.
+// KindNamed returns the effect with a name in the column kind.
 func KindNamed(name string) (EffectKind, bool) {
 	kind, ok := kindNames[name]
 	return kind, ok

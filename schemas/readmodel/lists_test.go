@@ -9,8 +9,8 @@ import (
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 )
 
-// TestDefinitionsGiveTheirColumns: what a definition gives is what is inserted, and
-// each list has a definition.
+// TestDefinitionsGiveTheirColumns checks that the columns of a definition are those that are inserted, and that each
+// list has a definition.
 func TestDefinitionsGiveTheirColumns(t *testing.T) {
 	t.Parallel()
 	config := DefaultConfig()
@@ -31,7 +31,7 @@ func TestDefinitionsGiveTheirColumns(t *testing.T) {
 	}
 	defer inside.Close()
 	ctx := Parameters(t.Context(), nil)
-	for range 2 { // the second time replaces the tables of the first
+	for range 2 { // the second call replaces the tables of the first
 		if err := Derive(t.Context(), inside, 1); err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +63,7 @@ func TestDefinitionsGiveTheirColumns(t *testing.T) {
 	}
 }
 
-// TestTouchedKeysAreDistinct: no two lists, nor kinds of a list of events, have a touched key in common.
+// TestTouchedKeysAreDistinct checks that no two lists, nor two kinds of a list of events, have the same touched key.
 func TestTouchedKeysAreDistinct(t *testing.T) {
 	seen := map[TouchedKey]string{TouchedAll: "all"}
 	for name, list := range listNames {

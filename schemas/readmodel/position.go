@@ -10,17 +10,17 @@ import (
 	"github.com/navlog/navlog/schemas/telemetry"
 )
 
-// ListsCursor is the cursor row of lists: how far the lists of a generation are
-// written. A Seq of 0 means that they are not built yet.
+// ListsCursor is the cursor row of lists: how far the lists of a generation are written. Seq 0 means that they are not
+// built yet.
 type ListsCursor struct {
 	Seq      uint64 // end of the newest unit
 	Block    uint64 // newest indexed block
 	TS       uint32 // its time
 	Rewrites uint64 // units so far that retracted records
-	Writer   uint64 // who wrote it
+	Writer   uint64 // id of the writer
 }
 
-// Rows are the cursor as rows of lists: one before all lists, and one behind them.
+// Rows returns the cursor as rows of lists: one before all lists, and one after them.
 func (c ListsCursor) Rows(sign int8) []ListRow {
 	row := ListRow{List: CursorList, Sign: sign,
 		Seq: c.Seq, Block: c.Block, TS: c.TS, Rewrites: c.Rewrites, Writer: c.Writer}
@@ -29,8 +29,8 @@ func (c ListsCursor) Rows(sign int8) []ListRow {
 	return []ListRow{row, end}
 }
 
-// ReadListsCursor reads the cursor of lists, a table or a draft of it. The seq only
-// grows, so of rows that no merge has taken away yet the one with the highest is live.
+// ReadListsCursor reads the cursor of lists, a table or a draft of it. The seq only grows, so among rows that are not
+// merged yet the one with the highest seq is live.
 func ReadListsCursor(ctx context.Context, conn driver.Conn, table string) (c ListsCursor, err error) {
 	err = conn.QueryRow(ctx, "SELECT max(seq), argMax(block, seq), argMax(ts, seq), argMax(rewrites, seq), argMax(writer, seq)"+
 		" FROM "+table+" WHERE list = 'cursor' SETTINGS max_threads = 1").Scan(&c.Seq, &c.Block, &c.TS, &c.Rewrites, &c.Writer)
@@ -40,8 +40,8 @@ func ReadListsCursor(ctx context.Context, conn driver.Conn, table string) (c Lis
 	return c, nil
 }
 
-// ReadEventsCursor reads the last seq of events and who wrote it. from is a seq up to
-// which the table is known to be written: the nearer it is to the last, the less is read.
+// ReadEventsCursor reads the last seq of events and the id of its writer. from is a seq up to which the table is known
+// to be written: the closer it is to the last, the less is read.
 func ReadEventsCursor(ctx context.Context, conn driver.Conn, from uint64) (seq, writer uint64, err error) {
 	ctx = Parameters(ctx, map[string]uint64{"from": from})
 	err = conn.QueryRow(ctx, "SELECT max(seq), argMax(writer, seq) FROM events WHERE seq >= {from:UInt64}"+
@@ -52,8 +52,8 @@ func ReadEventsCursor(ctx context.Context, conn driver.Conn, from uint64) (seq, 
 	return seq, writer, nil
 }
 
-// Position is how far a generation is written: up to the cursor of its lists, or, while
-// they are not built, up to the last seq of its events. found is false without tables.
+// Position returns how far a generation is written: up to the cursor of its lists or, before they are built, up to the
+// last seq of its events. found is false without tables.
 func (c Config) Position(ctx context.Context, conn driver.Conn, database string) (seq uint64, found bool, err error) {
 	tables, err := c.Tables(ctx, conn, database)
 	switch {
@@ -70,7 +70,7 @@ func (c Config) Position(ctx context.Context, conn driver.Conn, database string)
 	return seq, true, nil
 }
 
-// Traced hands the trace of ctx to the engine, if its spans are collected: the engine then writes what it does for the
+// Traced passes the trace of ctx to the engine, if its spans are collected: the engine then writes what it does for the
 // query to system.opentelemetry_span_log, if the operator has configured that table.
 func Traced(ctx context.Context) context.Context {
 	if at := telemetry.Collected(ctx); at.IsValid() {
@@ -79,7 +79,7 @@ func Traced(ctx context.Context) context.Context {
 	return ctx
 }
 
-// Parameters gives a question numbers by name, and Never as never.
+// Parameters sets named numbers as parameters of a query, and Never as never.
 func Parameters(ctx context.Context, numbers map[string]uint64) context.Context {
 	p := clickhouse.Parameters{"never": fmt.Sprint(Never)}
 	for name, n := range numbers {

@@ -11,26 +11,23 @@
 //
 // # When a thing is true
 //
-// What is true at block X never changes when later blocks arrive. So the lists do not
-// count up and down, they say when a thing is true: a withdrawal request has the blocks
-// at which it was requested, funded and closed; running totals have a row for each block
-// that changed them. The newest block and any past one are the same question. A unit that
-// retracts changes what is true above its ancestor, and the cursor counts such units
-// (rewrites).
+// What is true at block X never changes when later blocks arrive. So lists have no counters; they record when something
+// is true: a withdrawal request has the blocks at which it was requested, funded and closed; running totals have a row
+// for each block that changed them. A query for the newest block is the same as one for a past block. A unit that
+// retracts changes what is true above its ancestor, and the cursor counts such units (rewrites).
 //
-// Events are append-only; rows have sign 1, and -1 if they retract the row whose seq
-// retracts names. One log stands at one place of the chain (block, log_index).
+// Events are append-only; rows have sign 1, and -1 if they retract the row whose seq is in retracts. One log has one
+// place on the chain (block, log_index).
 //
-// Lists collapse: a change writes the old row with sign -1, then the new one with 1, and
-// merges take the pair away. A row is live if the signs of equal rows add up to 1.
+// Lists collapse: a change writes the old row with sign -1, then the new one with 1, and merges remove the pair. A row
+// is live if the signs of equal rows add up to 1.
 //
 // # Cursors
 //
-// The cursor of lists is a row of it, and the commit point of a unit: readers stop there.
-// The cursor of events is max(seq); after a crash it may be a batch ahead. No seq is 0, so
-// that PARTITION BY seq = 0 puts all rows into one partition, and an insert is one part as
-// in a table without. It is there since the engine then keeps the lowest and the highest
-// seq of each part: the cursor is found without a look at older parts.
+// The cursor of lists is one of its rows, and the commit point of a unit: readers stop there. The cursor of events is
+// max(seq); after a crash it may be a batch ahead. No seq is 0, so PARTITION BY seq = 0 puts all rows into one
+// partition, and an insert is one part, as without the clause. The clause makes the engine keep the lowest and the
+// highest seq of each part: so the cursor is found without reading older parts.
 //
 // Amounts are Int256 and |x| < 2^191, so that no sum of 2^64 rows can wrap.
 // Times (ts) are Unix seconds of the block, 0 for never.
@@ -61,8 +58,8 @@ import (
 //go:embed definitions/*.sql views/*.sql
 var files embed.FS
 
-// Never is the block of what did not happen yet: funded_block and closed_block, and the end
-// of a step of totals that is still true.
+// Never is the block of an event that has not happened yet: in funded_block and closed_block, and as the end of a step
+// of totals that still holds.
 const Never uint64 = math.MaxUint64
 
 // MinVersion is the oldest ClickHouse that navlog is tested with.
@@ -72,32 +69,29 @@ var MinVersion = [2]uint64{26, 7}
 // 2^191. Logs with such an amount are quarantined.
 var MaxAmount = mapping.MaxAmount
 
-// Config says how to reach ClickHouse.
+// Config is the connection to ClickHouse.
 type Config struct {
 	// Addr is host:port of the native protocol.
 	Addr string `yaml:"addr" env:"ADDR"`
-	// User and Password are the login that writes; default the user `default`
-	// without a password.
+	// User and Password are the login of the writer; default the user `default` without a password.
 	User     string `yaml:"user" env:"USER"`
 	Password string `yaml:"password" env:"PASSWORD"`
-	// QueryUser and QueryPassword are the read-only login of `navlog serve`;
-	// empty: User and Password.
+	// QueryUser and QueryPassword are the read-only login of `navlog serve`; if empty, it uses User and Password.
 	QueryUser     string `yaml:"queryUser" env:"QUERY_USER"`
 	QueryPassword string `yaml:"queryPassword" env:"QUERY_PASSWORD"`
 	// TLS 1.2 or later; default false.
 	TLS bool `yaml:"tls" env:"TLS"`
-	// Certificates are for a server that an authority of one's own signed, or that wants a certificate of the client.
+	// Certificates are for a server with a certificate of a private authority, or that requires a client certificate.
 	Certificates certs.Files `yaml:"certificates" envPrefix:"CERTIFICATES_"`
-	// Prefix of the databases <prefix>_g1, <prefix>_g2, ...: a letter and then at
-	// most 30 of a-z, 0-9 and _, default navlog.
+	// Prefix of the databases <prefix>_g1, <prefix>_g2, ...: a letter, then at most 30 of a-z, 0-9 and _; default
+	// navlog.
 	Prefix string `yaml:"prefix" env:"PREFIX"`
-	// Cluster is the name of a cluster of one shard in the server's
-	// configuration, over whose replicas the tables are kept; empty: the server
-	// is alone. See cluster.go.
+	// Cluster is the name of a cluster with one shard in the server's configuration, on whose replicas the tables are
+	// kept; empty for a single server. See cluster.go.
 	Cluster string `yaml:"cluster" env:"CLUSTER"`
 }
 
-// DefaultConfig has everything but the address.
+// DefaultConfig returns the defaults; only the address has none.
 func DefaultConfig() Config { return Config{User: "default", Prefix: "navlog"} }
 
 var identifier = regexp.MustCompile(`^[a-z][a-z0-9_]{0,30}$`)
@@ -123,11 +117,11 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Database is the name of generation id.
+// Database returns the name of generation id's database.
 func (c Config) Database(id int32) string { return fmt.Sprintf("%s_g%d", c.Prefix, id) }
 
-// Open makes a pool for the writer whose questions are about a database, which
-// must exist then; none for an empty name. It does not connect yet.
+// Open returns a pool for the writer's queries on a database, which must exist when they run; an empty name means none.
+// It does not connect yet.
 func (c Config) Open(database string) (driver.Conn, error) {
 	return c.open(database, c.User, c.Password, readTimeout, writerConns, c.clustered(clickhouse.Settings{
 		"async_insert":                   0,
@@ -147,16 +141,14 @@ func (c Config) Open(database string) (driver.Conn, error) {
 	}))
 }
 
-// writerMemory bounds a question of the writer: the engine is query's too.
+// writerMemory is the memory limit of a query by the writer, because the engine also serves query.
 const writerMemory int64 = 2 << 30
 
-// sharedSnapshot is the setting by which all mentions of a table in one question
-// see the same rows of it.
+// sharedSnapshot is the setting with which all uses of a table in one query see the same rows.
 const sharedSnapshot = "enable_shared_storage_snapshot_in_query"
 
-// OpenReader makes a pool of so many connections for query to a generation's
-// database, with the read-only login where there is one, bounded in time, memory
-// and threads per question.
+// OpenReader returns a pool of conns connections for query to a generation's database, with the read-only login if
+// there is one, and with limits on time, memory and threads per query.
 func (c Config) OpenReader(database string, conns int) (driver.Conn, error) {
 	user, password := c.QueryUser, c.QueryPassword
 	if user == "" {
@@ -171,9 +163,8 @@ func (c Config) OpenReader(database string, conns int) (driver.Conn, error) {
 	}))
 }
 
-// OpenPatient makes a pool to a database for the writer's statements that take the longer the
-// more data there is, and say nothing before they are over: merges and proofs.
-// They are bounded in memory and not in time.
+// OpenPatient returns a pool to a database for statements of the writer whose duration grows with the data and that
+// send nothing before they end: merges and proofs. They have a memory limit but no time limit.
 func (c Config) OpenPatient(database string) (driver.Conn, error) {
 	return c.open(database, c.User, c.Password, dayLong, writerConns, c.clustered(clickhouse.Settings{
 		"use_skip_indexes_on_data_read":      0,
@@ -186,14 +177,13 @@ func (c Config) OpenPatient(database string) (driver.Conn, error) {
 }
 
 const (
-	dialTimeout = 5 * time.Second  // bounds the making of a connection
-	readTimeout = 90 * time.Second // longer than any question may take
+	dialTimeout = 5 * time.Second  // time limit of connecting
+	readTimeout = 90 * time.Second // longer than any query may take
 	dayLong     = 24 * time.Hour   // longer than a build of lists
-	writerConns = 16               // a table each, and what looks at them meanwhile
+	writerConns = 16               // one per table, and some for monitoring them
 	idleConns   = 16
-	// sendBytes is how much of an insert a connection gathers before it sends it. The
-	// driver's own 10 MiB were two fifths of all that a projector allocated: each insert
-	// grows a new buffer to there, by doubling it.
+	// sendBytes is the amount of an insert that a connection buffers before it sends. The driver's own 10 MiB were two
+	// fifths of a projector's allocations: each insert grew a new buffer to that size, by doubling it.
 	sendBytes = 1 << 20
 )
 
@@ -206,8 +196,8 @@ func (c Config) open(database, user, password string, readTimeout time.Duration,
 }
 
 func (c Config) options(database, user, password string, readTimeout time.Duration, conns int, settings clickhouse.Settings) *clickhouse.Options {
-	// What parts know of their seqs decides which are read. To take it into the
-	// search within each too, the engine's default, took as long as a look-up.
+	// The seqs of a part determine whether it is read. Using them for the search within a part as well, the engine's
+	// default, took as long as a look-up.
 	settings["use_partition_minmax_for_primary_key_pruning"] = 0
 	options := &clickhouse.Options{
 		Addr:             []string{c.Addr},
@@ -218,15 +208,15 @@ func (c Config) options(database, user, password string, readTimeout time.Durati
 		ReadTimeout:      readTimeout,
 		MaxOpenConns:     conns,
 		MaxIdleConns:     min(conns, idleConns),
-		ConnMaxLifetime:  max(time.Hour, readTimeout), // nothing may end a session
+		ConnMaxLifetime:  max(time.Hour, readTimeout), // longer than any session
 		BlockBufferSize:  4,
 		ConnOpenStrategy: clickhouse.ConnOpenInOrder,
-		// A large insert's buffer would stay with its connection, one for each of the pool.
+		// The buffer of a large insert would otherwise stay with its connection, for each one in the pool.
 		FreeBufOnConnRelease: true,
 		MaxCompressionBuffer: sendBytes,
 	}
 	if host, _, err := net.SplitHostPort(c.Addr); err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback()) {
-		options.Compression = nil // on one machine it only takes both sides' time
+		options.Compression = nil // on one machine it only costs CPU on both sides
 	}
 	options.DialContext = func(ctx context.Context, addr string) (net.Conn, error) {
 		if !c.TLS {
@@ -241,13 +231,13 @@ func (c Config) options(database, user, password string, readTimeout time.Durati
 	return options
 }
 
-// FoldVersion numbers what the fold makes of a log. It is raised with any change that gives
-// other rows for the same records: one fold never continues the generation of another.
+// FoldVersion is the version of the fold. It is raised with every change that produces other rows for the same records:
+// one version never continues a generation of another.
 const FoldVersion = 7
 
-// Schema names the tables that this binary reads and writes, and what they hold: a hash of
-// their DDL, of the definitions of lists and of views without comments, and of FoldVersion. The registry
-// keeps it with each generation.
+// Schema identifies the tables that this binary reads and writes, and their content: a hash of their DDL, of the
+// definitions of lists and of the views without comments, and of FoldVersion. The registry stores it with each
+// generation.
 func Schema() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "fold %d\n%s\n%s\n", FoldVersion, EventsTable.DDL("generation"), ListsTable.DDL("generation"))
@@ -263,8 +253,7 @@ func Schema() string {
 	return hex.EncodeToString(h.Sum(nil)[:6])
 }
 
-// uncommented is SQL without the lines that are comments: what is explained better is no
-// other table, and nobody should have to rebuild for it.
+// uncommented returns SQL without its comment lines, so that a better comment does not force a rebuild.
 func uncommented(sql string) string {
 	var b strings.Builder
 	for line := range strings.Lines(sql) {
@@ -278,13 +267,12 @@ func uncommented(sql string) string {
 func file(folder, name string) string {
 	b, err := files.ReadFile(folder + "/" + name + ".sql")
 	if err != nil {
-		panic(err) // the files are part of the binary
+		panic(err) // the files are embedded
 	}
 	return string(b)
 }
 
-// CheckServer refuses a server that is too old, or one whose settings would
-// break the promise of exactly-once inserts.
+// CheckServer rejects a server that is too old, or whose settings would break exactly-once inserts.
 func CheckServer(ctx context.Context, conn driver.Conn) error {
 	v, err := conn.ServerVersion()
 	if err != nil {
@@ -311,17 +299,17 @@ func CheckServer(ctx context.Context, conn driver.Conn) error {
 	return rows.Err()
 }
 
-// tableSettings are what every table must have: without them an insert could be doubled
-// or lost by a crash, and ClickHouse's own defaults are others.
+// tableSettings are the settings that every table must have: without them a crash could duplicate or lose an insert,
+// and ClickHouse's defaults differ.
 //
-// That no table keeps statistics of its columns is not among them: it is only faster. Every question names a key or an
-// index, so a planner that weighs conditions has nothing to choose, and reads the statistics of each part all the same,
-// under the lock of the table.
+// The absence of column statistics is not among them, because it is only faster. Every query uses a key or an index, so
+// a planner that weighs conditions has nothing to choose, but would read the statistics of each part, under the lock of
+// the table.
 var tableSettings = []string{
 	"non_replicated_deduplication_window = 100000", "fsync_after_insert = 1", "fsync_part_directory = 1", "min_rows_to_fsync_after_merge = 1",
 }
 
-// TableError says that a table of a generation is not as CreateEvents or CreateLists makes it.
+// TableError reports a table of a generation that is not as CreateEvents or CreateLists creates it.
 type TableError struct{ Database, Table, Lacks string }
 
 func (e *TableError) Error() string {

@@ -16,7 +16,7 @@ import (
 
 var prefixes atomic.Int64
 
-// config is one with databases of the test's own.
+// config returns a configuration with databases for this test only.
 func config(t *testing.T) readmodel.Config {
 	c := readmodel.DefaultConfig()
 	c.Addr, c.Prefix = enginetest.ClickHouse(t), fmt.Sprintf("rm%d_%d", os.Getpid(), prefixes.Add(1))
@@ -30,21 +30,21 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// generation is one that a test made.
+// generation is a generation for a test.
 type generation struct {
 	config   readmodel.Config
 	database string
 	conn     driver.Conn // to its database
 }
 
-// create makes a generation for the test, and drops it at its end.
+// create creates a generation for the test, and drops it afterwards.
 func create(t *testing.T) *generation {
 	t.Helper()
 	g := &generation{config: config(t)}
 	g.database = g.config.Database(1)
 	server, err := g.config.Open("")
 	must(t, err)
-	for range 2 { // the second time finds everything there
+	for range 2 { // the second call finds everything in place
 		must(t, g.config.CreateEvents(t.Context(), server, g.database))
 	}
 	g.conn, err = g.config.Open(g.database)
@@ -59,7 +59,7 @@ func create(t *testing.T) *generation {
 	return g
 }
 
-// do runs statements, in which never is readmodel.Never.
+// do runs statements, with never as readmodel.Never.
 func (g *generation) do(t *testing.T, statements ...string) {
 	t.Helper()
 	for _, statement := range statements {
@@ -131,7 +131,7 @@ func explain(t *testing.T, conn driver.Conn, question string) string {
 	return strings.Join(plan, "\n")
 }
 
-// TestSchema: the schema has a name that does not change by itself.
+// TestSchema checks that the schema's name does not change by itself.
 func TestSchema(t *testing.T) {
 	if s := readmodel.Schema(); len(s) != 12 || s != readmodel.Schema() {
 		t.Errorf("schema is %q", s)

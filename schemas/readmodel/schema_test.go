@@ -2,7 +2,7 @@ package readmodel
 
 import "testing"
 
-// A comment of a table is no part of its schema: rewritten, it makes no other generation.
+// A comment is not part of the schema: changing it does not require another generation.
 func TestCommentsAreNoSchema(t *testing.T) {
 	with, without := "-- one, \n-- two\nCREATE TABLE t (\n  -- three\n  seq UInt64\n)\n", "CREATE TABLE t (\n  seq UInt64\n)\n"
 	if got := uncommented(with); got != without {

@@ -17,7 +17,7 @@ import (
 	"github.com/navlog/navlog/schemas/certs/certstest"
 )
 
-// tlsDoor ends TLS before the engine. It gives the connections that it took, in order.
+// tlsDoor terminates TLS in front of the engine. It returns its connections, in order.
 func tlsDoor(t *testing.T, engine string, door *tls.Config) (addr string, taken <-chan *tls.Conn) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -49,7 +49,7 @@ func tlsDoor(t *testing.T, engine string, door *tls.Config) (addr string, taken 
 			}()
 			go func() {
 				_, _ = io.Copy(outside, inside)
-				_, _ = io.Copy(io.Discard, inside) // the engine does not survive a connection that is reset
+				_, _ = io.Copy(io.Discard, inside) // the engine exits if a connection is reset
 				inside.Close()
 				outside.Close()
 			}()
@@ -58,10 +58,10 @@ func tlsDoor(t *testing.T, engine string, door *tls.Config) (addr string, taken 
 	return listener.Addr().String(), all
 }
 
-// TestSecureConnectionEnds: a connection with TLS that the server, or who stands before it, has
-// ended while nobody asked is not asked again, whether its end was told or not.
+// TestSecureConnectionEnds checks that an idle TLS connection that the server, or a proxy in front of it, has closed is
+// not used again, whether it was closed properly or not.
 func TestSecureConnectionEnds(t *testing.T) {
-	trusted := httptest.NewTLSServer(nil) // for its certificate, of 127.0.0.1
+	trusted := httptest.NewTLSServer(nil) // for its certificate for 127.0.0.1
 	defer trusted.Close()
 	roots := x509.NewCertPool()
 	roots.AddCert(trusted.Certificate())
@@ -88,7 +88,7 @@ func TestSecureConnectionEnds(t *testing.T) {
 					t.Fatalf("question %d: %d, %v", i, n, err)
 				}
 				if i%2 == 0 {
-					continue // the second question comes by the same connection
+					continue // the second query uses the same connection
 				}
 				if len(taken) != 1 {
 					t.Fatalf("%d connections were made for two questions", len(taken))
@@ -101,7 +101,8 @@ func TestSecureConnectionEnds(t *testing.T) {
 	}
 }
 
-// TestOwnCertificates: a server of an authority of one's own, which wants a certificate of the client, is asked; without the files it is not.
+// TestOwnCertificates checks that a server with a private authority that requires a client certificate accepts a client
+// with the files, and rejects one without them.
 func TestOwnCertificates(t *testing.T) {
 	t.Parallel()
 	authority := certstest.New(t)

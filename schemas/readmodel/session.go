@@ -12,16 +12,16 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
-// OpenSession makes one connection to a generation's database, for Derive and BuildLists: the temporary tables of a session
-// end with its connection. Statements wait for each other, and the rows of one must be read or closed before the next. They are bounded in
-// memory and not in time. When the connection ends, every later statement fails.
+// OpenSession opens one connection to a generation's database, for Derive and BuildLists: the temporary tables of a
+// session end with its connection. Statements run one at a time, and the rows of one must be read or closed before the
+// next. They have a memory limit but no time limit. After the connection has ended, every statement fails.
 func (c Config) OpenSession(database string) (driver.Conn, error) {
 	options := c.options(database, c.User, c.Password, dayLong, 1, c.clustered(clickhouse.Settings{
 		"use_skip_indexes_on_data_read": 0,
 		sharedSnapshot:                  1,
 		"max_memory_usage":              writerMemory,
 		"max_execution_time":            0,
-		// A row of lists has 600 bytes before it is compressed.
+		// A row of lists has 600 bytes uncompressed.
 		"max_insert_block_size":              1 << 18,
 		"min_insert_block_size_rows":         1 << 18,
 		"min_insert_block_size_bytes":        1 << 28,
@@ -52,15 +52,16 @@ func (c Config) OpenSession(database string) (driver.Conn, error) {
 
 var errOneConnection = errors.New("the connection of the session, which has its temporary tables, has ended: run the command again")
 
-// session has one connection. The driver returns it to its pool a moment after the caller has read the last row (clickhouse-go 2.49,
-// conn_query.go), and would open another one for a statement that comes in between: such a statement is sent again.
+// session has one connection. The driver returns it to its pool a moment after the caller has read the last row
+// (clickhouse-go 2.49, conn_query.go), and would open another one for a statement that comes in between: such a
+// statement is retried.
 type session struct {
 	driver.Conn
 	dialed atomic.Bool
 }
 
-// again reports whether to send a statement again: it was not sent, because the pool did not have the connection back yet. It waits a
-// millisecond first, and gives up after a thousand tries, which means that the connection has ended.
+// again reports whether to retry a statement: it was not sent, because the connection was not back in the pool yet. It
+// waits a millisecond first, and stops after a thousand tries, which means that the connection has ended.
 func again(ctx context.Context, err error, try *int) bool {
 	if *try++; !errors.Is(err, errOneConnection) || *try > 1000 || ctx.Err() != nil {
 		return false

@@ -8,11 +8,11 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
-// Views are the views of a generation, for people who query it with SQL: one file each in views. Most show the live rows of lists.
-// The two that show logs read events, which may be a batch ahead of lists.
+// Views are the views of a generation, for people who query it with SQL: one file each in views. Most show the live
+// rows of lists. The two that show logs read events, which may be a batch ahead of lists.
 var Views = []string{"deposits", "withdrawal_events", "requests", "navs", "sweeps", "settlements", "users"}
 
-// CreateViews makes the views of a generation that has lists, those that are missing.
+// CreateViews creates the missing views of a generation that has lists.
 func (c Config) CreateViews(ctx context.Context, conn driver.Conn, database string) error {
 	for _, view := range Views {
 		if err := conn.Exec(ctx, c.viewDDL(database, view)); err != nil {
@@ -22,7 +22,7 @@ func (c Config) CreateViews(ctx context.Context, conn driver.Conn, database stri
 	return nil
 }
 
-// viewDDL is the statement that makes a view in a database.
+// viewDDL returns the statement that creates a view in a database.
 func (c Config) viewDDL(database, view string) string {
 	sql := strings.NewReplacer("{never:UInt64}", fmt.Sprint(Never), "FROM events", "FROM "+database+".events", "FROM lists", "FROM "+database+".lists").
 		Replace(uncommented(file("views", view)))

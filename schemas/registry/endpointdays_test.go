@@ -12,18 +12,17 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// march is a day of March 2026.
+// march returns a day of March 2026.
 func march(day int) pgtype.Date {
 	return pgtype.Date{Time: time.Date(2026, 3, day, 0, 0, 0, 0, time.UTC), Valid: true}
 }
 
-// The attempts of a day are those that failed on it and the successes of the deliveries that
-// were finished on it, of one partner.
+// The attempts of a day are a partner's attempts that failed on that day, and the successful ones of the deliveries
+// that finished on that day.
 func TestEndpointDays(t *testing.T) {
 	pool := open(t, enginetest.Postgres(t))
 	n := 0
-	// deliver adds a delivery that was finished at a time, and its attempts: a duration each, negative
-	// for one that failed.
+	// deliver adds a delivery that finished at a time, and its attempts: one duration each, negative for a failed one.
 	deliver := func(partner int, state, at string, durations ...int) {
 		t.Helper()
 		n++
@@ -48,7 +47,7 @@ func TestEndpointDays(t *testing.T) {
 	deliver(7, Delivered, "2026-03-02T08:00:00Z", 10)
 	deliver(7, Delivered, "2026-03-02T09:00:00+02:00", 5, 20) // replayed
 	deliver(7, Failed, "2026-03-03T10:00:00Z", -1, -1, -1, -1)
-	deliver(7, Delivered, "2026-03-03T11:00:00Z") // whose attempts were deleted
+	deliver(7, Delivered, "2026-03-03T11:00:00Z") // its attempts were deleted
 	deliver(8, Delivered, "2026-03-02T09:00:00Z", 99)
 	deliver(8, Failed, "2026-03-02T09:00:00Z", -99)
 	days := func(last pgtype.Date, atMost, measured int32) string {
@@ -67,7 +66,7 @@ func TestEndpointDays(t *testing.T) {
 	if got, want := days(march(4), 100, 100), "04: 0 0 -1, 03: 1 4 -1, 02: 3 2 20, 01: 1 0 40"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	// The counts stop at a number, and the median is of the newest deliveries.
+	// The counts stop at a limit, and the median is of the newest deliveries.
 	if got, want := days(march(3), 2, 1), "03: 1 2 -1, 02: 2 2 10, 01: 1 0 40, 28: 0 0 -1"; got != want {
 		t.Errorf("bounded: got %s, want %s", got, want)
 	}
@@ -94,7 +93,7 @@ func TestEndpointDaysReadsTheIndexes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// What this connection did before is among them for a second.
+	// The statistics include this connection's earlier work for a second.
 	const read = `SELECT coalesce(sum(seq_scan), 0)::bigint FROM pg_stat_xact_user_tables WHERE relname IN ('delivery', 'attempt')`
 	tx, err := pool.Begin(t.Context())
 	if err != nil {

@@ -18,8 +18,7 @@ import (
 // Operators change partners, their keys and their secrets. Each change is one transaction
 // that also adds a row to the audit.
 
-// NewPartner holds the key and the secret of a partner. It is the only time that they can
-// be read.
+// NewPartner holds the key and the secret of a partner. They can be read only now.
 type NewPartner struct {
 	ID            int64  `json:"id"`
 	Name          string `json:"name"`

@@ -316,11 +316,10 @@ func Instance() string {
 	return fmt.Sprintf("%s-%d", printable.Text(host, 255), os.Getpid())
 }
 
-// Report writes the result of status once a second until ctx ends, and with it the program's
-// uptime of the day. status must be fast and
-// safe to call from another goroutine; its value becomes JSON. Readers treat a row older
-// than 5 s as unknown. Report first deletes rows older than a day, since every process has
-// its own row. It logs a lasting failure once a minute.
+// Report writes the result of status once a second until ctx ends, and with it the program's uptime of the day. status
+// must be fast and safe to call from another goroutine; its value becomes JSON. Readers treat a row older than 5 s as
+// unknown. Report first deletes rows older than a day, since every process has its own row. It logs a lasting failure
+// once a minute.
 func Report(ctx context.Context, pool *pgxpool.Pool, program string, status func() any) error {
 	queries, instance := db.New(pool), Instance()
 	if err := forgetOld(ctx, queries); err != nil && ctx.Err() == nil {

@@ -435,9 +435,8 @@ func (e *explained) explain(ctx context.Context, sql string, args []any) {
 	e.blocks = plans[0].Plan.Hit + plans[0].Plan.Read
 }
 
-// The last success, the last failure and the number of a partner's deliveries are found without
-// reading its log, which is kept for ever: for a partner with many of either kind, and for one
-// with none among those of others.
+// The last success, the last failure and the number of a partner's deliveries are found without reading its whole
+// history, which is kept forever: for a partner with many of either kind, and for one with none among those of others.
 func TestLastResultsAreFoundWithoutTheLog(t *testing.T) {
 	pool, ctx := open(t, enginetest.Postgres(t)), context.Background()
 	for _, statement := range []string{

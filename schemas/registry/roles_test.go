@@ -23,8 +23,8 @@ func as(t *testing.T, url, role string) *pgxpool.Pool {
 	return open(t, url+"&role="+role)
 }
 
-// Each role can run its program's queries and nothing of the others': in particular, the
-// program that answers the internet can neither read a secret nor mark an event as delivered.
+// Each role can run its program's queries and none of the others': in particular, the program that serves the internet
+// can neither read a secret nor mark an event as delivered.
 func TestRolesCanDoTheirWorkAndNothingElse(t *testing.T) {
 	url, ctx := enginetest.Postgres(t), context.Background()
 	owner := open(t, url)
@@ -227,7 +227,7 @@ func TestMigrationsAreLeftToOthers(t *testing.T) {
 	if err := GrantRoles(ctx, owner); err != nil {
 		t.Fatal(err)
 	}
-	open(t, url+"&role=navlog_ingest").Close() // nothing to migrate, which it may not
+	open(t, url+"&role=navlog_ingest").Close() // there is nothing to migrate, and this login has no right to
 
 	if _, err := owner.Exec(ctx, "DELETE FROM goose_db_version WHERE version_id = $1", newest()); err != nil {
 		t.Fatal(err)

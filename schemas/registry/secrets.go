@@ -43,8 +43,8 @@ func NewAPIKey(test bool) string {
 	return prefix + string(random) + keyChecksum(string(random))
 }
 
-// WellFormedKey reports whether key has the form and checksum of a key, which says nothing
-// about whether it was ever issued.
+// WellFormedKey reports whether key has the form and checksum of a key. It does not check whether the key was ever
+// issued.
 func WellFormedKey(key string) bool {
 	rest, ok := strings.CutPrefix(key, livePrefix)
 	if !ok {

@@ -10,11 +10,10 @@ const (
 	Dispatch = "dispatch"
 )
 
-// Programs lists them in the order in which a log passes through them.
+// Programs lists the programs in the order in which data passes through them.
 var Programs = []string{Ingest, Project, Serve, Dispatch}
 
-// StandingBy is the state of a program that is ready to take over from another instance,
-// and that reports nothing else.
+// StandingBy is the state of a program that is ready to take over from another instance, and that reports nothing else.
 const StandingBy = "standby"
 
 // States of ingest in which its report of the chain is current. In other states it is the
@@ -35,14 +34,14 @@ const (
 	Unknown = "unknown" // a program has not reported for 5 s
 )
 
-// Serving is the state of a serve that answers, and Reading that of a dispatch that sends webhooks.
+// Serving is the state of a serve that responds, and Reading that of a dispatch that sends webhooks.
 const (
 	Serving = "serving"
 	Reading = "reading"
 )
 
-// Working reports whether a program in a state does its role. One that starts, waits, stands by,
-// retries or stands still runs, and does not.
+// Working reports whether a program in a state does the work of its role. A program that starts, waits, stands by,
+// retries or is stuck is running but does not.
 func Working(state string) bool {
 	switch state {
 	case Backfilling, Following, Building, Serving, Reading:
@@ -181,7 +180,7 @@ const (
 	EndpointWrong   = "wrong chain"
 )
 
-// EndpointStates lists them.
+// EndpointStates lists the states.
 var EndpointStates = []string{
 	EndpointUntried, EndpointUp, EndpointLagging, EndpointLimited, EndpointDown, EndpointWrong,
 }

@@ -9,25 +9,25 @@ import (
 	"github.com/navlog/navlog/schemas/telemetry"
 )
 
-// tracer makes a span of each query that belongs to a trace. The span has the name of the query, which sqlc puts into
-// its first line, and neither SQL nor parameters.
+// tracer records a span for each query that belongs to a trace. The span has the name of the query, which sqlc puts
+// into its first line, and neither SQL nor parameters.
 type tracer struct{}
 
-// TraceQueryStart begins the span.
+// TraceQueryStart starts the span.
 func (tracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
 	ctx, span := telemetry.Child(ctx, telemetry.Client, queryName(q.SQL))
 	telemetry.Text(span, telemetry.Database, "postgresql")
 	return context.WithValue(ctx, spanKey{}, span)
 }
 
-// TraceQueryEnd ends it.
+// TraceQueryEnd ends the span.
 func (tracer) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryEndData) {
 	if span, ok := ctx.Value(spanKey{}).(telemetry.Span); ok {
 		telemetry.End(span, q.Err)
 	}
 }
 
-// spanKey is the key of the span that TraceQueryStart began: a query without one must not end the span around it.
+// spanKey is the key of the span that TraceQueryStart started: a query without one must not end the surrounding span.
 type spanKey struct{}
 
 func queryName(sql string) string {

@@ -11,8 +11,8 @@ import (
 	"github.com/navlog/navlog/schemas/telemetry/telemetrytest"
 )
 
-// TestQueriesOfATrace: a query within a trace is a span with the name of the query. It holds neither SQL nor
-// parameters, also if the query fails, and a query outside of a trace makes none.
+// TestQueriesOfATrace checks that a query within a trace is a span with the name of the query, that it holds neither
+// SQL nor parameters, even if the query fails, and that a query outside of a trace has no span.
 func TestQueriesOfATrace(t *testing.T) {
 	spans := telemetrytest.Record(t)
 	pool := open(t, enginetest.Postgres(t))

@@ -11,8 +11,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// uptimes is the uptime of one program in a test that sets the clock of the database: a function
-// now that is found before PostgreSQL's own.
+// uptimes is the uptime of one program in a test that sets the clock of the database, by a function now that PostgreSQL
+// finds before its own.
 type uptimes struct {
 	*testing.T
 	pool *pgxpool.Pool
@@ -36,7 +36,7 @@ func (u uptimes) exec(statement string, args ...any) {
 	}
 }
 
-// read returns one text.
+// read returns the text that a query returns.
 func (u uptimes) read(query string) (text string) {
 	u.Helper()
 	if err := u.pool.QueryRow(u.Context(), query).Scan(&text); err != nil {
@@ -45,7 +45,7 @@ func (u uptimes) read(query string) (text string) {
 	return text
 }
 
-// note is a report of an instance at a time.
+// note records the report of an instance at a time.
 func (u uptimes) note(at string, working bool) {
 	u.Helper()
 	u.exec("UPDATE clock.at SET at = $1", at)
@@ -54,7 +54,7 @@ func (u uptimes) note(at string, working bool) {
 	}
 }
 
-// want compares the days: what is counted of each, in milliseconds.
+// want compares the recorded times of each day, in milliseconds.
 func (u uptimes) want(what, days string) {
 	u.Helper()
 	got := u.read(`SELECT string_agg(to_char(day, 'DD') || ' ' || running_ms || ' ' || working_ms, ', ' ORDER BY day) FROM uptime WHERE program = 'ingest'`)
@@ -63,8 +63,8 @@ func (u uptimes) want(what, days string) {
 	}
 }
 
-// Uptime is the time between reports that follow each other, once for all instances of a
-// program. A gap is a time in which no report came.
+// Uptime is the time between consecutive reports, counted once for all instances of a program. A gap is a time without
+// a report.
 func TestUptimeCountsWhatWasSeen(t *testing.T) {
 	u := newUptimes(t)
 	for _, c := range []struct {
@@ -93,8 +93,8 @@ func TestUptimeCountsWhatWasSeen(t *testing.T) {
 	}
 }
 
-// A row is written every two seconds at most, and not locked meanwhile: instances of a program
-// do not wait for each other.
+// A row is written at most every two seconds, and not locked in between: instances of a program do not wait for each
+// other.
 func TestUptimeIsNotWrittenByEveryReport(t *testing.T) {
 	u := newUptimes(t)
 	const version = "SELECT ctid || ' ' || xmin || ' ' || xmax FROM uptime"
@@ -108,8 +108,7 @@ func TestUptimeIsNotWrittenByEveryReport(t *testing.T) {
 	}
 }
 
-// The first report of a day counts the seconds on both sides of midnight (UTC), and deletes what
-// is older than 100 days.
+// The first report of a day counts the seconds on both sides of midnight (UTC), and deletes rows older than 100 days.
 func TestUptimeAtMidnight(t *testing.T) {
 	for what, c := range map[string]struct {
 		last, first bool // in its role, before and after midnight
@@ -142,8 +141,8 @@ func TestUptimeAtMidnight(t *testing.T) {
 	}
 }
 
-// What is read: days without a row are absent, the first day and today are as long as they are
-// recorded, and nothing is more than its day.
+// ListUptime returns no row for days without one, the recorded length of the first day and of today, and never more
+// than the length of a day.
 func TestListUptime(t *testing.T) {
 	u := newUptimes(t)
 	const row = `INSERT INTO uptime (program, day, began_at, running_at, running_ms, working_ms)
@@ -169,7 +168,7 @@ func TestListUptime(t *testing.T) {
 		}
 		return strings.Join(got, ", ")
 	}
-	// ingest reported 4 s ago, and is not down since; dispatch did not for half a minute.
+	// ingest reported 4 s ago, and is not down; dispatch has not reported for half a minute.
 	want := "dispatch 0 64 30 0, ingest 0 36000 50 40, ingest 3 86400 43200 0, ingest 5 21600 21600 3600, serve 89 86400 64800 1"
 	if got := list("2026-03-02T10:00:04Z"); got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -179,13 +178,13 @@ func TestListUptime(t *testing.T) {
 	}
 }
 
-// A login records the uptime of its own program only, and a program whose login may not yet goes
-// on reporting its status.
+// A login records the uptime of its own program only, and a program whose login lacks the right continues to report its
+// status.
 func TestUptimeOfItsOwnProgramOnly(t *testing.T) {
 	owner, as := logins(t)
 	for program, pool := range as {
 		for _, of := range Programs {
-			// A row that the login could count on, and none.
+			// Without and with a row that the login could add to.
 			for _, row := range []string{"DELETE FROM uptime", "INSERT INTO uptime SELECT '" + of + `',
 				(now() AT TIME ZONE 'UTC')::date, now(), now() - interval '3 s', now() - interval '3 s'
 				ON CONFLICT (program, day) DO UPDATE SET running_at = excluded.running_at, working_at = excluded.working_at`} {

@@ -23,8 +23,8 @@ import (
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
-// FromLog returns the event that a log is for a partner, and false if the log is another
-// event or another partner's, or is counted in no total.
+// FromLog returns a log as an event of the partner's statement. It returns false if the log is another event or another
+// partner's, or if no total counts it.
 func FromLog(chainID uint64, partner uint32, l *event.Log) (Event, bool) {
 	return fromReferral(&event.Referral{ChainId: chainID, PartnerId: partner, Log: l})
 }
@@ -50,9 +50,8 @@ type Findings struct {
 	LeftOut []LeftOut // in the order of the chain
 }
 
-// LeftOut counts the partner's events in the time range that a contract emitted and that the
-// statement does not include. Anybody may deploy a contract that emits such events, so the
-// chain cannot tell whether it is a vault.
+// LeftOut counts the partner's events in the time range that a contract emitted and that the statement does not
+// include. Anyone may deploy a contract that emits such events, so the chain cannot tell whether it is a vault.
 type LeftOut struct {
 	Address    string `json:"address"`
 	Events     int    `json:"events"`
@@ -86,7 +85,7 @@ func Rebuild(ctx context.Context, out io.Writer, h Header, chain Chain, texts Te
 	if first <= last {
 		r.found.Blocks = last - first + 1
 	}
-	// A node without a finalized block cannot prove finality, and is no contradiction.
+	// A node without a finalized block cannot prove finality, but does not contradict it.
 	final, err := chain.HeaderByNumber(ctx, big.NewInt(rpc.FinalizedBlockNumber.Int64()))
 	r.found.Pending = err == nil && final.Number.Uint64() < r.anchor
 	w := NewWriter(out, h)

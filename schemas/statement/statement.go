@@ -51,7 +51,7 @@ type Header struct {
 	From      string  `json:"from"` // ISO 8601 in UTC with milliseconds, as To
 	To        string  `json:"to"`
 	Vaults    []Vault `json:"vaults"`
-	// Block is a final block that is not before To.
+	// Block is a final block at or after To.
 	Block Block `json:"block"`
 }
 
@@ -71,7 +71,7 @@ type Block struct {
 	Timestamp string `json:"timestamp"`
 }
 
-// Event is an event as its webhook has it, with the hash of its block.
+// Event is an event as in its webhook, with the hash of its block.
 type Event struct {
 	ID        uuid.UUID `json:"id"`
 	Type      string    `json:"type"`

@@ -142,7 +142,7 @@ func TestRebuild(t *testing.T) {
 	c.emit(t, vaultA, 12, 1, deposit(0, 3, 1))
 	c.emit(t, vaultA, 20, 0, contracts.WithdrawalRequested{RequestIndex: n(4), Owner: alice, Receiver: alice, PartnerID: 7, Shares: n(3), AssetsEstimate: n(4), ExpiresAt: 9})
 	c.emit(t, vaultA, 21, 0, contracts.WithdrawalFunded{RequestIndex: n(4), SettlementID: n(1), Assets: n(4), Shares: n(3)})
-	c.emit(t, alice, 22, 0, deposit(7, 9, 1))                                                                                                           // of no vault
+	c.emit(t, alice, 22, 0, deposit(7, 9, 1))                                                                                                           // not a vault
 	c.emit(t, vaultA, 23, 0, contracts.DepositAccepted{DepositID: n(9), Owner: alice, PartnerID: 7, Assets: new(big.Int).Lsh(n(1), 200), Shares: n(1)}) // quarantined
 	c.emit(t, vaultA, 30, 2, deposit(7, 5, 12))                                                                                                         // its last block
 	c.emit(t, vaultA, 31, 0, deposit(7, 6, 1))
@@ -356,7 +356,7 @@ func TestUnsigned(t *testing.T) {
 	}
 }
 
-// Add rejects events that do not belong into the statement, and reports a full disk.
+// Add rejects events that do not belong in the statement, and reports a full disk.
 func TestWriterRefusals(t *testing.T) {
 	c := &fakeChain{}
 	for part, e := range map[string]statement.Event{

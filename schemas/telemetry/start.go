@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// sayAgain is the time between two log lines about a collector that does not take spans.
+	// sayAgain is the minimum time between two log lines about a collector that does not accept spans.
 	sayAgain = time.Minute
-	// stopWithin bounds how long a program waits at its end for a collector to take the last spans.
+	// stopWithin is how long a program waits at its end for a collector to accept the last spans.
 	stopWithin = 2 * time.Second
 )
 
@@ -54,13 +54,13 @@ func wanted() (bool, error) {
 	return true, nil
 }
 
-// Start switches tracing on if the standard variables say so: OTEL_EXPORTER_OTLP_ENDPOINT (or _TRACES_ENDPOINT) or
+// Start switches tracing on if the standard variables ask for it: OTEL_EXPORTER_OTLP_ENDPOINT (or _TRACES_ENDPOINT) or
 // OTEL_TRACES_EXPORTER=otlp, unless OTEL_SDK_DISABLED is true. The SDK and the exporter read the others, such as
-// OTEL_TRACES_SAMPLER, OTEL_RESOURCE_ATTRIBUTES and OTEL_EXPORTER_OTLP_HEADERS. service is the name of the program if
-// OTEL_SERVICE_NAME gives no other.
+// OTEL_TRACES_SAMPLER, OTEL_RESOURCE_ATTRIBUTES and OTEL_EXPORTER_OTLP_HEADERS. service is the name of the program
+// unless OTEL_SERVICE_NAME is set.
 //
-// Start never fails: a program does its work without a trace. Spans wait in a bounded queue and are dropped if the
-// collector does not take them in time. stop sends the last ones, and waits no longer than stopWithin.
+// Start never fails: a program works without traces, too. Spans wait in a bounded queue and are dropped if the
+// collector does not accept them in time. stop sends the last ones, and waits at most stopWithin.
 func Start(ctx context.Context, service, version string, log *slog.Logger) (stop func()) {
 	off := func() {}
 	on, err := wanted()
@@ -77,7 +77,7 @@ func Start(ctx context.Context, service, version string, log *slog.Logger) (stop
 		log.Warn("tracing is off", "error", err)
 		return off
 	}
-	// What the process is, such as its arguments, is not sent: it may hold secrets.
+	// Attributes of the process, such as its arguments, are not sent: they may hold secrets.
 	about, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", service),
 		attribute.String("service.version", version), attribute.String("service.instance.id", uuid.NewString())),
 		resource.WithTelemetrySDK(), resource.WithFromEnv())
@@ -97,7 +97,7 @@ func Start(ctx context.Context, service, version string, log *slog.Logger) (stop
 	}
 }
 
-// complaints logs the errors of the exporter now and then.
+// complaints logs the errors of the exporter at intervals.
 type complaints struct {
 	log *slog.Logger
 
@@ -106,7 +106,7 @@ type complaints struct {
 	silent int
 }
 
-// Handle logs an error, unless another one was logged lately.
+// Handle logs an error, unless one was logged recently.
 func (c *complaints) Handle(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

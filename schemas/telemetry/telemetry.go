@@ -1,16 +1,15 @@
 // Package telemetry traces what the programs do, from a block to the webhook about it, with OpenTelemetry.
 //
 // It is off unless a standard OTEL_ variable names a collector (Start). While it is off, every function returns at
-// once: no span is made, no header is written, nothing is allocated.
+// once: no span is created, no header is written, nothing is allocated.
 //
 // A trace begins with the blocks of one transaction of ingest, or with a request to serve. It crosses Kafka in the
 // record header traceparent (schemas/chainlog) and PostgreSQL in the column delivery.traceparent, so that an attempt
-// that is made days later belongs to the trace of its block. A batch of records of several traces has a trace of its
-// own with links.
+// days later belongs to the trace of its block. A batch with records of several traces has its own trace with links.
 //
-// A span never holds a secret, and therefore no text that may hold one: no URL of a node or a webhook, no SQL and no
-// parameter, no error message. The message is in the log, in a line with the same trace_id. The provider is not the
-// global one of OpenTelemetry, because libraries would send spans of their own, which nobody has checked for secrets.
+// A span never holds a secret, and therefore no text that may contain one: no URL of a node or a webhook, no SQL and no
+// parameter, no error message. The message is in the log, in a line with the same trace_id. The provider is not
+// OpenTelemetry's global one, because libraries would send their own spans, which were not checked for secrets.
 package telemetry
 
 import (
@@ -36,10 +35,10 @@ const Header = "traceparent"
 // maxLinks is the number of traces that one span links to: the default limit of OpenTelemetry.
 const maxLinks = 128
 
-// Span is one of OpenTelemetry.
+// Span is a span of OpenTelemetry.
 type Span = trace.Span
 
-// Kinds of spans, for callers that import nothing else of OpenTelemetry.
+// Kinds of spans, for callers that import nothing else from OpenTelemetry.
 const (
 	Internal = trace.SpanKindInternal
 	Client   = trace.SpanKindClient
@@ -47,7 +46,7 @@ const (
 	Consumer = trace.SpanKindConsumer
 )
 
-// running is what makes spans; nil while tracing is off.
+// running creates the spans; nil while tracing is off.
 var running atomic.Pointer[tracing]
 
 type tracing struct {
@@ -60,7 +59,7 @@ var (
 	protocol      = propagation.TraceContext{}
 )
 
-// Use makes spans with a provider until restore is called.
+// Use creates spans with a provider until restore is called.
 func Use(provider trace.TracerProvider) (restore func()) {
 	before := running.Swap(&tracing{provider, provider.Tracer("github.com/navlog/navlog")})
 	return func() { running.Store(before) }
@@ -69,7 +68,7 @@ func Use(provider trace.TracerProvider) (restore func()) {
 // Enabled reports whether tracing is on.
 func Enabled() bool { return running.Load() != nil }
 
-// Begin starts a span below the one of ctx, or the first one of a trace.
+// Begin starts a child of the span of ctx, or the first span of a trace.
 func Begin(ctx context.Context, kind trace.SpanKind, name string) (context.Context, Span) {
 	t := running.Load()
 	if t == nil {
@@ -81,8 +80,8 @@ func Begin(ctx context.Context, kind trace.SpanKind, name string) (context.Conte
 // Current returns the span of ctx.
 func Current(ctx context.Context) Span { return trace.SpanFromContext(ctx) }
 
-// Child starts a span below the one of ctx, and none if ctx has none: work that repeats for ever, as a look for
-// something to do, makes no traces.
+// Child starts a child of the span of ctx, and none if ctx has none: work that repeats forever, such as polling, starts
+// no traces.
 func Child(ctx context.Context, kind trace.SpanKind, name string) (context.Context, Span) {
 	t := running.Load()
 	if t == nil || !trace.SpanContextFromContext(ctx).IsValid() {
@@ -91,8 +90,8 @@ func Child(ctx context.Context, kind trace.SpanKind, name string) (context.Conte
 	return t.tracer.Start(ctx, name, trace.WithSpanKind(kind))
 }
 
-// Continue starts a span below the one that parent names, or the first one of a trace if parent is empty. It links to
-// the span of ctx, if that is of another trace.
+// Continue starts a child of the span that parent names, or the first span of a trace if parent is empty. It links to
+// the span of ctx if that belongs to another trace.
 func Continue(ctx context.Context, parent string, kind trace.SpanKind, name string) (context.Context, Span) {
 	t := running.Load()
 	if t == nil {
@@ -109,8 +108,8 @@ func Continue(ctx context.Context, parent string, kind trace.SpanKind, name stri
 	return t.tracer.Start(ctx, name, options...)
 }
 
-// Gather starts the span of a batch: below the span that parents names if there is one only, and otherwise the first
-// one of a trace, with links to them.
+// Gather starts the span of a batch: a child if parents names only one span, otherwise the first span of a trace, with
+// links to all of them.
 func Gather(ctx context.Context, parents []string, kind trace.SpanKind, name string) (context.Context, Span) {
 	t := running.Load()
 	switch {
@@ -135,7 +134,7 @@ func first(parents []string) string {
 	return parents[0]
 }
 
-// Parents adds a parent to those of a batch, each once, and no more than a span can link to.
+// Parents adds a parent to those of a batch, each once, and at most as many as a span can link to.
 func Parents(parents []string, parent string) []string {
 	if parent == "" || len(parents) == maxLinks || len(parents) > 0 && parents[len(parents)-1] == parent {
 		return parents
@@ -148,7 +147,7 @@ func Parents(parents []string, parent string) []string {
 	return append(parents, parent)
 }
 
-// Parent returns the trace context of ctx as the header and the column hold it; empty if there is none.
+// Parent returns the trace context of ctx in the form of the header and the column; empty if there is none.
 func Parent(ctx context.Context) string {
 	if !Enabled() {
 		return ""
@@ -174,7 +173,7 @@ func TraceID(parent string) string {
 	return ""
 }
 
-// Collected returns the span context of ctx if its trace is sent to a collector, and otherwise one that is not valid.
+// Collected returns the span context of ctx if its trace is sent to a collector, and otherwise an invalid one.
 func Collected(ctx context.Context) trace.SpanContext {
 	if Enabled() {
 		if at := trace.SpanContextFromContext(ctx); at.IsSampled() {
@@ -184,8 +183,8 @@ func Collected(ctx context.Context) trace.SpanContext {
 	return trace.SpanContext{}
 }
 
-// Sampled returns the id of the trace of ctx if it is sent to a collector, so that somebody can find it, and otherwise
-// an empty text.
+// Sampled returns the trace id of ctx if the trace is sent to a collector, where it can be found, and otherwise an
+// empty text.
 func Sampled(ctx context.Context) string {
 	if at := Collected(ctx); at.IsValid() {
 		return at.TraceID().String()
@@ -193,7 +192,7 @@ func Sampled(ctx context.Context) string {
 	return ""
 }
 
-// Attributes of spans. Those of OpenTelemetry's conventions have their names there.
+// Attributes of spans. Those of OpenTelemetry's conventions have the names given there.
 const (
 	BlockNumber = "navlog.block.number" // the last one, if there are several
 	BlockHash   = "navlog.block.hash"
@@ -217,24 +216,24 @@ const (
 	Topic       = "messaging.destination.name"
 	RPCSystem   = "rpc.system"
 	RPCMethod   = "rpc.method"
-	Questions   = "navlog.rpc.questions" // of a batch
+	Questions   = "navlog.rpc.questions" // number in a batch
 )
 
-// Text notes an attribute of a span.
+// Text sets an attribute of a span.
 func Text(span Span, key, value string) {
 	if span.IsRecording() {
 		span.SetAttributes(attribute.String(key, value))
 	}
 }
 
-// Number notes an attribute of a span.
+// Number sets an attribute of a span.
 func Number[N int | int32 | int64 | uint32 | uint64](span Span, key string, value N) {
 	if span.IsRecording() {
 		span.SetAttributes(attribute.Int64(key, int64(value)))
 	}
 }
 
-// End ends a span, as failed if err is not nil. It notes the type of the error, and never its text.
+// End ends a span, as failed if err is not nil. It records the type of the error, and never its text.
 func End(span Span, err error) {
 	if !span.IsRecording() {
 		return
@@ -245,7 +244,7 @@ func End(span Span, err error) {
 	span.End()
 }
 
-// Fail marks a span as failed, for a reason that is one of a few words.
+// Fail marks a span as failed, with a reason from a small fixed set.
 func Fail(span Span, reason string) {
 	if span.IsRecording() {
 		span.SetStatus(codes.Error, "")
@@ -264,8 +263,8 @@ func typeOf(err error) string {
 	}
 }
 
-// Handler makes a server span of each request that wanted accepts. The client's own trace context becomes a link and no
-// parent: the API is public, and a client must not decide what is sampled.
+// Handler starts a server span for each request that wanted accepts. The client's own trace context becomes a link, not
+// the parent: the API is public, and a client must not decide what is sampled.
 func Handler(next http.Handler, wanted func(*http.Request) bool) http.Handler {
 	t := running.Load()
 	if t == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/navlog/navlog/schemas/telemetry/telemetrytest"
 )
 
-// off are all calls that stand on the way of a block, a request or an attempt.
+// off makes all calls that occur in the handling of a block, a request or an attempt.
 func off(ctx context.Context) {
 	of, span := telemetry.Begin(ctx, telemetry.Internal, "ingest blocks")
 	telemetry.Number(span, telemetry.BlockNumber, uint64(1))
@@ -30,8 +30,8 @@ func off(ctx context.Context) {
 	}
 }
 
-// TestOffCostsNothing: without a collector no span is made and nothing is allocated, and the handler of requests is the
-// same.
+// TestOffCostsNothing checks that without a collector no span is created, nothing is allocated, and the HTTP handler is
+// unchanged.
 func TestOffCostsNothing(t *testing.T) {
 	ctx := t.Context()
 	if telemetry.Enabled() {
@@ -54,8 +54,8 @@ func BenchmarkOff(b *testing.B) {
 	}
 }
 
-// TestParents: a batch of one trace belongs to it; one of several has a trace of its own, with links; a late attempt
-// belongs to the trace that it names.
+// TestParents checks that a batch of one trace belongs to it, that a batch of several has its own trace with links, and
+// that a late attempt belongs to the trace that it names.
 func TestParents(t *testing.T) {
 	spans := telemetrytest.Record(t)
 	var parents, traces []string
@@ -103,7 +103,8 @@ func TestParents(t *testing.T) {
 	}
 }
 
-// TestErrorsKeepTheirText: an error may name a URL, SQL or a parameter. Its type is enough: the log has the text.
+// TestErrorsKeepTheirText checks that spans have only the type of an error, which may contain a URL, SQL or a
+// parameter; the log has the text.
 func TestErrorsKeepTheirText(t *testing.T) {
 	spans := telemetrytest.Record(t)
 	_, span := telemetry.Begin(t.Context(), telemetry.Client, "failing")
@@ -113,7 +114,8 @@ func TestErrorsKeepTheirText(t *testing.T) {
 	}
 }
 
-// TestLogsNameTheTrace: a line of a context with a span has its ids, also behind With, and another line has none.
+// TestLogsNameTheTrace checks that a log line whose context has a span has its ids, also after With, and that other
+// lines have none.
 func TestLogsNameTheTrace(t *testing.T) {
 	telemetrytest.Record(t)
 	var out bytes.Buffer
@@ -129,7 +131,7 @@ func TestLogsNameTheTrace(t *testing.T) {
 	}
 }
 
-// TestClientsDoNotDecide: a client cannot have its request sampled or put it into a trace of its own choice.
+// TestClientsDoNotDecide checks that a client can neither have its request sampled nor choose its trace.
 func TestClientsDoNotDecide(t *testing.T) {
 	spans := telemetrytest.Record(t)
 	server := httptest.NewServer(telemetry.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -159,8 +161,8 @@ func TestClientsDoNotDecide(t *testing.T) {
 	}
 }
 
-// TestWhatSwitchesItOn: the standard variables, and no others. A variable that is not understood leaves tracing off,
-// with a warning.
+// TestWhatSwitchesItOn checks that only the standard variables switch tracing on. A variable that is not understood
+// leaves tracing off, with a warning.
 func TestWhatSwitchesItOn(t *testing.T) {
 	const here = "http://127.0.0.1:1"
 	endpoint := func(key, value string) map[string]string {
@@ -197,8 +199,8 @@ func TestWhatSwitchesItOn(t *testing.T) {
 	}
 }
 
-// TestCollectorThatHangs: spans never wait for a collector, and the end of a program hardly does. The log says it once,
-// and not with what the address holds.
+// TestCollectorThatHangs checks that spans never wait for a collector, and the end of a program only briefly. The
+// failure is logged once, without secrets from the address.
 func TestCollectorThatHangs(t *testing.T) {
 	released := make(chan struct{})
 	hangs := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -216,7 +218,7 @@ func TestCollectorThatHangs(t *testing.T) {
 	out := make(lines, 1000)
 	stop := telemetry.Start(t.Context(), "navlog-test", "v0", slog.New(slog.NewTextHandler(out, nil)))
 	began := time.Now()
-	for range 20_000 { // ten times what waits at most
+	for range 20_000 { // ten times the capacity of the queue
 		_, span := telemetry.Begin(t.Context(), telemetry.Internal, "block")
 		telemetry.End(span, nil)
 	}
@@ -241,7 +243,7 @@ func TestCollectorThatHangs(t *testing.T) {
 	}
 }
 
-// lines are the lines of a log.
+// lines receives the lines of a log.
 type lines chan string
 
 func (l lines) Write(p []byte) (int, error) {

@@ -13,10 +13,10 @@ import (
 	"github.com/navlog/navlog/schemas/telemetry"
 )
 
-// Spans are those that have ended since Record, those of other tests that run at the same time included.
+// Spans are the spans that have ended since Record, including those of tests that run at the same time.
 type Spans struct{ recorder *tracetest.SpanRecorder }
 
-// Span is a span that has ended.
+// Span is an ended span.
 type Span struct {
 	sdktrace.ReadOnlySpan
 }
@@ -54,7 +54,7 @@ func (s *Spans) Named(name string) (all []Span) {
 // TraceID returns the id of the span's trace.
 func (s Span) TraceID() string { return s.SpanContext().TraceID().String() }
 
-// Attribute returns the value of an attribute as text; empty if the span has none of that name.
+// Attribute returns the value of an attribute as text; empty if the span does not have it.
 func (s Span) Attribute(key string) string {
 	for _, a := range s.Attributes() {
 		if a.Key == attribute.Key(key) {
@@ -64,7 +64,7 @@ func (s Span) Attribute(key string) string {
 	return ""
 }
 
-// Text returns everything that would be sent, to look for what must not be in it.
+// Text returns everything that would be sent, for searching for forbidden content.
 func (s *Spans) Text() string {
 	var b strings.Builder
 	for _, span := range s.recorder.Ended() {
@@ -73,7 +73,7 @@ func (s *Spans) Text() string {
 	return b.String()
 }
 
-// Without fails the test if something that would be sent holds one of the secrets.
+// Without fails the test if something that would be sent contains one of the secrets.
 func Without(t testing.TB, s *Spans, secrets ...string) {
 	t.Helper()
 	text := s.Text()
@@ -84,7 +84,7 @@ func Without(t testing.TB, s *Spans, secrets ...string) {
 	}
 }
 
-// Discard switches tracing on until restore is called, with spans that go nowhere.
+// Discard switches tracing on until restore is called, and discards the spans.
 func Discard() (restore func()) {
 	return telemetry.Use(sdktrace.NewTracerProvider(sdktrace.WithBatcher(tracetest.NewNoopExporter())))
 }

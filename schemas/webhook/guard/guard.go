@@ -31,18 +31,17 @@ import (
 	"github.com/navlog/navlog/schemas/input"
 )
 
-// Reasons of a Refusal, as partners see them.
+// Reasons of a Refusal, as shown to partners.
 const (
 	Scheme           = "scheme"            // not https
 	Syntax           = "syntax"            // not a URL that navlog can call
 	Unresolvable     = "unresolvable"      // the name has no address
 	ForbiddenAddress = "forbidden_address" // an address is not public
 	Credentials      = "credentials"       // user info in the URL
-	Port             = "port"              // another port than 443
+	Port             = "port"              // a port other than 443
 )
 
-// Refusal is why a URL or a connection is not allowed. It never contains the URL, which may
-// hold a secret.
+// Refusal is the reason why a URL or a connection is not allowed. It never contains the URL, which may hold a secret.
 type Refusal struct {
 	Reason string
 	text   string
@@ -60,8 +59,8 @@ const (
 	resolveTimeout = 5 * time.Second
 )
 
-// deniedToo are public addresses with another meaning inside a cloud: at this one Azure's wire
-// server answers virtual machines.
+// deniedToo are public addresses with another meaning inside a cloud: at this one Azure's wire server serves virtual
+// machines.
 var deniedToo = []netip.Prefix{netip.MustParsePrefix("168.63.129.16/32")}
 
 // Config loosens the guard for development.
@@ -179,8 +178,8 @@ func (g *Guard) Dialer() *Dialer {
 // Dialer connects only to addresses that a Guard allows.
 type Dialer struct{ dialer net.Dialer }
 
-// DialContext is like that of net.Dialer. The text of a *Refusal in its error is for partners;
-// the whole error, which may contain an internal address, is for the operator.
+// DialContext is like that of net.Dialer. The text of a *Refusal in its error is for partners; the whole error, which
+// may contain an internal address, is for the operator.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -217,8 +216,8 @@ func isLiteral(host string) bool {
 	return err == nil
 }
 
-// judge checks one address. An address with a zone is always refused, because a zone names an
-// interface of this machine.
+// judge checks one address. An address with a zone is always rejected, because a zone names an interface of this
+// machine.
 func (g *Guard) judge(ap netip.AddrPort) error {
 	addr := ap.Addr()
 	if addr.Zone() != "" {
@@ -238,9 +237,8 @@ func (g *Guard) judge(ap netip.AddrPort) error {
 	return nil
 }
 
-// resolve returns the addresses of a host, at least one. An IPv4-mapped literal stays as it
-// is, and judge refuses it; in a resolver's response it becomes the IPv4 address that would
-// be dialled.
+// resolve returns the addresses of a host, at least one. An IPv4-mapped literal stays as it is, and judge rejects it;
+// in a resolver's response it becomes the IPv4 address that would be dialled.
 func (g *Guard) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{a}, nil
@@ -260,8 +258,8 @@ func (g *Guard) resolve(ctx context.Context, host string) ([]netip.Addr, error) 
 	return addrs, nil
 }
 
-// escaped percent-encodes the spaces and the characters outside ASCII of a query, as url does
-// for a path: net/http would send them as they are, and servers reject such a request.
+// escaped percent-encodes the spaces and the non-ASCII characters of a query, as url does for a path: net/http would
+// send them as they are, and servers reject such a request.
 func escaped(query string) string {
 	var b strings.Builder
 	for _, c := range []byte(query) {

@@ -220,8 +220,7 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-// A name was public when it was registered and is private when it is called: the connection is
-// refused before a byte is sent.
+// The name was public at registration and is private at the call: the connection is rejected before a byte is sent.
 func TestRebinding(t *testing.T) {
 	receiver, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -247,8 +246,7 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// Addresses that our resolver knows for a name are not shown to the partner; an address that the
-// partner wrote is.
+// Addresses that navlog's resolver knows for a name are not shown to the partner; an address that the partner wrote is.
 func TestRefusalsDoNotTellWhatANameMeans(t *testing.T) {
 	names, resolver := startNameServer(t)
 	names.set("vault.example", "8.8.8.8", "10.1.2.3")
@@ -270,7 +268,7 @@ func TestRefusalsDoNotTellWhatANameMeans(t *testing.T) {
 	}
 }
 
-// A name is resolved as it is, and never below a domain of this machine's search list.
+// A name is resolved as an absolute name, never within a domain of this machine's search list.
 func TestNamesAreAbsolute(t *testing.T) {
 	_, resolver := startNameServer(t)
 	for _, host := range []string{"nowhere.example", "nowhere.example."} {
