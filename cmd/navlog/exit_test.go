@@ -290,8 +290,8 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// A machine that has only some of the secrets, like every service of compose.yaml, is told which are missing, without a
-// failure. A login that has a password, and a key that was given, must be right.
+// A machine that has only some of the secrets, like every service of compose.yaml, reports which are missing, without
+// a failure. A login that has a password, and a key that was given, must be right.
 func TestDoctorWithoutSomeSecrets(t *testing.T) {
 	block := func(number int64) string {
 		h := &types.Header{Number: big.NewInt(number), Difficulty: new(big.Int), Time: uint64(time.Now().Unix())}

@@ -289,7 +289,7 @@ func nobodyDoesMore(t *testing.T, g *guarded) {
 			t.Errorf("%s sets a password: %v", user, err)
 		}
 	}
-	g.must(g.deed(chainlog.Ingest)) // nobody fenced it
+	g.must(g.deed(chainlog.Ingest)) // it was not fenced
 }
 
 // A client without a login, or with a wrong one, is rejected at every listener, with the remedy.

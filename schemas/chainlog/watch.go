@@ -20,7 +20,7 @@ type Tail struct {
 	Stable  int64 // of the committed records: up to the first open transaction
 }
 
-// Watch follows the ends of topics, and notices a transaction that nobody ends: readers of
+// Watch follows the ends of topics, and notices a transaction that never ends: readers of
 // committed records cannot read past it, and get neither an error nor a record.
 type Watch struct {
 	adm    *kadm.Client

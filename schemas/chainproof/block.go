@@ -42,7 +42,7 @@ type Block struct {
 // It returns an *UnprovableError or a *WrongError.
 func Prove(hash common.Hash, header *types.Header, receipts Receipts) (*Block, error) {
 	if own := header.Hash(); own != hash {
-		return nil, &WrongError{fmt.Sprintf("the fields of its header hash to %s: it is another block's, a field was changed, or the chain hashes its headers in another way and cannot be proven so", own)}
+		return nil, &WrongError{fmt.Sprintf("the fields of its header hash to %s: it is another block's, a field was changed, or the chain hashes its headers in another way and cannot be proven like this", own)}
 	}
 	if header.ReceiptHash == (common.Hash{}) {
 		return nil, &UnprovableError{"its header has no receipts root"}
@@ -56,7 +56,7 @@ func Prove(hash common.Hash, header *types.Header, receipts Receipts) (*Block, e
 	}
 	if root := b.trie.Hash(); root != header.ReceiptHash {
 		if i, r := b.receipts.strange(); r != nil {
-			return nil, &UnprovableError{fmt.Sprintf("transaction %d is of type %#x, whose receipts are encoded in a way that is not known here", i, r.Type)}
+			return nil, &UnprovableError{fmt.Sprintf("transaction %d is of type %#x, whose encoding of receipts is unknown", i, r.Type)}
 		}
 		return nil, &WrongError{fmt.Sprintf("the root of its %d receipts is %s, but the header has %s: an amount, a topic or a receipt is not the chain's", len(b.receipts), root, header.ReceiptHash)}
 	}

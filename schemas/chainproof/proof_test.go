@@ -143,9 +143,9 @@ func TestReadHeader(t *testing.T) {
 	}
 	var unprovable *UnprovableError
 	for says, raw := range map[string][]byte{
-		`"extDataHash"`:                  edit(func(m map[string]any) { m["extDataHash"], m["hash"] = common.Hash{1}, common.Hash{2} }),
-		"no receipts root":               edit(func(m map[string]any) { m["receiptsRoot"] = nil }),
-		"has not the fields of a header": edit(func(m map[string]any) { delete(m, "stateRoot") }),
+		`"extDataHash"`:                        edit(func(m map[string]any) { m["extDataHash"], m["hash"] = common.Hash{1}, common.Hash{2} }),
+		"no receipts root":                     edit(func(m map[string]any) { m["receiptsRoot"] = nil }),
+		"does not have the fields of a header": edit(func(m map[string]any) { delete(m, "stateRoot") }),
 	} {
 		if _, err := ReadHeader(raw); !errors.As(err, &unprovable) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", says, err)

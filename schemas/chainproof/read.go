@@ -37,7 +37,7 @@ func ReadHeader(raw []byte) (*types.Header, error) {
 	}
 	var h *types.Header
 	if err := json.Unmarshal(raw, &h); err != nil {
-		return nil, &UnprovableError{fmt.Sprintf("its header has not the fields of a header of Ethereum: %v", err)}
+		return nil, &UnprovableError{fmt.Sprintf("its header does not have the fields of a header of Ethereum: %v", err)}
 	}
 	if more := foreign(members); h.Hash() != named.Hash && len(more) > 0 {
 		return nil, &UnprovableError{fmt.Sprintf("its header has %s, which no header of Ethereum has, and does not hash to its hash without", strings.Join(more, ", "))}

@@ -95,7 +95,7 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("%d %s: %s", e.Status, e.Code, e.Message) }
 
-var errNoAnswer = errors.New("this is no answer of navlog")
+var errNoAnswer = errors.New("this is not a response of navlog")
 
 // Read decodes the response of Get or Post, and closes it. If the API rejected the request, the error is an *Error.
 func Read[T any](response *http.Response, err error) (answer Answer[T], _ error) {
@@ -105,12 +105,12 @@ func Read[T any](response *http.Response, err error) (answer Answer[T], _ error)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
-		return answer, fmt.Errorf("read what %s answers: %w", response.Request.URL.Path, err)
+		return answer, fmt.Errorf("read the response of %s: %w", response.Request.URL.Path, err)
 	}
 	if response.StatusCode != http.StatusOK {
 		var refused struct{ Error *Error }
 		if json.Unmarshal(body, &refused) != nil || refused.Error == nil {
-			return answer, fmt.Errorf("%s answered %d: %w", response.Request.URL.Path, response.StatusCode, errNoAnswer)
+			return answer, fmt.Errorf("%s responded with %d: %w", response.Request.URL.Path, response.StatusCode, errNoAnswer)
 		}
 		refused.Error.Status = response.StatusCode
 		return answer, refused.Error

@@ -132,7 +132,7 @@ func (c *checker) blockRange(d *Description, n *yaml.Node, preset func(string) (
 		}
 	}
 	if r.From > r.To {
-		c.at(n, 0, "the blocks %d to %d are none", r.From, r.To)
+		c.at(n, 0, "the blocks %d to %d are an empty range", r.From, r.To)
 		good = false
 	}
 	e := named(entries, "preset")

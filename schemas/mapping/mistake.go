@@ -85,10 +85,10 @@ func (c *checker) entries(n *yaml.Node, what string, allowed []string) []entry {
 		case k.Kind != yaml.ScalarNode:
 			c.at(k, 0, "a key of %s must be one word", what)
 		case seen[k.Value]:
-			c.at(k, 0, "the key `%s` stands twice in %s", k.Value, what)
+			c.at(k, 0, "the key `%s` appears twice in %s", k.Value, what)
 		case allowed != nil && !slices.Contains(allowed, k.Value) &&
 			(strings.Contains(k.Value, ")") || strings.HasPrefix(k.Value, "$")):
-			c.at(k, 0, "%q is no key of %s: inside of { } an expression with a comma must stand in quotes", k.Value, what)
+			c.at(k, 0, "%q is no key of %s: inside of { } an expression with a comma must be in quotes", k.Value, what)
 		case allowed != nil && !slices.Contains(allowed, k.Value):
 			c.at(k, 0, "unknown key `%s` in %s; the keys are %s", k.Value, what, series(allowed, "and"))
 		default:

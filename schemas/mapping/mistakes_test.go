@@ -27,13 +27,13 @@ func TestMistakes(t *testing.T) {
 		"an alias":         {"preset: &a x\nsources: *a\n", "1:9: anchors and aliases are no part of the language"},
 		"a missing key":    {"preset: x\nevents: [{on: A(), emit: none}]\n", "1:1: the key `sources` is missing"},
 		"an unknown key":   {"name: y\n" + rules(bought+"    emit: none\n"), "1:1: unknown key `name` in a mapping; the keys are preset, sources, events and nav"},
-		"a key twice":      {"preset: x\n" + rules(bought+"    emit: none\n"), "2:1: the key `preset` stands twice in a mapping"},
+		"a key twice":      {"preset: x\n" + rules(bought+"    emit: none\n"), "2:1: the key `preset` appears twice in a mapping"},
 		"a bad name":       {strings.Replace(rules(bought+"    emit: none\n"), "preset: x", "preset: X y", 1), `1:9: "X y" is no name of a preset: it has small letters, digits, dots and hyphens`},
 		"no sources":       {"preset: x\nsources: {}\nevents: [{on: A(), emit: none}]\n", "2:10: `sources` must name between 1 and 32 sources"},
 		"a bad source":     {"preset: x\nsources: {vault: perhaps}\nevents: [{on: A(), emit: none}]\n", "2:18: a source is `required` or `optional`, and not \"perhaps\""},
 		"no rules":         {"preset: x\nsources: {vault: required}\nevents: []\n", "3:9: `events` must have between 1 and 1000 rules"},
-		"an unknown role":  {rules(bought + "    source: gate\n    emit: none\n"), "5:13: the rule is for the source `gate`, which does not stand in `sources`"},
-		"no vault":         {"preset: x\nsources: {oracle: required}\nevents: [{on: A(), emit: none}]\n", "3:15: the rule is for the source `vault`, which does not stand in `sources`"},
+		"an unknown role":  {rules(bought + "    source: gate\n    emit: none\n"), "5:13: the rule is for the source `gate`, which is not in `sources`"},
+		"no vault":         {"preset: x\nsources: {oracle: required}\nevents: [{on: A(), emit: none}]\n", "3:15: the rule is for the source `vault`, which is not in `sources`"},
 		"no event":         {rules("  - emit: none\n"), "4:5: the key `on` is missing: it is the event's declaration in Solidity"},
 		"no signature":     {rules("  - on: Bought\n    emit: none\n"), "4:9: \"Bought\" is no event signature: write Name(type indexed name, ...)"},
 		"a bad type":       {rules("  - on: Bought(address who, uint257 assets)\n    emit: none\n"), `4:29: "uint257" is no type of Solidity`},
@@ -43,7 +43,7 @@ func TestMistakes(t *testing.T) {
 		"no effect":        {rules(bought), "4:5: the key `emit` is missing: it is an effect, a list of effects, or none"},
 		"unknown effect":   {rules(bought + "    emit: buy\n"), "5:11: unknown effect `buy`; the effects are deposit, priced, void, sweep, settled, valuation, supply, requested, funded, claimed, cancelled, expired and instant, or none"},
 		"a sample":         {rules(bought + "    emit: sample\n"), "5:11: `sample` is measured by ingest and has no log, so no rule emits it"},
-		"none in a list":   {rules(bought + "    emit: [{none: {}}]\n"), "5:13: `none` stands for itself, and not in a list"},
+		"none in a list":   {rules(bought + "    emit: [{none: {}}]\n"), "5:13: `none` cannot be in a list"},
 		"none with fields": {rules(bought + "    emit: none\n    set: {key: place}\n"), "6:5: `emit` is none, so nothing can be set"},
 		"a list with set":  {rules(bought + "    emit: [{supply: {shares: $shares}}]\n    set: {key: place}\n"), "6:5: `set` belongs to one effect: in a list, each effect has its fields, as in `- {priced: {side: redeem}}`"},
 		"two in an item":   {rules(bought + "    emit: [{supply: {shares: 1}, void: {key: 1}}]\n"), "5:12: an effect in a list is one name with its fields, as in `- {priced: {side: redeem}}`"},
@@ -90,13 +90,13 @@ func TestMistakes(t *testing.T) {
 		"no nav":            {rules(bought+"    emit: none\n") + "nav: {}\n", "6:6: `nav` is `{from: valuation}` or `{sample: convertToAssets, every: 300}`"},
 		"two navs":          {rules(bought+"    emit: [{valuation: {nav: $assets}}]\n") + "nav: {from: valuation, sample: convertToAssets, every: 5}\n", "6:24: `nav` comes `from: valuation` or is sampled, and not both"},
 		"another function":  {rules(bought+"    emit: none\n") + "nav: {sample: pricePerShare, every: 5}\n", "6:15: `sample` is the function convertToAssets of the source `vault`, and not \"pricePerShare\""},
-		"how often":         {rules(bought+"    emit: none\n") + "nav: {sample: convertToAssets}\n", "6:7: the key `every` is missing in `nav`: NAV is sampled every so many blocks"},
+		"how often":         {rules(bought+"    emit: none\n") + "nav: {sample: convertToAssets}\n", "6:7: the key `every` is missing in `nav`: it is the number of blocks between two samples"},
 		"never":             {rules(bought+"    emit: none\n") + "nav: {sample: convertToAssets, every: 0}\n", "6:39: `every` is a number of blocks from 1 to 4294967295, and not \"0\""},
 		"every of nothing":  {rules(bought+"    emit: none\n") + "nav: {every: 5}\n", "6:7: `every` says how often NAV is sampled, and `sample` is missing"},
-		"nobody to sample":  {"preset: x\nsources: {oracle: required}\nevents: [{on: A(), source: oracle, emit: none}]\nnav: {sample: convertToAssets, every: 5}\n", "4:7: `sample` calls the source `vault`, which does not stand in `sources`"},
+		"nobody to sample":  {"preset: x\nsources: {oracle: required}\nevents: [{on: A(), source: oracle, emit: none}]\nnav: {sample: convertToAssets, every: 5}\n", "4:7: `sample` calls the source `vault`, which is not in `sources`"},
 		"no such preset":    {"sources: {}\npresets: [{preset: y}]\n", `2:20: unknown preset "y": the presets are ` + series(Presets(), "and")},
 		"overlapping":       {"sources: {vault: 0x0000000000000000000000000000000000000001}\npresets:\n  - {preset: reference, to: 10}\n  - {preset: reference, from: 10}\n", "4:5: the blocks of `reference` overlap those of `reference`"},
-		"backwards":         {"sources: {vault: 0x0000000000000000000000000000000000000001}\npresets:\n  - {preset: reference, from: 10, to: 9}\n", "3:5: the blocks 10 to 9 are none"},
+		"backwards":         {"sources: {vault: 0x0000000000000000000000000000000000000001}\npresets:\n  - {preset: reference, from: 10, to: 9}\n", "3:5: the blocks 10 to 9 are an empty range"},
 		"no block":          {"sources: {vault: 0x0000000000000000000000000000000000000001}\npresets:\n  - {preset: reference, from: -1}\n", "3:31: `from` is the number of a block, and not \"-1\""},
 		"no role":           {"sources: {vault: 0x0000000000000000000000000000000000000001, gate: 0x0000000000000000000000000000000000000002}\npresets: [{preset: reference}]\n", "1:62: no preset of the vault has a source `gate`"},
 		"no address":        {"sources: {vault: 0x01}\npresets: [{preset: reference}]\n", `1:18: "0x01" is no address`},
@@ -106,7 +106,7 @@ func TestMistakes(t *testing.T) {
 			t.Parallel()
 			err := Check("f.yaml", []byte(test.text))
 			if name == "no quotes" {
-				if err == nil || !strings.Contains(err.Error(), "must stand in quotes") {
+				if err == nil || !strings.Contains(err.Error(), "must be in quotes") {
 					t.Errorf("the mistakes are\n%v", err)
 				}
 				return

@@ -249,7 +249,7 @@ func (c *checker) source(m *Mapping, entries []entry, on *yaml.Node) uint8 {
 	}
 	role, ok := m.Role(name)
 	if !ok && len(m.Roles) > 0 {
-		c.at(node, 0, "the rule is for the source `%s`, which does not stand in `sources`", name)
+		c.at(node, 0, "the rule is for the source `%s`, which is not in `sources`", name)
 	}
 	return role
 }
@@ -423,7 +423,7 @@ func (c *checker) emission(r *rule, name, fields *yaml.Node) {
 		c.at(name, 0, "`sample` is measured by ingest and has no log, so no rule emits it")
 		return
 	case kind == 0 && name.Value == "none":
-		c.at(name, 0, "`none` stands for itself, and not in a list")
+		c.at(name, 0, "`none` cannot be in a list")
 		return
 	case kind == 0:
 		var all []string
@@ -681,10 +681,10 @@ func (c *checker) sampled(m *Mapping, sample, every *entry) {
 		c.at(sample.value, 0, "`sample` is the function %s of the source `vault`, and not %q", ConvertToAssets, sample.value.Value)
 	}
 	if _, ok := m.Role("vault"); !ok && len(m.Roles) > 0 {
-		c.at(sample.key, 0, "`sample` calls the source `vault`, which does not stand in `sources`")
+		c.at(sample.key, 0, "`sample` calls the source `vault`, which is not in `sources`")
 	}
 	if every == nil {
-		c.at(sample.key, 0, "the key `every` is missing in `nav`: NAV is sampled every so many blocks")
+		c.at(sample.key, 0, "the key `every` is missing in `nav`: it is the number of blocks between two samples")
 		return
 	}
 	blocks, err := strconv.ParseUint(every.value.Value, 10, 32)

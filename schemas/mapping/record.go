@@ -81,7 +81,7 @@ func Describe(sources []Source, texts []Text) (*Description, error) {
 			return nil, err
 		}
 		if t.From > t.To {
-			return nil, fmt.Errorf("the blocks %d to %d of the mapping `%s` are none", t.From, t.To, m.Name)
+			return nil, fmt.Errorf("the blocks %d to %d of the mapping `%s` are an empty range", t.From, t.To, m.Name)
 		}
 		for _, other := range d.Ranges {
 			if t.From <= other.To && other.From <= t.To {
@@ -96,7 +96,7 @@ func Describe(sources []Source, texts []Text) (*Description, error) {
 		}
 		for _, other := range sources[:i] {
 			if other.Role == s.Role {
-				return nil, fmt.Errorf("the source `%s` stands twice", s.Role)
+				return nil, fmt.Errorf("the source `%s` appears twice", s.Role)
 			}
 			if other.Address == s.Address {
 				return nil, fmt.Errorf("the sources `%s` and `%s` have the same address", other.Role, s.Role)

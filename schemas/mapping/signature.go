@@ -158,7 +158,7 @@ func split(text string, from, to int) (out []piece, at int, err error) {
 			p.to--
 		}
 		if p.from == p.to {
-			return fmt.Errorf("nothing stands before the comma or bracket in %q", text)
+			return fmt.Errorf("there is nothing before the comma or bracket in %q", text)
 		}
 		out = append(out, p)
 		return nil

@@ -13,7 +13,7 @@ import (
 // from a replica that has every acknowledged part; Keeper remembers deduplication tokens, in number and in time more
 // than a writer can be away.
 //
-//	alone:    non_replicated_deduplication_window
+//	single:   non_replicated_deduplication_window
 //	cluster:  replicated_deduplication_window, replicated_deduplication_window_seconds,
 //	          insert_quorum, insert_quorum_parallel, select_sequential_consistency
 

@@ -184,7 +184,7 @@ func TestUptimeOfItsOwnProgramOnly(t *testing.T) {
 	owner, as := logins(t)
 	for program, pool := range as {
 		for _, of := range Programs {
-			// Without and with a row that the login could add to.
+			// Try it once without a row and once with one that the login could add to.
 			for _, row := range []string{"DELETE FROM uptime", "INSERT INTO uptime SELECT '" + of + `',
 				(now() AT TIME ZONE 'UTC')::date, now(), now() - interval '3 s', now() - interval '3 s'
 				ON CONFLICT (program, day) DO UPDATE SET running_at = excluded.running_at, working_at = excluded.working_at`} {
