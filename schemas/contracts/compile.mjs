@@ -1,5 +1,5 @@
 // Compiles solidity/*.sol into abi/<Contract>.json and abi/<Contract>.bin. The compiler is pinned by
-// package-lock.json, and no metadata is appended, so the same sources always give the same bytes.
+// package-lock.json, and no metadata is appended, so the same sources always produce the same bytes.
 import { readFileSync, readdirSync, writeFileSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -34,7 +34,7 @@ const input = {
 const imported = (path) => ({ contents: readFileSync(join(here, "node_modules", path), "utf8") });
 const output = JSON.parse(solc.compile(JSON.stringify(input), { import: imported }));
 for (const problem of output.errors ?? []) console.error(problem.formattedMessage);
-if (output.errors?.length) process.exit(1); // warnings too: the reference compiles without any
+if (output.errors?.length) process.exit(1); // also on warnings: the reference compiles without any
 
 mkdirSync(join(here, "abi"), { recursive: true });
 for (const [name, file] of Object.entries(contracts)) {

@@ -12,7 +12,7 @@
 //
 //	pending      to be sent at due_at
 //	parked       to be sent, but the breaker of its partner's URL is open
-//	delivered    answered with 2xx                                        (replayable)
+//	delivered    acknowledged with 2xx                                    (replayable)
 //	failed       1 attempt and 3 retries failed                           (replayable)
 //	no_endpoint  its partner was disabled, had no URL, or was new         (replayable)
 //

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-/// The part of ERC-20 that the vault and the router use of somebody else's token.
+/// The functions of an external ERC-20 token that the vault and the router use.
 interface IERC20 {
     function transfer(address to, uint256 amount) external returns (bool);
     function transferFrom(address from, address to, uint256 amount) external returns (bool);
@@ -9,7 +9,7 @@ interface IERC20 {
     function decimals() external view returns (uint8);
 }
 
-/// A plain ERC-20 token: the vault's share and the mock asset are both one of these.
+/// A plain ERC-20 token, the base of the vault's share and of the mock asset.
 abstract contract ERC20 {
     event Transfer(address indexed from, address indexed to, uint256 value);
     event Approval(address indexed owner, address indexed spender, uint256 value);
@@ -48,7 +48,7 @@ abstract contract ERC20 {
         return true;
     }
 
-    /// The largest allowance means "for ever" and is not counted down.
+    /// The maximum allowance is infinite, and is not reduced.
     function _spendAllowance(address holder, address spender, uint256 amount) internal {
         uint256 allowed = allowance[holder][spender];
         if (allowed == type(uint256).max) return;
@@ -83,7 +83,7 @@ abstract contract ERC20 {
     }
 }
 
-/// Token calls that accept what real tokens do: return true, or return nothing at all.
+/// Token calls that accept both behaviours of actual tokens: returning true, or returning nothing.
 library TokenCalls {
     error TokenCallFailed(address token);
 

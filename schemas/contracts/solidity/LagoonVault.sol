@@ -3,8 +3,8 @@ pragma solidity 0.8.37;
 
 import {ShareVault} from "./ShareVault.sol";
 
-/// A vault of our own that emits the events of Lagoon v0.6: deposits and redemptions are requested in epochs, and settled
-/// together. For development chains.
+/// A vault that emits the events of Lagoon v0.6: deposits and redemptions are requested in epochs, and settled together.
+/// For development chains.
 contract LagoonVault is ShareVault {
     event Referral(address indexed referral, address indexed owner, uint256 indexed requestId, uint256 assets);
     event DepositRequest(
@@ -38,7 +38,7 @@ contract LagoonVault is ShareVault {
     error NotClaimable();
     error OnlyOneRequestAllowed();
 
-    /// A side of the vault: the epoch that takes requests, and what waits in the epochs that are not settled.
+    /// A side of the vault: the epoch that accepts requests, and the pending amounts of the unsettled epochs.
     struct Side {
         uint40 epochId;
         uint40 settleId;
@@ -49,7 +49,7 @@ contract LagoonVault is ShareVault {
         mapping(uint40 => mapping(address => uint256)) requests;
     }
 
-    /// What the requests that were settled together came to.
+    /// The totals of the requests that were settled together.
     struct Price {
         uint256 assets;
         uint256 shares;
@@ -182,7 +182,7 @@ contract LagoonVault is ShareVault {
         s.current -= amount;
     }
 
-    /// The next epoch takes requests, and this one waits for a settlement.
+    /// The next epoch accepts requests, and this one waits for a settlement.
     function _next(Side storage s) private {
         settleOf[s.epochId] = s.settleId;
         s.pending += s.current;

@@ -3,8 +3,8 @@ pragma solidity 0.8.37;
 
 import {ShareVault} from "./ShareVault.sol";
 
-/// A vault of our own by ERC-7540: deposits are done at once, and redemptions are requested, made claimable by the manager
-/// without an event, and claimed in parts. For development chains.
+/// An ERC-7540 vault: deposits are immediate, and redemptions are requested, made claimable by the manager without an
+/// event, and claimed in parts. For development chains.
 contract RedeemVault is ShareVault {
     event Deposit(address indexed sender, address indexed owner, uint256 assets, uint256 shares);
     event Withdraw(

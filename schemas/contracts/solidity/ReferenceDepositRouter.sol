@@ -3,7 +3,7 @@ pragma solidity 0.8.37;
 
 import {IERC20, TokenCalls} from "./ERC20.sol";
 
-/// What the router asks of a vault.
+/// The functions of a vault that the router calls.
 interface IReferralVault {
     function asset() external view returns (address);
     function deposit(uint256 assets, address receiver, uint32 partnerId) external returns (uint256 shares);
@@ -12,7 +12,7 @@ interface IReferralVault {
         returns (uint256 requestIndex);
 }
 
-/// The supported way to deposit or to ask for a withdrawal through a partner: only into allowed vaults, only for
+/// The supported way to deposit or to request a withdrawal through a partner: only into allowed vaults, only for
 /// active partners, and never for fewer shares than the depositor accepts. It keeps no funds between calls. Its events
 /// are for audit; only the vault's events attribute.
 contract ReferenceDepositRouter {

@@ -3,8 +3,8 @@ pragma solidity 0.8.37;
 
 import {ERC20, IERC20, TokenCalls} from "./ERC20.sol";
 
-/// The vault that navlog's events are defined by: an ERC-20 share over one ERC-20 asset with synchronous deposits and
-/// queued withdrawals. The assets live with a custodian, so only an oracle can say what they are worth.
+/// The vault that defines navlog's events: an ERC-20 share over one ERC-20 asset with synchronous deposits and
+/// queued withdrawals. The assets are with a custodian, so only an oracle knows their value.
 ///
 ///   deposit            asset -> vault, shares minted at the current NAV
 ///   sweepDeposits      the oldest unswept deposits -> custodian
@@ -16,7 +16,7 @@ import {ERC20, IERC20, TokenCalls} from "./ERC20.sol";
 ///      |--cancel (owner, before expiresAt)--> Cancelled
 ///      '--expire (anyone, from expiresAt on)--> Expired
 ///
-/// totalAssets is the oracle's last figure, plus what was deposited and minus what was funded since. Shares have the
+/// totalAssets is the oracle's last value, plus the deposits and minus the fundings since then. Shares have the
 /// asset's decimals. The asset is trusted: no fee on transfer, no call back into the vault.
 contract ReferenceVault is ERC20 {
     using TokenCalls for IERC20;
@@ -108,13 +108,13 @@ contract ReferenceVault is ERC20 {
     address public oracle;
     address public manager;
     address public custodian;
-    /// Seconds that a new request stays open, 0 = for ever.
+    /// Seconds that a new request stays open, 0 = forever.
     uint64 public requestTtl;
 
     uint256 public totalAssets;
     uint256 public totalClaimed;
     uint256 public depositCount;
-    /// The newest deposit that was swept, 0 before the first sweep.
+    /// The newest swept deposit, 0 before the first sweep.
     uint256 public sweptTo;
     uint256 public navCount;
     uint256 public sweepCount;
@@ -148,7 +148,7 @@ contract ReferenceVault is ERC20 {
         _setRoles(oracle_, manager_, custodian_);
     }
 
-    /// Holds for requests made from now on; what is open keeps its time.
+    /// Applies to new requests; open requests keep their expiry.
     function setRequestTtl(uint64 seconds_) external only(owner) {
         requestTtl = seconds_;
     }
@@ -189,8 +189,8 @@ contract ReferenceVault is ERC20 {
         return _request(msg.sender, shares, receiver, partnerId);
     }
 
-    /// A request in the name of another holder, who has approved the caller for the shares: how the router keeps the
-    /// holder, not itself, the owner of the request.
+    /// A request on behalf of a holder who has approved the caller for the shares. The router uses it, so that the holder
+    /// owns the request, and not the router.
     function requestWithdrawalFor(address holder, uint256 shares, address receiver, uint32 partnerId)
         external
         returns (uint256 requestIndex)
@@ -199,7 +199,7 @@ contract ReferenceVault is ERC20 {
         return _request(holder, shares, receiver, partnerId);
     }
 
-    /// Pays a funded request to its receiver; the owner or the receiver may ask for it.
+    /// Pays a funded request to its receiver; the owner or the receiver may call it.
     function claimWithdrawal(uint256 requestIndex) external returns (uint256 assets) {
         Request storage r = _at(requestIndex, Status.Funded);
         if (msg.sender != r.owner && msg.sender != r.receiver) revert NotAuthorized(msg.sender);
@@ -228,12 +228,12 @@ contract ReferenceVault is ERC20 {
         emit WithdrawalExpired(requestIndex, r.owner, r.shares);
     }
 
-    /// Funds requests at the current NAV with assets that the manager pays in. All of them or none.
+    /// Funds requests at the current NAV with assets that the manager pays in. It funds all of them or none.
     function settleWithdrawals(uint256[] calldata requestIndexes) external only(manager) returns (uint256 assets) {
         if (requestIndexes.length == 0) revert ZeroAmount();
         uint256 nav = navPerShare();
         uint256 settlementId = ++settlementCount;
-        uint256 supply = totalSupply; // one price for the whole settlement, whatever it burns on the way
+        uint256 supply = totalSupply; // one price for the whole settlement, although it burns shares
         uint256 worth = totalAssets;
         uint256 shares;
         for (uint256 i = 0; i < requestIndexes.length; i++) {
@@ -253,7 +253,7 @@ contract ReferenceVault is ERC20 {
 
     // NAV
 
-    /// The oracle says what all shares together are worth now; open requests are part of it until they are funded.
+    /// The oracle sets the current value of all shares; it includes open requests until they are funded.
     function updateNav(uint256 totalAssets_) external only(oracle) {
         totalAssets = totalAssets_;
         emit NavUpdated(++navCount, msg.sender, navPerShare(), totalAssets_, totalSupply);
@@ -279,7 +279,7 @@ contract ReferenceVault is ERC20 {
         return _requests[requestIndex];
     }
 
-    /// Requests first .. first + count - 1, fewer where the vault has fewer.
+    /// Requests first .. first + count - 1, fewer if the vault has fewer.
     function requests(uint256 first, uint256 count) external view returns (Request[] memory page) {
         uint256 all = _requests.length;
         uint256 left = first < all ? all - first : 0;
@@ -307,7 +307,7 @@ contract ReferenceVault is ERC20 {
         return type(uint256).max;
     }
 
-    // The rest of ERC-4626 is closed: shares are bought for an amount of assets, and exits go through the queue.
+    // The rest of ERC-4626 is disabled: shares are bought for an amount of assets, and withdrawals go through the queue.
 
     function maxMint(address) external pure returns (uint256) {
         return 0;

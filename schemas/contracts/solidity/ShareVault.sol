@@ -3,8 +3,8 @@ pragma solidity 0.8.37;
 
 import {ERC20, IERC20} from "./ERC20.sol";
 
-/// What the vaults of this folder that speak another protocol's events have in common: an asset, its value, and the right
-/// of the deployer to manage it. They are for development chains: nothing limits what the manager says the vault is worth.
+/// The base of the vaults in this folder that emit another protocol's events: an asset, its value, and the right of the
+/// deployer to manage it. They are for development chains: the manager can set any value.
 abstract contract ShareVault is ERC20 {
     error OnlyManager();
 

@@ -3,8 +3,7 @@ pragma solidity 0.8.37;
 
 import {ShareVault} from "./ShareVault.sol";
 
-/// Contracts of our own that emit the events of a BoringVault of Veda, its teller, accountant and queue. For development
-/// chains.
+/// Contracts that emit the events of Veda's BoringVault, its teller, accountant and queue. For development chains.
 contract VedaVault is ShareVault {
     event Enter(address indexed from, address indexed asset, uint256 amount, address indexed to, uint256 shares);
     event Exit(address indexed to, address indexed asset, uint256 amount, address indexed from, uint256 shares);

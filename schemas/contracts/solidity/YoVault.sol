@@ -4,8 +4,8 @@ pragma solidity 0.8.37;
 import {IERC20} from "./ERC20.sol";
 import {ShareVault} from "./ShareVault.sol";
 
-/// A vault of our own that emits the events of YO: what a receiver is owed is one sum, of which amounts are fulfilled and
-/// cancelled. For development chains.
+/// A vault that emits the events of YO: each receiver is owed one sum, parts of which are fulfilled or cancelled. For
+/// development chains.
 contract YoVault is ShareVault {
     event Deposit(address indexed sender, address indexed owner, uint256 assets, uint256 shares);
     event Withdraw(
@@ -59,7 +59,7 @@ contract YoVault is ShareVault {
     }
 }
 
-/// The gateway of all vaults of YO on a development chain, which names the partner.
+/// The gateway of all YO vaults on a development chain, which names the partner.
 contract YoGateway {
     event YoGatewayDeposit(
         uint32 indexed partnerId, address indexed yoVault, address indexed sender, address receiver, uint256 assets,
