@@ -249,7 +249,7 @@ type partnerRotateKeyCmd struct {
 	Test bool  `help:"Issue a test key (nk_test_), for a development chain."`
 }
 
-// Run issues a key and revokes the oldest one beyond two.
+// Run issues a key, and revokes the oldest one if there are more than two.
 func (cmd partnerRotateKeyCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		issued, err := registry.RotateKey(ctx, pool, cmd.operator(), cmd.ID, cmd.Test)

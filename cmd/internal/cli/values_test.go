@@ -26,8 +26,8 @@ func (cmd sloppyCmd) Run(s *Streams) error {
 	return err
 }
 
-// Leading and trailing white space of an argument is ignored, wherever it comes from. A value that programmers read
-// differently, or that has invisible characters, is an error that names the flag.
+// Leading and trailing white space of an argument is ignored, wherever it comes from. A number in a notation that only
+// programmers know, or a value with invisible characters, is an error that names the flag.
 func TestSloppyArguments(t *testing.T) {
 	run := func(args ...string) (string, error) {
 		var out bytes.Buffer

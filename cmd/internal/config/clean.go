@@ -64,7 +64,7 @@ func below(key string, field reflect.StructField) string {
 // octal matches what YAML reads as a base-8 number, and people as decimal.
 var octal = regexp.MustCompile(`^[-+]?0[0-9_]+$`)
 
-// octalFaults reports numbers that begin with 0: YAML would make 8 of 010.
+// octalFaults reports numbers that begin with 0: YAML would read 010 as 8.
 func octalFaults(name string, b []byte) error {
 	var document yaml.Node
 	if yaml.Unmarshal(b, &document) != nil {

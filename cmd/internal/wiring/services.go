@@ -48,7 +48,7 @@ func (s *Services) Start(ctx context.Context, name string, run func(context.Cont
 			default:
 				s.log.Error("a service failed after another", "service", name, "error", err)
 			}
-			err = nil // logged already
+			err = nil // reported already
 		}
 		one.done <- err
 	}()
