@@ -271,7 +271,7 @@ func TestUnprovableBlocks(t *testing.T) {
 			return nil, errNoMethod, method == "eth_getBlockReceipts" && string(params[0]) == block
 		}, "does not give the receipts", false},
 		"no receipts root":   {edit("eth_getBlockByHash", `"receiptsRoot"`, `"noRoot"`), "has no receipts root", false},
-		"no full header":     {edit("eth_getBlockByHash", `"difficulty"`, `"simplicity"`), "has not the fields of a header", false},
+		"no full header":     {edit("eth_getBlockByHash", `"difficulty"`, `"simplicity"`), "does not have the fields of a header", false},
 		"a header's field":   {edit("eth_getBlockByHash", `"gasLimit":"0x`, `"gasLimit":"0x1`), "fields of its header hash to", true},
 		"a block that is no": {edit("eth_getBlockByHash", "", "null"), "is not in the chain", true},
 	} {
