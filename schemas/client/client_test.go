@@ -113,7 +113,7 @@ func nullable(s *openapi3.Schema) bool {
 	return false
 }
 
-// TestAnswersThatAreNone checks that a response that is not navlog's is an error that says so, and that an invalid
+// TestAnswersThatAreNone checks that a response that is not navlog's is an error that reports it, and that an invalid
 // address is one too.
 func TestAnswersThatAreNone(t *testing.T) {
 	for body, status := range map[string]int{"<html>": http.StatusOK, "<html>404": http.StatusNotFound, `{"data":[]}`: http.StatusBadGateway, `{"data":7}`: http.StatusOK} {
