@@ -2,12 +2,13 @@ package mapping
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// TestDocs checks that the examples of docs/mappings.md have no mistakes, and that the page names every effect and
-// every field.
+// TestDocs checks that the examples of docs/mappings.md and the files of docs/mappings have no mistakes, and that the
+// page links every file and names every effect and every field.
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/mappings.md")
@@ -28,10 +29,20 @@ func TestDocs(t *testing.T) {
 	if checked < 2 {
 		t.Fatalf("the page has %d examples", checked)
 	}
-	example, err := os.ReadFile("../../docs/mappings/susds.yaml")
+	files, err := filepath.Glob("../../docs/mappings/*.yaml")
 	must(t, err)
-	if err := Check("docs/mappings/susds.yaml", example); err != nil {
-		t.Error(err)
+	if len(files) < 2 {
+		t.Fatalf("docs/mappings has %d files", len(files))
+	}
+	for _, file := range files {
+		example, err := os.ReadFile(file)
+		must(t, err)
+		if err := Check(file, example); err != nil {
+			t.Error(err)
+		}
+		if name := filepath.Base(file); !strings.Contains(page, "(mappings/"+name+")") {
+			t.Errorf("the page has no link to %s", name)
+		}
 	}
 	for k := Deposit; k < kindCount; k++ {
 		if !strings.Contains(page, "`"+k.String()+"`") {
