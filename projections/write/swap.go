@@ -35,7 +35,7 @@ type fencedError struct {
 }
 
 func (e *fencedError) Error() string {
-	return fmt.Sprintf("fenced: %s is at seq %d of writer %x, although this writer inserted rows after %d up to %d:  "+
+	return fmt.Sprintf("fenced: %s is at seq %d of writer %x, although this writer inserted rows after %d up to %d: "+
 		"another projector writes this generation", e.table, e.now.seq, e.now.writer, e.cursor, e.wrote)
 }
 

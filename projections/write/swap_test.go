@@ -380,7 +380,7 @@ func TestGoneWrong(t *testing.T) {
 	t.Parallel()
 	w := newGeneration(t).writer(t)
 	s := started()
-	if err := w.Write(t.Context(), w.Encode(batchOf(t, s.Records[1:]))); err == nil || !strings.Contains(err.Error(), "begins at seq 2 where") {
+	if err := w.Write(t.Context(), w.Encode(batchOf(t, s.Records[1:]))); err == nil || !strings.Contains(err.Error(), "begins at seq 2, but") {
 		t.Errorf("got %v", err)
 	}
 }

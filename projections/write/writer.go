@@ -358,7 +358,7 @@ type OutdatedError struct {
 }
 
 func (e *OutdatedError) Error() string {
-	return fmt.Sprintf("the log has block %d of vault %s after block %d was indexed: a vault was restored,  "+
+	return fmt.Sprintf("the log has block %d of vault %s after block %d was indexed: a vault was restored, "+
 		"and only another generation can include it", e.Block, e.Vault, e.Newest)
 }
 

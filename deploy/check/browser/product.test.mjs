@@ -218,7 +218,7 @@ test("a wrong key is refused before it is in use, on a view that asks for nothin
   const { page, wrong, close } = await open("/partner?view=verify")
   await page.locator("input[type=password]").first().fill("nk_test_wrong")
   await page.getByRole("button", { name: "Use the key" }).click()
-  await page.getByRole("alert").getByText("This key is not known").waitFor()
+  await page.getByRole("alert").getByText("This key is unknown or was revoked").waitFor()
   assert.equal(await page.getByText("Signed in").count(), 0)
   wrong.length = 0 // the browser reports the 401
   await page.getByLabel("keep it for this tab").check()
