@@ -167,7 +167,7 @@ func TestRevokeKey(t *testing.T) {
 			t.Errorf("revoke-key %v is taken", args)
 		}
 	}
-	if out := c.mustRun("partner", "revoke-key", "7", last4(one.APIKey)); !strings.Contains(out, "within a second") || strings.Contains(out, one.APIKey) {
+	if out := c.mustRun("partner", "revoke-key", "7", last4(one.APIKey)); !strings.Contains(out, "after a second") || strings.Contains(out, one.APIKey) {
 		t.Errorf("%q", out)
 	}
 	if live(one.APIKey) || !live(two.APIKey) || !live(other.APIKey) {

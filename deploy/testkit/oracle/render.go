@@ -126,6 +126,9 @@ func (s *state) vaultDetailJSON(v *vaultState) Object {
 		stats["lastNavAt"] = instant(v.lastNav.Time)
 	}
 	o["stats"] = stats
+	for _, field := range []string{"description", "managementFee", "performanceFee", "link"} {
+		o[field] = nil // an operator's setting, which no check has
+	}
 	return o
 }
 
