@@ -72,10 +72,12 @@ echo "$(grep -c '^event: unit$' "$work/stream.txt") units"
 echo "== the clients"
 clients/smoke.sh "$api" "$key" "$work/clients" "$tools"
 
+# The second rotation of keys would revoke the key of this run.
 echo "== Schemathesis"
 here=$PWD
 cd "$work" # where it writes its own files
 "$tools/bin/st" --config-file "$here/schemathesis.toml" run "$document" --url "$api" --header "x-api-key: $key" --exclude-path /api/v1/stream \
+  --exclude-path /api/v1/partner/keys/rotate \
   --seed 1 --max-examples "${EXAMPLES:-10}" --max-failures 50 --no-color --report-junit-path "$work/schemathesis.xml" >"$work/schemathesis.log" 2>&1 ||
   { sed -n '/FAILURES/,$p' "$work/schemathesis.log" | cut -c1-400 | head -200; exit 1; }
 grep -A1 'Test cases:' "$work/schemathesis.log"
