@@ -41,7 +41,7 @@ function Loaded({ eventId }: { eventId: string }) {
         <>
           <Figures>
             <Figure title="State"><DeliveryState state={delivery.state} /></Figure>
-            <Figure wide title="Type">{delivery.type}</Figure>
+            <Figure wide title="Type"><code>{delivery.type}</code></Figure>
             <Figure title="Number">{delivery.sequence ?? <span class="faint">&ndash;</span>}</Figure>
             <Figure wide title="Made, UTC"><Time iso={delivery.createdAt} /></Figure>
             <Figure wide title={delivery.finishedAt === null ? "Next attempt, UTC" : "Ended, UTC"}><Time iso={delivery.finishedAt ?? delivery.nextAttemptAt} /></Figure>
