@@ -7,7 +7,8 @@ async function pages() {
   const vault = (await api("/api/v1/vaults")).data[0].address
   // The oldest user: the newest may disappear in a reorganisation while the pages are tested.
   const user = (await api("/api/v1/users?sortBy=firstSeen&sortOrder=asc")).data[0].address
-  return { vaults: "/", vault: `/vault/${vault}`, "vault-users": `/vault/${vault}?view=users`, users: "/users", user: `/user/${user}`, events: "/events", compare: "/compare", status: "/status", partner: "/partner", queue: `/vault/${vault}?view=queue`, "vault-events": `/vault/${vault}?view=events`, yield: `/vault/${vault}?yield=first&of=${vault}`, search: "/search?q=1", docs: "/docs", "docs-architecture": "/docs/architecture", "docs-webhooks": "/docs/webhooks" }
+  const tx = (await api("/api/v1/events?pageSize=100")).data.at(-1).txHash // an old one, for the same reason
+  return { vaults: "/", vault: `/vault/${vault}`, "vault-users": `/vault/${vault}?view=users`, users: "/users", user: `/user/${user}`, events: "/events", compare: "/compare", status: "/status", partner: "/partner", queue: `/vault/${vault}?view=queue`, "vault-events": `/vault/${vault}?view=events`, yield: `/vault/${vault}?yield=first&of=${vault}`, search: "/search?q=1", transaction: `/tx/${tx}`, docs: "/docs", "docs-architecture": "/docs/architecture", "docs-webhooks": "/docs/webhooks" }
 }
 
 /** A user who has deposited, the vault of the first holding, and its amount. */
@@ -17,26 +18,42 @@ async function depositor(block) {
   return { user: { address, deposited: _sum.assetAmount }, vault: vaultAddress }
 }
 
+/** The pages that show something only with a partner's key. */
+async function partnerPages() {
+  const [delivery] = (await api("/api/v1/partner/webhooks/deliveries", { "x-api-key": ready.partners[0].apiKey })).data
+  return { webhooks: "/partner?view=webhooks", "first-webhook": "/partner?view=first", statement: "/partner?view=statement", verify: "/partner?view=verify", delivery: `/partner/delivery/${delivery.eventId}` }
+}
+
+async function signIn(page) {
+  await page.locator("input[type=password]").first().fill(ready.partners[0].apiKey)
+  await page.getByRole("button", { name: "Use the key" }).click()
+  await page.getByText("Signed in").waitFor()
+  await settled(page)
+}
+
 for (const [look, options] of Object.entries({
   light: { colorScheme: "light" },
   dark: { colorScheme: "dark" },
   "phone-light": { viewport: phone, colorScheme: "light" },
   "phone-dark": { viewport: phone, colorScheme: "dark" },
 })) {
+  const looksRight = async (name, path, signedIn) => {
+    const { page, wrong, close } = await open(path, options)
+    if (signedIn) await signIn(page)
+    await page.screenshot({ path: `${process.env.SHOTS}/${name}-${look}.png`, fullPage: true })
+    await page.evaluate(axe) // through the debugger, which the page's content security policy does not restrict
+    const found = await page.evaluate(() => window.axe.run(document))
+    const grave = found.violations.filter((violation) => ["serious", "critical"].includes(violation.impact))
+    assert.deepEqual(grave.map((violation) => `${violation.id}: ${violation.nodes.map((node) => node.html).join(" ")}`), [], `${path}, axe`)
+    const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
+    assert.ok(over <= 0, `${path} is ${over} px wider than the screen`)
+    assert.deepEqual(wrong, [], path)
+    await close()
+  }
   test(`every page, ${look}: nothing goes wrong, axe finds nothing serious, nothing is wider than the screen`, async () => {
     await reorganise(2)
-    for (const [name, path] of Object.entries(await pages())) {
-      const { page, wrong, close } = await open(path, options)
-      await page.screenshot({ path: `${process.env.SHOTS}/${name}-${look}.png`, fullPage: true })
-      await page.evaluate(axe) // through the debugger, which the page's content security policy does not restrict
-      const found = await page.evaluate(() => window.axe.run(document))
-      const grave = found.violations.filter((violation) => ["serious", "critical"].includes(violation.impact))
-      assert.deepEqual(grave.map((violation) => `${violation.id}: ${violation.nodes.map((node) => node.html).join(" ")}`), [], `${path}, axe`)
-      const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
-      assert.ok(over <= 0, `${path} is ${over} px wider than the screen`)
-      assert.deepEqual(wrong, [], path)
-      await close()
-    }
+    for (const [name, path] of Object.entries(await pages())) await looksRight(name, path, false)
+    for (const [name, path] of Object.entries(await partnerPages())) await looksRight(name, path, true)
   })
 }
 
