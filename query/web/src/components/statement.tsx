@@ -80,9 +80,8 @@ export function Statement() {
       {error !== null && <Failed error={error} again={false} />}
       <h2>Verify it</h2>
       <p>
-        Nobody has to be trusted for its events: <code>navlog</code> makes it again out of what any node of the chain says, and compares every byte. Which
-        vaults there are, and from which block on each counts, no chain says: for that the operator is believed, and the second command shows both. The first
-        command gets the same file from a script.
+        You need not trust anyone for the events: <code>navlog</code> rebuilds the statement from any node of the chain and compares every byte. Only the
+        operator can say which vaults exist and from which block each counts; the second command shows both. The first command downloads the same file.
       </p>
       <pre tabIndex={0} aria-label="Commands">
         {`export NAVLOG_API_KEY=nk_live_...

@@ -143,28 +143,28 @@ export function FirstWebhook() {
   return (
     <ol class="steps">
       <Step title="Register a URL">
-        <p>Something must answer there with 2xx within 10 seconds; three samples of a receiver come with navlog, in Go, TypeScript and Python.</p>
+        <p>Your receiver must respond with 2xx within 10 seconds. navlog includes sample receivers in Go, TypeScript and Python.</p>
         <Endpoint webhook={webhook} />
         <Register done={() => setRegistered((n) => n + 1)} />
       </Step>
       <Step title="Send a test event">
         <p>
-          An event of type <code>webhook.test</code>, signed and tried again like any other.
+          An event of type <code>webhook.test</code>, signed and retried like any other.
         </p>
         <SendTest done={setEventId} />
       </Step>
       <Step title="Watch it arrive">{eventId === null ? <p class="faint">Send a test event first: the delivery is shown here.</p> : <Watched key={eventId} eventId={eventId} />}</Step>
       <Step title="Verify the signature">
         <p>
-          Your receiver does this with each webhook, over the raw body, and refuses a timestamp that is more than 300 seconds away. Do it here by hand with
-          what came:
+          Your receiver does this for each webhook, over the raw body, and rejects a timestamp that is more than 300 seconds away. Try it here with the
+          request that arrived:
         </p>
         <VerifySignature />
       </Step>
-      <Step title="Go on">
+      <Step title="Next">
         <p>
-          Expect an event twice, and another order. What was sent is in the{" "}
-          <a href={here(place, { view: "webhooks" })}>delivery log</a>.
+          Expect duplicates, and events out of order. The{" "}
+          <a href={here(place, { view: "webhooks" })}>delivery log</a> shows what was sent.
         </p>
       </Step>
     </ol>

@@ -43,7 +43,7 @@ function Loaded({ eventId }: { eventId: string }) {
             <Figure title="State"><DeliveryState state={delivery.state} /></Figure>
             <Figure wide title="Type"><code>{delivery.type}</code></Figure>
             <Figure title="Number">{delivery.sequence ?? <span class="faint">&ndash;</span>}</Figure>
-            <Figure wide title="Made, UTC"><Time iso={delivery.createdAt} /></Figure>
+            <Figure wide title="Created, UTC"><Time iso={delivery.createdAt} /></Figure>
             <Figure wide title={delivery.finishedAt === null ? "Next attempt, UTC" : "Ended, UTC"}><Time iso={delivery.finishedAt ?? delivery.nextAttemptAt} /></Figure>
             <Transaction body={delivery.request.body} />
           </Figures>
@@ -53,7 +53,7 @@ function Loaded({ eventId }: { eventId: string }) {
           <p class="faint">Every attempt sends these headers and, in addition, <code>X-Service-Timestamp</code> and <code>X-Service-Signature</code>, which are computed for each attempt and not stored.</p>
           <pre tabIndex={0} aria-label="Headers of the request">{Object.entries(delivery.request.headers).map(([name, value]) => `${name}: ${value}`).join("\n")}</pre>
           <pre tabIndex={0} aria-label="Body of the request">{pretty(delivery.request.body)}</pre>
-          <p><Copy text={delivery.request.body} what="the body, byte for byte" /> <span class="faint">Copies the body byte for byte; it is shown with spaces.</span></p>
+          <p><Copy text={delivery.request.body} what="the body, byte for byte" /> <span class="faint">Copies the exact body; white space was added for display.</span></p>
           <h2>{count(delivery.attempts.length, "attempt")}</h2>
           {delivery.attempts.length === 0 ? <Empty>No attempt yet.</Empty> : [...delivery.attempts].reverse().map((attempt) => <OneAttempt key={attempt.number} attempt={attempt} />)}
         </>

@@ -128,7 +128,7 @@ function VerifyView() {
   return (
     <>
       <p>
-        Whether a webhook was signed with your secret. All of it is computed in this page: neither the secret nor the body is sent anywhere.
+        Check whether a webhook was signed with your secret. The page computes everything itself: neither the secret nor the body is sent anywhere.
       </p>
       <VerifySignature />
     </>
