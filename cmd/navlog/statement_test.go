@@ -271,7 +271,7 @@ func TestStatementVerifySaysWhatIsProven(t *testing.T) {
 		"by a key that was retired before":    {args: []string{"--keys-from", w.file(retired(32))}, code: cli.Different, says: "was retired at"},
 		"without a key":                       {code: cli.Unproven, says: "who signed it is not known"},
 		"by a stranger, without a key":        {by: strangers, code: cli.Unproven, says: "who signed it is not known"},
-		"of a mapping that nobody has": {change: func(h *statement.Header) {
+		"of an unknown mapping": {change: func(h *statement.Header) {
 			h.Vaults[0].Sources = []statement.Source{{Role: "vault", Address: h.Vaults[0].Address}}
 			h.Vaults[0].Mappings = []statement.Mapping{{Preset: "shop", Hash: common.Hash{1}}}
 		}, args: []string{"--key", public}, code: cli.Usage, says: "is no preset of this navlog: give its file as --mapping"},

@@ -5,8 +5,9 @@
 // in the vault.
 //
 // By first seen, and by totals at the newest block, each order is a list of the read model, so that a page is read
-// directly; the totals of its users are read in addition. Lists by totals only know the newest block. At a past block
-// the totals of all users are read and sorted: that is the only query here whose cost grows with the number of users.
+// directly; the totals of its users are read in addition. Lists by totals only know the newest block. At a past block,
+// and for a file, one query reads and sorts the totals of all users: the only query here whose cost grows with their
+// number. (A file by first seen reads those of its next users only.)
 package users
 
 import (
