@@ -98,7 +98,7 @@ in-full: engines kafka samples $(TOOLS)/gotestsum
 
 # Where goroutines of ours share something. What these packages use is watched with them, and the tests of the others have
 # found nothing for long: RACE=./... is all.
-RACE ?= ./ingest ./dispatch ./query ./projections ./projections/write ./query/state ./query/ask ./query/httpapi ./query/access ./query/health ./ingest/rpc ./dispatch/lane ./schemas/readmodel ./cmd/internal/wiring ./cmd/internal/console
+RACE ?= ./ingest ./dispatch ./query ./projections ./projections/write ./query/state ./query/ask ./query/serve ./query/access ./query/health ./ingest/rpc ./dispatch/lane ./schemas/readmodel ./cmd/internal/wiring ./cmd/internal/console
 .PHONY: race beside-race
 beside-race: # the packages whose tests neither race nor test-long runs: in CI each test runs once
 	@comm -23 <(go list ./... | sort) <(go list $(RACE) $(STORIES) | sort)

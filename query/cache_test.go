@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/query/serve"
 )
 
 // paths returns a path for each GET route.
@@ -20,7 +20,7 @@ func (w *world) paths() (out []string) {
 }
 
 // pathOf returns a path for a route, with its required parameters.
-func pathOf(e httpapi.Route) string {
+func pathOf(e serve.Route) string {
 	path := strings.NewReplacer("{address}", vaultA.Hex(), "{eventId}", "00000000-0000-5000-8000-000000000001").Replace(e.Path)
 	switch {
 	case strings.Contains(e.Path, "/users/"):

@@ -9,8 +9,8 @@ import (
 
 	"github.com/navlog/navlog/query/access"
 	"github.com/navlog/navlog/query/health"
-	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/node"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/query/vaults"
 	"github.com/navlog/navlog/schemas/statement"
 )
@@ -125,7 +125,7 @@ func (c Config) Validate() error {
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		fault("http.listen is %q and must be host:port, for example 127.0.0.1:8080", c.Listen)
 	}
-	if c.Router != "" && !httpapi.IsAddress(c.Router) {
+	if c.Router != "" && !serve.IsAddress(c.Router) {
 		fault("http.router is %q and must be the deposit router's address, 0x and 40 hex digits, or empty", c.Router)
 	}
 	if err := c.Explorer.Validate(); err != nil {

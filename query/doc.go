@@ -1,7 +1,7 @@
 // Package query is the read side of navlog: it serves the read models over HTTP. This folder only connects its
 // packages: New and Run, the configuration, and the routes.
 //
-//	httpapi      routes, parameters, errors, cache, gzip, streams: the common part of all endpoints
+//	serve        routes, parameters, errors, cache, gzip, streams: the common part of all endpoints
 //	files        rows as CSV or Parquet
 //	access       authentication and limits (PostgreSQL)
 //	state        the states of the read models that answers can be about (ClickHouse, PostgreSQL)

@@ -8,8 +8,8 @@ import (
 
 	"github.com/navlog/navlog/deploy/testkit/oracle"
 	"github.com/navlog/navlog/query/explain"
-	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/query/serve"
 )
 
 // explained returns the path of a number's explanation.
@@ -221,7 +221,7 @@ func TestExplainOfAPartner(t *testing.T) {
 // TestExplainNeedsItsKey: if a route forgets to require the key, nothing is revealed.
 func TestExplainNeedsItsKey(t *testing.T) {
 	w := newFixture(t)
-	c := readtest.Serve(t, w.g, httpapi.Route{Path: "/api/v1/explain", Get: explain.New(nil).Explain})
+	c := readtest.Serve(t, w.g, serve.Route{Path: "/api/v1/explain", Get: explain.New(nil).Explain})
 	c.Get(explained("/api/v1/partner/stats", "/totalVolume")).Failed(t, 500, "INTERNAL_ERROR")
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/navlog/navlog/query/access"
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/query/state"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
@@ -63,35 +63,35 @@ func (e *fakeEngine) ask(ctx context.Context, cost time.Duration) error {
 // loaded is a server in front of a fake engine. The client's address is in X-From.
 type loaded struct {
 	handler http.Handler
-	server  *httpapi.Server
+	server  *serve.Server
 	engine  *fakeEngine
 }
 
 func newLoaded(concurrency int, engineTime time.Duration, processors int) *loaded {
 	log := slog.New(slog.DiscardHandler)
-	l := &loaded{engine: newFakeEngine(processors), server: httpapi.New(concurrency, 0, prometheus.NewRegistry())}
+	l := &loaded{engine: newFakeEngine(processors), server: serve.New(concurrency, 0, prometheus.NewRegistry())}
 	a := access.New(nil, 120, prometheus.NewRegistry(), log)
 	l.server.Watcher = state.New(testChain, 1, time.Minute, readmodel.DefaultConfig(), nil, log)
 	l.server.Log, l.server.RequestTimeout, l.server.WriteTimeout, l.server.FileTimeout = log, 10*time.Second, 30*time.Second, time.Minute
 	if engineTime > 0 {
 		l.server.SetBudget(a.EngineTime(engineTime))
 	}
-	l.server.Admit = func(r *httpapi.Request, e *httpapi.Route) error {
+	l.server.Admit = func(r *serve.Request, e *serve.Route) error {
 		r.HTTP.RemoteAddr = r.HTTP.Header.Get("X-From") + ":1"
 		return a.Admit(r, e)
 	}
-	asking := func(cost time.Duration) httpapi.Handler {
-		return func(r *httpapi.Request) (*httpapi.Answer, error) {
+	asking := func(cost time.Duration) serve.Handler {
+		return func(r *serve.Request) (*serve.Answer, error) {
 			if err := l.engine.ask(r.Context, cost); err != nil {
 				return nil, err
 			}
-			return &httpapi.Answer{Data: "done"}, nil
+			return &serve.Answer{Data: "done"}, nil
 		}
 	}
-	l.handler = l.server.Handler([]httpapi.Route{
+	l.handler = l.server.Handler([]serve.Route{
 		{Path: "/normal", Get: asking(20 * time.Millisecond)},
-		{Path: "/users", Get: asking(700 * time.Millisecond), Expensive: httpapi.PastByAmount},
-		{Path: "/explain", Get: asking(300 * time.Millisecond), Expensive: httpapi.Always},
+		{Path: "/users", Get: asking(700 * time.Millisecond), Expensive: serve.PastByAmount},
+		{Path: "/explain", Get: asking(300 * time.Millisecond), Expensive: serve.Always},
 		{Path: "/list", Get: asking(250 * time.Millisecond)},
 	}, nil, nil)
 	return l

@@ -24,9 +24,9 @@ import (
 	"github.com/navlog/navlog/query/events"
 	"github.com/navlog/navlog/query/explain"
 	"github.com/navlog/navlog/query/health"
-	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/node"
 	"github.com/navlog/navlog/query/partner"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/query/state"
 	"github.com/navlog/navlog/query/statements"
 	"github.com/navlog/navlog/query/web"
@@ -53,8 +53,8 @@ type Query struct {
 
 	watcher    *state.Watcher
 	access     *access.Access
-	server     *httpapi.Server
-	conns      *httpapi.Conns
+	server     *serve.Server
+	conns      *serve.Conns
 	webhooks   *webhooks.Webhooks
 	rotation   *partner.Rotation
 	statements *statements.Statements
@@ -69,7 +69,7 @@ type Query struct {
 func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, checkURL webhooks.CheckURL,
 	reg prometheus.Registerer, log *slog.Logger) *Query {
 	q := &Query{cfg: cfg, chainID: chainID, pool: pool, log: log}
-	q.watcher = state.New(chainID, httpapi.Questions(cfg.Concurrency), max(cfg.WriteTimeout, cfg.FileTimeout), ch, pool, log)
+	q.watcher = state.New(chainID, serve.Questions(cfg.Concurrency), max(cfg.WriteTimeout, cfg.FileTimeout), ch, pool, log)
 	q.watcher.Register(reg)
 
 	q.access = access.New(pool, cfg.PartnerRateLimit, reg, log)
@@ -80,14 +80,14 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 		}
 	}
 
-	q.server = httpapi.New(cfg.Concurrency, cfg.CacheBytes, reg)
+	q.server = serve.New(cfg.Concurrency, cfg.CacheBytes, reg)
 	q.server.Watcher, q.server.Admit, q.server.Log = q.watcher, q.access.Admit, log
 	q.server.RequestTimeout, q.server.WriteTimeout, q.server.FileTimeout = cfg.RequestTimeout, cfg.WriteTimeout, cfg.FileTimeout
 
 	if cfg.PublicEngineTime > 0 {
 		q.server.SetBudget(q.access.EngineTime(cfg.PublicEngineTime))
 	}
-	q.conns = httpapi.NewConns(min(cfg.MaxConnections, descriptors()), cfg.MaxConnectionsPerAddress, reg)
+	q.conns = serve.NewConns(min(cfg.MaxConnections, descriptors()), cfg.MaxConnectionsPerAddress, reg)
 	q.conns.Trusted, q.conns.IdleTimeout = q.access.Trusted, cfg.IdleTimeout
 
 	q.feed = events.NewFeed()
@@ -150,7 +150,7 @@ func (q *Query) Run(ctx context.Context) error {
 		ReadTimeout:       q.cfg.ReadTimeout,
 		WriteTimeout:      q.cfg.WriteTimeout,
 		IdleTimeout:       q.cfg.IdleTimeout,
-		ConnContext:       httpapi.ConnContext,
+		ConnContext:       serve.ConnContext,
 		ConnState:         q.conns.State,
 		Protocols:         new(http.Protocols), // HTTP/1.1: a connection has one request at a time
 		MaxHeaderBytes:    maxHeader - 2*headerSlop,

@@ -18,8 +18,8 @@ import (
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/partner"
-	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/query/webhooks"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
@@ -258,7 +258,7 @@ func (w *world) metric(name string, labels ...string) float64 {
 }
 
 // methods returns the methods of a route, including HEAD.
-func methods(e httpapi.Route) (out []string) {
+func methods(e serve.Route) (out []string) {
 	if e.Get != nil {
 		out = append(out, "GET", "HEAD")
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/query/explain"
-	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/node"
 	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/query/users"
 	"github.com/navlog/navlog/query/vaults"
 )
@@ -41,10 +41,10 @@ func newAProvenAPI(t *testing.T) (*anAPI, *readtest.Node) {
 	g := readtest.New(t, enginetest.ClickHouse(t))
 	g.Write(l)
 	return serveAnAPI(t, readtest.Serve(t, g,
-		httpapi.Route{Path: "/api/v1/vaults", Get: vaults.List},
-		httpapi.Route{Path: "/api/v1/vaults/{address}", Get: vaults.Detail(nil)},
-		httpapi.Route{Path: "/api/v1/users/{address}", Get: users.Detail},
-		httpapi.Route{Path: "/api/v1/explain", Get: explain.New(own).Explain, PartnerIf: explain.NeedsKey})), n
+		serve.Route{Path: "/api/v1/vaults", Get: vaults.List},
+		serve.Route{Path: "/api/v1/vaults/{address}", Get: vaults.Detail(nil)},
+		serve.Route{Path: "/api/v1/users/{address}", Get: users.Detail},
+		serve.Route{Path: "/api/v1/explain", Get: explain.New(own).Explain, PartnerIf: explain.NeedsKey})), n
 }
 
 // Each log is proven from the hash of its block, across pages, and its value is the change that the API lists.

@@ -18,9 +18,9 @@ import (
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/query/explain"
-	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/partner"
 	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/query/users"
 	"github.com/navlog/navlog/query/vaults"
 )
@@ -39,12 +39,12 @@ func newAnAPI(t *testing.T) *anAPI {
 	g := readtest.New(t, enginetest.ClickHouse(t))
 	g.Write(readtest.SmallChain())
 	return serveAnAPI(t, readtest.Serve(t, g,
-		httpapi.Route{Path: "/api/v1/vaults", Get: vaults.List},
-		httpapi.Route{Path: "/api/v1/vaults/{address}", Get: vaults.Detail(nil)},
-		httpapi.Route{Path: "/api/v1/users/{address}", Get: users.Detail},
-		httpapi.Route{Path: "/api/v1/settlement/summary", Get: vaults.Settlement},
-		httpapi.Route{Path: "/api/v1/partner/stats", Partner: true, Get: partner.Stats},
-		httpapi.Route{Path: "/api/v1/explain", Get: explain.New(nil).Explain, PartnerIf: explain.NeedsKey}))
+		serve.Route{Path: "/api/v1/vaults", Get: vaults.List},
+		serve.Route{Path: "/api/v1/vaults/{address}", Get: vaults.Detail(nil)},
+		serve.Route{Path: "/api/v1/users/{address}", Get: users.Detail},
+		serve.Route{Path: "/api/v1/settlement/summary", Get: vaults.Settlement},
+		serve.Route{Path: "/api/v1/partner/stats", Partner: true, Get: partner.Stats},
+		serve.Route{Path: "/api/v1/explain", Get: explain.New(nil).Explain, PartnerIf: explain.NeedsKey}))
 }
 
 func serveAnAPI(t *testing.T, api *readtest.Client) *anAPI {

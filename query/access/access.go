@@ -9,7 +9,7 @@
 // traffic of the others must not lock out a partner. So only requests without a valid key count against an address.
 // keys.go explains why a flood of them costs PostgreSQL next to nothing.
 //
-// A request also counts against the prefixes of its address (httpapi.Prefixes), so that a customer with many
+// A request also counts against the prefixes of its address (serve.Prefixes), so that a customer with many
 // addresses gets only a multiple of one address's share of requests, of engine time (budget.go), and of node calls
 // for proofs (proofs.go). client.go decides which address a request comes from.
 //
@@ -30,7 +30,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -45,7 +45,7 @@ const (
 
 // postLimits are a partner's limits per minute for requests that cost more than a read. Each test and replay leaves
 // rows in PostgreSQL for as long as dispatch keeps delivery details.
-var postLimits = map[httpapi.Policy]int{httpapi.Registrations: 10, httpapi.Sends: 10}
+var postLimits = map[serve.Policy]int{serve.Registrations: 10, serve.Sends: 10}
 
 // Access decides which requests are admitted.
 type Access struct {
@@ -69,7 +69,7 @@ type Access struct {
 	authFailures prometheus.Counter
 }
 
-// Names of limits in the metric, in addition to those of httpapi.
+// Names of limits in the metric, in addition to those of query/serve.
 const (
 	limitPublic     = "public"
 	limitPartner    = "partner"
@@ -92,7 +92,7 @@ func New(pool *pgxpool.Pool, partnerRateLimit int, reg prometheus.Registerer, lo
 			Name: "navlog_query_auth_failures_total", Help: "Requests with no key or an invalid one.",
 		}),
 	}
-	for _, limit := range []string{limitPublic, limitPartner, string(httpapi.Registrations), string(httpapi.Sends), limitFailedKeys, limitEngineTime, limitProofs} {
+	for _, limit := range []string{limitPublic, limitPartner, string(serve.Registrations), string(serve.Sends), limitFailedKeys, limitEngineTime, limitProofs} {
 		a.limited.WithLabelValues(limit) // initialised to 0: a counter that first appears with a value shows no increase
 	}
 	a.keys = &keys{ask: queries.PartnersByKeys, now: func() time.Time { return a.Now() }, defaultLimit: partnerRateLimit,
@@ -103,7 +103,7 @@ func New(pool *pgxpool.Pool, partnerRateLimit int, reg prometheus.Registerer, lo
 
 // Admit checks a request's limits and returns an error if it is rejected. A partner route needs a valid key and
 // counts against the partner's limit, a public route counts against the limit of the IP address.
-func (a *Access) Admit(r *httpapi.Request, e *httpapi.Route) error {
+func (a *Access) Admit(r *serve.Request, e *serve.Route) error {
 	r.Client = a.clientIP(r.HTTP)
 	if !e.Partner {
 		if a.PublicRateLimit == 0 {
@@ -126,7 +126,7 @@ func (a *Access) Admit(r *httpapi.Request, e *httpapi.Route) error {
 }
 
 // chargePartner is charge for a limit that all instances share.
-func (a *Access) chargePartner(r *httpapi.Request, policy string, perMinute int) error {
+func (a *Access) chargePartner(r *serve.Request, policy string, perMinute int) error {
 	use, err := a.spend(r.Context, rateKey{r.Partner.ID, policy}, perMinute)
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func (a *Access) chargePartner(r *httpapi.Request, policy string, perMinute int)
 }
 
 // charge writes the headers of the limit that a request counts against.
-func (a *Access) charge(r *httpapi.Request, policy string, use quota) error {
+func (a *Access) charge(r *serve.Request, policy string, use quota) error {
 	h := r.Header
 	h.Set("RateLimit-Policy", fmt.Sprintf(`"%s";q=%d;w=60`, policy, use.limit))
 	h.Set("RateLimit", fmt.Sprintf(`"%s";r=%d;t=%d`, policy, use.remaining, seconds(use.reset)))
@@ -146,7 +146,7 @@ func (a *Access) charge(r *httpapi.Request, policy string, use quota) error {
 		return nil
 	}
 	a.limited.WithLabelValues(policy).Inc()
-	return &httpapi.Failure{Status: http.StatusTooManyRequests, Code: httpapi.CodeRateLimited,
+	return &serve.Failure{Status: http.StatusTooManyRequests, Code: serve.CodeRateLimited,
 		Message: fmt.Sprintf("More than %d requests a minute. Retry-After says when to come back.", use.limit), Retry: max(use.retry, time.Second)}
 }
 
@@ -154,7 +154,7 @@ func seconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }
 
 // authenticate finds the partner of x-api-key. The key is looked up even if other requests from the address failed,
 // because many clients may share it. The response is the same whatever is wrong with the key.
-func (a *Access) authenticate(r *httpapi.Request) (*httpapi.Partner, error) {
+func (a *Access) authenticate(r *serve.Request) (*serve.Partner, error) {
 	entry, err := a.keys.lookUp(r.Context, r.HTTP.Header.Get("x-api-key"))
 	switch {
 	case err != nil:
@@ -162,7 +162,7 @@ func (a *Access) authenticate(r *httpapi.Request) (*httpapi.Partner, error) {
 	case entry == nil:
 		return nil, a.noKey(r.Client)
 	case entry.disabled:
-		return nil, &httpapi.Failure{Status: http.StatusForbidden, Code: httpapi.CodeForbidden, Message: "This partner account is disabled."}
+		return nil, &serve.Failure{Status: http.StatusForbidden, Code: serve.CodeForbidden, Message: "This partner account is disabled."}
 	}
 	return &entry.partner, nil
 }
@@ -172,8 +172,8 @@ func (a *Access) noKey(client netip.Addr) error {
 	a.authFailures.Inc()
 	if failed := takeOf(a.byFailure, client, failedKeysPerMinute, a.Now()); !failed.ok {
 		a.limited.WithLabelValues(limitFailedKeys).Inc()
-		return &httpapi.Failure{Status: http.StatusTooManyRequests, Code: httpapi.CodeRateLimited,
+		return &serve.Failure{Status: http.StatusTooManyRequests, Code: serve.CodeRateLimited,
 			Message: "Too many requests without a valid key. Retry-After says when to come back.", Retry: max(failed.retry, time.Second)}
 	}
-	return &httpapi.Failure{Status: http.StatusUnauthorized, Code: httpapi.CodeUnauthorized, Message: "A valid API key is needed in the header x-api-key."}
+	return &serve.Failure{Status: http.StatusUnauthorized, Code: serve.CodeUnauthorized, Message: "A valid API key is needed in the header x-api-key."}
 }

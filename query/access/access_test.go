@@ -14,7 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 )
 
 // TestClientIP checks which address a request is counted against, given the headers that proxies send. The trusted
@@ -132,7 +132,7 @@ func TestProofCallsAreShared(t *testing.T) {
 	a := New(nil, 120, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	a.Now = func() time.Time { return now }
 	calls := a.ProofCalls(1000)
-	made := func(r func(n int) *httpapi.Request) (n int) {
+	made := func(r func(n int) *serve.Request) (n int) {
 		for i := range 2000 {
 			if calls.Spend(r(i)) == nil {
 				n++
@@ -140,25 +140,25 @@ func TestProofCallsAreShared(t *testing.T) {
 		}
 		return n
 	}
-	client := func(of string) *httpapi.Request { return &httpapi.Request{Client: netip.MustParseAddr(of)} }
-	partner := func(id uint32) *httpapi.Request { return &httpapi.Request{Partner: &httpapi.Partner{ID: id}} }
+	client := func(of string) *serve.Request { return &serve.Request{Client: netip.MustParseAddr(of)} }
+	partner := func(id uint32) *serve.Request { return &serve.Request{Partner: &serve.Partner{ID: id}} }
 	for _, c := range []struct {
 		who  string
-		of   func(n int) *httpapi.Request
+		of   func(n int) *serve.Request
 		want int
 	}{
-		{"an address", func(int) *httpapi.Request { return client("198.51.100.7") }, 50},
-		{"a /48", func(n int) *httpapi.Request { return client(fmt.Sprintf("2001:db8:0:%x::", n)) }, 100},
-		{"a /24", func(n int) *httpapi.Request { return client(fmt.Sprintf("203.0.113.%d", n%256)) }, 200},
-		{"the public", func(n int) *httpapi.Request { return client(fmt.Sprintf("198.%d.%d.1", 18+n/256, n%256)) }, 150},
-		{"a partner", func(int) *httpapi.Request { return partner(7) }, 250},
-		{"all partners", func(n int) *httpapi.Request { return partner(uint32(100 + n)) }, 250},
+		{"an address", func(int) *serve.Request { return client("198.51.100.7") }, 50},
+		{"a /48", func(n int) *serve.Request { return client(fmt.Sprintf("2001:db8:0:%x::", n)) }, 100},
+		{"a /24", func(n int) *serve.Request { return client(fmt.Sprintf("203.0.113.%d", n%256)) }, 200},
+		{"the public", func(n int) *serve.Request { return client(fmt.Sprintf("198.%d.%d.1", 18+n/256, n%256)) }, 150},
+		{"a partner", func(int) *serve.Request { return partner(7) }, 250},
+		{"all partners", func(n int) *serve.Request { return partner(uint32(100 + n)) }, 250},
 	} {
 		if got := made(c.of); got != c.want {
 			t.Errorf("%s made %d calls, should make %d", c.who, got, c.want)
 		}
 	}
-	var f *httpapi.Failure
+	var f *serve.Failure
 	if err := calls.Spend(client("198.51.100.7")); !errors.As(err, &f) || f.Status != 429 || f.Retry != 24*time.Hour {
 		t.Errorf("an address without calls: %v", err)
 	}

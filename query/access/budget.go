@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 )
 
 // A prefix gets a multiple of the limit of one address. A site, an IPv6 /56 or /48, usually belongs to one customer,
@@ -76,7 +76,7 @@ func (b *budget) wait(client netip.Addr) (wait time.Duration) {
 	now := b.now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, prefix := range httpapi.Prefixes(client) {
+	for _, prefix := range serve.Prefixes(client) {
 		perMinute := b.of(prefix)
 		if over := b.look(prefix).decayed(now, perMinute) - perMinute; over > 0 {
 			wait = max(wait, time.Duration(float64(over)/float64(perMinute)*float64(time.Minute)))
@@ -93,7 +93,7 @@ func (b *budget) charge(client netip.Addr, used time.Duration) {
 	if now.Sub(b.turned) >= 2*time.Minute || len(b.recent) >= b.maxKeys/2 {
 		b.older, b.recent, b.turned = b.recent, make(map[netip.Prefix]spent), now
 	}
-	for _, prefix := range httpapi.Prefixes(client) {
+	for _, prefix := range serve.Prefixes(client) {
 		perMinute := b.of(prefix)
 		b.recent[prefix] = spent{min(b.look(prefix).decayed(now, perMinute)+used, perMinute*3/2), now}
 	}
@@ -108,7 +108,7 @@ func (b *budget) look(prefix netip.Prefix) spent {
 
 // EngineTime limits the engine time per minute that the requests of an address use. An IPv6 /56 gets twice as much, a
 // /48 and an IPv4 /24 four times as much.
-func (a *Access) EngineTime(perMinute time.Duration) httpapi.Budget {
+func (a *Access) EngineTime(perMinute time.Duration) serve.Budget {
 	return engineTime{a, newBudget(perMinute, func() time.Time { return a.Now() })}
 }
 
@@ -117,16 +117,16 @@ type engineTime struct {
 	budget *budget
 }
 
-// Afford implements httpapi.Budget.
+// Afford implements serve.Budget.
 func (e engineTime) Afford(client netip.Addr) error {
 	wait := e.budget.wait(client)
 	if wait == 0 {
 		return nil
 	}
 	e.access.limited.WithLabelValues(limitEngineTime).Inc()
-	return &httpapi.Failure{Status: http.StatusTooManyRequests, Code: httpapi.CodeRateLimited, Crowd: true, Retry: max(wait, time.Second),
+	return &serve.Failure{Status: http.StatusTooManyRequests, Code: serve.CodeRateLimited, Crowd: true, Retry: max(wait, time.Second),
 		Message: fmt.Sprintf("The requests of this address have used more than %s of the engine's time within a minute. Retry-After says when to come back.", e.budget.perMinute)}
 }
 
-// Charge implements httpapi.Budget.
+// Charge implements serve.Budget.
 func (e engineTime) Charge(client netip.Addr, used time.Duration) { e.budget.charge(client, used) }

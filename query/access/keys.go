@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -43,7 +43,7 @@ type keyHash [32]byte
 
 // keyEntry is the registry's result for a live key.
 type keyEntry struct {
-	partner  httpapi.Partner
+	partner  serve.Partner
 	disabled bool
 	until    time.Time
 }
@@ -57,7 +57,7 @@ type keyQuestion struct {
 }
 
 // lookUp returns the registry's result for a key, at most keyTrustedFor old, or nil if the key is not valid. The
-// error is a *httpapi.Failure with status 503.
+// error is a *serve.Failure with status 503.
 func (k *keys) lookUp(ctx context.Context, key string) (*keyEntry, error) {
 	if !registry.WellFormedKey(key) {
 		return nil, nil
@@ -74,10 +74,10 @@ func (k *keys) lookUp(ctx context.Context, key string) (*keyEntry, error) {
 	select {
 	case <-q.done:
 	case <-ctx.Done():
-		return nil, httpapi.RegistryFailure(ctx.Err())
+		return nil, serve.RegistryFailure(ctx.Err())
 	}
 	if q.err != nil {
-		return nil, httpapi.RegistryFailure(q.err)
+		return nil, serve.RegistryFailure(q.err)
 	}
 	if entry, ok = q.found[hash]; !ok {
 		return nil, nil
@@ -143,7 +143,7 @@ func (k *keys) put(q *keyQuestion) {
 }
 
 func (k *keys) entry(row db.PartnersByKeysRow, until time.Time) keyEntry {
-	partner := httpapi.Partner{ID: uint32(row.ID), Name: row.Name, RateLimit: k.defaultLimit}
+	partner := serve.Partner{ID: uint32(row.ID), Name: row.Name, RateLimit: k.defaultLimit}
 	if row.RateLimit != nil {
 		partner.RateLimit = min(int(*row.RateLimit), MaxRateLimit)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/navlog/navlog/deploy/testkit/wait"
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -122,7 +122,7 @@ func TestKeysAreForgotten(t *testing.T) {
 	}
 	now = now.Add(keyTrustedFor)
 	go answer(errors.New("away")) // an expired entry is not used
-	var failure *httpapi.Failure
+	var failure *serve.Failure
 	if entry, err := k.lookUp(t.Context(), valid); !errors.As(err, &failure) || failure.Status != 503 {
 		t.Errorf("%+v, %v", entry, err)
 	}

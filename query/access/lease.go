@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -53,7 +53,7 @@ func (a *Access) spend(ctx context.Context, k rateKey, perMinute int) (quota, er
 	}
 	drawn, err := a.draw(ctx, k, perMinute, max(1, perMinute/leasesPerMinute), now)
 	if err != nil {
-		return quota{}, httpapi.RegistryFailure(err)
+		return quota{}, serve.RegistryFailure(err)
 	}
 	end := time.Unix(0, drawn.WindowEnd)
 	l := lease{limit: perMinute, tokens: int(drawn.Tokens), use: use{end, int(drawn.Used)}, until: now.Add(leaseFor)}

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 )
 
 // window is the length of the windows of all limits. A window begins with the first request after the previous one
@@ -44,7 +44,7 @@ func newLimiterOf[K comparable](maxKeys int, window time.Duration) *limiter[K] {
 // takeOf takes one request of an address, which also counts against its prefixes. The quota returned is that of the
 // address, or of the prefix that is exhausted.
 func takeOf(l *limiter[netip.Prefix], client netip.Addr, perMinute int, now time.Time) (of quota) {
-	for i, prefix := range httpapi.Prefixes(client) {
+	for i, prefix := range serve.Prefixes(client) {
 		q := l.take(prefix, perMinute*multiple(prefix, requestsOfSubnet, requestsOfSite, requestsOfBlock), now)
 		if i == 0 || !q.ok {
 			of = q

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 )
 
 // day is the window of daily limits. It begins with the first call.
@@ -38,7 +38,7 @@ func (a *Access) ProofCalls(perDay int) *ProofCalls {
 }
 
 // Spend takes one call from the budget, or returns the error with which the request is rejected.
-func (p *ProofCalls) Spend(r *httpapi.Request) error {
+func (p *ProofCalls) Spend(r *serve.Request) error {
 	if p.perDay == 0 {
 		return nil
 	}
@@ -48,7 +48,7 @@ func (p *ProofCalls) Spend(r *httpapi.Request) error {
 			return p.refuse(q, "This partner has")
 		}
 	} else {
-		for _, prefix := range httpapi.Prefixes(r.Client) {
+		for _, prefix := range serve.Prefixes(r.Client) {
 			of := callsOfAddress / multiple(prefix, callsOfAddress/callsOfSite, callsOfAddress/callsOfSite, callsOfAddress/callsOfBlock)
 			if q := p.address.take(prefix, share(of), now); !q.ok {
 				return p.refuse(q, "This address has")
@@ -66,6 +66,6 @@ func (p *ProofCalls) Spend(r *httpapi.Request) error {
 
 func (p *ProofCalls) refuse(q quota, whose string) error {
 	p.access.limited.WithLabelValues(limitProofs).Inc()
-	return &httpapi.Failure{Status: http.StatusTooManyRequests, Code: httpapi.CodeRateLimited, Retry: max(q.retry, time.Second),
+	return &serve.Failure{Status: http.StatusTooManyRequests, Code: serve.CodeRateLimited, Retry: max(q.retry, time.Second),
 		Message: whose + " used up the daily limit of proofs. Recently proven blocks remain available, and so are all responses without proof=true."}
 }

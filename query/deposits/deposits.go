@@ -12,7 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/query/ask"
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
@@ -93,14 +93,14 @@ var (
 )
 
 // OfUser returns a page of a user's deposits, newest first, in all vaults or in one.
-func OfUser(r *httpapi.Request) (*httpapi.Answer, error) {
+func OfUser(r *serve.Request) (*serve.Answer, error) {
 	user, page, span, vault := r.PathAddress(), r.Params.Page(), r.Params.Span(), r.Params.Vault()
-	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
 		args := ofUser{User: user}
 		if vault != nil {
 			if _, known := p.Vault(*vault); !known {
 				if r.AsFile() {
-					return httpapi.Whole(ctx, r, p, columns, httpapi.Once[depositJSON](nil))
+					return serve.Whole(ctx, r, p, columns, serve.Once[depositJSON](nil))
 				}
 				return r.List([]depositJSON{}, page, 0), nil
 			}
@@ -117,11 +117,11 @@ func OfUser(r *httpapi.Request) (*httpapi.Answer, error) {
 }
 
 // OfVault returns a page of a vault's deposits, newest first, in the order of the vault's numbers.
-func OfVault(r *httpapi.Request) (*httpapi.Answer, error) {
+func OfVault(r *serve.Request) (*serve.Answer, error) {
 	vault, page, span := r.PathAddress(), r.Params.Page(), r.Params.Span()
-	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
 		if _, known := p.Vault(vault); !known {
-			return nil, httpapi.NoSuchVault()
+			return nil, serve.NoSuchVault()
 		}
 		args, err := ofVault{Vault: vault}, error(nil)
 		if args.blocks, err = between(ctx, p, span); err != nil {
@@ -134,9 +134,9 @@ func OfVault(r *httpapi.Request) (*httpapi.Answer, error) {
 }
 
 // OfPartner returns a page of the deposits through the partner that the request's key belongs to, newest first.
-func OfPartner(r *httpapi.Request) (*httpapi.Answer, error) {
+func OfPartner(r *serve.Request) (*serve.Answer, error) {
 	page := r.Params.Page()
-	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
 		args := ofPartner{Partner: ask.Partner(r.Partner.ID), blocks: blocks{Last: p.Block}}
 		return answer(ctx, r, p, page, partnerPage, args, args.Last, func() (int64, error) {
 			return count(ctx, p, ask.TotalsBetween, args.blocks, readmodel.PartnerOwner(r.Partner.ID), nil)
@@ -145,14 +145,14 @@ func OfPartner(r *httpapi.Request) (*httpapi.Answer, error) {
 }
 
 // between returns the blocks of a time range.
-func between(ctx context.Context, p *ask.Pin, span httpapi.Span) (b blocks, err error) {
+func between(ctx context.Context, p *ask.Pin, span serve.Span) (b blocks, err error) {
 	b.First, b.Last, err = p.Blocks(ctx, span.From, span.To)
 	return b, err
 }
 
 // answer returns a page of deposits up to a block, or all of them as a file. count returns the total.
-func answer[A any](ctx context.Context, r *httpapi.Request, p *ask.Pin, page httpapi.Page,
-	question *ask.Page[A, deposit], args A, last uint64, count func() (int64, error)) (*httpapi.Answer, error) {
+func answer[A any](ctx context.Context, r *serve.Request, p *ask.Pin, page serve.Page,
+	question *ask.Page[A, deposit], args A, last uint64, count func() (int64, error)) (*serve.Answer, error) {
 	if r.AsFile() {
 		return file(ctx, r, p, page, question, args, last)
 	}
@@ -196,12 +196,12 @@ func (d *deposit) json(p *ask.Pin) depositJSON {
 	address, name := p.Written(d.Vault)
 	tx := d.Tx.Hex()
 	out := depositJSON{
-		ID: httpapi.LogID(tx, d.LogIndex), VaultAddress: address, VaultName: name, UserAddress: user, SenderAddress: sender,
-		AssetAmount: d.Assets, Shares: &d.Shares, PartnerID: httpapi.PartnerOrAbsent(d.Partner),
-		TxHash: tx, BlockNumber: httpapi.Decimal(d.Block), LogIndex: d.LogIndex, Timestamp: httpapi.Time(uint64(d.Time)),
+		ID: serve.LogID(tx, d.LogIndex), VaultAddress: address, VaultName: name, UserAddress: user, SenderAddress: sender,
+		AssetAmount: d.Assets, Shares: &d.Shares, PartnerID: serve.PartnerOrAbsent(d.Partner),
+		TxHash: tx, BlockNumber: serve.Decimal(d.Block), LogIndex: d.LogIndex, Timestamp: serve.Time(uint64(d.Time)),
 	}
 	if d.ClosedBlock <= p.Block {
-		out.SweptAt = httpapi.TimeOrNull(uint64(d.ClosedTime))
+		out.SweptAt = serve.TimeOrNull(uint64(d.ClosedTime))
 	}
 	return out
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/files"
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 )
 
 // columns are the columns of a file of deposits.
@@ -26,10 +26,10 @@ var columns = []files.Column[depositJSON]{
 }
 
 // file returns a whole list, page by page; each page begins after the last deposit of the previous one.
-func file[A any](ctx context.Context, r *httpapi.Request, p *ask.Pin, page httpapi.Page, question *ask.Page[A, deposit],
-	args A, last uint64) (*httpapi.Answer, error) {
+func file[A any](ctx context.Context, r *serve.Request, p *ask.Pin, page serve.Page, question *ask.Page[A, deposit],
+	args A, last uint64) (*serve.Answer, error) {
 	var behind *ask.Place
-	return httpapi.Whole(ctx, r, p, columns, func(ctx context.Context) ([]depositJSON, error) {
+	return serve.Whole(ctx, r, p, columns, func(ctx context.Context) ([]depositJSON, error) {
 		rows, err := question.After(ctx, p, args, behind, page.Size)
 		if err != nil || len(rows) == 0 {
 			return nil, err
@@ -42,10 +42,10 @@ func file[A any](ctx context.Context, r *httpapi.Request, p *ask.Pin, page httpa
 
 // queueFile returns the whole queue: vault by vault and page by page, with the deposits of each vault in the order of
 // their numbers.
-func queueFile(ctx context.Context, r *httpapi.Request, p *ask.Pin, groups []group) (*httpapi.Answer, error) {
+func queueFile(ctx context.Context, r *serve.Request, p *ask.Pin, groups []group) (*serve.Answer, error) {
 	var last *ask.Place
 	size := r.Params.PageSize()
-	return httpapi.Whole(ctx, r, p, columns, func(ctx context.Context) ([]depositJSON, error) {
+	return serve.Whole(ctx, r, p, columns, func(ctx context.Context) ([]depositJSON, error) {
 		for ; len(groups) > 0; groups, last = groups[1:], nil {
 			rows, err := unsweptPage.After(ctx, p, of(p, groups[0]), last, size)
 			if err != nil {

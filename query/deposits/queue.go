@@ -12,7 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/query/ask"
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/query/state"
 )
 
@@ -77,7 +77,7 @@ func groups(ctx context.Context, p *ask.Pin, vaults []state.Vault) (out []group,
 		if total := int64(t.Deposits) - int64(t.Swept); total > 0 {
 			above := ask.Decimal("-1")
 			if t.SweptTo > 0 {
-				above = ask.Decimal(httpapi.Decimal(t.SweptTo))
+				above = ask.Decimal(serve.Decimal(t.SweptTo))
 			}
 			out = append(out, group{ask.Above{Owner: vault, Key: above}, total})
 		}
@@ -88,9 +88,9 @@ func groups(ctx context.Context, p *ask.Pin, vaults []state.Vault) (out []group,
 // Queue returns the deposits that no sweep has reached, oldest first, by vault. They are counted first. A long
 // response is read while it is sent, one vault after another, so that memory never holds more deposits than are shown
 // for one vault.
-func Queue(r *httpapi.Request) (*httpapi.Answer, error) {
+func Queue(r *serve.Request) (*serve.Answer, error) {
 	filter := r.Params.Vault()
-	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
 		all, err := groups(ctx, p, p.Wanted(filter))
 		if err != nil {
 			return nil, err
@@ -103,18 +103,18 @@ func Queue(r *httpapi.Request) (*httpapi.Answer, error) {
 			total += g.total
 		}
 		if total > maxWhole {
-			return &httpapi.Answer{Stream: func(ctx context.Context, w io.Writer) error { return stream(ctx, w, r, p, all) }}, nil
+			return &serve.Answer{Stream: func(ctx context.Context, w io.Writer) error { return stream(ctx, w, r, p, all) }}, nil
 		}
 		var deposits []deposit
 		if total > 0 {
 			deposits, err = unsweptPage.Read(ctx, p, of(p, all...), 0, int(total))
 		}
-		return &httpapi.Answer{Data: shown(p, all, deposits)}, err
+		return &serve.Answer{Data: shown(p, all, deposits)}, err
 	})
 }
 
-func stream(ctx context.Context, w io.Writer, r *httpapi.Request, p *ask.Pin, all []group) error {
-	out := bufio.NewWriterSize(w, httpapi.StreamChunk)
+func stream(ctx context.Context, w io.Writer, r *serve.Request, p *ask.Pin, all []group) error {
+	out := bufio.NewWriterSize(w, serve.StreamChunk)
 	out.WriteString(`{"ok":true,"data":[`)
 	for i := range all {
 		if i > 0 {
@@ -127,7 +127,7 @@ func stream(ctx context.Context, w io.Writer, r *httpapi.Request, p *ask.Pin, al
 		if err != nil {
 			return err
 		}
-		encoded, err := httpapi.Encode(shown(p, all[i:i+1], deposits)[0])
+		encoded, err := serve.Encode(shown(p, all[i:i+1], deposits)[0])
 		if err != nil {
 			return err
 		}

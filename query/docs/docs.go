@@ -6,7 +6,7 @@ package docs
 import (
 	"embed"
 
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/schemas/openapi"
 )
 
@@ -17,8 +17,8 @@ import (
 var files embed.FS
 
 // Files returns the OpenAPI document, its reference page, and the pages of docs/.
-func Files() []httpapi.File {
-	out := []httpapi.File{
+func Files() []serve.File {
+	out := []serve.File{
 		{Path: "/openapi.yaml", Kind: "application/yaml; charset=utf-8", Body: openapi.YAML()},
 		{Path: "/openapi.json", Kind: "application/json; charset=utf-8", Body: openapi.JSON()},
 	}
@@ -28,7 +28,7 @@ func Files() []httpapi.File {
 		if err != nil {
 			panic(err) // the file is part of the binary
 		}
-		out = append(out, httpapi.File{Path: path, Kind: kind, Body: body})
+		out = append(out, serve.File{Path: path, Kind: kind, Body: body})
 	}
 	page("/docs/docs.js", "docs.js", "text/javascript; charset=utf-8")
 	page("/docs/theme.js", "theme.js", "text/javascript; charset=utf-8")

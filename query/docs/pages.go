@@ -20,7 +20,7 @@ import (
 	"github.com/yuin/goldmark/text"
 
 	pages "github.com/navlog/navlog/docs"
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/schemas/openapi"
 )
 
@@ -52,7 +52,7 @@ type section struct {
 }
 
 // pageFiles returns the pages of docs/, the reference page of the API, and the search index.
-func pageFiles() []httpapi.File {
+func pageFiles() []serve.File {
 	var all []page
 	var found []section
 	must(fs.WalkDir(pages.Pages, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -68,21 +68,21 @@ func pageFiles() []httpapi.File {
 		return err
 	}))
 	top := slices.DeleteFunc(slices.Clone(all), func(p page) bool { return path.Dir(p.Path) != "/docs" })
-	var out []httpapi.File
+	var out []serve.File
 	show := func(at, name string, data any) {
 		var b bytes.Buffer
 		must(templates.ExecuteTemplate(&b, name, data))
-		out = append(out, httpapi.File{Path: at, Kind: "text/html; charset=utf-8", Body: b.Bytes()})
+		out = append(out, serve.File{Path: at, Kind: "text/html; charset=utf-8", Body: b.Bytes()})
 	}
 	for _, p := range all {
 		p.All = top
 		show(p.Path, "page.html", p)
 	}
 	show("/docs", "docs.html", page{Path: "/docs", All: top})
-	out = append(out, httpapi.File{Path: "/docs/reference.json", Kind: "application/json; charset=utf-8", Body: reference()})
-	index, err := httpapi.Encode(append(found, operations()...))
+	out = append(out, serve.File{Path: "/docs/reference.json", Kind: "application/json; charset=utf-8", Body: reference()})
+	index, err := serve.Encode(append(found, operations()...))
 	must(err)
-	return append(out, httpapi.File{Path: "/docs/search.json", Kind: "application/json; charset=utf-8", Body: index})
+	return append(out, serve.File{Path: "/docs/search.json", Kind: "application/json; charset=utf-8", Body: index})
 }
 
 // must panics on an error that cannot happen because its input is part of the binary and was tested.

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/schemas/openapi"
 )
 
@@ -14,7 +14,7 @@ func reference() []byte {
 	var document any
 	must(json.Unmarshal(openapi.JSON(), &document))
 	describe(document, "")
-	out, err := httpapi.Encode(document)
+	out, err := serve.Encode(document)
 	must(err)
 	return out
 }

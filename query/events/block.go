@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/navlog/navlog/query/ask"
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 )
 
 type blockJSON struct {
@@ -13,23 +13,23 @@ type blockJSON struct {
 }
 
 // BlockOf returns the block whose state is the one at a time, or the block of the answer if no time is given.
-func BlockOf(r *httpapi.Request) (*httpapi.Answer, error) {
+func BlockOf(r *serve.Request) (*serve.Answer, error) {
 	time, given := r.Params.Moment("time")
-	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
 		if !given {
 			now, err := p.Now(ctx)
 			if err != nil {
 				return nil, err
 			}
-			return &httpapi.Answer{Data: blockJSON{httpapi.Decimal(p.Block), httpapi.Time(now)}}, nil
+			return &serve.Answer{Data: blockJSON{serve.Decimal(p.Block), serve.Time(now)}}, nil
 		}
 		block, at, ok, err := p.BlockAt(ctx, time)
 		switch {
 		case err != nil:
 			return nil, err
 		case !ok:
-			return nil, httpapi.NotFound("This time is before the first indexed block.")
+			return nil, serve.NotFound("This time is before the first indexed block.")
 		}
-		return &httpapi.Answer{Data: blockJSON{httpapi.Decimal(block), httpapi.Time(at)}}, nil
+		return &serve.Answer{Data: blockJSON{serve.Decimal(block), serve.Time(at)}}, nil
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/query/ask"
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
@@ -128,8 +128,8 @@ func (r *row) json(p *ask.Pin) eventJSON {
 	address, name := p.Written(r.Vault)
 	tx := r.Tx.Hex()
 	out := eventJSON{
-		ID: httpapi.LogID(tx, r.LogIndex), Seq: httpapi.Decimal(r.Seq), Kind: r.Kind, VaultAddress: address, VaultName: name,
-		BlockNumber: httpapi.Decimal(r.Block), Timestamp: httpapi.Time(uint64(r.Time)), TxHash: tx, LogIndex: r.LogIndex, State: live,
+		ID: serve.LogID(tx, r.LogIndex), Seq: serve.Decimal(r.Seq), Kind: r.Kind, VaultAddress: address, VaultName: name,
+		BlockNumber: serve.Decimal(r.Block), Timestamp: serve.Time(uint64(r.Time)), TxHash: tx, LogIndex: r.LogIndex, State: live,
 	}
 	if r.Sub > 0 {
 		out.ID += "." + strconv.Itoa(int(r.Sub))
@@ -144,10 +144,10 @@ func (r *row) json(p *ask.Pin) eventJSON {
 	said := func(kind mapping.Kind, field mapping.Fields, number string) *string {
 		return p.Said(r.Vault, kind, field, r.Block, number)
 	}
-	id := httpapi.Decimal(r.ID)
+	id := serve.Decimal(r.ID)
 	switch r.Effect {
 	case "deposit":
-		out.DepositID, out.PartnerID, out.Assets = &id, httpapi.PartnerOrAbsent(r.Partner), &r.Assets
+		out.DepositID, out.PartnerID, out.Assets = &id, serve.PartnerOrAbsent(r.Partner), &r.Assets
 		if !r.Grouped { // the log does not say what the price of the group will
 			out.Shares = said(mapping.Deposit, mapping.Shares, r.Shares)
 		}
@@ -155,7 +155,7 @@ func (r *row) json(p *ask.Pin) eventJSON {
 		kind := onRequests[r.Effect]
 		out.RequestIndex, out.Shares = said(kind, mapping.ID, id), said(kind, mapping.Shares, r.Shares)
 		if r.Effect != "cancelled" && r.Effect != "expired" { // these name no assets
-			out.PartnerID, out.Assets = httpapi.PartnerOrAbsent(r.Partner), said(kind, mapping.Assets, r.Assets)
+			out.PartnerID, out.Assets = serve.PartnerOrAbsent(r.Partner), said(kind, mapping.Assets, r.Assets)
 		}
 	case "instant":
 		out.Assets, out.Shares = &r.Assets, &r.Shares
@@ -175,4 +175,4 @@ func (r *row) json(p *ask.Pin) eventJSON {
 var onRequests = map[string]mapping.Kind{"requested": mapping.Requested, "funded": mapping.Funded, "claimed": mapping.Claimed,
 	"cancelled": mapping.Cancelled, "expired": mapping.Expired}
 
-func number(n uint64) *string { s := httpapi.Decimal(n); return &s }
+func number(n uint64) *string { s := serve.Decimal(n); return &s }

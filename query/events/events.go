@@ -25,7 +25,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/query/ask"
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 )
 
 //go:embed page.sql
@@ -37,7 +37,7 @@ type filter struct {
 	vault     *common.Address
 	user      *common.Address
 	tx        *common.Hash
-	span      httpapi.Span
+	span      serve.Span
 	retracted bool
 	before    place
 	size      int
@@ -51,25 +51,25 @@ type meta struct {
 }
 
 // List returns a page of the logs of all vaults or one, newest first.
-func List(r *httpapi.Request) (*httpapi.Answer, error) {
+func List(r *serve.Request) (*serve.Answer, error) {
 	f := newFilter(r.Params)
 	f.vault = r.Params.Vault()
-	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) { return f.answer(ctx, r, p) })
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) { return f.answer(ctx, r, p) })
 }
 
 // OfVault returns a page of a vault's logs, newest first.
-func OfVault(r *httpapi.Request) (*httpapi.Answer, error) {
+func OfVault(r *serve.Request) (*serve.Answer, error) {
 	address, f := r.PathAddress(), newFilter(r.Params)
 	f.vault = &address
-	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
 		if _, ok := p.Vault(address); !ok {
-			return nil, httpapi.NoSuchVault()
+			return nil, serve.NoSuchVault()
 		}
 		return f.answer(ctx, r, p)
 	})
 }
 
-func newFilter(params *httpapi.Params) *filter {
+func newFilter(params *serve.Params) *filter {
 	retracted := params.OneOf("retracted", "false", "true", "false") == "true"
 	return &filter{
 		kinds: kindsOf(params), user: params.Filter("user"), tx: params.Hash("tx"), span: params.Span(),
@@ -88,7 +88,7 @@ type kinds struct {
 const mostKinds = 32
 
 // kindsOf parses the requested kinds; absent means all.
-func kindsOf(params *httpapi.Params) kinds {
+func kindsOf(params *serve.Params) kinds {
 	value := params.Get("kind")
 	if value == "" {
 		return kinds{all: true}
@@ -111,7 +111,7 @@ func kindsOf(params *httpapi.Params) kinds {
 func (k kinds) have(name ask.Name) bool { return k.all || slices.Contains(k.names, name) }
 
 // answer returns a page, or all pages as a file.
-func (f *filter) answer(ctx context.Context, r *httpapi.Request, p *ask.Pin) (*httpapi.Answer, error) {
+func (f *filter) answer(ctx context.Context, r *serve.Request, p *ask.Pin) (*serve.Answer, error) {
 	if r.AsFile() {
 		return f.file(ctx, r, p)
 	}
@@ -129,7 +129,7 @@ func (f *filter) answer(ctx context.Context, r *httpapi.Request, p *ask.Pin) (*h
 	if err != nil {
 		return nil, err
 	}
-	return &httpapi.Answer{Data: out, Meta: m}, nil
+	return &serve.Answer{Data: out, Meta: m}, nil
 }
 
 // ofPage selects the logs of a page; a zero vault, user or transaction matches any.

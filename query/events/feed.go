@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/query/state"
 )
 
@@ -42,7 +42,7 @@ type shared struct {
 func NewFeed() *Feed { return &Feed{} }
 
 // next returns the records after a seq, which is below that of the snapshot.
-func (f *Feed) next(ctx context.Context, out *httpapi.Live, s *state.Snapshot, after uint64, told *only) (*stretch, error) {
+func (f *Feed) next(ctx context.Context, out *serve.Live, s *state.Snapshot, after uint64, told *only) (*stretch, error) {
 	to := min(after+stretchLength, s.Seq)
 	if s.Seq-after > stretchLength {
 		var own *stretch

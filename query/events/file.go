@@ -5,7 +5,7 @@ import (
 
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/files"
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 )
 
 // columns are the columns of a file of events.
@@ -36,9 +36,9 @@ var columns = []files.Column[eventJSON]{
 
 // file returns all pages of the list. It pages with a copy of the filter, so that an earlier attempt at the answer
 // has no effect.
-func (f *filter) file(ctx context.Context, r *httpapi.Request, p *ask.Pin) (*httpapi.Answer, error) {
+func (f *filter) file(ctx context.Context, r *serve.Request, p *ask.Pin) (*serve.Answer, error) {
 	some := *f
-	return httpapi.Whole(ctx, r, p, columns, func(ctx context.Context) ([]eventJSON, error) {
+	return serve.Whole(ctx, r, p, columns, func(ctx context.Context) ([]eventJSON, error) {
 		rows, err := some.page(ctx, p)
 		if err != nil || len(rows) == 0 {
 			return nil, err

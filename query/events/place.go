@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"math"
 
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 )
 
 // place is the position at which a page ends: the next page begins before it.
@@ -21,7 +21,7 @@ var newest = place{block: math.MaxUint64}
 
 // before parses the parameter that requests the next page. A place with a seq is only valid in a list with retracted
 // logs: in a list of live logs it would exclude the record at that place.
-func before(params *httpapi.Params, retracted bool) place {
+func before(params *serve.Params, retracted bool) place {
 	value := params.Place("before")
 	if value == "" {
 		return newest

@@ -8,7 +8,7 @@ import (
 
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/files"
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 )
 
 //go:embed reorganisations.sql
@@ -59,16 +59,16 @@ var reorganisations = ask.New[ofReorganisations, reorganisation](sqlReorganisati
 // Reorganisations returns the reorganisations that orphaned blocks up to a block, newest first by their first block.
 // Those that begin in one bucket of `width` blocks are listed together, so that a chain of any length fits on a
 // slider.
-func Reorganisations(r *httpapi.Request) (*httpapi.Answer, error) {
+func Reorganisations(r *serve.Request) (*serve.Answer, error) {
 	width := r.Params.Integer("width", 1, 1, math.MaxInt64, fmt.Sprintf("must be a number of blocks, 1 to %d", math.MaxInt64))
-	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
 		args := ofReorganisations{Width: width, Before: math.MaxUint64, Most: mostSections}
 		m := reorganisationsMeta{}
 		sections := func(ctx context.Context) ([]reorganisationsJSON, error) {
 			rows, err := reorganisations.Rows(ctx, p, args)
 			out := make([]reorganisationsJSON, len(rows))
 			for i, row := range rows {
-				out[i] = reorganisationsJSON{httpapi.Decimal(row.From), httpapi.Decimal(row.To), int64(row.Count), int64(row.Logs), httpapi.Decimal(row.Seq)}
+				out[i] = reorganisationsJSON{serve.Decimal(row.From), serve.Decimal(row.To), int64(row.Count), int64(row.Logs), serve.Decimal(row.Seq)}
 				m.Total = int64(row.Total)
 				args.Before = row.From / width
 			}
@@ -76,12 +76,12 @@ func Reorganisations(r *httpapi.Request) (*httpapi.Answer, error) {
 		}
 		if r.AsFile() { // a file has the older buckets too
 			args.Most = uint64(r.Params.PageSize())
-			return httpapi.Whole(ctx, r, p, reorganisationsColumns, sections)
+			return serve.Whole(ctx, r, p, reorganisationsColumns, sections)
 		}
 		out, err := sections(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return &httpapi.Answer{Data: out, Meta: m}, nil
+		return &serve.Answer{Data: out, Meta: m}, nil
 	})
 }

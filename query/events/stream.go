@@ -12,7 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/query/ask"
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/query/state"
 )
 
@@ -32,14 +32,14 @@ type only struct {
 }
 
 // Stream sends the log after a seq as server-sent events, for as long as the client stays connected.
-func (f *Feed) Stream(r *httpapi.Request) (*httpapi.Answer, error) {
+func (f *Feed) Stream(r *serve.Request) (*serve.Answer, error) {
 	told := &only{kinds: kindsOf(r.Params), vault: r.Params.Vault(), user: r.Params.Filter("user")}
 	after, given := position(r)
-	return r.Following(func(newest uint64) *httpapi.Answer {
+	return r.Following(func(newest uint64) *serve.Answer {
 		if !given {
 			after = newest
 		}
-		return &httpapi.Answer{Kind: streamKind, Live: func(ctx context.Context, out *httpapi.Live) error {
+		return &serve.Answer{Kind: streamKind, Live: func(ctx context.Context, out *serve.Live) error {
 			return f.follow(ctx, out, after, told)
 		}}
 	})
@@ -47,7 +47,7 @@ func (f *Feed) Stream(r *httpapi.Request) (*httpapi.Answer, error) {
 
 // position returns the seq after which the client wants events. A browser that reconnects sends the id of its last
 // event, which takes precedence over the parameter of its first request.
-func position(r *httpapi.Request) (after uint64, given bool) {
+func position(r *serve.Request) (after uint64, given bool) {
 	field, value := "Last-Event-ID", r.HTTP.Header.Get("Last-Event-ID")
 	asked := r.Params.Get("after")
 	if value == "" {
@@ -65,7 +65,7 @@ func position(r *httpapi.Request) (after uint64, given bool) {
 
 // follow sends everything after a seq, read by read, and waits at the end of the log for more. It also waits if the
 // seq does not exist yet: another instance or the previous generation may have been ahead.
-func (f *Feed) follow(ctx context.Context, out *httpapi.Live, after uint64, told *only) error {
+func (f *Feed) follow(ctx context.Context, out *serve.Live, after uint64, told *only) error {
 	if err := out.Send([]byte(comeBack)); err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func read(ctx context.Context, s *state.Snapshot, after, to uint64, told *only) 
 			said = said[1:]
 			name := event.Kind
 			if r.Retracts != 0 {
-				name, event.State, event.Seq, event.RetractedBySeq = retracted, retracted, httpapi.Decimal(r.Retracts), number(r.Seq)
+				name, event.State, event.Seq, event.RetractedBySeq = retracted, retracted, serve.Decimal(r.Retracts), number(r.Seq)
 			}
 			id := r.Seq
 			if r.Boundary { // the end of its unit is the next frame; a stream can resume only after both or before both
@@ -193,9 +193,9 @@ func read(ctx context.Context, s *state.Snapshot, after, to uint64, told *only) 
 			out.frames = append(out.frames, frame{kind: ask.Name(r.Kind), vault: r.Vault, user: r.User, text: text})
 		}
 		if r.Boundary {
-			unit := unitJSON{Seq: httpapi.Decimal(r.Seq), Generation: s.Generation}
+			unit := unitJSON{Seq: serve.Decimal(r.Seq), Generation: s.Generation}
 			if r.Indexed {
-				at := httpapi.Time(uint64(r.Time))
+				at := serve.Time(uint64(r.Time))
 				unit.BlockNumber, unit.Timestamp = number(r.Block), &at
 			}
 			text, err := encode(r.Seq, "unit", unit)
@@ -210,7 +210,7 @@ func read(ctx context.Context, s *state.Snapshot, after, to uint64, told *only) 
 
 // encode encodes a server-sent event; id 0 means none.
 func encode(id uint64, name string, data any) ([]byte, error) {
-	body, err := httpapi.Encode(data)
+	body, err := serve.Encode(data)
 	if err != nil {
 		return nil, err
 	}

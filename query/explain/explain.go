@@ -32,8 +32,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/query/ask"
-	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/node"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/query/state"
 	"github.com/navlog/navlog/schemas/mapping"
 )
@@ -73,15 +73,15 @@ type Explainer struct {
 	// Node is what proofs are made from; nil: there are none.
 	Node *node.Node
 	// Spend is called before each call of the node for a request. Its error, a
-	// *httpapi.Failure, refuses the call.
-	Spend func(*httpapi.Request) error
+	// *serve.Failure, refuses the call.
+	Spend func(*serve.Request) error
 	// ProofsForPartners has proofs made for partners only.
 	ProofsForPartners bool
 }
 
 // New makes one with a node, or with nil.
 func New(n *node.Node) *Explainer {
-	return &Explainer{Node: n, Spend: func(*httpapi.Request) error { return nil }}
+	return &Explainer{Node: n, Spend: func(*serve.Request) error { return nil }}
 }
 
 // NeedsKey reports whether a request needs a partner's key: for a partner's numbers, and for
@@ -94,7 +94,7 @@ func (e *Explainer) NeedsKey(r *http.Request) bool {
 func Proves(values url.Values) bool { return values.Get("proof") == "true" }
 
 // Explain is a page of the logs that make a number.
-func (e *Explainer) Explain(r *httpapi.Request) (*httpapi.Answer, error) {
+func (e *Explainer) Explain(r *serve.Request) (*serve.Answer, error) {
 	t, page := read(r.Params), r.Params.Page()
 	retracted := r.Params.OneOf("retracted", "false", "true", "false") == "true"
 	proof := r.Params.OneOf("proof", "false", "true", "false") == "true"
@@ -107,7 +107,7 @@ func (e *Explainer) Explain(r *httpapi.Request) (*httpapi.Answer, error) {
 	var events []eventJSON
 	var hashes []common.Hash
 	var vaults []state.Vault
-	answer, err := r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
+	answer, err := r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
 		answer, shown, err := explained(ctx, p, r, &t, page, retracted)
 		if err == nil && proof {
 			events, vaults = shown, p.Vaults
@@ -126,9 +126,9 @@ func (e *Explainer) Explain(r *httpapi.Request) (*httpapi.Answer, error) {
 }
 
 // explained is a page of an explanation, and its events.
-func explained(ctx context.Context, p *ask.Pin, r *httpapi.Request, t *target, page httpapi.Page, retracted bool) (*httpapi.Answer, []eventJSON, error) {
+func explained(ctx context.Context, p *ask.Pin, r *serve.Request, t *target, page serve.Page, retracted bool) (*serve.Answer, []eventJSON, error) {
 	if t.number.of == ofPartner && r.Partner == nil {
-		return nil, nil, httpapi.Internal(errNoKey)
+		return nil, nil, serve.Internal(errNoKey)
 	}
 	l, err := t.find(ctx, p, r.Partner, retracted)
 	if err != nil {
@@ -161,7 +161,7 @@ func explained(ctx context.Context, p *ask.Pin, r *httpapi.Request, t *target, p
 
 // find gives the logs of the number; nil where a queue is asked for that of a vault that
 // is not there.
-func (t *target) find(ctx context.Context, p *ask.Pin, partner *httpapi.Partner, retracted bool) (*logs, error) {
+func (t *target) find(ctx context.Context, p *ask.Pin, partner *serve.Partner, retracted bool) (*logs, error) {
 	l := &logs{pin: p, number: &t.number, args: ofLogs{
 		User: t.user(), Measure: ask.Word(t.number.measure), Unfunded: t.number.unfunded, Retracted: retracted}}
 	if partner != nil {
@@ -181,7 +181,7 @@ func (t *target) find(ctx context.Context, p *ask.Pin, partner *httpapi.Partner,
 		l.args.Vault = *t.filter
 	case t.number.of == ofVault || t.number.of == ofMember:
 		if _, known := p.Vault(t.address); !known {
-			return nil, httpapi.NoSuchVault()
+			return nil, serve.NoSuchVault()
 		}
 		l.args.Vault = t.address
 	}
@@ -198,7 +198,7 @@ func (l *logs) explainable() error {
 			continue
 		}
 		if !l.number.from(v.Mapped.Description, l.pin.Block) {
-			return httpapi.NotFound(fmt.Sprintf("The number is not explained: by the protocol of the vault %s it does not follow from single logs. /api/v1/events has its events.", v.Name))
+			return serve.NotFound(fmt.Sprintf("The number is not explained: by the protocol of the vault %s it does not follow from single logs. /api/v1/events has its events.", v.Name))
 		}
 	}
 	return nil
@@ -239,7 +239,7 @@ func (t *target) exists(ctx context.Context, p *ask.Pin) error {
 	}
 	member, err := ask.IsMember(ctx, p, t.user(), vault)
 	if err == nil && !member {
-		return httpapi.NotFound("There is no such user.")
+		return serve.NotFound("There is no such user.")
 	}
 	return err
 }
@@ -247,13 +247,13 @@ func (t *target) exists(ctx context.Context, p *ask.Pin) error {
 // sparse tells whether the number is in a list that leaves out the vaults without a log.
 func (t *target) sparse() bool { return t.place != "" && t.number.of != ofSettlement }
 
-func noSuchPlace() error { return httpapi.NotFound("The answer has no such vault in that list.") }
+func noSuchPlace() error { return serve.NotFound("The answer has no such vault in that list.") }
 
 // vaultAt is the vault at a place in a list: by its address, or by an index, for which the
 // vaults that the list has are counted.
 func (t *target) vaultAt(ctx context.Context, p *ask.Pin, l *logs) (common.Address, error) {
 	vaults := p.Wanted(t.filter)
-	if httpapi.IsAddress(t.place) {
+	if serve.IsAddress(t.place) {
 		address := common.HexToAddress(t.place)
 		for _, v := range vaults {
 			if v.Address == address {
@@ -292,7 +292,7 @@ func (t *target) vaultAt(ctx context.Context, p *ask.Pin, l *logs) (common.Addre
 func (n *number) written(value *big.Int) *string {
 	out := value.String()
 	if n.measure == moment && value.Sign() > 0 {
-		out = httpapi.Time(value.Uint64())
+		out = serve.Time(value.Uint64())
 	}
 	return &out
 }

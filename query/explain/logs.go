@@ -9,7 +9,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/query/ask"
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -112,7 +112,7 @@ type entry struct {
 }
 
 // page gives some of the logs, oldest first, with the sum after each.
-func (l *logs) page(ctx context.Context, page httpapi.Page) ([]eventJSON, error) {
+func (l *logs) page(ctx context.Context, page serve.Page) ([]eventJSON, error) {
 	question := l.number.logs.page
 	if l.args.Retracted {
 		question = l.number.logs.retracted
@@ -145,20 +145,20 @@ func (l *logs) page(ctx context.Context, page httpapi.Page) ([]eventJSON, error)
 func (l *logs) json(e *entry, change, sum *big.Int) eventJSON {
 	vault, _ := l.pin.Written(e.Vault)
 	out := eventJSON{
-		ID: httpapi.SampleID(vault, e.Block), Seq: httpapi.Decimal(e.Seq), Kind: e.Event, VaultAddress: vault, BlockNumber: httpapi.Decimal(e.Block),
-		Timestamp: httpapi.Time(uint64(e.Time)),
+		ID: serve.SampleID(vault, e.Block), Seq: serve.Decimal(e.Seq), Kind: e.Event, VaultAddress: vault, BlockNumber: serve.Decimal(e.Block),
+		Timestamp: serve.Time(uint64(e.Time)),
 		Change:    *l.number.written(change), Sum: *l.number.written(sum), State: "live",
 	}
 	if e.LogIndex != readmodel.SampleIndex {
 		tx := e.Tx.Hex()
-		out.ID, out.TxHash, out.LogIndex = httpapi.LogID(tx, e.LogIndex), &tx, &e.LogIndex
+		out.ID, out.TxHash, out.LogIndex = serve.LogID(tx, e.LogIndex), &tx, &e.LogIndex
 	}
 	if e.Event != "NavUpdated" && out.TxHash != nil {
 		written := e.User.Hex()
 		out.UserAddress = &written
 	}
 	if e.RetractedBy > 0 {
-		seq := httpapi.Decimal(e.RetractedBy)
+		seq := serve.Decimal(e.RetractedBy)
 		out.State, out.RetractedBySeq = "retracted", &seq
 	}
 	return out

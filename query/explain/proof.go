@@ -12,8 +12,8 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"github.com/navlog/navlog/query/ask"
-	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/node"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/query/state"
 	"github.com/navlog/navlog/schemas/chainproof"
 	"github.com/navlog/navlog/schemas/mapping"
@@ -40,7 +40,7 @@ func (e *eventJSON) log() (l ask.Log) {
 }
 
 // prove adds to each event what proves it, from the hash of its block, or why nothing does.
-func (e *Explainer) prove(r *httpapi.Request, vaults []state.Vault, events []eventJSON, hashes []common.Hash) error {
+func (e *Explainer) prove(r *serve.Request, vaults []state.Vault, events []eventJSON, hashes []common.Hash) error {
 	p, size := prover{vaults: vaults, node: e.Node, pay: func() error { return e.Spend(r) }}, 0
 	for i := range events {
 		at := &events[i]
@@ -62,7 +62,7 @@ func (e *Explainer) prove(r *httpapi.Request, vaults []state.Vault, events []eve
 			return err
 		}
 		if size += proof.Size(); size > longestProofs {
-			return httpapi.InvalidParameter(httpapi.Fault{Field: "pageSize", Reason: fmt.Sprintf("the proofs of this page have more than %d MiB: ask for fewer events", longestProofs>>20)})
+			return serve.InvalidParameter(serve.Fault{Field: "pageSize", Reason: fmt.Sprintf("the proofs of this page have more than %d MiB: ask for fewer events", longestProofs>>20)})
 		}
 		at.Proof = &proofJSON{hashes[i].Hex(), proof}
 	}
@@ -100,7 +100,7 @@ func (p *prover) proof(ctx context.Context, e *eventJSON, hash common.Hash) (*ch
 	var unprovable *chainproof.UnprovableError
 	if p.block == nil || p.held != hash {
 		block, err := p.node.Block(ctx, hash, p.pay)
-		var refused *httpapi.Failure
+		var refused *serve.Failure
 		switch {
 		case errors.As(err, &refused): // by pay
 			return nil, refused
@@ -116,9 +116,9 @@ func (p *prover) proof(ctx context.Context, e *eventJSON, hash common.Hash) (*ch
 	case errors.As(err, &unprovable):
 		return nil, unprovable
 	case err != nil:
-		return nil, httpapi.Internal(err)
+		return nil, serve.Internal(err)
 	case l == nil || !names(p.vaults, e, l):
-		return nil, httpapi.Internal(fmt.Errorf("log %d of block %s (%s) is not the %s of record %s: `navlog verify --receipts` says what else is not the chain's", *e.LogIndex, e.BlockNumber, hash, e.Kind, e.Seq))
+		return nil, serve.Internal(fmt.Errorf("log %d of block %s (%s) is not the %s of record %s: `navlog verify --receipts` says what else is not the chain's", *e.LogIndex, e.BlockNumber, hash, e.Kind, e.Seq))
 	}
 	return proof, nil
 }
@@ -128,7 +128,7 @@ func unproven(number string, hash common.Hash, err error) error {
 	about := fmt.Sprintf("block %s (%s)", number, hash)
 	var wrong *chainproof.WrongError
 	lies := func(why string) error {
-		return &httpapi.Failure{Status: http.StatusBadGateway, Code: httpapi.CodeUnproven, Cause: err,
+		return &serve.Failure{Status: http.StatusBadGateway, Code: serve.CodeUnproven, Cause: err,
 			Message: "The node that proofs are made from does not prove " + about + ": " + why + "."}
 	}
 	switch {
@@ -137,7 +137,7 @@ func unproven(number string, hash common.Hash, err error) error {
 	case errors.Is(err, node.ErrNoReceipts), errors.Is(err, node.ErrTooLong):
 		return lies(err.Error())
 	case errors.Is(err, node.ErrNoBlock):
-		return httpapi.Unavailable("The node that proofs are made from does not have "+about+": it is behind, or the chain was reorganised.", err)
+		return serve.Unavailable("The node that proofs are made from does not have "+about+": it is behind, or the chain was reorganised.", err)
 	}
-	return httpapi.Unavailable("The node that proofs are made from does not answer as it should at the moment.", err)
+	return serve.Unavailable("The node that proofs are made from does not answer as it should at the moment.", err)
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 )
 
 const (
@@ -39,7 +39,7 @@ func NeedsKey(r *http.Request) bool {
 }
 
 // read reads which number to explain. What is wrong with that, the parameters keep.
-func read(params *httpapi.Params) target {
+func read(params *serve.Params) target {
 	t := target{of: params.Get("of"), field: params.Get("field")}
 	path, query, _ := strings.Cut(t.of, "?")
 	of, variable, ok := match(path, paths())
@@ -63,14 +63,14 @@ func read(params *httpapi.Params) target {
 		return t
 	}
 	t.place = variable
-	if variable != "" && !isIndex(variable) && !httpapi.IsAddress(variable) {
+	if variable != "" && !isIndex(variable) && !serve.IsAddress(variable) {
 		params.Fault("field", aVault+" must be the index in the list, without leading zeros, or the address of the vault")
 	}
 	return t
 }
 
 // readQuery reads what the answer itself is asked by: its vault, where it takes one.
-func (t *target) readQuery(params *httpapi.Params, of, query string) {
+func (t *target) readQuery(params *serve.Params, of, query string) {
 	values, err := url.ParseQuery(query)
 	if err != nil {
 		params.Fault("of", "must have a query of name=value pairs, percent-encoded once more than in the path itself")

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/navlog/navlog/query/ask"
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/query/state"
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -38,8 +38,8 @@ func New(watcher *state.Watcher, listen func() string, explorer Explorer) *Healt
 }
 
 // Probes returns the health endpoints.
-func (h *Health) Probes() []httpapi.Probe {
-	return []httpapi.Probe{
+func (h *Health) Probes() []serve.Probe {
+	return []serve.Probe{
 		{Path: "/healthz", Get: h.healthz},
 		{Path: "/readyz", Get: h.readyz},
 		{Path: "/status", Get: h.status, Limited: true},
@@ -130,27 +130,27 @@ func (h *Health) Status() Status {
 		out.State, out.Reason = "unready", err.Error()
 	}
 	if s != nil {
-		out.Generation, out.Seq, out.IndexedBlock, out.IndexedAt = s.Generation, s.Seq, s.Block, httpapi.TimeOrNull(s.Time)
+		out.Generation, out.Seq, out.IndexedBlock, out.IndexedAt = s.Generation, s.Seq, s.Block, serve.TimeOrNull(s.Time)
 		seen, _ := h.Watcher.Seen()
 		out.SnapshotAge = h.Now().Sub(seen).Milliseconds()
 	}
 	return out
 }
 
-func (h *Health) healthz(*httpapi.Request) (*httpapi.Answer, error) {
-	return &httpapi.Answer{Data: map[string]string{"status": "ok"}}, nil
+func (h *Health) healthz(*serve.Request) (*serve.Answer, error) {
+	return &serve.Answer{Data: map[string]string{"status": "ok"}}, nil
 }
 
-func (h *Health) readyz(*httpapi.Request) (*httpapi.Answer, error) {
+func (h *Health) readyz(*serve.Request) (*serve.Answer, error) {
 	reasons := h.unready()
 	if len(reasons) == 0 {
-		return &httpapi.Answer{Data: map[string]string{"status": "ready"}}, nil
+		return &serve.Answer{Data: map[string]string{"status": "ready"}}, nil
 	}
 	texts := make([]string, len(reasons))
 	for i, r := range reasons {
 		texts[i] = r.public()
 	}
-	f := httpapi.Unavailable("Not ready.", nil)
+	f := serve.Unavailable("Not ready.", nil)
 	f.Details = map[string][]string{"reasons": texts}
 	return nil, f
 }
@@ -218,7 +218,7 @@ func vaultsOf(s *state.Snapshot, navs map[common.Address]uint64, warnings []regi
 					said = append(said, w.Warning)
 				}
 			}
-			out = append(out, vaultJSON{v.Written, v.Name, httpapi.TimeOrNull(navs[v.Address]), now, said})
+			out = append(out, vaultJSON{v.Written, v.Name, serve.TimeOrNull(navs[v.Address]), now, said})
 		}
 	}
 	list(s.Vaults, vaultServed, vaultLeaving)
@@ -228,7 +228,7 @@ func vaultsOf(s *state.Snapshot, navs map[common.Address]uint64, warnings []regi
 
 // status returns the public status. What no program reported within the last 5 s is null or unknown. The nodes and
 // their states are only shown to operators, by `navlog status`.
-func (h *Health) status(r *httpapi.Request) (*httpapi.Answer, error) {
+func (h *Health) status(r *serve.Request) (*serve.Answer, error) {
 	s, chain := h.Watcher.Snapshot(), h.Watcher.Chain()
 	out := statusJSON{ChainID: h.Watcher.ChainID, ChainState: chain.State, FirstSync: h.Watcher.FirstSync(),
 		Endpoints: []endpointJSON{}, Programs: map[string]string{}, Vaults: []vaultJSON{}, Explorer: h.explorer}
@@ -240,11 +240,11 @@ func (h *Health) status(r *httpapi.Request) (*httpapi.Answer, error) {
 	out.LagBlocks, out.LagSeconds = chain.Lag(s)
 	out.ETASeconds = chain.ETA(s)
 	if s != nil {
-		block := httpapi.Decimal(s.Block)
-		out.Generation, out.Seq, out.IndexedBlock, out.IndexedAt = &s.Generation, &s.Seq, &block, httpapi.TimeOrNull(s.Time)
+		block := serve.Decimal(s.Block)
+		out.Generation, out.Seq, out.IndexedBlock, out.IndexedAt = &s.Generation, &s.Seq, &block, serve.TimeOrNull(s.Time)
 		out.Vaults = vaultsOf(s, h.navs.at(r.Context, s), warnings)
 	}
-	return &httpapi.Answer{Data: out}, nil
+	return &serve.Answer{Data: out}, nil
 }
 
 // describePrograms adds what the programs reported, and returns their warnings about vaults.
@@ -286,7 +286,7 @@ func known(block uint64) *string {
 	if block == 0 {
 		return nil
 	}
-	written := httpapi.Decimal(block)
+	written := serve.Decimal(block)
 	return &written
 }
 

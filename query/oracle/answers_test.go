@@ -13,9 +13,9 @@ import (
 	"github.com/navlog/navlog/query/deposits"
 	"github.com/navlog/navlog/query/events"
 	"github.com/navlog/navlog/query/explain"
-	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/partner"
 	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/query/users"
 	"github.com/navlog/navlog/query/vaults"
 	"github.com/navlog/navlog/query/withdrawals"
@@ -25,7 +25,7 @@ import (
 var stride = flag.Uint64("stride", 10, "how many blocks lie between the past blocks that answers are compared at; 1: all of them")
 
 // routes are all routes that are served from the read models.
-var routes = []httpapi.Route{
+var routes = []serve.Route{
 	{Path: "/api/v1/vaults", Get: vaults.List, AsFile: true},
 	{Path: "/api/v1/vaults/{address}", Get: vaults.Detail(nil)},
 	{Path: "/api/v1/vaults/{address}/nav", Get: vaults.Navs, AsFile: true},
@@ -59,8 +59,8 @@ type asked struct {
 	log *readtest.Log
 }
 
-// serve serves the read model of a log. The test runs in parallel with others, because it has a generation to itself.
-func serve(t *testing.T, l *readtest.Log) *asked {
+// startAPI serves the read model of a log. The test runs in parallel with others, because it has a generation to itself.
+func startAPI(t *testing.T, l *readtest.Log) *asked {
 	t.Helper()
 	t.Parallel()
 	g := readtest.New(t, enginetest.ClickHouse(t))
@@ -160,7 +160,7 @@ func TestAnswersEqualOracle(t *testing.T) {
 			steps := 0
 			s := tell(seed, func(s *story) {
 				if a == nil {
-					a = serve(t, s.Log)
+					a = startAPI(t, s.Log)
 				} else {
 					a.gen.Write(s.Log)
 					a.Look()

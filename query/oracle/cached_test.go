@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/query/serve"
 )
 
 var cacheSeed = flag.Uint64("cacheSeed", 1, "seed of the history in which answers with and without the cache are compared")
@@ -114,15 +114,15 @@ func TestCacheChangesNoAnswer(t *testing.T) {
 	made := [2]int{}
 	var servers [2]*readtest.Client
 	for i, cacheBytes := range []int{1 << 20, 0} {
-		var counted []httpapi.Route
+		var counted []serve.Route
 		for _, route := range routes {
 			if !route.Streamed {
 				handler := route.Get
-				route.Get = func(r *httpapi.Request) (*httpapi.Answer, error) { made[i]++; return handler(r) }
+				route.Get = func(r *serve.Request) (*serve.Answer, error) { made[i]++; return handler(r) }
 			}
 			counted = append(counted, route)
 		}
-		servers[i] = readtest.ServeBy(t, httpapi.New(16, cacheBytes, prometheus.NewRegistry()), g, counted...)
+		servers[i] = readtest.ServeBy(t, serve.New(16, cacheBytes, prometheus.NewRegistry()), g, counted...)
 	}
 	paths := cachedPaths()
 	for step := range steps {

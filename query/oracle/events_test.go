@@ -97,7 +97,7 @@ func TestEventsByFilters(t *testing.T) {
 	if !s.hasReorganisation() {
 		t.Fatal("the story has no reorganisation")
 	}
-	a := serve(t, s.Log)
+	a := startAPI(t, s.Log)
 	a.compareEvents(At(s.Log, s.Seq(), 1<<62), "")
 	a.compareEvents(At(s.Log, s.Seq(), s.head-9), fmt.Sprintf("asOfBlock=%d", s.head-9))
 }
@@ -146,7 +146,7 @@ func TestEventsThereAndBack(t *testing.T) {
 	l.Append(nav, readtest.BlockRecord(3)) // B
 	l.Retract(2)
 	l.Append(deposit(readtest.Alice, 1), readtest.BlockRecord(3)) // A again
-	a := serve(t, l)
+	a := startAPI(t, l)
 	o := At(l, l.Seq(), 1<<62)
 	for _, query := range []string{"", "user=" + readtest.Alice.Hex(), "tx=" + readtest.Tx(1).Hex(), "kind=DepositAccepted"} {
 		a.walkEvents(withQuery("/api/v1/events", query), "", []any{o.event(l.Entries[10])})
@@ -159,7 +159,7 @@ func TestEventsThereAndBack(t *testing.T) {
 
 // TestWrongQuestionsForEvents: invalid parameters are rejected, and filters that match nothing return an empty list.
 func TestWrongQuestionsForEvents(t *testing.T) {
-	a := serve(t, readtest.SmallChain())
+	a := startAPI(t, readtest.SmallChain())
 	for _, query := range []string{
 		"kind=1", "kind=NavUpdated,", "kind=NavUpdated,NavUpdated", "kind=Nav%20Updated", "retracted=yes", "tx=0x12", "tx=" + readtest.Tx(1).Hex()[2:] + "00",
 		"before=x", "before=AAAA!", "before=AAAAAA", "before=AAA=", "before=gAAAAA", "before=____________________", "before=CwAa", "pageSize=0", "pageSize=101", "from=x",
@@ -189,7 +189,7 @@ func (a *asked) compareReorganisations(o *Oracle, pinned string) {
 // TestReorganisations: every reorganisation of a history is listed, at any block.
 func TestReorganisations(t *testing.T) {
 	s := tell(3, func(*story) {})
-	a := serve(t, s.Log)
+	a := startAPI(t, s.Log)
 	o := At(s.Log, s.Seq(), 1<<62)
 	if len(o.reorgs) < 3 {
 		t.Fatalf("the story has the reorganisations %v", o.reorgs)
@@ -215,7 +215,7 @@ func TestReorganisationsByHand(t *testing.T) {
 	l.Retract(3)
 	l.Entries[len(l.Entries)-3].Boundary = true // block 5 is retracted in one unit, and block 4 with its NAV in another
 	l.Append(readtest.BlockRecord(4))
-	a := serve(t, l)
+	a := startAPI(t, l)
 	want := []any{
 		object{"fromBlock": "4", "toBlock": "5", "count": 1, "logs": 1, "seq": "13"},
 		object{"fromBlock": "3", "toBlock": "3", "count": 2, "logs": 0, "seq": "6"},

@@ -124,7 +124,7 @@ func TestExplanationsAddUp(t *testing.T) {
 	if !s.hasReorganisation() {
 		t.Fatal("the story has no reorganisation")
 	}
-	a := serve(t, s.Log)
+	a := startAPI(t, s.Log)
 	numbers, events := a.explain(At(s.Log, s.Seq(), 1<<62), "", 9)
 	for block := uint64(12); block < s.head; block += 9 * *stride {
 		n, e := a.explain(At(s.Log, s.Seq(), block), fmt.Sprintf("asOfBlock=%d", block), 2+int(block%9))

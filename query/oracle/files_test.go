@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/query/serve"
 )
 
 // sameFile compares both files of a list with the oracle's list; columns gives the order of the columns.
@@ -62,7 +62,7 @@ func TestFiles(t *testing.T) {
 	if !s.hasReorganisation() {
 		t.Fatal("the story has no reorganisation")
 	}
-	a := serve(t, s.Log)
+	a := startAPI(t, s.Log)
 	a.Server.FileRows = 3 // so that a list takes several reads
 	for pinned, o := range map[string]*Oracle{"": At(s.Log, s.Seq(), 1<<62), fmt.Sprintf("asOfBlock=%d", s.head-7): At(s.Log, s.Seq(), s.head-7)} {
 		file := func(path string, columns []string, want []any) {
@@ -159,7 +159,7 @@ func TestFilesOfDeposits(t *testing.T) {
 	if !s.hasReorganisation() {
 		t.Fatal("the story has no reorganisation")
 	}
-	a := serve(t, s.Log)
+	a := startAPI(t, s.Log)
 	a.Server.FileRows = 3 // so that a list takes several reads
 	for pinned, o := range map[string]*Oracle{"": At(s.Log, s.Seq(), 1<<62), fmt.Sprintf("asOfBlock=%d", s.head-7): At(s.Log, s.Seq(), s.head-7)} {
 		for _, v := range o.vaults {
@@ -232,7 +232,7 @@ func TestFileOfRewrittenBlock(t *testing.T) {
 		then := func() {}
 		for i := range wrapped {
 			get := wrapped[i].Get
-			wrapped[i].Get = func(r *httpapi.Request) (*httpapi.Answer, error) {
+			wrapped[i].Get = func(r *serve.Request) (*serve.Answer, error) {
 				a, err := get(r)
 				if err == nil && a.Stream != nil {
 					send := a.Stream
@@ -274,7 +274,7 @@ func (a *asked) abrupt(path string) (body string, ended bool) {
 // and the same values as in the CSV.
 func TestParquetByOthers(t *testing.T) {
 	s := tell(4, func(*story) {})
-	a := serve(t, s.Log)
+	a := startAPI(t, s.Log)
 	a.Server.FileRows = 7
 	for path, columns := range map[string]string{
 		"/api/v1/events": "id String, seq UInt64, kind String, vaultAddress String, vaultName String, blockNumber UInt64, timestamp DateTime64(3, 'UTC'), txHash String, logIndex Int64, userAddress Nullable(String), " +

@@ -37,7 +37,7 @@ func TestUsersThatLookLikeOwners(t *testing.T) {
 		}
 		l.Append(readtest.BlockRecord(block))
 	}
-	a := serve(t, l)
+	a := startAPI(t, l)
 	for pinned, o := range map[string]*Oracle{"": At(l, l.Seq(), 1<<62), "asOfBlock=2": At(l, l.Seq(), 2), "asOfBlock=3": At(l, l.Seq(), 3)} {
 		for _, user := range owners {
 			a.compareUser(o, user, pinned)

@@ -74,7 +74,7 @@ func TestEveryPage(t *testing.T) {
 	var a *asked
 	crowd(s, func() {
 		if a == nil {
-			a = serve(t, s.Log)
+			a = startAPI(t, s.Log)
 			a.gen.Exec("SYSTEM STOP MERGES lists")
 			return
 		}
@@ -106,7 +106,7 @@ func TestDeadRowsBeforeAPage(t *testing.T) {
 	s := newStory(6)
 	var a *asked
 	crowd(s, func() {})
-	a = serve(t, s.Log)
+	a = startAPI(t, s.Log)
 	a.gen.Exec("SYSTEM STOP MERGES lists")
 	const dead = 400
 	huge := new(uint256.Int).Lsh(uint256.NewInt(1), 100)
@@ -180,7 +180,7 @@ func TestManyRequests(t *testing.T) {
 	}
 	l.Retract(27)
 	l.Append(readtest.BlockRecord(28))
-	a := serve(t, l)
+	a := startAPI(t, l)
 	for pinned, o := range map[string]*Oracle{"": At(l, l.Seq(), 1<<62), "asOfBlock=26": At(l, l.Seq(), 26)} {
 		if n := len(o.withStatus("", ofUser(readtest.Alice), true)); n <= 100 {
 			t.Fatalf("%d requests are not many", n)
@@ -220,7 +220,7 @@ func TestLongDepositQueue(t *testing.T) {
 	deposit(readtest.VaultB, 20_001, 3)
 	l.Append(readtest.BlockRecord(3))
 	l.Append(readtest.BlockRecord(4))
-	a := serve(t, l)
+	a := startAPI(t, l)
 	for pinned, want := range map[string]struct{ a, groups int }{"": {count + 1, 2}, "asOfBlock=3": {count + 1, 2}, "asOfBlock=2": {count, 1}} {
 		groups := a.Get(withQuery("/api/v1/queues/deposits", pinned)).Data(t).([]any)
 		group := groups[0].(object)
@@ -255,7 +255,7 @@ func TestDepositsLeftByASweep(t *testing.T) {
 			l := readtest.NewLog(readtest.ChainID)
 			l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1))
 			tell(l)
-			a := serve(t, l)
+			a := startAPI(t, l)
 			for _, block := range []uint64{11, 99, 100, 103, 105} {
 				o, pinned := At(l, l.Seq(), block), fmt.Sprintf("asOfBlock=%d", block)
 				a.check("/api/v1/queues/deposits", pinned, o.depositQueue(o.vaults...))
@@ -280,7 +280,7 @@ func TestAmountsAreExact(t *testing.T) {
 		l.Add(deposit, 0)
 	}
 	l.Append(fact(readtest.Request, 0, 4), fact(readtest.Claim, 1, 5), readtest.BlockRecord(2))
-	a := serve(t, l)
+	a := startAPI(t, l)
 	same(t, "volume", a.Get("/api/v1/partner/stats").Data(t).(object)["totalVolume"], sum)
 	same(t, "user", a.Get("/api/v1/users/" + readtest.Alice.Hex()).Data(t).(object)["totalDeposited"], sum)
 	for _, by := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
@@ -303,7 +303,7 @@ func TestTablesAhead(t *testing.T) {
 	s := newStory(7)
 	s.backfill(readtest.VaultA, "Alpha", 1, 20)
 	s.backfill(readtest.VaultB, "Beta", 5, 20)
-	a := serve(t, s.Log)
+	a := startAPI(t, s.Log)
 	for range 2 {
 		before := At(s.Log, s.Seq(), 1<<62)
 		s.grow()

@@ -300,7 +300,7 @@ func TestSeries(t *testing.T) {
 			steps := 0
 			s := tellTimes(seed, func(s *story) {
 				if a == nil {
-					a = serve(t, s.Log)
+					a = startAPI(t, s.Log)
 				} else {
 					a.gen.Write(s.Log)
 					a.Look()
@@ -333,7 +333,7 @@ func TestSeriesByHand(t *testing.T) {
 	nav(2, monday, 300) // the first of a week
 	nav(3, monday+2*86400, 299)
 	nav(4, monday+31*86400, 200)
-	a := serve(t, l)
+	a := startAPI(t, l)
 	path := "/api/v1/vaults/" + readtest.VaultA.Hex() + "/series"
 	get := func(query string) object { return a.Get(path + query).Data(t).(object) }
 
@@ -403,7 +403,7 @@ func TestSeriesWhereTimeGoesBack(t *testing.T) {
 		l.Append(readtest.Fact{Kind: readtest.Nav, Vault: readtest.VaultA, Price: int64(100 * block), Block: block, Tx: readtest.Tx(byte(block)), Time: at},
 			readtest.Fact{Kind: readtest.Block, Block: block, Time: at})
 	}
-	a := serve(t, l)
+	a := startAPI(t, l)
 	points := a.Get("/api/v1/vaults/" + readtest.VaultA.Hex() + "/series").Data(t).(object)["points"].([]any)
 	same(t, "points", []any{points[0].(object)["nav"], points[1].(object)["nav"]}, []any{
 		object{"open": "200", "high": "200", "low": "200", "close": "200", "updates": 1},

@@ -20,8 +20,8 @@ import (
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/query/events"
-	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/query/serve"
 )
 
 // told is an event of a stream.
@@ -130,7 +130,7 @@ func streamed(t *testing.T, l *readtest.Log) (*readtest.Client, *readtest.Genera
 // streamOf starts a server for the stream of a generation.
 func streamOf(t *testing.T, g *readtest.Generation) (*readtest.Client, string) {
 	t.Helper()
-	c := readtest.Serve(t, g, httpapi.Route{Path: "/api/v1/stream", Get: events.NewFeed().Stream, Live: true, FirstSync: true})
+	c := readtest.Serve(t, g, serve.Route{Path: "/api/v1/stream", Get: events.NewFeed().Stream, Live: true, FirstSync: true})
 	server := httptest.NewUnstartedServer(c.Handler)
 	server.Config.ReadTimeout, server.Config.WriteTimeout = 200*time.Millisecond, 200*time.Millisecond // which do not end a stream
 	server.Start()
@@ -363,8 +363,8 @@ func TestStreamOfALongLog(t *testing.T) {
 
 // TestStreamRefuses: an invalid seq and invalid filters are rejected.
 func TestStreamRefuses(t *testing.T) {
-	a := serve(t, readtest.SmallChain())
-	c := readtest.Serve(t, a.gen, httpapi.Route{Path: "/api/v1/stream", Get: events.NewFeed().Stream, Live: true, FirstSync: true})
+	a := startAPI(t, readtest.SmallChain())
+	c := readtest.Serve(t, a.gen, serve.Route{Path: "/api/v1/stream", Get: events.NewFeed().Stream, Live: true, FirstSync: true})
 	for _, last := range []string{"x", "-1", "+1", "1.0", "0x1", " ", "18446744073709551616", "9223372036854775808", strings.Repeat("9", 5000)} {
 		if last != " " {
 			c.Get("/api/v1/stream", "Last-Event-ID", last).Failed(t, 400, "INVALID_PARAMETER")

@@ -51,7 +51,7 @@ func TestListsOfAVault(t *testing.T) {
 	if !s.hasReorganisation() {
 		t.Fatal("the story has no reorganisation")
 	}
-	a := serve(t, s.Log)
+	a := startAPI(t, s.Log)
 	for pinned, o := range map[string]*Oracle{"": At(s.Log, s.Seq(), 1<<62), fmt.Sprintf("asOfBlock=%d", s.head-7): At(s.Log, s.Seq(), s.head-7)} {
 		for _, v := range o.vaults {
 			path := "/api/v1/vaults/" + v.address.Hex()
@@ -86,7 +86,7 @@ func TestNumberUsedTwice(t *testing.T) {
 	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.BlockRecord(2))
 	l.Append(ask(readtest.Alice, 3), deposit(readtest.Alice, 3), readtest.BlockRecord(3))
 	l.Append(ask(readtest.Bob, 4), readtest.BlockRecord(4))
-	a := serve(t, l)
+	a := startAPI(t, l)
 	path := "/api/v1/vaults/" + readtest.VaultA.Hex()
 	late := fmt.Sprintf("from=%d", readtest.BlockTime(4))
 	check := func() {

@@ -8,7 +8,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/query/ask"
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -28,8 +28,8 @@ type vaultVolumeJSON struct {
 }
 
 // Stats returns the partner's totals: deposits, their sum, and the number of users.
-func Stats(r *httpapi.Request) (*httpapi.Answer, error) {
-	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
+func Stats(r *serve.Request) (*serve.Answer, error) {
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
 		owner := readmodel.PartnerOwner(r.Partner.ID)
 		totals, err := ask.TotalsOf(ctx, p, owner)
 		if err != nil {
@@ -43,7 +43,7 @@ func Stats(r *httpapi.Request) (*httpapi.Answer, error) {
 				out.ByVault = append(out.ByVault, vaultVolumeJSON{v.Written, int64(t.Deposits), t.Deposited.String()})
 			}
 		}
-		return &httpapi.Answer{Data: out}, nil
+		return &serve.Answer{Data: out}, nil
 	})
 }
 
@@ -53,11 +53,11 @@ type routerJSON struct {
 }
 
 // Router returns the handler for the contract that partners' deposits go through.
-func Router(address string, chainID uint64) httpapi.Handler {
-	return func(r *httpapi.Request) (*httpapi.Answer, error) {
+func Router(address string, chainID uint64) serve.Handler {
+	return func(r *serve.Request) (*serve.Answer, error) {
 		if address == "" {
-			return nil, httpapi.NotFound("This deployment has no deposit router: deposits are attributed by the vaults themselves.")
+			return nil, serve.NotFound("This deployment has no deposit router: deposits are attributed by the vaults themselves.")
 		}
-		return &httpapi.Answer{Data: routerJSON{common.HexToAddress(address).Hex(), chainID}}, nil
+		return &serve.Answer{Data: routerJSON{common.HexToAddress(address).Hex(), chainID}}, nil
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -29,7 +29,7 @@ type rotatedSecretJSON struct {
 }
 
 // Secret gives the caller a new signing secret. The old one signs until the end of the overlap.
-func (o *Rotation) Secret(r *httpapi.Request) (*httpapi.Answer, error) {
+func (o *Rotation) Secret(r *serve.Request) (*serve.Answer, error) {
 	if !o.Allowed {
 		return nil, notAllowed()
 	}
@@ -49,7 +49,7 @@ func (o *Rotation) Secret(r *httpapi.Request) (*httpapi.Answer, error) {
 	case err != nil:
 		return nil, rotationFailure(err)
 	}
-	return neverKept(r, rotatedSecretJSON{rotated.SigningSecret, httpapi.Millis(*rotated.TakesOverAt)}), nil
+	return neverKept(r, rotatedSecretJSON{rotated.SigningSecret, serve.Millis(*rotated.TakesOverAt)}), nil
 }
 
 type rotatedKeyJSON struct {
@@ -59,7 +59,7 @@ type rotatedKeyJSON struct {
 
 // Key gives the caller a new API key, of the same kind as the one that the request has, and revokes its oldest key if two
 // were live.
-func (o *Rotation) Key(r *httpapi.Request) (*httpapi.Answer, error) {
+func (o *Rotation) Key(r *serve.Request) (*serve.Answer, error) {
 	if !o.Allowed {
 		return nil, notAllowed()
 	}
@@ -72,18 +72,18 @@ func (o *Rotation) Key(r *httpapi.Request) (*httpapi.Answer, error) {
 }
 
 // operator is the name in the audit. navlog_rotation may write no other one.
-func operator(r *httpapi.Request) string { return fmt.Sprintf("partner %d", r.Partner.ID) }
+func operator(r *serve.Request) string { return fmt.Sprintf("partner %d", r.Partner.ID) }
 
 // neverKept returns an answer with a secret, which no cache on the way may keep.
-func neverKept(r *httpapi.Request, data any) *httpapi.Answer {
+func neverKept(r *serve.Request, data any) *serve.Answer {
 	r.Header.Set("Cache-Control", "no-store")
-	return &httpapi.Answer{Data: data}
+	return &serve.Answer{Data: data}
 }
 
 const overlapRange = "The body must be a JSON object; its field overlapSeconds is an integer from 0 to 2592000, or absent."
 
 // readOverlap reads {"overlapSeconds": n}. The body may be absent, and unknown fields are ignored.
-func readOverlap(r *httpapi.Request) (time.Duration, error) {
+func readOverlap(r *serve.Request) (time.Duration, error) {
 	if r.HTTP.ContentLength == 0 {
 		return registry.DefaultOverlap, nil
 	}
@@ -97,7 +97,7 @@ func readOverlap(r *httpapi.Request) (time.Duration, error) {
 func parseOverlap(body []byte) (time.Duration, error) {
 	var fields map[string]json.RawMessage
 	if !utf8.Valid(body) || json.Unmarshal(body, &fields) != nil || fields == nil {
-		return 0, httpapi.InvalidBody(overlapRange)
+		return 0, serve.InvalidBody(overlapRange)
 	}
 	raw, given := fields["overlapSeconds"]
 	if !given {
@@ -106,19 +106,19 @@ func parseOverlap(body []byte) (time.Duration, error) {
 	var seconds *int64
 	const most = int64(registry.MaxOverlap / time.Second)
 	if json.Unmarshal(raw, &seconds) != nil || seconds == nil || *seconds < 0 || *seconds > most {
-		return 0, httpapi.InvalidBody(overlapRange)
+		return 0, serve.InvalidBody(overlapRange)
 	}
 	return time.Duration(*seconds) * time.Second, nil
 }
 
-func notAllowed() *httpapi.Failure {
-	return httpapi.NotFound("Secrets and keys cannot be rotated here: ask the operator of this navlog for new ones.")
+func notAllowed() *serve.Failure {
+	return serve.NotFound("Secrets and keys cannot be rotated here: ask the operator of this navlog for new ones.")
 }
 
-func underWay(until time.Time) *httpapi.Failure {
-	end := httpapi.Millis(until)
-	return &httpapi.Failure{
-		Status: http.StatusConflict, Code: httpapi.CodeInvalidBody,
+func underWay(until time.Time) *serve.Failure {
+	end := serve.Millis(until)
+	return &serve.Failure{
+		Status: http.StatusConflict, Code: serve.CodeInvalidBody,
 		Message: "A rotation of the secret is under way and ends at " + end +
 			": rotate again after that, or send overlapSeconds 0, which replaces both secrets at once.",
 		Details: struct {
@@ -128,11 +128,11 @@ func underWay(until time.Time) *httpapi.Failure {
 }
 
 // rotationFailure is what an error of the registry means to the partner. The log says what the operator has to do.
-func rotationFailure(err error) *httpapi.Failure {
+func rotationFailure(err error) *serve.Failure {
 	var refusal *pgconn.PgError
 	if errors.As(err, &refusal) && refusal.Code == "42501" {
 		err = fmt.Errorf("http.partnerRotation is true, but the login of serve may not rotate: "+
 			"grant it navlog_rotation, or set http.partnerRotation to false: %w", err)
 	}
-	return httpapi.Unavailable("Nothing was rotated: the partner registry does not allow it at the moment.", err)
+	return serve.Unavailable("Nothing was rotated: the partner registry does not allow it at the moment.", err)
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/query/state"
 )
 
@@ -21,27 +21,27 @@ type Client struct {
 	T       testing.TB
 	Handler http.Handler
 	Watcher *state.Watcher
-	Server  *httpapi.Server // set if Serve made the client
+	Server  *serve.Server // set if Serve made the client
 }
 
 // Serve serves some routes over a generation in its current state, without keys, limits and cache. Requests on
 // partner routes come from partner 7, Seven.
-func Serve(t testing.TB, g *Generation, routes ...httpapi.Route) *Client {
+func Serve(t testing.TB, g *Generation, routes ...serve.Route) *Client {
 	t.Helper()
-	return ServeBy(t, httpapi.New(16, 0, prometheus.NewRegistry()), g, routes...)
+	return ServeBy(t, serve.New(16, 0, prometheus.NewRegistry()), g, routes...)
 }
 
 // ServeBy is Serve with the test's own server.
-func ServeBy(t testing.TB, s *httpapi.Server, g *Generation, routes ...httpapi.Route) *Client {
+func ServeBy(t testing.TB, s *serve.Server, g *Generation, routes ...serve.Route) *Client {
 	t.Helper()
 	s.Log, s.RequestTimeout, s.WriteTimeout, s.FileTimeout = slog.New(slog.NewTextHandler(t.Output(), nil)), time.Minute, time.Minute, time.Minute
-	s.Watcher = state.New(ChainID, httpapi.Questions(16), s.WriteTimeout, g.Config, nil, s.Log)
+	s.Watcher = state.New(ChainID, serve.Questions(16), s.WriteTimeout, g.Config, nil, s.Log)
 	s.Watcher.LookTimeout = time.Minute // the machine may be busy with other tests
 	s.Watcher.Only(g.ID)
 	t.Cleanup(s.Watcher.Close)
-	s.Admit = func(r *httpapi.Request, e *httpapi.Route) error {
+	s.Admit = func(r *serve.Request, e *serve.Route) error {
 		if e.Partner {
-			r.Partner = &httpapi.Partner{ID: 7, Name: "Seven", RateLimit: 120}
+			r.Partner = &serve.Partner{ID: 7, Name: "Seven", RateLimit: 120}
 		}
 		return nil
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/query/ask"
-	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/query/serve"
 )
 
 // TestGeneration: the lists are the same whether they are written in steps or at once, over a reorganisation.
@@ -34,8 +34,8 @@ func TestGeneration(t *testing.T) {
 func TestServe(t *testing.T) {
 	g, l := readtest.New(t, enginetest.ClickHouse(t)), readtest.SmallChain()
 	g.Write(l)
-	c := readtest.Serve(t, g, httpapi.Route{Path: "/api/v1/settlement/summary", Get: func(r *httpapi.Request) (*httpapi.Answer, error) {
-		return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
+	c := readtest.Serve(t, g, serve.Route{Path: "/api/v1/settlement/summary", Get: func(r *serve.Request) (*serve.Answer, error) {
+		return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
 			now, err := p.Now(ctx)
 			if err != nil || now != uint64(readtest.BlockTime(p.Block)) || len(p.Vaults) != 2 || p.Rank(readtest.VaultB) != 1 {
 				t.Errorf("block %d at %d, %v: %+v", p.Block, now, err, p.Vaults)
@@ -46,7 +46,7 @@ func TestServe(t *testing.T) {
 				deposits += totals.Of(vault, vault).Deposits
 			}
 			r.Header.Set("X-Deposits", fmt.Sprint(deposits))
-			return &httpapi.Answer{Data: []string{}}, err
+			return &serve.Answer{Data: []string{}}, err
 		})
 	}})
 	for path, want := range map[string]string{"": "3 11", "?asOfBlock=7": "2 7"} {

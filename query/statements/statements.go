@@ -24,7 +24,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/navlog/navlog/query/ask"
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/query/state"
 	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/registry"
@@ -65,19 +65,19 @@ type keyJSON struct {
 }
 
 // Keys lists the public keys of statements: the one that signs, and the retired ones.
-func (s *Statements) Keys(r *httpapi.Request) (*httpapi.Answer, error) {
+func (s *Statements) Keys(r *serve.Request) (*serve.Answer, error) {
 	out := keysJSON{Algorithm: "Ed25519", Current: [][]byte{}, Keys: []keyJSON{}}
 	if s.Key != nil {
 		switch err := registry.UseStatementKey(r.Context, s.Pool, s.public()); {
 		case err == nil:
 			out.Current = append(out.Current, s.public())
 		case !errors.Is(err, registry.ErrStatementKeyRetired):
-			return nil, httpapi.Unavailable("The keys cannot be listed at the moment.", err)
+			return nil, serve.Unavailable("The keys cannot be listed at the moment.", err)
 		}
 	}
 	known, err := db.New(s.Pool).StatementKeys(r.Context)
 	if err != nil {
-		return nil, httpapi.Unavailable("The keys cannot be listed at the moment.", err)
+		return nil, serve.Unavailable("The keys cannot be listed at the moment.", err)
 	}
 	for _, k := range known {
 		key := keyJSON{PublicKey: k.PublicKey, Since: milliseconds(k.Since)}
@@ -87,13 +87,13 @@ func (s *Statements) Keys(r *httpapi.Request) (*httpapi.Answer, error) {
 		}
 		out.Keys = append(out.Keys, key)
 	}
-	return &httpapi.Answer{Data: out}, nil
+	return &serve.Answer{Data: out}, nil
 }
 
 func milliseconds(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // Get makes the statement of the requesting partner about a time range.
-func (s *Statements) Get(r *httpapi.Request) (*httpapi.Answer, error) {
+func (s *Statements) Get(r *serve.Request) (*serve.Answer, error) {
 	span := r.Params.Span()
 	for _, name := range []string{"from", "to"} {
 		if r.Params.Get(name) == "" {
@@ -106,13 +106,13 @@ func (s *Statements) Get(r *httpapi.Request) (*httpapi.Answer, error) {
 		}
 	}
 	if s.Key == nil {
-		return nil, httpapi.NotFound("Statements are not made here: the operator has given no key to sign them with.")
+		return nil, serve.NotFound("Statements are not made here: the operator has given no key to sign them with.")
 	}
-	answer := func(ctx context.Context, p *ask.Pin, ingest *registry.ProgramStatus) (*httpapi.Answer, error) {
+	answer := func(ctx context.Context, p *ask.Pin, ingest *registry.ProgramStatus) (*serve.Answer, error) {
 		if err := registry.UseStatementKey(ctx, s.Pool, s.public()); errors.Is(err, registry.ErrStatementKeyRetired) {
-			return nil, httpapi.Unavailable("Statements are not signed here: the key of this instance is retired.", err)
+			return nil, serve.Unavailable("Statements are not signed here: the key of this instance is retired.", err)
 		} else if err != nil {
-			return nil, httpapi.Unavailable("The statement's key cannot be listed at the moment.", err)
+			return nil, serve.Unavailable("The statement's key cannot be listed at the moment.", err)
 		}
 		b, err := begin(ctx, r, p, r.Partner.ID, span, ingest)
 		if err != nil {
@@ -120,7 +120,7 @@ func (s *Statements) Get(r *httpapi.Request) (*httpapi.Answer, error) {
 		}
 		name := fmt.Sprintf("statement-%d-%d-%d-%d.json", p.ChainID, r.Partner.ID, span.From, span.To)
 		write := func(ctx context.Context, out io.Writer) error { return b.write(ctx, out, s.Key) }
-		return &httpapi.Answer{Name: name, Stream: write}, nil
+		return &serve.Answer{Name: name, Stream: write}, nil
 	}
 	return r.PinnedToFinal(s.Depth, answer)
 }
@@ -152,15 +152,15 @@ var (
 
 // building is a statement that is being made.
 type building struct {
-	request *httpapi.Request
+	request *serve.Request
 	pin     *ask.Pin
 	place   place
-	span    httpapi.Span
+	span    serve.Span
 	header  statement.Header
 	vaults  []state.Vault
 }
 
-func begin(ctx context.Context, r *httpapi.Request, p *ask.Pin, partner uint32, span httpapi.Span,
+func begin(ctx context.Context, r *serve.Request, p *ask.Pin, partner uint32, span serve.Span,
 	ingest *registry.ProgramStatus) (*building, error) {
 	b := &building{request: r, pin: p, span: span}
 	var err error
@@ -169,10 +169,10 @@ func begin(ctx context.Context, r *httpapi.Request, p *ask.Pin, partner uint32, 
 	}
 	switch {
 	case b.place.Latest == 0:
-		return nil, httpapi.Unavailable("No final block is indexed yet.", nil)
+		return nil, serve.Unavailable("No final block is indexed yet.", nil)
 	case b.place.Anchor == 0: // a block may have the same time as the previous one
-		latest := httpapi.Time(uint64(b.place.Latest))
-		return nil, httpapi.InvalidParameter(httpapi.Fault{Field: "to",
+		latest := serve.Time(uint64(b.place.Latest))
+		return nil, serve.InvalidParameter(serve.Fault{Field: "to",
 			Reason: "must be before " + latest + ", the time of the newest block that statements are made of"})
 	}
 	if err := b.choose(ctx); err != nil {
@@ -184,11 +184,11 @@ func begin(ctx context.Context, r *httpapi.Request, p *ask.Pin, partner uint32, 
 	b.header = statement.Header{
 		ChainID: p.ChainID, PartnerID: partner, From: webhook.FormatTime(uint64(span.From)), To: webhook.FormatTime(uint64(span.To)),
 		Vaults: []statement.Vault{},
-		Block: statement.Block{Number: httpapi.Decimal(b.place.Number), Hash: b.place.Hash.Hex(),
+		Block: statement.Block{Number: serve.Decimal(b.place.Number), Hash: b.place.Hash.Hex(),
 			Timestamp: webhook.FormatTime(uint64(b.place.Time))},
 	}
 	for _, v := range b.vaults {
-		listed := statement.Vault{Address: v.Written, StartBlock: httpapi.Decimal(v.StartBlock)}
+		listed := statement.Vault{Address: v.Written, StartBlock: serve.Decimal(v.StartBlock)}
 		listed.Mapped(v.Mapped)
 		b.header.Vaults = append(b.header.Vaults, listed)
 	}
@@ -213,19 +213,19 @@ func (b *building) choose(ctx context.Context) error {
 				return err
 			}
 			if !ok || last.Block+1 < b.place.Number { // there may be further blocks of the range in between
-				return httpapi.InvalidParameter(httpapi.Fault{Field: "to", Reason: fmt.Sprintf(
+				return serve.InvalidParameter(serve.Fault{Field: "to", Reason: fmt.Sprintf(
 					"must be before or at %[2]s, or from after it: vault %[1]s left navlog then, after block %[3]d,"+
-						" so ask for two statements", v.Written, httpapi.Time(uint64(last.Time)), last.Block)})
+						" so ask for two statements", v.Written, serve.Time(uint64(last.Time)), last.Block)})
 			}
 		}
 		switch {
 		case !v.Absent:
 		case b.pin.Left(v.Address):
-			return httpapi.InvalidParameter(httpapi.Fault{Field: "from", Reason: fmt.Sprintf(
+			return serve.InvalidParameter(serve.Fault{Field: "from", Reason: fmt.Sprintf(
 				"is of a range whose statement cannot be made any more: vault %s has left navlog since, and the read model"+
 					" has no events of it; a statement of this range that was made before stays valid", v.Written)})
 		default:
-			return httpapi.Unavailable(fmt.Sprintf(
+			return serve.Unavailable(fmt.Sprintf(
 				"The read model has no events of vault %s yet: the next one, which is being built, has them.", v.Written), nil)
 		}
 		b.vaults = append(b.vaults, v)
@@ -242,13 +242,13 @@ type lastBlock struct {
 // is read from its start block while the others follow the head.
 func (b *building) covered(ingest *registry.ProgramStatus) error {
 	if ingest.State == registry.Backfilling && (ingest.Backfill == nil || ingest.Backfill.Block < b.place.Number) {
-		return httpapi.Unavailable("The blocks of this range are still being read for some vaults.", nil)
+		return serve.Unavailable("The blocks of this range are still being read for some vaults.", nil)
 	}
 	for _, late := range ingest.LateVaults {
 		address := common.HexToAddress(late.Address)
 		listed := slices.ContainsFunc(b.vaults, func(v state.Vault) bool { return v.Address == address })
 		if listed && late.CoveredTo < b.place.Number {
-			return httpapi.Unavailable(fmt.Sprintf(
+			return serve.Unavailable(fmt.Sprintf(
 				"The blocks of this range are still being read for vault %s, which is at block %d.", address.Hex(), late.CoveredTo), nil)
 		}
 	}
@@ -311,7 +311,7 @@ type event struct {
 // statement returns the event as in its webhook, with the hash of its block.
 func (e *event) statement(p *ask.Pin, partner uint32, hash common.Hash) statement.Event {
 	vault, user, tx := e.Vault.Hex(), e.User.Hex(), e.Tx.Hex()
-	at, block := webhook.FormatTime(uint64(e.Time)), httpapi.Decimal(e.Block)
+	at, block := webhook.FormatTime(uint64(e.Time)), serve.Decimal(e.Block)
 	shares := e.Shares
 	if e.Grouped { // the deposit's log does not say them, and the price of its group came later
 		shares = ""
@@ -327,7 +327,7 @@ func (e *event) statement(p *ask.Pin, partner uint32, hash common.Hash) statemen
 		}
 		out = statement.Event{Type: webhook.WithdrawalReferral, Data: webhook.WithdrawalData{
 			VaultAddress: vault, UserAddress: user, Shares: e.Shares, AssetsEstimate: estimate,
-			RequestIndex: httpapi.Decimal(e.ID), TxHash: tx, BlockNumber: block, LogIndex: e.LogIndex, Timestamp: at,
+			RequestIndex: serve.Decimal(e.ID), TxHash: tx, BlockNumber: block, LogIndex: e.LogIndex, Timestamp: at,
 		}}
 	}
 	out.BlockHash = hash.Hex()
@@ -336,6 +336,6 @@ func (e *event) statement(p *ask.Pin, partner uint32, hash common.Hash) statemen
 }
 
 // Probe returns the probe that serves the keys.
-func (s *Statements) Probe() httpapi.Probe {
-	return httpapi.Probe{Path: "/.well-known/navlog-statements", Limited: true, Get: s.Keys}
+func (s *Statements) Probe() serve.Probe {
+	return serve.Probe{Path: "/.well-known/navlog-statements", Limited: true, Get: s.Keys}
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/query/ask"
-	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -51,7 +51,7 @@ func TestEachPageReadsAboutItsOwnRows(t *testing.T) {
 	}
 	read := uint64(0)
 	ctx := clickhouse.Context(t.Context(), clickhouse.WithProgress(func(p *clickhouse.Progress) { read += p.Rows }))
-	span := httpapi.Span{From: int64(readtest.BlockTime(2)), To: int64(readtest.BlockTime(1 + last))}
+	span := serve.Span{From: int64(readtest.BlockTime(2)), To: int64(readtest.BlockTime(1 + last))}
 	b, err := begin(ctx, nil, p, 7, span, &registry.ProgramStatus{State: registry.Following})
 	if err != nil {
 		t.Fatal(err)

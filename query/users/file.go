@@ -7,7 +7,7 @@ import (
 
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/files"
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 )
 
 // columns are the columns of a file of users.
@@ -24,10 +24,10 @@ const addedAtOnce = 10
 
 // file returns all users, of a vault or in total, at its block. It does not read the lists by amounts: they only know
 // the newest block, which changes while a file is sent.
-func (o order) file(ctx context.Context, r *httpapi.Request, p *ask.Pin, vault common.Address) (*httpapi.Answer, error) {
+func (o order) file(ctx context.Context, r *serve.Request, p *ask.Pin, vault common.Address) (*serve.Answer, error) {
 	after := o.beginning()
 	var ahead []addedUp
-	return httpapi.Whole(ctx, r, p, columns, func(ctx context.Context) (_ []userJSON, err error) {
+	return serve.Whole(ctx, r, p, columns, func(ctx context.Context) (_ []userJSON, err error) {
 		if len(ahead) == 0 {
 			if ahead, after, err = o.rank(ctx, p, vault, 0, addedAtOnce*uint64(o.page.Size), after); err != nil {
 				return nil, err

@@ -6,7 +6,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/query/ask"
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 )
 
 type detailJSON struct {
@@ -37,9 +37,9 @@ type withdrawalsJSON struct {
 }
 
 // Detail returns one user with the totals in each vault.
-func Detail(r *httpapi.Request) (*httpapi.Answer, error) {
+func Detail(r *serve.Request) (*serve.Answer, error) {
 	address := r.PathAddress()
-	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
 		sums, err := ask.SumsOf(ctx, p, ask.Whose{Users: []common.Address{address}, Members: []common.Address{address}})
 		if err != nil {
 			return nil, err
@@ -47,7 +47,7 @@ func Detail(r *httpapi.Request) (*httpapi.Answer, error) {
 		totals := sums.Users
 		first, ok := sums.Seen[address]
 		if !ok {
-			return nil, httpapi.NotFound("There is no such user.")
+			return nil, serve.NotFound("There is no such user.")
 		}
 		holdings := holdingsJSON{Deposits: []depositsJSON{}, Withdrawals: []withdrawalsJSON{}}
 		for _, v := range p.Vaults {
@@ -64,7 +64,7 @@ func Detail(r *httpapi.Request) (*httpapi.Answer, error) {
 			}
 		}
 		sum := totals.Sum(address, nil)
-		return &httpapi.Answer{Data: detailJSON{userJSON{Address: address.Hex(), FirstSeen: httpapi.Time(first),
+		return &serve.Answer{Data: detailJSON{userJSON{Address: address.Hex(), FirstSeen: serve.Time(first),
 			TotalDeposited: sum.Deposited.String(), TotalWithdrawn: sum.Claimed.String()}, holdings}}, nil
 	})
 }

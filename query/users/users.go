@@ -18,7 +18,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/query/ask"
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 )
 
 var (
@@ -70,7 +70,7 @@ type addedUp struct {
 }
 
 func (u *addedUp) json() userJSON {
-	return userJSON{Address: u.Address.Hex(), FirstSeen: httpapi.Time(uint64(u.FirstSeen)), TotalDeposited: u.Deposited.String(), TotalWithdrawn: u.Withdrawn.String()}
+	return userJSON{Address: u.Address.Hex(), FirstSeen: serve.Time(uint64(u.FirstSeen)), TotalDeposited: u.Deposited.String(), TotalWithdrawn: u.Withdrawn.String()}
 }
 
 type ofWhole struct {
@@ -107,10 +107,10 @@ func init() {
 type order struct {
 	by         string // the client's name for it
 	descending bool
-	page       httpapi.Page
+	page       serve.Page
 }
 
-func newOrder(params *httpapi.Params) order {
+func newOrder(params *serve.Params) order {
 	return order{
 		page: params.Page(), by: params.OneOf("sortBy", firstSeen, firstSeen, "totalDeposited", "totalWithdrawn"),
 		descending: params.OneOf("sortOrder", "desc", "asc", "desc") == "desc",
@@ -118,23 +118,23 @@ func newOrder(params *httpapi.Params) order {
 }
 
 // List returns a page of the users.
-func List(r *httpapi.Request) (*httpapi.Answer, error) {
+func List(r *serve.Request) (*serve.Answer, error) {
 	o := newOrder(r.Params)
-	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) { return o.answer(ctx, r, p, allVaults) })
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) { return o.answer(ctx, r, p, allVaults) })
 }
 
 // OfVault returns a page of the users of a vault.
-func OfVault(r *httpapi.Request) (*httpapi.Answer, error) {
+func OfVault(r *serve.Request) (*serve.Answer, error) {
 	vault, o := r.PathAddress(), newOrder(r.Params)
-	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
 		if _, ok := p.Vault(vault); !ok {
-			return nil, httpapi.NoSuchVault()
+			return nil, serve.NoSuchVault()
 		}
 		return o.answer(ctx, r, p, vault)
 	})
 }
 
-func (o order) answer(ctx context.Context, r *httpapi.Request, p *ask.Pin, vault common.Address) (*httpapi.Answer, error) {
+func (o order) answer(ctx context.Context, r *serve.Request, p *ask.Pin, vault common.Address) (*serve.Answer, error) {
 	if r.AsFile() {
 		return o.file(ctx, r, p, vault)
 	}
@@ -153,7 +153,7 @@ func (o order) answer(ctx context.Context, r *httpapi.Request, p *ask.Pin, vault
 }
 
 // past returns a page of a list by amounts at a past block.
-func (o order) past(ctx context.Context, r *httpapi.Request, p *ask.Pin, vault common.Address) (*httpapi.Answer, error) {
+func (o order) past(ctx context.Context, r *serve.Request, p *ask.Pin, vault common.Address) (*serve.Answer, error) {
 	var users []addedUp
 	var total uint64
 	err := ask.Together(
@@ -238,7 +238,7 @@ func describe(ctx context.Context, p *ask.Pin, vault common.Address, users []use
 	out = make([]userJSON, len(users))
 	for i := range users {
 		sum := sums.Users.Sum(users[i].User, only)
-		out[i] = userJSON{Address: users[i].User.Hex(), FirstSeen: httpapi.Time(uint64(users[i].FirstSeen)),
+		out[i] = userJSON{Address: users[i].User.Hex(), FirstSeen: serve.Time(uint64(users[i].FirstSeen)),
 			TotalDeposited: sum.Deposited.String(), TotalWithdrawn: sum.Claimed.String()}
 	}
 	return out, int64(sums.Owners.Of(vault, vault).Users), nil

@@ -7,8 +7,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/query/serve"
 )
 
 // TestPastListsHaveEveryUser: a user whose only request reused an index counts in no total, but is in the lists by
@@ -25,7 +25,7 @@ func TestPastListsHaveEveryUser(t *testing.T) {
 		fact(readtest.Request, readtest.Bob, 3), readtest.BlockRecord(2))
 	l.Append(readtest.BlockRecord(3))
 	g.Write(l)
-	client := readtest.Serve(t, g, httpapi.Route{Path: "/api/v1/users", Get: List, Expensive: httpapi.PastByAmount})
+	client := readtest.Serve(t, g, serve.Route{Path: "/api/v1/users", Get: List, Expensive: serve.PastByAmount})
 	for _, path := range []string{"/api/v1/users?sortBy=totalDeposited&sortOrder=asc", "/api/v1/users?sortBy=totalWithdrawn",
 		"/api/v1/users?sortBy=totalDeposited&asOfBlock=2", "/api/v1/users?sortBy=totalDeposited&sortOrder=asc&asOfBlock=2", "/api/v1/users?sortBy=totalWithdrawn&asOfBlock=2"} {
 		body := client.Get(path).Body.String()

@@ -11,7 +11,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/schemas/printable"
 )
 
@@ -45,7 +45,7 @@ func CheckAbout(entries []About) error {
 			faults = append(faults, fmt.Errorf(key+format, args...))
 		}
 		switch first, twice := seen[strings.ToLower(e.Address)]; {
-		case !httpapi.IsAddress(e.Address):
+		case !serve.IsAddress(e.Address):
 			fault(".address is %q and must be 0x and 40 hex digits", e.Address)
 		case twice:
 			fault(".address is the same as http.vaults[%d].address (%s)", first, e.Address)

@@ -8,7 +8,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/query/ask"
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 )
 
 //go:embed funding.sql
@@ -45,12 +45,12 @@ var funding = ask.New[ofFunding, fundingRow](sqlFunding)
 
 // Funding returns how long the requests of a vault waited to be funded, for requests made in the last fundingDays
 // days before the block of the answer.
-func Funding(r *httpapi.Request) (*httpapi.Answer, error) {
+func Funding(r *serve.Request) (*serve.Answer, error) {
 	address := r.PathAddress()
-	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
 		v, ok := p.Vault(address)
 		if !ok {
-			return nil, httpapi.NoSuchVault()
+			return nil, serve.NoSuchVault()
 		}
 		now, err := p.Now(ctx)
 		if err != nil {
@@ -66,11 +66,11 @@ func Funding(r *httpapi.Request) (*httpapi.Answer, error) {
 			return nil, err
 		}
 		p.Lapses(now + 1) // the days move with the next block
-		out := fundingJSON{VaultAddress: v.Written, Days: fundingDays, Since: httpapi.Time(uint64(since)),
+		out := fundingJSON{VaultAddress: v.Written, Days: fundingDays, Since: serve.Time(uint64(since)),
 			Requests: int64(row.Requests), Funded: int64(row.Funded)}
 		if row.Funded > 0 {
 			out.MedianSeconds, out.LongestSeconds = &row.Median, &row.Longest
 		}
-		return &httpapi.Answer{Data: out}, nil
+		return &serve.Answer{Data: out}, nil
 	})
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/navlog/navlog/query/ask"
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/query/state"
 	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/readmodel"
@@ -27,12 +27,12 @@ type navJSON struct {
 // navOf returns the update as it appears in an answer about its vault.
 func navOf(n *ask.Nav, v *state.Vault) navJSON {
 	out := navJSON{
-		ID: httpapi.SampleID(v.Written, n.Block), VaultAddress: v.Written, VaultName: v.Name, NavPerShare: n.NavPerShare,
-		Timestamp: httpapi.Time(uint64(n.Time)), BlockNumber: httpapi.Decimal(n.Block),
+		ID: serve.SampleID(v.Written, n.Block), VaultAddress: v.Written, VaultName: v.Name, NavPerShare: n.NavPerShare,
+		Timestamp: serve.Time(uint64(n.Time)), BlockNumber: serve.Decimal(n.Block),
 	}
 	if n.LogIndex != readmodel.SampleIndex {
 		tx := n.Tx.Hex()
-		out.ID, out.TxHash, out.LogIndex = httpapi.LogID(tx, n.LogIndex), &tx, &n.LogIndex
+		out.ID, out.TxHash, out.LogIndex = serve.LogID(tx, n.LogIndex), &tx, &n.LogIndex
 	}
 	out.TotalAssets, out.TotalSupply = worth(v, n.Block, n.LogIndex, n.TotalAssets, n.TotalSupply)
 	return out
@@ -63,12 +63,12 @@ func navsOf(rows []ask.Nav, v *state.Vault) []navJSON {
 }
 
 // Navs returns a page of the NAV updates of a vault, newest first.
-func Navs(r *httpapi.Request) (*httpapi.Answer, error) {
+func Navs(r *serve.Request) (*serve.Answer, error) {
 	address, page, span := r.PathAddress(), r.Params.Page(), r.Params.Span()
-	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
 		v, ok := p.Vault(address)
 		if !ok {
-			return nil, httpapi.NoSuchVault()
+			return nil, serve.NoSuchVault()
 		}
 		args, err := ask.OfNavs{Vault: address}, error(nil)
 		if args.First, args.Last, err = p.Blocks(ctx, span.From, span.To); err != nil {
@@ -96,9 +96,9 @@ func countNavs(ctx context.Context, p *ask.Pin, in ask.OfNavs) (int64, error) {
 
 // navsFile returns all NAV updates of a vault, page by page; each page begins after the last update of the previous
 // one.
-func navsFile(ctx context.Context, r *httpapi.Request, p *ask.Pin, v *state.Vault, page httpapi.Page, args ask.OfNavs) (*httpapi.Answer, error) {
+func navsFile(ctx context.Context, r *serve.Request, p *ask.Pin, v *state.Vault, page serve.Page, args ask.OfNavs) (*serve.Answer, error) {
 	var last *ask.Place
-	return httpapi.Whole(ctx, r, p, navColumns, func(ctx context.Context) ([]navJSON, error) {
+	return serve.Whole(ctx, r, p, navColumns, func(ctx context.Context) ([]navJSON, error) {
 		rows, err := ask.Navs.After(ctx, p, args, last, page.Size)
 		if err != nil || len(rows) == 0 {
 			return nil, err

@@ -13,7 +13,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/query/ask"
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/query/state"
 )
 
@@ -70,13 +70,13 @@ type flowJSON struct {
 }
 
 // Series returns the series of a vault, oldest first.
-func Series(r *httpapi.Request) (*httpapi.Answer, error) {
+func Series(r *serve.Request) (*serve.Answer, error) {
 	address, span := r.PathAddress(), r.Params.Span()
 	interval := r.Params.OneOf("interval", "day", "hour", "day", "week")
-	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
 		v, ok := p.Vault(address)
 		if !ok {
-			return nil, httpapi.NoSuchVault()
+			return nil, serve.NoSuchVault()
 		}
 		out := seriesJSON{VaultAddress: v.Written, VaultName: v.Name, Interval: interval}
 		now, err := p.Now(ctx)
@@ -98,9 +98,9 @@ func Series(r *httpapi.Request) (*httpapi.Answer, error) {
 			return nil, err
 		}
 		if r.AsFile() {
-			return httpapi.Whole(ctx, r, p, seriesColumns, httpapi.Once(out.Points))
+			return serve.Whole(ctx, r, p, seriesColumns, serve.Once(out.Points))
 		}
-		return &httpapi.Answer{Data: out}, nil
+		return &serve.Answer{Data: out}, nil
 	})
 }
 
@@ -123,7 +123,7 @@ func (b buckets) start(number int64) int64 { return number*b.width - b.shift }
 type extent struct{ first, last int64 }
 
 // within returns the buckets that overlap a time range.
-func (b buckets) within(span httpapi.Span) extent {
+func (b buckets) within(span serve.Span) extent {
 	e := extent{b.of(span.From), math.MaxInt64}
 	switch {
 	case span.To < 0:
@@ -202,7 +202,7 @@ type found struct {
 }
 
 // points reads the buckets of a time range, and makes points of them.
-func points(ctx context.Context, p *ask.Pin, vault common.Address, b buckets, span httpapi.Span, now int64) ([]pointJSON, error) {
+func points(ctx context.Context, p *ask.Pin, vault common.Address, b buckets, span serve.Span, now int64) ([]pointJSON, error) {
 	e := b.within(span)
 	f, err := find(ctx, p, vault, b, e)
 	if err != nil {
@@ -213,7 +213,7 @@ func points(ctx context.Context, p *ask.Pin, vault common.Address, b buckets, sp
 		return []pointJSON{}, nil
 	}
 	if n := e.last - e.first + 1; n > maxPoints {
-		return nil, httpapi.InvalidParameter(httpapi.Fault{Field: "from",
+		return nil, serve.InvalidParameter(serve.Fault{Field: "from",
 			Reason: fmt.Sprintf("would give %d points, and at most %d are given: choose a later from, an earlier to, or a longer interval", n, maxPoints)})
 	}
 	v, _ := p.Vault(vault) // the caller has found it
@@ -301,7 +301,7 @@ func (f *found) points(v *state.Vault, b buckets, e extent, now int64) []pointJS
 	out := make([]pointJSON, 0, e.last-e.first+1)
 	for bucket := e.first; bucket <= e.last; bucket++ {
 		end := b.start(bucket + 1)
-		point := pointJSON{Start: httpapi.Millis(time.Unix(b.start(bucket), 0)), End: httpapi.Millis(time.Unix(end, 0)), Complete: end <= now}
+		point := pointJSON{Start: serve.Millis(time.Unix(b.start(bucket), 0)), End: serve.Millis(time.Unix(end, 0)), Complete: end <= now}
 		in := f.flows[bucket]
 		point.Deposits, point.Requested, point.Claimed = flow(in.deposits, in.deposited), flow(in.requests, in.estimated), flow(in.claims, in.claimed)
 		point.NewUsers = in.users

@@ -8,7 +8,7 @@ import (
 
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/files"
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
@@ -39,8 +39,8 @@ var settlementColumns = []files.Column[entryJSON]{
 
 // Settlement returns what must be settled in every vault, including zeros: deposits that no sweep has reached, and
 // requests that are not funded. For a vault without sweeps or without a queue the value is null.
-func Settlement(r *httpapi.Request) (*httpapi.Answer, error) {
-	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
+func Settlement(r *serve.Request) (*serve.Answer, error) {
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
 		owners := make([]common.Address, len(p.Vaults))
 		for i, v := range p.Vaults {
 			owners[i] = v.Address
@@ -75,8 +75,8 @@ func Settlement(r *httpapi.Request) (*httpapi.Answer, error) {
 			out[i] = entryJSON{v.Written, v.Name, unswept, unfunded}
 		}
 		if r.AsFile() {
-			return httpapi.Whole(ctx, r, p, settlementColumns, httpapi.Once(out))
+			return serve.Whole(ctx, r, p, settlementColumns, serve.Once(out))
 		}
-		return &httpapi.Answer{Data: out}, nil
+		return &serve.Answer{Data: out}, nil
 	})
 }

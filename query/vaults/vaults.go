@@ -12,7 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/query/ask"
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/query/state"
 )
 
@@ -76,8 +76,8 @@ type sweep struct {
 var lastSweep = ask.NewPage[ofSweeps, sweep]("vault_events", sqlLastSweep, ask.NewestFirst)
 
 // List returns all vaults.
-func List(r *httpapi.Request) (*httpapi.Answer, error) {
-	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
+func List(r *serve.Request) (*serve.Answer, error) {
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
 		vaults := p.Vaults
 		out, asking := make([]vaultJSON, len(vaults)), make([]func() error, len(vaults))
 		for i := range vaults {
@@ -91,24 +91,24 @@ func List(r *httpapi.Request) (*httpapi.Answer, error) {
 			return nil, err
 		}
 		if r.AsFile() {
-			return httpapi.Whole(ctx, r, p, columns, httpapi.Once(out))
+			return serve.Whole(ctx, r, p, columns, serve.Once(out))
 		}
-		return &httpapi.Answer{Data: out}, nil
+		return &serve.Answer{Data: out}, nil
 	})
 }
 
 // Detail returns the handler of one vault, with what the operator says about it, how many users it has, how many requests
 // are in its queue, and when it was last swept and valued.
-func Detail(abouts Abouts) httpapi.Handler {
-	return func(r *httpapi.Request) (*httpapi.Answer, error) {
+func Detail(abouts Abouts) serve.Handler {
+	return func(r *serve.Request) (*serve.Answer, error) {
 		address := r.PathAddress()
-		return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
+		return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
 			out, err := detail(ctx, p, address)
 			if err != nil {
 				return nil, err
 			}
 			out.aboutJSON = abouts.of(address)
-			return &httpapi.Answer{Data: out}, nil
+			return &serve.Answer{Data: out}, nil
 		})
 	}
 }
@@ -116,7 +116,7 @@ func Detail(abouts Abouts) httpapi.Handler {
 func detail(ctx context.Context, p *ask.Pin, address common.Address) (*detailJSON, error) {
 	v, ok := p.Vault(address)
 	if !ok {
-		return nil, httpapi.NoSuchVault()
+		return nil, serve.NoSuchVault()
 	}
 	var newest *ask.Nav
 	var totals ask.AllTotals
@@ -140,7 +140,7 @@ func detail(ctx context.Context, p *ask.Pin, address common.Address) (*detailJSO
 	}
 	out.Stats.LastNavAt = out.NavUpdatedAt
 	if len(sweeps) > 0 {
-		out.Stats.LastSweepAt = httpapi.TimeOrNull(uint64(sweeps[0].Time))
+		out.Stats.LastSweepAt = serve.TimeOrNull(uint64(sweeps[0].Time))
 	}
 	return out, nil
 }
@@ -150,11 +150,11 @@ func describe(p *ask.Pin, v *state.Vault, newest *ask.Nav) vaultJSON {
 	out := vaultJSON{
 		Address: v.Written, Name: v.Name, Symbol: v.Symbol, ChainID: p.ChainID, Decimals: v.Decimals,
 		Asset:      assetJSON{Address: v.Asset.Address.Hex(), Symbol: v.Asset.Symbol, Decimals: v.Asset.Decimals},
-		StartBlock: httpapi.Decimal(v.StartBlock), Capabilities: capabilitiesJSON(v.Mapped.Description.Capabilities()),
+		StartBlock: serve.Decimal(v.StartBlock), Capabilities: capabilitiesJSON(v.Mapped.Description.Capabilities()),
 	}
 	if newest != nil {
 		out.TotalAssets, out.TotalSupply = worth(v, newest.Block, newest.LogIndex, newest.TotalAssets, newest.TotalSupply)
-		out.NavPerShare, out.NavUpdatedAt = &newest.NavPerShare, httpapi.TimeOrNull(uint64(newest.Time))
+		out.NavPerShare, out.NavUpdatedAt = &newest.NavPerShare, serve.TimeOrNull(uint64(newest.Time))
 	}
 	return out
 }

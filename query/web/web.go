@@ -31,7 +31,7 @@ import (
 	"io/fs"
 	"path"
 
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 )
 
 //go:embed dist
@@ -44,18 +44,18 @@ var Paths = []string{"/", "/vault/{address}", "/users", "/user/{address}", "/eve
 var kinds = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
 
 // Files returns the page, at each of its paths, and what it loads.
-func Files() []httpapi.File {
+func Files() []serve.File {
 	page := read("dist/index.html")
-	var out []httpapi.File
+	var out []serve.File
 	for _, p := range Paths {
-		out = append(out, httpapi.File{Path: p, Kind: "text/html; charset=utf-8", Body: page})
+		out = append(out, serve.File{Path: p, Kind: "text/html; charset=utf-8", Body: page})
 	}
 	names, err := fs.Glob(dist, "dist/assets/*")
 	if err != nil {
 		panic(err) // the pattern is valid
 	}
 	for _, name := range names {
-		out = append(out, httpapi.File{Path: "/assets/" + path.Base(name), Kind: kinds[path.Ext(name)], Body: read(name), Immutable: true})
+		out = append(out, serve.File{Path: "/assets/" + path.Base(name), Kind: kinds[path.Ext(name)], Body: read(name), Immutable: true})
 	}
 	return out
 }

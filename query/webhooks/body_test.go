@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 )
 
 // White space around a URL is ignored, and invisible characters within it are errors.
@@ -30,7 +30,7 @@ func FuzzWebhookBody(f *testing.F) {
 			t.Errorf("%q: %q, %v", body, link, err)
 		}
 		if err != nil {
-			if f, ok := err.(*httpapi.Failure); !ok || f.Status != 400 {
+			if f, ok := err.(*serve.Failure); !ok || f.Status != 400 {
 				t.Errorf("%q: %v", body, err)
 			}
 		}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -37,7 +37,7 @@ type endpointDayJSON struct {
 }
 
 // Health returns the state of the caller's endpoint on each of the last days, as far as attempts are kept.
-func (w *Webhooks) Health(r *httpapi.Request) (*httpapi.Answer, error) {
+func (w *Webhooks) Health(r *serve.Request) (*serve.Answer, error) {
 	params := db.EndpointDaysParams{PartnerID: int64(r.Partner.ID), Days: healthDays, AtMost: mostOfDay, Measured: measuredOfDay}
 	if last, given := r.Params.Moment("to"); given {
 		params.LastDay = pgtype.Date{Time: time.Unix(last, 0).UTC(), Valid: true}
@@ -47,7 +47,7 @@ func (w *Webhooks) Health(r *httpapi.Request) (*httpapi.Answer, error) {
 	}
 	rows, err := w.db.EndpointDays(r.Context, params)
 	if err != nil {
-		return nil, httpapi.RegistryFailure(err)
+		return nil, serve.RegistryFailure(err)
 	}
 	out := endpointDaysJSON{Days: make([]endpointDayJSON, 0, len(rows))}
 	for _, d := range slices.Backward(rows) {
@@ -59,5 +59,5 @@ func (w *Webhooks) Health(r *httpapi.Request) (*httpapi.Answer, error) {
 		out.Days = append(out.Days, day)
 	}
 	out.From, out.To = out.Days[0].Day, out.Days[len(out.Days)-1].Day
-	return &httpapi.Answer{Data: out}, nil
+	return &serve.Answer{Data: out}, nil
 }

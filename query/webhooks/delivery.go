@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 	"github.com/navlog/navlog/schemas/webhook"
@@ -30,7 +30,7 @@ func (f filter) any() bool {
 	return f.state != nil || f.kind != nil || f.tx != nil || f.first != nil || f.last != nil
 }
 
-func readFilter(params *httpapi.Params) filter {
+func readFilter(params *serve.Params) filter {
 	var f filter
 	state := params.OneOf("state", "",
 		registry.Pending, registry.Parked, registry.Delivered, registry.Failed, registry.NoEndpoint)
@@ -97,31 +97,31 @@ type answeredJSON struct {
 }
 
 // eventID parses the id of an event in the path.
-func eventID(r *httpapi.Request) (uuid.UUID, error) {
+func eventID(r *serve.Request) (uuid.UUID, error) {
 	id, err := uuid.Parse(r.Path("eventId"))
 	if err != nil || len(r.Path("eventId")) != len(uuid.Nil.String()) {
-		return id, httpapi.InvalidParameter(httpapi.Fault{Field: "eventId",
+		return id, serve.InvalidParameter(serve.Fault{Field: "eventId",
 			Reason: "must be a UUID: 32 hexadecimal digits in groups of 8, 4, 4, 4 and 12"})
 	}
 	return id, nil
 }
 
 // Delivery returns one delivery of the caller, with its body and every attempt that is kept.
-func (w *Webhooks) Delivery(r *httpapi.Request) (*httpapi.Answer, error) {
+func (w *Webhooks) Delivery(r *serve.Request) (*serve.Answer, error) {
 	id, err := eventID(r)
 	if err != nil {
 		return nil, err
 	}
 	d, err := w.db.GetDelivery(r.Context, id)
 	if errors.Is(err, pgx.ErrNoRows) || err == nil && d.PartnerID != int64(r.Partner.ID) {
-		return nil, httpapi.NotFound("There is no such delivery.")
+		return nil, serve.NotFound("There is no such delivery.")
 	}
 	if err != nil {
-		return nil, httpapi.RegistryFailure(err)
+		return nil, serve.RegistryFailure(err)
 	}
 	log, err := w.db.AttemptLog(r.Context, id)
 	if err != nil {
-		return nil, httpapi.RegistryFailure(err)
+		return nil, serve.RegistryFailure(err)
 	}
 	out := oneDeliveryJSON{
 		deliveryJSON: describe(db.ListDeliveriesRow{
@@ -138,7 +138,7 @@ func (w *Webhooks) Delivery(r *httpapi.Request) (*httpapi.Answer, error) {
 	}
 	for i, a := range log {
 		out.Attempts[i] = answeredJSON{
-			attemptJSON: attemptJSON{Number: a.Number, URL: a.Url, StartedAt: httpapi.Millis(a.StartedAt),
+			attemptJSON: attemptJSON{Number: a.Number, URL: a.Url, StartedAt: serve.Millis(a.StartedAt),
 				DurationMs: a.DurationMs, Status: a.Status, Error: a.Error},
 			DNSUs: a.DnsUs, ConnectUs: a.ConnectUs, TLSUs: a.TlsUs, FirstByteUs: a.FirstByteUs,
 		}
@@ -147,5 +147,5 @@ func (w *Webhooks) Delivery(r *httpapi.Request) (*httpapi.Answer, error) {
 			out.Attempts[i].Response = &text
 		}
 	}
-	return &httpapi.Answer{Data: out}, nil
+	return &serve.Answer{Data: out}, nil
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/navlog/navlog/query/files"
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -45,12 +45,12 @@ var columns = []files.Column[tried]{
 // deliveriesFile returns the whole delivery log of the caller. It is read in pages, each after the last delivery of
 // the previous one, so that none appears twice, whatever is delivered meanwhile. A page has about as many rows as
 // rows says if each delivery has the maximum number of attempts.
-func (w *Webhooks) deliveriesFile(r *httpapi.Request, rows int, wanted filter) (*httpapi.Answer, error) {
+func (w *Webhooks) deliveriesFile(r *serve.Request, rows int, wanted filter) (*serve.Answer, error) {
 	after := db.ListDeliveriesParams{PartnerID: int64(r.Partner.ID), Limit: int32(max(1, rows/maxAttempts))}
-	return httpapi.WholeAsRead(r.Context, r, columns, func(ctx context.Context) ([]tried, error) {
+	return serve.WholeAsRead(r.Context, r, columns, func(ctx context.Context) ([]tried, error) {
 		deliveries, err := w.list(ctx, after, wanted)
 		if err != nil {
-			return nil, httpapi.RegistryFailure(err)
+			return nil, serve.RegistryFailure(err)
 		}
 		if len(deliveries) == 0 {
 			return nil, nil

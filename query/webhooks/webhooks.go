@@ -18,7 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/schemas/input"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -53,7 +53,7 @@ func New(pool *pgxpool.Pool, checkURL CheckURL, log *slog.Logger) *Webhooks {
 }
 
 // Register registers the caller's URL, which replaces the previous one.
-func (w *Webhooks) Register(r *httpapi.Request) (*httpapi.Answer, error) {
+func (w *Webhooks) Register(r *serve.Request) (*serve.Answer, error) {
 	body, err := r.JSONBody()
 	if err != nil {
 		return nil, err
@@ -68,16 +68,16 @@ func (w *Webhooks) Register(r *httpapi.Request) (*httpapi.Answer, error) {
 	case errors.As(err, &refusal):
 		return nil, w.refused(r, refusal)
 	case err != nil:
-		return nil, httpapi.Unavailable("The webhook URL could not be checked.", err)
+		return nil, serve.Unavailable("The webhook URL could not be checked.", err)
 	}
 	changed, err := w.db.SetWebhookURL(r.Context, db.SetWebhookURLParams{PartnerID: int64(r.Partner.ID), Url: &canonical})
 	if err != nil {
-		return nil, httpapi.RegistryFailure(err)
+		return nil, serve.RegistryFailure(err)
 	}
 	if changed == 0 {
-		return nil, httpapi.Internal(errors.New("the partner has no endpoint row in the registry"))
+		return nil, serve.Internal(errors.New("the partner has no endpoint row in the registry"))
 	}
-	return &httpapi.Answer{Data: struct {
+	return &serve.Answer{Data: struct {
 		WebhookURL string `json:"webhookUrl"`
 	}{canonical}}, nil
 }
@@ -85,7 +85,7 @@ func (w *Webhooks) Register(r *httpapi.Request) (*httpapi.Answer, error) {
 // refused returns the error for a URL that the guard rejects. A name that does not resolve and one that resolves to a
 // forbidden address get the same response: our resolver may know names that a partner cannot look up, and the partner
 // could find out which exist. The log shows the difference, but no part of the URL, which may contain a secret.
-func (w *Webhooks) refused(r *httpapi.Request, refusal *guard.Refusal) error {
+func (w *Webhooks) refused(r *serve.Request, refusal *guard.Refusal) error {
 	w.log.InfoContext(r.Context, "webhook URL refused", "partner", r.Partner.ID, "reason", refusal.Reason, "request_id", r.Header.Get("X-Request-Id"))
 	if refusal.Reason == guard.Unresolvable || refusal.Reason == guard.ForbiddenAddress {
 		return invalidWebhookURL(guard.ForbiddenAddress, "its host is no public address and no name of public addresses only")
@@ -97,26 +97,26 @@ func (w *Webhooks) refused(r *httpapi.Request, refusal *guard.Refusal) error {
 func parseWebhookBody(body []byte) (string, error) {
 	var fields map[string]json.RawMessage
 	if !utf8.Valid(body) || json.Unmarshal(body, &fields) != nil || fields == nil {
-		return "", httpapi.InvalidBody("The body must be a JSON object like {\"url\": \"https://example.com/hook\"}.")
+		return "", serve.InvalidBody("The body must be a JSON object like {\"url\": \"https://example.com/hook\"}.")
 	}
 	var url *string
 	if raw, ok := fields["url"]; !ok || json.Unmarshal(raw, &url) != nil || url == nil || *url == "" {
-		return "", httpapi.InvalidBody("The body must have a field url that is a string and not empty.")
+		return "", serve.InvalidBody("The body must have a field url that is a string and not empty.")
 	}
 	text, err := input.Text(*url)
 	switch {
 	case err != nil:
 		return "", invalidWebhookURL(guard.Syntax, "the URL "+err.Error())
 	case text == "":
-		return "", httpapi.InvalidBody("The body must have a field url that is a string and not empty.")
+		return "", serve.InvalidBody("The body must have a field url that is a string and not empty.")
 	case utf8.RuneCountInString(text) > maxURL:
 		return "", invalidWebhookURL(guard.Syntax, "the URL is longer than 2048 characters")
 	}
 	return text, nil
 }
 
-func invalidWebhookURL(reason, why string) *httpapi.Failure {
-	return &httpapi.Failure{Status: http.StatusBadRequest, Code: httpapi.CodeInvalidWebhookURL, Message: "The webhook URL is not accepted: " + why + ".",
+func invalidWebhookURL(reason, why string) *serve.Failure {
+	return &serve.Failure{Status: http.StatusBadRequest, Code: serve.CodeInvalidWebhookURL, Message: "The webhook URL is not accepted: " + why + ".",
 		Details: struct {
 			Reason string `json:"reason"`
 		}{reason}}
@@ -136,39 +136,39 @@ type breakerJSON struct {
 	OpenUntil *string `json:"openUntil"`
 }
 
-func (w *Webhooks) Registered(r *httpapi.Request) (*httpapi.Answer, error) {
+func (w *Webhooks) Registered(r *serve.Request) (*serve.Answer, error) {
 	id := int64(r.Partner.ID)
 	partner, err := w.db.GetPartner(r.Context, id)
 	if err != nil {
-		return nil, httpapi.RegistryFailure(err)
+		return nil, serve.RegistryFailure(err)
 	}
 	success, err := w.db.LastSuccess(r.Context, id)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return nil, httpapi.RegistryFailure(err)
+		return nil, serve.RegistryFailure(err)
 	}
 	failed, err := w.db.LastFailure(r.Context, id)
 	never := errors.Is(err, pgx.ErrNoRows)
 	if err != nil && !never {
-		return nil, httpapi.RegistryFailure(err)
+		return nil, serve.RegistryFailure(err)
 	}
 	out := webhookJSON{
-		WebhookURL: partner.Url, UpdatedAt: httpapi.Millis(partner.UpdatedAt), Breaker: breakerJSON{State: "closed"},
-		LastSuccessAt: httpapi.MillisOrNull(success), Rotation: w.Rotation,
+		WebhookURL: partner.Url, UpdatedAt: serve.Millis(partner.UpdatedAt), Breaker: breakerJSON{State: "closed"},
+		LastSuccessAt: serve.MillisOrNull(success), Rotation: w.Rotation,
 	}
 	if !never {
-		out.LastFailureAt = httpapi.MillisOrNull(&failed)
+		out.LastFailureAt = serve.MillisOrNull(&failed)
 	}
 	if partner.Url != nil {
 		breaker, err := w.db.GetBreaker(r.Context, db.GetBreakerParams{PartnerID: id, Url: *partner.Url})
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-			return nil, httpapi.RegistryFailure(err)
+			return nil, serve.RegistryFailure(err)
 		}
 		if err == nil { // only breakers that are not closed have a row
-			until := httpapi.Millis(breaker.OpenUntil)
+			until := serve.Millis(breaker.OpenUntil)
 			out.Breaker = breakerJSON{State: breaker.State, OpenUntil: &until}
 		}
 	}
-	return &httpapi.Answer{Data: out}, nil
+	return &serve.Answer{Data: out}, nil
 }
 
 // acceptedJSON contains the id of the event that will be sent.
@@ -177,39 +177,39 @@ type acceptedJSON struct {
 }
 
 // Test makes dispatch send a test event.
-func (w *Webhooks) Test(r *httpapi.Request) (*httpapi.Answer, error) {
+func (w *Webhooks) Test(r *serve.Request) (*serve.Answer, error) {
 	partner, err := w.db.GetPartner(r.Context, int64(r.Partner.ID))
 	if err != nil {
-		return nil, httpapi.RegistryFailure(err)
+		return nil, serve.RegistryFailure(err)
 	}
 	if partner.Url == nil {
-		return nil, httpapi.NotFound("There is no webhook URL yet. POST /api/v1/partner/webhooks registers one.")
+		return nil, serve.NotFound("There is no webhook URL yet. POST /api/v1/partner/webhooks registers one.")
 	}
 	return w.command(r, "test", uuid.New())
 }
 
 // Replay makes dispatch send an event of the caller again.
-func (w *Webhooks) Replay(r *httpapi.Request) (*httpapi.Answer, error) {
+func (w *Webhooks) Replay(r *serve.Request) (*serve.Answer, error) {
 	id, err := eventID(r)
 	if err != nil {
 		return nil, err
 	}
 	owner, err := w.db.DeliveryOwner(r.Context, id)
 	if errors.Is(err, pgx.ErrNoRows) || err == nil && owner != int64(r.Partner.ID) {
-		return nil, httpapi.NotFound("There is no such delivery.")
+		return nil, serve.NotFound("There is no such delivery.")
 	}
 	if err != nil {
-		return nil, httpapi.RegistryFailure(err)
+		return nil, serve.RegistryFailure(err)
 	}
 	return w.command(r, "replay", id)
 }
 
 // command stores a command for dispatch, which polls for them.
-func (w *Webhooks) command(r *httpapi.Request, kind string, event uuid.UUID) (*httpapi.Answer, error) {
+func (w *Webhooks) command(r *serve.Request, kind string, event uuid.UUID) (*serve.Answer, error) {
 	if _, err := w.db.CreateCommand(r.Context, db.CreateCommandParams{PartnerID: int64(r.Partner.ID), Kind: kind, EventID: &event}); err != nil {
-		return nil, httpapi.RegistryFailure(err)
+		return nil, serve.RegistryFailure(err)
 	}
-	return &httpapi.Answer{Status: http.StatusAccepted, Data: acceptedJSON{event}}, nil
+	return &serve.Answer{Status: http.StatusAccepted, Data: acceptedJSON{event}}, nil
 }
 
 type deliveryJSON struct {
@@ -234,7 +234,7 @@ type attemptJSON struct {
 }
 
 // Deliveries returns the caller's delivery log, newest first, with the last maxAttempts attempts of each event.
-func (w *Webhooks) Deliveries(r *httpapi.Request) (*httpapi.Answer, error) {
+func (w *Webhooks) Deliveries(r *serve.Request) (*serve.Answer, error) {
 	page, wanted := r.Params.Page(), readFilter(r.Params)
 	if err := r.Params.Err(); err != nil {
 		return nil, err
@@ -245,11 +245,11 @@ func (w *Webhooks) Deliveries(r *httpapi.Request) (*httpapi.Answer, error) {
 	id := int64(r.Partner.ID)
 	count, err := w.count(r.Context, id, wanted)
 	if err != nil {
-		return nil, httpapi.RegistryFailure(err)
+		return nil, serve.RegistryFailure(err)
 	}
 	rows, err := w.list(r.Context, db.ListDeliveriesParams{PartnerID: id, Limit: int32(page.Size), Offset: int32(page.Offset())}, wanted)
 	if err != nil {
-		return nil, httpapi.RegistryFailure(err)
+		return nil, serve.RegistryFailure(err)
 	}
 	out, err := w.withAttempts(r.Context, rows)
 	if err != nil {
@@ -266,12 +266,12 @@ func (w *Webhooks) withAttempts(ctx context.Context, rows []db.ListDeliveriesRow
 	}
 	attempts, err := w.db.DeliveryAttempts(ctx, db.DeliveryAttemptsParams{EventIds: ids, OfEach: maxAttempts})
 	if err != nil {
-		return nil, httpapi.RegistryFailure(err)
+		return nil, serve.RegistryFailure(err)
 	}
 	byEvent := make(map[uuid.UUID][]attemptJSON)
 	for _, a := range attempts {
 		byEvent[a.EventID] = append(byEvent[a.EventID], attemptJSON{
-			Number: a.Number, URL: a.Url, StartedAt: httpapi.Millis(a.StartedAt), DurationMs: a.DurationMs, Status: a.Status, Error: a.Error,
+			Number: a.Number, URL: a.Url, StartedAt: serve.Millis(a.StartedAt), DurationMs: a.DurationMs, Status: a.Status, Error: a.Error,
 		})
 	}
 	out := make([]deliveryJSON, 0, len(rows))
@@ -286,29 +286,29 @@ func (w *Webhooks) withAttempts(ctx context.Context, rows []db.ListDeliveriesRow
 // describe returns a delivery without its attempts.
 func describe(r db.ListDeliveriesRow) deliveryJSON {
 	d := deliveryJSON{
-		EventID: r.EventID, Type: r.Type, State: r.State, CreatedAt: httpapi.Millis(r.CreatedAt),
-		FinishedAt: httpapi.MillisOrNull(r.FinishedAt), CorrectedAt: httpapi.MillisOrNull(r.CorrectedAt),
+		EventID: r.EventID, Type: r.Type, State: r.State, CreatedAt: serve.Millis(r.CreatedAt),
+		FinishedAt: serve.MillisOrNull(r.FinishedAt), CorrectedAt: serve.MillisOrNull(r.CorrectedAt),
 	}
 	if r.Sequence > 0 {
 		d.Sequence = &r.Sequence
 	}
 	if r.State == registry.Pending || r.State == registry.Parked {
-		d.NextAttemptAt = httpapi.MillisOrNull(&r.DueAt)
+		d.NextAttemptAt = serve.MillisOrNull(&r.DueAt)
 	}
 	return d
 }
 
 // Events is the pull stream: the exact bytes of the webhooks, in the order of the caller's sequence. meta.next is the
 // after of the next call.
-func (w *Webhooks) Events(r *httpapi.Request) (*httpapi.Answer, error) {
+func (w *Webhooks) Events(r *serve.Request) (*serve.Answer, error) {
 	after := r.Params.Integer("after", 0, 0, math.MaxInt64, "must be an integer of at least 0: the meta.next of an earlier answer")
-	limit := r.Params.Integer("limit", httpapi.DefaultPageSize, 1, httpapi.MaxPageSize, "must be an integer from 1 to 100")
+	limit := r.Params.Integer("limit", serve.DefaultPageSize, 1, serve.MaxPageSize, "must be an integer from 1 to 100")
 	if err := r.Params.Err(); err != nil {
 		return nil, err
 	}
 	rows, err := w.db.EventsAfter(r.Context, db.EventsAfterParams{PartnerID: int64(r.Partner.ID), Sequence: int64(after), Limit: int32(limit) + 1})
 	if err != nil {
-		return nil, httpapi.RegistryFailure(err)
+		return nil, serve.RegistryFailure(err)
 	}
 	more := len(rows) > int(limit)
 	rows = rows[:min(len(rows), int(limit))]
@@ -324,5 +324,5 @@ func (w *Webhooks) Events(r *httpapi.Request) (*httpapi.Answer, error) {
 		next = r.Sequence
 	}
 	b.WriteString(`],"meta":{"next":` + strconv.FormatInt(next, 10) + `,"hasMore":` + strconv.FormatBool(more) + "}}\n")
-	return &httpapi.Answer{Raw: b.Bytes()}, nil
+	return &serve.Answer{Raw: b.Bytes()}, nil
 }

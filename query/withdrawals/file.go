@@ -5,7 +5,7 @@ import (
 
 	"github.com/navlog/navlog/query/ask"
 	"github.com/navlog/navlog/query/files"
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 )
 
 // columns are the columns of a file of withdrawal requests.
@@ -36,9 +36,9 @@ var columns = []files.Column[requestJSON]{
 }
 
 // file returns a whole list, page by page; each page begins after the last request of the previous one.
-func file[A any](ctx context.Context, r *httpapi.Request, p *ask.Pin, page httpapi.Page, question *ask.Page[A, request], args A, now uint64) (*httpapi.Answer, error) {
+func file[A any](ctx context.Context, r *serve.Request, p *ask.Pin, page serve.Page, question *ask.Page[A, request], args A, now uint64) (*serve.Answer, error) {
 	var last *ask.Place
-	return httpapi.Whole(ctx, r, p, columns, func(ctx context.Context) ([]requestJSON, error) {
+	return serve.Whole(ctx, r, p, columns, func(ctx context.Context) ([]requestJSON, error) {
 		rows, err := question.After(ctx, p, args, last, page.Size)
 		if err != nil || len(rows) == 0 {
 			return nil, err

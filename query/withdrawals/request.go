@@ -4,7 +4,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/query/ask"
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
@@ -83,23 +83,23 @@ func (r *request) json(p *ask.Pin, now uint64) requestJSON {
 		receiver = p.SaidAddress(r.Vault, mapping.Requested, r.Block, r.Receiver)
 	}
 	none := "0"
-	tx, at := r.Tx.Hex(), httpapi.Time(uint64(r.Time))
+	tx, at := r.Tx.Hex(), serve.Time(uint64(r.Time))
 	out := requestJSON{
-		ID: httpapi.LogID(tx, r.LogIndex), VaultAddress: address, VaultName: name,
-		UserAddress: user, ReceiverAddress: receiver, RequestIndex: httpapi.Decimal(r.Index),
+		ID: serve.LogID(tx, r.LogIndex), VaultAddress: address, VaultName: name,
+		UserAddress: user, ReceiverAddress: receiver, RequestIndex: serve.Decimal(r.Index),
 		Shares: r.Shares, AssetsEstimate: p.Said(r.Vault, mapping.Requested, mapping.Assets, r.Block, r.Estimate), Status: r.status(p.Block, now),
-		AssetsClaimable: &none, AssetsClaimed: &none, PartnerID: httpapi.PartnerOrAbsent(r.Partner),
-		RequestedAt: at, ExpiresAt: httpapi.TimeOrNull(r.Expires),
-		TxHash: tx, BlockNumber: httpapi.Decimal(r.Block), LogIndex: r.LogIndex, Timestamp: at,
+		AssetsClaimable: &none, AssetsClaimed: &none, PartnerID: serve.PartnerOrAbsent(r.Partner),
+		RequestedAt: at, ExpiresAt: serve.TimeOrNull(r.Expires),
+		TxHash: tx, BlockNumber: serve.Decimal(r.Block), LogIndex: r.LogIndex, Timestamp: at,
 	}
 	funded, closed := r.FundedBlock <= p.Block, r.ClosedBlock <= p.Block
 	if funded {
-		out.FundedAt = httpapi.TimeOrNull(uint64(r.FundedTime))
+		out.FundedAt = serve.TimeOrNull(uint64(r.FundedTime))
 		if !closed {
 			out.Claimable, out.AssetsClaimable = true, r.worth(p, out.AssetsEstimate, r.FundedAssets)
 		}
 	}
-	end := httpapi.TimeOrNull(uint64(r.ClosedTime))
+	end := serve.TimeOrNull(uint64(r.ClosedTime))
 	switch {
 	case out.Status == queued:
 		if !funded {

@@ -12,7 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/query/ask"
-	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/serve"
 )
 
 var (
@@ -64,16 +64,16 @@ var (
 	// A request that a later unit closes is missing from the list of open ones, so the page only knows the newest
 	// block.
 	queuePage = ask.NewPage[inQueue, request]("queue", sqlQueue, ask.OldestFirst).Newest().Deep(func(p *ask.Pin, a inQueue) (ask.Filter, bool) {
-		return ask.Filter{Kind: "requested", Above: ask.Decimal(httpapi.Decimal(p.Block)), UpTo: ask.HighestKey, Last: p.Block, Vault: a.Vault, NotLapsed: true}, true
+		return ask.Filter{Kind: "requested", Above: ask.Decimal(serve.Decimal(p.Block)), UpTo: ask.HighestKey, Last: p.Block, Vault: a.Vault, NotLapsed: true}, true
 	}).Long()
 	pastQueuePage = ask.NewPage[inQueue, request]("queue", sqlQueuePast, ask.OldestFirst)
 )
 
 // OfUser returns a page of a user's requests, newest first, in all vaults or in one, and with any status or with one.
-func OfUser(r *httpapi.Request) (*httpapi.Answer, error) {
+func OfUser(r *serve.Request) (*serve.Answer, error) {
 	user, page, vault := r.PathAddress(), r.Params.Page(), r.Params.Vault()
 	status := r.Params.OneOf("status", anyStatus, queued, claimed, cancelled)
-	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
 		args := ofUser{User: user}
 		if status != anyStatus {
 			args.Status = ask.Word(status)
@@ -97,11 +97,11 @@ func OfUser(r *httpapi.Request) (*httpapi.Answer, error) {
 }
 
 // OfVault returns a page of a vault's requests, newest first, in the order of the vault's numbers.
-func OfVault(r *httpapi.Request) (*httpapi.Answer, error) {
+func OfVault(r *serve.Request) (*serve.Answer, error) {
 	vault, page, span := r.PathAddress(), r.Params.Page(), r.Params.Span()
-	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
 		if _, known := p.Vault(vault); !known {
-			return nil, httpapi.NoSuchVault()
+			return nil, serve.NoSuchVault()
 		}
 		args, err := ofVault{Vault: vault}, error(nil)
 		if args.First, args.Last, err = p.Blocks(ctx, span.From, span.To); err != nil {
@@ -118,9 +118,9 @@ func OfVault(r *httpapi.Request) (*httpapi.Answer, error) {
 }
 
 // Queue returns a page of the requests that are pending or claimable, oldest first, of all vaults or of one.
-func Queue(r *httpapi.Request) (*httpapi.Answer, error) {
+func Queue(r *serve.Request) (*serve.Answer, error) {
 	page, vault := r.Params.Page(), r.Params.Vault()
-	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*httpapi.Answer, error) {
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
 		var args inQueue
 		if vault != nil {
 			if _, known := p.Vault(*vault); !known {
@@ -143,16 +143,16 @@ func Queue(r *httpapi.Request) (*httpapi.Answer, error) {
 }
 
 // nothing returns the answer for an unknown vault.
-func nothing(ctx context.Context, r *httpapi.Request, p *ask.Pin, page httpapi.Page) (*httpapi.Answer, error) {
+func nothing(ctx context.Context, r *serve.Request, p *ask.Pin, page serve.Page) (*serve.Answer, error) {
 	if r.AsFile() {
-		return httpapi.Whole(ctx, r, p, columns, httpapi.Once[requestJSON](nil))
+		return serve.Whole(ctx, r, p, columns, serve.Once[requestJSON](nil))
 	}
 	return r.List([]requestJSON{}, page, 0), nil
 }
 
 // answer returns a page of a list, or the whole list as a file. count returns the total.
-func answer[A any](ctx context.Context, r *httpapi.Request, p *ask.Pin, page httpapi.Page, question *ask.Page[A, request], args A,
-	count func() (int64, error)) (*httpapi.Answer, error) {
+func answer[A any](ctx context.Context, r *serve.Request, p *ask.Pin, page serve.Page, question *ask.Page[A, request], args A,
+	count func() (int64, error)) (*serve.Answer, error) {
 	now, err := p.Now(ctx)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,267 @@
+package serve
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"sync"
+)
+
+// maxCachedAnswer is the maximum size of a cached body, so that a long one does not displace many others.
+const maxCachedAnswer = 2 << 20
+
+var (
+	errPanicked = errors.New("the handler panicked")
+	// errStreamed reports that a response is long and must be streamed.
+	errStreamed = errors.New("the answer is streamed")
+)
+
+// cache holds finished responses for as long as they hold (ask.Validity), and evicts the least recently used ones. It
+// never changes a response: without it every response is the same, byte for byte. Of equal concurrent requests one is
+// handled, and the others wait for its response.
+type cache struct {
+	limit int // bytes
+
+	mu      sync.Mutex
+	size    int
+	entries map[cacheKey]*cacheEntry
+	used    list.List // of *cacheEntry with a response, most recently used first
+}
+
+// cacheKey is what a response depends on besides the rows that it read: the generation, the newest record about a
+// vault, the request, and the number and name of the partner.
+type cacheKey struct {
+	generation  int32
+	vaults      uint64
+	path, query string
+	partner     uint32
+	name        string
+}
+
+// cacheEntry is the cached response for a key, and the one being made.
+type cacheEntry struct {
+	key    cacheKey
+	finish *finished     // nil: no response is cached
+	place  *list.Element // in used, while a response is cached
+	flight *flight       // nil: no response is being made
+}
+
+// flight is a response that is being made.
+type flight struct {
+	ready  chan struct{} // closed when finish or err is set
+	finish *finished
+	err    error
+}
+
+func newCache(limit int) *cache {
+	return &cache{limit: limit, entries: make(map[cacheKey]*cacheEntry)}
+}
+
+// len returns the number of cached responses.
+func (c *cache) len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.used.Len()
+}
+
+// keyOf returns the cache key of a request. Parameters that are reordered, empty or repeated do not change the key.
+func keyOf(r *Request) cacheKey {
+	key := cacheKey{generation: r.snapshot.Generation, vaults: r.snapshot.VaultsSeq,
+		path: r.HTTP.URL.EscapedPath(), query: canonical(r.HTTP.URL.RawQuery)}
+	if r.Partner != nil {
+		key.partner, key.name = r.Partner.ID, r.Partner.Name
+	}
+	return key
+}
+
+func canonical(rawQuery string) string {
+	if rawQuery == "" {
+		return ""
+	}
+	values, err := url.ParseQuery(rawQuery)
+	if err != nil {
+		return rawQuery // which is rejected later
+	}
+	for name, all := range values {
+		if all[0] == "" {
+			delete(values, name)
+			continue
+		}
+		values[name] = all[:1]
+	}
+	return values.Encode()
+}
+
+// kept returns the cached response for a key if it still holds, otherwise nil.
+func (c *cache) kept(key cacheKey, holds func(*finished) bool) *finished {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.entries[key]
+	if e == nil || e.finish == nil || !holds(e.finish) {
+		return nil
+	}
+	c.used.MoveToFront(e.place)
+	return e.finish
+}
+
+// answer returns a response for key that holds; if none is cached, it calls create with a slot. create does not run
+// under the deadline of a client, and usually runs once at a time per key. The exception is overload: if the request
+// that others wait for finds no slot, each of them tries to get a slot itself.
+func (c *cache) answer(ctx context.Context, key cacheKey, holds func(*finished) bool, slot func() (release func(), err error),
+	create func() (*finished, error)) (*finished, error) {
+	f, ours := c.join(key)
+	if !ours {
+		select {
+		case <-f.ready:
+			if f.err == nil && holds(f.finish) || f.err != nil && !crowded(f.err) {
+				return f.finish, f.err
+			}
+			f = &flight{ready: make(chan struct{})} // no other request waits for this one
+		case <-ctx.Done():
+			return nil, tooLong(ctx.Err())
+		}
+	}
+	defer close(f.ready)
+	var release func()
+	if release, f.err = slot(); f.err == nil {
+		defer release()
+	}
+	defer c.land(key, f) // before the slot is released and the next request checks the cache
+	if f.err != nil {
+		return nil, f.err
+	}
+	if f.finish = c.kept(key, holds); f.finish != nil {
+		return f.finish, nil
+	}
+	f.err = Internal(errPanicked) // stays set if create panics
+	f.finish, f.err = create()
+	return f.finish, f.err
+}
+
+// join returns the flight of a key; ours is true if it is new and the caller must make the response.
+func (c *cache) join(key cacheKey) (f *flight, ours bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.entries[key]
+	if e == nil {
+		e = &cacheEntry{key: key}
+		c.entries[key] = e
+	}
+	if e.flight == nil {
+		e.flight, ours = &flight{ready: make(chan struct{})}, true
+	}
+	return e.flight, ours
+}
+
+func crowded(err error) bool {
+	var f *Failure
+	return errors.As(err, &f) && f.Crowd
+}
+
+// land ends a flight and caches its response, within the limit.
+func (c *cache) land(key cacheKey, f *flight) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.entries[key]
+	if e == nil {
+		e = &cacheEntry{key: key}
+		c.entries[key] = e
+	}
+	if e.flight == f {
+		e.flight = nil
+	}
+	if f.err == nil && f.finish != e.finish && f.finish.about != nil && len(f.finish.plain.body) <= maxCachedAnswer {
+		c.drop(e)
+		e.finish, e.place = f.finish, c.used.PushFront(e)
+		c.size += e.cost()
+	}
+	for c.size > c.limit {
+		oldest := c.used.Back().Value.(*cacheEntry)
+		c.drop(oldest)
+		c.tidy(oldest)
+	}
+	c.tidy(e)
+}
+
+// drop removes an entry's response; the entry may be empty afterwards.
+func (c *cache) drop(e *cacheEntry) {
+	if e.finish == nil {
+		return
+	}
+	c.size -= e.cost()
+	c.used.Remove(e.place)
+	e.finish, e.place = nil, nil
+}
+
+// tidy removes an entry that is empty.
+func (c *cache) tidy(e *cacheEntry) {
+	if e.finish == nil && e.flight == nil && c.entries[e.key] == e {
+		delete(c.entries, e.key)
+	}
+}
+
+// cost returns an upper bound for the memory of an entry: the request line, both forms of the body, the headers with
+// their links, and the maps and strings that hold them.
+func (e *cacheEntry) cost() int {
+	size := 2*(len(e.key.path)+len(e.key.query)) + len(e.key.name) + 2*len(e.finish.plain.body) + e.finish.about.Size() + 1024
+	for _, values := range e.finish.header {
+		for _, v := range values {
+			size += len(v)
+		}
+	}
+	return size
+}
+
+// cached serves a request from the cache, or handles it and caches the response.
+func (s *Server) cached(r *Request, h Handler) (*finished, error) {
+	if s.cache.limit == 0 || r.snapshot == nil {
+		return s.uncached(r, h)
+	}
+	key := keyOf(r)
+	holds := func(f *finished) bool { return f.about != nil && f.about.Holds(r.snapshot) }
+	if f := s.cache.kept(key, holds); f != nil {
+		return f, nil
+	}
+	own := *r // the response is not only for this client
+	own.Context, own.Header = context.WithoutCancel(r.Context), http.Header{}
+	return s.cache.answer(r.Context, key, holds, func() (func(), error) { return s.slot(&own) }, func() (*finished, error) { return s.create(&own, h) })
+}
+
+// uncached handles a request as soon as there is a slot for it.
+func (s *Server) uncached(r *Request, h Handler) (*finished, error) {
+	release, err := s.slot(r)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	return s.create(r, h)
+}
+
+// slot waits for a slot.
+func (s *Server) slot(r *Request) (release func(), err error) {
+	return s.slots.acquire(r.Context, r.holder())
+}
+
+// create runs a handler. The caller holds a slot.
+func (s *Server) create(r *Request, h Handler) (*finished, error) {
+	// A client that disconnects does not abort a query, because that would reset the connection to the engine.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context), s.RequestTimeout)
+	defer cancel()
+	defer func(before context.Context) { r.Context = before }(r.Context) // a long response is requested again, in order to stream it
+	r.Context = ctx
+	r.readParams()
+	a, err := h(r)
+	switch {
+	case err != nil:
+		return nil, err
+	case a.Stream != nil:
+		return nil, errStreamed
+	}
+	f, err := a.finish(r.Header)
+	if err == nil {
+		f.about = r.about
+	}
+	return f, err
+}

@@ -1,0 +1,274 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/navlog/navlog/query/ask"
+	"github.com/navlog/navlog/query/state"
+)
+
+// at returns a snapshot of a generation at a seq.
+func at(seq uint64) *state.Snapshot { return &state.Snapshot{Generation: 3, Seq: seq, VaultsSeq: 5} }
+
+// made returns a response about the newest block of a snapshot.
+func made(body string, s *state.Snapshot) *finished {
+	p, err := ask.At(s, nil)
+	if err != nil {
+		panic(err)
+	}
+	return &finished{plain: form{body: []byte(body)}, about: p.Validity()}
+}
+
+// always reports that a response holds.
+func always(*finished) bool { return true }
+
+// maker returns a create function.
+func maker(body string) func() (*finished, error) {
+	return func() (*finished, error) { return made(body, at(1)), nil }
+}
+
+// A cached response is used while it holds; then a new one is made and replaces it.
+func TestCacheRevalidates(t *testing.T) {
+	c, key := newCache(1<<20), cacheKey{path: "k"}
+	for i, want := range []struct {
+		at    uint64
+		holds bool
+		body  string
+	}{{1, false, "1"}, {2, true, "1"}, {3, false, "3"}, {4, true, "3"}} {
+		holds := func(f *finished) bool { return want.holds }
+		f, err := c.answer(t.Context(), key, holds, free, func() (*finished, error) { return made(fmt.Sprint(want.at), at(want.at)), nil })
+		if err != nil || string(f.plain.body) != want.body || c.len() != 1 || c.size != c.entries[key].cost() {
+			t.Errorf("%d: %v, %v; %d answers in %d bytes", i, f, err, c.len(), c.size)
+		}
+	}
+}
+
+// A response that is not pinned to a state may change at any time: it is not cached, and leaves no entry.
+func TestCacheKeepsWhatIsPinned(t *testing.T) {
+	c := newCache(1 << 20)
+	f, err := c.answer(t.Context(), cacheKey{path: "k"}, always, free, func() (*finished, error) { return &finished{plain: form{body: []byte("x")}}, nil })
+	if err != nil || string(f.plain.body) != "x" || c.len() != 0 || len(c.entries) != 0 || c.size != 0 {
+		t.Errorf("%v, %v; %d answers, %d entries, %d bytes", f, err, c.len(), len(c.entries), c.size)
+	}
+}
+
+// The least recently used response is evicted first.
+func TestCacheKeepsWhatIsUsed(t *testing.T) {
+	c := newCache(1 << 20)
+	answer := func(path string) {
+		t.Helper()
+		if _, err := c.answer(t.Context(), cacheKey{path: path}, always, free, maker("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answer("a")
+	c.limit = 3 * c.size // for three responses of one size
+	for _, path := range []string{"b", "c"} {
+		answer(path)
+	}
+	if c.kept(cacheKey{path: "a"}, always) == nil {
+		t.Fatal("an answer is gone that there was room for")
+	}
+	answer("d")
+	for path, want := range map[string]bool{"a": true, "b": false, "c": true, "d": true} {
+		if got := c.kept(cacheKey{path: path}, always) != nil; got != want {
+			t.Errorf("%s is kept: %t", path, got)
+		}
+	}
+}
+
+// TestCanonicalRequests: differences that do not affect the response do not affect the key.
+func TestCanonicalRequests(t *testing.T) {
+	for query, want := range map[string]string{
+		"": "", "page=2&pageSize=5": "page=2&pageSize=5", "pageSize=5&page=2": "page=2&pageSize=5", "page=2&page=3": "page=2", "page=&pageSize=5": "pageSize=5",
+		"page=&page=2": "", "vault=%30x": "vault=0x", "page=%zz&a=1": "page=%zz&a=1",
+	} {
+		r := &Request{HTTP: httptest.NewRequest("GET", "/p", nil), Partner: &Partner{ID: 7, Name: "Seven"}, snapshot: at(9)}
+		r.HTTP.URL.RawQuery = query
+		if got := keyOf(r); got != (cacheKey{generation: 3, vaults: 5, path: "/p", query: want, partner: 7, name: "Seven"}) {
+			t.Errorf("%q is %+v", query, got)
+		}
+	}
+}
+
+// free is a slot that is available at once.
+func free() (release func(), err error) { return func() {}, nil }
+
+func TestCacheAsksOnce(t *testing.T) {
+	c := newCache(1 << 20)
+	var times atomic.Int64
+	begun, release := make(chan struct{}), make(chan struct{})
+	var group sync.WaitGroup
+	for range 50 {
+		group.Go(func() {
+			f, err := c.answer(t.Context(), cacheKey{path: "k"}, always, free, func() (*finished, error) {
+				if times.Add(1) == 1 {
+					close(begun)
+				}
+				<-release
+				return made("x", at(1)), nil
+			})
+			if err != nil || string(f.plain.body) != "x" {
+				t.Errorf("%v, %v", f, err)
+			}
+		})
+	}
+	<-begun
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.answer(gone, cacheKey{path: "k"}, always, nil, nil); err == nil {
+		t.Error("a client that is gone waits")
+	}
+	close(release)
+	group.Wait()
+	if times.Load() != 1 {
+		t.Errorf("made %d times", times.Load())
+	}
+}
+
+func TestCacheKeepsNoFailure(t *testing.T) {
+	c := newCache(1 << 20)
+	if _, err := c.answer(t.Context(), cacheKey{path: "k"}, always, free, func() (*finished, error) { return nil, errors.New("no") }); err == nil {
+		t.Error("no error")
+	}
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = c.answer(t.Context(), cacheKey{path: "k"}, always, free, func() (*finished, error) { panic("boom") })
+	}()
+	f, err := c.answer(t.Context(), cacheKey{path: "k"}, always, free, maker("x"))
+	if err != nil || string(f.plain.body) != "x" || c.len() != 1 {
+		t.Errorf("%v, %v", f, err)
+	}
+}
+
+func TestCacheIsBounded(t *testing.T) {
+	const limit = 100 << 10
+	c := newCache(limit)
+	put := func(key string, size int) {
+		t.Helper()
+		if _, err := c.answer(t.Context(), cacheKey{path: key}, always, free, maker(strings.Repeat("x", size))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 1000 {
+		put(fmt.Sprint(i), 1900)
+		if c.size > limit {
+			t.Fatalf("%d bytes after %d answers", c.size, i)
+		}
+	}
+	held := 0
+	for _, e := range c.entries {
+		held += e.cost()
+	}
+	if held != c.size || len(c.entries) < 20 || len(c.entries) != c.len() {
+		t.Errorf("%d entries with %d bytes, counted %d", len(c.entries), held, c.size)
+	}
+	put("long", maxCachedAnswer+1)
+	if _, kept := c.entries[cacheKey{path: "long"}]; kept {
+		t.Error("one answer takes the room of many")
+	}
+}
+
+// waiting is a context that signals when a caller begins to wait for its end.
+type waiting struct {
+	context.Context
+	now chan struct{}
+}
+
+func (w waiting) Done() <-chan struct{} {
+	select {
+	case w.now <- struct{}{}:
+	default:
+	}
+	return w.Context.Done()
+}
+
+// TestCrowdOfAnother: if the request that others wait for finds no slot, they make the response themselves. All of
+// them wait for slots concurrently, none waits for another, and the first response made serves them all. It is also
+// cached.
+func TestCrowdOfAnother(t *testing.T) {
+	c := newCache(1 << 20)
+	full := &Failure{Status: 503, Crowd: true}
+	begun, release, refused := make(chan struct{}), make(chan struct{}), make(chan error)
+	key := cacheKey{path: "k"}
+	go func() {
+		_, err := c.answer(t.Context(), key, always, func() (func(), error) {
+			close(begun)
+			<-release
+			return nil, full
+		}, nil)
+		refused <- err
+	}()
+	<-begun
+	const many, most = 50, 2
+	asking, asked := make(chan struct{}, many), make(chan struct{})
+	slots := newSlots(most, most, func() { t.Error("there is a crowd") }) // partners have as many
+	var times atomic.Int64
+	var group sync.WaitGroup
+	for n := range byte(many) {
+		waits := waiting{t.Context(), make(chan struct{}, 1)}
+		group.Go(func() {
+			f, err := c.answer(waits, key, always, func() (func(), error) {
+				asking <- struct{}{}
+				<-asked
+				return slots.acquire(t.Context(), address(n))
+			}, func() (*finished, error) {
+				times.Add(1)
+				return made("x", at(1)), nil
+			})
+			if err != nil || string(f.plain.body) != "x" {
+				t.Errorf("%v, %v", f, err)
+			}
+		})
+		<-waits.now
+	}
+	close(release)
+	if err := <-refused; err != full {
+		t.Errorf("who had no slot has %v", err)
+	}
+	for range many {
+		<-asking
+	}
+	close(asked)
+	group.Wait()
+	if n := times.Load(); n < 1 || n > most {
+		t.Errorf("made %d times on %d slots", n, most)
+	}
+	if f := c.kept(key, always); f == nil || c.size != c.entries[key].cost() {
+		t.Errorf("%v is kept, in %d bytes", f, c.size)
+	}
+}
+
+// TestCrowdLeavesWhoComesLater: a request that makes the response on its own slot also serves requests that arrived
+// meanwhile, while their own wait for a slot continues.
+func TestCrowdLeavesWhoComesLater(t *testing.T) {
+	c := newCache(1 << 20)
+	key := cacheKey{path: "k"}
+	slot, waits := make(chan struct{}), make(chan struct{})
+	later := make(chan error)
+	go func() {
+		f, err := c.answer(t.Context(), key, always, func() (func(), error) {
+			close(waits)
+			<-slot
+			return free()
+		}, func() (*finished, error) { return nil, errors.New("it is there") })
+		if err == nil && string(f.plain.body) != "x" {
+			err = errors.New("another answer")
+		}
+		later <- err
+	}()
+	<-waits
+	own := &flight{finish: made("x", at(1))}
+	c.land(key, own)
+	close(slot)
+	if err := <-later; err != nil || c.kept(key, always) != own.finish || c.size != c.entries[key].cost() {
+		t.Errorf("%v, with %v kept in %d bytes", err, c.kept(key, always), c.size)
+	}
+}

@@ -1,0 +1,68 @@
+package serve
+
+import (
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+)
+
+// class is the engine cost of a request. Each class has slots of its own, so cheap requests never wait behind
+// expensive ones.
+type class int
+
+const (
+	cheap     class = iota
+	expensive       // may take a second of processor time; a cheap one takes some hundredths
+	proving         // waits for a node of the chain, which would leave a slot of the engine idle
+	classes
+)
+
+// deepReach is the value of page x pageSize above which a page is expensive: the engine reads and skips all rows
+// before it.
+const deepReach = 2_000
+
+// class returns the cost class of a request, decided by its route and parameters only. A route's Expensive decides
+// for most requests; files, long responses and deep pages are always expensive. A stream is cheap while it is at the
+// end of the log, and uses expensive slots while it catches up (Live.Work).
+func (e *Route) class(r *Request) class {
+	if r.HTTP.Method == http.MethodPost {
+		return cheap
+	}
+	if e.Streamed || e.IsFile || r.format != "" {
+		return expensive
+	}
+	values, err := url.ParseQuery(r.HTTP.URL.RawQuery)
+	switch {
+	case err != nil: // rejected with 400
+		return cheap
+	case e.Proves != nil && e.Proves(values):
+		return proving
+	case e.Expensive != nil && e.Expensive(values), reach(values) > deepReach:
+		return expensive
+	}
+	return cheap
+}
+
+// reach returns the number of rows of a list up to the end of the requested page, or 0 if the parameters are not
+// valid.
+func reach(values url.Values) uint64 {
+	number := func(field string, absent uint64) uint64 {
+		text := values.Get(field)
+		if text == "" {
+			return absent
+		}
+		n, _ := strconv.ParseUint(text, 10, 64)
+		return min(n, math.MaxUint32)
+	}
+	return number("page", 1) * number("pageSize", DefaultPageSize)
+}
+
+// Always is the Expensive of a route whose requests are all expensive.
+func Always(url.Values) bool { return true }
+
+// PastByAmount is the Expensive of a list that is stored by amount for the newest block only: for another block, the
+// engine computes the amounts of all users.
+func PastByAmount(values url.Values) bool {
+	return values.Get(asOfBlock) != "" && values.Get("sortBy") != "" && values.Get("sortBy") != "firstSeen"
+}

@@ -1,0 +1,255 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// callers is a listener whose connections the test creates.
+type callers struct {
+	in  chan net.Conn
+	end chan struct{}
+}
+
+func (l callers) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.in:
+		return c, nil
+	case <-l.end:
+		return nil, net.ErrClosed
+	}
+}
+func (l callers) Close() error   { close(l.end); return nil }
+func (l callers) Addr() net.Addr { return &net.TCPAddr{} }
+
+// from is a connection from an address.
+type from struct {
+	net.Conn
+	addr string
+}
+
+func (c from) RemoteAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(c.addr), 1))
+}
+
+// exchange is a server with limited connections that responds to requests for /wait when the test lets it.
+type exchange struct {
+	t      *testing.T
+	conns  *Conns
+	l      callers
+	answer chan struct{}
+}
+
+func newExchange(t *testing.T, most, perAddress int) *exchange {
+	e := &exchange{t: t, conns: NewConns(most, perAddress, prometheus.NewRegistry()), l: callers{make(chan net.Conn), make(chan struct{})}, answer: make(chan struct{})}
+	e.conns.IdleTimeout = 2 * time.Minute
+	e.conns.Trusted = func(ip netip.Addr) bool { return ip.String() == "10.0.0.1" }
+	server := &http.Server{IdleTimeout: 2 * time.Minute, ReadHeaderTimeout: 10 * time.Second, ConnContext: ConnContext, ConnState: e.conns.State,
+		Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			answering(r.Context())
+			if r.URL.Path == "/wait" {
+				<-e.answer
+			}
+		})}
+	served := make(chan struct{})
+	go func() { defer close(served); _ = server.Serve(e.conns.Listen(e.l)) }()
+	t.Cleanup(func() { _ = server.Close(); <-served })
+	return e
+}
+
+// client is the client's end of a connection.
+type client struct {
+	net.Conn
+	closed chan struct{} // closed once the server has closed the connection
+}
+
+func (e *exchange) connect(addr string) *client {
+	e.t.Helper()
+	ours, theirs := net.Pipe()
+	e.l.in <- from{theirs, addr}
+	c := &client{ours, make(chan struct{})}
+	go func() {
+		defer close(c.closed)
+		_, _ = io.Copy(io.Discard, ours)
+	}()
+	e.t.Cleanup(func() { _ = ours.Close() })
+	synctest.Wait()
+	return c
+}
+
+func (c *client) send(text string) {
+	_, _ = io.WriteString(c, text)
+	synctest.Wait()
+}
+
+func (c *client) gone() bool {
+	synctest.Wait()
+	select {
+	case <-c.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+func (e *exchange) closedFor(why string) float64 {
+	return testutil.ToFloat64(e.conns.closed.WithLabelValues(why))
+}
+
+// TestConnectionsAreBounded: new connections replace idle ones, oldest first, then those that send their header
+// slowly; a connection whose request is being handled stays.
+func TestConnectionsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newExchange(t, 4, 0)
+		busy, slow, first, second := e.connect("192.0.2.1"), e.connect("192.0.2.2"), e.connect("192.0.2.3"), e.connect("192.0.2.4")
+		busy.send("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
+		slow.send("GET / HTTP/1.1\r\nHost:")
+		first.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n") // idle again afterwards, later than the second
+		third := e.connect("192.0.2.5")
+		if !second.gone() || first.gone() || third.gone() {
+			t.Errorf("the oldest idle one is closed: %t, a newer one: %t, the newcomer: %t", second.gone(), first.gone(), third.gone())
+		}
+		third.send("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
+		fourth := e.connect("192.0.2.6")
+		fourth.send("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
+		if !first.gone() || slow.gone() {
+			t.Error("a slow header goes before an idle connection")
+		}
+		fifth := e.connect("192.0.2.7")
+		fifth.send("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
+		if !slow.gone() || e.closedFor("header") != 1 {
+			t.Error("a slow header keeps a newcomer out")
+		}
+		if sixth := e.connect("192.0.2.8"); !sixth.gone() || e.closedFor("full") != 1 {
+			t.Error("a connection beyond all places is taken")
+		}
+		if busy.gone() || third.gone() || fourth.gone() || fifth.gone() || testutil.ToFloat64(e.conns.open) != 4 {
+			t.Error("a request that is being answered is cut off")
+		}
+		close(e.answer)
+		synctest.Wait()
+		if seventh := e.connect("192.0.2.9"); seventh.gone() {
+			t.Error("with idle ones a newcomer is not taken")
+		}
+	})
+}
+
+// TestConnectionsOfAnAddress: an address displaces only its own connections, and so does a prefix; those of a trusted
+// proxy are not counted.
+func TestConnectionsOfAnAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newExchange(t, 100, 2)
+		other := e.connect("192.0.2.1")
+		first, second := e.connect("198.51.100.7"), e.connect("198.51.100.7")
+		if third := e.connect("198.51.100.7"); third.gone() || !first.gone() || second.gone() || other.gone() {
+			t.Error("an address that has too many keeps its newest, and takes nothing of others")
+		}
+		for n := range 20 {
+			e.connect(fmt.Sprintf("2001:db8:1:%x::1", n*256))
+		}
+		if n := e.conns.of[netip.MustParsePrefix("2001:db8:1::/48")]; n != 4 {
+			t.Errorf("a /48 has %d connections", n)
+		}
+		for n := range 20 {
+			e.connect(fmt.Sprintf("203.0.113.%d", n))
+		}
+		if n := e.conns.of[netip.MustParsePrefix("203.0.113.0/24")]; n != 8 {
+			t.Errorf("a /24 has %d connections", n)
+		}
+		before := len(e.conns.all)
+		for range 20 {
+			e.connect("10.0.0.1")
+		}
+		if n := len(e.conns.all) - before; n != 20 {
+			t.Errorf("a proxy has %d of 20 connections", n)
+		}
+		if other.gone() {
+			t.Error("another address lost its connection")
+		}
+	})
+}
+
+// TestIdleTimeShrinks: the fewer places are free, the shorter a connection may be idle.
+func TestIdleTimeShrinks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newExchange(t, 100, 0)
+		early := e.connect("192.0.2.1")
+		<-time.After(time.Second)
+		for n := range 89 {
+			e.connect(fmt.Sprintf("192.0.2.%d", 2+n))
+		}
+		if early.gone() {
+			t.Error("with 10 of 100 places left, one second of idling is too long")
+		}
+		<-time.After(30 * time.Second)
+		if last := e.connect("198.51.100.1"); !early.gone() || last.gone() {
+			t.Error("with 10 of 100 places left, half a minute of idling is not too long")
+		}
+		if n := len(e.conns.all); n >= 50 {
+			t.Errorf("%d connections are open", n)
+		}
+	})
+}
+
+// TestAckedByTheClient: a real connection reports what the client has received, not what was written.
+func TestAckedByTheClient(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	theirs, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer theirs.Close()
+	raw, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	c, ok := ConnContext(t.Context(), &conn{Conn: raw}).Value(connKey{}).(interface{ Acked() (uint64, bool) })
+	if !ok {
+		t.Fatal("a connection does not report what is acknowledged")
+	}
+	before, known := c.Acked()
+	if !known {
+		t.Skip("this operating system does not report it")
+	}
+	_ = raw.SetWriteDeadline(time.Now().Add(200 * time.Millisecond))
+	written := 0
+	for piece := make([]byte, StreamChunk); err == nil; { // until all buffers are full
+		var n int
+		n, err = raw.Write(piece)
+		written += n
+	}
+	full, _ := c.Acked()
+	if full == before || full-before > uint64(written) {
+		t.Errorf("%d bytes of %d written are acknowledged", full-before, written)
+	}
+	if _, err := io.CopyN(io.Discard, theirs, int64(written)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for tick := time.NewTicker(time.Millisecond); ; {
+		if now, _ := c.Acked(); now-before >= uint64(written) {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("%d bytes were read, and not all are acknowledged", written)
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"runtime"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/navlog/navlog/schemas/telemetry"
+)
+
+// DefaultConcurrency returns the number of cheap requests handled at once if the operator does not configure it: two
+// per processor, because a request spends half of its time waiting for the engine, and at least four.
+func DefaultConcurrency() int { return max(4, 2*runtime.GOMAXPROCS(0)) }
+
+func orDefault(concurrency int) int {
+	if concurrency == 0 {
+		return DefaultConcurrency()
+	}
+	return concurrency
+}
+
+// forPartners returns the number of additional slots for partners.
+func forPartners(concurrency int) int { return (concurrency + 3) / 4 }
+
+func withPartners(concurrency int) int { return concurrency + forPartners(concurrency) }
+
+// forExpensive returns the number of expensive requests handled at once: one per two processors, so that half of the
+// processors are left for cheap ones.
+func forExpensive(concurrency int) int { return max(1, concurrency/4) }
+
+// provenAtOnce is the number of requests that may wait for proofs at once: each holds the receipts of a block in
+// memory.
+const provenAtOnce = 4
+
+// Questions returns the maximum number of concurrent queries: each request that holds a slot runs up to six, and a
+// few are for the snapshot and for killing abandoned queries.
+func Questions(concurrency int) int {
+	concurrency = orDefault(concurrency)
+	costly := forExpensive(concurrency)
+	return 6*(withPartners(concurrency)+withPartners(costly)+withPartners(provenAtOnce)) + 16
+}
+
+// engine hands out the slots of each class, and charges for the time that they are held.
+type engine struct {
+	slots  [classes]*slots
+	held   [classes]prometheus.Counter // seconds
+	budget Budget                      // nil: no client is charged
+}
+
+// Budget limits the engine time that the requests of an address use.
+type Budget interface {
+	// Afford returns an error, 429, while the address or one of its prefixes has no budget left.
+	Afford(client netip.Addr) error
+	// Charge deducts the time used.
+	Charge(client netip.Addr, used time.Duration)
+}
+
+func newEngine(concurrency int, m metrics) *engine {
+	costly, refused := forExpensive(concurrency), m.refused.Inc
+	e := &engine{slots: [classes]*slots{
+		cheap:     newSlots(concurrency, forPartners(concurrency), refused),
+		expensive: newSlots(costly, forPartners(costly), refused),
+		proving:   newSlots(provenAtOnce, forPartners(provenAtOnce), refused),
+	}}
+	e.slots[expensive].patience = waitForExpensive
+	for class, name := range []string{cheap: "cheap", expensive: "expensive", proving: "proving"} {
+		e.held[class] = m.engine.WithLabelValues(name)
+	}
+	return e
+}
+
+// acquire waits for a slot of the holder's class; release returns it. A holder without budget is rejected before and
+// after the wait, because many requests of one address may have started waiting while it still had some.
+func (e *engine) acquire(ctx context.Context, h holder) (release func(), err error) {
+	if err := e.afford(h); err != nil {
+		return nil, err
+	}
+	waiting, span := telemetry.Child(ctx, telemetry.Internal, "wait for a slot")
+	leave, err := e.slots[h.class].acquire(waiting, h)
+	telemetry.End(span, err)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.afford(h); err != nil {
+		leave()
+		return nil, err
+	}
+	return e.charging(h, leave), nil
+}
+
+// acquirePatiently is acquire for the next part of a response that has begun. It waits for as long as the response
+// may take, and charges without rejecting: a client whose file is cut off would request all of it again.
+func (e *engine) acquirePatiently(ctx context.Context, h holder) (release func(), err error) {
+	leave, err := e.slots[h.class].acquireUntil(ctx, h, nil)
+	if err != nil {
+		return nil, err
+	}
+	return e.charging(h, leave), nil
+}
+
+// charged reports whether a holder is charged for engine time. Partners are not: their limits are those of the
+// registry.
+func (e *engine) charged(h holder) bool {
+	return e.budget != nil && h.kind() == public && h.client != allLive.client
+}
+
+func (e *engine) afford(h holder) error {
+	if !e.charged(h) {
+		return nil
+	}
+	return e.budget.Afford(h.client)
+}
+
+// charging returns the release of a slot whose time is charged.
+func (e *engine) charging(h holder, leave func()) (release func()) {
+	begun := time.Now()
+	return func() {
+		used := time.Since(begun)
+		e.held[h.class].Add(used.Seconds())
+		if e.charged(h) {
+			e.budget.Charge(h.client, used)
+		}
+		leave()
+	}
+}
+
+// clientKey is the key of the context that ends when the client of a request disconnects. It is kept in contexts that
+// do not end with the client, such as those of responses that others may share.
+type clientKey struct{}
+
+func withClient(ctx, client context.Context) context.Context {
+	return context.WithValue(ctx, clientKey{}, client)
+}
+
+// clientOf returns the context that ends when the client disconnects, or one that never ends if there is no client.
+func clientOf(ctx context.Context) context.Context {
+	if client, ok := ctx.Value(clientKey{}).(context.Context); ok {
+		return client
+	}
+	return context.Background()
+}
+
+var errClientLeft = errors.New("the client has left")
+
+// clientLeft is the error of a request whose client disconnected. It counts as overload, so that other requests
+// waiting for the same response continue on slots of their own.
+func clientLeft(client context.Context) *Failure {
+	f := Unavailable("The client has left.", errors.Join(errClientLeft, context.Cause(client)))
+	f.Crowd = true
+	return f
+}
+
+// whileWanted wraps a handler so that its work and its queries end when the client disconnects.
+func whileWanted(h Handler) Handler {
+	return func(r *Request) (*Answer, error) {
+		before, client := r.Context, clientOf(r.Context)
+		ctx, cancel := context.WithCancel(before)
+		defer cancel()
+		defer context.AfterFunc(client, cancel)()
+		r.Context = ctx
+		defer func() { r.Context = before }()
+		a, err := h(r)
+		if err != nil && client.Err() != nil {
+			return nil, clientLeft(client)
+		}
+		return a, err
+	}
+}

@@ -1,0 +1,137 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/navlog/navlog/query/ask"
+	"github.com/navlog/navlog/query/files"
+)
+
+const (
+	// maxFiles is how many files are sent at once, plus a quarter for partners. A file holds two pages of fileRows in
+	// memory, and an engine slot only while it reads one.
+	maxFiles = 12
+	// filesPerPartner is how many files are sent to one partner at once.
+	filesPerPartner = 3
+	// fileRows is how many rows of a list are read at once for a file.
+	fileRows = 4000
+)
+
+// formatParam is the parameter that requests a file. It takes precedence over Accept.
+const formatParam = "format"
+
+// formatOf returns the format of the requested file, or "" for JSON and for an unknown format, which readParams
+// reports.
+func formatOf(r *http.Request) files.Format {
+	if given := r.URL.Query().Get(formatParam); given != "" {
+		if _, ok := files.Kinds[files.Format(given)]; ok {
+			return files.Format(given)
+		}
+		return ""
+	}
+	return acceptedFormat(r.Header)
+}
+
+// acceptedFormat returns the format that Accept prefers to JSON, or "" if there is none. JSON wins a tie, and is the
+// default.
+func acceptedFormat(h http.Header) (format files.Format) {
+	best := weight(h, "Accept", "application/json", "application/*", "*/*")
+	for _, f := range []files.Format{files.CSV, files.Parquet} {
+		if w := weight(h, "Accept", files.Kinds[f]); w > best {
+			best, format = w, f
+		}
+	}
+	return format
+}
+
+// readParams prepares the parameters of a request, and checks those of files.
+func (r *Request) readParams() {
+	r.Params = newParams(r.HTTP.URL.RawQuery)
+	if !r.asFile {
+		return
+	}
+	r.Params.OneOf(formatParam, "json", "json", string(files.CSV), string(files.Parquet))
+	if r.format != "" {
+		r.Params.whole = r.fileRows
+	}
+	if r.format == files.CSV && !r.HTTP.ProtoAtLeast(1, 1) {
+		r.Params.Fault(formatParam, "must not be csv over HTTP/1.0, which cannot signal that a file was cut off: use HTTP/1.1, also between a proxy and navlog, or request parquet")
+	}
+}
+
+// AsFile reports whether the list is requested as a file.
+func (r *Request) AsFile() bool { return r.format != "" }
+
+// Whole returns the answer that contains a whole list; next returns the next rows, and none at the end. The first
+// rows are read at once, while an error can still be reported, and each later batch while the previous one is
+// written. If the file's block is rewritten meanwhile, the file is cut off.
+func Whole[T any](ctx context.Context, r *Request, p *ask.Pin, columns []files.Column[T], next func(context.Context) ([]T, error)) (*Answer, error) {
+	return whole(ctx, r, fmt.Sprintf("%d-%s-%d", p.ChainID, r.listName(), p.Block), columns, next, func(ctx context.Context) error { return r.Settled(ctx, p) })
+}
+
+// Settled reports whether what a long answer read so far belongs to the state that it is pinned to. The error is
+// ask.ErrRewritten if it does not, and then the rows must not be written.
+func (r *Request) Settled(ctx context.Context, p *ask.Pin) error { return p.Settled(ctx, r.watcher) }
+
+// WholeAsRead is Whole for a list that does not depend on a block and may change while it is sent: each row is as it
+// was when it was read. So the file has no ETag, because only its bytes could identify it.
+func WholeAsRead[T any](ctx context.Context, r *Request, columns []files.Column[T], next func(context.Context) ([]T, error)) (*Answer, error) {
+	a, err := whole(ctx, r, r.listName()+"-"+r.watcher.Now().UTC().Format("20060102T150405Z"), columns, next, func(context.Context) error { return nil })
+	if a != nil {
+		a.untagged = true
+	}
+	return a, err
+}
+
+// listName returns the list's part of a file name, made from its path.
+func (r *Request) listName() string {
+	return strings.NewReplacer("/api/v1/", "", "{address}", strings.ToLower(r.vars["address"]), "/", "-").Replace(routeOf(r.HTTP))
+}
+
+// whole is Whole with a name. Rows from next are written only if settled returns no error.
+func whole[T any](ctx context.Context, r *Request, name string, columns []files.Column[T], next func(context.Context) ([]T, error), settled func(context.Context) error) (*Answer, error) {
+	rows, err := next(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Answer{Kind: r.format.ContentType(), Name: fmt.Sprintf("navlog-%s.%s", name, r.format), turns: true, Stream: func(ctx context.Context, out io.Writer) error {
+		w := files.NewWriter(r.format, columns, out)
+		for len(rows) > 0 {
+			var more []T
+			err := ask.Together(
+				func() error { return w.Write(rows) },
+				func() (err error) {
+					release, err := r.turn(ctx)
+					if err != nil {
+						return err
+					}
+					defer release()
+					ctx, cancel := context.WithTimeout(ctx, r.work)
+					defer cancel()
+					if more, err = next(ctx); err == nil {
+						err = settled(ctx)
+					}
+					return err
+				},
+			)
+			if err != nil {
+				return err
+			}
+			rows = more
+		}
+		return w.Close()
+	}}, nil
+}
+
+// Once returns a next function for a short list whose rows are all in memory.
+func Once[T any](rows []T) func(context.Context) ([]T, error) {
+	return func(context.Context) ([]T, error) {
+		all := rows
+		rows = nil
+		return all, nil
+	}
+}

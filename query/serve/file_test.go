@@ -1,0 +1,136 @@
+package serve_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/query/ask"
+	"github.com/navlog/navlog/query/files"
+	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/query/serve"
+)
+
+// TestFileCutOff: a query that fails after the first rows ends the connection, so that no client mistakes the partial
+// file for a complete one.
+func TestFileCutOff(t *testing.T) {
+	g := readtest.New(t, enginetest.ClickHouse(t))
+	g.Write(readtest.SmallChain())
+	name := []files.Column[string]{files.Text("name", func(s *string) string { return *s })}
+	parts := 0
+	c := readtest.ServeBy(t, serve.New(16, 0, prometheus.NewRegistry()), g, serve.Route{Path: "/list", AsFile: true, Get: func(r *serve.Request) (*serve.Answer, error) {
+		failAt := r.Params.Integer("failAt", 1<<20, 0, 1<<30, "")
+		return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
+			parts = 0
+			return serve.Whole(ctx, r, p, name, func(context.Context) ([]string, error) {
+				if parts++; uint64(parts) == failAt {
+					return nil, errors.New("the engine is gone")
+				}
+				if parts > 5 {
+					return nil, nil
+				}
+				return []string{strings.Repeat("x", serve.StreamChunk)}, nil
+			})
+		})
+	}})
+	server := httptest.NewServer(c.Handler)
+	defer server.Close()
+	get := func(query string) (status int, body []byte, err error) {
+		t.Helper()
+		resp, err := http.Get(server.URL + "/list?" + query)
+		if err != nil {
+			return 0, nil, err
+		}
+		defer resp.Body.Close()
+		body, err = io.ReadAll(resp.Body)
+		return resp.StatusCode, body, err
+	}
+	for _, format := range []string{"csv", "parquet"} {
+		if status, body, err := get("format=" + format); status != 200 || err != nil || len(body) == 0 {
+			t.Errorf("%s: %d, %d bytes, %v", format, status, len(body), err)
+		}
+		if status, _, err := get("failAt=4&format=" + format); err == nil {
+			t.Errorf("%s: %d without an error, where the fourth part fails", format, status)
+		}
+		if status, _, err := get("failAt=1&format=" + format); status != 500 || err != nil {
+			t.Errorf("%s: %d, %v, where the first part fails", format, status, err)
+		}
+	}
+	old := httptest.NewRequest("GET", "/list?format=csv", nil)
+	old.Proto, old.ProtoMajor, old.ProtoMinor = "HTTP/1.0", 1, 0
+	rec := httptest.NewRecorder()
+	c.Handler.ServeHTTP(rec, old)
+	readtest.Reply{ResponseRecorder: rec, Path: "over HTTP/1.0"}.Failed(t, 400, "INVALID_PARAMETER")
+}
+
+// TestFileTimeout: a file may take longer than any other response, but not longer than its own limit.
+func TestFileTimeout(t *testing.T) {
+	g := readtest.New(t, enginetest.ClickHouse(t))
+	g.Write(readtest.SmallChain())
+	const others, long = 100 * time.Millisecond, 300 * time.Millisecond
+	name := []files.Column[string]{files.Text("name", func(s *string) string { return *s })}
+	c := readtest.ServeBy(t, serve.New(16, 0, prometheus.NewRegistry()), g, serve.Route{Path: "/list", AsFile: true, Get: func(r *serve.Request) (*serve.Answer, error) {
+		return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
+			first, last := true, time.Now().Add(long)
+			return serve.Whole(ctx, r, p, name, func(ctx context.Context) ([]string, error) {
+				if !first {
+					select {
+					case <-ctx.Done():
+						return nil, ctx.Err()
+					case <-time.After(time.Until(last)): // past the timeout of other responses, however slow the machine is
+						return nil, nil
+					}
+				}
+				first = false
+				return []string{strings.Repeat("x", serve.StreamChunk)}, nil
+			})
+		})
+	}}, serve.Route{Path: "/document", IsFile: true, Get: func(r *serve.Request) (*serve.Answer, error) {
+		return r.Pinned(func(context.Context, *ask.Pin) (*serve.Answer, error) {
+			return &serve.Answer{Stream: func(ctx context.Context, w io.Writer) error {
+				for range 2 {
+					if _, err := io.WriteString(w, strings.Repeat("x", serve.StreamChunk)); err != nil {
+						return err
+					}
+					select {
+					case <-ctx.Done():
+						return ctx.Err()
+					case <-time.After(long):
+					}
+				}
+				return nil
+			}}, nil
+		})
+	}})
+	c.Server.WriteTimeout = others
+	whole := func(path string, within time.Duration) error {
+		c.Server.FileTimeout = within
+		server := httptest.NewUnstartedServer(c.Handler)
+		server.Config.WriteTimeout = others
+		server.Start()
+		defer server.Close() // no code reads its settings after that
+		resp, err := http.Get(server.URL + path)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		_, err = io.Copy(io.Discard, resp.Body)
+		return err
+	}
+	for _, path := range []string{"/list?format=csv", "/document"} {
+		if err := whole(path, time.Minute); err != nil {
+			t.Errorf("%s of %s within a minute: %v", path, long, err)
+		}
+		if err := whole(path, others); err == nil {
+			t.Errorf("%s of %s is whole within %s", path, long, others)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package serve
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/webhook"
+)
+
+// The formats of values in responses and in rows of the read models.
+
+// Decimal formats a number like a block number in the API.
+func Decimal(n uint64) string { return strconv.FormatUint(n, 10) }
+
+// Time formats a time in Unix seconds.
+func Time(seconds uint64) string { return webhook.FormatTime(seconds) }
+
+// TimeOrNull formats a time in Unix seconds; 0 means never and returns nil.
+func TimeOrNull(seconds uint64) *string {
+	if seconds == 0 {
+		return nil
+	}
+	s := Time(seconds)
+	return &s
+}
+
+// Millis formats a time as the API does: ISO 8601, UTC, milliseconds.
+func Millis(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// MillisOrNull is Millis for a time that may be nil.
+func MillisOrNull(t *time.Time) *string {
+	if t == nil {
+		return nil
+	}
+	s := Millis(*t)
+	return &s
+}
+
+// PartnerOrAbsent returns nil for partner 0, which means none.
+func PartnerOrAbsent(id uint32) *uint32 {
+	if id == 0 {
+		return nil
+	}
+	return &id
+}
+
+// ToAddress converts the bytes of a FixedString(20).
+func ToAddress(s string) common.Address { return common.BytesToAddress([]byte(s)) }
+
+// ToHash formats the bytes of a FixedString(32).
+func ToHash(s string) string { return common.BytesToHash([]byte(s)).Hex() }
+
+// SampleID returns the id of a NAV sample, which has no log. It is opaque to clients.
+func SampleID(vault string, block uint64) string {
+	return vault + "-" + Decimal(block)
+}
+
+// LogID returns the id of a transaction's log. It is opaque to clients.
+func LogID(tx string, logIndex uint32) string {
+	return tx + "-" + strconv.FormatUint(uint64(logIndex), 10)
+}

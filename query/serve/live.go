@@ -1,0 +1,161 @@
+package serve
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/navlog/navlog/query/state"
+)
+
+const (
+	// maxLive is how many live responses are open at once. Many browsers may be behind one address, but the shares
+	// are small enough that a few addresses cannot take all places.
+	maxLive        = 2000
+	livePerAddress = 100
+	livePerSite    = 200
+	livePerBlock   = 400
+	// heartbeat is the longest silence on a live connection: proxies close silent ones.
+	heartbeat = 15 * time.Second
+)
+
+// chunks are buffers in which pieces are joined. All streams send each block at the same time, but only some of them
+// are writing at any moment.
+var chunks = sync.Pool{New: func() any { return new([]byte) }}
+
+// Live sends a response that continues until its client disconnects or the program ends.
+type Live struct {
+	server  *Server
+	request *Request
+	out     *patientWriter
+	beat    *time.Timer
+}
+
+// Newest returns the newest snapshot, or nil if there is nothing to serve, and a channel that is closed when there is
+// a newer one.
+func (l *Live) Newest() (*state.Snapshot, <-chan struct{}) {
+	changed := l.server.Watcher.Changed()
+	s := l.server.Watcher.Snapshot()
+	if s != nil && s.Partial && !l.request.partial {
+		s = nil
+	}
+	return s, changed
+}
+
+// Work runs queries that only this response needs, for example to catch up: on an expensive slot, within
+// RequestTimeout, and while the client stays connected.
+func (l *Live) Work(ctx context.Context, work func(context.Context) error) error {
+	h := l.request.holder()
+	h.class = expensive
+	return l.work(ctx, h, work)
+}
+
+// WorkForAll runs queries for all live responses. It is independent of the client whose response happens to run them:
+// of that client's slots and of its disconnecting.
+func (l *Live) WorkForAll(ctx context.Context, work func(context.Context) error) error {
+	return l.work(withClient(context.WithoutCancel(ctx), context.Background()), allLive, work)
+}
+
+func (l *Live) work(ctx context.Context, h holder, work func(context.Context) error) error {
+	release, err := l.server.slots.acquire(ctx, h)
+	if err != nil {
+		return err
+	}
+	defer release()
+	ctx, cancel := context.WithTimeout(ctx, l.server.RequestTimeout)
+	defer cancel()
+	return work(ctx)
+}
+
+// Send sends pieces of the response, each of which is complete for the client. A client that receives less than
+// MinRate is cut off; Answer.Live must return the error.
+func (l *Live) Send(pieces ...[]byte) error {
+	chunk := chunks.Get().(*[]byte)
+	defer chunks.Put(chunk)
+	*chunk = (*chunk)[:0]
+	for i, piece := range pieces {
+		*chunk = append(*chunk, piece...)
+		if len(*chunk) < StreamChunk && i < len(pieces)-1 {
+			continue
+		}
+		if _, err := l.out.Write(*chunk); err != nil {
+			return err
+		}
+		if err := l.out.Flush(); err != nil {
+			return err
+		}
+		*chunk = (*chunk)[:0]
+	}
+	l.beat.Reset(l.server.Heartbeat)
+	return nil
+}
+
+// Wait waits for happens, for at most the given time unless that is 0, and sends heartbeats meanwhile. The error is
+// that of ctx, or of the connection to the client.
+func (l *Live) Wait(ctx context.Context, happens <-chan struct{}, most time.Duration) error {
+	var late <-chan time.Time
+	if most > 0 {
+		timer := time.NewTimer(most)
+		defer timer.Stop()
+		late = timer.C
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-happens:
+			return nil
+		case <-late:
+			return nil
+		case <-l.beat.C:
+			if err := l.Send([]byte(":\n\n")); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// live sends a live response. It is never compressed, because a compressor would use more memory than the rest of a
+// connection. The deadlines of the connection, which are meant for finite responses, are removed, and each piece has
+// its own.
+func (s *Server) live(w http.ResponseWriter, r *Request, h Handler) error {
+	r.readParams()
+	release, err := s.lives.acquire(r.Context, r.holder())
+	if err != nil {
+		return err
+	}
+	defer release()
+	a, err := h(r)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", a.Kind)
+	r.Header.Set("Cache-Control", "no-store, no-transform")
+	r.Header.Set("X-Accel-Buffering", "no")
+	if r.HTTP.Method == http.MethodHead {
+		return nil
+	}
+	defer s.cutOff(r)
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Time{}) // a test's recorder does not support it
+	l := &Live{server: s, request: r, out: s.patient(w, r, time.Time{}), beat: time.NewTimer(s.Heartbeat)}
+	defer l.beat.Stop()
+	ctx, cancel := context.WithCancel(r.Context)
+	defer cancel()
+	defer context.AfterFunc(s.ending, cancel)()
+	s.metrics.live.Inc()
+	defer s.metrics.live.Dec()
+	err = a.Live(ctx, l)
+	switch {
+	case s.ending.Err() != nil: // a clean end: the client reconnects to another instance
+		_ = control.SetWriteDeadline(time.Now().Add(s.Patience)) // the deadline of the last piece may have passed
+		return nil
+	case err != nil:
+		s.cut(r, l.out, err)
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// EndLive ends all live responses, for good. Other responses are not affected.
+func (s *Server) EndLive() { s.end() }

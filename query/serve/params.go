@@ -1,0 +1,294 @@
+package serve
+
+import (
+	"encoding/hex"
+	"errors"
+	"math"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/query/ask"
+	"github.com/navlog/navlog/query/state"
+)
+
+// Limits of lists.
+const (
+	DefaultPageSize = 20
+	MaxPageSize     = 100
+	maxReach        = 100_000 // page x pageSize
+)
+
+// Params parses the parameters of one request and collects all mistakes, so that a client learns of them at once.
+// Unknown parameters are ignored, the first value of a repeated one counts, and an empty one is absent.
+type Params struct {
+	values     url.Values
+	known      map[string]string // the parameters that the route knows, as the client wrote them
+	faults     []Fault
+	badAddress bool
+	whole      int // number of rows read at once if the list is requested as a file; 0: it is not
+}
+
+func newParams(rawQuery string) *Params {
+	values, err := url.ParseQuery(rawQuery)
+	p := &Params{values: values, known: make(map[string]string)}
+	if err != nil {
+		p.Fault("query", "must be name=value pairs joined by & and percent-encoded")
+	}
+	return p
+}
+
+// Get returns a parameter, and marks it as one that the route knows.
+func (p *Params) Get(field string) string {
+	value := p.values.Get(field)
+	if value != "" {
+		p.known[field] = value
+	}
+	return value
+}
+
+// Err returns nil if all parameters read so far are valid.
+func (p *Params) Err() error {
+	if len(p.faults) == 0 {
+		return nil
+	}
+	f := InvalidParameter(p.faults...)
+	if p.badAddress {
+		f.Code, f.Message = CodeInvalidAddress, "An address is not valid."
+	}
+	return f
+}
+
+// Fault records a mistake in a field.
+func (p *Params) Fault(field, reason string) {
+	p.faults = append(p.faults, Fault{field, reason})
+}
+
+// Address parses an address that the client sent as field: 0x and 40 hex digits in any case; the checksum is not
+// enforced.
+func (p *Params) Address(field, value string) common.Address {
+	if !IsAddress(value) {
+		p.badAddress = true
+		p.Fault(field, "must be 0x and 40 hexadecimal digits")
+	}
+	return common.HexToAddress(value)
+}
+
+// Vault returns the filter vault, or nil if absent.
+func (p *Params) Vault() *common.Address { return p.Filter("vault") }
+
+// Filter returns an address that a list is filtered by, or nil if absent.
+func (p *Params) Filter(field string) *common.Address {
+	value := p.Get(field)
+	if value == "" {
+		return nil
+	}
+	address := p.Address(field, value)
+	return &address
+}
+
+// Hash parses a hash, 0x and 64 hex digits in any case, or returns nil if absent.
+func (p *Params) Hash(field string) *common.Hash {
+	value := p.Get(field)
+	if value == "" {
+		return nil
+	}
+	b, err := hex.DecodeString(strings.TrimPrefix(value, "0x"))
+	if err != nil || len(value) != 2+2*common.HashLength || len(b) != common.HashLength {
+		p.Fault(field, "must be 0x and 64 hexadecimal digits")
+		return nil
+	}
+	hash := common.Hash(b)
+	return &hash
+}
+
+// Page is a part of a list: page Number, from 1, of pages of Size entries.
+type Page struct{ Number, Size int }
+
+// Offset returns the number of entries before the page.
+func (p Page) Offset() uint64 { return uint64(p.Number-1) * uint64(p.Size) }
+
+// Page parses page and pageSize.
+func (p *Params) Page() Page {
+	if p.Place("page"); p.whole > 0 {
+		return Page{1, p.PageSize()}
+	}
+	number := p.Integer("page", 1, 1, math.MaxUint64, "must be an integer of at least 1")
+	size := uint64(p.PageSize())
+	if number > maxReach/size {
+		p.Fault("page", "page x pageSize must not be above 100000; narrow the list by its filters")
+		number = 1
+	}
+	return Page{int(number), int(size)}
+}
+
+// Place returns a parameter that selects a part of a list. It is invalid for a file, which has the whole list.
+func (p *Params) Place(field string) string {
+	value := p.Get(field)
+	if p.whole > 0 && value != "" {
+		p.Fault(field, "must be left out: a file has the whole list")
+		return ""
+	}
+	return value
+}
+
+// PageSize parses only pageSize, for a list whose pages have no numbers; for a file, it returns how many rows are
+// read at once.
+func (p *Params) PageSize() int {
+	if p.Place("pageSize"); p.whole > 0 {
+		return p.whole
+	}
+	return int(p.Integer("pageSize", DefaultPageSize, 1, MaxPageSize, "must be an integer from 1 to 100"))
+}
+
+// Integer parses a whole number from lowest to highest.
+func (p *Params) Integer(field string, absent, lowest, highest uint64, reason string) uint64 {
+	value := p.Get(field)
+	if value == "" {
+		return absent
+	}
+	n, ok := digits(value)
+	if !ok || n < lowest || n > highest {
+		p.Fault(field, reason)
+		return absent
+	}
+	return n
+}
+
+// digits parses a number made only of decimal digits. Larger numbers become 2^64-1.
+func digits(s string) (uint64, bool) {
+	if s == "" || strings.Trim(s, "0123456789") != "" {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		return math.MaxUint64, true
+	}
+	return n, true
+}
+
+// OneOf returns a parameter with fixed values.
+func (p *Params) OneOf(field, absent string, allowed ...string) string {
+	value := p.Get(field)
+	if value == "" {
+		return absent
+	}
+	for _, a := range allowed {
+		if value == a {
+			return value
+		}
+	}
+	p.Fault(field, "must be one of "+strings.Join(allowed, ", "))
+	return absent
+}
+
+// Span is a range of block times in Unix seconds, both ends included.
+type Span struct{ From, To int64 }
+
+// Span parses from and to.
+func (p *Params) Span() Span {
+	out := Span{0, math.MaxInt64}
+	from, fromGiven := p.instant("from", false)
+	to, toGiven := p.instant("to", true)
+	if fromGiven && toGiven && from.After(to) {
+		p.Fault("from", "must not be after to")
+	}
+	if fromGiven {
+		out.From = from.Unix()
+		if from.Nanosecond() > 0 { // block times are whole seconds: the first one at or after from
+			out.From++
+		}
+	}
+	if toGiven {
+		out.To = to.Unix()
+	}
+	return out
+}
+
+// Times parses from and to, to the nanosecond; nil if absent.
+func (p *Params) Times() (from, to *time.Time) {
+	first, given := p.instant("from", false)
+	if given {
+		from = &first
+	}
+	last, given := p.instant("to", true)
+	if given {
+		to = &last
+	}
+	if from != nil && to != nil && from.After(*to) {
+		p.Fault("from", "must not be after to")
+	}
+	return from, to
+}
+
+// Moment parses a time and returns it in Unix seconds; a date without a time means the end of that day. given is
+// false if absent.
+func (p *Params) Moment(field string) (seconds int64, given bool) {
+	at, given := p.instant(field, true)
+	return at.Unix(), given
+}
+
+// rfc3339 is the syntax of RFC 3339, down to nanoseconds; time.Parse also accepts a one-digit hour and a comma.
+var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
+
+// instant parses RFC 3339, YYYY-MM-DD (UTC), Unix seconds or Unix milliseconds. A date without a time means the start
+// of that day or, with endOfDay, its last nanosecond.
+func (p *Params) instant(field string, endOfDay bool) (time.Time, bool) {
+	value := p.Get(field)
+	if value == "" {
+		return time.Time{}, false
+	}
+	if n, ok := digits(value); ok && len(value) <= 10 {
+		return time.Unix(int64(n), 0), true
+	} else if ok && len(value) == 13 {
+		return time.UnixMilli(int64(n)), true
+	}
+	if day, err := time.Parse(time.DateOnly, value); err == nil {
+		if endOfDay {
+			day = day.AddDate(0, 0, 1).Add(-time.Nanosecond)
+		}
+		return day, true
+	}
+	if t, err := time.Parse(time.RFC3339, value); err == nil && rfc3339.MatchString(value) {
+		return t, true
+	}
+	p.Fault(field, "must be RFC 3339, YYYY-MM-DD, Unix seconds (up to 10 digits) or Unix milliseconds (13 digits)")
+	return time.Time{}, false
+}
+
+// asOfBlock is the parameter that requests the state at a past block.
+const asOfBlock = "asOfBlock"
+
+// asOfBlock parses the parameter, which must be a block that can be answered about at a snapshot; nil if absent.
+func (p *Params) asOfBlock(s *state.Snapshot) *uint64 {
+	value := p.Get(asOfBlock)
+	if value == "" {
+		return nil
+	}
+	n, ok := digits(value)
+	if !ok {
+		p.Fault(asOfBlock, ask.Range(s))
+		return nil
+	}
+	var outside *ask.RangeError
+	if _, err := ask.At(s, &n); errors.As(err, &outside) {
+		p.Fault(asOfBlock, outside.Reason)
+	}
+	return &n
+}
+
+// pathAddress returns the address in the path, which may be percent-encoded.
+func (p *Params) pathAddress(vars map[string]string) common.Address {
+	value, err := url.PathUnescape(vars["address"])
+	if err != nil {
+		value = ""
+	}
+	return p.Address("address", value)
+}
+
+// IsAddress reports whether s is 0x and 40 hex digits, in any case.
+func IsAddress(s string) bool { return strings.HasPrefix(s, "0x") && common.IsHexAddress(s) }

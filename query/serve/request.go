@@ -1,0 +1,221 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/query/ask"
+	"github.com/navlog/navlog/query/files"
+	"github.com/navlog/navlog/query/state"
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// Request is an API request that is being handled.
+type Request struct {
+	Context context.Context
+	HTTP    *http.Request
+	Header  http.Header // of the response
+	Params  *Params
+	Partner *Partner   // that the key belongs to; nil on public routes
+	Client  netip.Addr // whose limits the request counts against
+
+	vars     map[string]string // of the path
+	snapshot *state.Snapshot   // nil: there is none yet
+	watcher  *state.Watcher
+	about    *ask.Validity                                     // of the answer, once it is pinned
+	asFile   bool                                              // the list can be requested as a file
+	format   files.Format                                      // of the requested file; empty: none
+	fileRows int                                               // rows read at once for a file
+	work     time.Duration                                     // timeout for making one part of a file
+	class    class                                             // of the slots that it needs
+	turn     func(context.Context) (release func(), err error) // acquires an engine slot for one part of a file
+	partial  bool                                              // may be answered from the first generation while it is built
+}
+
+// Partner is the partner that a request's key belongs to.
+type Partner struct {
+	ID        uint32
+	Name      string
+	RateLimit int // requests per minute
+}
+
+// Handler handles one kind of request. It does not write the response itself; it returns an answer or an error.
+type Handler func(*Request) (*Answer, error)
+
+// Path returns a variable of the path, as the client wrote it.
+func (r *Request) Path(name string) string { return r.vars[name] }
+
+// PathAddress parses {address} in the path.
+func (r *Request) PathAddress() common.Address { return r.Params.pathAddress(r.vars) }
+
+// Pinned makes an answer about one state: that of the newest block, or of the one in asOfBlock. A handler reads its
+// parameters before it calls Pinned, which reports all that are invalid. answer may be called again, with another
+// pin.
+func (r *Request) Pinned(answer func(context.Context, *ask.Pin) (*Answer, error)) (*Answer, error) {
+	if r.snapshot == nil {
+		r.Params.Get(asOfBlock)
+		if err := r.Params.Err(); err != nil {
+			return nil, err
+		}
+		return nil, notYet(r.watcher)
+	}
+	block := r.Params.asOfBlock(r.snapshot)
+	if err := r.Params.Err(); err != nil {
+		return nil, err
+	}
+	return r.pinned(block, answer)
+}
+
+// PinnedToFinal is Pinned to the newest indexed block that is final. ingest reports which one that is in the
+// registry, where only its login may write that row (roles.sql). The handler gets the report, too.
+//
+// Beyond that the row is not trusted. It must be about the log of the served generation. The read models must contain
+// all of the log that it covers, because ingest may have retracted blocks that they still contain; while they are
+// behind, an earlier report is used. And the block is at least depth below the newest one of the read models,
+// whatever the row says. A report only counts while ingest sees that the chain continues the log: a frozen ingest
+// knows that a final block is not part of the chain, and a starting one still reports what it knew earlier.
+func (r *Request) PinnedToFinal(depth uint64,
+	answer func(context.Context, *ask.Pin, *registry.ProgramStatus) (*Answer, error)) (*Answer, error) {
+	if err := r.Params.Err(); err != nil {
+		return nil, err
+	}
+	if r.snapshot == nil || r.snapshot.Partial && !r.partial {
+		return nil, notYet(r.watcher)
+	}
+	programs := r.watcher.Registry()
+	newest := programs.Report(registry.Ingest, r.watcher.Now())
+	if newest == nil || newest.State != registry.Following && newest.State != registry.Backfilling || newest.FinalBlock < r.snapshot.First {
+		return nil, Unavailable("Which blocks are final is not known at the moment.", nil)
+	}
+	if newest.LogID == "" || newest.LogID != programs.LogOf(r.snapshot.Generation) {
+		return nil, Unavailable(
+			"Which blocks are final is not known: ingest reports on another log than the one of the read models.", nil)
+	}
+	ingest := programs.IngestUpTo(r.snapshot.Seq, r.watcher.Now())
+	if ingest == nil { // the snapshot may be older than the report
+		if s, err := r.watcher.Newer(r.Context, r.snapshot); err == nil && s != nil && !s.Partial {
+			r.snapshot = s
+		}
+		ingest = programs.IngestUpTo(r.snapshot.Seq, r.watcher.Now())
+	}
+	if ingest == nil || ingest.FinalBlock < r.snapshot.First {
+		return nil, Unavailable("The read models are behind the log: which of their blocks are final is not known at the moment.", nil)
+	}
+	if r.snapshot.Block < r.snapshot.First+depth {
+		return nil, Unavailable(fmt.Sprintf("No indexed block is %d blocks below the newest one yet.", depth), nil)
+	}
+	block := min(ingest.FinalBlock, r.snapshot.Block-depth)
+	return r.pinned(&block, func(ctx context.Context, p *ask.Pin) (*Answer, error) { return answer(ctx, p, ingest) })
+}
+
+// Following makes a live answer, which starts at the end of the newest complete unit or at the client's position. It
+// reports all invalid parameters.
+func (r *Request) Following(answer func(newest uint64) *Answer) (*Answer, error) {
+	if err := r.Params.Err(); err != nil {
+		return nil, err
+	}
+	if r.snapshot == nil || r.snapshot.Partial && !r.partial {
+		return nil, notYet(r.watcher)
+	}
+	return answer(r.snapshot.Seq), nil
+}
+
+// pinned makes an answer at a block, or at the newest one if block is nil. There must be a snapshot.
+func (r *Request) pinned(block *uint64, answer func(context.Context, *ask.Pin) (*Answer, error)) (*Answer, error) {
+	if r.snapshot.Partial && !r.partial {
+		return nil, notYet(r.watcher)
+	}
+	var out *Answer
+	p, err := ask.Answer(r.Context, r.watcher, r.snapshot, block, func(ctx context.Context, p *ask.Pin) (err error) {
+		out, err = answer(ctx, p)
+		return err
+	})
+	switch {
+	case err != nil && p != nil:
+		return nil, failure(err).about(p)
+	case err != nil:
+		return nil, err
+	}
+	r.about = p.Validity()
+	maps.Copy(r.Header, position(p.Generation(), p.Seq, p.Block))
+	return out, nil
+}
+
+// firstSyncRetry is Retry-After while the first generation is built, which takes a while.
+const firstSyncRetry = 10 * time.Second
+
+// notYet is the error while there is no read model: none is live, or the first is being built.
+func notYet(w *state.Watcher) *Failure {
+	f := Unavailable("The read model is not there yet.", nil)
+	if progress := w.FirstSync(); progress != nil {
+		f.Message = "The read model is being built. The details say how far it is."
+		f.Details = map[string]any{"progress": progress}
+		f.Retry = firstSyncRetry
+	}
+	return f
+}
+
+// Meta is the metadata of a paginated list.
+type Meta struct {
+	Page        int   `json:"page"`
+	PageSize    int   `json:"pageSize"`
+	Total       int64 `json:"total"`
+	TotalPages  int64 `json:"totalPages"`
+	HasNextPage bool  `json:"hasNextPage"`
+}
+
+// List returns the answer for one page, and sets its Link header. rows must not be nil.
+func (r *Request) List(rows any, p Page, total int64) *Answer {
+	size := int64(p.Size)
+	meta := Meta{Page: p.Number, PageSize: p.Size, Total: total, TotalPages: (total + size - 1) / size}
+	meta.HasNextPage = int64(p.Number) < meta.TotalPages && (p.Number+1)*p.Size <= maxReach
+	return &Answer{Data: rows, Meta: meta, links: r.links(meta)}
+}
+
+// links returns links to the other pages of a list, with the request's own filters. Unknown parameters are left out,
+// so that the client cannot make the header arbitrarily long, and so are pages beyond the limit of page x pageSize.
+func (r *Request) links(m Meta) string {
+	var links []string
+	add := func(rel string, number int64) {
+		if number < 1 || number*int64(m.PageSize) > maxReach {
+			return
+		}
+		values := make(url.Values, len(r.Params.known)+2)
+		for name, v := range r.Params.known {
+			values[name] = []string{v}
+		}
+		values["page"] = []string{strconv.FormatInt(number, 10)}
+		values["pageSize"] = []string{strconv.Itoa(m.PageSize)}
+		links = append(links, fmt.Sprintf(`<%s?%s>; rel="%s"`, r.HTTP.URL.EscapedPath(), values.Encode(), rel))
+	}
+	add("first", 1)
+	add("prev", min(int64(m.Page)-1, m.TotalPages))
+	if m.HasNextPage {
+		add("next", int64(m.Page)+1)
+	}
+	add("last", max(m.TotalPages, 1))
+	return strings.Join(links, ", ")
+}
+
+// Headers of every API response once there is something to serve.
+const (
+	headerBlock      = "X-Indexed-Block"
+	headerSeq        = "X-Indexed-Seq"
+	headerGeneration = "X-Generation"
+	headerChainState = "X-Chain-State"
+	headerRequestID  = "X-Request-Id"
+)
+
+// position returns the headers with the state that an answer was made from.
+func position(generation int32, seq, block uint64) http.Header {
+	return http.Header{headerBlock: {Decimal(block)}, headerSeq: {Decimal(seq)}, headerGeneration: {strconv.Itoa(int(generation))}}
+}

@@ -1,0 +1,346 @@
+package serve_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/query/ask"
+	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/query/serve"
+)
+
+// block returns an answer with the block that it is pinned to.
+func block(r *serve.Request) (*serve.Answer, error) {
+	page := r.Params.Page()
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
+		return r.List([]string{serve.Decimal(p.Block)}, page, 1), nil
+	})
+}
+
+// startAPI starts a server for some routes, with the given concurrency, over the small chain.
+func startAPI(t *testing.T, concurrency int, routes ...serve.Route) *readtest.Client {
+	t.Helper()
+	g := readtest.New(t, enginetest.ClickHouse(t))
+	g.Write(readtest.SmallChain())
+	return readtest.ServeBy(t, serve.New(concurrency, 1<<20, prometheus.NewRegistry()), g, routes...)
+}
+
+// TestOverload: with every slot taken and the queue full, requests that are not cached fail with 503 and everything
+// else works; then the server recovers by itself.
+func TestOverload(t *testing.T) {
+	c := startAPI(t, 1, serve.Route{Path: "/blocks", Get: block})
+	var log bytes.Buffer
+	c.Server.Log = slog.New(slog.NewTextHandler(&log, nil))
+	c.Serve("/blocks").JSON(t)
+	release, err := c.Server.Occupy(t.Context(), netip.MustParseAddr("192.0.2.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	disperse := c.Server.Crowd()
+	r := c.Serve("/blocks?page=2")
+	r.Failed(t, 503, "UNAVAILABLE")
+	if r.Header().Get("Retry-After") != "1" {
+		t.Errorf("Retry-After is %q", r.Header().Get("Retry-After"))
+	}
+	if n := c.Server.Refused(); n != 1 {
+		t.Errorf("refused_total is %v", n)
+	}
+	c.Serve("/blocks").JSON(t)
+	c.Serve("/blocks?page=").JSON(t) // the same request
+	if log.Len() > 0 {
+		t.Errorf("a crowd fills the log: %s", log.String())
+	}
+	release()
+	disperse()
+	c.Serve("/blocks?page=2").JSON(t)
+}
+
+// TestCachedRequestKeepsNoHeaders: headers that a client adds to a request use no memory in the cache.
+func TestCachedRequestKeepsNoHeaders(t *testing.T) {
+	c := startAPI(t, 1, serve.Route{Path: "/blocks", Get: block})
+	freed := make(chan struct{})
+	func() {
+		filler := new([1 << 20]byte)
+		runtime.AddCleanup(filler, func(freed chan struct{}) { close(freed) }, freed)
+		request := httptest.NewRequestWithContext(context.WithValue(t.Context(), filler, filler), http.MethodGet, "/blocks", nil)
+		c.Handler.ServeHTTP(httptest.NewRecorder(), request)
+	}()
+	if c.Server.Cached() != 1 {
+		t.Fatal("the answer is not in the cache")
+	}
+	for done := false; !done; {
+		runtime.GC()
+		select {
+		case <-freed:
+			done = true
+		case <-time.After(10 * time.Millisecond):
+			if t.Context().Err() != nil {
+				t.Fatal("the request is not let go")
+			}
+		}
+	}
+	if c.Server.Cached() != 1 {
+		t.Error("the answer is gone")
+	}
+}
+
+// TestTornAnswers: a handler's error is discarded if a query read a state other than the pin's, and the answer is not
+// cached under the state that was read first.
+func TestTornAnswers(t *testing.T) {
+	g, l := readtest.New(t, enginetest.ClickHouse(t)), readtest.SmallChain()
+	g.Write(l)
+	tries := 0
+	c := readtest.ServeBy(t, serve.New(16, 1<<20, prometheus.NewRegistry()), g, serve.Route{Path: "/torn", Get: func(r *serve.Request) (*serve.Answer, error) {
+		return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
+			if tries++; tries == 1 { // the new state is written, and the watcher has not seen it
+				l.Retract(10)
+				l.Append(readtest.BlockRecord(11), readtest.BlockRecord(12))
+				g.Write(l)
+			}
+			totals, err := ask.TotalsOf(ctx, p, readtest.VaultA)
+			if err == nil && p.Block == 11 {
+				err = serve.NotFound("There is no such thing.")
+			}
+			return &serve.Answer{Data: []uint64{totals.Of(readtest.VaultA, readtest.VaultA).Deposits}}, err
+		})
+	}})
+	for range 2 {
+		r := c.Serve("/torn")
+		if got := fmt.Sprintln(r.Data(t), r.Header().Get("X-Indexed-Block"), tries, c.Server.Cached()); got != "[2] 12 2 1\n" {
+			t.Errorf("the answer is %s", got)
+		}
+	}
+}
+
+func brokenPart() error { panic("boom") }
+
+// TestPanics: panics, also those in a goroutine of the handler, are answered with 500, logged with their origin, and
+// counted. A response that has begun to be sent is cut off: a client would mistake an error or a regular end for the
+// rest of the response.
+func TestPanics(t *testing.T) {
+	c := startAPI(t, 1,
+		serve.Route{Path: "/broken", Get: func(*serve.Request) (*serve.Answer, error) { return nil, brokenPart() }},
+		serve.Route{Path: "/part", Get: func(*serve.Request) (*serve.Answer, error) {
+			return nil, ask.Together(func() error { return errors.New("another part") }, func() error { return ask.Together(brokenPart) })
+		}},
+		serve.Route{Path: "/begun", Streamed: true, Get: func(r *serve.Request) (*serve.Answer, error) {
+			return r.Pinned(func(context.Context, *ask.Pin) (*serve.Answer, error) {
+				return &serve.Answer{Stream: func(_ context.Context, w io.Writer) error {
+					if _, err := io.WriteString(w, `{"ok":true,`); err != nil {
+						return err
+					}
+					return ask.Together(brokenPart)
+				}}, nil
+			})
+		}},
+		serve.Route{Path: "/live", Live: true, Get: func(r *serve.Request) (*serve.Answer, error) {
+			return r.Following(func(uint64) *serve.Answer {
+				return &serve.Answer{Kind: "text/event-stream", Live: func(context.Context, *serve.Live) error { return brokenPart() }}
+			})
+		}},
+	)
+	var log bytes.Buffer
+	c.Server.Log = slog.New(slog.NewTextHandler(&log, nil))
+	for i, path := range []string{"/broken", "/part", "/begun", "/live"} {
+		log.Reset()
+		cut := func() (v any) {
+			defer func() { v = recover() }()
+			c.Serve(path).Failed(t, 500, "INTERNAL_ERROR")
+			return nil
+		}()
+		if begun := path == "/begun" || path == "/live"; begun != (cut == http.ErrAbortHandler) {
+			t.Errorf("%s ends by %v", path, cut)
+		}
+		if !strings.Contains(log.String(), "panic=boom") || !strings.Contains(log.String(), "brokenPart") {
+			t.Errorf("%s: the log does not say that it panicked, and where: %s", path, log.String())
+		}
+		if n := c.Server.Panics(); n != float64(i+1) {
+			t.Errorf("%s: %v panics were counted", path, n)
+		}
+		if n := c.Server.Counted(path, "GET", "500"); n != 1 {
+			t.Errorf("%s: counted %v times", path, n)
+		}
+	}
+	if c.Server.Cached() != 0 {
+		t.Error("a panic is kept")
+	}
+}
+
+// long is a response of many pieces.
+func long(r *serve.Request) (*serve.Answer, error) {
+	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
+		return &serve.Answer{Stream: func(ctx context.Context, w io.Writer) error {
+			out := bufio.NewWriterSize(w, serve.StreamChunk)
+			out.WriteString(`{"ok":true,"data":["`)
+			for range 2000 {
+				out.WriteString(strings.Repeat("x", 1000))
+			}
+			out.WriteString("\"]}\n")
+			return out.Flush()
+		}}, nil
+	})
+}
+
+// TestStreams: the ETag of a long response is made from its inputs, because its bytes are not known before they are
+// sent.
+func TestStreams(t *testing.T) {
+	c := startAPI(t, 1, serve.Route{Path: "/long", Get: long, Streamed: true}, serve.Route{Path: "/cut", Streamed: true, Get: func(r *serve.Request) (*serve.Answer, error) {
+		return r.Pinned(func(context.Context, *ask.Pin) (*serve.Answer, error) {
+			return &serve.Answer{Stream: func(context.Context, io.Writer) error { return errors.New("no more") }}, nil
+		})
+	}})
+	first := c.Serve("/long")
+	first.JSON(t)
+	tags := map[string]bool{}
+	for _, path := range []string{"/long", "/long?asOfBlock=10", "/long?asOfBlock=9", "/long?x=1"} {
+		tags[c.Serve(path).Header().Get("ETag")] = true
+	}
+	if len(tags) != 4 || !tags[first.Header().Get("ETag")] {
+		t.Errorf("tags are %v", tags)
+	}
+	head, _ := http.NewRequest("HEAD", "/long", nil)
+	rec := httptest.NewRecorder()
+	c.Handler.ServeHTTP(rec, head)
+	if rec.Code != 200 || rec.Body.Len() > 0 || rec.Header().Get("ETag") != first.Header().Get("ETag") {
+		t.Errorf("HEAD: %d with %d bytes and %v", rec.Code, rec.Body.Len(), rec.Header())
+	}
+	again := httptest.NewRequest("GET", "/long", nil)
+	again.Header.Set("If-None-Match", first.Header().Get("ETag"))
+	rec = httptest.NewRecorder()
+	c.Handler.ServeHTTP(rec, again)
+	if rec.Code != 304 || rec.Body.Len() > 0 {
+		t.Errorf("asked again: %d with %d bytes", rec.Code, rec.Body.Len())
+	}
+	defer func() {
+		if v := recover(); v != http.ErrAbortHandler || c.Server.StreamsTaken() != 0 {
+			t.Errorf("an answer that breaks off ends by %v, with %d slots taken", v, c.Server.StreamsTaken())
+		}
+	}()
+	c.Serve("/cut")
+}
+
+// TestLongAnswerBeyondAnAddress: a response beyond the share of an address is rejected after a while, and those of
+// others are not.
+func TestLongAnswerBeyondAnAddress(t *testing.T) {
+	c := startAPI(t, 1, serve.Route{Path: "/long", Get: long, Streamed: true})
+	var ip netip.Addr // the address of all clients in this test
+	var leave func()
+	for range serve.LongPerAddress {
+		var err error
+		if leave, err = c.Server.OccupyStream(t.Context(), ip); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Serve("/long").Failed(t, 503, "UNAVAILABLE")
+	other, err := c.Server.OccupyStream(t.Context(), netip.MustParseAddr("192.0.2.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other()
+	leave()
+	c.Serve("/long").JSON(t)
+	if n := c.Server.StreamsTaken(); n != serve.LongPerAddress-1 {
+		t.Errorf("%d slots taken", n)
+	}
+}
+
+// TestPartnersDoNotWaitForThePublic: with every slot of the public taken and its queue full, a partner's request is
+// handled.
+func TestPartnersDoNotWaitForThePublic(t *testing.T) {
+	c := startAPI(t, 1, serve.Route{Path: "/blocks", Get: block}, serve.Route{Path: "/mine", Get: block, Partner: true})
+	release, err := c.Server.Occupy(t.Context(), netip.MustParseAddr("192.0.2.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	defer c.Server.Crowd()()
+	c.Serve("/blocks").Failed(t, 503, "UNAVAILABLE")
+	c.Serve("/mine").JSON(t)
+}
+
+// TestSlowReaderIsCutOff: a client requests a long response and reads nothing, or only a little now and then.
+func TestSlowReaderIsCutOff(t *testing.T) {
+	c := startAPI(t, 1, serve.Route{Path: "/long", Get: long, Streamed: true})
+	cut := make(chan any, 1)
+	server := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		defer func() { v := recover(); cut <- v; panic(http.ErrAbortHandler) }()
+		c.Handler.ServeHTTP(rw, r)
+	}), ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+		if err := c.(*net.TCPConn).SetWriteBuffer(serve.StreamChunk); err != nil {
+			t.Error(err)
+		}
+		return ctx
+	}}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = server.Serve(listener) }()
+	defer server.Close()
+	get := func(read func(net.Conn)) {
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if err := conn.(*net.TCPConn).SetReadBuffer(serve.StreamChunk); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, "GET /long HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		go read(conn)
+		if v := <-cut; v != http.ErrAbortHandler {
+			t.Errorf("the handler ended with %v: the client got it all", v)
+		}
+		if c.Server.StreamsTaken() != 0 {
+			t.Error("its slot is still taken")
+		}
+	}
+	patience, whole := c.Server.Patience, c.Server.WriteTimeout
+	c.Server.Patience = patience / 100
+	get(func(net.Conn) {})
+	c.Server.Patience, c.Server.WriteTimeout = patience, time.Second
+	get(func(conn net.Conn) { // each piece well within its deadline, but all of them would take ten seconds
+		pace := time.NewTicker(100 * time.Millisecond)
+		defer pace.Stop()
+		for b := make([]byte, serve.StreamChunk/4); ; <-pace.C {
+			if _, err := conn.Read(b); err != nil {
+				return
+			}
+		}
+	})
+	c.Server.WriteTimeout = whole
+	c.Serve("/long").JSON(t)
+}
+
+// TestConnectionsForAllAtOnce: requests that hold a slot never wait for a connection to the engine, and neither does
+// the query for the newest state.
+func TestConnectionsForAllAtOnce(t *testing.T) {
+	const concurrency = 3
+	conn, err := readtest.Config(enginetest.ClickHouse(t)).OpenReader("", serve.Questions(concurrency))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	const cheap, expensive, proving = concurrency + 1, 1 + 1, 4 + 1
+	if open, most := conn.Stats().MaxOpenConns, 6*(cheap+expensive+proving); open <= most {
+		t.Errorf("%d connections for %d questions at once", open, most)
+	}
+}

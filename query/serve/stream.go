@@ -1,0 +1,130 @@
+package serve
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/navlog/navlog/query/files"
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+const (
+	// maxStreams is how many long responses are sent at once.
+	maxStreams = 12
+	// longPerAddress, longPerSite and longPerBlock are how many long responses, and how many files, are sent at once
+	// to one address, to an IPv6 /56 or /48, and to an IPv4 /24.
+	longPerAddress = 2
+	longPerSite    = 3
+	longPerBlock   = 4
+	// StreamChunk is the size of the pieces in which a long response is sent.
+	StreamChunk = 64 << 10
+)
+
+// stream sends a response while it is made. RequestTimeout applies until the first byte, and limit to all of it,
+// however the client spreads its reading. After the first byte, an error can only be signalled by closing the
+// connection, which tells the client that the response is incomplete.
+func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *slots, limit time.Duration) error {
+	end := time.Now().Add(limit)
+	r.readParams()
+	leave, err := of.acquire(r.Context, r.holder())
+	if err != nil {
+		return err
+	}
+	defer leave()
+	release, err := s.slots.acquire(r.Context, r.holder())
+	if err != nil {
+		return err
+	}
+	defer func() { release() }()
+	client := r.HTTP.Context()
+	a, err := h(r)
+	if err != nil {
+		return err
+	}
+	tag := r.stateTag()
+	if !a.untagged && unchanged(w, r.HTTP, tag) {
+		return nil
+	}
+	r.Header.Set("Content-Type", cmp.Or(a.Kind, jsonKind))
+	if a.Name != "" {
+		r.Header.Set("Content-Disposition", `attachment; filename="`+a.Name+`"`)
+	}
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(r.Context), end)
+	defer cancel()
+	defer context.AfterFunc(client, cancel)()
+	send := func(w io.Writer) error { return a.Stream(ctx, w) }
+	if acceptsGzip(r.HTTP.Header) && r.format != files.Parquet { // Parquet is compressed itself
+		plain := send
+		send = func(w io.Writer) error { return zipped(w, plain) }
+		tag += gzipSuffix
+		r.Header.Set("Content-Encoding", "gzip")
+	}
+	if !a.untagged {
+		r.Header["Etag"] = []string{`"` + tag + `"`}
+	}
+	if r.HTTP.Method == http.MethodHead {
+		return nil
+	}
+	defer s.cutOff(r)
+	out := s.patient(w, r, end)
+	turns := &turnstile{to: out, enter: func() (func(), error) { return r.turn(ctx) }, release: release}
+	release = turns.leave
+	if a.turns {
+		turns.leave()
+		turns.enter = nil
+	}
+	pieces := bufio.NewWriterSize(turns, StreamChunk)
+	if err = send(pieces); err == nil {
+		err = pieces.Flush()
+	}
+	turns.leave()
+	if err == nil {
+		err = out.Flush()
+	}
+	if err != nil {
+		s.cut(r, out, err)
+		panic(http.ErrAbortHandler)
+	}
+	out.finish()
+	return nil
+}
+
+// stateTag returns an ETag made from the inputs of a response, because its bytes are not known before they are sent.
+// Requests of two partners for the same URL get different tags.
+func (r *Request) stateTag() string {
+	h := r.Header
+	sum := sha256.Sum256([]byte(strings.Join([]string{readmodel.Schema(), h.Get(headerGeneration), h.Get(headerSeq), h.Get(headerBlock),
+		r.HTTP.URL.EscapedPath(), r.Params.values.Encode(), string(r.format), Decimal(uint64(r.holder().partner))}, " ")))
+	return hex.EncodeToString(sum[:16])
+}
+
+// turnstile releases the engine slot while the client receives what was written: a slow reader occupies one of the
+// places for long responses, but no engine slot.
+type turnstile struct {
+	to      io.Writer
+	enter   func() (release func(), err error) // nil: the slot cannot be acquired again
+	release func()                             // nil: the slot is released
+}
+
+func (t *turnstile) Write(b []byte) (int, error) {
+	t.leave()
+	n, err := t.to.Write(b)
+	if err == nil && t.enter != nil {
+		t.release, err = t.enter()
+	}
+	return n, err
+}
+
+func (t *turnstile) leave() {
+	if t.release != nil {
+		t.release()
+		t.release = nil
+	}
+}
