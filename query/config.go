@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/navlog/navlog/query/access"
+	"github.com/navlog/navlog/query/explain"
 	"github.com/navlog/navlog/query/health"
-	"github.com/navlog/navlog/query/node"
 	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/query/vaults"
 	"github.com/navlog/navlog/schemas/statement"
@@ -164,7 +164,7 @@ func (c Config) Validate() error {
 		}
 	}
 	if c.ProofRPC != "" {
-		if err := node.CheckURL(c.ProofRPC); err != nil {
+		if err := explain.CheckNodeURL(c.ProofRPC); err != nil {
 			fault("http.proofRpc %w", err)
 		}
 	}

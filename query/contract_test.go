@@ -8,14 +8,14 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"github.com/navlog/navlog/query/partner"
 	"github.com/navlog/navlog/query/readtest"
-	"github.com/navlog/navlog/query/webhooks"
 )
 
 // TestDocumentAndRoutes: every path and method that is served is in the document, and vice versa.
 func TestDocumentAndRoutes(t *testing.T) {
 	var served, documented []string
-	q := &Query{webhooks: webhooks.New(nil, nil, nil)}
+	q := &Query{webhooks: partner.NewWebhooks(nil, nil, nil)}
 	for _, e := range q.routes() {
 		if e.Get != nil {
 			served = append(served, "GET "+e.Path)
@@ -58,7 +58,7 @@ var listsWithoutFiles = map[string]string{
 // as CSV and Parquet, and no other route does.
 func TestEveryListHasAFile(t *testing.T) {
 	asFile := make(map[string]bool)
-	q := &Query{webhooks: webhooks.New(nil, nil, nil)}
+	q := &Query{webhooks: partner.NewWebhooks(nil, nil, nil)}
 	for _, e := range q.routes() {
 		asFile[e.Path] = e.AsFile
 	}

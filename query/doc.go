@@ -6,11 +6,10 @@
 //	access       authentication and limits (PostgreSQL)
 //	state        the states of the read models that answers can be about (ClickHouse, PostgreSQL)
 //	ask          queries about one state (ClickHouse), and those that several resources share
-//	vaults, users, deposits, withdrawals, partner, events, statements
+//	vaults, users, deposits, withdrawals, events
 //	             one resource each: handler, JSON, and a .sql file for each query
-//	explain      the logs behind any number in these responses
-//	node         the node of the chain that explain makes proofs from
-//	webhooks     registration, deliveries, replay, events (PostgreSQL)
+//	partner      totals, statements and webhooks of a partner (ClickHouse, PostgreSQL)
+//	explain      the logs behind any number in these responses, and their proofs, made with a node of the chain
 //	health       /healthz, /readyz, /status
 //	docs         the reference page of the API, and the pages of docs/
 //	web          the pages for people, built from query/web/src

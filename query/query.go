@@ -24,13 +24,10 @@ import (
 	"github.com/navlog/navlog/query/events"
 	"github.com/navlog/navlog/query/explain"
 	"github.com/navlog/navlog/query/health"
-	"github.com/navlog/navlog/query/node"
 	"github.com/navlog/navlog/query/partner"
 	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/query/state"
-	"github.com/navlog/navlog/query/statements"
 	"github.com/navlog/navlog/query/web"
-	"github.com/navlog/navlog/query/webhooks"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/statement"
@@ -55,9 +52,9 @@ type Query struct {
 	access     *access.Access
 	server     *serve.Server
 	conns      *serve.Conns
-	webhooks   *webhooks.Webhooks
+	webhooks   *partner.Webhooks
 	rotation   *partner.Rotation
-	statements *statements.Statements
+	statements *partner.Statements
 	explainer  *explain.Explainer
 	health     *health.Health
 	feed       *events.Feed
@@ -66,7 +63,7 @@ type Query struct {
 
 // New returns a server for one chain. It does not connect to anything until Run. cfg must be valid. The metrics are
 // registered with reg, and not served here, because the port of the API is public.
-func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, checkURL webhooks.CheckURL,
+func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, checkURL partner.CheckURL,
 	reg prometheus.Registerer, log *slog.Logger) *Query {
 	q := &Query{cfg: cfg, chainID: chainID, pool: pool, log: log}
 	q.watcher = state.New(chainID, serve.Questions(cfg.Concurrency), max(cfg.WriteTimeout, cfg.FileTimeout), ch, pool, log)
@@ -91,16 +88,16 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 	q.conns.Trusted, q.conns.IdleTimeout = q.access.Trusted, cfg.IdleTimeout
 
 	q.feed = events.NewFeed()
-	q.webhooks = webhooks.New(pool, checkURL, log)
+	q.webhooks = partner.NewWebhooks(pool, checkURL, log)
 	q.webhooks.Rotation = cfg.PartnerRotation
 	q.rotation = &partner.Rotation{Allowed: cfg.PartnerRotation, Pool: pool}
-	q.statements = &statements.Statements{Pool: pool, Depth: uint64(cfg.StatementConfirmations)}
+	q.statements = &partner.Statements{Pool: pool, Depth: uint64(cfg.StatementConfirmations)}
 	if key, err := statement.Key(cfg.StatementKey); err == nil { // Validate has checked it
 		q.statements.Key = key
 	}
-	var proofs *node.Node
+	var proofs *explain.Node
 	if cfg.ProofRPC != "" {
-		if n, err := node.New(cfg.ProofRPC, cfg.ProofCallsPerSecond); err == nil { // Validate has checked it
+		if n, err := explain.NewNode(cfg.ProofRPC, cfg.ProofCallsPerSecond); err == nil { // Validate has checked it
 			proofs = n
 		}
 	}

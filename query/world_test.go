@@ -17,10 +17,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/deploy/testkit/partner"
+	testpartner "github.com/navlog/navlog/deploy/testkit/partner"
+	"github.com/navlog/navlog/query/partner"
 	"github.com/navlog/navlog/query/readtest"
 	"github.com/navlog/navlog/query/serve"
-	"github.com/navlog/navlog/query/webhooks"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -80,7 +80,7 @@ type world struct {
 	logged *logBuffer
 	reg    *prometheus.Registry
 
-	checkURL webhooks.CheckURL
+	checkURL partner.CheckURL
 }
 
 func testConfig() Config {
@@ -211,7 +211,7 @@ func (w *world) get(path string, header ...string) reply { return w.Get(path, he
 // partner creates a partner with one key.
 func (w *world) partner(id int64, name string) (key string) {
 	w.t.Helper()
-	made, err := partner.Make(context.Background(), w.pool, id, name, "")
+	made, err := testpartner.Make(context.Background(), w.pool, id, name, "")
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/query/explain"
-	"github.com/navlog/navlog/query/node"
 	"github.com/navlog/navlog/query/readtest"
 	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/query/users"
@@ -34,7 +33,7 @@ func newAProvenAPI(t *testing.T) (*anAPI, *readtest.Node) {
 	l.Append(n.Block(t, 5,
 		readtest.Fact{Kind: readtest.Claim, Vault: a, User: readtest.Alice, Other: readtest.Carol, Assets: 45, Shares: 40, Tx: readtest.Tx(32)},
 		readtest.Fact{Kind: readtest.Nav, Vault: a, User: readtest.Router, Price: 1_050_000, Assets: 500, Supply: 400, Tx: readtest.Tx(33)})...)
-	own, err := node.New(n.URL, 10_000)
+	own, err := explain.NewNode(n.URL, 10_000)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,23 +1,21 @@
-// Package explain answers why a number of an answer is what it is: with the logs that make
-// it, oldest first, each with what it changes and what the number is after it. The last
-// of these sums is the number.
+// Package explain returns why a number of the API has its value: the logs that make it, oldest first, each with its
+// change of the number and the number after it. The last of these sums is the number.
 //
 //	of, field ──▶ target ──▶ numbers: which logs, and how they make it
 //	                            │
 //	              page: some of them, oldest first ──▶ before: the sum up to there
 //	              total: how many, and the number
 //
-// The table of numbers names for each a .sql file that gives its logs (numbers.go). Three
-// questions are asked around any of them: page or page_retracted, total and before. They read the
-// table events alone, and the number itself stands in a list: that both are equal is therefore
-// worth to be asserted, and is, for every number, by the tests of query and by
-// deploy/check/histories.
+// The table of numbers (numbers.go) names a .sql file for each number, which selects its logs. Three queries are made
+// from it: page or page_retracted, total, and before. They only read the table events, but the number itself is in a
+// list. Tests of query and deploy/check/histories compare both for every number.
 //
-// With proof=true each log carries what proves that it is in its block (proof.go), out of
-// what a node says: that is held against the hash that the log has of the block first.
+// With proof=true each log has a proof that it is in its block (proof.go), made from data of the single node that serve
+// uses. The node is not trusted: a block is used only if its header and receipts match the hash that the log has of
+// the block (node.go). Calls of the node are rate-limited, because a provider bills each call, and responses are
+// limited in size and time. Proven blocks are cached by hash, so that the same proofs need no second call (kept.go).
 //
-// A partner's numbers are asked by the partner of the key alone: nothing that a client
-// writes says of whom they are.
+// The numbers of a partner are available only to the partner of the key: no parameter of a request names a partner.
 package explain
 
 import (
@@ -32,7 +30,6 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/query/ask"
-	"github.com/navlog/navlog/query/node"
 	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/query/state"
 	"github.com/navlog/navlog/schemas/mapping"
@@ -71,7 +68,7 @@ var errNoKey = errors.New("the numbers of a partner are asked for without a key"
 // Explainer answers why numbers are what they are.
 type Explainer struct {
 	// Node is what proofs are made from; nil: there are none.
-	Node *node.Node
+	Node *Node
 	// Spend is called before each call of the node for a request. Its error, a
 	// *serve.Failure, refuses the call.
 	Spend func(*serve.Request) error
@@ -80,7 +77,7 @@ type Explainer struct {
 }
 
 // New makes one with a node, or with nil.
-func New(n *node.Node) *Explainer {
+func New(n *Node) *Explainer {
 	return &Explainer{Node: n, Spend: func(*serve.Request) error { return nil }}
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"github.com/navlog/navlog/query/ask"
-	"github.com/navlog/navlog/query/node"
 	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/query/state"
 	"github.com/navlog/navlog/schemas/chainproof"
@@ -45,7 +44,7 @@ func (e *Explainer) prove(r *serve.Request, vaults []state.Vault, events []event
 	for i := range events {
 		at := &events[i]
 		if at.State != "live" {
-			at.Unproven = "It was taken back: its block is not in the chain."
+			at.Unproven = "It was retracted: its block is not in the chain."
 			continue
 		}
 		if at.LogIndex == nil {
@@ -89,10 +88,10 @@ func names(vaults []state.Vault, e *eventJSON, l *types.Log) bool {
 // A prover asks for blocks one after the other, and holds one at a time.
 type prover struct {
 	vaults []state.Vault
-	node   *node.Node
+	node   *Node
 	pay    func() error // for each call of the node
 	held   common.Hash  // of block
-	block  *node.Block
+	block  *ProvenBlock
 }
 
 // proof proves an event that is in a block. Its error is *chainproof.UnprovableError where nothing can.
@@ -134,9 +133,9 @@ func unproven(number string, hash common.Hash, err error) error {
 	switch {
 	case errors.As(err, &wrong):
 		return lies(wrong.Why)
-	case errors.Is(err, node.ErrNoReceipts), errors.Is(err, node.ErrTooLong):
+	case errors.Is(err, errNoReceipts), errors.Is(err, errTooLong):
 		return lies(err.Error())
-	case errors.Is(err, node.ErrNoBlock):
+	case errors.Is(err, errNoBlock):
 		return serve.Unavailable("The node that proofs are made from does not have "+about+": it is behind, or the chain was reorganised.", err)
 	}
 	return serve.Unavailable("The node that proofs are made from does not answer as it should at the moment.", err)

@@ -108,8 +108,8 @@ func fieldsOf(path string) (out []string) {
 	return out
 }
 
-// match finds the pattern of a path or pointer, and what stands in the place that varies;
-// ok is false where there is none. A pointer may escape ~ and /, which none of ours has.
+// match finds the pattern of a path or pointer, and the value of its variable part; ok is false if no pattern matches.
+// A pointer may escape ~ and /, but no pattern has these characters.
 func match(given string, patterns []string) (pattern, variable string, ok bool) {
 	parts := strings.Split(given, "/")
 	for _, pattern := range patterns {

@@ -1,4 +1,4 @@
-package statements
+package partner
 
 import (
 	"cmp"
@@ -19,30 +19,30 @@ type ofPartner struct {
 	Last    uint64      `ask:"last"`
 }
 
-var events = ask.NewPage[ofPartner, event]("partner_events", sqlEvents, ask.OldestFirst)
+var statementEvents = ask.NewPage[ofPartner, statementEvent]("partner_events", sqlStatementEvents, ask.OldestFirst)
 
-// stream reads the partner's events of one kind in chain order, a page at a time.
-type stream struct {
+// statementStream reads the partner's events of one kind in chain order, a page at a time.
+type statementStream struct {
 	args  ofPartner
-	rows  []event    // read but not consumed yet
-	after *ask.Place // the last one that was read
-	done  bool       // there is nothing after rows
+	rows  []statementEvent // read but not consumed yet
+	after *ask.Place       // the last one that was read
+	done  bool             // there is nothing after rows
 }
 
 // streams returns streams of all events that may be in the statement: the partner's deposits and requests in the
 // blocks of the range.
-func (b *building) streams(ctx context.Context) (out []*stream, err error) {
+func (b *building) streams(ctx context.Context) (out []*statementStream, err error) {
 	first, last, err := b.pin.Blocks(ctx, b.span.From, b.span.To)
 	for _, kind := range []ask.Word{"deposit", "requested"} {
-		out = append(out, &stream{args: ofPartner{ask.Partner(b.header.PartnerID), kind, first, last}})
+		out = append(out, &statementStream{args: ofPartner{ask.Partner(b.header.PartnerID), kind, first, last}})
 	}
 	return out, err
 }
 
 // next returns the next events of all streams, up to atOnce, in chain order.
-func (b *building) next(ctx context.Context, streams []*stream) (some []event, err error) {
+func (b *building) next(ctx context.Context, streams []*statementStream) (some []statementEvent, err error) {
 	for len(some) < atOnce {
-		var first *stream
+		var first *statementStream
 		for _, s := range streams {
 			if err := s.fill(ctx, b); err != nil {
 				return nil, err
@@ -60,9 +60,9 @@ func (b *building) next(ctx context.Context, streams []*stream) (some []event, e
 }
 
 // fill reads pages until there is an event to consume, or nothing more.
-func (s *stream) fill(ctx context.Context, b *building) error {
+func (s *statementStream) fill(ctx context.Context, b *building) error {
 	for len(s.rows) == 0 && !s.done {
-		page, err := events.After(ctx, b.pin, s.args, s.after, atOnce)
+		page, err := statementEvents.After(ctx, b.pin, s.args, s.after, atOnce)
 		if err != nil {
 			return err
 		}
@@ -70,16 +70,16 @@ func (s *stream) fill(ctx context.Context, b *building) error {
 			place := page[len(page)-1].Place()
 			s.after = &place
 		}
-		s.rows = slices.DeleteFunc(page, func(e event) bool { return !b.counts(&e) })
+		s.rows = slices.DeleteFunc(page, func(e statementEvent) bool { return !b.counts(&e) })
 	}
 	return nil
 }
 
 // counts reports whether an event belongs to a vault of the statement.
-func (b *building) counts(e *event) bool {
+func (b *building) counts(e *statementEvent) bool {
 	return slices.ContainsFunc(b.vaults, func(v state.Vault) bool { return v.Address == e.Vault && e.Block >= v.StartBlock })
 }
 
-func inChain(a, b *event) int {
+func inChain(a, b *statementEvent) int {
 	return cmp.Or(cmp.Compare(a.Block, b.Block), cmp.Compare(a.LogIndex, b.LogIndex), cmp.Compare(a.Sub, b.Sub))
 }

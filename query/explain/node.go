@@ -1,9 +1,4 @@
-// Package node reads the data that proves blocks from the single node that serve uses, without trusting it: a block
-// is returned only if its header and receipts match its hash.
-//
-// Calls are rate-limited, because a provider bills each call, and responses are limited in size and time. Proven
-// blocks are cached by hash, so that the same proofs need no second call.
-package node
+package explain
 
 import (
 	"context"
@@ -23,17 +18,17 @@ import (
 	"github.com/navlog/navlog/schemas/contracts"
 )
 
-// MaxAnswer is the maximum size of a response of the node, in bytes after decompression.
-const MaxAnswer = 32 << 20
+// maxNodeAnswer is the maximum size of a response of the node, in bytes after decompression.
+const maxNodeAnswer = 32 << 20
 
 var (
-	// ErrNoBlock reports that the node has no block with the hash: the node is behind, or the block has left the
+	// errNoBlock reports that the node has no block with the hash: the node is behind, or the block has left the
 	// chain.
-	ErrNoBlock = errors.New("the node has no such block")
-	// ErrNoReceipts reports that the node does not return the receipts of a block that it has.
-	ErrNoReceipts = errors.New("the node gives no receipts of the block by eth_getBlockReceipts")
-	// ErrTooLong reports that a response is longer than MaxAnswer bytes.
-	ErrTooLong = fmt.Errorf("the node's answer has more than %d MiB", MaxAnswer>>20)
+	errNoBlock = errors.New("the node has no such block")
+	// errNoReceipts reports that the node does not return the receipts of a block that it has.
+	errNoReceipts = errors.New("the node gives no receipts of the block by eth_getBlockReceipts")
+	// errTooLong reports that a response is longer than maxNodeAnswer bytes.
+	errTooLong = fmt.Errorf("the node's answer has more than %d MiB", maxNodeAnswer>>20)
 )
 
 // Node is a node of the chain, used over HTTP.
@@ -44,9 +39,9 @@ type Node struct {
 	kept   kept
 }
 
-// New returns a client of the node at a URL, which CheckURL has accepted, with at most perSecond calls per second. It
+// NewNode returns a client of the node at a URL, which CheckNodeURL has accepted, with at most perSecond calls per second. It
 // does not connect yet.
-func New(rawURL string, perSecond int) (*Node, error) {
+func NewNode(rawURL string, perSecond int) (*Node, error) {
 	client := &http.Client{
 		Transport: bounded{&http.Transport{
 			Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
@@ -62,9 +57,9 @@ func New(rawURL string, perSecond int) (*Node, error) {
 	return &Node{url: rawURL, client: c, pace: rate.NewLimiter(rate.Limit(perSecond), perSecond), kept: kept{limit: keptBytes}}, nil
 }
 
-// CheckURL returns nil if a node can be reached over HTTP with the URL. The error does not repeat the parts of the
+// CheckNodeURL returns nil if a node can be reached over HTTP with the URL. The error does not repeat the parts of the
 // URL that may be a key.
-func CheckURL(rawURL string) error {
+func CheckNodeURL(rawURL string) error {
 	u, err := url.Parse(rawURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return fmt.Errorf("is of %s and must be the http:// or https:// URL of a node", contracts.EndpointName(rawURL))
@@ -79,7 +74,7 @@ type bounded struct{ http.RoundTripper }
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := b.RoundTripper.RoundTrip(r)
 	if err == nil {
-		response.Body = http.MaxBytesReader(nil, response.Body, MaxAnswer)
+		response.Body = http.MaxBytesReader(nil, response.Body, maxNodeAnswer)
 	}
 	return response, err
 }
@@ -88,7 +83,7 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 // work. The error is a *chainproof.WrongError if the node's response does not match the hash, a
 // *chainproof.UnprovableError if the chain has no data to prove it with, one of the errors above, that of pay, or a
 // failure of the node.
-func (n *Node) Block(ctx context.Context, hash common.Hash, pay func() error) (*Block, error) {
+func (n *Node) Block(ctx context.Context, hash common.Hash, pay func() error) (*ProvenBlock, error) {
 	if b := n.kept.get(hash); b != nil {
 		return b, nil
 	}
@@ -102,7 +97,7 @@ func (n *Node) Block(ctx context.Context, hash common.Hash, pay func() error) (*
 	case err != nil:
 		return nil, err
 	case header == nil:
-		return nil, ErrNoBlock
+		return nil, errNoBlock
 	}
 	if raw, err = n.ask(ctx, pay, "eth_getBlockReceipts", hash); err != nil {
 		return nil, err
@@ -113,13 +108,13 @@ func (n *Node) Block(ctx context.Context, hash common.Hash, pay func() error) (*
 	case err != nil:
 		return nil, err
 	case receipts == nil:
-		return nil, ErrNoReceipts
+		return nil, errNoReceipts
 	}
 	proven, err := chainproof.Prove(hash, header, receipts)
 	if err != nil {
 		return nil, err
 	}
-	b := &Block{proven: proven}
+	b := &ProvenBlock{proven: proven}
 	n.kept.put(hash, b, size)
 	return b, nil
 }
@@ -141,9 +136,9 @@ func (n *Node) ask(ctx context.Context, pay func() error, method string, params 
 	case err == nil:
 		return raw, nil
 	case errors.As(err, &long):
-		return nil, ErrTooLong
+		return nil, errTooLong
 	case errors.As(err, &answer) && answer.ErrorCode() == methodNotFound && method == "eth_getBlockReceipts":
-		return nil, ErrNoReceipts
+		return nil, errNoReceipts
 	}
 	return nil, fmt.Errorf("%s at %s: %w", method, contracts.EndpointName(n.url), contracts.Discreet(err, n.url))
 }

@@ -1,4 +1,4 @@
-package node
+package explain
 
 import (
 	"context"
@@ -47,7 +47,7 @@ func TestBlockOfARealNode(t *testing.T) {
 	call(nil, "evm_mine")
 	var block struct{ Hash common.Hash }
 	call(&block, "eth_getBlockByNumber", "latest", false)
-	n, err := New(a.URL, 100)
+	n, err := NewNode(a.URL, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestBlockOfARealNode(t *testing.T) {
 	if len(kinds) != 3 {
 		t.Errorf("the receipts begin with %v: they are not of three types", kinds)
 	}
-	if _, err := n.Block(t.Context(), common.Hash{1}, free); !errors.Is(err, ErrNoBlock) {
+	if _, err := n.Block(t.Context(), common.Hash{1}, free); !errors.Is(err, errNoBlock) {
 		t.Errorf("a block that is not there: %v", err)
 	}
 }
@@ -79,7 +79,7 @@ func TestBlockOfARealNode(t *testing.T) {
 func TestNodeIsBounded(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer server.CloseClientConnections()
-	n, err := New(server.URL+"/v1/secretkey", 1)
+	n, err := NewNode(server.URL+"/v1/secretkey", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestNodeIsBounded(t *testing.T) {
 			t.Errorf("a node that does not answer: %v", err)
 		}
 	}
-	if err := CheckURL("ws://node.example/secretkey"); err == nil || err.Error() != "is of ws://node.example and must be the http:// or https:// URL of a node" {
+	if err := CheckNodeURL("ws://node.example/secretkey"); err == nil || err.Error() != "is of ws://node.example and must be the http:// or https:// URL of a node" {
 		t.Errorf("a WebSocket: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package webhooks
+package partner
 
 import (
 	"context"
@@ -19,19 +19,19 @@ import (
 // mostCounted is the number up to which filtered deliveries are counted: the limit of page x pageSize.
 const mostCounted = 100_000
 
-// filter selects a partner's deliveries. Nil fields match everything.
-type filter struct {
+// deliveryFilter selects a partner's deliveries. Nil fields match everything.
+type deliveryFilter struct {
 	state, kind *string
 	tx          []byte
 	first, last *time.Time
 }
 
-func (f filter) any() bool {
+func (f deliveryFilter) any() bool {
 	return f.state != nil || f.kind != nil || f.tx != nil || f.first != nil || f.last != nil
 }
 
-func readFilter(params *serve.Params) filter {
-	var f filter
+func readDeliveryFilter(params *serve.Params) deliveryFilter {
+	var f deliveryFilter
 	state := params.OneOf("state", "",
 		registry.Pending, registry.Parked, registry.Delivered, registry.Failed, registry.NoEndpoint)
 	if state != "" {
@@ -48,7 +48,7 @@ func readFilter(params *serve.Params) filter {
 }
 
 // list is ListDeliveries for the deliveries that match a filter.
-func (w *Webhooks) list(ctx context.Context, in db.ListDeliveriesParams, f filter) ([]db.ListDeliveriesRow, error) {
+func (w *Webhooks) list(ctx context.Context, in db.ListDeliveriesParams, f deliveryFilter) ([]db.ListDeliveriesRow, error) {
 	if !f.any() {
 		return w.db.ListDeliveries(ctx, in)
 	}
@@ -64,7 +64,7 @@ func (w *Webhooks) list(ctx context.Context, in db.ListDeliveriesParams, f filte
 }
 
 // count returns how many deliveries of a partner match a filter.
-func (w *Webhooks) count(ctx context.Context, partner int64, f filter) (int64, error) {
+func (w *Webhooks) count(ctx context.Context, partner int64, f deliveryFilter) (int64, error) {
 	if !f.any() {
 		return w.db.CountDeliveries(ctx, partner)
 	}
@@ -124,7 +124,7 @@ func (w *Webhooks) Delivery(r *serve.Request) (*serve.Answer, error) {
 		return nil, serve.RegistryFailure(err)
 	}
 	out := oneDeliveryJSON{
-		deliveryJSON: describe(db.ListDeliveriesRow{
+		deliveryJSON: describeDelivery(db.ListDeliveriesRow{
 			EventID: d.EventID, Sequence: d.Sequence, Type: d.Type, State: d.State, Attempts: d.Attempts, DueAt: d.DueAt,
 			CreatedAt: d.CreatedAt, FinishedAt: d.FinishedAt, CorrectedAt: d.CorrectedAt,
 		}),

@@ -1,4 +1,4 @@
-package statements
+package partner
 
 import (
 	"testing"
@@ -52,7 +52,7 @@ func TestEachPageReadsAboutItsOwnRows(t *testing.T) {
 	read := uint64(0)
 	ctx := clickhouse.Context(t.Context(), clickhouse.WithProgress(func(p *clickhouse.Progress) { read += p.Rows }))
 	span := serve.Span{From: int64(readtest.BlockTime(2)), To: int64(readtest.BlockTime(1 + last))}
-	b, err := begin(ctx, nil, p, 7, span, &registry.ProgramStatus{State: registry.Following})
+	b, err := beginStatement(ctx, nil, p, 7, span, &registry.ProgramStatus{State: registry.Following})
 	if err != nil {
 		t.Fatal(err)
 	}

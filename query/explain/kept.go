@@ -1,4 +1,4 @@
-package node
+package explain
 
 import (
 	"container/list"
@@ -14,14 +14,14 @@ import (
 // of Ethereum mainnet. In memory they take about twice that.
 const keptBytes = 64 << 20
 
-// Block is a proven block. It is safe for concurrent use.
-type Block struct {
+// ProvenBlock is a proven block. It is safe for concurrent use.
+type ProvenBlock struct {
 	mu     sync.Mutex // go-ethereum's trie is not safe for concurrent use
 	proven *chainproof.Block
 }
 
 // Log returns the log with an index in the block, and its proof: see chainproof.Block.
-func (b *Block) Log(index uint32) (*types.Log, *chainproof.Proof, error) {
+func (b *ProvenBlock) Log(index uint32) (*types.Log, *chainproof.Proof, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.proven.Log(index)
@@ -40,11 +40,11 @@ type kept struct {
 
 type keptBlock struct {
 	hash  common.Hash
-	block *Block
+	block *ProvenBlock
 	size  int
 }
 
-func (k *kept) get(hash common.Hash) *Block {
+func (k *kept) get(hash common.Hash) *ProvenBlock {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	e, ok := k.at[hash]
@@ -56,7 +56,7 @@ func (k *kept) get(hash common.Hash) *Block {
 }
 
 // put caches a block of the given size and evicts the least recently used ones.
-func (k *kept) put(hash common.Hash, b *Block, size int) {
+func (k *kept) put(hash common.Hash, b *ProvenBlock, size int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if _, ok := k.at[hash]; ok || size > k.limit {

@@ -1,7 +1,4 @@
-// Package webhooks serves what partners request about their webhooks: the registered URL, what was sent to it, and
-// the events themselves, for pulling. It only uses PostgreSQL, where dispatch keeps its deliveries. Requests for a
-// test or a replay are stored there as commands for dispatch.
-package webhooks
+package partner
 
 import (
 	"bytes"
@@ -48,7 +45,7 @@ type Webhooks struct {
 }
 
 // New returns a Webhooks that uses the registry.
-func New(pool *pgxpool.Pool, checkURL CheckURL, log *slog.Logger) *Webhooks {
+func NewWebhooks(pool *pgxpool.Pool, checkURL CheckURL, log *slog.Logger) *Webhooks {
 	return &Webhooks{db: db.New(pool), checkURL: checkURL, log: log}
 }
 
@@ -235,7 +232,7 @@ type attemptJSON struct {
 
 // Deliveries returns the caller's delivery log, newest first, with the last maxAttempts attempts of each event.
 func (w *Webhooks) Deliveries(r *serve.Request) (*serve.Answer, error) {
-	page, wanted := r.Params.Page(), readFilter(r.Params)
+	page, wanted := r.Params.Page(), readDeliveryFilter(r.Params)
 	if err := r.Params.Err(); err != nil {
 		return nil, err
 	}
@@ -276,15 +273,15 @@ func (w *Webhooks) withAttempts(ctx context.Context, rows []db.ListDeliveriesRow
 	}
 	out := make([]deliveryJSON, 0, len(rows))
 	for _, r := range rows {
-		d := describe(r)
+		d := describeDelivery(r)
 		d.Attempts = append([]attemptJSON{}, byEvent[r.EventID]...)
 		out = append(out, d)
 	}
 	return out, nil
 }
 
-// describe returns a delivery without its attempts.
-func describe(r db.ListDeliveriesRow) deliveryJSON {
+// describeDelivery returns a delivery without its attempts.
+func describeDelivery(r db.ListDeliveriesRow) deliveryJSON {
 	d := deliveryJSON{
 		EventID: r.EventID, Type: r.Type, State: r.State, CreatedAt: serve.Millis(r.CreatedAt),
 		FinishedAt: serve.MillisOrNull(r.FinishedAt), CorrectedAt: serve.MillisOrNull(r.CorrectedAt),

@@ -1,4 +1,4 @@
-package node
+package explain
 
 import (
 	"testing"
@@ -11,7 +11,7 @@ func TestKeptBlocksAreBounded(t *testing.T) {
 	k := kept{limit: 100}
 	hash := func(n byte) common.Hash { return common.Hash{n} }
 	for n := range byte(10) {
-		k.put(hash(n), &Block{}, 30)
+		k.put(hash(n), &ProvenBlock{}, 30)
 		k.get(hash(0)) // keep it in use
 	}
 	var there []byte
@@ -23,8 +23,8 @@ func TestKeptBlocksAreBounded(t *testing.T) {
 	if string(there) != "\x00\x08\x09" || k.size != 90 || k.byUse.Len() != 3 {
 		t.Errorf("kept are %v, %d bytes", there, k.size)
 	}
-	k.put(hash(50), &Block{}, 101)
-	k.put(hash(9), &Block{}, 30)
+	k.put(hash(50), &ProvenBlock{}, 101)
+	k.put(hash(9), &ProvenBlock{}, 30)
 	if k.get(hash(50)) != nil || k.size != 90 {
 		t.Errorf("a block that is too long is kept, or one twice: %d bytes", k.size)
 	}

@@ -1,14 +1,4 @@
-// Package statements makes the signed statements that partners are paid by, and lists the keys that sign them.
-// schemas/statement defines what a statement is.
-//
-//	final block of ingest ──▶ pin ──▶ place in the log ──▶ vaults there ──▶ events, a page at a time ──▶ signature
-//
-// A statement is a function of its time range: requested again, it has the same signed bytes, or an error explains
-// why it cannot be made. So its block is the first one in the log after the range, and its vaults are those that the
-// log had at that record; both are the same in every later response (place.sql). Its events are final, and nothing
-// written meanwhile changes them. They are read in pages, each from where the last one ended, in the order of the
-// partner's list, so that memory use does not grow with the length of a statement.
-package statements
+package partner
 
 import (
 	"context"
@@ -18,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -34,12 +23,12 @@ import (
 )
 
 var (
-	//go:embed place.sql
-	sqlPlace string
-	//go:embed left.sql
-	sqlLeft string
-	//go:embed events.sql
-	sqlEvents string
+	//go:embed statement_place.sql
+	sqlStatementPlace string
+	//go:embed statement_left.sql
+	sqlStatementLeft string
+	//go:embed statement_events.sql
+	sqlStatementEvents string
 )
 
 // Statements makes statements. Without a key it makes none.
@@ -80,17 +69,15 @@ func (s *Statements) Keys(r *serve.Request) (*serve.Answer, error) {
 		return nil, serve.Unavailable("The keys cannot be listed at the moment.", err)
 	}
 	for _, k := range known {
-		key := keyJSON{PublicKey: k.PublicKey, Since: milliseconds(k.Since)}
+		key := keyJSON{PublicKey: k.PublicKey, Since: serve.Millis(k.Since)}
 		if k.RetiredAt != nil {
-			retired := milliseconds(*k.RetiredAt)
+			retired := serve.Millis(*k.RetiredAt)
 			key.RetiredAt = &retired
 		}
 		out.Keys = append(out.Keys, key)
 	}
 	return &serve.Answer{Data: out}, nil
 }
-
-func milliseconds(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // Get makes the statement of the requesting partner about a time range.
 func (s *Statements) Get(r *serve.Request) (*serve.Answer, error) {
@@ -114,7 +101,7 @@ func (s *Statements) Get(r *serve.Request) (*serve.Answer, error) {
 		} else if err != nil {
 			return nil, serve.Unavailable("The statement's key cannot be listed at the moment.", err)
 		}
-		b, err := begin(ctx, r, p, r.Partner.ID, span, ingest)
+		b, err := beginStatement(ctx, r, p, r.Partner.ID, span, ingest)
 		if err != nil {
 			return nil, err
 		}
@@ -125,7 +112,7 @@ func (s *Statements) Get(r *serve.Request) (*serve.Answer, error) {
 	return r.PinnedToFinal(s.Depth, answer)
 }
 
-// place is the position of a time range in the log: see place.sql.
+// place is the position of a time range in the log: see statement_place.sql.
 type place struct {
 	Latest uint32      `ch:"latest"`
 	Below  uint64      `ch:"below"`
@@ -146,8 +133,8 @@ type ofLeft struct {
 }
 
 var (
-	places = ask.New[ofRange, place](sqlPlace)
-	lefts  = ask.New[ofLeft, lastBlock](sqlLeft)
+	places = ask.New[ofRange, place](sqlStatementPlace)
+	lefts  = ask.New[ofLeft, lastBlock](sqlStatementLeft)
 )
 
 // building is a statement that is being made.
@@ -160,7 +147,7 @@ type building struct {
 	vaults  []state.Vault
 }
 
-func begin(ctx context.Context, r *serve.Request, p *ask.Pin, partner uint32, span serve.Span,
+func beginStatement(ctx context.Context, r *serve.Request, p *ask.Pin, partner uint32, span serve.Span,
 	ingest *registry.ProgramStatus) (*building, error) {
 	b := &building{request: r, pin: p, span: span}
 	var err error
@@ -284,7 +271,7 @@ func (b *building) write(ctx context.Context, out io.Writer, key ed25519.Private
 
 // hashes returns the block hashes of some events, after checking that the events belong to the state that the
 // statement is pinned to.
-func (b *building) hashes(ctx context.Context, some []event) ([]common.Hash, error) {
+func (b *building) hashes(ctx context.Context, some []statementEvent) ([]common.Hash, error) {
 	if err := b.request.Settled(ctx, b.pin); err != nil {
 		return nil, err
 	}
@@ -295,8 +282,8 @@ func (b *building) hashes(ctx context.Context, some []event) ([]common.Hash, err
 	return ask.LiveBlockHashes(ctx, b.pin, places)
 }
 
-// event is a deposit or a withdrawal request that names the partner.
-type event struct {
+// statementEvent is a deposit or a withdrawal request that names the partner.
+type statementEvent struct {
 	ask.Entry
 	Kind    string         `ch:"kind"`
 	Vault   common.Address `ch:"vault"`
@@ -309,7 +296,7 @@ type event struct {
 }
 
 // statement returns the event as in its webhook, with the hash of its block.
-func (e *event) statement(p *ask.Pin, partner uint32, hash common.Hash) statement.Event {
+func (e *statementEvent) statement(p *ask.Pin, partner uint32, hash common.Hash) statement.Event {
 	vault, user, tx := e.Vault.Hex(), e.User.Hex(), e.Tx.Hex()
 	at, block := webhook.FormatTime(uint64(e.Time)), serve.Decimal(e.Block)
 	shares := e.Shares

@@ -1,5 +1,3 @@
-// Package partner serves a partner's totals, computed from running totals, and describes how deposits are made
-// through the partner.
 package partner
 
 import (
