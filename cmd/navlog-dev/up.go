@@ -293,7 +293,7 @@ func (u *up) startPrograms(ctx context.Context, d *wiring.Deps) error {
 		d.ShowReady(p.name, p)
 		u.services.Start(ctx, p.name, p.Run)
 	}
-	go func() { _ = u.screen.Watch(ctx, ingest.Status, d.Log.With("program", "ingest")) }()
+	go func() { _ = u.screen.Watch(ctx, wiring.Backfill(ingest), d.Log.With("program", "ingest")) }()
 	for _, p := range programs {
 		if err := u.await(ctx, p.name, p.Ready); err != nil {
 			return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/ingest/backup"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
@@ -31,14 +32,14 @@ func (cmd backupCmd) Run(ctx context.Context, s *cli.Streams) error {
 	var c config.Config
 	if !cmd.Verify {
 		var err error
-		if c, err = cmd.Load(config.NeedChainID, config.NeedKafka); err != nil {
+		if c, err = config.Read(cmd.Flags, config.NeedChainID, config.NeedKafka); err != nil {
 			return err
 		}
 		if err := reachKafka(ctx, c.Kafka); err != nil {
 			return err
 		}
 	}
-	steps := progress(cmd.Flags, s)
+	steps := console.Progress(cmd.Flags, s)
 	var r *backup.Report
 	var err error
 	if cmd.Verify {
@@ -67,7 +68,7 @@ type restoreCmd struct {
 
 // Run restores. The audit records it, if the registry can be reached.
 func (cmd restoreCmd) Run(ctx context.Context, s *cli.Streams) error {
-	c, err := cmd.Load(config.NeedChainID, config.NeedKafka)
+	c, err := config.Read(cmd.Flags, config.NeedChainID, config.NeedKafka)
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func (cmd restoreCmd) Run(ctx context.Context, s *cli.Streams) error {
 	var r *backup.Report
 	d := registry.Deed{Command: "restore", Detail: fmt.Sprintf("chain %d, backup %s", c.Chain.ID, cmd.Dir)}
 	err = cmd.aroundIfThere(ctx, s, c, d, "keep a note of it", func() (err error) {
-		steps := progress(cmd.Flags, s)
+		steps := console.Progress(cmd.Flags, s)
 		defer steps.End()
 		r, err = backup.Restore(ctx, c.Chain.ID, c.Kafka, cmd.Dir, steps.Tell)
 		return err

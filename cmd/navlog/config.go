@@ -8,6 +8,7 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/cmd/internal/console"
 )
 
 type configCmd struct {
@@ -39,7 +40,7 @@ func (cmd configCheckCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if !cmd.Connect {
 		return nil
 	}
-	steps := progress(cmd.Flags, s)
+	steps := console.Progress(cmd.Flags, s)
 	steps.Tell("asking the nodes and the engines", 0, 0)
 	e.reach(ctx, false)
 	steps.End()

@@ -25,6 +25,7 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/ingest/proof"
 	"github.com/navlog/navlog/projections"
@@ -659,7 +660,7 @@ func (cmd doctorCmd) Run(ctx context.Context, s *cli.Streams) error {
 	} else {
 		e.fine("configuration", "chain %d, %d vaults, %d nodes", c.Chain.ID, len(c.Chain.Vaults), len(c.Chain.RPC))
 	}
-	steps := progress(cmd.Flags, s)
+	steps := console.Progress(cmd.Flags, s)
 	steps.Tell("asking the nodes and the engines", 0, 0)
 	e.reach(ctx, true)
 	steps.End()

@@ -30,7 +30,7 @@ func (cmd ingestEstimateCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.Samples < 1 || cmd.Samples > 1000 {
 		return cli.Usage.With(fmt.Errorf("--samples is %d and must be 1 to 1000", cmd.Samples))
 	}
-	c, err := cmd.Load(config.NeedChain)
+	c, err := config.Read(cmd.Flags, config.NeedChain)
 	if err != nil {
 		return err
 	}

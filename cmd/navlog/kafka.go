@@ -64,7 +64,7 @@ type rightRow struct {
 
 // Run prints the rights. They depend only on the chain's id.
 func (cmd kafkaRightsCmd) Run(_ context.Context, s *cli.Streams) error {
-	c, err := cmd.Load(config.NeedChainID)
+	c, err := config.Read(cmd.Flags, config.NeedChainID)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ const grantWithin = time.Minute
 
 // Run grants the rights. It needs the registry only for the audit.
 func (cmd kafkaGrantCmd) Run(ctx context.Context, s *cli.Streams) error {
-	c, err := cmd.Load(config.NeedChainID, config.NeedKafka)
+	c, err := config.Read(cmd.Flags, config.NeedChainID, config.NeedKafka)
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (cmd kafkaGrantCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if cmd.Passwords == "" {
 			break
 		}
-		if passwords[logins[user]], err = config.ReadSecret(filepath.Join(cmd.Passwords, "kafka_"+user)); err != nil {
+		if passwords[logins[user]], err = cli.ReadSecret(filepath.Join(cmd.Passwords, "kafka_"+user)); err != nil {
 			return cli.Configuration.With(fmt.Errorf("read the password of Kafka's user %s: %w", logins[user], err))
 		}
 	}

@@ -165,7 +165,7 @@ func (f logFlags) write(s *cli.Streams, e chainlog.Entry, vaults *mapping.Vaults
 // looking shows that the command searches for a record: its offset is unknown, so the log is read from its first
 // record.
 func (f logFlags) looking(s *cli.Streams, seq uint64) *console.Steps {
-	steps := progress(f.Flags, s)
+	steps := console.Progress(f.Flags, s)
 	steps.Tell(fmt.Sprintf("log: looking for record %d", seq), 0, 0)
 	return steps
 }
@@ -221,7 +221,7 @@ const kafkaPatience = 15 * time.Second
 
 // open reads the configuration, the newest cursor, and the mappings of the vaults. A log without a cursor is an error.
 func (f logFlags) open(ctx context.Context) (config.Config, *event.Cursor, *mapping.Vaults, error) {
-	c, err := f.Load(config.NeedChainID, config.NeedKafka)
+	c, err := config.Read(f.Flags, config.NeedChainID, config.NeedKafka)
 	if err != nil {
 		return c, nil, nil, err
 	}
@@ -319,7 +319,7 @@ func (cmd logStatsCmd) Run(ctx context.Context, s *cli.Streams) error {
 	}
 	st := logStats{ChainID: c.Chain.ID, LogID: hex.EncodeToString(cursor.LogId), FinalBlock: cursor.FinalBlock, Frozen: cursor.Frozen,
 		Types: map[string]uint64{}, Events: map[string]int64{}}
-	steps := progress(cmd.Flags, s)
+	steps := console.Progress(cmd.Flags, s)
 	err = chainlog.ReadAfter(ctx, c.Chain.ID, chainlog.Position{}, func(e chainlog.Entry) error {
 		steps.Tell("log: records", e.Seq, max(e.Seq, cursor.Seq)) // more may have been appended since
 		return st.add(e, vaults)

@@ -19,6 +19,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/partner"
 )
 
 type subcommands struct {
@@ -32,12 +33,12 @@ type subcommands struct {
 	Doctor  doctorCmd  `cmd:"" group:"begin" help:"Check everything that navlog needs; print faults and fixes."`
 	Migrate migrateCmd `cmd:"" group:"begin" help:"Update the tables in PostgreSQL; --roles grants rights."`
 
-	Status    statusCmd    `cmd:"" group:"look" help:"Show the state of all programs on one screen; --watch, --url."`
-	Explain   explainCmd   `cmd:"" group:"look" help:"Show the logs behind a number of the API, and add them up."`
-	Log       logCmd       `cmd:"" group:"look" help:"Read the log: tail, show, stats."`
-	Statement statementCmd `cmd:"" group:"look" help:"Get a partner's signed statement; verify one against a node."`
-	Verify    verifyCmd    `cmd:"" group:"look" help:"Prove log = chain, and read models = log."`
-	Audit     auditCmd     `cmd:"" group:"look" help:"List what operators changed: who, when, by which command."`
+	Status    statusCmd         `cmd:"" group:"look" help:"Show the state of all programs on one screen; --watch, --url."`
+	Explain   partner.Explain   `cmd:"" group:"look" help:"Show the logs behind a number of the API, and add them up."`
+	Log       logCmd            `cmd:"" group:"look" help:"Read the log: tail, show, stats."`
+	Statement partner.Statement `cmd:"" group:"look" help:"Get a partner's signed statement; verify one against a node."`
+	Verify    verifyCmd         `cmd:"" group:"look" help:"Prove log = chain, and read models = log."`
+	Audit     auditCmd          `cmd:"" group:"look" help:"List what operators changed: who, when, by which command."`
 
 	Partner    partnerCmd    `cmd:"" group:"change" help:"Create partners; rotate and revoke keys and secrets."`
 	Webhook    webhookCmd    `cmd:"" group:"change" help:"List, show, replay deliveries; park and resume partners."`

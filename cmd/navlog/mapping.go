@@ -9,8 +9,6 @@ import (
 	"io"
 	"maps"
 	"math/big"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -21,6 +19,7 @@ import (
 	"github.com/ethereum/go-ethereum/ethclient"
 
 	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/mapping"
 )
@@ -37,41 +36,15 @@ type mappingCheckCmd struct {
 
 // Run prints the mistakes of a file.
 func (cmd mappingCheckCmd) Run(s *cli.Streams) error {
-	text, err := readMapping(cmd.File)
+	text, err := cli.ReadMapping(cmd.File)
 	if err != nil {
 		return err
 	}
 	if err := mapping.Check(cmd.File, text); err != nil {
-		return mistaken(s.Out, cmd.File, err)
+		return cli.MappingMistakes(s.Out, cmd.File, err)
 	}
 	_, err = cli.Fprintf(s.Out, "%s has no mistakes.\n", cmd.File)
 	return err
-}
-
-// readMapping reads at most as much of a file as a mapping can have.
-func readMapping(file string) ([]byte, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, cli.Usage.With(fmt.Errorf("read the mapping: %w", err))
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, mapping.MaxText+1))
-	if err != nil {
-		return nil, cli.Usage.With(fmt.Errorf("read the mapping: %w", err))
-	}
-	return text, nil
-}
-
-// mistaken prints the mistakes, one per line, and returns an error with their number.
-func mistaken(out io.Writer, file string, err error) error {
-	mistakes, ok := errors.AsType[mapping.Mistakes](err)
-	if !ok {
-		return cli.Configuration.With(err)
-	}
-	for _, m := range mistakes {
-		cli.Fprintf(out, "%s\n", m)
-	}
-	return cli.Configuration.With(fmt.Errorf("mistakes in %s: %d", file, len(mistakes)))
 }
 
 type mappingTryCmd struct {
@@ -146,7 +119,7 @@ func (cmd mappingTryCmd) Run(ctx context.Context, s *cli.Streams) error {
 	t := trial{node: client, vault: vault, sources: sources, limit: cmd.Limit}
 	t.tried = tried{From: cmd.From, To: cmd.To, Effects: map[string]int{}, Without: map[string]int{},
 		Unknown: map[string]int{}, First: []triedEffect{}, Faults: []triedQuarantined{}}
-	steps := progress(cli.Flags{}, s)
+	steps := console.Progress(cli.Flags{}, s)
 	err = t.run(ctx, func(done uint64) { steps.Tell("mapping: blocks", done, cmd.To-cmd.From+1) })
 	steps.End()
 	if err != nil {
@@ -168,12 +141,12 @@ const maxTried = 100_000
 // vault compiles the mapping, and returns which source each contract is.
 func (cmd mappingTryCmd) vault(s *cli.Streams) (*mapping.Vault, map[common.Address]uint8, error) {
 	sources := map[common.Address]uint8{}
-	text, err := mappingText(cmd.Mapping)
+	text, err := cli.MappingText(cmd.Mapping)
 	if err != nil {
 		return nil, nil, err
 	}
 	if err := mapping.Check(cmd.Mapping, text); err != nil {
-		return nil, nil, mistaken(s.Out, cmd.Mapping, err)
+		return nil, nil, cli.MappingMistakes(s.Out, cmd.Mapping, err)
 	}
 	m, err := mapping.Parse(cmd.Mapping, text)
 	if err != nil { // no mistakes were found, so it is the description of a vault
@@ -207,18 +180,6 @@ func (cmd mappingTryCmd) vault(s *cli.Streams) (*mapping.Vault, map[common.Addre
 		return nil, nil, cli.Usage.With(errors.New("there is no contract to read: give its address as --address"))
 	}
 	return m.Compile(), sources, nil
-}
-
-// mappingText reads a preset or a file.
-func mappingText(name string) ([]byte, error) {
-	text, err := mapping.PresetText(name)
-	if err == nil {
-		return text, nil
-	}
-	if _, failed := os.Stat(name); failed != nil && filepath.Ext(name) == "" {
-		return nil, cli.Usage.With(fmt.Errorf("there is no such file, and it is an %w", err))
-	}
-	return readMapping(name)
 }
 
 // trial maps logs and counts the results.

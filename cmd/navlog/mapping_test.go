@@ -71,7 +71,7 @@ func mappingNode(t *testing.T, logs ...types.Log) string {
 		case "eth_getBlockByNumber":
 			var number hexutil.Uint64
 			_ = json.Unmarshal(q.Params[0], &number)
-			result = statementBlock(uint64(number))
+			result = &types.Header{Number: new(big.Int).SetUint64(uint64(number)), Difficulty: new(big.Int)}
 		case "eth_getCode":
 			result = "0x6000"
 		case "eth_getStorageAt":

@@ -9,6 +9,7 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -27,7 +28,7 @@ func (cmd migrateCmd) Run(ctx context.Context, s *cli.Streams) error {
 			return nil, err
 		}
 		if before, err = registry.Version(ctx, pool); err == nil {
-			steps := progress(cmd.Flags, s)
+			steps := console.Progress(cmd.Flags, s)
 			steps.Tell(fmt.Sprintf("PostgreSQL: tables from version %d on", before), 0, 0)
 			err = registry.Migrate(ctx, pool)
 			steps.End()

@@ -7,16 +7,8 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
-	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/schemas/registry"
 )
-
-// progress shows the progress of a command on standard error. The caller ends it before writing the result, which may
-// go to the same terminal.
-func progress(f cli.Flags, s *cli.Streams) *console.Steps {
-	screen := console.New(s.Err)
-	return screen.Steps(f.Logger(screen))
-}
 
 // registryFlags are shared by the operator's commands that work on the registry.
 type registryFlags struct {
@@ -37,7 +29,7 @@ func (f changeFlags) withRegistry(ctx context.Context, do func(*pgxpool.Pool, co
 
 func (f registryFlags) withOpened(ctx context.Context, open func(context.Context, registry.Config) (*pgxpool.Pool, error),
 	do func(*pgxpool.Pool, config.Config) error, sections ...config.Section) error {
-	c, err := f.Load(append(sections, config.NeedPostgres)...)
+	c, err := config.Read(f.Flags, append(sections, config.NeedPostgres)...)
 	if err != nil {
 		return err
 	}

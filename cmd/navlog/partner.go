@@ -14,6 +14,7 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -297,7 +298,7 @@ func (cmd partnerResealCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if err != nil {
 			return err
 		}
-		steps := progress(cmd.Flags, s)
+		steps := console.Progress(cmd.Flags, s)
 		resealed, err := registry.Reseal(ctx, pool, cmd.operator(), sealer, func(done, of uint64) { steps.Tell("partners: secrets", done, of) })
 		steps.End()
 		if err != nil {

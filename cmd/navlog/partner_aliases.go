@@ -149,7 +149,7 @@ func (cmd aliasListCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.Unknown {
 		return cmd.unknown(ctx, s)
 	}
-	c, err := cmd.Load(config.NeedChainID, config.NeedKafka)
+	c, err := config.Read(cmd.Flags, config.NeedChainID, config.NeedKafka)
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (cmd aliasListCmd) unknown(ctx context.Context, s *cli.Streams) error {
 	if cmd.Limit < 1 || cmd.Limit > mostUnknown {
 		return cli.Usage.With(fmt.Errorf("--limit is %d and must be 1 to %d", cmd.Limit, mostUnknown))
 	}
-	c, err := cmd.Load(config.NeedChainID, config.NeedKafka)
+	c, err := config.Read(cmd.Flags, config.NeedChainID, config.NeedKafka)
 	if err != nil {
 		return err
 	}

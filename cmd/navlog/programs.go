@@ -36,7 +36,7 @@ func runAlone(ctx context.Context, d *wiring.Deps, name string, p wiring.Program
 	}
 	group.Go(func() error { return p.Run(ctx) })
 	if i, ok := p.(*ingest.Ingest); ok {
-		group.Go(func() error { return screen.Watch(ctx, i.Status, d.Log) })
+		group.Go(func() error { return screen.Watch(ctx, wiring.Backfill(i), d.Log) })
 	}
 	if err := group.Wait(); !errors.Is(err, context.Canceled) {
 		return err
@@ -46,7 +46,7 @@ func runAlone(ctx context.Context, d *wiring.Deps, name string, p wiring.Program
 
 // start starts one of the four programs.
 func start(ctx context.Context, s *cli.Streams, cmd cli.Flags, name string, build func(*wiring.Deps) (wiring.Program, error)) error {
-	c, err := cmd.Load(config.Needs[name]...)
+	c, err := config.Read(cmd, config.Needs[name]...)
 	if err != nil {
 		return err
 	}

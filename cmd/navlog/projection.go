@@ -170,7 +170,7 @@ type projectionSwitchCmd struct {
 func (cmd projectionSwitchCmd) Run(ctx context.Context, s *cli.Streams) error {
 	d := registry.Deed{Command: "projection switch", Detail: fmt.Sprintf("generation %d", cmd.ID)}
 	return cmd.withAuditedOperator(ctx, d, func(o *projections.Operator) error {
-		steps := progress(cmd.Flags, s)
+		steps := console.Progress(cmd.Flags, s)
 		o.Progress = steps.Tell
 		err := o.Switch(ctx, cmd.ID)
 		steps.End()
@@ -187,7 +187,7 @@ type projectionRollbackCmd struct{ projectionChangeFlags }
 func (cmd projectionRollbackCmd) Run(ctx context.Context, s *cli.Streams) error {
 	d := registry.Deed{Command: "projection rollback", Detail: "the newest standby generation"}
 	return cmd.withAuditedOperator(ctx, d, func(o *projections.Operator) error {
-		steps := progress(cmd.Flags, s)
+		steps := console.Progress(cmd.Flags, s)
 		o.Progress = steps.Tell
 		id, err := o.Rollback(ctx)
 		steps.End()
@@ -207,7 +207,7 @@ type projectionDropCmd struct {
 func (cmd projectionDropCmd) Run(ctx context.Context, s *cli.Streams) error {
 	d := registry.Deed{Command: "projection drop", Detail: fmt.Sprintf("generation %d", cmd.ID)}
 	return cmd.withAuditedOperator(ctx, d, func(o *projections.Operator) error {
-		steps := progress(cmd.Flags, s)
+		steps := console.Progress(cmd.Flags, s)
 		o.Progress = steps.Tell
 		err := o.Drop(ctx, cmd.ID)
 		steps.End()

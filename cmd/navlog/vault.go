@@ -16,6 +16,7 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -178,7 +179,7 @@ func (f ingestFlags) leave(ctx context.Context, s *cli.Streams, pool *pgxpool.Po
 	if err != nil {
 		return err
 	}
-	steps := progress(f.Flags, s)
+	steps := console.Progress(f.Flags, s)
 	steps.Tell(fmt.Sprintf("waiting for ingest to carry out command %d", o.Command), 0, 0)
 	err = f.await(ctx, db.New(pool), &o)
 	steps.End()

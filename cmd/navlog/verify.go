@@ -36,7 +36,7 @@ func (cmd verifyCmd) Run(ctx context.Context, s *cli.Streams) error {
 		return cli.Usage.With(errors.New("verify: --headers says how --receipts is done: give both"))
 	}
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, c config.Config) error {
-		steps := progress(cmd.Flags, s)
+		steps := console.Progress(cmd.Flags, s)
 		defer steps.End()
 		options := verify.Options{Sample: cmd.Sample, Progress: steps.Tell}
 		switch {
@@ -62,7 +62,7 @@ func (cmd verifyCmd) Run(ctx context.Context, s *cli.Streams) error {
 
 // proveReceipts proves that the log's amounts are the chain's, without trusting the node that they came from.
 func (cmd verifyCmd) proveReceipts(ctx context.Context, s *cli.Streams) error {
-	c, err := cmd.Load(config.NeedChain, config.NeedKafka)
+	c, err := config.Read(cmd.Flags, config.NeedChain, config.NeedKafka)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -47,7 +48,7 @@ func (f orderFlags) order(ctx context.Context, s *cli.Streams, pool *pgxpool.Poo
 	if err != nil {
 		return err
 	}
-	steps := progress(f.Flags, s)
+	steps := console.Progress(f.Flags, s)
 	o, err := f.await(ctx, db.New(pool), d.Partner, id, func(sent int64) {
 		steps.Tell(fmt.Sprintf("waiting for a dispatcher to carry out command %d: sent", id), uint64(sent), 0)
 	})

@@ -17,6 +17,7 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -153,7 +154,7 @@ func (cmd deadRetryCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if err != nil {
 			return err
 		}
-		steps := progress(cmd.Flags, s)
+		steps := console.Progress(cmd.Flags, s)
 		found, err := cmd.await(ctx, db.New(pool), asked, steps.Tell)
 		steps.End()
 		if err != nil {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/schemas/telemetry"
 )
 
@@ -39,15 +38,6 @@ func (f Flags) Logger(w io.Writer) *slog.Logger {
 	log := slog.New(telemetry.Logs(handler))
 	slog.SetDefault(log)
 	return log
-}
-
-// Load reads the file and the environment, and checks the given sections. It reports all mistakes at once.
-func (f Flags) Load(sections ...config.Section) (config.Config, error) {
-	c, err := config.Load(f.Config, os.Environ())
-	if err = errors.Join(err, c.Validate(sections...)); err != nil {
-		return config.Config{}, Configuration.With(fmt.Errorf("the configuration has mistakes (`navlog config check` names them all):\n%w", err))
-	}
-	return c, nil
 }
 
 // Streams are where a command writes: results to Out, everything else to Err. Both are Screens.

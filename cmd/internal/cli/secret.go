@@ -8,7 +8,6 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/input"
 )
@@ -31,14 +30,14 @@ func (s Secret) Read() (string, error) {
 	file, named := s.File, s.Flag+"-file"
 	if value == "" && file == "" {
 		value, from = os.Getenv(s.Variable), s.Variable
-		file, named = os.Getenv(s.Variable+config.FileSuffix), s.Variable+config.FileSuffix
+		file, named = os.Getenv(s.Variable+FileSuffix), s.Variable+FileSuffix
 		if value != "" && file != "" {
 			return "", Usage.With(fmt.Errorf("%s and %s are both given: give one of them", from, named))
 		}
 	}
 	if file != "" {
 		var err error
-		if value, err = config.ReadSecret(file); err != nil {
+		if value, err = ReadSecret(file); err != nil {
 			return "", Usage.With(fmt.Errorf("%s: %w", named, err))
 		}
 		from = named
@@ -54,6 +53,37 @@ func (s Secret) Read() (string, error) {
 func (s Secret) Missing(what string) error {
 	return Usage.With(fmt.Errorf("there is no %s: name a file with its URL as %s-file, set %s, or give a URL without a key as %s",
 		what, s.Flag, s.Variable, s.Flag))
+}
+
+// FileSuffix ends the name of a variable that names a file with the value of a setting.
+const FileSuffix = "_FILE"
+
+// fileLimit limits the size of such a file, in bytes.
+const fileLimit = 64 << 10
+
+// ReadSecret reads a file and trims the newline at its end, which editors add. It rejects a file that is empty or too
+// large to be a secret.
+func ReadSecret(name string) (string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, fileLimit+1))
+	if err != nil {
+		return "", err
+	}
+	if len(b) > fileLimit {
+		return "", fmt.Errorf("%s has more than %d bytes: it is no value of a setting", name, fileLimit)
+	}
+	value := strings.TrimSuffix(strings.TrimSuffix(string(b), "\n"), "\r")
+	if value == "" {
+		return "", fmt.Errorf("%s is empty: write the value into it", name)
+	}
+	if _, err := input.Password(value); err != nil {
+		return "", fmt.Errorf("%s %w", name, err)
+	}
+	return value, nil
 }
 
 // warnOfSecrets warns about each flag of the command line with a URL that may contain a key. Such a flag has the tag

@@ -19,12 +19,12 @@ import (
 	"github.com/caarlos0/env/v11"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/dispatch"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/query"
 	"github.com/navlog/navlog/schemas/chainlog"
-	"github.com/navlog/navlog/schemas/input"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/webhook/guard"
@@ -183,12 +183,6 @@ func parseEnvironment(environ []string, c *Config) error {
 	return errors.Join(append(faults, unreadable)...)
 }
 
-// FileSuffix ends the name of a variable that names a file with the value of a setting.
-const FileSuffix = "_FILE"
-
-// fileLimit limits the size of such a file, in bytes.
-const fileLimit = 64 << 10
-
 // readFiles replaces each variable X_FILE by X with the content of the file, so that a secret need not be in the
 // environment, which other users can see. A setting whose own name ends in _FILE, such as NAVLOG_WEBHOOKS_CA_FILE, is
 // left as it is.
@@ -196,11 +190,11 @@ func readFiles(given map[string]string) error {
 	settings := settingsAmong(given)
 	var faults []error
 	for _, key := range slices.Sorted(maps.Keys(given)) {
-		setting, found := strings.CutSuffix(key, FileSuffix)
+		setting, found := strings.CutSuffix(key, cli.FileSuffix)
 		if !found || settings[key] || !settings[setting] {
 			continue
 		}
-		value, err := ReadSecret(given[key])
+		value, err := cli.ReadSecret(given[key])
 		_, twice := given[setting]
 		delete(given, key)
 		switch {
@@ -220,37 +214,12 @@ func readFiles(given map[string]string) error {
 func settingsAmong(given map[string]string) map[string]bool {
 	names := map[string]string{}
 	for key := range given {
-		names[strings.TrimSuffix(key, FileSuffix)] = ""
+		names[strings.TrimSuffix(key, cli.FileSuffix)] = ""
 	}
 	maps.Copy(names, given)
 	settings := map[string]bool{}
 	_ = env.ParseWithOptions(new(Config), env.Options{Prefix: envPrefix, Environment: names, OnSet: func(key string, _ any, _ bool) { settings[key] = true }})
 	return settings
-}
-
-// ReadSecret reads a file and trims the newline at its end, which editors add. It rejects a file that is empty or too
-// large to be a secret.
-func ReadSecret(name string) (string, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, fileLimit+1))
-	if err != nil {
-		return "", err
-	}
-	if len(b) > fileLimit {
-		return "", fmt.Errorf("%s has more than %d bytes: it is no value of a setting", name, fileLimit)
-	}
-	value := strings.TrimSuffix(strings.TrimSuffix(string(b), "\n"), "\r")
-	if value == "" {
-		return "", fmt.Errorf("%s is empty: write the value into it", name)
-	}
-	if _, err := input.Password(value); err != nil {
-		return "", fmt.Errorf("%s %w", name, err)
-	}
-	return value, nil
 }
 
 // mistakeIn describes what is wrong with one variable. The library names the field that it could not set, not the
@@ -399,4 +368,14 @@ func portFault(key, address string) error {
 		return fmt.Errorf("%s is %q and its port must be 0 to 65535", key, address)
 	}
 	return nil
+}
+
+// Read reads the configuration that a command's flags and the environment give, and checks the given sections. It
+// reports all mistakes at once.
+func Read(flags cli.Flags, sections ...Section) (Config, error) {
+	c, err := Load(flags.Config, os.Environ())
+	if err = errors.Join(err, c.Validate(sections...)); err != nil {
+		return Config{}, cli.Configuration.With(fmt.Errorf("the configuration has mistakes (`navlog config check` names them all):\n%w", err))
+	}
+	return c, nil
 }

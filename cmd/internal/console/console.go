@@ -17,7 +17,6 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"github.com/navlog/navlog/cmd/internal/cli"
-	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -99,9 +98,18 @@ func (c *Console) end(remove bool) {
 	c.bars = nil
 }
 
+// Backfill is the state of a program that may be reading old blocks.
+type Backfill struct {
+	Time        time.Time
+	Logs        uint64                   // read so far
+	Of          *registry.BackfillStatus // nil: no backfill is running
+	SecondsLeft *uint64                  // nil: unknown
+	Calls       []registry.MethodCalls
+}
+
 // Watch shows the progress of a backfill until ctx ends: as a progress line on a terminal, otherwise as a log line now
 // and then. It returns nil.
-func (c *Console) Watch(ctx context.Context, status func() ingest.Status, log *slog.Logger) error {
+func (c *Console) Watch(ctx context.Context, status func() Backfill, log *slog.Logger) error {
 	tick := time.NewTicker(c.every)
 	defer tick.Stop()
 	var began time.Time
@@ -114,17 +122,17 @@ func (c *Console) Watch(ctx context.Context, status func() ingest.Status, log *s
 		case <-tick.C:
 		}
 		st := status()
-		switch b := st.Backfill; {
+		switch b := st.Of; {
 		case b != nil:
 			if last == nil {
 				began = st.Time
 			}
 			last = b
 			if c.terminal {
-				c.show(b.Part(), backfillText(b, st.ETASeconds, st.Calls))
+				c.show(b.Part(), backfillText(b, st.SecondsLeft, st.Calls))
 			} else {
 				log.Info("backfilling", append([]any{"done", Percent(b), "block", b.Block, "of", b.ToBlock, "logs", b.Logs,
-					"blocksPerSecond", int64(b.BlocksPerSecond), "logsPerSecond", int64(b.LogsPerSecond), "left", Left(st.ETASeconds)}, spentFields(st.Calls)...)...)
+					"blocksPerSecond", int64(b.BlocksPerSecond), "logsPerSecond", int64(b.LogsPerSecond), "left", Left(st.SecondsLeft)}, spentFields(st.Calls)...)...)
 			}
 		case last != nil:
 			c.end(true)

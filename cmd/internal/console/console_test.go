@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -60,17 +59,17 @@ func TestLogLinesStayAboveTheBar(t *testing.T) {
 }
 
 // backfilling is an ingest that reads ten more blocks at every call.
-func backfilling() func() ingest.Status {
+func backfilling() func() Backfill {
 	var block uint64
 	now := time.Unix(0, 0)
-	return func() (st ingest.Status) {
+	return func() (st Backfill) {
 		block, now = block+10, now.Add(time.Second)
 		st.Time, st.Logs = now, 3*block
 		if block <= 100 {
 			eta := 10 - block/10
-			st.ETASeconds = &eta
+			st.SecondsLeft = &eta
 			st.Calls = []registry.MethodCalls{{Method: "eth_getLogs", Calls: block / 10, Bytes: 100, Units: 75 * block / 10}, {Method: "eth_call", Calls: 1, Bytes: 10}}
-			st.Backfill = &registry.BackfillStatus{FromBlock: 1, Block: block, ToBlock: 100, Logs: 3 * block, BlocksPerSecond: 10, LogsPerSecond: 30}
+			st.Of = &registry.BackfillStatus{FromBlock: 1, Block: block, ToBlock: 100, Logs: 3 * block, BlocksPerSecond: 10, LogsPerSecond: 30}
 		}
 		return st
 	}

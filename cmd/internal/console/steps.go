@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/navlog/navlog/cmd/internal/cli"
 )
 
 // Steps shows the progress of a command that works in several steps: as a progress line on a terminal, otherwise as a
@@ -22,6 +24,13 @@ type Steps struct {
 	began       time.Time // time of the first Tell of this step
 	ended, gone chan struct{}
 	end         sync.Once
+}
+
+// Progress shows the progress of a command on standard error. The caller ends it before writing the result, which may
+// go to the same terminal.
+func Progress(f cli.Flags, s *cli.Streams) *Steps {
+	screen := New(s.Err)
+	return screen.Steps(f.Logger(screen))
 }
 
 // Steps starts to show progress. Call End before writing the result.

@@ -1,4 +1,4 @@
-package main
+package partner
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/api"
 	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/schemas/client"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/mapping"
@@ -24,7 +25,7 @@ import (
 // The commands show the logs behind a number of the API and add them up locally, so that the reader need not trust the
 // API's sum.
 
-type explainCmd struct {
+type Explain struct {
 	User       explainUserCmd       `cmd:"" help:"Of a user: totalDeposited, totalWithdrawn, firstSeen, holdings/deposits/VAULT/_count, ..."`
 	Vault      explainVaultCmd      `cmd:"" help:"Of a vault: navPerShare, totalAssets, totalSupply, userCount, pendingWithdrawals."`
 	Settlement explainSettlementCmd `cmd:"" help:"Of a vault's settlement: depositsToSweep/count, withdrawalsToFund/totalAmount, ..."`
@@ -131,7 +132,7 @@ func (f explainFlags) explain(ctx context.Context, s *cli.Streams, of, number, k
 	}
 	for try := 1; ; try++ {
 		var told bytes.Buffer // held back until the attempt is known to be final: otherwise the output could have a log of both attempts
-		steps := progress(f.Flags, s)
+		steps := console.Progress(f.Flags, s)
 		x.out, x.tell = &told, steps.Tell
 		fault, err := x.once(ctx)
 		steps.End()

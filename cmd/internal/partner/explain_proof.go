@@ -1,4 +1,4 @@
-package main
+package partner
 
 import (
 	"cmp"
@@ -208,12 +208,12 @@ type mapped struct {
 
 // mappedBy reads a mapping or a description.
 func mappedBy(s *cli.Streams, name string) (*mapped, error) {
-	text, err := mappingText(name)
+	text, err := cli.MappingText(name)
 	if err != nil {
 		return nil, err
 	}
 	if err := mapping.Check(name, text); err != nil {
-		return nil, mistaken(s.Out, name, err)
+		return nil, cli.MappingMistakes(s.Out, name, err)
 	}
 	m, err := mapping.Parse(name, text)
 	if err == nil {

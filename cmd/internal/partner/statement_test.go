@@ -1,4 +1,4 @@
-package main
+package partner
 
 import (
 	"bytes"
@@ -277,7 +277,7 @@ func TestStatementVerifySaysWhatIsProven(t *testing.T) {
 		}, args: []string{"--key", public}, code: cli.Usage, says: "is no preset of this navlog: give its file as --mapping"},
 		"with a mapping that has a mistake": {args: []string{"--key", public, "--mapping", w.file("preset: x\n")}, code: cli.Usage,
 			says: ":1:1: the key `sources` is missing"},
-		"with a mapping that it does not need": {args: []string{"--key", public, "--mapping", "../../docs/mappings/susds.yaml"}, says: "VERIFIED:"},
+		"with a mapping that it does not need": {args: []string{"--key", public, "--mapping", "../../../docs/mappings/susds.yaml"}, says: "VERIFIED:"},
 		"by a stranger":                        {by: strangers, args: []string{"--key", public}, code: cli.Different, says: "not one that it may be signed by"},
 		"by another origin":                    {args: []string{"--keys-from", w.file(strangersPublic)}, code: cli.Different, says: "not one that it may be signed by"},
 		"without vaults": {change: func(h *statement.Header) { h.Vaults = []statement.Vault{} }, args: []string{"--key", public},

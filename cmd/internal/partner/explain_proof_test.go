@@ -1,4 +1,4 @@
-package main
+package partner
 
 import (
 	"encoding/json"

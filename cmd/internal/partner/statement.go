@@ -1,4 +1,4 @@
-package main
+package partner
 
 import (
 	"bytes"
@@ -22,6 +22,7 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/api"
 	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/query/files"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/input"
@@ -29,8 +30,8 @@ import (
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
-// statementCmd is for partners as well as operators: it needs no configuration.
-type statementCmd struct {
+// Statement is for partners as well as operators: it needs no configuration.
+type Statement struct {
 	Get    statementGetCmd    `cmd:"" default:"withargs" help:"Get a signed statement of a time range from the API."`
 	Verify statementVerifyCmd `cmd:"" help:"Build a statement again from a node's responses, and compare every byte."`
 }
@@ -55,7 +56,7 @@ func (cmd statementGetCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	steps := progress(cli.Flags{}, s)
+	steps := console.Progress(cli.Flags{}, s)
 	steps.Tell("waiting for the statement", 0, 0)
 	text, err := api.Text(public.Get(ctx, "/api/v1/partner/statement", url.Values{"from": {cmd.From}, "to": {cmd.To}}))
 	steps.End()
@@ -275,7 +276,7 @@ func (cmd statementVerifyCmd) compare(ctx context.Context, s *cli.Streams,
 		return nil, err
 	}
 	same := &comparison{want: d.Body}
-	steps := progress(cli.Flags{}, s)
+	steps := console.Progress(cli.Flags{}, s)
 	found, err := statement.Rebuild(ctx, same, d.Header, chain, texts,
 		func(done, of uint64) { steps.Tell("statement: blocks", done, of) })
 	steps.End()

@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/navlog/navlog/schemas/mapping"
+)
+
+// MappingText reads a preset or a file.
+func MappingText(name string) ([]byte, error) {
+	text, err := mapping.PresetText(name)
+	if err == nil {
+		return text, nil
+	}
+	if _, failed := os.Stat(name); failed != nil && filepath.Ext(name) == "" {
+		return nil, Usage.With(fmt.Errorf("there is no such file, and it is an %w", err))
+	}
+	return ReadMapping(name)
+}
+
+// ReadMapping reads at most as much of a file as a mapping can have.
+func ReadMapping(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, Usage.With(fmt.Errorf("read the mapping: %w", err))
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, mapping.MaxText+1))
+	if err != nil {
+		return nil, Usage.With(fmt.Errorf("read the mapping: %w", err))
+	}
+	return text, nil
+}
+
+// MappingMistakes prints the mistakes, one per line, and returns an error with their number.
+func MappingMistakes(out io.Writer, file string, err error) error {
+	mistakes, ok := errors.AsType[mapping.Mistakes](err)
+	if !ok {
+		return Configuration.With(err)
+	}
+	for _, m := range mistakes {
+		Fprintf(out, "%s\n", m)
+	}
+	return Configuration.With(fmt.Errorf("mistakes in %s: %d", file, len(mistakes)))
+}
