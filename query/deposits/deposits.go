@@ -191,7 +191,7 @@ func (d *deposit) json(p *ask.Pin) depositJSON {
 	user := d.User.Hex()
 	sender := &user // mostly, and its checksum takes as long as the rest of the row
 	if d.Sender != d.User {
-		sender = p.SaidAddress(d.Vault, mapping.Deposit, d.Block, d.Sender)
+		sender = p.AddressOrNil(d.Vault, mapping.Deposit, d.Block, d.Sender)
 	}
 	address, name := p.Written(d.Vault)
 	tx := d.Tx.Hex()

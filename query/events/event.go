@@ -142,7 +142,7 @@ func (r *row) json(p *ask.Pin) eventJSON {
 		out.State = quarantined
 	}
 	said := func(kind mapping.Kind, field mapping.Fields, number string) *string {
-		return p.Said(r.Vault, kind, field, r.Block, number)
+		return p.NumberOrNil(r.Vault, kind, field, r.Block, number)
 	}
 	id := serve.Decimal(r.ID)
 	switch r.Effect {

@@ -309,8 +309,8 @@ func (e *statementEvent) statement(p *ask.Pin, partner uint32, hash common.Hash)
 	}}
 	if e.Kind == "requested" {
 		estimate := ""
-		if said := p.Said(e.Vault, mapping.Requested, mapping.Assets, e.Block, e.Assets); said != nil {
-			estimate = *said
+		if number := p.NumberOrNil(e.Vault, mapping.Requested, mapping.Assets, e.Block, e.Assets); number != nil {
+			estimate = *number
 		}
 		out = statement.Event{Type: webhook.WithdrawalReferral, Data: webhook.WithdrawalData{
 			VaultAddress: vault, UserAddress: user, Shares: e.Shares, AssetsEstimate: estimate,

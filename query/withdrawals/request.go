@@ -80,14 +80,14 @@ func (r *request) json(p *ask.Pin, now uint64) requestJSON {
 	user := r.User.Hex()
 	receiver := &user // mostly, and its checksum takes as long as the rest
 	if r.Receiver != r.User {
-		receiver = p.SaidAddress(r.Vault, mapping.Requested, r.Block, r.Receiver)
+		receiver = p.AddressOrNil(r.Vault, mapping.Requested, r.Block, r.Receiver)
 	}
 	none := "0"
 	tx, at := r.Tx.Hex(), serve.Time(uint64(r.Time))
 	out := requestJSON{
 		ID: serve.LogID(tx, r.LogIndex), VaultAddress: address, VaultName: name,
 		UserAddress: user, ReceiverAddress: receiver, RequestIndex: serve.Decimal(r.Index),
-		Shares: r.Shares, AssetsEstimate: p.Said(r.Vault, mapping.Requested, mapping.Assets, r.Block, r.Estimate), Status: r.status(p.Block, now),
+		Shares: r.Shares, AssetsEstimate: p.NumberOrNil(r.Vault, mapping.Requested, mapping.Assets, r.Block, r.Estimate), Status: r.status(p.Block, now),
 		AssetsClaimable: &none, AssetsClaimed: &none, PartnerID: serve.PartnerOrAbsent(r.Partner),
 		RequestedAt: at, ExpiresAt: serve.TimeOrNull(r.Expires),
 		TxHash: tx, BlockNumber: serve.Decimal(r.Block), LogIndex: r.LogIndex, Timestamp: at,
@@ -119,7 +119,7 @@ func (r *request) json(p *ask.Pin, now uint64) requestJSON {
 
 // worth is what the request was funded for or paid; nil if no log says it: neither the request nor its funding.
 func (r *request) worth(p *ask.Pin, estimate *string, assets string) *string {
-	if assets == "0" && estimate == nil && (r.FundedBlock > p.Block || p.Said(r.Vault, mapping.Funded, mapping.Assets, r.FundedBlock, assets) == nil) {
+	if assets == "0" && estimate == nil && (r.FundedBlock > p.Block || p.NumberOrNil(r.Vault, mapping.Funded, mapping.Assets, r.FundedBlock, assets) == nil) {
 		return nil
 	}
 	return &assets
