@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/schemas/readmodel"
@@ -16,8 +15,8 @@ import (
 
 // side is one of two generations to compare.
 type side struct {
-	id            int32
-	conn, session driver.Conn
+	id int32
+	connections
 }
 
 // Parity is the comparison of two generations of one log at a seq that both have reached.
@@ -63,13 +62,12 @@ func (p *Parity) String() string {
 func Compare(ctx context.Context, ch readmodel.Config, live, fresh int32, progress Progress) (*Parity, error) {
 	c := &comparer{progress: progress, report: &Parity{Live: live, New: fresh, Seq: math.MaxUint64}}
 	for i, id := range []int32{live, fresh} {
-		conn, session, err := openBoth(ch, ch.Database(id))
+		opened, err := connect(ch, ch.Database(id))
 		if err != nil {
 			return nil, err
 		}
-		defer conn.Close()
-		defer session.Close()
-		c.sides[i] = side{id, conn, session}
+		defer opened.close()
+		c.sides[i] = side{id, opened}
 	}
 	var built [2]bool
 	for i, s := range c.sides {

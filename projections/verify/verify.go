@@ -59,20 +59,19 @@ func Verify(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readm
 		return nil, fmt.Errorf("generation %d: %w", live.ID, err)
 	}
 	database := ch.Database(live.ID)
-	conn, session, err := openBoth(ch, database)
+	c, err := connect(ch, database)
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close()
-	defer session.Close()
+	defer c.close()
 	whole := Check{Name: "tables: no row lost or doubled"}
-	err = Condemn(ctx, pool, live.ID, Audit(options.Progress.Asked(ctx, whole.Name), conn))
+	err = Condemn(ctx, pool, live.ID, Audit(options.Progress.Asked(ctx, whole.Name), c.conn))
 	if broken := new(BrokenError); errors.As(err, &broken) {
 		whole.Difference = err.Error()
 	} else if err != nil {
 		return nil, err
 	}
-	v := newVerifier(conn, session, kafkaLog(chainID, kafka), options)
+	v := newVerifier(c, kafkaLog(chainID, kafka), options)
 	v.report.Generation, v.report.Database, v.live = live.ID, database, true
 	if err := v.all(ctx, chainID, kafka); err != nil {
 		return nil, err
@@ -89,13 +88,12 @@ func Verify(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readm
 func Generation(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readmodel.Config, id int32,
 	vaults *mapping.Vaults, options Options) (*Report, error) {
 	options.vaults = vaults
-	conn, session, err := openBoth(ch, ch.Database(id))
+	c, err := connect(ch, ch.Database(id))
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close()
-	defer session.Close()
-	v := newVerifier(conn, session, kafkaLog(chainID, kafka), options)
+	defer c.close()
+	v := newVerifier(c, kafkaLog(chainID, kafka), options)
 	v.report.Generation, v.report.Database = id, ch.Database(id)
 	return v.report, v.all(ctx, chainID, kafka)
 }
@@ -103,13 +101,12 @@ func Generation(ctx context.Context, chainID uint64, kafka chainlog.Config, ch r
 // Records compares the tables of a database with records that were never written to a log: for tests of code that
 // writes the tables.
 func Records(ctx context.Context, ch readmodel.Config, database string, records []*event.Record, options Options) (*Report, error) {
-	conn, session, err := openBoth(ch, database)
+	c, err := connect(ch, database)
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close()
-	defer session.Close()
-	v := newVerifier(conn, session, recordsLog(records), options)
+	defer c.close()
+	v := newVerifier(c, recordsLog(records), options)
 	return v.report, v.tables(ctx)
 }
 
@@ -158,8 +155,7 @@ func recordsLog(records []*event.Record) readLog {
 }
 
 type verifier struct {
-	conn    driver.Conn // patient
-	session driver.Conn // for the definitions
+	connections
 	log     readLog
 	report  *Report
 	options Options
@@ -172,24 +168,31 @@ type verifier struct {
 	prints prints
 }
 
-func newVerifier(conn, session driver.Conn, log readLog, options Options) *verifier {
-	v := &verifier{conn: conn, session: session, log: log, report: new(Report), options: options, sample: newSample(options.Sample), fold: oracle.New(options.vaults)}
+func newVerifier(c connections, log readLog, options Options) *verifier {
+	v := &verifier{connections: c, log: log, report: new(Report), options: options, sample: newSample(options.Sample), fold: oracle.New(options.vaults)}
 	if options.Node == "" { // the chain's totals need every log
 		v.fold = oracle.Sampled(options.vaults, v.sample.keeps)
 	}
 	return v
 }
 
-// openBoth opens the connections for a comparison: a patient one to a generation's database, and a session.
-func openBoth(ch readmodel.Config, database string) (conn, session driver.Conn, err error) {
-	if conn, err = ch.OpenPatient(database); err != nil {
-		return nil, nil, err
+// connections are those of a comparison: a patient one to the database of a
+// generation, and a session, in which the definitions run.
+type connections struct{ conn, session driver.Conn }
+
+func connect(ch readmodel.Config, database string) (c connections, err error) {
+	if c.conn, err = ch.OpenPatient(database); err != nil {
+		return c, err
 	}
-	if session, err = ch.OpenSession(database); err != nil {
-		conn.Close()
-		return nil, nil, err
+	if c.session, err = ch.OpenSession(database); err != nil {
+		c.conn.Close()
 	}
-	return conn, session, nil
+	return c, err
+}
+
+func (c connections) close() {
+	c.session.Close()
+	c.conn.Close()
 }
 
 // all compares the tables with the log and the log with the chain.

@@ -127,7 +127,7 @@ func TestMovingLists(t *testing.T) {
 				rest = rest[1:]
 			}
 		}
-		v := newVerifier(watched{g.conn, sees}, watched{session, sees}, recordsLog(s.Records), Options{})
+		v := newVerifier(connections{watched{g.conn, sees}, watched{session, sees}}, recordsLog(s.Records), Options{})
 		must(t, v.tables(t.Context()))
 		if r := v.report; r.Err() != nil || r.Seq != uint64(begin) || len(rest) > 0 {
 			t.Errorf("after %d questions want all equal at seq %d, got\n%s", questions, begin, r)
@@ -293,7 +293,7 @@ func TestVerifyFindsDifferences(t *testing.T) {
 				g.change(t, "SYSTEM STOP MERGES "+c.table) // merges would remove a pair; mutations need them
 			}
 			g.change(t, c.change)
-			v := newVerifier(g.conn, g.session, recordsLog(s.Records), Options{})
+			v := newVerifier(connections{g.conn, g.session}, recordsLog(s.Records), Options{})
 			built, err := v.events(t.Context())
 			if must(t, err); built && !strings.HasPrefix(c.check, "events: ") { // other cases do not need the lists, which take longest
 				must(t, v.lists(t.Context()))
@@ -401,7 +401,7 @@ func TestSample(t *testing.T) {
 	g := filled(t, s.Records)
 	samples := func() (faults int, compared uint64) {
 		for k := range uint64(3) {
-			v := newVerifier(g.conn, g.session, recordsLog(s.Records), Options{})
+			v := newVerifier(connections{g.conn, g.session}, recordsLog(s.Records), Options{})
 			v.sample = sample{3, k}
 			v.fold = oracle.Sampled(nil, v.sample.keeps)
 			must(t, v.tables(t.Context()))
@@ -495,7 +495,7 @@ func TestProofsOfRows(t *testing.T) {
 		if err := g.conn.QueryRow(little, "SELECT uniqExact(seq) FROM events").Scan(new(uint64)); err == nil {
 			t.Fatal("a set of all seqs fits into the memory, the test proves nothing")
 		}
-		v := verifier{conn: g.conn, report: &Report{Seq: last}}
+		v := verifier{connections: connections{conn: g.conn}, report: &Report{Seq: last}}
 		must(t, v.unique(little))
 		if err := v.report.Err(); (err != nil) != (c.name != "sound") {
 			t.Errorf("%s: the proof of rows says %v", c.name, err)
