@@ -19,6 +19,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/operate"
 	"github.com/navlog/navlog/cmd/internal/partner"
 )
 
@@ -35,18 +36,18 @@ type subcommands struct {
 
 	Status    statusCmd         `cmd:"" group:"look" help:"Show the state of all programs on one screen; --watch, --url."`
 	Explain   partner.Explain   `cmd:"" group:"look" help:"Show the logs behind a number of the API, and add them up."`
-	Log       logCmd            `cmd:"" group:"look" help:"Read the log: tail, show, stats."`
+	Log       operate.Log       `cmd:"" group:"look" help:"Read the log: tail, show, stats."`
 	Statement partner.Statement `cmd:"" group:"look" help:"Get a partner's signed statement; verify one against a node."`
 	Verify    verifyCmd         `cmd:"" group:"look" help:"Prove log = chain, and read models = log."`
 	Audit     auditCmd          `cmd:"" group:"look" help:"List what operators changed: who, when, by which command."`
 
-	Partner    partnerCmd    `cmd:"" group:"change" help:"Create partners; rotate and revoke keys and secrets."`
-	Webhook    webhookCmd    `cmd:"" group:"change" help:"List, show, replay deliveries; park and resume partners."`
-	Vault      vaultCmd      `cmd:"" group:"change" help:"Remove a vault from the API; restore it."`
-	Projection projectionCmd `cmd:"" group:"change" help:"List, rebuild, switch and drop generations."`
-	Kafka      kafkaCmd      `cmd:"" group:"change" help:"Print and grant the rights of the programs on Kafka."`
-	Backup     backupCmd     `cmd:"" group:"change" help:"Copy the log into files; --verify checks them."`
-	Restore    restoreCmd    `cmd:"" group:"change" help:"Write a backup of the log into empty topics."`
+	Partner    partnerCmd      `cmd:"" group:"change" help:"Create partners; rotate and revoke keys and secrets."`
+	Webhook    webhookCmd      `cmd:"" group:"change" help:"List, show, replay deliveries; park and resume partners."`
+	Vault      vaultCmd        `cmd:"" group:"change" help:"Remove a vault from the API; restore it."`
+	Projection projectionCmd   `cmd:"" group:"change" help:"List, rebuild, switch and drop generations."`
+	Kafka      kafkaCmd        `cmd:"" group:"change" help:"Print and grant the rights of the programs on Kafka."`
+	Backup     operate.Backup  `cmd:"" group:"change" help:"Copy the log into files; --verify checks them."`
+	Restore    operate.Restore `cmd:"" group:"change" help:"Write a backup of the log into empty topics."`
 
 	Completion completionCmd `cmd:"" group:"other" help:"Print a completion script for bash, zsh or fish."`
 	Version    cli.Version   `cmd:"" group:"other" help:"Print the version."`

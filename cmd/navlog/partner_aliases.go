@@ -14,6 +14,7 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/cmd/internal/operate"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/schemas/event"
@@ -92,7 +93,7 @@ type aliasBackfillCmd struct {
 // Run leaves a command for each vault in which the partner has an alias. ingest reads the whole log for each of them.
 func (cmd aliasBackfillCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, c config.Config) error {
-		_, vaults, err := newestVaults(ctx, c)
+		_, vaults, err := operate.NewestVaults(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -153,7 +154,7 @@ func (cmd aliasListCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	_, vaults, err := newestVaults(ctx, c)
+	_, vaults, err := operate.NewestVaults(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -183,7 +184,7 @@ func (cmd aliasListCmd) unknown(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	_, vaults, err := newestVaults(ctx, c)
+	_, vaults, err := operate.NewestVaults(ctx, c)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package main
+package operate
 
 import (
 	"cmp"
@@ -27,7 +27,7 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-type logCmd struct {
+type Log struct {
 	Tail  logTailCmd  `cmd:"" help:"Show the newest records; with --follow, new ones too."`
 	Show  logShowCmd  `cmd:"" help:"Show one record and its position."`
 	Stats logStatsCmd `cmd:"" help:"Count the records of the log by kind and by event, and prove that none is missing."`
@@ -225,7 +225,7 @@ func (f logFlags) open(ctx context.Context) (config.Config, *event.Cursor, *mapp
 	if err != nil {
 		return c, nil, nil, err
 	}
-	cursor, records, err := newestVaults(ctx, c)
+	cursor, records, err := NewestVaults(ctx, c)
 	if err != nil {
 		return c, nil, nil, err
 	}
@@ -233,9 +233,9 @@ func (f logFlags) open(ctx context.Context) (config.Config, *event.Cursor, *mapp
 	return c, cursor, vaults, err
 }
 
-// newestVaults reads the newest cursor and the newest record of each vault from the log. A log without a cursor is an
+// NewestVaults reads the newest cursor and the newest record of each vault from the log. A log without a cursor is an
 // error.
-func newestVaults(ctx context.Context, c config.Config) (*event.Cursor, []*event.Vault, error) {
+func NewestVaults(ctx context.Context, c config.Config) (*event.Cursor, []*event.Vault, error) {
 	limited, cancel := context.WithTimeout(ctx, kafkaPatience)
 	defer cancel()
 	cursor, err := chainlog.ReadCursor(limited, c.Chain.ID, c.Kafka.Options()...)

@@ -1,4 +1,4 @@
-package main
+package operate
 
 import (
 	"context"
@@ -19,8 +19,8 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// backupCmd copies the log of the chain, while ingest runs.
-type backupCmd struct {
+// Backup copies the log of the chain, while ingest runs.
+type Backup struct {
 	cli.Flags
 	JSON   bool   `name:"json" help:"Write JSON."`
 	Dir    string `arg:"" help:"Folder of the backup. An earlier or interrupted backup in it is continued."`
@@ -28,7 +28,7 @@ type backupCmd struct {
 }
 
 // Run makes a backup, or verifies one.
-func (cmd backupCmd) Run(ctx context.Context, s *cli.Streams) error {
+func (cmd Backup) Run(ctx context.Context, s *cli.Streams) error {
 	var c config.Config
 	if !cmd.Verify {
 		var err error
@@ -58,8 +58,8 @@ func (cmd backupCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return printBackup(s.Out, cmd.JSON, r, what)
 }
 
-// restoreCmd writes a backup into empty topics.
-type restoreCmd struct {
+// Restore writes a backup into empty topics.
+type Restore struct {
 	cli.Flags
 	signature
 	JSON bool   `name:"json" help:"Write JSON."`
@@ -67,7 +67,7 @@ type restoreCmd struct {
 }
 
 // Run restores. The audit records it, if the registry can be reached.
-func (cmd restoreCmd) Run(ctx context.Context, s *cli.Streams) error {
+func (cmd Restore) Run(ctx context.Context, s *cli.Streams) error {
 	c, err := config.Read(cmd.Flags, config.NeedChainID, config.NeedKafka)
 	if err != nil {
 		return err
