@@ -19,7 +19,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/navlog/navlog/deploy/testkit/partner"
+	"github.com/navlog/navlog/deploy/testkit/partners"
 	"github.com/navlog/navlog/dispatch/lane"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
@@ -101,7 +101,7 @@ func runChild(text string) {
 	fail(err)
 	g, err := guard.New(guard.Config{AllowNetworks: c.Allow})
 	fail(err)
-	d := New(c.Config, c.Kafka, pool, partner.Sealer(), g, prometheus.NewRegistry(), slog.Default())
+	d := New(c.Config, c.Kafka, pool, partners.Sealer(), g, prometheus.NewRegistry(), slog.Default())
 	d.timing, d.shared.Timing = quick(), quickLane()
 	if c.Once {
 		d.shared.Timing.Retries = nil

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/deploy/testkit/partner"
+	"github.com/navlog/navlog/deploy/testkit/partners"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
@@ -201,7 +201,7 @@ func TestFailureInTheLogs(t *testing.T) {
 // asking returns a guard that allows loopback and resolves names at a name server.
 func (f *fixture) asking(names *enginetest.Names) *guard.Guard {
 	f.Helper()
-	g, err := guard.New(guard.Config{AllowNetworks: []string{partner.Network}, Resolver: names.Resolver()})
+	g, err := guard.New(guard.Config{AllowNetworks: []string{partners.Network}, Resolver: names.Resolver()})
 	f.check(err)
 	return g
 }

@@ -47,8 +47,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/deploy/testkit/partner"
-	"github.com/navlog/navlog/deploy/testkit/poll"
+	"github.com/navlog/navlog/deploy/testkit/partners"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/dispatch/lane"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts"
@@ -97,7 +97,7 @@ func newFixtureIn(t *testing.T, brokers []string, postgres string) *fixture {
 	t.Helper()
 	kafka := chainlog.DefaultConfig()
 	kafka.Brokers, kafka.ReferralPartitions = brokers, 3
-	f := &fixture{T: t, kafka: kafka, url: postgres, logged: &lockedBuffer{}, sealer: partner.Sealer()}
+	f := &fixture{T: t, kafka: kafka, url: postgres, logged: &lockedBuffer{}, sealer: partners.Sealer()}
 	f.pool = f.openPool()
 	f.queries = db.New(f.pool)
 	f.released = make(chan struct{})
@@ -175,7 +175,7 @@ func quickLane() lane.Timing {
 // dispatcher returns a dispatcher with its own pool and metrics; change may be nil.
 func (f *fixture) dispatcher(change func(*Dispatch)) *Dispatch {
 	f.Helper()
-	g, err := guard.New(guard.Config{AllowNetworks: []string{partner.Network}})
+	g, err := guard.New(guard.Config{AllowNetworks: []string{partners.Network}})
 	f.check(err)
 	c := DefaultConfig()
 	c.ChainID = testChain
@@ -231,13 +231,13 @@ func (f *fixture) eventually(what string, holds func() bool) {
 func (f *fixture) until(holds func() bool) bool {
 	ctx, cancel := context.WithTimeout(f.Context(), *patience)
 	defer cancel()
-	return poll.Until(ctx, 5*time.Millisecond, func() (bool, error) { return holds(), nil }) == nil
+	return wait.Poll(ctx, 5*time.Millisecond, func() (bool, error) { return holds(), nil }) == nil
 }
 
 // partner creates a partner with the test secret, without URL if url is empty.
 func (f *fixture) partner(id int64, url string) {
 	f.Helper()
-	_, err := partner.Make(f.Context(), f.pool, id, fmt.Sprintf("partner %d", id), "")
+	_, err := partners.Make(f.Context(), f.pool, id, fmt.Sprintf("partner %d", id), "")
 	f.check(err)
 	f.exec("UPDATE endpoint SET secret = $1 WHERE partner_id = $2", f.sealer.Seal(id, testSecret), id)
 	if url != "" {
@@ -247,7 +247,7 @@ func (f *fixture) partner(id int64, url string) {
 
 func (f *fixture) setURL(id int64, url string) {
 	f.Helper()
-	f.check(partner.Register(f.Context(), f.pool, id, url))
+	f.check(partners.Register(f.Context(), f.pool, id, url))
 }
 
 func (f *fixture) exec(sql string, args ...any) {

@@ -13,7 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kversion"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/deploy/testkit/partner"
+	"github.com/navlog/navlog/deploy/testkit/partners"
 	"github.com/navlog/navlog/dispatch/lane"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
@@ -186,7 +186,7 @@ func TestSecretThatAnotherCanOpen(t *testing.T) {
 			f.eventually("it had the partner", func() bool {
 				return f.number("SELECT count(*) FROM lease WHERE partner_id = 7 AND owner = $1", first.owner) == 1
 			})
-			f.start(func(d *Dispatch) { d.endpoints.sealer = f.sealing(otherKey + "," + partner.SealKey) })
+			f.start(func(d *Dispatch) { d.endpoints.sealer = f.sealing(otherKey + "," + partners.SealKey) })
 			f.eventually("both are delivered", f.in(registry.Delivered, 2))
 			if n := len(r.got()); n != 2 {
 				t.Errorf("%d requests for 2 events", n)
@@ -234,11 +234,11 @@ func (f *fixture) sealing(keys string) *registry.Sealer {
 // dispatcher's keys, does not count, because the partners would come back. One that shares a key, or whose keys are
 // unknown, counts.
 func TestRebalanceCountsOnlyUsefulDispatchers(t *testing.T) {
-	const partners = 10
+	const count = 10
 	f := newFixture(t)
 	url := f.receiver(ok).url
-	d := f.dispatcher(func(d *Dispatch) { d.endpoints.sealer = f.sealing(otherKey + "," + partner.SealKey) })
-	for id := range int64(partners) {
+	d := f.dispatcher(func(d *Dispatch) { d.endpoints.sealer = f.sealing(otherKey + "," + partners.SealKey) })
+	for id := range int64(count) {
 		l := lane.New(d.shared, id+1)
 		d.lanes[id+1] = l
 		if !d.take(t.Context(), l) {
@@ -261,7 +261,7 @@ func TestRebalanceCountsOnlyUsefulDispatchers(t *testing.T) {
 	f.exec("UPDATE endpoint SET secret = $1", f.sealing(otherKey).Seal(1, testSecret))
 	f.dispatcher(nil).rebalance(t.Context())
 	if n := given(); n != 0 {
-		t.Errorf("%d of %d partners are given to a dispatcher that can open no secret", n, partners)
+		t.Errorf("%d of %d partners are given to a dispatcher that can open no secret", n, count)
 	}
 	// Each of the two can open another partner's secret.
 	f.partner(2, url)
@@ -269,15 +269,15 @@ func TestRebalanceCountsOnlyUsefulDispatchers(t *testing.T) {
 	d.endpoints.expire()
 	f.dispatcher(func(d *Dispatch) { d.endpoints.sealer = f.sealing(otherKey) }).rebalance(t.Context())
 	if n := given(); n != 0 {
-		t.Errorf("%d of %d partners are given to a dispatcher that cannot sign for them", n, partners)
+		t.Errorf("%d of %d partners are given to a dispatcher that cannot sign for them", n, count)
 	}
-	f.dispatcher(func(d *Dispatch) { d.endpoints.sealer = f.sealing(otherKey + "," + partner.SealKey) }).rebalance(t.Context())
-	if n := given(); n != partners-(partners/2+1) {
-		t.Errorf("%d of %d partners are given to a dispatcher with our key and another", n, partners)
+	f.dispatcher(func(d *Dispatch) { d.endpoints.sealer = f.sealing(otherKey + "," + partners.SealKey) }).rebalance(t.Context())
+	if n := given(); n != count-(count/2+1) {
+		t.Errorf("%d of %d partners are given to a dispatcher with our key and another", n, count)
 	}
 	f.exec("INSERT INTO dispatcher (owner, until) VALUES (gen_random_uuid(), now() + interval '1 hour')")
-	if n := given(); n != partners-(4+1) { // a third, 4, and one more
-		t.Errorf("%d of %d partners are given to two dispatchers, one without key ids", n, partners)
+	if n := given(); n != count-(4+1) { // a third, 4, and one more
+		t.Errorf("%d of %d partners are given to two dispatchers, one without key ids", n, count)
 	}
 }
 
@@ -333,7 +333,7 @@ func TestSealKeyRotatedWhileSending(t *testing.T) {
 		})
 		return stop
 	}
-	old, both, renewed := f.sealer, f.sealing(otherKey+","+partner.SealKey), f.sealing(otherKey)
+	old, both, renewed := f.sealer, f.sealing(otherKey+","+partners.SealKey), f.sealing(otherKey)
 	stopOld := with(old)
 	send()
 	stopBoth := with(both)

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/deploy/testkit/partner"
+	"github.com/navlog/navlog/deploy/testkit/partners"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -49,9 +49,9 @@ func newRotations(t *testing.T, login, roles string, change ...func(*Config)) ro
 	owner := w.pool
 	w.pool = pool
 	w.serve(change...)
-	w.SealWith(partner.SealKey)
+	w.SealWith(partners.SealKey)
 	w.pool = owner // of what the test itself asks
-	return rotations{w, owner, partner.Sealer()}
+	return rotations{w, owner, partners.Sealer()}
 }
 
 func allowed(c *Config) { c.PartnerRotation = true }

@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	testpartner "github.com/navlog/navlog/deploy/testkit/partner"
+	"github.com/navlog/navlog/deploy/testkit/partners"
 	"github.com/navlog/navlog/query/partner"
 	"github.com/navlog/navlog/query/readtest"
 	"github.com/navlog/navlog/query/serve"
@@ -211,7 +211,7 @@ func (w *world) get(path string, header ...string) reply { return w.Get(path, he
 // partner creates a partner with one key.
 func (w *world) partner(id int64, name string) (key string) {
 	w.t.Helper()
-	made, err := testpartner.Make(context.Background(), w.pool, id, name, "")
+	made, err := partners.Make(context.Background(), w.pool, id, name, "")
 	if err != nil {
 		w.t.Fatal(err)
 	}

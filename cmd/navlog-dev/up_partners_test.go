@@ -9,7 +9,7 @@ import (
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/cmd/internal/wiring"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/deploy/testkit/partner"
+	"github.com/navlog/navlog/deploy/testkit/partners"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -23,7 +23,7 @@ func TestKeysOfTheDemoThatWereRotated(t *testing.T) {
 	t.Cleanup(pool.Close)
 	d := &wiring.Deps{Pool: pool}
 	start := func(data string) (*up, error) {
-		u := &up{cmd: upCmd{Data: data}, config: config.Config{SecretKey: partner.SealKey}}
+		u := &up{cmd: upCmd{Data: data}, config: config.Config{SecretKey: partners.SealKey}}
 		_, err := u.ensurePartners(t.Context(), d)
 		return u, err
 	}

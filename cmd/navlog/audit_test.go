@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/navlog/navlog/deploy/testkit/partner"
+	"github.com/navlog/navlog/deploy/testkit/partners"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -194,7 +194,7 @@ func TestSecretKeyIsRotated(t *testing.T) {
 	c.mustRun("partner", "create", "Without rotation", "--id", "8")
 	pool := c.registry()
 	q := db.New(pool)
-	if err := partner.Register(t.Context(), pool, 7, "https://acme.example/hook"); err != nil {
+	if err := partners.Register(t.Context(), pool, 7, "https://acme.example/hook"); err != nil {
 		t.Fatal(err)
 	}
 	opens := func(keys string) {

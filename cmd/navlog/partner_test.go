@@ -13,7 +13,7 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/config/configtest"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/deploy/testkit/partner"
+	"github.com/navlog/navlog/deploy/testkit/partners"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -91,7 +91,7 @@ func TestPartnerLife(t *testing.T) {
 
 	var rotated registry.NewPartner
 	c.json(&rotated, "partner", "rotate-secret", "7")
-	if err := partner.Register(t.Context(), postgres, 7, "https://acme.example/hook"); err != nil {
+	if err := partners.Register(t.Context(), postgres, 7, "https://acme.example/hook"); err != nil {
 		t.Fatal(err)
 	}
 	endpoints, err := q.Endpoints(t.Context())
@@ -246,7 +246,7 @@ func TestSecretsAreOfOneKey(t *testing.T) {
 	}
 	q := db.New(postgres)
 	for _, p := range []registry.NewPartner{one, two} {
-		if err := partner.Register(t.Context(), postgres, p.ID, "https://acme.example/hook"); err != nil {
+		if err := partners.Register(t.Context(), postgres, p.ID, "https://acme.example/hook"); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"github.com/navlog/navlog/deploy/engines"
-	"github.com/navlog/navlog/deploy/testkit/emitted"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/contracts/reference"
 )
@@ -63,7 +62,7 @@ func (s *stage) do(from account, call transaction) []contracts.Event {
 	s.Helper()
 	var events []contracts.Event
 	for _, l := range mustSend(s.T, s.c, from, call).Logs {
-		e, err := emitted.Decode(l.Topics, l.Data)
+		e, err := Decode(l.Topics, l.Data)
 		if err != nil {
 			s.Fatal(err)
 		}

@@ -17,7 +17,6 @@ import (
 
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/deploy/testkit/emitted"
 	"github.com/navlog/navlog/schemas/contracts"
 )
 
@@ -297,7 +296,7 @@ func eventLogs(t *testing.T, c *chain, deployed *Contracts) []eventLog {
 	}
 	var found []eventLog
 	for _, l := range logs {
-		e, err := emitted.Decode(l.Topics, l.Data)
+		e, err := Decode(l.Topics, l.Data)
 		if err != nil {
 			t.Fatalf("log %d of block %d: %v", l.Index, l.BlockNumber, err)
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/deploy/testkit/partner"
+	"github.com/navlog/navlog/deploy/testkit/partners"
 	"github.com/navlog/navlog/schemas/printable"
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
@@ -47,7 +47,7 @@ func (f *fixture) raw(do func(*net.TCPConn)) (address string) {
 // asking returns a guard that allows loopback and resolves names at a name server.
 func (f *fixture) asking(names *enginetest.Names) *guard.Guard {
 	f.Helper()
-	g, err := guard.New(guard.Config{AllowNetworks: []string{partner.Network}, Resolver: names.Resolver()})
+	g, err := guard.New(guard.Config{AllowNetworks: []string{partners.Network}, Resolver: names.Resolver()})
 	f.check(err)
 	return g
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/navlog/navlog/deploy/testkit/emitted"
+	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/testkit/histories"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts"
@@ -40,7 +40,7 @@ func want(r *event.Record) (kind, name string, e contracts.Event, quarantined bo
 	if len(topics) > 0 {
 		name = contracts.KindOf(topics[0]).String()
 	}
-	e, err := emitted.Decode(topics, l.GetData())
+	e, err := devchain.Decode(topics, l.GetData())
 	if err != nil || e != nil && (odd || tooLarge(e)) {
 		return kind, name, nil, true
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/deploy/testkit/partner"
+	"github.com/navlog/navlog/deploy/testkit/partners"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -24,7 +24,7 @@ func registered(t *testing.T) (*pgxpool.Pool, time.Time) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	if _, err := partner.Make(t.Context(), pool, 7, "Seven", ""); err != nil {
+	if _, err := partners.Make(t.Context(), pool, 7, "Seven", ""); err != nil {
 		t.Fatal(err)
 	}
 	return pool, time.Now()

@@ -19,8 +19,8 @@ import (
 
 	"github.com/navlog/navlog/deploy/bench"
 	"github.com/navlog/navlog/deploy/engines"
-	"github.com/navlog/navlog/deploy/testkit/child"
-	"github.com/navlog/navlog/deploy/testkit/referrals"
+	"github.com/navlog/navlog/deploy/testkit/partners"
+	"github.com/navlog/navlog/deploy/testkit/stack"
 )
 
 // parts of the benchmark, in the order in which they run.
@@ -40,7 +40,7 @@ type benchmark struct {
 	Outage   int           `default:"50000" help:"Events that wait when their partner comes back."`
 	Parked   int           `default:"1000000" help:"Parked events under which memory is measured."`
 
-	world    *referrals.World
+	world    *partners.World
 	receiver *receiver
 	next     int64 // partner id
 }
@@ -59,7 +59,7 @@ func (b *benchmark) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if b.world, err = referrals.Start(ctx, dir); err != nil {
+	if b.world, err = partners.Start(ctx, dir); err != nil {
 		return err
 	}
 	defer b.world.Close()
@@ -86,7 +86,7 @@ func (b *benchmark) run(ctx context.Context) error {
 }
 
 // dispatching calls do while a dispatcher runs. It returns an error if the dispatcher exits by itself.
-func (b *benchmark) dispatching(ctx context.Context, do func(context.Context, *child.Process) error) error {
+func (b *benchmark) dispatching(ctx context.Context, do func(context.Context, *stack.Process) error) error {
 	d, err := b.world.Dispatch(b.Navlog, b.receiver.CAFile, "dispatch.log")
 	if err != nil {
 		return err

@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/navlog/navlog/deploy/bench"
-	"github.com/navlog/navlog/deploy/testkit/child"
-	"github.com/navlog/navlog/deploy/testkit/poll"
-	"github.com/navlog/navlog/deploy/testkit/referrals"
+	"github.com/navlog/navlog/deploy/testkit/partners"
+	"github.com/navlog/navlog/deploy/testkit/stack"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
 // rate: all events are in the topic when the dispatcher starts; it delivers as fast as the receiver responds.
@@ -24,9 +24,9 @@ func (b *benchmark) rate(ctx context.Context) ([]bench.Bar, error) {
 	b.receiver.forget()
 	size := 0
 	for from := 0; from < b.Events; from += 1000 {
-		var batch []referrals.Referral
+		var batch []partners.Referral
 		for n := from; n < min(from+1000, b.Events); n++ {
-			r, err := referrals.Withdrawal(ids[n%len(ids)], n)
+			r, err := partners.Withdrawal(ids[n%len(ids)], n)
 			if err != nil {
 				return nil, err
 			}
@@ -39,9 +39,9 @@ func (b *benchmark) rate(ctx context.Context) ([]bench.Bar, error) {
 	}
 	bench.Say("rate: %d events for %d partners, bodies of %d bytes", b.Events, b.Partners, size/b.Events)
 	var peak int64
-	err = b.dispatching(ctx, func(ctx context.Context, d *child.Process) error {
+	err = b.dispatching(ctx, func(ctx context.Context, d *stack.Process) error {
 		err := b.receiver.all(ctx, b.Events)
-		peak = child.Peak(d.Pid)
+		peak = stack.Peak(d.Pid)
 		return err
 	})
 	if err != nil {
@@ -85,7 +85,7 @@ func (b *benchmark) trickle(ctx context.Context, dead int) (float64, error) {
 	}
 	b.receiver.forget()
 	var counted []uuid.UUID
-	err = b.dispatching(ctx, func(ctx context.Context, _ *child.Process) error {
+	err = b.dispatching(ctx, func(ctx context.Context, _ *stack.Process) error {
 		healthy := 0
 		tick := time.NewTicker(time.Second / time.Duration(b.Rate))
 		defer tick.Stop()
@@ -98,7 +98,7 @@ func (b *benchmark) trickle(ctx context.Context, dead int) (float64, error) {
 			}
 			// 37 and 100 have no common divisor, so dead and healthy partners alternate.
 			i := n * 37 % len(ids)
-			r, err := referrals.Withdrawal(ids[i], n)
+			r, err := partners.Withdrawal(ids[i], n)
 			if err != nil {
 				return err
 			}
@@ -139,7 +139,7 @@ func (b *benchmark) drain(ctx context.Context) ([]bench.Bar, error) {
 		return nil, err
 	}
 	started := time.Now()
-	err = b.dispatching(ctx, func(ctx context.Context, _ *child.Process) error {
+	err = b.dispatching(ctx, func(ctx context.Context, _ *stack.Process) error {
 		return b.delivered(ctx, ids[0], b.Outage)
 	})
 	if err != nil {
@@ -161,12 +161,12 @@ func (b *benchmark) parked(ctx context.Context) ([]bench.Bar, error) {
 		}
 	}
 	var peak int64
-	err = b.dispatching(ctx, func(ctx context.Context, d *child.Process) error {
+	err = b.dispatching(ctx, func(ctx context.Context, d *stack.Process) error {
 		bench.Say("parked: %d events, probes for 30 s", b.Parked)
 		watch, cancel := context.WithTimeout(ctx, 30*time.Second)
 		defer cancel()
 		<-watch.Done()
-		peak = child.Peak(d.Pid)
+		peak = stack.Peak(d.Pid)
 		return ctx.Err()
 	})
 	if err != nil {
@@ -201,9 +201,9 @@ func (b *benchmark) park(ctx context.Context, partner uint32, n int, openUntil s
 // expectParked registers a partner's parked events with the receiver.
 func (b *benchmark) expectParked(ctx context.Context, partner uint32) error {
 	rows, err := b.world.Pool.Query(ctx, "SELECT event_id, body FROM delivery WHERE partner_id = $1 AND state = 'parked'", int64(partner))
-	var parked []referrals.Referral
+	var parked []partners.Referral
 	if err == nil {
-		parked, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r referrals.Referral, err error) {
+		parked, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r partners.Referral, err error) {
 			return r, row.Scan(&r.ID, &r.Body)
 		})
 	}
@@ -217,7 +217,7 @@ func (b *benchmark) expectParked(ctx context.Context, partner uint32) error {
 // delivered waits until none of a partner's n events is pending. Events whose retries are exhausted are not pending
 // either, so it also checks that all were delivered and arrived.
 func (b *benchmark) delivered(ctx context.Context, partner uint32, n int) error {
-	err := poll.Until(ctx, 200*time.Millisecond, func() (bool, error) {
+	err := wait.Poll(ctx, 200*time.Millisecond, func() (bool, error) {
 		var waiting bool
 		err := b.world.Pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM delivery WHERE partner_id = $1 AND state IN ('pending', 'parked'))", int64(partner)).Scan(&waiting)
 		return !waiting, errors.Join(err, b.receiver.wrong())

@@ -10,8 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/deploy/testkit/partner"
-	"github.com/navlog/navlog/deploy/testkit/referrals"
+	"github.com/navlog/navlog/deploy/testkit/partners"
 	"github.com/navlog/navlog/deploy/testkit/stack"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/schemas/registry"
@@ -26,9 +25,9 @@ func TestDelivered(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	b := &benchmark{world: &referrals.World{Stack: stack.Stack{Pool: pool}}, receiver: &receiver{expected: map[uuid.UUID]*expectation{}}}
+	b := &benchmark{world: &partners.World{Stack: stack.Stack{Pool: pool}}, receiver: &receiver{expected: map[uuid.UUID]*expectation{}}}
 	const id, n = 1, 3
-	if _, err := partner.Make(t.Context(), pool, id, "partner", "https://127.0.0.1:1"); err != nil {
+	if _, err := partners.Make(t.Context(), pool, id, "partner", "https://127.0.0.1:1"); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.park(t.Context(), id, n, "now()"); err != nil {

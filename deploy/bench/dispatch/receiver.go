@@ -12,9 +12,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/navlog/navlog/deploy/testkit/poll"
+	"github.com/navlog/navlog/deploy/testkit/partners"
 	tlsreceiver "github.com/navlog/navlog/deploy/testkit/receiver"
-	"github.com/navlog/navlog/deploy/testkit/referrals"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
@@ -22,7 +22,7 @@ import (
 // responds.
 type receiver struct {
 	*tlsreceiver.Server
-	world   *referrals.World
+	world   *partners.World
 	closing chan struct{}
 
 	mu       sync.Mutex
@@ -42,7 +42,7 @@ type expectation struct {
 	took     time.Duration // 0 until it has arrived
 }
 
-func startReceiver(dir string, world *referrals.World) (_ *receiver, err error) {
+func startReceiver(dir string, world *partners.World) (_ *receiver, err error) {
 	r := &receiver{world: world, closing: make(chan struct{}), expected: map[uuid.UUID]*expectation{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /live/{partner}", r.live)
@@ -135,7 +135,7 @@ func (r *receiver) forget() {
 }
 
 // expect registers events that are about to be appended.
-func (r *receiver) expect(events ...referrals.Referral) {
+func (r *receiver) expect(events ...partners.Referral) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
@@ -146,7 +146,7 @@ func (r *receiver) expect(events ...referrals.Referral) {
 
 // all waits until n of the expected events have arrived.
 func (r *receiver) all(ctx context.Context, n int) error {
-	return poll.Until(ctx, 20*time.Millisecond, func() (bool, error) {
+	return wait.Poll(ctx, 20*time.Millisecond, func() (bool, error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return r.arrived >= n, r.fault

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/navlog/navlog/deploy/bench"
-	"github.com/navlog/navlog/deploy/testkit/child"
+	"github.com/navlog/navlog/deploy/testkit/stack"
 )
 
 const (
@@ -88,7 +88,7 @@ func dense(ctx context.Context, b *benchmark) (_ *denseResult, err error) {
 		return nil, err
 	}
 	r.Plain = median(r.PlainSeconds)
-	r.Ratio, r.NodePeak = r.Seconds/r.Plain, child.Peak(c.Pid)
+	r.Ratio, r.NodePeak = r.Seconds/r.Plain, stack.Peak(c.Pid)
 	if !b.wants("ponder") {
 		return r, nil
 	}
@@ -162,7 +162,7 @@ func backfill(ctx context.Context, b *benchmark, c *chain) (r backfillRun, err e
 	if err != nil {
 		return r, fmt.Errorf("run navlog: %w", err)
 	}
-	r.visible, r.ingestPeak = time.Since(began), child.Peak(run["ingest"].Pid)
+	r.visible, r.ingestPeak = time.Since(began), stack.Peak(run["ingest"].Pid)
 	r.cpu = cpuTimes(c, s, run)
 	for name, seconds := range before {
 		r.cpu[name] -= seconds

@@ -12,7 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 
 	"github.com/navlog/navlog/deploy/bench"
-	"github.com/navlog/navlog/deploy/testkit/poll"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
 const (
@@ -184,7 +184,7 @@ func announcements(ctx context.Context, c *chain) (*heads, error) {
 
 // at returns when a block was announced. A block may be readable before its announcement arrives, so at waits for it.
 func (h *heads) at(ctx context.Context, block uint64) (t time.Time, err error) {
-	err = poll.Until(ctx, time.Millisecond, func() (ok bool, _ error) {
+	err = wait.Poll(ctx, time.Millisecond, func() (ok bool, _ error) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		t, ok = h.times[block]

@@ -14,8 +14,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/navlog/navlog/deploy/engines"
-	"github.com/navlog/navlog/deploy/testkit/child"
-	"github.com/navlog/navlog/deploy/testkit/poll"
+	"github.com/navlog/navlog/deploy/testkit/stack"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
 // ponderResult is how long Ponder took for the same chain, or for a prefix of it.
@@ -74,7 +74,7 @@ func runPonder(ctx context.Context, b *benchmark, c *chain) (_ *ponderResult, er
 		return nil, err
 	}
 	cmd := exec.Command(filepath.Join(home, "node_modules", ".bin", "ponder"), "start", "--schema", ponderSchema, "--port", port, "--hostname", "127.0.0.1", "--log-level", "warn")
-	cmd.Dir, cmd.Env = home, child.Environment(
+	cmd.Dir, cmd.Env = home, stack.Environment(
 		"DATABASE_URL="+db.URL, "BENCH_RPC="+c.URL, "BENCH_VAULT="+c.vault.Hex(),
 		"BENCH_START="+strconv.FormatUint(c.start, 10), "BENCH_END="+strconv.FormatUint(last, 10),
 		"PONDER_TELEMETRY_DISABLED=true", "CI=true",
@@ -83,7 +83,7 @@ func runPonder(ctx context.Context, b *benchmark, c *chain) (_ *ponderResult, er
 		return nil, err
 	}
 	began := time.Now()
-	p, err := child.Start(cmd, filepath.Join(dir, "ponder.log"))
+	p, err := stack.Launch(cmd, filepath.Join(dir, "ponder.log"))
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func runPonder(ctx context.Context, b *benchmark, c *chain) (_ *ponderResult, er
 	defer run.stop()
 	bounded, cancel := context.WithTimeout(ctx, ponderPatience)
 	defer cancel()
-	if err := run.until(bounded, visibleEvery, func(ctx context.Context) bool { return poll.Answers(ctx, "http://"+addr+"/ready") }); err != nil {
+	if err := run.until(bounded, visibleEvery, func(ctx context.Context) bool { return wait.Answers(ctx, "http://"+addr+"/ready") }); err != nil {
 		return nil, fmt.Errorf("run Ponder: %w", err)
 	}
 	took := time.Since(began)

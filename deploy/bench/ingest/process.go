@@ -6,18 +6,18 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/navlog/navlog/deploy/testkit/child"
-	"github.com/navlog/navlog/deploy/testkit/poll"
+	"github.com/navlog/navlog/deploy/testkit/stack"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
 // cpuSeconds returns the CPU time that a process has used so far, or 0 if the system does not provide it.
 func cpuSeconds(pid int) float64 {
-	took, _ := child.CPU(pid)
+	took, _ := stack.CPU(pid)
 	return took.Seconds()
 }
 
 // programs are the processes of one run of navlog, by name.
-type programs map[string]*child.Process
+type programs map[string]*stack.Process
 
 // startPrograms starts `navlog NAME` for each name on the engines of a configured system.
 func startPrograms(b *benchmark, s *system, names ...string) (programs, error) {
@@ -28,7 +28,7 @@ func startPrograms(b *benchmark, s *system, names ...string) (programs, error) {
 		if address, ok := s.ops[name]; ok {
 			cmd.Env = append(cmd.Env, "NAVLOG_OPS_LISTEN="+address)
 		}
-		p, err := child.Start(cmd, filepath.Join(s.dir, name+".log"))
+		p, err := stack.Launch(cmd, filepath.Join(s.dir, name+".log"))
 		if err != nil {
 			run.stop()
 			return nil, err
@@ -46,7 +46,7 @@ func (r programs) stop() {
 
 // until calls done at each interval until it returns true. It fails if a program exits or ctx ends.
 func (r programs) until(ctx context.Context, interval time.Duration, done func(context.Context) bool) error {
-	return poll.Until(ctx, interval, func() (bool, error) {
+	return wait.Poll(ctx, interval, func() (bool, error) {
 		if done(ctx) {
 			return true, nil
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/bench"
 	"github.com/navlog/navlog/deploy/engines"
-	"github.com/navlog/navlog/deploy/testkit/child"
+	"github.com/navlog/navlog/deploy/testkit/stack"
 )
 
 // sparseResult is the result of the backfill of a chain with few logs.
@@ -51,7 +51,7 @@ func sparse(ctx context.Context, b *benchmark) (_ *sparseResult, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Seconds, r.Ingested, r.NodePeak = run.visible.Seconds(), run.ingested.Seconds(), child.Peak(c.Pid)
+	r.Seconds, r.Ingested, r.NodePeak = run.visible.Seconds(), run.ingested.Seconds(), stack.Peak(c.Pid)
 	r.Headers = r.Traffic.Calls["eth_getBlockByNumber"] + r.Traffic.Calls["eth_getBlockByHash"] + r.Traffic.Calls["eth_getHeaderByNumber"]
 	r.Spared = max(0, int(r.Blocks)-r.Headers)
 	r.History, r.Calls, err = r.Traffic.history(c.start, c.tip, func(hash common.Hash) (uint64, error) {

@@ -14,13 +14,13 @@ import (
 
 	"github.com/navlog/navlog/deploy/bench/workload"
 	"github.com/navlog/navlog/deploy/engines"
-	"github.com/navlog/navlog/deploy/testkit/child"
-	"github.com/navlog/navlog/deploy/testkit/poll"
+	"github.com/navlog/navlog/deploy/testkit/stack"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
 // server is a process that serves HTTP.
 type server struct {
-	*child.Process
+	*stack.Process
 	addr  string
 	began time.Time
 }
@@ -87,13 +87,13 @@ func start(ctx context.Context, cmd *exec.Cmd, addr, path string) (*server, erro
 	defer os.Remove(log)
 	s := &server{addr: addr, began: time.Now()}
 	var err error
-	if s.Process, err = child.Start(cmd, log); err != nil {
+	if s.Process, err = stack.Launch(cmd, log); err != nil {
 		return nil, err
 	}
 	bounded, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
-	err = poll.Until(bounded, 10*time.Millisecond, func() (bool, error) {
-		if poll.Answers(bounded, "http://"+addr+path) {
+	err = wait.Poll(bounded, 10*time.Millisecond, func() (bool, error) {
+		if wait.Answers(bounded, "http://"+addr+path) {
 			return true, nil
 		}
 		return false, s.Running()
@@ -107,7 +107,7 @@ func start(ctx context.Context, cmd *exec.Cmd, addr, path string) (*server, erro
 
 // memory returns the peak resident memory of the process, in MiB.
 func (s *server) memory() (float64, error) {
-	peak := child.Peak(s.Pid)
+	peak := stack.Peak(s.Pid)
 	if peak == 0 {
 		return 0, fmt.Errorf("this system does not report the memory of process %d: run the benchmark on Linux", s.Pid)
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/bench"
 	"github.com/navlog/navlog/deploy/bench/workload"
-	"github.com/navlog/navlog/deploy/testkit/child"
+	"github.com/navlog/navlog/deploy/testkit/stack"
 )
 
 const (
@@ -68,7 +68,7 @@ func (w *world) stream(ctx context.Context, o options) ([]bench.Bar, error) {
 			return nil, fmt.Errorf("%d of %d streams were opened, and %d ended", opened.Load(), openStreams, failed.Load())
 		}
 	}
-	spent, err := child.CPU(s.Pid)
+	spent, err := stack.CPU(s.Pid)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (w *world) stream(ctx context.Context, o options) ([]bench.Bar, error) {
 		return nil, ctx.Err()
 	}
 	took := time.Since(began)
-	after, err := child.CPU(s.Pid)
+	after, err := stack.CPU(s.Pid)
 	if err != nil {
 		return nil, err
 	}

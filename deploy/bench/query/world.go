@@ -16,9 +16,9 @@ import (
 
 	"github.com/navlog/navlog/deploy/bench"
 	"github.com/navlog/navlog/deploy/bench/workload"
-	"github.com/navlog/navlog/deploy/testkit/partner"
-	"github.com/navlog/navlog/deploy/testkit/poll"
+	"github.com/navlog/navlog/deploy/testkit/partners"
 	"github.com/navlog/navlog/deploy/testkit/stack"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -74,7 +74,7 @@ func (w *world) partners(ctx context.Context) error {
 	q := db.New(w.Pool)
 	limit := int32(1_000_000)
 	for id := uint32(1); id <= workload.Partners; id++ {
-		made, err := partner.Make(ctx, w.Pool, int64(id), fmt.Sprintf("Partner %d", id), "")
+		made, err := partners.Make(ctx, w.Pool, int64(id), fmt.Sprintf("Partner %d", id), "")
 		if err != nil {
 			return err
 		}
@@ -144,7 +144,7 @@ func (w *world) fill(ctx context.Context, events, users int) error {
 func (w *world) await(ctx context.Context) error {
 	start, said := time.Now(), time.Now()
 	var merged bench.Merging
-	return poll.Until(ctx, 200*time.Millisecond, func() (bool, error) {
+	return wait.Poll(ctx, 200*time.Millisecond, func() (bool, error) {
 		seq, quiet, err := w.state(ctx, &merged)
 		if err == nil && seq == w.chain.Seq && quiet {
 			w.log.Info("read models complete", "seq", seq, "took", time.Since(start).Round(time.Second))

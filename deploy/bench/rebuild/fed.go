@@ -12,7 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/navlog/navlog/deploy/bench"
-	"github.com/navlog/navlog/deploy/testkit/poll"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
 const (
@@ -120,7 +120,7 @@ func (e *system) feed(ctx context.Context, rows int) (time.Duration, error) {
 	bounded, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
 	var n uint64
-	err := poll.Until(bounded, 50*time.Millisecond, func() (bool, error) {
+	err := wait.Poll(bounded, 50*time.Millisecond, func() (bool, error) {
 		err := e.Conn.QueryRow(ctx, "SELECT count() FROM "+fedDatabase+".events").Scan(&n)
 		return n >= uint64(rows), err
 	})

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/navlog/navlog/deploy/testkit/child"
+	"github.com/navlog/navlog/deploy/testkit/stack"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -35,7 +35,7 @@ func (e *system) live(ctx context.Context, b *benchmark) (l lively, err error) {
 		return l, err
 	}
 	looked := 0
-	before, err := child.CPU(e.ClickHouse.Pid)
+	before, err := stack.CPU(e.ClickHouse.Pid)
 	if err != nil {
 		return l, err
 	}
@@ -60,7 +60,7 @@ func (e *system) live(ctx context.Context, b *benchmark) (l lively, err error) {
 			}
 		}
 	}
-	after, err := child.CPU(e.ClickHouse.Pid)
+	after, err := stack.CPU(e.ClickHouse.Pid)
 	if err != nil {
 		return l, err
 	}
@@ -70,7 +70,7 @@ func (e *system) live(ctx context.Context, b *benchmark) (l lively, err error) {
 
 // costOfALook returns the engine's CPU time for one query of the generation's cursor.
 func (e *system) costOfALook(ctx context.Context) (time.Duration, error) {
-	before, err := child.CPU(e.ClickHouse.Pid)
+	before, err := stack.CPU(e.ClickHouse.Pid)
 	if err != nil {
 		return 0, err
 	}
@@ -79,7 +79,7 @@ func (e *system) costOfALook(ctx context.Context) (time.Duration, error) {
 			return 0, err
 		}
 	}
-	after, err := child.CPU(e.ClickHouse.Pid)
+	after, err := stack.CPU(e.ClickHouse.Pid)
 	return (after - before) / looks, err
 }
 
@@ -145,11 +145,11 @@ type meter struct {
 type spent struct{ project, clickHouse time.Duration }
 
 func (m *meter) read() (spent, error) {
-	project, err := child.CPU(m.project)
+	project, err := stack.CPU(m.project)
 	if err != nil {
 		return spent{}, err
 	}
-	clickHouse, err := child.CPU(m.clickHouse)
+	clickHouse, err := stack.CPU(m.clickHouse)
 	if err != nil {
 		return spent{}, err
 	}

@@ -29,9 +29,8 @@ import (
 	"github.com/navlog/navlog/deploy/bench"
 	"github.com/navlog/navlog/deploy/bench/workload"
 	"github.com/navlog/navlog/deploy/engines"
-	"github.com/navlog/navlog/deploy/testkit/child"
-	"github.com/navlog/navlog/deploy/testkit/poll"
 	"github.com/navlog/navlog/deploy/testkit/stack"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -116,7 +115,7 @@ func (b *benchmark) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	memory := child.Peak(project.Pid)
+	memory := stack.Peak(project.Pid)
 	bench.Say("inserting the same events bare")
 	bare, rows, err := e.bare(ctx, b, last)
 	if err != nil {
@@ -143,12 +142,12 @@ func (b *benchmark) run(ctx context.Context) (err error) {
 func rate(events uint64, took time.Duration) float64 { return float64(events) / took.Seconds() }
 
 // project starts navlog project, whose output goes to a file next to the engines.
-func (b *benchmark) project(e *system) (*child.Process, error) {
+func (b *benchmark) project(e *system) (*stack.Process, error) {
 	cmd := exec.Command(b.Navlog, "project")
 	cmd.Env = e.environment()
 	log := filepath.Join(b.Data, "project.log")
 	_ = os.Remove(log) // left by the last run, if any
-	return child.Start(cmd, log)
+	return stack.Launch(cmd, log)
 }
 
 // command runs one of navlog's operator commands.
@@ -234,7 +233,7 @@ func (l lively) print(how string) {
 // merges continued.
 func (e *system) merged(ctx context.Context, id int32) (time.Duration, error) {
 	var m bench.Merging
-	err := poll.Until(ctx, 100*time.Millisecond, func() (bool, error) { return m.Done(ctx, e.Conn, e.ch.Database(id)) })
+	err := wait.Poll(ctx, 100*time.Millisecond, func() (bool, error) { return m.Done(ctx, e.Conn, e.ch.Database(id)) })
 	return m.Took(), err
 }
 
@@ -244,7 +243,7 @@ func (e *system) reaches(ctx context.Context, id int32, seq uint64) error {
 	defer cancel()
 	var at uint64
 	var failed error
-	err := poll.Until(bounded, 20*time.Millisecond, func() (bool, error) {
+	err := wait.Poll(bounded, 20*time.Millisecond, func() (bool, error) {
 		var live db.LiveGenerationRow
 		if live, failed = db.New(e.Pool).LiveGeneration(ctx); failed == nil && live.ID == id {
 			at, failed = e.position(ctx, id)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
-	"github.com/navlog/navlog/deploy/testkit/emitted"
+	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
 )
@@ -115,7 +115,7 @@ func decoded(t *testing.T, l *event.Log) contracts.Event {
 	for _, raw := range l.GetTopics() {
 		topics = append(topics, common.Hash(raw))
 	}
-	e, err := emitted.Decode(topics, l.GetData())
+	e, err := devchain.Decode(topics, l.GetData())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/deploy/testkit/child"
-	"github.com/navlog/navlog/deploy/testkit/partner"
+	"github.com/navlog/navlog/deploy/testkit/partners"
+	"github.com/navlog/navlog/deploy/testkit/stack"
 )
 
 // hidden is a password that must never appear in any output.
@@ -33,7 +33,7 @@ func fails(t *testing.T, settings, args []string, words ...string) {
 	ctx, cancel := context.WithTimeout(t.Context(), startPatience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary(t, program), args...)
-	cmd.Env = child.Environment(settings...)
+	cmd.Env = stack.Environment(settings...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
@@ -75,7 +75,7 @@ func settings(t *testing.T, yaml string) string {
 	return file
 }
 
-const secretKey = "NAVLOG_SECRET_KEY=" + partner.SealKey
+const secretKey = "NAVLOG_SECRET_KEY=" + partners.SealKey
 
 func TestConfigCheckNamesEveryMistake(t *testing.T) {
 	file := settings(t, `
@@ -104,7 +104,7 @@ clickhouse: {addr: "127.0.0.1:9000"}
 postgres: {url: "postgres://navlog@127.0.0.1/navlog"}
 http: {router: "0x1000000000000000000000000000000000000001"}
 `))
-	cmd.Env = child.Environment(secretKey)
+	cmd.Env = stack.Environment(secretKey)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}

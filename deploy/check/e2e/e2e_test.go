@@ -16,8 +16,8 @@ import (
 
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/deploy/testkit/child"
 	"github.com/navlog/navlog/deploy/testkit/oracle"
+	"github.com/navlog/navlog/deploy/testkit/stack"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
@@ -95,7 +95,7 @@ func statements(t *testing.T, w *world) {
 		run := func(args ...string) []byte {
 			t.Helper()
 			cmd := exec.CommandContext(t.Context(), binary(t, "navlog"), append([]string{"statement"}, args...)...)
-			cmd.Env = child.Environment("NAVLOG_API_KEY=" + p.APIKey)
+			cmd.Env = stack.Environment("NAVLOG_API_KEY=" + p.APIKey)
 			out, err := cmd.CombinedOutput()
 			if err != nil {
 				t.Fatalf("navlog statement %v: %v\n%s", args, err, out)
@@ -261,7 +261,7 @@ func kill(t *testing.T, w *world) {
 		now, _ := w.receiver.accepted()
 		return len(now) > len(before)
 	})
-	h, was := w.read(t), w.stack
+	h, was := w.read(t), w.document
 	w.run.kill(t)
 	w.killed = true
 

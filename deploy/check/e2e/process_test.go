@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/navlog/navlog/deploy/engines"
-	"github.com/navlog/navlog/deploy/testkit/child"
+	"github.com/navlog/navlog/deploy/testkit/stack"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
@@ -71,8 +71,8 @@ func openTempDir(t *testing.T) string {
 
 // A run is one `navlog-dev up`.
 type run struct {
-	stack
-	*child.Process
+	document
+	*stack.Process
 	// family are the processes that it has started, as of the last lookup.
 	family []process
 }
@@ -84,8 +84,8 @@ func startUp(t *testing.T, data string, settings []string, args ...string) *run 
 	scratch := t.TempDir()
 	ready := filepath.Join(scratch, "ready.json")
 	cmd := exec.Command(binary(t, "navlog-dev"), append([]string{"up", "--data", data, "--listen", "127.0.0.1:0", "--ready-file", ready, "--no-scenario"}, args...)...)
-	cmd.Env = child.Environment(settings...)
-	started, err := child.Start(cmd, filepath.Join(scratch, "output"))
+	cmd.Env = stack.Environment(settings...)
+	started, err := stack.Launch(cmd, filepath.Join(scratch, "output"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func startUp(t *testing.T, data string, settings []string, args ...string) *run 
 		if err != nil {
 			return err
 		}
-		return json.Unmarshal(b, &r.stack)
+		return json.Unmarshal(b, &r.document)
 	})
 	r.lookUpFamily(t)
 	return r

@@ -21,10 +21,9 @@ import (
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/deploy/testkit/child"
 	"github.com/navlog/navlog/deploy/testkit/oracle"
-	"github.com/navlog/navlog/deploy/testkit/partner"
-	"github.com/navlog/navlog/deploy/testkit/poll"
+	"github.com/navlog/navlog/deploy/testkit/partners"
+	"github.com/navlog/navlog/deploy/testkit/stack"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
@@ -103,8 +102,8 @@ func TestProgramsOfCompose(t *testing.T) {
 		c.start(program)
 	}
 	base := "http://" + api
-	wait.For(t, "serve is ready", func() bool { return poll.Answers(t.Context(), base+"/readyz") })
-	w := &world{run: &run{stack: stack{API: base}}, client: &oracle.Client{Base: base, HTTP: &http.Client{Timeout: patience}}}
+	wait.For(t, "serve is ready", func() bool { return wait.Answers(t.Context(), base+"/readyz") })
+	w := &world{run: &run{document: document{API: base}}, client: &oracle.Client{Base: base, HTTP: &http.Client{Timeout: patience}}}
 	w.post(t, acme.APIKey, "application/json", `{"url":"`+receiver.urlFor(acme)+`"}`, http.StatusOK, oracle.Object{"ok": true, "data": oracle.Object{"webhookUrl": receiver.url("/hooks/7")}})
 
 	if err := devchain.New(chain.URL, contracts, 11, []uint32{acme.ID}, slog.New(slog.DiscardHandler)).Steps(t.Context(), 30); err != nil {
@@ -235,7 +234,7 @@ func (c *composed) configure(rpc string, contracts *devchain.Contracts, api, caF
 		"postgres":   map[string]any{"url": enginetest.Postgres(c.t)},
 		"http":       map[string]any{"router": contracts.Router.Hex(), "listen": api},
 		"webhooks":   map[string]any{"caFile": caFile},
-		"guard":      map[string]any{"allowNetworks": []string{partner.Network}},
+		"guard":      map[string]any{"allowNetworks": []string{partners.Network}},
 	})
 	if err == nil {
 		c.file = filepath.Join(c.t.TempDir(), "navlog.yaml")
@@ -262,7 +261,7 @@ func (c *composed) command(service string, args ...string) *exec.Cmd {
 		}
 	}
 	cmd := exec.CommandContext(c.t.Context(), binary(c.t, "navlog"), args...)
-	cmd.Env = child.Environment(settings...)
+	cmd.Env = stack.Environment(settings...)
 	return cmd
 }
 
@@ -285,7 +284,7 @@ func (c *composed) run(service string, args ...string) (string, error) {
 func (c *composed) start(service string) {
 	t := c.t
 	t.Helper()
-	p, err := child.Start(c.command(service), filepath.Join(t.TempDir(), service))
+	p, err := stack.Launch(c.command(service), filepath.Join(t.TempDir(), service))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 
-	"github.com/navlog/navlog/deploy/testkit/emitted"
+	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/testkit/histories"
 	"github.com/navlog/navlog/deploy/testkit/oracle"
 	"github.com/navlog/navlog/schemas/contracts"
@@ -86,7 +86,7 @@ func (h *history) chainAt(seq uint64, vaults int) (*oracle.Chain, error) {
 			continue
 		}
 		l := logOf(r.GetLog())
-		e, err := emitted.Decode(l.Topics, l.Data)
+		e, err := devchain.Decode(l.Topics, l.Data)
 		if err != nil {
 			return nil, fmt.Errorf("record %d: %w", r.GetSeq(), err)
 		}

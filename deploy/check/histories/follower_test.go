@@ -13,7 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/navlog/navlog/deploy/testkit/poll"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/projections"
 )
 
@@ -153,7 +153,7 @@ func (f *follower) reaches(ctx context.Context, seq uint64) error {
 
 // until waits for a condition, as long as the follower runs.
 func (f *follower) until(ctx context.Context, condition func() (bool, error)) error {
-	err := poll.Until(ctx, 10*time.Millisecond, func() (bool, error) {
+	err := wait.Poll(ctx, 10*time.Millisecond, func() (bool, error) {
 		if done, err := condition(); done || err != nil {
 			return done, err
 		}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/navlog/navlog/deploy/testkit/oracle"
-	"github.com/navlog/navlog/deploy/testkit/poll"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
 const (
@@ -50,7 +50,7 @@ func (h *history) read(ctx context.Context, rng *rand.Rand) error {
 
 // mayAsk waits until another question may be asked.
 func (h *history) mayAsk(ctx context.Context) bool {
-	return poll.Until(ctx, 5*time.Millisecond, func() (bool, error) {
+	return wait.Poll(ctx, 5*time.Millisecond, func() (bool, error) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if h.questions == 0 {

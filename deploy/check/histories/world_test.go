@@ -13,7 +13,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/oracle"
-	"github.com/navlog/navlog/deploy/testkit/partner"
+	"github.com/navlog/navlog/deploy/testkit/partners"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/readmodel"
@@ -48,7 +48,7 @@ func newLane(t *testing.T, n int, brokers []string) *lane {
 	}
 	t.Cleanup(l.pool.Close)
 	for id := uint32(1); id <= 2; id++ { // the histories name a third one, which navlog does not know
-		made, err := partner.Make(t.Context(), l.pool, int64(id), fmt.Sprint("Partner ", id), "")
+		made, err := partners.Make(t.Context(), l.pool, int64(id), fmt.Sprint("Partner ", id), "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -32,7 +32,7 @@ import (
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/deploy/testkit/partner"
+	"github.com/navlog/navlog/deploy/testkit/partners"
 	"github.com/navlog/navlog/deploy/testkit/receiver"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/dispatch"
@@ -234,13 +234,13 @@ func (s *system) programs(vaults ...ingest.VaultConfig) {
 	}))
 	must(t, err)
 	t.Cleanup(server.Close)
-	made, err := partner.Make(t.Context(), s.pool, partnerID, "seven", "https://"+server.Address+"/")
+	made, err := partners.Make(t.Context(), s.pool, partnerID, "seven", "https://"+server.Address+"/")
 	must(t, err)
-	g, err := guard.New(guard.Config{AllowNetworks: []string{partner.Network}})
+	g, err := guard.New(guard.Config{AllowNetworks: []string{partners.Network}})
 	must(t, err)
 	webhooks := dispatch.DefaultConfig()
 	webhooks.ChainID, webhooks.CAFile = chainID, server.CAFile
-	s.run(dispatch.New(webhooks, s.kafka, s.pool, partner.Sealer(), g, prometheus.NewRegistry(), log).Run)
+	s.run(dispatch.New(webhooks, s.kafka, s.pool, partners.Sealer(), g, prometheus.NewRegistry(), log).Run)
 	wait.Until(t, s.project.Ready)
 	wait.Until(t, serve.Ready)
 	s.api, s.key = "http://"+serve.Addr()+"/api/v1", made.APIKey

@@ -59,8 +59,8 @@ var plainPages = []string{
 // plain.
 var plainFolders = []string{
 	"cmd/internal/cli", "cmd/internal/config/configtest", "cmd/navlog-dev", "deploy/check/conformance/clients",
-	"deploy/check/mapped", "deploy/check/structure", "deploy/check/underload", "deploy/testkit/child",
-	"deploy/testkit/emitted", "projections/fold", "query/deposits", "query/docs", "query/explain", "query/health",
+	"deploy/check/mapped", "deploy/check/structure", "deploy/check/underload", "deploy/testkit/partners",
+	"deploy/testkit/stack", "deploy/testkit/wait", "projections/fold", "query/deposits", "query/docs", "query/explain", "query/health",
 	"query/partner", "query/users", "query/vaults", "query/web", "schemas/client",
 	"schemas/contracts", "schemas/webhook", "schemas/webhook/guard", "schemas/webhook/samples/go",
 }

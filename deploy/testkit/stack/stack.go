@@ -1,4 +1,5 @@
-// Package stack provides the engines on which a benchmark or a check runs navlog.
+// Package stack runs navlog for a benchmark or a check: the engines, and the programs on them as processes, with their
+// memory and CPU time.
 package stack
 
 import (
@@ -11,7 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/navlog/navlog/deploy/engines"
-	"github.com/navlog/navlog/deploy/testkit/child"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
@@ -96,7 +96,7 @@ func (s *Stack) Environment(settings ...string) []string {
 	if s.Postgres != nil {
 		own = append(own, "NAVLOG_POSTGRES_URL="+s.Postgres.URL)
 	}
-	return child.Environment(append(own, settings...)...)
+	return Environment(append(own, settings...)...)
 }
 
 // Chainlog returns how to connect to Kafka.

@@ -1,13 +1,10 @@
-// Package wait is how tests wait: for a condition, never for a fixed time.
+// Package wait is how tests (Until, For) and programs (Poll) wait: for a condition, never for a fixed time.
 package wait
 
 import (
 	"context"
 	"errors"
-	"testing"
 	"time"
-
-	"github.com/navlog/navlog/deploy/testkit/poll"
 )
 
 const (
@@ -17,19 +14,25 @@ const (
 	every    = 10 * time.Millisecond
 )
 
+// T is the part of a testing.TB that a wait needs, so that programs that use Poll do not link package testing.
+type T interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
 // Until checks repeatedly until a condition holds, or fails the test with the last error.
-func Until(t testing.TB, holds func() error) {
+func Until(t T, holds func() error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Patience) // not the test's context, which has ended when a cleanup waits
 	defer cancel()
 	var last error
-	if poll.Until(ctx, every, func() (bool, error) { last = holds(); return last == nil, nil }) != nil {
+	if Poll(ctx, every, func() (bool, error) { last = holds(); return last == nil, nil }) != nil {
 		t.Fatalf("still not so after %s: %v", Patience, last)
 	}
 }
 
 // For is Until for a condition that has no error but a description.
-func For(t testing.TB, what string, holds func() bool) {
+func For(t T, what string, holds func() bool) {
 	t.Helper()
 	Until(t, func() error {
 		if !holds() {

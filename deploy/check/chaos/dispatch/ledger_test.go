@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/navlog/navlog/deploy/testkit/referrals"
+	"github.com/navlog/navlog/deploy/testkit/partners"
 )
 
 // Which POSTs count as in flight, for a partner that changes hands at second 10 and is stolen from second 20 to 21.
@@ -41,7 +41,7 @@ func TestUnderWay(t *testing.T) {
 		if c.recorded > 0 {
 			l.recorded[id] = second(c.recorded)
 		}
-		stories := map[uuid.UUID]story{id: {referral: referrals.Referral{Partner: 7}, posts: c.posts}}
+		stories := map[uuid.UUID]story{id: {referral: partners.Referral{Partner: 7}, posts: c.posts}}
 		if got := l.bound(stories)[7]; got != c.want {
 			t.Errorf("%s: %d, want %d", what, got, c.want)
 		}
@@ -70,7 +70,7 @@ func TestOwnerAndThief(t *testing.T) {
 		{[]post{{at: at(29.663)}, {at: at(29.718)}, {at: at(33.100)}}, 33.147},
 	} {
 		id := uuid.New()
-		stories[id], l.recorded[id] = story{referral: referrals.Referral{Partner: 7}, posts: e.posts}, at(e.recorded)
+		stories[id], l.recorded[id] = story{referral: partners.Referral{Partner: 7}, posts: e.posts}, at(e.recorded)
 	}
 	if came, bound := extra(stories)[7], l.bound(stories)[7]; came != 7 || bound != 7 {
 		t.Errorf("%d came too often, and %d were under way; want 7 of both", came, bound)

@@ -54,7 +54,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/navlog/navlog/deploy/engines"
-	"github.com/navlog/navlog/deploy/testkit/referrals"
+	"github.com/navlog/navlog/deploy/testkit/partners"
 )
 
 // chaos holds the command-line options.
@@ -66,7 +66,7 @@ type chaos struct {
 	Events int           `default:"300" help:"Events of each seed."`
 	Settle time.Duration `default:"60s" help:"How long events that are still to be sent may make no progress: 15 s lie between two attempts."`
 
-	world    *referrals.World
+	world    *partners.World
 	receiver *receiver
 }
 
@@ -89,14 +89,14 @@ func main() {
 }
 
 func (c *chaos) run(ctx context.Context) (sum tally, err error) {
-	if c.Seeds < 1 || c.Events < 2*partners {
-		return sum, fmt.Errorf("--seeds is %d and must be 1 or more, --events %d and must be %d or more", c.Seeds, c.Events, 2*partners)
+	if c.Seeds < 1 || c.Events < 2*partnersOfSeed {
+		return sum, fmt.Errorf("--seeds is %d and must be 1 or more, --events %d and must be %d or more", c.Seeds, c.Events, 2*partnersOfSeed)
 	}
 	dir, err := engines.RunDir(c.Data, true)
 	if err != nil {
 		return sum, err
 	}
-	if c.world, err = referrals.Start(ctx, dir); err != nil {
+	if c.world, err = partners.Start(ctx, dir); err != nil {
 		return sum, err
 	}
 	defer c.world.Close()

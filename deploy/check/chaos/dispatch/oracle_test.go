@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/navlog/navlog/deploy/testkit/referrals"
+	"github.com/navlog/navlog/deploy/testkit/partners"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -49,7 +49,7 @@ func TestSchedule(t *testing.T) {
 		"a handover before everything": {posts(51, 52, 57, 72, 73), "no more than 1 + 3"},
 	} {
 		l := &ledger{recorded: map[uuid.UUID]time.Time{}, handovers: map[uint32][]window{7: {{second(50), second(50)}}}}
-		_, err := l.schedule(map[uuid.UUID]story{uuid.New(): {referral: referrals.Referral{Partner: 7}, posts: c.posts}}, 99)
+		_, err := l.schedule(map[uuid.UUID]story{uuid.New(): {referral: partners.Referral{Partner: 7}, posts: c.posts}}, 99)
 		if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", what, err, c.want)
 		}
@@ -77,7 +77,7 @@ func TestScheduleOfARequestThatIsSentAgain(t *testing.T) {
 		"on a connection that stays": {[]post{hungUp(all[0]), all[1]}, "1s are promised"},
 		"five attempts":              {append([]post{hungUp(all[0]), own(all[1])}, posts(2.1, 7.2, 22.3, 40)...), "no more than 1 + 3"},
 	} {
-		_, err := (&ledger{}).schedule(map[uuid.UUID]story{uuid.New(): {referral: referrals.Referral{Partner: 7}, posts: c.posts}}, 99)
+		_, err := (&ledger{}).schedule(map[uuid.UUID]story{uuid.New(): {referral: partners.Referral{Partner: 7}, posts: c.posts}}, 99)
 		if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", what, err, c.want)
 		}

@@ -14,8 +14,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/navlog/navlog/deploy/testkit/partners"
 	tlsreceiver "github.com/navlog/navlog/deploy/testkit/receiver"
-	"github.com/navlog/navlog/deploy/testkit/referrals"
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
@@ -27,7 +27,7 @@ const fresh = 15 * time.Second
 // and so is every event of a partner that is down.
 type receiver struct {
 	*tlsreceiver.Server
-	world *referrals.World
+	world *partners.World
 
 	mu     sync.Mutex
 	down   map[uint32]bool
@@ -37,7 +37,7 @@ type receiver struct {
 
 // story is what the receiver knows about an event.
 type story struct {
-	referral referrals.Referral
+	referral partners.Referral
 	stubborn bool // refused every time
 	posts    []post
 	accepted bool
@@ -58,7 +58,7 @@ type post struct {
 	hungUp bool
 }
 
-func startReceiver(dir string, world *referrals.World) (_ *receiver, err error) {
+func startReceiver(dir string, world *partners.World) (_ *receiver, err error) {
 	r := &receiver{world: world, down: map[uint32]bool{}, events: map[uuid.UUID]*story{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /{partner}", r.receive)
@@ -68,7 +68,7 @@ func startReceiver(dir string, world *referrals.World) (_ *receiver, err error) 
 
 func (r *receiver) url(partner int64) string { return fmt.Sprintf("https://%s/%d", r.Address, partner) }
 
-func (r *receiver) expect(referral referrals.Referral, stubborn bool) {
+func (r *receiver) expect(referral partners.Referral, stubborn bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.events[referral.ID] = &story{referral: referral, stubborn: stubborn}

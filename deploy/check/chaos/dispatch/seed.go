@@ -11,17 +11,17 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/navlog/navlog/deploy/testkit/child"
-	"github.com/navlog/navlog/deploy/testkit/poll"
-	"github.com/navlog/navlog/deploy/testkit/referrals"
+	"github.com/navlog/navlog/deploy/testkit/partners"
+	"github.com/navlog/navlog/deploy/testkit/stack"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
 const (
-	well        = 5        // partners with a working receiver
-	partners    = well + 2 // plus one whose receiver is down, and one without a URL
-	concurrency = 4        // concurrent POSTs to one partner: the default
-	batches     = 12
-	lease       = 3 * time.Second
+	well           = 5        // partners with a working receiver
+	partnersOfSeed = well + 2 // plus one whose receiver is down, and one without a URL
+	concurrency    = 4        // concurrent POSTs to one partner: the default
+	batches        = 12
+	lease          = 3 * time.Second
 	// settlesAtMost limits the total time for settling, as a multiple of the allowed pause without progress.
 	settlesAtMost = 10
 )
@@ -31,10 +31,10 @@ type run struct {
 	*chaos
 	random      *rand.Rand
 	base        int64 // id of the first partner
-	dispatchers [2]*child.Process
+	dispatchers [2]*stack.Process
 	begun       [2]time.Time // when each of them started
 	back        time.Time    // when PostgreSQL last responded again after it was killed
-	appended    []referrals.Referral
+	appended    []partners.Referral
 	thefts      []theft
 }
 
@@ -47,8 +47,8 @@ func (r *run) mute() uint32 { return uint32(r.base) + well + 1 }
 func (c *chaos) seed(ctx context.Context, seed uint64) (t tally, err error) {
 	r := &run{chaos: c, random: rand.New(rand.NewPCG(seed, 0))}
 	defer func() { err = errors.Join(err, r.stop()) }()
-	r.base = int64(seed-c.First)*partners + 1
-	for id := r.base; id < r.base+partners; id++ {
+	r.base = int64(seed-c.First)*partnersOfSeed + 1
+	for id := r.base; id < r.base+partnersOfSeed; id++ {
 		url := c.receiver.url(id)
 		if uint32(id) == r.mute() {
 			url = ""
@@ -148,16 +148,16 @@ func (r *run) stop() (err error) {
 // append writes events, deposits and withdrawals, for all partners in turn. One in fifty is refused every time, and so
 // is one more for each healthy partner at the end.
 func (r *run) append(ctx context.Context, from, to int) error {
-	var events []referrals.Referral
+	var events []partners.Referral
 	for n := from; n < to; n++ {
 		last := n >= r.Events
-		partner := uint32(r.base) + uint32(n%partners)
+		partner := uint32(r.base) + uint32(n%partnersOfSeed)
 		if last {
 			partner = uint32(r.base) + uint32(n-r.Events)
 		}
-		kind := referrals.Withdrawal
+		kind := partners.Withdrawal
 		if n%2 == 0 {
-			kind = referrals.Deposit
+			kind = partners.Deposit
 		}
 		e, err := kind(partner, n)
 		if err != nil {
@@ -214,7 +214,7 @@ func (r *run) strike(ctx context.Context) error {
 		if err := r.world.RemakeTopic(ctx, topic); err != nil {
 			return err
 		}
-		return r.world.Produce(ctx, slices.DeleteFunc(slices.Clone(r.appended), func(e referrals.Referral) bool { return e.Topic != topic })...)
+		return r.world.Produce(ctx, slices.DeleteFunc(slices.Clone(r.appended), func(e partners.Referral) bool { return e.Topic != topic })...)
 	}
 	return nil
 }
@@ -277,7 +277,7 @@ func (r *run) attend() error {
 
 // missedPostgres reports whether a dispatcher exited because it could not connect to PostgreSQL, according to its last
 // line. A dispatcher that has started survives an outage.
-func missedPostgres(d *child.Process) bool {
+func missedPostgres(d *stack.Process) bool {
 	const failed, unreachable = 1, 4 // docs/operations.md
 	if code := d.State().ExitCode(); code != failed && code != unreachable {
 		return false
@@ -293,7 +293,7 @@ func (r *run) settle(ctx context.Context) error {
 	last := time.Now().Add(settlesAtMost * r.Settle)
 	var before []string
 	moved := time.Now()
-	return poll.Until(ctx, 100*time.Millisecond, func() (bool, error) {
+	return wait.Poll(ctx, 100*time.Millisecond, func() (bool, error) {
 		stories := r.receiver.stories()
 		l, err := r.ledger(ctx)
 		if err != nil {

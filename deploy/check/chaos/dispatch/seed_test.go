@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/navlog/navlog/deploy/testkit/partners"
 	tlsreceiver "github.com/navlog/navlog/deploy/testkit/receiver"
-	"github.com/navlog/navlog/deploy/testkit/referrals"
 )
 
 // ended returns a run whose first dispatcher, a script, has exited and whose second one runs. If the first is started
@@ -22,7 +22,7 @@ func ended(t *testing.T, script string) *run {
 		t.Fatal(err)
 	}
 	r := &run{
-		chaos:  &chaos{Navlog: "sh", world: &referrals.World{Dir: dir}, receiver: &receiver{Server: &tlsreceiver.Server{}}},
+		chaos:  &chaos{Navlog: "sh", world: &partners.World{Dir: dir}, receiver: &receiver{Server: &tlsreceiver.Server{}}},
 		random: rand.New(rand.NewPCG(1, 0)),
 	}
 	t.Cleanup(func() {

@@ -28,7 +28,7 @@ import (
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/deploy/testkit/partner"
+	"github.com/navlog/navlog/deploy/testkit/partners"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/dispatch"
 	"github.com/navlog/navlog/ingest"
@@ -45,7 +45,7 @@ import (
 
 const chainID = 31337
 
-var partners = []uint32{1, 2}
+var partnerIDs = []uint32{1, 2}
 
 func must(t *testing.T, err error) {
 	t.Helper()
@@ -133,10 +133,10 @@ func newSystem(t *testing.T, brokers []string, clickhouse, postgres string) *sys
 	t.Cleanup(s.chain.Close)
 	s.deployed, err = devchain.Deploy(t.Context(), s.node)
 	must(t, err)
-	s.scenario = devchain.New(s.node, s.deployed, 1, partners, slog.New(slog.DiscardHandler))
+	s.scenario = devchain.New(s.node, s.deployed, 1, partnerIDs, slog.New(slog.DiscardHandler))
 	s.steps(30)
-	for _, id := range partners {
-		_, err := partner.Make(t.Context(), s.pool, int64(id), fmt.Sprint("partner ", id), "")
+	for _, id := range partnerIDs {
+		_, err := partners.Make(t.Context(), s.pool, int64(id), fmt.Sprint("partner ", id), "")
 		must(t, err)
 	}
 	s.programs()
@@ -193,7 +193,7 @@ func (s *system) startDispatch() {
 	must(s.t, err)
 	webhooks := dispatch.DefaultConfig()
 	webhooks.ChainID = chainID
-	s.dispatch = dispatch.New(webhooks, s.kafka, s.pool, partner.Sealer(), g, prometheus.NewRegistry(), quiet)
+	s.dispatch = dispatch.New(webhooks, s.kafka, s.pool, partners.Sealer(), g, prometheus.NewRegistry(), quiet)
 	s.run(s.dispatch.Run)
 }
 

@@ -315,11 +315,11 @@ func (w *world) fenced(p *process) error {
 	tick := time.NewTicker(glance)
 	defer tick.Stop()
 	for deadline := time.After(learnsWithin); ; {
-		p.signal(syscall.SIGCONT) // repeatedly, because it may only now reach the step at which it stops itself
+		p.Signal(syscall.SIGCONT) // repeatedly, because it may only now reach the step at which it stops itself
 		select {
-		case <-p.done:
+		case <-p.Ended():
 			if p.code() != exitFenced {
-				return fmt.Errorf("an ingest that was replaced ended with %s; it says:\n%s", p.cmd.ProcessState, p.says)
+				return fmt.Errorf("an ingest that was replaced ended with %s; it says:\n%s", p.State(), p.says)
 			}
 			return nil
 		case <-p.says.replaced:
@@ -359,7 +359,7 @@ func (w *world) pair() error {
 	ended := func() (bool, error) {
 		for i, p := range two {
 			select {
-			case <-p.done:
+			case <-p.Ended():
 				stays = two[1-i]
 				return true, nil
 			default:
@@ -410,7 +410,7 @@ func (w *world) left(a, b, stays *process) error {
 		gone = b
 	}
 	if code := gone.code(); code != exitFenced && code != exitFailed {
-		return fmt.Errorf("one of two ingests ended with %s; it says:\n%s", gone.cmd.ProcessState, gone.says)
+		return fmt.Errorf("one of two ingests ended with %s; it says:\n%s", gone.State(), gone.says)
 	}
 	w.sup.adopt(stays)
 	return nil

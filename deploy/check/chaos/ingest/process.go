@@ -20,6 +20,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/navlog/navlog/deploy/testkit/stack"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
@@ -128,11 +129,10 @@ func (e *executioner) reached(step string) {
 
 // A process is a running ingest.
 type process struct {
-	cmd    *exec.Cmd
+	*stack.Process
 	death  Death
 	stdin  io.Closer
 	struck chan struct{} // closed when its planned death has begun
-	done   chan struct{}
 	says   *tail
 	once   sync.Once
 }
@@ -146,20 +146,21 @@ func startProcess(spec childSpec) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{cmd: exec.Command(exe), death: spec.Death, struck: make(chan struct{}), done: make(chan struct{}), says: newTail()}
-	p.cmd.Env = append(os.Environ(), childEnv+"="+string(text))
-	p.cmd.Stdout, p.cmd.Stderr = (*struckWriter)(p), p.says
-	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+	cmd := exec.Command(exe)
+	cmd.Env = append(os.Environ(), childEnv+"="+string(text))
+	return launch(cmd, spec.Death)
+}
+
+// launch starts a program that announces its planned death on standard output.
+func launch(cmd *exec.Cmd, death Death) (*process, error) {
+	p := &process{death: death, struck: make(chan struct{}), says: newTail()}
+	cmd.Stdout, cmd.Stderr = (*struckWriter)(p), p.says
+	var err error
+	if p.stdin, err = cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
-	if err := p.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start ingest: %w", err)
-	}
-	go func() {
-		_ = p.cmd.Wait()
-		close(p.done)
-	}()
-	return p, nil
+	p.Process, err = stack.Launch(cmd, "")
+	return p, err
 }
 
 // struckWriter is where a process announces its planned death.
@@ -170,13 +171,10 @@ func (w *struckWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (p *process) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
-
 // kill kills the process immediately, if it is not nil.
 func (p *process) kill() {
 	if p != nil {
-		p.signal(syscall.SIGKILL)
-		<-p.done
+		p.Kill()
 	}
 }
 
@@ -190,7 +188,7 @@ func (p *process) putDown() error {
 	default:
 	}
 	if code := p.code(); code != exitKilled && code != exitFailed {
-		return fmt.Errorf("ingest exited by itself with %s; its output:\n%s", p.cmd.ProcessState, p.says)
+		return fmt.Errorf("ingest exited by itself with %s; its output:\n%s", p.State(), p.says)
 	}
 	return nil
 }
@@ -201,14 +199,14 @@ func (p *process) stopsItself() (bool, error) {
 	select {
 	case <-p.struck:
 		return true, nil
-	case <-p.done:
+	case <-p.Ended():
 	case <-time.After(indulgence):
 	}
 	return false, p.putDown()
 }
 
 // code returns the exit code, exitKilled for a signal.
-func (p *process) code() int { return p.cmd.ProcessState.ExitCode() }
+func (p *process) code() int { return p.State().ExitCode() }
 
 // tail keeps the end of what is written to it, and detects the message that another ingest took over.
 type tail struct {

@@ -10,15 +10,10 @@ import (
 // ofShell starts a shell script in place of an ingest.
 func ofShell(t *testing.T, script string) *process {
 	t.Helper()
-	p := &process{cmd: exec.Command("sh", "-c", script), struck: make(chan struct{}), done: make(chan struct{}), says: newTail()}
-	p.cmd.Stdout, p.cmd.Stderr = (*struckWriter)(p), p.says
-	if err := p.cmd.Start(); err != nil {
+	p, err := launch(exec.Command("sh", "-c", script), Death{})
+	if err != nil {
 		t.Fatal(err)
 	}
-	go func() {
-		_ = p.cmd.Wait()
-		close(p.done)
-	}()
 	t.Cleanup(p.kill)
 	return p
 }
@@ -32,7 +27,7 @@ func TestStopsItself(t *testing.T) {
 	}
 	for script, cured := range ends {
 		p := ofShell(t, script)
-		<-p.done
+		<-p.Ended()
 		stopped, err := p.stopsItself()
 		if stopped || cured != (err == nil) {
 			t.Errorf("%s: it has stopped itself: %t, %v", script, stopped, err)
@@ -51,7 +46,7 @@ func TestStopByKill(t *testing.T) {
 	}
 	for script, cured := range ends {
 		s := &supervisor{now: ofShell(t, script), wanted: true}
-		<-s.now.done
+		<-s.now.Ended()
 		if err := s.stop(false); cured != (err == nil) {
 			t.Errorf("%s: %v", script, err)
 		}
@@ -63,7 +58,7 @@ func TestStopByKill(t *testing.T) {
 		}
 	}
 	struck := ofShell(t, "echo SIGKILL; kill -KILL $$")
-	<-struck.done
+	<-struck.Ended()
 	if err := (&supervisor{now: struck, wanted: true}).stop(false); err != nil {
 		t.Errorf("one that has killed itself: %v", err)
 	}
@@ -76,7 +71,7 @@ func TestLeft(t *testing.T) {
 		"echo 'another ingest is there: this one stands by' >&2; exit 2": true, "echo 'another ingest took over' >&2; exit 2": true,
 	} {
 		gone, stays := ofShell(t, script), ofShell(t, "exec sleep 600")
-		<-gone.done
+		<-gone.Ended()
 		w := &world{sup: &supervisor{}}
 		if err := w.left(gone, stays, stays); fault != (err != nil) {
 			t.Errorf("%s: %v", script, err)

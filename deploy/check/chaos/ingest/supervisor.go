@@ -63,15 +63,15 @@ func (s *supervisor) spawn(d Death) (*process, error) {
 	s.last = p
 	s.all = append(s.all, p)
 	if d.Wait > 0 {
-		timer := time.AfterFunc(d.Wait, func() { p.once.Do(func() { close(p.struck) }); p.signal(syscall.SIGKILL) })
-		go func() { <-p.done; timer.Stop() }()
+		timer := time.AfterFunc(d.Wait, func() { p.once.Do(func() { close(p.struck) }); p.Signal(syscall.SIGKILL) })
+		go func() { <-p.Ended(); timer.Stop() }()
 	}
 	return p, nil
 }
 
 // watch waits for the end of a process and starts the next one.
 func (s *supervisor) watch(p *process) {
-	<-p.done
+	<-p.Ended()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.now != p {
@@ -89,7 +89,7 @@ func (s *supervisor) watch(p *process) {
 		switch p.code() {
 		case exitFailed:
 		default:
-			s.fatal = errors.Join(s.fatal, fmt.Errorf("ingest exited by itself with %s", p.cmd.ProcessState))
+			s.fatal = errors.Join(s.fatal, fmt.Errorf("ingest exited by itself with %s", p.State()))
 			return
 		}
 	}
@@ -133,7 +133,7 @@ func (s *supervisor) stop(orderly bool) error {
 	}
 	p.stdin.Close()
 	select {
-	case <-p.done:
+	case <-p.Ended():
 	case <-time.After(patience):
 		p.kill()
 		return fmt.Errorf("ingest did not end within %s of being asked to", patience)
@@ -144,7 +144,7 @@ func (s *supervisor) stop(orderly bool) error {
 	default:
 	}
 	if code := p.code(); code != exitDone && code != exitFailed {
-		return fmt.Errorf("ingest ended with %s when it was asked to end", p.cmd.ProcessState)
+		return fmt.Errorf("ingest ended with %s when it was asked to end", p.State())
 	}
 	return nil
 }

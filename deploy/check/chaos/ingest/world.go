@@ -18,7 +18,7 @@ import (
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/faultproxy"
-	"github.com/navlog/navlog/deploy/testkit/poll"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
@@ -301,7 +301,7 @@ var errLate = errors.New("it took too long")
 func (w *world) eventually(limit time.Duration, condition func() (bool, error)) (bool, error) {
 	ctx, cancel := context.WithTimeoutCause(w.ctx, limit, errLate)
 	defer cancel()
-	err := poll.Until(ctx, glance, func() (bool, error) {
+	err := wait.Poll(ctx, glance, func() (bool, error) {
 		ok, err := condition()
 		if !ok && err == nil {
 			err = w.sup.err()

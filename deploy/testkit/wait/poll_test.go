@@ -1,4 +1,4 @@
-package poll
+package wait
 
 import (
 	"context"
@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-func TestUntil(t *testing.T) {
+func TestPoll(t *testing.T) {
 	asked, broken := 0, errors.New("broken")
 	third := func() (bool, error) { asked++; return asked == 3, nil }
-	if err := Until(t.Context(), time.Millisecond, third); err != nil || asked != 3 {
+	if err := Poll(t.Context(), time.Millisecond, third); err != nil || asked != 3 {
 		t.Errorf("asked %d times: %v", asked, err)
 	}
-	if err := Until(t.Context(), time.Millisecond, func() (bool, error) { return false, broken }); !errors.Is(err, broken) {
-		t.Errorf("what cannot be told is %v", err)
+	if err := Poll(t.Context(), time.Millisecond, func() (bool, error) { return false, broken }); !errors.Is(err, broken) {
+		t.Errorf("a check that fails is %v", err)
 	}
 	ended, end := context.WithCancelCause(t.Context())
 	end(broken)
-	if err := Until(ended, time.Millisecond, func() (bool, error) { return false, nil }); !errors.Is(err, broken) {
+	if err := Poll(ended, time.Millisecond, func() (bool, error) { return false, nil }); !errors.Is(err, broken) {
 		t.Errorf("what is no longer wanted ends with %v", err)
 	}
-	if err := Until(ended, time.Millisecond, func() (bool, error) { return true, nil }); err != nil {
+	if err := Poll(ended, time.Millisecond, func() (bool, error) { return true, nil }); err != nil {
 		t.Errorf("what holds already is %v", err)
 	}
 }
@@ -40,6 +40,6 @@ func TestAnswers(t *testing.T) {
 	}
 	server.Close()
 	if Answers(t.Context(), server.URL) || Answers(t.Context(), ":") {
-		t.Error("nobody answers")
+		t.Error("a closed server answers")
 	}
 }

@@ -1,6 +1,4 @@
-// Package partner creates the partners of tests, checks and benchmarks, in the same transaction as `navlog partner
-// create`, so that they are never in a state that cannot occur in a production registry.
-package partner
+package partners
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package child
+package stack
 
 import (
 	"io"
@@ -15,7 +15,7 @@ import (
 // says starts a shell with a script, and waits until it has printed a word.
 func says(t *testing.T, word, script string) *Process {
 	t.Helper()
-	p, err := Start(exec.Command("sh", "-c", script), filepath.Join(t.TempDir(), "said"))
+	p, err := Launch(exec.Command("sh", "-c", script), filepath.Join(t.TempDir(), "said"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,12 +55,12 @@ func TestStopOfOneThatStays(t *testing.T) {
 	<-p.Ended()
 }
 
-func TestStartFails(t *testing.T) {
+func TestLaunchFails(t *testing.T) {
 	t.Parallel()
-	if _, err := Start(exec.Command("sh"), filepath.Join(t.TempDir(), "none", "said")); err == nil {
+	if _, err := Launch(exec.Command("sh"), filepath.Join(t.TempDir(), "none", "said")); err == nil {
 		t.Error("a program was started whose output cannot be written")
 	}
-	if _, err := Start(exec.Command("/nowhere/navlog"), filepath.Join(t.TempDir(), "said")); err == nil || !strings.Contains(err.Error(), "start /nowhere/navlog") {
+	if _, err := Launch(exec.Command("/nowhere/navlog"), filepath.Join(t.TempDir(), "said")); err == nil || !strings.Contains(err.Error(), "start /nowhere/navlog") {
 		t.Errorf("a program that is not there: %v", err)
 	}
 }
@@ -71,7 +71,7 @@ func TestGuard(t *testing.T) {
 		lifeline := os.NewFile(3, "lifeline")
 		cmd := exec.Command("sleep", "600")
 		cmd.ExtraFiles = []*os.File{lifeline}
-		_, err := Start(cmd, os.DevNull)
+		_, err := Launch(cmd, os.DevNull)
 		if err == nil {
 			_, err = lifeline.WriteString("here\n")
 		}

@@ -1,5 +1,4 @@
-// Package child starts navlog as a separate process, to test or measure it.
-package child
+package stack
 
 import (
 	"bytes"

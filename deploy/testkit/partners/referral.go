@@ -1,7 +1,4 @@
-// Package referrals is an environment for dispatch without a chain: referral records as ingest writes them, its own
-// Kafka and PostgreSQL, partners, and `navlog dispatch` as a process. The benchmark and the chaos run of dispatch use
-// it.
-package referrals
+package partners
 
 import (
 	"fmt"

@@ -1,5 +1,4 @@
-// Package poll is how programs wait for a condition. Tests use package wait.
-package poll
+package wait
 
 import (
 	"context"
@@ -7,9 +6,9 @@ import (
 	"time"
 )
 
-// Until checks repeatedly, with a pause in between, until a condition holds. It returns the error of a failed check, or
+// Poll checks repeatedly, with a pause in between, until a condition holds. It returns the error of a failed check, or
 // the reason why ctx ended.
-func Until(ctx context.Context, pause time.Duration, holds func() (bool, error)) error {
+func Poll(ctx context.Context, pause time.Duration, holds func() (bool, error)) error {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
 	for {

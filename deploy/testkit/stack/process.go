@@ -1,4 +1,4 @@
-package child
+package stack
 
 import (
 	"errors"
@@ -22,16 +22,19 @@ type Process struct {
 	ended chan struct{}
 }
 
-// Start starts a program in its own process group, so that a terminal's ^C only reaches its parent. The program's
-// output is appended to the file log. The program does not outlive this process, however this one ends, even at a
-// test's time limit.
-func Start(cmd *exec.Cmd, log string) (*Process, error) {
-	output, err := os.OpenFile(log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", cmd, err)
+// Launch starts a program in its own process group, so that a terminal's ^C only reaches its parent. The program's
+// output is appended to the file log, or goes where cmd says if log is empty. The program does not outlive this
+// process, however this one ends, even at a test's time limit.
+func Launch(cmd *exec.Cmd, log string) (*Process, error) {
+	if log != "" {
+		output, err := os.OpenFile(log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+		if err != nil {
+			return nil, fmt.Errorf("start %s: %w", cmd, err)
+		}
+		defer output.Close()
+		cmd.Stdout, cmd.Stderr = output, output
 	}
-	defer output.Close()
-	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = output, output, &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", cmd, err)
 	}
@@ -83,8 +86,11 @@ func (p *Process) Running() error {
 	}
 }
 
-// Said returns the end of the process's output, up to 20,000 bytes.
+// Said returns the end of the output in the log of Launch, up to 20,000 bytes.
 func (p *Process) Said() string {
+	if p.log == "" {
+		return ""
+	}
 	b, err := os.ReadFile(p.log)
 	if err != nil {
 		return err.Error()
@@ -94,7 +100,10 @@ func (p *Process) Said() string {
 }
 
 // Interrupt asks the process to shut down, as ^C does.
-func (p *Process) Interrupt() { _ = p.cmd.Process.Signal(os.Interrupt) } // harmless if it has exited
+func (p *Process) Interrupt() { p.Signal(os.Interrupt) }
+
+// Signal sends a signal to the process, and does nothing if the process has exited.
+func (p *Process) Signal(s os.Signal) { _ = p.cmd.Process.Signal(s) }
 
 // Kill kills the process with SIGKILL.
 func (p *Process) Kill() {

@@ -1,6 +1,4 @@
-// Package emitted reads the logs of the reference contracts with go-ethereum's decoder, for tests: it shares nothing
-// with schemas/mapping, which all programs use.
-package emitted
+package devchain
 
 import (
 	"bytes"
@@ -17,7 +15,7 @@ import (
 	"github.com/navlog/navlog/schemas/contracts/reference"
 )
 
-var events = map[contracts.Kind]contracts.Event{}
+var eventOf = map[contracts.Kind]contracts.Event{}
 
 func init() {
 	for _, e := range []contracts.Event{
@@ -25,11 +23,12 @@ func init() {
 		contracts.WithdrawalCancelled{}, contracts.WithdrawalExpired{}, contracts.NavUpdated{}, contracts.DepositsSwept{},
 		contracts.WithdrawalsSettled{},
 	} {
-		events[e.Kind()] = e
+		eventOf[e.Kind()] = e
 	}
 }
 
-// Decode returns the event of a log, or nil if it is not an event of the reference contracts. A log with the signature
+// Decode decodes a log with go-ethereum's decoder, for tests: it shares no code with schemas/mapping, which all programs
+// use. It returns the event of the log, or nil if it is not an event of the reference contracts. A log with the signature
 // of such an event that is not encoded as Solidity encodes it is an error.
 func Decode(topics []common.Hash, data []byte) (contracts.Event, error) {
 	if len(topics) == 0 {
@@ -60,7 +59,7 @@ func Decode(topics []common.Hash, data []byte) (contracts.Event, error) {
 	if err := abi.ParseTopicsIntoMap(values, indexed, topics[1:]); err != nil {
 		return nil, fmt.Errorf("%s: %w", kind, err)
 	}
-	out := reflect.New(reflect.TypeOf(events[kind])).Elem()
+	out := reflect.New(reflect.TypeOf(eventOf[kind])).Elem()
 	for i := range out.NumField() {
 		for name, value := range values {
 			if strings.EqualFold(name, out.Type().Field(i).Name) {

@@ -1,4 +1,4 @@
-package referrals
+package partners
 
 import (
 	"context"
@@ -17,8 +17,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/navlog/navlog/deploy/engines"
-	"github.com/navlog/navlog/deploy/testkit/child"
-	"github.com/navlog/navlog/deploy/testkit/partner"
 	"github.com/navlog/navlog/deploy/testkit/stack"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
@@ -123,7 +121,7 @@ func (w *World) Produce(ctx context.Context, referrals ...Referral) error {
 
 // Partner creates a partner with a webhook URL, or without one if url is empty.
 func (w *World) Partner(ctx context.Context, id int64, url string) error {
-	made, err := partner.Make(ctx, w.Pool, id, fmt.Sprintf("partner %d", id), url)
+	made, err := Make(ctx, w.Pool, id, fmt.Sprintf("partner %d", id), url)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.secrets[id] = made.SigningSecret
@@ -140,9 +138,9 @@ func (w *World) Verify(partner int64, h http.Header, body []byte, now time.Time)
 
 // Dispatch starts `navlog dispatch`. navlog is the binary, caFile the certificate that it trusts; its output is
 // appended to logName in the world's folder.
-func (w *World) Dispatch(navlog, caFile, logName string, settings ...string) (*child.Process, error) {
+func (w *World) Dispatch(navlog, caFile, logName string, settings ...string) (*stack.Process, error) {
 	cmd := exec.Command(navlog, "dispatch")
 	cmd.Dir, cmd.Env = w.Dir, append(w.Environment("NAVLOG_CHAIN_ID="+strconv.Itoa(ChainID),
-		"NAVLOG_SECRET_KEY="+partner.SealKey, "NAVLOG_WEBHOOKS_CA_FILE="+caFile, "NAVLOG_GUARD_ALLOW_NETWORKS="+partner.Network), settings...)
-	return child.Start(cmd, filepath.Join(w.Dir, logName))
+		"NAVLOG_SECRET_KEY="+SealKey, "NAVLOG_WEBHOOKS_CA_FILE="+caFile, "NAVLOG_GUARD_ALLOW_NETWORKS="+Network), settings...)
+	return stack.Launch(cmd, filepath.Join(w.Dir, logName))
 }

@@ -5,8 +5,8 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/oracle"
 )
 
-// A stack is the JSON document that `navlog-dev up` writes when everything is ready.
-type stack struct {
+// A document is the JSON document that `navlog-dev up` writes when everything is ready.
+type document struct {
 	API            string             `json:"api"`
 	Ops            string             `json:"ops"`
 	RPC            string             `json:"rpc"`
