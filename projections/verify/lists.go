@@ -81,22 +81,29 @@ func oneCursor(ctx context.Context, conn driver.Conn) (fault string, err error) 
 	return "", nil
 }
 
-// defined compares the lists with their definitions in SQL over events. It counts the rows of each piece of a list
+// definitions has the sums of the rows that the definitions give for the same events, by seq.
+type definitions map[uint64]sums
+
+// compare compares the lists with their definitions in SQL over events. It counts the rows of each piece of a list
 // and adds up their 64-bit hashes, in the lists first, and then in the definitions as of the seq that the lists had
-// then.
-func defined(ctx context.Context, conn, session driver.Conn, pieces uint64, progress Progress) ([]Check, error) {
+// then, if they were not computed for that seq before.
+func (d definitions) compare(ctx context.Context, conn, session driver.Conn, pieces uint64, progress Progress) ([]Check, error) {
 	ctx = progress.Asked(ctx, "lists: the definitions")
 	held := sums{}
 	seq, err := held.add(ctx, conn, pieces, "lists", "sign")
 	if err != nil {
 		return nil, err
 	}
-	given := sums{}
-	if err := define(ctx, session, seq, func(definition string) error {
-		_, err := given.add(ctx, session, pieces, "("+definition+")", "1")
-		return err
-	}); err != nil {
-		return nil, err
+	given, known := d[seq]
+	if !known {
+		given = sums{}
+		if err := define(ctx, session, seq, func(definition string) error {
+			_, err := given.add(ctx, session, pieces, "("+definition+")", "1")
+			return err
+		}); err != nil {
+			return nil, err
+		}
+		d[seq] = given
 	}
 	var checks []Check
 	wrong := map[string]uint64{} // the first piece that differs, by its list

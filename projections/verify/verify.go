@@ -255,7 +255,7 @@ func (v *verifier) lists(ctx context.Context) (err error) {
 		return err
 	}
 	v.report.Checks = append(v.report.Checks, cursor)
-	checks, err := defined(ctx, v.conn, v.session, pieces, v.options.Progress)
+	checks, err := definitions{}.compare(ctx, v.conn, v.session, pieces, v.options.Progress)
 	if err != nil {
 		return err
 	}
