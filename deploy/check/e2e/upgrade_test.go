@@ -20,10 +20,9 @@ import (
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/deploy/testkit/child"
 	"github.com/navlog/navlog/deploy/testkit/oracle"
-	"github.com/navlog/navlog/deploy/testkit/partner"
-	"github.com/navlog/navlog/deploy/testkit/poll"
+	"github.com/navlog/navlog/deploy/testkit/partners"
+	"github.com/navlog/navlog/deploy/testkit/stack"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
@@ -45,7 +44,7 @@ const (
 
 // A program is one running program of a version.
 type program struct {
-	*child.Process
+	*stack.Process
 	ops string // base URL of its operations server
 }
 
@@ -254,7 +253,7 @@ func newUpgrade(t *testing.T, revision string) *upgrade {
 		"postgres":   map[string]any{"url": enginetest.Postgres(t)},
 		"http":       map[string]any{"router": contracts.Router.Hex()},
 		"webhooks":   map[string]any{"caFile": r.CAFile},
-		"guard":      map[string]any{"allowNetworks": []string{partner.Network}},
+		"guard":      map[string]any{"allowNetworks": []string{partners.Network}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -264,7 +263,7 @@ func newUpgrade(t *testing.T, revision string) *upgrade {
 		t.Fatal(err)
 	}
 	u := &upgrade{
-		world: &world{run: &run{stack: stack{RPC: chain.URL, Contracts: *contracts}}, receiver: r,
+		world: &world{run: &run{document: document{RPC: chain.URL, Contracts: *contracts}}, receiver: r,
 			client: &oracle.Client{HTTP: &http.Client{Timeout: patience}}},
 		binaries: map[version]string{before: buildRevision(t, revision), after: binary(t, "navlog")},
 		env:      []string{"NAVLOG_CONFIG=" + file, secretKey},
@@ -277,7 +276,7 @@ func newUpgrade(t *testing.T, revision string) *upgrade {
 func (u *upgrade) command(t *testing.T, v version, settings []string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), u.binaries[v], args...)
-	cmd.Env = child.Environment(append(settings, u.env...)...)
+	cmd.Env = stack.Environment(append(settings, u.env...)...)
 	return cmd
 }
 
@@ -305,7 +304,7 @@ func (u *upgrade) start(t *testing.T, v version, name string) *program {
 		settings = append(settings, "NAVLOG_HTTP_PUBLIC_ENGINE_TIME=0s", "NAVLOG_HTTP_PARTNER_RATE_LIMIT=1000000")
 	}
 	cmd := u.command(t, v, settings, name)
-	started, err := child.Start(cmd, filepath.Join(t.TempDir(), name))
+	started, err := stack.Launch(cmd, filepath.Join(t.TempDir(), name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,7 +343,7 @@ func (p *program) ready(t *testing.T, role string) {
 		if err := p.Running(); err != nil {
 			t.Fatalf("before it was ready: %v\n%s", err, p.Said())
 		}
-		if !poll.Answers(t.Context(), p.ops+"/readyz") {
+		if !wait.Answers(t.Context(), p.ops+"/readyz") {
 			return errors.New("it is not ready")
 		}
 		response, err := http.Get(p.ops + "/readyz")
