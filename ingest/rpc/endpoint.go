@@ -17,9 +17,9 @@ type Endpoint struct {
 	// WS is the ws or wss URL at which the same node announces new blocks; empty for none. An endpoint whose URL is a
 	// WebSocket does not need it.
 	WS string `yaml:"ws" env:"WS"`
-	// Spare marks an endpoint to use when the others fail, such as an expensive one. It provides the head only while no
-	// other endpoint is usable or when the others have just failed to return what was requested, and it takes no block
-	// ranges of a backfill. It gets health checks and calls for second opinions like the others.
+	// Spare marks an endpoint to use when the others fail, such as an expensive one. It counts as the last one of the
+	// list, and takes no block ranges of a backfill. It gets health checks and calls for second opinions like the
+	// others.
 	Spare bool `yaml:"spare" env:"SPARE"`
 	// RequestsPerSecond is the maximum rate of requests: above 0, to 100,000; 0 for no limit. Each call in a batch
 	// counts.

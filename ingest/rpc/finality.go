@@ -27,13 +27,6 @@ const (
 	namedHeadAgain = 10 * time.Second
 )
 
-// rest suspends a call to a node that failed at it. It is guarded by the mutex of the node's health.
-type rest struct {
-	failures int // since the last success
-	until    time.Time
-	fault    error
-}
-
 // Finalized returns the block that the node calls final. NamesNoFinal recognises the error of a node that names no
 // final block.
 //
@@ -62,7 +55,7 @@ func (h *health) finalityRests() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.finality.until.After(h.now()) {
-		return h.finality.fault
+		return h.finality.err
 	}
 	return nil
 }
@@ -77,11 +70,10 @@ func (h *health) finalityEnded(answered bool, err error) {
 		return
 	}
 	from := h.now()
-	if h.limited.After(from) {
-		from = h.limited
+	if h.limits.until.After(from) {
+		from = h.limits.until
 	}
-	failures := h.finality.failures + 1
-	h.finality = rest{failures, from.Add(doubled(firstQuarantine, failures, lastQuarantine)), err}
+	h.finality.begin(from, firstQuarantine, lastQuarantine, err)
 }
 
 // FinalBelow returns the block that the node names as final if it is below tip, its recent head. With instant, for

@@ -22,7 +22,7 @@ func (p *Pool) sawHead(ctx context.Context, n *Node, head *Header) error {
 	var best *Header
 	since := p.clock.now().Add(-headHolds)
 	for _, other := range p.all {
-		if other == n || other.health.rank() == wrong {
+		if other == n || other.health.is(wrong) {
 			continue
 		}
 		h := other.health.headSince(since)
@@ -44,7 +44,7 @@ func (p *Pool) sawHead(ctx context.Context, n *Node, head *Header) error {
 		}
 	}
 	n.health.sawHead(head, best)
-	if n == p.inUse() {
+	if n == p.current() {
 		p.told.Store(&sighting{head.Number, p.clock.now()})
 	}
 	return nil

@@ -40,40 +40,61 @@ const (
 	lagSeconds = 30
 )
 
-// health is the state of one endpoint, as its responses show it:
+// state is whether an endpoint can be used: it is usable, or it rests for one of three reasons, or it is wrong. Of two
+// states the lower one is better.
 //
-//	           ┌─────────────── a response ◀─────────────┐
-//	           ▼                                         │
-//	(untried) up ── failed ──▶ down, for 1 s ──▶ probe ──┤
-//	           │                ▲    doubling to 1 min   │
-//	           │                └──────── failed ◀───────┘
-//	           └── 429 ──▶ rate-limited, for Retry-After or 250 ms doubling to 30 s ──▶ up
-//
-// and, in addition, whether it serves the right chain and has the newest blocks.
+//	  ┌───────────────── a response ◀────────────┐
+//	  ▼                                          │
+//	usable ── failed ──▶ rests for 1 s ──▶ probe ┤
+//	│    │                 ▲  doubling to 1 min  │
+//	│    │                 └────── failed ◀──────┘
+//	│    └── 429 ──▶ rests for Retry-After, or 250 ms doubling to 30 s ──▶ usable
+//	└── head far below another's, or not verified ──▶ rests until its next head ──▶ usable
+type state int
+
+const (
+	usable  state = iota
+	lagging       // rests until its next head: the last one is far below another's, or is not verified
+	limited       // rests until its rate limit ends
+	failed        // rests, and then until a call gets a response
+	wrong         // serves another chain
+)
+
+// rest is a pause after faults, twice as long after each one.
+type rest struct {
+	faults int       // since the last success
+	until  time.Time // when calls may be made again
+	err    error     // the last fault
+}
+
+// begin notes a fault and begins the pause, which is first after the first fault, then 2 first, and so on up to last.
+func (r *rest) begin(at time.Time, first, last time.Duration, err error) {
+	r.faults++
+	r.until, r.err = at.Add(min(first<<min(r.faults-1, 20), last)), err
+}
+
+// health is what the responses of one endpoint show about it: its state, and its newest head.
 type health struct {
 	clock
 	limit *rate.Limiter // nil for no limit
 
-	mu          sync.Mutex
-	answered    bool // at least once
-	failures    int  // since the last success; those of concurrent calls count as one
-	limits      int  // rate limits since the last response
-	fault       time.Time
-	lastError   string
-	quarantined time.Time // until when
-	limited     time.Time // until when
-	latency     time.Duration
-	identified  time.Time // when it was last seen to serve the right chain; zero if not since its last failure
-	wrong       string    // what is wrong with its chain
-	head        *Header   // newest head that it returned
-	headAt      time.Time
-	lags        bool
-	subscribed  bool
-	left        time.Time // when it lost the turn
-	namedHead   time.Time // when it last named its head as final
-	finality    rest      // suspends calls for the final block after failures
-	doubted     string    // why its newest head is not trusted; empty if it is
-	backed      *Header   // newest head that it was verified to have; nil for none
+	mu         sync.Mutex
+	answered   bool      // at least once
+	failures   rest      // failures of concurrent calls count as one
+	limits     rest      // rate limits
+	finality   rest      // suspends only calls for the final block
+	fault      time.Time // when the last fault occurred
+	lastError  string
+	unsteady   time.Time // when there was last a reason to use another endpoint; see Pool.ranked
+	latency    time.Duration
+	identified time.Time // when it was last seen to serve the right chain; zero if not since its last failure
+	wrong      string    // what is wrong with its chain
+	head       *Header   // newest head that it returned
+	headAt     time.Time
+	behind     string // why it rests until its next head; empty if it does not
+	subscribed bool
+	namedHead  time.Time // when it last named its head as final
+	backed     *Header   // newest head that it was verified to have; nil for none
 }
 
 func newHealth(e Endpoint, c clock) *health {
@@ -110,7 +131,7 @@ func (h *health) atOnce() int {
 // admit waits until the endpoint may get this number of calls.
 func (h *health) admit(ctx context.Context, questions int) error {
 	h.mu.Lock()
-	until, cause := h.limited, h.lastError
+	until, cause := h.limits.until, h.lastError
 	h.mu.Unlock()
 	if pause := until.Sub(h.now()); pause > shortPause {
 		return &limitedError{until: until, cause: cause}
@@ -161,38 +182,40 @@ func (h *health) answer(began, now time.Time) {
 	}
 	h.answered = true
 	if began.After(h.fault) { // otherwise the call was in flight when the fault occurred
-		h.failures, h.limits, h.quarantined, h.limited = 0, 0, time.Time{}, time.Time{}
+		if h.failures.faults > 0 {
+			h.unsteady = now
+		}
+		h.failures, h.limits = rest{}, rest{}
 	}
 }
 
 func (h *health) fail(began, now time.Time, err error) {
 	h.lastError = err.Error()
 	h.identified = time.Time{} // another node may come back at this URL
-	if h.failures > 0 && !began.After(h.fault) {
+	if h.failures.faults > 0 && !began.After(h.fault) {
 		return
 	}
-	h.failures++
-	h.fault, h.quarantined = now, now.Add(doubled(firstQuarantine, h.failures, lastQuarantine))
+	h.failures.begin(now, firstQuarantine, lastQuarantine, err)
+	h.fault, h.unsteady = now, now
 }
 
 func (h *health) slow(began, now time.Time, pause time.Duration, err error) error {
 	h.lastError = err.Error()
-	if h.limits == 0 || began.After(h.fault) {
-		h.limits++
+	before := h.limits.until
+	if h.limits.faults == 0 || began.After(h.fault) {
+		h.limits.begin(now, firstLimitPause, lastLimitPause, err)
 		h.fault = now
-		if pause == 0 {
-			pause = doubled(firstLimitPause, h.limits, lastLimitPause)
-		}
 	}
-	if until := now.Add(min(pause, longestPause)); until.After(h.limited) {
-		h.limited = until
+	if pause > 0 {
+		h.limits.until = now.Add(min(pause, longestPause))
 	}
-	return &limitedError{h.limited, h.lastError, true}
-}
-
-// doubled returns the nth of the pauses first, 2 first, 4 first and so on, but at most last.
-func doubled(first time.Duration, n int, last time.Duration) time.Duration {
-	return min(first<<min(n-1, 20), last)
+	if h.limits.until.Before(before) {
+		h.limits.until = before
+	}
+	if h.limits.until.Sub(now) > shortPause {
+		h.unsteady = now
+	}
+	return &limitedError{h.limits.until, h.lastError, true}
 }
 
 // answers reports whether an error came from a node that works: it rejected this call, but may serve another one.
@@ -221,61 +244,40 @@ func limitOf(err error) (time.Duration, bool) {
 	return 0, false
 }
 
-// rank says how usable an endpoint is at present; lower is better.
-type rank int
-
-const (
-	fit        rank = iota
-	lagging         // its head is far below another's, or is not verified
-	recovering      // it failed, and may be probed
-	limited         // it is rate-limited
-	down            // it failed recently
-	wrong           // it serves another chain
-)
-
-func (h *health) rank() rank {
+// state returns the state of the endpoint, and until when it must not be called, if it rests for a certain time.
+func (h *health) state() (state, time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := h.now()
+	return h.stateAt(h.now())
+}
+
+func (h *health) stateAt(now time.Time) (state, time.Time) {
 	switch {
 	case h.wrong != "":
-		return wrong
-	case h.quarantined.After(now):
-		return down
-	case h.limited.Sub(now) > shortPause:
-		return limited
-	case h.failures > 0:
-		return recovering
-	case h.lags, h.doubted != "":
-		return lagging
+		return wrong, time.Time{}
+	case h.failures.faults > 0:
+		return failed, h.failures.until
+	case h.limits.until.Sub(now) > shortPause:
+		return limited, h.limits.until
+	case h.behind != "":
+		return lagging, time.Time{}
 	}
-	return fit
+	return usable, time.Time{}
 }
 
-// settled reports whether the endpoint is fit, and has neither failed nor lost the turn since the given time.
-func (h *health) settled(since time.Time) bool {
-	if h.rank() != fit {
-		return false
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.answered && !h.fault.After(since) && !h.left.After(since)
-}
-
-// leftSince reports whether the endpoint lost the turn after the given time.
-func (h *health) leftSince(then time.Time) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.left.After(then)
+// is reports whether the endpoint is in a state.
+func (h *health) is(want state) bool {
+	s, _ := h.state()
+	return s == want
 }
 
 // rests returns how long the endpoint must not be called.
 func (h *health) rests() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	until := h.quarantined
-	if h.limited.After(until) {
-		until = h.limited
+	until := h.failures.until
+	if h.limits.until.After(until) {
+		until = h.limits.until
 	}
 	return max(0, until.Sub(h.now()))
 }
@@ -284,15 +286,22 @@ func (h *health) rests() time.Duration {
 func (h *health) sawHead(head, best *Header) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.head, h.headAt, h.doubted = head, h.now(), ""
-	h.lags = best != nil && best.farAbove(head)
+	if h.behind != "" {
+		h.unsteady = h.now()
+	}
+	h.head, h.headAt, h.behind = head, h.now(), ""
+	if best != nil && best.farAbove(head) {
+		h.behind = fmt.Sprintf("its head is block %d, and that of another endpoint block %d", head.Number, best.Number)
+		h.unsteady = h.headAt
+	}
 }
 
 // doubt discards the head of an endpoint that does not have it.
 func (h *health) doubt(why string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.head, h.backed, h.doubted, h.lastError, h.fault = nil, nil, why, why, h.now()
+	now := h.now()
+	h.head, h.backed, h.behind, h.lastError, h.fault, h.unsteady = nil, nil, why, why, now, now
 }
 
 // headSince returns the newest head, or nil if it was seen before the given time.
@@ -334,11 +343,11 @@ func (h *health) status(name string) registry.EndpointStatus {
 	switch {
 	case h.wrong != "":
 		st.State, st.LastError = registry.EndpointWrong, h.wrong
-	case h.failures > 0:
+	case h.failures.faults > 0:
 		st.State = registry.EndpointDown
-	case h.limited.After(now):
+	case h.limits.until.After(now):
 		st.State = registry.EndpointLimited
-	case h.lags, h.doubted != "":
+	case h.behind != "":
 		st.State = registry.EndpointLagging
 	case !h.answered:
 		st.State = registry.EndpointUntried
@@ -350,8 +359,8 @@ func (h *health) status(name string) registry.EndpointStatus {
 	if h.head != nil {
 		st.HeadBlock = h.head.Number
 	}
-	if h.limited.After(now) {
-		until := h.limited.UTC()
+	if h.limits.until.After(now) {
+		until := h.limits.until.UTC()
 		st.LimitedUntil = &until
 	}
 	if st.LastError != "" && h.wrong == "" {

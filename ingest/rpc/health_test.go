@@ -43,6 +43,16 @@ func (f *fakeTime) sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
+// total returns the sum of all sleeps.
+func (f *fakeTime) total() (sum time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, d := range f.slept {
+		sum += d
+	}
+	return sum
+}
+
 // ask simulates one exchange that takes a millisecond and ends with err.
 func (h *health) ask(t *testing.T, f *fakeTime, err error) error {
 	t.Helper()
@@ -58,17 +68,17 @@ func TestQuarantineGrowsAndEnds(t *testing.T) {
 	h := newHealth(Endpoint{}, f.clock())
 	for i, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
 		_ = h.ask(t, f, errCut)
-		if got := h.rests(); got != want*time.Second || h.rank() != down {
-			t.Errorf("after failure %d it rests %s with rank %d, want %s", i+1, got, h.rank(), want*time.Second)
+		if got := h.rests(); got != want*time.Second || !h.is(failed) {
+			t.Errorf("after failure %d it rests %s, want %s, and counts as failed: %t", i+1, got, want*time.Second, h.is(failed))
 		}
 		f.pass(want * time.Second)
-		if h.rank() != recovering {
-			t.Errorf("after its rest it has rank %d", h.rank())
+		if h.rests() != 0 || !h.is(failed) {
+			t.Errorf("after its rest it rests %s, and counts as failed: %t", h.rests(), h.is(failed))
 		}
 	}
 	_ = h.ask(t, f, nil)
-	if h.rank() != fit || h.rests() != 0 {
-		t.Errorf("after an answer it has rank %d and rests %s", h.rank(), h.rests())
+	if !h.is(usable) || h.rests() != 0 {
+		t.Errorf("after an answer it is usable: %t, and rests %s", h.is(usable), h.rests())
 	}
 	if st := h.status("x"); st.State != registry.EndpointUp || st.LastError != errCut.Error() || st.LastErrorAt == nil {
 		t.Errorf("the status is %+v", st)
@@ -92,8 +102,8 @@ func TestFailuresOfOneMoment(t *testing.T) {
 		t.Errorf("seven failures of one moment make it rest %s", got)
 	}
 	_ = h.end(t.Context(), needed, began[0], nil)
-	if h.rank() != down {
-		t.Errorf("an old answer gives it rank %d", h.rank())
+	if !h.is(failed) {
+		t.Error("an old answer ends the failure")
 	}
 }
 
@@ -107,8 +117,8 @@ func TestRateLimitAnswers(t *testing.T) {
 		if !errors.As(err, &put) || refused(err) || h.rests() != want*time.Millisecond {
 			t.Errorf("answer %d without Retry-After gives %v and a rest of %s, want %s", i+1, err, h.rests(), want*time.Millisecond)
 		}
-		if want > 2000 != (h.rank() == limited) {
-			t.Errorf("with a rest of %s the rank is %d", h.rests(), h.rank())
+		if want > 2000 != h.is(limited) {
+			t.Errorf("with a rest of %s it counts as limited: %t", h.rests(), h.is(limited))
 		}
 		f.pass(h.rests())
 	}
@@ -206,12 +216,12 @@ func TestLaggingHead(t *testing.T) {
 	}{{0, 0, false}, {2, 100, false}, {100, 20, false}, {3, 30, true}, {500, 6000, true}} {
 		h := newHealth(Endpoint{}, wallClock)
 		h.sawHead(&Header{Number: 1000, Time: 10000}, &Header{Number: 1000 + c.blocks, Time: 10000 + c.seconds})
-		if (h.rank() == lagging) != c.want {
-			t.Errorf("%d blocks and %d s behind the best the rank is %d", c.blocks, c.seconds, h.rank())
+		if h.is(lagging) != c.want {
+			t.Errorf("%d blocks and %d s behind the best it lags: %t", c.blocks, c.seconds, h.is(lagging))
 		}
 		h.sawHead(&Header{Number: 1000, Time: 10000}, nil)
-		if h.rank() != fit {
-			t.Errorf("without another head it has rank %d", h.rank())
+		if !h.is(usable) {
+			t.Error("without another head it is not usable")
 		}
 	}
 }

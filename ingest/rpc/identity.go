@@ -33,6 +33,10 @@ func (n *Node) identity(ctx context.Context) (identity, error) {
 	return identity{id, zero.Hash}, nil
 }
 
+// meetWithin is how long, at the start, the other endpoints may take after the first one has responded. One that takes
+// longer counts as failed, so that its timeout does not delay the start.
+const meetWithin = 3 * time.Second
+
 // meet reads once from all endpoints which chain they serve, and fails if one of them serves the wrong one. An endpoint
 // that does not respond soon after the others is judged when it does.
 func (p *Pool) meet(ctx context.Context) error {
@@ -54,8 +58,10 @@ func (p *Pool) meet(ctx context.Context) error {
 		go func() {
 			id, err := n.identity(bounded)
 			if err == nil {
-				time.AfterFunc(grace, cancel)
+				time.AfterFunc(meetWithin, cancel)
 				_, _ = n.Latest(bounded) // the heads of all endpoints are compared from the start
+			} else if bounded.Err() != nil && ctx.Err() == nil {
+				_ = n.fails(err)
 			}
 			answers[i] <- answer{id, err}
 		}()
@@ -134,7 +140,7 @@ func (p *Pool) Identified(ctx context.Context, n *Node) error {
 	}
 	err := p.identify(ctx, n)
 	var mistake *wrongChainError
-	if errors.As(err, &mistake) && !slices.ContainsFunc(p.all, func(n *Node) bool { return n.health.rank() != wrong }) {
+	if errors.As(err, &mistake) && !slices.ContainsFunc(p.all, func(n *Node) bool { return !n.health.is(wrong) }) {
 		return &RefusedError{"no endpoint of chain.rpc is left that serves the chain: " + mistake.reason}
 	}
 	return err

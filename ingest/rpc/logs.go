@@ -115,7 +115,7 @@ func (n *Node) plausible(logs []*event.Log, addresses []common.Address) error {
 func (n *Node) headerAt(result []byte, which any) (*Header, error) {
 	h, err := n.readHeader(result, which)
 	if err != nil && !errors.Is(err, ErrNoBlock) {
-		return nil, n.babbles(err)
+		return nil, n.fails(err)
 	}
 	return h, err
 }

@@ -22,7 +22,8 @@ import (
 type Node struct {
 	Name    string // scheme and host only: the rest of the URL may contain a key
 	host    string // without the port
-	spare   bool   // used when the others fail
+	spare   bool   // takes no ranges of a backfill
+	order   int    // of two endpoints that are equally usable, the one with the lower order is used
 	url, ws string // ws announces new blocks; empty for none
 	http    *transport
 	health  *health
@@ -98,13 +99,13 @@ func asked[T any](ctx context.Context, n *Node, decode func([]byte) (T, error), 
 		return result, err
 	}
 	if result, err = decode(raw); err != nil {
-		err = n.blame(ctx, method, n.babbles(fmt.Errorf("the result cannot be read: %w", err)))
+		err = n.blame(ctx, method, n.fails(fmt.Errorf("the result cannot be read: %w", err)))
 	}
 	return result, err
 }
 
-// babbles notes a response that cannot be decoded.
-func (n *Node) babbles(err error) error {
+// fails notes a failure that no call ended with, such as a response that cannot be decoded.
+func (n *Node) fails(err error) error {
 	n.health.set(func(h *health) { h.fail(h.now(), h.now(), err) })
 	return err
 }
@@ -134,8 +135,8 @@ func HeaderOf(b *event.Block) *Header {
 // ErrNoBlock means that the node does not have the requested block.
 var ErrNoBlock = errors.New("the node does not have this block")
 
-// Lags reports whether the node's head is far below that of another endpoint.
-func (n *Node) Lags() bool { return n.health.rank() == lagging }
+// Lags reports whether the node's head is far below that of another endpoint, or is not verified.
+func (n *Node) Lags() bool { return n.health.is(lagging) }
 
 // block reads a header by number ("latest", "finalized" or hex) or by hash. It accepts the node's hash unchecked,
 // because chains differ in what they hash.

@@ -19,25 +19,23 @@ import (
 )
 
 const (
-	// grace is how long, at the start, the other endpoints may take after the first one has responded.
-	grace = 3 * time.Second
 	// identityHolds is how long an endpoint is trusted to serve the same chain as before.
 	identityHolds = time.Minute
 	// headHolds is how long a head is compared with the heads of other endpoints.
 	headHolds = 30 * time.Second
-	// spareHolds is how long an endpoint must have been without a fault before a spare one returns the turn to it, so
-	// that the turn does not alternate.
-	spareHolds = time.Minute
+	// steadyAfter is how long an endpoint must have been without a fault before it replaces another one that is also
+	// usable, so that the endpoint in use does not alternate.
+	steadyAfter = time.Minute
 )
 
-// Pool is the list of endpoints. One of them is in use for the head until it fails or lags; then the next usable one
-// has its turn. A spare endpoint has it only while no other is usable. Pool is safe for concurrent use.
+// Pool is the list of endpoints, in the order in which they are preferred. One of them is in use for the head (see
+// ranked). Pool is safe for concurrent use.
 type Pool struct {
 	chainID uint64
 	metrics *callMetrics
 	log     *slog.Logger
 	clock   clock
-	all     []*Node
+	all     []*Node // in the order of the configuration
 
 	// wake receives a value when an endpoint announces a block.
 	wake  chan struct{}
@@ -47,7 +45,7 @@ type Pool struct {
 	announced, told atomic.Pointer[sighting]
 
 	mu      sync.Mutex
-	at      int // in use
+	inUse   *Node // as Current returned it last
 	met     bool
 	genesis *common.Hash // of the first endpoint that responded
 }
@@ -69,11 +67,15 @@ func NewPool(chainID uint64, endpoints []Endpoint, prices map[string]uint64, reg
 			e.Prices = prices
 		}
 		n := newNode(e, names[i], p.clock, m)
+		if n.order = i; n.spare {
+			n.order += len(endpoints)
+		}
 		m.limited.WithLabelValues(n.Name) // create the series at 0
 		n.seals = &p.seals
 		n.heads = func(ctx context.Context, h *Header) error { return p.sawHead(ctx, n, h) }
 		p.all = append(p.all, n)
 	}
+	p.inUse = p.ranked(nil)[0]
 	reg.MustRegister(p)
 	return p
 }
@@ -99,15 +101,74 @@ func (p *Pool) Close() {
 	}
 }
 
+// ranked returns the endpoints except one, which may be nil, with the one that should be in use first. A usable endpoint
+// comes before one that rests, and that before a wrong one. Of usable ones, those that were without a fault for a while
+// come first, in the order of the configuration, spare ones last; then the others, the longest without a fault first, so
+// that endpoints that keep failing take turns. Of rate-limited ones, the one whose limit ends first comes first.
+func (p *Pool) ranked(except *Node) []*Node {
+	type candidate struct {
+		*Node
+		state state
+		time  time.Time
+	}
+	now := p.clock.now()
+	candidates := make([]candidate, 0, len(p.all))
+	for _, n := range p.all {
+		if n == except {
+			continue
+		}
+		n.health.set(func(h *health) {
+			state, until := h.stateAt(now)
+			c := candidate{n, state, time.Time{}}
+			switch {
+			case state == limited:
+				c.time = until
+			case h.unsteady.After(now.Add(-steadyAfter)):
+				c.time = h.unsteady
+			}
+			candidates = append(candidates, c)
+		})
+	}
+	slices.SortFunc(candidates, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.state, b.state), a.time.Compare(b.time), cmp.Compare(a.order, b.order))
+	})
+	nodes := make([]*Node, len(candidates))
+	for i, c := range candidates {
+		nodes[i] = c.Node
+	}
+	return nodes
+}
+
 // First returns an endpoint that responds, and tries each once. Its first call checks all endpoints, and fails if one
 // serves the wrong chain.
 func (p *Pool) First(ctx context.Context) (*Node, error) {
 	if err := p.meet(ctx); err != nil {
 		return nil, err
 	}
+	return p.firstThat(ctx, func(*Node) error { return nil })
+}
+
+// Answers returns nil if an endpoint returns the head of the chain. It calls each endpoint at most once.
+func (p *Pool) Answers(ctx context.Context) error {
+	_, err := p.firstThat(ctx, func(n *Node) error {
+		_, err := n.Latest(ctx)
+		return err
+	})
+	return err
+}
+
+// firstThat returns the first endpoint that serves the right chain and for which works returns nil.
+func (p *Pool) firstThat(ctx context.Context, works func(*Node) error) (*Node, error) {
+	if _, err := p.unlimited(ctx); err != nil {
+		return nil, err
+	}
 	var faults []error
-	for range p.all {
-		n, err := p.Current(ctx)
+	for _, n := range p.ranked(nil) {
+		p.use(n)
+		err := p.Identified(ctx, n)
+		if err == nil {
+			err = works(n)
+		}
 		if err == nil || ctx.Err() != nil || isRefused(err) {
 			return n, err
 		}
@@ -123,33 +184,53 @@ func noneAnswers(faults []error) error {
 
 // Current returns the endpoint in use for the head, which is verified to serve the right chain.
 func (p *Pool) Current(ctx context.Context) (*Node, error) {
-	if err := p.unlimited(ctx); err != nil {
+	n, err := p.unlimited(ctx)
+	if err != nil {
 		return nil, err
 	}
-	p.mu.Lock()
-	n := p.all[p.at]
-	if better := p.better(n); better != nil {
-		p.log.Info("another endpoint is in use now", "endpoint", better.Name, "before", n.Name)
-		p.turnTo(better)
-		n = better
-	}
-	p.mu.Unlock()
+	p.use(n)
 	return n, p.Identified(ctx, n)
 }
 
-// better returns the endpoint that should replace the one in use: a more usable one or, if n is a spare, any other that
-// was without a fault for a while. It returns nil if n should stay.
-func (p *Pool) better(n *Node) *Node {
-	if best := p.best(nil); best.health.rank() < n.health.rank() {
-		return best
-	}
-	since := p.clock.now().Add(-spareHolds)
-	for _, o := range p.all {
-		if n.spare && !o.spare && o.health.settled(since) {
-			return o
+// unlimited returns the endpoint that should be in use. It waits while every endpoint that is up is rate-limited.
+func (p *Pool) unlimited(ctx context.Context) (*Node, error) {
+	for waited := false; ; waited = true {
+		n := p.ranked(nil)[0]
+		s, until := n.health.state()
+		if s != limited {
+			return n, nil
+		}
+		if !waited {
+			p.log.Warn("every endpoint that is up is rate-limited; waiting", "until", until)
+		}
+		// Another endpoint may become usable before the limit ends.
+		if err := p.clock.sleep(ctx, min(until.Sub(p.clock.now()), shortPause)); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+}
+
+// use makes an endpoint the one in use.
+func (p *Pool) use(n *Node) {
+	p.mu.Lock()
+	before := p.inUse
+	p.inUse = n
+	p.mu.Unlock()
+	if n != before {
+		p.log.Info("another endpoint is in use now", "endpoint", n.Name, "before", before.Name)
+	}
+}
+
+func (p *Pool) current() *Node {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.inUse
+}
+
+// Next says that the endpoint in use did not return what was needed, which may not show in its state. So another usable
+// one comes first for a while.
+func (p *Pool) Next() {
+	p.current().health.set(func(h *health) { h.unsteady = h.now() })
 }
 
 // Genesis returns the genesis hash of the chain. Call it after Current or First has returned an endpoint.
@@ -161,102 +242,36 @@ func (p *Pool) Genesis() common.Hash {
 
 // Other returns the best endpoint except n, or an error if none can be called now.
 func (p *Pool) Other(ctx context.Context, n *Node) (*Node, error) {
-	other := p.best(n)
-	if other == nil || other.health.rank() >= limited {
+	others := p.Others(n)
+	if len(others) == 0 || others[0].health.is(limited) {
 		return nil, errors.New("there is no other endpoint that can be called now")
 	}
-	return other, p.Identified(ctx, other)
+	return others[0], p.Identified(ctx, others[0])
 }
 
-// Others returns all endpoints except n that are up and do not serve another chain, the most usable first.
+// Others returns all endpoints except n that are up and do not serve another chain, the best first.
 func (p *Pool) Others(n *Node) []*Node {
-	others := slices.DeleteFunc(slices.Clone(p.all), func(o *Node) bool { return o == n || o.health.rank() >= down })
-	slices.SortStableFunc(others, p.fitter)
-	return others
+	now := p.clock.now()
+	return slices.DeleteFunc(p.ranked(n), func(o *Node) bool {
+		s, until := o.health.state()
+		return s == wrong || s == failed && until.After(now)
+	})
 }
 
 // sharing returns the endpoints that share the block ranges of a backfill: n, the one in use for the head, and all
 // usable ones whose chain is known and whose own head is at or above block to, because a node returns no logs for
 // blocks that it does not have. A spare endpoint is excluded, unless it is n. n itself is excluded while it rests after
-// a failure, unless there is no other.
+// a failure or a rate limit, unless there is no other.
 func (p *Pool) sharing(n *Node, to uint64) (some []*Node) {
 	for _, o := range p.all {
-		if o != n && !o.spare && o.health.rank() == fit && o.health.knownSince(time.Time{}) && o.health.has(to) {
+		if o != n && !o.spare && o.health.is(usable) && o.health.knownSince(time.Time{}) && o.health.has(to) {
 			some = append(some, o)
 		}
 	}
-	if len(some) == 0 || n.health.rank() < limited {
+	if s, _ := n.health.state(); len(some) == 0 || s < limited {
 		some = append([]*Node{n}, some...)
 	}
 	return some
-}
-
-// Next gives the turn to the best of the other endpoints, beginning with the one after the current one. It does nothing
-// if all of them are down and the current one is not.
-func (p *Pool) Next() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := p.all[p.at]
-	if other := p.best(n); other != nil && (other.health.rank() < down || n.health.rank() >= down) {
-		p.turnTo(other)
-	}
-}
-
-// turnTo makes an endpoint the one in use. p.mu is held.
-func (p *Pool) turnTo(n *Node) {
-	now := p.clock.now()
-	p.all[p.at].health.set(func(h *health) { h.left = now })
-	p.at = slices.Index(p.all, n)
-}
-
-// fitter compares endpoints by how usable they are at present. Among equals, spare ones come after others, and those
-// that lost the turn recently come last: their failure to return something may not show in their health.
-func (p *Pool) fitter(a, b *Node) int {
-	class := func(n *Node) int {
-		switch {
-		case n.health.leftSince(p.clock.now().Add(-spareHolds)):
-			return 2
-		case n.spare:
-			return 1
-		}
-		return 0
-	}
-	return cmp.Or(cmp.Compare(a.health.rank(), b.health.rank()), cmp.Compare(class(a), class(b)))
-}
-
-// best returns the most usable endpoint except but; among equals it takes the first one after but. but may be nil: then
-// the search begins with the first endpoint. It returns nil if there is no endpoint.
-func (p *Pool) best(but *Node) (best *Node) {
-	from := slices.Index(p.all, but) // -1 if but is nil
-	for i := range p.all {
-		n := p.all[(from+1+i)%len(p.all)]
-		if n != but && (best == nil || p.fitter(n, best) < 0) {
-			best = n
-		}
-	}
-	return best
-}
-
-// unlimited waits while every endpoint that is up is rate-limited.
-func (p *Pool) unlimited(ctx context.Context) error {
-	for {
-		pause, some := longestPause, false
-		for _, n := range p.all {
-			switch r := n.health.rank(); {
-			case r < limited:
-				return nil
-			case r == limited:
-				pause, some = min(pause, n.health.rests()), true // 0 if the limit has just ended
-			}
-		}
-		if !some {
-			return nil
-		}
-		p.log.Warn("every endpoint that is up is rate-limited; waiting", "for", pause.Round(time.Millisecond))
-		if err := p.clock.sleep(ctx, pause); err != nil {
-			return err
-		}
-	}
 }
 
 // Tend checks the endpoints that are not in use regularly, and the one in use now and then, until ctx ends. So an
@@ -279,13 +294,13 @@ const standbyEvery = 10 * time.Second
 func (p *Pool) tendOne(ctx context.Context, n *Node) {
 	for {
 		pause := standbyEvery
-		if r := n.health.rank(); r == down || r == recovering {
+		if n.health.is(failed) {
 			pause = firstQuarantine
 		}
 		if p.clock.sleep(ctx, max(pause, n.health.rests())) != nil {
 			return
 		}
-		if n.health.rests() > 0 || n == p.inUse() && n.health.knownSince(p.clock.now().Add(-identityHolds)) {
+		if n.health.rests() > 0 || n == p.current() && n.health.knownSince(p.clock.now().Add(-identityHolds)) {
 			continue
 		}
 		// Errors show in the endpoint's health, and are reported there.
@@ -324,29 +339,6 @@ func (p *Pool) look(ctx context.Context, n *Node) error {
 	return err
 }
 
-// Answers returns nil if an endpoint returns the head of the chain. It calls each endpoint at most once.
-func (p *Pool) Answers(ctx context.Context) error {
-	var faults []error
-	for range p.all {
-		n, err := p.Current(ctx)
-		if err == nil {
-			_, err = n.Latest(ctx)
-		}
-		if err == nil || ctx.Err() != nil {
-			return err
-		}
-		faults = append(faults, err)
-		p.Next()
-	}
-	return noneAnswers(faults)
-}
-
-func (p *Pool) inUse() *Node {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.all[p.at]
-}
-
 // Calls returns all calls since the process began, the most called method first.
 func (p *Pool) Calls() []registry.MethodCalls {
 	bills := make([]*Bill, len(p.all))
@@ -358,7 +350,7 @@ func (p *Pool) Calls() []registry.MethodCalls {
 
 // Status returns the health of every endpoint.
 func (p *Pool) Status() []registry.EndpointStatus {
-	inUse := p.inUse()
+	inUse := p.current()
 	all := make([]registry.EndpointStatus, len(p.all))
 	for i, n := range p.all {
 		all[i] = n.health.status(n.Name)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -144,8 +145,8 @@ func (p *Pool) inUseNow(t *testing.T) int {
 	return -1
 }
 
-// An endpoint that fails is left at once, gets no calls while it rests, is found to be up again by a probe, and does
-// not replace the one that took over.
+// An endpoint that fails is left at once, gets no calls while it rests, and is found to be up again by a probe. It is in
+// use again, as the first of the list, once it has had no fault for a while.
 func TestEndpointFailsAndRecovers(t *testing.T) {
 	a, b := newBareNode(t), newBareNode(t)
 	p, f := poolOf(t, a, b)
@@ -170,13 +171,14 @@ func TestEndpointFailsAndRecovers(t *testing.T) {
 	if p.Next(); p.inUseNow(t) != 1 {
 		t.Error("next gives the turn to an endpoint that is down")
 	}
+	f.pass(steadyAfter)
 	if again := a.asked() - before; again > 0 {
 		t.Errorf("the endpoint that is down was asked %d times", again)
 	}
 	a.set(func(c *bareNode) { c.fault = nil })
 	f.pass(p.all[0].health.rests())
-	if err := p.look(t.Context(), p.all[0]); err != nil || p.all[0].health.rank() != fit {
-		t.Errorf("a probe gives %v, rank %d", err, p.all[0].health.rank())
+	if err := p.look(t.Context(), p.all[0]); err != nil || !p.all[0].health.is(usable) {
+		t.Errorf("a probe gives %v, and it is usable: %t", err, p.all[0].health.is(usable))
 	}
 	if other, err := p.Other(t.Context(), p.all[1]); err != nil || other != p.all[0] {
 		t.Errorf("the other of b is %v, %v when it is up again", other, err)
@@ -187,6 +189,98 @@ func TestEndpointFailsAndRecovers(t *testing.T) {
 	if p.Next(); p.inUseNow(t) != 0 {
 		t.Error("next does not give the turn to the endpoint that recovered")
 	}
+	f.pass(steadyAfter)
+	if got := p.inUseNow(t); got != 0 {
+		t.Errorf("a while later endpoint %d is in use", got)
+	}
+}
+
+// An endpoint that fails again and again, as soon as it is used, does not alternate with the next one.
+func TestEndpointThatKeepsFailing(t *testing.T) {
+	a, b := newBareNode(t), newBareNode(t)
+	p, f := poolOf(t, a, b)
+	if _, err := p.First(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const minutes = 10
+	changes, before := 0, 0
+	for range minutes * 60 {
+		n, err := p.Current(t.Context())
+		if n == p.all[0] {
+			a.set(func(c *bareNode) { c.fault = hangUp })
+			if _, err = n.Latest(t.Context()); err == nil {
+				t.Fatal("a node that hangs up gives a head")
+			}
+		}
+		if now := slices.Index(p.all, n); now != before {
+			changes, before = changes+1, now
+		}
+		if n == p.all[1] && err != nil {
+			t.Fatal(err)
+		}
+		a.set(func(c *bareNode) { c.fault = nil })
+		f.pass(time.Second)
+		if p.all[0].health.rests() == 0 {
+			_ = p.look(t.Context(), p.all[0]) // as Tend does
+		}
+	}
+	if changes > 2*minutes+1 {
+		t.Errorf("the endpoint in use changed %d times in %d minutes", changes, minutes)
+	}
+	if before != 1 {
+		t.Errorf("endpoint %d is in use at the end", before)
+	}
+}
+
+// Endpoints are used in the order of the list: the third one only while the first two are not usable.
+func TestOrderOfEndpoints(t *testing.T) {
+	chains := []*bareNode{newBareNode(t), newBareNode(t), newBareNode(t)}
+	p, f := poolOf(t, chains...)
+	if _, err := p.First(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for down := range chains {
+		if got := p.inUseNow(t); got != down {
+			t.Errorf("with %d endpoints down endpoint %d is in use", down, got)
+		}
+		chains[down].set(func(c *bareNode) { c.fault = hangUp })
+		_, _ = p.all[down].Latest(t.Context())
+	}
+	for up := len(chains) - 1; up >= 0; up-- {
+		chains[up].set(func(c *bareNode) { c.fault = nil })
+		f.pass(p.all[up].health.rests())
+		if err := p.look(t.Context(), p.all[up]); err != nil {
+			t.Fatal(err)
+		}
+		f.pass(steadyAfter)
+		if got := p.inUseNow(t); got != up {
+			t.Errorf("when endpoint %d has recovered, endpoint %d is in use", up, got)
+		}
+	}
+}
+
+// An endpoint that does not respond at the start counts as failed, so that its timeout delays nothing.
+func TestEndpointThatHangsAtTheStart(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for the endpoint for a while")
+	}
+	release := make(chan struct{})
+	hung := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
+	t.Cleanup(hung.Close)
+	t.Cleanup(func() { close(release) })
+	a := newBareNode(t)
+	p := NewPool(5, Endpoints(hung.URL, a.URL), nil, newRegistry(), slog.New(slog.DiscardHandler))
+	t.Cleanup(p.Close)
+	began := time.Now()
+	if n, err := p.First(t.Context()); err != nil || n != p.all[1] {
+		t.Errorf("the first is %v, %v", n, err)
+	}
+	if took := time.Since(began); took > callTimeout/2 {
+		t.Errorf("the start took %s", took)
+	}
+	if st := p.Status()[0]; st.State != registry.EndpointDown {
+		t.Errorf("its status is %+v", st)
+	}
 }
 
 // A spare endpoint is in use while no other is usable, at any position in the list, and returns the turn to one that
@@ -194,7 +288,7 @@ func TestEndpointFailsAndRecovers(t *testing.T) {
 func TestSpareEndpoint(t *testing.T) {
 	dear, a, b := newBareNode(t), newBareNode(t), newBareNode(t)
 	p, f := poolOf(t, dear, a, b)
-	p.all[0].spare = true
+	p.all[0].spare, p.all[0].order = true, len(p.all)
 	if _, err := p.First(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -225,33 +319,38 @@ func TestSpareEndpoint(t *testing.T) {
 	}
 	fails(2, b)
 	inUse(0, "when all others failed")
-	f.pass(2 * spareHolds)
-	fails(1, a) // it is still down, long after it lost the turn
+	f.pass(2 * steadyAfter)
+	fails(1, a) // it is still down
 	recovers(1, a)
 	inUse(0, "when one of them has recovered a moment ago")
 	fails(1, a)
 	recovers(1, a)
-	f.pass(spareHolds - 5*time.Second)
+	f.pass(steadyAfter - 5*time.Second)
 	inUse(0, "when it has failed again less than a minute ago")
 	f.pass(5 * time.Second)
 	inUse(1, "when it was without a fault for a minute")
 
 	// One after the other fails to return what was requested, but stays usable.
 	recovers(2, b)
-	f.pass(2 * spareHolds)
-	p.Next()
+	f.pass(2 * steadyAfter)
+	next := func() {
+		f.pass(time.Second)
+		p.Next()
+	}
+	next()
 	inUse(2, "after the first one")
 	if other, err := p.Other(t.Context(), p.all[2]); err != nil || other != p.all[0] {
 		t.Errorf("the other of b is %v, %v, when a has just lost the turn", other, err)
 	}
-	p.Next()
+	next()
 	inUse(0, "after both")
-	p.Next()
+	next()
 	inUse(1, "after all three")
-	p.Next()
-	p.Next()
+	next()
+	inUse(2, "after the first one again")
+	next()
 	inUse(0, "after all of them again")
-	f.pass(2 * spareHolds)
+	f.pass(2 * steadyAfter)
 	inUse(1, "a while later")
 	if others := p.Others(p.all[1]); len(others) != 2 || others[0] != p.all[2] {
 		t.Errorf("the spare endpoint is not the last of the others")
@@ -263,7 +362,7 @@ func TestSpareEndpoint(t *testing.T) {
 	fails(2, b)
 	inUse(0, "when all others failed again")
 	recovers(2, b)
-	f.pass(2 * spareHolds)
+	f.pass(2 * steadyAfter)
 	recovers(1, a)
 	fails(1, a)
 	recovers(1, a)
@@ -336,7 +435,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 		_, _ = n.Latest(t.Context())
 	}
 	f.slept = nil
-	if got := p.inUseNow(t); got != 1 || len(f.slept) != 1 || f.slept[0] < 17*time.Second || f.slept[0] > 20*time.Second {
+	if got := p.inUseNow(t); got != 1 || f.total() < 17*time.Second || f.total() > 20*time.Second {
 		t.Errorf("with all limited endpoint %d is asked after %v", got, f.slept)
 	}
 	if got := testutil.ToFloat64(p.metrics.limited.WithLabelValues(p.all[0].Name)); got != 2 {
@@ -370,7 +469,7 @@ func TestLaggingEndpointIsLeft(t *testing.T) {
 	}
 	f.pass(headHolds + time.Second) // the head of b is outdated now
 	p.inUseNow(t)
-	if p.all[0].health.rank() != fit {
+	if !p.all[0].health.is(usable) {
 		t.Errorf("an old head of another endpoint still makes it lag")
 	}
 }
@@ -559,7 +658,7 @@ func TestLimitThatLapses(t *testing.T) {
 	looks := 0
 	h.now = func() time.Time { looks++; f.pass(1500 * time.Millisecond); return f.now() }
 	f.slept = nil
-	if err := p.unlimited(t.Context()); err != nil {
+	if _, err := p.unlimited(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for _, pause := range f.slept {
@@ -609,8 +708,8 @@ func TestFinalityFails(t *testing.T) {
 			}
 			for i, pause := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
 				asks(true, fmt.Sprintf("after %d failures", i))
-				if c.limit == 0 && (n.health.rank() != fit || len(p.Others(p.all[0])) != 1) {
-					t.Errorf("after %d failures its rank is %d, and the others are %v", i+1, n.health.rank(), p.Others(p.all[0]))
+				if c.limit == 0 && (!n.health.is(usable) || len(p.Others(p.all[0])) != 1) {
+					t.Errorf("after %d failures it is usable: %t, and the others are %v", i+1, n.health.is(usable), p.Others(p.all[0]))
 				}
 				f.pass(c.limit + pause - time.Millisecond)
 				asks(false, fmt.Sprintf("while it rests after %d failures", i+1))

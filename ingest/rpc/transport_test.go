@@ -76,8 +76,8 @@ func TestWrongAnswers(t *testing.T) {
 				t.Errorf("the error is %v, want method and endpoint, no key, and no novel", err)
 			case refused(err) != c.refused:
 				t.Errorf("refused is %v for %v", refused(err), err)
-			case (n.health.rank() == fit) != c.healthy:
-				t.Errorf("the endpoint has rank %d after %v", n.health.rank(), err)
+			case n.health.is(usable) != c.healthy:
+				t.Errorf("the endpoint is usable: %t after %v", n.health.is(usable), err)
 			}
 		})
 	}
@@ -98,7 +98,7 @@ func TestLongAnswersAreBounded(t *testing.T) {
 	if _, err := n.exchange(t.Context(), "eth_getLogs"); !errors.Is(err, errAnswerTooLong) {
 		t.Errorf("the error is %v", err)
 	}
-	if refused(errAnswerTooLong) || n.health.rank() != fit {
+	if refused(errAnswerTooLong) || !n.health.is(usable) {
 		t.Errorf("the endpoint is blamed for what it was asked")
 	}
 }
@@ -182,7 +182,7 @@ func TestBatches(t *testing.T) {
 		reply = func(w io.Writer, ids []string) {
 			fmt.Fprint(w, strings.NewReplacer("A", ids[0], "B", ids[1], "C", ids[2]).Replace(c.reply))
 		}
-		n.health.set(func(h *health) { h.quarantined = time.Time{} })
+		n.health.set(func(h *health) { h.failures = rest{} })
 		if _, err := n.exchangeBatch(t.Context(), "m", three); err == nil || !strings.Contains(err.Error(), c.says) || refused(err) != c.refused {
 			t.Errorf("%s gives %v", c.reply, err)
 		}
@@ -203,8 +203,8 @@ func TestAskerGoesAway(t *testing.T) {
 	go func() { _, err := n.exchange(ctx, "eth_test"); done <- err }()
 	<-asked
 	leave()
-	if err := <-done; !errors.Is(err, context.Canceled) || n.health.rank() != fit {
-		t.Errorf("the error is %v, the rank %d", err, n.health.rank())
+	if err := <-done; !errors.Is(err, context.Canceled) || !n.health.is(usable) {
+		t.Errorf("the error is %v, and the endpoint is usable: %t", err, n.health.is(usable))
 	}
 }
 

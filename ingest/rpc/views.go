@@ -178,7 +178,7 @@ func (n *Node) viewParams(v View) []any {
 func (n *Node) seen(ctx context.Context, result []byte) (Seen, error) {
 	output, err := decodeBytes(result)
 	if err != nil {
-		return Seen{}, n.blame(ctx, "eth_call", n.babbles(fmt.Errorf("the result cannot be read: %w", err)))
+		return Seen{}, n.blame(ctx, "eth_call", n.fails(fmt.Errorf("the result cannot be read: %w", err)))
 	}
 	return Seen{Output: append([]byte{}, output...)}, nil
 }
