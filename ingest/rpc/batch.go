@@ -5,20 +5,12 @@ import (
 	"errors"
 	"net"
 	"strings"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 )
 
-const (
-	// batchlessFor is how long an endpoint that rejects batches receives single calls before the next attempt with a
-	// batch: the proxy in front of the node may have been replaced.
-	batchlessFor = 15 * time.Minute
-	// doubtfulFor is the same period after a batch that got no response at all, which may be a passing failure.
-	doubtfulFor = time.Minute
-	// singlesAtOnce is how many calls that replace a batch are in flight at the same time.
-	singlesAtOnce = 8
-)
+// singlesAtOnce is how many calls that replace a batch are in flight at the same time.
+const singlesAtOnce = 8
 
 // batchError means that the response to a batch does not answer its calls.
 type batchError struct{ err error }
@@ -44,7 +36,7 @@ func (n *Node) exchangeBatch(ctx context.Context, method string, params [][]any)
 	case err == nil || ctx.Err() != nil:
 		return results, err
 	case errors.Is(err, context.DeadlineExceeded):
-		n.limits.noBatches(n.health.now().Add(doubtfulFor))
+		n.limits.noBatches(n.health.now(), err)
 		return nil, err
 	case !mayRefuseBatches(ctx, err):
 		return nil, err
@@ -53,7 +45,7 @@ func (n *Node) exchangeBatch(ctx context.Context, method string, params [][]any)
 	if _, alone := n.exchange(ctx, method, params[0]...); alone != nil && !refused(alone) {
 		return nil, err
 	}
-	n.limits.noBatches(n.health.now().Add(batchlessFor))
+	n.limits.noBatches(n.health.now(), err)
 	return n.oneByOne(ctx, method, params)
 }
 
@@ -87,7 +79,7 @@ func mayRefuseBatches(ctx context.Context, err error) bool {
 	if errors.As(err, &answer) && !errors.As(err, &whole) && !isHTTP(err) {
 		return strings.Contains(strings.ToLower(beginning(answer.Message)), "batch")
 	}
-	if refusalOf(ctx, err, 0).kind == tooMuch {
+	if refusalOf(ctx, err).kind == tooMuch {
 		return false
 	}
 	var op *net.OpError

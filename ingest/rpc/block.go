@@ -93,7 +93,7 @@ func (n *Node) prove(ctx context.Context, h *Header, w *proof.Watched, have []*e
 // from the receipts.
 func (n *Node) allLogs(ctx context.Context, h *Header) ([]*event.Log, error) {
 	logs, err := n.LogsByHash(ctx, h, nil)
-	refusal := refusalOf(ctx, err, h.Number).kind
+	refusal := refusalOf(ctx, err).kind
 	if !refusal.splits() {
 		return logs, err
 	}
@@ -146,7 +146,7 @@ func (n *Node) OneBlock(ctx context.Context, h *Header, w *proof.Watched, level 
 	var logs []*event.Log
 	for _, address := range w.Addresses {
 		some, err := n.LogsByHash(ctx, h, []common.Address{address})
-		switch kind := refusalOf(ctx, err, h.Number).kind; {
+		switch kind := refusalOf(ctx, err).kind; {
 		case kind == tooMuch, kind == unclear:
 			return nil, &overLimitError{h.Number, n.Name, err}
 		case err != nil:
@@ -162,5 +162,5 @@ func (n *Node) OneBlock(ctx context.Context, h *Header, w *proof.Watched, level 
 }
 
 func mayBeTooMuch(ctx context.Context, err error) bool {
-	return refusalOf(ctx, err, 0).kind.splits()
+	return refusalOf(ctx, err).kind.splits()
 }

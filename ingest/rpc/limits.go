@@ -23,7 +23,6 @@ type refusal struct {
 	kind    refusalKind
 	blocks  uint64 // maximum blocks of a range, 0 if not named
 	results int    // maximum logs of a response, 0 if not named
-	upTo    uint64 // the last block of the range that it suggests, 0 for none
 }
 
 type refusalKind int
@@ -56,8 +55,6 @@ var (
 		regexp.MustCompile(`(?:maximum|limit) is (?:set to )?` + figure),
 		regexp.MustCompile(`smaller than size ` + figure),
 	}
-	// A range that the message says would work.
-	ofRange = regexp.MustCompile(`\[ ?"?(0x[0-9a-f]+|[0-9]+)"? ?, ?"?(0x[0-9a-f]+|[0-9]+)"? ?\]|range (0x[0-9a-f]+|[0-9]+) ?(?:-|to|\.\.) ?(0x[0-9a-f]+|[0-9]+)|"from" ?: ?"(0x[0-9a-f]+)" ?,.{0,60}"to" ?: ?"(0x[0-9a-f]+)"`)
 	// ofHead matches the messages of a node that is behind: go-ethereum, reth and Erigon ("block range extends beyond
 	// current head block", "request beyond head block"), Nethermind and OpenEthereum ("One of the blocks specified in
 	// filter ... cannot be found"), Avalanche ("requested to block 8 after last accepted block 7"), Tendermint chains
@@ -89,8 +86,8 @@ func lacks(code int, text string) bool {
 	return code == prunedHistory || ofHead.MatchString(text) || ofHistory.MatchString(text)
 }
 
-// refusalOf interprets the error of a call for the logs of blocks from `from`.
-func refusalOf(ctx context.Context, err error, from uint64) refusal {
+// refusalOf interprets the error of a call for logs.
+func refusalOf(ctx context.Context, err error) refusal {
 	var answer ethrpc.Error
 	var status *httpError
 	switch {
@@ -103,7 +100,7 @@ func refusalOf(ctx context.Context, err error, from uint64) refusal {
 	case errors.As(err, &status) && (status.Status == http.StatusTooManyRequests || status.Status == http.StatusServiceUnavailable):
 		return refusal{}
 	case errors.As(err, &answer):
-		return read(answer, from)
+		return read(answer)
 	case status == nil:
 		return refusal{}
 	}
@@ -127,7 +124,7 @@ const mostWords = 4 << 10
 func beginning[T ~string | ~[]byte](text T) string { return string(text[:min(len(text), mostWords)]) }
 
 // read interprets an error that the node itself returned.
-func read(answer ethrpc.Error, from uint64) refusal {
+func read(answer ethrpc.Error) refusal {
 	var text string
 	if more := (*rpcError)(nil); errors.As(answer, &more) {
 		text = beginning(more.Message) + " " + beginning(more.Data)
@@ -139,13 +136,6 @@ func read(answer ethrpc.Error, from uint64) refusal {
 		return refusal{kind: absent}
 	}
 	r := refusal{kind: unclear}
-	if m := ofRange.FindStringSubmatch(text); m != nil {
-		first, _ := strconv.ParseUint(m[1]+m[3]+m[5], 0, 64)
-		last, _ := strconv.ParseUint(m[2]+m[4]+m[6], 0, 64)
-		if first == from && last >= from {
-			r.upTo = last
-		}
-	}
 	if m := ofResults.FindStringSubmatch(text); m != nil {
 		r.results = int(min(figureOf(m[1]+m[2]), math.MaxInt32))
 	}
@@ -156,8 +146,8 @@ func read(answer ethrpc.Error, from uint64) refusal {
 			break
 		}
 	}
-	switch named := r.upTo > 0 || r.results > 0 || r.blocks > 0; {
-	case named:
+	switch {
+	case r.results > 0, r.blocks > 0:
 		r.kind = tooMuch
 	case ofRate.MatchString(text):
 		r.kind = notRefused
@@ -184,21 +174,66 @@ func figureOf(text string) uint64 {
 	return uint64(n * times)
 }
 
+// learned is a bound that is found by trying. It falls when the endpoint refuses more, and rises slowly with success,
+// because limits depend on the load, the plan and the contents of the blocks.
+type learned struct {
+	at, most uint64 // the bound, and the highest that it may become
+	// before is the bound before it was raised last, until a success shows that the endpoint accepts the raised one.
+	before   uint64
+	streak   int // successes at the bound since it changed
+	patience int // successes after which it is raised; more after a raise that was refused
+}
+
+const (
+	relaxAfter   = 64
+	mostPatience = 16 * relaxAfter
+)
+
+func newLearned(most uint64) learned { return learned{at: most, most: most, patience: relaxAfter} }
+
+// gave notes that the endpoint accepted n.
+func (l *learned) gave(n uint64) {
+	if n < l.at || l.at == l.most {
+		return
+	}
+	if l.before > 0 {
+		l.before, l.patience = 0, relaxAfter
+	}
+	if l.streak++; l.streak >= l.patience {
+		l.before, l.at, l.streak = l.at, min(l.most, l.at+l.at/4+1), 0
+	}
+}
+
+// refused notes that the endpoint refused n, which is 2 or more, and the bound that it named, 0 for none. It returns the
+// new bound, which is below n.
+func (l *learned) refused(n, named uint64) uint64 {
+	raised := l.before > 0 && n > l.before
+	switch {
+	case named > 0 && named < n:
+		l.at = named
+	case raised:
+		l.at = l.before
+	case n > l.at:
+		return l.at // the call was made before the bound fell
+	default:
+		l.at = n / 2
+	}
+	if raised {
+		l.patience = min(2*l.patience, mostPatience)
+	}
+	l.before, l.streak = 0, 0
+	return l.at
+}
+
 // limits is what is known about the limits of one endpoint. The ranges in flight share it.
 type limits struct {
-	mu    sync.Mutex
-	width uint64 // blocks of the next range
-	// named is the limit that the endpoint named, and above is a width that it rejected without naming one; 0 for none.
-	// Both are relaxed slowly, since limits depend on the load, the plan and the contents of the blocks.
-	named, above uint64
-	results      int          // maximum logs of a response that the endpoint named; 0 if none
-	full         int          // ranges of the allowed width since the last refusal or relaxation
-	counts       map[int]bool // numbers of logs at which responses may be truncated
-	uncut        int          // the most logs of a response that was not truncated
-	known        bool         // something bounds the width: the caller, a limit, or the contents of the blocks
-	batch        int          // headers of the next batch
-	batches      int          // batches of headers of the allowed length since the last refusal or relaxation
-	singles      time.Time    // until when no batch is sent, since the endpoint rejects batches
+	mu      sync.Mutex
+	width   uint64  // blocks of the next range, as far as the contents of the last one say
+	known   bool    // something bounds the width: the caller, a limit, or the contents of the blocks
+	ranges  learned // blocks of a range that the endpoint accepts
+	batch   learned // calls of a batch that the endpoint accepts
+	results int     // maximum logs of a response that the endpoint named, or after which it truncated one; 0 for none
+	singles rest    // while it lasts, no batch is sent, since the endpoint rejects batches
 
 	vouching sync.Mutex // held while it is checked whether the node has old logs
 	vouches  int        // how many more checks may be made, 0 when the outcome is known
@@ -209,31 +244,23 @@ const (
 	// two calls are enough to recognise a sparse history.
 	firstWidth = 8
 	leap       = 64
-	// relaxAfter is the number of consecutive ranges of the allowed width after which a little more is tried.
-	relaxAfter = 64
 	// slow is the response time above which ranges become shorter.
 	slow = 5 * time.Second
+	// An endpoint that rejects batches receives single calls for a while, twice as long after each rejection: the proxy
+	// in front of the node may be replaced, and a batch without a response may be a passing failure.
+	firstSingles = time.Minute
+	lastSingles  = 16 * time.Minute
 )
 
 func newLimits() *limits {
-	return &limits{width: firstWidth, counts: map[int]bool{}, batch: HeadersAtOnce, vouches: vouchTries}
+	return &limits{width: firstWidth, ranges: newLearned(math.MaxInt64), batch: newLearned(HeadersAtOnce), vouches: vouchTries}
 }
 
 // next returns the number of blocks for the next range, at most most.
 func (l *limits) next(most uint64) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return max(1, l.bound(min(l.width, most)))
-}
-
-func (l *limits) bound(blocks uint64) uint64 {
-	if l.named > 0 {
-		blocks = min(blocks, l.named)
-	}
-	if l.above > 0 {
-		blocks = min(blocks, l.above-1)
-	}
-	return blocks
+	return max(1, min(l.width, l.ranges.at, most))
 }
 
 // settled reports whether it is known how wide a range of up to most blocks may be. Until then ranges are read one
@@ -245,7 +272,7 @@ func (l *limits) settled(most uint64) bool {
 }
 
 // gave updates the width after a response with this number of logs and bytes. The width moves towards the one whose
-// responses have the wanted number of bytes and stay below what the endpoint rejects; once something has bounded it, it
+// responses have the wanted number of bytes and fewer logs than the endpoint returns; once something has bounded it, it
 // at most doubles in a step.
 func (l *limits) gave(blocks uint64, logs, bytes, wanted int, took time.Duration) {
 	l.mu.Lock()
@@ -255,126 +282,98 @@ func (l *limits) gave(blocks uint64, logs, bytes, wanted int, took time.Duration
 		l.width = max(1, min(l.width, blocks/2))
 		return
 	}
+	if logs > l.results {
+		l.results = 0 // it returns more than that now
+	}
+	ideal := l.ideal(logs, bytes, wanted)
+	grown := 2 * blocks
+	if l.known = l.known || ideal < 4; !l.known {
+		grown = blocks * uint64(min(leap, ideal/2))
+	}
+	l.width = max(1, min(max(l.width, grown), uint64(min(ideal*float64(blocks), 1e9))))
+	l.ranges.gave(blocks)
+}
+
+// ideal returns how many times as wide as a range with this number of logs and bytes a range should be.
+func (l *limits) ideal(logs, bytes, wanted int) float64 {
 	ideal := float64(wanted) / float64(bytes+1)
 	if l.results > 0 && logs > 0 {
 		ideal = min(ideal, 0.9*float64(l.results)/float64(logs))
 	}
-	grown, held := 2*blocks, l.named > 0 && blocks >= l.named
-	if l.known = l.known || ideal < 4; !l.known {
-		grown = blocks * uint64(min(leap, ideal/2))
-	}
-	if l.above > 0 {
-		grown = min(grown, (blocks+l.above)/2)
-		held = held || l.above-min(blocks, l.above) <= max(1, l.above/8)
-	}
-	if held {
-		grown = blocks
-	}
-	l.width = max(1, min(max(l.width, grown), uint64(min(ideal*float64(blocks), 1e9))))
-	if !held {
-		return
-	}
-	if l.full++; l.full < relaxAfter {
-		return
-	}
-	l.full = 0
-	if l.named > 0 {
-		l.named += l.named/8 + 1
-	}
-	if l.above > 0 {
-		l.above += l.above/4 + 1
-	}
+	return ideal
 }
 
-// refused updates the limits after a refusal of a range of 2 or more blocks from `from`, and returns how many blocks to
-// request instead: fewer.
-func (l *limits) refused(blocks, from uint64, r refusal) uint64 {
+// refused updates the limits after a refusal of a range of 2 or more blocks, and returns how many blocks to request
+// instead: fewer.
+func (l *limits) refused(blocks uint64, r refusal) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.full, l.known = 0, true
-	if r.results > 0 {
-		l.results, l.counts[r.results] = r.results, true
-	}
+	l.known = true
 	fewer := blocks / 2
-	switch {
-	case r.upTo >= from && r.upTo-from+1 < blocks:
-		fewer = r.upTo - from + 1
-	case r.blocks > 0 && r.blocks < blocks:
-		l.named, fewer = r.blocks, r.blocks
-	default:
-		// A limit on results does not bound later ranges, but a limit on the width does.
-		if r.results == 0 && (l.above == 0 || blocks < l.above) {
-			l.above = blocks
-		}
+	if r.results > 0 {
+		l.results = r.results
+	}
+	// A limit on results does not bound later ranges, but a limit on the blocks does.
+	if r.results == 0 || r.blocks > 0 && r.blocks < blocks {
+		fewer = l.ranges.refused(blocks, r.blocks)
 	}
 	l.width = max(1, min(l.width, fewer))
 	return max(1, fewer)
 }
 
-// cut reports whether a response with this number of logs may have been truncated: the number is a limit that the
-// endpoint named, or a round one that no complete response has exceeded.
+// cut reports whether a response with this number of logs may have been truncated: the number is the maximum that the
+// endpoint named, or a round one.
 func (l *limits) cut(logs int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.counts[logs] || logs > l.uncut && logs%1000 == 0
+	return logs > 0 && (logs == l.results || logs%1000 == 0)
 }
 
-// whole remembers that a response with this number of logs was complete.
-func (l *limits) whole(logs int) {
+// truncated remembers that a response was truncated after this number of logs.
+func (l *limits) truncated(logs int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.uncut = max(l.uncut, logs)
-}
-
-// cuts remembers that a response was truncated after this number of logs.
-func (l *limits) cuts(logs int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if logs > 0 {
-		l.counts[logs] = true
-	}
+	l.results = logs
 }
 
 // batchless reports whether the endpoint gets no batches at present.
 func (l *limits) batchless(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return now.Before(l.singles)
+	return now.Before(l.singles.until)
 }
 
-// noBatches stops batches to the endpoint until the given time.
-func (l *limits) noBatches(until time.Time) {
+// noBatches stops batches to the endpoint for a while.
+func (l *limits) noBatches(now time.Time, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.singles = until
+	l.singles.begin(now, firstSingles, lastSingles, err)
 }
 
-func (l *limits) headers() int {
+// callsAtOnce returns how many calls a batch may have.
+func (l *limits) callsAtOnce() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.batch
+	return int(l.batch.at)
 }
 
-// gaveHeaders updates the limits after a successful batch of headers: after many batches of the allowed length a little
-// more is tried, since the error that shortened them may have been temporary.
-func (l *limits) gaveHeaders(asked int) {
+// gaveCalls notes a successful batch.
+func (l *limits) gaveCalls(calls int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if asked < l.batch || l.batch >= HeadersAtOnce {
-		return
-	}
-	if l.batches++; l.batches == relaxAfter {
-		l.batch, l.batches = min(HeadersAtOnce, l.batch+l.batch/4+1), 0
+	l.batch.gave(uint64(calls))
+	if calls > 1 {
+		l.singles.faults = 0
 	}
 }
 
-// fewerHeaders halves the batches of headers, and returns false if they cannot be shorter.
-func (l *limits) fewerHeaders(asked int) bool {
+// fewerCalls shortens batches after a refusal, and returns false if they cannot be shorter.
+func (l *limits) fewerCalls(calls int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if asked <= 1 {
+	if calls <= 1 {
 		return false
 	}
-	l.batch, l.batches = min(l.batch, asked/2), 0
+	l.batch.refused(uint64(calls), 0)
 	return true
 }

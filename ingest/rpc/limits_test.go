@@ -21,12 +21,12 @@ func TestRefusals(t *testing.T) {
 		want    refusal
 	}{
 		{-32005, "query returned more than 10000 results", "", refusal{kind: tooMuch, results: 10_000}},
-		{-32005, "query returned more than 10000 results. Try with this block range [0x64, 0x7F].", "", refusal{kind: tooMuch, results: 10_000, upTo: 0x7f}},
-		{-32005, "query returned more than 10000 results", `{"from":"0x64","limit":10000,"to":"0x70"}`, refusal{kind: tooMuch, results: 10_000, upTo: 0x70}},
+		{-32005, "query returned more than 10000 results. Try with this block range [0x64, 0x7F].", "", refusal{kind: tooMuch, results: 10_000}},
+		{-32005, "query returned more than 10000 results", `{"from":"0x64","limit":10000,"to":"0x70"}`, refusal{kind: tooMuch, results: 10_000}},
 		{-32602, "Log response size exceeded. You can make eth_getLogs requests with up to a 2K block range and no limit on the response size, or you can request any block range with a cap of 10K logs in the response. Based on your parameters and the response size limit, this block range should work: [0x64, 0x65]", "",
-			refusal{kind: tooMuch, blocks: 2000, results: 10_000, upTo: 0x65}},
-		{-32602, "query exceeds max results 20000, retry with the range 100-150", "", refusal{kind: tooMuch, results: 20_000, upTo: 150}},
-		{-32000, "this block range should work: [0x1, 0x2]", "", refusal{kind: tooMuch}}, // does not begin where the call did
+			refusal{kind: tooMuch, blocks: 2000, results: 10_000}},
+		{-32602, "query exceeds max results 20000, retry with the range 100-150", "", refusal{kind: tooMuch, results: 20_000}},
+		{-32000, "this block range should work: [0x1, 0x2]", "", refusal{kind: tooMuch}},
 		{-32600, "block range is too wide", "", refusal{kind: tooMuch}},
 		{-32614, "eth_getLogs is limited to a 10,000 range", "", refusal{kind: tooMuch, blocks: 10_000}},
 		{-32600, "eth_getLogs and eth_newFilter are limited to a 10,000 blocks range", "", refusal{kind: tooMuch, blocks: 10_000}},
@@ -81,7 +81,7 @@ func TestRefusals(t *testing.T) {
 		if c.data != "" {
 			fault.Data = json.RawMessage(c.data)
 		}
-		if got := refusalOf(t.Context(), fmt.Errorf("eth_getLogs at x: %w", fault), 100); got != c.want {
+		if got := refusalOf(t.Context(), fmt.Errorf("eth_getLogs at x: %w", fault)); got != c.want {
 			t.Errorf("%q teaches %+v, want %+v", c.message, got, c.want)
 		}
 	}
@@ -95,13 +95,13 @@ func TestRefusals(t *testing.T) {
 		{&httpError{Status: 400, Body: `{"message":"block range extends beyond current head block"}`}, absent},
 		{&httpError{Status: 502, Body: "upstream does not have the requested block yet"}, absent}, {nil, notRefused},
 	} {
-		if got := refusalOf(t.Context(), c.err, 1).kind; got != c.want {
+		if got := refusalOf(t.Context(), c.err).kind; got != c.want {
 			t.Errorf("%v teaches %d, want %d", c.err, got, c.want)
 		}
 	}
 	ended, cancel := contextDone(t)
 	defer cancel()
-	if got := refusalOf(ended, context.DeadlineExceeded, 1); got.kind != notRefused {
+	if got := refusalOf(ended, context.DeadlineExceeded); got.kind != notRefused {
 		t.Error("the end of ingest is taken for a limit")
 	}
 }
@@ -121,7 +121,7 @@ func TestLongErrors(t *testing.T) {
 		"how often comes first":         {&rpcError{Code: -32000, Message: "too many requests " + padding}, 0, true},
 		"how often comes behind a long": {&rpcError{Code: -32000, Message: padding + "too many requests"}, 0, false},
 	} {
-		if got := refusalOf(t.Context(), c.err, 1); got.blocks != c.blocks {
+		if got := refusalOf(t.Context(), c.err); got.blocks != c.blocks {
 			t.Errorf("%s: %d blocks are read, want %d", name, got.blocks, c.blocks)
 		}
 		if _, often := limitOf(c.err); often != c.often {

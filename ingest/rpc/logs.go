@@ -146,11 +146,11 @@ func (n *Node) readHeader(result []byte, which any) (*Header, error) {
 func (n *Node) inBatches(ctx context.Context, method string, params [][]any, take func(i int, result []byte) error) error {
 	var waited time.Duration // since the last response
 	for at := 0; at < len(params); {
-		some := params[at:min(len(params), at+n.limits.headers(), at+min(n.health.atOnce(), len(params)))]
+		some := params[at:min(len(params), at+n.limits.callsAtOnce(), at+min(n.health.atOnce(), len(params)))]
 		results, err := n.exchangeBatch(ctx, method, some)
 		var put *limitedError
 		if errors.As(err, &put) {
-			shorter := put.asked && n.limits.fewerHeaders(len(some))
+			shorter := put.asked && n.limits.fewerCalls(len(some))
 			pause := n.health.rests()
 			if waited += pause; at == 0 && !shorter || waited > longestPause {
 				return err
@@ -161,13 +161,13 @@ func (n *Node) inBatches(ctx context.Context, method string, params [][]any, tak
 			continue
 		}
 		if err != nil {
-			if r := refusalOf(ctx, err, 0); (r.kind == tooMuch || r.kind == unclear) && n.limits.fewerHeaders(len(some)) {
+			if r := refusalOf(ctx, err); (r.kind == tooMuch || r.kind == unclear) && n.limits.fewerCalls(len(some)) {
 				continue
 			}
 			return err
 		}
 		waited = 0
-		n.limits.gaveHeaders(len(some))
+		n.limits.gaveCalls(len(some))
 		for i, result := range results {
 			if err := take(at+i, result); err != nil {
 				return err

@@ -650,7 +650,7 @@ func TestOddBatches(t *testing.T) {
 				t.Errorf("one header: %v, %v", headers, err)
 			}
 			// After a while there is another attempt with a batch, since another endpoint may serve the URL.
-			n.limits.noBatches(n.health.now())
+			n.limits.singles.until = n.health.now()
 			n.send = answered
 			n.calls = 0
 			if _, err := n.Headers(t.Context(), 1, 20); err != nil || n.calls != 1 {

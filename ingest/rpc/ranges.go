@@ -226,7 +226,7 @@ func (r *Reader) vouch(ctx context.Context, n *Node, at uint64) error {
 		return nil
 	}
 	logs, err := n.LogsByHash(ctx, h, nil)
-	switch refusal := refusalOf(ctx, err, at).kind; {
+	switch refusal := refusalOf(ctx, err).kind; {
 	case refusal == tooMuch: // so there are some
 	case refusal == unclear: // in any case, the range will show it
 		l.vouches--
@@ -267,7 +267,7 @@ func (r *Reader) dense(headers []*Header) bool {
 // limits: the next endpoint is used, with a shorter range. An endpoint that does not have the blocks reveals nothing
 // either, and a shorter range would not help.
 func (r *Reader) less(ctx context.Context, n *Node, j *job, to uint64, err error) (*Part, error) {
-	refusal, asked := refusalOf(ctx, err, j.at), to-j.at+1
+	refusal, asked := refusalOf(ctx, err), to-j.at+1
 	if refusal.kind == absent {
 		return nil, err // another endpoint has the blocks, or this one will: the range keeps its width
 	}
@@ -276,7 +276,7 @@ func (r *Reader) less(ctx context.Context, n *Node, j *job, to uint64, err error
 			j.step = asked / 2
 			return nil, err
 		}
-		j.step = n.limits.refused(asked, j.at, refusal)
+		j.step = n.limits.refused(asked, refusal)
 		return nil, nil
 	}
 	if refusal.kind == notRefused {
@@ -325,7 +325,6 @@ func wire(logs []*event.Log) (bytes int) {
 func (r *Reader) accept(ctx context.Context, n *Node, j *job, to uint64, a *answer) (*Part, error) {
 	l := n.limits
 	cut := l.cut(a.given)
-	asked := to
 	if cut { // the blocks after its last one are read again
 		to = a.logs[len(a.logs)-1].BlockNumber
 	}
@@ -341,13 +340,9 @@ func (r *Reader) accept(ctx context.Context, n *Node, j *job, to uint64, a *answ
 			return nil, err
 		}
 		if lost {
-			l.cuts(a.given)
-		} else if to == asked {
-			l.whole(a.given)
+			l.truncated(a.given)
 		}
 		doubtful[last] = false
-	} else {
-		l.whole(a.given)
 	}
 	if err := r.resolve(ctx, n, headers, byBlock, doubtful); err != nil {
 		j.step = max(1, uint64(len(headers))/2)
@@ -505,10 +500,7 @@ func (r *Reader) complete(ctx context.Context, n *Node, h *Header, logs []*event
 // itself and with the headers that are needed anyway: those of recorded blocks and of blocks whose logs came without a
 // time.
 func (r *Reader) believe(ctx context.Context, n *Node, j *job, to uint64, a *answer) (*Part, error) {
-	l := n.limits
-	if !l.cut(a.given) {
-		l.whole(a.given)
-	} else {
+	if n.limits.cut(a.given) {
 		// The last block may be truncated, and the blocks after it missing: read them next.
 		last := a.logs[len(a.logs)-1].BlockNumber
 		if last == j.at && to > last {

@@ -517,7 +517,7 @@ func TestNoAnswerInTime(t *testing.T) {
 			t.Errorf("when %d blocks were not answered come %d, %v", asked, j.step, err)
 		}
 	}
-	if l := n.limits; l.above != 0 || l.width != firstWidth || l.batch != HeadersAtOnce {
+	if l := n.limits; l.ranges != newLearned(math.MaxInt64) || l.width != firstWidth || l.batch != newLearned(HeadersAtOnce) {
 		t.Errorf("it taught %+v", l)
 	}
 	var p *Part
@@ -535,7 +535,7 @@ func TestNoAnswerInTime(t *testing.T) {
 // Limits are recorded per endpoint, and relaxed later.
 func TestLimitsAreRelaxed(t *testing.T) {
 	l := newLimits()
-	if got := l.refused(64, 1, refusal{kind: tooMuch, blocks: 10}); got != 10 {
+	if got := l.refused(64, refusal{kind: tooMuch, blocks: 10}); got != 10 {
 		t.Fatalf("after a refusal with the limit 10 come %d blocks", got)
 	}
 	for range 10 * relaxAfter {
@@ -551,14 +551,59 @@ func TestLimitsAreRelaxed(t *testing.T) {
 	}
 }
 
+// Without a named limit, the width comes close to what the endpoint accepts, and stays there with few refusals. When the
+// endpoint accepts more, the width grows.
+func TestLimitIsFound(t *testing.T) {
+	for _, limit := range []uint64{1, 2, 7, 50, 999, 2000, 9999} {
+		l := newLimits()
+		asked, refusals, blocks := 0, 0, uint64(0)
+		read := func(ranges int) {
+			for asked, refusals, blocks = 0, 0, 0; asked < ranges; asked++ {
+				width := l.next(10_000)
+				for width > limit {
+					width, refusals = l.refused(width, refusal{kind: tooMuch}), refusals+1
+				}
+				l.gave(width, 0, 0, wantedAnswer, time.Millisecond)
+				blocks += width
+			}
+		}
+		read(10 * relaxAfter)
+		read(100 * relaxAfter)
+		if mean := blocks / uint64(asked); mean < limit*3/4 || refusals > asked/relaxAfter {
+			t.Errorf("with a limit of %d blocks a range has %d, and %d of %d are refused", limit, mean, refusals, asked)
+		}
+		limit *= 4
+		read(100 * relaxAfter)
+		if got := l.next(10_000); got < min(limit, 10_000)*3/4 {
+			t.Errorf("long after the limit became %d blocks a range has %d", limit, got)
+		}
+	}
+}
+
+// The refusals of ranges that were in flight before the bound fell do not lower it further.
+func TestRefusalsOfOneMoment(t *testing.T) {
+	l := newLearned(math.MaxInt64)
+	for range 8 {
+		if got := l.refused(1000, 0); got != 500 {
+			t.Errorf("a refusal of 1000 leads to %d", got)
+		}
+	}
+	for l.before == 0 {
+		l.gave(l.at)
+	}
+	if raised := l.at; raised <= 500 || l.refused(raised, 0) != 500 || l.refused(raised, 0) != 500 {
+		t.Errorf("the refusals of a bound that was raised to %d lead to %d", raised, l.at)
+	}
+}
+
 // A limit that a short period of errors suggested, down to the shortest range, is relaxed as well.
 func TestMomentOfErrorsIsForgotten(t *testing.T) {
 	for above := uint64(2); above <= 12; above++ {
 		l := newLimits()
 		for blocks := 4 * above; blocks > 1; {
-			blocks = l.refused(blocks, 1, refusal{kind: unclear})
+			blocks = l.refused(blocks, refusal{kind: unclear})
 		}
-		l.refused(above, 1, refusal{kind: unclear})
+		l.refused(above, refusal{kind: unclear})
 		for range 40 * relaxAfter {
 			l.gave(l.next(2000), 0, 0, wantedAnswer, time.Millisecond)
 		}
@@ -567,19 +612,19 @@ func TestMomentOfErrorsIsForgotten(t *testing.T) {
 		}
 	}
 	l := newLimits()
-	for l.fewerHeaders(l.headers()) {
+	for l.fewerCalls(l.callsAtOnce()) {
 	}
-	if got := l.headers(); got != 1 {
+	if got := l.callsAtOnce(); got != 1 {
 		t.Errorf("after many refusals come %d headers", got)
 	}
-	l.gaveHeaders(l.headers())
-	if got := l.headers(); got != 1 {
+	l.gaveCalls(l.callsAtOnce())
+	if got := l.callsAtOnce(); got != 1 {
 		t.Errorf("after one batch that was given come %d headers", got)
 	}
 	for range 20 * relaxAfter {
-		l.gaveHeaders(l.headers())
+		l.gaveCalls(l.callsAtOnce())
 	}
-	if got := l.headers(); got != HeadersAtOnce {
+	if got := l.callsAtOnce(); got != HeadersAtOnce {
 		t.Errorf("long after the refusals come %d headers", got)
 	}
 }
@@ -589,16 +634,16 @@ func TestBatchesGrowAgain(t *testing.T) {
 	chain := newFakeChain(t, 37, 400, sparse)
 	n := chain.dial()
 	l := n.limits
-	l.fewerHeaders(4)
+	l.fewerCalls(4)
 	for range 30 * relaxAfter {
-		if _, err := n.Headers(t.Context(), 1, uint64(l.headers())); err != nil {
+		if _, err := n.Headers(t.Context(), 1, uint64(l.callsAtOnce())); err != nil {
 			t.Fatal(err)
 		}
-		if l.headers() == HeadersAtOnce {
+		if l.callsAtOnce() == HeadersAtOnce {
 			return
 		}
 	}
-	t.Errorf("a batch still has %d headers", l.headers())
+	t.Errorf("a batch still has %d headers", l.callsAtOnce())
 }
 
 // A backend that is behind returns an error because it does not have the blocks. That reveals nothing about the length

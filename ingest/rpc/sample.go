@@ -56,11 +56,11 @@ func (r *Reader) sampleAt(ctx context.Context, n *Node, from uint64, at *Stratum
 	a, err := n.logsOfRange(ctx, 3*r.wanted, from, to, r.watched.Addresses)
 	s.Ranges++
 	if err != nil {
-		refusal := refusalOf(ctx, err, from)
+		refusal := refusalOf(ctx, err)
 		if asked == 1 || refusal.kind != tooMuch && refusal.kind != unclear {
 			return false, err
 		}
-		n.limits.refused(asked, from, refusal)
+		n.limits.refused(asked, refusal)
 		return false, nil
 	}
 	at.Blocks, at.WithLogs, at.Logs, at.Bytes, at.Took = asked, 0, len(a.logs), a.bytes, time.Since(began)
@@ -81,10 +81,6 @@ func (r *Reader) widthOf(n *Node, s *Stratum) float64 {
 	l := n.limits
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	blocks := float64(s.Blocks)
-	width := min(float64(l.bound(r.most)), blocks*float64(r.wanted)/float64(s.Bytes+1))
-	if l.results > 0 && s.Logs > 0 {
-		width = min(width, 0.9*blocks*float64(l.results)/float64(s.Logs))
-	}
-	return max(1, width)
+	width := float64(s.Blocks) * l.ideal(s.Logs, s.Bytes, r.wanted)
+	return max(1, min(width, float64(min(r.most, l.ranges.at))))
 }
