@@ -5,9 +5,13 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 )
+
+// HeadersAtOnce is the maximum number of headers in one batch.
+const HeadersAtOnce = 100
 
 // singlesAtOnce is how many calls that replace a batch are in flight at the same time.
 const singlesAtOnce = 8
@@ -89,4 +93,45 @@ func mayRefuseBatches(ctx context.Context, err error) bool {
 func isHTTP(err error) bool {
 	var status *httpError
 	return errors.As(err, &status)
+}
+
+// inBatches makes a call for each of params, in batches as long as the endpoint accepts, and passes the results to take
+// in their order.
+//
+// Many providers count each call of a batch, so a batch is no longer than the rate limit allows at once, and one that
+// was too much is halved and repeated. Once it has results, inBatches waits for an endpoint that limits it: if it threw
+// them away, more calls than the limit of a minute could never be completed.
+func (n *Node) inBatches(ctx context.Context, method string, params [][]any, take func(i int, result []byte) error) error {
+	var waited time.Duration // since the last response
+	for at := 0; at < len(params); {
+		some := params[at:min(len(params), at+n.limits.callsAtOnce(), at+min(n.health.atOnce(), len(params)))]
+		results, err := n.exchangeBatch(ctx, method, some)
+		var put *limitedError
+		if errors.As(err, &put) {
+			shorter := put.asked && n.limits.fewerCalls(len(some))
+			pause := n.health.rests()
+			if waited += pause; at == 0 && !shorter || waited > longestPause {
+				return err
+			}
+			if err := n.health.sleep(ctx, pause); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			if r := refusalOf(ctx, err); (r.kind == tooMuch || r.kind == unclear) && n.limits.fewerCalls(len(some)) {
+				continue
+			}
+			return err
+		}
+		waited = 0
+		n.limits.gaveCalls(len(some))
+		for i, result := range results {
+			if err := take(at+i, result); err != nil {
+				return err
+			}
+		}
+		at += len(some)
+	}
+	return nil
 }

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+
+	ethrpc "github.com/ethereum/go-ethereum/rpc"
 )
 
 // Errors of FinalBelow.
@@ -141,4 +144,27 @@ func (h *health) namedHeadAt() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.namedHead
+}
+
+// NamesNoFinal reports whether a node has no finalized block, names its head as final, or does not know the tag, which
+// it says with null or one of several messages. It is false if the node merely failed.
+func NamesNoFinal(err error) bool {
+	if errors.Is(err, ErrNoBlock) || errors.Is(err, ErrNamesHead) {
+		return true
+	}
+	var answer ethrpc.Error
+	if !errors.As(err, &answer) {
+		return false
+	}
+	const invalidParams, notSupported = -32602, -32004
+	if code := answer.ErrorCode(); code == invalidParams || code == notSupported {
+		return true
+	}
+	text := strings.ToLower(answer.Error())
+	for _, wording := range []string{"finalized", "finalised", "not supported", "unsupported", "unknown block", "block not found", "invalid block", "hex string"} {
+		if strings.Contains(text, wording) {
+			return true
+		}
+	}
+	return false
 }

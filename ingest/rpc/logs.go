@@ -3,19 +3,14 @@ package rpc
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"github.com/navlog/navlog/schemas/event"
 )
-
-// HeadersAtOnce is the maximum number of headers in one batch.
-const HeadersAtOnce = 100
 
 // logs reads the logs that match a filter, in a response of at most most bytes.
 func (n *Node) logs(ctx context.Context, most int, filter map[string]any) (*answer, error) {
@@ -108,136 +103,4 @@ func (n *Node) plausible(logs []*event.Log, addresses []common.Address) error {
 		}
 	}
 	return nil
-}
-
-// headerAt returns the header in a response about one block. A header that cannot be decoded or is inconsistent counts
-// as a failure of the node.
-func (n *Node) headerAt(result []byte, which any) (*Header, error) {
-	h, err := n.readHeader(result, which)
-	if err != nil && !errors.Is(err, ErrNoBlock) {
-		return nil, n.fails(err)
-	}
-	return h, err
-}
-
-// readHeader decodes the header in a response about one block. It returns ErrNoBlock for null.
-func (n *Node) readHeader(result []byte, which any) (*Header, error) {
-	h, err := decodeHeader(result)
-	if err == nil && h == nil {
-		err = ErrNoBlock
-	}
-	if err == nil {
-		var plain bool
-		h.Sealed, plain = sealed(result, h.Hash)
-		err = n.seals.saw(h, plain)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("block %v at %s: %w", which, n.Name, err)
-	}
-	return h, nil
-}
-
-// inBatches makes a call for each of params, in batches as long as the endpoint accepts, and passes the results to take
-// in their order.
-//
-// Many providers count each call of a batch, so a batch is no longer than the rate limit allows at once, and one that
-// was too much is halved and repeated. Once it has results, inBatches waits for an endpoint that limits it: if it threw
-// them away, more calls than the limit of a minute could never be completed.
-func (n *Node) inBatches(ctx context.Context, method string, params [][]any, take func(i int, result []byte) error) error {
-	var waited time.Duration // since the last response
-	for at := 0; at < len(params); {
-		some := params[at:min(len(params), at+n.limits.callsAtOnce(), at+min(n.health.atOnce(), len(params)))]
-		results, err := n.exchangeBatch(ctx, method, some)
-		var put *limitedError
-		if errors.As(err, &put) {
-			shorter := put.asked && n.limits.fewerCalls(len(some))
-			pause := n.health.rests()
-			if waited += pause; at == 0 && !shorter || waited > longestPause {
-				return err
-			}
-			if err := n.health.sleep(ctx, pause); err != nil {
-				return err
-			}
-			continue
-		}
-		if err != nil {
-			if r := refusalOf(ctx, err); (r.kind == tooMuch || r.kind == unclear) && n.limits.fewerCalls(len(some)) {
-				continue
-			}
-			return err
-		}
-		waited = 0
-		n.limits.gaveCalls(len(some))
-		for i, result := range results {
-			if err := take(at+i, result); err != nil {
-				return err
-			}
-		}
-		at += len(some)
-	}
-	return nil
-}
-
-// Headers reads the headers of blocks from to to, which must form a chain.
-func (n *Node) Headers(ctx context.Context, from, to uint64) ([]*Header, error) {
-	params := make([][]any, to-from+1)
-	for i := range params {
-		params[i] = []any{hexutil.Uint64(from + uint64(i)), false}
-	}
-	chain := make([]*Header, 0, len(params))
-	err := n.inBatches(ctx, "eth_getBlockByNumber", params, func(i int, result []byte) error {
-		h, err := n.headerAt(result, params[i][0])
-		if err != nil {
-			return err
-		}
-		if number := from + uint64(i); h.Number != number {
-			return fmt.Errorf("%s returned block %d when asked for block %d", n.Name, h.Number, number)
-		}
-		if last := len(chain) - 1; last >= 0 && h.Parent != chain[last].Hash {
-			return fmt.Errorf("%s returned blocks %d to %d that do not form a chain: block %d has the parent %s, but block %d is %s",
-				n.Name, from, to, h.Number, h.Parent, chain[last].Number, chain[last].Hash)
-		}
-		chain = append(chain, h)
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return chain, nil
-}
-
-// headersByHash reads the headers of blocks by their hashes.
-func (n *Node) headersByHash(ctx context.Context, hashes []common.Hash) (map[common.Hash]*Header, error) {
-	params := make([][]any, len(hashes))
-	for i, hash := range hashes {
-		params[i] = []any{hash, false}
-	}
-	found := make(map[common.Hash]*Header, len(hashes))
-	err := n.inBatches(ctx, "eth_getBlockByHash", params, func(i int, result []byte) error {
-		h, err := n.headerAt(result, hashes[i])
-		if err == nil && h.Hash != hashes[i] {
-			err = fmt.Errorf("block %s at %s: %w", hashes[i], n.Name, ErrNoBlock)
-		}
-		if err == nil {
-			found[h.Hash] = h
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return found, nil
-}
-
-// receipts reads all logs of a block from its receipts.
-func (n *Node) receipts(ctx context.Context, h *Header) ([]*event.Log, error) {
-	result, err := n.exchangeOptional(ctx, "eth_getBlockReceipts", h.Hash)
-	if err != nil {
-		return nil, err
-	}
-	a, err := decodeReceipts(result)
-	if err != nil {
-		return nil, fmt.Errorf("eth_getBlockReceipts at %s: %w", n.Name, err)
-	}
-	return n.ofBlock(a, h, nil)
 }

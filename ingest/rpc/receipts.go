@@ -10,6 +10,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"github.com/navlog/navlog/schemas/chainproof"
+	"github.com/navlog/navlog/schemas/event"
 )
 
 // ErrNoReceipts means that a node does not have the receipts of a block, or does not offer eth_getBlockReceipts at all.
@@ -79,4 +80,23 @@ func fullHeader(raw []byte) (*types.Header, error) {
 		err = ErrNoBlock
 	}
 	return h, err
+}
+
+// receipts reads all logs of a block from its receipts.
+func (n *Node) receipts(ctx context.Context, h *Header) ([]*event.Log, error) {
+	result, err := n.exchangeOptional(ctx, "eth_getBlockReceipts", h.Hash)
+	if err != nil {
+		return nil, err
+	}
+	a, err := decodeReceipts(result)
+	if err != nil {
+		return nil, fmt.Errorf("eth_getBlockReceipts at %s: %w", n.Name, err)
+	}
+	return n.ofBlock(a, h, nil)
+}
+
+// LogsOf returns the address, topics and data of the logs of a transaction in their order, from whichever block of the
+// node's chain contains it; none if no block does.
+func (n *Node) LogsOf(ctx context.Context, tx common.Hash) ([]*event.Log, error) {
+	return asked(ctx, n, decodeReceipt, "eth_getTransactionReceipt", tx)
 }

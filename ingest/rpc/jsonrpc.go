@@ -2,13 +2,138 @@ package rpc
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
+
+	ethrpc "github.com/ethereum/go-ethereum/rpc"
+
+	"github.com/navlog/navlog/schemas/printable"
 )
+
+// rpcError is an error response of a node. It implements ethrpc.Error and ethrpc.DataError of go-ethereum.
+type rpcError struct {
+	Code    int             `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data"` // as the node sent it, nil for none
+}
+
+func (e *rpcError) Error() string {
+	return fmt.Sprintf("%s (code %d)", printable.Text(e.Message, 300), e.Code)
+}
+func (e *rpcError) ErrorCode() int { return e.Code }
+
+// ErrorData returns the data as decoded by encoding/json, nil for none.
+func (e *rpcError) ErrorData() any {
+	var data any
+	_ = json.Unmarshal(e.Data, &data)
+	return data
+}
+
+// refused reports whether the node itself returned the error, so that the same call with less to return may succeed.
+func refused(err error) bool {
+	var answer ethrpc.Error
+	return errors.As(err, &answer)
+}
+
+// question is a JSON-RPC request.
+type question struct {
+	Version string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id"`
+	Method  string          `json:"method"`
+	Params  []any           `json:"params"`
+}
+
+func newQuestion(id uint64, method string, params []any) question {
+	if params == nil {
+		params = []any{}
+	}
+	return question{"2.0", strconv.AppendUint(nil, id, 10), method, params}
+}
+
+func (t *transport) ask(ctx context.Context, most int, method string, params []any) ([]byte, error) {
+	q := newQuestion(t.ids.Add(1), method, params)
+	body, err := t.post(ctx, method, q, most)
+	if err != nil {
+		return nil, err
+	}
+	e, err := openEnvelope(body)
+	if err != nil {
+		return nil, quoting(err, body)
+	}
+	result, err := e.about(q.ID)
+	return result, quoting(err, body)
+}
+
+func (t *transport) askAll(ctx context.Context, method string, params [][]any) ([][]byte, error) {
+	questions, place := make([]question, len(params)), make(map[string]int, len(params))
+	for i := range params {
+		questions[i] = newQuestion(t.ids.Add(1), method, params[i])
+		place[string(questions[i].ID)] = i
+	}
+	body, err := t.post(ctx, method, questions, maxAnswer)
+	if err != nil {
+		return nil, err
+	}
+	results, err := resultsOf(body, place)
+	return results, quoting(err, body)
+}
+
+// resultsOf finds the results in the response to a batch. place maps the id of each call to its index. The results may
+// come in any order, and one may come more than once.
+func resultsOf(body []byte, place map[string]int) ([][]byte, error) {
+	answers, list, err := openBatch(body)
+	switch {
+	case err != nil:
+		return nil, &batchError{err}
+	case !list && answers[0].failed():
+		return nil, &batchError{faultOf(answers[0].fault)}
+	case !list:
+		return nil, &batchError{fmt.Errorf("%w: one response to a batch of %d calls", errForeign, len(place))}
+	}
+	results := make([][]byte, len(place))
+	for _, e := range answers {
+		i, ours := place[string(e.question())]
+		if !ours { // an error about the whole batch, or no response to any of the calls
+			if e.failed() && none(e.id) {
+				return nil, &batchError{faultOf(e.fault)}
+			}
+			return nil, &batchError{fmt.Errorf("%w: id %.40q of no call in the batch", errWrongID, e.id)}
+		}
+		result, err := e.about(e.question())
+		if err != nil {
+			return nil, err
+		}
+		if results[i] != nil && !bytes.Equal(results[i], result) {
+			return nil, &batchError{fmt.Errorf("%w: two different responses have the id %.40q", errForeign, e.id)}
+		}
+		results[i] = result
+	}
+	for i := range results {
+		if results[i] == nil {
+			return nil, &batchError{fmt.Errorf("%w: %d responses to a batch of %d calls", errForeign, len(answers), len(place))}
+		}
+	}
+	return results, nil
+}
+
+// quoting adds the beginning of a body to an error about its form, because the body often says in plain words what is
+// wrong.
+func quoting(err error, body []byte) error {
+	if errors.Is(err, errNotJSON) || errors.Is(err, errForeign) {
+		return fmt.Errorf("%w: %s", err, excerpt(body))
+	}
+	return err
+}
+
+// excerpt returns the beginning of a body on one line.
+func excerpt(body []byte) string {
+	return printable.Text(strings.Join(strings.Fields(string(body[:min(len(body), 1000)])), " "), 200)
+}
 
 // Faults in the body of a response. All of them are the fault of the node, or of a proxy in front of it.
 var (

@@ -1,0 +1,243 @@
+package rpc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"github.com/navlog/navlog/schemas/chainproof"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// Header is the part of a block header that ingest needs.
+type Header struct {
+	Number uint64
+	Hash   common.Hash
+	Parent common.Hash
+	Time   uint64 // Unix seconds
+	Bloom  types.Bloom
+	// NoBloom: the node returned the header without a bloom. Bloom is then empty and has no meaning.
+	NoBloom bool
+	Sealed  bool // its fields hash to Hash; otherwise Bloom rests on the node's word
+}
+
+// Record returns the block as a record of the log.
+func (h *Header) Record() *event.Block {
+	return &event.Block{Number: h.Number, Hash: h.Hash[:], ParentHash: h.Parent[:], Time: h.Time}
+}
+
+// HeaderOf is the inverse of Record, except for the bloom, which the log does not keep.
+func HeaderOf(b *event.Block) *Header {
+	return &Header{Number: b.GetNumber(), Hash: common.Hash(b.GetHash()), Parent: common.Hash(b.GetParentHash()), Time: b.GetTime()}
+}
+
+// ErrNoBlock means that the node does not have the requested block.
+var ErrNoBlock = errors.New("the node does not have this block")
+
+// block reads a header by number ("latest", "finalized" or hex) or by hash. It accepts the node's hash unchecked,
+// because chains differ in what they hash.
+func (n *Node) block(ctx context.Context, method string, which any) (*Header, error) {
+	result, err := n.exchange(ctx, method, which, false)
+	if err != nil {
+		return nil, err
+	}
+	return n.headerAt(result, which)
+}
+
+// Latest returns the newest block, and lets the pool compare it with other endpoints to find those that lag. A head far
+// above those of other endpoints is an error unless the node proves that it has such blocks.
+func (n *Node) Latest(ctx context.Context) (*Header, error) {
+	h, err := n.block(ctx, "eth_getBlockByNumber", "latest")
+	if err != nil {
+		return nil, err
+	}
+	if err := n.heads(ctx, h); err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// ByNumber returns the block at a height in the node's current chain.
+func (n *Node) ByNumber(ctx context.Context, number uint64) (*Header, error) {
+	h, err := n.block(ctx, "eth_getBlockByNumber", hexutil.Uint64(number))
+	if err == nil && h.Number != number {
+		err = fmt.Errorf("%s returned block %d when asked for block %d", n.Name, h.Number, number)
+	}
+	return h, err
+}
+
+// ByHash returns a block that need not be in the node's current chain.
+func (n *Node) ByHash(ctx context.Context, hash common.Hash) (*Header, error) {
+	h, err := n.block(ctx, "eth_getBlockByHash", hash)
+	if err == nil && h.Hash != hash {
+		err = fmt.Errorf("%s returned block %s when asked for block %s", n.Name, h.Hash, hash)
+	}
+	return h, err
+}
+
+// headerAt returns the header in a response about one block. A header that cannot be decoded or is inconsistent counts
+// as a failure of the node.
+func (n *Node) headerAt(result []byte, which any) (*Header, error) {
+	h, err := n.readHeader(result, which)
+	if err != nil && !errors.Is(err, ErrNoBlock) {
+		return nil, n.fails(err)
+	}
+	return h, err
+}
+
+// readHeader decodes the header in a response about one block. It returns ErrNoBlock for null.
+func (n *Node) readHeader(result []byte, which any) (*Header, error) {
+	h, err := decodeHeader(result)
+	if err == nil && h == nil {
+		err = ErrNoBlock
+	}
+	if err == nil {
+		var plain bool
+		h.Sealed, plain = sealed(result, h.Hash)
+		err = n.seals.saw(h, plain)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("block %v at %s: %w", which, n.Name, err)
+	}
+	return h, nil
+}
+
+// Headers reads the headers of blocks from to to, which must form a chain.
+func (n *Node) Headers(ctx context.Context, from, to uint64) ([]*Header, error) {
+	params := make([][]any, to-from+1)
+	for i := range params {
+		params[i] = []any{hexutil.Uint64(from + uint64(i)), false}
+	}
+	chain := make([]*Header, 0, len(params))
+	err := n.inBatches(ctx, "eth_getBlockByNumber", params, func(i int, result []byte) error {
+		h, err := n.headerAt(result, params[i][0])
+		if err != nil {
+			return err
+		}
+		if number := from + uint64(i); h.Number != number {
+			return fmt.Errorf("%s returned block %d when asked for block %d", n.Name, h.Number, number)
+		}
+		if last := len(chain) - 1; last >= 0 && h.Parent != chain[last].Hash {
+			return fmt.Errorf("%s returned blocks %d to %d that do not form a chain: block %d has the parent %s, but block %d is %s",
+				n.Name, from, to, h.Number, h.Parent, chain[last].Number, chain[last].Hash)
+		}
+		chain = append(chain, h)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return chain, nil
+}
+
+// headersByHash reads the headers of blocks by their hashes.
+func (n *Node) headersByHash(ctx context.Context, hashes []common.Hash) (map[common.Hash]*Header, error) {
+	params := make([][]any, len(hashes))
+	for i, hash := range hashes {
+		params[i] = []any{hash, false}
+	}
+	found := make(map[common.Hash]*Header, len(hashes))
+	err := n.inBatches(ctx, "eth_getBlockByHash", params, func(i int, result []byte) error {
+		h, err := n.headerAt(result, hashes[i])
+		if err == nil && h.Hash != hashes[i] {
+			err = fmt.Errorf("block %s at %s: %w", hashes[i], n.Name, ErrNoBlock)
+		}
+		if err == nil {
+			found[h.Hash] = h
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// passesAtMost is how many blocks below the end Passes follows a chain.
+const passesAtMost = 64
+
+// Passes reports whether the chain that ends with end goes through h, a block at most passesAtMost below end. It
+// follows the parent hashes: several backends may serve one URL, and the one that returned h may have it at its height
+// although it is no longer in the chain of end.
+func (n *Node) Passes(ctx context.Context, end, h *Header) (bool, error) {
+	if end.Number-h.Number > passesAtMost {
+		return false, nil
+	}
+	for end.Number > h.Number {
+		below, err := n.ByHash(ctx, end.Parent)
+		if errors.Is(err, ErrNoBlock) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		if below.Number != end.Number-1 {
+			return false, fmt.Errorf("%s returned block %d as the parent of block %d", n.Name, below.Number, end.Number)
+		}
+		end = below
+	}
+	return end.Hash == h.Hash, nil
+}
+
+// A header is sealed if its fields hash to its hash by Ethereum's rule: then the block's hash covers its bloom, which
+// otherwise rests on the node's word. A chain that hashes its headers in another way has no sealed headers.
+
+// sealed reports whether the fields of a header hash to its hash, and whether it is plain: it has all fields of an
+// Ethereum header and no unknown ones. A plain header that is not sealed belongs to a chain with another hashing rule,
+// or was changed.
+func sealed(result []byte, hash common.Hash) (seals, plain bool) {
+	s := scanner{b: result}
+	text, plain := []byte{'{'}, true
+	err := s.members('{', '}', func() error {
+		name, err := s.name()
+		if err != nil {
+			return err
+		}
+		value, err := s.value()
+		if err != nil {
+			return err
+		}
+		hashed, known := chainproof.Member(string(name))
+		plain = plain && (known || string(value) == string(null))
+		if hashed {
+			if len(text) > 1 {
+				text = append(text, ',')
+			}
+			text = append(append(append(append(text, '"'), name...), `":`...), value...)
+		}
+		return nil
+	})
+	var h types.Header
+	if err != nil || json.Unmarshal(append(text, '}'), &h) != nil {
+		return false, false
+	}
+	seals = h.Hash() == hash
+	return seals, plain
+}
+
+// seals is what is known about the rule by which a chain hashes its headers. All endpoints of a pool share it.
+type seals struct {
+	mu   sync.Mutex
+	from uint64 // lowest block above the genesis with a sealed header; 0 for none
+}
+
+// saw notes a header. It returns an error for a plain header that is not sealed although a header of the same or a
+// lower block is: one of its fields was changed.
+func (s *seals) saw(h *Header, plain bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case h.Number == 0:
+	case h.Sealed && (s.from == 0 || h.Number < s.from):
+		s.from = h.Number
+	case !h.Sealed && plain && s.from > 0 && h.Number >= s.from:
+		return fmt.Errorf("the fields of the header of block %d do not hash to its hash %s, as those of block %d do: a field was changed", h.Number, h.Hash, s.from)
+	}
+	return nil
+}
