@@ -204,8 +204,8 @@ func (l *learned) gave(n uint64) {
 	}
 }
 
-// refused notes that the endpoint refused n, which is 2 or more, and the bound that it named, 0 for none. It returns the
-// new bound, which is below n.
+// refused notes that the endpoint refused n, which is 2 or more, and the bound that it named, 0 for none. It returns
+// the new bound, which is below n.
 func (l *learned) refused(n, named uint64) uint64 {
 	raised := l.before > 0 && n > l.before
 	switch {
@@ -253,7 +253,9 @@ const (
 )
 
 func newLimits() *limits {
-	return &limits{width: firstWidth, ranges: newLearned(math.MaxInt64), batch: newLearned(HeadersAtOnce), vouches: vouchTries}
+	return &limits{
+		width: firstWidth, ranges: newLearned(math.MaxInt64), batch: newLearned(HeadersAtOnce), vouches: vouchTries,
+	}
 }
 
 // next returns the number of blocks for the next range, at most most.

@@ -232,7 +232,7 @@ func (p *Pipeline) Seal(ctx context.Context, n *Node) (sealed []*Part, err error
 	}
 	before, _ := slices.BinarySearchFunc(open.Logs, h.Number, func(l *event.Log, number uint64) int { return cmp.Compare(l.BlockNumber, number) })
 	own := slices.Clip(open.Logs[before:])
-	if err := p.reader.fit(n, h, own); err != nil { // one of the two belongs to another chain
+	if err := p.reader.compareOne(n, h, own); err != nil { // one of the two belongs to another chain
 		p.forked = true
 		return nil, err
 	}

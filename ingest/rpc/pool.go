@@ -101,10 +101,11 @@ func (p *Pool) Close() {
 	}
 }
 
-// ranked returns the endpoints except one, which may be nil, with the one that should be in use first. A usable endpoint
-// comes before one that rests, and that before a wrong one. Of usable ones, those that were without a fault for a while
-// come first, in the order of the configuration, spare ones last; then the others, the longest without a fault first, so
-// that endpoints that keep failing take turns. Of rate-limited ones, the one whose limit ends first comes first.
+// ranked returns the endpoints except one, which may be nil, with the one that should be in use first. A usable
+// endpoint comes before one that rests, and that before a wrong one. Of usable ones, those that were without a fault for
+// a while come first, in the order of the configuration, spare ones last; then the others, the longest without a fault
+// first, so that endpoints that keep failing take turns. Of rate-limited ones, the one whose limit ends first comes
+// first.
 func (p *Pool) ranked(except *Node) []*Node {
 	type candidate struct {
 		*Node

@@ -145,8 +145,8 @@ func (p *Pool) inUseNow(t *testing.T) int {
 	return -1
 }
 
-// An endpoint that fails is left at once, gets no calls while it rests, and is found to be up again by a probe. It is in
-// use again, as the first of the list, once it has had no fault for a while.
+// An endpoint that fails is left at once, gets no calls while it rests, and is found to be up again by a probe. As the
+// first of the list it is in use again once it has had no fault for a while.
 func TestEndpointFailsAndRecovers(t *testing.T) {
 	a, b := newBareNode(t), newBareNode(t)
 	p, f := poolOf(t, a, b)

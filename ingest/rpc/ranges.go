@@ -329,7 +329,7 @@ func (r *Reader) accept(ctx context.Context, n *Node, j *job, to uint64, a *answ
 		to = a.logs[len(a.logs)-1].BlockNumber
 	}
 	headers := j.headers[:to-j.at+1]
-	if err := n.fit(headers, a.logs, r.watched.Addresses); err != nil {
+	if err := n.compare(headers, a.logs, r.watched.Addresses); err != nil {
 		return nil, err
 	}
 	byBlock := split(headers, a.logs)
@@ -361,8 +361,8 @@ func (r *Reader) accept(ctx context.Context, n *Node, j *job, to uint64, a *answ
 	return p, nil
 }
 
-// fit checks logs against the headers of their blocks, and sets their times.
-func (n *Node) fit(headers []*Header, logs []*event.Log, addresses []common.Address) error {
+// compare returns an error for logs that contradict the headers of their blocks, and sets their times.
+func (n *Node) compare(headers []*Header, logs []*event.Log, addresses []common.Address) error {
 	known := proof.Patterns{}
 	for i := 0; i < len(logs); {
 		h := headers[logs[i].BlockNumber-headers[0].Number]
@@ -475,8 +475,8 @@ func (r *Reader) resolve(ctx context.Context, n *Node, headers []*Header, byBloc
 	return nil
 }
 
-// fit checks whether logs may belong to a block.
-func (r *Reader) fit(n *Node, h *Header, logs []*event.Log) error {
+// compareOne returns an error for logs that contradict the header of their block.
+func (r *Reader) compareOne(n *Node, h *Header, logs []*event.Log) error {
 	if err := n.belong(logs, h); err != nil || r.proof == proof.None {
 		return err
 	}

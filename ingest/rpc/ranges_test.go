@@ -551,8 +551,8 @@ func TestLimitsAreRelaxed(t *testing.T) {
 	}
 }
 
-// Without a named limit, the width comes close to what the endpoint accepts, and stays there with few refusals. When the
-// endpoint accepts more, the width grows.
+// Without a named limit, the width comes close to what the endpoint accepts, and stays there with few refusals. When
+// the endpoint accepts more, the width grows.
 func TestLimitIsFound(t *testing.T) {
 	for _, limit := range []uint64{1, 2, 7, 50, 999, 2000, 9999} {
 		l := newLimits()
