@@ -127,7 +127,7 @@ func (s *session) appendParts(ctx context.Context, parts []*rpc.Part, vaults []c
 	}
 	for _, address := range vaults {
 		have := *s.state.coverageOf(address)
-		have.believe(have.to, believed)
+		have.believe(have.to, s.ingest.unproven(before.Number, believed))
 		have.to = before.Number
 		c.covered = append(c.covered, have)
 	}

@@ -53,9 +53,12 @@ type Config struct {
 	// Prices are the units that the provider bills for one call of a method, such as eth_getLogs: 75; nil for none.
 	// With them, the units are reported in addition to the calls. A method that is not named costs none.
 	Prices map[string]uint64 `yaml:"prices" env:"PRICES"`
-	// Prove is how many headers a second are compared afterwards with the logs that a backfill accepted unproven: above
-	// 0, to 10,000 (text "50/s"); 0 (text "off") for none, which is the default.
-	Prove ProvePace `yaml:"prove" env:"PROVE"`
+	// ReceiptsEvery is how often the final blocks that are not proven yet are proven by their receipts: 1 s to 8,760 h;
+	// 0 for never, which is the default. The first run begins at the start.
+	ReceiptsEvery time.Duration `yaml:"receiptsEvery" env:"RECEIPTS_EVERY"`
+	// ReceiptsPerSecond is how many headers and receipts a second these proofs may read: above 0, up to 10,000, default
+	// 50.
+	ReceiptsPerSecond float64 `yaml:"receiptsPerSecond" env:"RECEIPTS_PER_SECOND"`
 	// Proof says how logs are proven; default "head".
 	Proof proof.Level `yaml:"proof" env:"PROOF"`
 	// Standby is how long the ingest that writes the log must have been silent before another one takes over: 100 ms to
@@ -122,7 +125,7 @@ type AssetConfig struct {
 // DefaultConfig has the default of everything except the chain id, the nodes, the vaults, and the settings from the
 // profile (Complete).
 func DefaultConfig() Config {
-	return Config{Profile: Ethereum, Agreement: 1, RangesInFlight: 4, Proof: proof.Head, Standby: 5 * time.Second}
+	return Config{Profile: Ethereum, Agreement: 1, RangesInFlight: 4, Proof: proof.Head, ReceiptsPerSecond: 50, Standby: 5 * time.Second}
 }
 
 // Finality is the rule by which a block becomes final: the node's `finalized` tag (zero value, text "tag"), a depth
@@ -215,39 +218,11 @@ func (c Confirmations) MarshalText() ([]byte, error) {
 	return strconv.AppendUint(nil, uint64(c), 10), nil
 }
 
-// ProvePace is a number of headers a second.
-type ProvePace float64
-
-const maxProvePace = 10_000
-
-// UnmarshalText reads "50/s", "0.5/s" and "off".
-func (p *ProvePace) UnmarshalText(text []byte) error {
-	s := string(text)
-	if s == "off" || s == "" {
-		*p = 0
-		return nil
-	}
-	number, perSecond := strings.CutSuffix(s, "/s")
-	n, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-	if err != nil || !perSecond || !(n > 0) {
-		return fmt.Errorf("prove %q must be off or a number of headers a second such as 50/s", s)
-	}
-	*p = ProvePace(n)
-	return nil
-}
-
-// UnmarshalYAML reads the same.
-func (p *ProvePace) UnmarshalYAML(node *yaml.Node) error {
-	return mistake(node, p.UnmarshalText([]byte(node.Value)))
-}
-
-// MarshalText is the inverse of UnmarshalText.
-func (p ProvePace) MarshalText() ([]byte, error) {
-	if p == 0 {
-		return []byte("off"), nil
-	}
-	return fmt.Appendf(nil, "%v/s", float64(p)), nil
-}
+// Limits of the proofs by receipts: a year, and more calls than a node answers.
+const (
+	maxReceiptsEvery     = 8760 * time.Hour
+	maxReceiptsPerSecond = 10_000
+)
 
 // maxPrice keeps sums of units within 64 bits.
 const maxPrice = 1_000_000_000
@@ -291,11 +266,14 @@ func (c Config) Validate() error {
 	for i := range c.RPC {
 		faultyPrices(fmt.Sprintf("chain.rpc[%d].prices", i), c.RPC[i].Prices, fault)
 	}
-	if !(c.Prove >= 0 && c.Prove <= maxProvePace) { // also rejects NaN
-		fault("chain.prove is %v/s and must be above 0/s, to %d/s, or off", float64(c.Prove), maxProvePace)
+	if e := c.ReceiptsEvery; e != 0 && (e < time.Second || e > maxReceiptsEvery) {
+		fault("chain.receiptsEvery is %s and must be 1s to %s, or 0", e, maxReceiptsEvery)
 	}
-	if c.Prove > 0 && c.Proof == proof.None {
-		fault("chain.prove compares blooms, which chain.proof none says that the chain does not fill: remove one of them")
+	if !(c.ReceiptsPerSecond > 0 && c.ReceiptsPerSecond <= maxReceiptsPerSecond) { // also rejects NaN
+		fault("chain.receiptsPerSecond is %v and must be above 0, up to %d", c.ReceiptsPerSecond, maxReceiptsPerSecond)
+	}
+	if c.ReceiptsEvery > 0 && c.Proof == proof.None {
+		fault("chain.receiptsEvery finds lost logs by blooms, which chain.proof none says that the chain does not fill: remove one of them")
 	}
 	switch c.Proof {
 	case proof.None, proof.Bloom, proof.Head, proof.Full:

@@ -37,7 +37,7 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 		Agreement: 3,
 		Vaults: []VaultConfig{{Address: "0x12"}, {Address: vaultA}, {Address: strings.ToUpper(vaultA[2:])}, {Address: "0x" + strings.ToUpper(vaultA[2:])},
 			{Address: vaultB, Name: "\xff"}, {Address: vaultC, Name: strings.Repeat("x", 257)}, {}},
-		Profile: "solana", Finality: Finality{Depth: 200_000}, Window: 150_000, BatchBlocks: 2_000_000, PollInterval: time.Hour, Prices: map[string]uint64{"getLogs": 75, "eth_call": 1 << 60}, Prove: 20_000,
+		Profile: "solana", Finality: Finality{Depth: 200_000}, Window: 150_000, BatchBlocks: 2_000_000, PollInterval: time.Hour, Prices: map[string]uint64{"getLogs": 75, "eth_call": 1 << 60}, ReceiptsEvery: time.Millisecond, ReceiptsPerSecond: 20_000,
 	}
 	err := c.Validate()
 	if err == nil {
@@ -50,7 +50,7 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 		"chain.rpc[3] is the same URL as chain.rpc[2]", `chain.rpc[4].ws has the scheme "https" and must be wss or ws`, "chain.rpc[4].requestsPerSecond is -1", "chain.rpc[4].burst is 1000000",
 		"chain.rpc[5].requestsPerSecond is NaN", "chain.agreement is 3 and must be 1 or 2",
 		"chain.window is 150000", "chain.finality is a depth of 200000", "chain.batchBlocks is 2000000", `chain.profile is "solana" and must be arbitrum, base, ethereum, fast, optimism or polygon`, "chain.rangesInFlight is 0", `chain.proof is ""`,
-		"chain.prove is 20000/s and must be", `chain.prices has "getLogs": 75`, `chain.rpc[5].prices has "getLogs": 80`, `chain.prices has "eth_call": 1152921504606846976 and must have names of RPC methods`,
+		"chain.receiptsEvery is 1ms and must be 1s to 8760h0m0s, or 0", "chain.receiptsPerSecond is 20000 and must be above 0, up to 10000", `chain.prices has "getLogs": 75`, `chain.rpc[5].prices has "getLogs": 80`, `chain.prices has "eth_call": 1152921504606846976 and must have names of RPC methods`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not say %q:\n%v", want, err)
@@ -68,8 +68,8 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 		t.Errorf("one endpoint that is to agree with another gives %v", err)
 	}
 	bloomless := validConfig()
-	bloomless.Proof, bloomless.Prove = proof.None, 1
-	if err := bloomless.Validate(); err == nil || !strings.Contains(err.Error(), "chain.prove compares blooms") {
+	bloomless.Proof, bloomless.ReceiptsEvery = proof.None, time.Hour
+	if err := bloomless.Validate(); err == nil || !strings.Contains(err.Error(), "chain.receiptsEvery finds lost logs by blooms") {
 		t.Errorf("a proof without blooms gives %v", err)
 	}
 	if err := (Config{}).Validate(); err == nil || !strings.Contains(err.Error(), "chain.rpc is empty") {
@@ -92,13 +92,13 @@ func TestConfigFromYAML(t *testing.T) {
 			t.Errorf("%q gives %d and %v, want %d", text, c.Confirmations, err, want)
 		}
 	}
-	for text, want := range map[string]ProvePace{"prove: off": 0, "prove: 50/s": 50, "prove: 0.5/s": 0.5} {
+	for text, want := range map[string]time.Duration{"id: 1": 0, "receiptsEvery: 24h": 24 * time.Hour, "receiptsEvery: 0s": 0} {
 		c := DefaultConfig().Complete()
-		if err := yaml.Unmarshal([]byte(text), &c); err != nil || c.Prove != want {
-			t.Errorf("%q gives %v and %v, want %v", text, c.Prove, err, want)
+		if err := yaml.Unmarshal([]byte(text), &c); err != nil || c.ReceiptsEvery != want || c.ReceiptsPerSecond != 50 {
+			t.Errorf("%q gives %v, %v a second and %v, want %v", text, c.ReceiptsEvery, c.ReceiptsPerSecond, err, want)
 		}
 	}
-	for _, text := range []string{"prove: 50", "prove: 0/s", "prove: -1/s", "prove: fast", "finality: soon", "finality: 0", "finality: {height: 3}", "finality: -1", "confirmations: 0", "confirmations: many", "confirmations: -1"} {
+	for _, text := range []string{"receiptsEvery: 24", "receiptsEvery: daily", "receiptsPerSecond: 50/s", "finality: soon", "finality: 0", "finality: {height: 3}", "finality: -1", "confirmations: 0", "confirmations: many", "confirmations: -1"} {
 		c := DefaultConfig().Complete()
 		if err := yaml.Unmarshal([]byte(text), &c); err == nil {
 			t.Errorf("%q is accepted as %+v", text, c)
@@ -161,13 +161,6 @@ func TestTextForms(t *testing.T) {
 		back := Finality{Depth: 99}
 		if err := back.UnmarshalText(text); err != nil || back != f {
 			t.Errorf("%+v becomes %q and then %+v, %v", f, text, back, err)
-		}
-	}
-	for _, p := range []ProvePace{0, 0.5, 50} {
-		text, _ := p.MarshalText()
-		back := ProvePace(99)
-		if err := back.UnmarshalText(text); err != nil || back != p {
-			t.Errorf("%v becomes %q and then %v, %v", p, text, back, err)
 		}
 	}
 	for _, c := range []Confirmations{0, 1, 12} {

@@ -78,9 +78,9 @@
 //   - At the head (with proof full, everywhere) every block is proven that may have logs of a vault.
 //   - Below the window no headers are read. A response must be consistent with the request and with itself, one with a
 //     round number of logs is treated as truncated, the block at the end of a commit is compared, and each node is
-//     checked once for having old logs at all. Single lost logs are not detected there, except by the pass that
-//     chain.prove enables (prover): it compares these blocks with the log afterwards, at a limited rate. For each vault
-//     the cursor holds up to which block logs were accepted unproven, and up to which they were proven.
+//     checked once for having old logs at all. Single lost logs are not detected there, except by the proofs by receipts
+//     that chain.receiptsEvery schedules (schedule). For each vault the cursor holds up to which block logs were accepted
+//     unproven, and up to which they were proven.
 //
 // A block is proven if all its logs, from all contracts, are numbered from 0 and together set every bit of its bloom.
 // That is not a cryptographic proof: a last log whose address and topics all occur in earlier logs of its block could

@@ -126,7 +126,7 @@ func (s *session) atHead(ctx context.Context, n *rpc.Node, tip *rpc.Header, fina
 	}
 	next := *s.state
 	next.final = max(s.state.final, final)
-	if next.final > s.state.final || next.toldTarget(s.ingest.config.Confirmations) > s.state.told || s.prover.ended() {
+	if next.final > s.state.final || next.toldTarget(s.ingest.config.Confirmations) > s.state.told || s.schedule.saves() {
 		if err := s.commit(ctx, &change{final: final}); err != nil {
 			return false, err
 		}
@@ -266,15 +266,21 @@ func (s *session) noteUnsealed(number uint64) {
 	s.ingest.note(func(st *Status) { st.sealWarning = warning })
 }
 
+// unproven returns the last of the blocks up to number that are accepted unproven: the last one whose header is not
+// sealed, or all of them if blooms prove nothing or a schedule proves all blocks by their receipts.
+func (i *Ingest) unproven(number, unsealed uint64) uint64 {
+	if i.config.Proof == proof.None || i.config.ReceiptsEvery > 0 {
+		return number
+	}
+	return unsealed
+}
+
 // moved returns the coverage of the joined vaults with the head at number. unsealed is the
 // last block whose header is not sealed; 0 for none.
 func (s *session) moved(number, unsealed uint64) (moved []coverage) {
 	for _, address := range s.joined(number) {
 		have := *s.state.coverageOf(address)
-		if s.ingest.config.Proof == proof.None {
-			unsealed = number
-		}
-		have.believe(have.to, unsealed)
+		have.believe(have.to, s.ingest.unproven(number, unsealed))
 		have.to = number
 		moved = append(moved, have)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/trie"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/ingest/rpc"
@@ -91,7 +92,7 @@ func (h *history) sealedHeader(number uint64) *types.Header {
 	for next := uint64(len(h.headers)); next <= number; next++ {
 		header := &types.Header{
 			UncleHash: types.EmptyUncleHash, Number: new(big.Int).SetUint64(next), Time: h.time(next), Difficulty: new(big.Int),
-			Bloom: h.bloom(next), ReceiptHash: types.EmptyReceiptsHash,
+			Bloom: h.bloom(next), ReceiptHash: types.DeriveSha(types.Receipts{h.receipt(next)}, trie.NewStackTrie(nil)),
 		}
 		if next > 0 {
 			header.ParentHash = h.headers[next-1].Hash()
@@ -111,6 +112,13 @@ func (h *history) bloom(number uint64) types.Bloom {
 	return types.CreateBloom(&types.Receipt{Logs: slices.DeleteFunc(h.emitted(number, common.Hash{}), func(l *types.Log) bool {
 		return h.kind.zeroBlooms || l.Address == historyBridge
 	})})
+}
+
+// receipt returns the receipt of a block's only transaction.
+func (h *history) receipt(number uint64) *types.Receipt {
+	r := &types.Receipt{Status: types.ReceiptStatusSuccessful, Logs: h.emitted(number, common.Hash{})}
+	r.Bloom = types.CreateBloom(r)
+	return r
 }
 
 // number returns the number of the block with a hash.
@@ -260,8 +268,12 @@ func (h *history) answer(q historyQuestion) any {
 			answer["result"] = nil
 		}
 	case "eth_getBlockReceipts":
-		h.count(q.Method, h.number(common.HexToHash(text)), true)
-		answer["result"] = []any{map[string]any{"type": h.kind.txType, "status": "0x1", "depositNonce": "0x1", "logs": h.logsOf(h.number(common.HexToHash(text)))}}
+		number := h.number(common.HexToHash(text))
+		h.count(q.Method, number, true)
+		answer["result"] = []any{map[string]any{
+			"type": h.kind.txType, "status": "0x1", "depositNonce": "0x1", "logs": h.logsOf(number), "cumulativeGasUsed": "0x0", "gasUsed": "0x0",
+			"logsBloom": h.receipt(number).Bloom, "transactionHash": crypto32(fmt.Sprint(number)),
+		}}
 	case "eth_getBlockByHash":
 		number := h.number(common.HexToHash(text))
 		h.count(q.Method, number, true)

@@ -112,7 +112,7 @@ func (s *session) join(ctx context.Context, n *rpc.Node, late []coverage, final 
 	c := &change{units: [][]*event.Record{append(unit, blockFact(last))}, final: final}
 	for _, v := range late {
 		if v.to < last.Number {
-			v.believe(v.to, unsealed)
+			v.believe(v.to, s.ingest.unproven(last.Number, unsealed))
 			v.to = last.Number
 			c.covered = append(c.covered, v)
 		}

@@ -35,7 +35,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		referral:  gauge("referral_block", "Last block whose referrals were written to the referral topics."),
 		seq:       gauge("seq", "Seq of the last record in the log."),
 		frozen:    gauge("frozen", "1 while nothing is appended until an operator acts."),
-		proven:    gauge("proven_block", "Block up to which the logs of every vault were compared with the headers of their blocks, or proven if the headers were not conclusive; near the head according to chain.proof."),
+		proven:    gauge("proven_block", "Block up to which the logs of every vault were compared with the headers of their blocks or, with chain.receiptsEvery, proven by their receipts."),
 		disproven: gauge("disproven", "1 after the log was found to contradict the chain; the status names the block."),
 		differing: gauge("vaults_differing", "Vaults about which chain.vaults and the log disagree; the status names them."),
 		logs:      prometheus.NewCounterVec(counter("logs_total", "Logs appended, without retractions."), []string{"vault", "event"}),

@@ -179,7 +179,7 @@ func (i *Ingest) ProveReceipts(ctx context.Context, o ReceiptsOptions) (*Receipt
 
 // read returns the final blocks that have logs in the log up to the cursor, the highest block first.
 func (p *receiptsProof) read(ctx context.Context, cursor *event.Cursor) (blocks []blockInLog, err error) {
-	x := index{blocks: map[uint64]*held{}}
+	x := index{}
 	err = chainlog.ReadAfter(ctx, p.ingest.config.ID, chainlog.Position{}, func(e chainlog.Entry) error {
 		p.progress.tell(readingLog, min(e.GetSeq(), cursor.GetSeq()), cursor.GetSeq())
 		if e.GetSeq() <= cursor.GetSeq() && e.GetLog().GetBlockNumber() <= cursor.GetFinalBlock() {
@@ -190,10 +190,8 @@ func (p *receiptsProof) read(ctx context.Context, cursor *event.Cursor) (blocks 
 	if err != nil {
 		return nil, fmt.Errorf("read the log: %w", err)
 	}
-	for number, have := range x.blocks {
-		if len(have.logs) > 0 {
-			blocks = append(blocks, blockInLog{number, have})
-		}
+	for number, have := range x {
+		blocks = append(blocks, blockInLog{number, have})
 	}
 	slices.SortFunc(blocks, func(a, b blockInLog) int { return cmp.Compare(b.number, a.number) })
 	return blocks, nil
@@ -312,11 +310,7 @@ func (p *receiptsProof) add(f *Finding) {
 
 // judge proves a block with the responses of one endpoint. It returns nil if it is proven.
 func (p *receiptsProof) judge(ctx context.Context, n *rpc.Node, b blockInLog) (*Finding, error) {
-	var block *chainproof.Block
-	header, receipts, err := n.Receipts(ctx, b.hash)
-	if err == nil {
-		block, err = chainproof.Prove(b.hash, header, receipts)
-	}
+	block, err := provenBlock(ctx, n, b.hash)
 	var unprovable *chainproof.UnprovableError
 	var wrong *chainproof.WrongError
 	switch {
@@ -329,26 +323,44 @@ func (p *receiptsProof) judge(ctx context.Context, n *rpc.Node, b blockInLog) (*
 	case err != nil:
 		return nil, err
 	}
-	// The log may contain logs that no receipts root covers; whether they are right cannot be determined.
+	why, unproven := compareWith(block, p.mapped, p.covering(b.number), b.logs)
+	switch {
+	case why != "":
+		return p.finding(n, b, true, why), nil
+	case unproven != nil:
+		return p.finding(n, b, false, unproven.Error()), nil
+	}
+	return nil, nil
+}
+
+// callsOfReceipts is the number of calls that provenBlock makes.
+const callsOfReceipts = 2
+
+// provenBlock reads a block with its receipts from one endpoint, and proves them by the block's hash.
+func provenBlock(ctx context.Context, n *rpc.Node, hash common.Hash) (*chainproof.Block, error) {
+	header, receipts, err := n.Receipts(ctx, hash)
+	if err != nil {
+		return nil, err
+	}
+	return chainproof.Prove(hash, header, receipts)
+}
+
+// compareWith compares the logs of vaults in the log with those of a proven block, and describes how they differ; empty
+// if they do not. unproven names a log that no receipts root covers; whether it is right cannot be determined.
+func compareWith(block *chainproof.Block, mapped *mapping.Vaults, vaults []common.Address, logs []digest) (why string, unproven error) {
 	var ours []digest
-	for _, l := range b.logs {
+	for _, l := range logs {
 		if out := block.Unproven(l.index); out != nil {
-			err = out
+			unproven = out
 		} else {
 			ours = append(ours, l)
 		}
 	}
-	vaults, contracts := p.covering(b.number), map[common.Address]bool{}
-	for _, a := range contractsOf(p.mapped, vaults) {
+	contracts := map[common.Address]bool{}
+	for _, a := range contractsOf(mapped, vaults) {
 		contracts[a] = true
 	}
-	if why := differs(ours, belonging(p.mapped, vaults, block.Logs(contracts))); why != "" {
-		return p.finding(n, b, true, why), nil
-	}
-	if err != nil {
-		return p.finding(n, b, false, err.Error()), nil
-	}
-	return nil, nil
+	return differs(ours, belonging(mapped, vaults, block.Logs(contracts))), unproven
 }
 
 // covering returns the vaults that the log covers in a block.

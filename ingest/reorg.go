@@ -101,9 +101,8 @@ func (s *session) reorganise(ctx context.Context, n *rpc.Node, tip *rpc.Header) 
 	}
 	for _, address := range s.joined(tip.Number) {
 		have := *s.state.coverageOf(address)
-		if have.believe(ancestor, unsealed); unsealed > 0 {
-			covered = append(covered, have)
-		}
+		have.believe(ancestor, s.ingest.unproven(tip.Number, unsealed))
+		covered = append(covered, have)
 	}
 	s.noteUnsealed(unsealed)
 	s.ingest.log.WarnContext(ctx, "the chain was reorganised", "depth", len(branch), "ancestor", ancestor, "old", s.state.head.Hash, "new", tip.Hash)

@@ -41,8 +41,8 @@ type coverage struct {
 	start   uint64
 	to      uint64 // the last block that is in the log; start-1 before the first
 	name    string // the configured display name in its newest record, empty for the contract's own
-	// believed is the last block whose logs were accepted without a sealed header. proven is the last block up to which
-	// such logs have since been compared with headers. 0 for none.
+	// believed is the last block whose logs were accepted unproven. proven is the last block up to which such logs have
+	// since been proven by their receipts; in the cursor of an earlier version, compared with headers. 0 for none.
 	believed, proven uint64
 	// sampledFrom is the first block from which NAV is sampled, if earlier blocks were read without samples or no
 	// endpoint had their state; 0 if no sample is missing.
@@ -56,8 +56,8 @@ type coverage struct {
 	introduced *event.Record
 }
 
-// provenTo returns the last block up to which the vault's logs were compared with the
-// headers of their blocks.
+// provenTo returns the last block up to which the vault's logs were compared with the headers of their blocks, or
+// proven by their receipts.
 func (c coverage) provenTo() uint64 {
 	if c.proven >= c.believed {
 		return c.to

@@ -54,8 +54,10 @@ type Status struct {
 	pace         pace
 	finalWarning string // why nothing more becomes final
 	sealWarning  string // why blooms prove nothing
-	standby      standing
-	sampling     []registry.VaultWarning // for vaults whose NAV is sampled only from a block after their start
+	// receiptsWarning is why the last proof by receipts ended before the final block.
+	receiptsWarning string
+	standby         standing
+	sampling        []registry.VaultWarning // for vaults whose NAV is sampled only from a block after their start
 }
 
 // LateVault is a vault whose history is still being read.
@@ -71,7 +73,7 @@ func (i *Ingest) Status() Status {
 	defer i.mu.Unlock()
 	st := i.status
 	st.Time = time.Now().UTC()
-	st.Warning = strings.Join(slices.DeleteFunc([]string{st.finalWarning, st.sealWarning}, func(w string) bool { return w == "" }), "; ")
+	st.Warning = strings.Join(slices.DeleteFunc([]string{st.finalWarning, st.sealWarning, st.receiptsWarning}, func(w string) bool { return w == "" }), "; ")
 	st.VaultWarnings = slices.Concat(st.VaultWarnings, st.sampling)
 	st.Endpoints = i.nodes.Status()
 	st.Calls = i.nodes.Calls()

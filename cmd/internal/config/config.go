@@ -111,6 +111,15 @@ func Load(file string, environ []string) (Config, error) {
 // code.
 var documentedType = regexp.MustCompile(`field (\S+) not found in type \S+`)
 
+type replacement struct{ field, variable, advice string }
+
+// replaced are the settings of earlier versions: as an error of the YAML decoder and as a variable, and what replaces
+// each.
+var replaced = []replacement{{
+	"field prove not found in type ingest.Config", envPrefix + "CHAIN_PROVE",
+	"chain.receiptsEvery replaces chain.prove, and proves blocks by their receipts: set it, for example, to 24h",
+}}
+
 func parseYAML(name string, b []byte, c *Config) error {
 	decoder := yaml.NewDecoder(bytes.NewReader(b))
 	decoder.KnownFields(true)
@@ -132,6 +141,9 @@ func typeFaults(name string, wrong *yaml.TypeError) error {
 	}
 	faults := make([]error, len(wrong.Errors))
 	for i, e := range wrong.Errors {
+		for _, r := range replaced {
+			e = strings.Replace(e, r.field, r.advice, 1)
+		}
 		faults[i] = fmt.Errorf("%s, %s", name, documentedType.ReplaceAllString(e, "unknown key $1: remove it or correct its spelling"))
 	}
 	return errors.Join(faults...)
@@ -172,6 +184,10 @@ func parseEnvironment(environ []string, c *Config) error {
 	for _, key := range slices.Sorted(maps.Keys(given)) {
 		switch {
 		case !set[key]:
+			if i := slices.IndexFunc(replaced, func(r replacement) bool { return r.variable == key }); i >= 0 {
+				faults = append(faults, fmt.Errorf("environment variable %s: %s", key, replaced[i].advice))
+				continue
+			}
 			faults = append(faults, fmt.Errorf("environment variable %s is not a setting of navlog: remove it (those of Kubernetes by enableServiceLinks: false) or correct its spelling", key))
 		case err != nil:
 			faults = append(faults, mistakeIn(key, given))

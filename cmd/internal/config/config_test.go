@@ -187,6 +187,8 @@ func TestMistakesAreNamed(t *testing.T) {
 		{configtest.Sound, "NAVLOG_CHAIN_RPC_0_BURST=many", `NAVLOG_CHAIN_RPC_0_BURST is "many"`},
 		{configtest.Sound, "NAVLOG_CHAIN_POLL_INTERVAL=soon", "NAVLOG_CHAIN_POLL_INTERVAL: "},
 		{configtest.Sound, "NAVLOG_CHAIN_FINALITY=height", "NAVLOG_CHAIN_FINALITY: finality"},
+		{configtest.Sound, "NAVLOG_CHAIN_PROVE=50/s", "NAVLOG_CHAIN_PROVE: chain.receiptsEvery replaces chain.prove"},
+		{strings.Replace(configtest.Sound, "chain:\n", "chain:\n  prove: 50/s\n", 1), "", ": chain.receiptsEvery replaces chain.prove"},
 	} {
 		c, err := Load(configtest.Write(t, m.text), []string{configtest.SecretKey, m.environ})
 		if err = errors.Join(err, c.Validate(AllSections...)); err == nil || !strings.Contains(err.Error(), m.want) {

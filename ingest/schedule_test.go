@@ -3,6 +3,7 @@ package ingest
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/big"
 	"slices"
 	"strings"
@@ -26,7 +27,7 @@ func shortHistory(t *testing.T) *history {
 	return h
 }
 
-// Without a pass that proves them, the blocks below the window stay unproven, and the status reports this.
+// Without a schedule of proofs, the blocks below the window stay unproven, and the status reports this.
 func TestBelievedBlocksAreNotProven(t *testing.T) {
 	h := shortHistory(t)
 	r := h.rig()
@@ -55,40 +56,45 @@ func TestFullProofBelievesNothing(t *testing.T) {
 	}
 }
 
-// The pass compares every header once, even across crashes, and then the log is proven up to its end.
-func TestBelievedBlocksAreProvenLater(t *testing.T) {
+// The schedule reads every header once, even across crashes, and then the log is proven up to the final block.
+func TestFinalBlocksAreProvenLater(t *testing.T) {
 	h := shortHistory(t)
 	r := h.rig()
-	r.config.Prove = 5_000
+	r.config.ReceiptsEvery, r.config.ReceiptsPerSecond = time.Second, 10_000
 	r.config.PollInterval = 10 * time.Millisecond
 	p := r.start()
 	h.caughtUp(p)
-	p.until("proof", func(st Status) bool { return st.ProvenTo == h.tip })
-	p.until("cursor with the proof", func(Status) bool { v := r.cursor().GetVaults()[0]; return v.GetProvenTo() >= v.GetBelievedTo() })
+	p.until("proof", func(st Status) bool { return st.ProvenTo == h.final })
+	p.until("cursor with the proof", func(Status) bool { return r.cursor().GetVaults()[0].GetProvenTo() == h.final })
 	p.halt()
 	if old := h.oldHeaders(); old < int(h.tip-r.config.Window) {
-		t.Errorf("%d headers of old blocks were compared", old)
+		t.Errorf("%d headers of old blocks were read", old)
+	}
+	if read, with := h.asked("eth_getBlockReceipts"), int(h.final/h.every); read < with || read > 2*with {
+		t.Errorf("the receipts of %d blocks were read, and %d have a log", read, with)
 	}
 	before := h.oldHeaders()
 	p = r.start()
 	h.caughtUp(p)
-	if st := p.Status(); st.ProvenTo != h.tip || st.Disproven != "" {
+	if st := p.Status(); st.ProvenTo != h.final || st.Disproven != "" {
 		t.Errorf("after a restart blocks up to %d are proven, %s", st.ProvenTo, st.Disproven)
 	}
+	h.mine(20)
+	p.until("proof of new blocks", func(st Status) bool { return st.ProvenTo == h.at().final })
 	p.halt()
-	if again := h.oldHeaders() - before; again > 5 {
-		t.Errorf("after a restart %d headers of old blocks were asked for again", again)
+	if again := h.oldHeaders() - before; again > 50 { // more blocks are below the window now
+		t.Errorf("after a restart %d headers of old blocks were read again", again)
 	}
 
 	// A late vault is proven separately.
 	r.config.Vaults = append(r.config.Vaults, VaultConfig{Address: historyVaults[1].Hex(), StartBlock: 3_000})
 	p = r.start()
 	p.until("proof of the late vault", func(st Status) bool {
-		return st.State == Following && len(st.LateVaults) == 0 && len(r.cursor().GetVaults()) == 2 && st.ProvenTo == h.tip
+		return st.State == Following && len(st.LateVaults) == 0 && len(r.cursor().GetVaults()) == 2 && st.ProvenTo == h.at().final
 	})
 }
 
-// A node that omits or changes a log when the history is read is detected by the pass, which names the block and proves
+// A node that omits or changes a log when the history is read is detected by the schedule, which names the block and proves
 // nothing beyond it.
 func TestDisprovenBlocksAreNamed(t *testing.T) {
 	leftOut := func(logs []map[string]any) []map[string]any {
@@ -103,16 +109,16 @@ func TestDisprovenBlocksAreNamed(t *testing.T) {
 		prepare func(*history, *rig)
 		says    string
 	}{
-		"a log is left out": {byRange, leftOut, func(*history, *rig) {}, "it has 1 logs of the vaults, the log has 0"},
+		"a log is left out": {byRange, leftOut, func(*history, *rig) {}, "the log lacks log "},
 		"a log is left out of a block whose bloom says little": {byRange, leftOut, func(h *history, _ *rig) {
 			h.crowded = 2000
 			if b := types.CreateBloom(&types.Receipt{Logs: h.logsOf(2000)}); proof.Telling(&b) {
 				t.Fatal("the bloom of the crowded block is sparse: the test shows nothing")
 			}
-		}, "it has 1 logs of the vaults, the log has 0"},
+		}, "the log lacks log "},
 		"a log is left out wherever the vault is asked for, and nothing is proven at the head": {
 			func(filter string) bool { return strings.Contains(filter, `"address"`) }, leftOut,
-			func(_ *history, r *rig) { r.config.Proof = proof.Bloom }, "it has 1 logs of the vaults, the log has 0",
+			func(_ *history, r *rig) { r.config.Proof = proof.Bloom }, "the log lacks log ",
 		},
 		"a log is of another block": {byRange, func(logs []map[string]any) []map[string]any {
 			for _, l := range logs {
@@ -122,6 +128,24 @@ func TestDisprovenBlocksAreNamed(t *testing.T) {
 			}
 			return logs
 		}, func(*history, *rig) {}, "the log has it with the hash 0x000000000000000000000000000000000000000000000000000000000000dead"},
+		"a log is invented": {byRange, func(logs []map[string]any) []map[string]any {
+			for i, l := range logs {
+				if l["blockNumber"] == "0x7d0" {
+					more := maps.Clone(l)
+					more["logIndex"] = "0x1"
+					return slices.Insert(logs, i+1, more)
+				}
+			}
+			return logs
+		}, func(*history, *rig) {}, "the log has a log 1, of vault "},
+		"an amount is false, which no bloom shows": {func(string) bool { return true }, func(logs []map[string]any) []map[string]any {
+			for _, l := range logs {
+				if l["blockNumber"] == "0x7d0" {
+					l["data"] = "0x01"
+				}
+			}
+			return logs
+		}, func(*history, *rig) {}, "an amount, a topic, a transaction or a time differs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := shortHistory(t)
@@ -134,7 +158,7 @@ func TestDisprovenBlocksAreNamed(t *testing.T) {
 			}
 			r := h.rig()
 			c.prepare(h, r)
-			r.config.Prove = 5_000
+			r.config.ReceiptsEvery, r.config.ReceiptsPerSecond = time.Second, 10_000
 			p := r.start()
 			p.until("finding", func(st Status) bool { return st.Disproven != "" })
 			st := p.Status()
@@ -159,13 +183,14 @@ func (h *history) oldHeaders() int {
 // Blocks that a reorganisation or a resumption retracts and replaces are not reported as errors.
 func TestProofBesideReorganisations(t *testing.T) {
 	r := newRig(t, kfake)
-	r.config.Finality, r.config.Window, r.config.BatchBlocks, r.config.Prove = Finality{Depth: 4}, 8, 7, 10_000
+	r.config.Finality, r.config.Window, r.config.BatchBlocks = Finality{Depth: 4}, 8, 7
+	r.config.ReceiptsEvery, r.config.ReceiptsPerSecond = time.Second, 10_000
 	r.steps(60)
 	p := r.start()
 	p.caughtUp()
 	proven := func() {
 		t.Helper()
-		p.until("proof", func(st Status) bool { return st.ProvenTo == st.IndexedBlock || st.Disproven != "" })
+		p.until("proof", func(st Status) bool { return st.ProvenTo == st.FinalBlock || st.Disproven != "" })
 		if st := p.Status(); st.Disproven != "" {
 			t.Fatalf("found is %s", st.Disproven)
 		}
@@ -188,33 +213,33 @@ func TestProofBesideReorganisations(t *testing.T) {
 	proven()
 }
 
-// Logs of blocks that were compared when they were read stay in the index, because blocks above them may be accepted
-// unproven later: the proof then begins below them. So do the logs of a removed vault, which a command may restore
-// while the index lives.
-func TestProofRemembersComparedBlocks(t *testing.T) {
+// A run reads from the log what it compares: the live logs of its vaults in the blocks that are not proven. A block
+// whose logs were retracted is not in its index, since the block that replaced it may have none. Nor are the logs of a
+// removed vault, which a later run reads if a command restores the vault.
+func TestIndexOfARun(t *testing.T) {
 	address, removed := historyVaults[0], common.Address{7}
-	p := &prover{
-		ingest: &Ingest{indexes: []vault{{address: address, start: 1}}}, proven: map[common.Address]uint64{},
-		covered: []coverage{{address: address, start: 1, to: 90, believed: 50, proven: 20}, {address: removed, start: 1, to: 90, believed: 90, proven: 20, removed: true}}, index: index{blocks: map[uint64]*held{}},
+	logOf := func(seq, retracts uint64, vault common.Address, number uint64) chainlog.Entry {
+		fact := logFact(&event.Log{Address: vault[:], BlockNumber: number, BlockHash: make([]byte, 32)}).Fact
+		return chainlog.Entry{Record: &event.Record{Seq: seq, Retracts: retracts, Fact: fact}}
 	}
-	for seq, number := range []uint64{15, 40, 80} {
+	p := &schedule{ingest: &Ingest{indexes: []vault{{address: address, start: 1}}}, proven: map[common.Address]uint64{}}
+	p.committed(&state{final: 70, covered: []coverage{
+		{address: address, start: 1, to: 90, believed: 90, proven: 20}, {address: removed, start: 1, to: 90, believed: 90, proven: 20, removed: true},
+	}})
+	r := p.begin()
+	x := index{}
+	for seq, number := range []uint64{15, 40, 50, 80} {
 		for _, of := range []common.Address{address, removed, historyVaults[1]} {
-			p.index.apply(chainlog.Entry{Record: &event.Record{Seq: uint64(seq) + 1, Fact: logFact(&event.Log{Address: of[:], BlockNumber: number, BlockHash: make([]byte, 32)}).Fact}})
+			r.keep(x, logOf(uint64(seq)+1, 0, of, number))
 		}
 	}
-	p.forget()
-	for number, want := range map[uint64]int{15: 0, 40: 2, 80: 2} {
-		have := 0
-		if b := p.index.blocks[number]; b != nil {
-			have = len(b.logs)
-		}
-		if have != want {
-			t.Errorf("the index has %d logs of block %d, want %d", have, number, want)
-		}
+	r.keep(x, logOf(9, 3, address, 50))
+	if len(x) != 1 || len(x[40].logs) != 1 || x[40].logs[0].vault != address {
+		t.Errorf("the index is %v, want one log of block 40", x)
 	}
 }
 
-// Blocks that are not final are not compared, even if they are unproven: a node that has reorganised them already would
+// Blocks that are not final are not proven: a node that has reorganised them already would
 // seem to disprove the log, and their proof would count for the blocks that replace them.
 func TestProofStopsAtTheFinalBlock(t *testing.T) {
 	first, second := historyVaults[0], historyVaults[1]
@@ -231,64 +256,96 @@ func TestProofStopsAtTheFinalBlock(t *testing.T) {
 		{60, [2]uint64{60, 60}, 0, 0, 0},
 		{0, [2]uint64{0, 0}, 0, 0, 0},
 	} {
-		p := &prover{ingest: &Ingest{indexes: []vault{{address: first, start: 1}, {address: second, start: 1}}}, proven: map[common.Address]uint64{}}
+		p := &schedule{ingest: &Ingest{indexes: []vault{{address: first, start: 1}, {address: second, start: 1}}}, proven: map[common.Address]uint64{}}
 		p.committed(&state{final: c.final, covered: []coverage{
 			{address: first, start: 1, to: 100, believed: 90, proven: c.proven[0]}, {address: second, start: 1, to: 100, believed: 90, proven: c.proven[1]},
 		}})
-		vaults, from, to := p.next()
+		vaults, from, to := p.begin().next()
 		if len(vaults) != c.vaults || len(vaults) > 0 && (from != c.from || to != c.to) {
 			t.Errorf("%+v: blocks %d to %d of %d vaults", c, from, to, len(vaults))
 		}
 	}
 }
 
-// The pass meets a branch that ingest does not follow yet: it does not disprove the log.
+// A run meets a branch that ingest does not follow yet: it does not disprove the log.
 func TestReorganisationAheadOfTheLog(t *testing.T) {
 	r := newRig(t, kfake)
-	r.config.Prove = 10_000
+	r.config.ReceiptsEvery, r.config.ReceiptsPerSecond = time.Hour, 10_000
 	r.steps(5)
 	p := r.start()
 	p.caughtUp()
 	p.halt()
 	r.steps(20)
-	node := r.liar(func(method string, _ []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
-		var h map[string]any
-		if !strings.HasPrefix(method, "eth_getBlockBy") || json.Unmarshal(truth(), &h) != nil || h == nil {
-			return nil, nil, false
-		}
-		// In this form the header is not sealed, and so accepted unproven.
-		h["number"] = strings.Replace(h["number"].(string), "0x", "0x0", 1)
-		return h, nil, true
-	})
-	r.config.RPC = rpc.Endpoints(node.URL)
 	s := r.session()
 	r.eventually("head", func() bool {
 		_, err := s.advance(r.ctx)
 		r.must(err)
 		return s.state.head != nil && s.state.head.Number == r.height() && s.state.final == r.final() && len(s.state.covered) == len(r.config.Vaults)
 	})
-	node.tell(honest)
-	pass := s.ingest.newProver(s.state)
+	proofs := s.ingest.newSchedule(s.state)
 	r.reorg(5)
-	for did := true; did; {
-		var err error
-		did, err = pass.step(r.ctx)
-		r.must(err)
-	}
-	for _, c := range pass.known() {
+	r.must(proofs.once(r.ctx))
+	for _, c := range proofs.known() {
 		if c.believed <= s.state.final || c.proven != s.state.final {
 			t.Errorf("vault %s is unproven up to block %d and proven up to %d, and block %d is final", c.address, c.believed, c.proven, s.state.final)
 		}
 	}
 }
 
+// An endpoint that returns false receipts, or none, neither disproves the log nor stops the proof while another one
+// returns those of the chain. If there is no other one, the status reports it and nothing is proven.
+func TestReceiptsOfAWrongEndpoint(t *testing.T) {
+	r := withFinalLogs(t)
+	p := r.start()
+	p.caughtUp()
+	p.halt()
+	victim := r.victim()
+	r.config.ReceiptsEvery, r.config.ReceiptsPerSecond = time.Second, 10_000
+	amount := changing(victim, true)
+	wrong := r.liar(honest)
+	for name, c := range map[string]struct {
+		lie  lie
+		says string
+	}{
+		"a false amount": {func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+			if method != "eth_getBlockReceipts" {
+				return nil, nil, false
+			}
+			return amount(method, params, truth)
+		}, ""},
+		"no receipts": {func(method string, _ []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+			return nil, errNoMethod, method == "eth_getBlockReceipts"
+		}, "the node does not give the receipts"},
+	} {
+		wrong.tell(c.lie)
+		r.kafka.Brokers, r.config.RPC = kfake(t), rpc.Endpoints(wrong.URL)
+		p := r.start()
+		p.caughtUp()
+		before := wrong.count("eth_getBlockReceipts")
+		p.until("proofs that failed", func(st Status) bool {
+			return wrong.count("eth_getBlockReceipts") > before+3 && strings.Contains(st.Warning, c.says)
+		})
+		if st := p.Status(); st.Disproven != "" || st.ProvenTo >= victim.GetBlockNumber() {
+			t.Errorf("%s: blocks up to %d are proven, disproven %q", name, st.ProvenTo, st.Disproven)
+		}
+		p.halt()
+		r.config.RPC = rpc.Endpoints(wrong.URL, r.url)
+		p = r.start()
+		p.until("proof by the other endpoint", func(st Status) bool { return st.ProvenTo == r.final() })
+		if st := p.Status(); st.Disproven != "" || st.Warning != "" {
+			t.Errorf("%s: disproven %q, warning %q", name, st.Disproven, st.Warning)
+		}
+		p.halt()
+	}
+}
+
 // A chain with its own hashing rule for headers is followed, and nothing of it counts as proven: neither at the head,
-// nor by the pass, nor with full proof.
+// nor by the schedule, nor with full proof.
 func TestHeadersThatAreNotSealedProveNothing(t *testing.T) {
 	h := shortHistory(t)
 	h.sealed = false
 	r := h.rig()
-	r.config.Proof, r.config.Prove = proof.Full, 5_000
+	r.config.Proof, r.config.ReceiptsEvery, r.config.ReceiptsPerSecond = proof.Full, time.Second, 5_000
 	p := r.start()
 	h.caughtUp(p)
 	st := p.Status()
