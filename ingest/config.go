@@ -59,7 +59,7 @@ type Config struct {
 	// ReceiptsPerSecond is how many headers and receipts a second these proofs may read: above 0, up to 10,000, default
 	// 50.
 	ReceiptsPerSecond float64 `yaml:"receiptsPerSecond" env:"RECEIPTS_PER_SECOND"`
-	// Proof says how logs are proven; default "head".
+	// Proof says whether logs are compared with the headers of their blocks; default "headers".
 	Proof proof.Level `yaml:"proof" env:"PROOF"`
 	// Standby is how long the ingest that writes the log must have been silent before another one takes over: 100 ms to
 	// 10 min, default 5 s; 0 takes over at once, even from a live one, which then ends.
@@ -125,7 +125,7 @@ type AssetConfig struct {
 // DefaultConfig has the default of everything except the chain id, the nodes, the vaults, and the settings from the
 // profile (Complete).
 func DefaultConfig() Config {
-	return Config{Profile: Ethereum, Agreement: 1, RangesInFlight: 4, Proof: proof.Head, ReceiptsPerSecond: 50, Standby: 5 * time.Second}
+	return Config{Profile: Ethereum, Agreement: 1, RangesInFlight: 4, Proof: proof.Headers, ReceiptsPerSecond: 50, Standby: 5 * time.Second}
 }
 
 // Finality is the rule by which a block becomes final: the node's `finalized` tag (zero value, text "tag"), a depth
@@ -276,9 +276,13 @@ func (c Config) Validate() error {
 		fault("chain.receiptsEvery finds lost logs by blooms, which chain.proof none says that the chain does not fill: remove one of them")
 	}
 	switch c.Proof {
-	case proof.None, proof.Bloom, proof.Head, proof.Full:
+	case proof.None, proof.Headers:
+	case "bloom", "head":
+		fault("chain.proof is %q, a value of an earlier version: set it to headers", c.Proof)
+	case "full":
+		fault("chain.proof is %q, a value of an earlier version: set it to headers, and chain.receiptsEvery to prove older blocks too", c.Proof)
 	default:
-		fault("chain.proof is %q and must be none, bloom, head or full", c.Proof)
+		fault("chain.proof is %q and must be headers or none", c.Proof)
 	}
 	return errors.Join(faults...)
 }

@@ -72,6 +72,12 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 	if err := bloomless.Validate(); err == nil || !strings.Contains(err.Error(), "chain.receiptsEvery finds lost logs by blooms") {
 		t.Errorf("a proof without blooms gives %v", err)
 	}
+	for old, says := range map[proof.Level]string{"bloom": "set it to headers", "head": "set it to headers", "full": "set it to headers, and chain.receiptsEvery", "all": "must be headers or none"} {
+		c := validConfig()
+		if c.Proof = old; c.Validate() == nil || !strings.Contains(c.Validate().Error(), says) {
+			t.Errorf("chain.proof %s gives %v", old, c.Validate())
+		}
+	}
 	if err := (Config{}).Validate(); err == nil || !strings.Contains(err.Error(), "chain.rpc is empty") {
 		t.Errorf("an empty configuration gives %v", err)
 	}

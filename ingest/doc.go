@@ -70,12 +70,12 @@
 // contract that reverts has no sample either.
 //
 // Nodes lag, prune, truncate and lose logs without an error. Their responses are compared with the blooms of the block
-// headers (chain.proof): with proof full everywhere, otherwise from one window below the head.
+// headers (chain.proof) from one window below the head.
 //
 //   - In a range of final blocks, the headers must form a chain that continues the range before, and the logs must
 //     belong to them. A block whose bloom contains a vault or an event that the response lacks is proven. Between the
 //     logs of a response, dense blooms are ignored, since they match anything by chance.
-//   - At the head (with proof full, everywhere) every block is proven that may have logs of a vault.
+//   - At the head every block is proven that may have logs of a vault.
 //   - Below the window no headers are read. A response must be consistent with the request and with itself, one with a
 //     round number of logs is treated as truncated, the block at the end of a commit is compared, and each node is
 //     checked once for having old logs at all. Single lost logs are not detected there, except by the proofs by receipts

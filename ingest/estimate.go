@@ -164,7 +164,7 @@ func (m *estimator) headers(method string, count float64) { m.add(method, count,
 // backfill adds up the calls of a backfill.
 func (m *estimator) backfill(recordFrom uint64) {
 	e, vaults, endpoints := m.e, float64(len(m.config.Vaults)), float64(len(m.config.RPC))
-	var ranges, bytes, logs, withLogs, dated, seconds float64
+	var ranges, bytes, logs, dated, seconds float64
 	for i := range m.strata {
 		s := &m.strata[i]
 		blocks := float64(s.To - s.From + 1)
@@ -172,7 +172,7 @@ func (m *estimator) backfill(recordFrom uint64) {
 		width := s.Width
 		some := math.Ceil(blocks / width)
 		e.RangeBlocks = max(e.RangeBlocks, min(uint64(width), e.ToBlock-e.FromBlock+1))
-		ranges, bytes, logs, withLogs = ranges+some, bytes+part*float64(s.Bytes), logs+part*float64(s.Logs), withLogs+part*float64(s.WithLogs)
+		ranges, bytes, logs = ranges+some, bytes+part*float64(s.Bytes), logs+part*float64(s.Logs)
 		seconds += some * s.Took.Seconds()
 		if below := min(s.To+1, max(s.From, e.CompareFrom)) - s.From; below > 0 { // blocks whose logs get their time from a header
 			dated += part * float64(s.WithLogs) * float64(below) / blocks
@@ -191,13 +191,9 @@ func (m *estimator) backfill(recordFrom uint64) {
 	if e.DatesLogs != nil && *e.DatesLogs {
 		dated = 0
 	}
-	proofs := float64(0) // with proof full, blocks that are read again by their hash
-	if m.config.Proof == proof.Full {
-		proofs = withLogs
-	}
-	seconds = seconds/float64(m.config.RangesInFlight) + m.latency*(commits+2*unfinal+proofs/float64(m.config.RangesInFlight)+(headers+dated)/rpc.HeadersAtOnce)
+	seconds = seconds/float64(m.config.RangesInFlight) + m.latency*(commits+2*unfinal+(headers+dated)/rpc.HeadersAtOnce)
 	samples := m.sampled * float64(max(e.HeadBlock, e.FromBlock)-e.FromBlock)
-	calls := ranges + headers + dated + commits + 2*unfinal + proofs + 2*samples
+	calls := ranges + headers + dated + commits + 2*unfinal + 2*samples
 	if limit := m.config.RPC[0].RequestsPerSecond; limit > 0 {
 		seconds = max(seconds, calls/limit)
 	}
@@ -208,7 +204,7 @@ func (m *estimator) backfill(recordFrom uint64) {
 		vouches = 0
 	}
 	learning := 2 * far // short ranges at the beginning
-	m.add("eth_getLogs", ranges+learning+vouches+unfinal+proofs, bytes)
+	m.add("eth_getLogs", ranges+learning+vouches+unfinal, bytes)
 	m.headers("eth_getBlockByNumber", headers+commits+vouches+unfinal+4*looks+2*endpoints+samples)
 	m.headers("eth_getBlockByHash", dated)
 	m.add("eth_chainId", endpoints, 0)

@@ -44,18 +44,6 @@ func TestBelievedBlocksAreNotProven(t *testing.T) {
 	p.halt()
 }
 
-// With full proof nothing is accepted unproven.
-func TestFullProofBelievesNothing(t *testing.T) {
-	h := shortHistory(t)
-	r := h.rig()
-	r.config.Proof = proof.Full
-	p := r.start()
-	h.caughtUp(p)
-	if got := p.Status().ProvenTo; got != h.tip {
-		t.Errorf("with full proof the status says that blocks up to %d are proven", got)
-	}
-}
-
 // The schedule reads every header once, even across crashes, and then the log is proven up to the final block.
 func TestFinalBlocksAreProvenLater(t *testing.T) {
 	h := shortHistory(t)
@@ -116,10 +104,6 @@ func TestDisprovenBlocksAreNamed(t *testing.T) {
 				t.Fatal("the bloom of the crowded block is sparse: the test shows nothing")
 			}
 		}, "the log lacks log "},
-		"a log is left out wherever the vault is asked for, and nothing is proven at the head": {
-			func(filter string) bool { return strings.Contains(filter, `"address"`) }, leftOut,
-			func(_ *history, r *rig) { r.config.Proof = proof.Bloom }, "the log lacks log ",
-		},
 		"a log is of another block": {byRange, func(logs []map[string]any) []map[string]any {
 			for _, l := range logs {
 				if l["blockNumber"] == "0x7d0" {
@@ -339,13 +323,13 @@ func TestReceiptsOfAWrongEndpoint(t *testing.T) {
 	}
 }
 
-// A chain with its own hashing rule for headers is followed, and nothing of it counts as proven: neither at the head,
-// nor by the schedule, nor with full proof.
+// A chain with its own hashing rule for headers is followed, and nothing of it counts as proven: neither at the head
+// nor by the schedule.
 func TestHeadersThatAreNotSealedProveNothing(t *testing.T) {
 	h := shortHistory(t)
 	h.sealed = false
 	r := h.rig()
-	r.config.Proof, r.config.ReceiptsEvery, r.config.ReceiptsPerSecond = proof.Full, time.Second, 5_000
+	r.config.ReceiptsEvery, r.config.ReceiptsPerSecond = time.Second, 5_000
 	p := r.start()
 	h.caughtUp(p)
 	st := p.Status()

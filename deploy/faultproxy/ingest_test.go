@@ -24,7 +24,6 @@ import (
 	"github.com/navlog/navlog/deploy/faultproxy"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/ingest"
-	"github.com/navlog/navlog/ingest/proof"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 )
@@ -218,8 +217,8 @@ func (r *rig) life(stages int) {
 	r.t.Logf("%d logs, injected %v", logs, counts)
 }
 
-// lossyRanges are faults that ingest cannot detect in a range of final blocks unless chain.proof is full: a block's
-// bloom reveals a missing log only if the block has no other log of that vault and event.
+// lossyRanges are faults that ingest cannot detect in a range of final blocks: a block's bloom reveals a missing log
+// only if the block has no other log of that vault and event.
 var lossyRanges = []faultproxy.Fault{faultproxy.PartialLogs, faultproxy.TruncatedLogs}
 
 // No block is final: every block is read by its hash, with all its logs.
@@ -244,16 +243,33 @@ func TestIngestBackfill(t *testing.T) {
 	})
 }
 
-// With full proof no log is lost, whatever is wrong with a response.
-func TestIngestBackfillProven(t *testing.T) {
+// The proofs by receipts find a log that was lost in a range of old blocks, and find nothing if none was lost.
+func TestLostLogsAreDisproven(t *testing.T) {
 	if testing.Short() {
 		t.Skip("ingest is raced by its own tests, and the proxy by those beside this file")
 	}
-	eachSeed(t, func(t *testing.T, seed uint64) {
-		r := newRig(t, seed, faultproxy.All()...)
-		r.config.Proof = proof.Full
-		r.life(6)
-	})
+	lost := 0
+	for _, f := range append([]faultproxy.Fault{faultproxy.EmptyLogs, faultproxy.ShortLogs}, lossyRanges...) {
+		r := newRig(t, 1, f)
+		r.config.Window, r.config.Finality = 4, ingest.Finality{Depth: 4}
+		r.config.ReceiptsEvery, r.config.ReceiptsPerSecond = time.Second, 10_000
+		r.config.BatchBlocks = 7
+		r.must(r.proxy.SetRate(1))
+		r.steps(40)
+		x := r.start()
+		x.until("faults, or the end of the history", func(st ingest.Status) bool { return r.proxy.Counts()[f] >= 3 || st.State == ingest.Following })
+		r.proxy.Off()
+		x.caughtUp()
+		missing := r.missing()
+		x.until("proof", func(st ingest.Status) bool { return st.Disproven != "" || st.ProvenTo == st.FinalBlock })
+		if st := x.now.Load().Status(); (missing > 0) != (st.Disproven != "") {
+			t.Errorf("%s: the log lacks %d logs, disproven: %q", f, missing, st.Disproven)
+		}
+		lost += missing
+	}
+	if lost == 0 {
+		t.Error("no log was lost: the test shows nothing")
+	}
 }
 
 // Each fault that ingest can detect, in its first requested range: ingest reports it or retries, and the log is
@@ -263,18 +279,17 @@ func TestIngestSeesThrough(t *testing.T) {
 		t.Skip("ingest is raced by its own tests, and the proxy by those beside this file")
 	}
 	for _, f := range []faultproxy.Fault{
-		faultproxy.WrongHash, faultproxy.EmptyLogs, faultproxy.Stale, faultproxy.ShortLogs, faultproxy.BeyondHead, faultproxy.PartialLogs, faultproxy.TruncatedLogs, faultproxy.BlockOverLimit, faultproxy.RangeResults, faultproxy.ResponseSize, faultproxy.RangeWide, faultproxy.RangeLimited, faultproxy.RangeMaximum,
+		faultproxy.WrongHash, faultproxy.EmptyLogs, faultproxy.Stale, faultproxy.ShortLogs, faultproxy.BeyondHead, faultproxy.BlockOverLimit, faultproxy.RangeResults, faultproxy.ResponseSize, faultproxy.RangeWide, faultproxy.RangeLimited, faultproxy.RangeMaximum,
 		faultproxy.LimitExceeded, faultproxy.QueryTimeout, faultproxy.Range413,
 	} {
 		t.Run(string(f), func(t *testing.T) {
 			r := newRig(t, 1, f)
-			r.config.Proof = proof.Full
 			r.must(r.proxy.SetRate(1))
 			r.steps(20)
 			x := r.start()
 			x.until("fault", func(ingest.Status) bool { return r.proxy.Counts()[f] > 0 })
 			switch f { // the others are limits that smaller requests respect
-			case faultproxy.WrongHash, faultproxy.EmptyLogs, faultproxy.Stale, faultproxy.ShortLogs, faultproxy.BeyondHead, faultproxy.PartialLogs:
+			case faultproxy.WrongHash, faultproxy.EmptyLogs, faultproxy.Stale, faultproxy.ShortLogs, faultproxy.BeyondHead:
 				r.proxy.Off()
 			}
 			x.caughtUp()

@@ -92,11 +92,11 @@ func TestIngestOfAnOddNode(t *testing.T) {
 		faults []faultproxy.Fault
 		rate   float64
 	}{
-		"every answer, proven":         {proof.Head, without(faultproxy.Oddities(), append(failures, faultproxy.NoBloom)...), 1},
-		"no batches":                   {proof.Head, []faultproxy.Fault{faultproxy.NoBatches}, 1},
+		"every answer, proven":         {proof.Headers, without(faultproxy.Oddities(), append(failures, faultproxy.NoBloom)...), 1},
+		"no batches":                   {proof.Headers, []faultproxy.Fault{faultproxy.NoBatches}, 1},
 		"no bloom":                     {proof.None, []faultproxy.Fault{faultproxy.NoBloom}, 1},
 		"every answer, without proof":  {proof.None, without(faultproxy.Oddities(), failures...), 1},
-		"now and then, also a failure": {proof.Head, faultproxy.Oddities(), 0.2},
+		"now and then, also a failure": {proof.Headers, faultproxy.Oddities(), 0.2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, 1, c.faults...)

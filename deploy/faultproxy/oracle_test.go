@@ -79,6 +79,27 @@ func (r *rig) verify() int {
 	return total
 }
 
+// missing returns how many logs of the vaults the log lacks.
+func (r *rig) missing() (missing int) {
+	r.t.Helper()
+	live, _ := r.live()
+	cursor, err := chainlog.ReadCursor(r.ctx, r.config.ID, r.kafka.Options()...)
+	r.must(err)
+	for n := uint64(0); n <= cursor.GetHead().GetNumber(); n++ {
+		h, err := r.chain.HeaderByNumber(r.ctx, new(big.Int).SetUint64(n))
+		r.must(err)
+		for _, v := range r.contracts.Vaults {
+			missing += len(r.chainLogs(h, v.Address))
+		}
+	}
+	for _, record := range live {
+		if record.GetLog() != nil {
+			missing--
+		}
+	}
+	return missing
+}
+
 func (r *rig) verifyBlock(h *types.Header, live []*event.Record) {
 	r.t.Helper()
 	for _, record := range live {

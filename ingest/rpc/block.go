@@ -125,15 +125,10 @@ func (e *overLimitError) Unwrap() error { return e.err }
 // OneBlock reads the vaults' logs in a block that the node rejects as a range because of its size: by its hash, from
 // the receipts, or for one vault after the other.
 func (n *Node) OneBlock(ctx context.Context, h *Header, w *proof.Watched, level proof.Level) ([]*event.Log, error) {
-	if level != proof.None {
-		if err := n.HasBloom(h); err != nil {
-			return nil, err
-		}
-	}
-	if level == proof.Head || level == proof.Full {
+	if level == proof.Headers {
 		logs, err := n.prove(ctx, h, w, nil)
 		var over *overLimitError
-		if err == nil || level == proof.Full || !errors.As(err, &over) {
+		if err == nil || !errors.As(err, &over) {
 			return logs, err
 		}
 	} else {

@@ -29,7 +29,7 @@ import (
 //	      blooms, round numbers ──▶ doubt ──▶ all logs of the block make up its bloom? ──▶ part
 //
 // A provider bills each header, and a history has thousands of blocks for each one with a log of a vault. So headers
-// are read only for blocks that are nearer to the head than the window, or with proof full for all. For older blocks a
+// are read only for blocks that are nearer to the head than the window. For older blocks a
 // response is accepted if it is consistent with the request and with itself. Such a part has no block: the block at the
 // end of a commit is read once the commit is known (Seal).
 const (
@@ -174,12 +174,8 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 		width = l.next(r.most)
 	}
 	to := min(end, j.at+width-1)
-	addresses := r.watched.Addresses
-	if r.proof == proof.Full && r.dense(j.headers[:to-j.at+1]) {
-		addresses = nil // all logs of the block, which prove their completeness
-	}
 	began := time.Now()
-	a, err := r.ask(ctx, n, j.at, to, addresses)
+	a, err := r.ask(ctx, n, j.at, to)
 	if err != nil {
 		return r.less(ctx, n, j, to, err)
 	}
@@ -242,25 +238,14 @@ func (r *Reader) vouch(ctx context.Context, n *Node, at uint64) error {
 
 // ask reads the logs of a range. The size of its response is bounded, so that all responses in flight fit into memory
 // together; a single block that needs more is read on its own, one at a time.
-func (r *Reader) ask(ctx context.Context, n *Node, from, to uint64, addresses []common.Address) (*answer, error) {
-	a, err := n.logsOfRange(ctx, 3*r.wanted, from, to, addresses)
+func (r *Reader) ask(ctx context.Context, n *Node, from, to uint64) (*answer, error) {
+	a, err := n.logsOfRange(ctx, 3*r.wanted, from, to, r.watched.Addresses)
 	if from < to || !errors.Is(err, errAnswerTooLong) {
 		return a, err
 	}
 	r.giant.Lock()
 	defer r.giant.Unlock()
-	return n.logsOfRange(ctx, maxAnswer, from, to, addresses)
-}
-
-// dense reports whether most blocks may have logs of the vaults.
-func (r *Reader) dense(headers []*Header) bool {
-	hits := 0
-	for _, h := range headers {
-		if r.watched.MayHold(&h.Bloom) {
-			hits++
-		}
-	}
-	return 2*hits > len(headers)
+	return n.logsOfRange(ctx, maxAnswer, from, to, r.watched.Addresses)
 }
 
 // less decides how to continue after a range failed. A failure or a timeout reveals nothing about the endpoint's
@@ -300,9 +285,6 @@ func (r *Reader) alone(ctx context.Context, n *Node, j *job) (_ *Part, err error
 		return nil, err
 	}
 	logs, err := n.OneBlock(ctx, h, r.watched, r.proof)
-	if err == nil && r.proof == proof.Bloom { // the other levels have proven it, or prove nothing
-		logs, err = r.complete(ctx, n, h, logs)
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -399,8 +381,7 @@ func split(headers []*Header, logs []*event.Log) [][]*event.Log {
 	return byBlock
 }
 
-// doubtful reports for each block whether its logs must be proven: with proof full if it may have any, otherwise if its
-// bloom shows that there are more. A bloom that is too full to be useful counts only before the first log of the
+// doubtful reports for each block whether its logs must be proven because its bloom shows that there are more. A bloom that is too full to be useful counts only before the first log of the
 // response, where a pruned node returns nothing, and after the last one, where a lagging node returns nothing.
 func (r *Reader) doubtful(headers []*Header, byBlock [][]*event.Log) []bool {
 	doubtful := make([]bool, len(headers))
@@ -410,8 +391,6 @@ func (r *Reader) doubtful(headers []*Header, byBlock [][]*event.Log) []bool {
 			first, last = min(first, i), i
 		}
 		switch {
-		case r.proof == proof.Full:
-			doubtful[i] = r.watched.MayHold(&h.Bloom)
 		case !r.watched.Lacks(&h.Bloom, byBlock[i]):
 		case proof.Telling(&h.Bloom):
 			doubtful[i] = true

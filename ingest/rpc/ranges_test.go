@@ -176,9 +176,9 @@ func TestRangesUnderAnyLimit(t *testing.T) {
 				}
 				return c.say(q, max(q.from, fits-1))
 			}
-			r := chain.reading(proof.Head)
+			r := chain.reading(proof.Headers)
 			if i%2 == 1 {
-				r = chain.believing(proof.Head)
+				r = chain.believing(proof.Headers)
 			}
 			if err := r.all(1+i%5, nil); err != nil {
 				t.Fatal(err)
@@ -215,7 +215,7 @@ func TestBlockOverTheLimit(t *testing.T) {
 		"in no way":       {func(q fakeQuestion) bool { return q.logs > 60 || q.logs < 0 }, false},
 		"unclear wording": {func(q fakeQuestion) bool { return q.logs > 100 }, true},
 	} {
-		for read, level := range map[string]proof.Level{"none": proof.None, "bloom": proof.Bloom, "head": proof.Head, "bloom, far below the head": proof.Bloom, "head, far below the head": proof.Head} {
+		for read, level := range map[string]proof.Level{"none": proof.None, "headers": proof.Headers, "headers, far below the head": proof.Headers} {
 			t.Run(name+" "+read, func(t *testing.T) {
 				chain := newFakeChain(t, 11, 40, heavy)
 				chain.refuse = func(q fakeQuestion) *fakeRefusal {
@@ -264,21 +264,15 @@ func TestLossyRanges(t *testing.T) {
 		proof []proof.Level
 		spoil func(q fakeQuestion, logs []*types.Log) []*types.Log
 	}{
-		"empty": {[]proof.Level{proof.Bloom, proof.Head, proof.Full}, func(fakeQuestion, []*types.Log) []*types.Log { return nil }},
-		"lagging": {[]proof.Level{proof.Bloom, proof.Head, proof.Full}, func(_ fakeQuestion, logs []*types.Log) []*types.Log {
+		"empty": {[]proof.Level{proof.Headers}, func(fakeQuestion, []*types.Log) []*types.Log { return nil }},
+		"lagging": {[]proof.Level{proof.Headers}, func(_ fakeQuestion, logs []*types.Log) []*types.Log {
 			return slices.DeleteFunc(slices.Clone(logs), func(l *types.Log) bool { return l.BlockNumber > 130 })
 		}},
-		"a block lost": {[]proof.Level{proof.Bloom, proof.Head, proof.Full}, func(_ fakeQuestion, logs []*types.Log) []*types.Log {
+		"a block lost": {[]proof.Level{proof.Headers}, func(_ fakeQuestion, logs []*types.Log) []*types.Log {
 			return slices.DeleteFunc(slices.Clone(logs), func(l *types.Log) bool { return l.BlockNumber%50 == 0 })
 		}},
-		"cut at a round number": {[]proof.Level{proof.None, proof.Bloom, proof.Head, proof.Full}, func(_ fakeQuestion, logs []*types.Log) []*types.Log {
+		"cut at a round number": {[]proof.Level{proof.None, proof.Headers}, func(_ fakeQuestion, logs []*types.Log) []*types.Log {
 			return logs[:min(len(logs), 1000)]
-		}},
-		"a part of a block": {[]proof.Level{proof.Full}, func(_ fakeQuestion, logs []*types.Log) []*types.Log {
-			return slices.DeleteFunc(slices.Clone(logs), func(l *types.Log) bool { return l.Index == 3 })
-		}},
-		"the end of a block": {[]proof.Level{proof.Full}, func(_ fakeQuestion, logs []*types.Log) []*types.Log {
-			return logs[:max(0, len(logs)-1)]
 		}},
 	} {
 		if testing.Short() { // the levels differ in what they read, not in how
@@ -312,36 +306,29 @@ func TestLossyRanges(t *testing.T) {
 // A block that is read by its hash, because the node refuses it as a range, is compared with its bloom like any other.
 func TestLossyBlocks(t *testing.T) {
 	for name, believing := range map[string]bool{"near the head": false, "far below the head": true} {
-		for _, level := range []proof.Level{proof.Bloom, proof.Head} {
-			t.Run(name+" "+string(level), func(t *testing.T) {
-				chain := newFakeChain(t, 37, 30, sparse)
-				told := 0
-				chain.refuse = func(q fakeQuestion) *fakeRefusal {
-					if !q.byHash {
-						return &fakeRefusal{code: -32005, message: "query returned more than 0 results"}
-					}
-					return nil
+		t.Run(name, func(t *testing.T) {
+			chain := newFakeChain(t, 37, 30, sparse)
+			chain.refuse = func(q fakeQuestion) *fakeRefusal {
+				if !q.byHash {
+					return &fakeRefusal{code: -32005, message: "query returned more than 0 results"}
 				}
-				chain.spoil = func(q fakeQuestion, logs []*types.Log) []*types.Log {
-					if q.all {
-						return logs
-					}
-					told += len(logs)
-					return nil
+				return nil
+			}
+			chain.spoil = func(q fakeQuestion, logs []*types.Log) []*types.Log {
+				if q.all {
+					return logs
 				}
-				r := chain.reading(level)
-				if believing {
-					r = chain.believing(level)
-				}
-				if err := r.all(2, nil); err != nil {
-					t.Fatal(err)
-				}
-				r.whole()
-				if level == proof.Bloom && told == 0 {
-					t.Error("nothing was left out")
-				}
-			})
-		}
+				return nil
+			}
+			r := chain.reading(proof.Headers)
+			if believing {
+				r = chain.believing(proof.Headers)
+			}
+			if err := r.all(2, nil); err != nil {
+				t.Fatal(err)
+			}
+			r.whole()
+		})
 	}
 }
 
@@ -361,14 +348,14 @@ func TestPrunedHistory(t *testing.T) {
 			chain.spoil = func(q fakeQuestion, logs []*types.Log) []*types.Log {
 				return slices.DeleteFunc(slices.Clone(logs), func(l *types.Log) bool { return l.BlockNumber < 20 })
 			}
-			fromReceipts := chain.reading(proof.Head)
+			fromReceipts := chain.reading(proof.Headers)
 			if err := fromReceipts.all(2, nil); err != nil {
 				t.Fatalf("the receipts are there, but: %v", err)
 			}
 			fromReceipts.whole()
 
 			chain.pruned = 20
-			r := chain.reading(proof.Head)
+			r := chain.reading(proof.Headers)
 			if err := r.all(2, isUnproven); !isUnproven(err) || len(r.parts) > 0 {
 				t.Fatalf("%d parts, %v", len(r.parts), err)
 			}
@@ -390,7 +377,7 @@ func TestPrunedHistoryFarBelowTheHead(t *testing.T) {
 			chain.spoil = func(q fakeQuestion, logs []*types.Log) []*types.Log {
 				return slices.DeleteFunc(slices.Clone(logs), func(l *types.Log) bool { return l.BlockNumber < 20 })
 			}
-			r := chain.believing(proof.Head)
+			r := chain.believing(proof.Headers)
 			r.reader.most = 2
 			if err := r.all(2, isUnproven); !isUnproven(err) {
 				t.Fatalf("its history gives %v", err)
@@ -424,13 +411,11 @@ func TestCutFarBelowTheHead(t *testing.T) {
 				told += max(0, len(logs)-1000)
 				return logs[:min(len(logs), 1000)]
 			}
-			for _, level := range []proof.Level{proof.Bloom, proof.Head} {
-				r := chain.believing(level)
-				if err := r.all(2, nil); err != nil {
-					t.Fatal(err)
-				}
-				r.whole()
+			r := chain.believing(proof.Headers)
+			if err := r.all(2, nil); err != nil {
+				t.Fatal(err)
 			}
+			r.whole()
 			if told == 0 {
 				t.Error("nothing was left out")
 			}
@@ -456,7 +441,7 @@ func TestTimesFarBelowTheHead(t *testing.T) {
 			}
 			return spoiled
 		}
-		err := chain.believing(proof.Head).all(1, func(error) bool { return true })
+		err := chain.believing(proof.Headers).all(1, func(error) bool { return true })
 		if err == nil || !containsWords(err.Error(), "times contradict each other") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -469,13 +454,11 @@ func TestEmptyBlooms(t *testing.T) {
 	for _, b := range chain.blocks {
 		b.header["logsBloom"] = types.Bloom{}
 	}
-	for _, level := range []proof.Level{proof.Bloom, proof.Head, proof.Full} {
-		err := chain.reading(level).all(1, func(error) bool { return true })
-		if err == nil || !containsWords(err.Error(), "set chain.proof to none") {
-			t.Errorf("with proof %s: %v", level, err)
-		}
+	err := chain.reading(proof.Headers).all(1, func(error) bool { return true })
+	if err == nil || !containsWords(err.Error(), "set chain.proof to none") {
+		t.Error(err)
 	}
-	for _, r := range []*reading{chain.reading(proof.None), chain.believing(proof.Head)} {
+	for _, r := range []*reading{chain.reading(proof.None), chain.believing(proof.Headers)} {
 		if err := r.all(1, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -491,7 +474,7 @@ func TestPartsAreBounded(t *testing.T) {
 		}
 		return 0
 	})
-	r := chain.reading(proof.Head)
+	r := chain.reading(proof.Headers)
 	r.reader.wanted = 100_000
 	if err := r.all(4, nil); err != nil {
 		t.Fatal(err)
@@ -508,7 +491,7 @@ func TestPartsAreBounded(t *testing.T) {
 // first.
 func TestNoAnswerInTime(t *testing.T) {
 	chain := newFakeChain(t, 41, 100, sparse)
-	r, n := chain.reading(proof.Head).reader, chain.dial()
+	r, n := chain.reading(proof.Headers).reader, chain.dial()
 	hung := fmt.Errorf("eth_getLogs at fake: %w", context.DeadlineExceeded)
 	j := &job{at: 1, to: 64} // compared with headers
 	for asked := uint64(64); asked > 1; asked /= 2 {
@@ -668,9 +651,9 @@ func TestBackendBehindDoesNotShortenRanges(t *testing.T) {
 						refused[q.from] = true // the next backend has the blocks
 						return &fakeRefusal{code: -32602, message: wording}
 					}
-					r := chain.reading(proof.Bloom)
+					r := chain.reading(proof.Headers)
 					if believing {
-						r = chain.believing(proof.Bloom)
+						r = chain.believing(proof.Headers)
 					}
 					if err := r.all(1, nil); err != nil {
 						t.Fatal(err)

@@ -25,8 +25,8 @@ func shared(t *testing.T, endpoints []Endpoint, chains []*fakeChain, prepare fun
 	if prepare != nil {
 		prepare(p)
 	}
-	r := chains[0].believing(proof.Head)
-	r.reader = p.NewReader(fakeVaults, proof.Head, 50, 4, partsAtOnceInTests)
+	r := chains[0].believing(proof.Headers)
+	r.reader = p.NewReader(fakeVaults, proof.Headers, 50, 4, partsAtOnceInTests)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	line := NewPipeline(ctx, r.reader, 1)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/navlog/navlog/deploy/faultproxy"
-	"github.com/navlog/navlog/ingest/proof"
 )
 
 // A Plan is everything that a seed determines.
@@ -20,7 +19,6 @@ type Plan struct {
 	BatchBlocks    uint64
 	RangesInFlight int
 	Window         uint64
-	Proof          proof.Level
 	Agreement      int
 	Poll           time.Duration
 	Standby        time.Duration // how long a writer is silent before another takes over; 0: no waiting
@@ -125,15 +123,12 @@ var steps = []string{stepProduce, stepProduced, stepEnd, stepEnded}
 // wholeWindow is larger than any chain of a plan.
 const wholeWindow = 1024
 
-// survivable returns the faults that ingest promises to survive at a level of proof. Below full proof, a range of final
-// blocks is accepted if it has logs of all vaults and events that the blooms name, although some logs may be missing.
+// survivable returns the faults that ingest promises to survive. A range of final blocks is accepted if it has logs of
+// all vaults and events that the blooms name, although some logs may be missing; chain.receiptsEvery finds these later.
 // Blocks further below the head than the window are accepted without the blooms; a stale backend does not lag that far
 // behind.
-func survivable(level proof.Level, window uint64) []faultproxy.Fault {
-	switch {
-	case level == proof.Full:
-		return faultproxy.All()
-	case window == wholeWindow:
+func survivable(window uint64) []faultproxy.Fault {
+	if window == wholeWindow {
 		return faultproxy.Except(faultproxy.PartialLogs, faultproxy.TruncatedLogs)
 	}
 	return faultproxy.Except(faultproxy.PartialLogs, faultproxy.TruncatedLogs, faultproxy.EmptyLogs, faultproxy.WrongHash)
@@ -149,7 +144,6 @@ func PlanOf(seed uint64) Plan {
 		Confirmations:  pick[uint64](d, 0, 0, 1, 2, 5),
 		BatchBlocks:    pick[uint64](d, 1, 7, 40, 2000),
 		RangesInFlight: pick(d, 1, 4),
-		Proof:          pick(d, proof.Head, proof.Full),
 		Poll:           pick[time.Duration](d, 10, 20, 50) * time.Millisecond,
 		Late:           d.one(3),
 		EarlyStart:     d.one(3),
@@ -160,7 +154,7 @@ func PlanOf(seed uint64) Plan {
 	p.Window = pick[uint64](d, 32, 64, wholeWindow)
 	p.Window = max(p.Window, p.Finality)
 	for range pick(d, 1, 2) {
-		p.Endpoints = append(p.Endpoints, d.endpoint(survivable(p.Proof, p.Window)))
+		p.Endpoints = append(p.Endpoints, d.endpoint(survivable(p.Window)))
 	}
 	p.Agreement = pick(d, 1, len(p.Endpoints))
 	for range 4 + d.IntN(5) {
@@ -288,8 +282,8 @@ func (d dice) op(name string) Op {
 // String describes the whole plan, to help find out why a seed failed.
 func (p Plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "finality depth %d (0: tag, epochs of %d), confirmations %d (0: final), batch %d, %d in flight, window %d, proof %s, agreement %d, poll %s, standby %s, late vault %v, early start %v, %d steps before, fresh end %v\n",
-		p.Finality, p.SlotsInEpoch, p.Confirmations, p.BatchBlocks, p.RangesInFlight, p.Window, p.Proof, p.Agreement, p.Poll, p.Standby, p.Late, p.EarlyStart, p.Before, p.FreshEnd)
+	fmt.Fprintf(&b, "finality depth %d (0: tag, epochs of %d), confirmations %d (0: final), batch %d, %d in flight, window %d, agreement %d, poll %s, standby %s, late vault %v, early start %v, %d steps before, fresh end %v\n",
+		p.Finality, p.SlotsInEpoch, p.Confirmations, p.BatchBlocks, p.RangesInFlight, p.Window, p.Agreement, p.Poll, p.Standby, p.Late, p.EarlyStart, p.Before, p.FreshEnd)
 	for i, e := range p.Endpoints {
 		fmt.Fprintf(&b, "endpoint %d: rate %v, behind %d, ahead %d, ranges of %d blocks, %d results, faults %v\n", i+1, e.Rate, e.Behind, e.Ahead, e.RangeLimit, e.ResultLimit, e.Faults)
 	}

@@ -104,8 +104,7 @@ func newWorld(ctx context.Context, plan Plan, dir string, brokers []string) (w *
 	w.config.Finality = ingest.Finality{Depth: plan.Finality}
 	w.config.Confirmations = ingest.Confirmations(plan.Confirmations)
 	w.config.BatchBlocks, w.config.RangesInFlight, w.config.Window = plan.BatchBlocks, plan.RangesInFlight, plan.Window
-	w.config.Proof, w.config.Agreement = plan.Proof, plan.Agreement
-	w.config.ReceiptsEvery, w.config.ReceiptsPerSecond = time.Second, 500
+	w.config.Agreement, w.config.ReceiptsEvery, w.config.ReceiptsPerSecond = plan.Agreement, time.Second, 500
 	for i, v := range w.contracts.Vaults {
 		if !plan.Late || i+1 < len(w.contracts.Vaults) {
 			w.config.Vaults = append(w.config.Vaults, w.vault(v))
