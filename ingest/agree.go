@@ -19,11 +19,11 @@ func (s *session) agreed(ctx context.Context, from *rpc.Node, h *rpc.Header, vau
 		return nil
 	}
 	waiting := fmt.Errorf("block %d of %s waits for a second endpoint that agrees (chain.agreement is %d)", h.Number, from.Name, s.ingest.config.Agreement)
-	ours := func(logs []*event.Log) []*event.Log { return belonging(s.state.mapped, vaults, logs) }
+	ours := func(logs []*event.Log) []*event.Log { return s.state.mapped.Belonging(vaults, logs) }
 	for _, other := range s.nodes.Others(from) {
 		err := s.nodes.Identified(ctx, other)
 		if err == nil {
-			err = s.nodes.Confirms(ctx, other, h, contractsOf(s.state.mapped, vaults), ours, logs)
+			err = s.nodes.Confirms(ctx, other, h, s.state.mapped.Contracts(vaults), ours, logs)
 		}
 		if err == nil {
 			return nil

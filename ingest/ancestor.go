@@ -118,7 +118,7 @@ func gone(ctx context.Context, n *rpc.Node, chainID uint64, mapped *mapping.Vaul
 			if err != nil {
 				return nil, err
 			}
-			logs = belonging(mapped, vaults, logs)
+			logs = mapped.Belonging(vaults, logs)
 			for i, a := range attributions(mapped, logs) {
 				if a != nil {
 					there[cause{tx, mapping.VaultOf(logs[i]), a.attribution}]++

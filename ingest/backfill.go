@@ -48,9 +48,9 @@ func (s *session) backfill(ctx context.Context, n *rpc.Node, tip *rpc.Header, fr
 		defer cancel()
 		wait = bounded
 	}
-	if !s.ranges.Serves(contractsOf(s.state.mapped, vaults), from, to) {
+	if !s.ranges.Serves(s.state.mapped.Contracts(vaults), from, to) {
 		s.ranges.Close()
-		s.ranges = rpc.NewPipeline(ctx, s.ingest.reader(contractsOf(s.state.mapped, vaults)).Sampled(s.sampling(vaults)), from)
+		s.ranges = rpc.NewPipeline(ctx, s.ingest.reader(s.state.mapped.Contracts(vaults)).Sampled(s.sampling(vaults)), from)
 	}
 	for began := time.Now(); time.Since(began) < long && !s.ranges.Done(to); {
 		s.ranges.Fill(n, to, recordFrom, headersFrom)
@@ -117,7 +117,7 @@ func (s *session) appendParts(ctx context.Context, parts []*rpc.Part, vaults []c
 			s.readAgain()
 			return err
 		}
-		unit := unitOfPart(p, belonging(s.state.mapped, vaults, p.Logs), s.sampleFacts(p.Samples))
+		unit := unitOfPart(p, s.state.mapped.Belonging(vaults, p.Logs), s.sampleFacts(p.Samples))
 		c.units, before, believed = append(c.units, unit), p.End(), max(believed, p.Believed)
 		for _, address := range vaults {
 			if p.NoState > 0 && s.state.mapped.Of(address).Description.Samples() {

@@ -58,11 +58,11 @@ func (s *session) commit(ctx context.Context, c *change) (err error) {
 	s.noteNoState(c.covered)
 	s.number(c)
 	due := append(c.earlier, s.state.apply(c, s.ingest.config.Confirmations)...)
-	s.schedule.merge(s.state)
+	s.proofs.merge(s.state)
 	if err := s.transact(ctx, c, due); err != nil {
 		return &commitError{err}
 	}
-	s.schedule.committed(s.state)
+	s.proofs.committed(s.state)
 	if omitted := s.ingest.metrics.committed(c, due, s.state); len(omitted) > 0 {
 		l := omitted[0]
 		s.ingest.log.WarnContext(ctx, "logs appended without their data, which is too large for a record: it has their length and hash instead", "logs", len(omitted),

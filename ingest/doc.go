@@ -79,8 +79,8 @@
 //   - Below the window no headers are read. A response must be consistent with the request and with itself, one with a
 //     round number of logs is treated as truncated, the block at the end of a commit is compared, and each node is
 //     checked once for having old logs at all. Single lost logs are not detected there, except by the proofs by receipts
-//     that chain.receiptsEvery schedules (schedule). For each vault the cursor holds up to which block logs were accepted
-//     unproven, and up to which they were proven.
+//     that chain.receiptsEvery schedules (operate.Schedule). For each vault the cursor holds up to which block logs
+//     were accepted unproven, and up to which they were proven.
 //
 // A block is proven if all its logs, from all contracts, are numbered from 0 and together set every bit of its bloom.
 // That is not a cryptographic proof: a last log whose address and topics all occur in earlier logs of its block could
@@ -89,7 +89,8 @@
 //
 // Ranges are read ahead, several at once, by jobs that keep their position, and are committed in order (rpc.Pipeline).
 // The length of ranges is adapted to each endpoint's responses and refusals. Package rpc contains everything that is
-// about nodes and not about the log, and package proof what checks a response without making calls.
+// about nodes and not about the log, package proof what checks a response without making calls, and package operate
+// what reads the log and the chain for operators: estimates, and proofs by receipts.
 //
 // The positions of the vaults (covered up to a block) and the head are separate: the head is the newest block that was
 // indexed for all vaults that had joined it. The vaults that are furthest behind advance together until they meet the

@@ -7,12 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/navlog/navlog/ingest/operate"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
 // estimate calls only the node.
-func (h *history) estimate(change func(*Config)) (*Estimate, error) {
+func (h *history) estimate(change func(*Config)) (*operate.Estimate, error) {
 	h.t.Helper()
 	c := h.config()
 	change(&c)

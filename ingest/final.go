@@ -239,3 +239,21 @@ func (s *session) noteFinality(why error) {
 	}
 	s.finality.noted = warning
 }
+
+// finalOf returns the final block. If the chain names none, nothing is read by range, and samples cannot estimate the
+// cost.
+func (i *Ingest) finalOf(ctx context.Context, n *rpc.Node, tip *rpc.Header) (uint64, error) {
+	if depth := i.config.Finality.Depth; depth > 0 {
+		return tip.Number - min(tip.Number, depth), nil
+	}
+	h, err := i.finalAt(ctx, n, tip)
+	switch {
+	case errors.Is(err, rpc.ErrNamesHead):
+		return 0, refuse("%v, so every block would be read by itself: set chain.finality to a depth, or to instant on a chain whose blocks are final at once", err)
+	case err != nil && rpc.NamesNoFinal(err):
+		return 0, refuse("%s names no finalized block, so every block would be read by itself: set chain.finality to a depth", n.Name)
+	case err != nil:
+		return 0, err
+	}
+	return min(h.Number, tip.Number), nil
+}

@@ -126,7 +126,7 @@ func (s *session) atHead(ctx context.Context, n *rpc.Node, tip *rpc.Header, fina
 	}
 	next := *s.state
 	next.final = max(s.state.final, final)
-	if next.final > s.state.final || next.toldTarget(s.ingest.config.Confirmations) > s.state.told || s.schedule.saves() {
+	if next.final > s.state.final || next.toldTarget(s.ingest.config.Confirmations) > s.state.told || s.proofs.saves() {
 		if err := s.commit(ctx, &change{final: final}); err != nil {
 			return false, err
 		}
@@ -229,12 +229,12 @@ func (s *session) unitOf(ctx context.Context, n *rpc.Node, h *rpc.Header, addres
 func (s *session) factsOf(ctx context.Context, n *rpc.Node, h *rpc.Header, vaults []common.Address) (facts []*event.Record, err error) {
 	from := n
 	if len(vaults) > 0 {
-		logs, answered, err := s.logsOfBlock(ctx, n, h, contractsOf(s.state.mapped, vaults))
+		logs, answered, err := s.logsOfBlock(ctx, n, h, s.state.mapped.Contracts(vaults))
 		if err != nil {
 			return nil, err
 		}
 		from = answered
-		for _, l := range belonging(s.state.mapped, vaults, logs) {
+		for _, l := range s.state.mapped.Belonging(vaults, logs) {
 			facts = append(facts, logFact(l))
 		}
 	}

@@ -16,11 +16,12 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 
+	"github.com/navlog/navlog/ingest/operate"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/event"
 )
 
-func (r *rig) proveReceipts(o ReceiptsOptions) *ReceiptsReport {
+func (r *rig) proveReceipts(o operate.ReceiptsOptions) *operate.ReceiptsReport {
 	r.t.Helper()
 	report, err := New(r.config, r.kafka, nil, newRegistry(), slog.New(slog.DiscardHandler)).ProveReceipts(r.ctx, o)
 	r.must(err)
@@ -96,7 +97,7 @@ func TestReceiptsAreProven(t *testing.T) {
 			blocks[l.GetBlockNumber()] = true
 		}
 	}
-	alone := r.proveReceipts(ReceiptsOptions{})
+	alone := r.proveReceipts(operate.ReceiptsOptions{})
 	if alone.Err() != nil || alone.Blocks != len(blocks) || alone.Proven != len(blocks) || alone.Logs != logs || alone.Confirmed != 0 {
 		t.Errorf("of %d blocks with %d logs: %+v", len(blocks), logs, alone)
 	}
@@ -104,7 +105,7 @@ func TestReceiptsAreProven(t *testing.T) {
 		t.Errorf("the report does not say that the hashes rest on one node's word:\n%s", alone)
 	}
 	var progress heard
-	followed := r.proveReceipts(ReceiptsOptions{Headers: true, Progress: progress.tell})
+	followed := r.proveReceipts(operate.ReceiptsOptions{Headers: true, Progress: progress.tell})
 	if followed.Err() != nil || followed.Confirmed != len(blocks) || followed.Anchor == nil || followed.Anchor.Number < final {
 		t.Errorf("with headers: %+v", followed)
 	}
@@ -112,12 +113,12 @@ func TestReceiptsAreProven(t *testing.T) {
 	if l := progress.last; l["log: records"] != [2]uint64{seq, seq} || l["receipts: blocks"] != [2]uint64{n, n} || l["headers: blocks below the final one"][1] < n-1 {
 		t.Errorf("the progress of %d records and %d blocks was %v", seq, n, l)
 	}
-	some := r.proveReceipts(ReceiptsOptions{Sample: 1 << 40})
+	some := r.proveReceipts(operate.ReceiptsOptions{Sample: 1 << 40})
 	if some.Err() != nil || some.Chosen != 1 || some.Proven != 1 || some.Blocks != len(blocks) {
 		t.Errorf("of a sample: %+v", some)
 	}
 	r.config.RPC = rpc.Endpoints(r.url, r.liar(honest).URL)
-	if two := r.proveReceipts(ReceiptsOptions{}); two.Err() != nil || two.Confirmed != len(blocks) {
+	if two := r.proveReceipts(operate.ReceiptsOptions{}); two.Err() != nil || two.Confirmed != len(blocks) {
 		t.Errorf("with two endpoints: %+v", two)
 	}
 }
@@ -139,7 +140,7 @@ func TestChangedAmountIsFound(t *testing.T) {
 	p.halt()
 
 	r.config.RPC = truth
-	report := r.proveReceipts(ReceiptsOptions{})
+	report := r.proveReceipts(operate.ReceiptsOptions{})
 	if report.Wrong != 1 || report.Proven != report.Blocks-1 || report.Err() == nil {
 		t.Fatalf("one amount was changed: %+v", report)
 	}
@@ -148,12 +149,12 @@ func TestChangedAmountIsFound(t *testing.T) {
 	}
 	// The liar also returns receipts that match its logs: their root is not the header's.
 	r.config.RPC = rpc.Endpoints(liar.URL)
-	if report := r.proveReceipts(ReceiptsOptions{}); report.Wrong != 1 || !strings.Contains(report.Findings[0].Why, "the root of its") {
+	if report := r.proveReceipts(operate.ReceiptsOptions{}); report.Wrong != 1 || !strings.Contains(report.Findings[0].Why, "the root of its") {
 		t.Errorf("by the receipts of a liar: %+v", report)
 	}
 	// A correct log is not reported as wrong because of a liar's receipts, if another endpoint returns the chain's.
 	r.kafka, r.config.RPC = good, rpc.Endpoints(liar.URL, r.url)
-	if report := r.proveReceipts(ReceiptsOptions{}); report.Err() != nil || report.Proven != report.Blocks || len(report.Misled) != 1 || report.Misled[0] != liar.URL {
+	if report := r.proveReceipts(operate.ReceiptsOptions{}); report.Err() != nil || report.Proven != report.Blocks || len(report.Misled) != 1 || report.Misled[0] != liar.URL {
 		t.Errorf("with a liar and an honest node: %+v", report)
 	}
 }
@@ -216,7 +217,7 @@ func TestStateSyncIsUnprovable(t *testing.T) {
 	p.caughtUp()
 	p.halt()
 
-	report := r.proveReceipts(ReceiptsOptions{})
+	report := r.proveReceipts(operate.ReceiptsOptions{})
 	if report.Unprovable != 1 || report.Wrong != 0 || report.Proven != report.Blocks-1 || report.Err() != nil {
 		t.Fatalf("with a state sync: %+v", report)
 	}
@@ -237,7 +238,7 @@ func TestStateSyncIsUnprovable(t *testing.T) {
 	p = r.start()
 	p.caughtUp()
 	p.halt()
-	if report := r.proveReceipts(ReceiptsOptions{}); report.Wrong != 1 || report.Unprovable != 0 {
+	if report := r.proveReceipts(operate.ReceiptsOptions{}); report.Wrong != 1 || report.Unprovable != 0 {
 		t.Errorf("with a state sync and another amount: %+v", report)
 	}
 }
@@ -276,21 +277,9 @@ func TestUnprovableBlocks(t *testing.T) {
 		"a block that is no": {edit("eth_getBlockByHash", "", "null"), "is not in the chain", true},
 	} {
 		r.config.RPC = rpc.Endpoints(r.liar(c.lie).URL)
-		report := r.proveReceipts(ReceiptsOptions{})
+		report := r.proveReceipts(operate.ReceiptsOptions{})
 		if len(report.Findings) != 1 || !strings.Contains(report.Findings[0].Why, c.words) || report.Findings[0].Wrong != c.wrong || report.Proven != report.Blocks-1 || (report.Err() != nil) != c.wrong {
 			t.Errorf("%s: %+v", name, report)
 		}
-	}
-}
-
-// Of the blocks that are not in the chain of parent hashes, only the first are listed, but all are counted.
-func TestFindingsAreBounded(t *testing.T) {
-	const blocks = mostFindings + 20
-	p := &receiptsProof{report: &ReceiptsReport{Chosen: blocks, Proven: blocks}, failed: map[uint64]bool{}}
-	for number := range uint64(blocks) {
-		p.compare(&rpc.Node{}, blockInLog{number, &held{hash: common.Hash{1}}}, common.Hash{2})
-	}
-	if p.report.Wrong != blocks || len(p.report.Findings) != mostFindings || !strings.Contains(p.report.String(), "and 20 more") {
-		t.Errorf("%d blocks are wrong and %d listed:\n%s", p.report.Wrong, len(p.report.Findings), p.report)
 	}
 }

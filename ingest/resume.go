@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/navlog/navlog/ingest/backup"
+	"github.com/navlog/navlog/ingest/operate"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
@@ -16,12 +17,12 @@ import (
 
 // Resumption describes what it takes, or took, to continue with the chain that froze the log.
 type Resumption struct {
-	ChainID  uint64 `json:"chainId"`
-	Frozen   string `json:"frozen"`   // why the log is frozen
-	Endpoint string `json:"endpoint"` // the endpoint with this chain: scheme and host
-	Head     Place  `json:"head"`     // newest block of the log
+	ChainID  uint64        `json:"chainId"`
+	Frozen   string        `json:"frozen"`   // why the log is frozen
+	Endpoint string        `json:"endpoint"` // the endpoint with this chain: scheme and host
+	Head     operate.Place `json:"head"`     // newest block of the log
 	// Ancestor is the newest block of the log that is also in the chain. It is block 0 if no recorded one is.
-	Ancestor Place `json:"ancestor"`
+	Ancestor operate.Place `json:"ancestor"`
 	// Records above the ancestor that are retracted, and how many of them are blocks and logs.
 	Records int `json:"records"`
 	Blocks  int `json:"blocks"`
@@ -30,12 +31,6 @@ type Resumption struct {
 	Referrals []LostReferral `json:"referrals"`
 	// Accepted reports whether it was done.
 	Accepted bool `json:"accepted"`
-}
-
-// Place is a block.
-type Place struct {
-	Number uint64 `json:"number"`
-	Hash   string `json:"hash"`
 }
 
 // The kinds of the decisions around the records that an operator retracts.
@@ -58,7 +53,7 @@ const (
 // Every transaction leaves a log that Resume can continue with; only the last one ends the freeze. It returns a
 // *RefusedError if there is nothing to resume or the node cannot be trusted yet. progress is called for what is read
 // and retracted; it may be nil.
-func (i *Ingest) Resume(ctx context.Context, accept bool, progress Progress) (*Resumption, error) {
+func (i *Ingest) Resume(ctx context.Context, accept bool, progress operate.Progress) (*Resumption, error) {
 	defer i.nodes.Close()
 	s := i.newSession(nil)
 	if cursor, err := i.readCursor(ctx); err != nil {
@@ -114,7 +109,7 @@ func frozenAt(cursor *event.Cursor, chainID uint64) error {
 
 // plan finds the ancestor, and restores the window to everything above it and what an ingest with its head at the
 // ancestor would need.
-func (s *session) plan(ctx context.Context, n *rpc.Node, progress Progress) (*Resumption, *rpc.Header, error) {
+func (s *session) plan(ctx context.Context, n *rpc.Node, progress operate.Progress) (*Resumption, *rpc.Header, error) {
 	tip, err := n.Latest(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -137,7 +132,8 @@ func (s *session) plan(ctx context.Context, n *rpc.Node, progress Progress) (*Re
 	}
 	plan := &Resumption{
 		ChainID: s.ingest.config.ID, Frozen: s.state.frozen, Endpoint: n.Name,
-		Head: Place{s.state.head.Number, s.state.head.Hash.Hex()}, Ancestor: Place{ancestor.Number, ancestor.Hash.Hex()},
+		Head:     operate.Place{Number: s.state.head.Number, Hash: s.state.head.Hash.Hex()},
+		Ancestor: operate.Place{Number: ancestor.Number, Hash: ancestor.Hash.Hex()},
 	}
 	for _, lost := range s.state.window.above(ancestor.Number) {
 		plan.Records++
@@ -154,7 +150,7 @@ func (s *session) plan(ctx context.Context, n *rpc.Node, progress Progress) (*Re
 
 // reopen reads the whole log to build the window for a head at the ancestor, plus everything above the ancestor. It
 // returns the published referrals above the ancestor, including those that an earlier, unfinished resumption retracted.
-func (s *session) reopen(ctx context.Context, ancestor uint64, progress Progress) (told []*event.Record, err error) {
+func (s *session) reopen(ctx context.Context, ancestor uint64, progress operate.Progress) (told []*event.Record, err error) {
 	s.state.window = window{}
 	toldTo := min(s.state.told, ancestor)
 	s.state.floor = max(min(s.state.final, toldTo), ancestor-min(ancestor, s.ingest.config.Window))
@@ -163,7 +159,7 @@ func (s *session) reopen(ctx context.Context, ancestor uint64, progress Progress
 		return r.GetLog().GetBlockNumber() <= s.state.told && mayRefer(s.state.mapped, r.GetLog())
 	}
 	err = chainlog.ReadAfter(ctx, s.ingest.config.ID, chainlog.Position{}, func(e chainlog.Entry) error {
-		progress.tell(readingLog, min(e.GetSeq(), s.state.seq), s.state.seq)
+		progress.Tell(operate.ReadingLog, min(e.GetSeq(), s.state.seq), s.state.seq)
 		switch kind := e.GetDecision().GetKind(); {
 		case kind == acceptReorgClose:
 			unfinished = nil
@@ -187,12 +183,12 @@ func (s *session) reopen(ctx context.Context, ancestor uint64, progress Progress
 
 // accept retracts everything above the ancestor, in as many transactions as needed. The log stays frozen until the last
 // one.
-func (s *session) accept(ctx context.Context, plan *Resumption, ancestor *rpc.Header, progress Progress) error {
+func (s *session) accept(ctx context.Context, plan *Resumption, ancestor *rpc.Header, progress operate.Progress) error {
 	units := append(takenBack(s.state.window.above(ancestor.Number), s.ingest.takeBack.asUnit), []*event.Record{decision(acceptReorgClose, plan)})
 	c := &change{units: [][]*event.Record{{decision(acceptReorgOpen, plan)}}, frozen: s.state.frozen}
 	records, done := 0, 0
 	for _, unit := range units {
-		progress.tell("records retracted", uint64(min(done, plan.Records)), uint64(plan.Records))
+		progress.Tell("records retracted", uint64(min(done, plan.Records)), uint64(plan.Records))
 		done += len(unit)
 		if records += len(unit); records > s.ingest.takeBack.atOnce {
 			if err := s.commit(ctx, c); err != nil {

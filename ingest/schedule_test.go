@@ -16,8 +16,6 @@ import (
 
 	"github.com/navlog/navlog/ingest/proof"
 	"github.com/navlog/navlog/ingest/rpc"
-	"github.com/navlog/navlog/schemas/chainlog"
-	"github.com/navlog/navlog/schemas/event"
 )
 
 // shortHistory has a few thousand blocks below the window.
@@ -197,60 +195,6 @@ func TestProofBesideReorganisations(t *testing.T) {
 	proven()
 }
 
-// A run reads from the log what it compares: the live logs of its vaults in the blocks that are not proven. A block
-// whose logs were retracted is not in its index, since the block that replaced it may have none. Nor are the logs of a
-// removed vault, which a later run reads if a command restores the vault.
-func TestIndexOfARun(t *testing.T) {
-	address, removed := historyVaults[0], common.Address{7}
-	logOf := func(seq, retracts uint64, vault common.Address, number uint64) chainlog.Entry {
-		fact := logFact(&event.Log{Address: vault[:], BlockNumber: number, BlockHash: make([]byte, 32)}).Fact
-		return chainlog.Entry{Record: &event.Record{Seq: seq, Retracts: retracts, Fact: fact}}
-	}
-	p := &schedule{ingest: &Ingest{indexes: []vault{{address: address, start: 1}}}, proven: map[common.Address]uint64{}}
-	p.committed(&state{final: 70, covered: []coverage{
-		{address: address, start: 1, to: 90, believed: 90, proven: 20}, {address: removed, start: 1, to: 90, believed: 90, proven: 20, removed: true},
-	}})
-	r := p.begin()
-	x := index{}
-	for seq, number := range []uint64{15, 40, 50, 80} {
-		for _, of := range []common.Address{address, removed, historyVaults[1]} {
-			r.keep(x, logOf(uint64(seq)+1, 0, of, number))
-		}
-	}
-	r.keep(x, logOf(9, 3, address, 50))
-	if len(x) != 1 || len(x[40].logs) != 1 || x[40].logs[0].vault != address {
-		t.Errorf("the index is %v, want one log of block 40", x)
-	}
-}
-
-// Blocks that are not final are not proven: a node that has reorganised them already would
-// seem to disprove the log, and their proof would count for the blocks that replace them.
-func TestProofStopsAtTheFinalBlock(t *testing.T) {
-	first, second := historyVaults[0], historyVaults[1]
-	for _, c := range []struct {
-		final    uint64
-		proven   [2]uint64
-		vaults   int
-		from, to uint64
-	}{
-		{100, [2]uint64{20, 20}, 2, 21, 90},
-		{60, [2]uint64{20, 20}, 2, 21, 60},
-		{60, [2]uint64{20, 40}, 1, 21, 40},
-		{60, [2]uint64{20, 60}, 1, 21, 60},
-		{60, [2]uint64{60, 60}, 0, 0, 0},
-		{0, [2]uint64{0, 0}, 0, 0, 0},
-	} {
-		p := &schedule{ingest: &Ingest{indexes: []vault{{address: first, start: 1}, {address: second, start: 1}}}, proven: map[common.Address]uint64{}}
-		p.committed(&state{final: c.final, covered: []coverage{
-			{address: first, start: 1, to: 100, believed: 90, proven: c.proven[0]}, {address: second, start: 1, to: 100, believed: 90, proven: c.proven[1]},
-		}})
-		vaults, from, to := p.begin().next()
-		if len(vaults) != c.vaults || len(vaults) > 0 && (from != c.from || to != c.to) {
-			t.Errorf("%+v: blocks %d to %d of %d vaults", c, from, to, len(vaults))
-		}
-	}
-}
-
 // A run meets a branch that ingest does not follow yet: it does not disprove the log.
 func TestReorganisationAheadOfTheLog(t *testing.T) {
 	r := newRig(t, kfake)
@@ -266,10 +210,10 @@ func TestReorganisationAheadOfTheLog(t *testing.T) {
 		r.must(err)
 		return s.state.head != nil && s.state.head.Number == r.height() && s.state.final == r.final() && len(s.state.covered) == len(r.config.Vaults)
 	})
-	proofs := s.ingest.newSchedule(s.state)
+	pass := s.ingest.newProofs(s.state)
 	r.reorg(5)
-	r.must(proofs.once(r.ctx))
-	for _, c := range proofs.known() {
+	r.must(pass.schedule.Once(r.ctx))
+	for _, c := range pass.known() {
 		if c.believed <= s.state.final || c.proven != s.state.final {
 			t.Errorf("vault %s is unproven up to block %d and proven up to %d, and block %d is final", c.address, c.believed, c.proven, s.state.final)
 		}

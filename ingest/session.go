@@ -28,7 +28,7 @@ type session struct {
 	client *kgo.Client
 
 	inbox    *inbox        // nil without a registry
-	schedule *schedule     // of proofs by receipts; nil for none
+	proofs   *proofs       // on a schedule; nil for none
 	ranges   *rpc.Pipeline // of final blocks, read ahead; nil while there are none
 	appended *rpc.Header   // the last of them that was appended; nil before the first
 	doubts   doubts
@@ -94,10 +94,10 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *rpc.Backoff) e
 		<-first // a command may make space for a vault of chain.vaults
 	}
 	*last = i.instance // from now on, a cursor by the last writer means that it came back
-	if s.schedule = i.newSchedule(s.state); s.schedule != nil && s.state.frozen == "" {
+	if s.proofs = i.newProofs(s.state); s.proofs != nil && s.state.frozen == "" {
 		proving, stop := context.WithCancel(ctx)
 		var stopped sync.WaitGroup
-		stopped.Go(func() { s.schedule.run(proving) })
+		stopped.Go(func() { s.proofs.schedule.Run(proving) })
 		defer func() { stop(); stopped.Wait() }()
 	}
 	return s.follow(ctx, wait)

@@ -42,34 +42,6 @@ func (s *session) vaults() (addresses []common.Address) {
 	return addresses
 }
 
-// contractsOf returns the contracts of vaults, without duplicates.
-func contractsOf(mapped *mapping.Vaults, vaults []common.Address) (contracts []common.Address) {
-	for _, v := range vaults {
-		for _, a := range mapped.Of(v).Addresses() {
-			if !slices.Contains(contracts, a) {
-				contracts = append(contracts, a)
-			}
-		}
-	}
-	return contracts
-}
-
-// belonging returns the logs that belong to one of the vaults, and sets the vault of each. The others come from a
-// contract that several vaults share.
-func belonging(mapped *mapping.Vaults, vaults []common.Address, logs []*event.Log) []*event.Log {
-	return slices.DeleteFunc(logs, func(l *event.Log) bool {
-		for _, v := range vaults {
-			if mapped.Of(v).Takes(l) {
-				if l.Vault = nil; common.BytesToAddress(l.GetAddress()) != v {
-					l.Vault = v.Bytes()
-				}
-				return false
-			}
-		}
-		return true
-	})
-}
-
 // attributions returns the attribution of each log, at the log's index; nil for a log that names no partner. For a
 // vault whose mapping has companions, all logs of a transaction must be given.
 func attributions(mapped *mapping.Vaults, logs []*event.Log) []*attributed {

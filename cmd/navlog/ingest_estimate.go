@@ -15,6 +15,7 @@ import (
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/ingest/operate"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -48,7 +49,7 @@ func (cmd ingestEstimateCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return printEstimate(s.Out, e, e.Total.Units > 0 || len(c.Chain.Prices) > 0)
 }
 
-func printEstimate(out io.Writer, e *ingest.Estimate, priced bool) error {
+func printEstimate(out io.Writer, e *operate.Estimate, priced bool) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if e.FromBlock > e.ToBlock {
 		cli.Fprintf(w, "Of chain %d at %s nothing is final from block %d on: there is no history to read.\n\n", e.ChainID, e.Endpoint, e.FromBlock)

@@ -5,20 +5,20 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/ingest/operate"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
 func TestEstimateForPeople(t *testing.T) {
 	undated := false
-	e := &ingest.Estimate{
+	e := &operate.Estimate{
 		ChainID: 1, Endpoint: "https://a.example", FromBlock: 10, ToBlock: 1_000_009, RangeBlocks: 10_000, Samples: 12, Logs: 700, Seconds: 75, DatesLogs: &undated,
 		Calls:           []registry.MethodCalls{{Method: "eth_getBlockByHash", Calls: 600, Bytes: 9000}, {Method: "eth_getLogs", Calls: 103, Bytes: 500, Units: 7725}},
 		Total:           registry.MethodCalls{Calls: 703, Bytes: 9500, Units: 7725},
 		FollowingPerDay: []registry.MethodCalls{{Method: "eth_getBlockByNumber", Calls: 172_800}}, FollowingTotal: registry.MethodCalls{Calls: 172_800},
 		Unpriced: []string{"eth_getBlockByHash"}, Sampling: []registry.MethodCalls{{Method: "eth_getLogs", Calls: 12}, {Method: "eth_chainId", Calls: 1}},
 	}
-	text := func(e *ingest.Estimate, priced bool) string {
+	text := func(e *operate.Estimate, priced bool) string {
 		var out bytes.Buffer
 		if err := printEstimate(&out, e, priced); err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/ingest/operate"
 	"github.com/navlog/navlog/projections/verify"
 )
 
@@ -70,7 +71,7 @@ func (cmd verifyCmd) proveReceipts(ctx context.Context, s *cli.Streams) error {
 	log := cmd.Logger(screen)
 	steps := screen.Steps(log)
 	i := ingest.New(c.Chain, c.Kafka, nil, prometheus.NewRegistry(), log)
-	report, err := i.ProveReceipts(ctx, ingest.ReceiptsOptions{Sample: cmd.Sample, Headers: cmd.Headers, Progress: steps.Tell})
+	report, err := i.ProveReceipts(ctx, operate.ReceiptsOptions{Sample: cmd.Sample, Headers: cmd.Headers, Progress: steps.Tell})
 	steps.End()
 	if err != nil {
 		return fmt.Errorf("verify: %w", err)

@@ -386,3 +386,32 @@ func (s *Sources) FromRecord(l *event.Log) (out Log, ok bool) {
 	}
 	return out, ok
 }
+
+// Contracts returns the contracts of vaults, without duplicates.
+func (v *Vaults) Contracts(vaults []common.Address) []common.Address {
+	var contracts []common.Address
+	for _, vault := range vaults {
+		for _, a := range v.Of(vault).Addresses() {
+			if !slices.Contains(contracts, a) {
+				contracts = append(contracts, a)
+			}
+		}
+	}
+	return contracts
+}
+
+// Belonging returns the logs that belong to one of vaults, and sets the vault of each. The others come from a contract
+// that several vaults share.
+func (v *Vaults) Belonging(vaults []common.Address, logs []*event.Log) []*event.Log {
+	return slices.DeleteFunc(logs, func(l *event.Log) bool {
+		for _, vault := range vaults {
+			if v.Of(vault).Takes(l) {
+				if l.Vault = nil; common.BytesToAddress(l.GetAddress()) != vault {
+					l.Vault = vault.Bytes()
+				}
+				return false
+			}
+		}
+		return true
+	})
+}

@@ -1,4 +1,4 @@
-package ingest
+package operate
 
 import (
 	"cmp"
@@ -112,11 +112,33 @@ func (r *ReceiptsReport) String() string {
 	return b.String()
 }
 
-// receiptsProof is one run of ProveReceipts.
+// Place is a block.
+type Place struct {
+	Number uint64 `json:"number"`
+	Hash   string `json:"hash"`
+}
+
+// Log is a log, and the nodes of its chain.
+type Log struct {
+	ChainID uint64
+	Kafka   chainlog.Config
+	Nodes   *rpc.Pool
+	Mapped  *mapping.Vaults
+}
+
+// Receipts proves a log by receipts, at one time.
+type Receipts struct {
+	Log
+	Cursor    *event.Cursor // of the log
+	Endpoints int           // of chain.rpc
+	InFlight  int           // blocks that are proven at the same time
+	// Final returns the final block at an endpoint whose head is tip.
+	Final func(ctx context.Context, n *rpc.Node, tip *rpc.Header) (uint64, error)
+}
+
+// receiptsProof is one run of Receipts.
 type receiptsProof struct {
-	ingest   *Ingest
-	covered  []*event.Coverage
-	mapped   *mapping.Vaults
+	Receipts
 	progress Progress
 
 	mu     sync.Mutex
@@ -132,31 +154,15 @@ type blockInLog struct {
 	*held
 }
 
-// ProveReceipts proves every final block that has logs of the vaults in the log, or a sample. It recomputes the block's
-// receipts root from a node's receipts, and its hash from the header, and compares the logs in the receipts with those
-// of the log. It writes nothing, and must be the only use of this ingest. It returns an error if the nodes fail; wrong
-// blocks are in the report.
-func (i *Ingest) ProveReceipts(ctx context.Context, o ReceiptsOptions) (*ReceiptsReport, error) {
-	defer i.nodes.Close()
-	if _, err := i.nodes.First(ctx); err != nil {
-		return nil, err
-	}
-	cursor, err := i.readCursor(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if cursor == nil {
-		return nil, refuse("there is nothing to prove: %s is empty", chainlog.LogTopic(i.config.ID))
-	}
-	mapped, _, err := i.readMapped(ctx, cursor)
-	if err != nil {
-		return nil, err
-	}
+// Prove proves every final block that has logs of the vaults in the log, or a sample. It recomputes the block's receipts
+// root from a node's receipts, and its hash from the header, and compares the logs in the receipts with those of the
+// log. It writes nothing. It returns an error if the nodes fail; wrong blocks are in the report.
+func (r Receipts) Prove(ctx context.Context, o ReceiptsOptions) (*ReceiptsReport, error) {
 	p := &receiptsProof{
-		ingest: i, mapped: mapped, covered: cursor.GetVaults(), progress: o.Progress, failed: map[uint64]bool{}, misled: map[string]bool{},
-		report: &ReceiptsReport{ChainID: i.config.ID, FinalBlock: cursor.GetFinalBlock()},
+		Receipts: r, progress: o.Progress, failed: map[uint64]bool{}, misled: map[string]bool{},
+		report: &ReceiptsReport{ChainID: r.ChainID, FinalBlock: r.Cursor.GetFinalBlock()},
 	}
-	blocks, err := p.read(ctx, cursor)
+	blocks, err := p.read(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +174,7 @@ func (i *Ingest) ProveReceipts(ctx context.Context, o ReceiptsOptions) (*Receipt
 	if err := p.all(ctx, chosen, o.Headers); err != nil {
 		return nil, err
 	}
-	p.report.Calls = i.nodes.Calls()
+	p.report.Calls = p.Nodes.Calls()
 	for name := range p.misled {
 		p.report.Misled = append(p.report.Misled, name)
 	}
@@ -178,15 +184,15 @@ func (i *Ingest) ProveReceipts(ctx context.Context, o ReceiptsOptions) (*Receipt
 }
 
 // read returns the final blocks that have logs in the log up to the cursor, the highest block first.
-func (p *receiptsProof) read(ctx context.Context, cursor *event.Cursor) (blocks []blockInLog, err error) {
-	x := index{}
-	err = chainlog.ReadAfter(ctx, p.ingest.config.ID, chainlog.Position{}, func(e chainlog.Entry) error {
-		p.progress.tell(readingLog, min(e.GetSeq(), cursor.GetSeq()), cursor.GetSeq())
+func (p *receiptsProof) read(ctx context.Context) (blocks []blockInLog, err error) {
+	x, cursor := index{}, p.Cursor
+	err = chainlog.ReadAfter(ctx, p.ChainID, chainlog.Position{}, func(e chainlog.Entry) error {
+		p.progress.Tell(ReadingLog, min(e.GetSeq(), cursor.GetSeq()), cursor.GetSeq())
 		if e.GetSeq() <= cursor.GetSeq() && e.GetLog().GetBlockNumber() <= cursor.GetFinalBlock() {
 			x.apply(e)
 		}
 		return nil
-	}, p.ingest.kafka.Options()...)
+	}, p.Kafka.Options()...)
 	if err != nil {
 		return nil, fmt.Errorf("read the log: %w", err)
 	}
@@ -199,7 +205,7 @@ func (p *receiptsProof) read(ctx context.Context, cursor *event.Cursor) (blocks 
 
 func (p *receiptsProof) all(ctx context.Context, chosen []blockInLog, headers bool) error {
 	work, each := errgroup.WithContext(ctx)
-	work.SetLimit(p.ingest.config.RangesInFlight)
+	work.SetLimit(p.InFlight)
 	for _, b := range chosen {
 		if each.Err() != nil {
 			break
@@ -220,18 +226,24 @@ func (p *receiptsProof) fromAny(ctx context.Context, ask func(*rpc.Node) error) 
 	const each = 3
 	wait := rpc.NewBackoff()
 	for try := 1; ; try++ {
-		n, err := p.ingest.nodes.Current(ctx)
+		n, err := p.Nodes.Current(ctx)
 		if err == nil {
 			err = ask(n)
 		}
-		if err == nil || ctx.Err() != nil || hopeless(err) || try == each*len(p.ingest.config.RPC) {
+		if err == nil || ctx.Err() != nil || refused(err) || try == each*p.Endpoints {
 			return err
 		}
-		p.ingest.nodes.Next()
+		p.Nodes.Next()
 		if err := wait.Sleep(ctx); err != nil {
 			return err
 		}
 	}
+}
+
+// refused reports whether a retry cannot help.
+func refused(err error) bool {
+	var refused *rpc.RefusedError
+	return errors.As(err, &refused)
 }
 
 // block proves one block. If the response of one endpoint is wrong, the others are called before the result is
@@ -243,8 +255,8 @@ func (p *receiptsProof) block(ctx context.Context, b blockInLog, confirm bool) e
 			return err
 		}
 		confirmed := false
-		for _, other := range p.ingest.nodes.Others(n) {
-			if p.ingest.nodes.Identified(ctx, other) != nil {
+		for _, other := range p.Nodes.Others(n) {
+			if p.Nodes.Identified(ctx, other) != nil {
 				continue
 			}
 			if found != nil {
@@ -283,7 +295,7 @@ func (p *receiptsProof) note(b blockInLog, found *Finding, confirmed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.done++
-	p.progress.tell("receipts: blocks", p.done, uint64(p.report.Chosen))
+	p.progress.Tell("receipts: blocks", p.done, uint64(p.report.Chosen))
 	if found == nil {
 		p.report.Proven++
 		p.report.Logs += len(b.logs)
@@ -323,7 +335,7 @@ func (p *receiptsProof) judge(ctx context.Context, n *rpc.Node, b blockInLog) (*
 	case err != nil:
 		return nil, err
 	}
-	why, unproven := compareWith(block, p.mapped, p.covering(b.number), b.logs)
+	why, unproven := compareWith(block, p.Mapped, p.covering(b.number), b.logs)
 	switch {
 	case why != "":
 		return p.finding(n, b, true, why), nil
@@ -357,15 +369,15 @@ func compareWith(block *chainproof.Block, mapped *mapping.Vaults, vaults []commo
 		}
 	}
 	contracts := map[common.Address]bool{}
-	for _, a := range contractsOf(mapped, vaults) {
+	for _, a := range mapped.Contracts(vaults) {
 		contracts[a] = true
 	}
-	return differs(ours, belonging(mapped, vaults, block.Logs(contracts))), unproven
+	return differs(ours, mapped.Belonging(vaults, block.Logs(contracts))), unproven
 }
 
 // covering returns the vaults that the log covers in a block.
 func (p *receiptsProof) covering(number uint64) (vaults []common.Address) {
-	for _, v := range p.covered {
+	for _, v := range p.Cursor.GetVaults() {
 		if v.GetStartBlock() <= number && number <= v.GetCoveredTo() {
 			vaults = append(vaults, common.Address(v.GetAddress()))
 		}
@@ -399,7 +411,7 @@ func (p *receiptsProof) chain(ctx context.Context, chosen []blockInLog) error {
 		if err != nil {
 			return err
 		}
-		final, err := p.ingest.finalOf(ctx, n, tip)
+		final, err := p.Final(ctx, n, tip)
 		if err == nil {
 			anchor, err = n.ByNumber(ctx, max(final, chosen[0].number))
 		}
@@ -411,7 +423,7 @@ func (p *receiptsProof) chain(ctx context.Context, chosen []blockInLog) error {
 	p.report.Anchor = &Place{anchor.Number, anchor.Hash.Hex()}
 	hash, number, lowest := anchor.Hash, anchor.Number, chosen[len(chosen)-1].number
 	for left := chosen; ; {
-		p.progress.tell("headers: blocks below the final one", anchor.Number-number, anchor.Number-lowest)
+		p.progress.Tell("headers: blocks below the final one", anchor.Number-number, anchor.Number-lowest)
 		first := max(lowest, number-min(number, rpc.HeadersAtOnce-1))
 		err := p.fromAny(ctx, func(n *rpc.Node) error {
 			headers, err := n.FullHeaders(ctx, first, number)

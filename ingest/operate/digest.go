@@ -1,4 +1,4 @@
-package ingest
+package operate
 
 import (
 	"encoding/binary"

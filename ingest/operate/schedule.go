@@ -1,9 +1,10 @@
-package ingest
+package operate
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"slices"
 	"sync"
@@ -19,28 +20,51 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
-// schedule proves the final blocks of the log by their receipts, every chain.receiptsEvery, in parallel to all other
-// work and at a limited rate of calls. While it is on, the log accepts all blocks unproven, and only a run of the
-// schedule proves them.
+// Schedule proves the final blocks of a log by their receipts, every so often, in parallel to all other work and at a
+// limited rate of calls.
 //
 // A run reads the header of each block, which must hash to the block's hash and continue the chain. A block whose bloom
 // may contain a vault, or of which the log has logs, is proven by its receipts: the log must have the same logs of the
 // vaults, with the same amounts. So a run finds lost logs as well as false ones.
 //
-// The progress is in the cursor of the next commit (coverage.proven), and the next run continues there. A run that
-// finds an error in the log reports it and is the last one: the log is append-only, so only a new log can correct it.
-type schedule struct {
-	ingest *Ingest
-	mapped *mapping.Vaults
+// The writer commits the progress with its next cursor (Proven), and the next run continues there. A run that finds an
+// error in the log reports it and is the last one: the log is append-only, so only a new log can correct it.
+type Schedule struct {
+	Log
+	every  time.Duration
+	log    *slog.Logger
+	events ScheduleEvents
 	pace   *rate.Limiter
 	atOnce uint64 // headers in a batch
 
-	mu      sync.Mutex
-	covered []coverage // as last committed
-	final   uint64     // as last committed
-	frozen  bool       // as last committed
-	proven  map[common.Address]uint64
-	ended   bool // a run has ended, and its progress is not committed
+	mu       sync.Mutex
+	unproven []Unproven // as last committed
+	final    uint64     // as last committed
+	frozen   bool       // as last committed
+	proven   map[common.Address]uint64
+	ended    bool // a run has ended, and its progress is not committed
+}
+
+// Unproven is a vault whose blocks after Proven, up to To, are in the log and not proven.
+type Unproven struct {
+	Vault      common.Address
+	Proven, To uint64
+}
+
+// ScheduleEvents are called from the goroutine of a schedule.
+type ScheduleEvents struct {
+	Advanced  func()               // blocks were proven
+	Ended     func(warning string) // a run has ended, with why it could not prove a block; empty if it proved all
+	Disproven func(error)          // the log contradicts the chain, and no further run follows
+}
+
+// NewSchedule returns a schedule that reads so many headers and receipts a second. It does nothing before Run.
+func NewSchedule(l Log, every time.Duration, perSecond float64, log *slog.Logger, events ScheduleEvents) *Schedule {
+	p := &Schedule{
+		Log: l, every: every, log: log, events: events, atOnce: uint64(min(rpc.HeadersAtOnce, math.Ceil(perSecond))), proven: map[common.Address]uint64{},
+	}
+	p.pace = rate.NewLimiter(rate.Limit(perSecond), int(max(p.atOnce, callsOfReceipts)))
+	return p
 }
 
 // disprovenError means that the log contradicts the chain.
@@ -55,53 +79,40 @@ func (e *disprovenError) Error() string {
 	return fmt.Sprintf("block %d (%s) at %s: %s; an endpoint of chain.rpc returned wrong logs when the block was read: index the chain into a new log from another endpoint", e.block, e.hash, e.node, e.why)
 }
 
-// newSchedule returns the schedule of a session; nil if chain.receiptsEvery is 0.
-func (i *Ingest) newSchedule(s *state) *schedule {
-	if i.config.ReceiptsEvery == 0 {
-		return nil
-	}
-	perSecond := i.config.ReceiptsPerSecond
-	p := &schedule{ingest: i, mapped: s.mapped, atOnce: uint64(min(rpc.HeadersAtOnce, math.Ceil(perSecond))), proven: map[common.Address]uint64{}}
-	p.pace = rate.NewLimiter(rate.Limit(perSecond), int(max(p.atOnce, callsOfReceipts)))
-	p.committed(s)
-	return p
-}
-
-// run starts one run after the other until ctx ends or the log is disproven. A run that cannot prove a block ends with
-// a warning in the status, and the next one tries again.
-func (p *schedule) run(ctx context.Context) {
+// Run starts one run after the other until ctx ends or the log is disproven. A run that cannot prove a block ends with
+// a warning, and the next one retries.
+func (p *Schedule) Run(ctx context.Context) {
 	for ctx.Err() == nil {
-		next := time.Now().Add(p.ingest.config.ReceiptsEvery)
-		err := p.once(ctx)
+		next := time.Now().Add(p.every)
+		err := p.Once(ctx)
 		var disproven *disprovenError
 		if errors.As(err, &disproven) {
-			p.ingest.log.Error("the log contradicts the chain", "error", err)
-			p.ingest.metrics.disproven.Set(1)
-			p.ingest.note(func(st *Status) { st.Disproven = err.Error() })
+			p.log.Error("the log contradicts the chain", "error", err)
+			p.events.Disproven(err)
 			return
 		}
 		warning := ""
 		if err != nil && ctx.Err() == nil {
 			warning = "the proof by receipts ended: " + err.Error()
-			p.ingest.log.Warn("proof by receipts ended", "error", err)
+			p.log.Warn("proof by receipts ended", "error", err)
 		}
-		p.ingest.note(func(st *Status) { st.receiptsWarning = warning })
+		p.events.Ended(warning)
 		_ = rpc.Sleep(ctx, time.Until(next))
 	}
 }
 
 // receiptsRun is one run of the schedule. It proves what was committed when it began.
 type receiptsRun struct {
-	*schedule
-	left  []coverage // of the vaults that are not proven up to their ends; proven moves, and to is where it ends
+	*Schedule
+	left  []Unproven // Proven moves, and To is where the run ends
 	index index      // nil before the log is read
 	node  *rpc.Node  // proved a block that the endpoint before it could not prove; nil for the endpoint in use
 	last  *rpc.Header
 }
 
-// once makes one run. It retries after errors of nodes, and returns an error if the log is disproven or a block cannot
+// Once makes one run. It retries after errors of nodes, and returns an error if the log is disproven or a block cannot
 // be proven.
-func (p *schedule) once(ctx context.Context) error {
+func (p *Schedule) Once(ctx context.Context) error {
 	r := p.begin()
 	for wait := rpc.NewBackoff(); ctx.Err() == nil; {
 		vaults, from, to := r.next()
@@ -116,7 +127,7 @@ func (p *schedule) once(ctx context.Context) error {
 		case err == nil:
 			wait.Reset()
 		case ctx.Err() == nil:
-			p.ingest.log.Warn("proof by receipts failed, retrying", "error", err)
+			p.log.Warn("proof by receipts failed, retrying", "error", err)
 			r.last, r.node = nil, nil
 			_ = wait.Sleep(ctx)
 		}
@@ -133,24 +144,8 @@ func unprovable(err error) bool {
 	return errors.As(err, &unprovable) || errors.Is(err, rpc.ErrNoReceipts)
 }
 
-// known returns the current coverage of the indexed vaults.
-func (p *schedule) known() []coverage {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var known []coverage
-	for _, v := range p.ingest.watched() {
-		for _, have := range p.covered {
-			if have.address == v.address {
-				have.proven = max(have.proven, p.proven[v.address])
-				known = append(known, have)
-			}
-		}
-	}
-	return known
-}
-
 // stopped reports whether the log is frozen: then the chain has other blocks than the log, and an operator decides.
-func (p *schedule) stopped() bool {
+func (p *Schedule) stopped() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.frozen
@@ -159,15 +154,14 @@ func (p *schedule) stopped() bool {
 // begin returns a run over the blocks that are final and not proven. Other blocks are not proven: if a node has
 // replaced one and the log has not yet, that is no error in the log, and a proof of it would not apply to the block that
 // replaces it.
-func (p *schedule) begin() *receiptsRun {
-	r := &receiptsRun{schedule: p}
+func (p *Schedule) begin() *receiptsRun {
+	r := &receiptsRun{Schedule: p}
 	p.mu.Lock()
-	final := p.final
-	p.mu.Unlock()
-	for _, c := range p.known() {
-		if c.proven = c.provenTo(); c.proven < min(c.believed, final) {
-			c.to = min(c.believed, final)
-			r.left = append(r.left, c)
+	defer p.mu.Unlock()
+	for _, u := range p.unproven {
+		u.Proven, u.To = max(u.Proven, p.proven[u.Vault]), min(u.To, p.final)
+		if u.Proven < u.To {
+			r.left = append(r.left, u)
 		}
 	}
 	return r
@@ -178,13 +172,13 @@ func (p *schedule) begin() *receiptsRun {
 func (r *receiptsRun) next() (vaults []common.Address, from, to uint64) {
 	from, to = math.MaxUint64, math.MaxUint64
 	for _, c := range r.left {
-		from = min(from, c.proven+1)
+		from = min(from, c.Proven+1)
 	}
 	for _, c := range r.left {
-		if c.proven+1 == from {
-			vaults, to = append(vaults, c.address), min(to, c.to)
+		if c.Proven+1 == from {
+			vaults, to = append(vaults, c.Vault), min(to, c.To)
 		} else {
-			to = min(to, c.proven)
+			to = min(to, c.Proven)
 		}
 	}
 	return vaults, from, to
@@ -198,7 +192,7 @@ func (r *receiptsRun) step(ctx context.Context, vaults []common.Address, from, t
 			return err
 		}
 	}
-	nodes, n := r.ingest.nodes, r.node
+	nodes, n := r.Nodes, r.node
 	if n == nil {
 		var err error
 		if n, err = nodes.Current(ctx); err != nil {
@@ -217,7 +211,7 @@ func (r *receiptsRun) step(ctx context.Context, vaults []common.Address, from, t
 		r.last = nil
 		_, again := r.prove(ctx, other, vaults, at, at)
 		if again == nil {
-			r.ingest.log.Warn("endpoint could not prove a block, another one proved it", "block", at, "endpoint", n.Name, "other", other.Name, "error", err)
+			r.log.Warn("endpoint could not prove a block, another one proved it", "block", at, "endpoint", n.Name, "other", other.Name, "error", err)
 			r.node = other
 			return nil
 		}
@@ -269,7 +263,7 @@ func (r *receiptsRun) block(ctx context.Context, n *rpc.Node, h *rpc.Header, vau
 			}
 		}
 	}
-	contracts := contractsOf(r.mapped, vaults)
+	contracts := r.Mapped.Contracts(vaults)
 	if len(ours) == 0 && !proof.Watch(contracts).MayHold(&h.Bloom) {
 		return nil
 	}
@@ -280,7 +274,7 @@ func (r *receiptsRun) block(ctx context.Context, n *rpc.Node, h *rpc.Header, vau
 	if err != nil {
 		return fmt.Errorf("block %d (%s) at %s: %w", h.Number, h.Hash, n.Name, err)
 	}
-	why, unproven := compareWith(block, r.mapped, vaults, ours)
+	why, unproven := compareWith(block, r.Mapped, vaults, ours)
 	if why != "" {
 		return &disprovenError{h.Number, h.Hash, n.Name, why}
 	}
@@ -298,21 +292,21 @@ func (r *receiptsRun) advance(vaults []common.Address, number uint64) {
 	}
 	r.mu.Unlock()
 	for i := range r.left {
-		if slices.Contains(vaults, r.left[i].address) {
-			r.left[i].proven = number
+		if slices.Contains(vaults, r.left[i].Vault) {
+			r.left[i].Proven = number
 		}
 	}
-	r.left = slices.DeleteFunc(r.left, func(c coverage) bool { return c.proven >= c.to })
-	r.ingest.noteProven(r.known())
+	r.left = slices.DeleteFunc(r.left, func(u Unproven) bool { return u.Proven >= u.To })
+	r.events.Advanced()
 }
 
 // read reads the whole log, and keeps what this run compares.
 func (r *receiptsRun) read(ctx context.Context) error {
 	x := index{}
-	err := chainlog.ReadAfter(ctx, r.ingest.config.ID, chainlog.Position{}, func(e chainlog.Entry) error {
+	err := chainlog.ReadAfter(ctx, r.ChainID, chainlog.Position{}, func(e chainlog.Entry) error {
 		r.keep(x, e)
 		return nil
-	}, r.ingest.kafka.Options()...)
+	}, r.Kafka.Options()...)
 	if err != nil {
 		return fmt.Errorf("read the log for the proof by receipts: %w", err)
 	}
@@ -327,45 +321,33 @@ func (r *receiptsRun) keep(x index, e chainlog.Entry) {
 		return
 	}
 	vault, number := mapping.VaultOf(l), l.GetBlockNumber()
-	if slices.ContainsFunc(r.left, func(c coverage) bool { return c.address == vault && c.proven < number && number <= c.to }) {
+	if slices.ContainsFunc(r.left, func(u Unproven) bool { return u.Vault == vault && u.Proven < number && number <= u.To }) {
 		x.apply(e)
 	}
 }
 
-// merge adds the progress of the proof to a state that is about to be committed.
-func (p *schedule) merge(s *state) {
-	if p == nil {
-		return
-	}
+// Proven returns the last block of a vault that this schedule has proven; 0 for none.
+func (p *Schedule) Proven(vault common.Address) uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i := range s.covered {
-		c := &s.covered[i]
-		c.proven = max(c.proven, min(p.proven[c.address], c.believed))
-	}
+	return p.proven[vault]
 }
 
-// committed notes a committed state, and the progress in it.
-func (p *schedule) committed(s *state) {
-	if p == nil {
-		return
-	}
+// Committed notes what the log has and lacks of proofs, by the newest cursor.
+func (p *Schedule) Committed(unproven []Unproven, final uint64, frozen bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.covered, p.final, p.frozen = slices.Clone(s.covered), s.final, s.frozen != ""
+	p.unproven, p.final, p.frozen = unproven, final, frozen
 	p.ended = p.ended && p.unsaved()
 }
 
-// unsaved reports whether the last commit lacks progress.
-func (p *schedule) unsaved() bool {
-	return slices.ContainsFunc(p.covered, func(c coverage) bool { return c.proven < min(p.proven[c.address], c.believed) })
+// unsaved reports whether the newest cursor lacks progress.
+func (p *Schedule) unsaved() bool {
+	return slices.ContainsFunc(p.unproven, func(u Unproven) bool { return u.Proven < min(p.proven[u.Vault], u.To) })
 }
 
-// saves reports whether a run has ended whose progress is worth a commit that contains only the cursor.
-func (p *schedule) saves() bool {
-	if p == nil {
-		return false
-	}
+// Saves reports whether a run has ended whose progress is worth a cursor of its own.
+func (p *Schedule) Saves() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.ended && p.unsaved()

@@ -1,17 +1,12 @@
-package ingest
+package operate
 
 import (
 	"context"
-	"errors"
 	"math"
-	"slices"
 	"time"
-
-	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/ingest/proof"
 	"github.com/navlog/navlog/ingest/rpc"
-	"github.com/navlog/navlog/schemas/mapping"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -46,14 +41,31 @@ type Estimate struct {
 	Sampling []registry.MethodCalls `json:"sampling"`
 }
 
+// History is what a backfill into a new log reads, and how.
+type History struct {
+	ChainID   uint64
+	Nodes     *rpc.Pool
+	Reader    *rpc.Reader // of all vaults
+	FromBlock uint64      // the lowest start block
+	Vaults    int
+	PerBlock  float64 // NAV samples
+	Window    uint64
+	Proof     proof.Level
+	Depth     uint64 // of the final block, 0 for the node's tag
+	Agreement int
+	Poll      time.Duration // between two calls for the head
+	Endpoints int
+	InFlight  int     // ranges
+	PerSecond float64 // calls that the first endpoint allows; 0 for any number
+	LookAgain time.Duration
+	// Final returns the final block at an endpoint whose head is tip.
+	Final func(ctx context.Context, n *rpc.Node, tip *rpc.Header) (uint64, error)
+}
+
 // Estimate samples this number of ranges of the chain, 1 or more, and returns the cost of a backfill. It must be the
-// only use of this ingest; it needs no Kafka and writes nothing. progress is called for the samples; it may be nil.
-func (i *Ingest) Estimate(ctx context.Context, samples int, progress Progress) (*Estimate, error) {
-	defer i.nodes.Close()
-	if i.fault != nil {
-		return nil, refuse("%v", i.fault)
-	}
-	n, err := i.nodes.First(ctx)
+// only use of the nodes; it needs no Kafka and writes nothing. progress is called for the samples; it may be nil.
+func (h History) Estimate(ctx context.Context, samples int, progress Progress) (*Estimate, error) {
+	n, err := h.Nodes.First(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -63,72 +75,30 @@ func (i *Ingest) Estimate(ctx context.Context, samples int, progress Progress) (
 		return nil, err
 	}
 	latency := time.Since(began)
-	final, err := i.finalOf(ctx, n, tip)
+	final, err := h.Final(ctx, n, tip)
 	if err != nil {
 		return nil, err
 	}
-	e := &Estimate{ChainID: i.config.ID, Endpoint: n.Name, FromBlock: i.vaults[0].start, ToBlock: final, HeadBlock: tip.Number}
-	var contracts []common.Address
-	for _, v := range i.vaults {
-		e.FromBlock = min(e.FromBlock, v.start)
-		for _, source := range v.spec.sources {
-			if !slices.Contains(contracts, source.Address) {
-				contracts = append(contracts, source.Address)
-			}
-		}
-	}
+	e := &Estimate{ChainID: h.ChainID, Endpoint: n.Name, FromBlock: h.FromBlock, ToBlock: final, HeadBlock: tip.Number}
 	first, err := n.ByNumber(ctx, min(e.FromBlock, tip.Number))
 	if err != nil {
 		return nil, err
 	}
-	recordFrom := tip.Number + 1 - min(tip.Number+1, i.config.Window)
-	e.CompareFrom = max(e.FromBlock, min(i.config.Proof.HeadersFrom(recordFrom), final+1))
-	m := &estimator{config: i.config, sampled: i.sampledPerBlock(), e: e, latency: latency.Seconds(), prices: n.Prices(), bill: rpc.Bill{Prices: n.Prices()}}
+	recordFrom := tip.Number + 1 - min(tip.Number+1, h.Window)
+	e.CompareFrom = max(e.FromBlock, min(h.Proof.HeadersFrom(recordFrom), final+1))
+	m := &estimator{History: h, e: e, latency: latency.Seconds(), prices: n.Prices(), bill: rpc.Bill{Prices: n.Prices()}}
 	if e.FromBlock <= final {
-		taken, err := i.reader(contracts).Sample(ctx, n, e.FromBlock, e.ToBlock, samples, func(done, of uint64) { progress.tell("chain: samples", done, of) })
+		taken, err := h.Reader.Sample(ctx, n, e.FromBlock, e.ToBlock, samples, func(done, of uint64) { progress.Tell("chain: samples", done, of) })
 		if err != nil {
 			return nil, err
 		}
 		m.strata, e.Samples, e.DatesLogs = taken.Strata, taken.Ranges, taken.DatesLogs
 	}
-	e.Sampling = i.nodes.Calls()
+	e.Sampling = h.Nodes.Calls()
 	m.headerBytes = bytesOf(e.Sampling, "eth_getBlockByNumber")
 	m.backfill(recordFrom)
 	m.following(first, tip)
 	return e, nil
-}
-
-// sampledPerBlock returns the number of NAV samples per block that the vaults of chain.vaults need, by their newest
-// mappings.
-func (i *Ingest) sampledPerBlock() (samples float64) {
-	for _, v := range i.vaults {
-		d, err := mapping.Describe(v.spec.sources, v.spec.texts)
-		if err != nil || !d.Samples() {
-			continue
-		}
-		if s := d.Ranges[len(d.Ranges)-1].Mapping.Sampling; s != nil {
-			samples += 1 / float64(s.Every)
-		}
-	}
-	return samples
-}
-
-// finalOf returns the final block. If the chain names none, nothing is read by range, and samples cannot estimate the
-// cost.
-func (i *Ingest) finalOf(ctx context.Context, n *rpc.Node, tip *rpc.Header) (uint64, error) {
-	if depth := i.config.Finality.Depth; depth > 0 {
-		return tip.Number - min(tip.Number, depth), nil
-	}
-	h, err := i.finalAt(ctx, n, tip)
-	switch {
-	case errors.Is(err, rpc.ErrNamesHead):
-		return 0, refuse("%v, so every block would be read by itself: set chain.finality to a depth, or to instant on a chain whose blocks are final at once", err)
-	case err != nil && rpc.NamesNoFinal(err):
-		return 0, refuse("%s names no finalized block, so every block would be read by itself: set chain.finality to a depth", n.Name)
-	case err != nil:
-		return 0, err
-	}
-	return min(h.Number, tip.Number), nil
 }
 
 func bytesOf(calls []registry.MethodCalls, method string) float64 {
@@ -142,11 +112,10 @@ func bytesOf(calls []registry.MethodCalls, method string) float64 {
 
 // estimator computes an estimate from samples.
 type estimator struct {
-	config      Config
+	History
 	e           *Estimate
 	strata      []rpc.Stratum
 	latency     float64 // duration of a small call, in seconds
-	sampled     float64 // NAV samples per block
 	headerBytes float64
 	bill        rpc.Bill
 	prices      map[string]uint64 // prices of the sampled endpoint
@@ -163,7 +132,7 @@ func (m *estimator) headers(method string, count float64) { m.add(method, count,
 
 // backfill adds up the calls of a backfill.
 func (m *estimator) backfill(recordFrom uint64) {
-	e, vaults, endpoints := m.e, float64(len(m.config.Vaults)), float64(len(m.config.RPC))
+	e, vaults, endpoints := m.e, float64(m.Vaults), float64(m.Endpoints)
 	var ranges, bytes, logs, dated, seconds float64
 	for i := range m.strata {
 		s := &m.strata[i]
@@ -191,16 +160,16 @@ func (m *estimator) backfill(recordFrom uint64) {
 	if e.DatesLogs != nil && *e.DatesLogs {
 		dated = 0
 	}
-	seconds = seconds/float64(m.config.RangesInFlight) + m.latency*(commits+2*unfinal+(headers+dated)/rpc.HeadersAtOnce)
-	samples := m.sampled * float64(max(e.HeadBlock, e.FromBlock)-e.FromBlock)
+	seconds = seconds/float64(m.InFlight) + m.latency*(commits+2*unfinal+(headers+dated)/rpc.HeadersAtOnce)
+	samples := m.PerBlock * float64(max(e.HeadBlock, e.FromBlock)-e.FromBlock)
 	calls := ranges + headers + dated + commits + 2*unfinal + 2*samples
-	if limit := m.config.RPC[0].RequestsPerSecond; limit > 0 {
+	if limit := m.PerSecond; limit > 0 {
 		seconds = max(seconds, calls/limit)
 	}
 	e.Seconds = math.Ceil(seconds)
-	looks := 3 + math.Floor(seconds/lookAgainFar.Seconds())
+	looks := 3 + math.Floor(seconds/m.LookAgain.Seconds())
 	vouches := far // one header and the logs of its block
-	if m.config.Proof == proof.None {
+	if m.Proof == proof.None {
 		vouches = 0
 	}
 	learning := 2 * far // short ranges at the beginning
@@ -209,7 +178,7 @@ func (m *estimator) backfill(recordFrom uint64) {
 	m.headers("eth_getBlockByHash", dated)
 	m.add("eth_chainId", endpoints, 0)
 	m.add("eth_getCode", vaults, 0)
-	m.add("eth_call", 6*vaults+samples*float64(m.config.Agreement), 0)
+	m.add("eth_call", 6*vaults+samples*float64(m.Agreement), 0)
 	e.Calls = m.bill.Calls()
 	e.Total = registry.Spent(e.Calls)
 	for _, c := range e.Calls {
@@ -224,9 +193,9 @@ func (m *estimator) backfill(recordFrom uint64) {
 func (m *estimator) following(first, tip *rpc.Header) {
 	const day = 24 * 60 * 60
 	m.bill = rpc.Bill{Prices: m.prices}
-	looks := day / m.config.PollInterval.Seconds()
+	looks := day / m.Poll.Seconds()
 	perLook := 2.0
-	if m.config.Finality.Depth > 0 {
+	if m.Depth > 0 {
 		perLook = 1
 	}
 	m.headers("eth_getBlockByNumber", perLook*looks)
@@ -234,7 +203,7 @@ func (m *estimator) following(first, tip *rpc.Header) {
 		perDay := day * float64(blocks) / float64(tip.Time-first.Time)
 		m.add("eth_getLogs", perDay, 0)
 		m.headers("eth_getBlockByNumber", max(0, perDay-looks)) // those between two polls
-		m.add("eth_call", perDay*m.sampled*float64(m.config.Agreement), 0)
+		m.add("eth_call", perDay*m.PerBlock*float64(m.Agreement), 0)
 	}
 	m.e.FollowingPerDay = m.bill.Calls()
 	m.e.FollowingTotal = registry.Spent(m.e.FollowingPerDay)

@@ -1,0 +1,22 @@
+package operate
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/ingest/rpc"
+)
+
+// Of the blocks that are not in the chain of parent hashes, only the first are listed, but all are counted.
+func TestFindingsAreBounded(t *testing.T) {
+	const blocks = mostFindings + 20
+	p := &receiptsProof{report: &ReceiptsReport{Chosen: blocks, Proven: blocks}, failed: map[uint64]bool{}}
+	for number := range uint64(blocks) {
+		p.compare(&rpc.Node{}, blockInLog{number, &held{hash: common.Hash{1}}}, common.Hash{2})
+	}
+	if p.report.Wrong != blocks || len(p.report.Findings) != mostFindings || !strings.Contains(p.report.String(), "and 20 more") {
+		t.Errorf("%d blocks are wrong and %d listed:\n%s", p.report.Wrong, len(p.report.Findings), p.report)
+	}
+}
