@@ -23,7 +23,8 @@ import (
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
-// errMoved means that another dispatcher read the same records first.
+// errMoved means that another dispatcher read the same records first: its lease of the intake began while this one did
+// not know yet that its own was over.
 var errMoved = errors.New("another dispatcher moved the position")
 
 // byPosition orders batches as PositionsPassed does, by the bytes of the topic's id and
@@ -92,19 +93,18 @@ func (d *Dispatch) accept(ctx context.Context, batches []readBatch) error {
 		}
 		toWake, deadletters = inserted.toWake, append(deadletters, inserted.deadletters...)
 		spans = inserted.spans
-		return insertDeadletters(limited, q, deadletters, counts)
+		if err := insertDeadletters(limited, q, deadletters, counts); err != nil || len(toWake) == 0 {
+			return err
+		}
+		return registry.AnnounceQueued(limited, q, toWake)
 	})
 	if err != nil && !errors.Is(err, errMoved) {
 		return fmt.Errorf("write the deliveries of %d referrals: %w", len(arrivals), err)
 	}
-	if errors.Is(err, errMoved) {
-		// The other dispatcher inserted the deliveries, but this one may have lanes of their partners.
-		toWake = d.endpoints.among(arrivals)
-	}
-	for _, p := range toWake {
-		d.wake(p)
-	}
 	if err == nil {
+		for _, p := range toWake {
+			d.wake(p)
+		}
 		endAll(spans)
 		for result, n := range counts {
 			d.metrics.records.WithLabelValues(result).Add(float64(n))

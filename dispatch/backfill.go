@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -15,7 +13,6 @@ import (
 
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/registry"
-	"github.com/navlog/navlog/schemas/registry/db"
 	"github.com/navlog/navlog/schemas/telemetry"
 )
 
@@ -29,80 +26,21 @@ import (
 // knows the partner. A referral that both find has one id and so becomes one delivery. After a crash the backfill
 // starts again.
 //
-// One dispatcher does this for all new partners, under a lease, because the topics may be long. The lease only saves
-// work and guards nothing: two dispatchers that both think that they hold it still insert every delivery once.
-
-// errLeaseLost means that another dispatcher took the lease of the backfill.
-var errLeaseLost = errors.New("another dispatcher took the backfill over")
+// The dispatcher that reads the topics does this for all new partners. If its lease ends meanwhile, two dispatchers may
+// do it, and still insert every delivery once.
 
 // backfill looks for the earlier referrals of new partners.
 func (d *Dispatch) backfill(ctx context.Context) {
-	err := d.backfillUnderLease(ctx)
+	err := d.backfillNew(ctx)
 	if ctx.Err() == nil {
 		d.health.note("backfill new partners", err)
 	}
 }
 
-func (d *Dispatch) backfillUnderLease(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, d.timing.database)
-	defer cancel()
-	ids, err := d.queries.PartnersToBackfill(limited)
-	if err != nil || len(ids) == 0 {
-		return err
-	}
-	taken, err := d.takeBackfill(limited)
-	if err != nil || !taken {
-		return err
-	}
-	defer d.dropBackfill(ctx)
-	ctx, stop := d.keepBackfill(ctx)
-	defer stop()
-	if err = d.backfillNew(ctx); err != nil && errors.Is(context.Cause(ctx), errLeaseLost) {
-		return nil // the new holder reports the outcome
-	}
-	return err
-}
-
-// takeBackfill takes or renews the lease of the backfill, and reports whether this
-// dispatcher holds it.
-func (d *Dispatch) takeBackfill(ctx context.Context) (bool, error) {
-	lease := db.TakeBackfillParams{Owner: d.owner, Milliseconds: d.shared.Lease.Milliseconds()}
-	rows, err := d.queries.TakeBackfill(ctx, lease)
-	if err != nil {
-		return false, fmt.Errorf("take the lease of the backfill: %w", err)
-	}
-	return rows == 1, nil
-}
-
-// dropBackfill drops the lease; otherwise it expires.
-func (d *Dispatch) dropBackfill(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	_ = d.queries.DropBackfill(ctx, d.owner)
-}
-
-// keepBackfill renews the lease until stop. The returned context ends with errLeaseLost
-// when another dispatcher has the lease. It does not end while PostgreSQL cannot be reached.
-func (d *Dispatch) keepBackfill(ctx context.Context) (_ context.Context, stop func()) {
-	ctx, lose := context.WithCancelCause(ctx)
-	var renewal sync.WaitGroup
-	renewal.Go(func() {
-		every(ctx, d.shared.Lease/3, func(ctx context.Context) {
-			limited, cancel := context.WithTimeout(ctx, d.shared.Lease/3)
-			defer cancel()
-			if kept, err := d.takeBackfill(limited); err == nil && !kept {
-				lose(errLeaseLost)
-			}
-		})
-	})
-	return ctx, func() { lose(nil); renewal.Wait() }
-}
-
-// backfillNew reads the topics again for the new partners. The lease is held.
+// backfillNew reads the topics again for the new partners, if there are any.
 func (d *Dispatch) backfillNew(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, d.timing.database)
 	defer cancel()
-	// Read under the lease: its last holder may just have finished.
 	ids, err := d.queries.PartnersToBackfill(limited)
 	if err != nil || len(ids) == 0 {
 		return err

@@ -37,8 +37,8 @@ func TestSpamOfUnknownPartners(t *testing.T) {
 	f.eventually("all is read", func() bool {
 		return first.recordsWere(recordUnclaimed)+second.recordsWere(recordUnclaimed) == spam
 	})
-	for _, table := range []string{"delivery", "stream", "lease", "adopted", "breaker", "dead_record"} {
-		want := int64(map[string]int{"delivery": 10, "stream": 1, "lease": 1, "adopted": 1}[table])
+	for _, table := range []string{"delivery", "stream", "job_lease", "adopted", "breaker", "dead_record"} {
+		want := int64(map[string]int{"delivery": 10, "stream": 1, "job_lease": 2, "adopted": 1}[table])
 		if n := f.number("SELECT count(*) FROM " + table); n != want {
 			t.Errorf("%d rows of %s, want %d", n, table, want)
 		}
@@ -164,14 +164,14 @@ func TestBackfillWithoutOffsets(t *testing.T) {
 		for _, all := range []bool{false, true} {
 			refuse(timestamp, all)
 			before := refused()
-			err := f.untilRefused(all, refused, d.backfillUnderLease)
+			err := f.untilRefused(all, refused, d.backfillNew)
 			if refused() == before || err == nil || !strings.Contains(err.Error(), "read the "+what+" of the referral topics") || f.number("SELECT count(*) FROM adopted") != 0 {
 				t.Errorf("without %s (the whole request: %v): refused %d times, %v", what, all, refused()-before, err)
 			}
 		}
 	}
 	refuse(0, false)
-	f.check(d.backfillUnderLease(t.Context()))
+	f.check(d.backfillNew(t.Context()))
 	if n := f.states()[registry.NoEndpoint]; n != 5 {
 		t.Errorf("%d earlier events in the end", n)
 	}
@@ -265,7 +265,7 @@ func TestBackfillEndsAtThePosition(t *testing.T) {
 		f.exec("DELETE FROM adopted")
 		f.exec("DELETE FROM delivery")
 		f.readUpTo(d, c.position)
-		f.check(d.backfillUnderLease(t.Context()))
+		f.check(d.backfillNew(t.Context()))
 		if n := f.states()[registry.NoEndpoint]; n != c.earlier || f.number("SELECT count(*) FROM adopted") != 1 {
 			t.Errorf("at position %d: %d earlier events, want %d", c.position, n, c.earlier)
 		}
@@ -288,7 +288,7 @@ func TestBackfillThatTakesLong(t *testing.T) {
 	f.readUpTo(d, 1<<30)
 	f.exec("CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.4); RETURN NULL; END $$")
 	f.exec("CREATE TRIGGER slow BEFORE INSERT ON stream FOR EACH STATEMENT EXECUTE FUNCTION slow()") // once for each poll
-	f.eventually("backfilled", func() bool { return d.backfillUnderLease(t.Context()) == nil })
+	f.eventually("backfilled", func() bool { return d.backfillNew(t.Context()) == nil })
 	if n := f.states()[registry.NoEndpoint]; n != 3*pollRecords {
 		t.Errorf("%d earlier events", n)
 	}

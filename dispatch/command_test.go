@@ -155,7 +155,7 @@ func TestNewEventsDoNotWaitForAWholeRange(t *testing.T) {
 	f := newFixture(t)
 	f.partner(7, "")
 	f.history(7, 3*rangePart)
-	f.exec("INSERT INTO lease (partner_id, owner, fence, until) VALUES (7, gen_random_uuid(), 1, now() + interval '1 hour')")
+	f.exec("INSERT INTO job_lease (kind, key, owner, fence, until) VALUES ('partner', 7, gen_random_uuid(), 1, now() + interval '1 hour')")
 	long, err := f.queries.CreateReplayRange(
 		t.Context(), db.CreateReplayRangeParams{PartnerID: 7, FirstSequence: 1, LastSequence: 3 * rangePart},
 	)
@@ -237,7 +237,9 @@ func TestReplayRangeToUnreachablePartners(t *testing.T) {
 	f.eventually("it ends without an endpoint", func() bool { return f.states()[registry.NoEndpoint] > 2*rangePart-20 })
 	// A part waits for the previous one while a dispatcher has the partner.
 	f.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES (gen_random_uuid(), 8, $1, 'deposit.referral', '{}', 'pending')`, 3*rangePart)
-	f.eventually("a dispatcher has the partner", func() bool { return f.number("SELECT count(*) FROM lease WHERE partner_id = 8 AND until > now()") == 1 })
+	f.eventually("a dispatcher has the partner", func() bool {
+		return f.number("SELECT count(*) FROM job_lease WHERE kind = 'partner' AND key = 8 AND until > now()") == 1
+	})
 	long := replay(8)
 	f.eventually("the rest of the part is parked", func() bool { return f.states()[registry.Parked] > rangePart-20 })
 	if n := f.states()[registry.Parked]; n > rangePart+1 || f.done(long)() {

@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -44,30 +47,101 @@ type reader struct {
 	log [16]byte
 }
 
-// consume reads until ctx ends. After an error it restarts from the positions in PostgreSQL.
+// consume reads the referral topics for all dispatchers while this one has the lease of the intake, and otherwise
+// checks that it could. It ends when ctx does. After an error it drops the lease, so that a dispatcher without that
+// error can read, and restarts from the positions in PostgreSQL.
 func (d *Dispatch) consume(ctx context.Context) error {
 	client, err := kgo.NewClient(d.kafka.Options()...)
 	if err != nil {
 		return fmt.Errorf("make a Kafka client: %w", err)
 	}
 	defer client.Close()
+	admin := kadm.NewClient(client)
 	// One watch outlives the readers, so that restarting a reader does not reset how long a transaction was open.
 	watch := chainlog.NewWatch(
-		kadm.NewClient(client), d.timing.hanging, chainlog.ReferralDeposits(d.config.ChainID),
-		chainlog.ReferralWithdrawals(d.config.ChainID),
+		admin, d.timing.hanging, chainlog.ReferralDeposits(d.config.ChainID), chainlog.ReferralWithdrawals(d.config.ChainID),
 	)
 	for {
-		err := d.read(ctx, watch)
-		if ctx.Err() != nil {
+		err := d.readUnderLease(ctx, admin, watch)
+		switch {
+		case ctx.Err() != nil:
 			return nil
+		case errors.Is(err, registry.ErrLeaseLost):
+			d.log.Info("no longer reading the referral topics", "error", err)
+		default:
+			d.health.set("read the referral topics", err)
 		}
-		d.health.set("read the referral topics", err)
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(consumePause):
 		}
 	}
+}
+
+// readUnderLease waits for the lease of the intake. Then it reads the topics and backfills new partners until ctx ends,
+// the lease is lost, or reading fails or hangs.
+func (d *Dispatch) readUnderLease(ctx context.Context, admin *kadm.Client, watch *chainlog.Watch) error {
+	waiting, stop := context.WithCancel(ctx)
+	defer stop()
+	var standby sync.WaitGroup
+	lease, err := d.intakes.Acquire(ctx, 0, func() {
+		d.log.Info("another dispatcher reads the referral topics")
+		r := &reader{d: d, admin: admin, watch: watch, ends: map[string]map[int32]int64{}}
+		standby.Go(func() { every(waiting, d.timing.topics, r.standBy) })
+	})
+	stop()
+	standby.Wait()
+	if err != nil {
+		return err
+	}
+	defer lease.Drop(ctx)
+	d.log.Info("reading the referral topics")
+	d.reads.Store(true)
+	defer d.reads.Store(false)
+	began := time.Now()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return lease.Watch(ctx) })
+	group.Go(func() error { return d.read(ctx, watch) })
+	group.Go(func() error { return d.hangs(ctx, began) })
+	group.Go(func() error { every(ctx, d.timing.scan, d.backfill); return nil })
+	return group.Wait()
+}
+
+// hangs returns an error when reading has succeeded last, or began, too long ago.
+func (d *Dispatch) hangs(ctx context.Context, began time.Time) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	every(ctx, d.timing.scan, func(context.Context) {
+		if err = d.health.stale(began, d.timing.proof); err != nil {
+			cancel()
+		}
+	})
+	return err
+}
+
+// standBy checks that this dispatcher could read the topics, and measures what the reading one has not read.
+func (r *reader) standBy(ctx context.Context) {
+	err := r.lookAround(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	r.d.health.set("read the referral topics", err)
+	if err == nil {
+		r.d.health.prove(time.Now())
+	}
+}
+
+func (r *reader) lookAround(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, r.d.timing.database)
+	defer cancel()
+	if r.topics, err = r.findTopics(ctx); err != nil {
+		return err
+	}
+	if r.next, err = r.positions(ctx); err != nil {
+		return err
+	}
+	return r.lookAhead(ctx)
 }
 
 // read reads until ctx ends, a topic is recreated, or something fails.

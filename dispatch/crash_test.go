@@ -46,7 +46,7 @@ func TestLostLease(t *testing.T) {
 	f.run(first)
 	f.deposits(7, 1, 2)
 	<-hanging
-	f.exec("UPDATE lease SET owner = gen_random_uuid(), fence = fence + 1, until = now()")
+	f.exec("UPDATE job_lease SET owner = gen_random_uuid(), fence = fence + 1, until = now() WHERE kind = 'partner'")
 
 	f.start(nil)
 	f.eventually("delivered by the other", f.in(registry.Delivered, 1))
@@ -293,7 +293,7 @@ func TestStopFinishesPostsInFlight(t *testing.T) {
 	f.eventually("its readers have stopped", func() bool { return strings.Contains(f.logged.String(), "stopping") })
 	close(answer)
 	<-stopped
-	if f.states()[registry.Delivered] != 1 || f.number("SELECT count(*) FROM lease WHERE until > now()") != 0 {
+	if f.states()[registry.Delivered] != 1 || f.number("SELECT count(*) FROM job_lease WHERE until > now()") != 0 {
 		t.Errorf("%v, or the lease is still held", f.states())
 	}
 }

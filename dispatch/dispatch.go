@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -31,7 +31,9 @@ type Dispatch struct {
 	metrics *metrics
 	log     *slog.Logger
 
-	owner     uuid.UUID // holds the leases; one per process
+	owner     uuid.UUID        // holds the leases; one per process
+	intakes   *registry.Leases // of which one is needed, to read the referral topics
+	reads     atomic.Bool      // whether this dispatcher has that lease
 	endpoints *endpoints
 	ledger    *ledger
 	health    *health
@@ -58,11 +60,15 @@ func New(
 		owner: uuid.New(), endpoints: &endpoints{queries: queries, sealer: sealer},
 		health: newHealth(log), lanes: map[int64]*lane.Lane{}, yielded: map[int64]time.Time{},
 	}
+	leases := func(kind string) *registry.Leases {
+		period := time.Duration(c.LeaseSeconds) * time.Second
+		return &registry.Leases{Queries: queries, Kind: kind, Owner: d.owner, Period: period}
+	}
+	d.intakes = leases(registry.IntakeLease)
 	d.ledger = newLedger(d)
 	d.shared = &lane.Shared{
-		Owner: d.owner, Lease: time.Duration(c.LeaseSeconds) * time.Second, Concurrency: c.PerPartnerConcurrency, Slots: make(
-			chan struct{}, c.Concurrency,
-		),
+		Leases: leases(registry.PartnerLease), Concurrency: c.PerPartnerConcurrency,
+		Slots:  make(chan struct{}, c.Concurrency),
 		Timing: lane.Specified(), Guard: g, Queries: queries, Metrics: lane.NewMetrics(reg), Log: log,
 		Endpoint: d.endpoint, Expire: d.endpoints.expire, Record: d.ledger.record,
 	}
@@ -82,7 +88,7 @@ func (d *Dispatch) Run(ctx context.Context) error {
 	// Leases are renewed until the last result is written.
 	renewing, stopRenewing := context.WithCancel(context.WithoutCancel(ctx))
 	var renewal sync.WaitGroup
-	renewal.Go(func() { every(renewing, d.shared.Lease/3, d.renew) })
+	renewal.Go(func() { every(renewing, d.shared.Leases.Period/3, d.renew) })
 	var writing sync.WaitGroup
 	writing.Go(d.ledger.run)
 
@@ -92,7 +98,7 @@ func (d *Dispatch) Run(ctx context.Context) error {
 	group.Go(func() error { every(working, d.timing.scan, d.findWork); return nil })
 	group.Go(func() error { every(working, d.timing.scan/2, d.runCommands); return nil })
 	group.Go(func() error { every(working, d.timing.scan, d.retryDead); return nil })
-	group.Go(func() error { every(working, d.timing.scan, d.backfill); return nil })
+	group.Go(func() error { d.listen(working); return nil })
 	group.Go(func() error { every(working, announceInterval, d.rebalance); return nil })
 	group.Go(func() error { every(working, statsInterval, d.measure); return nil })
 	group.Go(func() error { every(working, d.timing.prune, d.prune); return nil })
@@ -247,40 +253,28 @@ func (d *Dispatch) allLanes() []*lane.Lane {
 	return lanes
 }
 
-// renew renews the leases of all lanes.
+// renew renews the leases of all lanes. It fails no more once there is none, even if PostgreSQL cannot be reached.
 func (d *Dispatch) renew(ctx context.Context) {
-	lanes := slices.DeleteFunc(d.allLanes(), func(l *lane.Lane) bool { return !l.Leased() })
-	if len(lanes) == 0 {
-		d.health.set("renew leases", nil) // an older failure no longer matters
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, d.shared.Lease/3)
+	ctx, cancel := context.WithTimeout(ctx, d.shared.Leases.Period/3)
 	defer cancel()
-	d.health.set("renew leases", d.renewLeases(ctx, lanes))
+	d.health.set("renew leases", d.shared.Leases.Renew(ctx))
 }
 
-// renewLeases renews the leases of these lanes and ends those whose lease another dispatcher
-// took. A lane that ended meanwhile has dropped its lease itself.
-func (d *Dispatch) renewLeases(ctx context.Context, lanes []*lane.Lane) error {
-	p := db.RenewLeasesParams{Owner: d.owner, Milliseconds: d.shared.Lease.Milliseconds()}
-	lost := map[int64]*lane.Lane{}
-	for _, l := range lanes {
-		p.PartnerIds, p.Fences = append(p.PartnerIds, l.Partner()), append(p.Fences, l.Fence())
-		lost[l.Partner()] = l
-	}
-	until := time.Now().Add(d.shared.Lease)
-	kept, err := d.queries.RenewLeases(ctx, p)
-	if err != nil {
-		return err
-	}
-	for _, p := range kept {
-		lost[p].Hold(until)
-		delete(lost, p)
-	}
-	for _, l := range lost {
-		if l.Leased() {
-			l.Lose()
+// listenAgain is the time between attempts to listen for new deliveries.
+const listenAgain = 5 * time.Second
+
+// listen wakes the lanes whose deliveries another dispatcher inserted, until ctx ends. Partners without a lane here are
+// left to that dispatcher. Whatever is not heard, as behind a pooler, findWork finds within a second.
+func (d *Dispatch) listen(ctx context.Context) {
+	every(ctx, listenAgain, func(ctx context.Context) {
+		const what = "listen for new deliveries"
+		err := registry.ListenQueued(ctx, d.pool, func() { d.health.note(what, nil) }, func(partner int64) {
+			if l, ok := d.lane(partner); ok {
+				l.Wake()
+			}
+		})
+		if ctx.Err() == nil {
+			d.health.note(what, err)
 		}
-	}
-	return nil
+	})
 }

@@ -169,7 +169,7 @@ func TestHostSpellings(t *testing.T) {
 		f.exec("DELETE FROM delivery")
 		f.exec("DELETE FROM position")
 		f.exec("DELETE FROM stream")
-		f.exec("DELETE FROM lease")
+		f.exec("DELETE FROM job_lease WHERE kind = 'partner'")
 		f.exec("DELETE FROM breaker")
 	}
 	if i, p := inside.accepted.Load(), proxy.accepted.Load(); i != 0 || p != 0 {

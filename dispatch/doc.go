@@ -13,8 +13,10 @@
 // partitions in one transaction; records that cannot become a delivery go to
 // dead_record in the same transaction. An event's id is a pure function of the
 // event, so reading a topic again, in part, from zero or recreated under another
-// id, inserts nothing. Several dispatchers may read the same topics: the position
-// moves by compare-and-set, and the loser rolls back and reads the position again.
+// id, inserts nothing. One dispatcher reads for all, under the lease of the intake,
+// and notifies the others, whose lanes send. The lease only saves work: the position
+// moves by compare-and-set, so if two dispatchers read the same records, because one
+// was suspended for longer than its lease, the slower one rolls back.
 //
 // A referral that names an unknown partner is skipped and leaves no row, because
 // any account can write any id into the chain. The topics keep it forever; when the

@@ -69,19 +69,6 @@ func (e *endpoints) check(ctx context.Context) error {
 	return err
 }
 
-// among returns the partners of these arrivals that had an endpoint at the last read.
-func (e *endpoints) among(arrivals []arrival) []int64 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	var partners []int64
-	for _, a := range arrivals {
-		if _, ok := e.latest.rows[a.partner]; ok && !slices.Contains(partners, a.partner) {
-			partners = append(partners, a.partner)
-		}
-	}
-	return partners
-}
-
 // expire makes the next get read the endpoints again.
 func (e *endpoints) expire() {
 	e.mu.Lock()

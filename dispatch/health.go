@@ -14,7 +14,9 @@ type health struct {
 	mu     sync.Mutex
 	faults map[fault]error // by what was attempted
 	noted  map[fault]error // the same for what readiness does not depend on
-	proven time.Time       // when the consumer last committed what it read; zero: not since the start
+	// proven is when the topics were last read or, while another dispatcher reads them, could have been; zero: not
+	// since the start.
+	proven time.Time
 }
 
 // fault names something that was attempted and failed.
@@ -80,7 +82,7 @@ func (h *health) clear(faults map[fault]error, f fault) {
 	h.log.Info("works again", "what", f.what)
 }
 
-// prove records when the topics were last read.
+// prove records when the topics were last read, or could have been.
 func (h *health) prove(at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -98,7 +100,21 @@ func (h *health) err(proof time.Duration) error {
 	if h.proven.IsZero() {
 		return errors.New("the referral topics have not been read yet")
 	}
-	if age := time.Since(h.proven); age > proof {
+	return stale(h.proven, proof)
+}
+
+// stale returns an error if the topics were last read, or reading began, longer than proof ago.
+func (h *health) stale(began time.Time, proof time.Duration) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.proven.After(began) {
+		began = h.proven
+	}
+	return stale(began, proof)
+}
+
+func stale(last time.Time, proof time.Duration) error {
+	if age := time.Since(last); age > proof {
 		return fmt.Errorf("the referral topics were last read %s ago: check Kafka and PostgreSQL", age.Round(time.Second))
 	}
 	return nil

@@ -94,8 +94,8 @@ func TestResultsOfOneEventUnderTwoLeases(t *testing.T) {
 				_, err := d.ledger.commit([]entry{old})
 				f.check(err)
 			}
-			f.exec("UPDATE lease SET until = now() - interval '1 second'")
-			lease := db.TakeLeaseParams{PartnerID: 7, Owner: d.owner, Milliseconds: 60_000}
+			f.exec("UPDATE job_lease SET until = now() - interval '1 second' WHERE kind = 'partner'")
+			lease := db.TakeLeaseParams{Kind: registry.PartnerLease, Key: 7, Owner: d.owner, Milliseconds: 60_000}
 			fence, err := d.queries.TakeLease(t.Context(), lease)
 			f.check(err)
 			if fence == old.attempt.Fence {

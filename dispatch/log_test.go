@@ -244,8 +244,7 @@ func TestNothingButAnotherLog(t *testing.T) {
 	}
 }
 
-// accept wakes the lanes that have new deliveries, without waiting for findWork. It does so
-// even if another dispatcher was faster, because the lane may be here.
+// accept wakes the lanes that have new deliveries, without waiting for findWork.
 func TestAcceptWakesLanes(t *testing.T) {
 	f := newFixture(t)
 	f.partner(7, "https://receiver.invalid/hook")
@@ -259,11 +258,8 @@ func TestAcceptWakesLanes(t *testing.T) {
 	if !d.lanes[7].Woken() || d.lanes[8].Woken() {
 		t.Errorf("woken: lane 7 %v, lane 8, without a URL, %v", d.lanes[7].Woken(), d.lanes[8].Woken())
 	}
-	slower := f.dispatcher(nil)
-	f.check(slower.endpoints.check(t.Context()))
-	slower.lanes[7] = lane.New(slower.shared, 7)
-	if err := slower.accept(t.Context(), []readBatch{read}); !errors.Is(err, errMoved) || !slower.lanes[7].Woken() {
-		t.Errorf("the slower dispatcher's lane is woken: %v; %v", slower.lanes[7].Woken(), err)
+	if err := f.dispatcher(nil).accept(t.Context(), []readBatch{read}); !errors.Is(err, errMoved) {
+		t.Errorf("a dispatcher that is slower: %v", err)
 	}
 	if n := f.number("SELECT count(*) FROM delivery"); n != 2 {
 		t.Errorf("%d deliveries", n)

@@ -112,7 +112,7 @@ func TestEndpointsAreReadWithoutALock(t *testing.T) {
 		return f.number("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%name: Endpoints %'") == 1
 	})
 	free := make(chan struct{})
-	go func() { e.among(nil); e.expire(); close(free) }()
+	go func() { e.expire(); close(free) }()
 	select {
 	case <-free:
 	case err := <-first:

@@ -31,6 +31,7 @@ func TestBehindPgBouncer(t *testing.T) {
 			f.Cleanup(pool.Close)
 			d.pool, d.queries = pool, db.New(pool)
 			d.endpoints.queries, d.shared.Queries = d.queries, d.queries
+			d.intakes.Queries, d.shared.Leases.Queries = d.queries, d.queries
 		})
 	}
 	f.eventually("all are delivered", f.in(registry.Delivered, 3*each))

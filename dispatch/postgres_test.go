@@ -147,7 +147,7 @@ func TestPostgresTroubleKilled(t *testing.T) {
 	f := newFixtureIn(t, enginetest.Kafka(t), server.URL)
 	r := f.receiver(ok)
 	f.partner(7, r.url)
-	d := f.start(func(d *Dispatch) { d.shared.Lease = 5 * time.Minute }) // so that nothing is sent again
+	d := f.start(func(d *Dispatch) { d.shared.Leases.Period = 5 * time.Minute }) // so that nothing is sent again
 	events := 0
 	for range 2 {
 		arrived, answer := make(chan struct{}, 100), make(chan struct{})
@@ -449,7 +449,7 @@ func TestStopGivesUpWhatCannotBeWritten(t *testing.T) {
 func (f *fixture) resultOf(d *Dispatch, v lane.Verdict, r lane.Result) entry {
 	f.Helper()
 	f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES ($1, 7, 1, 'deposit.referral', '{}', 'pending')", depositID)
-	fence, err := d.queries.TakeLease(f.Context(), db.TakeLeaseParams{PartnerID: 7, Owner: d.owner, Milliseconds: 60_000})
+	fence, err := d.queries.TakeLease(f.Context(), db.TakeLeaseParams{Kind: registry.PartnerLease, Key: 7, Owner: d.owner, Milliseconds: 60_000})
 	f.check(err)
 	r.Started, r.Phases = time.Now().UTC(), lane.NoPhases()
 	return entry{attempt: lane.Attempt{

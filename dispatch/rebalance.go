@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/navlog/navlog/dispatch/lane"
+	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -32,7 +33,7 @@ func (d *Dispatch) rebalance(ctx context.Context) {
 	})
 	var leases int64
 	if err == nil && running > 1 {
-		leases, err = d.queries.CountLeases(limited)
+		leases, err = d.queries.CountLeases(limited, registry.PartnerLease)
 	}
 	d.health.set("rebalance partners", err)
 	if err != nil || running < 2 {
@@ -49,7 +50,7 @@ func (d *Dispatch) rebalance(ctx context.Context) {
 // giveAway ends a lane and leaves its partner to the other dispatchers for a while.
 func (d *Dispatch) giveAway(l *lane.Lane) {
 	d.mu.Lock()
-	d.yielded[l.Partner()] = time.Now().Add(d.shared.Lease)
+	d.yielded[l.Partner()] = time.Now().Add(d.shared.Leases.Period)
 	d.mu.Unlock()
 	l.Yield()
 }

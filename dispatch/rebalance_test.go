@@ -27,6 +27,7 @@ func (f *fixture) named(d *Dispatch) {
 	d.pool.Close()
 	d.pool, d.queries = pool, db.New(pool)
 	d.endpoints.queries, d.shared.Queries = d.queries, d.queries
+	d.intakes.Queries, d.shared.Leases.Queries = d.queries, d.queries
 }
 
 // witness makes PostgreSQL record which dispatcher writes results, and whether it owned the partner at that time.
@@ -35,20 +36,20 @@ func (f *fixture) witness() {
 	f.exec("CREATE TABLE written (by text, owned boolean)")
 	f.exec(`CREATE FUNCTION witness() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 		INSERT INTO written SELECT current_setting('application_name'), EXISTS (
-			SELECT FROM lease WHERE partner_id = NEW.partner_id AND owner::text = current_setting('application_name'));
+			SELECT FROM job_lease WHERE kind = 'partner' AND key = NEW.partner_id AND owner::text = current_setting('application_name'));
 		RETURN NEW; END $$`)
 	f.exec("CREATE TRIGGER witness BEFORE UPDATE ON delivery FOR EACH ROW EXECUTE FUNCTION witness()")
 }
 
-// steal moves every partner to another owner, without the knowledge of its dispatcher. It
-// waits until no result is half written.
+// steal moves every partner and the intake to another owner, without the knowledge of their
+// dispatchers. It waits until no result is half written.
 func (f *fixture) steal() {
 	f.Helper()
 	tx, err := f.pool.Begin(f.Context())
 	f.check(err)
 	_, err = tx.Exec(f.Context(), "LOCK TABLE delivery IN EXCLUSIVE MODE")
 	f.check(err)
-	_, err = tx.Exec(f.Context(), "UPDATE lease SET owner = gen_random_uuid(), fence = fence + 1, until = now()")
+	_, err = tx.Exec(f.Context(), "UPDATE job_lease SET owner = gen_random_uuid(), fence = fence + 1, until = now()")
 	f.check(err)
 	f.check(tx.Commit(f.Context()))
 }

@@ -67,7 +67,7 @@ func TestReceiverThatNeverAccepts(t *testing.T) {
 	// The open time is over, and the receiver accepts everything.
 	f.exec("UPDATE breaker SET open_until = now()")
 	failed := f.states()[registry.Failed]
-	f.exec("UPDATE lease SET fence = fence + 1, owner = gen_random_uuid(), until = now()") // the lane starts again
+	f.exec("UPDATE job_lease SET fence = fence + 1, owner = gen_random_uuid(), until = now() WHERE kind = 'partner'") // the lane starts again
 	r.script(ok)
 	f.eventually("delivered", f.in(registry.Delivered, 2*events-failed))
 }
@@ -139,7 +139,7 @@ func TestUnclaimedDeliveriesArePruned(t *testing.T) {
 			SELECT gen_random_uuid(), $1, n, 'deposit.referral', '{}', 'no_endpoint', now() - $2::text::interval, now() FROM generate_series(1, $3) n`, id, age, rows)
 		f.exec(`INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms)
 			SELECT event_id, 1, 'https://receiver.example', 1, now(), 1 FROM delivery WHERE partner_id = $1`, id)
-		f.exec("INSERT INTO lease (partner_id, owner, fence, until) VALUES ($1, gen_random_uuid(), 1, now())", id)
+		f.exec("INSERT INTO job_lease (kind, key, owner, fence, until) VALUES ('partner', $1, gen_random_uuid(), 1, now())", id)
 	}
 	before := time.Now().AddDate(0, 0, -90)
 	if _, err := d.queries.PruneUnclaimed(
@@ -149,7 +149,7 @@ func TestUnclaimedDeliveriesArePruned(t *testing.T) {
 	}
 	f.contiguous(8, 10)
 	f.pruneAll(d, before)
-	for table, want := range map[string]int64{"delivery": 2 * rows, "attempt": 2 * rows, "stream": 2, "lease": 2} {
+	for table, want := range map[string]int64{"delivery": 2 * rows, "attempt": 2 * rows, "stream": 2, "job_lease_partner": 2} {
 		if n := f.number("SELECT count(*) FROM " + table); n != want {
 			t.Errorf("%d rows of %s are left, want %d", n, table, want)
 		}

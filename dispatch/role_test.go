@@ -65,7 +65,7 @@ func TestDispatcherWorksAsItsRole(t *testing.T) {
 		return d.Ready() == nil && time.Since(d.Status().MeasuredAt) < time.Minute && f.number("SELECT count(*) FROM dispatcher") == 1
 	})
 	stop()
-	if n := f.number("SELECT count(*) FROM dispatcher") + f.number("SELECT count(*) FROM lease WHERE until > now()"); n != 0 {
+	if n := f.number("SELECT count(*) FROM dispatcher") + f.number("SELECT count(*) FROM job_lease WHERE until > now()"); n != 0 {
 		t.Errorf("%d rows list it as running", n)
 	}
 	if f.number("SELECT count(*) FROM breaker") != 0 {

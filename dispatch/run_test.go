@@ -184,7 +184,7 @@ func TestSecretThatAnotherCanOpen(t *testing.T) {
 			f.deposits(8, 1, 2)
 			f.eventually("the other partner's event is delivered", f.in(registry.Delivered, 1))
 			f.eventually("it had the partner", func() bool {
-				return f.number("SELECT count(*) FROM lease WHERE partner_id = 7 AND owner = $1", first.owner) == 1
+				return f.number("SELECT count(*) FROM job_lease WHERE kind = 'partner' AND key = 7 AND owner = $1", first.owner) == 1
 			})
 			f.start(func(d *Dispatch) { d.endpoints.sealer = f.sealing(otherKey + "," + partners.SealKey) })
 			f.eventually("both are delivered", f.in(registry.Delivered, 2))
@@ -210,7 +210,7 @@ func TestWrongSealKeyForAll(t *testing.T) {
 	f.deposits(8, 1, 2)
 	f.eventually("it has inserted the deliveries", func() bool { return f.number("SELECT count(*) FROM delivery") == 2 })
 	f.eventually("and holds no partner", func() bool {
-		return f.number("SELECT count(*) FROM lease WHERE owner = $1", wrong.owner) == 2 && f.number("SELECT count(*) FROM lease WHERE until > now()") == 0
+		return f.number("SELECT count(*) FROM job_lease WHERE kind = 'partner' AND owner = $1", wrong.owner) == 2 && f.number("SELECT count(*) FROM job_lease WHERE kind = 'partner' AND until > now()") == 0
 	})
 	right := f.start(nil)
 	f.eventually("the other delivers", f.in(registry.Delivered, 2))
@@ -246,7 +246,7 @@ func TestRebalanceCountsOnlyUsefulDispatchers(t *testing.T) {
 		}
 	}
 	given := func() (n int) {
-		f.exec("UPDATE lease SET until = now() + interval '1 hour'")
+		f.exec("UPDATE job_lease SET until = now() + interval '1 hour' WHERE kind = 'partner'")
 		f.exec("UPDATE dispatcher SET until = now() + interval '1 hour'")
 		d.rebalance(t.Context())
 		for _, l := range d.allLanes() {
@@ -307,7 +307,7 @@ func TestIdleLaneEnds(t *testing.T) {
 		f.deposits(7, n, n+1)
 		f.eventually("delivered", f.in(registry.Delivered, n+1))
 		f.eventually("the lane is gone", func() bool {
-			return d.Status().Lanes == 0 && f.number("SELECT count(*) FROM lease WHERE until > now()") == 0
+			return d.Status().Lanes == 0 && f.number("SELECT count(*) FROM job_lease WHERE kind = 'partner' AND until > now()") == 0
 		})
 	}
 }

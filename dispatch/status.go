@@ -16,9 +16,12 @@ const (
 
 // Status is what dispatch reports about itself.
 type Status struct {
-	// State is "reading", or "waiting" for a Reason.
+	// State is "reading", or "waiting" for a Reason. A dispatcher that sends and leaves the topics to another one is
+	// "reading" too, as long as it could take over.
 	State  string `json:"state"`
 	Reason string `json:"reason,omitempty"`
+	// Intake is whether this dispatcher has the lease of the intake: one reads the referral topics for all.
+	Intake bool `json:"intake"`
 	// LagRecords is the number of offsets of the referral topics not read yet.
 	LagRecords int64 `json:"lagRecords"`
 	// Lanes is the number of partners that this dispatcher sends to.
@@ -33,15 +36,15 @@ type Status struct {
 	MeasuredAt           time.Time `json:"measuredAt"`
 }
 
-// Ready returns nil while the referral topics are read, results can be written, and
-// nothing else fails. A dispatcher without partners is ready too: a partner's faults
+// Ready returns nil while the referral topics are read, or could be if another dispatcher stopped
+// to, results can be written, and nothing else fails. A dispatcher without partners is ready too: a partner's faults
 // are dropped when another dispatcher takes that partner.
 func (d *Dispatch) Ready() error { return d.health.err(d.timing.proof) }
 
 // Status returns the current state without blocking.
 func (d *Dispatch) Status() Status {
 	s := d.metrics.snapshot()
-	s.Lanes = len(d.allLanes())
+	s.Lanes, s.Intake = len(d.allLanes()), d.reads.Load()
 	s.State = registry.Reading
 	if err := d.Ready(); err != nil {
 		s.State, s.Reason = "waiting", err.Error()

@@ -43,8 +43,9 @@
 //	                                               ├─ a vault was restored ─▶ outdated (ends by its successor)
 //	                                               └─ no longer on the list ─▶ ended
 //
-// The lease is a session advisory lock in PostgreSQL, which the server releases when its holder dies. It only keeps a
-// second writer from wasting its time: the compare-and-swap (package write) makes two writers harmless.
+// The lease is a row in PostgreSQL (registry.Leases). It only keeps a second writer from wasting its time: the
+// compare-and-swap (package write) makes two writers harmless, also if the first one was suspended for longer than its
+// lease and wakes up.
 //
 // At the end of the log, a keeper also lets the engine merge tables that consist of many large parts, as after a
 // rebuild (see merge).

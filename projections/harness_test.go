@@ -33,9 +33,6 @@ import (
 
 const chainID = 31337
 
-// leaseClass is the first key of the advisory locks on generations.
-const leaseClass = 0x6e61766c
-
 var prefixes atomic.Int64
 
 // clickhouseAt returns a configuration with databases of the test's own, which are dropped at its end.

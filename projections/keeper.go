@@ -124,14 +124,14 @@ func (k *keeper) term(ctx context.Context) error {
 	if err := k.fits(k.generation, origin); err != nil {
 		return err
 	}
-	lease, err := write.Acquire(ctx, k.pool, k.id, func() {
+	lease, err := k.leases.Acquire(ctx, int64(k.id), func() {
 		k.board.set(StandingBy, nil)
 		k.log.Info("another instance writes the generation")
 	})
 	if err != nil {
 		return err
 	}
-	defer lease.Release()
+	defer lease.Drop(ctx)
 	k.board.set(Starting, nil) // neither in standby any more, nor with the error of the previous term
 	if err := k.wanted(ctx); err != nil {
 		return err

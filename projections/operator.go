@@ -13,9 +13,9 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/navlog/navlog/projections/verify"
-	"github.com/navlog/navlog/projections/write"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
@@ -272,18 +272,25 @@ func (o *Operator) Drop(ctx context.Context, id int32) error {
 			return err
 		}
 	}
-	// Its writer sees the list and releases the lease. While this command has the lease, no projector writes or
+	// Its writer sees the list and drops the lease. While this command has the lease, no projector writes or
 	// recreates the tables.
 	o.Progress.Tell(fmt.Sprintf("generation %d: waiting for its lease", id), 0, 0)
 	limited, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	lease, err := write.Acquire(limited, o.pool, id, func() {})
+	lease, err := newLeases(o.pool).Acquire(limited, int64(id), func() {})
 	if err != nil {
 		return fmt.Errorf("generation %d is dropped, and its database %s is left because a projector still holds it; run this again: %w", id, g.Database, err)
 	}
-	defer lease.Release()
+	defer lease.Drop(ctx)
 	o.Progress.Tell(fmt.Sprintf("generation %d: dropping %s", id, g.Database), 0, 0)
-	if err := o.clickhouse.Drop(ctx, o.conn, g.Database); err != nil {
+	group, ctx := errgroup.WithContext(ctx)
+	dropping, dropped := context.WithCancel(ctx)
+	group.Go(func() error { return lease.Watch(dropping) })
+	group.Go(func() error {
+		defer dropped()
+		return o.clickhouse.Drop(ctx, o.conn, g.Database)
+	})
+	if err := group.Wait(); err != nil {
 		return fmt.Errorf("generation %d is dropped, and its database %s is left; run this again: %w", id, g.Database, err)
 	}
 	return nil

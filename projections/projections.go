@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -15,7 +16,19 @@ import (
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
 )
+
+// writerLease is how long the lease of a generation holds without renewal. The successor of a writer that crashed waits
+// that long, and a shorter outage of PostgreSQL interrupts no writer.
+const writerLease = 5 * time.Second
+
+// newLeases returns the leases of generations of a new owner.
+func newLeases(pool *pgxpool.Pool) *registry.Leases {
+	return &registry.Leases{
+		Queries: db.New(pool), Kind: registry.GenerationLease, Owner: uuid.New(), Period: writerLease,
+	}
+}
 
 // Projections keeps every generation that it can write up to date with the log of one chain: the live one, standby
 // ones and those being built.
@@ -25,6 +38,7 @@ type Projections struct {
 	kafka       chainlog.Config
 	clickhouse  readmodel.Config
 	pool        *pgxpool.Pool
+	leases      *registry.Leases
 	reg         prometheus.Registerer
 	log         *slog.Logger
 	every       time.Duration // between checks of the end of the log, and of ingest's coverage
@@ -41,7 +55,7 @@ type Projections struct {
 // New returns a projector. It does nothing before Run.
 func New(cfg Config, chainID uint64, kafka chainlog.Config, ch readmodel.Config, pool *pgxpool.Pool, reg prometheus.Registerer, log *slog.Logger) *Projections {
 	p := &Projections{config: cfg, chainID: chainID, kafka: kafka, clickhouse: ch, pool: pool,
-		reg: reg, log: log, every: time.Second, hanging: chainlog.HangingAfter, audit: time.Hour, repairs: repairEvery, merging: defaultMerging(), open: ch.Open, openPatient: ch.OpenPatient}
+		leases: newLeases(pool), reg: reg, log: log, every: time.Second, hanging: chainlog.HangingAfter, audit: time.Hour, repairs: repairEvery, merging: defaultMerging(), open: ch.Open, openPatient: ch.OpenPatient}
 	p.roster.set(Starting, nil)
 	return p
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/projections/verify"
 	"github.com/navlog/navlog/schemas/chainlog"
@@ -313,7 +314,14 @@ func TestTwoProjectors(t *testing.T) {
 	w.verify(t, s.Seq())
 }
 
-// TestLeaseLost: PostgreSQL ends the session that holds the lease.
+// stealLease gives the lease of a generation to an owner that has just died.
+func (w *world) stealLease(t *testing.T, generation int32) {
+	t.Helper()
+	_, err := w.pool.Exec(t.Context(), "UPDATE job_lease SET owner = gen_random_uuid(), fence = fence + 1, until = now() WHERE kind = 'generation' AND key = $1", generation)
+	must(t, err)
+}
+
+// TestLeaseLost: another owner takes the lease.
 func TestLeaseLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -322,9 +330,7 @@ func TestLeaseLost(t *testing.T) {
 	p, _ := w.projector(t)
 	start(t, p)
 	reaches(t, p, s.Seq())
-	if _, err := w.pool.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND classid = $1 AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())", int64(leaseClass)); err != nil {
-		t.Fatal(err)
-	}
+	w.stealLease(t, 1)
 	wait.Until(t, func() error {
 		if s := p.Status(); s.State == Following {
 			return fmt.Errorf("still following after the lease was lost")
@@ -336,6 +342,43 @@ func TestLeaseLost(t *testing.T) {
 	w.append(t, s.Records[p.Status().Seq:])
 	reaches(t, p, s.Seq())
 	w.verify(t, s.Seq())
+}
+
+// TestBehindPgBouncer: two projectors whose PostgreSQL sessions change hands after each transaction. One writes, and the
+// other one takes over.
+func TestBehindPgBouncer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	url := enginetest.PgBouncer(t, w.pool.Config().ConnString())
+	s := everyEvent()
+	w.append(t, s.Records)
+	w.pooled(t, url)
+	first, _ := w.projector(t)
+	stop := start(t, first)
+	reaches(t, first, s.Seq())
+	w.pooled(t, url)
+	second, _ := w.projector(t)
+	start(t, second)
+	wait.Until(t, func() error {
+		if s := second.Status(); s.State != StandingBy || second.Ready() != nil {
+			return fmt.Errorf("the second one is %s", s.State)
+		}
+		return nil
+	})
+	must(t, stop())
+	s.Mine(said{vaultA, deposit(2, bob, 7, whole(1))})
+	w.append(t, s.Records[first.Status().Seq:])
+	reaches(t, second, s.Seq())
+	w.verify(t, s.Seq())
+}
+
+// pooled makes the next projectors connect to PostgreSQL through a pooler.
+func (w *world) pooled(t *testing.T, url string) {
+	t.Helper()
+	pool, err := registry.Open(t.Context(), registry.Config{URL: url, MaxConns: 8, Pooled: true})
+	must(t, err)
+	t.Cleanup(pool.Close)
+	w.pool = pool
 }
 
 // registered adds a generation to the registry by hand.

@@ -374,8 +374,7 @@ func TestLiveBreaks(t *testing.T) {
 	follows(t, p, 2, s.Seq())
 	must(t, w.conn.Exec(t.Context(), "INSERT INTO "+w.ch.Database(2)+".events (seq) VALUES (2)"))
 	// The lease is lost, and the generation is audited when it is opened again.
-	_, err = w.pool.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND classid = $1 AND objid = 2 AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())", int64(leaseClass))
-	must(t, err)
+	w.stealLease(t, 2)
 	wait.Until(t, func() error {
 		if s := p.Status(); s.State != Bad || w.servedBy(t) != 0 {
 			return fmt.Errorf("status is %+v", s)

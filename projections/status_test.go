@@ -17,7 +17,6 @@ import (
 
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/projections/decode"
-	"github.com/navlog/navlog/projections/write"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -345,7 +344,7 @@ func TestStandbyThatHasTheLease(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	})
-	lease, err := write.Acquire(t.Context(), w.pool, k.id, func() {})
+	lease, err := newLeases(w.pool).Acquire(t.Context(), int64(k.id), func() {})
 	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -354,7 +353,7 @@ func TestStandbyThatHasTheLease(t *testing.T) {
 		k.board.look(chainlog.Tail{}, nil, time.Second) // the engines respond while it stands by
 		return k.board.ready()
 	})
-	lease.Release()
+	lease.Drop(t.Context())
 	<-opens
 	wantError(t, k.board.ready(), "not running yet")
 	cancel()

@@ -216,7 +216,7 @@ func (u *up) applyDevelopmentSettings() error {
 		u.config.HTTP.Listen = u.cmd.Listen
 	}
 	u.config.Guard.AllowNetworks = append(u.config.Guard.AllowNetworks, "127.0.0.0/8", "::1/128")
-	if err := u.config.Validate(config.NeedChain, config.NeedKafka, config.NeedClickHouse, config.NeedPostgres, config.NeedSession, config.NeedProjections, config.NeedHTTP, config.NeedWebhooks, config.NeedSecretKey); err != nil {
+	if err := u.config.Validate(config.NeedChain, config.NeedKafka, config.NeedClickHouse, config.NeedPostgres, config.NeedProjections, config.NeedHTTP, config.NeedWebhooks, config.NeedSecretKey); err != nil {
 		return cli.Configuration.With(fmt.Errorf("the configuration has mistakes:\n%w", err))
 	}
 	return nil

@@ -215,5 +215,5 @@ func (cmd projectionDropCmd) Run(ctx context.Context, s *cli.Streams) error {
 			return err
 		}
 		return cmd.did(s, cmd.ID, "dropped")
-	}, config.NeedSession)
+	})
 }

@@ -29,6 +29,6 @@ ALTER ROLE navlog_rotation NOLOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE;
 -- handed over.
 SELECT format('ALTER DATABASE %I OWNER TO navlog_migrate', current_database()) \gexec
 SELECT format('ALTER TABLE %I.%I OWNER TO navlog_migrate', n.nspname, c.relname)
-FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'public' AND c.relkind = 'r' \gexec
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'public' AND c.relkind IN ('r', 'p', 'v') \gexec
 SELECT format('ALTER FUNCTION %s OWNER TO navlog_migrate', p.oid::regprocedure)
 FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = 'public' \gexec

@@ -25,11 +25,11 @@ func (f *fixture) idle(permits int) *Lane {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(f.certificates)
 	l := New(&Shared{
-		Concurrency: permits, Slots: make(chan struct{}, permits), Timing: Specified(), Roots: roots,
+		Leases: leasesOf(5), Concurrency: permits, Slots: make(chan struct{}, permits), Timing: Specified(), Roots: roots,
 		Guard: f.asking(enginetest.NameServer(f.T)), Metrics: NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler),
 	}, 7)
-	l.Hold(time.Now().Add(time.Hour))
-	l.breaker, l.version, l.url, l.fence = newBreaker(l.shared.Timing, permits), 3, here, 5
+	f.take(l)
+	l.breaker, l.version, l.url = newBreaker(l.shared.Timing, permits), 3, here
 	return l
 }
 
@@ -169,10 +169,10 @@ func TestFinish(t *testing.T) {
 		}
 		l.inFlight[c.f.attempt.Delivery.EventID] = struct{}{}
 		l.finish(c.f)
-		if len(l.inFlight) != 0 || l.busy.Before(now) || l.unsaved != c.want || l.lost.Load() != c.lost {
+		if len(l.inFlight) != 0 || l.busy.Before(now) || l.unsaved != c.want || l.Leased() == c.lost {
 			t.Errorf(
 				"%s: %d in flight, busy %s ago, unsaved change %s, lost: %v", c.what, len(l.inFlight), time.Since(l.busy),
-				l.unsaved, l.lost.Load(),
+				l.unsaved, !l.Leased(),
 			)
 		}
 		// Not before the retry is due by PostgreSQL's clock.

@@ -215,7 +215,7 @@ func TestParkInParts(t *testing.T) {
 				t.Errorf("a delivery in flight is %s too", state)
 			}
 			f.deliveries(1, registry.Pending, "0")
-			f.exec("UPDATE lease SET fence = fence + 1")
+			f.exec("UPDATE job_lease SET fence = fence + 1 WHERE kind = 'partner'")
 			f.check(put(l, t.Context(), true))
 			if n := f.in(registry.Pending); n != 2 {
 				t.Error("a delivery of another owner was parked")

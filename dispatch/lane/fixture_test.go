@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -62,16 +64,41 @@ func (f *fixture) check(err error) {
 func (f *fixture) lane7() *Lane {
 	f.Helper()
 	l := New(&Shared{
-		Owner: uuid.New(), Lease: time.Minute, Concurrency: 4, Slots: make(chan struct{}, 4), Timing: Specified(),
+		Leases:      &registry.Leases{Queries: f.queries, Kind: registry.PartnerLease, Owner: uuid.New(), Period: time.Minute},
+		Concurrency: 4, Slots: make(chan struct{}, 4), Timing: Specified(),
 		Guard: f.asking(enginetest.NameServer(f.T)), Queries: f.queries, Metrics: NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler),
 		Endpoint: func(context.Context, int64) (Endpoint, bool, error) {
 			return Endpoint{Version: 1, URL: "https://receiver.invalid/hook", Secret: testSecret}, true, nil
 		},
 	}, 7)
+	f.take(l)
+	return l
+}
+
+func (f *fixture) take(l *Lane) {
+	f.Helper()
 	if taken, err := l.Take(f.Context()); err != nil || !taken {
 		f.Fatalf("the lease is not available: %v", err)
 	}
-	return l
+}
+
+// granted is a PostgreSQL that grants every lease, with this fence.
+type granted int64
+
+func (g granted) QueryRow(context.Context, string, ...any) pgx.Row { return g }
+
+func (g granted) Scan(to ...any) error {
+	*to[0].(*int64) = int64(g)
+	return nil
+}
+
+func (granted) Exec(context.Context, string, ...any) (pgconn.CommandTag, error) { panic("not a lease") }
+
+func (granted) Query(context.Context, string, ...any) (pgx.Rows, error) { panic("not a lease") }
+
+// leasesOf returns leases that need no PostgreSQL.
+func leasesOf(fence int64) *registry.Leases {
+	return &registry.Leases{Queries: db.New(granted(fence)), Kind: registry.PartnerLease, Owner: uuid.New(), Period: time.Hour}
 }
 
 func (f *fixture) exec(sql string, args ...any) {

@@ -45,7 +45,7 @@ func (l *Lane) restore(ctx context.Context, url string) error {
 	case errors.Is(err, pgx.ErrNoRows):
 		// A breaker of an older URL is obsolete.
 		if err := l.shared.Queries.DeleteBreaker(
-			ctx, db.DeleteBreakerParams{PartnerID: l.partner, Owner: l.shared.Owner, Fence: l.fence},
+			ctx, db.DeleteBreakerParams{PartnerID: l.partner, Owner: l.shared.Leases.Owner, Fence: l.Fence()},
 		); err != nil {
 			return fmt.Errorf("delete the breaker of partner %d: %w", l.partner, err)
 		}
@@ -67,15 +67,15 @@ func (l *Lane) save(ctx context.Context) error {
 	case opened:
 		err = l.shared.Queries.SaveBreaker(ctx, db.SaveBreakerParams{
 			PartnerID: l.partner, EndpointVersion: l.version, Url: l.url, State: "open",
-			OpenMs: l.breaker.openTime().Milliseconds(), Refusing: l.breaker.refuses(), Owner: l.shared.Owner, Fence: l.fence,
+			OpenMs: l.breaker.openTime().Milliseconds(), Refusing: l.breaker.refuses(), Owner: l.shared.Leases.Owner, Fence: l.Fence(),
 		})
 	case probing:
 		err = l.shared.Queries.ProbeBreaker(
-			ctx, db.ProbeBreakerParams{PartnerID: l.partner, Url: l.url, Owner: l.shared.Owner, Fence: l.fence},
+			ctx, db.ProbeBreakerParams{PartnerID: l.partner, Url: l.url, Owner: l.shared.Leases.Owner, Fence: l.Fence()},
 		)
 	case closed:
 		err = l.shared.Queries.DeleteBreaker(
-			ctx, db.DeleteBreakerParams{PartnerID: l.partner, Owner: l.shared.Owner, Fence: l.fence},
+			ctx, db.DeleteBreakerParams{PartnerID: l.partner, Owner: l.shared.Leases.Owner, Fence: l.Fence()},
 		)
 	}
 	if err != nil {

@@ -42,7 +42,7 @@ func TestBreakerIsSavedAndRestored(t *testing.T) {
 	if rows(as) != 1 {
 		t.Error("the opening is not written")
 	}
-	f.exec("UPDATE lease SET until = now()")
+	f.exec("UPDATE job_lease SET until = now() WHERE kind = 'partner'")
 	next := f.planned()
 	if permits, wait := next.breaker.permits(); permits != 0 || wait < 55*time.Minute || next.breaker.openTime() != time.Hour || !next.breaker.refuses() {
 		t.Errorf(
@@ -99,7 +99,7 @@ func TestBreakerFollowsItsURL(t *testing.T) {
 	l.breaker.open(time.Hour, time.Hour)
 	l.unsaved = opened
 	f.check(l.save(t.Context()))
-	f.exec("UPDATE lease SET fence = fence + 1")
+	f.exec("UPDATE job_lease SET fence = fence + 1 WHERE kind = 'partner'")
 	f.check(l.follow(t.Context(), Endpoint{Version: 4, URL: here, Secret: testSecret}))
 	if f.number("SELECT count(*) FROM breaker WHERE url = $1 AND endpoint_version = 3", there) != 1 {
 		t.Error("a breaker that another lane may have stored is deleted")

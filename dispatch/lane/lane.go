@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
@@ -16,10 +17,9 @@ import (
 // Shared holds what all lanes of a dispatcher share, and the three functions that they
 // call in it.
 type Shared struct {
-	Owner       uuid.UUID     // the dispatcher that holds the leases
-	Lease       time.Duration // how long a lease holds without renewal
-	Concurrency int           // POSTs to one partner at a time
-	Slots       chan struct{} // one per POST in flight, over all partners
+	Leases      *registry.Leases // of partners; the dispatcher is their owner and renews them
+	Concurrency int              // POSTs to one partner at a time
+	Slots       chan struct{}    // one per POST in flight, over all partners
 	Timing      Timing
 	Guard       *guard.Guard
 	Roots       *x509.CertPool // trusted for receivers; nil: the system's
@@ -44,9 +44,7 @@ type Lane struct {
 	woken   chan struct{} // signals new work; has a capacity of one
 	ended   chan flight   // attempts whose result is written
 
-	fence int64        // of the lease; set before held, never changed
-	held  atomic.Int64 // end of the lease in Unix nanoseconds, 0 before Take and after Drop; also set by Hold
-	lost  atomic.Bool  // another dispatcher has the lease; also set by Lose
+	lease atomic.Pointer[registry.Lease] // set by Take, and never changed
 	// yielded: the partner should move to another dispatcher; set by Yield.
 	yielded atomic.Bool
 
@@ -94,6 +92,7 @@ func (l *Lane) Run(ctx context.Context) (ended bool) {
 			l.finish(f)
 		case <-l.woken:
 			l.look = time.Now()
+		case <-l.lease.Load().Lost():
 		case <-timer.C:
 		}
 		if l.over() {
@@ -104,6 +103,9 @@ func (l *Lane) Run(ctx context.Context) (ended bool) {
 		l.finish(<-l.ended)
 	}
 	_ = l.save(context.WithoutCancel(ctx)) // the next lane starts without an unsaved change
+	if !l.Leased() {
+		l.shared.Metrics.LostLeases.Inc()
+	}
 	return true
 }
 
@@ -123,7 +125,7 @@ func (l *Lane) Close() { l.poster.transport.CloseIdleConnections() }
 
 // mustEnd reports whether the lane may start nothing more.
 func (l *Lane) mustEnd(ctx context.Context) bool {
-	return ctx.Err() != nil || l.lost.Load() || l.yielded.Load()
+	return ctx.Err() != nil || !l.Leased() || l.yielded.Load()
 }
 
 // turn calls plan and, if it fails, schedules the next attempt. It returns how long
@@ -255,7 +257,7 @@ func (l *Lane) send(ctx context.Context) {
 		return
 	}
 	f := flight{
-		attempt: Attempt{Partner: l.partner, Fence: l.fence, Delivery: l.queue[0], Endpoint: e}, breaker: l.breaker,
+		attempt: Attempt{Partner: l.partner, Fence: l.Fence(), Delivery: l.queue[0], Endpoint: e}, breaker: l.breaker,
 		done: done, probe: probe,
 	}
 	l.queue = l.queue[1:]
@@ -275,7 +277,7 @@ func (l *Lane) finish(f flight) {
 		l.shared.Log.Info("breaker of partner "+f.change.String(), "partner", l.partner, "openFor", l.breaker.openTime())
 	}
 	if f.fenced {
-		l.Lose()
+		l.lease.Load().Lose()
 	}
 	if f.attempt.Verdict.Finished {
 		return

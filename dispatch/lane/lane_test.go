@@ -55,8 +55,8 @@ func TestSlotIsReleasedIfNothingIsSent(t *testing.T) {
 		"the partner has no URL":           func(_ *Lane, _ *Endpoint, known *bool, _ *error) { *known = false },
 		"an operator parked the partner":   func(_ *Lane, e *Endpoint, _ *bool, _ *error) { e.Held = true },
 		"the endpoint has a new version":   func(_ *Lane, e *Endpoint, _ *bool, _ *error) { e.Version++ },
-		"the lease has expired":            func(l *Lane, _ *Endpoint, _ *bool, _ *error) { l.Hold(time.Now()) },
-		"another dispatcher has the lease": func(l *Lane, _ *Endpoint, _ *bool, _ *error) { l.Lose() },
+		"the lease has expired":            func(l *Lane, _ *Endpoint, _ *bool, _ *error) { l.shared.Leases.Period = 0; _, _ = l.Take(t.Context()) },
+		"another dispatcher has the lease": func(l *Lane, _ *Endpoint, _ *bool, _ *error) { l.lease.Load().Lose() },
 		"the breaker has opened":           func(l *Lane, _ *Endpoint, _ *bool, _ *error) { l.breaker.open(time.Hour, time.Hour) },
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestPlanReportsErrors(t *testing.T) {
 		state       string      // of the delivery in the end
 	}{
 		{"breaker", "read the breaker of partner 7", nil, registry.Pending},
-		{"lease", "delete the breaker of partner 7", nil, registry.Pending},
+		{"job_lease", "delete the breaker of partner 7", nil, registry.Pending},
 		{"breaker", "write the breaker of partner 7", func(l *Lane) { shut(l); l.unsaved = opened }, registry.Parked},
 		{"delivery", "read the due deliveries of partner 7", func(l *Lane) { l.queue = nil }, registry.Pending},
 		{"delivery", "park the deliveries of partner 7", shut, registry.Parked},
@@ -192,26 +192,27 @@ func TestHowLongASituationLasts(t *testing.T) {
 	}
 }
 
-// A lane that has lost its partner, or yields it, is woken at once. A lost lane sends nothing
+// A lane that has lost its partner, or yields it, ends at once. A lost lane sends nothing
 // more, and its loss is counted once.
 func TestLoseAndYieldWake(t *testing.T) {
 	f := &fixture{T: t}
 	s := &Shared{
-		Concurrency: 1, Timing: Specified(), Guard: f.asking(enginetest.NameServer(t)),
+		Leases: leasesOf(1), Concurrency: 1, Timing: Specified(), Guard: f.asking(enginetest.NameServer(t)),
 		Metrics: NewMetrics(prometheus.NewRegistry()),
 	}
 	lost, yielded := New(s, 7), New(s, 8)
 	for _, l := range []*Lane{lost, yielded} {
-		l.Hold(time.Now().Add(time.Hour))
+		f.take(l)
 		if l.Woken() || !l.Safe() || l.mustEnd(t.Context()) {
 			t.Fatal("the test proves nothing")
 		}
 	}
 	yielded.Yield()
-	lost.Lose()
-	lost.Lose()
-	if n := testutil.ToFloat64(s.Metrics.LostLeases); n != 1 || !lost.Woken() || lost.Safe() || lost.Leased() || !lost.mustEnd(t.Context()) {
-		t.Errorf("%v losses; woken %v, safe %v, leased %v", n, lost.Woken(), lost.Safe(), lost.Leased())
+	lost.lease.Load().Lose()
+	lost.lease.Load().Lose()
+	ended := lost.Run(t.Context())
+	if n := testutil.ToFloat64(s.Metrics.LostLeases); n != 1 || !ended || lost.Safe() || lost.Leased() {
+		t.Errorf("%v losses; ended %v, safe %v, leased %v", n, ended, lost.Safe(), lost.Leased())
 	}
 	if !yielded.Woken() || !yielded.Safe() || !yielded.Leased() || !yielded.mustEnd(t.Context()) {
 		t.Errorf("yielded: woken %v, safe %v, leased %v", yielded.Woken(), yielded.Safe(), yielded.Leased())

@@ -192,12 +192,12 @@ func TestGrantsOfEachRole(t *testing.T) {
 		add(role, "insert", "audit.operator audit.command audit.partner_id audit.detail audit.outcome")
 	}
 	add("ingest", "update", "vault_command.outcome vault_command.detail vault_command.finished_at")
-	add("project", "insert update", "generation")
+	add("project", "insert update", "generation job_lease")
 	add("serve", "update", "endpoint.version endpoint.url endpoint.updated_at statement_key.retired_at")
 	add("serve", "insert", "command.partner_id command.kind command.event_id statement_key.public_key")
 	add("serve", "insert update", "rate_bucket")
-	add("dispatch", "insert update delete", "position stream delivery attempt breaker lease dead_record dispatcher")
-	add("dispatch", "insert update delete", "adopted backfill_lease retention")
+	add("dispatch", "insert update delete", "position stream delivery attempt breaker dead_record dispatcher")
+	add("dispatch", "insert update delete", "adopted retention job_lease lease backfill_lease")
 	add("dispatch", "insert", "correction")
 	add("dispatch", "update delete", "command")
 	add("operator", "insert", "partner.id partner.name api_key.partner_id api_key.hash api_key.last4")
@@ -368,7 +368,7 @@ func TestRolesWithoutTheRightToCreateRoles(t *testing.T) {
 	}
 	for _, statement := range []string{
 		"DROP ROLE IF EXISTS login_owner", "CREATE ROLE login_owner LOGIN PASSWORD 'secret' NOCREATEROLE",
-		"DO $$ DECLARE t record; BEGIN FOR t IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' LOOP " +
+		"DO $$ DECLARE t record; BEGIN FOR t IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' UNION SELECT viewname FROM pg_views WHERE schemaname = 'public' LOOP " +
 			"EXECUTE format('ALTER TABLE %I OWNER TO login_owner', t.tablename); END LOOP; END $$",
 		"ALTER SCHEMA public OWNER TO login_owner",
 	} {

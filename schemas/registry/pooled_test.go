@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -13,7 +14,7 @@ import (
 )
 
 // TestBehindPgBouncer runs many concurrent queries with postgres.pooled through a few sessions
-// that change hands after each transaction; operations that need a session are rejected.
+// that change hands after each transaction, and leases among them; a migration, which needs a session, is rejected.
 func TestBehindPgBouncer(t *testing.T) {
 	server := enginetest.Postgres(t)
 	pooled := Config{URL: enginetest.PgBouncer(t, server), MaxConns: 8, Pooled: true}
@@ -45,16 +46,28 @@ func TestBehindPgBouncer(t *testing.T) {
 	q := db.New(pool)
 	for id := range int64(8) {
 		group.Go(func() {
+			leases := leasesOf(pool, time.Minute)
+			lease, err := leases.Take(t.Context(), id)
+			if err != nil || lease == nil {
+				t.Errorf("the lease %d is not available: %v", id, err)
+				return
+			}
 			for n := range int64(30) {
 				url := "https://a.example/"
 				ctx := context.WithoutCancel(t.Context())
-				_, err := q.PartnersByKeys(ctx, [][]byte{HashKey(string(rune('a' + id))), HashKey("none")})
+				_, err = q.PartnersByKeys(ctx, [][]byte{HashKey(string(rune('a' + id))), HashKey("none")})
 				check := func(what string, err error) {
 					if err != nil {
 						t.Errorf("%s: %v", what, err)
 					}
 				}
 				check("PartnersByKeys", err)
+				check("RenewLeases", leases.Renew(ctx))
+				other, err := leasesOf(pool, time.Minute).Take(ctx, id)
+				check("TakeLease", err)
+				if !lease.Safe() || other != nil {
+					t.Errorf("the lease %d is not kept", id)
+				}
 				check("CreateBucket", q.CreateBucket(ctx, db.CreateBucketParams{PartnerID: id + 1, Policy: "sends"}))
 				_, err = q.DrawTokens(ctx, db.DrawTokensParams{At: n, PartnerID: id + 1, Policy: "sends", Want: 1, Quota: 10, WindowNs: 5})
 				check("DrawTokens", err)

@@ -5,8 +5,9 @@
 //
 // Each column has one writer. `navlog partner` writes partners, keys and
 // secrets; query writes webhook URLs and commands; dispatch writes everything
-// else about deliveries; project and `navlog projection` write generations. Every
-// operator's command that changes something adds to audit.
+// else about deliveries; project and `navlog projection` write generations. Each
+// program takes the leases of its own jobs (Leases). Every operator's command that
+// changes something adds to audit.
 //
 // A delivery is in one of these states:
 //
@@ -94,8 +95,8 @@ type Config struct {
 	SkipMigrations bool `yaml:"skipMigrations" env:"SKIP_MIGRATIONS"`
 	// Pooled declares that URL leads to a pooler that assigns a server session per
 	// transaction, such as PgBouncer in transaction mode. navlog then keeps nothing in a
-	// session, and `navlog project` and `navlog migrate`, which need their own session,
-	// end with an error. Default false.
+	// session, and `navlog migrate`, which needs its own session, ends with an error.
+	// Default false.
 	Pooled bool `yaml:"pooled" env:"POOLED"`
 }
 
@@ -193,9 +194,9 @@ type unreachable struct {
 func (e *unreachable) Error() string { return e.text }
 func (e *unreachable) Unwrap() error { return e.err }
 
-// ofSessions are settings for sessions without a pooler, which would reject them. A lease
-// may be a lock of a session, so the server must notice soon that a client's host is gone;
-// by default it sends its first probe after two hours.
+// ofSessions are settings for sessions without a pooler, which would reject them. A
+// session may hold locks, so the server must notice soon that a client's host is gone; by
+// default it sends its first probe after two hours.
 var ofSessions = map[string]string{
 	"idle_in_transaction_session_timeout": "30s",
 	"tcp_keepalives_idle":                 "5",
@@ -207,16 +208,6 @@ var ofSessions = map[string]string{
 // withoutSession prepares no statement on the server: pgx caches the description of a
 // statement and sends its text each time.
 const withoutSession = pgx.QueryExecModeCacheDescribe
-
-// OwnSessions returns an error that names what, which needs its own session, if the pool's
-// connections lead to a pooler.
-func OwnSessions(pool *pgxpool.Pool, what string) error {
-	if pool.Config().ConnConfig.DefaultQueryExecMode != withoutSession {
-		return nil
-	}
-	return fmt.Errorf("%s holds a lock of a PostgreSQL session, which a pooler would pass on to others: give it a "+
-		"postgres.url that leads to the server itself, and no postgres.pooled", what)
-}
 
 // Version returns the version of the tables, 0 if there are none.
 func Version(ctx context.Context, pool *pgxpool.Pool) (int64, error) {
@@ -268,8 +259,9 @@ func GrantRoles(ctx context.Context, pool *pgxpool.Pool) error {
 
 // Migrate migrates the tables to the newest version.
 func Migrate(ctx context.Context, pool *pgxpool.Pool) error {
-	if err := OwnSessions(pool, "a migration"); err != nil {
-		return err
+	if pool.Config().ConnConfig.DefaultQueryExecMode == withoutSession {
+		return errors.New("a migration holds a lock of a PostgreSQL session, which a pooler would pass on to others: give " +
+			"it a postgres.url that leads to the server itself, and no postgres.pooled")
 	}
 	dir, err := fs.Sub(migrations, "migrations")
 	if err != nil {

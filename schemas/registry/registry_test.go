@@ -147,7 +147,7 @@ func TestMigrations(t *testing.T) {
 	ctx := context.Background()
 	var tables int
 	if err := pool.QueryRow(ctx, `SELECT count(*) FROM information_schema.tables WHERE table_schema = 'public' AND table_name IN
-		('partner','api_key','endpoint','command','position','stream','delivery','attempt','breaker','lease','dead_record','generation','program_status')`).Scan(&tables); err != nil || tables != 13 {
+		('partner','api_key','endpoint','command','position','stream','delivery','attempt','breaker','job_lease','dead_record','generation','program_status')`).Scan(&tables); err != nil || tables != 13 {
 		t.Errorf("%d of 13 tables: %v", tables, err)
 	}
 	for _, statement := range []string{

@@ -81,6 +81,18 @@ GRANT SELECT, INSERT (chain_id, kind, vault, argument) ON vault_command TO navlo
 
 GRANT SELECT, INSERT, UPDATE ON generation TO navlog_project;
 
+-- Each program takes leases only for its own jobs.
+GRANT SELECT, INSERT, UPDATE ON job_lease TO navlog_project;
+GRANT SELECT, INSERT, UPDATE, DELETE ON job_lease TO navlog_dispatch;
+ALTER TABLE job_lease ENABLE ROW LEVEL SECURITY;
+DROP POLICY IF EXISTS of_project ON job_lease;
+DROP POLICY IF EXISTS of_dispatch ON job_lease;
+CREATE POLICY of_project ON job_lease TO navlog_project USING (kind = 'generation') WITH CHECK (kind = 'generation');
+CREATE POLICY of_dispatch ON job_lease TO navlog_dispatch
+  USING (kind IN ('intake', 'partner')) WITH CHECK (kind IN ('intake', 'partner'));
+-- For dispatchers of the version before these leases.
+GRANT SELECT, INSERT, UPDATE, DELETE ON lease, backfill_lease TO navlog_dispatch;
+
 -- The API: a partner's own data, its URL, and its commands for dispatch. It cannot read the
 -- signing secrets, and of API keys only what identifies a caller.
 GRANT SELECT ON partner, delivery, attempt, breaker, generation TO navlog_serve;
@@ -113,7 +125,7 @@ CREATE POLICY serve_retires ON statement_key FOR UPDATE TO navlog_serve
   USING (retired_at IS NULL) WITH CHECK (retired_at = now());
 
 -- Everything about deliveries, and the URL and secret of each partner.
-GRANT SELECT, INSERT, UPDATE, DELETE ON position, stream, delivery, attempt, breaker, lease, dead_record, dispatcher, adopted, backfill_lease, retention TO navlog_dispatch;
+GRANT SELECT, INSERT, UPDATE, DELETE ON position, stream, delivery, attempt, breaker, dead_record, dispatcher, adopted, retention TO navlog_dispatch;
 GRANT SELECT, INSERT ON correction TO navlog_dispatch;
 GRANT SELECT, UPDATE, DELETE ON command TO navlog_dispatch;
 GRANT SELECT ON partner, endpoint TO navlog_dispatch;

@@ -111,7 +111,7 @@ func TestRolesCanDoTheirWorkAndNothingElse(t *testing.T) {
 			`SELECT last4 FROM api_key`, `UPDATE api_key SET revoked_at = NULL`, `INSERT INTO api_key (partner_id, hash, last4) VALUES (7, sha256('mine'), 'mine')`,
 			`UPDATE partner SET disabled = false`, `INSERT INTO command (partner_id, kind, done_at) VALUES (7, 'test', now())`, `UPDATE command SET done_at = now()`,
 			`UPDATE generation SET state = 'bad'`, `SELECT FROM dead_record`, `SELECT FROM audit`, `INSERT INTO audit (operator, command, detail, outcome) VALUES ('x', 'x', 'x', 'done')`,
-			`UPDATE lease SET fence = 0`, `UPDATE position SET next_offset = 0`, `CREATE TABLE mine (n int)`, `DROP TABLE delivery`, `ALTER TABLE delivery DISABLE TRIGGER ALL`,
+			`UPDATE job_lease SET fence = 0`, `SELECT FROM job_lease`, `UPDATE position SET next_offset = 0`, `CREATE TABLE mine (n int)`, `DROP TABLE delivery`, `ALTER TABLE delivery DISABLE TRIGGER ALL`,
 			`TRUNCATE delivery`, `CREATE ROLE mine`,
 		},
 		"navlog_ingest": {
@@ -129,7 +129,7 @@ func TestRolesCanDoTheirWorkAndNothingElse(t *testing.T) {
 		},
 		"navlog_operator": {
 			`UPDATE audit SET operator = 'x'`, `DELETE FROM audit`, `TRUNCATE audit`, `UPDATE delivery SET state = 'delivered'`, `DELETE FROM delivery`, `DELETE FROM partner`, `UPDATE position SET next_offset = 0`,
-			`UPDATE dead_record SET resolved_at = now()`, `UPDATE vault_command SET outcome = 'done'`, `DELETE FROM vault_command`, `UPDATE command SET done_at = now()`, `UPDATE lease SET fence = 0`, `UPDATE generation SET state = 'bad'`, `CREATE TABLE mine (n int)`,
+			`UPDATE dead_record SET resolved_at = now()`, `UPDATE vault_command SET outcome = 'done'`, `DELETE FROM vault_command`, `UPDATE command SET done_at = now()`, `UPDATE job_lease SET fence = 0`, `UPDATE generation SET state = 'bad'`, `CREATE TABLE mine (n int)`,
 		},
 	}
 	for role, statements := range refused {
@@ -152,6 +152,29 @@ func TestRolesCanDoTheirWorkAndNothingElse(t *testing.T) {
 		if err := <-done; err != nil || !ready {
 			t.Errorf("%s cannot report its status: %v", role, err)
 		}
+	}
+	owners := map[string]string{GenerationLease: "navlog_project", IntakeLease: "navlog_dispatch", PartnerLease: "navlog_dispatch"}
+	for kind, owner := range owners {
+		for _, role := range []string{"navlog_project", "navlog_dispatch"} {
+			leases := &Leases{Queries: db.New(as(t, url, role)), Kind: kind, Owner: uuid.New(), Period: time.Minute}
+			l, err := leases.Take(ctx, 7)
+			if (err == nil) != (role == owner) {
+				t.Errorf("%s takes a lease of kind %s: %v", role, kind, err)
+			}
+			if err != nil {
+				continue
+			}
+			if err := leases.Renew(ctx); err != nil || !l.Safe() {
+				t.Errorf("%s renews a lease of kind %s: %v", role, kind, err)
+			}
+			l.Drop(ctx)
+			if n, err := leases.Queries.CountLeases(ctx, kind); n != 0 || err != nil {
+				t.Errorf("%s drops a lease of kind %s: %d are held, %v", role, kind, n, err)
+			}
+		}
+	}
+	if tag, err := as(t, url, "navlog_project").Exec(ctx, "UPDATE job_lease SET fence = 0 WHERE kind <> 'generation'"); err != nil || tag.RowsAffected() != 0 {
+		t.Errorf("navlog_project writes leases of dispatchers: %s, %v", tag, err)
 	}
 	project := db.New(as(t, url, "navlog_project"))
 	if err := project.CreateGeneration(ctx, db.CreateGenerationParams{ID: 1, LogID: make([]byte, 16), Schema: "s", State: Building}); err != nil {

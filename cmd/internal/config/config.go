@@ -285,7 +285,7 @@ var (
 	Programs = []string{"ingest", "project", "serve", "dispatch"}
 	Needs    = map[string][]Section{
 		"ingest":   {NeedChain, NeedKafka, NeedPostgres},
-		"project":  {NeedChainID, NeedKafka, NeedClickHouse, NeedPostgres, NeedSession, NeedProjections},
+		"project":  {NeedChainID, NeedKafka, NeedClickHouse, NeedPostgres, NeedProjections},
 		"serve":    {NeedChainID, NeedClickHouse, NeedPostgres, NeedHTTP},
 		"dispatch": {NeedChainID, NeedKafka, NeedPostgres, NeedWebhooks, NeedSecretKey},
 	}

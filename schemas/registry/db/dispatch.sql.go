@@ -175,18 +175,6 @@ func (q *Queries) CountBreakers(ctx context.Context) (int64, error) {
 	return count, err
 }
 
-const countLeases = `-- name: CountLeases :one
-SELECT count(*) FROM lease WHERE until > now()
-`
-
-// How many partners are leased, over all dispatchers.
-func (q *Queries) CountLeases(ctx context.Context) (int64, error) {
-	row := q.db.QueryRow(ctx, countLeases)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
-}
-
 const createPositions = `-- name: CreatePositions :exec
 
 INSERT INTO position (topic_id, partition, topic, next_offset)
@@ -207,9 +195,9 @@ func (q *Queries) CreatePositions(ctx context.Context, arg CreatePositionsParams
 }
 
 const deleteBreaker = `-- name: DeleteBreaker :exec
-DELETE FROM breaker b USING lease l
+DELETE FROM breaker b USING job_lease l
 WHERE b.partner_id = $1
-  AND l.partner_id = b.partner_id AND l.owner = $2 AND l.fence = $3
+  AND l.kind = 'partner' AND l.key = b.partner_id AND l.owner = $2 AND l.fence = $3
 `
 
 type DeleteBreakerParams struct {
@@ -220,32 +208,6 @@ type DeleteBreakerParams struct {
 
 func (q *Queries) DeleteBreaker(ctx context.Context, arg DeleteBreakerParams) error {
 	_, err := q.db.Exec(ctx, deleteBreaker, arg.PartnerID, arg.Owner, arg.Fence)
-	return err
-}
-
-const dropBackfill = `-- name: DropBackfill :exec
-DELETE FROM backfill_lease WHERE owner = $1
-`
-
-func (q *Queries) DropBackfill(ctx context.Context, owner uuid.UUID) error {
-	_, err := q.db.Exec(ctx, dropBackfill, owner)
-	return err
-}
-
-const dropLease = `-- name: DropLease :exec
-UPDATE lease SET until = now(), fence = fence + 1
-WHERE owner = $1 AND partner_id = $2 AND fence = $3
-`
-
-type DropLeaseParams struct {
-	Owner     uuid.UUID
-	PartnerID int64
-	Fence     int64
-}
-
-// Drops the lease with this fence, and no later one of the same owner.
-func (q *Queries) DropLease(ctx context.Context, arg DropLeaseParams) error {
-	_, err := q.db.Exec(ctx, dropLease, arg.Owner, arg.PartnerID, arg.Fence)
 	return err
 }
 
@@ -419,7 +381,7 @@ WITH result AS MATERIALIZED (
     due_at = now() + r.wait_ms * interval '1 millisecond',
     finished_at = CASE WHEN r.finished THEN now() END,
     corrected_at = CASE WHEN d.revision = r.revision THEN d.corrected_at ELSE now() END
-  FROM result r JOIN lease l ON l.partner_id = r.partner_id AND l.owner = $20 AND l.fence = r.fence
+  FROM result r JOIN job_lease l ON l.kind = 'partner' AND l.key = r.partner_id AND l.owner = $20 AND l.fence = r.fence
   WHERE d.event_id = r.event_id AND NOT r.known
   RETURNING d.event_id, l.fence
 ), logged AS (
@@ -434,7 +396,7 @@ WITH result AS MATERIALIZED (
 )
 SELECT event_id, fence FROM done
 UNION ALL
-SELECT r.event_id, l.fence FROM result r JOIN lease l ON l.partner_id = r.partner_id AND l.owner = $20 AND l.fence = r.fence
+SELECT r.event_id, l.fence FROM result r JOIN job_lease l ON l.kind = 'partner' AND l.key = r.partner_id AND l.owner = $20 AND l.fence = r.fence
 WHERE r.known
 `
 
@@ -573,12 +535,12 @@ func (q *Queries) GetBreaker(ctx context.Context, arg GetBreakerParams) (GetBrea
 
 const giveUpDeliveries = `-- name: GiveUpDeliveries :execrows
 UPDATE delivery d SET state = $1, finished_at = now()
-FROM lease l
+FROM job_lease l
 WHERE d.event_id IN (
     SELECT w.event_id FROM delivery w
     WHERE w.partner_id = $2 AND w.state IN ('pending', 'parked') AND NOT (w.event_id = ANY($3::uuid[]))
     ORDER BY w.partner_id, w.state, w.due_at LIMIT $4::integer FOR UPDATE)
-  AND l.partner_id = d.partner_id AND l.owner = $5 AND l.fence = $6
+  AND l.kind = 'partner' AND l.key = d.partner_id AND l.owner = $5 AND l.fence = $6
 `
 
 type GiveUpDeliveriesParams struct {
@@ -822,7 +784,6 @@ func (q *Queries) LimitStatements(ctx context.Context, milliseconds int64) error
 }
 
 const listPositions = `-- name: ListPositions :many
-
 SELECT topic_id, topic, partition, next_offset FROM position WHERE topic = ANY($1::text[]) ORDER BY topic, topic_id, partition
 `
 
@@ -833,7 +794,6 @@ type ListPositionsRow struct {
 	NextOffset int64
 }
 
-// Rewinding.
 // How far the referral topics were read, topics that were made again included.
 func (q *Queries) ListPositions(ctx context.Context, topics []string) ([]ListPositionsRow, error) {
 	rows, err := q.db.Query(ctx, listPositions, topics)
@@ -953,12 +913,12 @@ func (q *Queries) NextDue(ctx context.Context, arg NextDueParams) (int64, error)
 
 const parkDeliveries = `-- name: ParkDeliveries :execrows
 UPDATE delivery d SET state = $1
-FROM lease l
+FROM job_lease l
 WHERE d.event_id IN (
     SELECT w.event_id FROM delivery w
     WHERE w.partner_id = $2 AND w.state = 'pending' AND NOT (w.event_id = ANY($3::uuid[]))
     ORDER BY w.partner_id, w.state, w.due_at LIMIT $4::integer FOR UPDATE)
-  AND l.partner_id = d.partner_id AND l.owner = $5 AND l.fence = $6
+  AND l.kind = 'partner' AND l.key = d.partner_id AND l.owner = $5 AND l.fence = $6
 `
 
 type ParkDeliveriesParams struct {
@@ -991,7 +951,7 @@ func (q *Queries) ParkDeliveries(ctx context.Context, arg ParkDeliveriesParams) 
 }
 
 const partIsBeingSent = `-- name: PartIsBeingSent :one
-SELECT (EXISTS (SELECT FROM lease l WHERE l.partner_id = $1 AND l.until > now()) AND (
+SELECT (EXISTS (SELECT FROM job_lease l WHERE l.kind = 'partner' AND l.key = $1 AND l.until > now()) AND (
   SELECT true FROM delivery d
   WHERE d.partner_id = $1 AND d.sequence BETWEEN $2::bigint AND $3::bigint
     AND d.state IN ('pending', 'parked') AND d.due_at <= now()
@@ -1057,7 +1017,7 @@ SELECT waiting.partner_id::bigint AS partner_id, ((
 ) IS NOT NULL)::boolean AS due
 FROM waiting
 WHERE waiting.partner_id IS NOT NULL AND NOT EXISTS (
-  SELECT FROM lease l WHERE l.partner_id = waiting.partner_id AND l.owner <> $1 AND l.until > now()
+  SELECT FROM job_lease l WHERE l.kind = 'partner' AND l.key = waiting.partner_id AND l.owner <> $1 AND l.until > now()
 )
 `
 
@@ -1153,9 +1113,9 @@ func (q *Queries) PositionsPassed(ctx context.Context, topicIds []uuid.UUID) ([]
 }
 
 const probeBreaker = `-- name: ProbeBreaker :exec
-UPDATE breaker b SET state = 'half-open' FROM lease l
+UPDATE breaker b SET state = 'half-open' FROM job_lease l
 WHERE b.partner_id = $1 AND b.url = $2
-  AND l.partner_id = b.partner_id AND l.owner = $3 AND l.fence = $4
+  AND l.kind = 'partner' AND l.key = b.partner_id AND l.owner = $3 AND l.fence = $4
 `
 
 type ProbeBreakerParams struct {
@@ -1196,47 +1156,6 @@ WHERE e.partner_id = ANY($1::bigint[]) AND e.url IS NOT NULL AND NOT p.disabled
 // Those of the partners that can be sent to: known, not disabled, with a URL.
 func (q *Queries) Reachable(ctx context.Context, partnerIds []int64) ([]int64, error) {
 	rows, err := q.db.Query(ctx, reachable, partnerIds)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []int64
-	for rows.Next() {
-		var partner_id int64
-		if err := rows.Scan(&partner_id); err != nil {
-			return nil, err
-		}
-		items = append(items, partner_id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const renewLeases = `-- name: RenewLeases :many
-UPDATE lease l SET until = now() + $1::bigint * interval '1 millisecond'
-FROM (SELECT unnest($3::bigint[]) AS partner_id, unnest($4::bigint[]) AS fence) held
-WHERE l.partner_id = held.partner_id AND l.fence = held.fence AND l.owner = $2
-RETURNING l.partner_id
-`
-
-type RenewLeasesParams struct {
-	Milliseconds int64
-	Owner        uuid.UUID
-	PartnerIds   []int64
-	Fences       []int64
-}
-
-// Renews those leases of a dispatcher that were neither taken by another nor dropped, and
-// returns their partners.
-func (q *Queries) RenewLeases(ctx context.Context, arg RenewLeasesParams) ([]int64, error) {
-	rows, err := q.db.Query(ctx, renewLeases,
-		arg.Milliseconds,
-		arg.Owner,
-		arg.PartnerIds,
-		arg.Fences,
-	)
 	if err != nil {
 		return nil, err
 	}
@@ -1362,9 +1281,9 @@ func (q *Queries) RunningDispatchers(ctx context.Context) (int64, error) {
 const saveBreaker = `-- name: SaveBreaker :exec
 
 INSERT INTO breaker (partner_id, endpoint_version, url, state, opened_at, open_until, open_ms, refusing)
-SELECT l.partner_id, $1, $2, $3, now(),
+SELECT l.key, $1, $2, $3, now(),
   now() + $4::bigint * interval '1 millisecond', $4, $5
-FROM lease l WHERE l.partner_id = $6 AND l.owner = $7 AND l.fence = $8
+FROM job_lease l WHERE l.kind = 'partner' AND l.key = $6 AND l.owner = $7 AND l.fence = $8
 ON CONFLICT (partner_id) DO UPDATE SET endpoint_version = excluded.endpoint_version, url = excluded.url,
   state = excluded.state, opened_at = excluded.opened_at, open_until = excluded.open_until, open_ms = excluded.open_ms,
   refusing = excluded.refusing
@@ -1410,49 +1329,6 @@ type SetStreamsParams struct {
 func (q *Queries) SetStreams(ctx context.Context, arg SetStreamsParams) error {
 	_, err := q.db.Exec(ctx, setStreams, arg.PartnerIds, arg.LastSequences)
 	return err
-}
-
-const takeBackfill = `-- name: TakeBackfill :execrows
-INSERT INTO backfill_lease AS l (owner, until) VALUES ($1, now() + $2::bigint * interval '1 millisecond')
-ON CONFLICT (id) DO UPDATE SET owner = excluded.owner, until = excluded.until WHERE l.owner = excluded.owner OR l.until <= now()
-`
-
-type TakeBackfillParams struct {
-	Owner        uuid.UUID
-	Milliseconds int64
-}
-
-// Takes or renews the lease of the backfill; 0 rows: another dispatcher has it.
-func (q *Queries) TakeBackfill(ctx context.Context, arg TakeBackfillParams) (int64, error) {
-	result, err := q.db.Exec(ctx, takeBackfill, arg.Owner, arg.Milliseconds)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const takeLease = `-- name: TakeLease :one
-INSERT INTO lease (partner_id, owner, fence, until)
-VALUES ($1, $2, 1, now() + $3::bigint * interval '1 millisecond')
-ON CONFLICT (partner_id) DO UPDATE SET fence = lease.fence + 1, owner = excluded.owner, until = excluded.until
-WHERE lease.owner = excluded.owner OR lease.until <= now()
-RETURNING fence
-`
-
-type TakeLeaseParams struct {
-	PartnerID    int64
-	Owner        uuid.UUID
-	Milliseconds int64
-}
-
-// Takes the lease of a partner; no row: another owner holds it. The fence increases whenever
-// a lease is taken or dropped, even by the same owner, so that it names exactly one lease
-// and a late operation cannot affect another.
-func (q *Queries) TakeLease(ctx context.Context, arg TakeLeaseParams) (int64, error) {
-	row := q.db.QueryRow(ctx, takeLease, arg.PartnerID, arg.Owner, arg.Milliseconds)
-	var fence int64
-	err := row.Scan(&fence)
-	return fence, err
 }
 
 const waitingByState = `-- name: WaitingByState :many

@@ -155,6 +155,30 @@ type Generation struct {
 	Vaults    [][]byte
 }
 
+type JobLease struct {
+	Kind  string
+	Key   int64
+	Owner uuid.UUID
+	Fence int64
+	Until time.Time
+}
+
+type JobLeasePartner struct {
+	Key   int64
+	Owner uuid.UUID
+	Fence int64
+	Until time.Time
+	Kind  string
+}
+
+type JobLeaseProgram struct {
+	Kind  string
+	Key   int64
+	Owner uuid.UUID
+	Fence int64
+	Until time.Time
+}
+
 type Lease struct {
 	PartnerID int64
 	Owner     uuid.UUID

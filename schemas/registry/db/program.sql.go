@@ -305,6 +305,21 @@ func (q *Queries) NoteUptime(ctx context.Context, arg NoteUptimeParams) error {
 	return err
 }
 
+const notify = `-- name: Notify :exec
+SELECT pg_notify($1::text, id::text) FROM unnest($2::bigint[]) AS id
+`
+
+type NotifyParams struct {
+	Channel string
+	Ids     []int64
+}
+
+// Sends a notification for each id, once the transaction is committed.
+func (q *Queries) Notify(ctx context.Context, arg NotifyParams) error {
+	_, err := q.db.Exec(ctx, notify, arg.Channel, arg.Ids)
+	return err
+}
+
 const putStatus = `-- name: PutStatus :exec
 INSERT INTO program_status (program, instance, at, status) VALUES ($1, $2, now(), $3)
 ON CONFLICT (program, instance) DO UPDATE SET at = now(), status = excluded.status

@@ -40,14 +40,6 @@ FROM partner p JOIN endpoint e ON e.partner_id = p.id WHERE p.id = ANY(sqlc.arg(
 -- The partners whose earlier events have not been backfilled yet.
 SELECT p.id FROM partner p WHERE NOT EXISTS (SELECT FROM adopted a WHERE a.partner_id = p.id) ORDER BY p.id;
 
--- name: TakeBackfill :execrows
--- Takes or renews the lease of the backfill; 0 rows: another dispatcher has it.
-INSERT INTO backfill_lease AS l (owner, until) VALUES (sqlc.arg(owner), now() + sqlc.arg(milliseconds)::bigint * interval '1 millisecond')
-ON CONFLICT (id) DO UPDATE SET owner = excluded.owner, until = excluded.until WHERE l.owner = excluded.owner OR l.until <= now();
-
--- name: DropBackfill :exec
-DELETE FROM backfill_lease WHERE owner = $1;
-
 -- name: PositionsPassed :many
 -- The positions, behind transactions that move them: records after a position are accepted by
 -- a dispatcher that knows all partners that this one knows.
@@ -133,31 +125,8 @@ SELECT waiting.partner_id::bigint AS partner_id, ((
 ) IS NOT NULL)::boolean AS due
 FROM waiting
 WHERE waiting.partner_id IS NOT NULL AND NOT EXISTS (
-  SELECT FROM lease l WHERE l.partner_id = waiting.partner_id AND l.owner <> sqlc.arg(owner) AND l.until > now()
+  SELECT FROM job_lease l WHERE l.kind = 'partner' AND l.key = waiting.partner_id AND l.owner <> sqlc.arg(owner) AND l.until > now()
 );
-
--- name: TakeLease :one
--- Takes the lease of a partner; no row: another owner holds it. The fence increases whenever
--- a lease is taken or dropped, even by the same owner, so that it names exactly one lease
--- and a late operation cannot affect another.
-INSERT INTO lease (partner_id, owner, fence, until)
-VALUES (sqlc.arg(partner_id), sqlc.arg(owner), 1, now() + sqlc.arg(milliseconds)::bigint * interval '1 millisecond')
-ON CONFLICT (partner_id) DO UPDATE SET fence = lease.fence + 1, owner = excluded.owner, until = excluded.until
-WHERE lease.owner = excluded.owner OR lease.until <= now()
-RETURNING fence;
-
--- name: RenewLeases :many
--- Renews those leases of a dispatcher that were neither taken by another nor dropped, and
--- returns their partners.
-UPDATE lease l SET until = now() + sqlc.arg(milliseconds)::bigint * interval '1 millisecond'
-FROM (SELECT unnest(sqlc.arg(partner_ids)::bigint[]) AS partner_id, unnest(sqlc.arg(fences)::bigint[]) AS fence) held
-WHERE l.partner_id = held.partner_id AND l.fence = held.fence AND l.owner = sqlc.arg(owner)
-RETURNING l.partner_id;
-
--- name: DropLease :exec
--- Drops the lease with this fence, and no later one of the same owner.
-UPDATE lease SET until = now(), fence = fence + 1
-WHERE owner = sqlc.arg(owner) AND partner_id = sqlc.arg(partner_id) AND fence = sqlc.arg(fence);
 
 -- name: DueDeliveries :many
 -- The next deliveries in order. The two states are queried separately, because only then
@@ -216,7 +185,7 @@ WITH result AS MATERIALIZED (
     due_at = now() + r.wait_ms * interval '1 millisecond',
     finished_at = CASE WHEN r.finished THEN now() END,
     corrected_at = CASE WHEN d.revision = r.revision THEN d.corrected_at ELSE now() END
-  FROM result r JOIN lease l ON l.partner_id = r.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = r.fence
+  FROM result r JOIN job_lease l ON l.kind = 'partner' AND l.key = r.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = r.fence
   WHERE d.event_id = r.event_id AND NOT r.known
   RETURNING d.event_id, l.fence
 ), logged AS (
@@ -231,7 +200,7 @@ WITH result AS MATERIALIZED (
 )
 SELECT event_id, fence FROM done
 UNION ALL
-SELECT r.event_id, l.fence FROM result r JOIN lease l ON l.partner_id = r.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = r.fence
+SELECT r.event_id, l.fence FROM result r JOIN job_lease l ON l.kind = 'partner' AND l.key = r.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = r.fence
 WHERE r.known;
 
 -- name: LimitLocks :exec
@@ -245,23 +214,23 @@ SELECT set_config('lock_timeout', sqlc.arg(milliseconds)::bigint::text, true);
 -- a second way to find them, which it takes when its statistics show no pending delivery, and
 -- which then reads all of them for each row.)
 UPDATE delivery d SET state = sqlc.arg(parked)
-FROM lease l
+FROM job_lease l
 WHERE d.event_id IN (
     SELECT w.event_id FROM delivery w
     WHERE w.partner_id = sqlc.arg(partner_id) AND w.state = 'pending' AND NOT (w.event_id = ANY(sqlc.arg(in_flight)::uuid[]))
     ORDER BY w.partner_id, w.state, w.due_at LIMIT sqlc.arg(max_rows)::integer FOR UPDATE)
-  AND l.partner_id = d.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = sqlc.arg(fence);
+  AND l.kind = 'partner' AND l.key = d.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = sqlc.arg(fence);
 
 -- name: GiveUpDeliveries :execrows
 -- Ends the first pending and parked deliveries, except those in flight, because there is no
 -- endpoint to send them to. It finds and locks them as ParkDeliveries does.
 UPDATE delivery d SET state = sqlc.arg(no_endpoint), finished_at = now()
-FROM lease l
+FROM job_lease l
 WHERE d.event_id IN (
     SELECT w.event_id FROM delivery w
     WHERE w.partner_id = sqlc.arg(partner_id) AND w.state IN ('pending', 'parked') AND NOT (w.event_id = ANY(sqlc.arg(in_flight)::uuid[]))
     ORDER BY w.partner_id, w.state, w.due_at LIMIT sqlc.arg(max_rows)::integer FOR UPDATE)
-  AND l.partner_id = d.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = sqlc.arg(fence);
+  AND l.kind = 'partner' AND l.key = d.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = sqlc.arg(fence);
 
 -- name: ReplayDelivery :execrows
 UPDATE delivery SET state = 'pending', attempts = 0, due_at = now(), finished_at = NULL
@@ -284,23 +253,23 @@ SELECT
 
 -- name: SaveBreaker :exec
 INSERT INTO breaker (partner_id, endpoint_version, url, state, opened_at, open_until, open_ms, refusing)
-SELECT l.partner_id, sqlc.arg(endpoint_version), sqlc.arg(url), sqlc.arg(state), now(),
+SELECT l.key, sqlc.arg(endpoint_version), sqlc.arg(url), sqlc.arg(state), now(),
   now() + sqlc.arg(open_ms)::bigint * interval '1 millisecond', sqlc.arg(open_ms), sqlc.arg(refusing)
-FROM lease l WHERE l.partner_id = sqlc.arg(partner_id) AND l.owner = sqlc.arg(owner) AND l.fence = sqlc.arg(fence)
+FROM job_lease l WHERE l.kind = 'partner' AND l.key = sqlc.arg(partner_id) AND l.owner = sqlc.arg(owner) AND l.fence = sqlc.arg(fence)
 ON CONFLICT (partner_id) DO UPDATE SET endpoint_version = excluded.endpoint_version, url = excluded.url,
   state = excluded.state, opened_at = excluded.opened_at, open_until = excluded.open_until, open_ms = excluded.open_ms,
   refusing = excluded.refusing;
 
 -- name: ProbeBreaker :exec
 -- The open time is over and a probe is in flight.
-UPDATE breaker b SET state = 'half-open' FROM lease l
+UPDATE breaker b SET state = 'half-open' FROM job_lease l
 WHERE b.partner_id = sqlc.arg(partner_id) AND b.url = sqlc.arg(url)
-  AND l.partner_id = b.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = sqlc.arg(fence);
+  AND l.kind = 'partner' AND l.key = b.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = sqlc.arg(fence);
 
 -- name: DeleteBreaker :exec
-DELETE FROM breaker b USING lease l
+DELETE FROM breaker b USING job_lease l
 WHERE b.partner_id = sqlc.arg(partner_id)
-  AND l.partner_id = b.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = sqlc.arg(fence);
+  AND l.kind = 'partner' AND l.key = b.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = sqlc.arg(fence);
 
 -- name: RestoreBreaker :one
 -- By URL and not by version of the endpoint: neither another secret nor the same URL again
@@ -358,7 +327,7 @@ WHERE id = sqlc.arg(id);
 -- partner's lease. Failed ones that are due later do not count; parked ones do, because they
 -- come before all newer events. (ORDER BY keeps the planner at the index of the sequences, of
 -- which there are few.)
-SELECT (EXISTS (SELECT FROM lease l WHERE l.partner_id = sqlc.arg(partner_id) AND l.until > now()) AND (
+SELECT (EXISTS (SELECT FROM job_lease l WHERE l.kind = 'partner' AND l.key = sqlc.arg(partner_id) AND l.until > now()) AND (
   SELECT true FROM delivery d
   WHERE d.partner_id = sqlc.arg(partner_id) AND d.sequence BETWEEN sqlc.arg(first_sequence)::bigint AND sqlc.arg(last_sequence)::bigint
     AND d.state IN ('pending', 'parked') AND d.due_at <= now()
@@ -393,12 +362,6 @@ WHERE d.until > now() AND d.owner <> sqlc.arg(owner) AND (d.key_ids IS NULL OR d
 
 -- name: Leave :exec
 DELETE FROM dispatcher WHERE owner = $1;
-
--- name: CountLeases :one
--- How many partners are leased, over all dispatchers.
-SELECT count(*) FROM lease WHERE until > now();
-
--- Rewinding.
 
 -- name: ListPositions :many
 -- How far the referral topics were read, topics that were made again included.

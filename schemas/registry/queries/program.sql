@@ -88,3 +88,7 @@ FROM (SELECT (now() AT TIME ZONE 'UTC')::date AS today) c CROSS JOIN LATERAL (
       ELSE r.day::timestamp AT TIME ZONE 'UTC' END)))::bigint AS recorded_seconds
   FROM uptime r) u
 WHERE u.day BETWEEN c.today - 89 AND c.today ORDER BY u.program, u.day DESC;
+
+-- name: Notify :exec
+-- Sends a notification for each id, once the transaction is committed.
+SELECT pg_notify(sqlc.arg(channel)::text, id::text) FROM unnest(sqlc.arg(ids)::bigint[]) AS id;

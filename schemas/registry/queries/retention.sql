@@ -52,7 +52,7 @@ WITH unclaimed AS MATERIALIZED (
 ), deliveries AS (
   DELETE FROM delivery d USING unclaimed u WHERE d.partner_id = u.partner_id AND d.sequence > u.kept RETURNING d.event_id
 ), leases AS (
-  DELETE FROM lease l USING unclaimed u WHERE l.partner_id = u.partner_id
+  DELETE FROM job_lease l USING unclaimed u WHERE l.kind = 'partner' AND l.key = u.partner_id
 ), shorter AS (
   UPDATE stream s SET last_sequence = u.kept FROM unclaimed u WHERE s.partner_id = u.partner_id AND u.kept > 0
 ), ended AS (

@@ -28,8 +28,8 @@ CREATE CONSTRAINT TRIGGER chaos_recorded AFTER UPDATE ON delivery DEFERRABLE INI
 	WHEN (NEW.state = 'delivered' AND OLD.state <> 'delivered') EXECUTE FUNCTION chaos_recorded();
 CREATE TABLE chaos_handover (partner_id bigint NOT NULL, at timestamptz NOT NULL);
 CREATE FUNCTION chaos_handover() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-	INSERT INTO chaos_handover VALUES (NEW.partner_id, clock_timestamp()); RETURN NULL; END $$;
-CREATE TRIGGER chaos_handover AFTER UPDATE ON lease FOR EACH ROW WHEN (OLD.fence <> NEW.fence) EXECUTE FUNCTION chaos_handover()`
+	INSERT INTO chaos_handover VALUES (NEW.key, clock_timestamp()); RETURN NULL; END $$;
+CREATE TRIGGER chaos_handover AFTER UPDATE ON job_lease FOR EACH ROW WHEN (OLD.fence <> NEW.fence AND NEW.kind = 'partner') EXECUTE FUNCTION chaos_handover()`
 
 type window struct{ from, to time.Time }
 

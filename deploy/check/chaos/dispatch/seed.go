@@ -200,9 +200,9 @@ func (r *run) strike(ctx context.Context) error {
 		return r.start(i)
 	case n < 52:
 		return r.killPostgres(ctx)
-	case n < 64: // every partner is taken away from its dispatcher
+	case n < 64: // every partner, and the intake, is taken away from its dispatcher
 		from := time.Now()
-		err := r.exec(ctx, "UPDATE lease SET owner = gen_random_uuid(), fence = fence + 1, until = now()")
+		err := r.exec(ctx, "UPDATE job_lease SET owner = gen_random_uuid(), fence = fence + 1, until = now()")
 		r.thefts = append(r.thefts, stolen(from, time.Now()))
 		return err
 	case n < 76: // the topics are read again from the start
