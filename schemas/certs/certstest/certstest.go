@@ -1,16 +1,9 @@
-// Package certstest creates authorities and certificates for tests.
+// Package certstest creates authorities and certificates for tests, checks and the receiver of the demo.
 package certstest
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
-	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -21,53 +14,70 @@ import (
 
 // Authority is an authority of a test, with a certificate for 127.0.0.1 that servers and clients use.
 type Authority struct {
+	*CA
+	t     testing.TB
 	files certs.Files
-	roots *x509.CertPool
 	own   tls.Certificate
 }
 
 // New creates an authority.
 func New(t testing.TB) *Authority {
 	t.Helper()
-	must := func(err error) {
-		if err != nil {
-			t.Helper()
+	ca, err := NewCA("an authority", time.Now(), time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &Authority{CA: ca, t: t}
+	a.own = a.Client("navlog")
+	texts := a.texts(a.own)
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-	}
-	dir := t.TempDir()
-	write := func(name, kind string, der []byte) string {
-		file := filepath.Join(dir, name)
-		must(os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
 		return file
 	}
-	rootKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(err)
-	root := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "an authority"}, NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
-	rootDER, err := x509.CreateCertificate(rand.Reader, root, root, &rootKey.PublicKey, rootKey)
-	must(err)
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(err)
-	leaf := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "navlog"}, NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
-	leafDER, err := x509.CreateCertificate(rand.Reader, leaf, root, &key.PublicKey, rootKey)
-	must(err)
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	must(err)
-	a := &Authority{roots: x509.NewCertPool(), own: tls.Certificate{Certificate: [][]byte{leafDER}, PrivateKey: key}}
-	parsed, err := x509.ParseCertificate(rootDER)
-	must(err)
-	a.roots.AddCert(parsed)
-	a.files = certs.Files{CA: write("ca.pem", "CERTIFICATE", rootDER), Cert: write("cert.pem", "CERTIFICATE", leafDER), Key: write("key.pem", "PRIVATE KEY", keyDER)}
+	a.files = certs.Files{CA: write("ca.pem", a.PEM()), Cert: write("cert.pem", texts.Client), Key: write("key.pem", texts.Key)}
 	return a
 }
 
 // Files returns the files that a client needs.
 func (a *Authority) Files() certs.Files { return a.files }
 
+// Client returns another certificate of this authority.
+func (a *Authority) Client(name string) tls.Certificate {
+	a.t.Helper()
+	c, err := a.Issue(name)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return c
+}
+
+// Texts returns what a client needs to reach a server of this authority with a certificate.
+func (a *Authority) Texts(client tls.Certificate) certs.Texts {
+	a.t.Helper()
+	texts := a.texts(client)
+	texts.Authorities = a.PEM()
+	return texts
+}
+
+func (a *Authority) texts(c tls.Certificate) certs.Texts {
+	a.t.Helper()
+	texts, err := PEM(c)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return texts
+}
+
 // Server returns the configuration of a server that requires client certificates of this authority.
 func (a *Authority) Server() *tls.Config {
-	return &tls.Config{Certificates: []tls.Certificate{a.own}, ClientCAs: a.roots, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12}
+	roots := x509.NewCertPool()
+	roots.AddCert(a.Certificate)
+	return &tls.Config{
+		Certificates: []tls.Certificate{a.own}, ClientCAs: roots, ClientAuth: tls.RequireAndVerifyClientCert,
+		MinVersion: tls.VersionTLS12,
+	}
 }
