@@ -1,21 +1,17 @@
 package receiver
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/big"
-	"net"
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/navlog/navlog/schemas/certs/certstest"
 )
 
 const (
@@ -24,16 +20,13 @@ const (
 	// caLife is how long an authority is valid, and caRenew how long before its expiry a new one is created.
 	caLife  = 2 * 365 * 24 * time.Hour
 	caRenew = 60 * 24 * time.Hour
-	// clockSkew allows for a sender's clock that is behind.
-	clockSkew = time.Hour
 )
 
 // authority signs the server's certificate. It is stored in two files: the certificate, for senders to trust, and the
 // key, which only the owner of the files can read.
 type authority struct {
-	certificate *x509.Certificate
-	key         *ecdsa.PrivateKey
-	file        string // path of the certificate
+	*certstest.CA
+	file string // path of the certificate
 }
 
 // openAuthority reads the authority in dir, or creates one if there is none or if it expires soon. A damaged file is an
@@ -41,7 +34,7 @@ type authority struct {
 func openAuthority(dir string, now time.Time) (*authority, error) {
 	a, err := readAuthority(dir)
 	switch {
-	case err == nil && now.Before(a.certificate.NotAfter.Add(-caRenew)):
+	case err == nil && now.Before(a.Certificate.NotAfter.Add(-caRenew)):
 		return a, nil
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("read the receiver's certificate authority in %s: %w; remove %s and %s to have a new one made", dir, err, caName, caKeyName)
@@ -50,22 +43,22 @@ func openAuthority(dir string, now time.Time) (*authority, error) {
 }
 
 func readAuthority(dir string) (*authority, error) {
-	a := &authority{file: filepath.Join(dir, caName)}
+	a := &authority{CA: new(certstest.CA), file: filepath.Join(dir, caName)}
 	certificate, err := readPEM(a.file, "CERTIFICATE")
 	if err != nil {
 		return nil, err
 	}
-	if a.certificate, err = x509.ParseCertificate(certificate); err != nil {
+	if a.Certificate, err = x509.ParseCertificate(certificate); err != nil {
 		return nil, fmt.Errorf("%s: %w", caName, err)
 	}
 	key, err := readPEM(filepath.Join(dir, caKeyName), "EC PRIVATE KEY")
 	if err != nil {
 		return nil, err
 	}
-	if a.key, err = x509.ParseECPrivateKey(key); err != nil {
+	if a.Key, err = x509.ParseECPrivateKey(key); err != nil {
 		return nil, fmt.Errorf("%s: %w", caKeyName, err)
 	}
-	if !a.key.PublicKey.Equal(a.certificate.PublicKey) {
+	if !a.Key.PublicKey.Equal(a.Certificate.PublicKey) {
 		return nil, fmt.Errorf("%s does not belong to %s", caKeyName, caName)
 	}
 	return a, nil
@@ -76,29 +69,11 @@ func newAuthority(dir string, now time.Time) (*authority, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	ca, err := certstest.NewCA("navlog demo receiver authority", now, now.Add(caLife))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
-	template := &x509.Certificate{
-		SerialNumber:          serial(),
-		Subject:               pkix.Name{CommonName: "navlog demo receiver authority"},
-		NotBefore:             now.Add(-clockSkew),
-		NotAfter:              now.Add(caLife),
-		IsCA:                  true,
-		BasicConstraintsValid: true,
-		MaxPathLenZero:        true,
-		KeyUsage:              x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", doing, err)
-	}
-	certificate, err := x509.ParseCertificate(der)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", doing, err)
-	}
-	keyDER, err := x509.MarshalECPrivateKey(key)
+	keyDER, err := x509.MarshalECPrivateKey(ca.Key)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
@@ -107,39 +82,17 @@ func newAuthority(dir string, now time.Time) (*authority, error) {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
 	file := filepath.Join(dir, caName)
-	if err := writePEM(file, "CERTIFICATE", der, 0o644); err != nil {
+	if err := writePEM(file, "CERTIFICATE", ca.Certificate.Raw, 0o644); err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
-	return &authority{certificate, key, file}, nil
+	return &authority{ca, file}, nil
 }
 
-// issue creates the server's certificate. It exists in memory only: every start creates another one.
-func (a *authority) issue(now time.Time) (tls.Certificate, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("make the receiver's certificate: %w", err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: serial(),
-		Subject:      pkix.Name{CommonName: "navlog demo receiver"},
-		NotBefore:    now.Add(-clockSkew),
-		NotAfter:     a.certificate.NotAfter,
-		KeyUsage:     x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
-		DNSNames:     []string{"localhost"},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key)
-	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("make the receiver's certificate: %w", err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der, a.certificate.Raw}, PrivateKey: key}, nil
-}
-
-func serial() *big.Int {
-	var b [16]byte
-	rand.Read(b[:]) // never fails
-	return new(big.Int).SetBytes(b[:])
+// serverCertificate creates the server's certificate. It exists in memory only: every start creates another one.
+func (a *authority) serverCertificate() (tls.Certificate, error) {
+	c, err := a.Issue("navlog demo receiver")
+	c.Certificate = append(c.Certificate, a.Certificate.Raw)
+	return c, err
 }
 
 func readPEM(file, kind string) ([]byte, error) {

@@ -249,14 +249,14 @@ func TestTheAuthorityIsRenewed(t *testing.T) {
 		at   time.Time
 		same bool
 	}{
-		{first.certificate.NotAfter.Add(-caRenew - time.Second), true},
-		{first.certificate.NotAfter.Add(-caRenew), false},
+		{first.Certificate.NotAfter.Add(-caRenew - time.Second), true},
+		{first.Certificate.NotAfter.Add(-caRenew), false},
 	} {
 		again, err := openAuthority(dir, try.at)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if same := again.certificate.Equal(first.certificate); same != try.same {
+		if same := again.Certificate.Equal(first.Certificate); same != try.same {
 			t.Errorf("at %s the authority is the same: %t", try.at, same)
 		}
 	}

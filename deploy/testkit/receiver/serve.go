@@ -39,7 +39,7 @@ func listen(dir string) (listener net.Listener, trust *tls.Config, caFile string
 	if err != nil {
 		return nil, nil, "", err
 	}
-	certificate, err := ca.issue(now)
+	certificate, err := ca.serverCertificate()
 	if err != nil {
 		return nil, nil, "", err
 	}
