@@ -207,6 +207,12 @@ func TestGrantsOfEachRole(t *testing.T) {
 	add("operator", "update", "partner.name partner.disabled partner.rate_limit api_key.revoked_at")
 	add("operator", "update", "endpoint.version endpoint.secret endpoint.next_secret endpoint.next_at endpoint.held")
 	add("operator", "update", "endpoint.updated_at dead_record.retry_at position.log_id")
+	const certificates = "endpoint_certificates."
+	for column := range strings.FieldsSeq("partner_id url authorities authorities_expire client client_key client_expires client_fingerprint") {
+		add("operator", "insert", certificates+column)
+	}
+	add("operator", "update", certificates+"client_key")
+	add("operator", "delete", "endpoint_certificates")
 	add("rotation", "update", "endpoint.secret endpoint.next_secret endpoint.next_at api_key.revoked_at")
 	add("rotation", "insert", "api_key.partner_id api_key.hash api_key.last4")
 	add("rotation", "insert", "audit.operator audit.command audit.partner_id audit.detail audit.outcome")

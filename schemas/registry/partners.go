@@ -15,7 +15,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// Operators change partners, their keys and their secrets. Each change is one transaction
+// Operators change partners, their keys, secrets and certificates. Each change is one transaction
 // that also adds a row to the audit.
 
 // NewPartner holds the key and the secret of a partner. They can be read only now.
@@ -199,10 +199,11 @@ func KeyNames(ends []string) string {
 type Resealed struct {
 	KeyID    string `json:"keyId"`    // of the key that now seals all secrets
 	Partners int    `json:"partners"` // all partners
-	Secrets  int    `json:"resealed"` // secrets that were sealed with another key
+	Secrets  int    `json:"resealed"` // secrets and client keys that were sealed with another key
 }
 
-// Reseal seals all secrets with the newest key. It calls progress before each partner.
+// Reseal seals all secrets and the keys of client certificates with the newest key. It calls progress before each
+// partner.
 func Reseal(ctx context.Context, pool *pgxpool.Pool, operator string, sealer *Sealer, progress func(done, of uint64)) (
 	Resealed, error,
 ) {
@@ -221,6 +222,11 @@ func Reseal(ctx context.Context, pool *pgxpool.Pool, operator string, sealer *Se
 			}
 			done.Secrets += n
 		}
+		n, err := resealClientKeys(ctx, q, sealer)
+		if err != nil {
+			return Deed{}, err
+		}
+		done.Secrets += n
 		return Deed{"partner reseal", 0, fmt.Sprintf(
 			"%d secrets of %d partners resealed with key %s", done.Secrets, done.Partners, done.KeyID,
 		)}, nil

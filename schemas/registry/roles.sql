@@ -128,14 +128,17 @@ CREATE POLICY serve_retires ON statement_key FOR UPDATE TO navlog_serve
 GRANT SELECT, INSERT, UPDATE, DELETE ON position, stream, delivery, attempt, breaker, dead_record, dispatcher, adopted, retention TO navlog_dispatch;
 GRANT SELECT, INSERT ON correction TO navlog_dispatch;
 GRANT SELECT, UPDATE, DELETE ON command TO navlog_dispatch;
-GRANT SELECT ON partner, endpoint TO navlog_dispatch;
+GRANT SELECT ON partner, endpoint, endpoint_certificates TO navlog_dispatch;
 
--- Operators: partners, keys and secrets, and commands for dispatch.
+-- Operators: partners, keys, secrets and certificates, and commands for dispatch.
 GRANT SELECT ON partner, api_key, endpoint TO navlog_operator;
 GRANT INSERT (id, name), UPDATE (name, disabled, rate_limit) ON partner TO navlog_operator;
 GRANT INSERT (partner_id, hash, last4), UPDATE (revoked_at) ON api_key TO navlog_operator;
 GRANT INSERT (partner_id, secret), UPDATE (version, secret, next_secret, next_at, held, updated_at)
   ON endpoint TO navlog_operator;
+GRANT SELECT, DELETE, UPDATE (client_key),
+  INSERT (partner_id, url, authorities, authorities_expire, client, client_key, client_expires, client_fingerprint)
+  ON endpoint_certificates TO navlog_operator;
 GRANT SELECT, INSERT (partner_id, kind, event_id, first_sequence, last_sequence, only_state)
   ON command TO navlog_operator;
 GRANT SELECT ON delivery, correction, attempt, breaker, stream, position, dead_record, dispatcher, generation, program_status TO navlog_operator;

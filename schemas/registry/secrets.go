@@ -82,13 +82,13 @@ func NewSigningSecret() string {
 	return "whsec_" + base64.StdEncoding.EncodeToString(b)
 }
 
-// Sealer encrypts signing secrets at rest with AES-256-GCM. A sealed value is
+// Sealer encrypts signing secrets and the keys of client certificates at rest with AES-256-GCM. A sealed value is
 //
 //	sealMagic, id of the key, nonce, ciphertext
 //
-// The part before the nonce and the partner id are authenticated with the text, so that a
-// row copied to another partner cannot be opened. Values from before keys had ids are only
-// nonce and ciphertext; every key is tried on them.
+// The part before the nonce and the owner are authenticated with the text, so that a value copied to another row cannot
+// be opened. The owner of a secret is its partner, that of a client key its partner and URL. Secrets from before keys
+// had ids are only nonce and ciphertext; every key is tried on them.
 type Sealer struct{ keys []sealKey } // the newest first
 
 type sealKey struct {
@@ -168,47 +168,73 @@ func sealedWith(sealed []byte) (id [keyIDLen]byte, ok bool) {
 
 // Seal encrypts the secret of a partner with the newest key.
 func (s *Sealer) Seal(partnerID int64, secret string) []byte {
+	return s.seal(partnerBytes(partnerID), secret)
+}
+
+// SealClientKey encrypts the key of a partner's client certificate for a URL with the newest key.
+func (s *Sealer) SealClientKey(partnerID int64, url, key string) []byte {
+	return s.seal(clientKeyOwner(partnerID, url), key)
+}
+
+func (s *Sealer) seal(owner []byte, text string) []byte {
 	key := s.keys[0]
 	sealed := append([]byte(sealMagic), key.id[:]...)
 	nonce := make([]byte, key.aead.NonceSize())
 	if _, err := rand.Read(nonce); err != nil {
 		panic(err) // crypto/rand does not fail on any supported system
 	}
-	bound := append(bytes.Clone(sealed), partnerBytes(partnerID)...)
-	return key.aead.Seal(append(sealed, nonce...), nonce, []byte(secret), bound)
+	bound := append(bytes.Clone(sealed), owner...)
+	return key.aead.Seal(append(sealed, nonce...), nonce, []byte(text), bound)
 }
 
 // Open decrypts a value that Seal returned for the same partner with one of the keys.
 func (s *Sealer) Open(partnerID int64, sealed []byte) (string, error) {
-	id, named := sealedWith(sealed)
-	const header = len(sealMagic) + keyIDLen
-	for _, k := range s.keys {
-		if named && k.id == id {
-			if secret, ok := k.open(sealed[header:], append(bytes.Clone(sealed[:header]), partnerBytes(partnerID)...)); ok {
-				return secret, nil
-			}
-		}
+	owner := partnerBytes(partnerID)
+	if secret, ok := s.open(owner, sealed); ok {
+		return secret, nil
 	}
 	// The value has no id, or starts with random bytes that look like one.
 	for _, k := range s.keys {
-		if secret, ok := k.open(sealed, partnerBytes(partnerID)); ok {
+		if secret, ok := k.open(sealed, owner); ok {
 			return secret, nil
 		}
 	}
-	switch {
-	case len(sealed) < s.keys[0].aead.NonceSize():
+	if len(sealed) < s.keys[0].aead.NonceSize() {
 		return "", fmt.Errorf(
 			"the signing secret of partner %d is truncated in the registry: rotate it with `navlog partner rotate-secret %d`",
 			partnerID, partnerID,
 		)
-	case named && !s.has(id):
-		return "", fmt.Errorf("the signing secret of partner %d, sealed with key %x where %s was given, cannot be "+
-			"decrypted: "+
-			"NAVLOG_SECRET_KEY is not the key it was stored with",
-			partnerID, id, strings.Join(s.KeyIDs(), " and "))
 	}
-	return "", fmt.Errorf("the signing secret of partner %d cannot be decrypted: "+
-		"NAVLOG_SECRET_KEY is not the key it was stored with", partnerID)
+	return "", s.unopened(fmt.Sprintf("the signing secret of partner %d", partnerID), sealed)
+}
+
+// OpenClientKey decrypts a value that SealClientKey returned for the same partner and URL with one of the keys.
+func (s *Sealer) OpenClientKey(partnerID int64, url string, sealed []byte) (string, error) {
+	if key, ok := s.open(clientKeyOwner(partnerID, url), sealed); ok {
+		return key, nil
+	}
+	return "", s.unopened(fmt.Sprintf("the key of the client certificate of partner %d", partnerID), sealed)
+}
+
+// open decrypts a value that names its key.
+func (s *Sealer) open(owner, sealed []byte) (string, bool) {
+	id, named := sealedWith(sealed)
+	const header = len(sealMagic) + keyIDLen
+	for _, k := range s.keys {
+		if named && k.id == id {
+			return k.open(sealed[header:], append(bytes.Clone(sealed[:header]), owner...))
+		}
+	}
+	return "", false
+}
+
+// unopened returns the error for a value that none of the keys opens.
+func (s *Sealer) unopened(what string, sealed []byte) error {
+	if id, named := sealedWith(sealed); named && !s.has(id) {
+		return fmt.Errorf("%s, sealed with key %x where %s was given, cannot be decrypted: NAVLOG_SECRET_KEY is not the key "+
+			"it was stored with", what, id, strings.Join(s.KeyIDs(), " and "))
+	}
+	return fmt.Errorf("%s cannot be decrypted: NAVLOG_SECRET_KEY is not the key it was stored with", what)
 }
 
 func (k sealKey) open(sealed, bound []byte) (string, bool) {
@@ -221,3 +247,7 @@ func (k sealKey) open(sealed, bound []byte) (string, bool) {
 }
 
 func partnerBytes(id int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(id)) }
+
+func clientKeyOwner(partnerID int64, url string) []byte {
+	return append(partnerBytes(partnerID), "client key for "+url...)
+}

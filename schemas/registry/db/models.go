@@ -143,6 +143,19 @@ type Endpoint struct {
 	Held       bool
 }
 
+type EndpointCertificate struct {
+	ID                int64
+	PartnerID         int64
+	Url               string
+	Authorities       string
+	AuthoritiesExpire *time.Time
+	Client            string
+	ClientKey         []byte
+	ClientExpires     *time.Time
+	ClientFingerprint []byte
+	ChangedAt         time.Time
+}
+
 type Generation struct {
 	ID        int32
 	LogID     []byte

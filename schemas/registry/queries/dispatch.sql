@@ -97,12 +97,14 @@ INSERT INTO delivery (event_id, partner_id, type, body, state) VALUES ($1, $2, $
 -- Sending.
 
 -- name: Endpoints :many
--- Every partner that can be sent to, with URL and secrets in one snapshot. The end of a
--- rotation counts as a new version.
+-- Every partner that can be sent to, with URL and secrets in one snapshot, and which
+-- certificates belong to the URL (0: none). The end of a rotation counts as a new version.
 SELECT e.partner_id, (e.version + CASE WHEN e.next_at <= now() THEN 1 ELSE 0 END)::bigint AS version, e.url::text AS url, e.held,
   (CASE WHEN e.next_at <= now() THEN e.next_secret ELSE e.secret END)::bytea AS secret,
-  (CASE WHEN e.next_at > now() THEN e.next_secret ELSE '' END)::bytea AS next_secret
+  (CASE WHEN e.next_at > now() THEN e.next_secret ELSE '' END)::bytea AS next_secret,
+  coalesce(c.id, 0)::bigint AS certificates_id
 FROM endpoint e JOIN partner p ON p.id = e.partner_id
+LEFT JOIN endpoint_certificates c ON c.partner_id = e.partner_id AND c.url = e.url
 WHERE e.url IS NOT NULL AND NOT p.disabled;
 
 -- name: PartnersToSend :many

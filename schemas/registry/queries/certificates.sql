@@ -1,0 +1,44 @@
+-- name: LockEndpoint :one
+-- The URL of a partner. The lock keeps changes of the endpoint and of its certificates apart.
+SELECT url FROM endpoint WHERE partner_id = $1 FOR UPDATE;
+
+-- name: ListCertificates :many
+-- All certificates of a partner, those of its current URL first. No row has the key.
+SELECT c.url, c.authorities, c.client, c.changed_at, coalesce(c.url = e.url, false)::boolean AS current
+FROM endpoint_certificates c JOIN endpoint e ON e.partner_id = c.partner_id
+WHERE c.partner_id = $1 ORDER BY coalesce(c.url = e.url, false) DESC, c.url;
+
+-- name: GetCertificates :one
+SELECT * FROM endpoint_certificates WHERE partner_id = $1 AND url = $2;
+
+-- name: CountCertificates :one
+SELECT count(*) FROM endpoint_certificates WHERE partner_id = $1;
+
+-- name: DeleteCertificates :execrows
+DELETE FROM endpoint_certificates WHERE partner_id = $1 AND url = $2;
+
+-- name: InsertCertificates :exec
+INSERT INTO endpoint_certificates (partner_id, url, authorities, authorities_expire, client, client_key, client_expires, client_fingerprint)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8);
+
+-- name: CertificatesChanged :exec
+-- Another version of the endpoint, if these certificates are those of its URL: attempts note the version.
+UPDATE endpoint SET version = version + 1, updated_at = now() WHERE partner_id = $1 AND url = sqlc.arg(url)::text;
+
+-- name: LockClientKeys :many
+-- All sealed client keys. LockSecrets comes first, and its lock keeps changes away.
+SELECT id, partner_id, url, client_key FROM endpoint_certificates WHERE client <> '' ORDER BY id;
+
+-- name: ReplaceClientKey :exec
+-- The same key, sealed again: nothing changes for receivers, so the id stays.
+UPDATE endpoint_certificates SET client_key = $2 WHERE id = $1;
+
+-- name: CertificatesByID :many
+SELECT id, partner_id, url, authorities, client, client_key FROM endpoint_certificates
+WHERE id = ANY(sqlc.arg(ids)::bigint[]);
+
+-- name: CertificateExpiries :many
+-- When the first certificate of each kind expires, of the current URLs of enabled partners.
+SELECT c.partner_id, c.authorities_expire, c.client_expires
+FROM endpoint_certificates c JOIN endpoint e ON e.partner_id = c.partner_id AND e.url = c.url
+JOIN partner p ON p.id = c.partner_id WHERE NOT p.disabled ORDER BY c.partner_id;
