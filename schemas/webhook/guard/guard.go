@@ -142,6 +142,19 @@ func (g *Guard) CheckURL(ctx context.Context, rawURL string) (string, error) {
 			return "", unaddressed(host, err)
 		}
 	}
+	return canonical(u, host, port)
+}
+
+// Canonical returns the form in which CheckURL returns a URL, without looking its host up. The error is a *Refusal.
+func Canonical(rawURL string) (string, error) {
+	u, host, port, err := parse(rawURL)
+	if err != nil {
+		return "", err
+	}
+	return canonical(u, host, port)
+}
+
+func canonical(u *url.URL, host string, port uint16) (string, error) {
 	u.Host = host
 	if strings.Contains(host, ":") {
 		u.Host = "[" + host + "]"
@@ -150,14 +163,14 @@ func (g *Guard) CheckURL(ctx context.Context, rawURL string) (string, error) {
 		u.Host += ":" + strconv.Itoa(int(port))
 	}
 	u.RawQuery = escaped(u.RawQuery)
-	canonical := u.String()
-	if len(canonical) > maxURL {
+	text := u.String()
+	if len(text) > maxURL {
 		return "", refuse(
-			Syntax, "the URL has %d characters after escaping those outside ASCII, and at most %d are allowed", len(canonical),
+			Syntax, "the URL has %d characters after escaping those outside ASCII, and at most %d are allowed", len(text),
 			maxURL,
 		)
 	}
-	return canonical, nil
+	return text, nil
 }
 
 // Control is a net.Dialer.ControlContext that checks the address about to be connected to.

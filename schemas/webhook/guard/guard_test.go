@@ -217,6 +217,11 @@ func TestURLs(t *testing.T) {
 		if err != nil && strings.Contains(err.Error(), "password@") {
 			t.Errorf("the refusal of %q repeats the password: %v", c.url, err)
 		}
+		// Without a look-up the form is the same; what is refused then depends on no address and on no port.
+		lookedUp := c.reason == guard.Unresolvable || c.reason == guard.ForbiddenAddress
+		if text, err := guard.Canonical(c.url); c.want != "" && text != c.want || c.want == "" && err == nil && !lookedUp && c.reason != guard.Port {
+			t.Errorf("%q without a look-up: %q, %v; want %q", c.url, text, err, c.want)
+		}
 	}
 }
 
