@@ -24,6 +24,9 @@ type childSpec struct {
 	Args []string // including the program's name
 	Dir  string   // the engine's working directory, or the folder to remove
 
+	// From and To are only for ClickHouse: the address for clients, and that of the engine behind the relay.
+	From, To string
+
 	// The rest is only for a warden.
 	Env      []string // added to the environment
 	UID, GID uint32   // user to run as; 0 is the current one

@@ -16,9 +16,9 @@ import (
 // `navlog_query` (reads generations, within limits, no password): see clickhouse-users.xml. Databases must be created
 // with ENGINE = Atomic, because this engine's default is a different one.
 //
-// The whole engine exits if a client logs in over the native protocol with an unknown user name, or resets a
-// connection: an exception that leaves a session's thread ends the library, which it would not do in the server. Watch
-// reports it.
+// The whole engine exits if a client logs in over the native protocol with an unknown user name: an exception that leaves
+// a session's thread ends the library, which it would not do in the server. Watch reports it. A reset connection would
+// end it too, so clients connect to a relay, in the same process, which keeps resets away.
 type ClickHouse struct {
 	Addr     string // host:port of the native protocol
 	HTTPAddr string // host:port of the HTTP interface
@@ -85,6 +85,10 @@ func prepareClickHouse(dir, lib string, port int, prefix string) (*ClickHouse, c
 	if err != nil {
 		return nil, childSpec{}, err
 	}
+	inside, err := claimPort(what, 0)
+	if err != nil {
+		return nil, childSpec{}, err
+	}
 	web, err := claimPort(what, 0)
 	if err != nil {
 		return nil, childSpec{}, err
@@ -96,12 +100,12 @@ func prepareClickHouse(dir, lib string, port int, prefix string) (*ClickHouse, c
 			return nil, childSpec{}, fmt.Errorf("start %s: write its configuration: %w", what, err)
 		}
 	}
-	spec := childSpec{Kind: clickHouseKind, Path: lib, Args: []string{
+	spec := childSpec{Kind: clickHouseKind, Path: lib, From: addr(native), To: addr(inside), Args: []string{
 		"clickhouse",
 		"--config-file", config,
 		"--path", filepath.Join(dir, "data"),
 		"--listen_host", loopback,
-		"--tcp_port", fmt.Sprint(native),
+		"--tcp_port", fmt.Sprint(inside),
 		"--http_port", fmt.Sprint(web),
 		"--query", "SYSTEM START LISTEN TCP; SYSTEM START LISTEN HTTP; SELECT count() FROM file('stdin', 'LineAsString', 'l String') FORMAT Null",
 	}}
@@ -135,7 +139,7 @@ func (c *ClickHouse) Watch(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	case <-c.proc.ended:
-		return fmt.Errorf("the embedded engine has ended by itself: %s; its log is %s. The whole engine exits if a client logs in with a user name other than default or navlog_query (neither has a password), or resets a connection: start it again, the data is kept, or use a server of your own",
+		return fmt.Errorf("the embedded engine has ended by itself: %s; its log is %s. The whole engine exits if a client logs in with a user name other than default or navlog_query (neither has a password): start it again, the data is kept, or use a server of your own",
 			c.proc.reason(), c.proc.log)
 	}
 }

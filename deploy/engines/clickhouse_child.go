@@ -3,6 +3,7 @@ package engines
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"runtime"
 	"time"
@@ -14,7 +15,8 @@ import (
 // drainWait is how long the engine may take to end its queries after the parent has exited.
 const drainWait = 20 * time.Second
 
-// runClickHouse is the main function of the ClickHouse process: it loads the engine and passes it a command line. The
+// runClickHouse is the main function of the ClickHouse process: it starts the relay, loads the engine and passes it a
+// command line. The
 // query on that command line opens the ports and then counts the lines of stdin, which stays empty until the parent
 // exits. It runs on the process's first thread (see init).
 func runClickHouse(spec childSpec) int {
@@ -34,6 +36,11 @@ func runClickHouse(spec childSpec) int {
 		childFail("redirect its output", err)
 	}
 	go exitAfterParent()
+	listener, err := net.Listen("tcp", spec.From)
+	if err != nil {
+		childFail("listen for ClickHouse", err)
+	}
+	go relay(listener, spec.To)
 
 	argv := make([]*byte, len(spec.Args)+1) // NULL-terminated, as in C
 	for i, arg := range spec.Args {
