@@ -327,9 +327,9 @@ type readBatch struct {
 }
 
 // batches groups the records that were read by partition. It returns an error if records of a partition are missing,
-// since moving a position over records that were not accepted would lose them. A client can skip records after a seek:
-// the embedded broker of the tests remembers how far it responded to a fetch even if the fetch was cancelled. After
-// such an error the client is replaced by one that starts at the position.
+// since moving a position over records that were not accepted would lose them. A client can skip records after a seek,
+// with a broker that remembers how far it responded to a fetch even if the fetch was cancelled. After such an error the
+// client is replaced by one that starts at the position.
 //
 // One gap is normal: the records of an aborted transaction are not returned, and the next record is its abort marker.
 func (r *reader) batches(fetches kgo.Fetches) ([]readBatch, error) {

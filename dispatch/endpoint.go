@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/navlog/navlog/dispatch/lane"
+	"github.com/navlog/navlog/schemas/certs"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -23,9 +24,12 @@ const endpointsAge = time.Second
 var errWrongKey = errors.New("none of the partners' signing secrets can be opened: " +
 	"set NAVLOG_SECRET_KEY to the key that sealed them")
 
-// errSealed means that one partner's secret cannot be opened. If others can be, only
+// errSealed means that one partner's secret or client key cannot be opened. If others can be, only
 // this partner is affected.
-var errSealed = errors.New("this dispatcher cannot sign for the partner")
+var errSealed = errors.New("this dispatcher cannot sign for the partner, or not use its client certificate")
+
+// errChanging means that certificates were replaced each time between the read of the endpoints and theirs.
+var errChanging = errors.New("the certificates of partners change all the time")
 
 // endpoints caches the endpoints of all partners. It reads all at once, so that the cost
 // does not grow with the number of attempts.
@@ -41,21 +45,31 @@ type endpoints struct {
 
 // A reading is one read of all endpoints.
 type reading struct {
-	at    time.Time // when the read began; zero: expired
-	rows  map[int64]db.EndpointsRow
-	fault error // errWrongKey, if no secret can be opened
+	at           time.Time // when the read began; zero: expired
+	rows         map[int64]db.EndpointsRow
+	certificates map[int64]certificates // by id
+	fault        error                  // errWrongKey, if no secret can be opened
+}
+
+// certificates are those of one URL, or why they cannot be used.
+type certificates struct {
+	certs.Pinned
+	err error
 }
 
 // get returns the newest endpoint of a partner, and false if the partner is unknown or
 // disabled, or has no URL.
 func (e *endpoints) get(ctx context.Context, partner int64) (lane.Endpoint, bool, error) {
-	row, ok, err := e.row(ctx, partner)
+	row, pinned, ok, err := e.row(ctx, partner)
 	if err != nil || !ok {
 		return lane.Endpoint{}, false, err
 	}
 	found := lane.Endpoint{Version: row.Version, URL: row.Url, Held: row.Held}
 	if found.Secret, err = e.sealer.Open(partner, row.Secret); err == nil && len(row.NextSecret) > 0 {
 		found.Next, err = e.sealer.Open(partner, row.NextSecret)
+	}
+	if err == nil && row.CertificatesID != 0 {
+		found.CertificatesID, found.Certificates, err = row.CertificatesID, &pinned.Pinned, pinned.err
 	}
 	if err != nil {
 		return lane.Endpoint{}, false, fmt.Errorf("%w: %w", errSealed, err)
@@ -65,7 +79,7 @@ func (e *endpoints) get(ctx context.Context, partner int64) (lane.Endpoint, bool
 
 // check reports whether the endpoints can be read and their secrets opened.
 func (e *endpoints) check(ctx context.Context) error {
-	_, _, err := e.row(ctx, 0)
+	_, _, _, err := e.row(ctx, 0)
 	return err
 }
 
@@ -78,42 +92,59 @@ func (e *endpoints) expire() {
 	e.reads.Forget("") // a read in progress may predate the change
 }
 
-func (e *endpoints) row(ctx context.Context, partner int64) (db.EndpointsRow, bool, error) {
+func (e *endpoints) row(ctx context.Context, partner int64) (_ db.EndpointsRow, _ certificates, known bool, _ error) {
 	e.mu.Lock()
-	known, expired := e.latest, e.expired
+	latest, expired := e.latest, e.expired
 	e.mu.Unlock()
-	if time.Since(known.at) >= endpointsAge {
+	if time.Since(latest.at) >= endpointsAge {
 		// A caller whose context ends must not cancel the read for the others.
 		done := e.reads.DoChan("", func() (any, error) { return e.read(context.WithoutCancel(ctx), expired) })
 		select {
 		case <-ctx.Done():
-			return db.EndpointsRow{}, false, fmt.Errorf("read the endpoints: %w", ctx.Err())
+			return db.EndpointsRow{}, certificates{}, false, fmt.Errorf("read the endpoints: %w", ctx.Err())
 		case result := <-done:
 			if result.Err != nil {
-				return db.EndpointsRow{}, false, fmt.Errorf("read the endpoints: %w", result.Err)
+				return db.EndpointsRow{}, certificates{}, false, fmt.Errorf("read the endpoints: %w", result.Err)
 			}
-			known = result.Val.(reading)
+			latest = result.Val.(reading)
 		}
 	}
-	row, ok := known.rows[partner]
-	return row, ok, known.fault
+	row, ok := latest.rows[partner]
+	return row, latest.certificates[row.CertificatesID], ok, latest.fault
 }
 
 // read reads all endpoints and caches them, unless expire was called meanwhile.
 func (e *endpoints) read(ctx context.Context, expired int) (reading, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
+	e.mu.Lock()
+	known := e.latest.certificates
+	e.mu.Unlock()
 	now := reading{at: time.Now()}
-	rows, err := e.queries.Endpoints(ctx)
-	if err != nil {
-		return now, err
-	}
-	now.rows = make(map[int64]db.EndpointsRow, len(rows))
-	for _, r := range rows {
-		now.rows[r.PartnerID] = r
-	}
-	if len(rows) > 0 && !slices.ContainsFunc(rows, e.opens) {
-		now.fault = errWrongKey
+	const attempts = 3
+	for n := 1; ; n++ {
+		rows, err := e.queries.Endpoints(ctx)
+		if err != nil {
+			return now, err
+		}
+		now.rows = make(map[int64]db.EndpointsRow, len(rows))
+		for _, r := range rows {
+			now.rows[r.PartnerID] = r
+		}
+		if len(rows) > 0 && !slices.ContainsFunc(rows, e.opens) {
+			now.fault = errWrongKey
+			break
+		}
+		var all bool
+		if now.certificates, all, err = e.readCertificates(ctx, rows, known); err != nil {
+			return now, err
+		}
+		if all {
+			break
+		}
+		if n == attempts {
+			return now, errChanging
+		}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -126,4 +157,35 @@ func (e *endpoints) read(ctx context.Context, expired int) (reading, error) {
 func (e *endpoints) opens(row db.EndpointsRow) bool {
 	_, err := e.sealer.Open(row.PartnerID, row.Secret)
 	return err == nil
+}
+
+// readCertificates returns the certificates of all endpoints, and false if some were replaced since the endpoints were
+// read. It reads only what is not known yet: few partners have certificates, and they seldom change.
+func (e *endpoints) readCertificates(
+	ctx context.Context, endpoints []db.EndpointsRow, known map[int64]certificates,
+) (found map[int64]certificates, all bool, err error) {
+	found = map[int64]certificates{}
+	var missing []int64
+	for _, r := range endpoints {
+		if r.CertificatesID == 0 {
+			continue
+		}
+		if c, ok := known[r.CertificatesID]; ok && c.err == nil { // a key that could not be opened may be sealed again
+			found[r.CertificatesID] = c
+		} else {
+			missing = append(missing, r.CertificatesID)
+		}
+	}
+	if len(missing) == 0 {
+		return found, true, nil
+	}
+	rows, err := e.queries.CertificatesByID(ctx, missing)
+	if err != nil {
+		return nil, false, fmt.Errorf("read the certificates of partners: %w", err)
+	}
+	for _, r := range rows {
+		pinned, err := e.sealer.OpenCertificates(r)
+		found[r.ID] = certificates{pinned, err}
+	}
+	return found, len(rows) == len(missing), nil
 }

@@ -2,11 +2,13 @@ package dispatch
 
 import (
 	"maps"
+	"math"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
 )
 
 // Results of reading a referral record.
@@ -35,6 +37,7 @@ type metrics struct {
 	oldest          *prometheus.GaugeVec // by state
 	measured        prometheus.Gauge
 	openBreakers    prometheus.Gauge
+	certificates    *prometheus.GaugeVec // by kind
 	lanes           prometheus.Gauge
 	writeRetries    prometheus.Counter
 	failedTurns     prometheus.Counter     // failed runs of commands
@@ -78,6 +81,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			"Unix time at which deliveries, oldest_seconds and open_breakers were last measured.")),
 		openBreakers: prometheus.NewGauge(gauge("open_breakers",
 			"Open or half-open breakers of partners' current URLs, over all dispatchers, without disabled partners.")),
+		certificates: prometheus.NewGaugeVec(gauge("certificate_expiry_timestamp_seconds",
+			"Unix time at which the first certificate for the webhook URL of any partner expires, by certificate: "+
+				"authority or client; +Inf if there is none."), []string{"certificate"}),
 		lanes: prometheus.NewGauge(gauge("lanes", "Partners that this dispatcher sends to.")),
 		writeRetries: prometheus.NewCounter(counter("result_write_retries_total",
 			"Retried writes of POST results.")),
@@ -92,8 +98,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	} {
 		m.records.WithLabelValues(r)
 	}
+	m.showCertificates(nil)
 	reg.MustRegister(m.records, m.lostRecords, m.lag, m.openTransaction, m.writes,
-		m.deliveries, m.oldest, m.measured, m.openBreakers, m.lanes, m.writeRetries, m.failedTurns, m.pruned)
+		m.deliveries, m.oldest, m.measured, m.openBreakers, m.certificates, m.lanes, m.writeRetries, m.failedTurns, m.pruned)
 	return m
 }
 
@@ -111,6 +118,21 @@ func (m *metrics) show(s Status, lanes int) {
 	defer m.mu.Unlock()
 	s.LagRecords = m.last.LagRecords
 	m.last = s
+}
+
+// showCertificates sets when the first certificate of each kind expires.
+func (m *metrics) showCertificates(rows []db.CertificateExpiriesRow) {
+	authority, client := math.Inf(1), math.Inf(1)
+	for _, r := range rows {
+		if r.AuthoritiesExpire != nil {
+			authority = min(authority, float64(r.AuthoritiesExpire.Unix()))
+		}
+		if r.ClientExpires != nil {
+			client = min(client, float64(r.ClientExpires.Unix()))
+		}
+	}
+	m.certificates.WithLabelValues("authority").Set(authority)
+	m.certificates.WithLabelValues("client").Set(client)
 }
 
 func (m *metrics) setLag(records int64) {

@@ -67,6 +67,10 @@ func (d *Dispatch) measure(ctx context.Context) {
 	if err == nil {
 		breakers, err = d.queries.CountBreakers(ctx)
 	}
+	var expiries []db.CertificateExpiriesRow
+	if err == nil {
+		expiries, err = d.queries.CertificateExpiries(ctx)
+	}
 	d.health.note("measure the queue", err)
 	if err != nil {
 		return
@@ -84,4 +88,5 @@ func (d *Dispatch) measure(ctx context.Context) {
 	}
 	s.OpenBreakers, s.MeasuredAt = breakers, time.Now().UTC()
 	d.metrics.show(s, len(d.allLanes()))
+	d.metrics.showCertificates(expiries)
 }

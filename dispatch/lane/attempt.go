@@ -21,6 +21,7 @@ type Attempt struct {
 // flight is an attempt from its start until its lane has handled its end.
 type flight struct {
 	attempt Attempt
+	poster  *poster  // makes the attempt; the lane may have another one before it ends
 	breaker *breaker // admitted the attempt
 	done    func(Result) change
 	probe   bool
@@ -30,14 +31,14 @@ type flight struct {
 
 // try makes an attempt and records its result. It releases the caller's slot after the POST. When ctx ends, which means
 // that the program stops, the POST continues and its result is recorded all the same.
-func (s *Shared) try(ctx context.Context, p *poster, f flight) flight {
+func (s *Shared) try(ctx context.Context, f flight) flight {
 	a := &f.attempt
 	m := message{event: a.Delivery.EventID, kind: a.Delivery.Type, body: a.Delivery.Body}
 	if a.Delivery.Sequence != nil {
 		m.sequence = *a.Delivery.Sequence
 	}
 	sending, span := telemetry.Continue(ctx, a.Delivery.Traceparent, telemetry.Client, "webhook attempt")
-	a.Result = p.post(context.WithoutCancel(sending), a.Endpoint, m)
+	a.Result = f.poster.post(context.WithoutCancel(sending), a.Endpoint, m)
 	a.describe(span)
 	<-s.Slots
 	f.change = f.done(a.Result)

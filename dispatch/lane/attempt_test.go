@@ -121,7 +121,8 @@ func TestCauseIsLogged(t *testing.T) {
 		done, _, _ := l.breaker.allow(uuid.New())
 		l.shared.Slots <- struct{}{}
 		row := db.DueDeliveriesRow{EventID: uuid.New(), State: registry.Pending}
-		l.shared.try(t.Context(), l.poster, flight{
+		l.shared.try(t.Context(), flight{
+			poster:  l.poster,
 			attempt: Attempt{Partner: 7, Delivery: row, Endpoint: Endpoint{URL: url, Secret: testSecret}}, done: done,
 		})
 		if logged := strings.Contains(said.String(), "no response to a webhook"); logged != (url == here) {
@@ -163,7 +164,7 @@ func TestFinish(t *testing.T) {
 		if c.look > 0 {
 			l.look = now.Add(c.look)
 		}
-		c.f.attempt.Delivery.EventID, c.f.breaker = uuid.New(), l.breaker
+		c.f.attempt.Delivery.EventID, c.f.breaker, c.f.poster = uuid.New(), l.breaker, l.poster
 		if c.older {
 			c.f.breaker = newBreaker(l.shared.Timing, 1)
 		}
@@ -190,7 +191,7 @@ func TestRunLetsPostsFinish(t *testing.T) {
 	end()
 	l.breaker.open(time.Hour, time.Hour)
 	for n := range 2 {
-		a := flight{attempt: Attempt{
+		a := flight{poster: l.poster, attempt: Attempt{
 			Delivery: db.DueDeliveriesRow{EventID: eventID(n)}, Verdict: Verdict{Finished: true},
 		}, breaker: l.breaker}
 		if n == 1 {

@@ -35,7 +35,7 @@
 //
 //	lane.go         the machine: Run, plan, and its decisions (situation, canSend, over, mustEnd)
 //	lease.go        the lease and its fence
-//	follow.go       the current endpoint, and its breaker in PostgreSQL
+//	follow.go       the current endpoint, its certificates, and its breaker in PostgreSQL
 //	due.go          deliveries that are due, parked, or have no endpoint
 //	attempt.go      one POST, from its slot to its record
 //	transition.go   how an attempt changes its delivery, as a table

@@ -98,9 +98,9 @@ func TestFailuresNameOnlyThePartner(t *testing.T) {
 		"reset in handshake":  {none, resets, roots, outcomeNetwork, resets + " reset the connection"},
 		"reset after request": {none, trusted.Listener.Addr().String(), roots, outcomeNetwork, trusted.Listener.Addr().String() + " reset the connection"},
 		"closed in handshake": {none, closes, roots, outcomeNetwork, "the connection was closed before a response"},
-		"unknown certificate": {none, stranger.Listener.Addr().String(), strange, outcomeNetwork, "tls: failed to verify certificate: x509: certificate signed by unknown authority"},
+		"unknown certificate": {none, stranger.Listener.Addr().String(), strange, outcomeNetwork, "the receiver's certificate is signed by an unknown authority"},
 		"old TLS":             {none, old.Listener.Addr().String(), roots, outcomeNetwork, "remote error: tls: protocol version not supported"},
-		"client certificate":  {none, demanding.Listener.Addr().String(), roots, outcomeNetwork, "remote error: tls: certificate required"},
+		"client certificate":  {none, demanding.Listener.Addr().String(), roots, outcomeNetwork, "the receiver demands a client certificate, and navlog has none for this URL"},
 		"no TLS":              {none, plain, roots, outcomeNetwork, "tls: first record does not look like a TLS handshake"},
 		"no response":         {none, silent, roots, outcomeTimeout, "no response in time"},
 		"internal address":    {none, "10.0.0.1", roots, outcomeForbidden, "address 10.0.0.1 is not a public one"},
@@ -111,7 +111,7 @@ func TestFailuresNameOnlyThePartner(t *testing.T) {
 			if c.outcome == outcomeTimeout {
 				deadline = time.Second
 			}
-			p := newPoster(f.asking(c.nameServer), c.roots, 1, deadline)
+			p := newPoster(f.asking(c.nameServer), c.roots, nil, 1, deadline)
 			t.Cleanup(p.transport.CloseIdleConnections)
 			r := p.post(t.Context(), Endpoint{URL: "https://" + c.host + "/hook?token=" + urlToken, Secret: testSecret}, message{
 				event: uuid.New(), body: []byte("{}"),
@@ -128,7 +128,7 @@ func TestFailuresNameOnlyThePartner(t *testing.T) {
 
 // Errors are stored and shown to the partner, and a receiver may put any bytes into them.
 func TestFailureIsPrintable(t *testing.T) {
-	got := failure(errors.New("a\x00b\xffc\x1b[2J\u202e" + strings.Repeat("é", 300))).Err
+	got := failure(errors.New("a\x00b\xffc\x1b[2J\u202e"+strings.Repeat("é", 300)), clientAuth{}).Err
 	if !strings.HasPrefix(got, "a\ufffdb\ufffdc\ufffd[2J\ufffdé") || len(got) > printable.Sentence || !utf8.ValidString(got) {
 		t.Errorf("%q", got)
 	}

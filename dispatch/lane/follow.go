@@ -12,14 +12,19 @@ import (
 )
 
 // follow switches to the newest version of the endpoint, and keeps the breaker if the URL is the
-// same: a new secret, or the same URL registered again, does not revive a receiver that is
-// down.
+// same: a new secret, other certificates, or the same URL registered again, do not revive a
+// receiver that is down.
 func (l *Lane) follow(ctx context.Context, e Endpoint) error {
-	if l.breaker != nil && l.version == e.Version {
+	if l.breaker != nil && l.follows(e) {
 		return nil
 	}
 	if l.breaker != nil {
-		l.poster.transport.CloseIdleConnections() // some may lead to the old address
+		// Some may lead to the old address. Those in use are closed when their attempts end.
+		l.poster.transport.CloseIdleConnections()
+	}
+	if l.pinned != e.CertificatesID {
+		l.poster = newPoster(l.shared.Guard, l.shared.Roots, e.Certificates, l.shared.Concurrency, l.shared.Timing.Deadline)
+		l.pinned = e.CertificatesID
 	}
 	if l.breaker == nil || l.url != e.URL {
 		if err := l.restore(ctx, e.URL); err != nil {
@@ -28,6 +33,11 @@ func (l *Lane) follow(ctx context.Context, e Endpoint) error {
 	}
 	l.version = e.Version
 	return nil
+}
+
+// follows reports whether the lane has switched to this version of the endpoint and to its certificates.
+func (l *Lane) follows(e Endpoint) bool {
+	return l.version == e.Version && l.pinned == e.CertificatesID
 }
 
 // restore sets the breaker of a URL: from PostgreSQL when the lane starts, closed after

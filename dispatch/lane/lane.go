@@ -56,7 +56,8 @@ type Lane struct {
 	version  int64                  // of the current endpoint
 	url      string                 // of that version; the breaker belongs to it
 	breaker  *breaker               // nil until the first endpoint is known
-	poster   *poster                // with connections of this partner only
+	poster   *poster                // with connections of this partner only, and certificates of the current endpoint
+	pinned   int64                  // id of these certificates; 0: none
 	unsaved  change                 // of the breaker, not in PostgreSQL yet
 	trouble  string                 // the error that was logged last
 	aside    bool                   // pending deliveries were parked when the lane became held or shut
@@ -68,7 +69,7 @@ func New(s *Shared, partner int64) *Lane {
 	return &Lane{
 		shared: s, partner: partner, woken: make(chan struct{}, 1), ended: make(chan flight),
 		inFlight: map[uuid.UUID]struct{}{}, look: now, busy: now,
-		poster: newPoster(s.Guard, s.Roots, s.Concurrency, s.Timing.Deadline),
+		poster: newPoster(s.Guard, s.Roots, nil, s.Concurrency, s.Timing.Deadline),
 	}
 }
 
@@ -247,7 +248,7 @@ func (l *Lane) plan(ctx context.Context) (time.Duration, error) {
 func (l *Lane) send(ctx context.Context) {
 	l.refresh(ctx)
 	e, known, err := l.shared.Endpoint(ctx, l.partner)
-	if err != nil || !known || e.Held || e.Version != l.version || !l.Safe() || len(l.queue) == 0 {
+	if err != nil || !known || e.Held || !l.follows(e) || !l.Safe() || len(l.queue) == 0 {
 		<-l.shared.Slots
 		return
 	}
@@ -257,21 +258,24 @@ func (l *Lane) send(ctx context.Context) {
 		return
 	}
 	f := flight{
-		attempt: Attempt{Partner: l.partner, Fence: l.Fence(), Delivery: l.queue[0], Endpoint: e}, breaker: l.breaker,
-		done: done, probe: probe,
+		attempt: Attempt{Partner: l.partner, Fence: l.Fence(), Delivery: l.queue[0], Endpoint: e}, poster: l.poster,
+		breaker: l.breaker, done: done, probe: probe,
 	}
 	l.queue = l.queue[1:]
 	l.inFlight[f.attempt.Delivery.EventID] = struct{}{}
 	if probe {
 		l.unsaved = probing
 	}
-	go func() { l.ended <- l.shared.try(ctx, l.poster, f) }()
+	go func() { l.ended <- l.shared.try(ctx, f) }()
 }
 
 // finish handles the end of an attempt.
 func (l *Lane) finish(f flight) {
 	delete(l.inFlight, f.attempt.Delivery.EventID)
 	l.busy = time.Now()
+	if f.poster != l.poster {
+		f.poster.transport.CloseIdleConnections() // nothing else uses its connections
+	}
 	if f.breaker == l.breaker && f.change != unchanged {
 		l.unsaved = f.change
 		l.shared.Log.Info("breaker of partner "+f.change.String(), "partner", l.partner, "openFor", l.breaker.openTime())

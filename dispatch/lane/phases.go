@@ -3,6 +3,7 @@ package lane
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"net/http/httptrace"
 	"sync"
 	"time"
@@ -26,6 +27,22 @@ type stopwatch struct {
 	dnsFrom, connectFrom, tlsFrom time.Time
 	phases                        Phases
 	reused                        bool // the request used the connection of an earlier one
+	certificateAsked              bool // the receiver asked for a client certificate
+}
+
+// stopwatchKey is the context key of a POST's stopwatch. net/http passes the values of the context to the handshake.
+type stopwatchKey struct{}
+
+// noteRequest notes that the receiver asked for a client certificate. ctx is that of a handshake; its stopwatch is that
+// of the POST that opened the connection.
+func noteRequest(ctx context.Context) {
+	s, ok := ctx.Value(stopwatchKey{}).(*stopwatch)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.certificateAsked = true
 }
 
 // watch returns a context with which net/http reports to the stopwatch.
@@ -45,7 +62,7 @@ func (s *stopwatch) watch(ctx context.Context) context.Context {
 			*phase = time.Since(*at)
 		}
 	}
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+	return httptrace.WithClientTrace(context.WithValue(ctx, stopwatchKey{}, s), &httptrace.ClientTrace{
 		GotConn: func(info httptrace.GotConnInfo) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -67,6 +84,14 @@ func (s *stopwatch) diedIdle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.reused && s.phases.FirstByte < 0
+}
+
+// clientAuth returns what a POST without a response has to do with a client certificate. client is the certificate that
+// a receiver gets, with its chain.
+func (s *stopwatch) clientAuth(client []*x509.Certificate) clientAuth {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return clientAuth{asked: s.certificateAsked, sent: client}
 }
 
 // read returns the phases so far.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/navlog/navlog/schemas/certs"
 	"github.com/navlog/navlog/schemas/webhook"
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
@@ -78,7 +79,7 @@ type message struct {
 	body     []byte
 }
 
-// Endpoint is where to send a partner's events: URL and secrets of one version, never
+// Endpoint is where to send a partner's events: URL, secrets and certificates of one version, never
 // mixed.
 type Endpoint struct {
 	Version int64
@@ -86,6 +87,9 @@ type Endpoint struct {
 	Secret  string
 	Next    string // replaces Secret soon; "" unless a rotation is under way
 	Held    bool   // an operator parked the partner
+	// Certificates belong to URL. CertificatesID changes with them; 0: there are none.
+	Certificates   *certs.Pinned
+	CertificatesID int64
 }
 
 // poster posts to one partner on its own connections, so that one partner's connections do
@@ -93,7 +97,8 @@ type Endpoint struct {
 // follow redirects.
 type poster struct {
 	transport *http.Transport
-	unshared  *http.Transport // opens a connection for each request, and closes it
+	unshared  *http.Transport     // opens a connection for each request, and closes it
+	client    []*x509.Certificate // the client certificate with its chain; empty: none
 	deadline  time.Duration
 	patience  time.Duration // bodyPatience, except in tests
 }
@@ -109,7 +114,13 @@ type poster struct {
 // net/http continues to open a connection after its request has ended, because another request may use it. A receiver
 // that lets every connection hang would collect one for each attempt; so dialling ends at the attempt's deadline, and a
 // TLS handshake at most one deadline after it began.
-func newPoster(g *guard.Guard, roots *x509.CertPool, idle int, deadline time.Duration) *poster {
+//
+// The certificates of the URL decide whom its connections trust and who they say they are. A poster has one set of them
+// for life: its connections and TLS sessions never serve another set.
+func newPoster(g *guard.Guard, roots *x509.CertPool, pinned *certs.Pinned, idle int, deadline time.Duration) *poster {
+	if pinned == nil {
+		pinned = new(certs.Pinned)
+	}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	dialer := g.Dialer()
@@ -122,7 +133,15 @@ func newPoster(g *guard.Guard, roots *x509.CertPool, idle int, deadline time.Dur
 		},
 		TLSHandshakeTimeout: deadline,
 		TLSClientConfig: &tls.Config{
-			MinVersion: tls.VersionTLS12, RootCAs: roots,
+			MinVersion: tls.VersionTLS12, RootCAs: pinned.Pool(roots),
+			GetClientCertificate: func(request *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+				noteRequest(request.Context())
+				if pinned.Client == nil {
+					return new(tls.Certificate), nil
+				}
+				// It was set for this URL, so it is sent even if the receiver's list of authorities lacks its own.
+				return pinned.Client, nil
+			},
 			// Without resumption, a receiver that never responds costs a full handshake for each attempt.
 			ClientSessionCache: tls.NewLRUClientSessionCache(tlsSessions),
 		},
@@ -136,7 +155,9 @@ func newPoster(g *guard.Guard, roots *x509.CertPool, idle int, deadline time.Dur
 	// The clone dials with the same function, so the guard checks its addresses too.
 	unshared := transport.Clone()
 	unshared.DisableKeepAlives = true
-	return &poster{transport: transport, unshared: unshared, deadline: deadline, patience: bodyPatience}
+	return &poster{
+		transport: transport, unshared: unshared, client: pinned.ClientChain(), deadline: deadline, patience: bodyPatience,
+	}
 }
 
 // deadlineKey is the context key of a POST's deadline. net/http passes only the values of
@@ -173,7 +194,7 @@ func (p *poster) exchange(ctx context.Context, watch *stopwatch, e Endpoint, m m
 		}
 	}
 	if err != nil {
-		return failure(err)
+		return failure(err, watch.clientAuth(p.client))
 	}
 	defer response.Body.Close()
 	var kept []byte

@@ -75,7 +75,7 @@ func (f *fixture) posterTo(names *enginetest.Names) *poster {
 	f.Helper()
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(f.certificates)
-	p := newPoster(f.asking(names), roots, 4, time.Minute)
+	p := newPoster(f.asking(names), roots, nil, 4, time.Minute)
 	f.Cleanup(p.transport.CloseIdleConnections)
 	return p
 }
