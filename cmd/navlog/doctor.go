@@ -487,6 +487,34 @@ func (e *examination) tables(ctx context.Context, pool *pgxpool.Pool, user strin
 	if e.uses(config.NeedSecretKey) {
 		e.secretKey(ctx, pool)
 	}
+	e.certificates(ctx, pool)
+}
+
+// renewWithin is how long before its expiry a certificate should be replaced; the alert PartnerCertificateExpires has the
+// same time.
+const renewWithin = 14 * 24 * time.Hour
+
+// certificates warns of certificates for partners' webhook URLs that expire soon. Only some logins may read them.
+func (e *examination) certificates(ctx context.Context, pool *pgxpool.Pool) {
+	var may bool
+	const right = "SELECT has_any_column_privilege(current_user, 'endpoint_certificates', 'SELECT')"
+	if err := pool.QueryRow(ctx, right).Scan(&may); err != nil || !may {
+		return // another program's
+	}
+	found, err := db.New(pool).CertificateExpiries(ctx)
+	if err != nil {
+		e.warn("certificates", "run this as navlog_operator too, which may read them", "those of partners cannot be read: %v", oneLine(err))
+		return
+	}
+	soon := time.Now().Add(renewWithin)
+	for _, f := range found {
+		for what, at := range map[string]*time.Time{"an authority": f.AuthoritiesExpire, "the client certificate": f.ClientExpires} {
+			if at != nil && at.Before(soon) {
+				e.warn("certificates", fmt.Sprintf("replace it with `navlog partner certificates set %d`", f.PartnerID),
+					"%s for the webhooks of partner %d expires at %s", what, f.PartnerID, at.UTC().Format(time.RFC3339))
+			}
+		}
+	}
 }
 
 // generations warns of generations that were left half built. It needs a login that sees their tables.

@@ -27,9 +27,10 @@ type partnerCmd struct {
 	Enable       partnerEnableCmd       `cmd:"" help:"Undo disable."`
 	RotateKey    partnerRotateKeyCmd    `cmd:"" help:"Issue another API key; the oldest is revoked when two are live."`
 	RevokeKey    partnerRevokeKeyCmd    `cmd:"" help:"Revoke an API key of a partner, on all instances within a second."`
-	Reseal       partnerResealCmd       `cmd:"" help:"Encrypt all signing secrets with the newest key of NAVLOG_SECRET_KEY; nothing changes for partners."`
+	Reseal       partnerResealCmd       `cmd:"" help:"Encrypt all signing secrets and client keys with the newest key of NAVLOG_SECRET_KEY; nothing changes for partners."`
 	RotateSecret partnerRotateSecretCmd `cmd:"" help:"Replace the signing secret; during an overlap, attempts are signed with both."`
 	SetLimit     partnerSetLimitCmd     `cmd:"" help:"Set a partner's requests a minute (0: the default)."`
+	Certificates partnerCertificatesCmd `cmd:"" help:"Authorities and client certificate for a partner's webhook URL."`
 	Aliases      partnerAliasesCmd      `cmd:"" help:"Say which attribution values in the logs of a vault name a partner."`
 }
 
@@ -145,11 +146,8 @@ func (cmd partnerShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		q := db.New(pool)
 		p, err := q.GetPartner(ctx, cmd.ID)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return registry.NoPartner(cmd.ID)
-		}
 		if err != nil {
-			return fmt.Errorf("read partner %d: %w", cmd.ID, err)
+			return unknownPartner(cmd.ID, err)
 		}
 		live, err := q.ListLiveKeys(ctx, cmd.ID)
 		if err != nil {
@@ -172,6 +170,14 @@ func (cmd partnerShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 		}
 		return nil
 	})
+}
+
+// unknownPartner returns the error of a partner that could not be read.
+func unknownPartner(id int64, err error) error {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return registry.NoPartner(id)
+	}
+	return fmt.Errorf("read partner %d: %w", id, err)
 }
 
 type partnerDisableCmd struct {
@@ -307,7 +313,7 @@ func (cmd partnerResealCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if cmd.JSON {
 			return json.NewEncoder(s.Out).Encode(resealed)
 		}
-		_, err = cli.Fprintf(s.Out, "all secrets of %d partners are encrypted with key %s, %d of them by this command: the other keys can be removed from NAVLOG_SECRET_KEY\n", resealed.Partners, resealed.KeyID, resealed.Secrets)
+		_, err = cli.Fprintf(s.Out, "all secrets and client keys of %d partners are encrypted with key %s, %d of them by this command: the other keys can be removed from NAVLOG_SECRET_KEY\n", resealed.Partners, resealed.KeyID, resealed.Secrets)
 		return err
 	}, config.NeedSecretKey)
 }
