@@ -46,6 +46,9 @@ type SASL struct {
 	// TokenFile is the file with the token of OAUTHBEARER. It is read for each login, so a renewed token
 	// needs no restart.
 	TokenFile string `yaml:"tokenFile" env:"TOKEN_FILE"`
+	// Extensions are sent with the token of OAUTHBEARER, each as name=value, such as logicalCluster=lkc-1 for a cluster of
+	// Confluent; default none.
+	Extensions []string `yaml:"extensions" env:"EXTENSIONS"`
 }
 
 // Who describes the login in messages: the user, or the mechanism if it has no user.
@@ -90,6 +93,12 @@ func (s SASL) validate(encrypted bool) error {
 			faults = append(faults, err)
 		}
 	}
+	if s.Mechanism != OAuthBearer && len(s.Extensions) > 0 {
+		faults = append(faults, errors.New("kafka.sasl.extensions are for the mechanism OAUTHBEARER only: remove them, or set kafka.sasl.mechanism"))
+	}
+	if _, err := s.extensions(); err != nil {
+		faults = append(faults, err)
+	}
 	return errors.Join(faults...)
 }
 
@@ -105,7 +114,11 @@ func (s SASL) mechanism() sasl.Mechanism {
 	case OAuthBearer:
 		return oauth.Oauth(func(context.Context) (oauth.Auth, error) {
 			token, err := s.token()
-			return oauth.Auth{Token: token}, err
+			if err != nil {
+				return oauth.Auth{}, err
+			}
+			extensions, err := s.extensions()
+			return oauth.Auth{Token: token, Extensions: extensions}, err
 		})
 	case AWSIAM:
 		return aws.ManagedStreamingIAM(awsLogin.credentials)
@@ -135,6 +148,26 @@ func (s SASL) token() (string, error) {
 		return "", fmt.Errorf("kafka.sasl.tokenFile %s must hold one token and nothing else: letters, digits and -._~+/=", s.TokenFile)
 	}
 	return token, nil
+}
+
+// extensions parses the extensions, with the characters that brokers accept (RFC 7628, section 3.1).
+func (s SASL) extensions() (map[string]string, error) {
+	found := map[string]string{}
+	for _, e := range s.Extensions {
+		name, value, has := strings.Cut(e, "=")
+		letters := strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
+		printable := !strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' })
+		switch {
+		case !has || name == "" || value == "" || !letters || !printable:
+			return nil, fmt.Errorf("kafka.sasl.extensions has %.80q, which must be name=value: letters, and printable ASCII", e)
+		case name == "auth":
+			return nil, errors.New("kafka.sasl.extensions has the name auth, which is for the token: remove it")
+		case found[name] != "":
+			return nil, fmt.Errorf("kafka.sasl.extensions has the name %.80s twice", name)
+		}
+		found[name] = value
+	}
+	return found, nil
 }
 
 // notOfToken reports whether a character is not allowed in a bearer token (RFC 6750, section 2.1).

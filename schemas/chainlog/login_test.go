@@ -110,6 +110,10 @@ func TestLoginByToken(t *testing.T) {
 			t.Errorf("with the token %q the client sent %q, %v", token, sent, err)
 		}
 	}
+	d.config.SASL.Extensions = []string{"logicalCluster=lkc-1", "identityPoolId=pool=2 a"}
+	if sent, err := d.login(t); err != nil || sent != "n,,\x01auth=Bearer renewed\x01identityPoolId=pool=2 a\x01logicalCluster=lkc-1\x01\x01" {
+		t.Errorf("with extensions the client sent %q, %v", sent, err)
+	}
 	d.takes = func(string) bool { return false }
 	_, err := d.login(t)
 	if why := Explain(err); why == nil || !strings.Contains(why.Error(), "or a token or a role that they accept") || strings.Contains(why.Error(), "renewed") {
@@ -206,6 +210,15 @@ func TestLoginIsValidated(t *testing.T) {
 		{SASL{Mechanism: AWSIAM, TokenFile: file}, true, "is for the mechanism OAUTHBEARER only"},
 		{SASL{TokenFile: file}, true, "is for the mechanism OAUTHBEARER only"},
 		{SASL{Mechanism: "GSSAPI"}, true, `"GSSAPI" and must be PLAIN`},
+		{SASL{Mechanism: OAuthBearer, TokenFile: file, Extensions: []string{"logicalCluster=lkc-1", "a=b"}}, true, ""},
+		{SASL{Mechanism: OAuthBearer, TokenFile: file, Extensions: []string{"lkc-1"}}, true, `has "lkc-1", which must be name=value`},
+		{SASL{Mechanism: OAuthBearer, TokenFile: file, Extensions: []string{"a1=b"}}, true, "which must be name=value"},
+		{SASL{Mechanism: OAuthBearer, TokenFile: file, Extensions: []string{"a="}}, true, "which must be name=value"},
+		{SASL{Mechanism: OAuthBearer, TokenFile: file, Extensions: []string{"a=b\x01c"}}, true, "which must be name=value"},
+		{SASL{Mechanism: OAuthBearer, TokenFile: file, Extensions: []string{"a=ü"}}, true, "which must be name=value"},
+		{SASL{Mechanism: OAuthBearer, TokenFile: file, Extensions: []string{"auth=b"}}, true, "the name auth"},
+		{SASL{Mechanism: OAuthBearer, TokenFile: file, Extensions: []string{"a=b", "a=c"}}, true, "the name a twice"},
+		{SASL{Mechanism: AWSIAM, Extensions: []string{"a=b"}}, true, "are for the mechanism OAUTHBEARER only"},
 	} {
 		err := c.login.validate(c.encrypted)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {

@@ -13,8 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
-// MaxBatchBytes is the maximum size of a produced record batch: by default brokers, including the embedded one, reject
-// more than 1 MB.
+// MaxBatchBytes is the maximum size of a produced record batch: by default brokers reject more than 1 MB.
 const MaxBatchBytes = 1_000_000
 
 // LogTopic returns the topic of a chain's log: one partition, kept for ever.
