@@ -314,6 +314,35 @@ func TestSecretsPerProgram(t *testing.T) {
 	}
 }
 
+// serve gets the key of the signing secrets only where partners may rotate them, from its own secret and as a file.
+func TestRotationByPartners(t *testing.T) {
+	for _, on := range []bool{false, true} {
+		values := valuesOf(t, "minimal")
+		if config, is := values["config"].(map[string]any); is {
+			config["http"] = map[string]any{"partnerRotation": on}
+		} else {
+			values["config"] = map[string]any{"http": map[string]any{"partnerRotation": on}}
+		}
+		r, err := render(t, values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for component, pod := range pods(t, r) {
+			want := component == "dispatch" || component == "serve" && on
+			reads := slices.ContainsFunc(pod.Spec.Containers[0].Env, func(v core.EnvVar) bool {
+				return v.Name == "NAVLOG_SECRET_KEY_FILE" && v.Value == "/run/secrets/navlog/secret-key"
+			})
+			mounts := slices.ContainsFunc(pod.Spec.Volumes, func(v core.Volume) bool {
+				return v.Secret != nil && v.Secret.SecretName == "navlog-"+component &&
+					slices.ContainsFunc(v.Secret.Items, func(i core.KeyToPath) bool { return i.Key == "secret-key" })
+			})
+			if reads != want || mounts != want {
+				t.Errorf("rotation %t: %s reads the secret key: %t, gets it: %t", on, component, reads, mounts)
+			}
+		}
+	}
+}
+
 // A secret in the configuration, which all programs read, is rejected, and the error names the right place for it.
 func TestSecretsInConfigurationAreRefused(t *testing.T) {
 	for _, config := range []map[string]any{

@@ -230,6 +230,45 @@ func TestOverlaysAreSafe(t *testing.T) {
 	}
 }
 
+// The overlay of rotations gives serve the key of the signing secrets, as a file, and changes nothing else; without it only
+// dispatch and operators have the key.
+func TestRotationByPartners(t *testing.T) {
+	keyHolders := func(p *types.Project) (found []string) {
+		for name, s := range p.Services {
+			if slices.ContainsFunc(s.Secrets, func(secret types.ServiceSecretConfig) bool { return secret.Source == "secret_key" }) {
+				found = append(found, name)
+			}
+		}
+		slices.Sort(found)
+		return found
+	}
+	alone := mustLoad(t, domain, "compose.yaml")
+	project := mustLoad(t, domain, "compose.yaml", "compose.rotation.yaml")
+	if got := keyHolders(alone); !slices.Equal(got, []string{"dispatch", "operate"}) {
+		t.Errorf("without rotation %v have the key", got)
+	}
+	if got := keyHolders(project); !slices.Equal(got, []string{"dispatch", "operate", "serve"}) {
+		t.Errorf("with rotation %v have the key", got)
+	}
+	serve := project.Services["serve"]
+	for name, want := range map[string]string{"NAVLOG_HTTP_PARTNER_ROTATION": "true", "NAVLOG_SECRET_KEY_FILE": "/run/secrets/secret_key"} {
+		if got := serve.Environment[name]; got == nil || *got != want {
+			t.Errorf("%s of serve is %v, want %q", name, got, want)
+		}
+		delete(serve.Environment, name)
+	}
+	serve.Secrets = slices.DeleteFunc(serve.Secrets, func(secret types.ServiceSecretConfig) bool { return secret.Source == "secret_key" })
+	project.Services["serve"] = serve
+	if !slices.Equal(alone.ServiceNames(), project.ServiceNames()) {
+		t.Errorf("the services are %v", project.ServiceNames())
+	}
+	for _, name := range alone.ServiceNames() {
+		if asJSON(t, alone.Services[name]) != asJSON(t, project.Services[name]) {
+			t.Errorf("the overlay changes service %s", name)
+		}
+	}
+}
+
 // Caddy accepts the configuration of the proxy. Debian and Ubuntu provide it as a package.
 func TestCaddyTakesItsConfiguration(t *testing.T) {
 	caddy, err := exec.LookPath("caddy")

@@ -168,7 +168,8 @@ func TestPackages(t *testing.T) {
 				"/usr/bin/navlog": 0o755, "/usr/share/doc/navlog/navlog.example.yaml": 0o644, "/usr/share/doc/navlog/copyright": 0o644,
 				"/usr/share/doc/navlog/NOTICE": 0o644, "/usr/share/doc/navlog/operations.md": 0o644, "/usr/share/doc/navlog/alerts/programs.yaml": 0o644,
 				"/usr/lib/systemd/system/navlog-.service.d/10-navlog.conf": 0o644, "/usr/lib/systemd/system/navlog-migrate.service": 0o644,
-				"/usr/share/doc/navlog/dashboards/navlog.json": 0o644, "/etc/navlog/secrets": 0o700, "/etc/navlog/secrets/migrate": 0o700, "/etc/navlog": 0o755,
+				"/usr/share/doc/navlog/navlog-serve-rotation.conf": 0o644,
+				"/usr/share/doc/navlog/dashboards/navlog.json":     0o644, "/etc/navlog/secrets": 0o700, "/etc/navlog/secrets/migrate": 0o700, "/etc/navlog": 0o755,
 			}
 			for _, program := range programs {
 				want["/usr/lib/systemd/system/navlog-"+program+".service"] = 0o644
@@ -273,6 +274,40 @@ func TestUnits(t *testing.T) {
 			t.Errorf("systemd says of %s: %s", name, out)
 		}
 		run("security", "--offline=true", "--threshold=20", name)
+	}
+}
+
+// With the example drop-in serve gets the key of the signing secrets, and systemd rates it as before.
+func TestRotationByPartners(t *testing.T) {
+	b, err := os.ReadFile(root + "/deploy/systemd/navlog-serve-rotation.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		"Environment=NAVLOG_HTTP_PARTNER_ROTATION=true", "LoadCredential=secret-key:/etc/navlog/secrets/serve/secret-key",
+		"Environment=NAVLOG_SECRET_KEY_FILE=%d/secret-key",
+	} {
+		if !strings.Contains(string(b), "\n"+line+"\n") {
+			t.Errorf("there is no line %s", line)
+		}
+	}
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("systemd-analyze is not installed")
+	}
+	dir := units(t)
+	if err := errors.Join(
+		os.Mkdir(dir+"/navlog-serve.service.d", 0o700),
+		os.Rename(dir+"/navlog-serve-rotation.conf", dir+"/navlog-serve.service.d/rotation.conf"),
+	); err != nil {
+		t.Fatal(err)
+	}
+	for _, arguments := range [][]string{{"verify", "--man=no"}, {"security", "--offline=true", "--threshold=20"}} {
+		cmd := exec.Command(analyze, append(arguments, "navlog-serve.service")...)
+		cmd.Env = append(os.Environ(), "SYSTEMD_UNIT_PATH="+dir+":", "SYSTEMD_COLORS=0")
+		if out, err := cmd.CombinedOutput(); err != nil || arguments[0] == "verify" && strings.Contains(string(out), "navlog") {
+			t.Errorf("systemd-analyze %v: %v\n%s", arguments, err, out)
+		}
 	}
 }
 

@@ -58,6 +58,17 @@ readOnlyRootFilesystem: true
 capabilities: { drop: [ALL] }
 {{- end }}
 
+{{/*
+The secret files of a program: dict "root" "name" "values". serve gets the secret key only where partners may rotate.
+*/}}
+{{- define "navlog.secretFiles" -}}
+{{- $files := .values.secretFiles }}
+{{- if and (eq .name "serve") (dig "http" "partnerRotation" false .root.Values.config) }}
+{{- $files = merge (deepCopy $files) (dict "NAVLOG_SECRET_KEY" "secret-key") }}
+{{- end }}
+{{- toYaml $files }}
+{{- end }}
+
 {{/* Environment of a program: dict "root" "name" "values". */}}
 {{- define "navlog.env" -}}
 - name: NAVLOG_CONFIG
@@ -91,7 +102,7 @@ capabilities: { drop: [ALL] }
 - name: {{ $key }}
   value: {{ $value | quote }}
 {{- end }}
-{{- range $key, $file := .values.secretFiles }}
+{{- range $key, $file := include "navlog.secretFiles" . | fromYaml }}
 {{- if $file }}
 - name: {{ $key }}_FILE
   value: /run/secrets/navlog/{{ $file }}
@@ -99,7 +110,7 @@ capabilities: { drop: [ALL] }
 {{- end }}
 {{- end }}
 
-{{/* Volumes of a program: dict "config" "values". */}}
+{{/* Volumes of a program: dict "root" "name" "config" "values". */}}
 {{- define "navlog.volumes" -}}
 - name: config
   configMap: { name: {{ .config }} }
@@ -108,7 +119,7 @@ capabilities: { drop: [ALL] }
     secretName: {{ required "each program needs existingSecret" .values.existingSecret }}
     defaultMode: 0440
     items:
-      {{- range $file := .values.secretFiles | values | uniq | sortAlpha }}
+      {{- range $file := include "navlog.secretFiles" . | fromYaml | values | uniq | sortAlpha }}
       {{- if $file }}
       - { key: {{ $file }}, path: {{ $file }} }
       {{- end }}
