@@ -590,6 +590,23 @@ var trials = map[string][]trial{
 			},
 		},
 	},
+	"PartnerCertificateExpires": {
+		{
+			what: "in ten days", at: 2 * time.Hour, step: time.Minute,
+			series: []string{
+				`navlog_dispatch_certificate_expiry_timestamp_seconds{chain="1",certificate="client",instance="a"} 864000x200`,
+				`navlog_dispatch_certificate_expiry_timestamp_seconds{chain="1",certificate="client",instance="b"} 864000x200`,
+				`navlog_dispatch_certificate_expiry_timestamp_seconds{chain="1",certificate="authority",instance="a"} 86400000x200`,
+			},
+			fires: []string{"certificate=client chain=1"},
+		},
+		{
+			what: "renewed", at: 2 * time.Hour, step: time.Minute,
+			series: []string{
+				`navlog_dispatch_certificate_expiry_timestamp_seconds{chain="1",certificate="client",instance="a"} 864000x30 86400000x200`,
+			},
+		},
+	},
 	"WebhookResultsNotWritten": {
 		{
 			what: "each minute", at: 10 * time.Minute,
