@@ -41,13 +41,13 @@ type subcommands struct {
 	Verify    verifyCmd         `cmd:"" group:"look" help:"Prove log = chain, and read models = log."`
 	Audit     auditCmd          `cmd:"" group:"look" help:"List what operators changed: who, when, by which command."`
 
-	Partner    partnerCmd      `cmd:"" group:"change" help:"Create partners; rotate and revoke keys and secrets."`
-	Webhook    webhookCmd      `cmd:"" group:"change" help:"List, show, replay deliveries; park and resume partners."`
-	Vault      vaultCmd        `cmd:"" group:"change" help:"Remove a vault from the API; restore it."`
-	Projection projectionCmd   `cmd:"" group:"change" help:"List, rebuild, switch and drop generations."`
-	Kafka      kafkaCmd        `cmd:"" group:"change" help:"Print and grant the rights of the programs on Kafka."`
-	Backup     operate.Backup  `cmd:"" group:"change" help:"Copy the log into files; --verify checks them."`
-	Restore    operate.Restore `cmd:"" group:"change" help:"Write a backup of the log into empty topics."`
+	Partner    partnerCmd    `cmd:"" group:"change" help:"Create partners; rotate and revoke keys and secrets."`
+	Webhook    webhookCmd    `cmd:"" group:"change" help:"List, show, replay deliveries; park and resume partners."`
+	Vault      vaultCmd      `cmd:"" group:"change" help:"Remove a vault from the API; restore it."`
+	Projection projectionCmd `cmd:"" group:"change" help:"List, rebuild, switch and drop generations."`
+	Kafka      kafkaCmd      `cmd:"" group:"change" help:"Print and grant the rights of the programs on Kafka."`
+	Backup     backupCmd     `cmd:"" group:"change" help:"Copy the log into files; --verify checks them."`
+	Restore    restoreCmd    `cmd:"" group:"change" help:"Write a backup of the log into empty topics."`
 
 	Completion completionCmd `cmd:"" group:"other" help:"Print a completion script for bash, zsh or fish."`
 	Version    cli.Version   `cmd:"" group:"other" help:"Print the version."`

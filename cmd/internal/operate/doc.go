@@ -1,3 +1,3 @@
-// Package operate is the operator's commands on the log itself: reading it, and copying it to files and back. The
-// commands need Kafka and the id of the chain, and no program.
+// Package operate is the operator's commands that read the log, and what other commands need to reach it. They need
+// Kafka and the id of the chain, and no program.
 package operate

@@ -17,6 +17,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/navlog/navlog/cmd/internal/cli"
@@ -27,6 +28,7 @@ import (
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
+// Log is `navlog log`: tail, show and stats.
 type Log struct {
 	Tail  logTailCmd  `cmd:"" help:"Show the newest records; with --follow, new ones too."`
 	Show  logShowCmd  `cmd:"" help:"Show one record and its position."`
@@ -216,9 +218,6 @@ func (cmd logTailCmd) Run(ctx context.Context, s *cli.Streams) error {
 	}
 }
 
-// kafkaPatience is the time limit for the first response of the brokers; a Kafka client retries forever.
-const kafkaPatience = 15 * time.Second
-
 // open reads the configuration, the newest cursor, and the mappings of the vaults. A log without a cursor is an error.
 func (f logFlags) open(ctx context.Context) (config.Config, *event.Cursor, *mapping.Vaults, error) {
 	c, err := config.Read(f.Flags, config.NeedChainID, config.NeedKafka)
@@ -231,6 +230,28 @@ func (f logFlags) open(ctx context.Context) (config.Config, *event.Cursor, *mapp
 	}
 	vaults, err := mapping.NewVaults(records...)
 	return c, cursor, vaults, err
+}
+
+// kafkaPatience is the time limit for the first response of the brokers; a Kafka client retries forever.
+const kafkaPatience = 15 * time.Second
+
+// ReachKafka fails if the brokers do not respond in time; a Kafka client retries forever.
+func ReachKafka(ctx context.Context, kafka chainlog.Config) error {
+	client, err := kgo.NewClient(kafka.Options()...)
+	if err != nil {
+		return fmt.Errorf("make a Kafka client: %w", err)
+	}
+	defer client.Close()
+	limited, cancel := context.WithTimeout(ctx, kafkaPatience)
+	defer cancel()
+	err = client.Ping(limited)
+	if limited.Err() != nil && ctx.Err() == nil {
+		return cli.Unreachable.With(fmt.Errorf("reach Kafka at %s: no answer within %s", strings.Join(kafka.Brokers, ", "), kafkaPatience))
+	}
+	if err != nil {
+		return fmt.Errorf("reach Kafka at %s: %w", strings.Join(kafka.Brokers, ", "), chainlog.Explain(err))
+	}
+	return nil
 }
 
 // NewestVaults reads the newest cursor and the newest record of each vault from the log. A log without a cursor is an

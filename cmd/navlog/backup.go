@@ -1,4 +1,4 @@
-package operate
+package main
 
 import (
 	"context"
@@ -6,21 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"text/tabwriter"
-
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/cmd/internal/console"
+	"github.com/navlog/navlog/cmd/internal/operate"
 	"github.com/navlog/navlog/ingest/backup"
-	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// Backup copies the log of the chain, while ingest runs.
-type Backup struct {
+// backupCmd copies the log of the chain, while ingest runs.
+type backupCmd struct {
 	cli.Flags
 	JSON   bool   `name:"json" help:"Write JSON."`
 	Dir    string `arg:"" help:"Folder of the backup. An earlier or interrupted backup in it is continued."`
@@ -28,14 +25,14 @@ type Backup struct {
 }
 
 // Run makes a backup, or verifies one.
-func (cmd Backup) Run(ctx context.Context, s *cli.Streams) error {
+func (cmd backupCmd) Run(ctx context.Context, s *cli.Streams) error {
 	var c config.Config
 	if !cmd.Verify {
 		var err error
 		if c, err = config.Read(cmd.Flags, config.NeedChainID, config.NeedKafka); err != nil {
 			return err
 		}
-		if err := reachKafka(ctx, c.Kafka); err != nil {
+		if err := operate.ReachKafka(ctx, c.Kafka); err != nil {
 			return err
 		}
 	}
@@ -58,8 +55,8 @@ func (cmd Backup) Run(ctx context.Context, s *cli.Streams) error {
 	return printBackup(s.Out, cmd.JSON, r, what)
 }
 
-// Restore writes a backup into empty topics.
-type Restore struct {
+// restoreCmd writes a backup into empty topics.
+type restoreCmd struct {
 	cli.Flags
 	signature
 	JSON bool   `name:"json" help:"Write JSON."`
@@ -67,12 +64,12 @@ type Restore struct {
 }
 
 // Run restores. The audit records it, if the registry can be reached.
-func (cmd Restore) Run(ctx context.Context, s *cli.Streams) error {
+func (cmd restoreCmd) Run(ctx context.Context, s *cli.Streams) error {
 	c, err := config.Read(cmd.Flags, config.NeedChainID, config.NeedKafka)
 	if err != nil {
 		return err
 	}
-	if err := reachKafka(ctx, c.Kafka); err != nil {
+	if err := operate.ReachKafka(ctx, c.Kafka); err != nil {
 		return err
 	}
 	var r *backup.Report
@@ -95,25 +92,6 @@ func backupFault(err error) error {
 		return cli.Different.With(err)
 	}
 	return err
-}
-
-// reachKafka fails if the brokers do not respond in time; a Kafka client retries forever.
-func reachKafka(ctx context.Context, kafka chainlog.Config) error {
-	client, err := kgo.NewClient(kafka.Options()...)
-	if err != nil {
-		return fmt.Errorf("make a Kafka client: %w", err)
-	}
-	defer client.Close()
-	limited, cancel := context.WithTimeout(ctx, kafkaPatience)
-	defer cancel()
-	err = client.Ping(limited)
-	if limited.Err() != nil && ctx.Err() == nil {
-		return cli.Unreachable.With(fmt.Errorf("reach Kafka at %s: no answer within %s", strings.Join(kafka.Brokers, ", "), kafkaPatience))
-	}
-	if err != nil {
-		return fmt.Errorf("reach Kafka at %s: %w", strings.Join(kafka.Brokers, ", "), chainlog.Explain(err))
-	}
-	return nil
 }
 
 func printBackup(out io.Writer, asJSON bool, r *backup.Report, what string) error {
