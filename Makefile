@@ -158,10 +158,10 @@ property: engines ## Play random histories against the independent fold, in the 
 	cd deploy/check/histories && $(BIN)/histories.test -test.timeout 240m -histories $(HISTORIES) -seed $(SEED)
 	go test -count=1 -timeout 240m -run 'TestAnswersEqualOracle|TestExplanationsAddUp|TestSeries$$' ./query/oracle -stride 1
 
-NIGHTLY ?= race chaos-ingest chaos-dispatch property fuzz
+NIGHTLY ?= race chaos-ingest chaos-dispatch chaos-brokers property fuzz
 .PHONY: nightly
-nightly: ## Run what takes hours: all under the race detector, 200 seeds of both chaos programs, 2,000 histories, every parser fuzzed (NIGHTLY=property for one)
-	$(MAKE) -k $(NIGHTLY) RACE=./... SEEDS=200 FUZZTIME=5m
+nightly: ## Run what takes hours: all under the race detector, 200 seeds of chaos-ingest and chaos-dispatch, 20 rounds of chaos-brokers, 2,000 histories, every parser fuzzed (NIGHTLY=property for one)
+	$(MAKE) -k $(NIGHTLY) RACE=./... SEEDS=200 ROUNDS=20 FUZZTIME=5m
 
 EVENTS ?= 10000000
 .PHONY: bench-query
@@ -227,6 +227,11 @@ bench-dispatch: build ## Measure the webhooks (BENCH="--only rate --events 20000
 chaos-dispatch: build ## Kill dispatchers and PostgreSQL at random and count every webhook (SEEDS=50, CHAOS="--first 7 --events 1000")
 	go build -o $(BIN)/chaos-dispatch ./deploy/check/chaos/dispatch
 	$(BIN)/chaos-dispatch --navlog $(BIN)/navlog --seeds $(or $(SEEDS),50) $(CHAOS)
+
+ROUNDS ?= 1
+.PHONY: chaos-brokers
+chaos-brokers: engines kafka ## Kill each of three Apache Kafka brokers under load, then two at once, and compare log, read model and webhooks with the chain (ROUNDS=5)
+	go run ./deploy/check/chaos/brokers --rounds $(ROUNDS)
 
 .PHONY: clean-data
 clean-data: ## Delete the data of `make run`

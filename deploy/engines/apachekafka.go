@@ -27,15 +27,32 @@ type ApacheKafka struct {
 	// Admin is host:port of the superuser's listener, if the broker has access control.
 	Admin string
 
-	jvm     jvm
+	jvm  jvm
+	node kafkaNode
+	proc *process
+}
+
+// A kafkaNode is what distinguishes a broker from others. The zero value is a single broker on ports to be chosen.
+type kafkaNode struct {
 	guarded *Guarded // nil for a broker without access control
 	ports   kafkaPorts
-	proc    *process
+	cluster *kafkaPlan // nil for a single broker
+	id      int        // in the cluster, from 1
 }
 
 // kafkaPorts are the ports of the broker, the controller and the superuser's listener; 0 for one that is not chosen
 // yet.
 type kafkaPorts [3]int
+
+// claim chooses the ports that are not chosen yet, and checks that the others are free.
+func (p *kafkaPorts) claim() (err error) {
+	for i := range p {
+		if p[i], err = claimPort(apacheKafkaName, p[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // A Guarded describes a broker with logins and access control, as it is deployed.
 type Guarded struct {
@@ -76,15 +93,15 @@ func apacheKafkaFiles() (java, lib string, err error) {
 // StartApacheKafka starts a broker with its data in dir on a free port. Requests never create topics automatically. It
 // returns when the broker responds, which takes a few seconds.
 func StartApacheKafka(ctx context.Context, dir string) (*ApacheKafka, error) {
-	return startApacheKafka(ctx, dir, nil, kafkaPorts{})
+	return startApacheKafka(ctx, dir, kafkaNode{})
 }
 
 // StartGuardedApacheKafka is StartApacheKafka for a broker with logins and access control.
 func StartGuardedApacheKafka(ctx context.Context, dir string, g Guarded) (*ApacheKafka, error) {
-	return startApacheKafka(ctx, dir, &g, kafkaPorts{})
+	return startApacheKafka(ctx, dir, kafkaNode{guarded: &g})
 }
 
-func startApacheKafka(ctx context.Context, dir string, g *Guarded, ports kafkaPorts) (*ApacheKafka, error) {
+func startApacheKafka(ctx context.Context, dir string, node kafkaNode) (*ApacheKafka, error) {
 	java, lib, err := apacheKafkaFiles()
 	if err != nil {
 		return nil, err
@@ -93,14 +110,17 @@ func startApacheKafka(ctx context.Context, dir string, g *Guarded, ports kafkaPo
 	if err != nil {
 		return nil, err
 	}
-	j := jvm{java: java, lib: lib, dir: dir}
-	k := &ApacheKafka{jvm: j, guarded: g, ports: ports}
-	if err := j.prepare(ctx, k, g); err != nil {
+	j := jvm{java: java, lib: lib, dir: dir, heap: "512m"}
+	if node.cluster != nil {
+		j.heap = clusterHeap
+	}
+	k := &ApacheKafka{jvm: j, node: node}
+	if err := j.prepare(ctx, k); err != nil {
 		lock.Close()
 		return nil, err
 	}
 	asks := []kgo.Opt{kgo.SeedBrokers(k.Addr)}
-	if g != nil {
+	if g := node.guarded; g != nil {
 		asks = []kgo.Opt{kgo.SeedBrokers(k.Admin), g.Login}
 	}
 	k.proc, err = launch(apacheKafkaName, dir, lock, childSpec{
@@ -127,7 +147,7 @@ func (k *ApacheKafka) Kill() { k.proc.kill() }
 // Restart starts the broker again at its addresses and with its data. If it still runs, it is killed first.
 func (k *ApacheKafka) Restart(ctx context.Context) error {
 	k.Kill()
-	again, err := startApacheKafka(ctx, k.jvm.dir, k.guarded, k.ports)
+	again, err := startApacheKafka(ctx, k.jvm.dir, k.node)
 	if err == nil {
 		*k = *again
 	}
@@ -140,7 +160,7 @@ func (k *ApacheKafka) Tool(ctx context.Context, class string, args ...string) ([
 	return exec.CommandContext(ctx, k.jvm.java, k.jvm.args(class, args...)...).CombinedOutput()
 }
 
-// answers returns nil once the broker has registered with its controller, which is itself.
+// answers returns nil once the broker has registered with its controller, which is itself or one of its cluster.
 func answers(ctx context.Context, options []kgo.Opt) error {
 	client, err := kgo.NewClient(options...)
 	if err != nil {
@@ -154,32 +174,32 @@ func answers(ctx context.Context, options []kgo.Opt) error {
 	return err
 }
 
-// A jvm runs classes from the broker's jars on the files in dir.
-type jvm struct{ java, lib, dir string }
+// A jvm runs classes from the broker's jars on the files in dir, with at most that much heap.
+type jvm struct{ java, lib, dir, heap string }
 
 func (j jvm) properties() string { return filepath.Join(j.dir, "server.properties") }
 
 func (j jvm) args(class string, args ...string) []string {
 	return append([]string{
-		"-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", // it lives for seconds: a fast start matters more than fast code
+		"-Xmx" + j.heap, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", // it lives for seconds: a fast start matters more than fast code
 		"-Dlog4j2.configurationFile=" + filepath.Join(j.dir, "log4j2.properties"),
 		"-cp", filepath.Join(j.lib, "*"), class,
 	}, args...)
 }
 
 // prepare writes the configuration, choosing ports unless k has them already, and formats the storage if necessary.
-func (j jvm) prepare(ctx context.Context, k *ApacheKafka, g *Guarded) error {
-	for i := range k.ports {
-		var err error
-		if k.ports[i], err = claimPort(apacheKafkaName, k.ports[i]); err != nil {
-			return err
-		}
+func (j jvm) prepare(ctx context.Context, k *ApacheKafka) error {
+	if err := k.node.ports.claim(); err != nil {
+		return err
 	}
-	ports := k.ports
+	ports, clusterID := k.node.ports, newClusterID()
 	data := filepath.Join(j.dir, "data")
 	k.Addr = addr(ports[0])
 	properties := serverProperties(data, ports[0], ports[1])
-	if g != nil {
+	if plan := k.node.cluster; plan != nil {
+		properties, clusterID = plan.properties(data, k.node), plan.id
+	}
+	if g := k.node.guarded; g != nil {
 		k.Admin = addr(ports[2])
 		var err error
 		if properties, err = g.here(data, ports); err != nil {
@@ -197,7 +217,7 @@ func (j jvm) prepare(ctx context.Context, k *ApacheKafka, g *Guarded) error {
 	if _, err := os.Stat(filepath.Join(data, "meta.properties")); err == nil {
 		return nil
 	}
-	cmd := exec.CommandContext(ctx, j.java, j.args("kafka.tools.StorageTool", "format", "--cluster-id", newClusterID(), "--config", j.properties())...)
+	cmd := exec.CommandContext(ctx, j.java, j.args("kafka.tools.StorageTool", "format", "--cluster-id", clusterID, "--config", j.properties())...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("start %s: format its storage: %w: %s", apacheKafkaName, err, strings.TrimSpace(string(out)))
 	}

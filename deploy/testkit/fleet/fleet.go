@@ -1,0 +1,288 @@
+// Package fleet runs the programs of navlog as processes, on engines that a drill breaks, with a development chain and
+// the partners' receiver, and compares what they did with the chain.
+//
+//	traffic ──▶ anvil ──▶ ingest ──▶ Kafka ──▶ project ──▶ ClickHouse
+//	              │                    │
+//	              │                    └─────▶ dispatch ──▶ receiver
+//	              ▼
+//	       Judge: the chain, compared with the committed records of the log and with the requests that arrived;
+//	       `navlog verify` compares the read model with the log
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum/ethclient"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/navlog/navlog/deploy/devchain"
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/testkit/oracle"
+	"github.com/navlog/navlog/deploy/testkit/partners"
+	"github.com/navlog/navlog/deploy/testkit/stack"
+	"github.com/navlog/navlog/deploy/testkit/wait"
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+const (
+	chainID = 31337
+	// Patience is how long anything that must happen may take on a busy machine.
+	Patience = 3 * time.Minute
+	glance   = 50 * time.Millisecond
+	// firstSteps contain every kind of event.
+	firstSteps = 60
+)
+
+// Options configure a fleet.
+type Options struct {
+	Dir          string // an existing folder that PostgreSQL's user can enter (see TempDir)
+	Replicas     int    // of the topics
+	Partners     int
+	SlotsInEpoch int      // of the chain: twice as many blocks are not final
+	Settings     []string // environment of every program, in addition
+}
+
+// A Fleet is a development chain, engines, partners, their receiver, and the programs that were launched.
+type Fleet struct {
+	Kafka      []string // addresses of the brokers
+	ClickHouse *engines.ClickHouse
+	Postgres   *engines.Postgres
+	URL        string // of the chain
+	Contracts  *devchain.Contracts
+	Partners   []oracle.Partner
+	Receiver   *Receiver
+	Pool       *pgxpool.Pool
+
+	options  Options
+	navlog   string // the binary
+	chain    *ethclient.Client
+	anvil    *engines.Anvil
+	programs []*Program
+	steps    int64 // scenarios that were created
+}
+
+// build builds navlog and returns the path of the binary, which is in dir.
+func build(ctx context.Context, dir string) (string, error) {
+	path := filepath.Join(dir, "navlog")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", path, "github.com/navlog/navlog/cmd/navlog")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build navlog: %w\n%s", err, out)
+	}
+	return path, nil
+}
+
+// TempDir creates a folder that PostgreSQL's user can enter, and that is removed when this process and its engines have
+// exited.
+func TempDir(name string) (string, error) {
+	dir, err := os.MkdirTemp("", "navlog-"+name+"-")
+	if err == nil {
+		err = os.Chmod(dir, 0o755)
+	}
+	if err != nil {
+		return "", err
+	}
+	return dir, engines.RemoveAtExit(dir)
+}
+
+// New builds navlog and starts ClickHouse, PostgreSQL and the chain, with contracts and some traffic; it creates the
+// partners and starts their receiver. It starts no program. kafka starts the brokers at the same time, and returns their
+// addresses; the caller stops them after Close.
+func New(ctx context.Context, o Options, kafka func(context.Context) ([]string, error)) (_ *Fleet, err error) {
+	f := &Fleet{options: o}
+	defer func() {
+		if err != nil {
+			f.Close()
+		}
+	}()
+	var group errgroup.Group
+	group.Go(func() (err error) {
+		f.Kafka, err = kafka(ctx)
+		return err
+	})
+	group.Go(func() (err error) {
+		f.ClickHouse, err = engines.StartClickHouse(ctx, filepath.Join(o.Dir, "clickhouse"), 0)
+		return err
+	})
+	group.Go(func() (err error) {
+		f.Postgres, err = engines.StartPostgres(ctx, filepath.Join(o.Dir, "postgres"), 0)
+		return err
+	})
+	group.Go(func() (err error) {
+		f.navlog, err = build(ctx, o.Dir)
+		return err
+	})
+	group.Go(func() (err error) {
+		f.anvil, err = engines.StartAnvil(ctx, filepath.Join(o.Dir, "anvil"),
+			engines.AnvilOptions{SlotsInEpoch: o.SlotsInEpoch, States: 100_000, Fleeting: true})
+		return err
+	})
+	if err = group.Wait(); err != nil {
+		return nil, err
+	}
+	f.URL = f.anvil.URL
+	if f.chain, err = ethclient.DialContext(ctx, f.URL); err != nil {
+		return nil, fmt.Errorf("connect to the chain: %w", err)
+	}
+	if f.Contracts, err = devchain.Deploy(ctx, f.URL); err != nil {
+		return nil, err
+	}
+	if err = f.makePartners(ctx); err != nil {
+		return nil, err
+	}
+	return f, f.Steps(ctx, firstSteps)
+}
+
+// makePartners starts the receiver and registers it for each partner.
+func (f *Fleet) makePartners(ctx context.Context) (err error) {
+	if f.Receiver, err = newReceiver(f.options.Dir); err != nil {
+		return err
+	}
+	pg := registry.DefaultConfig()
+	pg.URL = f.Postgres.URL
+	if f.Pool, err = registry.Open(ctx, pg); err != nil {
+		return err
+	}
+	for id := int64(1); id <= int64(f.options.Partners); id++ {
+		path := fmt.Sprintf("/partners/%d", id)
+		made, err := partners.Make(ctx, f.Pool, id, fmt.Sprintf("partner %d", id), f.Receiver.url(path))
+		if err != nil {
+			return err
+		}
+		p := oracle.Partner{ID: uint32(id), Name: made.Name, APIKey: made.APIKey, SigningSecret: made.SigningSecret}
+		f.Partners = append(f.Partners, p)
+		f.Receiver.expect(path, p)
+	}
+	return nil
+}
+
+// Close kills the programs and the engines that New has started.
+func (f *Fleet) Close() {
+	for _, p := range f.programs {
+		p.Kill()
+	}
+	if f.Receiver != nil {
+		f.Receiver.Close()
+	}
+	if f.Pool != nil {
+		f.Pool.Close()
+	}
+	if f.chain != nil {
+		f.chain.Close()
+	}
+	if f.anvil != nil {
+		f.anvil.Kill()
+	}
+	if f.ClickHouse != nil {
+		f.ClickHouse.Kill()
+	}
+	if f.Postgres != nil {
+		f.Postgres.Kill()
+	}
+}
+
+// scenario returns traffic that continues the chain as it is now.
+func (f *Fleet) scenario() *devchain.Scenario {
+	var ids []uint32
+	for _, p := range f.Partners {
+		ids = append(ids, p.ID)
+	}
+	f.steps++
+	return devchain.New(f.URL, f.Contracts, f.steps, ids, slog.New(slog.DiscardHandler))
+}
+
+// Steps adds n steps of traffic to the chain, which are about as many blocks.
+func (f *Fleet) Steps(ctx context.Context, n int) error { return f.scenario().Steps(ctx, n) }
+
+// Traffic adds one step in each interval until the returned function is called, which returns the first error.
+func (f *Fleet) Traffic(ctx context.Context, interval time.Duration) (stop func() error) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	scenario := f.scenario()
+	go func() {
+		tick := time.NewTicker(interval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				done <- nil
+				return
+			case <-tick.C:
+			}
+			// A step that has begun is completed: one that is cut off may still be mined later.
+			if err := scenario.Steps(context.WithoutCancel(ctx), 1); err != nil {
+				done <- fmt.Errorf("a step of the traffic: %w", err)
+				return
+			}
+		}
+	}()
+	return func() error {
+		cancel()
+		return <-done
+	}
+}
+
+// Head returns the number of the chain's newest block.
+func (f *Fleet) Head(ctx context.Context) (uint64, error) {
+	head, err := f.chain.BlockNumber(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("read the newest block: %w", err)
+	}
+	return head, nil
+}
+
+// Environment returns the environment of a program.
+func (f *Fleet) Environment(settings ...string) []string {
+	own := []string{
+		fmt.Sprint("NAVLOG_CHAIN_ID=", chainID), "NAVLOG_CHAIN_RPC=" + f.URL, "NAVLOG_CHAIN_POLL_INTERVAL=50ms",
+		"NAVLOG_KAFKA_BROKERS=" + strings.Join(f.Kafka, ","), fmt.Sprint("NAVLOG_KAFKA_REPLICATION_FACTOR=", max(1, f.options.Replicas)),
+		"NAVLOG_CLICKHOUSE_ADDR=" + f.ClickHouse.Addr, "NAVLOG_CLICKHOUSE_QUERY_USER=navlog_query", "NAVLOG_POSTGRES_URL=" + f.Postgres.URL,
+		"NAVLOG_HTTP_ROUTER=" + f.Contracts.Router.Hex(), "NAVLOG_SECRET_KEY=" + partners.SealKey,
+		"NAVLOG_WEBHOOKS_CA_FILE=" + f.Receiver.CAFile, "NAVLOG_GUARD_ALLOW_NETWORKS=" + partners.Network,
+	}
+	for i, v := range f.Contracts.Vaults {
+		own = append(own, fmt.Sprintf("NAVLOG_CHAIN_VAULTS_%d_ADDRESS=%s", i, v.Address.Hex()),
+			fmt.Sprintf("NAVLOG_CHAIN_VAULTS_%d_START_BLOCK=%d", i, v.StartBlock))
+	}
+	return stack.Environment(slices.Concat(own, f.options.Settings, settings)...)
+}
+
+// Run runs a command of navlog to its end. Its error contains what the command printed.
+func (f *Fleet) Run(ctx context.Context, arguments ...string) error {
+	cmd := exec.CommandContext(ctx, f.navlog, arguments...)
+	cmd.Dir, cmd.Env = f.options.Dir, f.Environment()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("navlog %s: %w\n%s", strings.Join(arguments, " "), err, out)
+	}
+	return nil
+}
+
+// Until waits until a condition holds. It fails with the condition's last error if it takes longer than Patience, and
+// if a program exits.
+func (f *Fleet) Until(ctx context.Context, holds func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	var last error
+	err := wait.Poll(ctx, glance, func() (bool, error) {
+		for _, p := range f.programs {
+			if err := p.exited(); err != nil {
+				return false, err
+			}
+		}
+		last = holds()
+		return last == nil, nil
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("still not after %s: %w", Patience, last)
+	}
+	return err
+}

@@ -1,0 +1,214 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"time"
+
+	"github.com/ethereum/go-ethereum"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/deploy/devchain"
+	"github.com/navlog/navlog/deploy/testkit/oracle"
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// A Verdict is the result of comparing everything with the chain.
+type Verdict struct {
+	Logs     int // of the chain that are live in the log
+	Records  int // committed in the log, retractions included
+	Aborted  int // in the log, invisible to its readers
+	Events   int // expected ones that arrived
+	Repeated int // requests with an event that had arrived before, with the same bytes
+	Lost     int // logs and events
+	Doubled  int // logs and events that should not exist, or exist twice
+	Faults   []string
+}
+
+func (v *Verdict) differs(format string, a ...any) {
+	v.Faults = append(v.Faults, fmt.Sprintf(format, a...))
+}
+
+// Err returns an error with the first faults, or nil.
+func (v *Verdict) Err() error {
+	var faults []error
+	for _, fault := range v.Faults[:min(len(v.Faults), 5)] {
+		faults = append(faults, errors.New(fault))
+	}
+	if len(faults) == 0 && v.Lost+v.Doubled > 0 {
+		faults = append(faults, fmt.Errorf("lost %d, doubled %d", v.Lost, v.Doubled))
+	}
+	return errors.Join(faults...)
+}
+
+func (v *Verdict) String() string {
+	return fmt.Sprintf("logs=%d records=%d aborted=%d events=%d repeated=%d lost=%d doubled=%d", v.Logs, v.Records, v.Aborted, v.Events, v.Repeated, v.Lost, v.Doubled)
+}
+
+// Finish mines blocks until all traffic is final, and waits until the programs have processed it: ingest has the head,
+// project has the log, and every event has arrived. The programs are one of each kind, those that do the work.
+func (f *Fleet) Finish(ctx context.Context, ingest, project *Program) (*oracle.History, error) {
+	if err := devchain.Mine(ctx, f.URL, uint64(2*max(1, f.options.SlotsInEpoch)+1)); err != nil {
+		return nil, err
+	}
+	history, err := oracle.Read(ctx, f.URL, f.Contracts)
+	if err != nil {
+		return nil, err
+	}
+	expected := history.Events(f.Partners)
+	if len(expected) == 0 {
+		return nil, errors.New("the chain has no event of a partner")
+	}
+	err = f.Until(ctx, func() error {
+		in, err := ingest.Metrics(ctx)
+		if err != nil {
+			return err
+		}
+		out, err := project.Metrics(ctx)
+		if err != nil {
+			return err
+		}
+		if in["navlog_ingest_indexed_block"] != float64(history.Head()) || in["navlog_ingest_referral_block"] < float64(history.Final) {
+			return fmt.Errorf("ingest is at block %.0f of %d, referrals at block %.0f of %d", in["navlog_ingest_indexed_block"], history.Head(), in["navlog_ingest_referral_block"], history.Final)
+		}
+		if out["navlog_projections_seq"] != in["navlog_ingest_seq"] {
+			return fmt.Errorf("project is at seq %.0f of %.0f", out["navlog_projections_seq"], in["navlog_ingest_seq"])
+		}
+		if n := f.Receiver.Count(); n < len(expected) {
+			return fmt.Errorf("%d of %d events have arrived", n, len(expected))
+		}
+		return nil
+	})
+	return history, err
+}
+
+// Judge compares the log and the events that arrived with the chain, and the read model with the log. Everything must
+// have come to rest (see Finish).
+func (f *Fleet) Judge(ctx context.Context, history *oracle.History) (*Verdict, error) {
+	v := &Verdict{}
+	if err := f.judgeLog(ctx, v); err != nil {
+		return v, err
+	}
+	f.Receiver.judge(v, history.Events(f.Partners))
+	if err := f.Run(ctx, "verify"); err != nil {
+		v.differs("%v", err)
+	}
+	return v, nil
+}
+
+// A place identifies a log of the chain.
+type place struct {
+	block common.Hash
+	index uint32
+}
+
+// judgeLog folds the committed records, and compares the live logs with those of the chain.
+func (f *Fleet) judgeLog(ctx context.Context, v *Verdict) error {
+	var addresses []common.Address
+	for _, vault := range f.Contracts.Vaults {
+		addresses = append(addresses, vault.Address)
+	}
+	logs, err := f.chain.FilterLogs(ctx, ethereum.FilterQuery{FromBlock: new(big.Int), Addresses: addresses})
+	if err != nil {
+		return fmt.Errorf("read the logs of the chain: %w", err)
+	}
+	want := map[place]bool{}
+	for _, l := range logs {
+		want[place{l.BlockHash, uint32(l.Index)}] = true
+	}
+	live, err := f.fold(ctx, v)
+	if err != nil {
+		return err
+	}
+	got := map[place]int{}
+	for seq, r := range live {
+		if l := r.GetLog(); l != nil {
+			at := place{common.Hash(l.GetBlockHash()), l.GetLogIndex()}
+			if got[at]++; got[at] > 1 || !want[at] {
+				v.Doubled++
+				v.differs("record %d is log %d of block %d, which is live twice or not in the chain", seq, l.GetLogIndex(), l.GetBlockNumber())
+			}
+		}
+	}
+	for at := range want {
+		if got[at] == 0 {
+			v.Lost++
+			v.differs("the log lacks log %d of block %s", at.index, at.block)
+		}
+	}
+	v.Logs = len(got)
+	return nil
+}
+
+// fold returns the live records by seq. A committed record whose seq is not the next one is a fault: it is missing,
+// doubled, or belongs to an aborted transaction.
+func (f *Fleet) fold(ctx context.Context, v *Verdict) (map[uint64]*event.Record, error) {
+	topic := chainlog.LogTopic(chainID)
+	committed, err := records(ctx, f.Kafka, topic, kgo.ReadCommitted())
+	if err != nil {
+		return nil, err
+	}
+	all, err := records(ctx, f.Kafka, topic, kgo.ReadUncommitted())
+	if err != nil {
+		return nil, err
+	}
+	v.Records, v.Aborted = len(committed), len(all)-len(committed)
+	live := map[uint64]*event.Record{}
+	for i, value := range committed {
+		r := new(event.Record)
+		if err := proto.Unmarshal(value, r); err != nil {
+			return nil, fmt.Errorf("record %d of the log is none: %w", i+1, err)
+		}
+		if r.GetSeq() != uint64(i+1) {
+			v.Doubled++
+			v.differs("record %d of the log has seq %d", i+1, r.GetSeq())
+		}
+		if original := r.GetRetracts(); original != 0 {
+			if live[original] == nil {
+				v.differs("record %d retracts record %d, which is not live", r.GetSeq(), original)
+			}
+			delete(live, original)
+			continue
+		}
+		live[r.GetSeq()] = r
+	}
+	return live, nil
+}
+
+// records returns the values of a topic with one partition, in their order.
+func records(ctx context.Context, brokers []string, topic string, level kgo.IsolationLevel) (values [][]byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.FetchIsolationLevel(level), kgo.KeepControlRecords(),
+		kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	ends, err := kadm.NewClient(client).ListCommittedOffsets(ctx, topic)
+	if err == nil {
+		err = ends.Error()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the end of %s: %w", topic, err)
+	}
+	end, _ := ends.Lookup(topic, 0)
+	for next := int64(0); next < end.Offset; {
+		fetches := client.PollFetches(ctx)
+		if err := errors.Join(ctx.Err(), fetches.Err()); err != nil {
+			return nil, fmt.Errorf("read %s: %w", topic, err)
+		}
+		fetches.EachRecord(func(r *kgo.Record) {
+			if next = r.Offset + 1; !r.Attrs.IsControl() && r.Offset < end.Offset {
+				values = append(values, r.Value)
+			}
+		})
+	}
+	return values, nil
+}

@@ -1,0 +1,100 @@
+package fleet
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/navlog/navlog/deploy/testkit/oracle"
+	"github.com/navlog/navlog/deploy/testkit/receiver"
+	"github.com/navlog/navlog/schemas/webhook"
+)
+
+// A Receiver is the partners' end of the webhooks. It accepts every event with a valid signature, and remembers it.
+type Receiver struct {
+	*receiver.Server
+	secrets map[string]string // by path
+
+	mu     sync.Mutex
+	came   map[string][]string // bodies of the accepted requests, by event id
+	faults []string
+}
+
+func newReceiver(dir string) (r *Receiver, err error) {
+	r = &Receiver{secrets: map[string]string{}, came: map[string][]string{}}
+	r.Server, err = receiver.Serve(dir, http.HandlerFunc(r.receive))
+	return r, err
+}
+
+func (r *Receiver) url(path string) string { return "https://" + r.Address + path }
+
+func (r *Receiver) expect(path string, p oracle.Partner) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.secrets[path] = p.SigningSecret
+}
+
+func (r *Receiver) receive(w http.ResponseWriter, request *http.Request) {
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		return // the sender was cut off
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := request.Header
+	err = webhook.Verify(r.secrets[request.URL.Path], h.Get(webhook.HeaderTimestamp), h.Get(webhook.HeaderSignature), body, time.Now())
+	if err != nil {
+		r.faults = append(r.faults, fmt.Sprintf("%s: %v", request.URL.Path, err))
+		http.Error(w, err.Error(), http.StatusUnauthorized)
+		return
+	}
+	id := h.Get(webhook.HeaderEventID)
+	r.came[id] = append(r.came[id], string(body))
+}
+
+// Count returns how many different events were accepted.
+func (r *Receiver) Count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.came)
+}
+
+// judge compares the accepted events with the expected ones. An event that was accepted more than once with the same
+// bytes is a repetition.
+func (r *Receiver) judge(v *Verdict, expected map[string]oracle.Object) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, fault := range r.faults {
+		v.differs("a webhook was rejected: %s", fault)
+	}
+	for id, event := range expected {
+		bodies := r.came[id]
+		if len(bodies) == 0 {
+			v.Lost++
+			v.differs("event %s never came: %s", id, oracle.Show(event))
+			continue
+		}
+		v.Events++
+		v.Repeated += len(bodies) - 1
+		if slices.ContainsFunc(bodies, func(body string) bool { return body != bodies[0] }) {
+			v.Doubled++
+			v.differs("event %s came with different bodies", id)
+		}
+		body, err := oracle.Tree([]byte(bodies[0]))
+		if err != nil {
+			v.differs("event %s: %v", id, err)
+		} else if found := oracle.Diff(event, body); len(found) > 0 {
+			v.differs("event %s: %s", id, strings.Join(found, "; "))
+		}
+	}
+	for id, bodies := range r.came {
+		if _, ok := expected[id]; !ok {
+			v.Doubled++
+			v.differs("event %s does not belong to a final block: %s", id, bodies[0])
+		}
+	}
+}
