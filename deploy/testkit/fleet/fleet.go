@@ -190,8 +190,8 @@ func (f *Fleet) Close() {
 	}
 }
 
-// scenario returns traffic that continues the chain as it is now.
-func (f *Fleet) scenario() *devchain.Scenario {
+// Scenario returns traffic that continues the chain as it is now.
+func (f *Fleet) Scenario() *devchain.Scenario {
 	var ids []uint32
 	for _, p := range f.Partners {
 		ids = append(ids, p.ID)
@@ -201,13 +201,13 @@ func (f *Fleet) scenario() *devchain.Scenario {
 }
 
 // Steps adds n steps of traffic to the chain, which are about as many blocks.
-func (f *Fleet) Steps(ctx context.Context, n int) error { return f.scenario().Steps(ctx, n) }
+func (f *Fleet) Steps(ctx context.Context, n int) error { return f.Scenario().Steps(ctx, n) }
 
 // Traffic adds one step in each interval until the returned function is called, which returns the first error.
 func (f *Fleet) Traffic(ctx context.Context, interval time.Duration) (stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
-	scenario := f.scenario()
+	scenario := f.Scenario()
 	go func() {
 		tick := time.NewTicker(interval)
 		defer tick.Stop()

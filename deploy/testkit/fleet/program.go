@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"os/exec"
@@ -133,14 +134,15 @@ func (p *Program) Ready(ctx context.Context) error {
 	return err
 }
 
-// Metrics returns the program's metrics by name, each as the sum of its series.
+// Metrics returns the program's metrics by name, each as the largest of its series. (NaN, which a series has while
+// another instance does the work, is smaller than any number.)
 func (p *Program) Metrics(ctx context.Context) (map[string]float64, error) {
 	response, err := p.get(ctx, "/metrics")
 	if err != nil {
 		return nil, err
 	}
 	defer response.Body.Close()
-	sums := map[string]float64{}
+	largest := map[string]float64{}
 	lines := bufio.NewScanner(response.Body)
 	for lines.Scan() {
 		line := lines.Text()
@@ -153,12 +155,14 @@ func (p *Program) Metrics(ctx context.Context) (map[string]float64, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: metric %q: %w", p.Name, line, err)
 		}
-		sums[name] += value
+		if before, ok := largest[name]; !ok || math.IsNaN(before) || value > before {
+			largest[name] = value
+		}
 	}
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("%s: read its metrics: %w", p.Name, err)
 	}
-	return sums, nil
+	return largest, nil
 }
 
 // Metric returns one metric. It is an error if the program does not export it.
