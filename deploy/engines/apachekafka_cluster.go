@@ -105,7 +105,8 @@ func (c *ApacheKafkaCluster) InSync(ctx context.Context) error {
 	for _, t := range all.Topics {
 		for _, p := range t.Partitions {
 			if len(p.ISR) < len(p.Replicas) || p.Leader < 0 {
-				return fmt.Errorf("partition %d of %s is led by broker %d, and %d of %d replicas are in sync", p.Partition, *t.Topic, p.Leader, len(p.ISR), len(p.Replicas))
+				return fmt.Errorf("partition %d of %s is led by broker %d, and %d of %d replicas are in sync",
+					p.Partition, *t.Topic, p.Leader, len(p.ISR), len(p.Replicas))
 			}
 		}
 	}

@@ -52,10 +52,12 @@ func newSystem(t *testing.T) *system {
 	dir, err := fleet.TempDir("instances")
 	must(t, err)
 	s := &system{t: t}
-	s.Fleet, err = fleet.New(t.Context(), fleet.Options{Dir: dir, Partners: partners, SlotsInEpoch: 1, Settings: []string{
-		fmt.Sprint("NAVLOG_HTTP_PARTNER_RATE_LIMIT=", limit), fmt.Sprintf("NAVLOG_WEBHOOKS_LEASE_SECONDS=%.0f", lease.Seconds()),
+	o := fleet.Options{Dir: dir, Partners: partners, SlotsInEpoch: 1, Settings: []string{
+		fmt.Sprint("NAVLOG_HTTP_PARTNER_RATE_LIMIT=", limit),
+		fmt.Sprintf("NAVLOG_WEBHOOKS_LEASE_SECONDS=%.0f", lease.Seconds()),
 		fmt.Sprint("NAVLOG_WEBHOOKS_PER_PARTNER_CONCURRENCY=", concurrency),
-	}}, func(ctx context.Context) ([]string, error) {
+	}}
+	s.Fleet, err = fleet.New(t.Context(), o, func(ctx context.Context) ([]string, error) {
 		k, err := engines.StartKafka(ctx, filepath.Join(dir, "kafka"))
 		if err != nil {
 			return nil, err
@@ -140,7 +142,8 @@ func (s *system) limited(partner int) {
 	}
 	group.Wait()
 	took := time.Since(began)
-	s.t.Logf("%d instances grant %d requests of partner %d in %s, and reject %d", len(s.serve), granted.Load(), partner, took.Round(time.Millisecond), rejected.Load())
+	s.t.Logf("%d instances grant %d requests of partner %d in %s, and reject %d",
+		len(s.serve), granted.Load(), partner, took.Round(time.Millisecond), rejected.Load())
 	if want := int64(len(s.serve) * senders); granted.Load() != limit || rejected.Load() != want {
 		s.t.Errorf("%d granted of %d, %d rejected of %d", granted.Load(), limit, rejected.Load(), want)
 	}
@@ -186,11 +189,13 @@ func (s *system) shared(dispatchers int) {
 			return err
 		}
 		if owners > dispatchers || live != partners || largest > most {
-			return fmt.Errorf("%d leases of %d dispatchers, at most %d each; want %d of %d, at most %d", live, owners, largest, partners, dispatchers, most)
+			return fmt.Errorf("%d leases of %d dispatchers, at most %d each; want %d of %d, at most %d",
+				live, owners, largest, partners, dispatchers, most)
 		}
 		return nil
 	}))
-	s.t.Logf("%d of %d dispatchers have %d partners, at most %d each, after %.1f s", owners, dispatchers, partners, largest, time.Since(began).Seconds())
+	s.t.Logf("%d of %d dispatchers have %d partners, at most %d each, after %.1f s",
+		owners, dispatchers, partners, largest, time.Since(began).Seconds())
 }
 
 // arrive waits until more events have arrived.
@@ -230,7 +235,8 @@ func TestInstances(t *testing.T) {
 	verdict, err := s.Judge(t.Context(), history)
 	must(t, errors.Join(err, verdict.Err()))
 	t.Log(verdict)
-	if most := concurrency * ((partners+3)/4 + 1); verdict.Lost != 0 || verdict.Doubled != 0 || verdict.Repeated > most {
+	most := concurrency * ((partners+3)/4 + 1)
+	if verdict.Lost != 0 || verdict.Doubled != 0 || verdict.Repeated > most {
 		t.Errorf("a dispatcher that dies may repeat at most %d events: %s", most, verdict)
 	}
 }

@@ -244,8 +244,10 @@ func (f *Fleet) Head(ctx context.Context) (uint64, error) {
 func (f *Fleet) Environment(settings ...string) []string {
 	own := []string{
 		fmt.Sprint("NAVLOG_CHAIN_ID=", chainID), "NAVLOG_CHAIN_RPC=" + f.URL, "NAVLOG_CHAIN_POLL_INTERVAL=50ms",
-		"NAVLOG_KAFKA_BROKERS=" + strings.Join(f.Kafka, ","), fmt.Sprint("NAVLOG_KAFKA_REPLICATION_FACTOR=", max(1, f.options.Replicas)),
-		"NAVLOG_CLICKHOUSE_ADDR=" + f.ClickHouse.Addr, "NAVLOG_CLICKHOUSE_QUERY_USER=navlog_query", "NAVLOG_POSTGRES_URL=" + f.Postgres.URL,
+		"NAVLOG_KAFKA_BROKERS=" + strings.Join(f.Kafka, ","),
+		fmt.Sprint("NAVLOG_KAFKA_REPLICATION_FACTOR=", max(1, f.options.Replicas)),
+		"NAVLOG_CLICKHOUSE_ADDR=" + f.ClickHouse.Addr, "NAVLOG_CLICKHOUSE_QUERY_USER=navlog_query",
+		"NAVLOG_POSTGRES_URL=" + f.Postgres.URL,
 		"NAVLOG_HTTP_ROUTER=" + f.Contracts.Router.Hex(), "NAVLOG_SECRET_KEY=" + partners.SealKey,
 		"NAVLOG_WEBHOOKS_CA_FILE=" + f.Receiver.CAFile, "NAVLOG_GUARD_ALLOW_NETWORKS=" + partners.Network,
 	}

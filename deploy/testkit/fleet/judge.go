@@ -48,7 +48,8 @@ func (v *Verdict) Err() error {
 }
 
 func (v *Verdict) String() string {
-	return fmt.Sprintf("logs=%d records=%d aborted=%d events=%d repeated=%d lost=%d doubled=%d", v.Logs, v.Records, v.Aborted, v.Events, v.Repeated, v.Lost, v.Doubled)
+	return fmt.Sprintf("logs=%d records=%d aborted=%d events=%d repeated=%d lost=%d doubled=%d",
+		v.Logs, v.Records, v.Aborted, v.Events, v.Repeated, v.Lost, v.Doubled)
 }
 
 // Finish mines blocks until all traffic is final, and waits until the programs have processed it: ingest has the head,
@@ -74,8 +75,10 @@ func (f *Fleet) Finish(ctx context.Context, ingest, project *Program) (*oracle.H
 		if err != nil {
 			return err
 		}
-		if in["navlog_ingest_indexed_block"] != float64(history.Head()) || in["navlog_ingest_referral_block"] < float64(history.Final) {
-			return fmt.Errorf("ingest is at block %.0f of %d, referrals at block %.0f of %d", in["navlog_ingest_indexed_block"], history.Head(), in["navlog_ingest_referral_block"], history.Final)
+		indexed, referrals := in["navlog_ingest_indexed_block"], in["navlog_ingest_referral_block"]
+		if indexed != float64(history.Head()) || referrals < float64(history.Final) {
+			return fmt.Errorf("ingest is at block %.0f of %d, referrals at block %.0f of %d",
+				indexed, history.Head(), referrals, history.Final)
 		}
 		if out["navlog_projections_seq"] != in["navlog_ingest_seq"] {
 			return fmt.Errorf("project is at seq %.0f of %.0f", out["navlog_projections_seq"], in["navlog_ingest_seq"])
@@ -132,7 +135,8 @@ func (f *Fleet) judgeLog(ctx context.Context, v *Verdict) error {
 			at := place{common.Hash(l.GetBlockHash()), l.GetLogIndex()}
 			if got[at]++; got[at] > 1 || !want[at] {
 				v.Doubled++
-				v.differs("record %d is log %d of block %d, which is live twice or not in the chain", seq, l.GetLogIndex(), l.GetBlockNumber())
+				v.differs("record %d is log %d of block %d, which is live twice or not in the chain",
+					seq, l.GetLogIndex(), l.GetBlockNumber())
 			}
 		}
 	}
@@ -182,7 +186,9 @@ func (f *Fleet) fold(ctx context.Context, v *Verdict) (map[uint64]*event.Record,
 }
 
 // records returns the values of a topic with one partition, in their order.
-func records(ctx context.Context, brokers []string, topic string, level kgo.IsolationLevel) (values [][]byte, err error) {
+func records(
+	ctx context.Context, brokers []string, topic string, level kgo.IsolationLevel,
+) (values [][]byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.FetchIsolationLevel(level), kgo.KeepControlRecords(),

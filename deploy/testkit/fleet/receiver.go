@@ -46,7 +46,8 @@ func (r *Receiver) receive(w http.ResponseWriter, request *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h := request.Header
-	err = webhook.Verify(r.secrets[request.URL.Path], h.Get(webhook.HeaderTimestamp), h.Get(webhook.HeaderSignature), body, time.Now())
+	secret, signature := r.secrets[request.URL.Path], h.Get(webhook.HeaderSignature)
+	err = webhook.Verify(secret, h.Get(webhook.HeaderTimestamp), signature, body, time.Now())
 	if err != nil {
 		r.faults = append(r.faults, fmt.Sprintf("%s: %v", request.URL.Path, err))
 		http.Error(w, err.Error(), http.StatusUnauthorized)

@@ -69,7 +69,10 @@ func New(n int) (*Link, error) {
 	name := fmt.Sprintf("nl%d-%d", os.Getpid()%100_000, n)
 	// Addresses of Network that another process is unlikely to use.
 	subnet := fmt.Sprintf("198.%d.%d.", 18+os.Getpid()%2, (os.Getpid()/2*7)%156+n)
-	l := &Link{Namespace: name, Host: subnet + "2", closed: make(chan struct{}), cut: map[uint16]bool{}, draw: rand.New(rand.NewPCG(1, uint64(n)))}
+	l := &Link{
+		Namespace: name, Host: subnet + "2", closed: make(chan struct{}),
+		cut: map[uint16]bool{}, draw: rand.New(rand.NewPCG(1, uint64(n))),
+	}
 	if err := l.open(name, subnet+"1"); err != nil {
 		l.Close()
 		return nil, fmt.Errorf("create a link to a network namespace: %w", err)

@@ -164,7 +164,8 @@ func (d *drill) grows(ctx context.Context) error {
 func (d *drill) eachInTurn(ctx context.Context) error {
 	killed := map[int]bool{}
 	next := func() (int, string, error) {
-		if coordinator, err := d.cluster.Coordinator(ctx, chainlog.TransactionalID(chainID)); err != nil || !killed[coordinator] {
+		coordinator, err := d.cluster.Coordinator(ctx, chainlog.TransactionalID(chainID))
+		if err != nil || !killed[coordinator] {
 			return coordinator, "the coordinator of ingest's transactions", err
 		}
 		if controller, err := d.cluster.Controller(ctx); err != nil || !killed[controller] {
@@ -209,8 +210,8 @@ func (d *drill) kill(ctx context.Context, i int, role string) error {
 	if err := d.recovered(ctx); err != nil {
 		return err
 	}
-	fmt.Fprintf(d.out, "broker %d killed, %s: log and read model have %d more blocks after %.1f s; restarted and in sync after %.1f s\n",
-		i+1, role, growth, without.Seconds(), time.Since(began).Seconds())
+	fmt.Fprintf(d.out, "broker %d killed, %s: log and read model have %d more blocks after %.1f s; "+
+		"restarted and in sync after %.1f s\n", i+1, role, growth, without.Seconds(), time.Since(began).Seconds())
 	return nil
 }
 
@@ -253,7 +254,8 @@ func (d *drill) twoAtOnce(ctx context.Context) error {
 	if before != after {
 		return fmt.Errorf("ingest went from seq %.0f to %.0f while only one of three brokers was up", before, after)
 	}
-	fmt.Fprintf(d.out, "two brokers killed: no write is acknowledged; after %.1f s: %v\n", time.Since(began).Seconds(), reason)
+	fmt.Fprintf(d.out, "two brokers killed: no write is acknowledged; after %.1f s: %v\n",
+		time.Since(began).Seconds(), reason)
 	began = time.Now()
 	var group errgroup.Group
 	for i := range brokers - 1 {
@@ -265,7 +267,8 @@ func (d *drill) twoAtOnce(ctx context.Context) error {
 	if err := d.recovered(ctx); err != nil {
 		return err
 	}
-	fmt.Fprintf(d.out, "two brokers restarted: all programs ready, all replicas in sync after %.1f s\n", time.Since(began).Seconds())
+	fmt.Fprintf(d.out, "two brokers restarted: all programs ready, all replicas in sync after %.1f s\n",
+		time.Since(began).Seconds())
 	return d.grows(ctx)
 }
 
@@ -274,7 +277,8 @@ func (d *drill) write(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, refusal)
 	defer cancel()
 	// Without idempotence a write whose outcome is unknown can be given a time limit, and needs no coordinator.
-	client, err := kgo.NewClient(kgo.SeedBrokers(d.Kafka...), kgo.DisableIdempotentWrite(), kgo.RecordDeliveryTimeout(refusal))
+	client, err := kgo.NewClient(kgo.SeedBrokers(d.Kafka...),
+		kgo.DisableIdempotentWrite(), kgo.RecordDeliveryTimeout(refusal))
 	if err != nil {
 		return err
 	}

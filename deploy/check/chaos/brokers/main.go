@@ -35,7 +35,8 @@ func run() error {
 	rounds := flag.Int("rounds", 1, "how often each broker is killed")
 	flag.Parse()
 	if flag.NArg() > 0 || *rounds < 1 {
-		return fmt.Errorf("--rounds is %d and must be 1 or more; other arguments are not known: %q", *rounds, flag.Args())
+		return fmt.Errorf("--rounds is %d and must be 1 or more; other arguments are not known: %q",
+			*rounds, flag.Args())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -70,10 +70,12 @@ func newNetwork(t *testing.T) *network {
 	dir, err := fleet.TempDir("partitions")
 	must(t, err)
 	// The embedded broker fences a writer like Apache Kafka, which chaos-brokers uses.
-	n.Fleet, err = fleet.New(t.Context(), fleet.Options{Dir: dir, Partners: partners, SlotsInEpoch: 1, Settings: []string{
-		fmt.Sprint("NAVLOG_CHAIN_STANDBY=", standby), fmt.Sprintf("NAVLOG_WEBHOOKS_LEASE_SECONDS=%.0f", lease.Seconds()),
+	o := fleet.Options{Dir: dir, Partners: partners, SlotsInEpoch: 1, Settings: []string{
+		fmt.Sprint("NAVLOG_CHAIN_STANDBY=", standby),
+		fmt.Sprintf("NAVLOG_WEBHOOKS_LEASE_SECONDS=%.0f", lease.Seconds()),
 		fmt.Sprint("NAVLOG_WEBHOOKS_PER_PARTNER_CONCURRENCY=", concurrency),
-	}}, func(ctx context.Context) ([]string, error) {
+	}}
+	n.Fleet, err = fleet.New(t.Context(), o, func(ctx context.Context) ([]string, error) {
 		k, err := engines.StartKafka(ctx, filepath.Join(dir, "kafka"))
 		if err != nil {
 			return nil, err
@@ -214,8 +216,8 @@ func (n *network) led(p *fleet.Program, want int) error {
 
 // owner returns the dispatcher that has a partner's live lease.
 func (n *network) owner(partner int) (owner uuid.UUID, err error) {
-	err = n.Pool.QueryRow(n.t.Context(), "SELECT owner FROM lease WHERE partner_id = $1 AND until > now()", partner).Scan(&owner)
-	return owner, err
+	row := n.Pool.QueryRow(n.t.Context(), "SELECT owner FROM lease WHERE partner_id = $1 AND until > now()", partner)
+	return owner, row.Scan(&owner)
 }
 
 // took logs how long a recovery took, and fails the test if it was too long.
@@ -253,7 +255,8 @@ func TestPartitions(t *testing.T) {
 	}
 	// What the dispatcher was sending when it lost its leases may be sent again by the one that takes over, and that
 	// happens twice: when it is cut off, and when it gets partners back.
-	if verdict.Lost != 0 || verdict.Doubled != 0 || verdict.Repeated > 2*partners*concurrency || verdict.Logs < 100 || verdict.Events < 20 {
+	if verdict.Lost != 0 || verdict.Doubled != 0 || verdict.Repeated > 2*partners*concurrency ||
+		verdict.Logs < 100 || verdict.Events < 20 {
 		t.Errorf("the drill ended with %s", verdict)
 	}
 }
@@ -294,7 +297,8 @@ func (n *network) oneWriter(want int) {
 	ctx, cancel := context.WithTimeout(n.t.Context(), fleet.Patience)
 	defer cancel()
 	topic := chainlog.CursorTopic(chainID)
-	client, err := kgo.NewClient(kgo.SeedBrokers(n.Kafka...), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
+	client, err := kgo.NewClient(kgo.SeedBrokers(n.Kafka...),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
 		kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	must(n.t, err)
 	defer client.Close()
