@@ -15,7 +15,7 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
-// rate: all events are in the topic when the dispatcher starts; it delivers as fast as the receiver responds.
+// rate: all events are in the topic when the dispatchers start; they deliver as fast as the receiver responds.
 func (b *benchmark) rate(ctx context.Context) ([]bench.Bar, error) {
 	ids, err := b.partners(ctx, b.Partners, nobody)
 	if err != nil {
@@ -38,17 +38,30 @@ func (b *benchmark) rate(ctx context.Context) ([]bench.Bar, error) {
 		}
 	}
 	bench.Say("rate: %d events for %d partners, bodies of %d bytes", b.Events, b.Partners, size/b.Events)
-	var peak int64
-	err = b.dispatching(ctx, func(ctx context.Context, d *stack.Process) error {
-		err := b.receiver.all(ctx, b.Events)
-		peak = stack.Peak(d.Pid)
+	var peak int64 // of the largest dispatcher
+	var used time.Duration
+	note := func(d *stack.Process) error {
+		peak = max(peak, stack.Peak(d.Pid))
+		cpu, err := stack.CPU(d.Pid)
+		used += cpu
 		return err
-	})
+	}
+	measured := func(ctx context.Context, d *stack.Process) error {
+		return errors.Join(b.receiver.all(ctx, b.Events), note(d))
+	}
+	for range b.Dispatchers - 1 {
+		others := measured
+		measured = func(ctx context.Context, d *stack.Process) error {
+			return errors.Join(b.dispatching(ctx, others), note(d))
+		}
+	}
+	err = b.dispatching(ctx, measured)
 	if err != nil {
 		return nil, err
 	}
 	rate := float64(b.Events) / b.receiver.spread().Seconds()
-	bench.Say("rate: %.0f deliveries a second, dispatcher at most %d MiB", rate, peak>>20)
+	bench.Say("rate: %.0f deliveries a second with %d dispatchers, at most %d MiB each, %d microseconds of processor time a delivery",
+		rate, b.Dispatchers, peak>>20, (used / time.Duration(b.Events)).Microseconds())
 	return []bench.Bar{{Name: "deliveries-per-s", Value: rate, Bound: 5000, Least: true}}, nil
 }
 

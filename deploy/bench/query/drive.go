@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/navlog/navlog/deploy/bench"
@@ -103,18 +104,20 @@ func (t *times) worst(q float64, counts func(string) bool) float64 {
 // asker sends requests to the API.
 type asker struct {
 	client *http.Client
-	base   string
+	bases  []string // URLs of the instances, which get the requests in turn
+	turn   atomic.Uint64
 	keys   map[uint32]string // API key by partner
 }
 
-func newAsker(base string, keys map[uint32]string) *asker {
+func newAsker(base string, keys map[uint32]string, others ...string) *asker {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost, transport.DisableCompression = 256, true
-	return &asker{&http.Client{Transport: transport, Timeout: 30 * time.Second}, base, keys}
+	return &asker{client: &http.Client{Transport: transport, Timeout: 30 * time.Second}, bases: append([]string{base}, others...), keys: keys}
 }
 
 func (a *asker) ask(ctx context.Context, q question, path string) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base+path, nil)
+	base := a.bases[a.turn.Add(1)%uint64(len(a.bases))]
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base+path, nil)
 	if err != nil {
 		return err
 	}

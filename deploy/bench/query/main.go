@@ -28,13 +28,14 @@ var parts = []string{"alone", "mix", "cold", "people", "stream", "start", "hot",
 
 // options are the command-line options.
 type options struct {
-	Events int           `default:"10000000" help:"Events of the chain."`
-	Users  int           `default:"0" help:"Users that the events name; 0 is a tenth of the events."`
-	Dir    string        `type:"path" default:"build/bench-query" help:"Folder in which the data set is kept."`
-	Navlog string        `type:"path" default:"bin/navlog" help:"The binary to measure."`
-	Each   time.Duration `default:"60s" help:"Time of each measurement."`
-	Load   bool          `help:"Create the data set and exit."`
-	Only   []string      `placeholder:"PART" enum:"${parts}" default:"${parts}" help:"Run these parts only: ${enum}."`
+	Events    int           `default:"10000000" help:"Events of the chain."`
+	Users     int           `default:"0" help:"Users that the events name; 0 is a tenth of the events."`
+	Dir       string        `type:"path" default:"build/bench-query" help:"Folder in which the data set is kept."`
+	Navlog    string        `type:"path" default:"bin/navlog" help:"The binary to measure."`
+	Each      time.Duration `default:"60s" help:"Time of each measurement."`
+	Instances int           `default:"1" help:"Instances of serve that share the requests of the part mix."`
+	Load      bool          `help:"Create the data set and exit."`
+	Only      []string      `placeholder:"PART" enum:"${parts}" default:"${parts}" help:"Run these parts only: ${enum}."`
 
 	// Set when the program starts itself as the handler to compare with.
 	Bare   string `hidden:"" help:"Serve this file and nothing else."`
@@ -49,6 +50,9 @@ func main() {
 func run(ctx context.Context, o options) (err error) {
 	if o.Bare != "" {
 		return runBare(ctx, o.Bare, o.Listen)
+	}
+	if o.Instances < 1 {
+		return fmt.Errorf("--instances is %d and must be 1 or more", o.Instances)
 	}
 	if o.Users == 0 {
 		o.Users = o.Events / 10

@@ -64,18 +64,28 @@ func pick(all []weighted, rng *rand.Rand) question {
 }
 
 // mix sends realistic traffic, with the default cache, while blocks of ten logs arrive and one in twenty is
-// reorganised. It runs 1, 8 and 64 clients that ask as fast as they are answered.
+// reorganised. It runs 1, 8 and 64 clients that ask as fast as they are answered, and sends their requests to all instances
+// in turn.
 func (w *world) mix(ctx context.Context, o options) (bars []bench.Bar, err error) {
 	s, err := w.serve(ctx, o.Navlog, mixCacheBytes)
 	if err != nil {
 		return nil, err
 	}
 	defer s.stop()
+	var others []string
+	for range o.Instances - 1 {
+		other, err := w.serve(ctx, o.Navlog, mixCacheBytes)
+		if err != nil {
+			return nil, err
+		}
+		defer other.stop()
+		others = append(others, "http://"+other.addr)
+	}
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	go w.live(ctx)
 	for _, clients := range []int{1, 8, 64} {
-		t := w.mixed(ctx, newAsker("http://"+s.addr, w.keys), clients, o.Each)
+		t := w.mixed(ctx, newAsker("http://"+s.addr, w.keys, others...), clients, o.Each)
 		var all []time.Duration
 		for _, took := range t.of {
 			all = append(all, took...)
