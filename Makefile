@@ -12,7 +12,7 @@ SAMPLES := schemas/webhook/samples/node_modules/.ready
 WEB     := query/web/node_modules/.ready
 DATA    ?= data
 # Whole systems that run for minutes.
-STORIES := ./deploy/check/e2e ./deploy/check/chaos/... ./deploy/check/histories ./deploy/check/instances ./deploy/check/mapped ./deploy/check/soak ./deploy/check/underload
+STORIES := ./deploy/check/e2e ./deploy/check/chaos/... ./deploy/check/histories ./deploy/check/instances ./deploy/check/mapped ./deploy/check/underload
 # The longest first: at the end none should run alone. Tests wait for engines most of the time (those of dispatch take 54 s
 # of the processor in 190 s), so one package more runs at a time than there are cores, and of each twice as many tests.
 PKG     ?= ./ingest/... ./dispatch/... ./projections/... ./query/... $$(comm -23 <(go list ./... | sort) <(go list $(STORIES) | sort))
@@ -236,11 +236,6 @@ chaos-brokers: engines kafka ## Kill each of three Apache Kafka brokers under lo
 .PHONY: chaos-partitions
 chaos-partitions: engines ## Cut programs off from their engines in network namespaces, which takes root, and compare everything with the chain
 	go test -v -count=1 -timeout 15m ./deploy/check/chaos/partitions
-
-BLOCKS ?= 7200
-.PHONY: soak
-soak: engines ## Run a day's blocks with reorganisations, readers, webhooks and rebuilds, and compare what each program uses early and late (BLOCKS=400)
-	go run ./deploy/check/soak --blocks $(BLOCKS)
 
 .PHONY: clean-data
 clean-data: ## Delete the data of `make run`

@@ -238,8 +238,8 @@ func TestPartitions(t *testing.T) {
 	stopTraffic := n.Traffic(t.Context(), interval)
 	n.writes(n.first)
 	n.cutWriter()
-	n.cutProject("PostgreSQL", n.sqlPort)
-	n.cutProject("ClickHouse", n.clickHousePort)
+	n.cutProject("PostgreSQL", "the lease is lost", n.sqlPort)
+	n.cutProject("ClickHouse", "no response from Kafka or ClickHouse", n.clickHousePort)
 	n.cutDispatch()
 	n.slow()
 	must(t, stopTraffic())
@@ -326,9 +326,9 @@ func (n *network) oneWriter(want int) {
 	}
 }
 
-// cutProject cuts project off from one of its engines until it reports which one; then the link heals, and the read model
-// must catch up.
-func (n *network) cutProject(engine string, enginePort int) {
+// cutProject cuts project off from one of its engines until it is not ready for the expected reason; then the link heals,
+// and the read model must catch up.
+func (n *network) cutProject(engine, expected string, enginePort int) {
 	n.t.Helper()
 	n.writes(n.second) // after an earlier cut it may still be starting again
 	n.level(n.second)
@@ -336,7 +336,7 @@ func (n *network) cutProject(engine string, enginePort int) {
 	n.toProject.Cut(enginePort)
 	var reason error
 	n.until(func() error {
-		if reason = n.project.Ready(n.t.Context()); reason == nil || !strings.Contains(reason.Error(), engine) {
+		if reason = n.project.Ready(n.t.Context()); reason == nil || !strings.Contains(reason.Error(), expected) {
 			return fmt.Errorf("project does not report that it is cut off from %s: %v", engine, reason)
 		}
 		return nil
