@@ -1,9 +1,9 @@
--- A login for each program of navlog, and one that owns the tables, for `navlog
--- migrate` alone; none is a superuser. psql runs it, as the server's own login, when
--- compose.yaml makes the database. On a database from before, run it once:
+-- A login for each program of navlog, and one for `navlog migrate`, which owns the
+-- tables; none is a superuser. psql runs this script with the server's own login when
+-- compose.yaml creates the database. On a database that existed before, run it once:
 --   docker compose -f deploy/docker/compose.yaml exec postgres \
 --     psql -v ON_ERROR_STOP=1 -U navlog -d navlog -f /docker-entrypoint-initdb.d/navlog-logins.sql
--- and again whenever a password has changed. What each may do: `navlog migrate --roles`.
+-- and again whenever a password has changed. `navlog migrate --roles` grants the rights.
 \set migrate `cat /run/secrets/postgres_migrate`
 \set ingest `cat /run/secrets/postgres_ingest`
 \set project `cat /run/secrets/postgres_project`
@@ -22,11 +22,12 @@ ALTER ROLE navlog_project LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD :'p
 ALTER ROLE navlog_serve LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD :'serve';
 ALTER ROLE navlog_dispatch LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD :'dispatch';
 ALTER ROLE navlog_operator LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD :'operator';
--- No login: navlog_serve is given it where partners may rotate their keys and secrets (http.partnerRotation).
+-- Not a login: an operator grants this role to navlog_serve if partners may rotate their keys and secrets
+-- (http.partnerRotation).
 ALTER ROLE navlog_rotation NOLOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE;
 
--- Who owns the database may make tables in it, and what is there from before is
--- handed over.
+-- The owner of the database may create tables in it. Existing tables and functions change
+-- their owner.
 SELECT format('ALTER DATABASE %I OWNER TO navlog_migrate', current_database()) \gexec
 SELECT format('ALTER TABLE %I.%I OWNER TO navlog_migrate', n.nspname, c.relname)
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'public' AND c.relkind IN ('r', 'p', 'v') \gexec

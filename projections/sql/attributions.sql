@@ -1,5 +1,5 @@
--- The attribution values that live deposits and requests have, for each vault, up to a seq. A block that was orphaned and
--- came back counts once.
+-- The attribution values of live deposits and requests, for each vault, up to a seq. A block that was orphaned and
+-- became canonical again counts once.
 SELECT vault, attribution, toUInt64(sum(made)) AS deposits, toUInt64(sum(asked)) AS requests, min(block) AS first, min(ts) AS since
 FROM (
   SELECT vault, attribution, block, ts, sumIf(toInt64(sign), effect = 'deposit') AS made, sumIf(toInt64(sign), effect = 'requested') AS asked

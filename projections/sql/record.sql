@@ -1,4 +1,4 @@
--- What a record of the log is, as decode.Fact says it.
+-- Describes a record of the log as decode.Fact does.
 SELECT concat(toString(record), ' ', toString(event), ' of block ', toString(block), ' ', lower(hex(hash)), ', log ', toString(log_index),
   ', time ', toString(ts), ', takes back seq ', toString(retracts), ', boundary ', toString(boundary))
 FROM events

@@ -1,5 +1,4 @@
--- Tables that are worth merging into one part: large, and no part holds three
--- quarters of them.
+-- Tables that are worth merging into one part: large ones in which no part holds three quarters of the rows.
 SELECT table, sum(rows) AS total
 FROM system.parts
 WHERE database = {database:String} AND active

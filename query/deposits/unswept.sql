@@ -1,5 +1,5 @@
--- The first deposits of some vaults with a number after one for each vault, in the order of vaults and numbers: those that no sweep has
--- reached. At a past block granules of later deposits are left out by the index of blocks: the cursor's block is one of the newest.
+-- The first deposits of some vaults that no sweep has reached, ordered by vault and number. At a past block the index
+-- of blocks skips granules of later deposits, but not the cursor, whose block is one of the newest.
 SELECT list, seq, rewrites, toString(key) AS sort_key, block, log_index, sub, user, sign,
   vault, other, partner, id, toString(assets) AS amount, toString(shares) AS share_amount, ts, hash, closed_block, closed_ts
 FROM lists

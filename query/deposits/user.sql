@@ -1,5 +1,4 @@
--- A page of the deposits of a user in some blocks, newest first.
--- Deposits that were void by the last block are left out.
+-- A page of the deposits of a user in a block range, newest first, without deposits that were void by the last block.
 SELECT list, seq, rewrites, block, log_index, sub, user, sign,
   vault, other, partner, id, toString(assets) AS amount, toString(shares) AS share_amount, priced_block, ts, hash, closed_block, closed_ts
 FROM lists

@@ -1,6 +1,6 @@
--- A page of the deposits of a vault in some blocks, as the vault numbers them, newest first. Granules
--- of other blocks are left out by the index of blocks: the cursor's block is one of the newest.
--- Deposits that were void by the last block are left out.
+-- A page of the deposits of a vault in a block range, by their number, newest first, without deposits that were void
+-- by the last block. The index of blocks skips granules of other blocks, but not the cursor, whose block is one of
+-- the newest.
 SELECT list, seq, rewrites, toString(key) AS sort_key, block, log_index, sub, user, sign,
   vault, other, partner, id, toString(assets) AS amount, toString(shares) AS share_amount, priced_block, ts, hash, closed_block, closed_ts
 FROM lists

@@ -1,6 +1,6 @@
--- A page of the logs, newest first: of the rows at a place the newest one says whether there is a live log. It is read in
--- the order of the table and stops at the end of the page. Where retracted ones are asked for too, each log is a row,
--- whatever became of it.
+-- A page of the logs, newest first: of the rows at one place, the newest one shows whether a log is live. The query
+-- reads in the order of the table and stops at the end of the page. If retracted logs are requested too, each log is
+-- a row, live or retracted.
 SELECT seq, sub, event AS name, effect, quarantined, vault, user, tx, block, ts, log_index, partner, id, id_to,
   toString(assets) AS amount, toString(shares) AS share_amount, grouped, toString(nav) AS nav_per_share
 FROM (

@@ -1,6 +1,6 @@
--- Reorganisations by the block with which each begins, newest first; those that begin in one bucket of blocks are a row.
--- The records that one retracts follow each other in the log, with nothing between, and what comes next appends: so
--- their seq less their rank is the same number for all of them, and another one for those of the next.
+-- Reorganisations by their first block, newest first; those that begin in one block bucket form one row. The
+-- retractions of one reorganisation are consecutive in the log, and the record after them is an append, so the
+-- difference between seq and rank is the same for all of them, and another one for the next reorganisation.
 SELECT min(first) AS from, max(last) AS to, count() AS count, sum(logs) AS logs, max(seq) AS seq, sum(count()) OVER () AS total
 FROM (
   SELECT min(block) AS first, max(block) AS last, max(seq) AS seq, countIf(told) AS logs

@@ -1,4 +1,4 @@
--- What a user was paid, by claims or without a request, in all vaults or one.
+-- Payments to a user in all vaults or one: claims, and withdrawals without a request.
 SELECT seq, sign, block, log_index, sub, event, vault, user, ts, tx, assets AS change
 FROM events
 WHERE record = 'log' AND NOT passed AND NOT quarantined AND seq <= {seq:UInt64} AND block <= {block:UInt64}

@@ -1,5 +1,5 @@
--- The deposits of a vault that no sweep has reached, for a sweep takes all up to a number: each counts as one, or as its
--- assets.
+-- The deposits of a vault that no sweep has reached: a sweep takes all deposits up to a number. Each counts as 1 or
+-- as its assets.
 SELECT seq, sign, block, log_index, sub, event, vault, user, ts, tx, if({measure:String} = 'count', toInt256(1), assets) AS change
 FROM events
 WHERE record = 'log' AND NOT passed AND NOT quarantined AND seq <= {seq:UInt64} AND block <= {block:UInt64}

@@ -1,4 +1,5 @@
--- The first log of a user, in all vaults or one, which is a deposit, a withdrawal request or a withdrawal without one: it says when.
+-- The first deposit, withdrawal request or withdrawal without a request of a user, in all vaults or one; the change
+-- is its time.
 SELECT seq, sign, block, log_index, sub, event, vault, user, ts, tx, toInt256(ts) AS change
 FROM (
   SELECT seq, sign, block, log_index, sub, event, vault, user, ts, tx

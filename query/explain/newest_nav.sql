@@ -1,4 +1,4 @@
--- The newest NAV update of a vault, with one of the things that it says; nothing if it does not say that, and lists
+-- The newest NAV update of a vault, with one of its values; no row if the log does not give that value and the lists
 -- derive it from earlier logs.
 SELECT seq, sign, block, log_index, sub, event, vault, user, ts, tx, change
 FROM (

@@ -1,4 +1,5 @@
--- A page of the live ones of some logs, oldest first: of the rows at a place the newest one says whether there is a live log.
+-- A page of the live ones of some logs, oldest first: of the rows at one place, the newest one shows whether a log is
+-- live.
 SELECT seq, sub, block, log_index, event AS name, vault, user, ts, tx, toString(change) AS amount, toUInt64(0) AS retracted_by
 FROM (
   SELECT *

@@ -1,5 +1,5 @@
--- The withdrawal requests of a user, in all vaults or one: each counts as one, or as its estimate. Of the live requests of an
--- id the first is the one, whoever made the others.
+-- The withdrawal requests of a user, in all vaults or one; each counts as 1 or as its estimate. If several live
+-- requests have the same id, the first one counts, also when other users made the others.
 SELECT seq, sign, block, log_index, sub, event, vault, user, ts, tx, if({measure:String} = 'count', toInt256(1), assets) AS change
 FROM events
 WHERE record = 'log' AND NOT passed AND NOT quarantined AND seq <= {seq:UInt64} AND block <= {block:UInt64}

@@ -1,7 +1,6 @@
--- The requests in the queue, of all vaults or one, or with unfunded the pending ones of them: each counts as one, or as its
--- estimate. Of the live requests of an id the first is the one; it is over when a log ended it after that, and funded when
--- a log funded it after that. What is over at last was over from its first end on, so the last end and the last funding tell
--- as much as the first.
+-- The requests in the queue, or (unfunded) the pending ones of them, in all vaults or one; each counts as 1 or as its
+-- estimate. If several live requests have the same id, the first one counts. A later log ends or funds it. The last
+-- end and the last funding decide as well as the first ones would, because a request that has ended stays ended.
 SELECT asked.1 AS seq, toInt8(1) AS sign, asked.2 AS block, asked.3 AS log_index, asked.4 AS sub, asked.5 AS event, vault, asked.6 AS user, asked.7 AS ts, asked.8 AS tx,
   if({measure:String} = 'count', toInt256(1), asked.9) AS change
 FROM (

@@ -1,4 +1,4 @@
--- The first deposit of each user through a partner.
+-- Each user's first deposit that names a partner.
 SELECT seq, sign, block, log_index, sub, event, vault, user, ts, tx, toInt256(1) AS change
 FROM (
   SELECT seq, sign, block, log_index, sub, event, vault, user, ts, tx

@@ -1,4 +1,4 @@
--- The first log of each user of a vault, which is a deposit, a withdrawal request or a withdrawal without one.
+-- The first deposit, withdrawal request or withdrawal without a request of each user of a vault.
 SELECT seq, sign, block, log_index, sub, event, vault, user, ts, tx, toInt256(1) AS change
 FROM (
   SELECT seq, sign, block, log_index, sub, event, vault, user, ts, tx

@@ -1,4 +1,4 @@
--- The deposits or the withdrawal requests that name a partner, after a place of the chain, in its order.
+-- The deposits or the withdrawal requests that name a partner, after a place in the chain, in the order of the chain.
 SELECT list, seq, rewrites, block, log_index, sub, user, sign,
   kind, vault, id, toString(assets) AS amount, toString(shares) AS share_amount, grouped, ts, hash
 FROM lists

@@ -1,4 +1,4 @@
--- The newest block that was in the log when a vault left it. Only live block records count.
+-- The newest block in the log when a vault left it. Only live block records count.
 SELECT block, ts
 FROM events
 WHERE record = 'block' AND sign > 0 AND seq < {left:UInt64} AND block <= {block:UInt64}

@@ -1,6 +1,7 @@
--- Where in the log a time range lies. Only live block records count, up to a final block. anchor is the first record of
--- the log after the range; a later answer gives the same one, for what is appended later has higher seqs, also about
--- old blocks. begins is the first record in or after the range, below the newest block before it, latest the newest time.
+-- Where a time range lies in the log. Only live block records up to a final block count. anchor is the first record
+-- of the log after the range; later queries return the same one, because records appended later have higher seqs even
+-- if they are about old blocks. begins is the first record in or after the range, below is the newest block before
+-- it, and latest is the newest time.
 SELECT max(ts) AS latest, maxIf(block, ts < {from:Int64}) AS below, minIf(seq, ts >= {from:Int64}) AS begins,
   minIf(seq, ts > {to:Int64}) AS anchor, argMinIf(block, seq, ts > {to:Int64}) AS number,
   argMinIf(hash, seq, ts > {to:Int64}) AS hash, argMinIf(ts, seq, ts > {to:Int64}) AS time

@@ -1,4 +1,5 @@
--- A page of the users of a vault, or of all for zero, by when they came or by what they did at the newest block, ascending.
+-- A page of the users of a vault (zero: of all vaults) at the newest block, ascending, by their first block or by
+-- their deposits or claims.
 SELECT list, seq, rewrites, toString(key) AS sort_key, block, log_index, sub, user, sign, ts
 FROM lists
 WHERE (list = {list:String} AND owner = {vault:FixedString(20)} AND scope = toFixedString('', 20) AND block <= {block:UInt64}

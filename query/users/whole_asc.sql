@@ -1,6 +1,6 @@
--- The users of a vault, or of all for zero, at a block, ascending, with what they deposited and claimed: by what they deposited or
--- claimed, for which the totals of all of them are read, and those who did neither have zero; or by when they came, for which the totals
--- of those on the page are read. One more row is the cursor.
+-- The users of a vault (zero: of all vaults) at a block, ascending, with their deposits and claims. Ordered by
+-- deposits or claims, the query reads the totals of all users, and users without deposits and claims have zero.
+-- Ordered by first block, it reads only the totals of the users on the page. One more row is the cursor.
 WITH known AS (
   SELECT user, sum(sign * block) AS came, sum(sign * ts) AS came_at
   FROM lists

@@ -1,4 +1,5 @@
--- How long requests of a vault, made in some blocks and funded up to a block, waited for their money. One more row is the cursor.
+-- How long the requests of a vault that were made in a block range and funded up to a block waited for their funding.
+-- One more row is the cursor.
 SELECT list, toUInt64(count()) AS requests, toUInt64(countIf(has_money)) AS funded,
   toUInt64(if(countIf(has_money) = 0, 0, quantileExactLowIf(0.5)(waited, has_money))) AS median,
   toUInt64(if(countIf(has_money) = 0, 0, maxIf(waited, has_money))) AS longest,

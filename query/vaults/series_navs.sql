@@ -1,5 +1,5 @@
--- The NAVs of a vault in each bucket: how many, the first and the last of the chain, the highest and the lowest; those from
--- before the first bucket are in the one before it. One more row is the cursor.
+-- The NAVs of a vault in each bucket: their number, the first and last in chain order, the highest and the lowest.
+-- NAVs before the first bucket are in the bucket before it. One more row is the cursor.
 SELECT list, greatest(intDiv(toInt64(ts) + {shift:Int64}, {width:Int64}), {first:Int64} - 1) AS bucket, toInt64(count()) AS updates,
   argMin(nav, (block, log_index, sub)) AS opened, max(nav) AS high, min(nav) AS low,
   argMax(nav, (block, log_index, sub)) AS closed, argMax(assets, (block, log_index, sub)) AS total_assets,

@@ -1,5 +1,5 @@
--- The running totals of a vault at the ends of buckets: the steps after which the next one is in another bucket, also where that
--- is an earlier one. Steps that cancel each other add up to nothing. One more row is the cursor.
+-- The running totals of a vault at the ends of buckets: rows whose successor is in another bucket, even an earlier
+-- one. Rows that cancel each other add up to nothing. One more row is the cursor.
 SELECT list, intDiv(toInt64(ts) + {shift:Int64}, {width:Int64}) AS bucket, block AS from_block,
   toUInt64(sum(sign * deposits)) AS deposit_count, toString(sum(sign * deposited)) AS deposit_sum,
   toUInt64(sum(sign * requests)) AS request_count, toString(sum(sign * estimated)) AS estimate_sum,

@@ -1,4 +1,5 @@
--- A page of the queue at the newest block, oldest request first: those that nothing has closed lie together, in this order.
+-- A page of the queue at the newest block, oldest request first. Requests that no log has closed are stored together,
+-- in this order.
 SELECT list, seq, rewrites, toString(key) AS sort_key, block, log_index, sub, user, sign,
   vault, other, partner, id, toString(shares) AS share_amount, toString(assets) AS estimate, expires, ts, hash,
   funded_block, funded_ts, toString(funded_assets) AS funded_amount, closed_block, closed_ts, closed_by, toString(closed_assets) AS closed_amount

@@ -1,4 +1,5 @@
--- A page of the queue at a past block, oldest request first: those that were closed since lie elsewhere, so all are put in order.
+-- A page of the queue at a past block, oldest request first. Requests that were closed since are stored elsewhere, so
+-- the query sorts all of them.
 SELECT list, seq, rewrites, toString(key) AS sort_key, block, log_index, sub, user, sign,
   vault, other, partner, id, toString(shares) AS share_amount, toString(assets) AS estimate, expires, ts, hash,
   funded_block, funded_ts, toString(funded_assets) AS funded_amount, closed_block, closed_ts, closed_by, toString(closed_assets) AS closed_amount

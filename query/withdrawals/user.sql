@@ -1,4 +1,4 @@
--- A page of the requests of a user, newest first, of all vaults or one, and of all or one status.
+-- A page of the requests of a user, newest first, in all vaults or one, with any status or one.
 SELECT list, seq, rewrites, block, log_index, sub, user, sign,
   vault, other, partner, id, toString(shares) AS share_amount, toString(assets) AS estimate, expires, ts, hash,
   funded_block, funded_ts, toString(funded_assets) AS funded_amount, closed_block, closed_ts, closed_by, toString(closed_assets) AS closed_amount

@@ -1,4 +1,4 @@
--- How many requests of one status a user made, and when the first of them that is open lapses (0: none does).
+-- The number of requests of a user with one status, and when the first pending one lapses (0: none does).
 SELECT list, toUInt64(sum(sign)) AS total, minIf(expires, closed_block > {block:UInt64} AND funded_block > {block:UInt64} AND expires > {now:UInt64}) AS lapses,
   toUInt64(sum(sign * seq)) AS seq, toUInt64(sum(sign * rewrites)) AS rewrites
 FROM lists

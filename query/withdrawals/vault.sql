@@ -1,5 +1,5 @@
--- A page of the requests of a vault in some blocks, newest first, as the vault numbers them. Granules of other blocks are left
--- out by the index of blocks: the cursor's block is one of the newest.
+-- A page of the requests of a vault in a block range, by their number, newest first. The index of blocks skips
+-- granules of other blocks, but not the cursor, whose block is one of the newest.
 SELECT list, seq, rewrites, toString(key) AS sort_key, block, log_index, sub, user, sign,
   vault, other, partner, id, toString(shares) AS share_amount, toString(assets) AS estimate, expires, ts, hash,
   funded_block, funded_ts, toString(funded_assets) AS funded_amount, closed_block, closed_ts, closed_by, toString(closed_assets) AS closed_amount

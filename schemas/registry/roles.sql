@@ -39,7 +39,7 @@ BEGIN
   END LOOP;
 END $$;
 
--- So it is with the time that each program was seen running.
+-- The same for the time that each program was seen running.
 GRANT SELECT, INSERT, UPDATE, DELETE ON uptime TO navlog_ingest, navlog_project, navlog_serve, navlog_dispatch;
 GRANT SELECT ON uptime TO navlog_operator;
 ALTER TABLE uptime ENABLE ROW LEVEL SECURITY;
@@ -93,8 +93,8 @@ CREATE POLICY of_dispatch ON job_lease TO navlog_dispatch
 -- For dispatchers of the version before these leases.
 GRANT SELECT, INSERT, UPDATE, DELETE ON lease, backfill_lease TO navlog_dispatch;
 
--- The API: a partner's own data, its URL, and its commands for dispatch. It cannot read the
--- signing secrets, and of API keys only what identifies a caller.
+-- The API: a partner's own data, its URL, and its commands for dispatch. It cannot read
+-- signing secrets, and reads only those columns of API keys that identify a caller.
 GRANT SELECT ON partner, delivery, attempt, breaker, generation TO navlog_serve;
 GRANT SELECT (partner_id, hash, revoked_at) ON api_key TO navlog_serve;
 GRANT SELECT (partner_id, version, url, updated_at), UPDATE (version, url, updated_at) ON endpoint TO navlog_serve;
@@ -145,9 +145,9 @@ GRANT SELECT ON delivery, correction, attempt, breaker, stream, position, dead_r
 GRANT UPDATE (retry_at) ON dead_record TO navlog_operator;
 GRANT UPDATE (log_id) ON position TO navlog_operator;
 
--- What rotations by partners need beside the rights of navlog_serve. No program has this role: an operator who allows
--- rotations (http.partnerRotation) grants it, GRANT navlog_rotation TO navlog_serve. An owner of the tables that may not
--- create roles goes on without it: deploy/docker/postgres-logins.sql creates it.
+-- The rights that rotations by partners need in addition to those of navlog_serve. No program has this role: an operator
+-- who allows rotations (http.partnerRotation) grants it with GRANT navlog_rotation TO navlog_serve. If the owner of the
+-- tables may not create roles, this script skips the role; deploy/docker/postgres-logins.sql creates it.
 DO $$
 BEGIN
   IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'navlog_rotation') THEN
@@ -163,7 +163,7 @@ BEGIN
   GRANT SELECT (secret, next_secret, next_at), UPDATE (secret, next_secret, next_at) ON endpoint TO navlog_rotation;
   GRANT SELECT (id, last4, created_at), INSERT (partner_id, hash, last4), UPDATE (revoked_at) ON api_key TO navlog_rotation;
   GRANT SELECT (key_ids, until) ON dispatcher TO navlog_rotation;
-  -- A rotation is recorded in the name of the partner whose key was given, and in no other name.
+  -- A rotation is recorded only under the name of the partner whose key was given.
   GRANT INSERT (operator, command, partner_id, detail, outcome) ON audit TO navlog_rotation;
   DROP POLICY IF EXISTS of_rotation ON audit;
   CREATE POLICY of_rotation ON audit FOR INSERT TO navlog_rotation

@@ -1,4 +1,4 @@
--- Live rows of the list of blocks, the newest first.
+-- Live rows of the list of blocks, newest first.
 SELECT block, hash, ts
 FROM lists
 WHERE list = 'blocks' AND owner = toFixedString('', 20) AND scope = toFixedString('', 20) AND kind = 'none' AND {keys}

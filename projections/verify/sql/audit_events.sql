@@ -1,6 +1,6 @@
--- The rows of events up to a seq, how many records they are of, the newest of these, how many rows are told apart by
--- record and effect, and how many of these there are more or less than the records say: a record has a row for each
--- effect, and one if it has none. Bitmaps are exact, and their memory is no limit.
+-- The number of rows of events up to a seq, the number of their records, the newest seq, the number of distinct pairs
+-- of record and effect, and the number of pairs that are missing or too many: a record has one row for each effect,
+-- or one row if it has none. Bitmaps count exactly and need little memory.
 SELECT count(), groupBitmap(seq), max(seq), groupBitmap(place) AS found,
   toUInt64(abs(2 * toInt64(groupBitmapArray(arrayPushBack(places,
     place))) - toInt64(found) - toInt64(sum(length(places)))))

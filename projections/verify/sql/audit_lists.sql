@@ -1,7 +1,7 @@
--- What the lists come to, and what they must come to by events up to their cursor: how many rows they have of each
--- effect, and the newest totals. Of a deposit or request there is one row for its user and one for its vault, and one
--- for its partner if it has one. Deposits that are void are in no total. What is paid by claims that give no assets follows from
--- the requests, and is not compared here.
+-- Counts and sums of the lists, and their expected values computed from events up to the cursor of the lists: the
+-- number of rows for each effect, and the newest totals. A deposit or request has one row for its user, one for its
+-- vault, and one for its partner if it has one. Totals exclude void deposits. Payments of claims that do not give
+-- assets follow from the requests, and are not compared here.
 WITH (
   SELECT (maxIf(seq, list = 'cursor'),
     sumIf(sign, list = 'vault_events' AND kind = 'deposit'), sumIf(sign, list = 'user_events' AND kind = 'deposit'),

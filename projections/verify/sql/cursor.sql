@@ -1,4 +1,4 @@
--- The cursor rows that do not cancel, each with its seq and how often it is there.
+-- The cursor rows that do not cancel each other, each with its seq and its number of copies.
 SELECT toString(list), seq, sum(sign) AS live
 FROM lists
 WHERE list IN ('cursor', 'cursor_end')

@@ -1,4 +1,4 @@
--- What the effects of a record are, and what its user, and the logs of its request, did up to it, newest first.
+-- The effects of a record, and earlier effects of its user and of its request, newest first.
 SELECT concat('events: seq ', toString(seq), ', sign ', toString(sign), ', ', toString(effect),
   ', vault ', lower(hex(vault)),
   if(effect = 'sweep', concat(', deposits ', toString(id), ' to ', toString(id_to)), concat(', number ', toString(id))),

@@ -1,4 +1,4 @@
--- What the rows of events say in words, of a range of seqs.
+-- The rows of events in a range of seqs, each as a line of text.
 SELECT {line} AS line
 FROM events
 WHERE seq >= {from:UInt64} AND seq <= {to:UInt64}

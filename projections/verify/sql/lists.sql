@@ -1,2 +1,2 @@
--- Whether there is the table lists.
+-- Whether the table lists exists.
 SELECT count() FROM system.tables WHERE database = currentDatabase() AND name = 'lists'

@@ -1,5 +1,5 @@
--- The live rows of lists in words, in the order of the table, and how often each is there; of a sample of the users,
--- requests and partners. The cursor comes first.
+-- The live rows of lists as text, in the order of the table, each with its number of copies, for a sample of the
+-- users, requests and partners. The cursor comes first.
 SELECT toString(list), max(seq), concat({line}, ' ', toString(sum(sign)))
 FROM lists
 WHERE list = 'cursor' OR list NOT IN ('cursor_end', 'touched') AND ({n:UInt64} = 1 OR multiIf(

@@ -1,5 +1,5 @@
--- What the rows of events say, as a fingerprint of each thousand seqs: what a row says in words, hashed, and added up
--- (the sum wraps).
+-- A fingerprint of the rows of events for each thousand seqs: the sum of the hashes of their lines of text (the sum
+-- wraps).
 SELECT toUInt64(intDiv(seq - 1, 1000)) AS thousand, count(), sum(reinterpretAsUInt64(SHA256({line})))
 FROM events
 WHERE seq <= {to:UInt64}

@@ -1,4 +1,4 @@
--- Live logs that are in no total.
+-- Live logs that no total includes.
 SELECT toString(seq)
 FROM events
 WHERE seq <= {seq:UInt64} AND sign = 1 AND quarantined

@@ -1,4 +1,4 @@
--- What a record of the log says, in words.
+-- A record of the log as text.
 SELECT concat(toString(record), ' ', toString(event), ' of block ', toString(block), ', log ', toString(log_index),
   if(sign < 0, concat(', retracts seq ', toString(retracts)), ''))
 FROM events

@@ -1,4 +1,5 @@
--- Rows of a slice of some lists in words, how often each is there, whether it is one of them or only the cursor, and the cursor's seq.
+-- Rows of a slice of some lists as text: the number of copies of each, whether it belongs to the slice or is only the
+-- cursor, and the seq of the cursor.
 SELECT toString(list), {line} AS line, toInt64(sum({weight})) AS times,
   (toString(list), cityHash64({columns}) % {pieces:UInt64}) IN ({wanted}) AS compared, if(list = 'cursor', seq, 0)
 FROM {from}

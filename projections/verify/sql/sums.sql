@@ -1,5 +1,5 @@
--- Rows of lists, by list and slice: how many, each with a weight, and what their hashes come to (the sum wraps), so that no row is held.
--- The cursor's rows have its seq.
+-- Rows of lists by list and slice: the weighted number of rows and the weighted sum of their hashes (the sum wraps),
+-- so that no row is held in memory. The rows of the cursor have its seq.
 SELECT toString(list), print % {pieces:UInt64} AS slice, toInt64(sum(weight)), sum(weight * reinterpretAsInt64(print)), max(seq)
 FROM (SELECT list, seq, cityHash64({columns}) AS print, toInt64({weight}) AS weight FROM {from})
 WHERE list != 'touched'

@@ -1,4 +1,4 @@
--- Live deposits, requests and claims of partners: how many, and their sums.
+-- The number and the sum of live deposits, requests and claims of each partner.
 SELECT concatWithSeparator(' ', toString(partner), toString(sumIf(sign, effect = 'deposit')),
   toString(sumIf(sign * assets, effect = 'deposit')),
   toString(sumIf(sign, effect = 'requested')), toString(sumIf(sign * assets, effect = 'requested')),

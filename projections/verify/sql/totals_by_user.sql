@@ -1,4 +1,4 @@
--- Live deposits, requests and claims of users: how many, and their sums.
+-- The number and the sum of live deposits, requests and claims of each user.
 SELECT concatWithSeparator(' ', lower(hex(user)), toString(sumIf(sign, effect = 'deposit')),
   toString(sumIf(sign * assets, effect = 'deposit')),
   toString(sumIf(sign, effect = 'requested')), toString(sumIf(sign * assets, effect = 'requested')),

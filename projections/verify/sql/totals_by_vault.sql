@@ -1,4 +1,4 @@
--- Live deposits, requests and claims of vaults: how many, and their sums.
+-- The number and the sum of live deposits, requests and claims of each vault.
 SELECT concatWithSeparator(' ', lower(hex(vault)), toString(sumIf(sign, effect = 'deposit')),
   toString(sumIf(sign * assets, effect = 'deposit')),
   toString(sumIf(sign, effect = 'requested')), toString(sumIf(sign * assets, effect = 'requested')),

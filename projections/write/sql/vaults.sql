@@ -1,4 +1,4 @@
--- What the log says of vaults up to a seq.
+-- The vault records of the log up to a seq.
 SELECT passed, payload
 FROM events
 WHERE record = 'vault' AND sign > 0 AND seq <= {seq:UInt64}

@@ -1,4 +1,5 @@
--- Where a page begins that is far from the oldest entry of a list: its place and the next one, without what the page shows.
+-- Finds the start of a page that is far from the oldest entry of a list: the places of its first entry and of the
+-- next one, without the columns that the page shows.
 SELECT toString(key) AS sort_key, block, log_index, sub, user, max(nth) AS rows_read
 FROM (
   SELECT key, block, log_index, sub, user, sign, count() OVER () AS nth

@@ -1,4 +1,5 @@
--- Of which blocks the logs of some heights are, by hash: of the rows at a place the newest one says which log is there.
+-- The block hashes of the live logs in some blocks: of the rows at one place, the newest one shows which log is
+-- there.
 SELECT block, log_index, hash
 FROM (
   SELECT block, log_index, hash, sign

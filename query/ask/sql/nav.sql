@@ -1,4 +1,4 @@
--- The NAV updates of a vault in some blocks up to a time, newest first.
+-- The NAV updates of a vault in a block range, up to a time, newest first.
 SELECT list, seq, rewrites, block, log_index, sub, user, sign, ts, hash,
   toString(nav) AS nav_per_share, toString(assets) AS total_assets, toString(shares) AS total_supply
 FROM lists

@@ -1,6 +1,6 @@
--- How many requests are in the queue of each vault, how many of them are not funded and what those come to, and when the first
--- of these lapses (0: none does). One more row is the cursor. At a past block granules of later requests are left out by the index
--- of blocks: the cursor's block is one of the newest.
+-- For each vault: the number of requests in the queue, the number and the sum of pending ones, and when the first
+-- pending one lapses (0: none does). One more row is the cursor. At a past block the index of blocks skips granules
+-- of later requests, but not the cursor, whose block is one of the newest.
 SELECT list, vault, toUInt64(sum(sign)) AS total, toUInt64(sumIf(sign, funded_block > {block:UInt64})) AS unfunded,
   toString(sumIf(sign * assets, funded_block > {block:UInt64})) AS unfunded_estimate,
   minIf(expires, funded_block > {block:UInt64} AND expires > 0) AS lapses,

@@ -1,6 +1,7 @@
--- The running totals of some owners and users in each scope, at one block or at two: for each the step that is true there, and
--- when some users were first seen in a vault, or in any for zero. Rows that cancel each other are among them. At a past block
--- granules of later steps are left out by the index of blocks: the cursor's block is one of the newest.
+-- The running totals of some owners and users in each scope, at one block or at two: for each, the row whose interval
+-- contains the block; and when some users were first seen in a vault, or (for a zero address) in any vault. Rows that
+-- cancel each other are included. At a past block the index of blocks skips granules of later rows, but not the
+-- cursor, whose block is one of the newest.
 SELECT list, seq, rewrites, sign, owner, scope, block, key, deposits, deposited, requests, estimated, claims, claimed
   , users, swept, swept_assets, swept_to, valuations -- if owners
   , user, ts -- if members

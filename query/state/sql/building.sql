@@ -1,5 +1,5 @@
--- The newest record of a generation that is being built, whose lists are not there yet, and the newest and the first block
--- that is live then. Records that are inserted meanwhile do not count.
+-- The newest record of a generation that is being built and does not have lists yet, and the newest and the first
+-- block that are live at that record. Records inserted meanwhile are ignored.
 WITH (SELECT max(seq) FROM events) AS up_to
 SELECT up_to AS last_seq, max(block) AS newest_block, argMax(ts, block) AS newest_ts, min(block) AS first_block
 FROM events

@@ -1,4 +1,4 @@
--- The first rows of the list of blocks, in its order; pairs of rows that cancel each other are among them.
+-- The first rows of the list of blocks, in its order, including pairs of rows that cancel each other.
 SELECT block, sign
 FROM lists
 WHERE list = 'blocks'

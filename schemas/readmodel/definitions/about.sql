@@ -1,5 +1,5 @@
--- The requests, and what is said of single ones: an id of 32 bytes is that of the first request that has it. What names
--- none is said of nothing (by is none).
+-- The requests, and the effects on single requests. An effect that names a source id of 32 bytes is about the first
+-- request with that id; if no request has it, by is none and the effect is about no request.
 SELECT *
 FROM live
 WHERE effect = 'requested' OR effect IN ('funded', 'claimed', 'cancelled', 'expired') AND by = 'id'

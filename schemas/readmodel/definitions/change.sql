@@ -1,5 +1,5 @@
--- What changes totals: of which user, partner and vault, and by what: 1 a deposit, 2 a request, 3 something paid, 8 shares
--- that are funded in a line, 9 shares that are claimed in it, 10 a deposit that is void.
+-- The changes of totals, with user, partner, vault and kind (what): 1 a deposit, 2 a request, 3 a payment, 8 shares
+-- funded in a line, 9 shares claimed in a line, 10 a void deposit.
 SELECT user, vault, partner_owner, partner, block, ts, 1 AS what, assets AS amount
 FROM live
 WHERE effect = 'deposit'

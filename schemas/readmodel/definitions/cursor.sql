@@ -1,2 +1,2 @@
--- The cursor: the newest block, and how many units so far retracted something.
+-- The cursor: the newest block, and the number of units up to the seq that retracted something.
 SELECT arrayJoin(['cursor', 'cursor_end']) AS list, block, ts, seq, rewrites FROM newest

@@ -1,5 +1,5 @@
--- The deposits, and when a sweep reached each: in its own block if that came after the sweep. Those of groups are priced
--- or void, and no sweep reaches them.
+-- The deposits, with the block in which a sweep reached each: the block of the deposit itself if the sweep came
+-- first. Deposits of groups become priced or void, and no sweep reaches them.
 SELECT d.block, d.log_index, d.sub, d.ts, d.vault, d.user, d.other, d.partner, d.partner_owner, d.id, d.shares, d.assets,
   d.tx, d.grouped, d.group_id, toUInt64(0) AS priced_block,
   s.place > 0 AS swept,

@@ -1,5 +1,5 @@
--- The deposits of a vault by their number, those of a user and of a partner, and those of groups by the block in which
--- they stopped to wait for their price.
+-- The deposits of a vault by number, of a user, of a partner, and of a group by the block in which they were priced
+-- or became void.
 SELECT entry.1 AS list, entry.2 AS owner, entry.3 AS scope, 'deposit' AS kind, entry.4 AS key, block, log_index, sub, user,
   vault, other, partner, id, shares, assets, ts, tx AS hash, closed_block, closed_ts, closed_by,
   grouped, group_id, priced_block

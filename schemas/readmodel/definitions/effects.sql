@@ -1,5 +1,5 @@
--- Effects that nothing after them changes: the sweeps, valuations and instant withdrawals of a vault, what a user was
--- paid, and the requests that a partner brought.
+-- Effects that no later effect changes: sweeps, valuations and instant withdrawals of a vault, payments to a user,
+-- and requests that name a partner.
 SELECT entry.1 AS list, entry.2 AS owner, effect AS kind, block, log_index, sub, user, vault, other, partner, id, id_to,
   shares, assets, nav, expires, ts, tx AS hash, matures, by, grouped, group_id, source_id
 FROM (

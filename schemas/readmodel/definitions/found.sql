@@ -1,5 +1,5 @@
--- The requests of special vaults, with what happened to their groups: stop ends a request that is not funded, found is
--- the first funding, of the request or of its group, and price the first price of its group.
+-- The requests of special vaults, with the effects on their groups: stop ends a request that is not funded, found is
+-- the first funding of the request or of its group, and price is the first price of its group.
 SELECT k.vault AS vault, k.id AS id, k.place AS place, k.block AS block, k.log_index AS log_index, k.sub AS sub, k.ts
   AS ts, k.user AS user, k.other AS other, k.partner AS partner, k.partner_owner AS partner_owner, k.shares AS
   shares, k.assets AS assets, k.expires AS expires, k.hash AS hash, k.by AS by, k.grouped AS grouped, k.group_id

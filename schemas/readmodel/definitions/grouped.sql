@@ -1,4 +1,4 @@
--- The deposits that belong to groups, with the first price of the group, and what made them void.
+-- The deposits that belong to groups, with the first price of the group, and the effect that made the deposit void.
 SELECT d.block AS block, d.log_index AS log_index, d.sub AS sub, d.ts AS ts, d.vault AS vault, d.user AS user,
   d.other AS other, d.partner AS partner, d.partner_owner AS partner_owner, d.id AS id, d.assets AS assets, d.tx
   AS tx, d.grouped AS grouped, d.group_id AS group_id,

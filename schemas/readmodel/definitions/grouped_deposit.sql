@@ -1,4 +1,5 @@
--- The deposits that belong to groups: whether they were void before the first price of the group, and what that gives.
+-- The deposits that belong to groups: whether they became void before the first price of the group, and the resulting
+-- price, shares and blocks.
 SELECT * EXCEPT (price, price_to, void),
   void.1 > 0 AND (price.1 = 0 OR void.1 < price.1) AS is_void, price.1 > 0 AND NOT is_void AS is_priced,
   price.3 AS price_assets, price.4 AS price_shares,

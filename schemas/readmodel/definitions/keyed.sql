@@ -1,5 +1,5 @@
--- The requests of special vaults, and what single ones were said to be: ended, the first of claimed, cancelled and
--- expired after the request, and funding, the first before that.
+-- The requests of special vaults, with the effects that name a single request: ended is the first claim, cancellation
+-- or expiry after the request, and funding is the first funding before that end.
 SELECT vault, id, asked.1 AS place, asked.2 AS block, asked.3 AS log_index, asked.4 AS sub, asked.5 AS ts, asked.6 AS user, asked.7 AS other,
   asked.8 AS partner, asked.9 AS partner_owner, asked.10 AS shares, asked.11 AS assets, asked.12 AS expires,
   asked.13 AS hash, asked.14 AS by, asked.15 AS grouped, asked.16 AS group_id, asked.17 AS source_id,

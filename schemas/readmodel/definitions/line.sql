@@ -1,6 +1,7 @@
--- The requests of special vaults, and the claims and cancellations that name only an owner, in one line for each owner: cum_to is what was
--- funded up to a request, and taken what was claimed of that up to a claim. Claims beyond what was funded take nothing.
--- A request is claimed when so much is taken: by the claim with the least taken that is at least cum_to.
+-- The requests of special vaults, and the claims and cancellations that name only an owner, in one line per owner.
+-- cum_to is the sum of shares funded up to and including a request, and taken is the sum of funded shares that were
+-- claimed up to a claim; claims beyond the funded shares take nothing. The claim with the smallest taken that is at
+-- least cum_to closes a request.
 SELECT *,
   if(in_line, argMinIf((place, block, ts, last.5), taken, raises)
     OVER (PARTITION BY vault, user ORDER BY if(is_claim, taken, cum_to) DESC, is_claim DESC ROWS UNBOUNDED PRECEDING),

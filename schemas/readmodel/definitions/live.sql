@@ -1,4 +1,4 @@
--- The live effects up to a seq, and the place of each in the chain as one number.
+-- The live effects up to a seq. place is the position of an effect in the chain as one number.
 SELECT effect, block, log_index, sub, ts, vault, user, other, partner, id, id_to, shares, assets, nav, expires, tx,
   by, grouped, group_id, group_to, source_id, matures, no_nav, no_assets, no_shares, nav_digits,
   toUInt128(block) * 1099511627776 + toUInt64(log_index) * 256 + sub AS place,

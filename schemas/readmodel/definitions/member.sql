@@ -1,5 +1,6 @@
--- The users of all vaults, of each vault, of each partner and of each partner in a vault: the first block of each
--- there, and in all vaults and in each (ranked) what the user deposited and was paid.
+-- The users of all vaults, of each vault, of each partner, and of each partner in a vault, with the first block of
+-- each user there; for all vaults and for each vault (ranked) also the deposits of the user and the payments to the
+-- user.
 SELECT scopes.1 AS owner, scopes.2 AS scope, scopes.3 AS ranked, user,
   min(first_block) AS block, argMin(first_ts, first_block) AS ts, sum(deposits) AS deposited, sum(payments) AS withdrawn
 FROM (

@@ -1,5 +1,5 @@
--- The users by themselves and by their first block in each scope; those of all vaults and of each by what they
--- deposited and by what they claimed.
+-- The users of each scope by address and by first block; those of all vaults and of each vault also by deposits and
+-- by claims.
 SELECT entry.1 AS list, owner, scope, entry.2 AS key, entry.3 AS block, user, ts
 FROM (
   SELECT owner, scope, user, ts,

@@ -1,4 +1,4 @@
--- The live block records. A block of which there are several is one.
+-- The live block records. Several records of one block count as one.
 SELECT block, argMax(hash, seq) AS hash, argMax(ts, seq) AS ts
 FROM events
 WHERE record = 'block' AND sign = 1 AND seq <= {seq:UInt64}

@@ -1,4 +1,4 @@
--- The seq, the newest block, and how many units so far retracted something.
+-- The seq, the newest block, and the number of units up to the seq that retracted something.
 SELECT newest.1 AS block, newest.2 AS ts, {seq:UInt64} AS seq, rewrites
 FROM (SELECT max((block, ts)) AS newest FROM mined) AS newest_block, (
   SELECT uniqExact(units.seq) AS rewrites

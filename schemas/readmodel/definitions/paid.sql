@@ -1,5 +1,5 @@
--- What was paid to users: claims and instant withdrawals. A claim that gives no assets pays what its request was funded
--- for, or else the estimate; one that names only its request pays the owner.
+-- Payments to users: claims and instant withdrawals. A claim that does not give assets pays the amount that its
+-- request was funded with, or else the estimate; a claim that names only its request pays the owner of the request.
 SELECT effect, block, log_index, sub, ts, vault, user, other, partner, partner_owner, id, shares, assets, tx
 FROM live
 WHERE effect = 'claimed' AND NOT no_assets AND NOT (by IN ('id', 'source') AND user = toFixedString('', 20))

@@ -1,5 +1,5 @@
--- The requests of vaults without groups and lines, and the life of each: the first request of an id wins, the first of
--- claimed, cancelled and expired after it closes it, and the first funding between the two funds it.
+-- The requests of vaults without groups and lines, with the life of each. The first request with an id counts. The
+-- first claim, cancellation or expiry after it closes it, and the first funding between the two funds it.
 SELECT vault, id,
   asked.2 AS block, asked.3 AS log_index, asked.4 AS sub, asked.5 AS ts, asked.6 AS user, asked.7 AS other,
   asked.8 AS partner,

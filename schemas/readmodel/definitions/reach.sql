@@ -1,5 +1,5 @@
--- Effects that reach everything up to a group, and how far all of them have reached so far: bound. What joins a group
--- after it was reached takes part in the next one.
+-- Effects on all groups up to a number, with the highest group reached so far (bound). A deposit or request that
+-- joins a group that was already reached takes part in the next such effect.
 SELECT effect, vault, place, block, ts, assets, shares, bound, before IS NULL OR bound > before AS raises
 FROM (
   SELECT effect, vault, place, block, ts, assets, shares,

@@ -1,5 +1,5 @@
--- The sweeps that reached deposits which no sweep before them had reached; before is how far the vault was swept
--- until then, 0 for not at all: deposits count from 1.
+-- The sweeps that reached deposits which no earlier sweep had reached. before is the last deposit that earlier sweeps
+-- had reached, 0 if there was none: deposits are numbered from 1.
 SELECT vault, id_to, block, ts, place, before
 FROM (
   SELECT vault, id_to, block, ts, place, max(id_to) OVER earlier AS before

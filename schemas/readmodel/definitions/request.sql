@@ -1,4 +1,4 @@
--- The requests and the life of each.
+-- The requests, with the life of each.
 SELECT vault, id, block, log_index, sub, ts, user, other, partner, partner_owner, shares, assets, expires, hash,
   source_id, matures, funded_block, funded_ts, funded_assets, closed_block, closed_ts, closed_assets, closed_by,
   'none' AS by, false AS grouped, 0 AS group_id, 0 AS priced_block, toInt256(0) AS priced_assets,

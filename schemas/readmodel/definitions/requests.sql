@@ -1,5 +1,5 @@
--- The requests, in the queue of all vaults by the block that closed them, of a vault by their number and by their id of
--- 32 bytes, of a user, of a group by the block in which they stopped to wait for it, and in the line of a user.
+-- The requests: in the queue of all vaults by closing block, of a vault by number and by source id of 32 bytes, of a
+-- user, of a group by the block in which they were funded or closed, and in the line of a user.
 SELECT entry.1 AS list, entry.2 AS owner, entry.3 AS scope, 'requested' AS kind, entry.4 AS key, block, log_index, sub,
   user, vault, other, partner, id, shares, assets, expires, ts, hash, funded_block, funded_ts, funded_assets,
   closed_block, closed_ts, closed_by, closed_assets,

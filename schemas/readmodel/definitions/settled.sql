@@ -1,4 +1,4 @@
--- The requests of special vaults, and what follows from their funding, price and end.
+-- The requests of special vaults, with the results of their funding, price and end.
 SELECT *,
   found.1 > 0 AND (stop.1 = 0 OR found.1 < stop.1) AS is_funded,
   price.1 > 0 AND (stop.1 = 0 OR price.1 < stop.1) AND (NOT is_funded OR price.1 < found.1) AS is_priced,

@@ -1,7 +1,7 @@
--- The running totals of vaults, and of partners in each vault, and the number of users in each scope: of the rows of
--- a block the last is the total. What a row adds: 1 to 3 as in change, 4 a user, 5 a swept deposit, 6 how far a sweep
--- went beyond those before it, 7 a valuation, 11 a mint or burn, 12 to 14 up to which group something was funded, and
--- deposits and requests were priced.
+-- The running totals of vaults and of partners in each vault, and the number of users in each scope. The last row of
+-- a block has its total. what is 1 to 3 as in change, 4 users, 5 a swept deposit, 6 the deposits by which a sweep
+-- went beyond earlier ones, 7 a valuation, 11 a mint or burn, and 12 to 14 the highest group that was funded, or
+-- whose deposits or requests were priced.
 SELECT 'totals' AS list, owner, scope, toInt256(until) AS key, block, ts, closed_ts,
   deposits, deposited, requests, estimated, claims, claimed, users, swept, swept_assets, swept_to, valuations,
   supply, funded_to, deposits_to, requests_to

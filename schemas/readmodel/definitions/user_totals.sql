@@ -1,4 +1,4 @@
--- The running totals of users in each vault: of the rows of a block the last is the total.
+-- The running totals of users in each vault. The last row of a block has its total.
 SELECT 'user_totals' AS list, owner, scope, toInt256(until) AS key, block, ts, closed_ts,
   deposits, deposited, requests, estimated, claims, claimed, funded_shares, claimed_shares
 FROM (

@@ -1,6 +1,6 @@
--- The valuations. Of the amounts that a log does not give, the supply follows from the other two, or is what was minted
--- and burned before, and each of NAV and assets follows from the other. Each amount has a level of its own, because the engine writes
--- a column out wherever it is named.
+-- The valuations, with the amounts that a log does not give: the supply follows from NAV and assets, or is the sum of
+-- earlier mints and burns; NAV and assets each follow from the other. Each amount has its own subquery, because
+-- ClickHouse repeats the expression of a column wherever the column is named.
 SELECT * EXCEPT (assets, nav), if(no_assets, mulDiv(all_nav, all_shares, unit), assets) AS all_assets
 FROM (
   SELECT *, if(no_nav, mulDiv(assets, unit, all_shares), nav) AS all_nav

@@ -1,5 +1,5 @@
--- The deposits, and when a sweep took each to the custodian. Those of a group have no shares before it is priced
--- (priced_block), and are void from void_block on if they were withdrawn before that.
+-- The deposits, with the sweep that took each to the custodian. Deposits of a group have no shares before they are
+-- priced (priced_block), and are void from void_block on if they were withdrawn before that.
 SELECT toDateTime(ts, 'UTC') AS time, block, log_index, concat('0x', lower(hex(vault))) AS vault, id AS deposit_id,
   concat('0x', lower(hex(user))) AS user, concat('0x', lower(hex(other))) AS sender, partner, assets,
   if(priced_block = {never:UInt64}, NULL, shares) AS shares, if(grouped AND priced_block != {never:UInt64}, priced_block, NULL) AS priced_block,

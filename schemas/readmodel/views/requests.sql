@@ -1,5 +1,5 @@
--- The withdrawal requests, one row each, and what became of them: open, funded, claimed, cancelled or expired. A
--- request that is open after expires_time has lapsed without a log.
+-- The withdrawal requests, one row each, with their state: open, funded, claimed, cancelled or expired. A request
+-- that is still open after expires_time has lapsed without a log.
 SELECT toDateTime(ts, 'UTC') AS time, block, log_index, concat('0x', lower(hex(vault))) AS vault, id AS request_id,
   concat('0x', lower(hex(user))) AS user, concat('0x', lower(hex(other))) AS receiver, partner,
   shares, assets AS estimate,

@@ -1,4 +1,4 @@
--- The settlements of withdrawals: what was funded together. nav has 18 decimals.
+-- The settlements of withdrawals: amounts that were funded together. nav has 18 decimals.
 SELECT toDateTime(ts, 'UTC') AS time, block, log_index, concat('0x', lower(hex(vault))) AS vault, shares, assets, nav,
   concat('0x', lower(hex(other))) AS funder, concat('0x', lower(hex(tx))) AS tx
 FROM events

@@ -1,5 +1,5 @@
--- What happened to withdrawal requests, log by log. assets is the estimate of a request, and what was funded or
--- claimed.
+-- The events of withdrawal requests, one row for each log. assets is the estimate of a request, or the funded or
+-- claimed amount.
 SELECT toDateTime(ts, 'UTC') AS time, block, log_index, toString(effect) AS event,
   concat('0x', lower(hex(vault))) AS vault,
   id AS request_id, concat('0x', lower(hex(user))) AS user, concat('0x', lower(hex(other))) AS receiver, partner,

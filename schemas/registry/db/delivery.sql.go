@@ -130,7 +130,7 @@ type CountFilteredParams struct {
 	AtMost    int32
 }
 
-// How many these are, counted up to the reach of page x pageSize.
+// The number of filtered deliveries, counted up to at_most.
 func (q *Queries) CountFiltered(ctx context.Context, arg CountFilteredParams) (int64, error) {
 	row := q.db.QueryRow(ctx, countFiltered,
 		arg.PartnerID,
@@ -248,7 +248,7 @@ type EndpointDaysRow struct {
 
 // The attempts of a partner on each of some days (UTC), the last one first: deliveries that
 // succeeded then, failed attempts, and the median duration of the newest successful attempts,
-// -1 without one. Each day reads at most so many rows of two indexes.
+// -1 without one. Each day reads at most at_most rows of each of two indexes.
 func (q *Queries) EndpointDays(ctx context.Context, arg EndpointDaysParams) ([]EndpointDaysRow, error) {
 	rows, err := q.db.Query(ctx, endpointDays,
 		arg.LastDay,
@@ -357,7 +357,7 @@ type FilterDeliveriesRow struct {
 	CorrectedAt *time.Time
 }
 
-// ListDeliveries of those that all given filters hold for; null leaves a filter out.
+// Does what ListDeliveries does, for deliveries that match all given filters; null disables a filter.
 func (q *Queries) FilterDeliveries(ctx context.Context, arg FilterDeliveriesParams) ([]FilterDeliveriesRow, error) {
 	rows, err := q.db.Query(ctx, filterDeliveries,
 		arg.PartnerID,

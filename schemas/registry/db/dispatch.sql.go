@@ -25,7 +25,8 @@ type AdvanceCommandParams struct {
 	ID            int64
 }
 
-// A part of a replay-range is done, or waits; the next part comes after everything due by then.
+// A part of a replay-range is done or waits. The next part is due last, after everything that
+// is due by then.
 func (q *Queries) AdvanceCommand(ctx context.Context, arg AdvanceCommandParams) error {
 	_, err := q.db.Exec(ctx, advanceCommand,
 		arg.FirstSequence,
@@ -57,9 +58,9 @@ type AnnounceParams struct {
 
 // Dividing the partners between dispatchers.
 // Announces this dispatcher and its sealing keys, and returns how many running dispatchers
-// could take its partners: those with none of its keys cannot open their secrets. (A
-// dispatcher that can open no secret does not call this; but of two keys each may open other
-// secrets.) Dispatchers from before keys had ids count.
+// could take its partners: those that share no key with it cannot open their secrets. (A
+// dispatcher that can open no secret does not call this, but each of two keys may open other
+// secrets.) Dispatchers of versions without key ids count too.
 func (q *Queries) Announce(ctx context.Context, arg AnnounceParams) (int32, error) {
 	row := q.db.QueryRow(ctx, announce, arg.Owner, arg.KeyIds, arg.Milliseconds)
 	var column_1 int32
@@ -332,8 +333,8 @@ type EndpointsRow struct {
 }
 
 // Sending.
-// Every partner that can be sent to, with URL and secrets in one snapshot, and which
-// certificates belong to the URL (0: none). The end of a rotation counts as a new version.
+// Every partner to which events can be sent, with URL and secrets in one snapshot, and the
+// certificates of the URL (0: none). The end of a rotation counts as a new version.
 func (q *Queries) Endpoints(ctx context.Context) ([]EndpointsRow, error) {
 	rows, err := q.db.Query(ctx, endpoints)
 	if err != nil {
@@ -798,7 +799,7 @@ type ListPositionsRow struct {
 	NextOffset int64
 }
 
-// How far the referral topics were read, topics that were made again included.
+// The positions in the referral topics, including those of topics that were recreated.
 func (q *Queries) ListPositions(ctx context.Context, topics []string) ([]ListPositionsRow, error) {
 	rows, err := q.db.Query(ctx, listPositions, topics)
 	if err != nil {
@@ -1157,7 +1158,7 @@ SELECT e.partner_id FROM endpoint e JOIN partner p ON p.id = e.partner_id
 WHERE e.partner_id = ANY($1::bigint[]) AND e.url IS NOT NULL AND NOT p.disabled
 `
 
-// Those of the partners that can be sent to: known, not disabled, with a URL.
+// The given partners to which events can be sent: known, not disabled, with a URL.
 func (q *Queries) Reachable(ctx context.Context, partnerIds []int64) ([]int64, error) {
 	rows, err := q.db.Query(ctx, reachable, partnerIds)
 	if err != nil {
@@ -1260,7 +1261,7 @@ type RewindPositionsParams struct {
 	Partition  *int32
 }
 
-// Never forward: what lies before a position is accepted, and what is passed over would be lost.
+// Moves positions backwards only: referrals that a position passes over would be lost.
 func (q *Queries) RewindPositions(ctx context.Context, arg RewindPositionsParams) (int64, error) {
 	result, err := q.db.Exec(ctx, rewindPositions, arg.NextOffset, arg.Topics, arg.Partition)
 	if err != nil {
@@ -1274,7 +1275,8 @@ SELECT ((SELECT count(*) FROM dispatcher d WHERE d.until > now())
   + (SELECT count(*) FROM program_status s WHERE s.program = 'dispatch' AND s.at > now() - interval '5 seconds'))::bigint AS running
 `
 
-// Those that have a lease on partners' turns or have written their state in the last seconds.
+// The number of dispatchers that have announced themselves or have written their state in the
+// last seconds.
 func (q *Queries) RunningDispatchers(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, runningDispatchers)
 	var running int64

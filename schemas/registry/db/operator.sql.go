@@ -51,7 +51,7 @@ UPDATE position SET log_id = $1::bytea WHERE log_id <> $1::bytea
 `
 
 // From now on deliveries are made from this log. The lock keeps dispatchers from moving
-// positions with the old one.
+// positions with the old log.
 func (q *Queries) FollowLog(ctx context.Context, logID []byte) (int64, error) {
 	result, err := q.db.Exec(ctx, followLog, logID)
 	if err != nil {

@@ -344,7 +344,8 @@ const lockPartner = `-- name: LockPartner :one
 SELECT partner_id FROM endpoint WHERE partner_id = $1 FOR UPDATE
 `
 
-// The row of its endpoint: a lock needs the right to update the row, and serve has it there only.
+// Locks the row of the partner's endpoint: a lock needs the right to update the row, which
+// serve has only there.
 func (q *Queries) LockPartner(ctx context.Context, partnerID int64) (int64, error) {
 	row := q.db.QueryRow(ctx, lockPartner, partnerID)
 	var partner_id int64
@@ -356,7 +357,7 @@ const ownerOfKey = `-- name: OwnerOfKey :one
 SELECT partner_id FROM api_key WHERE hash = $1
 `
 
-// Whose key it is or was, if it was revoked.
+// The partner of a key, even if the key was revoked.
 func (q *Queries) OwnerOfKey(ctx context.Context, hash []byte) (int64, error) {
 	row := q.db.QueryRow(ctx, ownerOfKey, hash)
 	var partner_id int64
@@ -541,7 +542,7 @@ type SetSecretParams struct {
 	Secret    []byte
 }
 
-// At once; this also ends a rotation under way.
+// Without overlap; this also ends a rotation under way.
 func (q *Queries) SetSecret(ctx context.Context, arg SetSecretParams) (int64, error) {
 	result, err := q.db.Exec(ctx, setSecret, arg.PartnerID, arg.Secret)
 	if err != nil {

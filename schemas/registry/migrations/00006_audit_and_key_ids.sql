@@ -18,8 +18,8 @@ CREATE TABLE audit (
 CREATE INDEX audit_partner ON audit (partner_id, id);
 
 -- The ids, in hex, of the sealing keys that a running dispatcher has, so that nothing
--- is sealed that one of them could not open. NULL: a dispatcher from before keys had
--- ids.
+-- is sealed that one of them could not open. NULL: a dispatcher of a version
+-- without key ids.
 ALTER TABLE dispatcher ADD COLUMN key_ids text[];
 
 -- +goose Down

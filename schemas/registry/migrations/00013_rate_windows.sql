@@ -1,10 +1,9 @@
 -- +goose Up
 
--- A limit is so many requests in each minute, which begins with the first of them: it
--- grants what it says, and no more because some of them come later in the minute.
--- window_end is in Unix nanoseconds. full_at is of versions before, which read nothing
--- else, and is neither read nor written any more. Tests and replays have a limit of
--- their own.
+-- A limit is a number of requests per window of one minute, which begins with its first
+-- request. Requests late in a window do not raise the number.
+-- window_end is in Unix nanoseconds. Only earlier versions used full_at; it is neither
+-- read nor written any more. Tests and replays have a separate limit.
 ALTER TABLE rate_bucket
   DROP CONSTRAINT rate_bucket_policy_check,
   ADD CONSTRAINT rate_bucket_policy_check CHECK (policy IN ('partner', 'webhooks', 'sends')),

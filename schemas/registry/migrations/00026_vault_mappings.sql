@@ -1,12 +1,12 @@
 -- +goose Up
 
--- The vault records with mappings by which a generation maps logs, whoever writes it and
--- however often that begins anew: the newest ones of the log when it was made. Without a
--- record here, the first one of the log counts.
+-- The vault records whose mappings a generation uses to map logs: the newest ones in the
+-- log when the generation was made, for every writer and after every restart. Without a
+-- record here, the first one in the log counts.
 ALTER TABLE generation ADD COLUMN vaults bytea[] NOT NULL DEFAULT '{}';
 
--- A command that adds a vault says what it is: the vault record, without what only the chain
--- knows.
+-- A command that adds a vault has its vault record as the argument, without the fields that
+-- ingest reads from the chain.
 ALTER TABLE vault_command
   ADD COLUMN argument bytea NOT NULL DEFAULT '',
   DROP CONSTRAINT vault_command_kind_check,

@@ -1,12 +1,12 @@
 -- +goose Up
 
--- For how long each program was seen running on a day (UTC), and in its role: once, however many
--- instances it has. Written with program_status; rows are kept for 100 days.
+-- For how long each program was seen running on a day (UTC), and in its role. Several instances
+-- that run at the same time count once. Written with program_status; rows are kept for 100 days.
 CREATE TABLE uptime (
   program text NOT NULL,
   day date NOT NULL,
   began_at timestamptz NOT NULL,
-  -- Up to when the two are counted; working_at is NULL before the program was in its role.
+  -- The times up to which the two are counted; working_at is NULL until the program is in its role.
   running_at timestamptz NOT NULL,
   working_at timestamptz,
   running_ms bigint NOT NULL DEFAULT 0,

@@ -9,7 +9,7 @@ FROM delivery d WHERE partner_id = sqlc.arg(partner_id) AND d.created_at <= coal
 ORDER BY d.created_at DESC, d.sequence DESC, d.event_id LIMIT sqlc.arg('limit') OFFSET sqlc.arg('offset');
 
 -- name: FilterDeliveries :many
--- ListDeliveries of those that all given filters hold for; null leaves a filter out.
+-- Does what ListDeliveries does, for deliveries that match all given filters; null disables a filter.
 SELECT event_id, coalesce(sequence, 0)::bigint AS sequence, type, state, attempts, due_at, created_at, finished_at, corrected_at
 FROM delivery d WHERE partner_id = sqlc.arg(partner_id)
   AND (sqlc.narg(state)::text IS NULL OR d.state = sqlc.narg(state)::text)
@@ -23,7 +23,7 @@ FROM delivery d WHERE partner_id = sqlc.arg(partner_id)
 ORDER BY d.created_at DESC, d.sequence DESC, d.event_id LIMIT sqlc.arg('limit') OFFSET sqlc.arg('offset');
 
 -- name: CountFiltered :one
--- How many these are, counted up to the reach of page x pageSize.
+-- The number of filtered deliveries, counted up to at_most.
 SELECT count(*) AS deliveries FROM (
   SELECT FROM delivery d WHERE d.partner_id = sqlc.arg(partner_id)
     AND (sqlc.narg(state)::text IS NULL OR d.state = sqlc.narg(state)::text)
@@ -87,7 +87,7 @@ FROM attempt WHERE event_id = $1 ORDER BY number;
 -- name: EndpointDays :many
 -- The attempts of a partner on each of some days (UTC), the last one first: deliveries that
 -- succeeded then, failed attempts, and the median duration of the newest successful attempts,
--- -1 without one. Each day reads at most so many rows of two indexes.
+-- -1 without one. Each day reads at most at_most rows of each of two indexes.
 SELECT to_char(days.day, 'YYYY-MM-DD') AS day, succeeded.n AS succeeded, failed.n AS failed, typical.ms AS median_ms
 FROM (
   SELECT d.day, d.day::timestamp AT TIME ZONE 'UTC' AS first, (d.day + 1)::timestamp AT TIME ZONE 'UTC' AS next

@@ -70,7 +70,7 @@ WHERE d.event_id = sqlc.arg(event_id);
 SELECT revision, body, replaced_at FROM correction WHERE event_id = $1 ORDER BY revision;
 
 -- name: Reachable :many
--- Those of the partners that can be sent to: known, not disabled, with a URL.
+-- The given partners to which events can be sent: known, not disabled, with a URL.
 SELECT e.partner_id FROM endpoint e JOIN partner p ON p.id = e.partner_id
 WHERE e.partner_id = ANY(sqlc.arg(partner_ids)::bigint[]) AND e.url IS NOT NULL AND NOT p.disabled;
 
@@ -97,8 +97,8 @@ INSERT INTO delivery (event_id, partner_id, type, body, state) VALUES ($1, $2, $
 -- Sending.
 
 -- name: Endpoints :many
--- Every partner that can be sent to, with URL and secrets in one snapshot, and which
--- certificates belong to the URL (0: none). The end of a rotation counts as a new version.
+-- Every partner to which events can be sent, with URL and secrets in one snapshot, and the
+-- certificates of the URL (0: none). The end of a rotation counts as a new version.
 SELECT e.partner_id, (e.version + CASE WHEN e.next_at <= now() THEN 1 ELSE 0 END)::bigint AS version, e.url::text AS url, e.held,
   (CASE WHEN e.next_at <= now() THEN e.next_secret ELSE e.secret END)::bytea AS secret,
   (CASE WHEN e.next_at > now() THEN e.next_secret ELSE '' END)::bytea AS next_secret,
@@ -319,7 +319,8 @@ WHERE c.id = (SELECT o.id FROM command o WHERE o.id = $1 AND o.done_at IS NULL F
 UPDATE command SET done_at = now(), deliveries = deliveries + sqlc.arg(deliveries)::bigint WHERE id = sqlc.arg(id);
 
 -- name: AdvanceCommand :exec
--- A part of a replay-range is done, or waits; the next part comes after everything due by then.
+-- A part of a replay-range is done or waits. The next part is due last, after everything that
+-- is due by then.
 UPDATE command SET first_sequence = sqlc.arg(first_sequence)::bigint, deliveries = deliveries + sqlc.arg(deliveries)::bigint,
   due_at = clock_timestamp() + sqlc.arg(wait_ms)::bigint * interval '1 millisecond'
 WHERE id = sqlc.arg(id);
@@ -349,9 +350,9 @@ SELECT coalesce((SELECT s.last_sequence FROM stream s WHERE s.partner_id = $1), 
 
 -- name: Announce :one
 -- Announces this dispatcher and its sealing keys, and returns how many running dispatchers
--- could take its partners: those with none of its keys cannot open their secrets. (A
--- dispatcher that can open no secret does not call this; but of two keys each may open other
--- secrets.) Dispatchers from before keys had ids count.
+-- could take its partners: those that share no key with it cannot open their secrets. (A
+-- dispatcher that can open no secret does not call this, but each of two keys may open other
+-- secrets.) Dispatchers of versions without key ids count too.
 WITH me AS (
   INSERT INTO dispatcher (owner, until, key_ids)
   VALUES (sqlc.arg(owner), now() + sqlc.arg(milliseconds)::bigint * interval '1 millisecond', sqlc.arg(key_ids)::text[])
@@ -366,16 +367,17 @@ WHERE d.until > now() AND d.owner <> sqlc.arg(owner) AND (d.key_ids IS NULL OR d
 DELETE FROM dispatcher WHERE owner = $1;
 
 -- name: ListPositions :many
--- How far the referral topics were read, topics that were made again included.
+-- The positions in the referral topics, including those of topics that were recreated.
 SELECT topic_id, topic, partition, next_offset FROM position WHERE topic = ANY(sqlc.arg(topics)::text[]) ORDER BY topic, topic_id, partition;
 
 -- name: RewindPositions :execrows
--- Never forward: what lies before a position is accepted, and what is passed over would be lost.
+-- Moves positions backwards only: referrals that a position passes over would be lost.
 UPDATE position SET next_offset = sqlc.arg(next_offset)
 WHERE topic = ANY(sqlc.arg(topics)::text[]) AND next_offset > sqlc.arg(next_offset)
   AND (sqlc.narg(partition)::integer IS NULL OR partition = sqlc.narg(partition));
 
 -- name: RunningDispatchers :one
--- Those that have a lease on partners' turns or have written their state in the last seconds.
+-- The number of dispatchers that have announced themselves or have written their state in the
+-- last seconds.
 SELECT ((SELECT count(*) FROM dispatcher d WHERE d.until > now())
   + (SELECT count(*) FROM program_status s WHERE s.program = 'dispatch' AND s.at > now() - interval '5 seconds'))::bigint AS running;

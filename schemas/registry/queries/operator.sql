@@ -23,5 +23,5 @@ SELECT count(*) FROM dispatcher d WHERE d.until > now() AND NOT coalesce(sqlc.ar
 
 -- name: FollowLog :execrows
 -- From now on deliveries are made from this log. The lock keeps dispatchers from moving
--- positions with the old one.
+-- positions with the old log.
 UPDATE position SET log_id = sqlc.arg(log_id)::bytea WHERE log_id <> sqlc.arg(log_id)::bytea;

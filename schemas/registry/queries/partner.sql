@@ -31,7 +31,8 @@ UPDATE partner SET disabled = $2 WHERE id = $1;
 UPDATE partner SET rate_limit = sqlc.narg('rate_limit') WHERE id = $1;
 
 -- name: LockPartner :one
--- The row of its endpoint: a lock needs the right to update the row, and serve has it there only.
+-- Locks the row of the partner's endpoint: a lock needs the right to update the row, which
+-- serve has only there.
 SELECT partner_id FROM endpoint WHERE partner_id = $1 FOR UPDATE;
 
 -- name: ListLiveKeys :many
@@ -53,7 +54,7 @@ FROM api_key k JOIN partner p ON p.id = k.partner_id
 WHERE k.hash = $1 AND k.revoked_at IS NULL;
 
 -- name: OwnerOfKey :one
--- Whose key it is or was, if it was revoked.
+-- The partner of a key, even if the key was revoked.
 SELECT partner_id FROM api_key WHERE hash = $1;
 
 -- name: PartnersByKeys :many
@@ -66,7 +67,7 @@ WHERE k.hash = ANY(sqlc.arg(hashes)::bytea[]) AND k.revoked_at IS NULL;
 UPDATE endpoint SET url = $2, version = version + 1, updated_at = now() WHERE partner_id = $1;
 
 -- name: SetSecret :execrows
--- At once; this also ends a rotation under way.
+-- Without overlap; this also ends a rotation under way.
 UPDATE endpoint SET secret = $2, next_secret = NULL, next_at = NULL,
   version = version + CASE WHEN next_at <= now() THEN 2 ELSE 1 END, updated_at = now()
 WHERE partner_id = $1;
