@@ -1,4 +1,4 @@
-# `make` alone lists the targets.
+# `make` without a target lists the targets.
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -12,12 +12,14 @@ SAMPLES := schemas/webhook/samples/node_modules/.ready
 WEB     := query/web/node_modules/.ready
 DATA    ?= data
 # Whole systems that run for minutes.
-STORIES := ./deploy/check/e2e ./deploy/check/chaos/... ./deploy/check/histories ./deploy/check/instances ./deploy/check/mapped ./deploy/check/underload
-# The longest first: at the end none should run alone. Tests wait for engines most of the time (those of dispatch take 54 s
-# of the processor in 190 s), so one package more runs at a time than there are cores, and of each twice as many tests.
+STORIES := ./deploy/check/e2e ./deploy/check/chaos/dispatch ./deploy/check/chaos/fulldisk ./deploy/check/chaos/ingest ./deploy/check/histories ./deploy/check/mapped ./deploy/check/underload
+# Drills of a whole installation.
+DRILLS  := ./deploy/check/chaos/brokers ./deploy/check/chaos/partitions ./deploy/check/instances
+# The longest packages come first, so that none of them runs on its own at the end. Tests mostly wait for engines (those of
+# dispatch use 54 s of processor time in 190 s), so one more package than cores runs at a time, with two tests per core.
 PKG     ?= ./ingest/... ./dispatch/... ./projections/... ./query/... $$(comm -23 <(go list ./... | sort) <(go list $(STORIES) | sort))
 AT_ONCE ?= -p $(shell echo $$((1 + $$(nproc)))) -parallel $(shell echo $$((2 * $$(nproc))))
-# Nobody debugs what is only run: without its tables a test is built in two thirds of the time. make lint vets.
+# Test binaries are run, not debugged: without debug tables a build takes two thirds of the time. make lint vets.
 QUICKLY := -ldflags=-w -vet=off
 export CGO_ENABLED ?= 0
 
@@ -59,7 +61,7 @@ $(SAMPLES): schemas/webhook/samples/package.json
 	touch $@
 
 .PHONY: web
-web: $(WEB) ## Build the pages again, from query/web/src into query/web/dist
+web: $(WEB) ## Rebuild the pages, from query/web/src into query/web/dist
 	cd query/web && npm run --silent types && npm run --silent check && npm run --silent build
 $(WEB): query/web/package.json query/web/package-lock.json
 	cd query/web && npm install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error
@@ -69,7 +71,7 @@ $(WEB): query/web/package.json query/web/package-lock.json
 test-web: $(WEB) ## Run the unit tests of the pages
 	cd query/web && npm test --silent
 
-# Of some packages only what their tests start: engines where they import deploy/engines, samples in dispatch.
+# For chosen packages, only what their tests need: engines if they import deploy/engines, samples for dispatch.
 NEEDS := engines kafka samples test-web
 ifeq ($(origin PKG),command line)
 NEEDS := $(shell go list -test -deps $(PKG) 2>/dev/null | grep '/deploy/engines$$' >/dev/null && echo engines kafka; \
@@ -78,16 +80,16 @@ endif
 
 TEST := --format testname --format-hide-empty-pkg
 .PHONY: test
-test: $(NEEDS) $(TOOLS)/gotestsum ## Run the tests but the long ones, on real engines (PKG=./ingest/... for some)
+test: $(NEEDS) $(TOOLS)/gotestsum ## Run all but the long tests, on real engines (PKG=./ingest/... for some)
 	@mkdir -p build
 	$(TOOLS)/gotestsum $(TEST) --jsonfile build/test.json -- -short $(AT_ONCE) $(QUICKLY) -timeout 25m $(PKG)
 
-# The long ones: whole systems, and what make test and make race shorten or leave out, which is what asks testing.Short, by
-# itself or through few and onEachBroker of ingest. (deploy/check/structure looks for others.) race leaves fuzz tests out too.
+# The long tests: whole systems, and tests that make test and make race shorten or skip because they call testing.Short,
+# directly or through few and onEachBroker of ingest. (deploy/check/structure looks for others.) race skips fuzz tests too.
 SHORTENS := testing\.Short\(\)|[^a-zA-Z]few\(|onEachBroker\(t
 LONG = $(shell git grep -lE '^func Fuzz|$(SHORTENS)' -- '*_test.go' ':!deploy/check')
 .PHONY: test-long stories in-full
-test-long: stories in-full ## Run the long tests: whole systems, Apache Kafka, real times of retries, and cases that make test leaves out
+test-long: stories in-full ## Run the long tests: whole systems, Apache Kafka, real times of retries, and cases that make test skips
 stories: engines kafka $(TOOLS)/gotestsum
 	@mkdir -p build
 	$(TOOLS)/gotestsum $(TEST) --jsonfile build/stories.json -- $(AT_ONCE) $(QUICKLY) -timeout 25m $(STORIES)
@@ -96,11 +98,11 @@ in-full: engines kafka samples $(TOOLS)/gotestsum
 	$(TOOLS)/gotestsum $(TEST) --jsonfile build/long.json -- $(AT_ONCE) $(QUICKLY) -timeout 25m $(addprefix ./,$(sort $(dir $(LONG)))) \
 		-run "^($$(awk '/^func /{name = $$2; sub(/[^A-Za-z0-9_].*/, "", name)} /^func Fuzz|$(SHORTENS)/{if (name ~ /^(Test|Fuzz)/) print name}' $(LONG) | sort -u | paste -sd '|'))$$"
 
-# Where goroutines of ours share something. What these packages use is watched with them, and the tests of the others have
-# found nothing for long: RACE=./... is all.
+# The packages whose goroutines share state. The detector also watches the packages that they use. Tests of the others have
+# found nothing for a long time; RACE=./... runs all of them.
 RACE ?= ./ingest ./dispatch ./query ./projections ./projections/write ./query/state ./query/ask ./query/serve ./query/access ./query/health ./ingest/rpc ./dispatch/lane ./schemas/readmodel ./cmd/internal/wiring ./cmd/internal/console
 .PHONY: race beside-race
-beside-race: # the packages whose tests neither race nor test-long runs: in CI each test runs once
+beside-race: # the packages whose tests neither race nor test-long runs, so that in CI each test runs once
 	@comm -23 <(go list ./... | sort) <(go list $(RACE) $(STORIES) | sort)
 race: engines kafka samples $(TOOLS)/gotestsum ## Run tests under the race detector, which needs a C compiler (RACE=./... for all)
 	@mkdir -p build
@@ -113,15 +115,15 @@ chaos-ingest: engines $(if $(filter apache,$(KAFKA)),kafka) ## Kill ingest and g
 	go run ./deploy/check/chaos/ingest --seeds $(or $(SEEDS),20) --first $(FIRST) --kafka $(KAFKA)
 
 .PHONY: conformance
-conformance: build ## Validate the HTTP API with Redocly and Schemathesis, on a live system (EXAMPLES=10 random requests an operation)
+conformance: build ## Validate the HTTP API with Redocly and Schemathesis, on a live system (EXAMPLES=10 random requests per operation)
 	deploy/check/conformance/run.sh
 
 .PHONY: browser
 browser: build ## Test the pages in Chromium, on a live system with reorganisations; screenshots are in build/browser
 	deploy/check/browser/run.sh
 
-# A module of its own, because its validators would choose the versions of navlog's dependencies. -count=1, because Go would cache
-# a result while files outside of that module change. The Python package is installed without its dependencies: only its schemas
+# A separate module, because its validators would choose the versions of navlog's dependencies. -count=1, because Go would cache
+# a result although files outside that module change. The Python package is installed without its dependencies: only its schemas
 # are used.
 JUDGES := deploy/check/deployfiles/python
 .PHONY: deployfiles
@@ -136,7 +138,7 @@ $(JUDGES)/.ready: deploy/check/deployfiles/requirements.txt
 	$(JUDGES)/bin/pip install --quiet --disable-pip-version-check --only-binary :all: --no-deps -r $<
 	touch $@
 
-# A module of its own, because the collector would choose the versions of navlog's dependencies.
+# A separate module, because the collector would choose the versions of navlog's dependencies.
 .PHONY: traces
 traces: engines $(TOOLS)/gotestsum ## Receive the traces of a live system with the receiver of the OpenTelemetry Collector
 	@mkdir -p build
@@ -145,7 +147,7 @@ traces: engines $(TOOLS)/gotestsum ## Receive the traces of a live system with t
 FUZZTIME ?= 60s
 FUZZ ?= .
 .PHONY: fuzz
-fuzz: engines ## Search for input that a parser takes wrongly (FUZZTIME=60s for each, FUZZ=query for those with this in package or name)
+fuzz: engines ## Search for input that a parser handles wrongly (FUZZTIME=60s for each, FUZZ=query for those with this in package or name)
 	git grep -oE '^func Fuzz[A-Za-z0-9]+' -- '*_test.go' | sed -E 's|^(.*)/[^/]*:func |./\1 |' | grep -E '$(FUZZ)' | while read -r package target; do \
 		go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) "$$package" || exit 1; done
 
@@ -158,14 +160,14 @@ property: engines ## Play random histories against the independent fold, in the 
 	cd deploy/check/histories && $(BIN)/histories.test -test.timeout 240m -histories $(HISTORIES) -seed $(SEED)
 	go test -count=1 -timeout 240m -run 'TestAnswersEqualOracle|TestExplanationsAddUp|TestSeries$$' ./query/oracle -stride 1
 
-NIGHTLY ?= race chaos-ingest chaos-dispatch chaos-brokers property fuzz
+NIGHTLY ?= race chaos-ingest chaos-dispatch chaos-brokers drills property fuzz
 .PHONY: nightly
-nightly: ## Run what takes hours: all under the race detector, 200 seeds of chaos-ingest and chaos-dispatch, 20 rounds of chaos-brokers, 2,000 histories, every parser fuzzed (NIGHTLY=property for one)
+nightly: ## Run what takes hours: all tests under the race detector, 200 seeds of chaos-ingest and chaos-dispatch, 20 rounds of chaos-brokers, the drills, 2,000 histories, every parser fuzzed (NIGHTLY=property for one)
 	$(MAKE) -k $(NIGHTLY) RACE=./... SEEDS=200 ROUNDS=20 FUZZTIME=5m
 
 EVENTS ?= 10000000
 .PHONY: bench-query
-bench-query: build ## Measure the HTTP API on 10 million events beside PostgreSQL (EVENTS=1000000 for less)
+bench-query: build ## Measure the HTTP API on 10 million events, and compare with PostgreSQL (EVENTS=1000000 for less)
 	go build -o $(BIN)/bench-query ./deploy/bench/query
 	$(BIN)/bench-query --events $(EVENTS)
 
@@ -185,12 +187,12 @@ generate: $(TOOLS)/sqlc $(TOOLS)/protoc-gen-go ## Regenerate protobuf, SQL, cont
 	go generate ./schemas/contracts
 
 .PHONY: verify
-verify: generate web ## Fail when generated code, or a built page, differs from what is committed
+verify: generate web ## Fail if generated code or a built page differs from the committed one
 	@out=$$(git status --porcelain -- schemas query/web/dist query/web/src/openapi.ts go.mod go.sum); test -z "$$out" || { git --no-pager diff --stat -- schemas query/web/dist query/web/src/openapi.ts | head -50; echo "generated code differs:"; echo "$$out"; exit 1; }
 
-# Not in .ci/run: what is known to be vulnerable changes without a change of ours, and is asked for in the network.
+# Not in .ci/run: the result changes without a change of navlog, and needs the network.
 .PHONY: vulnerabilities
-vulnerabilities: $(TOOLS)/govulncheck ## Find calls of code that the Go vulnerability database knows
+vulnerabilities: $(TOOLS)/govulncheck ## Find calls of code that is in the Go vulnerability database
 	$(TOOLS)/govulncheck ./...
 
 .PHONY: tools
@@ -198,7 +200,7 @@ tools: $(TOOLS)/gotestsum $(TOOLS)/golangci-lint $(TOOLS)/sqlc $(TOOLS)/protoc-g
 
 $(TOOLS)/gotestsum: deploy/tools/go.mod
 	cd deploy/tools && GOBIN=$(TOOLS) go install gotest.tools/gotestsum
-# A module of its own: its two hundred dependencies would choose the versions of everybody else's.
+# A separate module: its two hundred dependencies would choose the versions of the other tools' dependencies.
 $(TOOLS)/golangci-lint: deploy/tools/golangci/go.mod
 	cd deploy/tools/golangci && GOBIN=$(TOOLS) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 $(TOOLS)/govulncheck: deploy/tools/govulncheck/go.mod
@@ -214,7 +216,7 @@ bench-ingest: build ## Measure the time from the chain to the API (BENCH="--logs
 	$(BIN)/bench-ingest --navlog $(BIN)/navlog $(BENCH)
 
 .PHONY: bench-rebuild
-bench-rebuild: build ## Measure a rebuild beside a bare insert of its facts (BENCH="--users 5000000", "--events 1000000 --users 100000" for less)
+bench-rebuild: build ## Measure a rebuild, and compare with a bare insert of its rows (BENCH="--users 5000000", "--events 1000000 --users 100000" for less)
 	go build -o $(BIN)/bench-rebuild ./deploy/bench/rebuild
 	$(BIN)/bench-rebuild --navlog $(BIN)/navlog $(BENCH)
 
@@ -242,6 +244,6 @@ clean-data: ## Delete the data of `make run`
 	rm -rf $(DATA)
 
 .PHONY: clean
-clean: clean-data ## Remove everything that was built or fetched
+clean: clean-data ## Remove everything that make built or fetched
 	rm -rf $(BIN) build deploy/engines/node_modules deploy/engines/kafka/lib deploy/check/browser/node_modules deploy/check/conformance/node_modules $(JUDGES) deploy/bench/ingest/ponder/node_modules \
 		deploy/tools/node_modules query/web/node_modules schemas/contracts/node_modules schemas/mapping/testdata/abi/node_modules schemas/webhook/samples/node_modules

@@ -18,14 +18,14 @@ GOBIN=$work go install github.com/google/go-licenses@v1.6.0
 tab=$'\t'
 printf '{{range .}}{{.Name}}\t{{.Version}}\t{{.LicenseName}}\t{{.LicensePath}}\n{{end}}' >"$work/line"
 for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do
-  # Its complaints are about the URLs of licences, which are not used here.
+  # Its warnings are about the URLs of licences, which are not used here.
   GOOS=${platform%/*} GOARCH=${platform#*/} CGO_ENABLED=0 "$work/go-licenses" report ./cmd/... \
     --ignore "$(go list -m)" --template "$work/line" >>"$work/found" 2>"$work/log" || { cat "$work/log" >&2; exit 1; }
 done
 
 # Exceptions that the tool cannot know:
 # - go-ethereum has two licence files in one folder; all code outside its cmd/, which
-#   is all we use, is under the Lesser one, as the header of each file says.
+#   is all we use, is under the Lesser one, according to the header of each file.
 # - it does not know MIT-0, so it finds no licence file for segmentio/asm.
 asm=$(go list -m -f '{{.Dir}}' github.com/segmentio/asm)
 sort -u "$work/found" | awk -F '\t' -v OFS='\t' -v asm="$asm" '
@@ -34,7 +34,7 @@ sort -u "$work/found" | awk -F '\t' -v OFS='\t' -v asm="$asm" '
   $1 ~ "^github.com/segmentio/asm/" { $1 = "github.com/segmentio/asm"; $3 = "MIT-0"; $4 = asm "/LICENSE" }
   { print }' | sort -u >"$work/all"
 printf 'Go (standard library)\t%s\tBSD-3-Clause\t%s\n' "$(sed -n 's/^go \(.*\)/go\1/p' go.mod)" "$(go env GOROOT)/LICENSE" >>"$work/all"
-# What esbuild bundles into query/web/dist.
+# The packages that esbuild bundles into query/web/dist.
 make --silent query/web/node_modules/.ready
 for package in $(node -p 'Object.keys(require("./query/web/package.json").dependencies).join(" ")'); do
   at=query/web/node_modules/$package

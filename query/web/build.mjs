@@ -1,5 +1,5 @@
 // Builds the pages into dist, which is committed: `make web`. With --test it builds the unit tests instead and runs them.
-// The same sources give the same bytes, so `make verify` can build again and compare.
+// The same sources give the same bytes, so `make verify` can rebuild and compare.
 import { spawnSync } from "node:child_process"
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { basename, join } from "node:path"
@@ -21,7 +21,7 @@ const dist = join(root, "dist")
 rmSync(dist, { recursive: true, force: true })
 const options = { ...shared, outdir: join(dist, "assets"), entryNames: "[name]-[hash]", assetNames: "[name]-[hash]", minify: true, metafile: true, legalComments: "eof" }
 const results = [
-  // A script that the page waits for: it puts the chosen theme before anything is drawn.
+  // A script that the page waits for: it applies the chosen theme before anything is drawn.
   await build({ ...options, entryPoints: ["src/theme.ts"], format: "iife" }),
   await build({ ...options, entryPoints: ["src/main.tsx", "src/style.css", "src/icon.svg"], format: "esm", loader: { ".svg": "copy" } }),
 ]
@@ -29,7 +29,7 @@ let page = readFileSync(join(root, "src", "index.html"), "utf8")
 for (const { metafile } of results) {
   for (const [file, { entryPoint }] of Object.entries(metafile.outputs)) {
     const source = entryPoint ?? ""
-    // What the page names by its source it loads by the name with the hash.
+    // The page names files by their source; it loads them by their name with the hash.
     if (source) page = page.replaceAll(`"${basename(source)}"`, `"/assets/${basename(file)}"`)
   }
 }

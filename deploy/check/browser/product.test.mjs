@@ -1,4 +1,4 @@
-// What people use the pages for, and what must not go wrong meanwhile.
+// Tasks that users do with the pages, and faults that must not occur meanwhile.
 import assert from "node:assert/strict"
 import { readFileSync } from "node:fs"
 import { before, test } from "node:test"
@@ -381,7 +381,7 @@ test("did my webhook arrive, what was sent and what did my server respond: in th
   await until("delivered webhook", async () => (await api("/api/v1/partner/webhooks/deliveries?state=delivered&pageSize=1", key)).data.length > 0)
   await inThreeClicks("a delivery", async (page, click) => {
     await click(page.getByRole("link", { name: "Partner", exact: true }))
-    // The key is typed, and Enter takes it.
+    // The key is typed and entered with Enter.
     await page.locator("input[type=password]").first().fill(ready.partners[0].apiKey)
     await page.locator("input[type=password]").first().press("Enter")
     await page.getByText("Signed in").waitFor()
@@ -523,7 +523,7 @@ test("how did my endpoint do: attempts, failures and the median time by day, as 
   }
 })
 
-// The last partner of the demo: the keys of the others are those of other tests.
+// The last partner of the demo, because other tests use the keys of the others.
 test("a partner rotates its secret and its key: confirmed first, shown once, and the page goes on with the new key", async () => {
   const partner = ready.partners.at(-1)
   const asked = (key) => fetch(`${ready.api}/api/v1/partner/webhooks`, { headers: { "x-api-key": key } })
@@ -553,7 +553,7 @@ test("a partner rotates its secret and its key: confirmed first, shown once, and
   await page.screenshot({ path: `${process.env.SHOTS}/partner-rotated-secret.png`, fullPage: true })
   assert.deepEqual(wrong, [])
 
-  // During the overlap there is no other one, and the page says until when.
+  // During the overlap no second rotation is possible, and the page shows until when.
   section = await rotate("Rotate the signing secret")
   await section.getByText(/A rotation of the secret is under way and ends at/).waitFor()
   assert.equal(await section.locator("code.long").count(), 0, "a secret is shown of a rotation that was refused")
@@ -570,7 +570,7 @@ test("a partner rotates its secret and its key: confirmed first, shown once, and
   const third = await valueOf(section)
   await until("end of the oldest key", async () => (await asked(partner.apiKey)).status === 401)
   assert.equal((await asked(third)).status, 200)
-  // The key of the page was the oldest: what is pressed now is asked with the newest one.
+  // The page had the oldest key; its next request uses the newest one.
   await page.getByRole("link", { name: "Statistics" }).click()
   await page.getByText("Total deposited through you").first().waitFor()
   await page.getByRole("link", { name: "Webhooks", exact: true }).click()
