@@ -96,7 +96,7 @@ func TestFeed(t *testing.T) {
 				}
 			}
 			if last := batch.Last(); !last.Boundary {
-				t.Fatalf("a batch ends with seq %d, which is no boundary", last.Seq)
+				t.Fatalf("a batch ends with seq %d, which is not a boundary", last.Seq)
 			}
 			if whole := units(s.Records[seq-uint64(batch.Len()) : seq]); maxRows == 1 && len(whole) != 1 {
 				t.Fatalf("%d units in a batch that was full with one", len(whole))

@@ -78,7 +78,7 @@ func TestEveryListHasAFile(t *testing.T) {
 			}
 		}
 		if _, excepted := listsWithoutFiles[item.Get.OperationID]; excepted && !list {
-			t.Errorf("%s is no list and needs no exception", path)
+			t.Errorf("%s is not a list, so it needs no exception", path)
 		} else if excepted {
 			list = false
 		}

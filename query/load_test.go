@@ -260,7 +260,7 @@ func TestLeavingFreesTheEngine(t *testing.T) {
 		leave()
 		group.Wait()
 		if took := time.Since(begun); took > 2*slice {
-			t.Errorf("it took %s to end what nobody waits for", took)
+			t.Errorf("it took %s to end an abandoned request", took)
 		}
 		if l.engine.running != 0 {
 			t.Errorf("%d questions go on", l.engine.running)

@@ -35,7 +35,7 @@ type upCmd struct {
 	ReadyFile  string        `type:"path" placeholder:"FILE" help:"When everything is ready, write a JSON document with all addresses, contracts and demo keys to this file."`
 	NoScenario bool          `help:"Start the chain and the contracts without traffic; each transaction mines a block."`
 	Interval   time.Duration `default:"1s" help:"Time between two steps of the scenario; also the block time."`
-	Preset     []string      `sep:"none" placeholder:"NAME" help:"Also have a vault that speaks the events of this preset (${presets}), with traffic of its own; may be given several times."`
+	Preset     []string      `sep:"none" placeholder:"NAME" help:"Add a vault that emits the events of this preset (${presets}), with its own traffic; may be given several times."`
 	Seed       int64         `default:"1" help:"Seed of the scenario."`
 	RPC        string        `secret:"NAVLOG_CHAIN_RPC" placeholder:"URL" help:"Use this node instead of the development chain (with chain.vaults of the configuration, or none to deploy the reference contracts on it)."`
 	Kafka      []string      `placeholder:"HOST:PORT" help:"Use these brokers instead of the embedded Kafka."`

@@ -219,7 +219,7 @@ func (e *examination) headerHash(ctx context.Context, check string, client *ethc
 	case err == nil && header != nil && header.Hash() == named.Hash:
 		e.fine(check, "their fields hash to their hashes, so their blooms prove logs")
 	default:
-		e.warn(check, "none, where the chain hashes its headers in a way of its own; otherwise take another node",
+		e.warn(check, "none if the chain hashes its headers in its own way; otherwise use another node",
 			"the fields of its newest header do not hash to the block's hash: its blooms prove nothing, and provenTo does not move")
 	}
 }
@@ -373,7 +373,7 @@ func olderClickHouse(version string) bool {
 func (e *examination) clickHouseReader(ctx context.Context, deep bool) {
 	check, c := "ClickHouse, reading", e.config.ClickHouse
 	if c.QueryUser == "" {
-		e.warn(check, "give clickhouse.queryUser a login of its own (deploy/docker/clickhouse-query-user.xml) where `navlog serve` runs", "a `navlog serve` of this configuration has the login that writes")
+		e.warn(check, "give clickhouse.queryUser a separate login (deploy/docker/clickhouse-query-user.xml) where `navlog serve` runs", "a `navlog serve` of this configuration has the login that writes")
 		return
 	}
 	conn, err := c.OpenReader("", 1)

@@ -149,13 +149,13 @@ func TestPartnerAliasesAreCommands(t *testing.T) {
 	vault := common.HexToAddress("0xa1A1a1a1A1A1A1A1A1a1a1a1a1a1A1A1A1A1a1a1").Hex()
 	c.mustRun("partner", "create", "Acme", "--id", "70")
 	for want, args := range map[string][]string{
-		"is no attribution value":   {"add", "70", "acme", "--vault", vault},
-		"names no partner":          {"remove", "0", "--vault", vault},
-		"is no address":             {"add", "70", "7", "--vault", "0x12"},
-		"must be 1 to 4294967295":   {"add", "0", "7", "--vault", vault},
-		"there is no partner 71":    {"add", "71", "7", "--vault", vault},
-		"missing flags: --vault":    {"add", "70", "7"},
-		"nothing was changed: type": nil,
+		"is not an attribution value": {"add", "70", "acme", "--vault", vault},
+		"names no partner":            {"remove", "0", "--vault", vault},
+		"is not an address":           {"add", "70", "7", "--vault", "0x12"},
+		"must be 1 to 4294967295":     {"add", "0", "7", "--vault", vault},
+		"there is no partner 71":      {"add", "71", "7", "--vault", vault},
+		"missing flags: --vault":      {"add", "70", "7"},
+		"nothing was changed: type":   nil,
 	} {
 		if args == nil {
 			args = []string{"add", "70", "7", "--vault", vault}

@@ -195,7 +195,7 @@ func TestPartnerCreatedTwiceAtOnce(t *testing.T) {
 		var waits bool
 		err := postgres.QueryRow(ctx, "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waits)
 		if err == nil && !waits {
-			err = errors.New("nobody waits for the first partner's transaction")
+			err = errors.New("no session waits for the first partner's transaction")
 		}
 		return err
 	})

@@ -67,7 +67,7 @@ type ingestOrder struct {
 // vaultAddress parses the address of a vault.
 func vaultAddress(text string) (common.Address, error) {
 	if !common.IsHexAddress(text) || !strings.HasPrefix(text, "0x") {
-		return common.Address{}, cli.Usage.With(fmt.Errorf("%q is no address: it must be 0x and 40 hex digits", text))
+		return common.Address{}, cli.Usage.With(fmt.Errorf("%q is not an address: it must be 0x and 40 hex digits", text))
 	}
 	return common.HexToAddress(text), nil
 }

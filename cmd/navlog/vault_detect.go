@@ -59,7 +59,7 @@ var (
 // Run examines a contract.
 func (cmd vaultDetectCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if !common.IsHexAddress(cmd.Address) || !strings.HasPrefix(cmd.Address, "0x") {
-		return cli.Usage.With(fmt.Errorf("%q is no address: it must be 0x and 40 hex digits", cmd.Address))
+		return cli.Usage.With(fmt.Errorf("%q is not an address: it must be 0x and 40 hex digits", cmd.Address))
 	}
 	if cmd.Blocks < 1 || cmd.Blocks > 1_000_000 {
 		return cli.Usage.With(fmt.Errorf("--blocks is %d and must be 1 to 1000000", cmd.Blocks))
@@ -191,7 +191,7 @@ func (d *detected) weigh(address common.Address, logs []types.Log) error {
 
 func (d *detected) print(s *cli.Streams) error {
 	if d.CodeBytes == 0 {
-		cli.Fprintf(s.Out, "%s has no code: it is no contract on this chain.\n", d.Address)
+		cli.Fprintf(s.Out, "%s has no code: it is not a contract on this chain.\n", d.Address)
 	} else {
 		cli.Fprintf(s.Out, "%s has %d bytes of code.\n", d.Address, d.CodeBytes)
 	}

@@ -53,7 +53,7 @@ func TestVaultRemove(t *testing.T) {
 		t.Errorf("no address: %v", err)
 	}
 	if rows := pending(); len(rows) != 0 {
-		t.Fatalf("commands that nobody confirmed: %v", rows)
+		t.Fatalf("commands without confirmation: %v", rows)
 	}
 
 	types("yes\n")

@@ -98,7 +98,7 @@ func TestAnvilRefuses(t *testing.T) {
 		_, err := StartAnvil(t.Context(), t.TempDir(), AnvilOptions{Port: port})
 		wantPortError(t, err, port)
 	})
-	t.Run("a dump that is no chain", func(t *testing.T) {
+	t.Run("a dump that is not a chain", func(t *testing.T) {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, dumpFile), []byte(`{"blocks":[{"header":{"number":"0x0","timestamp":"soon"}}]}`), 0o644); err != nil {
 			t.Fatal(err)

@@ -84,7 +84,7 @@ func (p *Proxy) parse(body []byte) (*exchange, error) {
 	if !x.batch {
 		x.calls = []*call{new(call)}
 		if err := json.Unmarshal(body, x.calls[0]); err != nil {
-			return nil, fmt.Errorf("the request is no JSON-RPC call: %w", err)
+			return nil, fmt.Errorf("the request is not a JSON-RPC call: %w", err)
 		}
 		c := x.calls[0]
 		c.fate = p.draw(c.Method, func(*kind) bool { return true })
@@ -92,7 +92,7 @@ func (p *Proxy) parse(body []byte) (*exchange, error) {
 		return x, nil
 	}
 	if err := json.Unmarshal(body, &x.calls); err != nil {
-		return nil, fmt.Errorf("the request is no JSON-RPC batch: %w", err)
+		return nil, fmt.Errorf("the request is not a JSON-RPC batch: %w", err)
 	}
 	for _, c := range x.calls {
 		if c == nil {

@@ -17,7 +17,7 @@ type log struct {
 func logsOf(r reply) ([]log, error) {
 	var raws []json.RawMessage
 	if err := json.Unmarshal(r.Result, &raws); err != nil {
-		return nil, fmt.Errorf("the upstream's answer to eth_getLogs is no list: %w", err)
+		return nil, fmt.Errorf("the upstream's answer to eth_getLogs is not a list: %w", err)
 	}
 	logs := make([]log, len(raws))
 	for i, raw := range raws {
@@ -143,7 +143,7 @@ func wrongHash(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string
 		}
 		var fields map[string]json.RawMessage
 		if err := json.Unmarshal(l.raw, &fields); err != nil {
-			return truth, "", fmt.Errorf("the upstream's answer to eth_getLogs has a log that is no object: %w", err)
+			return truth, "", fmt.Errorf("the upstream's answer to eth_getLogs has a log that is not an object: %w", err)
 		}
 		fields["blockHash"] = mustJSON(hexutil.Bytes(hash[:]))
 		logs[i].raw = mustJSON(fields)

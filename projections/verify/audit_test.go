@@ -118,7 +118,7 @@ func TestMarkBadMovingGeneration(t *testing.T) {
 	for began, waits := time.Now(), false; !waits; {
 		must(t, w.pool.QueryRow(t.Context(), "SELECT exists(SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE datname = current_database() AND NOT granted)").Scan(&waits))
 		if time.Since(began) > patience {
-			t.Fatal("nobody waits for the generation that moves")
+			t.Fatal("no session waits for the moving generation")
 		}
 	}
 	must(t, tx.Commit(t.Context()))

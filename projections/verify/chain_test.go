@@ -183,7 +183,7 @@ func TestLogWithoutDataIsCompared(t *testing.T) {
 	for _, other := range [][]byte{said.Data, data[1:], nil} {
 		said.Data = other
 		if difference := differ([]*event.Log{kept}, []types.Log{said}); difference == "" {
-			t.Errorf("%d bytes of other data are no difference", len(other))
+			t.Errorf("%d bytes of other data cause no difference", len(other))
 		}
 	}
 }

@@ -398,7 +398,7 @@ func (q *Question[A, R]) keys(args reflect.Value) (keys []readmodel.TouchedKey) 
 				keys = append(keys, r.key(common.Address(o)))
 			}
 		default:
-			panic(fmt.Sprintf("a %T is no owner of a list", owner))
+			panic(fmt.Sprintf("a %T cannot own a list", owner))
 		}
 	}
 	return keys
@@ -450,7 +450,7 @@ func written(value any) (string, error) {
 		return v.ToBig().String(), nil
 	case Decimal:
 		if !decimal.MatchString(string(v)) {
-			return "", fmt.Errorf("%q is no number", string(v))
+			return "", fmt.Errorf("%q is not a number", string(v))
 		}
 		return string(v), nil
 	case common.Address:
@@ -514,7 +514,7 @@ func literals(value any) (string, error) {
 	case []Name:
 		for _, n := range v {
 			if !name.MatchString(string(n)) {
-				return "", fmt.Errorf("%q is no name of a contract event", string(n))
+				return "", fmt.Errorf("%q is not the name of a contract event", string(n))
 			}
 			out = append(out, "'"+string(n)+"'")
 		}
@@ -531,7 +531,7 @@ func literals(value any) (string, error) {
 	case []Above:
 		for _, a := range v {
 			if !decimal.MatchString(string(a.Key)) {
-				return "", fmt.Errorf("%q is no number", string(a.Key))
+				return "", fmt.Errorf("%q is not a number", string(a.Key))
 			}
 			out = append(out, fmt.Sprintf("owner = %s AND key > toInt256('%s')", literal(a.Owner[:]), a.Key))
 		}

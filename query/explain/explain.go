@@ -244,7 +244,9 @@ func (t *target) exists(ctx context.Context, p *ask.Pin) error {
 // sparse tells whether the number is in a list that leaves out the vaults without a log.
 func (t *target) sparse() bool { return t.place != "" && t.number.of != ofSettlement }
 
-func noSuchPlace() error { return serve.NotFound("The answer has no such vault in that list.") }
+func noSuchPlace() error {
+	return serve.NotFound("The list in that response does not contain this vault.")
+}
 
 // vaultAt is the vault at a place in a list: by its address, or by an index, for which the
 // vaults that the list has are counted.

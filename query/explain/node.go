@@ -24,7 +24,7 @@ const maxNodeAnswer = 32 << 20
 var (
 	// errNoBlock reports that the node has no block with the hash: the node is behind, or the block has left the
 	// chain.
-	errNoBlock = errors.New("the node has no such block")
+	errNoBlock = errors.New("the node does not have this block")
 	// errNoReceipts reports that the node does not return the receipts of a block that it has.
 	errNoReceipts = errors.New("the node gives no receipts of the block by eth_getBlockReceipts")
 	// errTooLong reports that a response is longer than maxNodeAnswer bytes.

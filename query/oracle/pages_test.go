@@ -137,7 +137,7 @@ func TestDeadRowsBeforeAPage(t *testing.T) {
 	}
 	o := At(s.Log, s.Seq(), 1<<62)
 	if n := len(o.withStatus("", ofUser(asker), true)); n < 2 {
-		t.Fatalf("%d requests are no pages", n)
+		t.Fatalf("%d requests are not pages", n)
 	}
 	for _, field := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
 		for _, order := range []string{"asc", "desc"} {

@@ -85,7 +85,7 @@ func (w *Webhooks) Register(r *serve.Request) (*serve.Answer, error) {
 func (w *Webhooks) refused(r *serve.Request, refusal *guard.Refusal) error {
 	w.log.InfoContext(r.Context, "webhook URL refused", "partner", r.Partner.ID, "reason", refusal.Reason, "request_id", r.Header.Get("X-Request-Id"))
 	if refusal.Reason == guard.Unresolvable || refusal.Reason == guard.ForbiddenAddress {
-		return invalidWebhookURL(guard.ForbiddenAddress, "its host is no public address and no name of public addresses only")
+		return invalidWebhookURL(guard.ForbiddenAddress, "its host must be a public address or a name that resolves only to public addresses")
 	}
 	return invalidWebhookURL(refusal.Reason, refusal.Error())
 }

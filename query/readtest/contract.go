@@ -103,14 +103,14 @@ func (c *Contract) Judge(t testing.TB, r *http.Request, body []byte, rec *httpte
 		c.judgeResponse(fault, &openapi3filter.RequestValidationInput{Request: asked}, c.Doc.Components.Responses["NotFound"].Value, rec)
 		return
 	case err != nil:
-		fault("the document has no such operation: %v", err)
+		fault("the document does not contain this operation: %v", err)
 		return
 	}
 	input := &openapi3filter.RequestValidationInput{Request: asked, PathParams: vars, Route: route,
 		Options: &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc}}
 	documented := route.Operation.Responses.Status(rec.Code)
 	if documented == nil {
-		fault("the document has no such status here")
+		fault("the document does not contain this status")
 		return
 	}
 	c.judgeResponse(fault, input, documented.Value, rec)

@@ -127,7 +127,7 @@ func TestAddresses(t *testing.T) {
 		t.Errorf("all the mistakes of a request should be told at once: %v %q", f, fields(p))
 	}
 	if newParams("vault=").Vault() != nil {
-		t.Error("an empty vault is no filter")
+		t.Error("an empty vault is not a filter")
 	}
 }
 

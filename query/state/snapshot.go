@@ -317,7 +317,7 @@ func decode(payload string, chainID uint64) (Vault, error) {
 		return Vault{}, errors.New("its payload names no vault; rebuild the generation with `navlog projection rebuild`")
 	}
 	if record.GetChainId() != chainID {
-		return Vault{}, plainError(fmt.Sprintf("it is of chain %d and this program serves chain %d: give it the read models of its own chain", record.GetChainId(), chainID))
+		return Vault{}, plainError(fmt.Sprintf("it is of chain %d and this program serves chain %d: configure the read models of its chain", record.GetChainId(), chainID))
 	}
 	address := common.BytesToAddress(v.GetAddress())
 	mapped, err := mapping.Read(v)

@@ -264,7 +264,7 @@ func ReadVaults(
 		}
 		if !bytes.Equal(r.GetVault().GetAddress(), v.GetAddress()) {
 			return nil, &CorruptError{Topic: LogTopic(chainID), Offset: v.GetRecordOffset(), Err: fmt.Errorf(
-				"seq %d is no record of vault 0x%x, and the cursor says that it is: restore both topics from the same backup", v.GetRecordSeq(), v.GetAddress())}
+				"seq %d is not a record of vault 0x%x, although the cursor names it as one: restore both topics from the same backup", v.GetRecordSeq(), v.GetAddress())}
 		}
 		all = append(all, r.GetVault())
 	}

@@ -28,7 +28,7 @@ func Example() {
 			fmt.Fprint(w, `{"ok":true,"data":[{"address":"0x22","totalDeposited":"250"}],"meta":{"total":2,"hasNextPage":false}}`)
 		default:
 			w.WriteHeader(http.StatusUnauthorized)
-			fmt.Fprintf(w, `{"ok":false,"error":{"code":"UNAUTHORIZED","message":"%s is no key.","requestId":"1"}}`, r.Header.Get("x-api-key"))
+			fmt.Fprintf(w, `{"ok":false,"error":{"code":"UNAUTHORIZED","message":"%s is not a key.","requestId":"1"}}`, r.Header.Get("x-api-key"))
 		}
 	}))
 	defer navlog.Close()
@@ -53,7 +53,7 @@ func Example() {
 	// Output:
 	// 0x11 170
 	// 0x22 250
-	// 401 UNAUTHORIZED: nk_test_mine is no key.
+	// 401 UNAUTHORIZED: nk_test_mine is not a key.
 }
 
 // TestTypes checks that each field of a type is a property of the schema that describes it, and that it is a pointer if

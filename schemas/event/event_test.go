@@ -127,7 +127,7 @@ func TestGoldenBytes(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(file), ".bin")
 		want, known := golden[name]
 		if !known {
-			t.Errorf("%s: nobody says what it means", file)
+			t.Errorf("%s: no expected record is declared for it", file)
 			continue
 		}
 		b, err := os.ReadFile(file)

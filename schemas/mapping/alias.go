@@ -25,7 +25,7 @@ func AttributionWord(text string) (common.Hash, error) {
 	case ok && strings.Trim(text, "0123456789") == "" && number.BitLen() <= 256:
 		word = common.BigToHash(number)
 	default:
-		return common.Hash{}, fmt.Errorf("%q is no attribution value: it is a decimal number, an address, or 0x and 64 hex digits", text)
+		return common.Hash{}, fmt.Errorf("%q is not an attribution value: it is a decimal number, an address, or 0x and 64 hex digits", text)
 	}
 	if word == (common.Hash{}) {
 		return word, fmt.Errorf("%q is the attribution of a log that names no partner: it can have no alias", text)

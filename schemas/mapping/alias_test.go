@@ -134,7 +134,7 @@ func TestAttributionWord(t *testing.T) {
 	}
 	for _, text := range []string{"", "-7", "+7", "1_0", "0x7", "7.5", "acme", word[:65], word + "ab", strings.TrimPrefix(word, "0x"),
 		strings.Repeat("b1", 20), "115792089237316195423570985008687907853269984665640564039457584007913129639936"} {
-		if got, err := AttributionWord(text); err == nil || !strings.Contains(err.Error(), "is no attribution value") {
+		if got, err := AttributionWord(text); err == nil || !strings.Contains(err.Error(), "is not an attribution value") {
 			t.Errorf("%q is %s, %v", text, got, err)
 		}
 	}

@@ -217,7 +217,7 @@ func (c *checker) contract(role string, n *yaml.Node) (Source, bool) {
 		}
 	}
 	if address.Kind != yaml.ScalarNode || !common.IsHexAddress(address.Value) {
-		c.at(address, 0, "%q is no address", address.Value)
+		c.at(address, 0, "%q is not an address", address.Value)
 		return source, false
 	}
 	source.Address = common.HexToAddress(address.Value)

@@ -73,7 +73,7 @@ func (e *expressions) parse(p piece, depth int) (value, bool) {
 	open := strings.IndexByte(text, '(')
 	if open < 0 {
 		return e.wrong(p.from,
-			"%q is no expression: write $parameter, $block, $time, place, a number, or add, sub or mulDiv", text)
+			"%q is not an expression: write $parameter, $block, $time, place, a number, or add, sub or mulDiv", text)
 	}
 	if !strings.HasSuffix(text, ")") {
 		return e.wrong(p.from,
@@ -165,7 +165,7 @@ func (e *expressions) literal(at int, text string) (value, bool) {
 	if isHex && (len(digits) == 40 || len(digits) == 64) {
 		b, err := hex.DecodeString(digits)
 		if err != nil {
-			return e.wrong(at, "%q is no hexadecimal number", text)
+			return e.wrong(at, "%q is not a hexadecimal number", text)
 		}
 		word := common.BytesToHash(b)
 		if len(digits) == 40 {
@@ -179,7 +179,7 @@ func (e *expressions) literal(at int, text string) (value, bool) {
 	}
 	v, ok := new(big.Int).SetString(digits, base)
 	if !ok || strings.ContainsAny(digits, "_+-") {
-		return e.wrong(at, "%q is no whole number; there are no fractions and no exponents", text)
+		return e.wrong(at, "%q is not a whole number; fractions and exponents are not supported", text)
 	}
 	if v.BitLen() > 256 {
 		return e.wrong(at, "%q has more than 256 bits", text)
@@ -291,7 +291,7 @@ func wordFor(v value, text string, t valueType) (common.Hash, error) {
 	case t.base == baseBytes && isHex && len(digits)*4 == t.bits:
 		b, err := hex.DecodeString(digits)
 		if err != nil {
-			return common.Hash{}, fmt.Errorf("%q is no hexadecimal number", text)
+			return common.Hash{}, fmt.Errorf("%q is not a hexadecimal number", text)
 		}
 		var word common.Hash
 		copy(word[:], b)
@@ -300,5 +300,5 @@ func wordFor(v value, text string, t valueType) (common.Hash, error) {
 		v.typ.base == t.base && t.base != baseBytes && v.typ.bits <= t.bits:
 		return *v.constant, nil
 	}
-	return common.Hash{}, fmt.Errorf("%q is no value of the type %s", text, t.text)
+	return common.Hash{}, fmt.Errorf("%q is not a value of type %s", text, t.text)
 }

@@ -88,7 +88,7 @@ func (c *checker) entries(n *yaml.Node, what string, allowed []string) []entry {
 			c.at(k, 0, "the key `%s` appears twice in %s", k.Value, what)
 		case allowed != nil && !slices.Contains(allowed, k.Value) &&
 			(strings.Contains(k.Value, ")") || strings.HasPrefix(k.Value, "$")):
-			c.at(k, 0, "%q is no key of %s: inside of { } an expression with a comma must be in quotes", k.Value, what)
+			c.at(k, 0, "%q is not a key of %s: inside { } an expression with a comma must be in quotes", k.Value, what)
 		case allowed != nil && !slices.Contains(allowed, k.Value):
 			c.at(k, 0, "unknown key `%s` in %s; the keys are %s", k.Value, what, series(allowed, "and"))
 		default:

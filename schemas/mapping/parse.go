@@ -152,7 +152,7 @@ func (c *checker) document(text []byte) *yaml.Node {
 			}
 			said = m[2]
 		}
-		c.at(whole, 0, "this is no YAML: %s", said)
+		c.at(whole, 0, "this is not YAML: %s", said)
 		return nil
 	}
 	if !c.plain(root.Content[0], 0) {
@@ -165,7 +165,7 @@ func (c *checker) document(text []byte) *yaml.Node {
 func (c *checker) plain(n *yaml.Node, depth int) bool {
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
-		c.at(n, 0, "anchors and aliases are no part of the language")
+		c.at(n, 0, "anchors and aliases are not part of the language")
 		return false
 	case depth > 2*maxDepth:
 		c.at(n, 0, "the file is nested more than %d times", 2*maxDepth)
@@ -193,7 +193,7 @@ func (c *checker) mapping(root *yaml.Node) *Mapping {
 	if e := named(entries, "preset"); e != nil {
 		if name, ok := c.word(e.value, "`preset`"); ok {
 			if m.Name = name; !nameForm.MatchString(name) {
-				c.at(e.value, 0, "%q is no name of a preset: it has small letters, digits, dots and hyphens", name)
+				c.at(e.value, 0, "%q is not a valid preset name: use lower-case letters, digits, dots and hyphens", name)
 			}
 		}
 	}
@@ -222,7 +222,7 @@ func (c *checker) mapping(root *yaml.Node) *Mapping {
 func (c *checker) roles(m *Mapping, n *yaml.Node) {
 	for _, e := range c.entries(n, "`sources`", nil) {
 		if !roleForm.MatchString(e.key.Value) {
-			c.at(e.key, 0, "%q is no name of a source: it has small letters, digits and underscores", e.key.Value)
+			c.at(e.key, 0, "%q is not a valid source name: use lower-case letters, digits and underscores", e.key.Value)
 			continue
 		}
 		if e.value.Value != "required" && e.value.Value != "optional" {
@@ -593,7 +593,7 @@ func (c *checker) equality(e entry, left, right *signature) (condition, bool) {
 		return condition{}, false
 	}
 	if p.parameter == nil {
-		c.at(e.key, 0, "`%s` is no parameter of %s", e.key.Value, left.Name)
+		c.at(e.key, 0, "`%s` is not a parameter of %s", e.key.Value, left.Name)
 		return condition{}, false
 	}
 	v, ok := c.expression(e.value, right)

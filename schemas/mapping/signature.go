@@ -76,11 +76,11 @@ func parseSignature(text string) (s *signature, at int, err error) {
 	}
 	open := strings.IndexByte(body, '(')
 	if open < 0 || !strings.HasSuffix(body, ")") {
-		return nil, start, fmt.Errorf("%q is no event signature: write Name(type indexed name, ...)", text)
+		return nil, start, fmt.Errorf("%q is not an event signature: write Name(type indexed name, ...)", text)
 	}
 	name := strings.TrimSpace(body[start:open])
 	if !identifier.MatchString(name) {
-		return nil, start, fmt.Errorf("%q is no name of an event", name)
+		return nil, start, fmt.Errorf("%q is not a valid event name", name)
 	}
 	pieces, at, err := split(body, open+1, len(body)-1)
 	if err != nil {
@@ -101,14 +101,14 @@ func parseSignature(text string) (s *signature, at int, err error) {
 		}
 		typ, err := abi.NewType(parsed.text, "", parsed.components)
 		if err != nil {
-			return nil, p.from, fmt.Errorf("%q is no type of Solidity", typeText)
+			return nil, p.from, fmt.Errorf("%q is not a Solidity type", typeText)
 		}
 		indexed := len(words) > 0 && words[0] == "indexed"
 		if indexed {
 			words = words[1:]
 		}
 		if len(words) > 1 || len(words) == 1 && !identifier.MatchString(words[0]) {
-			return nil, p.from, fmt.Errorf("%q is no parameter: write `type name` or `type indexed name`", text)
+			return nil, p.from, fmt.Errorf("%q is not a parameter: write `type name` or `type indexed name`", text)
 		}
 		param := parameter{typ: typeOf(typ)}
 		if len(words) == 1 {
@@ -229,7 +229,7 @@ type shape struct {
 
 // parseType parses a Solidity type.
 func parseType(text string, depth int) (out shape, err error) {
-	wrong := fmt.Errorf("%q is no type of Solidity", text)
+	wrong := fmt.Errorf("%q is not a Solidity type", text)
 	if depth > maxDepth {
 		return out, fmt.Errorf("%q is nested more than %d times", text, maxDepth)
 	}

@@ -339,7 +339,7 @@ func (a *assignment) step() step {
 		if s.op = opAddress; p == nil {
 			s.op, s.fixed = opFixed, common.BytesToAddress(a.value.constant[:])
 		}
-		s.why = fmt.Sprintf("`%s` is no address", a.field.name)
+		s.why = fmt.Sprintf("`%s` is not an address", a.field.name)
 		return s
 	case formWord:
 		s.op = opWord

@@ -91,7 +91,7 @@ func BuiltIn() (Texts, error) {
 type UnknownMapping struct{ Vault, Preset, Hash string }
 
 func (e *UnknownMapping) Error() string {
-	return fmt.Sprintf("the logs of vault %s are read by the mapping %q with the hash %s, which is no preset of this navlog", e.Vault, e.Preset, e.Hash)
+	return fmt.Sprintf("the logs of vault %s are read by the mapping %q with the hash %s, which is not a preset of this navlog", e.Vault, e.Preset, e.Hash)
 }
 
 // sources are how the logs of a vault of a statement are read; nil for a vault of the reference contracts.

@@ -115,7 +115,7 @@ func TestDataIsWrittenAsItIs(t *testing.T) {
 		t.Errorf("%q: %v", out.String(), err)
 	}
 	if Data(&out) != &out {
-		t.Error("what is no screen is replaced")
+		t.Error("output that is not a screen is replaced")
 	}
 	if NewScreen(&out).Terminal() != nil {
 		t.Error("a buffer is taken for a terminal")

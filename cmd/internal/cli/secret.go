@@ -74,7 +74,7 @@ func ReadSecret(name string) (string, error) {
 		return "", err
 	}
 	if len(b) > fileLimit {
-		return "", fmt.Errorf("%s has more than %d bytes: it is no value of a setting", name, fileLimit)
+		return "", fmt.Errorf("%s has more than %d bytes: it cannot be the value of a setting", name, fileLimit)
 	}
 	value := strings.TrimSuffix(strings.TrimSuffix(string(b), "\n"), "\r")
 	if value == "" {

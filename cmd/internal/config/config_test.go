@@ -138,7 +138,7 @@ func TestConfigFileThatIsMissingOrNoYAML(t *testing.T) {
 		t.Error("a file that was named and does not exist is accepted")
 	}
 	if _, err := Load(configtest.Write(t, "chain: [unclosed"), nil); err == nil {
-		t.Error("text that is no YAML is accepted")
+		t.Error("text that is not YAML is accepted")
 	}
 	if _, err := Load(configtest.Write(t, ""), nil); err != nil {
 		t.Errorf("an empty file is refused: %v", err)

@@ -128,7 +128,7 @@ func TestBackfillIsShown(t *testing.T) {
 		})
 	}
 	if c := New(io.Discard); c.terminal || c.every != lineEvery {
-		t.Error("what is no terminal is taken for one")
+		t.Error("a file that is not a terminal is taken for one")
 	}
 }
 

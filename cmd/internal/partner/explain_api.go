@@ -117,7 +117,7 @@ func pointed(value any, pointer string) (any, error) {
 	}
 	switch value.(type) {
 	case map[string]any, []any, bool:
-		return nil, errors.New("it is no number")
+		return nil, errors.New("it is not a number")
 	}
 	return value, nil
 }

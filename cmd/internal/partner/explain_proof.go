@@ -122,7 +122,7 @@ func (p *prover) differs(e *explainedEvent, header *types.Header, l *types.Log) 
 	case failed != nil:
 		return fmt.Sprintf("the log is not laid out like an event: %v", failed)
 	case known == nil || known.Name != e.Kind:
-		return fmt.Sprintf("the log is no %s", e.Kind)
+		return fmt.Sprintf("the log is not a %s", e.Kind)
 	case at < 0:
 		return fmt.Sprintf("a %s says nothing about the number", e.Kind)
 	case header.Number.Cmp(p.asOf) > 0:

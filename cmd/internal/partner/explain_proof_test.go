@@ -129,7 +129,7 @@ func TestExplainProofOfALyingAPI(t *testing.T) {
 		"a time":    {"user " + alice + " firstSeen", func(body string) string { return strings.ReplaceAll(body, ":56.000Z", ":57.000Z") }, func(body string) string { return strings.ReplaceAll(body, ":56.000Z", ":57.000Z") }, "the log says 2023"},
 		"a user":    {"user " + alice + " totalWithdrawn", text(`"userAddress":"`+alice, `"userAddress":"`+readtest.Nobody.Hex()), shown, "the log is about " + alice},
 		"a vault":   {"user " + alice + " totalWithdrawn", text(`"vaultAddress":"`+a, `"vaultAddress":"`+readtest.VaultB.Hex()), shown, "but the API says that it is of " + readtest.VaultB.Hex()},
-		"a kind":    {"user " + alice + " totalWithdrawn", text("WithdrawalClaimed", "WithdrawalFunded"), shown, "the log is no WithdrawalFunded"},
+		"a kind":    {"user " + alice + " totalWithdrawn", text("WithdrawalClaimed", "WithdrawalFunded"), shown, "the log is not a WithdrawalFunded"},
 		"a block":   {"user " + alice + " totalWithdrawn", text(`"blockNumber":"5"`, `"blockNumber":"4"`), shown, "it is about block 5"},
 		"a header":  {"user " + alice + " totalWithdrawn", text(`"header":"0xf9`, `"header":"0xf8`), shown, "its header hashes to"},
 		"a receipt": {"user " + alice + " totalWithdrawn", text(`"receipt":"0x`, `"receipt":"0x00`), shown, "its receipt is not the one"},

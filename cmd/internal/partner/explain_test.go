@@ -210,7 +210,7 @@ func TestExplainFindsDifferences(t *testing.T) {
 		says string
 	}{
 		"no such number":  {"user " + alice + " nonsense", "", "", cli.Usage, "has no number /nonsense"},
-		"no number":       {"user " + alice + " holdings", "", "", cli.Usage, "it is no number"},
+		"no number":       {"user " + alice + " holdings", "", "", cli.Usage, "it is not a number"},
 		"below a number":  {"user " + alice + " totalDeposited/x", "", "", cli.Usage, "nothing below"},
 		"no such place":   {"user " + alice + " holdings/deposits/7/_count", "", "", cli.Usage, `no "7"`},
 		"no such vault":   {"user " + alice + " holdings/deposits/" + alice + "/_count", "", "", cli.Usage, "no \"" + alice},

@@ -158,8 +158,8 @@ type statementVerifyCmd struct {
 	URL      string   `name:"url" placeholder:"URL" xor:"key" help:"Address of the API whose key must have signed it: /.well-known/navlog-statements."`
 	Partner  uint32   `placeholder:"ID" help:"The partner that it must be for."`
 	Vault    []string `placeholder:"ADDRESS" help:"A vault that it must contain; may be repeated."`
-	Ignore   []string `placeholder:"ADDRESS" help:"A contract that emits events for the partner and is no vault; may be repeated."`
-	Mapping  []string `type:"existingfile" placeholder:"FILE" help:"A mapping that the statement names and that is no preset; may be repeated."`
+	Ignore   []string `placeholder:"ADDRESS" help:"A contract that emits events for the partner and is not a vault; may be repeated."`
+	Mapping  []string `type:"existingfile" placeholder:"FILE" help:"A mapping that the statement names and that is not a preset; may be repeated."`
 	JSON     bool     `name:"json" help:"Print the result as JSON."`
 }
 
@@ -320,7 +320,7 @@ func (cmd statementVerifyCmd) mappings() (statement.Texts, error) {
 func unproven(v *verified, found *statement.Findings) (out []string) {
 	out = []string{}
 	if !v.KeyKnown {
-		out = append(out, "who signed it is not known: anybody can sign,"+
+		out = append(out, "the signer is unknown: anyone can sign,"+
 			" so give the key that it must be signed by as --key, --keys-from or --url")
 	}
 	if len(v.Vaults) == 0 {
@@ -333,7 +333,7 @@ func unproven(v *verified, found *statement.Findings) (out []string) {
 				" it in the range", l.Address, l.StartBlock, l.Events))
 		default:
 			out = append(out, fmt.Sprintf("it does not have contract %s, which has %d events for the partner in the range:"+
-				" if that is no vault, give it as --ignore", l.Address, l.Events))
+				" if that is not a vault, give it as --ignore", l.Address, l.Events))
 		}
 	}
 	if found.Blocks == 0 {

@@ -65,7 +65,7 @@ func parseKeys(text []byte) ([]signingKey, error) {
 			keyList
 		}
 		if err := json.Unmarshal(trimmed, &answer); err != nil {
-			return nil, fmt.Errorf("it is no answer of /.well-known/navlog-statements: %w", err)
+			return nil, fmt.Errorf("it is not a response of /.well-known/navlog-statements: %w", err)
 		}
 		if answer.Data != nil {
 			return answer.Data.signingKeys()
@@ -80,7 +80,7 @@ func parseKeys(text []byte) ([]signingKey, error) {
 		}
 		key, err := base64.StdEncoding.DecodeString(line)
 		if err != nil {
-			return nil, fmt.Errorf("the line %q is no key in base64", line)
+			return nil, fmt.Errorf("the line %q is not a key in base64", line)
 		}
 		list.PublicKeys = append(list.PublicKeys, key)
 	}
@@ -92,7 +92,7 @@ func (cmd statementVerifyCmd) known(ctx context.Context) (keys []signingKey, giv
 	switch {
 	case cmd.Key != "":
 		if keys, err = parseKeys([]byte(cmd.Key)); err == nil && len(keys) != 1 {
-			err = errors.New("it is no key")
+			err = errors.New("it is not a key")
 		}
 		if err != nil {
 			return nil, true, cli.Usage.With(fmt.Errorf("--key is %q and no base64 of a public key: %w", cmd.Key, err))

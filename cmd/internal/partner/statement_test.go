@@ -274,7 +274,7 @@ func TestStatementVerifySaysWhatIsProven(t *testing.T) {
 		"of an unknown mapping": {change: func(h *statement.Header) {
 			h.Vaults[0].Sources = []statement.Source{{Role: "vault", Address: h.Vaults[0].Address}}
 			h.Vaults[0].Mappings = []statement.Mapping{{Preset: "shop", Hash: common.Hash{1}}}
-		}, args: []string{"--key", public}, code: cli.Usage, says: "is no preset of this navlog: give its file as --mapping"},
+		}, args: []string{"--key", public}, code: cli.Usage, says: "is not a preset of this navlog: give its file as --mapping"},
 		"with a mapping that has a mistake": {args: []string{"--key", public, "--mapping", w.file("preset: x\n")}, code: cli.Usage,
 			says: ":1:1: the key `sources` is missing"},
 		"with a mapping that it does not need": {args: []string{"--key", public, "--mapping", "../../../docs/mappings/susds.yaml"}, says: "VERIFIED:"},

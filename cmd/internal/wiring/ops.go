@@ -17,7 +17,7 @@ import (
 func ListenOps(listen string) (net.Listener, error) {
 	listener, err := net.Listen("tcp", listen)
 	if err != nil {
-		return nil, fmt.Errorf("listen on ops.listen %q: %w; give each program on a host a port of its own (NAVLOG_OPS_LISTEN)", listen, err)
+		return nil, fmt.Errorf("listen on ops.listen %q: %w; give each program on a host its own port (NAVLOG_OPS_LISTEN)", listen, err)
 	}
 	return listener, nil
 }

@@ -84,6 +84,6 @@ func TestOpsServer(t *testing.T) {
 		t.Error(err)
 	}
 	if err := probe("/readyz"); err == nil {
-		t.Error("the probe is content where nobody listens")
+		t.Error("the probe succeeds although no server listens")
 	}
 }

@@ -70,7 +70,7 @@ func TestStopAfterAFailureIsSilent(t *testing.T) {
 		t.Errorf("after a failure: %v", err)
 	}
 	if err := stop(true, false); err == nil || err.Error() != "first: no broker" {
-		t.Errorf("after a failure that nobody has heard: %v", err)
+		t.Errorf("after an unobserved failure: %v", err)
 	}
 	if err := stop(false, false); err == nil || !strings.Contains(err.Error(), "stop second: no broker either") {
 		t.Errorf("without one: %v", err)

@@ -76,7 +76,7 @@ func wholeLog(ctx context.Context, s *system, c *chain) error {
 		return fmt.Errorf("count the logs in the read models: %w", err)
 	}
 	if logs != c.logs {
-		return fmt.Errorf("the read models hold %d different logs and the chain has %d: this run is no result", logs, c.logs)
+		return fmt.Errorf("the read models hold %d different logs and the chain has %d: this run does not count", logs, c.logs)
 	}
 	return nil
 }

@@ -122,7 +122,7 @@ func (c *chain) create(ctx context.Context, users int) error {
 		return err
 	}
 	if len(accounts) == 0 {
-		return errors.New("the node has no account of its own")
+		return errors.New("the node has no accounts")
 	}
 	c.from = accounts[0]
 	if err := c.rpc.CallContext(ctx, nil, "anvil_setBlockTimestampInterval", blockSeconds); err != nil {

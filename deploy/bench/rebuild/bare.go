@@ -29,7 +29,7 @@ func (e *system) bare(ctx context.Context, b *benchmark, last uint64) (took time
 		return 0, 0, err
 	}
 	if rows != want {
-		return 0, 0, fmt.Errorf("the bare insert put %d rows into events and not %d: it is no comparison", rows, want)
+		return 0, 0, fmt.Errorf("the bare insert put %d rows into events instead of %d, so the two cannot be compared", rows, want)
 	}
 	return took, rows, nil
 }

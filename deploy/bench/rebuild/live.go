@@ -131,7 +131,7 @@ func (e *system) untouched(ctx context.Context, last uint64) error {
 		return err
 	}
 	if rows != last || seqs != last {
-		return fmt.Errorf("the live generation has %d rows of %d seqs and must have %d: what was measured is no result", rows, seqs, last)
+		return fmt.Errorf("the live generation has %d rows of %d seqs and must have %d: the measurement does not count", rows, seqs, last)
 	}
 	return nil
 }

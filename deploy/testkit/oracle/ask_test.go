@@ -37,7 +37,7 @@ func pretend(t *testing.T, list []Question, spoil func(q Question, s *sent)) *Cl
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q, known := byRequest[r.Header.Get("x-api-key")+" "+r.URL.Path+"?"+r.URL.RawQuery]
 		if !known {
-			t.Errorf("nobody expects %s %s", r.Method, r.URL)
+			t.Errorf("unexpected request: %s %s", r.Method, r.URL)
 		}
 		id := r.Header.Get("X-Request-Id")
 		body, err := json.Marshal(speakable(q.want.bodyFor(id)))

@@ -21,10 +21,10 @@ func TestPoll(t *testing.T) {
 	ended, end := context.WithCancelCause(t.Context())
 	end(broken)
 	if err := Poll(ended, time.Millisecond, func() (bool, error) { return false, nil }); !errors.Is(err, broken) {
-		t.Errorf("what is no longer wanted ends with %v", err)
+		t.Errorf("an ended wait returned %v", err)
 	}
 	if err := Poll(ended, time.Millisecond, func() (bool, error) { return true, nil }); err != nil {
-		t.Errorf("what holds already is %v", err)
+		t.Errorf("a condition that already holds returned %v", err)
 	}
 }
 
@@ -36,7 +36,7 @@ func TestAnswers(t *testing.T) {
 	}
 	status = http.StatusOK
 	if !Answers(t.Context(), server.URL) {
-		t.Error("200 is none")
+		t.Error("a response with 200 does not count as answering")
 	}
 	server.Close()
 	if Answers(t.Context(), server.URL) || Answers(t.Context(), ":") {

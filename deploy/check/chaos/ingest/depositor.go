@@ -23,7 +23,7 @@ type depositor struct {
 func (d *depositor) prepare() error {
 	var accounts []common.Address
 	if err := d.chain.CallContext(d.ctx, &accounts, "eth_accounts"); err != nil || len(accounts) == 0 {
-		return errors.Join(errors.New("the chain has no account of its own"), err)
+		return errors.Join(errors.New("the chain has no accounts"), err)
 	}
 	d.from = accounts[0]
 	vault := d.contracts.Vaults[0]

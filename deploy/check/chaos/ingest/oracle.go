@@ -79,7 +79,7 @@ type fold struct {
 func (f *fold) next(value []byte) {
 	r := new(event.Record)
 	if err := proto.Unmarshal(value, r); err != nil {
-		f.differs("record %d of the log is none: %v", f.seq+1, err)
+		f.differs("record %d of the log is invalid: %v", f.seq+1, err)
 		return
 	}
 	f.Records++
@@ -149,7 +149,7 @@ func (f *fold) end(blocks []*fact) {
 	for _, v := range f.config.Vaults {
 		address := common.HexToAddress(v.Address)
 		if vaults[address] != 1 {
-			f.differs("vault %s has %d live records of its own", address, vaults[address])
+			f.differs("vault %s has %d live records", address, vaults[address])
 		}
 		var want, got []*event.Log
 		for _, b := range blocks {
@@ -166,7 +166,7 @@ func (f *fold) end(blocks []*fact) {
 	for _, r := range live {
 		if l := r.GetLog(); l != nil && vaults[common.Address(l.GetAddress())] == 0 {
 			f.Doubled++
-			f.differs("record %d is a log of %x, which is no vault", r.GetSeq(), l.GetAddress())
+			f.differs("record %d is a log of %x, which is not a vault", r.GetSeq(), l.GetAddress())
 		}
 	}
 }

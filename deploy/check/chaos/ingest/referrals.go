@@ -86,7 +86,7 @@ func (f *fold) referrals(topic string, records []*kgo.Record) {
 	for _, k := range records {
 		r := new(event.Referral)
 		if err := proto.Unmarshal(k.Value, r); err != nil {
-			f.differs("offset %d of %s is no referral: %v", k.Offset, topic, err)
+			f.differs("offset %d of %s is not a referral: %v", k.Offset, topic, err)
 			continue
 		}
 		if r.GetChainId() != f.config.ID || !bytes.Equal(r.GetLogId(), f.cursor.GetLogId()) {
@@ -95,7 +95,7 @@ func (f *fold) referrals(topic string, records []*kgo.Record) {
 		s := f.told[r.GetSeq()]
 		if s == nil || s.topic != topic || s.partner != r.GetPartnerId() || !proto.Equal(s.log, r.GetLog()) {
 			f.Doubled++
-			f.differs("offset %d of %s repeats record %d, which is no such referral", k.Offset, topic, r.GetSeq())
+			f.differs("offset %d of %s repeats record %d, which is not a referral of this kind", k.Offset, topic, r.GetSeq())
 			continue
 		}
 		if key := strconv.FormatUint(uint64(s.partner), 10); string(k.Key) != key {

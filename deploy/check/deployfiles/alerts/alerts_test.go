@@ -41,7 +41,7 @@ func load(t *testing.T) map[string]*rules.AlertingRule {
 		for _, rule := range group.Rules() {
 			alert, is := rule.(*rules.AlertingRule)
 			if !is {
-				t.Errorf("%s is no alert", rule.Name())
+				t.Errorf("%s is not an alert", rule.Name())
 				continue
 			}
 			if found[alert.Name()] != nil {

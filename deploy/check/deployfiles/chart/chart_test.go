@@ -249,7 +249,7 @@ func TestPodsAreSafe(t *testing.T) {
 				t.Errorf("%s: %s gets the token of an account", name, component)
 			}
 			if spec.EnableServiceLinks == nil || *spec.EnableServiceLinks {
-				t.Errorf("%s: %s gets NAVLOG_ variables that are no settings", name, component)
+				t.Errorf("%s: %s gets NAVLOG_ variables that are not settings", name, component)
 			}
 			if component != "migrate" && (spec.TerminationGracePeriodSeconds == nil || *spec.TerminationGracePeriodSeconds < 90) {
 				t.Errorf("%s: %s is killed while it commits", name, component)
@@ -515,7 +515,7 @@ func TestTraces(t *testing.T) {
 			}
 			headers := variables["OTEL_EXPORTER_OTLP_HEADERS"]
 			if headers.ValueFrom == nil || headers.ValueFrom.SecretKeyRef.Name != "navlog-otel" {
-				t.Errorf("the token of %s is no secret: %v", component, headers)
+				t.Errorf("the token of %s is not a secret: %v", component, headers)
 			}
 		}
 	}
@@ -653,7 +653,7 @@ func unknown(path string, config, example map[string]any) (faults []string) {
 	for key, value := range config {
 		known, has := example[key]
 		if !has {
-			faults = append(faults, fmt.Sprintf("%s%s is no setting", path, key))
+			faults = append(faults, fmt.Sprintf("%s%s is not a setting", path, key))
 			continue
 		}
 		below, is := value.(map[string]any)
