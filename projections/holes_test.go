@@ -32,7 +32,7 @@ func TestHolesAreMarked(t *testing.T) {
 		}
 		for _, words := range told {
 			if !strings.Contains(strings.Join(notices, "\n"), words) {
-				t.Errorf("told %q, which lacks %q", notices, words)
+				t.Errorf("reported %q, which lacks %q", notices, words)
 			}
 		}
 		follows(t, p, id, s.Seq())

@@ -92,7 +92,7 @@ func TestFeed(t *testing.T) {
 			must(t, err)
 			for e := range batch.All() {
 				if seq++; e.Seq != seq {
-					t.Fatalf("seq %d where %d belongs", e.Seq, seq)
+					t.Fatalf("seq %d instead of %d", e.Seq, seq)
 				}
 			}
 			if last := batch.Last(); !last.Boundary {
@@ -184,7 +184,7 @@ func TestLocate(t *testing.T) {
 		}
 	}
 	if gaps := offsets[s.Seq()] - int64(s.Seq()); gaps < 100 {
-		t.Fatalf("the log has %d gaps only, the test proves little", gaps)
+		t.Fatalf("the log has only %d gaps, too few for this test", gaps)
 	}
 	for _, seq := range []uint64{1, 2, s.Seq() / 3, s.Seq() / 2, s.Seq() - 1, s.Seq()} {
 		found, err := locate(t.Context(), chainID, seq, unmapped(t), w.kafka.Options())

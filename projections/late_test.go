@@ -65,7 +65,7 @@ func TestFirstGeneration(t *testing.T) {
 	reaches(t, p, s.Seq())
 	wantStates(t, o, "1 live")
 	if b := p.Status().Building; b != nil {
-		t.Errorf("a live generation is said to be built: %+v", b)
+		t.Errorf("a live generation is reported as being built: %+v", b)
 	}
 	w.verify(t, s.Seq())
 }
@@ -336,7 +336,7 @@ func TestLateVaultElsewhere(t *testing.T) {
 					return nil
 				}
 			}
-			return fmt.Errorf("the second projector says %+v", second.Status())
+			return fmt.Errorf("the second projector reports %+v", second.Status())
 		})
 	}
 	from := s.Seq()
@@ -396,7 +396,7 @@ func TestVaultComesBack(t *testing.T) {
 	old := p.roster.all()[0]
 	wait.Until(t, func() error {
 		if seq, lag := testutil.ToFloat64(old.metrics.seq), testutil.ToFloat64(old.metrics.lag); !math.IsNaN(seq) || !math.IsNaN(lag) {
-			return fmt.Errorf("the metrics of a generation that is not written any more say seq %v and lag %v", seq, lag)
+			return fmt.Errorf("the metrics of a generation that is no longer written show seq %v and lag %v", seq, lag)
 		}
 		return nil
 	})

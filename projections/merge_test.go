@@ -79,12 +79,12 @@ func TestMergeScattered(t *testing.T) {
 		}
 	}
 	if !slices.Equal(want, []string{"lists"}) {
-		t.Fatalf("%v are to be merged, of %v: the test proves nothing", want, before)
+		t.Fatalf("%v need a merge, of %v: the test is incomplete", want, before)
 	}
 
 	must(t, conn.Exec(t.Context(), "SYSTEM STOP MERGES "+database+"."+want[0]))
 	if _, err := mergeScattered(t.Context(), conn, database, least); err == nil || !strings.Contains(err.Error(), " rows of "+database+"."+want[0]) {
-		t.Errorf("merges are stopped, and the error is %v", err)
+		t.Errorf("merges are stopped, but the error is %v", err)
 	}
 	must(t, conn.Exec(t.Context(), "SYSTEM START MERGES "+database+"."+want[0]))
 
@@ -97,7 +97,7 @@ func TestMergeScattered(t *testing.T) {
 		}
 	}
 	if done, err := Merged(t.Context(), conn, database); !done || err != nil {
-		t.Errorf("Merged says %v, %v", done, err)
+		t.Errorf("Merged returns %v, %v", done, err)
 	}
 	again, err := mergeScattered(t.Context(), conn, database, least)
 	must(t, err)

@@ -120,7 +120,7 @@ func noteLeft(all []Generation) {
 		case !bytes.Equal(g.logID, live.logID) || g.Schema != live.Schema:
 			g.Note = fmt.Sprintf("left building, from another log or of another schema than the live one: drop it with `navlog projection drop %d`", g.ID)
 		case g.Seq != nil && live.Seq != nil && *g.Seq >= *live.Seq:
-			g.Note = fmt.Sprintf("left building, with all that the live one has: unless a rebuild runs now, go on with `navlog projection rebuild`, or drop it with `navlog projection drop %d`", g.ID)
+			g.Note = fmt.Sprintf("left building, with everything that the live one has: unless a rebuild is running, continue with `navlog projection rebuild`, or drop it with `navlog projection drop %d`", g.ID)
 		}
 	}
 }
@@ -315,11 +315,11 @@ func (o *Operator) unread(ctx context.Context, id int32) error {
 			continue
 		}
 		if reader.Generation == id && s.AgeMs <= 30_000 {
-			return fmt.Errorf("generation %d is not dropped: `navlog serve` %s answered from it %d s ago; it follows a switch within a second, try again in 30 s", id, s.Instance, s.AgeMs/1000)
+			return fmt.Errorf("generation %d is not dropped: `navlog serve` %s answered from it %d s ago; it follows a switch within a second, retry in 30 s", id, s.Instance, s.AgeMs/1000)
 		}
 		for _, g := range reader.Leaving {
 			if left := g.ForMs - s.AgeMs; g.Generation == id && left > 0 {
-				return fmt.Errorf("generation %d is not dropped: answers that `navlog serve` %s began before it followed the switch may still read it; try again in %d s", id, s.Instance, left/1000+1)
+				return fmt.Errorf("generation %d is not dropped: answers that `navlog serve` %s began before it followed the switch may still read it; retry in %d s", id, s.Instance, left/1000+1)
 			}
 		}
 	}

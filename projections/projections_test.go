@@ -79,7 +79,7 @@ func TestEmptyLog(t *testing.T) {
 		t.Errorf("Run: %v", err)
 	}
 	if _, err := verify.Verify(t.Context(), chainID, w.kafka, w.ch, w.pool, verify.Options{}); err == nil || !strings.Contains(err.Error(), "no generation is live") {
-		t.Errorf("verify says %v", err)
+		t.Errorf("verify reports %v", err)
 	}
 }
 

@@ -285,7 +285,7 @@ func (o *Operator) built(ctx context.Context, id int32, options RebuildOptions) 
 			return g, nil, nil // none was live, or the live one was outdated, so a projector made this one live
 		}
 		if g.State != registry.Building {
-			return nil, nil, fmt.Errorf("generation %d is %s now: another command or a projector changed it, look at `navlog projection list`", id, g.State)
+			return nil, nil, fmt.Errorf("generation %d is %s now: another command or a projector changed it; check `navlog projection list`", id, g.State)
 		}
 		s, err := o.word(ctx, id)
 		switch {

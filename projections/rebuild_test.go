@@ -133,7 +133,7 @@ func TestRebuild(t *testing.T) {
 	out, err := o.Rebuild(t.Context(), RebuildOptions{})
 	must(t, err)
 	if compared.Load() == 0 {
-		t.Error("nothing was told of the rows that ClickHouse reads")
+		t.Error("no progress was reported for the rows that ClickHouse reads")
 	}
 	if out.Generation != 2 || !out.Live || out.Continued || out.Parity == nil || out.Verified != nil || out.Parity.Err() != nil || out.Parity.Seq != s.Seq() || ends.Load() == 0 {
 		t.Fatalf("rebuilt %+v, %d reports of the end:\n%s", out, ends.Load(), out.Parity)
@@ -142,13 +142,13 @@ func TestRebuild(t *testing.T) {
 	empty := regexp.MustCompile("quarantined|: (groups|request_sources|fifo): ")
 	for _, c := range out.Parity.Checks {
 		if want := !empty.MatchString(c.Name); (c.Compared > 0) != want {
-			t.Errorf("%s compared %d things", c.Name, c.Compared)
+			t.Errorf("%s made %d comparisons", c.Name, c.Compared)
 		}
 	}
 	wantStates(t, o, "1 standby, 2 live")
 	follows(t, p, 2, s.Seq())
 	if w.servedBy(t) != 2 {
-		t.Errorf("query is pointed to %d", w.servedBy(t))
+		t.Errorf("query reads generation %d", w.servedBy(t))
 	}
 	w.more(t, s)
 	follows(t, p, 2, s.Seq())
@@ -290,7 +290,7 @@ func TestRebuildOfBad(t *testing.T) {
 		}
 	}})
 	if err != nil || out.Generation != 2 || !out.Live || out.Parity != nil || out.Verified == nil || out.Verified.Seq != s.Seq() || told.Load() != 1 {
-		t.Fatalf("rebuilt %+v, %v, told %d times", out, err, told.Load())
+		t.Fatalf("rebuilt %+v, %v, %d reports", out, err, told.Load())
 	}
 	wantStates(t, o, "1 bad, 2 live")
 	follows(t, next, 2, s.Seq())
@@ -452,7 +452,7 @@ func TestDropWaitsForReaders(t *testing.T) {
 		must(t, err)
 	}
 	ago("10 minutes")
-	wantError(t, o.Drop(t.Context(), 1), "generation 1 is not dropped", "`navlog serve` one began before it followed the switch", "try again in 29")
+	wantError(t, o.Drop(t.Context(), 1), "generation 1 is not dropped", "`navlog serve` one began before it followed the switch", "retry in 29")
 	wantStates(t, o, "1 standby, 2 live")
 	ago("1 hour")
 	must(t, o.Drop(t.Context(), 1))

@@ -36,7 +36,7 @@ func TestLeftBuilding(t *testing.T) {
 		all   []Generation
 		noted string
 	}{
-		{"complete", []Generation{live, building(at(10), "s", "log")}, "with all that the live one has"},
+		{"complete", []Generation{live, building(at(10), "s", "log")}, "with everything that the live one has"},
 		{"on its way", []Generation{live, building(at(9), "s", "log")}, ""},
 		{"without tables", []Generation{live, building(nil, "s", "log")}, ""},
 		{"of another schema", []Generation{live, building(nil, "t", "log")}, "of another schema"},

@@ -42,6 +42,6 @@ func TestVaultHasWhatTheOperatorSays(t *testing.T) {
 	w.warnOfUnknownVaults(t.Context())
 	logged := w.logged.String()
 	if strings.Count(logged, "unknown vault") != 1 || !strings.Contains(logged, "address="+nobody.Hex()) {
-		t.Errorf("the log does not warn of the unknown vault, and of it only: %s", logged)
+		t.Errorf("the log does not warn only of the unknown vault: %s", logged)
 	}
 }

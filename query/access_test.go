@@ -37,7 +37,7 @@ func TestKeys(t *testing.T) {
 		}
 	}
 	if len(messages) != 1 {
-		t.Errorf("what is wrong with a key should not be told: %v", messages)
+		t.Errorf("the fault of a key should not be revealed: %v", messages)
 	}
 	for _, e := range w.routes() { // no partner route may be public
 		for _, method := range methods(e) {
@@ -88,7 +88,7 @@ func TestPartnersSeeOnlyTheirOwn(t *testing.T) {
 		same(t, "deposits", shown, own)
 		for _, path := range []string{"/api/v1/partner/webhooks", "/api/v1/partner/webhooks/deliveries", "/api/v1/partner/events"} {
 			if body := w.get(path, "x-api-key", key).Body.String(); id != 7 && strings.Contains(body, "seven.example") || id != 8 && strings.Contains(body, `"partnerId":8`) {
-				t.Errorf("partner %d sees what is not its own: %s", id, body)
+				t.Errorf("partner %d sees data of another partner: %s", id, body)
 			}
 		}
 	}

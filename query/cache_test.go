@@ -45,7 +45,7 @@ func asOf(path string, block uint64) string {
 // partners.
 func TestCachedAnswersAreTheSame(t *testing.T) {
 	if testing.Short() {
-		t.Skip("asks one question after the other")
+		t.Skip("sends one query after the other")
 	}
 	w := newFixture(t)
 	keys := []string{w.partner(7, "Seven"), w.partner(8, "Eight")}
@@ -77,7 +77,7 @@ func TestCachedAnswersAreTheSame(t *testing.T) {
 		same(t, path, second[path], want)
 	}
 	if n := bare.metric("navlog_query_cached_answers"); n != 0 {
-		t.Errorf("%v answers in a cache that is off", n)
+		t.Errorf("%v answers in a disabled cache", n)
 	}
 }
 

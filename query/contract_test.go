@@ -158,7 +158,7 @@ func TestTheJudgeCanFail(t *testing.T) {
 	rec.Header().Set("X-Chain-State", "unknown")
 	rec.WriteString(`{"ok":true,"data":[]}`)
 	if judge("/api/v1/vaults", rec) != 0 || judge("/api/v1/vaults?asOfBlock=-1", rec) == 0 {
-		t.Error("a request that the document forbids is let through, or one that it allows is not")
+		t.Error("a request that the document forbids is accepted, or one that it allows is rejected")
 	}
 }
 

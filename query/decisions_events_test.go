@@ -73,8 +73,8 @@ func TestDecisionsAboutTransitions(t *testing.T) {
 		w.chain.Retract(11)
 		w.chain.Append(fact{Kind: readtest.Block, Block: 12})
 		w.publish()
-		same(t, "funding and claim taken back", state(alice.Hex(), vaultA.Hex(), 0, 12), "expired")
-		same(t, "request taken back", state(carol.Hex(), vaultA.Hex(), 4, 12), "none")
+		same(t, "funding and claim retracted", state(alice.Hex(), vaultA.Hex(), 0, 12), "expired")
+		same(t, "request retracted", state(carol.Hex(), vaultA.Hex(), 4, 12), "none")
 	})
 }
 

@@ -122,7 +122,7 @@ func TestDecisionsAboutResources(t *testing.T) {
 
 func TestDecisionsAboutParameters(t *testing.T) {
 	if testing.Short() {
-		t.Skip("asks one question after the other")
+		t.Skip("sends one query after the other")
 	}
 	w := newFixture(t)
 	a, u := vaultA.Hex(), alice.Hex()

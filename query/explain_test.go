@@ -21,7 +21,7 @@ func explained(of, field string, more ...string) string {
 // past block, the explanation's value and its last sum equal the number.
 func TestEveryNumberIsExplained(t *testing.T) {
 	if testing.Short() {
-		t.Skip("asks one question after the other")
+		t.Skip("sends one query after the other")
 	}
 	w := newFixture(t)
 	keys := map[string]string{"": "", "7": w.partner(7, "Seven"), "8": w.partner(8, "Eight"), "9": w.partner(9, "Nine")}

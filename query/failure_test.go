@@ -127,7 +127,7 @@ func TestNoSnapshot(t *testing.T) {
 		w.watcher.LookAtRegistry(ctx)
 		err := w.watcher.Look(ctx)
 		if err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("a look says %v, should say %q", err, part)
+			t.Errorf("the check reports %v, should be %q", err, part)
 		}
 	}
 	if err := w.watcher.Look(ctx); err == nil || !strings.Contains(err.Error(), "which generation is live") {
@@ -304,7 +304,7 @@ func TestEventsAhead(t *testing.T) {
 		}
 	}
 	if changed < 5 {
-		t.Errorf("only %d answers changed: the test shows nothing", changed)
+		t.Errorf("only %d answers changed, too few for this test", changed)
 	}
 }
 

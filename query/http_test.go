@@ -177,7 +177,7 @@ func (w *world) testCORS(t *testing.T, key string) {
 		}
 		pre := w.Do("OPTIONS", path, nil, "Origin", origin, "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "x-api-key")
 		if pre.Code < 400 {
-			t.Errorf("%s: a page may ask it: %d", path, pre.Code)
+			t.Errorf("%s: a page may call it: %d", path, pre.Code)
 		}
 		closed("OPTIONS "+path, pre.Header())
 	}

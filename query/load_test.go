@@ -184,7 +184,7 @@ func TestBystandersUnderLoad(t *testing.T) {
 				group.Wait()
 				t.Logf("bar %s %s %s", "p99 "+name, p99, 2*alone)
 				if p99 > 2*alone || refused > 0 {
-					t.Errorf("others waited %s at p99, alone %s, and %d of 100 were refused", p99, alone, refused)
+					t.Errorf("others waited %s at p99, without load %s, and %d of 100 were rejected", p99, alone, refused)
 				}
 			})
 		})
@@ -224,16 +224,16 @@ func TestEngineTimeIsCharged(t *testing.T) {
 			return n
 		}
 		if n := until(func(int) string { return "198.51.100.7" }); n != 3 { // 2.1 s of 2
-			t.Errorf("an address was refused after %d questions", n)
+			t.Errorf("an address was rejected after %d queries", n)
 		}
 		if code := l.get(t.Context(), http.MethodGet, "/normal", "198.51.100.7"); code != 429 {
-			t.Errorf("a cheap question without budget: %d", code)
+			t.Errorf("a cheap query without budget: %d", code)
 		}
 		if code := l.get(t.Context(), http.MethodGet, "/normal", "198.51.100.8"); code != 200 {
 			t.Errorf("another address: %d", code)
 		}
 		if n := until(func(n int) string { return fmt.Sprintf("[2001:db8:1:%x::1]", n*256) }); n < 11 || n > 14 {
-			t.Errorf("a /48 was refused after %d questions of 0.7 s, with 8 s", n)
+			t.Errorf("a /48 was rejected after %d queries of 0.7 s, with a budget of 8 s", n)
 		}
 		<-time.After(time.Minute)
 		if code := l.get(t.Context(), http.MethodGet, "/normal", "198.51.100.7"); code != 200 {
@@ -263,10 +263,10 @@ func TestLeavingFreesTheEngine(t *testing.T) {
 			t.Errorf("it took %s to end an abandoned request", took)
 		}
 		if l.engine.running != 0 {
-			t.Errorf("%d questions go on", l.engine.running)
+			t.Errorf("%d queries continue", l.engine.running)
 		}
 		if l.engine.most > 1 {
-			t.Errorf("%d expensive questions ran at once on two processors", l.engine.most)
+			t.Errorf("%d expensive queries ran at once on two processors", l.engine.most)
 		}
 	})
 }

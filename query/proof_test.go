@@ -193,12 +193,12 @@ func TestProofsOfALyingNode(t *testing.T) {
 		"a receipt":        {whole(receipts, `"result":[]`), 502, "UNPROVEN", "the root of its 0 receipts"},
 		"a header's field": {edit(header, `"timestamp":"0x`, `"timestamp":"0x1`), 502, "UNPROVEN", "fields of its header hash to"},
 		"a foreign block":  {whole(header, `"result":`+string(other)), 502, "UNPROVEN", "it is another block's"},
-		"no receipts":      {whole(receipts, `"result":null`), 502, "UNPROVEN", "gives no receipts"},
-		"no such method":   {whole(receipts, `"error":{"code":-32601,"message":"no such method"}`), 502, "UNPROVEN", "gives no receipts"},
+		"no receipts":      {whole(receipts, `"result":null`), 502, "UNPROVEN", "returns no receipts"},
+		"no such method":   {whole(receipts, `"error":{"code":-32601,"message":"no such method"}`), 502, "UNPROVEN", "returns no receipts"},
 		"a huge answer":    {whole(receipts, `"result":"`+strings.Repeat("0", 33<<20)+`"`), 502, "UNPROVEN", "more than 32 MiB"},
 		"no block":         {whole(header, `"result":null`), 503, "UNAVAILABLE", "does not have block 5"},
-		"a refusal":        {whole(header, `"error":{"code":-32000,"message":"busy"}`), 503, "UNAVAILABLE", "does not answer as it should"},
-		"rubbish":          {whole(receipts, `"result":{}`), 503, "UNAVAILABLE", "does not answer as it should"},
+		"a refusal":        {whole(header, `"error":{"code":-32000,"message":"busy"}`), 503, "UNAVAILABLE", "does not respond correctly"},
+		"rubbish":          {whole(receipts, `"result":{}`), 503, "UNAVAILABLE", "does not respond correctly"},
 	} {
 		n.Spoil = c.spoil
 		r := w.get(path)
@@ -280,6 +280,6 @@ func TestProvenPages(t *testing.T) {
 		}
 	}
 	if kept, err := os.ReadFile(provenPages); err != nil || !bytes.Equal(kept, text) {
-		t.Errorf("%s is not what the API answers (%v): write it anew with NAVLOG_UPDATE_GOLDEN=1, and see that make test-web agrees", provenPages, err)
+		t.Errorf("%s differs from the response of the API (%v): rewrite it with NAVLOG_UPDATE_GOLDEN=1, and check that make test-web passes", provenPages, err)
 	}
 }

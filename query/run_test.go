@@ -140,7 +140,7 @@ func TestRun(t *testing.T) {
 		return strings.Contains(body, `"frozenReason":"block 9 is final"`)
 	})
 	if _, body := read("GET", "/status"); strings.Contains(body, "private") || strings.Contains(body, "a.example") || strings.Contains(body, "latency") {
-		t.Errorf("/status tells what is not for the public: %s", body)
+		t.Errorf("/status reveals what is not public: %s", body)
 	}
 	// The read model does not follow: that is worse than the state that ingest reports.
 	for _, state := range []string{"bad", "retrying"} {

@@ -123,7 +123,7 @@ func TestStatementRefusals(t *testing.T) {
 	}
 	w.serve(func(c *Config) { c.StatementKey = "" })
 	w.look()
-	ask("?from=2023-11-14&to=2023-11-14T22:14:44Z", 404, "no key to sign them with")
+	ask("?from=2023-11-14&to=2023-11-14T22:14:44Z", 404, "no signing key")
 	if r := w.get("/.well-known/navlog-statements"); !strings.Contains(r.Body.String(), `"publicKeys":[]`) {
 		t.Errorf("the keys of a program without one: %s", r.Body)
 	}

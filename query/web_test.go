@@ -77,7 +77,7 @@ func TestStatusIsAPageForBrowsers(t *testing.T) {
 			t.Errorf("Accept: %q: %d, %s, Vary: %s", accept, r.Code, kind, r.Header().Get("Vary"))
 		}
 	}
-	same(t, "Vary of what has no page", w.Do("GET", "/healthz", nil).Header().Get("Vary"), "Accept-Encoding")
+	same(t, "Vary of a path without a page", w.Do("GET", "/healthz", nil).Header().Get("Vary"), "Accept-Encoding")
 }
 
 // TestOtherPathsAreErrorPages: at an unknown path a browser gets an error page with the status 404, and every other

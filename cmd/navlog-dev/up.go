@@ -173,7 +173,7 @@ func (u *up) ensureContracts(ctx context.Context) error {
 	case errors.Is(err, os.ErrNotExist):
 		u.log.Info("deploying the reference contracts")
 		if deployed, err = devchain.Deploy(ctx, u.ready.RPC); err != nil {
-			return fmt.Errorf("deploy the reference contracts at %s: %w; is --rpc right, the node up, and a development chain?", contracts.EndpointName(u.ready.RPC), err)
+			return fmt.Errorf("deploy the reference contracts at %s: %w; is --rpc right, is the node up, and is its chain a development chain?", contracts.EndpointName(u.ready.RPC), err)
 		}
 		if err := writeJSON(file, deployed); err != nil {
 			return err

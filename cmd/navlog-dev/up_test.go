@@ -33,14 +33,14 @@ func TestReadyFileIsOfTheRunThatWroteIt(t *testing.T) {
 	var out, log bytes.Buffer
 	err := run(t.Context(), []string{"up", "--data", dir, "--ready-file", file, "--listen", taken.Listener.Addr().String()}, &out, &log)
 	if err == nil || !strings.Contains(err.Error(), "choose another address with --listen") {
-		t.Fatalf("the port is taken: %v", err)
+		t.Fatalf("the port is in use: %v", err)
 	}
 	if _, err := os.Stat(file); err != nil {
 		t.Errorf("the run that failed: %v", err)
 	}
 	first.removeReadyFile()
 	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the run that wrote the file leaves it: %v", err)
+		t.Errorf("the file of the finished run is still there: %v", err)
 	}
 }
 

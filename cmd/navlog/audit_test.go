@@ -118,7 +118,7 @@ func TestCommandsThatChangeNothing(t *testing.T) {
 		}
 		signed := leaf.Target.FieldByName("As").IsValid() && leaf.Target.FieldByName("As").Kind() == reflect.String
 		if known := slices.Contains(reads, path) || slices.Contains(programs, path); known == signed {
-			t.Errorf("navlog %s: in the list of those that change nothing %t, and takes --as %t", path, known, signed)
+			t.Errorf("navlog %s: listed as changing nothing: %t, accepts --as: %t", path, known, signed)
 		}
 	}
 }
@@ -164,7 +164,7 @@ func TestRevokeKey(t *testing.T) {
 	}
 	for _, args := range [][]string{{"7"}, {"7", "abc"}, {"7", last4(one.APIKey), "--all"}, {"7", last4(other.APIKey)}, {"9", "--all"}} {
 		if _, err := c.run(append([]string{"partner", "revoke-key"}, args...)...); err == nil {
-			t.Errorf("revoke-key %v is taken", args)
+			t.Errorf("revoke-key %v is accepted", args)
 		}
 	}
 	if out := c.mustRun("partner", "revoke-key", "7", last4(one.APIKey)); !strings.Contains(out, "after a second") || strings.Contains(out, one.APIKey) {
@@ -253,6 +253,6 @@ func TestSecretKeyIsRotated(t *testing.T) {
 	c.mustRun("partner", "create", "Fourth")
 	t.Setenv("NAVLOG_SECRET_KEY", first)
 	if _, err := c.run("partner", "create", "Fifth"); err == nil || !strings.Contains(err.Error(), "NAVLOG_SECRET_KEY is not the key it was stored with") {
-		t.Errorf("with the old key alone: %v", err)
+		t.Errorf("with only the old key: %v", err)
 	}
 }

@@ -33,7 +33,7 @@ func (cmd configCheckCmd) Run(ctx context.Context, s *cli.Streams) error {
 		return err
 	}
 	if cmd.Program == "" && c.SecretKey == "" {
-		if _, err = fmt.Fprintln(s.Out, "NAVLOG_SECRET_KEY is not given: dispatch needs it, and so do the commands that work on partners"); err != nil {
+		if _, err = fmt.Fprintln(s.Out, "NAVLOG_SECRET_KEY is not given: dispatch needs it, and so do the commands about partners"); err != nil {
 			return err
 		}
 	}
@@ -41,7 +41,7 @@ func (cmd configCheckCmd) Run(ctx context.Context, s *cli.Streams) error {
 		return nil
 	}
 	steps := console.Progress(cmd.Flags, s)
-	steps.Tell("asking the nodes and the engines", 0, 0)
+	steps.Tell("checking the nodes and the engines", 0, 0)
 	e.reach(ctx, false)
 	steps.End()
 	return e.report(s.Out, false)

@@ -110,7 +110,7 @@ var oldestClickHouse = [2]int{26, 7}
 // reported already, and so is everything if the configuration could not be read: then the engines are only defaults.
 func (e *examination) reach(ctx context.Context, deep bool) {
 	if !e.config.WasRead() {
-		e.warn("nodes and engines", "look at the configuration first", "not checked: the configuration could not be read")
+		e.warn("nodes and engines", "check the configuration first", "not checked: the configuration could not be read")
 		return
 	}
 	var group sync.WaitGroup
@@ -142,7 +142,7 @@ func (e *examination) reach(ctx context.Context, deep bool) {
 func (e *examination) node(ctx context.Context, url string, deep bool) {
 	check := "node " + contracts.EndpointName(url)
 	unreachable := func(err error) {
-		e.fail(cli.Unreachable, check, "look at chain.rpc and whether the node is up", "%v", contracts.Discreet(err, url))
+		e.fail(cli.Unreachable, check, "check chain.rpc, and whether the node is up", "%v", contracts.Discreet(err, url))
 	}
 	client, err := ethclient.DialContext(ctx, url)
 	if err != nil {
@@ -158,7 +158,7 @@ func (e *examination) node(ctx context.Context, url string, deep bool) {
 	}
 	took := time.Since(began)
 	if !id.IsUint64() || id.Uint64() != e.config.Chain.ID {
-		e.fail(cli.Configuration, check, "give a node of the chain, or correct chain.id", "it serves chain %s and chain.id is %d", id, e.config.Chain.ID)
+		e.fail(cli.Configuration, check, "give a node of the chain, or correct chain.id", "it serves chain %s, but chain.id is %d", id, e.config.Chain.ID)
 		return
 	}
 	head, err := client.HeaderByNumber(ctx, nil)
@@ -166,9 +166,9 @@ func (e *examination) node(ctx context.Context, url string, deep bool) {
 		unreachable(err)
 		return
 	}
-	e.fine(check, "chain %s, block %s, answered in %s", id, head.Number, took.Round(time.Millisecond))
+	e.fine(check, "chain %s, block %s, responded in %s", id, head.Number, took.Round(time.Millisecond))
 	if age := time.Since(time.Unix(int64(head.Time), 0)); deep && age > headWithin {
-		e.warn(check, "look whether it follows the chain; a chain that stands still is older too", "its newest block is %s old", age.Round(time.Second))
+		e.warn(check, "check whether it follows the chain; the newest block of a stopped chain is old too", "its newest block is %s old", age.Round(time.Second))
 	} else if deep && age < -clocksWithin {
 		e.warn(check, "set the clock of this machine (NTP)", "its newest block is %s in the future", (-age).Round(time.Second))
 	}
@@ -187,19 +187,19 @@ func (e *examination) finality(ctx context.Context, check string, client *ethcli
 	}
 	final, err := client.HeaderByNumber(ctx, big.NewInt(ethrpc.FinalizedBlockNumber.Int64()))
 	if err != nil {
-		e.warn(check, "set chain.finality to a depth where the node never names a finalized block: referrals wait for one", "it names no finalized block: %v", oneLine(err))
+		e.warn(check, "set chain.finality to a depth if the node never returns a finalized block: referrals wait for one", "it returns no finalized block: %v", oneLine(err))
 		return
 	}
 	head, err := client.HeaderByNumber(ctx, nil) // read after the final block, so that an advancing head is not mistaken for a final one
 	switch {
 	case err != nil:
-		e.warn(check, "look at chain.rpc and whether the node is up", "%v", oneLine(err))
+		e.warn(check, "check chain.rpc, and whether the node is up", "%v", oneLine(err))
 	case rule.Instant || final.Number.Sign() == 0 || final.Number.Cmp(head.Number) < 0:
 		e.fine(check, "block %s is final, %s below the newest one", final.Number, new(big.Int).Sub(head.Number, final.Number))
 	case time.Since(time.Unix(int64(head.Time), 0)) > headWithin: // a chain that stands still becomes final up to its head
 		e.warn(check, advice, "it names its newest block %s as final, which is not trusted until there is a newer one", head.Number)
 	default:
-		e.fail(cli.Configuration, check, advice, "it names its newest block %s as final, which counts as naming none: nothing becomes final, and referrals wait", head.Number)
+		e.fail(cli.Configuration, check, advice, "it names its newest block %s as final, which counts as none: nothing becomes final, and referrals wait", head.Number)
 	}
 }
 
@@ -210,7 +210,7 @@ func (e *examination) headerHash(ctx context.Context, check string, client *ethc
 	}
 	var raw json.RawMessage
 	if err := client.Client().CallContext(ctx, &raw, "eth_getBlockByNumber", "latest", false); err != nil {
-		e.warn(check, "look at chain.rpc and whether the node is up", "%v", oneLine(err))
+		e.warn(check, "check chain.rpc, and whether the node is up", "%v", oneLine(err))
 		return
 	}
 	var named struct{ Hash common.Hash }
@@ -228,7 +228,7 @@ func (e *examination) kafka(ctx context.Context, deep bool) {
 	check, c := "Kafka", e.config
 	client, err := kgo.NewClient(c.Kafka.Options()...)
 	if err != nil {
-		e.fail(cli.Configuration, check, "look at the section kafka", "%v", err)
+		e.fail(cli.Configuration, check, "check the section kafka", "%v", err)
 		return
 	}
 	defer client.Close()
@@ -238,7 +238,7 @@ func (e *examination) kafka(ctx context.Context, deep bool) {
 		if ctx.Err() != nil {
 			err = fmt.Errorf("no answer within %s", answersWithin)
 		}
-		e.fail(cli.Unreachable, check, "look at kafka.brokers, kafka.tls and kafka.sasl, and whether the brokers are up", "%s: %v", strings.Join(c.Kafka.Brokers, ", "), chainlog.Explain(err))
+		e.fail(cli.Unreachable, check, "check kafka.brokers, kafka.tls and kafka.sasl, and whether the brokers are up", "%s: %v", strings.Join(c.Kafka.Brokers, ", "), chainlog.Explain(err))
 		return
 	}
 	e.fine(check, "%d brokers%s", len(found.Brokers), asWhom(c.Kafka))
@@ -257,9 +257,9 @@ func (e *examination) kafka(ctx context.Context, deep bool) {
 		e.fine("topics", "%s and its companions keep what they must", chainlog.LogTopic(c.Chain.ID))
 		e.vaults(ctx)
 	case errors.Is(err, kerr.UnknownTopicOrPartition):
-		e.warn("topics", "none, where navlog is new: `navlog ingest` makes them", "not all of chain %d are there", c.Chain.ID)
+		e.warn("topics", "none if navlog is new: `navlog ingest` creates them", "not all of chain %d are there", c.Chain.ID)
 	default:
-		e.fail(cli.Failed, "topics", "do what it says before anything is lost", "%v", oneLine(err))
+		e.fail(cli.Failed, "topics", "follow it before records are lost", "%v", oneLine(err))
 	}
 }
 
@@ -290,7 +290,7 @@ func (e *examination) compareVaults(cursor *event.Cursor) {
 	}
 	for _, have := range cursor.GetVaults() {
 		if address := common.BytesToAddress(have.GetAddress()); !configured[address] && !have.GetRemoved() {
-			e.warn("vault "+address.Hex(), "add it to chain.vaults, or remove it with `navlog vault remove`", "it is in the log and is not in chain.vaults: it is still indexed and served")
+			e.warn("vault "+address.Hex(), "add it to chain.vaults, or remove it with `navlog vault remove`", "it is in the log but not in chain.vaults: it is still indexed and served")
 		}
 	}
 	if len(e.findings) == before {
@@ -302,16 +302,16 @@ func (e *examination) compareVault(address common.Address, v ingest.VaultConfig,
 	check := "vault " + address.Hex()
 	i := slices.IndexFunc(cursor.GetVaults(), func(have *event.Coverage) bool { return common.BytesToAddress(have.GetAddress()) == address })
 	if i < 0 {
-		e.warn(check, "start ingest with this configuration", "it is in chain.vaults, and the log does not have it")
+		e.warn(check, "start ingest with this configuration", "it is in chain.vaults but not in the log")
 		return
 	}
 	have := cursor.GetVaults()[i]
 	if have.GetRemoved() {
-		e.warn(check, "take it out of chain.vaults, or bring it back with `navlog vault restore`", "it is in chain.vaults, and it was removed: it is not indexed")
+		e.warn(check, "remove it from chain.vaults, or restore it with `navlog vault restore`", "it is in chain.vaults but was removed: it is not indexed")
 		return
 	}
 	if start := max(v.StartBlock, 1); start != have.GetStartBlock() {
-		e.warn(check, "write the log's block into chain.vaults; for an earlier one the chain is indexed into a new log", "chain.vaults has it from block %d on, and the log has it from block %d on", start, have.GetStartBlock())
+		e.warn(check, "write the log's block into chain.vaults; for an earlier one the chain is indexed into a new log", "chain.vaults has it from block %d on, but the log has it from block %d on", start, have.GetStartBlock())
 	}
 	if v.Name != have.GetConfiguredName() {
 		e.warn(check, "start ingest with this configuration, or write the log's name into it", "its name is %q in chain.vaults and %q in the log", v.Name, have.GetConfiguredName())
@@ -330,7 +330,7 @@ func (e *examination) clickHouse(ctx context.Context, deep bool) {
 	}
 	conn, err := c.Open("")
 	if err != nil {
-		e.fail(cli.Configuration, check, "look at the section clickhouse", "%v", err)
+		e.fail(cli.Configuration, check, "check the section clickhouse", "%v", err)
 		return
 	}
 	defer conn.Close()
@@ -344,7 +344,7 @@ func (e *examination) clickHouse(ctx context.Context, deep bool) {
 			}
 			return
 		}
-		e.fail(cli.Unreachable, check, "look at clickhouse.addr, user and password, and whether the server is up", "%s as %s: %v", c.Addr, c.User, err)
+		e.fail(cli.Unreachable, check, "check clickhouse.addr, user and password, and whether the server is up", "%s as %s: %v", c.Addr, c.User, err)
 		return
 	}
 	e.fine(check, "version %s, as %s", version, c.User)
@@ -378,7 +378,7 @@ func (e *examination) clickHouseReader(ctx context.Context, deep bool) {
 	}
 	conn, err := c.OpenReader("", 1)
 	if err != nil {
-		e.fail(cli.Configuration, check, "look at clickhouse.queryUser", "%v", err)
+		e.fail(cli.Configuration, check, "check clickhouse.queryUser", "%v", err)
 		return
 	}
 	defer conn.Close()
@@ -388,7 +388,7 @@ func (e *examination) clickHouseReader(ctx context.Context, deep bool) {
 			e.warn(check, withoutPassword, "as %s: %v", c.QueryUser, err)
 			return
 		}
-		e.fail(cli.Unreachable, check, "make the user as deploy/docker/clickhouse-query-user.xml does, and give its password", "as %s: %v", c.QueryUser, err)
+		e.fail(cli.Unreachable, check, "create the user as in deploy/docker/clickhouse-query-user.xml, and set its password", "as %s: %v", c.QueryUser, err)
 		return
 	}
 	if readonly == "0" && deep {
@@ -419,7 +419,7 @@ func (e *examination) room(check string, free, total, largest uint64) {
 	const gib = 1 << 30
 	switch {
 	case free < 2*largest:
-		e.warn(check, "make room: a rebuild is a second generation, and its merges take as much again", "%.1f GiB are free, and the largest generation has %.1f GiB", float64(free)/gib, float64(largest)/gib)
+		e.warn(check, "free space: a rebuild is a second generation, and its merges need as much again", "%.1f GiB are free, and the largest generation has %.1f GiB", float64(free)/gib, float64(largest)/gib)
 	case free < total/10:
 		e.warn(check, "make room", "%.1f GiB of %.1f GiB are free", float64(free)/gib, float64(total)/gib)
 	default:
@@ -431,7 +431,7 @@ func (e *examination) postgres(ctx context.Context, deep bool) {
 	const check = "PostgreSQL"
 	pool, err := registry.Connect(ctx, e.config.Postgres)
 	if err != nil {
-		e.fail(cli.Unreachable, check, "look at postgres.url and postgres.password, and whether the server is up", "%v", oneLine(err))
+		e.fail(cli.Unreachable, check, "check postgres.url and postgres.password, and whether the server is up", "%v", oneLine(err))
 		return
 	}
 	defer pool.Close()
@@ -541,7 +541,7 @@ func (e *examination) generations(ctx context.Context, pool *pgxpool.Pool) {
 
 func (e *examination) secretKey(ctx context.Context, pool *pgxpool.Pool) {
 	if e.config.SecretKey == "" {
-		e.warn("secret key", "none, where neither dispatch nor an operator works on partners: ask where it is given", "it was not given here")
+		e.warn("secret key", "none if neither dispatch nor an operator's command needs it here; otherwise run this where it is given", "it was not given here")
 		return
 	}
 	if e.config.Validate(config.NeedSecretKey) != nil {
@@ -551,14 +551,14 @@ func (e *examination) secretKey(ctx context.Context, pool *pgxpool.Pool) {
 		e.fail(cli.Configuration, "secret key", "give the key that dispatch has", "%v", oneLine(err))
 		return
 	}
-	e.fine("secret key", "it opens the secrets that there are")
+	e.fine("secret key", "it opens all stored secrets")
 }
 
 // programs reports which of the four programs run, and the faults that they report.
 func (e *examination) programs(ctx context.Context, pool *pgxpool.Pool) {
 	found, err := db.New(pool).ListStatus(ctx)
 	if err != nil {
-		e.warn("programs", "ask as another user", "their states cannot be read as this one: %v", err)
+		e.warn("programs", "run this as another user", "this user cannot read their states: %v", err)
 		return
 	}
 	running := map[string]bool{}
@@ -579,11 +579,11 @@ func (e *examination) programs(ctx context.Context, pool *pgxpool.Pool) {
 		case st.State == "frozen":
 			e.fail(cli.Frozen, f.Program, thawing(st.Reason), "frozen: %s", st.Reason)
 		case st.Disproven != "":
-			e.fail(cli.Different, f.Program, "nothing may be appended before you know why: run `navlog verify`", "%s", st.Disproven)
+			e.fail(cli.Different, f.Program, "append nothing until you know why: run `navlog verify`", "%s", st.Disproven)
 		case f.Program == registry.Project && st.State == projections.Bad:
 			e.fail(cli.Failed, f.Program, "`navlog projection rebuild` makes another generation from the log", "bad: %s", st.Reason)
 		case f.Program == registry.Project && st.State == projections.Retrying:
-			e.warn(f.Program, "answers do not advance until it has written: docs/operations.md, \"What can go wrong\"", "retrying: %s", st.Reason)
+			e.warn(f.Program, "answers do not advance until it writes: docs/operations.md, \"What can go wrong\"", "retrying: %s", st.Reason)
 		case st.Reason != "":
 			e.warn(f.Program, "`navlog status` shows more", "%s: %s", st.State, st.Reason)
 		default:
@@ -595,7 +595,7 @@ func (e *examination) programs(ctx context.Context, pool *pgxpool.Pool) {
 	}
 	for _, program := range registry.Programs {
 		if !running[program] {
-			e.warn(program, fmt.Sprintf("none, where it is to stand still: `navlog %s` starts it", program), "it does not run, or it cannot write its state")
+			e.warn(program, fmt.Sprintf("none if it is stopped on purpose; `navlog %s` starts it", program), "it does not run, or it cannot write its state")
 		}
 	}
 }
@@ -612,8 +612,8 @@ func (e *examination) answers(rows []statusRow) {
 		if !ok || ingest == nil || ingest.IndexedBlock < s.IndexedBlock+servedWithin {
 			continue
 		}
-		e.warn("answers of "+r.Instance, "look at project: `navlog status` has its state and its reason",
-			"they are of block %d, and the log has block %d: the read model does not advance, or catches up", s.IndexedBlock, ingest.IndexedBlock)
+		e.warn("answers of "+r.Instance, "check project: `navlog status` shows its state with the reason",
+			"they are at block %d, but the log is at block %d: the read model does not advance, or is catching up", s.IndexedBlock, ingest.IndexedBlock)
 	}
 }
 
@@ -621,7 +621,7 @@ func (e *examination) answers(rows []statusRow) {
 func (e *examination) clock(check string, theirs time.Time) {
 	apart := time.Since(theirs).Round(time.Millisecond)
 	if apart.Abs() > clocksWithin {
-		e.warn(check+", clock", "set both by NTP", "it is %s from that of this machine", apart)
+		e.warn(check+", clock", "synchronise both with NTP", "it differs from this machine's by %s", apart)
 		return
 	}
 	e.fine(check+", clock", "as this machine's")
@@ -678,7 +678,7 @@ func (cmd doctorCmd) Run(ctx context.Context, s *cli.Streams) error {
 	sections := e.sections()
 	if cmd.Program == "" && c.WasRead() && len(c.Chain.RPC) == 0 { // only ingest and verify need them
 		sections = append(slices.DeleteFunc(sections, func(s config.Section) bool { return s == config.NeedChain }), config.NeedChainID)
-		e.warn("nodes", "none, where neither ingest nor verify runs: give their URLs to these alone (NAVLOG_CHAIN_RPC_FILE)",
+		e.warn("nodes", "none if neither ingest nor verify runs here: only these two need the URLs (NAVLOG_CHAIN_RPC_FILE)",
 			"none was given here")
 	}
 	if err := errors.Join(err, c.Validate(sections...)); err != nil {
@@ -689,7 +689,7 @@ func (cmd doctorCmd) Run(ctx context.Context, s *cli.Streams) error {
 		e.fine("configuration", "chain %d, %d vaults, %d nodes", c.Chain.ID, len(c.Chain.Vaults), len(c.Chain.RPC))
 	}
 	steps := console.Progress(cmd.Flags, s)
-	steps.Tell("asking the nodes and the engines", 0, 0)
+	steps.Tell("checking the nodes and the engines", 0, 0)
 	e.reach(ctx, true)
 	steps.End()
 	return e.report(s.Out, cmd.JSON)

@@ -33,7 +33,7 @@ func TestDoctorLooksAtFinality(t *testing.T) {
 		"its head, rightly":            {100, now, ingest.Finality{Instant: true}, fine, "block 100 is final, 0 below"},
 		"a chain that stands still":    {100, now - 3600, ingest.Finality{}, warning, "until there is a newer one"},
 		"nothing but the genesis":      {0, now, ingest.Finality{}, fine, "block 0 is final"},
-		"none":                         {-1, now, ingest.Finality{}, warning, "names no finalized block"},
+		"none":                         {-1, now, ingest.Finality{}, warning, "returns no finalized block"},
 		"none, and a depth":            {-1, now, ingest.Finality{Depth: 5}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

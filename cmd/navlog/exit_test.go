@@ -104,7 +104,7 @@ func TestExitCodes(t *testing.T) {
 				t.Errorf("navlog %s ends with %d, want %d: %v\n%s", c.args, got, c.want, err, out.String())
 			}
 			if text := out.String() + said.String() + fmt.Sprint(err); strings.Contains(text, "hunter2") {
-				t.Errorf("navlog %s tells a password:\n%s", c.args, text)
+				t.Errorf("navlog %s prints a password:\n%s", c.args, text)
 			}
 		})
 	}
@@ -119,13 +119,13 @@ func TestExitCodes(t *testing.T) {
 	}
 	defer conn.Close()
 	if err := conn.Ping(t.Context()); cli.CodeOf(fmt.Errorf("around: %w", err)) != cli.Unreachable {
-		t.Errorf("ClickHouse refuses the login, and the code is %d: %v", cli.CodeOf(err), err)
+		t.Errorf("ClickHouse rejects the login, but the code is %d: %v", cli.CodeOf(err), err)
 	}
 	if got := cli.CodeOf(fmt.Errorf("around: %w", errors.Join(errors.New("one"), cli.Frozen.With(errors.New("two"))))); got != cli.Frozen {
 		t.Errorf("an error among others has code %d", got)
 	}
 	if err := cli.Frozen.With(nil); err != nil {
-		t.Errorf("no error becomes %v", err)
+		t.Errorf("without an error the code is %v", err)
 	}
 }
 
@@ -195,7 +195,7 @@ func TestStatusOfAnAPI(t *testing.T) {
 	for _, other := range []string{"<html>", `{"ok":false}`, `{"ok":true,"data":[]}`, ""} {
 		body = other
 		if out, err := status(); err == nil || out != "" {
-			t.Errorf("of %q it says %q, %v", other, out, err)
+			t.Errorf("for %q it prints %q, %v", other, out, err)
 		}
 	}
 }
@@ -256,7 +256,7 @@ func TestDoctor(t *testing.T) {
 	out, err := c.run("doctor")
 	words := strings.Join(strings.Fields(out), " ")
 	for _, want := range []string{
-		"ok configuration chain 31337, 1 vaults, 1 nodes", "it serves chain 7 and chain.id is 31337 -> give a node of the chain, or correct chain.id",
+		"ok configuration chain 31337, 1 vaults, 1 nodes", "it serves chain 7, but chain.id is 31337 -> give a node of the chain, or correct chain.id",
 		"ok Kafka", "warning Kafka, rights there is no login: every client that reaches the brokers can write the log", "warning topics not all of chain 31337 are there", "ok ClickHouse version 26.", "warning ClickHouse, reading a `navlog serve` of this configuration has the login that writes",
 		" disk of ClickHouse ", "ok PostgreSQL version 1", "ok grants navlog has the rights of 5 of 5 roles", "ok tables", "warning ingest it does not run", "ok secret key",
 		"FAIL project bad: users differ -> `navlog projection rebuild`", "warning project retrying: no broker",
@@ -382,7 +382,7 @@ func TestDoctorOfNoConfiguration(t *testing.T) {
 		c.tryJSON(out, &said)
 		for _, f := range said.Findings {
 			if f.Check != "configuration" && (f.Check != "nodes and engines" || f.Verdict != warning) {
-				t.Errorf("%s: it looks at %s: %s", name, f.Check, f.Found)
+				t.Errorf("%s: it checks %s: %s", name, f.Check, f.Found)
 			}
 		}
 		if cli.CodeOf(err) != cli.Configuration || len(said.Findings) < 2 {

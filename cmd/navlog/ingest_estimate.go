@@ -58,9 +58,9 @@ func printEstimate(out io.Writer, e *operate.Estimate, priced bool) error {
 			e.ChainID, e.Endpoint, e.FromBlock, e.ToBlock, e.RangeBlocks, e.Logs, time.Duration(e.Seconds)*time.Second)
 		switch {
 		case e.DatesLogs == nil:
-			fmt.Fprintln(w, "No sample has a log, so it is not known whether the node dates its logs: take more --samples.")
+			fmt.Fprintln(w, "No sample has a log, so it is unknown whether the node returns the times of logs: use more --samples.")
 		case !*e.DatesLogs:
-			fmt.Fprintln(w, "The node does not date its logs (blockTimestamp): each block that has one costs a header.")
+			fmt.Fprintln(w, "The node does not return the times of logs (blockTimestamp): each block with a log costs a header.")
 		}
 		fmt.Fprintln(w)
 	}

@@ -26,20 +26,20 @@ func TestEstimateForPeople(t *testing.T) {
 		return strings.Join(strings.Fields(out.String()), " ")
 	}
 	for _, want := range []string{
-		"chain 1 from https://a.example reads blocks 10 to 1000009 in ranges of up to 10000, about 700 logs, in about 1m15s.", "does not date its logs",
+		"chain 1 from https://a.example reads blocks 10 to 1000009 in ranges of up to 10000, about 700 logs, in about 1m15s.", "does not return the times of logs",
 		"BACKFILL CALLS BYTES UNITS eth_getBlockByHash 600 9000 0 eth_getLogs 103 500 7725 in all 703 9500 7725",
 		"A DAY AT THE HEAD CALLS BYTES UNITS eth_getBlockByNumber 172800 0 0", "no price for eth_getBlockByHash", "asked the node 13 times (12 samples)",
 	} {
 		if got := text(e, true); !strings.Contains(got, want) {
-			t.Errorf("the estimate does not say %q: %s", want, got)
+			t.Errorf("the estimate lacks %q: %s", want, got)
 		}
 	}
 	if got := text(e, false); strings.Contains(got, "UNITS") {
-		t.Errorf("without prices it says %s", got)
+		t.Errorf("without prices it prints %s", got)
 	}
 	e.FromBlock = 2_000_000
 	if got := text(e, false); !strings.Contains(got, "there is no history to read") {
-		t.Errorf("without a history it says %s", got)
+		t.Errorf("without a history it prints %s", got)
 	}
 	for _, wrong := range []string{"0", "1001"} {
 		if err := run(t.Context(), []string{"ingest", "estimate", "--samples", wrong}, new(bytes.Buffer), new(bytes.Buffer)); err == nil || !strings.Contains(err.Error(), "--samples is "+wrong) {

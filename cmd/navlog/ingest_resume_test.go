@@ -122,10 +122,10 @@ func TestIngestResume(t *testing.T) {
 		}
 	}
 	if _, err := c.run("verify", "--headers"); err == nil || !strings.Contains(err.Error(), "--receipts") {
-		t.Errorf("--headers alone gives %v", err)
+		t.Errorf("--headers without --receipts: %v", err)
 	}
 	if _, err := c.run("verify", "--receipts", "--no-chain"); err == nil {
-		t.Error("--receipts is taken together with --no-chain")
+		t.Error("--receipts is accepted together with --no-chain")
 	}
 }
 

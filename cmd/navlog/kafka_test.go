@@ -27,7 +27,7 @@ func TestKafkaRights(t *testing.T) {
 		}
 	}
 	if slices.ContainsFunc(rows, func(r rightRow) bool { return r.Operation == "Write" && r.User != "ingest" || r.Operation == "Delete" }) {
-		t.Errorf("somebody else writes: %+v", rows)
+		t.Errorf("another user may write: %+v", rows)
 	}
 	out := c.mustRun("kafka", "rights", "--commands")
 	for _, want := range []string{
@@ -48,7 +48,7 @@ func TestKafkaRights(t *testing.T) {
 func TestDoctorOfNobody(t *testing.T) {
 	c := commands{t, configtest.Write(t, configtest.Sound)}
 	if _, err := c.run("doctor", "--kafka-user", "serve"); cli.CodeOf(err) != cli.Usage {
-		t.Errorf("a user that is none: %v", err)
+		t.Errorf("an unknown user: %v", err)
 	}
 }
 

@@ -155,7 +155,7 @@ func (cmd mappingTryCmd) vault(s *cli.Streams) (*mapping.Vault, map[common.Addre
 			return nil, nil, err
 		}
 		if len(cmd.Address) > 0 {
-			return nil, nil, cli.Usage.With(fmt.Errorf("%s has the addresses of its sources: give no --address", cmd.Mapping))
+			return nil, nil, cli.Usage.With(fmt.Errorf("%s has the addresses of its sources: omit --address", cmd.Mapping))
 		}
 		for i, source := range d.Sources {
 			sources[source.Address] = uint8(i)
@@ -208,7 +208,7 @@ func (t *trial) run(ctx context.Context, progress func(done uint64)) error {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("ask the node for the logs of blocks %d to %d: %w", at, end, err)
+			return fmt.Errorf("request the logs of blocks %d to %d from the node: %w", at, end, err)
 		}
 		if err := t.add(ctx, logs, at, end); err != nil {
 			return err
@@ -227,7 +227,7 @@ func (t *trial) add(ctx context.Context, logs []types.Log, from, to uint64) erro
 	for i := range logs {
 		l := &logs[i]
 		if _, ours := t.sources[l.Address]; !ours || l.BlockNumber < from || l.BlockNumber > to || l.Index >= 1<<24 {
-			return fmt.Errorf("the node was asked for the logs of blocks %d to %d and gave log %d of block %d, of contract %s",
+			return fmt.Errorf("the request was for the logs of blocks %d to %d, but the node returned log %d of block %d, of contract %s",
 				from, to, l.Index, l.BlockNumber, l.Address)
 		}
 	}
@@ -243,7 +243,7 @@ func (t *trial) add(ctx context.Context, logs []types.Log, from, to uint64) erro
 		if seconds == 0 { // an older node does not send it
 			header, err := t.node.HeaderByNumber(ctx, new(big.Int).SetUint64(logs[0].BlockNumber))
 			if err != nil {
-				return fmt.Errorf("ask the node for block %d: %w", logs[0].BlockNumber, err)
+				return fmt.Errorf("request block %d from the node: %w", logs[0].BlockNumber, err)
 			}
 			seconds = header.Time
 		}

@@ -233,9 +233,9 @@ func TestMappingTry(t *testing.T) {
 	fails("there is no contract to read", cli.Usage, append(blocks, "reference")...)
 	fails("the mapping has no source \"gate\"", cli.Usage, append(blocks, "reference", "--address", "gate="+vault.Hex())...)
 	fails("must be an address", cli.Usage, append(blocks, "reference", "--address", "0x01")...)
-	fails("give no --address", cli.Usage, append(blocks, described, "--address", vault.Hex())...)
+	fails("omit --address", cli.Usage, append(blocks, described, "--address", vault.Hex())...)
 	fails("must not be after", cli.Usage, "reference", "--from", "3", "--to", "2", "--rpc", node, "--address", vault.Hex())
 	fails("there is no node of the chain", cli.Usage, "reference", "--from", "1", "--to", "2", "--address", vault.Hex())
 	fails("unknown key `x`", cli.Configuration, append(blocks, file("bad.yaml", "x: 1\n"), "--address", vault.Hex())...)
-	fails("ask the node for the logs", cli.Unreachable, "reference", "--from", "1", "--to", "2", "--rpc", "http://"+closedAddress(t), "--address", vault.Hex())
+	fails("request the logs of blocks 1 to 2 from the node", cli.Unreachable, "reference", "--from", "1", "--to", "2", "--rpc", "http://"+closedAddress(t), "--address", vault.Hex())
 }

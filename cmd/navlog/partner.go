@@ -280,7 +280,7 @@ const revokedWithin = "a second"
 // Run revokes one key or all.
 func (cmd partnerRevokeKeyCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.All != (cmd.Last4 == "") || cmd.Last4 != "" && len(cmd.Last4) != 4 {
-		return cli.Usage.With(fmt.Errorf("say which key of partner %d ends: its last four characters, as `navlog partner show %d` has them, or --all", cmd.ID, cmd.ID))
+		return cli.Usage.With(fmt.Errorf("name the key of partner %d to revoke: its last four characters, as in `navlog partner show %d`, or --all", cmd.ID, cmd.ID))
 	}
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		revoked, err := registry.RevokeKeys(ctx, pool, cmd.operator(), cmd.ID, cmd.Last4)

@@ -171,7 +171,7 @@ func TestPartnerAliasesAreCommands(t *testing.T) {
 	}
 	out := c.mustRun("partner", "aliases", "add", "70", "0x00000000000000000000000000000000000000b1", "--vault", vault, "--yes", "--wait", "0s", "--as", "ann")
 	if !strings.Contains(out, "add the alias 177 for partner 70 to vault "+vault+" is queued as command 1") {
-		t.Errorf("an alias that waits: %q", out)
+		t.Errorf("a pending alias: %q", out)
 	}
 	var o vaultOrder
 	c.json(&o, "partner", "aliases", "remove", "177", "--vault", vault, "--yes", "--wait", "0s")

@@ -77,7 +77,7 @@ func TestPartnerLife(t *testing.T) {
 	var second, third registry.NewPartner
 	c.json(&second, "partner", "rotate-key", "7", "--test")
 	if _, err := q.PartnerByKey(t.Context(), registry.HashKey(created.APIKey)); err != nil {
-		t.Errorf("the first key died with the second: %v", err)
+		t.Errorf("the first key was revoked with the second: %v", err)
 	}
 	c.json(&third, "partner", "rotate-key", "7", "--test")
 	if _, err := q.PartnerByKey(t.Context(), registry.HashKey(created.APIKey)); err == nil {
@@ -110,7 +110,7 @@ func TestPartnerLife(t *testing.T) {
 	}
 	c.json(&rotated, "partner", "rotate-secret", "7", "--overlap", "0s")
 	if endpoints, err = q.Endpoints(t.Context()); err != nil || len(endpoints[0].NextSecret) != 0 {
-		t.Fatalf("a rotation goes on after a replacement: %v", err)
+		t.Fatalf("a rotation continues after a replacement: %v", err)
 	}
 	if secret, err := sealer.Open(7, endpoints[0].Secret); err != nil || secret != rotated.SigningSecret {
 		t.Errorf("the replaced secret is not the one that was printed (%v)", err)

@@ -74,7 +74,7 @@ func warnOfNodes(log *slog.Logger, c config.Config) {
 	for _, e := range c.Chain.RPC {
 		for _, url := range []string{e.URL, e.WS} {
 			if url != "" && strings.TrimRight(url, "/") != contracts.EndpointName(url) {
-				log.Warn("chain.rpc has keys that this program does not need: give them to ingest alone, as NAVLOG_CHAIN_RPC_FILE",
+				log.Warn("chain.rpc has keys that this program does not need: give them only to ingest, as NAVLOG_CHAIN_RPC_FILE",
 					"node", contracts.EndpointName(url))
 				return
 			}

@@ -209,7 +209,7 @@ func TestProjectionLife(t *testing.T) {
 		t.Helper()
 		wait.Until(t, func() error {
 			if got := generationOf(t, url); got != want {
-				return fmt.Errorf("generation %s answers, want %s", got, want)
+				return fmt.Errorf("generation %s responds, want %s", got, want)
 			}
 			return nil
 		})

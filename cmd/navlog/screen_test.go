@@ -96,7 +96,7 @@ func TestNodesOfOtherProgramsAreWarnedOf(t *testing.T) {
 			warnOfNodes(slog.New(slog.NewTextHandler(&out, nil)), config.Config{Chain: ingest.Config{RPC: nodes}})
 			said := out.String()
 			if strings.Contains(said, "NAVLOG_CHAIN_RPC_FILE") != warned || strings.Contains(said, "sesame") {
-				t.Errorf("of %s it says %q", url, said)
+				t.Errorf("for %s it prints %q", url, said)
 			}
 		}
 	}

@@ -28,7 +28,7 @@ func fetchStatus(ctx context.Context, address string) (document json.RawMessage,
 		return nil, st, err
 	}
 	if err := json.Unmarshal(answer.Is.Data, &st); err != nil || st.ChainState == "" {
-		return nil, st, fmt.Errorf("%s gave no status: is that the API of navlog?", address)
+		return nil, st, fmt.Errorf("%s sent no status: is that the API of navlog?", address)
 	}
 	return answer.Is.Data, st, nil
 }

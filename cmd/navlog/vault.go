@@ -77,7 +77,7 @@ type vaultRemoveCmd struct{ vaultFlags }
 // Run removes a vault.
 func (cmd vaultRemoveCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.order(ctx, s, registry.RemoveVault, "",
-		"From the next generation on it is in no response, its amounts are in no total of a user or a partner, and its queue is not shown.")
+		"From the next generation on, no response contains it, no total of a user or a partner includes its amounts, and its queue is not shown.")
 }
 
 type vaultRestoreCmd struct{ vaultFlags }
@@ -85,7 +85,7 @@ type vaultRestoreCmd struct{ vaultFlags }
 // Run restores a vault.
 func (cmd vaultRestoreCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.order(ctx, s, registry.RestoreVault, "",
-		"It is read from where it stopped, and the generation after that has all of it, with its amounts in every total.")
+		"Ingest reads it from where it stopped, and the generation after that contains all of it, with its amounts in every total.")
 }
 
 type vaultAddCmd struct {
@@ -120,7 +120,7 @@ func (cmd vaultAddCmd) Run(ctx context.Context, s *cli.Streams) error {
 			case "topic3":
 				source.Topic3 = value
 			default:
-				return cli.Usage.With(fmt.Errorf("--source is %q and must be ROLE=ADDRESS, with ,topic1=VALUE (or topic2, topic3) behind it for a shared contract", given))
+				return cli.Usage.With(fmt.Errorf("--source is %q and must be ROLE=ADDRESS, followed by ,topic1=VALUE (or topic2, topic3) for a shared contract", given))
 			}
 		}
 		v.Sources[role] = source
@@ -168,7 +168,7 @@ func (f ingestFlags) leave(ctx context.Context, s *cli.Streams, pool *pgxpool.Po
 		}
 		o.Command, err = q.AddVaultCommand(ctx, db.AddVaultCommandParams{ChainID: int64(c.Chain.ID), Kind: given.kind, Vault: given.vault[:], Argument: []byte(given.argument)})
 		if err != nil {
-			return registry.Deed{}, fmt.Errorf("leave a command about vault %s: %w", given.vault, err)
+			return registry.Deed{}, fmt.Errorf("store a command about vault %s: %w", given.vault, err)
 		}
 		detail := fmt.Sprintf("chain %d, vault %s, command %d", c.Chain.ID, given.vault, o.Command)
 		if given.what != given.kind {
@@ -217,7 +217,7 @@ func (f ingestFlags) await(ctx context.Context, q *db.Queries, o *vaultOrder) er
 func (f ingestFlags) report(s *cli.Streams, o vaultOrder) error {
 	var refusal error
 	if o.Outcome == registry.CommandRefused {
-		refusal = fmt.Errorf("command %d was refused: %s", o.Command, cli.Printable(o.Detail))
+		refusal = fmt.Errorf("command %d was rejected: %s", o.Command, cli.Printable(o.Detail))
 	}
 	if f.JSON {
 		return errors.Join(json.NewEncoder(s.Out).Encode(o), refusal)

@@ -92,13 +92,13 @@ func (cmd vaultDetectCmd) look(ctx context.Context, client *ethclient.Client) (*
 	d := &detected{Address: address.Hex(), Presets: []candidate{}}
 	code, err := client.CodeAt(ctx, address, nil)
 	if err != nil {
-		return nil, fmt.Errorf("ask for the code: %w", err)
+		return nil, fmt.Errorf("request the code: %w", err)
 	}
 	d.CodeBytes = len(code)
 	for _, slot := range []common.Hash{slotImplementation, slotBeacon} {
 		word, err := client.StorageAt(ctx, address, slot, nil)
 		if err != nil {
-			return nil, fmt.Errorf("ask for the slot of a proxy: %w", err)
+			return nil, fmt.Errorf("request the slot of a proxy: %w", err)
 		}
 		if behind := common.BytesToAddress(word); behind != (common.Address{}) && d.Implementation == "" {
 			d.Implementation = behind.Hex()
@@ -106,7 +106,7 @@ func (cmd vaultDetectCmd) look(ctx context.Context, client *ethclient.Client) (*
 	}
 	if cmd.To == nil {
 		if d.To, err = client.BlockNumber(ctx); err != nil {
-			return nil, fmt.Errorf("ask for the newest block: %w", err)
+			return nil, fmt.Errorf("request the newest block: %w", err)
 		}
 	} else {
 		d.To = *cmd.To
@@ -130,11 +130,11 @@ func logsOf(ctx context.Context, client *ethclient.Client, address common.Addres
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("ask for the logs of blocks %d to %d: %w", at, end, err)
+			return nil, fmt.Errorf("request the logs of blocks %d to %d: %w", at, end, err)
 		}
 		for _, l := range logs {
 			if l.Address != address {
-				return nil, errors.New("the node gives logs of another contract than it was asked for")
+				return nil, errors.New("the node returned logs of another contract than requested")
 			}
 		}
 		all, at, width = append(all, logs...), end+1, min(2*width, widestTry)

@@ -95,7 +95,7 @@ func TestVaultRemove(t *testing.T) {
 		t.Errorf("it comes to %+v", o)
 	}
 	if out, err := c.run("vault", "restore", address, "--yes"); err == nil || !strings.Contains(err.Error(), "there are six") || out != "" {
-		t.Errorf("a command that is refused: %q, %v", out, err)
+		t.Errorf("a rejected command: %q, %v", out, err)
 	}
 }
 
@@ -114,8 +114,8 @@ func TestDoctorComparesVaults(t *testing.T) {
 		covers(1, 10, "", false), covers(3, 10, "", true), covers(4, 10, "", false), covers(5, 10, "Old", false), covers(6, 10, "", false), covers(7, 10, "", true),
 	}})
 	for n, want := range map[byte][]string{
-		1: nil, 2: {"the log does not have it"}, 3: {"was removed"}, 4: {"from block 5 on, and the log has it from block 10 on"},
-		5: {"from block 12 on", `"Five"`}, 6: {"is not in chain.vaults"}, 7: nil,
+		1: nil, 2: {"but not in the log"}, 3: {"was removed"}, 4: {"from block 5 on, but the log has it from block 10 on"},
+		5: {"from block 12 on", `"Five"`}, 6: {"but not in chain.vaults"}, 7: nil,
 	} {
 		var found []string
 		for _, f := range e.findings {

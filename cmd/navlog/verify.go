@@ -34,7 +34,7 @@ func (cmd verifyCmd) Run(ctx context.Context, s *cli.Streams) error {
 	case cmd.Receipts:
 		return cmd.proveReceipts(ctx, s)
 	case cmd.Headers:
-		return cli.Usage.With(errors.New("verify: --headers says how --receipts is done: give both"))
+		return cli.Usage.With(errors.New("verify: --headers changes how --receipts works: give both"))
 	}
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, c config.Config) error {
 		steps := console.Progress(cmd.Flags, s)
@@ -78,7 +78,7 @@ func (cmd verifyCmd) proveReceipts(ctx context.Context, s *cli.Streams) error {
 	}
 	err = cmd.print(s, report)
 	if fault := report.Err(); fault != nil {
-		return cli.Different.With(errors.Join(err, fmt.Errorf("%w: nothing may be appended to it before you know why; where an endpoint lied, index the chain into a new log from another one", fault)))
+		return cli.Different.With(errors.Join(err, fmt.Errorf("%w: append nothing to it until you know why; if an endpoint lied, index the chain into a new log from another one", fault)))
 	}
 	return err
 }

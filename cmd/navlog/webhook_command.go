@@ -109,7 +109,7 @@ func created(partner int64, err error) error {
 	if errors.As(err, &refusal) && refusal.Code == "23503" {
 		return registry.NoPartner(partner)
 	}
-	return fmt.Errorf("leave a command for partner %d: %w", partner, err)
+	return fmt.Errorf("store a command for partner %d: %w", partner, err)
 }
 
 type webhookReplayCmd struct {

@@ -135,7 +135,7 @@ type deadRetryCmd struct {
 // Run requests a retry, waits for it, and prints the outcome.
 func (cmd deadRetryCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.All != (len(cmd.IDs) == 0) {
-		return cli.Usage.With(errors.New("say which dead records to retry: their ids, or --all"))
+		return cli.Usage.With(errors.New("name the dead records to retry: their ids, or --all"))
 	}
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		var asked []int64
@@ -146,7 +146,7 @@ func (cmd deadRetryCmd) Run(ctx context.Context, s *cli.Streams) error {
 			}
 			for _, id := range cmd.IDs {
 				if !slices.Contains(asked, id) {
-					return registry.Deed{}, fmt.Errorf("there is no dead record %d that is not resolved: `navlog webhook dead list` shows those that are not", id)
+					return registry.Deed{}, fmt.Errorf("there is no unresolved dead record %d: `navlog webhook dead list` shows the unresolved ones", id)
 				}
 			}
 			return registry.Deed{Command: "webhook dead retry", Detail: fmt.Sprintf("%d records, all %t: %s", len(asked), cmd.All, firstOf(asked))}, nil
@@ -188,7 +188,7 @@ func (cmd deadRetryCmd) await(ctx context.Context, q *db.Queries, ids []int64, t
 	for {
 		found, err := q.RetriedDeadRecords(ctx, ids)
 		if err != nil {
-			return found, fmt.Errorf("read what became of %d dead records: %w", len(ids), err)
+			return found, fmt.Errorf("read the outcome of %d dead records: %w", len(ids), err)
 		}
 		if found.Waiting == 0 {
 			return found, nil

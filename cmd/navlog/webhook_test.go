@@ -180,11 +180,11 @@ func TestDeadRecordCommands(t *testing.T) {
 		t.Errorf("listed with --all: %+v", rows)
 	}
 	for want, args := range map[string][]string{
-		"no dead record 9":                {"show", "9"},
-		"dead record 9 that is not":       {"retry", "2", "9"},
-		"dead record 1 that is not":       {"retry", "1"},
-		"their ids, or --all":             {"retry"},
-		"say which dead records to retry": {"retry", "2", "--all"},
+		"no dead record 9":               {"show", "9"},
+		"dead record 9 that is not":      {"retry", "2", "9"},
+		"dead record 1 that is not":      {"retry", "1"},
+		"their ids, or --all":            {"retry"},
+		"name the dead records to retry": {"retry", "2", "--all"},
 	} {
 		if _, err := c.run(append([]string{"webhook", "dead"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", args, err, want)
@@ -192,7 +192,7 @@ func TestDeadRecordCommands(t *testing.T) {
 	}
 	var waiting int
 	if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM dead_record WHERE id = 2 AND retry_at IS NOT NULL").Scan(&waiting); err != nil || waiting != 0 {
-		t.Errorf("a retry that was refused left something (%v)", err)
+		t.Errorf("a rejected retry left a request (%v)", err)
 	}
 	if _, err := c.run("webhook", "dead", "retry", "--all", "--wait", "0s"); err != nil {
 		t.Error(err)

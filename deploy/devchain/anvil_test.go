@@ -42,7 +42,7 @@ func TestMineAndTime(t *testing.T) {
 	ok(t, IncreaseTime(ctx, url, time.Hour))
 	ok(t, Mine(ctx, url, 1))
 	if got := head(t, c).Time - before.Time; got < 3600 {
-		t.Errorf("the time went on by %d s instead of an hour", got)
+		t.Errorf("the time advanced by %d s instead of an hour", got)
 	}
 }
 

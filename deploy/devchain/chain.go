@@ -142,7 +142,7 @@ func (c *chain) mined(ctx context.Context, hash common.Hash) (*types.Receipt, er
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			return nil, fmt.Errorf("transaction %s was not mined within %s: a reorganisation may have dropped it, or the chain stands still", hash, c.patience)
+			return nil, fmt.Errorf("transaction %s was not mined within %s: a reorganisation may have dropped it, or the chain does not advance", hash, c.patience)
 		}
 	}
 }
@@ -209,7 +209,7 @@ func explain(err error) error {
 		}
 		if e, abiErr := parsed.ErrorByID([4]byte(raw)); abiErr == nil {
 			if arguments, abiErr := e.Inputs.Unpack(raw[4:]); abiErr == nil {
-				return fmt.Errorf("the contract refuses with %s%v", e.Name, arguments)
+				return fmt.Errorf("the contract reverts with %s%v", e.Name, arguments)
 			}
 		}
 	}

@@ -111,7 +111,7 @@ func openPlay(
 	ctx context.Context, rpcURL string, protocol *Protocol, seed uint64, begin func(*Play, context.Context) error,
 ) (*Play, error) {
 	if _, ok := protocols[protocol.Preset]; !ok {
-		return nil, fmt.Errorf("no contract speaks the events of the preset %q: those of %s have one",
+		return nil, fmt.Errorf("no contract emits the events of the preset %q: there are contracts for %s",
 			protocol.Preset, strings.Join(Presets(), ", "))
 	}
 	c, err := dial(ctx, rpcURL)
@@ -332,7 +332,7 @@ func (p *Play) Run(ctx context.Context, interval time.Duration, log *slog.Logger
 		if failures++; failures == failuresInARow {
 			return fmt.Errorf("%d steps of the preset %s failed in a row, the last one was: %w", failures, p.Preset, err)
 		}
-		log.Warn("a step of the story failed, going on", "preset", p.Preset, "error", err)
+		log.Warn("a step of the story failed, continuing", "preset", p.Preset, "error", err)
 	}
 }
 

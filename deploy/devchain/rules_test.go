@@ -102,7 +102,7 @@ func (s *stage) emits(from account, call transaction, want ...contracts.Event) {
 func (s *stage) refuses(from account, want string, call transaction) {
 	s.Helper()
 	_, err := s.c.send(s.ctx, from, call)
-	if err == nil || !strings.Contains(err.Error(), "refuses with "+want) {
+	if err == nil || !strings.Contains(err.Error(), "reverts with "+want) {
 		s.Errorf("got error %v, want %s", err, want)
 	}
 }

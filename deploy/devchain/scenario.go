@@ -95,7 +95,7 @@ func (s *Scenario) Run(ctx context.Context, interval time.Duration) error {
 		if failures == failuresInARow {
 			return fmt.Errorf("%d steps of the scenario failed in a row, the last one was: %w", failures, err)
 		}
-		s.log.Warn("a step of the scenario failed, going on", "error", err)
+		s.log.Warn("a step of the scenario failed, continuing", "error", err)
 	}
 }
 

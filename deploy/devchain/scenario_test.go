@@ -124,7 +124,7 @@ func TestGoesOn(t *testing.T) {
 		}
 		c := connected(t, url)
 		if lost := before - len(eventLogs(t, c, deployed)); lost == 0 {
-			t.Fatalf("reorganisation %d took no event away", round)
+			t.Fatalf("reorganisation %d removed no event", round)
 		}
 		if err := second.Steps(ctx, 15); err != nil {
 			t.Fatalf("after reorganisation %d: %v", round, err)

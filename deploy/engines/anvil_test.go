@@ -222,7 +222,7 @@ func TestOneGenesis(t *testing.T) {
 	}
 	for _, bad := range []string{`[]`, `{}`, `{"blocks":[1]}`} {
 		if _, err := oneGenesis([]byte(bad)); err == nil {
-			t.Errorf("%s was taken for a chain", bad)
+			t.Errorf("%s was accepted as a chain", bad)
 		}
 	}
 }

@@ -114,7 +114,7 @@ func (b *broker) fetch(ctx context.Context, p partition, offset int64) (*kmsg.Fe
 		return nil, err
 	}
 	if len(resp.Topics) != 1 || len(resp.Topics[0].Partitions) != 1 {
-		return nil, errors.New("the answer does not hold the one partition that was asked for")
+		return nil, errors.New("the response does not contain the requested partition")
 	}
 	got := &resp.Topics[0].Partitions[0]
 	return got, kerr.ErrorForCode(got.ErrorCode)
@@ -160,7 +160,7 @@ func (b *broker) offset(ctx context.Context, p partition, timestamp int64) (int6
 		return 0, err
 	}
 	if len(resp.Topics) != 1 || len(resp.Topics[0].Partitions) != 1 {
-		return 0, errors.New("the answer does not hold the one partition that was asked for")
+		return 0, errors.New("the response does not contain the requested partition")
 	}
 	got := resp.Topics[0].Partitions[0]
 	return got.Offset, kerr.ErrorForCode(got.ErrorCode)

@@ -131,7 +131,7 @@ func TestClickHouseQueryUsersAreAlike(t *testing.T) {
 	const grant = "<query>GRANT SELECT ON " + grantedGenerations + "</query>"
 	for name, text := range map[string]string{"deploy/docker/clickhouse-query-user.xml": string(shipped), "clickhouse-users.xml": clickHouseUsers} {
 		if strings.Count(text, grant) != 1 || strings.Count(text, "GRANT") != 1 {
-			t.Errorf("%s must grant with %s alone", name, grant)
+			t.Errorf("%s must grant only with %s", name, grant)
 		}
 	}
 }
@@ -184,7 +184,7 @@ func TestClickHouseAnswersOnBothPorts(t *testing.T) {
 	}
 	for name, half := range map[string]*ClickHouse{"native": {Addr: c.Addr, HTTPAddr: addr(closed)}, "HTTP": {Addr: addr(closed), HTTPAddr: c.HTTPAddr}} {
 		if err := half.ping(t.Context()); err == nil {
-			t.Errorf("an engine with %s alone counts as started", name)
+			t.Errorf("an engine with only %s counts as started", name)
 		}
 	}
 }

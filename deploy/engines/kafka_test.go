@@ -250,7 +250,7 @@ func TestKafkaPortTakenMeanwhile(t *testing.T) {
 	}
 	quicker = 1
 	if _, err = StartKafka(t.Context(), t.TempDir(), KafkaPort(port)); err == nil || !strings.Contains(err.Error(), "cannot be listened on") {
-		t.Errorf("the port that it was told was taken, and it says %v", err)
+		t.Errorf("the given port was in use, and the error is %v", err)
 	}
 }
 
@@ -270,7 +270,7 @@ func TestKafkaRefuses(t *testing.T) {
 			t.Fatalf("a second broker on the same folder: %v", err)
 		}
 	})
-	t.Run("a topic that nobody created", func(t *testing.T) {
+	t.Run("a topic that was not created", func(t *testing.T) {
 		k := startKafkaFor(t, t.TempDir())
 		client, err := kgo.NewClient(kgo.SeedBrokers(k.Addr), kgo.AllowAutoTopicCreation(), kgo.UnknownTopicRetries(0))
 		if err != nil {

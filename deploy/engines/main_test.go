@@ -132,7 +132,7 @@ func startParent(t *testing.T, engine, dir string) *parent {
 	t.Cleanup(func() { stdin.Close(); p.kill() })
 	line, err := bufio.NewReader(stdout).ReadBytes('\n')
 	if err != nil {
-		t.Fatalf("the process with %s said nothing: %v", engine, err)
+		t.Fatalf("the process with %s printed nothing: %v", engine, err)
 	}
 	if err := json.Unmarshal(line, &p.started); err != nil {
 		t.Fatal(err)

@@ -212,7 +212,7 @@ func (r *rig) life(stages int) {
 	logs := r.verify()
 	counts := r.proxy.Counts()
 	if logs == 0 || len(counts) == 0 {
-		r.t.Errorf("nothing was tried: %d logs, injected %v", logs, counts)
+		r.t.Errorf("no fault was injected: %d logs, injected %v", logs, counts)
 	}
 	r.t.Logf("%d logs, injected %v", logs, counts)
 }
@@ -224,7 +224,7 @@ var lossyRanges = []faultproxy.Fault{faultproxy.PartialLogs, faultproxy.Truncate
 // No block is final: every block is read by its hash, with all its logs.
 func TestIngestAtTheHead(t *testing.T) {
 	if testing.Short() {
-		t.Skip("ingest is raced by its own tests, and the proxy by those beside this file")
+		t.Skip("the race detector runs on ingest in its own tests, and on the proxy in the other tests of this package")
 	}
 	eachSeed(t, func(t *testing.T, seed uint64) {
 		r := newRig(t, seed, faultproxy.All()...)
@@ -236,7 +236,7 @@ func TestIngestAtTheHead(t *testing.T) {
 // The first blocks are final: they are read as ranges.
 func TestIngestBackfill(t *testing.T) {
 	if testing.Short() {
-		t.Skip("ingest is raced by its own tests, and the proxy by those beside this file")
+		t.Skip("the race detector runs on ingest in its own tests, and on the proxy in the other tests of this package")
 	}
 	eachSeed(t, func(t *testing.T, seed uint64) {
 		newRig(t, seed, faultproxy.Except(lossyRanges...)...).life(6)
@@ -246,7 +246,7 @@ func TestIngestBackfill(t *testing.T) {
 // The proofs by receipts find a log that was lost in a range of old blocks, and find nothing if none was lost.
 func TestLostLogsAreDisproven(t *testing.T) {
 	if testing.Short() {
-		t.Skip("ingest is raced by its own tests, and the proxy by those beside this file")
+		t.Skip("the race detector runs on ingest in its own tests, and on the proxy in the other tests of this package")
 	}
 	lost := 0
 	for _, f := range append([]faultproxy.Fault{faultproxy.EmptyLogs, faultproxy.ShortLogs}, lossyRanges...) {
@@ -276,7 +276,7 @@ func TestLostLogsAreDisproven(t *testing.T) {
 // complete.
 func TestIngestSeesThrough(t *testing.T) {
 	if testing.Short() {
-		t.Skip("ingest is raced by its own tests, and the proxy by those beside this file")
+		t.Skip("the race detector runs on ingest in its own tests, and on the proxy in the other tests of this package")
 	}
 	for _, f := range []faultproxy.Fault{
 		faultproxy.WrongHash, faultproxy.EmptyLogs, faultproxy.Stale, faultproxy.ShortLogs, faultproxy.BeyondHead, faultproxy.BlockOverLimit, faultproxy.RangeResults, faultproxy.ResponseSize, faultproxy.RangeWide, faultproxy.RangeLimited, faultproxy.RangeMaximum,
@@ -303,7 +303,7 @@ func TestIngestSeesThrough(t *testing.T) {
 // are proxies in a chain, the widest limit first, because a single proxy draws only one fault per call.
 func TestIngestOfALimitedProvider(t *testing.T) {
 	if testing.Short() {
-		t.Skip("ingest is raced by its own tests, and the proxy by those beside this file")
+		t.Skip("the race detector runs on ingest in its own tests, and on the proxy in the other tests of this package")
 	}
 	r := newRig(t, 1)
 	const blocks = 600

@@ -151,7 +151,7 @@ func TestFutureHeadIsSealed(t *testing.T) {
 // two, even while it lies, whichever endpoint is used first.
 func TestIngestBesideALiar(t *testing.T) {
 	if testing.Short() {
-		t.Skip("ingest is raced by its own tests, and the proxy by those beside this file")
+		t.Skip("the race detector runs on ingest in its own tests, and on the proxy in the other tests of this package")
 	}
 	for name, c := range map[string]struct {
 		faults   []faultproxy.Fault
@@ -194,7 +194,7 @@ func TestIngestBesideALiar(t *testing.T) {
 				}
 				x.until("the final block", func(st ingest.Status) bool { return st.FinalBlock == want })
 				if logs, counts := r.verify(), r.proxy.Counts(); logs == 0 || len(counts) == 0 {
-					t.Errorf("nothing was tried: %d logs, injected %v", logs, counts)
+					t.Errorf("no fault was injected: %d logs, injected %v", logs, counts)
 				} else {
 					t.Logf("%d logs, injected %v", logs, counts)
 				}

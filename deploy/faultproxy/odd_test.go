@@ -84,7 +84,7 @@ func TestOddities(t *testing.T) {
 // history of final blocks and new blocks at the head, through reorganisations.
 func TestIngestOfAnOddNode(t *testing.T) {
 	if testing.Short() {
-		t.Skip("ingest is raced by its own tests, and the proxy by those beside this file")
+		t.Skip("the race detector runs on ingest in its own tests, and on the proxy in the other tests of this package")
 	}
 	failures := []faultproxy.Fault{faultproxy.OddError, faultproxy.HTML, faultproxy.NoContent}
 	for name, c := range map[string]struct {

@@ -96,7 +96,7 @@ func (p *Proxy) Next(method string, faults ...Fault) error {
 			return err
 		}
 		if !k.befalls(method) {
-			return fmt.Errorf("the fault %s cannot befall %s", f, method)
+			return fmt.Errorf("the fault %s does not apply to %s", f, method)
 		}
 		script[i] = k
 	}

@@ -171,7 +171,7 @@ func TestAlteredLogs(t *testing.T) {
 		t.Errorf("a script gave %d, %d and %d logs", len(a), len(b), len(c))
 	}
 	if counts := p.Counts(); counts[faultproxy.TruncatedLogs] != 1 || counts[faultproxy.EmptyLogs] != 2 || counts[faultproxy.PartialLogs] != 20 {
-		t.Errorf("counted %v; a truncation that cuts nothing is none", counts)
+		t.Errorf("counted %v; a truncation that cuts nothing must not count", counts)
 	}
 }
 
@@ -400,7 +400,7 @@ func TestMistakes(t *testing.T) {
 		"Use": p.Use("gremlins"), "Next": p.Next("eth_getLogs", "gremlins"), "Next of a head": p.Next("eth_chainId", faultproxy.OldHead), "SetRate": p.SetRate(-1),
 	} {
 		if err == nil {
-			t.Errorf("%s takes nonsense", what)
+			t.Errorf("%s accepts invalid input", what)
 		}
 	}
 	for _, body := range []string{"", "{", "[1]", "[null]", `"x"`} {

@@ -70,7 +70,7 @@ func (r *rig) samples() (compared int) {
 // neither agreement nor a second honest endpoint.
 func TestIngestSamplesBesideALiar(t *testing.T) {
 	if testing.Short() {
-		t.Skip("ingest is raced by its own tests, and the proxy by those beside this file")
+		t.Skip("the race detector runs on ingest in its own tests, and on the proxy in the other tests of this package")
 	}
 	for name, c := range map[string]struct {
 		faults            []faultproxy.Fault
@@ -102,7 +102,7 @@ func TestIngestSamplesBesideALiar(t *testing.T) {
 			x.caughtUp()
 			r.verify()
 			if compared, counts := r.samples(), r.proxy.Counts(); compared < 20 || len(counts) == 0 {
-				t.Errorf("%d samples compared, injected %v: the test proves little", compared, counts)
+				t.Errorf("%d samples compared, injected %v, too few for this test", compared, counts)
 			} else {
 				t.Logf("%d samples, injected %v", compared, counts)
 			}

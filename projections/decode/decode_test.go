@@ -205,7 +205,7 @@ func TestDecode(t *testing.T) {
 		}
 	}
 	if read < 1000 || refused == 0 || quarantined < 50 {
-		t.Errorf("%d records read, %d refused, %d quarantined: the test proves little", read, refused, quarantined)
+		t.Errorf("%d records read, %d rejected, %d quarantined, too few for this test", read, refused, quarantined)
 	}
 }
 
@@ -287,7 +287,7 @@ func TestUnits(t *testing.T) {
 			got = append(got, fmt.Sprint(u.End, u.Facts.Len(), u.Lowest, u.Rewrites))
 			for f := range u.Facts.All() {
 				if seq++; f.Seq != seq {
-					t.Fatalf("in pieces of %d: seq %d where %d belongs", size, f.Seq, seq)
+					t.Fatalf("in pieces of %d: seq %d instead of %d", size, f.Seq, seq)
 				}
 			}
 			if u.Facts.Last().Seq != u.End || u.Rewrites && u.Ancestor() != 1 {

@@ -60,7 +60,7 @@ func (f *Fact) Known() bool { return f.Kind == LogKind && f.Named != "" }
 
 // String describes the record.
 func (f *Fact) String() string {
-	return fmt.Sprintf("%s %s of block %d %x, log %d, time %d, takes back seq %d, boundary %t",
+	return fmt.Sprintf("%s %s of block %d %x, log %d, time %d, retracts seq %d, boundary %t",
 		f.Kind, f.Name(), f.Log.Block, f.Hash, f.Log.Index, f.Log.Time, f.Retracts, f.Boundary)
 }
 

@@ -380,18 +380,18 @@ func TestEffects(t *testing.T) {
 			}
 			for kind := readmodel.Deposit; kind <= readmodel.Instant; kind++ {
 				if kind != readmodel.Sweep && kind != readmodel.Settled && seen["effect "+kind.String()] == 0 {
-					t.Errorf("no effect %s: the test proves little", kind)
+					t.Errorf("no effect %s, so the test is incomplete", kind)
 				}
 			}
 			var paid uint64
 			must(t, conn.QueryRow(t.Context(), "SELECT count() FROM draft WHERE list = 'user_events' AND kind = 'claimed' AND vault = "+
 				quoted(vaults[3])+" AND user != toFixedString('', 20) AND assets > 0").Scan(&paid))
 			if paid == 0 {
-				t.Error("no claim pays the owner of a request that it names: the test proves little")
+				t.Error("no claim pays the owner of a request that it names, so the test is incomplete")
 			}
 			for _, list := range []string{"groups", "request_sources", "fifo"} {
 				if seen["list "+list] == 0 {
-					t.Errorf("the list %s is empty: the test proves little", list)
+					t.Errorf("the list %s is empty, so the test is incomplete", list)
 				}
 			}
 		})

@@ -162,7 +162,7 @@ func TestClip(t *testing.T) {
 		came := false
 		s.difference(func(sign int8, row readmodel.ListRow) {
 			if came = came || sign > 0; came && sign < 0 {
-				t.Fatal("a row goes after one came")
+				t.Fatal("a row is removed after one was added")
 			}
 			signs[readmodel.ListsTable.Line(&row)] += int(sign)
 		})

@@ -128,7 +128,7 @@ func (w *world) write(unit []decode.Fact) {
 	change, err := Lists(w.t.Context(), w.conn, w.cursor, Batch{Units: batch.Units(), Last: w.seq, Writer: 1, Vaults: []common.Address{w.vault}})
 	must(w.t, err)
 	if len(change.Impossible) > 0 {
-		w.t.Errorf("the contracts did what cannot be: %q", change.Impossible)
+		w.t.Errorf("the contracts emitted impossible events: %q", change.Impossible)
 	}
 	rows := readmodel.ListsTable.NewRows()
 	change.Rows(rows)
@@ -246,7 +246,7 @@ func TestPresets(t *testing.T) {
 			}
 			for _, event := range events {
 				if w.events[event] == 0 {
-					t.Errorf("the story has no %s: the test proves little", event)
+					t.Errorf("the story has no %s, so the test is incomplete", event)
 				}
 			}
 			must(t, readmodel.BuildLists(context.WithoutCancel(t.Context()), session, "draft", w.seq, 1))

@@ -75,10 +75,10 @@ func (f *Fold) Apply(r *event.Record) error {
 	}
 	original := f.live[r.GetRetracts()]
 	if original == nil {
-		return fmt.Errorf("record %d takes back record %d, which is not live", r.GetSeq(), r.GetRetracts())
+		return fmt.Errorf("record %d retracts record %d, which is not live", r.GetSeq(), r.GetRetracts())
 	}
 	if !proto.Equal(bare(original), bare(r)) {
-		return fmt.Errorf("record %d takes back record %d and says another thing", r.GetSeq(), r.GetRetracts())
+		return fmt.Errorf("record %d retracts record %d, but has other content", r.GetSeq(), r.GetRetracts())
 	}
 	delete(f.live, r.GetRetracts())
 	return nil

@@ -29,7 +29,7 @@ func Condemn(ctx context.Context, pool *pgxpool.Pool, id int32, verdict error) e
 		return verdict
 	}
 	if failed := markBad(ctx, pool, id); failed != nil {
-		return fmt.Errorf("%v, and generation %d is not marked bad yet, try again: %w", verdict, id, failed)
+		return fmt.Errorf("%v, and generation %d is not marked bad yet, retry: %w", verdict, id, failed)
 	}
 	return fmt.Errorf("%w; generation %d is marked bad, run `navlog projection rebuild`", verdict, id)
 }
@@ -39,7 +39,7 @@ func Condemn(ctx context.Context, pool *pgxpool.Pool, id int32, verdict error) e
 func markBad(ctx context.Context, pool *pgxpool.Pool, id int32) error {
 	n, err := db.New(pool).MarkGenerationBad(ctx, id)
 	if err == nil && n != 1 {
-		err = errors.New("it was dropped, or PostgreSQL does not know it; look at `navlog projection list`")
+		err = errors.New("it was dropped, or PostgreSQL does not know it; check `navlog projection list`")
 	}
 	if err != nil {
 		return fmt.Errorf("mark generation %d bad: %w", id, err)
@@ -77,11 +77,11 @@ func countEvents(ctx context.Context, conn driver.Conn, seq uint64) (fault strin
 	case err != nil:
 		return "", 0, fmt.Errorf("count the rows of events: %w", err)
 	case seqs != seq || last != seq:
-		fault = fmt.Sprintf("events has %d rows of %d seqs up to seq %d, and must have all of them", rows, seqs, seq)
+		fault = fmt.Sprintf("events has %d rows of %d seqs up to seq %d, but must have all of them", rows, seqs, seq)
 	case rows != places:
 		fault = fmt.Sprintf("events has %d rows of %d effects up to seq %d", rows, places, seq)
 	case off != 0:
-		fault = fmt.Sprintf("events has %d rows up to seq %d, and %d effects more or less than its records say", rows, seq, off)
+		fault = fmt.Sprintf("events has %d rows up to seq %d, and %d effects more or less than its records have", rows, seq, off)
 	}
 	return fault, rows, nil
 }
@@ -94,7 +94,7 @@ func auditLists(ctx context.Context, conn driver.Conn) error {
 		return fmt.Errorf("audit lists: %w", err)
 	}
 	if found != wanted {
-		return &BrokenError{fmt.Sprintf("lists come to %s up to seq %d, and must come to %s", found, seq, wanted)}
+		return &BrokenError{fmt.Sprintf("lists come to %s up to seq %d, but must come to %s", found, seq, wanted)}
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func TestAuditFindsLostParts(t *testing.T) {
 	broken := func(what, words string) {
 		t.Helper()
 		if err := Audit(t.Context(), g.conn); !isBroken(err) {
-			t.Errorf("%s: the audit says %v", what, err)
+			t.Errorf("%s: the audit reports %v", what, err)
 		} else {
 			wantError(t, err, words)
 		}
@@ -52,7 +52,7 @@ func TestAuditFindsLostParts(t *testing.T) {
 	var part string
 	must(t, g.conn.QueryRow(readmodel.Parameters(t.Context(), numbers{"last": s.Seq() - 3}), "SELECT any(_part) FROM events WHERE seq < {last:UInt64}").Scan(&part))
 	g.change(t, "ALTER TABLE events DETACH PART '"+part+"'")
-	broken("events without part "+part, "and must have all of them")
+	broken("events without part "+part, "but must have all of them")
 	g.change(t, "ALTER TABLE events ATTACH PART '"+part+"'")
 	must(t, Audit(t.Context(), g.conn))
 	for _, c := range []struct{ rows, words string }{
@@ -85,11 +85,11 @@ func TestAuditFindsLostParts(t *testing.T) {
 		if err := Audit(t.Context(), g.conn); !isBroken(err) {
 			t.Errorf("a record without its second effect: %v", err)
 		} else {
-			wantError(t, err, "1 effects more or less than its records say")
+			wantError(t, err, "1 effects more or less than its records have")
 		}
 	})
 	g.change(t, "INSERT INTO events (seq) VALUES (0)")
-	broken("a row of no record", "and must have all of them")
+	broken("a row of no record", "but must have all of them")
 	g.change(t, "ALTER TABLE events DELETE WHERE seq = 0")
 	must(t, Audit(t.Context(), g.conn))
 	g.change(t, "INSERT INTO events SELECT * FROM events WHERE seq = (SELECT min(seq) FROM events)")

@@ -335,7 +335,7 @@ func (c *chainCheck) compareBlock(ctx context.Context, number uint64, hash commo
 	if len(vaults) > 0 { // without addresses, this would request all logs
 		said, err = c.ofChain(ctx, ethereum.FilterQuery{BlockHash: &hash, Addresses: c.addresses(vaults)})
 		if err != nil {
-			return c.replaced(ctx, number, hash, fmt.Errorf("ask for the logs of block %d: %w", number, err))
+			return c.replaced(ctx, number, hash, fmt.Errorf("request the logs of block %d: %w", number, err))
 		}
 	}
 	if difference = differ(c.logs[hash], c.ours(said, vaults)); difference != "" {
@@ -357,7 +357,7 @@ func (c *chainCheck) left(ctx context.Context, number uint64, hash common.Hash) 
 	})
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("ask for block %d: %w", number, err)
+		return "", fmt.Errorf("request block %d: %w", number, err)
 	case now == nil:
 		return "", fmt.Errorf("%s has no block %d yet: wait until it is in sync, or give another chain.rpc", contracts.EndpointName(c.url), number)
 	case now.Hash != hash:
@@ -462,10 +462,10 @@ func (c *chainCheck) compareTotals(ctx context.Context, vault *reference.Referen
 			return nil
 		}
 		if err != nil {
-			return c.atHead(ctx, check, fmt.Errorf("ask vault %s for %s at block %d: %w; a pruned node may not have it", address, view.name, c.head.GetNumber(), err))
+			return c.atHead(ctx, check, fmt.Errorf("call %[2]s of vault %[1]s at block %[3]d: %[4]w; a pruned node may not have its state", address, view.name, c.head.GetNumber(), err))
 		}
 		if got.Cmp(view.want) != 0 {
-			check.Difference = fmt.Sprintf("%s is %s on the chain at block %d and %s by the log", view.name, got, c.head.GetNumber(), view.want)
+			check.Difference = fmt.Sprintf("%s is %s on the chain at block %d, but %s according to the log", view.name, got, c.head.GetNumber(), view.want)
 			return nil
 		}
 		check.Compared++

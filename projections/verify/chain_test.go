@@ -113,7 +113,7 @@ func (v *village) compare(node string, cursor *event.Cursor, records []*event.Re
 	report := new(Report)
 	return report, againstChain(v.t.Context(), Options{Node: node, patience: patience, Progress: func(what string, done, of uint64) {
 		if !strings.HasPrefix(what, "chain: ") || done >= of {
-			v.t.Errorf("%s: told %d of %d before that one", what, done, of)
+			v.t.Errorf("%s: reported %d of %d before that one", what, done, of)
 		}
 	}}, cursor, records, unmapped(v.t), report)
 }
@@ -345,7 +345,7 @@ func TestNodeThatRefuses(t *testing.T) {
 	}
 	report, err = v.compare(refuse(unknown, func() (any, any, bool) { return nil, unknown, true }), cursor, records)
 	if err == nil || report.Err() != nil {
-		t.Errorf("a node that refuses everything gives the error %v and the difference %v", err, report.Err())
+		t.Errorf("a node that rejects everything gives the error %v and the difference %v", err, report.Err())
 	}
 }
 
@@ -401,14 +401,14 @@ func TestNodeIsAskedWithinItsLimits(t *testing.T) {
 	cursor := &event.Cursor{ChainId: chainID}
 	err := againstChain(t.Context(), Options{Node: node}, cursor, nil, unmapped(t), new(Report))
 	if err == nil || !strings.Contains(err.Error(), "has more than 32 MiB") || asked.Load() != 1 {
-		t.Errorf("after %d questions an answer that is too long gives %v", asked.Load(), err)
+		t.Errorf("after %d calls a response that is too long gives %v", asked.Load(), err)
 	}
 	// Connecting uses the only request that the limit allows before the deadline.
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	err = againstChain(ctx, Options{Node: node, RequestsPerSecond: 1e-6}, cursor, nil, unmapped(t), new(Report))
 	if err == nil || !strings.Contains(err.Error(), "wait for the rate limit") || asked.Load() != 1 {
-		t.Errorf("%d questions where one was allowed: %v", asked.Load(), err)
+		t.Errorf("%d calls instead of one: %v", asked.Load(), err)
 	}
 }
 

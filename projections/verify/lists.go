@@ -62,7 +62,7 @@ func oneCursor(ctx context.Context, conn driver.Conn) (fault string, err error) 
 			return "", fmt.Errorf("read the cursor of lists: %w", err)
 		}
 		if live != 1 {
-			return fmt.Sprintf("the row %s of seq %d is there %d times, and must be there once", list, seq, live), nil
+			return fmt.Sprintf("the row %s of seq %d appears %d times, but must appear once", list, seq, live), nil
 		}
 		if list == readmodel.CursorList.String() {
 			cursors = append(cursors, seq)

@@ -97,7 +97,7 @@ func (c *chainCheck) compareRange(ctx context.Context, s blockRange) (difference
 	numbers, said := c.known(s), map[common.Hash][]types.Log{}
 	logs, err := c.ofChain(ctx, ethereum.FilterQuery{FromBlock: new(big.Int).SetUint64(s.from), ToBlock: new(big.Int).SetUint64(s.to), Addresses: c.addresses(s.vaults)})
 	if err != nil {
-		err = fmt.Errorf("ask for the logs of blocks %d to %d: %w", s.from, s.to, err)
+		err = fmt.Errorf("request the logs of blocks %d to %d: %w", s.from, s.to, err)
 		if known := inOrder(numbers); s.from == s.to && len(known) > 0 {
 			return c.replaced(ctx, s.from, known[0], err)
 		}
@@ -113,7 +113,7 @@ func (c *chainCheck) compareRange(ctx context.Context, s blockRange) (difference
 		if difference, err = c.compareBlock(ctx, numbers[hash], hash); difference != "" || err != nil {
 			return difference, err
 		}
-		return "", fmt.Errorf("%s gives other logs of block %d in blocks %d to %d than by the block's hash: give another chain.rpc", contracts.EndpointName(c.url), numbers[hash], s.from, s.to)
+		return "", fmt.Errorf("%s returns other logs of block %d for blocks %d to %d than for the block's hash: give another chain.rpc", contracts.EndpointName(c.url), numbers[hash], s.from, s.to)
 	}
 	return "", nil
 }

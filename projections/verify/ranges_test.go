@@ -99,7 +99,7 @@ func TestNodeThatLeavesLogsOutOfRanges(t *testing.T) {
 	node := v.node(func(method string, params []json.RawMessage) (any, any, bool) {
 		return []any{}, nil, width(method, params) > 0
 	})
-	if report, err := v.compare(node, cursor, records); err == nil || !strings.Contains(err.Error(), "gives other logs of block") || report.Err() != nil {
+	if report, err := v.compare(node, cursor, records); err == nil || !strings.Contains(err.Error(), "returns other logs of block") || report.Err() != nil {
 		t.Errorf("want an error alone, got %v and\n%s", err, report)
 	}
 }

@@ -89,10 +89,10 @@ func (c *Check) compareLines(table iter.Seq2[string, error], log iter.Seq[string
 		want, more := next()
 		switch {
 		case !more:
-			c.Difference = fmt.Sprintf("the table has %q and the log has nothing more", line)
+			c.Difference = fmt.Sprintf("the table has %q, but the log has nothing more", line)
 			return nil
 		case line != want:
-			c.Difference = fmt.Sprintf("the table has %q where the log gives %q", line, want)
+			c.Difference = fmt.Sprintf("the table has %q, but the log gives %q", line, want)
 			return nil
 		}
 		c.Compared++

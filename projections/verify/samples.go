@@ -90,10 +90,10 @@ func (c *chainCheck) compareSample(ctx context.Context, s *event.Sample) (differ
 	case err == nil && bytes.Equal(said, s.GetAssets()):
 		return "", true, nil
 	case err == nil:
-		return inBlock(s.GetBlockNumber(), hash, fmt.Sprintf("%s of vault %s returns 0x%x, and the log's sample is 0x%x",
+		return inBlock(s.GetBlockNumber(), hash, fmt.Sprintf("%s of vault %s returns 0x%x, but the log's sample is 0x%x",
 			mapping.ConvertToAssets, vault, said, s.GetAssets())), true, nil
 	case absent(err), errors.As(err, &refused) && strings.Contains(strings.ToLower(err.Error()), "revert"):
-		return inBlock(s.GetBlockNumber(), hash, fmt.Sprintf("%s of vault %s reverts, and the log has a sample", mapping.ConvertToAssets, vault)), true, nil
+		return inBlock(s.GetBlockNumber(), hash, fmt.Sprintf("%s of vault %s reverts, but the log has a sample", mapping.ConvertToAssets, vault)), true, nil
 	case errors.As(err, &refused):
 		difference, err = c.left(ctx, s.GetBlockNumber(), hash)
 		return difference, difference != "", err

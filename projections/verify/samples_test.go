@@ -65,9 +65,9 @@ func TestSamplesAreComparedWithTheChain(t *testing.T) {
 		"equal":          {v.url, same, "", true, ""},
 		"another value":  {v.url, newest(func(s *event.Sample) { s.Assets = common.BigToHash(big.NewInt(7)).Bytes() }), "convertToAssets of vault " + v.vaults[0].Address.Hex(), true, ""},
 		"another block":  {v.url, newest(func(s *event.Sample) { s.BlockHash = common.Hash{7}.Bytes() }), "no longer part of the chain", false, ""},
-		"it reverts":     {answers(nil, map[string]any{"code": 3, "message": "execution reverted"}), same, "reverts, and the log has a sample", false, ""},
+		"it reverts":     {answers(nil, map[string]any{"code": 3, "message": "execution reverted"}), same, "reverts, but the log has a sample", false, ""},
 		"no state":       {answers(nil, map[string]any{"code": -32000, "message": "missing trie node"}), same, "", false, "lacks the state of"},
-		"another answer": {answers("0x", nil), same, "returns 0x, and the log's sample", false, ""},
+		"another answer": {answers("0x", nil), same, "returns 0x, but the log's sample", false, ""},
 	} {
 		cursor, records := v.log(v.whole())
 		samples, mapped := v.sampled()

@@ -160,7 +160,7 @@ func TestNotBuiltYet(t *testing.T) {
 	w.append(t, s.Records)
 	w.events(t, s.Records)
 	if _, err := Verify(t.Context(), chainID, w.kafka, w.ch, w.pool, Options{}); err == nil || !strings.Contains(err.Error(), "no generation is live") {
-		t.Errorf("verify says %v", err)
+		t.Errorf("verify reports %v", err)
 	}
 	database := w.ch.Database(1)
 	r, err := Generation(t.Context(), chainID, w.kafka, w.ch, 1, unmapped(t), Options{})
@@ -185,7 +185,7 @@ func TestNotBuiltYet(t *testing.T) {
 			name = "lists: the definitions" // one query for all lists, and one for each definition
 		}
 		if last, is := told(name); !is || c.Compared > 0 && (last[0] == 0 || last[1] < last[0]) {
-			t.Errorf("of %q was told %v, %t, and %d things were compared", c.Name, last, is, c.Compared)
+			t.Errorf("the progress of %q was %v, %t, and %d comparisons were made", c.Name, last, is, c.Compared)
 		}
 	}
 	w.change(t, "ALTER TABLE events DELETE WHERE effect = 'valuation'")
@@ -211,7 +211,7 @@ func TestBrokenLog(t *testing.T) {
 	i := slices.IndexFunc(records, func(r *event.Record) bool { return r.GetRetracts() != 0 })
 	records[i] = proto.Clone(records[i]).(*event.Record)
 	records[i].Retracts--
-	wantError(t, filled(t, s.Records).compared(t, records).Err(), "log: seq contiguous", "takes back record")
+	wantError(t, filled(t, s.Records).compared(t, records).Err(), "log: seq contiguous", "retracts record")
 }
 
 // TestVerifyFindsDifferences writes one wrong row at a time, or one wrong value into the rows, and checks that verify
@@ -226,11 +226,11 @@ func TestVerifyFindsDifferences(t *testing.T) {
 	g.equal(t, s.Records)
 	for _, c := range []struct{ name, table, change, check, words string }{
 		{"doubled row", "events", "INSERT INTO events SELECT * FROM events WHERE seq = 3", "events: rows unique", "rows of"},
-		{"doubled retraction", "events", "INSERT INTO events SELECT * FROM events WHERE effect = 'deposit' AND sign = -1", "events: all that the log says", "where the log gives"},
+		{"doubled retraction", "events", "INSERT INTO events SELECT * FROM events WHERE effect = 'deposit' AND sign = -1", "events: all that the log says", "but the log gives"},
 		{"lost row", "events", "ALTER TABLE events DELETE WHERE seq = 3", "events: rows unique", "up to seq"},
-		{"lost row", "events", "ALTER TABLE events DELETE WHERE seq = 3", "events: all that the log says", "where the log gives"},
+		{"lost row", "events", "ALTER TABLE events DELETE WHERE seq = 3", "events: all that the log says", "but the log gives"},
 		{"lost last row", "events", "ALTER TABLE events DELETE WHERE seq = (SELECT max(seq) FROM events)", "events: all that the log says", "the table lacks"},
-		{"lost retraction", "events", "ALTER TABLE events DELETE WHERE effect = 'deposit' AND sign = -1", "events: all that the log says", "where the log gives"},
+		{"lost retraction", "events", "ALTER TABLE events DELETE WHERE effect = 'deposit' AND sign = -1", "events: all that the log says", "but the log gives"},
 		{"row of another seq", "events", "INSERT INTO events SELECT * REPLACE (1 AS seq) FROM events WHERE effect = 'deposit' LIMIT 1", "events: all that the log says", "the table has"},
 		{"row of no record", "events", "INSERT INTO events (seq, sign) VALUES (0, 1)", "", ""},
 		{"row of no record", "events", "INSERT INTO events (seq, sign) VALUES (0, 1)", "events: rows unique", "rows of"},
@@ -255,10 +255,10 @@ func TestVerifyFindsDifferences(t *testing.T) {
 		{"expiry", "events", "ALTER TABLE events UPDATE expires = 1 WHERE effect = 'requested'", "", ""},
 
 		{"lost row", "lists", "ALTER TABLE lists DELETE WHERE list = 'requests' AND id = 1", "requests: the definition", "which the list has 0 times and its definition 1"},
-		{"lost row", "lists", "ALTER TABLE lists DELETE WHERE list = 'requests' AND id = 1", "requests: the fold of the log", "where the log gives"},
+		{"lost row", "lists", "ALTER TABLE lists DELETE WHERE list = 'requests' AND id = 1", "requests: the fold of the log", "but the log gives"},
 		{"last row lost", "lists", "ALTER TABLE lists DELETE WHERE list = 'user_requests' AND id = 3", "user_requests: the fold of the log", "the table lacks"},
 		{"doubled row", "lists", "INSERT INTO lists SELECT * FROM lists WHERE list = 'queue' AND id = 1", "queue: the definition", "which the list has 2 times and its definition 1"},
-		{"doubled row", "lists", "INSERT INTO lists SELECT * FROM lists WHERE list = 'queue' AND id = 1", "queue: the fold of the log", `2" where the log gives`},
+		{"doubled row", "lists", "INSERT INTO lists SELECT * FROM lists WHERE list = 'queue' AND id = 1", "queue: the fold of the log", `2", but the log gives`},
 		{"funded block", "lists", "ALTER TABLE lists UPDATE funded_block = funded_block + 1 WHERE list = 'queue' AND id = 0", "queue: the fold of the log", "the table has"},
 		{"funded assets", "lists", "ALTER TABLE lists UPDATE funded_assets = 1 WHERE list = 'user_requests' AND id = 0", "user_requests: the fold of the log", "the table has"},
 		{"a pair that does not cancel", "lists", "INSERT INTO lists SELECT * REPLACE (-1 AS sign, assets + 1 AS assets) FROM lists WHERE id = 3 AND list = 'user_requests'", "user_requests: the definition", "which the list has -1 times and its definition 0"},
@@ -272,16 +272,16 @@ func TestVerifyFindsDifferences(t *testing.T) {
 		{"lost end", "lists", "ALTER TABLE lists DELETE WHERE list = 'cursor_end'", "lists: one cursor", "1 live cursor rows (seq "},
 
 		{"lost member", "lists", "ALTER TABLE lists DELETE WHERE list = 'members' AND owner = unhex('0000000000000000000000000000000000000007')", "members: the definition", "which the list has 0 times"},
-		{"first seen", "lists", "ALTER TABLE lists UPDATE ts = 1 WHERE list = 'first_seen'", "first_seen: the fold of the log", "where the log gives"},
+		{"first seen", "lists", "ALTER TABLE lists UPDATE ts = 1 WHERE list = 'first_seen'", "first_seen: the fold of the log", "but the log gives"},
 		{"first seen", "lists", "ALTER TABLE lists UPDATE ts = 1 WHERE list = 'first_seen'", "first_seen: the definition", "rows differ"},
 		{"withdrawn", "lists", "INSERT INTO lists SELECT * REPLACE (key + 1 AS key, -sign AS sign) FROM lists WHERE list = 'withdrawn'", "withdrawn: the definition", "has -1 times and its definition 0"},
 		{"deposited", "lists", "INSERT INTO lists SELECT * REPLACE (ts + 1 AS ts) FROM lists WHERE list = 'deposited'", "deposited: the fold of the log", "the table has"},
 
 		{"lost total", "lists", "ALTER TABLE lists DELETE WHERE list = 'totals' AND owner = unhex('0000000000000000000000000000000000000007') AND deposits = 1", "totals: the definition", "which the list has 0 times"},
-		{"total of another block", "lists", "ALTER TABLE lists UPDATE ts = ts + 1 WHERE list = 'totals' AND owner = scope", "totals: the fold of the log", "where the log gives"},
+		{"total of another block", "lists", "ALTER TABLE lists UPDATE ts = ts + 1 WHERE list = 'totals' AND owner = scope", "totals: the fold of the log", "but the log gives"},
 		{"deposited in all", "lists", "INSERT INTO lists SELECT * REPLACE (deposited + 1 AS deposited) FROM lists WHERE list = 'totals' AND owner = scope AND deposits = 2", "totals: the definition", "which the list has 1 times and its definition 0"},
-		{"swept", "lists", "ALTER TABLE lists UPDATE closed_block = closed_block + 1 WHERE list = 'vault_events' AND closed_by = 'sweep'", "vault_events: the fold of the log", "where the log gives"},
-		{"partner's", "lists", "ALTER TABLE lists UPDATE hash = toFixedString('x', 32) WHERE list = 'partner_events'", "partner_events: the fold of the log", "where the log gives"},
+		{"swept", "lists", "ALTER TABLE lists UPDATE closed_block = closed_block + 1 WHERE list = 'vault_events' AND closed_by = 'sweep'", "vault_events: the fold of the log", "but the log gives"},
+		{"partner's", "lists", "ALTER TABLE lists UPDATE hash = toFixedString('x', 32) WHERE list = 'partner_events'", "partner_events: the fold of the log", "but the log gives"},
 		{"lost block", "lists", "ALTER TABLE lists DELETE WHERE list = 'blocks' AND block = 3", "blocks: the definition", "which the list has 0 times"},
 	} {
 		if c.check == "" {
@@ -343,7 +343,7 @@ func TestLongLog(t *testing.T) {
 	must(t, err)
 	var first uint64
 	must(t, w.conn.QueryRow(t.Context(), "SELECT min(seq) FROM events WHERE seq > 1500 AND effect = 'deposit'").Scan(&first))
-	if c := check(t, r.Checks, "events: all that the log says"); c.Compared != first-1 || !strings.Contains(c.Difference, "where the log gives") {
+	if c := check(t, r.Checks, "events: all that the log says"); c.Compared != first-1 || !strings.Contains(c.Difference, "but the log gives") {
 		t.Errorf("%d records before the difference, got\n%s", first-1, r)
 	}
 }
@@ -446,7 +446,7 @@ func TestSlices(t *testing.T) {
 	cursors := func(list string) bool { return strings.HasPrefix(list, "cursor") } // without one cursor, the seq is unknown
 	for _, list := range definedLists() {
 		if check(t, r.Checks, list+": the definition").Compared < 2 && !cursors(list) && !of(list, readmodel.Groups, readmodel.Sources, readmodel.FifoList) {
-			t.Errorf("%s has too few rows to tell anything", list)
+			t.Errorf("%s has too few rows for this test", list)
 		}
 		if !cursors(list) {
 			g.change(t, "INSERT INTO lists SELECT * FROM lists WHERE list = '"+list+"' ORDER BY owner DESC, key DESC LIMIT 1")
@@ -493,15 +493,15 @@ func TestProofsOfRows(t *testing.T) {
 	} {
 		g.change(t, "TRUNCATE TABLE events", fmt.Sprintf("INSERT INTO events (seq, sign, writer, record) SELECT arrayJoin(%s), 1, %d, 'block' FROM numbers(%d)", c.seqs, i, last))
 		if err := g.conn.QueryRow(little, "SELECT uniqExact(seq) FROM events").Scan(new(uint64)); err == nil {
-			t.Fatal("a set of all seqs fits into the memory, the test proves nothing")
+			t.Fatal("a set of all seqs fits into the memory, so the test is incomplete")
 		}
 		v := verifier{connections: connections{conn: g.conn}, report: &Report{Seq: last}}
 		must(t, v.unique(little))
 		if err := v.report.Err(); (err != nil) != (c.name != "sound") {
-			t.Errorf("%s: the proof of rows says %v", c.name, err)
+			t.Errorf("%s: the proof of rows reports %v", c.name, err)
 		}
 		if err := Audit(little, g.conn); c.name == "sound" && err != nil || c.name != "sound" && !isBroken(err) {
-			t.Errorf("%s: the audit says %v", c.name, err)
+			t.Errorf("%s: the audit reports %v", c.name, err)
 		}
 	}
 }

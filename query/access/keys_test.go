@@ -84,7 +84,7 @@ func TestFloodOfUnknownKeysIsOneQuestion(t *testing.T) {
 		select {
 		case third := <-f.asked:
 			if len(third) != 1 {
-				t.Errorf("asked about %d keys once more", len(third))
+				t.Errorf("%d keys are looked up again", len(third))
 			}
 			f.answer <- nil
 		case <-over:
@@ -92,7 +92,7 @@ func TestFloodOfUnknownKeysIsOneQuestion(t *testing.T) {
 		}
 	}
 	if len(first) != 1 || len(second) != flood+1 {
-		t.Errorf("asked about %d keys and about %d", len(first), len(second))
+		t.Errorf("%d keys and then %d keys are looked up", len(first), len(second))
 	}
 	// A live key is cached for a second; the others are not kept.
 	if entry, err := k.lookUp(t.Context(), valid); err != nil || entry == nil || entry.partner.RateLimit != 120 {
@@ -138,7 +138,7 @@ func TestKeysAreForgotten(t *testing.T) {
 	<-f.asked
 	leave()
 	if err := <-left; !errors.As(err, &failure) {
-		t.Errorf("a client that went away: %v", err)
+		t.Errorf("a client that disconnected: %v", err)
 	}
 	f.answer <- nil
 	wait.For(t, "nobody waits", func() bool { k.mu.Lock(); defer k.mu.Unlock(); return !k.asking })

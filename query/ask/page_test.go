@@ -179,7 +179,7 @@ func TestPageIsCutInAnEntry(t *testing.T) {
 	// A duplicate entry is a fault of the generation, and must not appear on a page.
 	w.Gen.InsertLists([]readmodel.ListRow{entry(7, 3, 1)})
 	if _, err := newPage("first_seen", ask.OldestFirst).Read(t.Context(), pinned(t, s, nil), ofUsers{List: "first_seen", Owner: readtest.VaultC}, 0, 20); err == nil {
-		t.Error("an entry that is there twice is shown")
+		t.Error("a duplicate entry is shown")
 	}
 }
 
@@ -194,7 +194,7 @@ func TestPagePastTheEnd(t *testing.T) {
 		t.Fatalf("%d rows, %v", len(rows), err)
 	}
 	if err := p.Settled(t.Context(), w.Watcher); !errors.Is(err, ask.ErrRewritten) {
-		t.Errorf("the end of a list that was rewritten is believed: %v", err)
+		t.Errorf("the end of a rewritten list is accepted: %v", err)
 	}
 }
 

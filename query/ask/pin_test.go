@@ -107,7 +107,7 @@ func TestAnswerIsMadeAgain(t *testing.T) {
 			tries++
 			n, err := users(ctx, p)
 			if p.Seq == old.Seq {
-				return errors.New("what was seen cannot be")
+				return errors.New("an impossible state was read")
 			}
 			if n != usersAt(w.Log, p.Seq, p.Block) {
 				t.Errorf("%d users at block %d", n, p.Block)
@@ -133,11 +133,11 @@ func TestAnswerIsBounded(t *testing.T) {
 		return err
 	}
 	if _, err := ask.Answer(t.Context(), w.Watcher, s, nil, again); !errors.Is(err, ask.ErrRewritten) || tries != 10 {
-		t.Errorf("given up after %d tries: %v", tries, err)
+		t.Errorf("fails after %d tries: %v", tries, err)
 	}
 	tries = 0
 	if _, err := ask.Answer(t.Context(), w.Watcher, w.Look(), block(8), again); err != nil || tries != 1 {
-		t.Errorf("a block that all of them leave is answered in %d tries: %v", tries, err)
+		t.Errorf("a block that every unit keeps needs %d tries: %v", tries, err)
 	}
 }
 
@@ -236,7 +236,7 @@ func TestLostPart(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := p.Settled(t.Context(), w.Watcher); !errors.Is(err, ask.ErrRewritten) {
-		t.Errorf("what was read behind the pin is believed: %v", err)
+		t.Errorf("data read behind the pin is accepted: %v", err)
 	}
 	lost := w.Look()
 	for i, v := range kept {

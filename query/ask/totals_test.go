@@ -57,7 +57,7 @@ func TestTotalsBetween(t *testing.T) {
 	}
 	none, err := ask.UserTotals(t.Context(), pinned(t, s, nil), readtest.Nobody)
 	if sum := none.Sum(readtest.Nobody, nil); err != nil || sum.Deposits != 0 || sum.Deposited.Sign() != 0 {
-		t.Errorf("of nobody: %+v, %v", sum, err)
+		t.Errorf("of an unknown user: %+v, %v", sum, err)
 	}
 	if all, err := ask.TotalsOf(t.Context(), pinned(t, s, nil), common.Address{}, a); err != nil || all.Of(common.Address{}, common.Address{}).Users != 3 || all.Of(a, a).Users != 3 {
 		t.Errorf("users: %v, %v", all, err)
@@ -135,6 +135,6 @@ func TestTotalsOfManyUsers(t *testing.T) {
 	}
 	sums, err := ask.SumsOf(t.Context(), pinned(t, w.Look(), nil), ask.Whose{Users: users, Members: users})
 	if err != nil || sums.Seen[readtest.Bob] == 0 || len(sums.Seen) != 1 {
-		t.Errorf("first seen: %v, %v; want the one user who exists", sums, err)
+		t.Errorf("first seen: %v, %v; want only the existing user", sums, err)
 	}
 }

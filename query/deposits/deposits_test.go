@@ -16,7 +16,7 @@ import (
 // page.
 func TestHeavyKeys(t *testing.T) {
 	if testing.Short() {
-		t.Skip("many rows, and one question after the other")
+		t.Skip("many rows, and one query after the other")
 	}
 	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
 	const count, newest = 50_000, 5_001

@@ -67,7 +67,7 @@ func TestEveryPageIsServed(t *testing.T) {
 		t.Errorf("%d pages: %v", count, err)
 	}
 	if leads(all, "/docs/architecture#nothing") || leads(all, "/docs/nothing") || leads(all, "/docs#nothing") {
-		t.Error("what is not there is said to be")
+		t.Error("a missing page is found")
 	}
 }
 

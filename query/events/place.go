@@ -28,7 +28,7 @@ func before(params *serve.Params, retracted bool) place {
 	}
 	at, ok := parsePlace(value)
 	if !ok || at.seq != 0 && !retracted {
-		params.Fault("before", "must be the meta.next of an earlier answer")
+		params.Fault("before", "must be the meta.next of an earlier response")
 		return newest
 	}
 	return at

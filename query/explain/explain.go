@@ -63,7 +63,7 @@ type eventJSON struct {
 }
 
 // errNoKey is a route that let a partner's numbers through: the error is ours.
-var errNoKey = errors.New("the numbers of a partner are asked for without a key")
+var errNoKey = errors.New("the numbers of a partner were requested without a key")
 
 // Explainer answers why numbers are what they are.
 type Explainer struct {

@@ -26,9 +26,9 @@ var (
 	// chain.
 	errNoBlock = errors.New("the node does not have this block")
 	// errNoReceipts reports that the node does not return the receipts of a block that it has.
-	errNoReceipts = errors.New("the node gives no receipts of the block by eth_getBlockReceipts")
+	errNoReceipts = errors.New("the node returns no receipts of the block for eth_getBlockReceipts")
 	// errTooLong reports that a response is longer than maxNodeAnswer bytes.
-	errTooLong = fmt.Errorf("the node's answer has more than %d MiB", maxNodeAnswer>>20)
+	errTooLong = fmt.Errorf("the node's response has more than %d MiB", maxNodeAnswer>>20)
 )
 
 // Node is a node of the chain, used over HTTP.

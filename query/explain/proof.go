@@ -117,7 +117,7 @@ func (p *prover) proof(ctx context.Context, e *eventJSON, hash common.Hash) (*ch
 	case err != nil:
 		return nil, serve.Internal(err)
 	case l == nil || !names(p.vaults, e, l):
-		return nil, serve.Internal(fmt.Errorf("log %d of block %s (%s) is not the %s of record %s: `navlog verify --receipts` says what else is not the chain's", *e.LogIndex, e.BlockNumber, hash, e.Kind, e.Seq))
+		return nil, serve.Internal(fmt.Errorf("log %d of block %s (%s) is not the %s of record %s: `navlog verify --receipts` shows what else differs from the chain", *e.LogIndex, e.BlockNumber, hash, e.Kind, e.Seq))
 	}
 	return proof, nil
 }
@@ -138,5 +138,5 @@ func unproven(number string, hash common.Hash, err error) error {
 	case errors.Is(err, errNoBlock):
 		return serve.Unavailable("The node that proofs are made from does not have "+about+": it is behind, or the chain was reorganised.", err)
 	}
-	return serve.Unavailable("The node that proofs are made from does not answer as it should at the moment.", err)
+	return serve.Unavailable("The node for proofs does not respond correctly at the moment.", err)
 }

@@ -79,7 +79,7 @@ func (t *target) readQuery(params *serve.Params, of, query string) {
 	for name, given := range values {
 		switch {
 		case name != "vault" || !filtered(strings.TrimPrefix(of, root)):
-			params.Fault("of", "must have no parameters but the vault of a queue: asOfBlock, page and pageSize stand beside it")
+			params.Fault("of", "must have no parameters but the vault of a queue: asOfBlock, page and pageSize are separate parameters")
 			return
 		case given[0] != "": // an empty parameter is absent, of a repeated one the first counts
 			vault := params.Address("of", given[0])

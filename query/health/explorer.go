@@ -52,7 +52,7 @@ func checkExplorerURL(template, placeholder string) error {
 	case strings.ContainsAny(filled, "{}"):
 		return fmt.Errorf("must have no other placeholder than %s", placeholder)
 	case strings.Contains(template[:len(u.Scheme)+len("://")+len(u.Host)], "{"):
-		return fmt.Errorf("must have %s behind its host", placeholder)
+		return fmt.Errorf("must have %s after its host", placeholder)
 	}
 	return nil
 }

@@ -29,8 +29,8 @@ func TestExplorerURLs(t *testing.T) {
 		"https://a.example/{hash}":           "{tx} once",
 		"https://a.example/{tx}?b={block}":   "no other placeholder",
 		"https://a.example/{tx}}":            "no other placeholder",
-		"https://{tx}.example/":              "behind its host",
-		"https://a.example:{tx}/":            "behind its host",
+		"https://{tx}.example/":              "after its host",
+		"https://a.example:{tx}/":            "after its host",
 		"https://a.example/{tx}" + longer:    "longer than 500 bytes",
 		"https://a.example\\@b.example/{tx}": "http or https URL",
 	} {

@@ -34,7 +34,7 @@ func TestStatusWaitsForNoOther(t *testing.T) {
 	ask(first, 1)
 	<-begun
 	if got := n.at(gone, first); got != nil {
-		t.Errorf("nothing is known, and answered is %v", got)
+		t.Errorf("nothing is known, but the response is %v", got)
 	}
 	for range 20 {
 		ask(first, 1)
@@ -42,12 +42,12 @@ func TestStatusWaitsForNoOther(t *testing.T) {
 	release <- nil
 	group.Wait()
 	if len(begun) != 0 {
-		t.Errorf("asked %d times more", len(begun))
+		t.Errorf("%d more queries were sent", len(begun))
 	}
 	ask(second, 1)
 	<-begun
 	if got := n.at(gone, second)[vault]; got != 1 {
-		t.Errorf("what was seen last is %d", got)
+		t.Errorf("the newest time seen is %d", got)
 	}
 	release <- errors.New("away")
 	group.Wait()

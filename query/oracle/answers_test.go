@@ -152,7 +152,7 @@ func (a *asked) compareUser(o *Oracle, u common.Address, pinned string) {
 // histories, and at their end about every stride-th past block.
 func TestAnswersEqualOracle(t *testing.T) {
 	if testing.Short() {
-		t.Skip("asks one question after the other")
+		t.Skip("sends one query after the other")
 	}
 	for seed := uint64(1); seed <= 2; seed++ {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {

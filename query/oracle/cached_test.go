@@ -147,7 +147,7 @@ func TestCacheChangesNoAnswer(t *testing.T) {
 	}
 	t.Logf("%d answers were made with the cache, %d without", made[0], made[1])
 	if made[0] > made[1]*9/10 {
-		t.Errorf("%d of %d answers were made with the cache: it proves less than it says", made[0], made[1])
+		t.Errorf("%d of %d answers were made with the cache, too few for this test", made[0], made[1])
 	}
 }
 

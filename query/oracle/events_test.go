@@ -91,7 +91,7 @@ func (a *asked) walkEvents(path, pinned string, want []any) {
 // TestEventsByFilters: each filter, by itself and combined with others, in a history with reorganisations.
 func TestEventsByFilters(t *testing.T) {
 	if testing.Short() {
-		t.Skip("asks one question after the other")
+		t.Skip("sends one query after the other")
 	}
 	s := tell(3, func(*story) {})
 	if !s.hasReorganisation() {
@@ -154,7 +154,7 @@ func TestEventsThereAndBack(t *testing.T) {
 	a.walkEvents("/api/v1/events?kind=NavUpdated", "", []any{})
 	a.walkEvents("/api/v1/events?retracted=true", "", []any{o.event(l.Entries[10]), o.event(l.Entries[6]), o.event(l.Entries[2])})
 	a.walkEvents("/api/v1/events", "asOfBlock=2", []any{})
-	same(t, "what took them back", []any{o.event(l.Entries[6])["retractedBySeq"], o.event(l.Entries[2])["retractedBySeq"]}, []any{"10", "6"})
+	same(t, "the records that retracted them", []any{o.event(l.Entries[6])["retractedBySeq"], o.event(l.Entries[2])["retractedBySeq"]}, []any{"10", "6"})
 }
 
 // TestWrongQuestionsForEvents: invalid parameters are rejected, and filters that match nothing return an empty list.

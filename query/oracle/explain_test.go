@@ -118,7 +118,7 @@ func (a *asked) isInTheLog(what string, e object) {
 // with reorganisations, at the newest block and at past ones.
 func TestExplanationsAddUp(t *testing.T) {
 	if testing.Short() {
-		t.Skip("asks one question after the other")
+		t.Skip("sends one query after the other")
 	}
 	s := tell(3, func(*story) {})
 	if !s.hasReorganisation() {
@@ -132,6 +132,6 @@ func TestExplanationsAddUp(t *testing.T) {
 	}
 	t.Logf("%d numbers, %d events", numbers, events)
 	if numbers < 200 || events < 1000 {
-		t.Errorf("%d numbers of %d events: the test proves less than it says", numbers, events)
+		t.Errorf("%d numbers of %d events are too few for this test", numbers, events)
 	}
 }

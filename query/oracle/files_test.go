@@ -56,7 +56,7 @@ var (
 // TestFiles: the file of each list is the whole list, at the newest block and at a past one, with each filter.
 func TestFiles(t *testing.T) {
 	if testing.Short() {
-		t.Skip("asks one question after the other")
+		t.Skip("sends one query after the other")
 	}
 	s := tell(4, func(*story) {})
 	if !s.hasReorganisation() {
@@ -196,7 +196,7 @@ func TestFilesOfDeposits(t *testing.T) {
 // files about a block that stays, are sent completely and unchanged.
 func TestFileOfRewrittenBlock(t *testing.T) {
 	if testing.Short() {
-		t.Skip("asks one question after the other")
+		t.Skip("sends one query after the other")
 	}
 	whole := readtest.SmallChain()
 	before := readtest.NewLog(readtest.ChainID)

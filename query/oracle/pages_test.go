@@ -68,7 +68,7 @@ func crowd(s *story, write func()) {
 // remain.
 func TestEveryPage(t *testing.T) {
 	if testing.Short() {
-		t.Skip("asks one question after the other")
+		t.Skip("sends one query after the other")
 	}
 	s := newStory(5)
 	var a *asked
@@ -82,7 +82,7 @@ func TestEveryPage(t *testing.T) {
 	})
 	a.Look()
 	if pairs := a.gen.Count("lists WHERE list IN ('first_seen', 'deposited', 'withdrawn') AND sign = -1"); pairs < 20 {
-		t.Fatalf("%d rows are taken back: the test proves less than it says", pairs)
+		t.Fatalf("%d rows are retracted, too few for this test", pairs)
 	}
 	for pinned, o := range map[string]*Oracle{"": At(s.Log, s.Seq(), 1<<62), "asOfBlock=55": At(s.Log, s.Seq(), 55), "asOfBlock=85": At(s.Log, s.Seq(), 85)} {
 		for _, field := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
@@ -101,7 +101,7 @@ func TestEveryPage(t *testing.T) {
 // them than the first read returns.
 func TestDeadRowsBeforeAPage(t *testing.T) {
 	if testing.Short() {
-		t.Skip("many rows, and one question after the other")
+		t.Skip("many rows, and one query after the other")
 	}
 	s := newStory(6)
 	var a *asked
@@ -156,7 +156,7 @@ func TestDeadRowsBeforeAPage(t *testing.T) {
 // TestManyRequests: the requests of a user with many of them, by status, some of which reuse an index.
 func TestManyRequests(t *testing.T) {
 	if testing.Short() {
-		t.Skip("many rows, and one question after the other")
+		t.Skip("many rows, and one query after the other")
 	}
 	l, random := readtest.NewLog(readtest.ChainID), rand.New(rand.NewPCG(4, 4))
 	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.VaultRecord(readtest.VaultB, "Beta", 1), readtest.BlockRecord(1))
@@ -204,7 +204,7 @@ func TestManyRequests(t *testing.T) {
 // past block, where more numbers are read than the first read covers.
 func TestLongDepositQueue(t *testing.T) {
 	if testing.Short() {
-		t.Skip("many rows, and one question after the other")
+		t.Skip("many rows, and one query after the other")
 	}
 	l := readtest.NewLog(readtest.ChainID)
 	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.VaultRecord(readtest.VaultB, "Beta", 1), readtest.BlockRecord(1))
@@ -298,7 +298,7 @@ func TestAmountsAreExact(t *testing.T) {
 // TestTablesAhead: rows in the table events that are newer than the lists change no response.
 func TestTablesAhead(t *testing.T) {
 	if testing.Short() {
-		t.Skip("asks one question after the other")
+		t.Skip("sends one query after the other")
 	}
 	s := newStory(7)
 	s.backfill(readtest.VaultA, "Alpha", 1, 20)

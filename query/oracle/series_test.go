@@ -267,7 +267,7 @@ func tellTimes(seed uint64, step func(*story)) *story {
 // for past ones, with every interval, in full and in part.
 func TestSeries(t *testing.T) {
 	if testing.Short() {
-		t.Skip("asks one question after the other")
+		t.Skip("sends one query after the other")
 	}
 	for seed := uint64(1); seed <= 2; seed++ {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
@@ -414,7 +414,7 @@ func TestSeriesWhereTimeGoesBack(t *testing.T) {
 // vault would never emit.
 func TestSeriesIsTheTotals(t *testing.T) {
 	if testing.Short() {
-		t.Skip("asks one question after the other")
+		t.Skip("sends one query after the other")
 	}
 	s := newStory(8)
 	crowd(s, func() {})

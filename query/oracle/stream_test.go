@@ -185,7 +185,7 @@ func TestStreamOverARestart(t *testing.T) {
 	f.hears(story)
 	c.Server.EndLive()
 	if got, ok := f.next(); ok || f.body.Err() != nil {
-		t.Fatalf("a server that ends says %v, %v", got, f.body.Err())
+		t.Fatalf("a server that shuts down responds with %v, %v", got, f.body.Err())
 	}
 	g.Write(whole)
 	_, url = streamOf(t, g)

@@ -84,16 +84,16 @@ func (s *Statements) Get(r *serve.Request) (*serve.Answer, error) {
 	span := r.Params.Span()
 	for _, name := range []string{"from", "to"} {
 		if r.Params.Get(name) == "" {
-			r.Params.Fault(name, "must be given: a statement is of a span of time")
+			r.Params.Fault(name, "must be given: a statement covers a time range")
 		}
 	}
 	for name, at := range map[string]int64{"from": span.From, "to": span.To} {
 		if at < 0 {
-			r.Params.Fault(name, "must not be before 1970: no block is")
+			r.Params.Fault(name, "must not be before 1970")
 		}
 	}
 	if s.Key == nil {
-		return nil, serve.NotFound("Statements are not made here: the operator has given no key to sign them with.")
+		return nil, serve.NotFound("Statements are not available here: the operator has configured no signing key.")
 	}
 	answer := func(ctx context.Context, p *ask.Pin, ingest *registry.ProgramStatus) (*serve.Answer, error) {
 		if err := registry.UseStatementKey(ctx, s.Pool, s.public()); errors.Is(err, registry.ErrStatementKeyRetired) {

@@ -298,7 +298,7 @@ func describeDelivery(r db.ListDeliveriesRow) deliveryJSON {
 // Events is the pull stream: the exact bytes of the webhooks, in the order of the caller's sequence. meta.next is the
 // after of the next call.
 func (w *Webhooks) Events(r *serve.Request) (*serve.Answer, error) {
-	after := r.Params.Integer("after", 0, 0, math.MaxInt64, "must be an integer of at least 0: the meta.next of an earlier answer")
+	after := r.Params.Integer("after", 0, 0, math.MaxInt64, "must be an integer of at least 0: the meta.next of an earlier response")
 	limit := r.Params.Integer("limit", serve.DefaultPageSize, 1, serve.MaxPageSize, "must be an integer from 1 to 100")
 	if err := r.Params.Err(); err != nil {
 		return nil, err

@@ -74,7 +74,7 @@ func TestCacheKeepsWhatIsUsed(t *testing.T) {
 		answer(path)
 	}
 	if c.kept(cacheKey{path: "a"}, always) == nil {
-		t.Fatal("an answer is gone that there was room for")
+		t.Fatal("an answer was dropped although there was space")
 	}
 	answer("d")
 	for path, want := range map[string]bool{"a": true, "b": false, "c": true, "d": true} {
@@ -172,7 +172,7 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 	put("long", maxCachedAnswer+1)
 	if _, kept := c.entries[cacheKey{path: "long"}]; kept {
-		t.Error("one answer takes the room of many")
+		t.Error("one answer uses the space of many")
 	}
 }
 
@@ -231,7 +231,7 @@ func TestCrowdOfAnother(t *testing.T) {
 	}
 	close(release)
 	if err := <-refused; err != full {
-		t.Errorf("who had no slot has %v", err)
+		t.Errorf("a request without a slot has %v", err)
 	}
 	for range many {
 		<-asking

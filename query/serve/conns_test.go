@@ -123,15 +123,15 @@ func TestConnectionsAreBounded(t *testing.T) {
 		fourth := e.connect("192.0.2.6")
 		fourth.send("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
 		if !first.gone() || slow.gone() {
-			t.Error("a slow header goes before an idle connection")
+			t.Error("a connection with a slow header is closed before an idle one")
 		}
 		fifth := e.connect("192.0.2.7")
 		fifth.send("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
 		if !slow.gone() || e.closedFor("header") != 1 {
-			t.Error("a slow header keeps a newcomer out")
+			t.Error("a slow header blocks a new connection")
 		}
 		if sixth := e.connect("192.0.2.8"); !sixth.gone() || e.closedFor("full") != 1 {
-			t.Error("a connection beyond all places is taken")
+			t.Error("a connection beyond the limit is accepted")
 		}
 		if busy.gone() || third.gone() || fourth.gone() || fifth.gone() || testutil.ToFloat64(e.conns.open) != 4 {
 			t.Error("a request that is being answered is cut off")
@@ -139,7 +139,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		close(e.answer)
 		synctest.Wait()
 		if seventh := e.connect("192.0.2.9"); seventh.gone() {
-			t.Error("with idle ones a newcomer is not taken")
+			t.Error("a new connection is rejected although idle ones exist")
 		}
 	})
 }
@@ -152,7 +152,7 @@ func TestConnectionsOfAnAddress(t *testing.T) {
 		other := e.connect("192.0.2.1")
 		first, second := e.connect("198.51.100.7"), e.connect("198.51.100.7")
 		if third := e.connect("198.51.100.7"); third.gone() || !first.gone() || second.gone() || other.gone() {
-			t.Error("an address that has too many keeps its newest, and takes nothing of others")
+			t.Error("an address with too many connections keeps its newest one, or closes those of others")
 		}
 		for n := range 20 {
 			e.connect(fmt.Sprintf("2001:db8:1:%x::1", n*256))
@@ -220,7 +220,7 @@ func TestAckedByTheClient(t *testing.T) {
 	defer raw.Close()
 	c, ok := ConnContext(t.Context(), &conn{Conn: raw}).Value(connKey{}).(interface{ Acked() (uint64, bool) })
 	if !ok {
-		t.Fatal("a connection does not report what is acknowledged")
+		t.Fatal("a connection does not report acknowledged bytes")
 	}
 	before, known := c.Acked()
 	if !known {

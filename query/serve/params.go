@@ -120,7 +120,7 @@ func (p *Params) Page() Page {
 	number := p.Integer("page", 1, 1, math.MaxUint64, "must be an integer of at least 1")
 	size := uint64(p.PageSize())
 	if number > maxReach/size {
-		p.Fault("page", "page x pageSize must not be above 100000; narrow the list by its filters")
+		p.Fault("page", "page x pageSize must not be above 100000; narrow the list with its filters")
 		number = 1
 	}
 	return Page{int(number), int(size)}

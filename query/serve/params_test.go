@@ -124,7 +124,7 @@ func TestAddresses(t *testing.T) {
 	p.Vault()
 	p.OneOf("status", "", "queued", "claimed", "cancelled")
 	if f := p.Err().(*Failure); f.Code != "INVALID_ADDRESS" || fields(p) != "page vault status" {
-		t.Errorf("all the mistakes of a request should be told at once: %v %q", f, fields(p))
+		t.Errorf("all mistakes of a request should be reported at once: %v %q", f, fields(p))
 	}
 	if newParams("vault=").Vault() != nil {
 		t.Error("an empty vault is not a filter")
@@ -206,7 +206,7 @@ func TestSloppyParameters(t *testing.T) {
 		} {
 			p := newParams(field + "=" + url.QueryEscape(value))
 			if c.read(p); p.Err() == nil || fields(p) != field {
-				t.Errorf("%s=%q is taken: %v", field, value, p.Err())
+				t.Errorf("%s=%q is accepted: %v", field, value, p.Err())
 			}
 		}
 		p := newParams(field + "=" + url.QueryEscape(c.value))

@@ -91,7 +91,7 @@ func TestCachedRequestKeepsNoHeaders(t *testing.T) {
 			done = true
 		case <-time.After(10 * time.Millisecond):
 			if t.Context().Err() != nil {
-				t.Fatal("the request is not let go")
+				t.Fatal("the request is not released")
 			}
 		}
 	}
@@ -178,7 +178,7 @@ func TestPanics(t *testing.T) {
 		}
 	}
 	if c.Server.Cached() != 0 {
-		t.Error("a panic is kept")
+		t.Error("a panic is cached")
 	}
 }
 
@@ -225,7 +225,7 @@ func TestStreams(t *testing.T) {
 	rec = httptest.NewRecorder()
 	c.Handler.ServeHTTP(rec, again)
 	if rec.Code != 304 || rec.Body.Len() > 0 {
-		t.Errorf("asked again: %d with %d bytes", rec.Code, rec.Body.Len())
+		t.Errorf("second request: %d with %d bytes", rec.Code, rec.Body.Len())
 	}
 	defer func() {
 		if v := recover(); v != http.ErrAbortHandler || c.Server.StreamsTaken() != 0 {
@@ -341,6 +341,6 @@ func TestConnectionsForAllAtOnce(t *testing.T) {
 	defer conn.Close()
 	const cheap, expensive, proving = concurrency + 1, 1 + 1, 4 + 1
 	if open, most := conn.Stats().MaxOpenConns, 6*(cheap+expensive+proving); open <= most {
-		t.Errorf("%d connections for %d questions at once", open, most)
+		t.Errorf("%d connections for %d concurrent queries", open, most)
 	}
 }

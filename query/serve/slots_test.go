@@ -133,7 +133,7 @@ func TestFullQueueMakesRoom(t *testing.T) {
 	}
 	var f *Failure
 	if _, err := c.ask(address(101)); !errors.As(err, &f) || !f.Crowd {
-		t.Errorf("one with as many requests as the others pushes them out: %v", err)
+		t.Errorf("an address with as many requests as the others displaces them: %v", err)
 	}
 }
 

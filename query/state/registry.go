@@ -103,7 +103,7 @@ func (r *Registry) ask(ctx context.Context, queries *db.Queries, now time.Time) 
 	}
 	status, err := queries.ListStatus(ctx)
 	if err != nil {
-		return fmt.Errorf("read what the programs say: %w", err)
+		return fmt.Errorf("read the status of the programs: %w", err)
 	}
 	r.choose(generations)
 	r.logs = make(map[int32]string, len(generations))

@@ -54,7 +54,7 @@ func TestWhichGeneration(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	if err := w.Watcher.Look(ctx); err == nil || !strings.Contains(err.Error(), "did not say yet which generation is live") {
+	if err := w.Watcher.Look(ctx); err == nil || !strings.Contains(err.Error(), "has not reported yet which generation is live") {
 		t.Errorf("before the registry has answered: %v", err)
 	}
 	look("no generation is live: `navlog project` makes the first one")
@@ -68,7 +68,7 @@ func TestWhichGeneration(t *testing.T) {
 	look(fmt.Sprintf("generation %d at 11, partial true", building.ID-w.Gen.ID))
 	first := w.Snapshot()
 	if len(first.Vaults) != 2 || first.First != 3 || first.Seq != chain.Seq() || first.Time != uint64(readtest.BlockTime(11)) {
-		t.Errorf("what is built is seen as %+v", first)
+		t.Errorf("the generation being built is reported as %+v", first)
 	}
 	set := func(id int32, from, to string) {
 		t.Helper()
@@ -92,7 +92,7 @@ func TestWhichGeneration(t *testing.T) {
 	set(w.Gen.ID, registry.Building, registry.Live)
 	look("generation 0 at 4, partial false")
 	if n := w.Snapshot(); n.Unchanged(was.Generation, was.Seq, nil) || n.Kept(was.Generation, was.Seq, 3) {
-		t.Error("what was true of another generation is true of this one")
+		t.Error("the state of another generation is reported for this one")
 	}
 	if got := w.Leaving(); len(got) != 1 || got[building.ID] <= 0 || got[building.ID] > time.Minute {
 		t.Errorf("leaving %v", got)
@@ -132,7 +132,7 @@ func TestFirstSyncProgress(t *testing.T) {
 	}
 	w.Now = func() time.Time { return time.Now().Add(6 * time.Second) }
 	if got := w.FirstSync(); got != nil {
-		t.Errorf("what was said long ago is reported: %+v", got)
+		t.Errorf("an old report is still shown: %+v", got)
 	}
 }
 

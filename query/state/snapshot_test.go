@@ -114,10 +114,10 @@ func TestVaultRecords(t *testing.T) {
 	refused := func(part string) {
 		t.Helper()
 		if err := w.Watcher.Look(t.Context()); err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("a look says %v, should say %q", err, part)
+			t.Errorf("the check reports %v, should be %q", err, part)
 		}
 		if w.Snapshot() != was {
-			t.Error("what was proven is gone")
+			t.Error("the proven block is lost")
 		}
 	}
 	w.Log.ChainID++

@@ -153,7 +153,7 @@ func (w *Watcher) look(ctx context.Context) error {
 	w.forget()
 	registry := w.registry.Load()
 	if registry == nil || !registry.Known {
-		return plainError("the registry did not say yet which generation is live")
+		return plainError("the registry has not reported yet which generation is live")
 	}
 	if registry.fault != "" {
 		w.show(nil)

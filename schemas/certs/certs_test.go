@@ -75,7 +75,7 @@ func TestBothSides(t *testing.T) {
 	}
 	place(theirs.Files())
 	if ask(mixed) == nil {
-		t.Error("a certificate of another authority is taken")
+		t.Error("a certificate of another authority is accepted")
 	}
 	place(files)
 	if err := ask(mixed); err != nil {

@@ -362,7 +362,7 @@ func TestSettle(t *testing.T) {
 		b.must(<-settled)
 	}
 	if err := Settle(b.ctx, 9, b.options...); !errors.Is(err, kerr.UnknownTopicOrPartition) {
-		t.Errorf("topics that are not there give %v", err)
+		t.Errorf("missing topics give %v", err)
 	}
 }
 

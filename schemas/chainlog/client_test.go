@@ -45,9 +45,9 @@ func TestOwnCertificates(t *testing.T) {
 		t.Errorf("without: %v", err)
 	}
 	if err := ask(certs.Files{CA: authority.Files().CA}); err == nil {
-		t.Error("a client without a certificate is answered")
+		t.Error("a client without a certificate gets a response")
 	}
 	if err := ask(certs.Files{CA: authority.Files().CA, Cert: "gone", Key: "gone"}); err == nil || !strings.Contains(err.Error(), "kafka.certificates: read the client's certificate gone") {
-		t.Errorf("files that are not there: %v", err)
+		t.Errorf("missing files: %v", err)
 	}
 }

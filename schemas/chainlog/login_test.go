@@ -117,7 +117,7 @@ func TestLoginByToken(t *testing.T) {
 	d.takes = func(string) bool { return false }
 	_, err := d.login(t)
 	if why := Explain(err); why == nil || !strings.Contains(why.Error(), "or a token or a role that they accept") || strings.Contains(why.Error(), "renewed") {
-		t.Errorf("a token that is refused: %v", why)
+		t.Errorf("a rejected token: %v", why)
 	}
 	before := d.count()
 	for text, want := range map[string]string{
@@ -162,7 +162,7 @@ func TestLoginByRole(t *testing.T) {
 	}
 	t.Setenv("AWS_PROFILE", "missing")
 	if _, err := new(awsChain).credentials(t.Context()); err == nil || !strings.Contains(err.Error(), "read the configuration of AWS for the login AWS_MSK_IAM") {
-		t.Errorf("with a profile that is not there: %v", err)
+		t.Errorf("with a missing profile: %v", err)
 	}
 	t.Setenv("AWS_PROFILE", "")
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")

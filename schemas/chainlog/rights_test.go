@@ -166,7 +166,7 @@ func (g *guarded) deed(user string) error {
 // All tests of rights share one broker, which takes seconds to start.
 func TestRights(t *testing.T) {
 	if testing.Short() {
-		t.Skip("tests a broker's rights, without goroutines of ours")
+		t.Skip("tests a broker's rights, without concurrency in navlog")
 	}
 	shared := newGuarded(t)
 	for _, part := range []struct {
@@ -220,7 +220,7 @@ func enoughAndNeeded(t *testing.T, g *guarded) {
 			}
 			g.eventually("taken", lacks(right))
 			if err = g.deed(user); !isRefusal(err) {
-				t.Errorf("%s does without %s: %v", user, right, err)
+				t.Errorf("%s works without %s: %v", user, right, err)
 			}
 			if _, err := g.admin.CreateACLs(t.Context(), rule()); err != nil {
 				t.Fatal(err)

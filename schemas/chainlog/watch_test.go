@@ -47,7 +47,7 @@ func TestWatch(t *testing.T) {
 	begin() // another one, before the next Ends
 	look(soon, true)
 	if again := soon.open[place{topic, 0}]; again.stable != 2 || !again.since.After(first) {
-		t.Errorf("the second is mistaken for the first: %+v", again)
+		t.Errorf("the second one is treated as the first: %+v", again)
 	}
 	b.must(client.EndTransaction(b.ctx, kgo.TryAbort))
 	if end := look(soon, false); end != (Tail{4, 4}) || soon.Hanging() != nil {

@@ -52,7 +52,7 @@ func TestProofOfEveryLog(t *testing.T) {
 			}
 		}
 		if l, p, err := b.Log(uint32(2 * len(kinds))); l != nil || p != nil || err != nil {
-			t.Errorf("a log that is not there: %v, %v, %v", l, p, err)
+			t.Errorf("a missing log: %v, %v, %v", l, p, err)
 		}
 	}
 	header, receipts := someBlock(allTypes...)
@@ -105,11 +105,11 @@ func TestProofThatIsChanged(t *testing.T) {
 	_, p, _ := b.Log(3)
 	p.TransactionIndex = 9
 	if _, _, err := p.Verify(small.Hash()); err == nil || !strings.Contains(err.Error(), "the block has no transaction 9") {
-		t.Errorf("a place that the trie has not: %v", err)
+		t.Errorf("a place that the trie does not have: %v", err)
 	}
 	rubbish := &Proof{Header: []byte{1}}
 	if _, _, err := rubbish.Verify(crypto.Keccak256Hash([]byte{1})); err == nil || !strings.Contains(err.Error(), "cannot be read") {
-		t.Errorf("a header that is none: %v", err)
+		t.Errorf("an invalid header: %v", err)
 	}
 }
 

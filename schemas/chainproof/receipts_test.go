@@ -133,10 +133,10 @@ func TestChainOfHeaders(t *testing.T) {
 		t.Error(err)
 	}
 	if err := Chain(common.Hash{1}, headers); err == nil {
-		t.Error("a chain that ends elsewhere is taken")
+		t.Error("a chain that ends elsewhere is accepted")
 	}
 	if err := Chain(top, append(slices.Clone(headers[:2]), headers[3:]...)); err == nil {
-		t.Error("a chain with a gap is taken")
+		t.Error("a chain with a gap is accepted")
 	}
 	headers[2].Time++
 	if err := Chain(top, headers); err == nil || !strings.Contains(err.Error(), "block 2") {
@@ -168,7 +168,7 @@ func TestReceiptsOfSepolia(t *testing.T) {
 		}
 	}
 	if len(blocks) < 8000 || kinds[types.LegacyTxType] == 0 || kinds[types.DynamicFeeTxType] == 0 {
-		t.Errorf("%d blocks with receipts by type %v: too few to say anything", len(blocks), kinds)
+		t.Errorf("%d blocks with receipts by type %v are too few for this test", len(blocks), kinds)
 	}
 }
 

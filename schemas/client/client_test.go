@@ -130,7 +130,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 	}
 	for _, address := range []string{"", "navlog.example", "ftp://navlog.example", "http://", "http://a b"} {
 		if _, err := client.New(address, "", nil); err == nil {
-			t.Errorf("%q is taken for an address", address)
+			t.Errorf("%q is accepted as an address", address)
 		}
 	}
 }

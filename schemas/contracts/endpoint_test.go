@@ -73,7 +73,7 @@ func TestDiscreet(t *testing.T) {
 	err = contracts.Discreet(client.CallContext(cancelled, nil, "eth_chainId"), echo.URL+"/secretkey")
 	var inURL *url.Error
 	if !errors.Is(err, context.Canceled) || !errors.As(err, &inURL) {
-		t.Errorf("the error is not what it was: %v", err)
+		t.Errorf("the error has changed: %v", err)
 	}
 	plain := errors.New("no funds")
 	if got := contracts.Discreet(plain, echo.URL); got != plain {

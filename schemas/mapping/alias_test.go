@@ -47,7 +47,7 @@ func TestAliases(t *testing.T) {
 	}
 	if again := WithAlias(WithAlias(both, seven, 70), eight, 0); !SameMapping(again, one) || SameMapping(one, plain) || SameMapping(one, both) ||
 		!SameMapping(WithAlias(one, seven, 0), plain) {
-		t.Errorf("the records are told apart wrongly: %v", again.Aliases)
+		t.Errorf("the records are distinguished wrongly: %v", again.Aliases)
 	}
 	deposit := func(ref any) *event.Log {
 		return asRecord(emitted("Deposit(address,uint256,uint256,uint256)", 2, alice, ref, 5, 6))

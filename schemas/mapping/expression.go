@@ -77,7 +77,7 @@ func (e *expressions) parse(p piece, depth int) (value, bool) {
 	}
 	if !strings.HasSuffix(text, ")") {
 		return e.wrong(p.from,
-			"%q has no closing bracket; inside of { } an expression with a comma must be in quotes", text)
+			"%q has no closing bracket; inside { } an expression with a comma must be in quotes", text)
 	}
 	name := text[:open]
 	want, ok := map[string]int{"add": 2, "sub": 2, "mulDiv": 3}[name]

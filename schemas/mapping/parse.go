@@ -383,7 +383,7 @@ func (c *checker) with(m *Mapping, n *yaml.Node, primary *signature) *companion 
 	for _, e := range c.entries(match, "`match`", nil) {
 		cond, ok := c.equality(e, of, primary)
 		if ok && cond.other == nil {
-			c.at(e.value, 0, "`match` compares with a parameter of the rule's own event, and %q is none", e.value.Value)
+			c.at(e.value, 0, "`match` compares with a parameter of the rule's own event, but %q is not one", e.value.Value)
 		}
 		w.match = append(w.match, cond)
 	}

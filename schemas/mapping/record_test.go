@@ -65,7 +65,7 @@ func TestRecord(t *testing.T) {
 	log.Topics[2] = common.Hash{8}.Bytes()
 	stranger := &event.Log{Address: make([]byte, 20), Topics: log.Topics}
 	if log.Topics = log.Topics[:3]; s.Takes(log) || s.Takes(stranger) || s.Takes(&event.Log{Address: queue[:]}) {
-		t.Error("a log of another vault is taken")
+		t.Error("a log of another vault is accepted")
 	}
 	plain := &event.Vault{Address: vault[:]}
 	must(t, Record(plain, sources[:1], []Text{{0, math.MaxUint64, "reference", reference}}))

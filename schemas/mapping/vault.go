@@ -311,7 +311,7 @@ func checks(of *signature, read []assignment) (out []check) {
 		}
 		if narrow {
 			out = append(out, check{place: p.place, base: p.typ.base, bits: p.typ.bits,
-				why: fmt.Sprintf("the word of `%s` is no %s", p.name, p.typ.text)})
+				why: fmt.Sprintf("the word of `%s` is not a valid %s", p.name, p.typ.text)})
 		}
 	}
 	return out
@@ -352,7 +352,7 @@ func (a *assignment) step() step {
 		return s
 	}
 	if s.wide, s.name = p.typ.bits > s.bits, p.name; !s.wide {
-		s.bits, s.why = p.typ.bits, fmt.Sprintf("the word of `%s` is no %s", p.name, p.typ.text)
+		s.bits, s.why = p.typ.bits, fmt.Sprintf("the word of `%s` is not a valid %s", p.name, p.typ.text)
 	}
 	if s.op = opNumber; a.field.form != formNumber {
 		s.op = opAmount

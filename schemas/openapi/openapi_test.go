@@ -63,7 +63,7 @@ func TestEveryParameterIsBounded(t *testing.T) {
 			t.Errorf("parameter %s has no bounds", name)
 		}
 		if p.Value.Description == "" {
-			t.Errorf("parameter %s says nothing of itself", name)
+			t.Errorf("parameter %s has no description", name)
 		}
 	}
 	for path, item := range doc.Paths.Map() {
@@ -134,7 +134,7 @@ func TestJSONIsTheSameDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(fromJSON, again) {
-		t.Error("the JSON says something else than the YAML")
+		t.Error("the JSON differs from the YAML")
 	}
 	if !bytes.HasPrefix(openapi.JSON(), []byte(`{"openapi":"3.1.0","info":{"title":"navlog"`)) {
 		t.Errorf("the order is lost: %.80s", openapi.JSON())

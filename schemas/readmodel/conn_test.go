@@ -37,11 +37,11 @@ func TestGivenUpQuestions(t *testing.T) {
 		}
 	}
 	if given == 0 {
-		t.Error("every question was answered in time: the test proves nothing")
+		t.Error("every query finished in time, so the test is incomplete")
 	}
 	var n uint64
 	if err := conn.QueryRow(t.Context(), "SELECT count() FROM numbers(7)").Scan(&n); err != nil || n != 7 {
-		t.Fatalf("after %d questions that were given up the server says %d, %v", given, n, err)
+		t.Fatalf("after %d cancelled queries the server reports %d, %v", given, n, err)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestGivenUpWhileTheServerGoes(t *testing.T) {
 	for rows.Next() {
 	}
 	if err := errors.Join(rows.Err(), rows.Close()); err == nil {
-		t.Error("the answer is taken for whole")
+		t.Error("a truncated response is accepted as complete")
 	}
 }
 
@@ -116,7 +116,7 @@ func TestSecureConnection(t *testing.T) {
 	defer conn.Close()
 	var unknown *tls.CertificateVerificationError
 	if err := conn.Ping(t.Context()); !errors.As(err, &unknown) {
-		t.Errorf("a certificate that nobody signed: %v", err)
+		t.Errorf("an unsigned certificate: %v", err)
 	}
 }
 

@@ -160,7 +160,7 @@ func TestEventsPartsKnowTheirSeqs(t *testing.T) {
 	err := g.conn.QueryRow(t.Context(), "SELECT count(), uniqExact(partition_id) FROM system.parts WHERE database = {database:String} AND table = 'events' AND active",
 		clickhouse.Named("database", g.database)).Scan(&parts, &partitions)
 	if parts != 2 || partitions != 1 || err != nil {
-		t.Errorf("two inserts made %d parts in %d partitions, %v", parts, partitions, err)
+		t.Errorf("two inserts created %d parts in %d partitions, %v", parts, partitions, err)
 	}
 	if plan := explain(t, g.conn, "EXPLAIN SELECT max(seq) FROM events"); !strings.Contains(plan, "_minmax_count_projection") {
 		t.Errorf("the last seq is read like this:\n%s", plan)

@@ -91,7 +91,7 @@ func TestSecureConnectionEnds(t *testing.T) {
 					continue // the second query uses the same connection
 				}
 				if len(taken) != 1 {
-					t.Fatalf("%d connections were made for two questions", len(taken))
+					t.Fatalf("%d connections were made for two queries", len(taken))
 				}
 				if err := end(<-taken); err != nil {
 					t.Fatal(err)
@@ -127,6 +127,6 @@ func TestOwnCertificates(t *testing.T) {
 		t.Errorf("without: %v", err)
 	}
 	if err := ask(certs.Files{CA: authority.Files().CA}); err == nil {
-		t.Error("a client without a certificate is answered")
+		t.Error("a client without a certificate gets a response")
 	}
 }

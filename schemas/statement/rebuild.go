@@ -115,18 +115,18 @@ func (r *rebuilding) span() (from, to uint64, err error) {
 	h := r.header
 	id, err := r.chain.ChainID(r.ctx)
 	if err != nil {
-		return 0, 0, fmt.Errorf("ask the node for its chain: %w", err)
+		return 0, 0, fmt.Errorf("request the chain id of the node: %w", err)
 	}
 	if !id.IsUint64() || id.Uint64() != h.ChainID {
-		return 0, 0, contradict("it is of chain %d, and the node serves chain %s", h.ChainID, id)
+		return 0, 0, contradict("it is of chain %d, but the node serves chain %s", h.ChainID, id)
 	}
 	begin, err := time.Parse(time.RFC3339Nano, h.From)
 	if err != nil {
-		return 0, 0, contradict("its from is %q and no time", h.From)
+		return 0, 0, contradict("its from is %q, which is not a time", h.From)
 	}
 	end, err := time.Parse(time.RFC3339Nano, h.To)
 	if err != nil || end.Before(begin) {
-		return 0, 0, contradict("its to is %q and no time after its from", h.To)
+		return 0, 0, contradict("its to is %q, which is not a time after its from", h.To)
 	}
 	for _, v := range h.Vaults {
 		start, err := strconv.ParseUint(v.StartBlock, 10, 64)

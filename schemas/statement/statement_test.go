@@ -202,9 +202,9 @@ func TestRebuild(t *testing.T) {
 func TestRebuildRefusals(t *testing.T) {
 	c := &fakeChain{id: 5, head: 40, widest: 100}
 	for part, change := range map[string]func(*statement.Header){
-		"it is of chain 6, and the node serves chain 5": func(h *statement.Header) { h.ChainID = 6 },
+		"it is of chain 6, but the node serves chain 5": func(h *statement.Header) { h.ChainID = 6 },
 		`its from is "soon"`:                            func(h *statement.Header) { h.From = "soon" },
-		"no time after its from":                        func(h *statement.Header) { h.To = webhook.FormatTime(genesis) },
+		"not a time after its from":                     func(h *statement.Header) { h.To = webhook.FormatTime(genesis) },
 		"twice":                                         func(h *statement.Header) { h.Vaults[1].Address = h.Vaults[0].Address },
 		`its vault "0x1"`:                               func(h *statement.Header) { h.Vaults[0].Address = "0x1" },
 		`its vault "0xa1a1`:                             func(h *statement.Header) { h.Vaults[0].Address = strings.ToLower(h.Vaults[0].Address) },
@@ -228,7 +228,7 @@ func TestRebuildRefusals(t *testing.T) {
 	}
 	c.fails, c.widest = nil, 0
 	if _, err := statement.Rebuild(t.Context(), io.Discard, header(c), c, nil, nil); err == nil || !strings.Contains(err.Error(), "logs of blocks 10 to 10") {
-		t.Errorf("a node that gives no logs: %v", err)
+		t.Errorf("a node that returns no logs: %v", err)
 	}
 }
 

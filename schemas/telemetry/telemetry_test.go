@@ -96,7 +96,7 @@ func TestParents(t *testing.T) {
 		t.Errorf("a late attempt is of trace %s, with %d links", got.TraceID(), len(got.Links()))
 	}
 	if got := spans.Named("odd"); len(got) != 1 || got[0].Parent().IsValid() {
-		t.Errorf("a header that is none has %d spans", len(got))
+		t.Errorf("an invalid header has %d spans", len(got))
 	}
 	if _, span := telemetry.Child(t.Context(), telemetry.Client, "alone"); span.IsRecording() {
 		t.Error("work that belongs to no trace makes one")

@@ -142,10 +142,10 @@ func Text(response *http.Response, err error) ([]byte, error) {
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, fmt.Errorf("%s gave more than %d bytes: is that the API of navlog?", at(response), large.Limit)
+		return nil, fmt.Errorf("%s sent more than %d bytes: is that the API of navlog?", at(response), large.Limit)
 	}
 	if err != nil {
-		return nil, unanswered(response.Request, fmt.Errorf("read what %s answers: %w", at(response), err))
+		return nil, unanswered(response.Request, fmt.Errorf("read the response of %s: %w", at(response), err))
 	}
 	if response.StatusCode != http.StatusOK {
 		return nil, refused(response, body)
@@ -165,10 +165,10 @@ func refused(response *http.Response, body []byte) error {
 		}
 	}
 	if json.Unmarshal(body, &answer) != nil || answer.Error.Code == "" {
-		return fmt.Errorf("%s answered %d: is that the API of navlog?", at(response), response.StatusCode)
+		return fmt.Errorf("%s responded with %d: is that the API of navlog?", at(response), response.StatusCode)
 	}
 	said := strings.TrimSpace(answer.Error.Message + " " + string(answer.Error.Details))
-	err := fmt.Errorf("%s answered %d: %s", at(response), response.StatusCode, cli.Printable(said))
+	err := fmt.Errorf("%s responded with %d: %s", at(response), response.StatusCode, cli.Printable(said))
 	switch response.StatusCode {
 	case http.StatusBadRequest:
 		return cli.Usage.With(err)

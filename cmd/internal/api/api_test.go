@@ -40,7 +40,7 @@ const vaults = `{"ok":true,"data":[{"address":"0xA1","totalAssets":"115792089237
 func TestRead(t *testing.T) {
 	address := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.String() != "/behind/api/v1/vaults?asOfBlock=9" || r.Header.Get("x-api-key") != "nk_test_key" || !strings.HasPrefix(r.UserAgent(), "navlog/") {
-			t.Errorf("asked for %s with %v", r.URL, r.Header)
+			t.Errorf("requested %s with %v", r.URL, r.Header)
 		}
 		w.Header().Set("X-Indexed-Block", "9")
 		fmt.Fprint(w, vaults)
@@ -83,14 +83,14 @@ func TestRefusals(t *testing.T) {
 		code   cli.Code
 		says   string
 	}{
-		{400, fmt.Sprintf(refusal, `,"details":[{"field":"to"}]`), cli.Usage, address + `/status answered 400: It is so. [{"field":"to"}]`},
-		{401, fmt.Sprintf(refusal, ""), cli.Configuration, address + "/status answered 401: It is so."},
-		{403, fmt.Sprintf(refusal, ""), cli.Configuration, "answered 403: It is so."},
-		{404, fmt.Sprintf(refusal, ""), cli.Failed, "answered 404: It is so."},
-		{503, fmt.Sprintf(refusal, ""), cli.Unreachable, "answered 503: It is so."},
-		{502, "<html>", cli.Failed, "answered 502: is that the API of navlog?"},
+		{400, fmt.Sprintf(refusal, `,"details":[{"field":"to"}]`), cli.Usage, address + `/status responded with 400: It is so. [{"field":"to"}]`},
+		{401, fmt.Sprintf(refusal, ""), cli.Configuration, address + "/status responded with 401: It is so."},
+		{403, fmt.Sprintf(refusal, ""), cli.Configuration, "responded with 403: It is so."},
+		{404, fmt.Sprintf(refusal, ""), cli.Failed, "responded with 404: It is so."},
+		{503, fmt.Sprintf(refusal, ""), cli.Unreachable, "responded with 503: It is so."},
+		{502, "<html>", cli.Failed, "responded with 502: is that the API of navlog?"},
 		{200, "<html>", cli.Failed, "did not send a response of navlog"},
-		{200, strings.Repeat(" ", 101), cli.Failed, "gave more than 100 bytes"},
+		{200, strings.Repeat(" ", 101), cli.Failed, "sent more than 100 bytes"},
 		{301, "", cli.Usage, "has moved to https://navlog.example/status: use that address as --url"},
 	} {
 		status, body = c.status, c.body
@@ -137,14 +137,14 @@ func TestWithin(t *testing.T) {
 		if headless {
 			continue
 		}
-		if !strings.Contains(err.Error(), "read what http://") {
+		if !strings.Contains(err.Error(), "read the response of http://") {
 			t.Error(err)
 		}
 		break
 	}
 	away := dial(t, api.Config{URL: "http://127.0.0.1:1"})
 	if _, err := api.Text(away.Get(t.Context(), "/status", nil)); cli.CodeOf(err) != cli.Unreachable {
-		t.Errorf("of an API that is away: %v", err)
+		t.Errorf("of an API that is down: %v", err)
 	}
 }
 
@@ -164,13 +164,13 @@ func TestGivenUp(t *testing.T) {
 	ctx, giveUp := context.WithCancel(t.Context())
 	go func() { <-asked; giveUp() }()
 	if _, err := public.Get(ctx, "/status", nil); cli.CodeOf(err) != cli.Failed || !errors.Is(err, context.Canceled) {
-		t.Errorf("before an answer it ends with %d: %v", cli.CodeOf(err), err)
+		t.Errorf("before a response it ends with %d: %v", cli.CodeOf(err), err)
 	}
 	ctx, leave := context.WithCancel(t.Context())
 	response, err := public.Get(ctx, "/api/v1/vaults", nil)
 	leave()
-	if _, err = api.Text(response, err); cli.CodeOf(err) != cli.Failed || !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "read what http://") {
-		t.Errorf("in the midst of one it ends with %d: %v", cli.CodeOf(err), err)
+	if _, err = api.Text(response, err); cli.CodeOf(err) != cli.Failed || !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "read the response of http://") {
+		t.Errorf("in the middle of a response it ends with %d: %v", cli.CodeOf(err), err)
 	}
 }
 
@@ -192,22 +192,22 @@ func TestPatience(t *testing.T) {
 		return err
 	}
 	if err := list(patient); err != nil || asked.Load() != 3 {
-		t.Errorf("asked %d times: %v", asked.Load(), err)
+		t.Errorf("sent %d requests: %v", asked.Load(), err)
 	}
 	if err := list(dial(t, api.Config{URL: address})); err == nil || asked.Load() != 1 {
-		t.Errorf("who is not patient asked %d times: %v", asked.Load(), err)
+		t.Errorf("a client without patience sent %d requests: %v", asked.Load(), err)
 	}
 	asked.Store(0)
 	if _, err := api.Text(patient.Post(t.Context(), "/api/v1/partner/webhooks/test", nil)); err == nil || asked.Load() != 1 {
-		t.Errorf("what changes something is sent %d times: %v", asked.Load(), err)
+		t.Errorf("a request that changes something is sent %d times: %v", asked.Load(), err)
 	}
 	busy = 1000
 	if err := list(patient); err == nil || asked.Load() != 20 {
-		t.Errorf("of an API that is always busy it asked %d times: %v", asked.Load(), err)
+		t.Errorf("to an API that is always busy it sent %d requests: %v", asked.Load(), err)
 	}
 	for _, after = range []string{"86400", "-1", "soon", ""} {
 		if err := list(patient); err == nil || asked.Load() != 1 {
-			t.Errorf("to come back after %q it asked %d times: %v", after, asked.Load(), err)
+			t.Errorf("with Retry-After %q it sent %d requests: %v", after, asked.Load(), err)
 		}
 	}
 }

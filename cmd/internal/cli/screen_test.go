@@ -44,7 +44,7 @@ func TestScreenWritesNothingThatATerminalObeys(t *testing.T) {
 	var out bytes.Buffer
 	s := NewScreen(&out)
 	if NewScreen(s) != s {
-		t.Error("a screen is written to by another one")
+		t.Error("a screen writes to another screen")
 	}
 	const honest = "vault\tnaïve — 円 👍\nnext line\n"
 	for _, text := range []string{honest, hostile, ""} {

@@ -158,7 +158,7 @@ func secondDocument(name string, decoder *yaml.Decoder) error {
 	case err != nil:
 		return fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
 	}
-	return fmt.Errorf("%s, line %d: a second document begins, of which nothing is read: remove the --- above it", name, second.Line)
+	return fmt.Errorf("%s, line %d: a second document begins here, but only the first one is read: remove the --- above it", name, second.Line)
 }
 
 const envPrefix = "NAVLOG_"
@@ -323,7 +323,7 @@ func (c Config) Validate(sections ...Section) error {
 			faults = append(faults, c.Webhooks.Validate(), c.Guard.Validate())
 		case NeedSession:
 			if c.Postgres.Pooled {
-				faults = append(faults, errors.New("postgres.pooled is true, and this takes a lock of a PostgreSQL session: give it a postgres.url that leads to the server itself (NAVLOG_POSTGRES_URL), and NAVLOG_POSTGRES_POOLED=false"))
+				faults = append(faults, errors.New("postgres.pooled is true, but this needs a lock of a PostgreSQL session: give it a postgres.url of the server itself (NAVLOG_POSTGRES_URL), and NAVLOG_POSTGRES_POOLED=false"))
 			}
 		case NeedSecretKey:
 			_, err := registry.NewSealer(c.SecretKey)
@@ -339,7 +339,7 @@ func (c Config) rotation(sections []Section) error {
 		return nil
 	}
 	if _, err := registry.NewSealer(c.SecretKey); err != nil {
-		return fmt.Errorf("http.partnerRotation is true, with which serve needs the key that dispatch has: %w", err)
+		return fmt.Errorf("http.partnerRotation is true, so serve needs the same key as dispatch: %w", err)
 	}
 	return nil
 }
@@ -371,7 +371,7 @@ func untouched(key, value, example string) error {
 	if !strings.EqualFold(value, example) {
 		return nil
 	}
-	return fmt.Errorf("%s is still the one of the example, %s: give your own", key, example)
+	return fmt.Errorf("%s still has the example's value, %s: give your own", key, example)
 }
 
 // portFault reports a port number that is out of range. An address without a port is reported by its section.

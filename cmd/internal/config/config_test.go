@@ -93,7 +93,7 @@ surplus: true
 		"clickhouse.addr", "clickhouse.prefix", "postgres.url", "http.listen", "http.router", "NAVLOG_SECRET_KEY",
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("nothing is said about %s", want)
+			t.Errorf("the error does not mention %s", want)
 		}
 	}
 	if strings.Contains(text, "secretpassword") {
@@ -135,7 +135,7 @@ func TestSecretKeyOfServe(t *testing.T) {
 
 func TestConfigFileThatIsMissingOrNoYAML(t *testing.T) {
 	if _, err := Load(filepath.Join(t.TempDir(), "none.yaml"), nil); err == nil {
-		t.Error("a file that was named and does not exist is accepted")
+		t.Error("a named file that does not exist is accepted")
 	}
 	if _, err := Load(configtest.Write(t, "chain: [unclosed"), nil); err == nil {
 		t.Error("text that is not YAML is accepted")
@@ -213,12 +213,12 @@ func TestExampleHasEverySetting(t *testing.T) {
 		t.Fatalf("%s is accepted as it is", file)
 	}
 	for line := range strings.SplitSeq(fault.Error(), "\n") {
-		if !strings.Contains(line, "is still the one of the example") {
+		if !strings.Contains(line, "still has the example's value") {
 			t.Errorf("%s: %s", file, line)
 		}
 	}
 	for _, key := range []string{"chain.vaults[0].address", "chain.rpc[0]", "chain.rpc[1]", "http.router"} {
-		if !strings.Contains(fault.Error(), key+" is still") {
+		if !strings.Contains(fault.Error(), key+" still has") {
 			t.Errorf("the example's %s is accepted", key)
 		}
 	}

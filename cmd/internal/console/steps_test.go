@@ -74,7 +74,7 @@ func TestStepsInALog(t *testing.T) {
 		quick.Tell("log: records", 1, 2)
 		quick.End()
 		if strings.Count(out.String(), "\n") != 2 {
-			t.Errorf("of what is done at once a log has %q", out.String())
+			t.Errorf("a step that is done at once logs %q", out.String())
 		}
 	})
 }

@@ -108,7 +108,7 @@ func (f explainFlags) explain(ctx context.Context, s *cli.Streams, of, number, k
 	}
 	x := &explanation{explainFlags: f, api: public, of: of, field: "/" + strings.TrimPrefix(number, "/")}
 	if (f.RPC != "" || f.RPCFile != "") && !f.Proof {
-		return cli.Usage.With(errors.New("--rpc and --rpc-file say where to compare the hashes of proofs: give --proof too"))
+		return cli.Usage.With(errors.New("--rpc and --rpc-file name the node that confirms the hashes of proofs: give --proof too"))
 	}
 	if f.Proof {
 		node := cli.Secret{Flag: "--rpc", Given: f.RPC, File: f.RPCFile, Variable: "NAVLOG_EXPLAIN_RPC"}
@@ -147,7 +147,7 @@ func (f explainFlags) explain(ctx context.Context, s *cli.Streams, of, number, k
 		if err := errors.Join(err, failed); err != nil || fault == nil {
 			return err
 		}
-		return cli.Different.With(fmt.Errorf("%w; `navlog verify` says whether the read models are what the log says", fault))
+		return cli.Different.With(fmt.Errorf("%w; `navlog verify` shows whether the read models match the log", fault))
 	}
 }
 
@@ -233,18 +233,18 @@ func (o *outcome) add(e *explainedEvent, sum *big.Int) error {
 		o.Retracted++
 		return nil
 	case e.State != "live":
-		return fmt.Errorf("the log of seq %s is %s and changes the number by %s", e.Seq, e.State, e.Change)
+		return fmt.Errorf("the log of seq %s is %s, but changes the number by %s", e.Seq, e.State, e.Change)
 	case o.Operation == "count" && e.Change != "1":
-		return fmt.Errorf("the log of seq %s counts as %s and not as one", e.Seq, e.Change)
+		return fmt.Errorf("the log of seq %s counts as %s instead of one", e.Seq, e.Change)
 	case o.Operation == "last" && o.Logs > 0:
-		return fmt.Errorf("the log of seq %s is the second that says the number", e.Seq)
+		return fmt.Errorf("the log of seq %s is the second one that contains the number", e.Seq)
 	}
 	o.Logs++
 	if o.Sum = e.Change; isNumber {
 		o.Sum = sum.Add(sum, change).String()
 	}
 	if e.Sum != o.Sum {
-		return fmt.Errorf("up to seq %s the changes add up to %s, and the API says %s", e.Seq, o.Sum, e.Sum)
+		return fmt.Errorf("up to seq %s the changes add up to %s, but the API reports %s", e.Seq, o.Sum, e.Sum)
 	}
 	return nil
 }
@@ -253,11 +253,11 @@ func (o *outcome) add(e *explainedEvent, sum *big.Int) error {
 func (o *outcome) end(total int64) error {
 	switch {
 	case total != o.Logs+o.Retracted:
-		return fmt.Errorf("the API says %d logs and shows %d", total, o.Logs+o.Retracted)
+		return fmt.Errorf("the API reports %d logs, but shows %d", total, o.Logs+o.Retracted)
 	case o.Shown == nil && o.Logs > 0:
-		return fmt.Errorf("the answer shows null, and its logs come to %s", o.Sum)
+		return fmt.Errorf("the response shows null, but its logs come to %s", o.Sum)
 	case o.Shown != nil && o.Sum != *o.Shown:
-		return fmt.Errorf("the answer shows %s, and its logs come to %s", *o.Shown, o.Sum)
+		return fmt.Errorf("the response shows %s, but its logs come to %s", *o.Shown, o.Sum)
 	}
 	o.AddsUp = true
 	return nil
@@ -283,9 +283,9 @@ func (x *explanation) once(ctx context.Context) (fault, err error) {
 		}
 		switch {
 		case p.Data.Operation != o.Operation:
-			return fmt.Errorf("the API says that the number is the %q of its logs, and it is their %s", p.Data.Operation, o.Operation), x.conclude(&o)
+			return fmt.Errorf("the API reports the number as the %q of its logs, but it is their %s", p.Data.Operation, o.Operation), x.conclude(&o)
 		case p.Meta.Total > explainable:
-			return nil, fmt.Errorf("%s of %s is made of %d logs, and the API pages through %d: it cannot be added up here", x.field, x.of, p.Meta.Total, explainable)
+			return nil, fmt.Errorf("%s of %s consists of %d logs, but the API pages through only %d: it cannot be added up here", x.field, x.of, p.Meta.Total, explainable)
 		}
 		for _, raw := range p.Data.Events {
 			x.tell("logs of the number", uint64(o.Logs+o.Retracted), uint64(p.Meta.Total))

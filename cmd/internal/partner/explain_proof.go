@@ -58,7 +58,7 @@ func (p *prover) prove(ctx context.Context, e *explainedEvent) (why string, faul
 	case e.State == "retracted":
 		return "it was retracted", nil, nil
 	case e.Proof == nil && e.Unproven == nil:
-		return lie("there is none, and no reason why")
+		return lie("there is none, and no reason is given")
 	case e.Proof == nil:
 		return *e.Unproven, nil, nil
 	}
@@ -75,7 +75,7 @@ func (p *prover) prove(ctx context.Context, e *explainedEvent) (why string, faul
 	// Each log appears only once: they come in the order of the chain.
 	at := []uint64{header.Number.Uint64(), e.Proof.TransactionIndex, uint64(e.Proof.LogInReceipt)}
 	if p.last != nil && compare(p.last, at) >= 0 {
-		return lie("it is not after the one before it")
+		return lie("it does not come after the previous one")
 	}
 	p.last = at
 	if why := p.differs(e, header, l); why != "" {
@@ -120,13 +120,13 @@ func (p *prover) differs(e *explainedEvent, header *types.Header, l *types.Log) 
 	at := slices.IndexFunc(effects, func(e mapping.Effect) bool { return slices.Contains(kindsOf(p.field), e.Kind) })
 	switch {
 	case failed != nil:
-		return fmt.Sprintf("the log is not laid out like an event: %v", failed)
+		return fmt.Sprintf("the log does not have the layout of an event: %v", failed)
 	case known == nil || known.Name != e.Kind:
 		return fmt.Sprintf("the log is not a %s", e.Kind)
 	case at < 0:
-		return fmt.Sprintf("a %s says nothing about the number", e.Kind)
+		return fmt.Sprintf("a %s does not affect the number", e.Kind)
 	case header.Number.Cmp(p.asOf) > 0:
-		return fmt.Sprintf("it is in block %s, and the number is as of block %s", header.Number, p.asOf)
+		return fmt.Sprintf("it is in block %s, but the number is as of block %s", header.Number, p.asOf)
 	case !ours:
 		return fmt.Sprintf("the log is of %s, but the API says that it is of %s", l.Address, e.VaultAddress)
 	}
@@ -139,7 +139,7 @@ func (p *prover) differs(e *explainedEvent, header *types.Header, l *types.Log) 
 		for _, m := range whose.FindAllStringSubmatch(part, -1) {
 			of, ofUser := common.HexToAddress(m[2]), m[1] != ""
 			if ofUser && of != owner || !ofUser && of != vault {
-				return fmt.Sprintf("the log is of %s about %s, and the number is of %s", vault, owner, of)
+				return fmt.Sprintf("the log is of %s about %s, but the number is of %s", vault, owner, of)
 			}
 		}
 	}
@@ -148,7 +148,7 @@ func (p *prover) differs(e *explainedEvent, header *types.Header, l *types.Log) 
 	}
 	if ofUsers.MatchString(p.field) {
 		if p.counted[owner] {
-			return fmt.Sprintf("the number is of users, and %s is counted twice", owner)
+			return fmt.Sprintf("the number counts users, but %s is counted twice", owner)
 		}
 		p.counted[owner] = true
 	}
@@ -188,7 +188,7 @@ func (p *prover) compared(ctx context.Context, e *explainedEvent) (why string, f
 		case errors.Is(err, ethereum.NotFound):
 			return "", nil, cli.Unreachable.With(fmt.Errorf("the node of --rpc has no block %d: it is behind, or of another chain", number))
 		case err != nil:
-			return "", nil, cli.Unreachable.With(fmt.Errorf("ask the node of --rpc for block %d: %w", number, contracts.Discreet(err, p.rpc)))
+			return "", nil, cli.Unreachable.With(fmt.Errorf("request block %d from the node of --rpc: %w", number, contracts.Discreet(err, p.rpc)))
 		}
 		p.block, p.hash = number, header.Hash()
 	}

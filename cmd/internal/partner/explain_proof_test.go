@@ -133,20 +133,20 @@ func TestExplainProofOfALyingAPI(t *testing.T) {
 		"a block":   {"user " + alice + " totalWithdrawn", text(`"blockNumber":"5"`, `"blockNumber":"4"`), shown, "it is about block 5"},
 		"a header":  {"user " + alice + " totalWithdrawn", text(`"header":"0xf9`, `"header":"0xf8`), shown, "its header hashes to"},
 		"a receipt": {"user " + alice + " totalWithdrawn", text(`"receipt":"0x`, `"receipt":"0x00`), shown, "its receipt is not the one"},
-		"no proof":  {"user " + alice + " totalWithdrawn", text(`"proof":`, `"was":`), shown, "there is none, and no reason why"},
+		"no proof":  {"user " + alice + " totalWithdrawn", text(`"proof":`, `"was":`), shown, "there is none, and no reason is given"},
 		"a log twice": {"vault " + a + " userCount", func(body string) string {
 			first := strings.Split(events.FindStringSubmatch(body)[1], `},{"id"`)
 			second := strings.Replace(first[0], `"sum":"1"`, `"sum":"2"`, 1)
 			return events.ReplaceAllLiteralString(body, `"events":[`+first[0]+`},`+second+`}]`)
-		}, shown, "it is not after the one before it"},
-		"of somebody else":       {"user " + readtest.Nobody.Hex() + " totalWithdrawn", claimed, text(`"totalWithdrawn":"0"`, `"totalWithdrawn":"45"`), "and the number is of " + readtest.Nobody.Hex()},
+		}, shown, "it does not come after the previous one"},
+		"of somebody else":       {"user " + readtest.Nobody.Hex() + " totalWithdrawn", claimed, text(`"totalWithdrawn":"0"`, `"totalWithdrawn":"45"`), "but the number is of " + readtest.Nobody.Hex()},
 		"rubbish behind a user":  {"user " + alice + " totalWithdrawn", text(`"userAddress":"`+alice, `"userAddress":"`+alice+" or so"), shown, "but the API says that it is about " + alice + " or so"},
-		"a claim that is put in": {"user " + alice + " totalDeposited", claimed, shown, "a WithdrawalClaimed says nothing about the number"},
+		"a claim that is put in": {"user " + alice + " totalDeposited", claimed, shown, "a WithdrawalClaimed does not affect the number"},
 		"a NAV that is a user": {"vault " + a + " userCount", func(string) string {
 			return strings.NewReplacer(`"1050000"`, `"1"`, `"last"`, `"count"`).Replace(nav(""))
-		}, shown, "a NavUpdated says nothing about the number"},
-		"a user twice":        {"vault " + a + " userCount", deposits, shown, "the number is of users, and " + alice + " is counted twice"},
-		"a log of after that": {"user " + alice + " totalWithdrawn --as-of 4", claimed, shown, "it is in block 5, and the number is as of block 4"},
+		}, shown, "a NavUpdated does not affect the number"},
+		"a user twice":        {"vault " + a + " userCount", deposits, shown, "the number counts users, but " + alice + " is counted twice"},
+		"a log of after that": {"user " + alice + " totalWithdrawn --as-of 4", claimed, shown, "it is in block 5, but the number is as of block 4"},
 	} {
 		api.spoil = func(path, body string) string {
 			if strings.Contains(path, "/explain") {
@@ -172,7 +172,7 @@ func TestExplainProofOfALyingAPI(t *testing.T) {
 		says string
 	}{
 		"a block that the node has not": {"--proof --rpc " + readtest.NewNode(t).URL, cli.Unreachable, "has no block 5"},
-		"no node":                       {"--proof --rpc http://" + closedAddress(t), cli.Unreachable, "ask the node of --rpc for block 5"},
+		"no node":                       {"--proof --rpc http://" + closedAddress(t), cli.Unreachable, "request block 5 from the node of --rpc"},
 		"a URL that is none":            {"--proof --rpc nonsense://x", cli.Unreachable, "reach the node of --rpc"},
 		"a node without proofs":         {"--rpc " + n.URL, cli.Usage, "give --proof too"},
 	} {

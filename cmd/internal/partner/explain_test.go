@@ -111,7 +111,7 @@ func TestExplain(t *testing.T) {
 	}
 	api.busy.Store(2)
 	if _, err := api.explain(t, "user", alice, "totalDeposited"); err != nil || api.busy.Load() >= 0 {
-		t.Errorf("an API that asks to come back later: %v", err)
+		t.Errorf("an API with Retry-After: %v", err)
 	}
 	out, err := api.explain(t, "user", alice, "totalDeposited", "--json")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
@@ -156,14 +156,14 @@ func TestExplainFindsDifferences(t *testing.T) {
 	api := newAnAPI(t)
 	alice := readtest.Alice.Hex()
 	for name, c := range map[string]struct{ where, from, to, says string }{
-		"another number":         {"/users/", `"totalDeposited":"170"`, `"totalDeposited":"171"`, "the answer shows 171, and its logs come to 170"},
-		"null with logs":         {"/users/", `"totalDeposited":"170"`, `"totalDeposited":null`, "null, and its logs come to 170"},
-		"another change":         {"/explain", `"change":"100"`, `"change":"101"`, "add up to 101, and the API says 100"},
-		"another sum":            {"/explain", `"sum":"170"`, `"sum":"171"`, "add up to 170, and the API says 171"},
-		"a log that is left out": {"/explain", `"total":2`, `"total":3`, "says 3 logs and shows 2"},
+		"another number":         {"/users/", `"totalDeposited":"170"`, `"totalDeposited":"171"`, "the response shows 171, but its logs come to 170"},
+		"null with logs":         {"/users/", `"totalDeposited":"170"`, `"totalDeposited":null`, "null, but its logs come to 170"},
+		"another change":         {"/explain", `"change":"100"`, `"change":"101"`, "add up to 101, but the API reports 100"},
+		"another sum":            {"/explain", `"sum":"170"`, `"sum":"171"`, "add up to 170, but the API reports 171"},
+		"a log that is left out": {"/explain", `"total":2`, `"total":3`, "reports 3 logs, but shows 2"},
 		"a state that is none":   {"/explain", `"state":"live"`, `"state":"dead"`, "is dead"},
-		"a retracted one counts": {"/explain", `"state":"live"`, `"state":"retracted"`, "is retracted and changes the number by 100"},
-		"a sum that is a count":  {"/explain", `"operation":"sum"`, `"operation":"count"`, `the "count" of its logs, and it is their sum`},
+		"a retracted one counts": {"/explain", `"state":"live"`, `"state":"retracted"`, "is retracted, but changes the number by 100"},
+		"a sum that is a count":  {"/explain", `"operation":"sum"`, `"operation":"count"`, `the "count" of its logs, but it is their sum`},
 	} {
 		asked := 0
 		api.spoil = func(path, body string) string {
@@ -179,8 +179,8 @@ func TestExplainFindsDifferences(t *testing.T) {
 		}
 	}
 	for number, c := range map[string]struct{ from, to, says string }{
-		"user " + alice + " holdings/deposits/1/_count":   {`"change":"1"`, `"change":"2"`, "counts as 2 and not as one"},
-		"vault " + readtest.VaultA.Hex() + " navPerShare": {`"events":\[(.+?)\]`, `"events":[$1,$1]`, "is the second that says the number"},
+		"user " + alice + " holdings/deposits/1/_count":   {`"change":"1"`, `"change":"2"`, "counts as 2 instead of one"},
+		"vault " + readtest.VaultA.Hex() + " navPerShare": {`"events":\[(.+?)\]`, `"events":[$1,$1]`, "is the second one that contains the number"},
 	} {
 		api.spoil = func(_, body string) string { return regexp.MustCompile(c.from).ReplaceAllString(body, c.to) }
 		if out, err := api.explain(t, strings.Fields(number)...); cli.CodeOf(err) != cli.Different || !strings.Contains(err.Error(), c.says) {
@@ -214,11 +214,11 @@ func TestExplainFindsDifferences(t *testing.T) {
 		"below a number":  {"user " + alice + " totalDeposited/x", "", "", cli.Usage, "nothing below"},
 		"no such place":   {"user " + alice + " holdings/deposits/7/_count", "", "", cli.Usage, `no "7"`},
 		"no such vault":   {"user " + alice + " holdings/deposits/" + alice + "/_count", "", "", cli.Usage, "no \"" + alice},
-		"no number of it": {"user " + alice + " address", "", "", cli.Usage, "answered 400"},
-		"no address":      {"user 0x12 totalDeposited", "", "", cli.Usage, "answered 400"},
+		"no number of it": {"user " + alice + " address", "", "", cli.Usage, "responded with 400"},
+		"no address":      {"user 0x12 totalDeposited", "", "", cli.Usage, "responded with 400"},
 		"no such user":    {"user " + readtest.Nobody.Hex() + " totalDeposited", "", "", cli.Failed, "There is no such user."},
 		"no such block":   {"user " + alice + " totalDeposited --as-of 12", "", "", cli.Usage, "asOfBlock"},
-		"too many logs":   {"user " + alice + " totalDeposited", `"total":2`, `"total":100001`, cli.Failed, "made of 100001 logs"},
+		"too many logs":   {"user " + alice + " totalDeposited", `"total":2`, `"total":100001`, cli.Failed, "consists of 100001 logs"},
 		"no JSON":         {"user " + alice + " totalDeposited", `{"ok"`, `<html`, cli.Failed, "did not send a response of navlog"},
 		"another API":     {"user 0x12 totalDeposited", `{"ok":false`, `<html`, cli.Failed, "is that the API of navlog"},
 		"rubbish events":  {"user " + alice + " totalDeposited", `"logIndex":2`, `"logIndex":"x"`, cli.Failed, "read an event"},
@@ -259,7 +259,7 @@ func TestExplainShowsAStrangersText(t *testing.T) {
 	}
 	api.spoil = func(_, body string) string { return strings.ReplaceAll(body, "There is no such user.", `\u001b[2J\n`) }
 	if _, err := api.explain(t, "user", readtest.Nobody.Hex(), "totalDeposited"); err == nil || strings.ContainsAny(err.Error(), "\x1b\n") {
-		t.Errorf("what is refused: %q", err)
+		t.Errorf("rejected: %q", err)
 	}
 	api.spoil = func(_, body string) string { return strings.ReplaceAll(body, `"kind":`, "\n\"kind\":") }
 	if out, err := api.explain(t, "user", alice, "totalDeposited", "--json"); err != nil || strings.Count(out, "\n") != 3 {
@@ -288,7 +288,7 @@ func TestExplainOfAnAPIThatHasNoEnd(t *testing.T) {
 		}
 		return first
 	}
-	if out, err := api.explain(t, "user", alice, "totalDeposited", "--retracted"); cli.CodeOf(err) != cli.Different || !strings.Contains(err.Error(), "the API says 2 logs and shows 4") {
+	if out, err := api.explain(t, "user", alice, "totalDeposited", "--retracted"); cli.CodeOf(err) != cli.Different || !strings.Contains(err.Error(), "the API reports 2 logs, but shows 4") {
 		t.Errorf("the same page again: %v\n%s", err, out)
 	}
 	api.spoil = func(_, body string) string { return body }
@@ -303,7 +303,7 @@ func TestExplainOfAnAPIThatHasNoEnd(t *testing.T) {
 	defer deaf.Close()
 	var out bytes.Buffer
 	err = run(t.Context(), []string{"explain", "user", alice, "totalDeposited", "--as-of", "5", "--url", deaf.URL}, &out, &out)
-	if cli.CodeOf(err) != cli.Different || !strings.Contains(err.Error(), "was asked for as of block 5, and the answer is as of block 11") {
+	if cli.CodeOf(err) != cli.Different || !strings.Contains(err.Error(), "was requested as of block 5, but the response is as of block 11") {
 		t.Errorf("as of another block: %v\n%s", err, out.String())
 	}
 }

@@ -286,13 +286,13 @@ func (cmd statementVerifyCmd) compare(ctx context.Context, s *cli.Streams,
 	case errors.As(err, &unknown):
 		return nil, cli.Usage.With(fmt.Errorf("%w: give its file as --mapping", err))
 	case errors.As(err, &contradiction), errors.Is(err, errDiffers):
-		return nil, cli.Different.With(fmt.Errorf("%s is not what the chain says: %w", cmd.File, err))
+		return nil, cli.Different.With(fmt.Errorf("%s does not match the chain: %w", cmd.File, err))
 	case ctx.Err() != nil: // the command was cancelled, and the node may well be up
 		return nil, cli.Failed.With(contracts.Discreet(err, rpc))
 	case err != nil:
 		return nil, cli.Unreachable.With(contracts.Discreet(err, rpc))
 	case len(same.want) > 0:
-		return nil, cli.Different.With(fmt.Errorf("%s is not what the chain says: it continues with %s",
+		return nil, cli.Different.With(fmt.Errorf("%s does not match the chain: it continues with %s",
 			cmd.File, excerpt(same.want)))
 	}
 	return found, nil
@@ -340,7 +340,7 @@ func unproven(v *verified, found *statement.Findings) (out []string) {
 		out = append(out, "no block is in its range")
 	}
 	if found.Pending {
-		out = append(out, fmt.Sprintf("block %s, at which it was made, is not final yet by the node", v.Block.Number))
+		out = append(out, fmt.Sprintf("block %s, at which it was made, is not final yet according to the node", v.Block.Number))
 	}
 	return out
 }
@@ -353,7 +353,7 @@ type comparison struct{ want []byte }
 
 func (c *comparison) Write(b []byte) (int, error) {
 	if !bytes.HasPrefix(c.want, b) {
-		return 0, fmt.Errorf("%w: it has %s, and the chain says %s", errDiffers, excerpt(c.want), excerpt(b))
+		return 0, fmt.Errorf("%w: it has %s, but the chain has %s", errDiffers, excerpt(c.want), excerpt(b))
 	}
 	c.want = c.want[len(b):]
 	return len(b), nil

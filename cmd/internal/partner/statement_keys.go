@@ -38,7 +38,7 @@ type keyList struct {
 // signingKeys validates the list. A key that is listed twice may be retired only once.
 func (l keyList) signingKeys() (out []signingKey, err error) {
 	if l.Algorithm != "" && l.Algorithm != "Ed25519" {
-		return nil, fmt.Errorf("the keys are of the algorithm %q, and statements are signed with Ed25519", l.Algorithm)
+		return nil, fmt.Errorf("the keys are of the algorithm %q, but statements are signed with Ed25519", l.Algorithm)
 	}
 	for _, k := range l.Keys {
 		out = append(out, signingKey{k.PublicKey, k.RetiredAt})
@@ -95,7 +95,7 @@ func (cmd statementVerifyCmd) known(ctx context.Context) (keys []signingKey, giv
 			err = errors.New("it is not a key")
 		}
 		if err != nil {
-			return nil, true, cli.Usage.With(fmt.Errorf("--key is %q and no base64 of a public key: %w", cmd.Key, err))
+			return nil, true, cli.Usage.With(fmt.Errorf("--key is %q, which is not the base64 of a public key: %w", cmd.Key, err))
 		}
 	case cmd.KeysFrom != "":
 		text, err := os.ReadFile(cmd.KeysFrom)
@@ -135,7 +135,7 @@ func (cmd statementVerifyCmd) signer(ctx context.Context, d *statement.Document)
 	name := base64.StdEncoding.EncodeToString(d.PublicKey)
 	i := slices.IndexFunc(keys, func(k signingKey) bool { return bytes.Equal(k.public, d.PublicKey) })
 	if i < 0 {
-		return nil, cli.Different.With(fmt.Errorf("%s is signed by the key %s, which is not one that it may be signed by",
+		return nil, cli.Different.With(fmt.Errorf("%s is signed by the key %s, which is not an accepted key",
 			cmd.File, name))
 	}
 	if retired := keys[i].retiredAt; retired != nil {

@@ -58,7 +58,7 @@ func TestStatementGet(t *testing.T) {
 	answer, status := whole, http.StatusOK
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/api/v1/partner/statement" || r.Header.Get("x-api-key") != "nk_test_key" || r.URL.Query().Get("to") != "2026-01-31" {
-			t.Errorf("asked for %s with %v", r.URL, r.Header)
+			t.Errorf("requested %s with %v", r.URL, r.Header)
 		}
 		w.WriteHeader(status)
 		_, _ = w.Write(answer)
@@ -83,7 +83,7 @@ func TestStatementGet(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := get("-o", "kept.json"); err == nil || !strings.Contains(err.Error(), "kept.json") {
-		t.Errorf("over a file that is there: %v", err)
+		t.Errorf("over an existing file: %v", err)
 	}
 	fails := func(what, part string, code cli.Code, args ...string) {
 		t.Helper()
@@ -96,7 +96,7 @@ func TestStatementGet(t *testing.T) {
 	answer = bytes.Replace(whole, []byte(`"assets":"100"`), []byte(`"assets":"900"`), 1)
 	fails("changed on the way", "its signature is not valid", cli.Failed)
 	answer, status = []byte(`{"ok":false,"error":{"code":"INVALID_PARAMETER","message":"A query parameter is not valid.","details":[{"field":"to"}]}}`), 400
-	fails("refused", `answered 400: A query parameter is not valid. [{"field":"to"}]`, cli.Usage)
+	fails("refused", `responded with 400: A query parameter is not valid. [{"field":"to"}]`, cli.Usage)
 	answer = []byte("<html>")
 	fails("another server", "is that the API of navlog?", cli.Failed)
 	fails("a key file that is not there", "none.txt", cli.Usage, "--key-file", "none.txt")
@@ -137,17 +137,17 @@ func TestStatementVerify(t *testing.T) {
 	verify([]byte("{}"), "is not what navlog signs", cli.Different, rpc...)
 	verify(bytes.Replace(whole, []byte(`"assets":"100"`), []byte(`"assets":"900"`), 1), "it was changed after it was signed", cli.Different, rpc...)
 	verify(bytes.Replace(whole, []byte("\"}\n"), []byte(`","totals":[]}`+"\n"), 1), "has more after its signed part", cli.Different, rpc...)
-	verify(whole, "it is of chain 5, and the node serves chain 6", cli.Different, append(rpc, "--url", api.URL)...)
-	verify(whole, "which is not one that it may be signed by", cli.Different, append(rpc, "--key", base64.StdEncoding.EncodeToString(make([]byte, 32)))...)
-	verify(whole, "no base64", cli.Usage, append(rpc, "--key", "!")...)
+	verify(whole, "it is of chain 5, but the node serves chain 6", cli.Different, append(rpc, "--url", api.URL)...)
+	verify(whole, "which is not an accepted key", cli.Different, append(rpc, "--key", base64.StdEncoding.EncodeToString(make([]byte, 32)))...)
+	verify(whole, "not the base64", cli.Usage, append(rpc, "--key", "!")...)
 	keys = base64.StdEncoding.EncodeToString(make([]byte, 32))
-	verify(whole, "which is not one that it may be signed by", cli.Different, append(rpc, "--url", api.URL)...)
-	verify(whole, "ask the node for its chain", cli.Unreachable, "--rpc", "http://127.0.0.1:1")
+	verify(whole, "which is not an accepted key", cli.Different, append(rpc, "--url", api.URL)...)
+	verify(whole, "request the chain id of the node", cli.Unreachable, "--rpc", "http://127.0.0.1:1")
 	same := &comparison{want: []byte("one\ntwo\n")}
 	if _, err := same.Write([]byte("one\n")); err != nil {
 		t.Error(err)
 	}
-	if _, err := same.Write([]byte("three\n")); err == nil || err.Error() != `the statement differs: it has "two", and the chain says "three"` {
+	if _, err := same.Write([]byte("three\n")); err == nil || err.Error() != `the statement differs: it has "two", but the chain has "three"` {
 		t.Error(err)
 	}
 }
@@ -269,8 +269,8 @@ func TestStatementVerifySaysWhatIsProven(t *testing.T) {
 		"by a key of an answer that was kept": {args: []string{"--keys-from", w.file(fmt.Sprintf(`{"ok":true,"data":{"algorithm":"Ed25519","publicKeys":[%q]}}`, public))}, says: "VERIFIED:"},
 		"by a key that was retired later":     {args: []string{"--keys-from", w.file(retired(33))}, says: "VERIFIED:"},
 		"by a key that was retired before":    {args: []string{"--keys-from", w.file(retired(32))}, code: cli.Different, says: "was retired at"},
-		"without a key":                       {code: cli.Unproven, says: "who signed it is not known"},
-		"by a stranger, without a key":        {by: strangers, code: cli.Unproven, says: "who signed it is not known"},
+		"without a key":                       {code: cli.Unproven, says: "the signer is unknown"},
+		"by a stranger, without a key":        {by: strangers, code: cli.Unproven, says: "the signer is unknown"},
 		"of an unknown mapping": {change: func(h *statement.Header) {
 			h.Vaults[0].Sources = []statement.Source{{Role: "vault", Address: h.Vaults[0].Address}}
 			h.Vaults[0].Mappings = []statement.Mapping{{Preset: "shop", Hash: common.Hash{1}}}
@@ -278,8 +278,8 @@ func TestStatementVerifySaysWhatIsProven(t *testing.T) {
 		"with a mapping that has a mistake": {args: []string{"--key", public, "--mapping", w.file("preset: x\n")}, code: cli.Usage,
 			says: ":1:1: the key `sources` is missing"},
 		"with a mapping that it does not need": {args: []string{"--key", public, "--mapping", "../../../docs/mappings/susds.yaml"}, says: "VERIFIED:"},
-		"by a stranger":                        {by: strangers, args: []string{"--key", public}, code: cli.Different, says: "not one that it may be signed by"},
-		"by another origin":                    {args: []string{"--keys-from", w.file(strangersPublic)}, code: cli.Different, says: "not one that it may be signed by"},
+		"by a stranger":                        {by: strangers, args: []string{"--key", public}, code: cli.Different, says: "not an accepted key"},
+		"by another origin":                    {args: []string{"--keys-from", w.file(strangersPublic)}, code: cli.Different, says: "not an accepted key"},
 		"without vaults": {change: func(h *statement.Header) { h.Vaults = []statement.Vault{} }, args: []string{"--key", public},
 			code: cli.Unproven, says: "it names no vault"},
 		"without the vault that has the events": {change: func(h *statement.Header) { h.Vaults[0].Address = other }, args: []string{"--key", public},
@@ -292,11 +292,11 @@ func TestStatementVerifySaysWhatIsProven(t *testing.T) {
 			code: cli.Unproven, says: "from block 12 on, and the chain has 1 events for the partner before it"},
 		"for another partner": {args: []string{"--key", public, "--partner", "8"}, code: cli.Different, says: "is for partner 7, and must be for partner 8"},
 		"of another chain": {change: func(h *statement.Header) { h.ChainID = 6 }, args: []string{"--key", public},
-			code: cli.Different, says: "it is of chain 6, and the node serves chain 5"},
+			code: cli.Different, says: "it is of chain 6, but the node serves chain 5"},
 		"of a range without a block": {change: func(h *statement.Header) { h.From, h.To = "2023-11-14T22:15:21.000Z", "2023-11-14T22:15:21.000Z" }, args: []string{"--key", public},
 			code: cli.Unproven, says: "no block is in its range"},
 		"of a range that ends before it begins": {change: func(h *statement.Header) { h.From, h.To = h.To, h.From }, args: []string{"--key", public},
-			code: cli.Different, says: "no time after its from"},
+			code: cli.Different, says: "not a time after its from"},
 		"of a vault twice": {change: func(h *statement.Header) { h.Vaults = append(h.Vaults, h.Vaults[0]) }, args: []string{"--key", public},
 			code: cli.Different, says: "twice"},
 		"with a file without keys":    {args: []string{"--keys-from", w.file("\n")}, code: cli.Usage, says: "it has no key"},
@@ -338,7 +338,7 @@ func TestStatementVerifySaysWhatIsProven(t *testing.T) {
 			}
 		}
 	}
-	for args, want := range map[string]string{"--key": `"verified":true,"unproven":[]`, "": `"verified":false,"unproven":["who signed it`} {
+	for args, want := range map[string]string{"--key": `"verified":true,"unproven":[]`, "": `"verified":false,"unproven":["the signer is unknown`} {
 		all := []string{"--json"}
 		if args != "" {
 			all = append(all, args, public)

@@ -77,7 +77,7 @@ func TestOpsServer(t *testing.T) {
 		t.Errorf("the metrics are %q, %v", text, err)
 	}
 	if _, err := ListenOps(addr); err == nil || !strings.Contains(err.Error(), "NAVLOG_OPS_LISTEN") {
-		t.Errorf("a port that is taken: %v", err)
+		t.Errorf("a port that is in use: %v", err)
 	}
 	stop()
 	if err := <-done; err != nil {

@@ -23,10 +23,10 @@ func Probe(ctx context.Context, url string) error {
 	defer response.Body.Close()
 	reason, err := io.ReadAll(io.LimitReader(response.Body, 4<<10))
 	if err != nil {
-		return fmt.Errorf("probe: read the answer of %s: %w", url, err)
+		return fmt.Errorf("probe: read the response of %s: %w", url, err)
 	}
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answered %d: %s", url, response.StatusCode, reason)
+		return fmt.Errorf("%s responded with %d: %s", url, response.StatusCode, reason)
 	}
 	return nil
 }

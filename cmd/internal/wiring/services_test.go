@@ -45,7 +45,7 @@ func TestServiceThatEndsByItselfIsAFailure(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if err := s.Stop(); err != nil {
-		t.Errorf("a failure that was told is told again: %v", err)
+		t.Errorf("a reported failure is reported again: %v", err)
 	}
 }
 

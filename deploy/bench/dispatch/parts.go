@@ -221,7 +221,7 @@ func (b *benchmark) expectParked(ctx context.Context, partner uint32) error {
 		})
 	}
 	if err != nil {
-		return fmt.Errorf("read what is parked: %w", err)
+		return fmt.Errorf("count the parked deliveries: %w", err)
 	}
 	b.receiver.expect(parked...)
 	return nil

@@ -38,7 +38,7 @@ func TestDelivered(t *testing.T) {
 	}
 	for _, e := range b.receiver.expected {
 		if len(e.body) != 700 || e.appended.After(time.Now()) {
-			t.Errorf("what is expected is %+v", e)
+			t.Errorf("the expected events are %+v", e)
 		}
 	}
 	if len(b.receiver.expected) != n {

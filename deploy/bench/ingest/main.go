@@ -48,7 +48,7 @@ type benchmark struct {
 
 	HeadBlocks   int           `default:"200" help:"Blocks mined at the head."`
 	HeadLogs     int           `default:"20" help:"Logs in each block, a multiple of 20."`
-	HeadInterval time.Duration `default:"250ms" help:"Time between them, on average."`
+	HeadInterval time.Duration `default:"250ms" help:"Average time between these blocks."`
 	FastBlocks   int           `default:"300" help:"Blocks mined at the head of a chain that does not wait, with --head-logs each."`
 	FastInterval time.Duration `default:"200ms" help:"Time between them."`
 	PollInterval time.Duration `default:"1s" help:"chain.pollInterval of navlog; the default is navlog's own."`

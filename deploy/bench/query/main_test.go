@@ -26,7 +26,7 @@ func TestPartWithoutItsChain(t *testing.T) {
 	}
 	of := map[string]measurement{"alone": part("alone", false), "cold": part("cold", true), "start": part("start", false)}
 	if bars, err := w.measure(t.Context(), options{Only: []string{"alone", "start"}}, of); err != nil || len(bars) != 2 {
-		t.Errorf("while the chain goes on: %v, %v", bars, err)
+		t.Errorf("while the chain advances: %v, %v", bars, err)
 	}
 	ran = nil
 	bars, err := w.measure(t.Context(), options{Only: []string{"alone", "cold", "start"}}, of)

@@ -219,7 +219,7 @@ func (b *benchmark) liveBlocks(ctx context.Context, e *system) (alone lively, er
 		return lively{}, err
 	}
 	beside.print("with a standby generation beside the live one")
-	alone.print("with the live generation alone")
+	alone.print("with only the live generation")
 	return alone, nil
 }
 

@@ -38,7 +38,7 @@ func TestUnkind(t *testing.T) {
 		} else {
 			was := live[r.GetRetracts()]
 			if was == nil || was.GetLog().String() != r.GetLog().String() || was.GetBlock().String() != r.GetBlock().String() {
-				t.Fatalf("seq %d takes back %d, which is %v", r.GetSeq(), r.GetRetracts(), was)
+				t.Fatalf("seq %d retracts %d, which is %v", r.GetSeq(), r.GetRetracts(), was)
 			}
 			delete(live, r.GetRetracts())
 			retracted++

@@ -56,7 +56,7 @@ func fails(t *testing.T, settings, args []string, words ...string) {
 		t.Errorf("navlog %s says more than a line:\n%s", strings.Join(args, " "), sentence)
 	}
 	if strings.Contains(said+stdout.String(), hidden) {
-		t.Errorf("navlog %s tells a password", strings.Join(args, " "))
+		t.Errorf("navlog %s prints a password", strings.Join(args, " "))
 	}
 	for _, word := range words {
 		if !strings.Contains(sentence, word) {

@@ -118,7 +118,7 @@ func TestProgramsOfCompose(t *testing.T) {
 	}
 	expected := h.Events([]oracle.Partner{acme})
 	if len(expected) == 0 {
-		t.Fatal("nothing is to be told to the partner")
+		t.Fatal("no event is expected for the partner")
 	}
 	wait.Until(t, func() error {
 		if missing := receiver.compare(expected, false); len(missing) > 0 {
@@ -274,7 +274,7 @@ func (c *composed) run(service string, args ...string) (string, error) {
 	err := cmd.Run()
 	for _, user := range []string{"admin", "ingest", "project", "dispatch", "operator"} {
 		if strings.Contains(out.String(), c.kafka.Config(c.t, user).SASL.Password) {
-			c.t.Errorf("%s: it says the password of %s", cmd.Args, user)
+			c.t.Errorf("%s: it prints the password of %s", cmd.Args, user)
 		}
 	}
 	return out.String(), err

@@ -77,7 +77,7 @@ func TestRandomHistories(t *testing.T) {
 	for what, n := range map[string]int{"no projector crashed": all.crashes, "nobody asked while units were written": all.asked, "no number was explained": all.explained,
 		"no projector died at a reorganisation": all.inside, "no vault joined late": all.joined} {
 		if n == 0 && *plays >= 50 {
-			t.Errorf("%s: the test is less than it should be", what)
+			t.Errorf("%s, so the test is incomplete", what)
 		}
 	}
 }

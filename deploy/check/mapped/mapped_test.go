@@ -223,7 +223,7 @@ func (s *system) programs(vaults ...ingest.VaultConfig) {
 	web.Listen, web.PublicRateLimit, web.PublicEngineTime = "127.0.0.1:0", 0, 0
 	web.PartnerRateLimit = 1_000_000
 	web.StatementKey, web.StatementConfirmations = base64.StdEncoding.EncodeToString(make([]byte, 32)), 0
-	noURL := func(context.Context, string) (string, error) { return "", errors.New("no URL is taken") }
+	noURL := func(context.Context, string) (string, error) { return "", errors.New("no URL is in use") }
 	serve := query.New(web, chainID, s.ch, s.pool, noURL, prometheus.NewRegistry(), log)
 	s.run(serve.Run)
 	server, err := receiver.Serve(t.TempDir(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

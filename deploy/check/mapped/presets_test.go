@@ -225,7 +225,7 @@ func (s *system) leavesOut(play *devchain.Play) {
 			}
 		}
 		if text := fmt.Sprint(data); strings.Contains(text, common.Address{}.Hex()) {
-			s.t.Errorf("%s: the zero address stands in %s", play.Preset, text)
+			s.t.Errorf("%s: %s contains the zero address", play.Preset, text)
 		}
 		s.leavesOutOfFile("/vaults/"+vault+"/"+list, fields)
 	}

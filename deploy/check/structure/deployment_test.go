@@ -261,7 +261,7 @@ func TestComposeClickHouseRights(t *testing.T) {
 	for name, s := range c.Services {
 		for _, key := range []string{"NAVLOG_CLICKHOUSE_USER", "NAVLOG_CLICKHOUSE_QUERY_USER"} {
 			if user, has := s.Environment[key]; has && user == all {
-				t.Errorf("service %s is %s, who may everything in ClickHouse", name, user)
+				t.Errorf("service %s is %s, which has all rights in ClickHouse", name, user)
 			}
 		}
 	}
@@ -555,7 +555,7 @@ func TestComposeLetsProgramsEnd(t *testing.T) {
 	c := loadCompose(t)
 	for name, takes := range longest {
 		if grace := c.Services[name].StopGrace; grace < takes+takes/2 {
-			t.Errorf("service %s is killed after %s (0 means 10s), and what it is committing may take %s: give it half more than that", name, grace, takes)
+			t.Errorf("service %s is killed after %s (0 means 10s), but a commit may take %s: give it one and a half times that", name, grace, takes)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func TestLongTestsAreFound(t *testing.T) {
 			}
 			found++
 			if name := f.Name.Name; !strings.HasPrefix(name, "Test") && !(f.Recv == nil && slices.Contains(shorteners, name)) {
-				t.Errorf("%s: %s asks testing.Short for a test, and make test-long does not know it: ask in the test, or add it here and to SHORTENS of the Makefile", path, name)
+				t.Errorf("%s: %s calls testing.Short for a test, but make test-long does not know it: call it in the test, or add the function here and to SHORTENS of the Makefile", path, name)
 			}
 		}
 		return nil
@@ -48,11 +48,11 @@ func TestLongTestsAreFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	if found < 30 {
-		t.Errorf("only %d functions ask testing.Short", found)
+		t.Errorf("only %d functions call testing.Short", found)
 	}
 }
 
-// asksShort reports whether a function calls testing.Short or one of shorteners.
+// asksShort reports whether a function calls testing.Short or one of the shorteners.
 func asksShort(f *ast.FuncDecl) (asks bool) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)

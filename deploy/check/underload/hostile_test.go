@@ -202,7 +202,7 @@ func serveMany(t *testing.T) (api string) {
 	must(t, db.New(pool).CreateGeneration(t.Context(), db.CreateGenerationParams{ID: g.ID, LogID: make([]byte, 16), Schema: readmodel.Schema(), State: registry.Live}))
 	cfg := query.DefaultConfig()
 	cfg.Listen, cfg.Router, cfg.PublicRateLimit = "127.0.0.1:0", readtest.Router.Hex(), 0
-	noURL := func(context.Context, string) (string, error) { return "", errors.New("no URL is taken") }
+	noURL := func(context.Context, string) (string, error) { return "", errors.New("no URL is in use") }
 	serve := query.New(cfg, readtest.ChainID, g.Config, pool, noURL, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	(&system{}).run(t, serve.Run)
 	wait.Until(t, serve.Ready)

@@ -100,7 +100,7 @@ func (s *system) programs(t *testing.T) {
 	s.run(t, s.project.Run)
 	http := query.DefaultConfig()
 	http.Listen, http.Router, http.PublicRateLimit, http.PublicEngineTime = "127.0.0.1:0", s.deployed.Router.Hex(), 0, 0
-	noURL := func(context.Context, string) (string, error) { return "", errors.New("no URL is taken") }
+	noURL := func(context.Context, string) (string, error) { return "", errors.New("no URL is in use") }
 	serve := query.New(http, chainID, s.ch, s.pool, noURL, prometheus.NewRegistry(), log)
 	s.run(t, serve.Run)
 	wait.Until(t, s.project.Ready)

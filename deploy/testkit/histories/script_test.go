@@ -53,7 +53,7 @@ func lives(t *testing.T, s *histories.Script, unit []*event.Record) {
 			continue
 		}
 		if r.GetRetracts() >= last || s.Records[r.GetRetracts()-1].GetRetracts() != 0 {
-			t.Fatalf("seq %d takes back %d after %d", r.GetSeq(), r.GetRetracts(), last)
+			t.Fatalf("seq %d retracts %d after %d", r.GetSeq(), r.GetRetracts(), last)
 		}
 		last = r.GetRetracts()
 	}

@@ -346,7 +346,7 @@ func TestOracleRefusesContradictions(t *testing.T) {
 	h := written()
 	h.Facts = append(h.Facts, Fact{Vault: router, Block: 10, Event: &reference.ReferenceVaultTransfer{}})
 	if _, err := h.at(10); err == nil || !strings.Contains(err.Error(), "not known") {
-		t.Errorf("a vault that is none: %v", err)
+		t.Errorf("an unknown vault: %v", err)
 	}
 	if _, err := h.at(11); err == nil {
 		t.Error("a block beyond the newest one gave no error")
@@ -391,7 +391,7 @@ func TestSpans(t *testing.T) {
 			}
 		}
 		if !found {
-			t.Errorf("%q to %q is not asked for: %+v", try.from, try.to, spans(times))
+			t.Errorf("%q to %q was not requested: %+v", try.from, try.to, spans(times))
 		}
 	}
 }

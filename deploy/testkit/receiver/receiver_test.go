@@ -312,7 +312,7 @@ func TestEndsWithItsContext(t *testing.T) {
 	select {
 	case <-r.served:
 	case <-time.After(time.Minute):
-		t.Fatal("the receiver goes on")
+		t.Fatal("the receiver continues")
 	}
 	if err := r.Close(); err != nil {
 		t.Error(err)

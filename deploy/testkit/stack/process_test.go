@@ -39,7 +39,7 @@ func TestStop(t *testing.T) {
 	gone := says(t, "enough", "echo enough; exit 3")
 	<-gone.Ended()
 	if err := gone.Running(); err == nil || !strings.Contains(err.Error(), "exit status 3: enough") || gone.Stop() == nil {
-		t.Errorf("one that has gone runs: %v", err)
+		t.Errorf("an ended process is reported as running: %v", err)
 	}
 }
 
@@ -61,7 +61,7 @@ func TestLaunchFails(t *testing.T) {
 		t.Error("a program was started whose output cannot be written")
 	}
 	if _, err := Launch(exec.Command("/nowhere/navlog"), filepath.Join(t.TempDir(), "said")); err == nil || !strings.Contains(err.Error(), "start /nowhere/navlog") {
-		t.Errorf("a program that is not there: %v", err)
+		t.Errorf("a missing program: %v", err)
 	}
 }
 
@@ -96,13 +96,13 @@ func TestGuard(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := io.ReadFull(lifeline, make([]byte, len("here\n"))); err != nil {
-		t.Fatalf("the program does not live: %v", err)
+		t.Fatalf("the program does not run: %v", err)
 	}
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = parent.Wait()
 	if _, err := io.ReadAll(lifeline); err != nil { // returns when no process holds the other end
-		t.Errorf("the program outlives who started it: %v", err)
+		t.Errorf("the program outlives its parent: %v", err)
 	}
 }

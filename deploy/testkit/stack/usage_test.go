@@ -42,7 +42,7 @@ func TestCPU(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wait.For(t, "this process has had more time", func() bool {
+		wait.For(t, "this process used more time", func() bool {
 			after, err := CPU(os.Getpid())
 			return err == nil && after > before
 		})

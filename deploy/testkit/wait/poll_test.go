@@ -13,7 +13,7 @@ func TestPoll(t *testing.T) {
 	asked, broken := 0, errors.New("broken")
 	third := func() (bool, error) { asked++; return asked == 3, nil }
 	if err := Poll(t.Context(), time.Millisecond, third); err != nil || asked != 3 {
-		t.Errorf("asked %d times: %v", asked, err)
+		t.Errorf("checked %d times: %v", asked, err)
 	}
 	if err := Poll(t.Context(), time.Millisecond, func() (bool, error) { return false, broken }); !errors.Is(err, broken) {
 		t.Errorf("a check that fails is %v", err)

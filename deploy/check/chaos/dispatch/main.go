@@ -64,7 +64,7 @@ type chaos struct {
 	Seeds  int           `default:"50" help:"How many seeds, from --first on."`
 	First  uint64        `default:"1" help:"The first seed."`
 	Events int           `default:"300" help:"Events of each seed."`
-	Settle time.Duration `default:"60s" help:"How long events that are still to be sent may make no progress: 15 s lie between two attempts."`
+	Settle time.Duration `default:"60s" help:"Maximum time without progress while events are pending; two attempts are up to 15 s apart."`
 
 	world    *partners.World
 	receiver *receiver
@@ -75,7 +75,7 @@ type tally struct{ events, lost, extra, bound int }
 
 func main() {
 	var c chaos
-	kong.Parse(&c, kong.Name("chaos-dispatch"), kong.Description("Kill what sends webhooks and count what arrives."))
+	kong.Parse(&c, kong.Name("chaos-dispatch"), kong.Description("Kill the programs that send webhooks, and count the deliveries that arrive."))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	sum, err := c.run(ctx)
 	stop()

@@ -188,7 +188,7 @@ func TestLostKafka(t *testing.T) {
 	s.rebuild()
 	wait.Until(t, func() error {
 		if s.dispatch.Ready() == nil {
-			return errors.New("dispatch takes another log without a word")
+			return errors.New("dispatch accepts another log without an error")
 		}
 		return nil
 	})

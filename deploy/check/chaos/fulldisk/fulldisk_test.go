@@ -182,7 +182,7 @@ func (s *system) startServe() {
 	s.t.Helper()
 	http := query.DefaultConfig()
 	http.Listen, http.Router, http.PublicRateLimit = "127.0.0.1:0", s.deployed.Router.Hex(), 0
-	noURL := func(context.Context, string) (string, error) { return "", errors.New("no URL is taken") }
+	noURL := func(context.Context, string) (string, error) { return "", errors.New("no URL is in use") }
 	s.serve = query.New(http, chainID, s.ch, s.pool, noURL, prometheus.NewRegistry(), quiet)
 	s.run(s.serve.Run)
 }
@@ -355,7 +355,7 @@ func logDiskFull(t *testing.T, d *disk, broker string, revive func()) {
 	s.steps(10)
 	wait.Until(t, func() error {
 		if st := s.ingest.Status(); st.Reason == "" {
-			return fmt.Errorf("with a full log ingest is %s at block %d (before %d), and gives no reason", st.State, st.IndexedBlock, before)
+			return fmt.Errorf("with a full log ingest is %s at block %d (before %d) without a reason", st.State, st.IndexedBlock, before)
 		}
 		return nil
 	})

@@ -53,7 +53,7 @@ func run() error {
 	flag.Parse()
 	switch {
 	case flag.NArg() > 0:
-		return fmt.Errorf("there are arguments that it does not know: %q", flag.Args())
+		return fmt.Errorf("unknown arguments: %q", flag.Args())
 	case o.Seeds < 1 || o.Workers < 1:
 		return fmt.Errorf("--seeds is %d and --workers %d: both must be 1 or more", o.Seeds, o.Workers)
 	case o.Kafka != "embedded" && o.Kafka != "apache":

@@ -71,7 +71,7 @@ func (w *world) do(o Op) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("the script has an operation %q, which there is not", o.Name)
+	return fmt.Errorf("the script has the unknown operation %q", o.Name)
 }
 
 func (w *world) restart(orderly bool) error {

@@ -85,7 +85,7 @@ func (f *fold) next(value []byte) {
 	f.Records++
 	f.seq++
 	if r.GetSeq() != f.seq {
-		f.differs("seq %d comes where %d belongs", r.GetSeq(), f.seq)
+		f.differs("seq %d instead of %d", r.GetSeq(), f.seq)
 		f.seq = r.GetSeq()
 	}
 	switch origin := r.GetOrigin(); {

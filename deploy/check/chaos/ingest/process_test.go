@@ -23,7 +23,7 @@ var ends = map[string]bool{"exit 1": true, "exit 0": false, "echo crash >&2; exi
 
 func TestStopsItself(t *testing.T) {
 	if stopped, err := ofShell(t, "echo SIGSTOP; exec sleep 600").stopsItself(); !stopped || err != nil {
-		t.Errorf("one that has stopped itself has not: %v", err)
+		t.Errorf("a process that stopped itself has not ended: %v", err)
 	}
 	for script, cured := range ends {
 		p := ofShell(t, script)
@@ -42,7 +42,7 @@ func TestStopsItself(t *testing.T) {
 func TestStopByKill(t *testing.T) {
 	s := &supervisor{now: ofShell(t, "exec sleep 600"), wanted: true}
 	if err := s.stop(false); err != nil {
-		t.Errorf("one that ran: %v", err)
+		t.Errorf("a process that ran: %v", err)
 	}
 	for script, cured := range ends {
 		s := &supervisor{now: ofShell(t, script), wanted: true}
@@ -54,13 +54,13 @@ func TestStopByKill(t *testing.T) {
 	for _, orderly := range []bool{true, false} {
 		noticed := &supervisor{fatal: errors.New("it has crashed")}
 		if err := noticed.stop(orderly); err == nil {
-			t.Errorf("a crash that was noticed before is forgotten where it is stopped (in good order: %t)", orderly)
+			t.Errorf("an earlier crash is forgotten when the process is stopped (in good order: %t)", orderly)
 		}
 	}
 	struck := ofShell(t, "echo SIGKILL; kill -KILL $$")
 	<-struck.Ended()
 	if err := (&supervisor{now: struck, wanted: true}).stop(false); err != nil {
-		t.Errorf("one that has killed itself: %v", err)
+		t.Errorf("a process that killed itself: %v", err)
 	}
 }
 

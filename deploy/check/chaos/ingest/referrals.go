@@ -103,28 +103,28 @@ func (f *fold) referrals(topic string, records []*kgo.Record) {
 		}
 		if s.told++; s.told > 1 {
 			f.Doubled++
-			f.differs("%s tells %s twice (record %d)", topic, name(s.log), r.GetSeq())
+			f.differs("%s has %s twice (record %d)", topic, name(s.log), r.GetSeq())
 		}
 		order := fmt.Sprint(s.partner)
 		if f.plan.Late {
 			order += fmt.Sprintf(" %x", s.log.GetAddress())
 		}
 		if r.GetSeq() < newest[order] {
-			f.differs("%s tells partner %d record %d after record %d", topic, s.partner, r.GetSeq(), newest[order])
+			f.differs("%s has, for partner %d, record %d after record %d", topic, s.partner, r.GetSeq(), newest[order])
 		}
 		newest[order] = max(newest[order], r.GetSeq())
 		if n := s.log.GetBlockNumber(); s.dead && (f.least == 0 || s.head+1 < n+f.least) {
 			f.Doubled++
-			f.differs("%s tells %s, which was taken back before it had %d confirmations: the head was at most %d", topic, name(s.log), f.least, s.head)
+			f.differs("%s has %s, which was retracted before it had %d confirmations: the head was at most %d", topic, name(s.log), f.least, s.head)
 		}
 	}
 	for seq, s := range f.told {
 		if s.topic == topic && !s.dead && s.told == 0 && s.log.GetBlockNumber() <= f.cursor.GetReferralBlock() {
 			f.Lost++
-			f.differs("%s does not tell %s (record %d) although referrals up to block %d are told", topic, name(s.log), seq, f.cursor.GetReferralBlock())
+			f.differs("%s lacks %s (record %d) although referrals up to block %d are written", topic, name(s.log), seq, f.cursor.GetReferralBlock())
 		}
 		if s.topic == topic && !s.dead && s.told > 0 && s.log.GetBlockNumber() > f.cursor.GetReferralBlock() {
-			f.differs("%s tells %s (record %d) although referrals are told only up to block %d", topic, name(s.log), seq, f.cursor.GetReferralBlock())
+			f.differs("%s has %s (record %d) although referrals are written only up to block %d", topic, name(s.log), seq, f.cursor.GetReferralBlock())
 		}
 	}
 }

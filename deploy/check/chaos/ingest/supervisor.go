@@ -136,7 +136,7 @@ func (s *supervisor) stop(orderly bool) error {
 	case <-p.Ended():
 	case <-time.After(patience):
 		p.kill()
-		return fmt.Errorf("ingest did not end within %s of being asked to", patience)
+		return fmt.Errorf("ingest did not end within %s of the signal", patience)
 	}
 	select {
 	case <-p.struck:
@@ -144,7 +144,7 @@ func (s *supervisor) stop(orderly bool) error {
 	default:
 	}
 	if code := p.code(); code != exitDone && code != exitFailed {
-		return fmt.Errorf("ingest ended with %s when it was asked to end", p.State())
+		return fmt.Errorf("ingest ended with %s after the signal", p.State())
 	}
 	return nil
 }

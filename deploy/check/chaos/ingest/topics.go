@@ -57,7 +57,7 @@ func newestCursor(ctx context.Context, brokers []string, chainID uint64) (*event
 	}
 	c := new(event.Cursor)
 	if err := proto.Unmarshal(records[len(records)-1].Value, c); err != nil {
-		return nil, fmt.Errorf("the newest cursor is none: %w", err)
+		return nil, fmt.Errorf("the newest cursor is invalid: %w", err)
 	}
 	return c, nil
 }

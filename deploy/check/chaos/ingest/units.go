@@ -58,11 +58,11 @@ func (f *fold) checkRetractions(lost, added []*event.Record) {
 		before = r.GetRetracts()
 		n, hash, ofBlock := blockOf(r)
 		if !ofBlock || n < lowest {
-			f.differs("record %d takes back something of block %d, but the branch begins with block %d", r.GetSeq(), n, lowest)
+			f.differs("record %d retracts something of block %d, but the branch begins with block %d", r.GetSeq(), n, lowest)
 		}
 		for _, a := range added {
 			if an, ah, _ := blockOf(a); an == lowest && n == lowest && bytes.Equal(ah, hash) {
-				f.differs("record %d takes back a block that record %d appends again", r.GetSeq(), a.GetSeq())
+				f.differs("record %d retracts a block that record %d appends again", r.GetSeq(), a.GetSeq())
 			}
 		}
 	}

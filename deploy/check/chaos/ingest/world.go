@@ -363,7 +363,7 @@ func (w *world) short() (string, error) {
 	case c.GetFinalBlock() < final:
 		return fmt.Sprintf("the final block is %d in the log and %d in the chain", c.GetFinalBlock(), final), nil
 	case c.GetReferralBlock() < told:
-		return fmt.Sprintf("referrals are told up to block %d and not %d", c.GetReferralBlock(), told), nil
+		return fmt.Sprintf("referrals are written up to block %d instead of %d", c.GetReferralBlock(), told), nil
 	case len(c.GetVaults()) < len(w.config.Vaults):
 		return fmt.Sprintf("%d of %d vaults are in the log", len(c.GetVaults()), len(w.config.Vaults)), nil
 	}

@@ -70,7 +70,7 @@ func TestAlerts(t *testing.T) {
 	alerts := load(t)
 	for _, name := range slices.Sorted(maps.Keys(trials)) {
 		if alerts[name] == nil {
-			t.Errorf("alert %s is tried and does not exist", name)
+			t.Errorf("the trials name the alert %s, which does not exist", name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(alerts)) {
@@ -89,7 +89,7 @@ func TestAlerts(t *testing.T) {
 			})
 		}
 		if fired == 0 || silent == 0 {
-			t.Errorf("alert %s is seen to fire %d times and to be silent %d times: each once at least", name, fired, silent)
+			t.Errorf("the trials of alert %s expect it to fire %d times and to be silent %d times: each must be at least once", name, fired, silent)
 		}
 	}
 }

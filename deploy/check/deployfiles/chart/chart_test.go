@@ -191,7 +191,7 @@ func TestSchemas(t *testing.T) {
 		wrong := strings.NewReader("apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: many}\n")
 		for _, result := range judge.Validate("wrong", io.NopCloser(wrong)) {
 			if result.Status != validator.Invalid {
-				t.Errorf("Kubernetes %s: a wrong Service is taken: %v", version, result.Err)
+				t.Errorf("Kubernetes %s: a wrong Service is accepted: %v", version, result.Err)
 			}
 		}
 	}
@@ -387,11 +387,11 @@ func TestRolloutsEnd(t *testing.T) {
 			}
 		}
 		if starts := c.StartupProbe.PeriodSeconds * c.StartupProbe.FailureThreshold; starts < 120 {
-			t.Errorf("%s is killed when it has not started within %d s", program, starts)
+			t.Errorf("%s is killed if it does not start within %d s", program, starts)
 		}
 		// A change of the configuration restarts the pods.
 		if d.Spec.Template.Annotations["checksum/config"] == "" {
-			t.Errorf("%s goes on with an old configuration", program)
+			t.Errorf("%s continues with an old configuration", program)
 		}
 		budget := get[*policy.PodDisruptionBudget](t, r, "PodDisruptionBudget", "navlog-"+program)
 		if budget.Spec.MaxUnavailable == nil || *budget.Spec.MaxUnavailable != intstr.FromInt32(1) || budget.Spec.MinAvailable != nil {
@@ -449,7 +449,7 @@ func TestNetworkPolicies(t *testing.T) {
 		}
 		slices.Sort(got)
 		if !slices.Equal(got, ports) {
-			t.Errorf("%s may come to the ports %v, want %v", component, got, ports)
+			t.Errorf("%s may connect to the ports %v, want %v", component, got, ports)
 		}
 		if len(p.Spec.PolicyTypes) != 2 {
 			t.Errorf("%s: the policy is about %v", component, p.Spec.PolicyTypes)
@@ -464,12 +464,12 @@ func TestNetworkPolicies(t *testing.T) {
 			if len(rule.From) == 0 {
 				open++
 				if component != "serve" || len(rule.Ports) != 1 || rule.Ports[0].Port.StrVal != "http" {
-					t.Errorf("everybody may come to %s", component)
+					t.Errorf("any pod may connect to %s", component)
 				}
 			}
 		}
 		if open > 0 != (component == "serve") {
-			t.Errorf("%s is open to everybody by %d rules", component, open)
+			t.Errorf("%s is open to any pod by %d rules", component, open)
 		}
 	}
 	// Webhooks cannot be sent to internal addresses.
@@ -601,7 +601,7 @@ func TestServicesFindPods(t *testing.T) {
 		}
 	}
 	if n := len(mustRender(t, "api-only").objects["Deployment"]); n != 1 {
-		t.Errorf("with serve alone there are %d deployments", n)
+		t.Errorf("with only serve there are %d deployments", n)
 	}
 }
 
@@ -644,7 +644,7 @@ func TestMappings(t *testing.T) {
 	}
 	for _, program := range programs {
 		if a, b := pods(t, r)[program].Annotations, pods(t, other)[program].Annotations; a["checksum/config"] == b["checksum/config"] {
-			t.Errorf("%s goes on with an old mapping", program)
+			t.Errorf("%s continues with an old mapping", program)
 		}
 	}
 }
