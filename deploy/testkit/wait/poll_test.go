@@ -16,7 +16,7 @@ func TestPoll(t *testing.T) {
 		t.Errorf("checked %d times: %v", asked, err)
 	}
 	if err := Poll(t.Context(), time.Millisecond, func() (bool, error) { return false, broken }); !errors.Is(err, broken) {
-		t.Errorf("a check that fails is %v", err)
+		t.Errorf("a failing check returned %v", err)
 	}
 	ended, end := context.WithCancelCause(t.Context())
 	end(broken)
@@ -40,6 +40,6 @@ func TestAnswers(t *testing.T) {
 	}
 	server.Close()
 	if Answers(t.Context(), server.URL) || Answers(t.Context(), ":") {
-		t.Error("a closed server answers")
+		t.Error("a closed server counts as answering")
 	}
 }
