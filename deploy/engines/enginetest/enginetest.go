@@ -67,15 +67,11 @@ func Anvil(t testing.TB, opts engines.AnvilOptions) *engines.Anvil {
 	return a
 }
 
-// shared starts an engine in a folder that is removed with the process. The folder is open to other users, because
-// PostgreSQL started by root runs as another user.
+// shared starts an engine in a folder that is removed with the process.
 func shared[E any](name string, start func(context.Context, string) (E, error)) (E, error) {
 	var none E
-	dir, err := os.MkdirTemp("", "navlog-test-")
+	dir, err := newFolder()
 	if err != nil {
-		return none, fmt.Errorf("start the shared %s: %w", name, err)
-	}
-	if err := os.Chmod(dir, 0o755); err != nil {
 		return none, fmt.Errorf("start the shared %s: %w", name, err)
 	}
 	if err := engines.RemoveAtExit(dir); err != nil {
