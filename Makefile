@@ -63,6 +63,7 @@ $(SAMPLES): schemas/webhook/samples/package.json
 .PHONY: web
 web: $(WEB) ## Rebuild the pages, from query/web/src into query/web/dist
 	cd query/web && npm run --silent types && npm run --silent check && npm run --silent build
+	$(call sum,$(WEB_FILES)) >$(WEB_SUM)
 $(WEB): query/web/package.json query/web/package-lock.json
 	cd query/web && npm install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
@@ -160,10 +161,10 @@ property: engines ## Play random histories against the independent fold, in the 
 	cd deploy/check/histories && $(BIN)/histories.test -test.timeout 240m -histories $(HISTORIES) -seed $(SEED)
 	go test -count=1 -timeout 240m -run 'TestAnswersEqualOracle|TestExplanationsAddUp|TestSeries$$' ./query/oracle -stride 1
 
-NIGHTLY ?= race chaos-ingest chaos-dispatch chaos-brokers drills property fuzz
+NIGHTLY ?= race chaos-ingest chaos-dispatch chaos-brokers drills property fuzz verify
 .PHONY: nightly
-nightly: ## Run what takes hours: all tests under the race detector, 200 seeds of chaos-ingest and chaos-dispatch, 20 rounds of chaos-brokers, the drills, 2,000 histories, every parser fuzzed (NIGHTLY=property for one)
-	$(MAKE) -k $(NIGHTLY) RACE=./... SEEDS=200 ROUNDS=20 FUZZTIME=5m
+nightly: ## Run what takes hours: all tests under the race detector, 200 seeds of chaos-ingest and chaos-dispatch, 20 rounds of chaos-brokers, the drills, 2,000 histories, every parser fuzzed, everything generated (NIGHTLY=property for one)
+	$(MAKE) -k $(NIGHTLY) RACE=./... SEEDS=200 ROUNDS=20 FUZZTIME=5m FULL=1
 
 EVENTS ?= 10000000
 .PHONY: bench-query
@@ -178,6 +179,15 @@ lint: $(TOOLS)/golangci-lint ## Check imports, gofmt, vet, staticcheck and other
 	cd deploy/check/deployfiles && $(TOOLS)/golangci-lint run ./...
 	cd deploy/check/traces && $(TOOLS)/golangci-lint run ./...
 
+# What is generated and what it is generated from have one checksum for schemas and one for the pages. make generate and
+# make web write them, and make verify generates again only what differs from its checksum.
+SCHEMAS_SUM   := schemas/generated.sum
+SCHEMAS_FILES := schemas/buf.yaml schemas/buf.gen.yaml 'schemas/*.proto' 'schemas/*.pb.go' schemas/registry/sqlc.yaml schemas/registry/migrations \
+	schemas/registry/queries schemas/registry/db schemas/contracts deploy/tools/go.mod deploy/tools/go.sum deploy/tools/package.json deploy/tools/package-lock.json
+WEB_SUM       := query/web/generated.sum
+WEB_FILES     := query/web schemas/openapi/openapi.yaml ':!$(WEB_SUM)'
+sum = git ls-files -co --exclude-standard -z -- $(1) | LC_ALL=C sort -zu | xargs -0 sha256sum | sha256sum | cut -c1-64
+
 .PHONY: generate
 generate: $(TOOLS)/sqlc $(TOOLS)/protoc-gen-go ## Regenerate protobuf, SQL, contracts and bindings
 	cd deploy/tools && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
@@ -185,10 +195,14 @@ generate: $(TOOLS)/sqlc $(TOOLS)/protoc-gen-go ## Regenerate protobuf, SQL, cont
 	cd schemas && PATH=$(TOOLS):$$PATH $(ROOT)/deploy/tools/node_modules/.bin/buf generate
 	cd schemas/registry && PATH=$(TOOLS):$$PATH sqlc generate
 	go generate ./schemas/contracts
+	$(call sum,$(SCHEMAS_FILES)) >$(SCHEMAS_SUM)
 
+# A checksum that was not committed with its files costs time only.
 .PHONY: verify
-verify: generate web ## Fail if generated code or a built page differs from the committed one
-	@out=$$(git status --porcelain -- schemas query/web/dist query/web/src/openapi.ts go.mod go.sum); test -z "$$out" || { git --no-pager diff --stat -- schemas query/web/dist query/web/src/openapi.ts | head -50; echo "generated code differs:"; echo "$$out"; exit 1; }
+verify: ## Fail if generated code or a built page differs from the committed one (FULL=1 also generates what has not changed)
+	@$(if $(FULL),,test "$$($(call sum,$(SCHEMAS_FILES)))" = "$$(cat $(SCHEMAS_SUM))" ||) $(MAKE) --no-print-directory generate
+	@$(if $(FULL),,test "$$($(call sum,$(WEB_FILES)))" = "$$(cat $(WEB_SUM))" ||) $(MAKE) --no-print-directory web
+	@out=$$(git status --porcelain -- schemas query/web/dist query/web/src/openapi.ts go.mod go.sum ':!$(SCHEMAS_SUM)'); test -z "$$out" || { git --no-pager diff --stat -- schemas query/web/dist query/web/src/openapi.ts | head -50; echo "generated code differs:"; echo "$$out"; exit 1; }
 
 # Not in .ci/run: the result changes without a change of navlog, and needs the network.
 .PHONY: vulnerabilities
