@@ -203,6 +203,7 @@ func TestRebuildRefusals(t *testing.T) {
 	c := &fakeChain{id: 5, head: 40, widest: 100}
 	for part, change := range map[string]func(*statement.Header){
 		"it is of chain 6, but the node serves chain 5": func(h *statement.Header) { h.ChainID = 6 },
+		`its to is "later"`:                             func(h *statement.Header) { h.To = "later" },
 		`its from is "soon"`:                            func(h *statement.Header) { h.From = "soon" },
 		"not a time after its from":                     func(h *statement.Header) { h.To = webhook.FormatTime(genesis) },
 		"twice":                                         func(h *statement.Header) { h.Vaults[1].Address = h.Vaults[0].Address },
