@@ -72,10 +72,13 @@ $(WEB): query/web/package.json query/web/package-lock.json
 test-web: $(WEB) ## Run the unit tests of the pages
 	cd query/web && npm test --silent
 
-# For chosen packages, only what their tests need: engines if they import deploy/engines, samples for dispatch.
+# For chosen packages, only what their tests need: engines if they import deploy/engines, Apache Kafka if they name it,
+# samples for dispatch.
 NEEDS := engines kafka samples test-web
 ifeq ($(origin PKG),command line)
-NEEDS := $(shell go list -test -deps $(PKG) 2>/dev/null | grep '/deploy/engines$$' >/dev/null && echo engines kafka; \
+OF_EACH = $(foreach kind,GoFiles TestGoFiles XTestGoFiles,{{range .$(kind)}}{{$$.Dir}}/{{.}} {{end}})
+NEEDS := $(shell go list -test -deps $(PKG) 2>/dev/null | grep '/deploy/engines$$' >/dev/null && echo engines; \
+	grep -qE '(Apache|Guarded)Kafka' $$(go list -f '$(OF_EACH)' $(PKG) 2>/dev/null) /dev/null && echo kafka; \
 	go list $(PKG) 2>/dev/null | grep 'navlog/dispatch$$' >/dev/null && echo samples)
 endif
 
