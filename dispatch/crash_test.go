@@ -115,7 +115,10 @@ func runChild(text string) {
 	os.Exit(0)
 }
 
-var kills = flag.Int("kills", 6, "kills of TestSIGKILLBetweenPostAndRecord")
+var (
+	kills     = flag.Int("kills", 6, "kills of TestSIGKILLBetweenPostAndRecord")
+	killsSeed = flag.Uint64("kills-seed", 1, "seed of these kills: at which POSTs they happen")
+)
 
 // A dispatcher is killed with SIGKILL by its own receiver, at random before or after the
 // response: every event arrives, repeated events have the same body and a fresh signature,
@@ -126,8 +129,10 @@ func TestSIGKILLBetweenPostAndRecord(t *testing.T) {
 	var mu sync.Mutex
 	var process *exec.Cmd
 	underWay, killed, left := 0, map[int]bool{}, *kills // underWay: summed over the kills
+	t.Logf("-kills-seed %d", *killsSeed)
+	random := rand.New(rand.NewPCG(*killsSeed, 1))
 	for len(killed) < *kills {
-		killed[1+rand.IntN(events)] = true
+		killed[1+random.IntN(events)] = true
 	}
 	start := func() {
 		mu.Lock()
