@@ -147,7 +147,7 @@ func TestClientKeyThatCannotBeOpened(t *testing.T) {
 	key := ca.Texts(ca.Client("acme"))
 	f.exec("UPDATE endpoint_certificates SET client_key = $1", lost.SealClientKey(7, r.url, key.Key))
 	f.exec("UPDATE endpoint_certificates SET client = $1", key.Client)
-	f.start(func(d *Dispatch) { d.shared.Lease = 3 * time.Second }) // for so long the partner is left to others
+	f.start(func(d *Dispatch) { d.shared.Leases.Period = 3 * time.Second }) // for so long the partner is left to others
 	f.deposits(7, 1, 2)
 	f.deposits(8, 2, 3)
 	f.eventually("the other partner's event is delivered", f.in(registry.Delivered, 1))
