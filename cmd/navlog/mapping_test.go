@@ -237,5 +237,5 @@ func TestMappingTry(t *testing.T) {
 	fails("must not be after", cli.Usage, "reference", "--from", "3", "--to", "2", "--rpc", node, "--address", vault.Hex())
 	fails("there is no node of the chain", cli.Usage, "reference", "--from", "1", "--to", "2", "--address", vault.Hex())
 	fails("unknown key `x`", cli.Configuration, append(blocks, file("bad.yaml", "x: 1\n"), "--address", vault.Hex())...)
-	fails("request the logs of blocks 1 to 2 from the node", cli.Unreachable, "reference", "--from", "1", "--to", "2", "--rpc", "http://"+closedAddress(t), "--address", vault.Hex())
+	fails("request the logs of blocks 1 to 1 from the node", cli.Unreachable, "reference", "--from", "1", "--to", "2", "--rpc", "http://"+closedAddress(t), "--address", vault.Hex())
 }

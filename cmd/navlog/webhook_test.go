@@ -181,8 +181,8 @@ func TestDeadRecordCommands(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"no dead record 9":               {"show", "9"},
-		"dead record 9 that is not":      {"retry", "2", "9"},
-		"dead record 1 that is not":      {"retry", "1"},
+		"no unresolved dead record 9":    {"retry", "2", "9"},
+		"no unresolved dead record 1":    {"retry", "1"},
 		"their ids, or --all":            {"retry"},
 		"name the dead records to retry": {"retry", "2", "--all"},
 	} {

@@ -250,7 +250,7 @@ func TestApplyRefuses(t *testing.T) {
 	for name, r := range map[string]*event.Record{
 		"does not follow": {Seq: 5, Fact: other.Fact},
 		"is not live":     {Seq: 2, Retracts: 9, Fact: other.Fact},
-		"another thing":   {Seq: 2, Retracts: first, Fact: other.Fact},
+		"other content":   {Seq: 2, Retracts: first, Fact: other.Fact},
 	} {
 		f := oracle.New(nil)
 		if err := f.Apply(b.said[first]); err != nil {

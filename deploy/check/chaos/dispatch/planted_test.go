@@ -57,7 +57,7 @@ func TestPlantedFaults(t *testing.T) {
 		want []string
 	}{
 		{"a fourth retry", "dispatch/lane/timing.go", "5 * time.Second, 15 * time.Second}", "5 * time.Second, 15 * time.Second, time.Second}", []string{"no more than 1 + 3 are promised", "times, and its partner changed hands"}},
-		{"every POST twice", "dispatch/lane/attempt.go", "	a.Result = p.post(", "	p.post(context.WithoutCancel(ctx), a.Endpoint, m)\n	a.Result = p.post(", []string{"posts came too often", "came again although it was accepted"}},
+		{"every POST twice", "dispatch/lane/attempt.go", "	a.Result = f.poster.post(", "	f.poster.post(context.WithoutCancel(sending), a.Endpoint, m)\n	a.Result = f.poster.post(", []string{"posts came too often", "came again although it was accepted"}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel()                                     // mostly waiting, so they can run in parallel
