@@ -13,11 +13,11 @@ WEB     := query/web/node_modules/.ready
 DATA    ?= data
 # Whole systems that run for minutes.
 STORIES := ./deploy/check/e2e ./deploy/check/chaos/dispatch ./deploy/check/chaos/fulldisk ./deploy/check/chaos/ingest ./deploy/check/histories ./deploy/check/mapped ./deploy/check/underload
-# Drills of a whole installation.
+# Drills of a whole installation, which need a machine to themselves: every night, not in CI.
 DRILLS  := ./deploy/check/chaos/brokers ./deploy/check/chaos/partitions ./deploy/check/instances
 # The longest packages come first, so that none of them runs on its own at the end. Tests mostly wait for engines (those of
 # dispatch use 54 s of processor time in 190 s), so one more package than cores runs at a time, with two tests per core.
-PKG     ?= ./ingest/... ./dispatch/... ./projections/... ./query/... $$(comm -23 <(go list ./... | sort) <(go list $(STORIES) | sort))
+PKG     ?= ./ingest/... ./dispatch/... ./projections/... ./query/... $$(comm -23 <(go list ./... | sort) <(go list $(STORIES) $(DRILLS) | sort))
 AT_ONCE ?= -p $(shell echo $$((1 + $$(nproc)))) -parallel $(shell echo $$((2 * $$(nproc))))
 # Test binaries are run, not debugged: without debug tables a build takes two thirds of the time. make lint vets.
 QUICKLY := -ldflags=-w -vet=off
@@ -107,7 +107,7 @@ in-full: engines kafka samples $(TOOLS)/gotestsum
 RACE ?= ./ingest ./dispatch ./query ./projections ./projections/write ./query/state ./query/ask ./query/serve ./query/access ./query/health ./ingest/rpc ./dispatch/lane ./schemas/readmodel ./cmd/internal/wiring ./cmd/internal/console
 .PHONY: race beside-race
 beside-race: # the packages whose tests neither race nor test-long runs, so that in CI each test runs once
-	@comm -23 <(go list ./... | sort) <(go list $(RACE) $(STORIES) | sort)
+	@comm -23 <(go list ./... | sort) <(go list $(RACE) $(STORIES) $(DRILLS) | sort)
 race: engines kafka samples $(TOOLS)/gotestsum ## Run tests under the race detector, which needs a C compiler (RACE=./... for all)
 	@mkdir -p build
 	CGO_ENABLED=1 $(TOOLS)/gotestsum --format pkgname --jsonfile build/race.json -- -race -short -run '^(Test|Example)' $(AT_ONCE) $(QUICKLY) -timeout 25m $(RACE)
@@ -248,6 +248,10 @@ chaos-dispatch: build ## Kill dispatchers and PostgreSQL at random and count eve
 	$(BIN)/chaos-dispatch --navlog $(BIN)/navlog --seeds $(or $(SEEDS),50) $(CHAOS)
 
 ROUNDS ?= 1
+.PHONY: drills
+drills: engines kafka ## Run the drills as tests: three brokers killed under load, programs cut off from their engines, several instances
+	go test -count=1 -timeout 40m -p 1 $(DRILLS)
+
 .PHONY: chaos-brokers
 chaos-brokers: engines kafka ## Kill each of three Apache Kafka brokers under load, then two at once, and compare log, read model and webhooks with the chain (ROUNDS=5)
 	go run ./deploy/check/chaos/brokers --rounds $(ROUNDS)

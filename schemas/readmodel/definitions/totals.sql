@@ -16,7 +16,7 @@ FROM (
       deposits, deposited, requests, estimated, claims, claimed, users, swept, swept_assets, swept_to, valuations,
       supply, funded_to, deposits_to, requests_to
     FROM delta
-    WINDOW next AS (PARTITION BY owner, scope ORDER BY block ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING)
+    WINDOW next AS (PARTITION BY owner, scope ORDER BY bucket, block ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING)
     UNION ALL
     SELECT owner, scope, bucket, true, 0, 0, 0, 0,
       sum(deposits) OVER earlier AS deposits, sum(deposited) OVER earlier AS deposited, sum(requests) OVER earlier AS requests,

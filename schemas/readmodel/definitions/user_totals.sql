@@ -11,7 +11,7 @@ FROM (
       leadInFrame(block, 1, {never:UInt64}) OVER next AS until, leadInFrame(ts, 1, 0) OVER next AS closed_ts,
       deposits, deposited, requests, estimated, claims, claimed, funded_shares, claimed_shares
     FROM user_delta
-    WINDOW next AS (PARTITION BY owner, scope ORDER BY block ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING)
+    WINDOW next AS (PARTITION BY owner, scope ORDER BY bucket, block ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING)
     UNION ALL
     SELECT owner, scope, bucket, true, 0, 0, 0, 0,
       sum(deposits) OVER earlier AS deposits, sum(deposited) OVER earlier AS deposited, sum(requests) OVER earlier AS requests,
