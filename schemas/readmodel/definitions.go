@@ -46,13 +46,7 @@ var Definitions = []ListDefinition{
 
 // derived are the temporary tables that definitions read. Each may use those before it; the first ones read events.
 var derived = []string{"live", "mined", "newest", "reached", "reach", "exact", "grouped", "grouped_deposit", "deposit", "special", "about", "keyed", "found", "settled",
-	"line", "plain", "request", "paid", "valued", "member", "change", "delta", "user_delta"}
-
-// derivedOrder has the order of those derived tables that are grouped and numbered in it, which then needs little memory.
-var derivedOrder = map[string]string{
-	"delta":      "owner, scope, bucket, block",
-	"user_delta": "owner, scope, bucket, block",
-}
+	"line", "plain", "request", "paid", "valued", "member", "change", "delta"}
 
 // Derive computes, in temporary tables of a session (OpenSession), what events mean up to a seq, which must be the end
 // of a unit. The SQL of definitions works in the session until Derive is called again or the session ends. Each table
@@ -61,7 +55,7 @@ func Derive(ctx context.Context, session driver.Conn, seq uint64) error {
 	ctx = Parameters(ctx, map[string]uint64{"seq": seq})
 	for _, table := range derived {
 		for _, sql := range []string{"DROP TEMPORARY TABLE IF EXISTS " + table,
-			"CREATE TEMPORARY TABLE " + table + " ENGINE = MergeTree ORDER BY (" + derivedOrder[table] + ") SETTINGS " + scratch + " AS\n" + definition(table)} {
+			"CREATE TEMPORARY TABLE " + table + " ENGINE = MergeTree ORDER BY () SETTINGS " + scratch + " AS\n" + definition(table)} {
 			if err := session.Exec(ctx, sql); err != nil {
 				return fmt.Errorf("derive %s from events up to seq %d: %w", table, seq, err)
 			}

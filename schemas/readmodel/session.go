@@ -30,7 +30,6 @@ func (c Config) OpenSession(database string) (driver.Conn, error) {
 		// A query has several sorts.
 		"max_bytes_before_external_sort":     writerMemory / 16,
 		"max_bytes_before_external_group_by": writerMemory / 4,
-		"optimize_aggregation_in_order":      1,
 	}))
 	s := &session{}
 	dial := options.DialContext
