@@ -61,7 +61,10 @@ func TestPlans(t *testing.T) {
 			t.Errorf("no seed tries %q", what)
 		}
 	}
-	if len(faults) != len(faultproxy.All())+len(faultproxy.Lies()) {
+	// Ranges of final blocks do not survive partial and truncated logs: chain.receiptsEvery finds them afterwards
+	// (TestLostLogsAreDisproven of deploy/faultproxy).
+	const notSurvived = 2
+	if len(faults) != len(faultproxy.All())+len(faultproxy.Lies())-notSurvived {
 		t.Errorf("the seeds draw only the faults %v", faults)
 	}
 }
