@@ -31,7 +31,10 @@ const search = async (typed) => {
   if (typed !== document.getElementById('search').value) return undefined;
   const holds = (text) => words.every((word) => text.toLowerCase().includes(word));
   const hits = all.filter((section) => holds(`${section.page} ${section.title} ${section.text}`));
-  hits.sort((a, b) => holds(b.title) - holds(a.title));
+  // First the sections whose title has the words, then those whose text has them as one phrase.
+  const phrase = words.join(' ');
+  const rank = (section) => 2 * holds(section.title) + section.text.toLowerCase().includes(phrase);
+  hits.sort((a, b) => rank(b) - rank(a));
   found.replaceChildren(...hits.slice(0, shown).map((section) => {
     const link = document.createElement('a');
     link.href = section.path;
