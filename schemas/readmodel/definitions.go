@@ -46,7 +46,7 @@ var Definitions = []ListDefinition{
 
 // derived are the temporary tables that definitions read. Each may use those before it; the first ones read events.
 var derived = []string{"live", "mined", "newest", "reached", "reach", "exact", "grouped", "grouped_deposit", "deposit", "special", "about", "keyed", "found", "settled",
-	"line", "plain", "request", "paid", "valued", "member", "change", "delta"}
+	"line", "plain", "request", "paid", "valued", "member", "change"}
 
 // Derive computes, in temporary tables of a session (OpenSession), what events mean up to a seq, which must be the end
 // of a unit. The SQL of definitions works in the session until Derive is called again or the session ends. Each table

@@ -22,14 +22,13 @@ func (c Config) OpenSession(database string) (driver.Conn, error) {
 		"max_memory_usage":              writerMemory,
 		"max_execution_time":            0,
 		// A row of lists has 600 bytes uncompressed.
-		"max_insert_block_size":       1 << 18,
-		"min_insert_block_size_rows":  1 << 18,
-		"min_insert_block_size_bytes": 1 << 28,
-		"max_insert_threads":          1,
-		"max_threads":                 2,
-		// A query has several sorts.
-		"max_bytes_before_external_sort":     writerMemory / 16,
-		"max_bytes_before_external_group_by": writerMemory / 4,
+		"max_insert_block_size":              1 << 18,
+		"min_insert_block_size_rows":         1 << 18,
+		"min_insert_block_size_bytes":        1 << 28,
+		"max_insert_threads":                 1,
+		"max_threads":                        2,
+		"max_bytes_before_external_sort":     writerMemory / 4,
+		"max_bytes_before_external_group_by": writerMemory / 2,
 	}))
 	s := &session{}
 	dial := options.DialContext

@@ -1,42 +1,54 @@
--- The running totals of vaults and of partners in each vault, and the number of users in each scope, after each block
--- that changes them. Each bucket of blocks begins with a row of the totals of earlier buckets.
+-- The running totals of vaults and of partners in each vault, and the number of users in each scope. The last row of
+-- a block has its total. what is 1 to 3 as in change, 4 users, 5 a swept deposit, 6 the deposits by which a sweep
+-- went beyond earlier ones, 7 a valuation, 11 a mint or burn, and 12 to 14 the highest group that was funded, or
+-- whose deposits or requests were priced.
 SELECT 'totals' AS list, owner, scope, toInt256(until) AS key, block, ts, closed_ts,
-  deposits, deposited, requests, estimated, claims, claimed, users, swept, swept_assets, swept_to, valuations, supply,
-  funded_to, deposits_to, requests_to
+  deposits, deposited, requests, estimated, claims, claimed, users, swept, swept_assets, swept_to, valuations,
+  supply, funded_to, deposits_to, requests_to
 FROM (
-  SELECT owner, scope, block, ts, until, closed_ts, is_earlier,
-    sum(deposits) OVER so_far AS deposits, sum(deposited) OVER so_far AS deposited, sum(requests) OVER so_far AS requests,
-    sum(estimated) OVER so_far AS estimated, sum(claims) OVER so_far AS claims, sum(claimed) OVER so_far AS claimed,
-    sum(users) OVER so_far AS users, sum(swept) OVER so_far AS swept, sum(swept_assets) OVER so_far AS swept_assets,
-    sum(swept_to) OVER so_far AS swept_to, sum(valuations) OVER so_far AS valuations, sum(supply) OVER so_far AS supply,
-    max(funded_to) OVER so_far AS funded_to, max(deposits_to) OVER so_far AS deposits_to, max(requests_to) OVER so_far AS requests_to
+  SELECT owner, scope, block, ts,
+    leadInFrame(block, 1, {never:UInt64})
+      OVER (PARTITION BY owner, scope ORDER BY block ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING) AS until,
+    leadInFrame(ts, 1, 0)
+      OVER (PARTITION BY owner, scope ORDER BY block ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING) AS closed_ts,
+    countIf(what = 1) OVER so_far - countIf(what = 10) OVER so_far AS deposits,
+    sumIf(amount, what = 1) OVER so_far - sumIf(amount, what = 10) OVER so_far AS deposited,
+    countIf(what = 2) OVER so_far AS requests, sumIf(amount, what = 2) OVER so_far AS estimated,
+    countIf(what = 3) OVER so_far AS claims, sumIf(amount, what = 3) OVER so_far AS claimed,
+    sumIf(amount, what = 4) OVER so_far AS users,
+    countIf(what = 5) OVER so_far AS swept, sumIf(amount, what = 5) OVER so_far AS swept_assets,
+    sumIf(amount, what = 6) OVER so_far AS swept_to,
+    countIf(what = 7) OVER so_far AS valuations, sumIf(amount, what = 11) OVER so_far AS supply,
+    maxIf(amount, what = 12) OVER so_far AS funded_to, maxIf(amount, what = 13) OVER so_far AS deposits_to,
+    maxIf(amount, what = 14) OVER so_far AS requests_to
   FROM (
-    SELECT owner, scope, bucket, false AS is_earlier, block, ts,
-      leadInFrame(block, 1, {never:UInt64}) OVER next AS until, leadInFrame(ts, 1, 0) OVER next AS closed_ts,
-      deposits, deposited, requests, estimated, claims, claimed, users, swept, swept_assets, swept_to, valuations,
-      supply, funded_to, deposits_to, requests_to
-    FROM delta
-    WINDOW next AS (PARTITION BY owner, scope ORDER BY bucket, block ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING)
+    SELECT arrayJoin(if(partner = 0, [vault], [vault, partner_owner])) AS owner, vault AS scope, block, ts, what, amount
+    FROM change
+    WHERE what NOT IN (8, 9)
     UNION ALL
-    SELECT owner, scope, bucket, true, 0, 0, 0, 0,
-      sum(deposits) OVER earlier AS deposits, sum(deposited) OVER earlier AS deposited, sum(requests) OVER earlier AS requests,
-      sum(estimated) OVER earlier AS estimated, sum(claims) OVER earlier AS claims, sum(claimed) OVER earlier AS claimed,
-      sum(users) OVER earlier AS users, sum(swept) OVER earlier AS swept, sum(swept_assets) OVER earlier AS swept_assets,
-      sum(swept_to) OVER earlier AS swept_to, sum(valuations) OVER earlier AS valuations, sum(supply) OVER earlier AS supply,
-      max(funded_to) OVER earlier AS funded_to, max(deposits_to) OVER earlier AS deposits_to, max(requests_to) OVER earlier AS requests_to
-    FROM (
-      SELECT owner, scope, bucket,
-        sum(deposits) AS deposits, sum(deposited) AS deposited, sum(requests) AS requests,
-        sum(estimated) AS estimated, sum(claims) AS claims, sum(claimed) AS claimed,
-        sum(users) AS users, sum(swept) AS swept, sum(swept_assets) AS swept_assets,
-        sum(swept_to) AS swept_to, sum(valuations) AS valuations, sum(supply) AS supply,
-        max(funded_to) AS funded_to, max(deposits_to) AS deposits_to, max(requests_to) AS requests_to
-      FROM delta
-      GROUP BY owner, scope, bucket
-    )
-    WINDOW earlier AS (PARTITION BY owner, scope ORDER BY bucket ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
-    QUALIFY count() OVER earlier > 0
+    SELECT owner, if(ranked, owner, scope), block, any(ts), 4, count()
+    FROM member
+    GROUP BY owner, ranked, scope, block
+    UNION ALL
+    SELECT vault, vault, closed_block, closed_ts, 5, assets
+    FROM deposit
+    WHERE swept
+    UNION ALL
+    SELECT vault, vault, block, ts, 6, toInt256(id_to) - before
+    FROM reached
+    UNION ALL
+    SELECT vault, vault, block, ts, 7, 0
+    FROM live
+    WHERE effect = 'valuation'
+    UNION ALL
+    SELECT vault, vault, block, ts, 11, shares
+    FROM live
+    WHERE effect = 'supply' AND shares != 0
+    UNION ALL
+    SELECT vault, vault, block, ts, multiIf(effect = 'funded', 12, effect = 'priced_deposits', 13, 14), toInt256(bound)
+    FROM reach
+    WHERE raises AND bound > 0
   )
-  WINDOW so_far AS (PARTITION BY owner, scope, bucket ORDER BY is_earlier DESC, block ROWS UNBOUNDED PRECEDING)
+  WINDOW so_far AS (PARTITION BY owner, scope ORDER BY block ROWS UNBOUNDED PRECEDING)
 )
-WHERE NOT is_earlier
+WHERE until != block
