@@ -19,6 +19,37 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
+// registryFlags are shared by the operator's commands that work on the registry.
+type registryFlags struct {
+	cli.Flags
+	JSON bool `name:"json" help:"Write JSON."`
+}
+
+// withRegistry runs do with the registry opened for reading: a read-only command changes nothing, not even the version
+// of the tables.
+func (f registryFlags) withRegistry(ctx context.Context, do func(*pgxpool.Pool, config.Config) error, sections ...config.Section) error {
+	return f.withOpened(ctx, registry.OpenAsItIs, do, sections...)
+}
+
+// withRegistry runs do with the registry open, after migrating it as the programs do.
+func (f changeFlags) withRegistry(ctx context.Context, do func(*pgxpool.Pool, config.Config) error, sections ...config.Section) error {
+	return f.withOpened(ctx, registry.Open, do, sections...)
+}
+
+func (f registryFlags) withOpened(ctx context.Context, open func(context.Context, registry.Config) (*pgxpool.Pool, error),
+	do func(*pgxpool.Pool, config.Config) error, sections ...config.Section) error {
+	c, err := config.Read(f.Flags, append(sections, config.NeedPostgres)...)
+	if err != nil {
+		return err
+	}
+	pool, err := open(ctx, c.Postgres)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	return do(pool, c)
+}
+
 // signature names the operator of a command that changes something.
 type signature struct {
 	As string `name:"as" env:"NAVLOG_OPERATOR" placeholder:"NAME" help:"Operator's name for the audit (default: user and host, which are of little use in a container)."`

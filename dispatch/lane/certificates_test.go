@@ -200,7 +200,7 @@ func TestCertificatesChange(t *testing.T) {
 	l.finish(send())
 	names("second")
 	if l.poster != before {
-		t.Error("another version alone replaces connections and TLS sessions")
+		t.Error("a new version with the same certificates replaces connections and TLS sessions")
 	}
 
 	// They were removed.

@@ -32,7 +32,6 @@ import (
 type composed struct {
 	t        *testing.T
 	kafka    *enginetest.GuardedKafka
-	file     string // configuration file of all programs
 	settings []string
 	services map[string]composedService
 }
@@ -62,15 +61,7 @@ func TestProgramsOfCompose(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.services = shipped.Services
-	chain, err := engines.StartAnvil(t.Context(), t.TempDir(), engines.AnvilOptions{SlotsInEpoch: 1, Fleeting: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(chain.Kill)
-	contracts, err := devchain.Deploy(t.Context(), chain.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	chain, contracts := startChain(t)
 	receiver, err := newReceiver(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +71,9 @@ func TestProgramsOfCompose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.configure(chain.URL, contracts, api, receiver.CAFile)
+	c.settings = []string{"NAVLOG_CONFIG=" + writeConfiguration(t, "composed", chain.URL, contracts, receiver.CAFile, map[string]any{
+		"http": map[string]any{"router": contracts.Router.Hex(), "listen": api},
+	}), secretKey}
 
 	c.healthy()
 	if said, err := c.run("ingest"); err == nil || strings.Count(said, "give the user and the password that the brokers know") != 1 {
@@ -221,29 +214,47 @@ func (c *composed) withoutARight(chainID uint64) {
 	})
 }
 
-// configure writes the configuration file that all programs share.
-func (c *composed) configure(rpc string, contracts *devchain.Contracts, api, caFile string) {
-	c.t.Helper()
+// startChain starts a development chain with the reference contracts.
+func startChain(t *testing.T) (*engines.Anvil, *devchain.Contracts) {
+	t.Helper()
+	chain, err := engines.StartAnvil(t.Context(), t.TempDir(), engines.AnvilOptions{SlotsInEpoch: 1, Fleeting: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(chain.Kill)
+	contracts, err := devchain.Deploy(t.Context(), chain.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return chain, contracts
+}
+
+// writeConfiguration writes the configuration file that all programs share, with further sections, and returns its
+// path. The prefix is that of the databases of ClickHouse.
+func writeConfiguration(t *testing.T, prefix, rpc string, contracts *devchain.Contracts, caFile string, more map[string]any) string {
+	t.Helper()
 	var vaults []map[string]any
 	for _, v := range contracts.Vaults {
 		vaults = append(vaults, map[string]any{"address": v.Address.Hex(), "startBlock": v.StartBlock})
 	}
-	text, err := yaml.Marshal(map[string]any{
+	sections := map[string]any{
 		"chain":      map[string]any{"id": contracts.ChainID, "rpc": []string{rpc}, "vaults": vaults, "pollInterval": "100ms"},
-		"clickhouse": map[string]any{"addr": enginetest.ClickHouse(c.t), "prefix": fmt.Sprintf("composed%d", os.Getpid())},
-		"postgres":   map[string]any{"url": enginetest.Postgres(c.t)},
-		"http":       map[string]any{"router": contracts.Router.Hex(), "listen": api},
+		"clickhouse": map[string]any{"addr": enginetest.ClickHouse(t), "prefix": fmt.Sprintf("%s%d", prefix, os.Getpid())},
+		"postgres":   map[string]any{"url": enginetest.Postgres(t)},
+		"http":       map[string]any{"router": contracts.Router.Hex()},
 		"webhooks":   map[string]any{"caFile": caFile},
 		"guard":      map[string]any{"allowNetworks": []string{partners.Network}},
-	})
-	if err == nil {
-		c.file = filepath.Join(c.t.TempDir(), "navlog.yaml")
-		err = os.WriteFile(c.file, text, 0o600)
 	}
+	maps.Copy(sections, more)
+	text, err := yaml.Marshal(sections)
 	if err != nil {
-		c.t.Fatal(err)
+		t.Fatal(err)
 	}
-	c.settings = []string{"NAVLOG_CONFIG=" + c.file, secretKey}
+	file := filepath.Join(t.TempDir(), "navlog.yaml")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // command returns a service's command, or another one in its place, with the service's Kafka settings.

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"archive/tar"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -15,13 +14,10 @@ import (
 	"strings"
 	"testing"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/oracle"
-	"github.com/navlog/navlog/deploy/testkit/partners"
 	"github.com/navlog/navlog/deploy/testkit/stack"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/schemas/readmodel"
@@ -174,18 +170,18 @@ func previous(t *testing.T) string {
 func buildRevision(t *testing.T, revision string) string {
 	t.Helper()
 	dir := t.TempDir()
+	source := filepath.Join(dir, "source")
 	root, err := exec.CommandContext(t.Context(), "git", "rev-parse", "--show-toplevel").Output()
 	if err != nil {
 		t.Fatal("find the repository:", err)
 	}
-	archive := exec.CommandContext(t.Context(), "git", "-C", strings.TrimSpace(string(root)), "archive", "--format=tar", revision)
-	packed, err := archive.Output()
-	if err != nil {
-		t.Fatalf("git archive %s: %v", revision, err)
-	}
-	source := filepath.Join(dir, "source")
-	if err := unpack(packed, source); err != nil {
-		t.Fatal(err)
+	for _, args := range [][]string{
+		{"clone", "--quiet", "--shared", "--no-checkout", strings.TrimSpace(string(root)), source},
+		{"-C", source, "checkout", "--quiet", revision},
+	} {
+		if out, err := exec.CommandContext(t.Context(), "git", args...).CombinedOutput(); err != nil {
+			t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
 	}
 	binary := filepath.Join(dir, "navlog")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/navlog")
@@ -196,72 +192,17 @@ func buildRevision(t *testing.T, revision string) string {
 	return binary
 }
 
-// unpack writes the files of a tar archive into a folder.
-func unpack(packed []byte, dir string) error {
-	for r := tar.NewReader(bytes.NewReader(packed)); ; {
-		h, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if h.Typeflag != tar.TypeReg {
-			continue
-		}
-		path := filepath.Join(dir, filepath.FromSlash(h.Name))
-		if !filepath.IsLocal(h.Name) {
-			return fmt.Errorf("the archive has the file %s", h.Name)
-		}
-		content, err := io.ReadAll(r)
-		if err == nil {
-			err = os.MkdirAll(filepath.Dir(path), 0o755)
-		}
-		if err == nil {
-			err = os.WriteFile(path, content, 0o600)
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
 func newUpgrade(t *testing.T, revision string) *upgrade {
 	t.Helper()
-	chain, err := engines.StartAnvil(t.Context(), t.TempDir(), engines.AnvilOptions{SlotsInEpoch: 1, Fleeting: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(chain.Kill)
-	contracts, err := devchain.Deploy(t.Context(), chain.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	chain, contracts := startChain(t)
 	r, err := newReceiver(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.Close)
-	var vaults []map[string]any
-	for _, v := range contracts.Vaults {
-		vaults = append(vaults, map[string]any{"address": v.Address.Hex(), "startBlock": v.StartBlock})
-	}
-	text, err := yaml.Marshal(map[string]any{
-		"chain":      map[string]any{"id": contracts.ChainID, "rpc": []string{chain.URL}, "vaults": vaults, "pollInterval": "100ms"},
-		"kafka":      map[string]any{"brokers": enginetest.Kafka(t)},
-		"clickhouse": map[string]any{"addr": enginetest.ClickHouse(t), "prefix": fmt.Sprintf("upgrade%d", os.Getpid())},
-		"postgres":   map[string]any{"url": enginetest.Postgres(t)},
-		"http":       map[string]any{"router": contracts.Router.Hex()},
-		"webhooks":   map[string]any{"caFile": r.CAFile},
-		"guard":      map[string]any{"allowNetworks": []string{partners.Network}},
+	file := writeConfiguration(t, "upgrade", chain.URL, contracts, r.CAFile, map[string]any{
+		"kafka": map[string]any{"brokers": enginetest.Kafka(t)},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "navlog.yaml")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
 	u := &upgrade{
 		world: &world{run: &run{document: document{RPC: chain.URL, Contracts: *contracts}}, receiver: r,
 			client: &oracle.Client{HTTP: &http.Client{Timeout: patience}}},

@@ -3,18 +3,15 @@
 package instances
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/testkit/fleet"
 )
 
@@ -57,14 +54,7 @@ func newSystem(t *testing.T) *system {
 		fmt.Sprintf("NAVLOG_WEBHOOKS_LEASE_SECONDS=%.0f", lease.Seconds()),
 		fmt.Sprint("NAVLOG_WEBHOOKS_PER_PARTNER_CONCURRENCY=", concurrency),
 	}}
-	s.Fleet, err = fleet.New(t.Context(), o, func(ctx context.Context) ([]string, error) {
-		k, err := engines.StartKafka(ctx, filepath.Join(dir, "kafka"))
-		if err != nil {
-			return nil, err
-		}
-		t.Cleanup(func() { _ = k.Close() })
-		return []string{k.Addr}, nil
-	})
+	s.Fleet, err = fleet.New(t.Context(), o, nil)
 	must(t, err)
 	t.Cleanup(s.Close)
 	s.ingest, err = s.Launch("ingest", "ingest")

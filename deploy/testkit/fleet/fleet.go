@@ -67,6 +67,7 @@ type Fleet struct {
 	navlog   string // the binary
 	chain    *ethclient.Client
 	anvil    *engines.Anvil
+	embedded *engines.Kafka // nil if the caller started the brokers
 	programs []*Program
 	steps    int64 // scenarios that were created
 }
@@ -96,7 +97,7 @@ func TempDir(name string) (string, error) {
 
 // New builds navlog and starts ClickHouse, PostgreSQL and the chain, with contracts and some traffic; it creates the
 // partners and starts their receiver. It starts no program. kafka starts the brokers at the same time, and returns their
-// addresses; the caller stops them after Close.
+// addresses; the caller stops them after Close. With nil the fleet has the embedded Kafka.
 func New(ctx context.Context, o Options, kafka func(context.Context) ([]string, error)) (_ *Fleet, err error) {
 	f := &Fleet{options: o}
 	defer func() {
@@ -105,6 +106,9 @@ func New(ctx context.Context, o Options, kafka func(context.Context) ([]string, 
 		}
 	}()
 	var group errgroup.Group
+	if kafka == nil {
+		kafka = f.startKafka
+	}
 	group.Go(func() (err error) {
 		f.Kafka, err = kafka(ctx)
 		return err
@@ -140,6 +144,13 @@ func New(ctx context.Context, o Options, kafka func(context.Context) ([]string, 
 		return nil, err
 	}
 	return f, f.Steps(ctx, firstSteps)
+}
+
+func (f *Fleet) startKafka(ctx context.Context) (addresses []string, err error) {
+	if f.embedded, err = engines.StartKafka(ctx, filepath.Join(f.options.Dir, "kafka")); err != nil {
+		return nil, err
+	}
+	return []string{f.embedded.Addr}, nil
 }
 
 // makePartners starts the receiver and registers it for each partner.
@@ -187,6 +198,9 @@ func (f *Fleet) Close() {
 	}
 	if f.Postgres != nil {
 		f.Postgres.Kill()
+	}
+	if f.embedded != nil {
+		_ = f.embedded.Close() // its data is not needed any more
 	}
 }
 

@@ -23,7 +23,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/testkit/fleet"
 	"github.com/navlog/navlog/deploy/testkit/link"
 	"github.com/navlog/navlog/schemas/chainlog"
@@ -75,14 +74,7 @@ func newNetwork(t *testing.T) *network {
 		fmt.Sprintf("NAVLOG_WEBHOOKS_LEASE_SECONDS=%.0f", lease.Seconds()),
 		fmt.Sprint("NAVLOG_WEBHOOKS_PER_PARTNER_CONCURRENCY=", concurrency),
 	}}
-	n.Fleet, err = fleet.New(t.Context(), o, func(ctx context.Context) ([]string, error) {
-		k, err := engines.StartKafka(ctx, filepath.Join(dir, "kafka"))
-		if err != nil {
-			return nil, err
-		}
-		t.Cleanup(func() { _ = k.Close() })
-		return []string{k.Addr}, nil
-	})
+	n.Fleet, err = fleet.New(t.Context(), o, nil)
 	must(t, err)
 	t.Cleanup(n.Close)
 	n.admit(filepath.Join(dir, "postgres", "data", "pg_hba.conf"))
