@@ -46,13 +46,18 @@ var Definitions = []ListDefinition{
 
 // derived are the temporary tables that definitions read. Each may use those before it; the first ones read events.
 var derived = []string{"live", "mined", "newest", "reached", "reach", "exact", "grouped", "grouped_deposit", "deposit", "special", "about", "keyed", "found", "settled",
-	"line", "plain", "request", "paid", "valued", "member", "change"}
+	"line", "plain", "request", "paid", "member", "change", "delta", "earlier", "valued"}
+
+// bucketBlocks is the number of blocks in a bucket. ClickHouse keeps all rows of a window's partition in memory, and a
+// vault may have millions, so the totals of vaults are added up within buckets and over buckets. With ten changes in
+// each block, a bucket has 40,000 rows of 1 kB.
+const bucketBlocks = 4096
 
 // Derive computes, in temporary tables of a session (OpenSession), what events mean up to a seq, which must be the end
 // of a unit. The SQL of definitions works in the session until Derive is called again or the session ends. Each table
 // is planned and computed once, however many definitions read it.
 func Derive(ctx context.Context, session driver.Conn, seq uint64) error {
-	ctx = Parameters(ctx, map[string]uint64{"seq": seq})
+	ctx = Parameters(ctx, map[string]uint64{"seq": seq, "bucket": bucketBlocks})
 	for _, table := range derived {
 		for _, sql := range []string{"DROP TEMPORARY TABLE IF EXISTS " + table,
 			"CREATE TEMPORARY TABLE " + table + " ENGINE = MergeTree ORDER BY () SETTINGS " + scratch + " AS\n" + definition(table)} {

@@ -1,54 +1,27 @@
--- The running totals of vaults and of partners in each vault, and the number of users in each scope. The last row of
--- a block has its total. what is 1 to 3 as in change, 4 users, 5 a swept deposit, 6 the deposits by which a sweep
--- went beyond earlier ones, 7 a valuation, 11 a mint or burn, and 12 to 14 the highest group that was funded, or
--- whose deposits or requests were priced.
-SELECT 'totals' AS list, owner, scope, toInt256(until) AS key, block, ts, closed_ts,
-  deposits, deposited, requests, estimated, claims, claimed, users, swept, swept_assets, swept_to, valuations,
-  supply, funded_to, deposits_to, requests_to
+-- The running totals of vaults and of partners in each vault, and the number of users in each scope, after each block
+-- that changes them: the totals before its bucket and the sums within the bucket.
+SELECT 'totals' AS list, owner, scope, toInt256(if(next = 0, later_block, next)) AS key, block, ts,
+  if(next = 0, later_ts, next_ts) AS closed_ts,
+  earlier.deposits + within.deposits AS deposits, earlier.deposited + within.deposited AS deposited,
+  earlier.requests + within.requests AS requests, earlier.estimated + within.estimated AS estimated,
+  earlier.claims + within.claims AS claims, earlier.claimed + within.claimed AS claimed,
+  earlier.users + within.users AS users, earlier.swept + within.swept AS swept,
+  earlier.swept_assets + within.swept_assets AS swept_assets, earlier.swept_to + within.swept_to AS swept_to,
+  earlier.valuations + within.valuations AS valuations, earlier.supply + within.supply AS supply,
+  greatest(earlier.funded_to, within.funded_to) AS funded_to,
+  greatest(earlier.deposits_to, within.deposits_to) AS deposits_to,
+  greatest(earlier.requests_to, within.requests_to) AS requests_to
 FROM (
-  SELECT owner, scope, block, ts,
-    leadInFrame(block, 1, {never:UInt64})
-      OVER (PARTITION BY owner, scope ORDER BY block ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING) AS until,
-    leadInFrame(ts, 1, 0)
-      OVER (PARTITION BY owner, scope ORDER BY block ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING) AS closed_ts,
-    countIf(what = 1) OVER so_far - countIf(what = 10) OVER so_far AS deposits,
-    sumIf(amount, what = 1) OVER so_far - sumIf(amount, what = 10) OVER so_far AS deposited,
-    countIf(what = 2) OVER so_far AS requests, sumIf(amount, what = 2) OVER so_far AS estimated,
-    countIf(what = 3) OVER so_far AS claims, sumIf(amount, what = 3) OVER so_far AS claimed,
-    sumIf(amount, what = 4) OVER so_far AS users,
-    countIf(what = 5) OVER so_far AS swept, sumIf(amount, what = 5) OVER so_far AS swept_assets,
-    sumIf(amount, what = 6) OVER so_far AS swept_to,
-    countIf(what = 7) OVER so_far AS valuations, sumIf(amount, what = 11) OVER so_far AS supply,
-    maxIf(amount, what = 12) OVER so_far AS funded_to, maxIf(amount, what = 13) OVER so_far AS deposits_to,
-    maxIf(amount, what = 14) OVER so_far AS requests_to
-  FROM (
-    SELECT arrayJoin(if(partner = 0, [vault], [vault, partner_owner])) AS owner, vault AS scope, block, ts, what, amount
-    FROM change
-    WHERE what NOT IN (8, 9)
-    UNION ALL
-    SELECT owner, if(ranked, owner, scope), block, any(ts), 4, count()
-    FROM member
-    GROUP BY owner, ranked, scope, block
-    UNION ALL
-    SELECT vault, vault, closed_block, closed_ts, 5, assets
-    FROM deposit
-    WHERE swept
-    UNION ALL
-    SELECT vault, vault, block, ts, 6, toInt256(id_to) - before
-    FROM reached
-    UNION ALL
-    SELECT vault, vault, block, ts, 7, 0
-    FROM live
-    WHERE effect = 'valuation'
-    UNION ALL
-    SELECT vault, vault, block, ts, 11, shares
-    FROM live
-    WHERE effect = 'supply' AND shares != 0
-    UNION ALL
-    SELECT vault, vault, block, ts, multiIf(effect = 'funded', 12, effect = 'priced_deposits', 13, 14), toInt256(bound)
-    FROM reach
-    WHERE raises AND bound > 0
-  )
-  WINDOW so_far AS (PARTITION BY owner, scope ORDER BY block ROWS UNBOUNDED PRECEDING)
-)
-WHERE until != block
+  SELECT owner, scope, bucket, block, ts, leadInFrame(block, 1, 0) OVER next AS next, leadInFrame(ts, 1, 0) OVER next AS next_ts,
+    sum(deposits) OVER so_far AS deposits, sum(deposited) OVER so_far AS deposited,
+    sum(requests) OVER so_far AS requests, sum(estimated) OVER so_far AS estimated,
+    sum(claims) OVER so_far AS claims, sum(claimed) OVER so_far AS claimed, sum(users) OVER so_far AS users,
+    sum(swept) OVER so_far AS swept, sum(swept_assets) OVER so_far AS swept_assets,
+    sum(swept_to) OVER so_far AS swept_to, sum(valuations) OVER so_far AS valuations,
+    sum(supply) OVER so_far AS supply, max(funded_to) OVER so_far AS funded_to,
+    max(deposits_to) OVER so_far AS deposits_to, max(requests_to) OVER so_far AS requests_to
+  FROM delta
+  WINDOW so_far AS (PARTITION BY owner, scope, bucket ORDER BY block ROWS UNBOUNDED PRECEDING),
+    next AS (PARTITION BY owner, scope, bucket ORDER BY block ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING)
+) AS within
+INNER JOIN earlier ON within.owner = earlier.owner AND within.scope = earlier.scope AND within.bucket = earlier.bucket

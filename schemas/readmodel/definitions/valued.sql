@@ -8,10 +8,11 @@ FROM (
     SELECT block, log_index, sub, ts, vault, user, other, partner, id, id_to, expires, tx, assets, nav, no_nav, no_assets, unit,
       multiIf(NOT no_shares, shares, NOT no_nav AND NOT no_assets, mulDiv(assets, unit, nav), supply > 0, supply, shares) AS all_shares
     FROM (
-      SELECT *, sumIf(shares, effect = 'supply') OVER (PARTITION BY vault ORDER BY place ROWS UNBOUNDED PRECEDING) AS supply,
-        toInt256(concat('1', repeat('0', nav_digits))) AS unit
-      FROM live
-      WHERE effect IN ('supply', 'valuation')
+      SELECT *, toInt256(concat('1', repeat('0', nav_digits))) AS unit, supply_before
+        + sumIf(shares, effect = 'supply') OVER (PARTITION BY vault, bucket ORDER BY place ROWS UNBOUNDED PRECEDING) AS supply
+      FROM (SELECT *, intDiv(block, {bucket:UInt64}) AS bucket FROM live WHERE effect IN ('supply', 'valuation')) AS values
+      INNER JOIN (SELECT scope AS vault, bucket, supply AS supply_before FROM earlier WHERE owner = scope) AS totals_before
+        USING (vault, bucket)
     )
     WHERE effect = 'valuation'
   )
