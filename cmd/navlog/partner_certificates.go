@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/x509"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -185,8 +184,8 @@ func certificateRows(ctx context.Context, pool *pgxpool.Pool, id int64) ([]certi
 
 func described(certificates []*x509.Certificate) []certificateRow {
 	rows := make([]certificateRow, len(certificates))
-	for i, c := range certificates {
-		rows[i] = certificateRow{c.Subject.String(), c.Issuer.String(), hex.EncodeToString(certs.Fingerprint(c)), c.NotAfter.UTC()}
+	for i, c := range certs.Describe(certificates) {
+		rows[i] = certificateRow{c.Subject, c.Issuer, c.Fingerprint, c.NotAfter}
 	}
 	return rows
 }

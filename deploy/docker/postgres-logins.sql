@@ -22,8 +22,8 @@ ALTER ROLE navlog_project LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD :'p
 ALTER ROLE navlog_serve LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD :'serve';
 ALTER ROLE navlog_dispatch LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD :'dispatch';
 ALTER ROLE navlog_operator LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD :'operator';
--- Not a login: an operator grants this role to navlog_serve if partners may rotate their keys and secrets
--- (http.partnerRotation).
+-- Not a login: an operator grants this role to navlog_serve if partners may rotate their keys and secrets and
+-- change their certificates (http.partnerRotation).
 ALTER ROLE navlog_rotation NOLOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE;
 
 -- The owner of the database may create tables in it. Existing tables and functions change

@@ -9,11 +9,14 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/navlog/navlog/schemas/printable"
 )
 
 // Bounds of stored certificates. They are read again after each change, and every connection sends the chain.
@@ -23,6 +26,10 @@ const (
 	MaxChain       = 10 // a client certificate and its intermediate authorities
 	minRSA         = 2048
 	maxRSA         = 8192 // the longest that crypto/tls verifies
+	// maxKey is the maximum length of a decoded private key in bytes: one of maxRSA bits has 4.7 kB. Reading a key takes
+	// time that grows with the square of its length, more than a second for MaxPEM.
+	maxKey  = 8 << 10
+	maxName = 1000 // bytes of a subject or issuer that are shown
 )
 
 // Texts are the certificates for one receiver, in PEM. An empty text means that there is none.
@@ -131,17 +138,46 @@ func Expiry(certificates []*x509.Certificate) (first time.Time) {
 	return first
 }
 
-// Current returns an error that names the first certificate that is not valid at a time.
+// DateError reports a certificate that is not valid at a time.
+type DateError struct {
+	Certificate *x509.Certificate
+	Expired     bool // otherwise it is not valid yet
+}
+
+func (e *DateError) Error() string {
+	if e.Expired {
+		return fmt.Sprintf("the certificate of %s expired at %s", Name(e.Certificate), e.Certificate.NotAfter.UTC().Format(time.RFC3339))
+	}
+	return fmt.Sprintf("the certificate of %s is not valid before %s", Name(e.Certificate), e.Certificate.NotBefore.UTC().Format(time.RFC3339))
+}
+
+// Current returns a *DateError about the first certificate that is not valid at a time.
 func Current(certificates []*x509.Certificate, at time.Time) error {
 	for _, c := range certificates {
-		switch {
-		case at.After(c.NotAfter):
-			return fmt.Errorf("the certificate of %s expired at %s", Name(c), c.NotAfter.UTC().Format(time.RFC3339))
-		case at.Before(c.NotBefore):
-			return fmt.Errorf("the certificate of %s is not valid before %s", Name(c), c.NotBefore.UTC().Format(time.RFC3339))
+		if expired := at.After(c.NotAfter); expired || at.Before(c.NotBefore) {
+			return &DateError{c, expired}
 		}
 	}
 	return nil
+}
+
+// Description is what people read about a certificate.
+type Description struct {
+	Subject, Issuer     string // of at most 1,000 bytes, without control characters
+	Fingerprint         string // SHA-256 in hex
+	NotBefore, NotAfter time.Time
+}
+
+// Describe returns the descriptions of certificates, which never have anything of a key.
+func Describe(certificates []*x509.Certificate) []Description {
+	described := make([]Description, len(certificates))
+	for i, c := range certificates {
+		described[i] = Description{
+			printable.Text(c.Subject.String(), maxName), printable.Text(c.Issuer.String(), maxName),
+			hex.EncodeToString(Fingerprint(c)), c.NotBefore.UTC(), c.NotAfter.UTC(),
+		}
+	}
+	return described
 }
 
 // Name returns the subject of a certificate for messages.
@@ -256,6 +292,9 @@ func parseKey(text string) (crypto.Signer, error) {
 	}
 	if found == nil {
 		return nil, errors.New("there is no key, only the parameters of a curve")
+	}
+	if len(found.Bytes) > maxKey {
+		return nil, errUnusable
 	}
 	var key any
 	switch found.Type {

@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"strings"
 	"testing"
@@ -130,6 +131,7 @@ func TestWrongTexts(t *testing.T) {
 		"key: damaged":            {certs.Texts{Client: good.Client, Key: block("PRIVATE KEY", []byte("secret"))}, "the private key: it cannot be read"},
 		"key: only a curve":       {certs.Texts{Client: good.Client, Key: block("EC PARAMETERS", []byte{6, 0})}, "only the parameters of a curve"},
 		"key: of another program": {certs.Texts{Client: good.Client, Key: block("OPENSSH PRIVATE KEY", []byte("x"))}, `the type "OPENSSH PRIVATE KEY"`},
+		"key: far too long":       {certs.Texts{Client: good.Client, Key: block("RSA PRIVATE KEY", make([]byte, 9<<10))}, notTLS},
 		"key: RSA of 1024 bits":   {certs.Texts{Client: selfSigned(small, nil), Key: pkcs8(small)}, notTLS},
 		"key: P-224":              {certs.Texts{Client: selfSigned(odd, nil), Key: pkcs8(odd)}, notTLS},
 	} {
@@ -139,6 +141,21 @@ func TestWrongTexts(t *testing.T) {
 		}
 		if err != nil && strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: the error has the key: %v", name, err)
+		}
+	}
+}
+
+// A subject that is meant to deceive is shown on one line, without control characters, and not at any length.
+func TestDescribe(t *testing.T) {
+	t.Parallel()
+	key := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
+	long := strings.Repeat("x", 2000)
+	for name, want := range map[string]string{"acme": "CN=acme", "a\x1b[2Jb\nc": "CN=a\ufffd[2Jb c", long: "CN=" + long[:997]} {
+		text := selfSigned(key, func(c *x509.Certificate) { c.Subject.CommonName = name })
+		p := must(certs.ParsePublic("", text))
+		d := certs.Describe(p.ClientChain())[0]
+		if d.Subject != want || d.Issuer != want || !d.NotAfter.Equal(p.Client.Leaf.NotAfter) || len(d.Fingerprint) != 64 {
+			t.Errorf("%.20q is described as %+v", name, d)
 		}
 	}
 }
@@ -162,7 +179,8 @@ func TestDates(t *testing.T) {
 		{[]*x509.Certificate{next}, `the certificate of "CN=next" is not valid before ` + date(next.NotBefore)},
 		{[]*x509.Certificate{nameless}, "the certificate of serial number " + nameless.SerialNumber.Text(16)},
 	} {
-		if err := certs.Current(c.given, now); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+		var date *certs.DateError
+		if err := certs.Current(c.given, now); err != nil && !errors.As(err, &date) || (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %q", err, c.want)
 		}
 	}

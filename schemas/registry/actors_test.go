@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/schemas/certs/certstest"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -207,12 +208,15 @@ func TestGrantsOfEachRole(t *testing.T) {
 	add("operator", "update", "partner.name partner.disabled partner.rate_limit api_key.revoked_at")
 	add("operator", "update", "endpoint.version endpoint.secret endpoint.next_secret endpoint.next_at endpoint.held")
 	add("operator", "update", "endpoint.updated_at dead_record.retry_at position.log_id")
-	const certificates = "endpoint_certificates."
-	for column := range strings.FieldsSeq("partner_id url authorities authorities_expire client client_key client_expires client_fingerprint") {
-		add("operator", "insert", certificates+column)
+	for _, role := range []string{"operator", "rotation"} {
+		const certificates = "endpoint_certificates."
+		for column := range strings.FieldsSeq("authorities authorities_expire client client_key client_expires client_fingerprint") {
+			add(role, "insert update", certificates+column)
+		}
+		add(role, "insert", certificates+"partner_id "+certificates+"url")
+		add(role, "update", certificates+"id "+certificates+"changed_at")
+		add(role, "delete", "endpoint_certificates")
 	}
-	add("operator", "update", certificates+"client_key")
-	add("operator", "delete", "endpoint_certificates")
 	add("rotation", "update", "endpoint.secret endpoint.next_secret endpoint.next_at api_key.revoked_at")
 	add("rotation", "insert", "api_key.partner_id api_key.hash api_key.last4")
 	add("rotation", "insert", "audit.operator audit.command audit.partner_id audit.detail audit.outcome")
@@ -295,8 +299,8 @@ func TestStatementKeysAreListedAndRetired(t *testing.T) {
 	}
 }
 
-// A login of serve rotates keys and secrets only with navlog_rotation, which no program has, and records it in the name of
-// the partner only.
+// A login of serve rotates keys and secrets and changes certificates only with navlog_rotation, which no program has, and
+// records it in the name of the partner only.
 func TestServeRotatesWithTheRoleOnly(t *testing.T) {
 	at := enginetest.Postgres(t)
 	owner := open(t, at)
@@ -324,30 +328,50 @@ func TestServeRotatesWithTheRoleOnly(t *testing.T) {
 		return open(t, u.String())
 	}
 	without, with := login("login_not_rotating", "navlog_serve"), login("login_rotating", "navlog_serve, navlog_rotation")
-	rotate := func(pool *pgxpool.Pool, operator string) (keys, secret error) {
-		_, keys = RotateKey(t.Context(), pool, operator, 7, true)
+	url := "https://seven.example/hook"
+	if _, err := db.New(owner).SetWebhookURL(t.Context(), db.SetWebhookURLParams{PartnerID: 7, Url: &url}); err != nil {
+		t.Fatal(err)
+	}
+	ca := certstest.New(t)
+	given, err := ca.Texts(ca.Client("acme")).Parse()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// changes returns what PostgreSQL says about each change that a partner may request.
+	changes := func(pool *pgxpool.Pool, operator string) []error {
+		_, keys := RotateKey(t.Context(), pool, operator, 7, true)
 		proven, secret := ProvenSealer(t.Context(), pool, key)
 		if secret == nil {
 			_, secret = RotateSecret(t.Context(), pool, operator, proven, 7, 0)
 		}
-		return keys, secret
+		_, set := SetCertificates(t.Context(), pool, operator, sealer, 7, "", given)
+		_, renewed := SetCertificates(t.Context(), pool, operator, sealer, 7, "", given)
+		_, partly := RemoveCertificates(t.Context(), pool, operator, 7, "", false, true)
+		_, removed := RemoveCertificates(t.Context(), pool, operator, 7, "", true, true)
+		return []error{keys, secret, set, renewed, partly, removed}
 	}
-	if keys, secret := rotate(without, "partner 7"); !denied(keys) || !denied(secret) {
-		t.Errorf("serve without the role: %v, %v", keys, secret)
+	// Nothing is there to remove before the changes of a login with the role.
+	refused := func(errs []error) bool {
+		return !slices.ContainsFunc(errs[:4], func(err error) bool { return !denied(err) })
+	}
+	if errs := changes(without, "partner 7"); !refused(errs) {
+		t.Errorf("serve without the role: %v", errs)
 	}
 	for _, operator := range []string{"alice", "partner 8", "partner"} {
-		if keys, secret := rotate(with, operator); !denied(keys) || !denied(secret) {
-			t.Errorf("serve records a rotation as %q: %v, %v", operator, keys, secret)
+		if errs := changes(with, operator); !refused(errs) {
+			t.Errorf("serve records a change as %q: %v", operator, errs)
 		}
 	}
-	if keys, secret := rotate(with, "partner 7"); keys != nil || secret != nil {
-		t.Errorf("serve with the role: %v, %v", keys, secret)
+	if errs := changes(with, "partner 7"); errors.Join(errs...) != nil {
+		t.Errorf("serve with the role: %v", errs)
 	}
 	for _, statement := range []string{
 		`INSERT INTO audit (operator, command, partner_id, detail, outcome) VALUES ('partner 7', 'partner disable', 7, 'd', 'done')`,
 		`SELECT FROM audit`, `UPDATE partner SET disabled = false`, `UPDATE endpoint SET held = true`, `DELETE FROM api_key`,
 		`UPDATE api_key SET hash = sha256('mine')`, `UPDATE api_key SET partner_id = 8`,
 		`INSERT INTO endpoint (partner_id, secret) VALUES (8, 'mine')`,
+		`SELECT client_key FROM endpoint_certificates`, `UPDATE endpoint_certificates SET url = 'https://mine.example'`,
+		`UPDATE endpoint_certificates SET partner_id = 8`, `UPDATE endpoint_certificates SET client = encode(client_key, 'hex')`,
 	} {
 		if _, err := with.Exec(t.Context(), statement); !denied(err) {
 			t.Errorf("serve with the role may: %s (%v)", statement, err)
@@ -358,8 +382,11 @@ func TestServeRotatesWithTheRoleOnly(t *testing.T) {
 	if err == nil {
 		rows, err = pgx.CollectRows(found, pgx.RowTo[string])
 	}
-	want := []string{"partner 7, login_rotating, partner rotate-key", "partner 7, login_rotating, partner rotate-secret"}
-	if err != nil || len(rows) != 3 || !slices.Equal(rows[1:], want) {
+	var want []string
+	for _, command := range []string{"rotate-key", "rotate-secret", "certificates set", "certificates set", "certificates remove", "certificates remove"} {
+		want = append(want, "partner 7, login_rotating, partner "+command)
+	}
+	if err != nil || len(rows) != 7 || !slices.Equal(rows[1:], want) {
 		t.Errorf("the audit has %q, %v", rows, err)
 	}
 }

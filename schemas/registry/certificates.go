@@ -25,6 +25,22 @@ func (e *NoURLError) Error() string {
 	return fmt.Sprintf("partner %d has no webhook URL: name the URL that the certificates are for (--url)", e.Partner)
 }
 
+// TooManyURLsError reports that as many URLs of a partner have certificates as are allowed.
+type TooManyURLsError struct{ Partner, URLs int64 }
+
+func (e *TooManyURLsError) Error() string {
+	return fmt.Sprintf("partner %d has certificates for %d URLs, and more are not allowed: remove those of "+
+		"an older URL with `navlog partner certificates remove`", e.Partner, e.URLs)
+}
+
+// NoCertificatesError reports that a partner has none of the certificates that it removes.
+type NoCertificatesError struct{ Partner int64 }
+
+func (e *NoCertificatesError) Error() string {
+	return fmt.Sprintf("partner %d has no such certificates for this URL: `navlog partner certificates show %d` lists all",
+		e.Partner, e.Partner)
+}
+
 // URLCertificates are the certificates of a partner for one URL, without the key.
 type URLCertificates struct {
 	URL     string
@@ -35,7 +51,7 @@ type URLCertificates struct {
 
 // SetCertificates stores certificates of a partner for a URL; an empty url is the current one. Authorities and client
 // certificate replace those stored before, and what is not given stays. It returns the URL. Every certificate must be
-// valid now. dispatch uses them within a second.
+// valid now, otherwise the error is a *certs.DateError. dispatch uses them within a second.
 func SetCertificates(
 	ctx context.Context, pool *pgxpool.Pool, operator string, sealer *Sealer, id int64, url string, given certs.Pinned,
 ) (string, error) {
@@ -47,7 +63,7 @@ func SetCertificates(
 		if url, err = urlOf(ctx, q, id, url); err != nil {
 			return Deed{}, err
 		}
-		row, known, err := certificatesOf(ctx, q, id, url)
+		_, known, err := storedCertificates(ctx, q, id, url)
 		if err != nil {
 			return Deed{}, err
 		}
@@ -57,41 +73,80 @@ func SetCertificates(
 				return Deed{}, fmt.Errorf("count the certificates of partner %d: %w", id, err)
 			}
 			if n >= MaxCertificates {
-				return Deed{}, fmt.Errorf("partner %d has certificates for %d URLs, and more are not allowed: remove those of "+
-					"an older URL with `navlog partner certificates remove`", id, n)
+				return Deed{}, &TooManyURLsError{id, n}
 			}
 		}
-		set, changed, err := replaced(row, given, sealer, id, url)
+		row, changed, err := sealed(given, sealer, id, url)
 		if err != nil {
 			return Deed{}, err
 		}
-		return Deed{"partner certificates set", id, changed}, store(ctx, q, set)
+		return Deed{"partner certificates set", id, changed}, store(ctx, q, row, known)
 	})
 	return url, err
 }
 
-// replaced returns the row of a URL with the given certificates in it, and what changed in words for the audit.
-func replaced(row db.InsertCertificatesParams, given certs.Pinned, sealer *Sealer, id int64, url string) (
-	set db.InsertCertificatesParams, changed string, err error,
+// sealed returns the given certificates as a row, with the key encrypted, and what changes in words for the audit.
+func sealed(given certs.Pinned, sealer *Sealer, id int64, url string) (
+	row db.InsertCertificatesParams, changed string, err error,
 ) {
+	row = db.InsertCertificatesParams{PartnerID: id, Url: url, ClientKey: []byte{}}
 	texts, err := given.Texts()
 	if err != nil {
 		return row, "", fmt.Errorf("encode the certificates of partner %d: %w", id, err)
 	}
-	set, said := row, []string{}
+	said := []string{}
 	if texts.Authorities != "" {
 		expiry := certs.Expiry(given.Authorities)
-		set.Authorities, set.AuthoritiesExpire = texts.Authorities, &expiry
+		row.Authorities, row.AuthoritiesExpire = texts.Authorities, &expiry
 		said = append(said, fmt.Sprintf("%d authorities until %s", len(given.Authorities), expiry.UTC().Format(time.RFC3339)))
 	}
 	if chain := given.ClientChain(); len(chain) > 0 {
 		expiry := certs.Expiry(chain)
-		set.Client, set.ClientKey = texts.Client, sealer.SealClientKey(id, url, texts.Key)
-		set.ClientExpires, set.ClientFingerprint = &expiry, certs.Fingerprint(chain[0])
+		row.Client, row.ClientKey = texts.Client, sealer.SealClientKey(id, url, texts.Key)
+		row.ClientExpires, row.ClientFingerprint = &expiry, certs.Fingerprint(chain[0])
 		until := expiry.UTC().Format(time.RFC3339)
-		said = append(said, fmt.Sprintf("client certificate %x until %s", set.ClientFingerprint, until))
+		said = append(said, fmt.Sprintf("client certificate %x until %s", row.ClientFingerprint, until))
 	}
-	return set, strings.Join(said, ", "), nil
+	return row, strings.Join(said, ", "), nil
+}
+
+// store inserts the row of a URL, or replaces those parts of the known row that are given, and gives the row another id.
+func store(ctx context.Context, q *db.Queries, row db.InsertCertificatesParams, known bool) error {
+	var err error
+	if !known {
+		err = q.InsertCertificates(ctx, row)
+	}
+	if known && row.Authorities != "" {
+		err = replaceAuthorities(ctx, q, row)
+	}
+	if known && row.Client != "" && err == nil {
+		err = replaceClient(ctx, q, row)
+	}
+	return endpointChanged(ctx, q, row.PartnerID, row.Url, err)
+}
+
+func replaceAuthorities(ctx context.Context, q *db.Queries, row db.InsertCertificatesParams) error {
+	return q.ReplaceAuthorities(ctx, db.ReplaceAuthoritiesParams{
+		PartnerID: row.PartnerID, Url: row.Url, Authorities: row.Authorities, AuthoritiesExpire: row.AuthoritiesExpire,
+	})
+}
+
+func replaceClient(ctx context.Context, q *db.Queries, row db.InsertCertificatesParams) error {
+	return q.ReplaceClient(ctx, db.ReplaceClientParams{
+		PartnerID: row.PartnerID, Url: row.Url, Client: row.Client, ClientKey: row.ClientKey,
+		ClientExpires: row.ClientExpires, ClientFingerprint: row.ClientFingerprint,
+	})
+}
+
+// endpointChanged gives the endpoint another version after the certificates of a URL were written without an error.
+func endpointChanged(ctx context.Context, q *db.Queries, id int64, url string, err error) error {
+	if err == nil {
+		err = q.CertificatesChanged(ctx, db.CertificatesChangedParams{PartnerID: id, Url: url})
+	}
+	if err != nil {
+		return fmt.Errorf("write the certificates of partner %d: %w", id, err)
+	}
+	return nil
 }
 
 // RemoveCertificates removes the authorities, the client certificate, or both, of a partner for a URL; an empty url is
@@ -104,24 +159,31 @@ func RemoveCertificates(
 		if url, err = urlOf(ctx, q, id, url); err != nil {
 			return Deed{}, err
 		}
-		row, known, err := certificatesOf(ctx, q, id, url)
+		stored, known, err := storedCertificates(ctx, q, id, url)
 		if err != nil {
 			return Deed{}, err
 		}
+		authorities, client := authorities && stored.HasAuthorities, client && stored.HasClient
+		if !known || !authorities && !client {
+			return Deed{}, &NoCertificatesError{id}
+		}
 		var removed []string
-		if authorities && row.Authorities != "" {
-			row.Authorities, row.AuthoritiesExpire = "", nil
+		if authorities {
 			removed = append(removed, "authorities")
 		}
-		if client && row.Client != "" {
-			removed = append(removed, fmt.Sprintf("client certificate %x", row.ClientFingerprint))
-			row.Client, row.ClientKey, row.ClientExpires, row.ClientFingerprint = "", []byte{}, nil, nil
+		if client {
+			removed = append(removed, fmt.Sprintf("client certificate %x", stored.ClientFingerprint))
 		}
-		if !known || len(removed) == 0 {
-			return Deed{}, fmt.Errorf("partner %d has no such certificates for this URL: `navlog partner certificates show %d` "+
-				"lists all", id, id)
+		none := db.InsertCertificatesParams{PartnerID: id, Url: url, ClientKey: []byte{}}
+		switch {
+		case authorities == stored.HasAuthorities && client == stored.HasClient:
+			err = q.DeleteCertificates(ctx, db.DeleteCertificatesParams{PartnerID: id, Url: url})
+		case authorities:
+			err = replaceAuthorities(ctx, q, none)
+		default:
+			err = replaceClient(ctx, q, none)
 		}
-		return Deed{"partner certificates remove", id, strings.Join(removed, ", ")}, store(ctx, q, row)
+		return Deed{"partner certificates remove", id, strings.Join(removed, ", ")}, endpointChanged(ctx, q, id, url, err)
 	})
 	return url, err
 }
@@ -175,36 +237,18 @@ func urlOf(ctx context.Context, q *db.Queries, id int64, url string) (string, er
 	return *current, nil
 }
 
-// certificatesOf returns the stored row of a URL, or an empty one.
-func certificatesOf(ctx context.Context, q *db.Queries, id int64, url string) (
-	row db.InsertCertificatesParams, known bool, err error,
+// storedCertificates returns what is stored for a URL, and whether anything is.
+func storedCertificates(ctx context.Context, q *db.Queries, id int64, url string) (
+	stored db.StoredCertificatesRow, known bool, err error,
 ) {
-	r, err := q.GetCertificates(ctx, db.GetCertificatesParams{PartnerID: id, Url: url})
+	stored, err = q.StoredCertificates(ctx, db.StoredCertificatesParams{PartnerID: id, Url: url})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return db.InsertCertificatesParams{PartnerID: id, Url: url, ClientKey: []byte{}}, false, nil
+		return stored, false, nil
 	}
 	if err != nil {
-		return db.InsertCertificatesParams{}, false, fmt.Errorf("read the certificates of partner %d: %w", id, err)
+		return stored, false, fmt.Errorf("read the certificates of partner %d: %w", id, err)
 	}
-	return db.InsertCertificatesParams{
-		PartnerID: id, Url: url, Authorities: r.Authorities, AuthoritiesExpire: r.AuthoritiesExpire,
-		Client: r.Client, ClientKey: r.ClientKey, ClientExpires: r.ClientExpires, ClientFingerprint: r.ClientFingerprint,
-	}, true, nil
-}
-
-// store replaces the row of a URL by one with another id, or removes it if nothing is left.
-func store(ctx context.Context, q *db.Queries, row db.InsertCertificatesParams) error {
-	_, err := q.DeleteCertificates(ctx, db.DeleteCertificatesParams{PartnerID: row.PartnerID, Url: row.Url})
-	if err == nil && (row.Authorities != "" || row.Client != "") {
-		err = q.InsertCertificates(ctx, row)
-	}
-	if err == nil {
-		err = q.CertificatesChanged(ctx, db.CertificatesChangedParams{PartnerID: row.PartnerID, Url: row.Url})
-	}
-	if err != nil {
-		return fmt.Errorf("write the certificates of partner %d: %w", row.PartnerID, err)
-	}
-	return nil
+	return stored, true, nil
 }
 
 // resealClientKeys seals all keys of client certificates with the newest key, and returns how many were sealed with

@@ -284,7 +284,8 @@ func TestClientKeysAreSealed(t *testing.T) {
 	}
 }
 
-// Operators write certificates and dispatch reads them; no other program sees any, nor do those that may rotate.
+// Operators write certificates and dispatch reads them. serve reads them without the keys, and writes them only with the role
+// of rotations, which cannot read the keys either. No other program sees any.
 func TestCertificatesByRole(t *testing.T) {
 	url := enginetest.Postgres(t)
 	owner := open(t, url)
@@ -293,6 +294,10 @@ func TestCertificatesByRole(t *testing.T) {
 	operator := *s
 	operator.pool = as(t, url, "navlog_operator")
 	operator.set("", s.ca.Texts(s.ca.Client("acme")))
+	operator.set("", s.ca.Texts(s.ca.Client("renewed")))
+	if _, err := RemoveCertificates(t.Context(), operator.pool, "alice", 7, "", true, false); err != nil {
+		t.Errorf("navlog_operator cannot remove a part of them: %v", err)
+	}
 	if _, err := ListCertificates(t.Context(), operator.pool, 7); err != nil {
 		t.Errorf("navlog_operator cannot list them: %v", err)
 	}
@@ -311,11 +316,25 @@ func TestCertificatesByRole(t *testing.T) {
 	if _, err := RemoveCertificates(t.Context(), dispatch.pool, "alice", 7, "", true, true); err == nil {
 		t.Error("navlog_dispatch removes certificates")
 	}
-	for _, role := range []string{"navlog_serve", "navlog_ingest", "navlog_project", "navlog_rotation"} {
-		var may bool
-		s.check(owner.QueryRow(t.Context(), "SELECT has_any_column_privilege($1, 'endpoint_certificates', 'SELECT, INSERT, UPDATE')", role).Scan(&may))
-		if may {
-			t.Errorf("%s may read or change certificates", role)
+	for role, want := range map[string]string{
+		"navlog_ingest": "", "navlog_project": "", "navlog_serve": "SELECT", "navlog_rotation": "INSERT UPDATE DELETE",
+	} {
+		var may []string
+		for _, right := range []string{"SELECT", "INSERT", "UPDATE"} {
+			var has bool
+			s.check(owner.QueryRow(t.Context(), "SELECT has_any_column_privilege($1, 'endpoint_certificates', $2)", role, right).Scan(&has))
+			if has {
+				may = append(may, right)
+			}
+		}
+		var deletes, reads bool
+		s.check(owner.QueryRow(t.Context(), "SELECT has_table_privilege($1, 'endpoint_certificates', 'DELETE'), "+
+			"has_column_privilege($1, 'endpoint_certificates', 'client_key', 'SELECT')", role).Scan(&deletes, &reads))
+		if deletes {
+			may = append(may, "DELETE")
+		}
+		if got := strings.Join(may, " "); got != want || reads {
+			t.Errorf("%s may %q, want %q, and reads keys: %t", role, got, want, reads)
 		}
 	}
 	if _, err := RemoveCertificates(t.Context(), operator.pool, "alice", 7, "", true, true); err != nil {

@@ -94,10 +94,12 @@ CREATE POLICY of_dispatch ON job_lease TO navlog_dispatch
 GRANT SELECT, INSERT, UPDATE, DELETE ON lease, backfill_lease TO navlog_dispatch;
 
 -- The API: a partner's own data, its URL, and its commands for dispatch. It cannot read
--- signing secrets, and reads only those columns of API keys that identify a caller.
+-- signing secrets or the keys of client certificates, and reads only those columns of API
+-- keys that identify a caller.
 GRANT SELECT ON partner, delivery, attempt, breaker, generation TO navlog_serve;
 GRANT SELECT (partner_id, hash, revoked_at) ON api_key TO navlog_serve;
 GRANT SELECT (partner_id, version, url, updated_at), UPDATE (version, url, updated_at) ON endpoint TO navlog_serve;
+GRANT SELECT (partner_id, url, authorities, client, client_fingerprint, changed_at) ON endpoint_certificates TO navlog_serve;
 -- A partner requests test events and single replays; ranges are for operators.
 GRANT SELECT (id), INSERT (partner_id, kind, event_id) ON command TO navlog_serve;
 ALTER TABLE command ENABLE ROW LEVEL SECURITY;
@@ -136,8 +138,9 @@ GRANT INSERT (id, name), UPDATE (name, disabled, rate_limit) ON partner TO navlo
 GRANT INSERT (partner_id, hash, last4), UPDATE (revoked_at) ON api_key TO navlog_operator;
 GRANT INSERT (partner_id, secret), UPDATE (version, secret, next_secret, next_at, held, updated_at)
   ON endpoint TO navlog_operator;
-GRANT SELECT, DELETE, UPDATE (client_key),
-  INSERT (partner_id, url, authorities, authorities_expire, client, client_key, client_expires, client_fingerprint)
+GRANT SELECT, DELETE,
+  INSERT (partner_id, url, authorities, authorities_expire, client, client_key, client_expires, client_fingerprint),
+  UPDATE (id, authorities, authorities_expire, client, client_key, client_expires, client_fingerprint, changed_at)
   ON endpoint_certificates TO navlog_operator;
 GRANT SELECT, INSERT (partner_id, kind, event_id, first_sequence, last_sequence, only_state)
   ON command TO navlog_operator;
@@ -145,8 +148,9 @@ GRANT SELECT ON delivery, correction, attempt, breaker, stream, position, dead_r
 GRANT UPDATE (retry_at) ON dead_record TO navlog_operator;
 GRANT UPDATE (log_id) ON position TO navlog_operator;
 
--- The rights that rotations by partners need in addition to those of navlog_serve. No program has this role: an operator
--- who allows rotations (http.partnerRotation) grants it with GRANT navlog_rotation TO navlog_serve. If the owner of the
+-- The rights that partners need to rotate their secret and keys, and to change the certificates for their URL, in addition
+-- to those of navlog_serve. It writes keys of client certificates and cannot read them. No program has this role: an
+-- operator who allows these changes (http.partnerRotation) grants it with GRANT navlog_rotation TO navlog_serve. If the owner of the
 -- tables may not create roles, this script skips the role; deploy/docker/postgres-logins.sql creates it.
 DO $$
 BEGIN
@@ -163,9 +167,14 @@ BEGIN
   GRANT SELECT (secret, next_secret, next_at), UPDATE (secret, next_secret, next_at) ON endpoint TO navlog_rotation;
   GRANT SELECT (id, last4, created_at), INSERT (partner_id, hash, last4), UPDATE (revoked_at) ON api_key TO navlog_rotation;
   GRANT SELECT (key_ids, until) ON dispatcher TO navlog_rotation;
-  -- A rotation is recorded only under the name of the partner whose key was given.
+  GRANT DELETE,
+    INSERT (partner_id, url, authorities, authorities_expire, client, client_key, client_expires, client_fingerprint),
+    UPDATE (id, authorities, authorities_expire, client, client_key, client_expires, client_fingerprint, changed_at)
+    ON endpoint_certificates TO navlog_rotation;
+  -- A change is recorded only under the name of the partner whose key was given.
   GRANT INSERT (operator, command, partner_id, detail, outcome) ON audit TO navlog_rotation;
   DROP POLICY IF EXISTS of_rotation ON audit;
   CREATE POLICY of_rotation ON audit FOR INSERT TO navlog_rotation
-    WITH CHECK (command IN ('partner rotate-key', 'partner rotate-secret') AND operator = 'partner ' || partner_id);
+    WITH CHECK (command IN ('partner rotate-key', 'partner rotate-secret', 'partner certificates set', 'partner certificates remove')
+      AND operator = 'partner ' || partner_id);
 END $$;

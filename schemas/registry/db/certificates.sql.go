@@ -110,7 +110,7 @@ func (q *Queries) CountCertificates(ctx context.Context, partnerID int64) (int64
 	return count, err
 }
 
-const deleteCertificates = `-- name: DeleteCertificates :execrows
+const deleteCertificates = `-- name: DeleteCertificates :exec
 DELETE FROM endpoint_certificates WHERE partner_id = $1 AND url = $2
 `
 
@@ -119,39 +119,9 @@ type DeleteCertificatesParams struct {
 	Url       string
 }
 
-func (q *Queries) DeleteCertificates(ctx context.Context, arg DeleteCertificatesParams) (int64, error) {
-	result, err := q.db.Exec(ctx, deleteCertificates, arg.PartnerID, arg.Url)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const getCertificates = `-- name: GetCertificates :one
-SELECT id, partner_id, url, authorities, authorities_expire, client, client_key, client_expires, client_fingerprint, changed_at FROM endpoint_certificates WHERE partner_id = $1 AND url = $2
-`
-
-type GetCertificatesParams struct {
-	PartnerID int64
-	Url       string
-}
-
-func (q *Queries) GetCertificates(ctx context.Context, arg GetCertificatesParams) (EndpointCertificate, error) {
-	row := q.db.QueryRow(ctx, getCertificates, arg.PartnerID, arg.Url)
-	var i EndpointCertificate
-	err := row.Scan(
-		&i.ID,
-		&i.PartnerID,
-		&i.Url,
-		&i.Authorities,
-		&i.AuthoritiesExpire,
-		&i.Client,
-		&i.ClientKey,
-		&i.ClientExpires,
-		&i.ClientFingerprint,
-		&i.ChangedAt,
-	)
-	return i, err
+func (q *Queries) DeleteCertificates(ctx context.Context, arg DeleteCertificatesParams) error {
+	_, err := q.db.Exec(ctx, deleteCertificates, arg.PartnerID, arg.Url)
+	return err
 }
 
 const insertCertificates = `-- name: InsertCertificates :exec
@@ -274,6 +244,55 @@ func (q *Queries) LockEndpoint(ctx context.Context, partnerID int64) (*string, e
 	return url, err
 }
 
+const replaceAuthorities = `-- name: ReplaceAuthorities :exec
+UPDATE endpoint_certificates SET id = DEFAULT, authorities = $3, authorities_expire = $4, changed_at = now()
+WHERE partner_id = $1 AND url = $2
+`
+
+type ReplaceAuthoritiesParams struct {
+	PartnerID         int64
+	Url               string
+	Authorities       string
+	AuthoritiesExpire *time.Time
+}
+
+func (q *Queries) ReplaceAuthorities(ctx context.Context, arg ReplaceAuthoritiesParams) error {
+	_, err := q.db.Exec(ctx, replaceAuthorities,
+		arg.PartnerID,
+		arg.Url,
+		arg.Authorities,
+		arg.AuthoritiesExpire,
+	)
+	return err
+}
+
+const replaceClient = `-- name: ReplaceClient :exec
+UPDATE endpoint_certificates SET id = DEFAULT, client = $3, client_key = $4, client_expires = $5, client_fingerprint = $6,
+  changed_at = now()
+WHERE partner_id = $1 AND url = $2
+`
+
+type ReplaceClientParams struct {
+	PartnerID         int64
+	Url               string
+	Client            string
+	ClientKey         []byte
+	ClientExpires     *time.Time
+	ClientFingerprint []byte
+}
+
+func (q *Queries) ReplaceClient(ctx context.Context, arg ReplaceClientParams) error {
+	_, err := q.db.Exec(ctx, replaceClient,
+		arg.PartnerID,
+		arg.Url,
+		arg.Client,
+		arg.ClientKey,
+		arg.ClientExpires,
+		arg.ClientFingerprint,
+	)
+	return err
+}
+
 const replaceClientKey = `-- name: ReplaceClientKey :exec
 UPDATE endpoint_certificates SET client_key = $2 WHERE id = $1
 `
@@ -287,4 +306,28 @@ type ReplaceClientKeyParams struct {
 func (q *Queries) ReplaceClientKey(ctx context.Context, arg ReplaceClientKeyParams) error {
 	_, err := q.db.Exec(ctx, replaceClientKey, arg.ID, arg.ClientKey)
 	return err
+}
+
+const storedCertificates = `-- name: StoredCertificates :one
+SELECT authorities <> '' AS has_authorities, client <> '' AS has_client, client_fingerprint
+FROM endpoint_certificates WHERE partner_id = $1 AND url = $2
+`
+
+type StoredCertificatesParams struct {
+	PartnerID int64
+	Url       string
+}
+
+type StoredCertificatesRow struct {
+	HasAuthorities    bool
+	HasClient         bool
+	ClientFingerprint []byte
+}
+
+// What is stored for a URL. No row has the key: a login that changes certificates need not be able to read it.
+func (q *Queries) StoredCertificates(ctx context.Context, arg StoredCertificatesParams) (StoredCertificatesRow, error) {
+	row := q.db.QueryRow(ctx, storedCertificates, arg.PartnerID, arg.Url)
+	var i StoredCertificatesRow
+	err := row.Scan(&i.HasAuthorities, &i.HasClient, &i.ClientFingerprint)
+	return i, err
 }

@@ -8,18 +8,29 @@ SELECT c.url, c.authorities, c.client, c.changed_at, coalesce(c.url = e.url, fal
 FROM endpoint_certificates c JOIN endpoint e ON e.partner_id = c.partner_id
 WHERE c.partner_id = $1 ORDER BY coalesce(c.url = e.url, false) DESC, c.url;
 
--- name: GetCertificates :one
-SELECT * FROM endpoint_certificates WHERE partner_id = $1 AND url = $2;
+-- name: StoredCertificates :one
+-- What is stored for a URL. No row has the key: a login that changes certificates need not be able to read it.
+SELECT authorities <> '' AS has_authorities, client <> '' AS has_client, client_fingerprint
+FROM endpoint_certificates WHERE partner_id = $1 AND url = $2;
 
 -- name: CountCertificates :one
 SELECT count(*) FROM endpoint_certificates WHERE partner_id = $1;
 
--- name: DeleteCertificates :execrows
-DELETE FROM endpoint_certificates WHERE partner_id = $1 AND url = $2;
-
 -- name: InsertCertificates :exec
 INSERT INTO endpoint_certificates (partner_id, url, authorities, authorities_expire, client, client_key, client_expires, client_fingerprint)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8);
+
+-- name: ReplaceAuthorities :exec
+UPDATE endpoint_certificates SET id = DEFAULT, authorities = $3, authorities_expire = $4, changed_at = now()
+WHERE partner_id = $1 AND url = $2;
+
+-- name: ReplaceClient :exec
+UPDATE endpoint_certificates SET id = DEFAULT, client = $3, client_key = $4, client_expires = $5, client_fingerprint = $6,
+  changed_at = now()
+WHERE partner_id = $1 AND url = $2;
+
+-- name: DeleteCertificates :exec
+DELETE FROM endpoint_certificates WHERE partner_id = $1 AND url = $2;
 
 -- name: CertificatesChanged :exec
 -- Another version of the endpoint, if these certificates are those of its URL: attempts note the version.
