@@ -34,8 +34,8 @@ type Config struct {
 	// PartnerRateLimit is the limit in requests per minute and partner, for partners without their own limit in the
 	// registry: 1 to 1,000,000, default 120.
 	PartnerRateLimit int `yaml:"partnerRateLimit" env:"PARTNER_RATE_LIMIT"`
-	// PartnerRotation lets partners rotate their signing secret and API keys over the API: default false. It needs
-	// NAVLOG_SECRET_KEY and a login that has navlog_rotation.
+	// PartnerRotation lets partners rotate their signing secret and API keys, and change the certificates for their
+	// webhook URL, over the API: default false. It needs NAVLOG_SECRET_KEY and a login that has navlog_rotation.
 	PartnerRotation bool `yaml:"partnerRotation" env:"PARTNER_ROTATION"`
 	// TrustedProxies are the networks (CIDR) whose X-Forwarded-For is trusted; default loopback, for a proxy on this
 	// machine.

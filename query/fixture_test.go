@@ -2,10 +2,25 @@ package query
 
 import (
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/navlog/navlog/schemas/webhook"
 )
+
+// certificates stores certificates of partner 7 for its URL in deliveries, with a key that nobody can open.
+func (w *world) certificates() {
+	w.t.Helper()
+	pem := func(name string) string {
+		text, err := os.ReadFile("testdata/certificates/" + name + ".pem")
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		return string(text)
+	}
+	w.exec(`INSERT INTO endpoint_certificates (partner_id, url, authorities, authorities_expire, client, client_key, client_expires, client_fingerprint, changed_at)
+		VALUES (7, 'https://seven.example/hook', '%s', '2033-11-01', '%s', 'sealed', '2025-11-01', '', '2024-01-01T00:00:00Z')`, pem("authority"), pem("client"))
+}
 
 // deliveries gives partner 7 a URL, an open breaker, four events and a test event.
 func (w *world) deliveries() {

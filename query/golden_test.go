@@ -68,6 +68,7 @@ func goldenCases() []goldenCase {
 		{name: "partner_router", path: "/api/v1/partner/router"},
 		{name: "partner_statement", path: "/api/v1/partner/statement?from=2023-11-14&to=2023-11-14T22:14:56Z", key: "final"},
 		{name: "partner_webhooks", path: webhooksPath},
+		{name: "partner_certificates", path: certificatesPath},
 		{name: "partner_deliveries", path: webhooksPath + "/deliveries"},
 		{name: "partner_health", path: webhooksPath + "/health?to=2024-01-03"},
 		{name: "partner_delivery", path: webhooksPath + "/deliveries/00000000-0000-5000-8000-000000000002"},
@@ -104,6 +105,7 @@ func TestGolden(t *testing.T) {
 	w.exec(`UPDATE partner SET rate_limit = 1 WHERE id = 9`)
 	w.get("/api/v1/partner/router", "x-api-key", keys["limited"])
 	w.deliveries()
+	w.certificates()
 	w.exec(`INSERT INTO statement_key (public_key, since, retired_at) VALUES (decode('%x', 'hex'), '2023-10-01', '2023-11-01'), (decode('%x', 'hex'), '2023-11-01', NULL)`,
 		bytes.Repeat([]byte{1}, 32), w.statements.Key.Public())
 	for _, c := range goldenCases() {

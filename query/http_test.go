@@ -103,7 +103,7 @@ func TestHTTPBehaviour(t *testing.T) {
 		}
 		for path, allow := range map[string]string{
 			"/api/v1/vaults": "GET, HEAD, OPTIONS", "/api/v1/users/" + a: "GET, HEAD, OPTIONS", "/api/v1/partner/stats": "GET, HEAD",
-			"/api/v1/partner/webhooks": "GET, HEAD, POST", "/healthz": "GET, HEAD, OPTIONS", "/readyz": "GET, HEAD, OPTIONS", "/status": "GET, HEAD, OPTIONS",
+			"/api/v1/partner/webhooks": "GET, HEAD, POST", certificatesPath: "GET, HEAD, POST", "/healthz": "GET, HEAD, OPTIONS", "/readyz": "GET, HEAD, OPTIONS", "/status": "GET, HEAD, OPTIONS",
 		} {
 			for _, method := range []string{"PUT", "DELETE", "PATCH", "BREW"} {
 				r := w.Do(method, path, nil, "x-api-key", key)

@@ -46,6 +46,11 @@ func (q *Query) routes() []serve.Route {
 		{Path: "/api/v1/partner/webhooks/deliveries/{eventId}", Partner: true, Get: hooks.Delivery, Uncached: true},
 		{Path: "/api/v1/partner/webhooks/deliveries/{eventId}/replay", Partner: true, Post: hooks.Replay, PostLimit: serve.Sends},
 		{Path: "/api/v1/partner/webhooks/secret/rotate", Partner: true, Post: q.rotation.Secret, PostLimit: serve.Registrations},
+		{
+			Path: "/api/v1/partner/webhooks/certificates", Partner: true, Get: q.rotation.Certificates, Post: q.rotation.SetCertificates,
+			PostLimit: serve.Registrations, Uncached: true,
+		},
+		{Path: "/api/v1/partner/webhooks/certificates/remove", Partner: true, Post: q.rotation.RemoveCertificates, PostLimit: serve.Registrations},
 		{Path: "/api/v1/partner/keys/rotate", Partner: true, Post: q.rotation.Key, PostLimit: serve.Registrations},
 		{Path: "/api/v1/partner/events", Partner: true, Get: hooks.Events, Uncached: true},
 		{Path: "/api/v1/partner/stats", Partner: true, Get: partner.Stats},

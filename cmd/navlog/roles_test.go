@@ -63,7 +63,7 @@ func TestProgramsWorkAsTheirRoles(t *testing.T) {
 	api := c.startAsRoles(owner)
 	for _, request := range []struct{ method, path, body string }{
 		{"POST", "/api/v1/partner/webhooks", `{"url":"https://example.com/hook"}`}, {"GET", "/api/v1/partner/webhooks", ""}, {"POST", "/api/v1/partner/webhooks/test", ""},
-		{"GET", "/api/v1/partner/webhooks/deliveries", ""}, {"GET", "/api/v1/partner/webhooks/health", ""}, {"GET", "/api/v1/partner/events", ""}, {"GET", "/api/v1/partner/stats", ""}, {"GET", "/api/v1/partner/router", ""},
+		{"GET", "/api/v1/partner/webhooks/deliveries", ""}, {"GET", "/api/v1/partner/webhooks/certificates", ""}, {"GET", "/api/v1/partner/webhooks/health", ""}, {"GET", "/api/v1/partner/events", ""}, {"GET", "/api/v1/partner/stats", ""}, {"GET", "/api/v1/partner/router", ""},
 		{"GET", "/api/v1/vaults", ""}, {"GET", "/status", ""},
 	} {
 		code, answer := send(t, request.method, api+request.path, partner.APIKey, request.body)

@@ -5,6 +5,7 @@
 //	statement       the signed statements that partners are paid by, and the keys that sign them
 //	webhooks        the registered URL, deliveries, tests and replays, and the events for pulling
 //	rotation        a new signing secret, a new API key
+//	certificates    the certificates for the webhook URL
 //
 // # Statements
 //

@@ -15,7 +15,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// Rotation replaces a partner's signing secret and API keys at the request of the partner.
+// Rotation replaces a partner's signing secret, API keys and certificates at the request of the partner.
 type Rotation struct {
 	// Allowed is the operator's setting. It is off by default: a thief of a key could lock its owner out.
 	Allowed   bool
@@ -39,7 +39,7 @@ func (o *Rotation) Secret(r *serve.Request) (*serve.Answer, error) {
 	}
 	sealer, err := registry.ProvenSealer(r.Context, o.Pool, o.SecretKey)
 	if err != nil {
-		return nil, rotationFailure(err)
+		return nil, changeFailure(err)
 	}
 	rotated, err := registry.RotateSecret(r.Context, o.Pool, operator(r), sealer, int64(r.Partner.ID), overlap)
 	var rotating *registry.RotatingError
@@ -47,7 +47,7 @@ func (o *Rotation) Secret(r *serve.Request) (*serve.Answer, error) {
 	case errors.As(err, &rotating):
 		return nil, underWay(rotating.Until)
 	case err != nil:
-		return nil, rotationFailure(err)
+		return nil, changeFailure(err)
 	}
 	return neverKept(r, rotatedSecretJSON{rotated.SigningSecret, serve.Millis(*rotated.TakesOverAt)}), nil
 }
@@ -66,7 +66,7 @@ func (o *Rotation) Key(r *serve.Request) (*serve.Answer, error) {
 	test := registry.IsTestKey(r.HTTP.Header.Get("x-api-key"))
 	issued, err := registry.RotateKey(r.Context, o.Pool, operator(r), int64(r.Partner.ID), test)
 	if err != nil {
-		return nil, rotationFailure(err)
+		return nil, changeFailure(err)
 	}
 	return neverKept(r, rotatedKeyJSON{issued.APIKey, append([]string{}, issued.Revoked...)}), nil
 }
@@ -87,7 +87,7 @@ func readOverlap(r *serve.Request) (time.Duration, error) {
 	if r.HTTP.ContentLength == 0 {
 		return registry.DefaultOverlap, nil
 	}
-	body, err := r.JSONBody()
+	body, err := r.JSONBody(serve.MaxBody)
 	if err != nil {
 		return 0, err
 	}
@@ -112,7 +112,7 @@ func parseOverlap(body []byte) (time.Duration, error) {
 }
 
 func notAllowed() *serve.Failure {
-	return serve.NotFound("Secrets and keys cannot be rotated here: ask the operator of this navlog for new ones.")
+	return serve.NotFound("Secrets, keys and certificates cannot be changed here: ask the operator of this navlog.")
 }
 
 func underWay(until time.Time) *serve.Failure {
@@ -127,12 +127,12 @@ func underWay(until time.Time) *serve.Failure {
 	}
 }
 
-// rotationFailure is what an error of the registry means to the partner. The log says what the operator has to do.
-func rotationFailure(err error) *serve.Failure {
+// changeFailure is what an error of the registry means to the partner. The log says what the operator has to do.
+func changeFailure(err error) *serve.Failure {
 	var refusal *pgconn.PgError
 	if errors.As(err, &refusal) && refusal.Code == "42501" {
-		err = fmt.Errorf("http.partnerRotation is true, but the login of serve may not rotate: "+
-			"grant it navlog_rotation, or set http.partnerRotation to false: %w", err)
+		err = fmt.Errorf("http.partnerRotation is true, but the login of serve may not make this change: "+
+			"grant it navlog_rotation and run `navlog migrate --roles`, or set http.partnerRotation to false: %w", err)
 	}
-	return serve.Unavailable("Nothing was rotated: the partner registry does not allow it at the moment.", err)
+	return serve.Unavailable("Nothing was changed: the partner registry does not allow it at the moment.", err)
 }

@@ -40,7 +40,7 @@ type Webhooks struct {
 	checkURL CheckURL
 	log      *slog.Logger
 
-	// Rotation is whether partners may rotate their secret and keys, which the pages offer then.
+	// Rotation is whether partners may change their secret, keys and certificates, which the pages offer then.
 	Rotation bool
 }
 
@@ -51,7 +51,7 @@ func NewWebhooks(pool *pgxpool.Pool, checkURL CheckURL, log *slog.Logger) *Webho
 
 // Register registers the caller's URL, which replaces the previous one.
 func (w *Webhooks) Register(r *serve.Request) (*serve.Answer, error) {
-	body, err := r.JSONBody()
+	body, err := r.JSONBody(serve.MaxBody)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,12 @@ func parseWebhookBody(body []byte) (string, error) {
 	if raw, ok := fields["url"]; !ok || json.Unmarshal(raw, &url) != nil || url == nil || *url == "" {
 		return "", serve.InvalidBody("The body must have a field url that is a string and not empty.")
 	}
-	text, err := input.Text(*url)
+	return webhookURL(*url)
+}
+
+// webhookURL returns a URL as it was given, without spaces around it.
+func webhookURL(given string) (string, error) {
+	text, err := input.Text(given)
 	switch {
 	case err != nil:
 		return "", invalidWebhookURL(guard.Syntax, "the URL "+err.Error())

@@ -1,30 +1,31 @@
 package serve
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
 )
 
-// maxBody is the largest body of a POST, in bytes.
-const maxBody = 16 << 10
+// MaxBody is the largest body of most routes, in bytes.
+const MaxBody = 16 << 10
 
-// JSONBody returns the body of a request, which must be sent as JSON and have at most 16 KiB.
-func (r *Request) JSONBody() ([]byte, error) {
+// JSONBody returns the body of a request, which must be sent as JSON and have at most this many bytes, whole KiB.
+func (r *Request) JSONBody(most int) ([]byte, error) {
 	if !plainJSON(r.HTTP.Header) {
 		return nil, &Failure{
 			Status: http.StatusUnsupportedMediaType, Code: CodeUnsupportedMedia,
 			Message: "The body must be sent as Content-Type: application/json.",
 		}
 	}
-	body, err := io.ReadAll(io.LimitReader(r.HTTP.Body, maxBody+1))
+	body, err := io.ReadAll(io.LimitReader(r.HTTP.Body, int64(most)+1))
 	if err != nil {
 		return nil, InvalidBody("The body could not be read to its end.")
 	}
-	if len(body) > maxBody {
+	if len(body) > most {
 		return nil, &Failure{
 			Status: http.StatusRequestEntityTooLarge, Code: CodePayloadTooLarge,
-			Message: "The body must not be longer than 16 KiB.",
+			Message: fmt.Sprintf("The body must not be longer than %d KiB.", most>>10),
 		}
 	}
 	return body, nil

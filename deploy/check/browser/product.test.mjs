@@ -1,6 +1,9 @@
 // Tasks that users do with the pages, and faults that must not occur meanwhile.
 import assert from "node:assert/strict"
-import { readFileSync } from "node:fs"
+import { execFileSync } from "node:child_process"
+import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { before, test } from "node:test"
 import { api, axe, native, open, phone, ready, rpc, settled, until, wide } from "./live.mjs"
 
@@ -592,7 +595,66 @@ test("a partner rotates its secret and its key: confirmed first, shown once, and
   await close()
 })
 
-test("where the operator does not allow rotations, the page offers none", async () => {
+test("a partner sets and removes the certificates for its URL, and the page says what lacks", async () => {
+  const partner = ready.partners[0]
+  const headers = { "x-api-key": partner.apiKey }
+  const { webhookUrl } = (await api("/api/v1/partner/webhooks", headers)).data
+  const dir = mkdtempSync(join(tmpdir(), "certificates-"))
+  const file = (name) => join(dir, `${name}.pem`)
+  const openssl = (...args) => execFileSync("openssl", args, { stdio: "pipe" })
+  openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", file("key"), "-out", file("certificate"), "-days", "1", "-subj", "/CN=of a browser")
+  const { page, wrong, close } = await open("/partner?view=webhooks", { viewport: wide })
+  await page.locator("input[type=password]").first().fill(partner.apiKey)
+  await page.getByRole("button", { name: "Use the key" }).click()
+  await page.getByText("There are none: public authorities are trusted").waitFor()
+  const form = page.getByRole("form", { name: "Set certificates" })
+  const set = form.getByRole("button", { name: "Set the certificates" })
+  const choose = (label, name) => form.getByLabel(label).setInputFiles(name === null ? [] : file(name))
+
+  await set.click()
+  await page.getByText("Choose a file: the authorities, or the client certificate with its private key").waitFor()
+  await choose(/^Client certificate/, "certificate")
+  await set.click()
+  await page.getByText("The private key of the client certificate is missing").waitFor()
+  assert.deepEqual(wrong, [], "an incomplete form was sent")
+  await choose(/^Private key/, "certificate")
+  await set.click()
+  await page.getByText("there is a certificate where only the private key belongs").waitFor()
+  assert.ok(wrong.length > 0 && wrong.every((one) => one.includes("400")), wrong.join("\n"))
+  wrong.length = 0
+
+  // The certificate belongs to another URL, so the webhooks of this partner arrive as before.
+  const other = "https://browser.example/hook"
+  await choose(/^Private key/, "key")
+  await form.getByLabel(/^For another URL/).fill(other)
+  await set.click()
+  const table = page.getByRole("region", { name: `Certificates for ${other}` })
+  await table.getByText("CN=of a browser").first().waitFor()
+  await page.getByText("Not in use: webhooks go to another URL").waitFor()
+  const [stored] = (await api("/api/v1/partner/webhooks/certificates", headers)).data.certificates
+  assert.deepEqual([stored.url, stored.used, stored.client.length], [other, false, 1])
+  await table.getByText(stored.client[0].sha256).waitFor()
+  assert.equal(await form.locator("input[type=file]").evaluateAll((all) => all.filter(({ files }) => files.length > 0).length), 0, "a file is still chosen")
+  assert.equal((await page.content()).includes("PRIVATE KEY"), false)
+  for (const viewport of [wide, phone]) {
+    await page.setViewportSize(viewport)
+    await page.evaluate(axe)
+    const { violations } = await page.evaluate(() => window.axe.run(document))
+    assert.deepEqual(violations.filter(({ impact }) => ["serious", "critical"].includes(impact)).map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`), [])
+    assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)) <= 0)
+    await page.screenshot({ path: `${process.env.SHOTS}/partner-certificates-${viewport.width}.png`, fullPage: true })
+  }
+
+  await page.getByRole("button", { name: "Remove the client certificate…" }).click()
+  await page.getByRole("group", { name: "Confirm: Remove the client certificate" }).getByRole("button", { name: "Remove the client certificate now" }).click()
+  await page.getByText("There are none: public authorities are trusted").waitFor()
+  assert.equal((await api("/api/v1/partner/webhooks", headers)).data.webhookUrl, webhookUrl)
+  assert.deepEqual(wrong, [])
+  await close()
+  rmSync(dir, { recursive: true })
+})
+
+test("where the operator does not allow changes, the page offers none, and shows the certificates", async () => {
   const { page, wrong, close } = await open("/partner?view=webhooks")
   await page.route(/\/api\/v1\/partner\/webhooks$/, async (route) => {
     const answer = await route.fetch()
@@ -604,6 +666,8 @@ test("where the operator does not allow rotations, the page offers none", async 
   await page.getByRole("heading", { name: "Delivery log" }).waitFor()
   await settled(page)
   assert.equal(await page.getByRole("heading", { name: "Secret and keys" }).count(), 0)
+  await page.getByRole("heading", { name: "Certificates" }).waitFor()
+  assert.equal(await page.getByRole("form", { name: "Set certificates" }).count(), 0)
   assert.deepEqual(wrong, [])
   await close()
 })

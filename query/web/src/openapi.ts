@@ -617,6 +617,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/partner/webhooks/certificates": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The certificates for the webhook URL
+         * @description The authorities that are trusted, and the client certificate that is sent, for each URL that has any; never a key. Those of the registered URL come first, and only they are used.
+         */
+        get: operations["getCertificates"];
+        put?: never;
+        /**
+         * Set the certificates for a webhook URL
+         * @description What is given replaces what was stored for the URL, and the rest stays, so a renewed client certificate needs only `certificate` and `key`. Webhooks use a change within a second. Certificates belong to the exact URL: another one gets none of them. They can be set before the URL is registered. The key is encrypted before it is stored, and cannot be read again. 404 without a URL, and unless the operator allows it (`rotation` of `GET /api/v1/partner/webhooks`). At most 10 calls a minute, together with the other changes of a partner.
+         */
+        post: operations["setCertificates"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/partner/webhooks/certificates/remove": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Remove the certificates for a webhook URL
+         * @description Afterwards the authorities of the system are trusted for the URL, and no client certificate is sent. 404 if there are no such certificates, and unless the operator allows it (`rotation` of `GET /api/v1/partner/webhooks`). At most 10 calls a minute, together with the other changes of a partner.
+         */
+        post: operations["removeCertificates"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/partner/keys/rotate": {
         parameters: {
             query?: never;
@@ -1323,13 +1367,64 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        /** @description At least authorities, or certificate with key. Each text is PEM. Expired certificates are rejected. */
+        CertificatesChange: {
+            /** @description At most 32 certificates of authorities, which are trusted for this URL instead of those of the system. */
+            authorities?: string;
+            /** @description The client certificate, followed by at most nine intermediate authorities. It is sent only to this URL. */
+            certificate?: string;
+            /** @description The private key of the client certificate, not encrypted: RSA of 2048 to 8192 bits, ECDSA on P-256, P-384 or P-521, or Ed25519. */
+            key?: string;
+            /**
+             * Format: uri
+             * @description The URL that they are for; by default the registered one.
+             */
+            url?: string;
+        } & {
+            [key: string]: unknown;
+        };
+        CertificatesRemoval: {
+            /**
+             * @description What is removed; both by default.
+             * @enum {string}
+             */
+            only?: "authorities" | "client";
+            /**
+             * Format: uri
+             * @description The URL that they are for; by default the registered one.
+             */
+            url?: string;
+        } & {
+            [key: string]: unknown;
+        };
+        Certificates: {
+            certificates: components["schemas"]["URLCertificates"][];
+        };
+        URLCertificates: {
+            url: string;
+            /** @description Whether this is the registered URL. */
+            used: boolean;
+            changedAt: components["schemas"]["Time"];
+            /** @description Empty: those of the system are trusted. */
+            authorities: components["schemas"]["Certificate"][];
+            /** @description The client certificate, followed by its intermediate authorities. Empty: none is sent. */
+            client: components["schemas"]["Certificate"][];
+        };
+        Certificate: {
+            subject: string;
+            issuer: string;
+            /** @description The fingerprint of the certificate. */
+            sha256: string;
+            notBefore: components["schemas"]["Time"];
+            notAfter: components["schemas"]["Time"];
+        };
         Webhook: {
             webhookUrl: string | null;
             updatedAt: components["schemas"]["Time"];
             breaker: components["schemas"]["Breaker"];
             lastSuccessAt: components["schemas"]["TimeOrNull"];
             lastFailureAt: components["schemas"]["TimeOrNull"];
-            /** @description Whether the secret and the keys can be rotated here. The operator decides that. */
+            /** @description Whether the secret, the keys and the certificates can be changed here. The operator decides that. */
             rotation: boolean;
         };
         /** @description While it is open, no events are sent, and due events wait. */
@@ -1791,6 +1886,11 @@ export interface components {
                 revoked: string[];
             };
         };
+        CertificatesAnswer: {
+            /** @constant */
+            ok: true;
+            data: components["schemas"]["Certificates"];
+        };
         AcceptedAnswer: {
             /** @constant */
             ok: true;
@@ -1967,6 +2067,17 @@ export interface components {
                 details: {
                     endsAt: components["schemas"]["Time"];
                 };
+            };
+        };
+        TooManyURLsError: {
+            /** @constant */
+            ok: false;
+            error: {
+                /** @enum {string} */
+                code: "INVALID_BODY";
+                message: string;
+                requestId: string;
+                traceId?: string;
             };
         };
         UnauthorizedError: {
@@ -2284,6 +2395,30 @@ export interface components {
                 "application/json": components["schemas"]["RotatingError"];
             };
         };
+        /** @description Four other URLs have certificates. Those of one of them have to be removed first. */
+        TooManyURLs: {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                "Cache-Control": components["headers"]["CacheControl"];
+                "X-Indexed-Block": components["headers"]["IndexedBlockKnown"];
+                "X-Indexed-Seq": components["headers"]["IndexedSeqKnown"];
+                "X-Generation": components["headers"]["GenerationKnown"];
+                "X-Chain-State": components["headers"]["ChainStateKnown"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                RateLimit: components["headers"]["RateLimit"];
+                "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
+                "X-RateLimit-Remaining": components["headers"]["XRateLimitRemaining"];
+                "X-RateLimit-Reset": components["headers"]["XRateLimitReset"];
+                Vary: components["headers"]["VaryKnown"];
+                "X-Content-Type-Options": components["headers"]["NoSniff"];
+                "Access-Control-Allow-Origin": components["headers"]["AnyOriginPublic"];
+                "Access-Control-Expose-Headers": components["headers"]["AnyHeaderPublic"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["TooManyURLsError"];
+            };
+        };
         /** @description The path does not support this method. */
         MethodNotAllowed: {
             headers: {
@@ -2300,7 +2435,7 @@ export interface components {
                 "application/json": components["schemas"]["MethodNotAllowedError"];
             };
         };
-        /** @description The body is longer than 16 KiB. */
+        /** @description The body is longer than the operation allows. */
         PayloadTooLarge: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -5187,6 +5322,170 @@ export interface operations {
             404: components["responses"]["NotFound"];
             405: components["responses"]["MethodNotAllowed"];
             409: components["responses"]["Rotating"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getCertificates: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @example my-request-1
+                 */
+                "X-Request-Id"?: components["parameters"]["RequestIdIn"];
+                /**
+                 * @description ETags of responses that the client has, separated by commas, or `*`: the response is 304 if one of them is still current. Anything else is ignored.
+                 * @example "00000000000000000000000000000000"
+                 */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The certificates. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    ETag: components["headers"]["ETag"];
+                    "Cache-Control": components["headers"]["CacheControl"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
+                    "X-RateLimit-Remaining": components["headers"]["XRateLimitRemaining"];
+                    "X-RateLimit-Reset": components["headers"]["XRateLimitReset"];
+                    "X-Indexed-Block": components["headers"]["IndexedBlockKnown"];
+                    "X-Indexed-Seq": components["headers"]["IndexedSeqKnown"];
+                    "X-Generation": components["headers"]["GenerationKnown"];
+                    "X-Chain-State": components["headers"]["ChainState"];
+                    Vary: components["headers"]["Vary"];
+                    "X-Content-Type-Options": components["headers"]["NoSniff"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CertificatesAnswer"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            405: components["responses"]["MethodNotAllowed"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    setCertificates: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @example my-request-1
+                 */
+                "X-Request-Id"?: components["parameters"]["RequestIdIn"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** @description At most 256 KiB. Unknown fields are ignored. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CertificatesChange"];
+            };
+        };
+        responses: {
+            /** @description All certificates after the change. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "Cache-Control": components["headers"]["CacheControl"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
+                    "X-RateLimit-Remaining": components["headers"]["XRateLimitRemaining"];
+                    "X-RateLimit-Reset": components["headers"]["XRateLimitReset"];
+                    "X-Indexed-Block": components["headers"]["IndexedBlockKnown"];
+                    "X-Indexed-Seq": components["headers"]["IndexedSeqKnown"];
+                    "X-Generation": components["headers"]["GenerationKnown"];
+                    "X-Chain-State": components["headers"]["ChainState"];
+                    Vary: components["headers"]["Vary"];
+                    "X-Content-Type-Options": components["headers"]["NoSniff"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CertificatesAnswer"];
+                };
+            };
+            400: components["responses"]["InvalidBodyOrURL"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            409: components["responses"]["TooManyURLs"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    removeCertificates: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Becomes the id of the request if it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @example my-request-1
+                 */
+                "X-Request-Id"?: components["parameters"]["RequestIdIn"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** @description At most 16 KiB. Unknown fields are ignored. */
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["CertificatesRemoval"];
+            };
+        };
+        responses: {
+            /** @description The certificates that are left. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "Cache-Control": components["headers"]["CacheControl"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
+                    "X-RateLimit-Remaining": components["headers"]["XRateLimitRemaining"];
+                    "X-RateLimit-Reset": components["headers"]["XRateLimitReset"];
+                    "X-Indexed-Block": components["headers"]["IndexedBlockKnown"];
+                    "X-Indexed-Seq": components["headers"]["IndexedSeqKnown"];
+                    "X-Generation": components["headers"]["GenerationKnown"];
+                    "X-Chain-State": components["headers"]["ChainState"];
+                    Vary: components["headers"]["Vary"];
+                    "X-Content-Type-Options": components["headers"]["NoSniff"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CertificatesAnswer"];
+                };
+            };
+            400: components["responses"]["InvalidBodyOrURL"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["RateLimited"];

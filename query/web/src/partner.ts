@@ -156,6 +156,16 @@ export function replay(eventId: string) {
   return withKey((init) => answered(client.POST("/api/v1/partner/webhooks/deliveries/{eventId}/replay", { ...init, params: { path: { eventId } } })))
 }
 
+/** Sets certificates for a webhook URL, by default the registered one. */
+export function setCertificates(change: { authorities?: string; certificate?: string; key?: string; url?: string }) {
+  return withKey((init) => answered(client.POST("/api/v1/partner/webhooks/certificates", { ...init, body: change })))
+}
+
+/** Removes the authorities or the client certificate for a webhook URL. */
+export function removeCertificates(removal: { url: string; only: "authorities" | "client" }) {
+  return withKey((init) => answered(client.POST("/api/v1/partner/webhooks/certificates/remove", { ...init, body: removal })))
+}
+
 /** Has the signing secret replaced, with the usual overlap. */
 export function rotateSecret() {
   return withKey((init) => answered(client.POST("/api/v1/partner/webhooks/secret/rotate", init)))

@@ -1,8 +1,8 @@
 // The signing secret and the API keys of a partner, replaced at a request of the partner, where the operator allows it.
 import type { ComponentChildren } from "preact"
-import { useRef, useState } from "preact/hooks"
 import { rotateKey, rotateSecret } from "../partner"
 import { Copy } from "./amount"
+import { Confirmed } from "./confirmed"
 import { Time } from "./names"
 import { useSending } from "./sending"
 import { Failed } from "./state"
@@ -45,7 +45,7 @@ export function Rotation() {
   )
 }
 
-/** A button that asks once more before it replaces something, and then shows the new value, which cannot be read again. */
+/** A button that replaces something, and then shows the new value, which cannot be read again. */
 function Rotated<T>(props: {
   title: string
   what: string
@@ -56,32 +56,9 @@ function Rotated<T>(props: {
 }) {
   const { title, what, warning, rotate, value, next } = props
   const { busy, error, data, send, forget } = useSending<T>()
-  const [asked, setAsked] = useState(false)
-  const start = useRef<HTMLButtonElement>(null)
-  const end = () => {
-    setAsked(false)
-    start.current?.focus()
-  }
   return (
     <section class="rotation" aria-label={title}>
-      <p>
-        <button ref={start} type="button" class="button" disabled={busy} aria-expanded={asked} onClick={() => (forget(), setAsked(!asked))}>
-          {title}&hellip;
-        </button>
-      </p>
-      {asked && (
-        <div class="note warned" role="group" aria-label={`Confirm: ${title}`}>
-          <p>{warning}</p>
-          <p class="choices">
-            <button type="button" class="button primary" disabled={busy} onClick={() => (send(rotate(), () => undefined), end())}>
-              {title} now
-            </button>{" "}
-            <button type="button" class="button" onClick={end}>
-              Cancel
-            </button>
-          </p>
-        </div>
-      )}
+      <Confirmed title={title} warning={warning} busy={busy} opened={forget} act={() => send(rotate(), () => undefined)} />
       {error !== null && <Failed error={error} again={false} />}
       <div role="status">
         {data !== null && (

@@ -6,6 +6,7 @@ import type { Asked } from "../answers"
 import { askPartner, pause, register, sendTest, usePartner } from "../partner"
 import { here, usePlace } from "../router"
 import type { Delivery, Webhook } from "../types"
+import { Certificates } from "./certificates"
 import { Attempts, Deliveries, DeliveryState, underWay } from "./deliveries"
 import { EndpointDays } from "./endpointdays"
 import { Figure, Figures } from "./figures"
@@ -24,6 +25,7 @@ export function Webhooks() {
       <Endpoint webhook={webhook} />
       <Register done={look} />
       <SendTest done={look} />
+      {webhook.answer !== null && <Certificates registered={webhook.answer.data.webhookUrl} changeable={webhook.answer.data.rotation} />}
       {webhook.answer?.data.rotation === true && <Rotation />}
       <h2>The endpoint by day</h2>
       <EndpointDays again={again} />
