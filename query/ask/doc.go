@@ -8,7 +8,8 @@
 //
 // A Pin is a snapshot, a block (the newest one or that of asOfBlock), and the number of rewriting units so far
 // (rewrites). A Question is one statement: a struct of arguments, a file of SQL and a struct of rows. A Page is a
-// question for consecutive entries of a list.
+// question for consecutive entries of a list. The same question about several owners or times is one statement, too,
+// with a part for each (Question.Each, Page.FirstOfEach).
 //
 // What is true at a block does not change when later blocks arrive. So a question about lists filters by block only,
 // and reads the cursor in the same statement as its rows: a different number of rewrites means that a later unit may

@@ -3,27 +3,34 @@ package ask
 import (
 	"context"
 	_ "embed"
-	"math"
 
 	"github.com/ethereum/go-ethereum/common"
 )
 
-//go:embed sql/nav.sql
-var sqlNav string
+//go:embed sql/vault_events.sql
+var sqlVaultEvents string
 
-// OfNavs selects the NAV updates of a vault in the blocks First to Last, both included. If Timed is set, only those
-// with a time of at most At (Unix seconds) count.
-type OfNavs struct {
-	Vault common.Address `ask:"vault" reads:"vault_events.valuation"`
-	First uint64         `ask:"first"`
-	Last  uint64         `ask:"last"`
-	Timed bool           `ask:"timed"`
-	At    int64          `ask:"at"`
+// Kinds of the events of a vault.
+const (
+	Valuation Word = "valuation"
+	Sweep     Word = "sweep"
+)
+
+// OfVault selects the events of one kind of a vault in the blocks First to Last, both included. If Timed is set, only
+// those with a time of at most At (Unix seconds) count.
+type OfVault struct {
+	Vault  common.Address `ask:"vault" reads:"vault_events.*"`
+	Kind   Word           `ask:"kind"`
+	First  uint64         `ask:"first"`
+	Last   uint64         `ask:"last"`
+	Timed  bool           `ask:"timed"`
+	At     int64          `ask:"at"`
+	Oldest bool           `ask:"oldest"` // the oldest one is the first of FirstOfEach
 }
 
-// Nav is a NAV update: the price per share with 18 decimals, assets and shares in native units, the time in Unix
-// seconds.
-type Nav struct {
+// VaultEvent is an event of a vault. Of a NAV update it has the price per share with 18 decimals, assets and shares in
+// native units, and the time in Unix seconds.
+type VaultEvent struct {
 	Entry
 	Time        uint32      `ch:"ts"`
 	Tx          common.Hash `ch:"hash"`
@@ -32,17 +39,16 @@ type Nav struct {
 	TotalSupply string      `ch:"total_supply"`
 }
 
-// Navs is a page of a vault's NAV updates, newest first.
-var Navs = NewPage[OfNavs, Nav]("vault_events", sqlNav, NewestFirst).Deep(func(_ *Pin, a OfNavs) (Filter, bool) {
-	return Filter{Owner: a.Vault, Kind: "valuation", Above: LowestKey, UpTo: HighestKey, First: a.First, Last: a.Last}, !a.Timed
+// VaultEvents is a page of a vault's events of one kind, newest first.
+var VaultEvents = NewPage[OfVault, VaultEvent]("vault_events", sqlVaultEvents, NewestFirst).Deep(func(_ *Pin, a OfVault) (Filter, bool) {
+	return Filter{Owner: a.Vault, Kind: a.Kind, Above: LowestKey, UpTo: HighestKey, First: a.First, Last: a.Last}, !a.Timed
 }).Long()
 
-// NewestNav returns a vault's newest NAV update with a block time of at most at, in Unix seconds, or nil if there is
-// none.
-func NewestNav(ctx context.Context, p *Pin, vault common.Address, at int64) (*Nav, error) {
-	rows, err := Navs.Read(ctx, p, OfNavs{Vault: vault, Last: p.Block, Timed: at != math.MaxInt64, At: at}, 0, 1)
-	if err != nil || len(rows) == 0 {
-		return nil, err
+// NewestNavs returns the newest NAV update of each vault of the pin, or nil if it has none.
+func NewestNavs(ctx context.Context, p *Pin) ([]*VaultEvent, error) {
+	of := make([]OfVault, len(p.Vaults))
+	for i, v := range p.Vaults {
+		of[i] = OfVault{Vault: v.Address, Kind: Valuation, Last: p.Block}
 	}
-	return &rows[0], nil
+	return VaultEvents.FirstOfEach(ctx, p, of)
 }

@@ -32,10 +32,27 @@ type Place struct {
 	User     common.Address
 }
 
+// InOrder returns SQL in one order. In its text {order} is the order of the lists, {order of places} that of the entries
+// of one list, {cursor} the cursor before all lists, {beyond} the comparison with a place that the rows are behind, < or
+// >, and {desc} is DESC or nothing. {reverse order} and {reverse cursor} are those of the other order.
+func InOrder(sql string, order Order) string {
+	const list, place = "list, owner, scope, kind", "key, block, log_index, sub, user"
+	descending := func(columns string) string { return strings.ReplaceAll(columns, ",", " DESC,") + " DESC" }
+	up := []string{place, list + ", " + place, "'cursor'"}
+	down := []string{descending(place), descending(list + ", " + place), "'cursor_end'"}
+	beyond, desc := ">", ""
+	if order == NewestFirst {
+		up, down, beyond, desc = down, up, "<", "DESC"
+	}
+	return strings.NewReplacer("{order of places}", up[0], "{order}", up[1], "{cursor}", up[2],
+		"{reverse order}", down[1], "{reverse cursor}", down[2], "{beyond}", beyond, "{desc}", desc).Replace(sql)
+}
+
 // Entry is embedded in the rows of a page. The SQL selects list, seq, rewrites, toString(key) AS sort_key (unless all
 // keys are 0), block, log_index, sub, user and sign.
 type Entry struct {
 	Signed
+	Part
 	Key      string         `ch:"sort_key"`
 	Block    uint64         `ch:"block"`
 	LogIndex uint32         `ch:"log_index"`
@@ -55,12 +72,11 @@ type entry interface{ entry() *Entry }
 // Page is a question for consecutive entries of one list, in its order. The SQL reads
 //
 //	WHERE (list = '...' AND owner = ...
-//	    AND (key, block, log_index, sub, user) > ({after_key:Int256}, ..., {after_user:FixedString(20)}) -- if after
-//	  ) OR list = 'cursor'
-//	ORDER BY list, owner, scope, kind, key, block, log_index, sub, user LIMIT {rows:UInt64}
+//	    AND (key, block, log_index, sub, user) {beyond} ({after_key:Int256}, ..., {after_user:FixedString(20)}) -- if after
+//	  ) OR list = {cursor}
+//	ORDER BY {order} LIMIT {rows:UInt64}
 //
-// or, newest first, < and 'cursor_end' and DESC for each column. (A condition on only key or block, in addition to
-// that on the tuple, lets the engine find the start.)
+// (A condition on only key or block, in addition to that on the tuple, lets the engine find the start.)
 //
 // A list contains rows that cancel each other until a merge removes them. So a page reads the first rows, adds up the
 // signs of equal rows, drops the last place if the limit cut reading off there, and doubles the limit until the page
@@ -80,7 +96,7 @@ func NewPage[A any, R comparable](list, sql string, order Order) *Page[A, R] {
 	if _, ok := any(new(R)).(entry); !ok {
 		panic("the rows of a page embed Entry")
 	}
-	q := New[A, R](sql)
+	q := New[A, R](InOrder(sql, order))
 	for _, l := range q.lines {
 		if strings.Contains(l.text, "{after_") && !slices.Equal(l.names, []string{behind}) {
 			panic("a page begins behind a place only if there is one (-- if after): " + l.text)
@@ -132,11 +148,8 @@ func (q *Page[A, R]) Deep(filter func(p *Pin, args A) (Filter, bool)) *Page[A, R
 	return q
 }
 
-//go:embed sql/deep_newest.sql
-var sqlDeepNewest string
-
-//go:embed sql/deep_oldest.sql
-var sqlDeepOldest string
+//go:embed sql/deep.sql
+var sqlDeep string
 
 type deepArgs struct {
 	List   Word           `ask:"list"`
@@ -163,8 +176,8 @@ type deepRow struct {
 }
 
 var deepest = map[Order]*Question[deepArgs, deepRow]{
-	NewestFirst: New[deepArgs, deepRow](sqlDeepNewest),
-	OldestFirst: New[deepArgs, deepRow](sqlDeepOldest),
+	NewestFirst: New[deepArgs, deepRow](InOrder(sqlDeep, NewestFirst)),
+	OldestFirst: New[deepArgs, deepRow](InOrder(sqlDeep, OldestFirst)),
 }
 
 const (
@@ -270,27 +283,72 @@ func (q *Page[A, R]) read(ctx context.Context, p *Pin, args A, place *Place, off
 // are all.
 func (q *Page[A, R]) atLeast(ctx context.Context, p *Pin, args A, place *Place,
 	entries uint64) (found []R, whole bool, err error) {
-	for rows := withSpare(entries); ; rows *= 2 {
-		parameters := after(place)
-		parameters["rows"] = strconv.FormatUint(rows, 10)
-		found, whole, err = q.first(ctx, p, args, parameters, rows)
-		if err != nil || whole || uint64(len(found)) >= entries {
-			return found, whole, err
-		}
-		if rows > mostRows {
-			return nil, false, state.Wrong("a list has rows that do not add up to entries: check the generation with `navlog verify`")
-		}
-	}
+	parts, err := q.parts(ctx, p, []A{args}, place, entries)
+	return parts[0].entries, parts[0].whole, err
 }
 
-// first returns the entries among the first rows of the list, and whether these are all.
-func (q *Page[A, R]) first(ctx context.Context, p *Pin, args A, parameters clickhouse.Parameters, rows uint64) (entries []R, whole bool, err error) {
-	raw, err := q.question.all(ctx, p, args, parameters)
-	if err != nil {
-		return nil, false, err
+// FirstOfEach returns the first entry of the list for each of some arguments, or nil if there is none, in one
+// statement.
+func (q *Page[A, R]) FirstOfEach(ctx context.Context, p *Pin, args []A) ([]*R, error) {
+	parts, err := q.parts(ctx, p, args, nil, 1)
+	out := make([]*R, len(args))
+	for i := range parts {
+		if len(parts[i].entries) > 0 {
+			out[i] = &parts[i].entries[0]
+		}
 	}
-	whole = uint64(len(raw)) < rows
-	if !whole {
+	return out, err
+}
+
+// part is what was read for some arguments: the first entries, and whether these are all.
+type part[R any] struct {
+	entries []R
+	whole   bool
+}
+
+// parts returns for each of some arguments at least the given number of entries after a place, or all that exist.
+func (q *Page[A, R]) parts(ctx context.Context, p *Pin, args []A, place *Place, entries uint64) ([]part[R], error) {
+	out, missing := make([]part[R], len(args)), make([]int, len(args))
+	for i := range missing {
+		missing[i] = i
+	}
+	for rows := withSpare(entries); len(missing) > 0; rows *= 2 {
+		if rows > mostRows {
+			return out, state.Wrong("a list has rows that do not add up to entries: check the generation with `navlog verify`")
+		}
+		asked := make([]A, len(missing))
+		for i, n := range missing {
+			asked[i] = args[n]
+		}
+		parameters := after(place)
+		parameters["rows"] = strconv.FormatUint(rows, 10)
+		raw, err := q.question.all(ctx, p, parameters, asked...)
+		if err != nil {
+			return out, err
+		}
+		of := make([][]R, len(asked))
+		for _, row := range raw {
+			n := any(&row).(parted).part()
+			of[n] = append(of[n], row)
+		}
+		var again []int
+		for i, n := range missing {
+			if out[n], err = q.settle(p, of[i], rows); err != nil {
+				return out, err
+			}
+			if !out[n].whole && uint64(len(out[n].entries)) < entries {
+				again = append(again, n)
+			}
+		}
+		missing = again
+	}
+	return out, nil
+}
+
+// settle returns the entries among the first rows of a list, and whether these are all.
+func (q *Page[A, R]) settle(p *Pin, raw []R, rows uint64) (out part[R], err error) {
+	out.whole = uint64(len(raw)) < rows
+	if !out.whole {
 		raw = withoutLastPlace(raw)
 	}
 	live, seen := make(map[R]int, len(raw)), false
@@ -310,7 +368,7 @@ func (q *Page[A, R]) first(ctx context.Context, p *Pin, args A, parameters click
 			continue
 		case 1:
 		default:
-			return nil, false, state.Wrong("an entry of a list is there %d times: check the generation with `navlog verify`", n)
+			return part[R]{}, state.Wrong("an entry of a list is there %d times: check the generation with `navlog verify`", n)
 		}
 		switch m := any(&distinct[i]).(marked).mark(); {
 		case m.isCursor():
@@ -320,16 +378,16 @@ func (q *Page[A, R]) first(ctx context.Context, p *Pin, args A, parameters click
 			}
 			seen = true
 		default:
-			entries = append(entries, distinct[i])
+			out.entries = append(out.entries, distinct[i])
 		}
 	}
 	if !seen {
-		if !whole { // cursor rows filled the limit
-			return nil, false, nil
+		if !out.whole { // cursor rows filled the limit
+			return part[R]{}, nil
 		}
 		p.saw(&Mark{}) // the generation has lost its cursor: older than every pin
 	}
-	return entries, whole, nil
+	return out, nil
 }
 
 // withoutLastPlace drops the last place that was read, which may lack some of its rows.

@@ -28,8 +28,8 @@ import (
 // literals. With ,optional the SQL need not use it.
 //
 // A field tagged `reads:"list,list"` is the owner of rows of those lists that the question reads: an address,
-// addresses or a Partner. For lists of events the tag also names the kind (vault_events.deposit), and page stands for
-// the list of the Page. A blank field with the tag stands for the owner of everything. An answer is cached for as
+// addresses or a Partner. For lists of events the tag also names the kind (vault_events.deposit; * is the argument
+// kind), and page stands for the list of the Page. A blank field with the tag stands for the owner of everything. An answer is cached for as
 // long as nothing that it read changes, so a question must declare everything that it reads; one that declares
 // nothing depends on everything, and `reads:"-"` adds no dependency.
 //
@@ -124,6 +124,7 @@ type argument struct {
 type read struct {
 	list  readmodel.List
 	kind  readmodel.EffectKind // of a list of events
+	named bool                 // the kind is the argument kind
 	field []int                // nil: the owner of everything
 	page  bool                 // the list of the page
 }
@@ -138,16 +139,21 @@ func newRead(tag string, field []int) read {
 	if !r.list.ByKind() && kind == "" {
 		return r
 	}
-	var ok bool
-	if r.kind, ok = readmodel.KindNamed(kind); !ok || !r.list.ByKind() {
+	var known bool
+	r.kind, known = readmodel.KindNamed(kind)
+	r.named = kind == "*"
+	if !known && !r.named || !r.list.ByKind() {
 		panic(fmt.Sprintf("a list of events is read with the kind of its rows, and no other list: %q", tag))
 	}
 	return r
 }
 
-// key returns the key of an owner's rows.
-func (r *read) key(owner common.Address) readmodel.TouchedKey {
-	if r.list.ByKind() {
+// key returns the key of an owner's rows. kind is the argument kind, if there is one.
+func (r *read) key(owner common.Address, kind readmodel.EffectKind) readmodel.TouchedKey {
+	switch {
+	case r.named:
+		return readmodel.TouchKind(r.list, kind, owner)
+	case r.list.ByKind():
 		return readmodel.TouchKind(r.list, r.kind, owner)
 	}
 	return readmodel.Touch(r.list, owner)
@@ -256,7 +262,7 @@ func (q *Question[A, R]) Rows(ctx context.Context, p *Pin, args A) ([]R, error) 
 
 // rows is Rows with additional parameters.
 func (q *Question[A, R]) rows(ctx context.Context, p *Pin, args A, more clickhouse.Parameters) ([]R, error) {
-	rows, err := q.all(ctx, p, args, more)
+	rows, err := q.all(ctx, p, more, args)
 	if err != nil || !q.marked {
 		return rows, err
 	}
@@ -284,44 +290,65 @@ func (q *Question[A, R]) rows(ctx context.Context, p *Pin, args A, more clickhou
 	return out, nil
 }
 
-// all returns the rows, including that of the cursor.
-func (q *Question[A, R]) all(ctx context.Context, p *Pin, args A, more clickhouse.Parameters) (rows []R, err error) {
+// all returns the rows for some arguments, including those of the cursors. Each of the arguments is a part of one
+// statement, which reads the cursor for itself: so the parts need not see the same state.
+func (q *Question[A, R]) all(ctx context.Context, p *Pin, more clickhouse.Parameters, args ...A) (rows []R, err error) {
 	ctx, span := telemetry.Child(ctx, telemetry.Client, "ask")
 	defer func() { telemetry.End(span, err) }()
 	telemetry.Text(span, telemetry.Question, q.name)
 	telemetry.Text(span, telemetry.Database, "clickhouse")
-	v := reflect.ValueOf(args)
-	if !q.readsNothing {
-		p.dependsOn(q.keys(v))
-	}
 	parameters, err := q.parameters(ctx, p, more)
 	if err != nil {
 		return nil, err
 	}
-	sql := q.text(v, parameters)
+	parts := make([]string, len(args))
+	for i := range args {
+		v, suffix := reflect.ValueOf(args[i]), ""
+		if len(args) > 1 {
+			suffix = "_" + strconv.Itoa(i)
+		}
+		if !q.readsNothing {
+			p.dependsOn(q.keys(v))
+		}
+		if parts[i], err = q.part(v, suffix, parameters); err != nil {
+			return nil, err
+		}
+	}
+	if len(parts) > 1 {
+		for i := range parts {
+			parts[i] = fmt.Sprintf("SELECT toUInt8(%d) AS part, * FROM (%s)", i, parts[i])
+		}
+	}
+	if err := p.snapshot.Source.Select(ctx, &rows, strings.Join(parts, "\nUNION ALL\n"), parameters); err != nil {
+		return nil, err
+	}
+	return rows, nil
+}
+
+// part returns the SQL for some arguments, and adds those that are parameters, with the suffix in their names.
+func (q *Question[A, R]) part(args reflect.Value, suffix string, parameters clickhouse.Parameters) (string, error) {
+	sql := q.text(args, parameters)
 	for _, a := range q.arguments {
-		value := v.FieldByIndex(a.field).Interface()
+		value := args.FieldByIndex(a.field).Interface()
 		if !strings.Contains(sql, "{"+a.name+":") {
 			if !strings.Contains(sql, "{"+a.name+"}") {
 				continue
 			}
 			literals, err := literals(value)
 			if err != nil {
-				return nil, state.Wrong("the list %s of a question: %w", a.name, err)
+				return "", state.Wrong("the list %s of a question: %w", a.name, err)
 			}
 			sql = strings.ReplaceAll(sql, "{"+a.name+"}", literals)
 			continue
 		}
 		text, err := written(value)
 		if err != nil {
-			return nil, state.Wrong("the parameter %s of a question: %w", a.name, err)
+			return "", state.Wrong("the parameter %s of a question: %w", a.name, err)
 		}
-		parameters[a.name] = text
+		sql = strings.ReplaceAll(sql, "{"+a.name+":", "{"+a.name+suffix+":")
+		parameters[a.name+suffix] = text
 	}
-	if err := p.snapshot.Source.Select(ctx, &rows, sql, parameters); err != nil {
-		return nil, err
-	}
-	return rows, nil
+	return sql, nil
 }
 
 // parameters returns the parameters of the pin, and those in more.
@@ -374,34 +401,68 @@ func (q *Question[A, R]) One(ctx context.Context, p *Pin, args A) (row R, ok boo
 	return rows[0], true, nil
 }
 
+// Each is One for each of some arguments, in one statement. The question has one row for each, which embeds Part, and
+// reads no cursor.
+func (q *Question[A, R]) Each(ctx context.Context, p *Pin, args []A) ([]R, error) {
+	if len(args) == 0 {
+		return nil, nil
+	}
+	rows, err := q.all(ctx, p, nil, args...)
+	out := make([]R, len(args))
+	for i := range rows {
+		out[any(&rows[i]).(parted).part()] = rows[i]
+	}
+	return out, err
+}
+
+// Part is embedded in the rows of a question about several arguments: the index of those that a row is about.
+type Part struct {
+	Part uint8 `ch:"part"`
+}
+
+func (p *Part) part() uint8 { return p.Part }
+
+type parted interface{ part() uint8 }
+
 // keys returns the keys that the question reads, or nil if it does not declare them.
 func (q *Question[A, R]) keys(args reflect.Value) (keys []readmodel.TouchedKey) {
+	kind := q.kind(args)
 	for _, r := range q.reads {
 		if r.field == nil {
-			keys = append(keys, r.key(common.Address{}))
+			keys = append(keys, r.key(common.Address{}, kind))
 			continue
 		}
 		switch owner := args.FieldByIndex(r.field).Interface().(type) {
 		case common.Address:
-			keys = append(keys, r.key(owner))
+			keys = append(keys, r.key(owner, kind))
 		case Partner:
-			keys = append(keys, r.key(readmodel.PartnerOwner(uint32(owner))))
+			keys = append(keys, r.key(readmodel.PartnerOwner(uint32(owner)), kind))
 		case []common.Address:
 			for _, o := range owner {
-				keys = append(keys, r.key(o))
+				keys = append(keys, r.key(o, kind))
 			}
 			if len(owner) == 0 { // it reads nothing; nil would mean that it depends on everything
-				keys = append(keys, r.key(common.Address{0xff}))
+				keys = append(keys, r.key(common.Address{0xff}, kind))
 			}
 		case []AddressAsKey:
 			for _, o := range owner {
-				keys = append(keys, r.key(common.Address(o)))
+				keys = append(keys, r.key(common.Address(o), kind))
 			}
 		default:
 			panic(fmt.Sprintf("a %T cannot own a list", owner))
 		}
 	}
 	return keys
+}
+
+// kind returns the argument kind, or no effect if there is none.
+func (q *Question[A, R]) kind(args reflect.Value) (kind readmodel.EffectKind) {
+	for _, a := range q.arguments {
+		if word, ok := args.FieldByIndex(a.field).Interface().(Word); ok && a.name == "kind" {
+			kind, _ = readmodel.KindNamed(string(word))
+		}
+	}
+	return kind
 }
 
 // Partner is a partner's number as the owner of a list, {name:FixedString(20)} in the SQL.

@@ -3,17 +3,11 @@ package ask
 import (
 	"context"
 	_ "embed"
-
-	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 var (
-	//go:embed sql/block_times.sql
-	sqlBlockTimes string
-	//go:embed sql/block_before.sql
-	sqlBlockBefore string
-	//go:embed sql/block_after.sql
-	sqlBlockAfter string
+	//go:embed sql/blocks.sql
+	sqlBlocks string
 	//go:embed sql/last_log.sql
 	sqlLastLog string
 )
@@ -22,12 +16,10 @@ var (
 // that belong to the old branch change, too.
 
 type ofBlocks struct {
-	_ struct{} `reads:"-"`
-}
-
-type ofTime struct {
-	Time uint64   `ask:"time"`
-	_    struct{} `reads:"-"`
+	Time  uint64   `ask:"time"`
+	Timed bool     `ask:"timed"`
+	Later bool     `ask:"later"`
+	_     struct{} `reads:"-"`
 }
 
 type blockRow struct {
@@ -43,14 +35,13 @@ type betweenBlocks struct {
 }
 
 type lastBlock struct {
+	Part
 	Block uint64 `ch:"last_block"`
 }
 
 var (
-	blockTimes  = NewPage[ofBlocks, blockRow]("blocks", sqlBlockTimes, NewestFirst)
-	blockBefore = NewPage[ofTime, blockRow]("blocks", sqlBlockBefore, NewestFirst)
-	blockAfter  = NewPage[ofTime, blockRow]("blocks", sqlBlockAfter, OldestFirst)
-	lastLog     = New[betweenBlocks, lastBlock](sqlLastLog)
+	blocks  = NewPage[ofBlocks, blockRow]("blocks", sqlBlocks, NewestFirst)
+	lastLog = New[betweenBlocks, lastBlock](sqlLastLog)
 )
 
 // Now returns the time by which expiry is decided, in Unix seconds: that of the newest indexed block up to Block.
@@ -63,7 +54,7 @@ func (p *Pin) Now(ctx context.Context) (uint64, error) {
 	if p.time != 0 {
 		return p.time, nil
 	}
-	rows, err := blockTimes.Read(ctx, p, ofBlocks{}, 0, 1)
+	rows, err := blocks.Read(ctx, p, ofBlocks{}, 0, 1)
 	if err == nil && len(rows) > 0 {
 		p.time = uint64(rows[0].Time)
 	}
@@ -73,65 +64,80 @@ func (p *Pin) Now(ctx context.Context) (uint64, error) {
 // Blocks returns the blocks whose logs have times between from and to, both included, in Unix seconds: first to last,
 // and last is at most Block. The range is empty if last < first.
 func (p *Pin) Blocks(ctx context.Context, from, to int64) (first, last uint64, err error) {
-	err = Together(
-		func() (err error) { last, err = p.blockAt(ctx, to); return },
-		func() (err error) {
-			if from > 0 {
-				first, err = p.blockAt(ctx, from-1)
-				first++
-			}
-			return err
-		},
-	)
-	return first, min(last, p.Block), err
+	at, err := p.dividing(ctx, from-1, to)
+	if err != nil {
+		return 0, 0, err
+	}
+	if from > 0 {
+		first = at[0].block + 1
+	}
+	return first, min(at[1].block, p.Block), nil
 }
 
 // BlockAt returns the block to use as asOfBlock for the state at a time in Unix seconds, and the time of the newest
 // indexed block up to it. ok is false for a time before the first indexed block.
 func (p *Pin) BlockAt(ctx context.Context, time int64) (block, at uint64, ok bool, err error) {
-	if block, err = p.blockAt(ctx, time); err != nil || block < p.snapshot.First {
+	found, err := p.dividing(ctx, time)
+	if err != nil || found[0].block < p.snapshot.First {
 		return 0, 0, false, err
 	}
-	if block = min(block, p.Block); block == p.Block {
+	if block = min(found[0].block, p.Block); block == p.Block {
 		at, err = p.Now(ctx)
 		return block, at, true, err
 	}
-	rows, err := blockBefore.Read(ctx, p, ofTime{Time: uint64(time)}, 0, 1)
-	if err != nil || len(rows) == 0 {
-		return 0, 0, false, err
+	if found[0].record == nil {
+		return 0, 0, false, nil
 	}
-	return block, uint64(rows[0].Time), true, nil
+	return block, uint64(found[0].record.Time), true, nil
 }
 
-// blockAt returns a block that divides the logs up to Block by time: logs up to that block have at most the given
-// time, logs above it have a later one. Times never decrease from block to block.
-func (p *Pin) blockAt(ctx context.Context, time int64) (uint64, error) {
-	if time < 0 {
-		return 0, nil
+// division is a block that divides the logs up to the pin's block by a time: logs up to that block have at most that
+// time, logs above it have a later one. record is the newest block record with at most that time; nil for a time that
+// needs none.
+type division struct {
+	block  uint64
+	record *blockRow
+}
+
+// dividing returns the division for each time. Times never decrease from block to block.
+func (p *Pin) dividing(ctx context.Context, times ...int64) ([]division, error) {
+	out := make([]division, len(times))
+	var within []int // the indexes of times that are not at the ends of the chain
+	var asked []ofBlocks
+	for i, time := range times {
+		switch {
+		case time < 0:
+		case uint64(time) >= p.snapshot.Time: // Now is not enough: a past block may have logs after the newest record up to it
+			out[i].block = p.Block
+		default:
+			within = append(within, i)
+			asked = append(asked, ofBlocks{Time: uint64(time), Timed: true}, ofBlocks{Time: uint64(time), Later: true})
+		}
 	}
-	if uint64(time) >= p.snapshot.Time { // Now is not enough: a past block may have logs after the newest record up to it
-		return p.Block, nil
-	}
-	args := ofTime{Time: uint64(time)}
-	var before, after []blockRow
-	err := Together(
-		func() (err error) { before, err = blockBefore.Read(ctx, p, args, 0, 1); return },
-		func() (err error) { after, err = blockAfter.Read(ctx, p, args, 0, 1); return },
-	)
+	found, err := blocks.FirstOfEach(ctx, p, asked)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	between := betweenBlocks{Before: readmodel.Never, Time: uint64(time)}
-	if len(before) > 0 {
-		between.After = before[0].Block
+	var gaps []betweenBlocks
+	var withGap []int
+	for i, n := range within {
+		before, after := found[2*i], found[2*i+1]
+		gap := betweenBlocks{Before: p.Block + 1, Time: asked[2*i].Time}
+		if before != nil {
+			gap.After = before.Block
+		}
+		if after != nil {
+			gap.Before = min(gap.Before, after.Block)
+		}
+		out[n] = division{gap.After, before}
+		if gap.Before > gap.After+1 {
+			gaps, withGap = append(gaps, gap), append(withGap, n)
+		}
 	}
-	if len(after) > 0 {
-		between.Before = after[0].Block
+	last, err := lastLog.Each(ctx, p, gaps)
+	for i, row := range last {
+		at := &out[withGap[i]]
+		at.block = max(at.block, row.Block)
 	}
-	between.Before = min(between.Before, p.Block+1)
-	if between.Before <= between.After+1 {
-		return between.After, nil
-	}
-	found, _, err := lastLog.One(ctx, p, between)
-	return max(found.Block, between.After), err
+	return out, err
 }

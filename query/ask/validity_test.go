@@ -2,7 +2,6 @@ package ask_test
 
 import (
 	"context"
-	"math"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -121,7 +120,7 @@ func TestValidityByKind(t *testing.T) {
 	page := newPage("first_seen", ask.OldestFirst)
 	answers := map[string]*ask.Validity{
 		"NAV": made(t, s, nil, func(ctx context.Context, p *ask.Pin) error {
-			_, err := ask.NewestNav(ctx, p, readtest.VaultA, math.MaxInt64)
+			_, err := ask.NewestNavs(ctx, p)
 			return err
 		}),
 		"users": made(t, s, nil, func(ctx context.Context, p *ask.Pin) error {

@@ -7,7 +7,7 @@ WHERE (list = 'partner_events' AND owner = {partner:FixedString(20)} AND kind = 
     AND block >= {first:UInt64} -- if first
     AND block <= {after_block:UInt64} AND (block, log_index, sub) < ({after_block:UInt64}, {after_log:UInt32}, {after_sub:UInt8}) -- if after
   )
-  OR list = 'cursor_end'
-ORDER BY list DESC, owner DESC, scope DESC, kind DESC, key DESC, block DESC, log_index DESC, sub DESC, user DESC
+  OR list = {cursor}
+ORDER BY {order}
 LIMIT {rows:UInt64}
 SETTINGS max_block_size = 512, read_in_order_use_buffering = 0, use_skip_indexes = 0, optimize_move_to_prewhere = 0

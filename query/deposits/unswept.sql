@@ -6,8 +6,8 @@ FROM lists
 WHERE ((list = 'vault_events' AND owner IN ({vaults}) AND kind = 'deposit' AND NOT grouped AND ({groups}) AND block <= {block:UInt64}
     AND key >= {after_key:Int256} AND (key, block, log_index, sub) > ({after_key:Int256}, {after_block:UInt64}, {after_log:UInt32}, {after_sub:UInt8}) -- if after
   )
-  OR list = 'cursor')
+  OR list = {cursor})
   AND (block <= {block:UInt64} OR block >= {lately:UInt64}) -- if past
-ORDER BY list, owner, scope, kind, key, block, log_index, sub, user
+ORDER BY {order}
 LIMIT {rows:UInt64}
 SETTINGS max_block_size = 512, read_in_order_use_buffering = 0, optimize_move_to_prewhere = 0

@@ -9,8 +9,8 @@ WHERE ((list = 'vault_events' AND owner = {vault:FixedString(20)} AND kind = 'de
     AND block >= {first:UInt64} -- if first
     AND key <= {after_key:Int256} AND (key, block, log_index, sub) < ({after_key:Int256}, {after_block:UInt64}, {after_log:UInt32}, {after_sub:UInt8}) -- if after
   )
-  OR list = 'cursor_end')
+  OR list = {cursor})
   AND (block >= {first:UInt64} AND block <= {last:UInt64} OR block >= {lately:UInt64})
-ORDER BY list DESC, owner DESC, scope DESC, kind DESC, key DESC, block DESC, log_index DESC, sub DESC, user DESC
+ORDER BY {order}
 LIMIT {rows:UInt64}
 SETTINGS max_block_size = 512, read_in_order_use_buffering = 0, optimize_move_to_prewhere = 0

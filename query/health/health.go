@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -341,15 +340,12 @@ func readLastNavs(ctx context.Context, s *state.Snapshot) (map[common.Address]ui
 	if err != nil {
 		return nil, err
 	}
-	times := make(map[common.Address]uint64, len(p.Vaults))
-	for _, v := range p.Vaults {
-		nav, err := ask.NewestNav(ctx, p, v.Address, math.MaxInt64)
-		if err != nil {
-			return nil, err
-		}
+	navs, err := ask.NewestNavs(ctx, p)
+	times := make(map[common.Address]uint64, len(navs))
+	for i, nav := range navs {
 		if nav != nil {
-			times[v.Address] = uint64(nav.Time)
+			times[p.Vaults[i].Address] = uint64(nav.Time)
 		}
 	}
-	return times, nil
+	return times, err
 }

@@ -22,14 +22,10 @@ import (
 )
 
 var (
-	//go:embed page_asc.sql
-	sqlPageAsc string
-	//go:embed page_desc.sql
-	sqlPageDesc string
-	//go:embed whole_asc.sql
-	sqlWholeAsc string
-	//go:embed whole_desc.sql
-	sqlWholeDesc string
+	//go:embed page.sql
+	sqlPage string
+	//go:embed whole.sql
+	sqlWhole string
 )
 
 type userJSON struct {
@@ -90,7 +86,7 @@ type place struct {
 
 var (
 	pages = map[bool]map[string]*ask.Page[ofVault, user]{true: {}, false: {}} // descending, by
-	whole = map[bool]*ask.Question[ofWhole, addedUp]{true: ask.New[ofWhole, addedUp](sqlWholeDesc), false: ask.New[ofWhole, addedUp](sqlWholeAsc)}
+	whole = map[bool]*ask.Question[ofWhole, addedUp]{true: ask.New[ofWhole, addedUp](ask.InOrder(sqlWhole, ask.NewestFirst)), false: ask.New[ofWhole, addedUp](ask.InOrder(sqlWhole, ask.OldestFirst))}
 )
 
 func init() {
@@ -98,8 +94,8 @@ func init() {
 		filter := func(p *ask.Pin, a ofVault) (ask.Filter, bool) {
 			return ask.Filter{Owner: a.Vault, Kind: "none", Above: ask.LowestKey, UpTo: ask.HighestKey, Last: p.Block}, true
 		}
-		pages[true][by] = ask.NewPage[ofVault, user](string(list), sqlPageDesc, ask.NewestFirst).Deep(filter)
-		pages[false][by] = ask.NewPage[ofVault, user](string(list), sqlPageAsc, ask.OldestFirst).Deep(filter)
+		pages[true][by] = ask.NewPage[ofVault, user](string(list), sqlPage, ask.NewestFirst).Deep(filter)
+		pages[false][by] = ask.NewPage[ofVault, user](string(list), sqlPage, ask.OldestFirst).Deep(filter)
 	}
 }
 

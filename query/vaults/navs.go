@@ -25,7 +25,7 @@ type navJSON struct {
 }
 
 // navOf returns the update as it appears in an answer about its vault.
-func navOf(n *ask.Nav, v *state.Vault) navJSON {
+func navOf(n *ask.VaultEvent, v *state.Vault) navJSON {
 	out := navJSON{
 		ID: serve.SampleID(v.Written, n.Block), VaultAddress: v.Written, VaultName: v.Name, NavPerShare: n.NavPerShare,
 		Timestamp: serve.Time(uint64(n.Time)), BlockNumber: serve.Decimal(n.Block),
@@ -54,7 +54,7 @@ func worth(v *state.Vault, block uint64, logIndex uint32, assets, supply string)
 	return &assets, nil
 }
 
-func navsOf(rows []ask.Nav, v *state.Vault) []navJSON {
+func navsOf(rows []ask.VaultEvent, v *state.Vault) []navJSON {
 	out := make([]navJSON, len(rows))
 	for i := range rows {
 		out[i] = navOf(&rows[i], v)
@@ -70,14 +70,14 @@ func Navs(r *serve.Request) (*serve.Answer, error) {
 		if !ok {
 			return nil, serve.NoSuchVault()
 		}
-		args, err := ask.OfNavs{Vault: address}, error(nil)
+		args, err := ask.OfVault{Vault: address, Kind: ask.Valuation}, error(nil)
 		if args.First, args.Last, err = p.Blocks(ctx, span.From, span.To); err != nil {
 			return nil, err
 		}
 		if r.AsFile() {
 			return navsFile(ctx, r, p, v, page, args)
 		}
-		rows, total, err := ask.Navs.Counted(ctx, p, args, page.Offset(), page.Size, func() (int64, error) { return countNavs(ctx, p, args) })
+		rows, total, err := ask.VaultEvents.Counted(ctx, p, args, page.Offset(), page.Size, func() (int64, error) { return countNavs(ctx, p, args) })
 		if err != nil {
 			return nil, err
 		}
@@ -86,7 +86,7 @@ func Navs(r *serve.Request) (*serve.Answer, error) {
 }
 
 // countNavs returns how many NAV updates a vault has in a range of blocks.
-func countNavs(ctx context.Context, p *ask.Pin, in ask.OfNavs) (int64, error) {
+func countNavs(ctx context.Context, p *ask.Pin, in ask.OfVault) (int64, error) {
 	if in.Last < in.First {
 		return 0, nil
 	}
@@ -96,10 +96,10 @@ func countNavs(ctx context.Context, p *ask.Pin, in ask.OfNavs) (int64, error) {
 
 // navsFile returns all NAV updates of a vault, page by page; each page begins after the last update of the previous
 // one.
-func navsFile(ctx context.Context, r *serve.Request, p *ask.Pin, v *state.Vault, page serve.Page, args ask.OfNavs) (*serve.Answer, error) {
+func navsFile(ctx context.Context, r *serve.Request, p *ask.Pin, v *state.Vault, page serve.Page, args ask.OfVault) (*serve.Answer, error) {
 	var last *ask.Place
 	return serve.Whole(ctx, r, p, navColumns, func(ctx context.Context) ([]navJSON, error) {
-		rows, err := ask.Navs.After(ctx, p, args, last, page.Size)
+		rows, err := ask.VaultEvents.After(ctx, p, args, last, page.Size)
 		if err != nil || len(rows) == 0 {
 			return nil, err
 		}

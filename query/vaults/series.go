@@ -91,8 +91,7 @@ func Series(r *serve.Request) (*serve.Answer, error) {
 		}}
 		if !r.AsFile() { // the columns of a file are those of points
 			asking = append(asking,
-				func() (err error) { out.Yields, err = yields(ctx, p, v, int64(now)); return },
-				func() (err error) { out.SinceFirst, err = sinceFirst(ctx, p, v, int64(now)); return })
+				func() (err error) { out.Yields, out.SinceFirst, err = gains(ctx, p, v, int64(now)); return })
 		}
 		if err := ask.Together(asking...); err != nil {
 			return nil, err

@@ -1,13 +1,10 @@
 // Package vaults serves the vaults: their properties, their current and past value, the flows through them, and what
-// must be settled. A vault's properties are part of the pin. The newest NAVs are read by one query per vault,
-// concurrently, because each query stops at the first row that it finds, whether that belongs to the last block or is
-// years old.
+// must be settled. A vault's properties are part of the pin. The newest NAVs are read by one query, which has a part for
+// each vault: a part stops at the first row that it finds, whether that belongs to the last block or is years old.
 package vaults
 
 import (
 	"context"
-	_ "embed"
-	"math"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -61,34 +58,16 @@ type statsJSON struct {
 	LastNavAt          *string `json:"lastNavAt"`
 }
 
-//go:embed last_sweep.sql
-var sqlLastSweep string
-
-type ofSweeps struct {
-	Vault common.Address `ask:"vault" reads:"vault_events.sweep"`
-}
-
-type sweep struct {
-	ask.Entry
-	Time uint32 `ch:"ts"`
-}
-
-var lastSweep = ask.NewPage[ofSweeps, sweep]("vault_events", sqlLastSweep, ask.NewestFirst)
-
 // List returns all vaults.
 func List(r *serve.Request) (*serve.Answer, error) {
 	return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
-		vaults := p.Vaults
-		out, asking := make([]vaultJSON, len(vaults)), make([]func() error, len(vaults))
-		for i := range vaults {
-			asking[i] = func() error {
-				nav, err := ask.NewestNav(ctx, p, vaults[i].Address, math.MaxInt64)
-				out[i] = describe(p, &vaults[i], nav)
-				return err
-			}
-		}
-		if err := ask.Together(asking...); err != nil {
+		navs, err := ask.NewestNavs(ctx, p)
+		if err != nil {
 			return nil, err
+		}
+		out := make([]vaultJSON, len(navs))
+		for i, nav := range navs {
+			out[i] = describe(p, &p.Vaults[i], nav)
 		}
 		if r.AsFile() {
 			return serve.Whole(ctx, r, p, columns, serve.Once(out))
@@ -118,20 +97,22 @@ func detail(ctx context.Context, p *ask.Pin, address common.Address) (*detailJSO
 	if !ok {
 		return nil, serve.NoSuchVault()
 	}
-	var newest *ask.Nav
+	var newest []*ask.VaultEvent // the NAV update and the sweep
 	var totals ask.AllTotals
 	var queue map[common.Address]ask.Queued
-	var sweeps []sweep
 	err := ask.Together(
-		func() (err error) { newest, err = ask.NewestNav(ctx, p, address, math.MaxInt64); return },
+		func() (err error) {
+			newest, err = ask.VaultEvents.FirstOfEach(ctx, p, []ask.OfVault{
+				{Vault: address, Kind: ask.Valuation, Last: p.Block}, {Vault: address, Kind: ask.Sweep, Last: p.Block}})
+			return err
+		},
 		func() (err error) { totals, err = ask.TotalsOf(ctx, p, address); return },
 		func() (err error) { queue, err = ask.Queue(ctx, p, &address); return },
-		func() (err error) { sweeps, err = lastSweep.Read(ctx, p, ofSweeps{address}, 0, 1); return },
 	)
 	if err != nil {
 		return nil, err
 	}
-	out := &detailJSON{vaultJSON: describe(p, v, newest), Stats: statsJSON{
+	out := &detailJSON{vaultJSON: describe(p, v, newest[0]), Stats: statsJSON{
 		UserCount: int64(totals.Of(address, address).Users),
 	}}
 	if out.Capabilities.Queue {
@@ -139,14 +120,14 @@ func detail(ctx context.Context, p *ask.Pin, address common.Address) (*detailJSO
 		out.Stats.PendingWithdrawals = &waiting
 	}
 	out.Stats.LastNavAt = out.NavUpdatedAt
-	if len(sweeps) > 0 {
-		out.Stats.LastSweepAt = serve.TimeOrNull(uint64(sweeps[0].Time))
+	if sweep := newest[1]; sweep != nil {
+		out.Stats.LastSweepAt = serve.TimeOrNull(uint64(sweep.Time))
 	}
 	return out, nil
 }
 
 // describe returns the properties of a vault, and its newest NAV if it has one.
-func describe(p *ask.Pin, v *state.Vault, newest *ask.Nav) vaultJSON {
+func describe(p *ask.Pin, v *state.Vault, newest *ask.VaultEvent) vaultJSON {
 	out := vaultJSON{
 		Address: v.Written, Name: v.Name, Symbol: v.Symbol, ChainID: p.ChainID, Decimals: v.Decimals,
 		Asset:      assetJSON{Address: v.Asset.Address.Hex(), Symbol: v.Asset.Symbol, Decimals: v.Asset.Decimals},

@@ -3,7 +3,6 @@ package vaults
 import (
 	"context"
 	"fmt"
-	"math"
 	"math/big"
 
 	"github.com/navlog/navlog/query/ask"
@@ -25,61 +24,51 @@ type yieldJSON struct {
 // yieldDays are the numbers of days for which yields are computed.
 var yieldDays = [...]int64{1, 7, 30, 90}
 
-// yields returns the yields over the last days before now, except those over more days than there are NAVs, and those
-// from a NAV of zero. The next block may change a yield if its first NAV is not the newest one, and may add one if
-// there was no NAV early enough.
-func yields(ctx context.Context, p *ask.Pin, v *state.Vault, now int64) ([]yieldJSON, error) {
-	out := []yieldJSON{}
-	to, err := ask.NewestNav(ctx, p, v.Address, math.MaxInt64)
-	if err != nil || to == nil {
-		return out, err
-	}
+// gains returns the yields over the last days before now, and the yield since the first NAV of a vault, up to the NAV in
+// force now. There is none over more days than there are NAVs, and none from a NAV of zero. The number of days since the
+// first NAV counts complete days. The next block may change a yield if its first NAV is not the newest one, and may add
+// one if there was no NAV early enough; the time since the first NAV grows with each block.
+func gains(ctx context.Context, p *ask.Pin, v *state.Vault, now int64) (last []yieldJSON, sinceFirst *yieldJSON, err error) {
+	all := ask.OfVault{Vault: v.Address, Kind: ask.Valuation, Last: p.Block}
+	first := all
+	first.Oldest = true
+	of := []ask.OfVault{all, first}
 	for _, days := range yieldDays {
-		from, err := ask.NewestNav(ctx, p, v.Address, now-days*day)
-		if err != nil {
-			return nil, err
-		}
-		if from == nil {
+		before := all
+		before.Timed, before.At = true, now-days*day
+		of = append(of, before)
+	}
+	last = []yieldJSON{}
+	navs, err := ask.VaultEvents.FirstOfEach(ctx, p, of)
+	if err != nil || navs[0] == nil {
+		return last, nil, err
+	}
+	to, from := navs[0], navs[2:]
+	for i, days := range yieldDays {
+		if from[i] == nil {
 			p.Lapses(uint64(now) + 1)
 			break // nor is there a yield over more days
 		}
-		if from.Place() != to.Place() {
+		if from[i].Place() != to.Place() {
 			p.Lapses(uint64(now) + 1)
 		}
-		if from.NavPerShare != "0" {
-			out = append(out, yield(days*day, from, to, v))
+		if from[i].NavPerShare != "0" {
+			last = append(last, yield(days*day, from[i], to, v))
 		}
 	}
-	return out, nil
-}
-
-// sinceFirst returns the yield from the first NAV of a vault to the one in force now, or nil if there is none or the
-// first is zero. Its number of days counts complete days from the first NAV to now.
-func sinceFirst(ctx context.Context, p *ask.Pin, v *state.Vault, now int64) (*yieldJSON, error) {
-	args := ask.OfNavs{Vault: v.Address, Last: p.Block}
-	var to *ask.Nav
-	var updates int64
-	err := ask.Together(
-		func() (err error) { to, err = ask.NewestNav(ctx, p, v.Address, math.MaxInt64); return },
-		func() (err error) { updates, err = countNavs(ctx, p, args); return },
-	)
-	if err != nil || to == nil || updates == 0 {
-		return nil, err
+	if oldest := navs[1]; oldest != nil && oldest.NavPerShare != "0" {
+		p.Lapses(uint64(now) + 1)
+		whole := yield(max(0, now-int64(oldest.Time)), oldest, to, v)
+		sinceFirst = &whole
 	}
-	first, err := ask.Navs.Read(ctx, p, args, uint64(updates-1), 1)
-	if err != nil || len(first) == 0 || first[0].NavPerShare == "0" {
-		return nil, err
-	}
-	p.Lapses(uint64(now) + 1) // the time range grows with each block
-	out := yield(max(0, now-int64(first[0].Time)), &first[0], to, v)
-	return &out, nil
+	return last, sinceFirst, nil
 }
 
 // year is the number of seconds in 365 days.
 const year = 365 * day
 
 // yield returns the gain of a share over a number of seconds.
-func yield(seconds int64, from, to *ask.Nav, v *state.Vault) yieldJSON {
+func yield(seconds int64, from, to *ask.VaultEvent, v *state.Vault) yieldJSON {
 	gain, price := minus(to.NavPerShare, from.NavPerShare), ask.Number(from.NavPerShare)
 	out := yieldJSON{Days: seconds / day, From: navOf(from, v), To: navOf(to, v),
 		Numerator: gain.String(), Denominator: from.NavPerShare, Percent: percent(gain, price)}

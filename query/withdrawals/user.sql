@@ -8,8 +8,8 @@ WHERE (list = 'user_requests' AND owner = {user:FixedString(20)} AND block <= {b
     AND vault = {vault:FixedString(20)} -- if vault
     AND {status:String} = multiIf(closed_block <= {block:UInt64}, toString(closed_by), expires = 0 OR expires > {now:UInt64} OR funded_block <= {block:UInt64}, 'queued', 'expired') -- if status
   )
-  OR list = 'cursor_end'
-ORDER BY list DESC, owner DESC, scope DESC, kind DESC, key DESC, block DESC, log_index DESC, sub DESC, user DESC
+  OR list = {cursor}
+ORDER BY {order}
 LIMIT {rows:UInt64}
 SETTINGS max_block_size = 512, read_in_order_use_buffering = 0, use_skip_indexes = 0
   , optimize_move_to_prewhere = 0 -- unless vault, status

@@ -1,4 +1,4 @@
--- The users of a vault (zero: of all vaults) at a block, descending, with their deposits and claims. Ordered by
+-- The users of a vault (zero: of all vaults) at a block with their deposits and claims. Ordered by
 -- deposits or claims, the query reads the totals of all users, and users without deposits and claims have zero.
 -- Ordered by first block, it reads only the totals of the users on the page. One more row is the cursor.
 WITH known AS (
@@ -6,10 +6,10 @@ WITH known AS (
   FROM lists
   WHERE owner = {vault:FixedString(20)} AND scope = toFixedString('', 20) AND block <= {block:UInt64}
     AND list = 'members' -- unless came
-    AND list = 'first_seen' AND (key, user) < ({after_key:Int256}, {after_user:FixedString(20)}) -- if came
+    AND list = 'first_seen' AND (key, user) {beyond} ({after_key:Int256}, {after_user:FixedString(20)}) -- if came
   GROUP BY user
   HAVING sum(sign) > 0
-  ORDER BY came DESC, user DESC LIMIT {rows:UInt64} -- if came
+  ORDER BY came {desc}, user {desc} LIMIT {rows:UInt64} -- if came
 )
 SELECT {list:String} AS list, address, sum(assets_in) AS total_in, sum(assets_out) AS total_out, toUInt64(sum(since)) AS first_block,
   toUInt32(sum(since_time)) AS first_time, multiIf({list:String} = 'deposited', total_in, {list:String} = 'withdrawn', total_out, toInt256(first_block)) AS place,
@@ -25,8 +25,8 @@ FROM (
   FROM known
 )
 GROUP BY address
-HAVING (place, address) < ({after_key:Int256}, {after_user:FixedString(20)})
-ORDER BY place DESC, address DESC
+HAVING (place, address) {beyond} ({after_key:Int256}, {after_user:FixedString(20)})
+ORDER BY place {desc}, address {desc}
 LIMIT {rows:UInt64} OFFSET {offset:UInt64}
 UNION ALL
 SELECT toString(list), owner, toInt256(0), toInt256(0), toUInt64(0), toUInt32(0), toInt256(0), toUInt64(sum(sign * seq)), toUInt64(sum(sign * rewrites))

@@ -1,14 +1,16 @@
--- The NAV updates of a vault in a block range, up to a time, newest first.
+-- The events of one kind of a vault in a block range, up to a time: newest first, or (oldest) oldest first.
 SELECT list, seq, rewrites, block, log_index, sub, user, sign, ts, hash,
   toString(nav) AS nav_per_share, toString(assets) AS total_assets, toString(shares) AS total_supply
 FROM lists
-WHERE (list = 'vault_events' AND owner = {vault:FixedString(20)} AND kind = 'valuation' AND block <= {last:UInt64}
+WHERE (list = 'vault_events' AND owner = {vault:FixedString(20)} AND kind = {kind:String} AND block <= {last:UInt64}
     AND block >= {first:UInt64} -- if first
     AND ts <= {at:Int64} -- if timed
     AND block <= {after_block:UInt64} AND (block, log_index, sub) < ({after_block:UInt64}, {after_log:UInt32}, {after_sub:UInt8}) -- if after
   )
-  OR list = 'cursor_end'
-ORDER BY list DESC, owner DESC, scope DESC, kind DESC, key DESC, block DESC, log_index DESC, sub DESC, user DESC
+  OR list = {cursor} -- unless oldest
+  OR list = {reverse cursor} -- if oldest
+ORDER BY {order} -- unless oldest
+ORDER BY {reverse order} -- if oldest
 LIMIT {rows:UInt64}
 SETTINGS max_block_size = 512, read_in_order_use_buffering = 0, optimize_move_to_prewhere = 0
   , use_skip_indexes = 0 -- unless timed

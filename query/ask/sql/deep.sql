@@ -1,5 +1,5 @@
--- Finds the start of a page that is far from the newest entry of a list: the places of its first entry and of the
--- next one, without the columns that the page shows.
+-- Finds the start of a page that is far from the first entry of a list: the places of its first entry and of the next
+-- one, without the columns that the page shows.
 SELECT toString(key) AS sort_key, block, log_index, sub, user, max(nth) AS rows_read
 FROM (
   SELECT key, block, log_index, sub, user, sign, count() OVER () AS nth
@@ -10,11 +10,11 @@ FROM (
       AND key > {above:Int256} AND key <= {upto:Int256} AND block >= {first:UInt64} AND block <= {last:UInt64}
       AND ({vault:FixedString(20)} = toFixedString('', 20) OR vault = {vault:FixedString(20)})
       AND ({lapsed:Bool} OR expires = 0 OR expires > {now:UInt64} OR funded_block <= {block:UInt64})
-    ORDER BY list DESC, owner DESC, scope DESC, kind DESC, key DESC, block DESC, log_index DESC, sub DESC, user DESC
+    ORDER BY {order}
     LIMIT {rows:UInt64}
   )
 )
 GROUP BY key, block, log_index, sub, user
 HAVING sum(sign) > 0
-ORDER BY key DESC, block DESC, log_index DESC, sub DESC, user DESC
+ORDER BY {order of places}
 LIMIT 2 OFFSET {offset:UInt64}

@@ -1,0 +1,16 @@
+-- The block records up to a block, newest first, those with at most a time if timed; or (later) those with a later time,
+-- oldest first.
+SELECT list, seq, rewrites, toString(key) AS sort_key, block, log_index, sub, user, sign, ts
+FROM lists
+WHERE (list = 'blocks'
+    AND key <= {block:UInt64} -- unless later
+    AND ts <= {time:UInt64} -- if timed
+    AND ts > {time:UInt64} -- if later
+  )
+  OR list = {cursor} -- unless later
+  OR list = {reverse cursor} -- if later
+ORDER BY {order} -- unless later
+ORDER BY {reverse order} -- if later
+LIMIT {rows:UInt64}
+SETTINGS max_block_size = 512, read_in_order_use_buffering = 0
+  , optimize_move_to_prewhere = 0, use_skip_indexes = 0 -- unless timed, later
