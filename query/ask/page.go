@@ -220,9 +220,14 @@ func (q *Page[A, R]) deep(p *Pin, args A, offset uint64) (Filter, bool) {
 	return q.filter(p, args)
 }
 
-// After returns the entries that follow a place; nil means the beginning of the list.
-func (q *Page[A, R]) After(ctx context.Context, p *Pin, args A, place *Place, size int) ([]R, error) {
-	return q.read(ctx, p, args, place, 0, size)
+// After returns the entries that follow a place, and the place of the last one; nil means the beginning of the list.
+func (q *Page[A, R]) After(ctx context.Context, p *Pin, args A, place *Place, size int) (rows []R, last *Place, err error) {
+	rows, err = q.read(ctx, p, args, place, 0, size)
+	if len(rows) > 0 {
+		at := any(&rows[len(rows)-1]).(entry).entry().Place()
+		place = &at
+	}
+	return rows, place, err
 }
 
 // find returns the place of the entry after the first offset entries, or false if it did not find one. It reads no

@@ -29,17 +29,17 @@ var (
 type depositJSON struct {
 	ID            string  `json:"id"`
 	VaultAddress  string  `json:"vaultAddress"`
-	VaultName     string  `json:"vaultName"`
+	VaultName     string  `json:"vaultName" file:"foreign"`
 	UserAddress   string  `json:"userAddress"`
 	SenderAddress *string `json:"senderAddress"` // null if the log does not say it
 	AssetAmount   string  `json:"assetAmount"`
 	Shares        *string `json:"shares"`
 	PartnerID     *uint32 `json:"partnerId,omitempty"`
-	SweptAt       *string `json:"sweptAt"`
+	SweptAt       *string `json:"sweptAt" file:"time"`
 	TxHash        string  `json:"txHash"`
-	BlockNumber   string  `json:"blockNumber"`
+	BlockNumber   string  `json:"blockNumber" file:"number"`
 	LogIndex      uint32  `json:"logIndex"`
-	Timestamp     string  `json:"timestamp"`
+	Timestamp     string  `json:"timestamp" file:"time"`
 }
 
 // deposit is a row of the lists.
@@ -99,10 +99,7 @@ func OfUser(r *serve.Request) (*serve.Answer, error) {
 		args := ofUser{User: user}
 		if vault != nil {
 			if _, known := p.Vault(*vault); !known {
-				if r.AsFile() {
-					return serve.Whole(ctx, r, p, columns, serve.Once[depositJSON](nil))
-				}
-				return r.List([]depositJSON{}, page, 0), nil
+				return serve.Nothing[depositJSON](ctx, r, p, page)
 			}
 			args.Vault = *vault
 		}
@@ -150,17 +147,10 @@ func between(ctx context.Context, p *ask.Pin, span serve.Span) (b blocks, err er
 	return b, err
 }
 
-// answer returns a page of deposits up to a block, or all of them as a file. count returns the total.
+// answer returns a list of deposits up to a block. count returns the total.
 func answer[A any](ctx context.Context, r *serve.Request, p *ask.Pin, page serve.Page,
 	question *ask.Page[A, deposit], args A, last uint64, count func() (int64, error)) (*serve.Answer, error) {
-	if r.AsFile() {
-		return file(ctx, r, p, page, question, args, last)
-	}
-	rows, total, err := question.Counted(ctx, p, args, page.Offset(), page.Size, count)
-	if err != nil {
-		return nil, err
-	}
-	return r.List(described(p, rows, last), page, total), nil
+	return serve.Listed(ctx, r, p, page, question, args, count, func(rows []deposit) []depositJSON { return described(p, rows, last) })
 }
 
 // count returns how many deposits an owner has in a range of blocks, in all vaults or in one.

@@ -155,3 +155,20 @@ func shown(p *ask.Pin, groups []group, deposits []deposit) []groupJSON {
 	}
 	return out
 }
+
+// queueFile returns the whole queue: vault by vault and page by page, with the deposits of each vault in the order of
+// their numbers.
+func queueFile(ctx context.Context, r *serve.Request, p *ask.Pin, groups []group) (*serve.Answer, error) {
+	var last *ask.Place
+	size := r.Params.PageSize()
+	return serve.Whole(ctx, r, p, func(ctx context.Context) (_ []depositJSON, err error) {
+		for ; len(groups) > 0; groups, last = groups[1:], nil {
+			var rows []deposit
+			rows, last, err = unsweptPage.After(ctx, p, of(p, groups[0]), last, size)
+			if err != nil || len(rows) > 0 {
+				return described(p, rows, p.Block), err
+			}
+		}
+		return nil, nil
+	})
+}

@@ -55,27 +55,27 @@ const (
 
 type eventJSON struct {
 	ID             string  `json:"id"`
-	Seq            string  `json:"seq"`
+	Seq            string  `json:"seq" file:"number"`
 	Kind           string  `json:"kind"`
 	VaultAddress   string  `json:"vaultAddress"`
-	VaultName      string  `json:"vaultName"`
-	BlockNumber    string  `json:"blockNumber"`
-	Timestamp      string  `json:"timestamp"`
+	VaultName      string  `json:"vaultName" file:"foreign"`
+	BlockNumber    string  `json:"blockNumber" file:"number"`
+	Timestamp      string  `json:"timestamp" file:"time"`
 	TxHash         string  `json:"txHash"`
 	LogIndex       uint32  `json:"logIndex"`
 	UserAddress    *string `json:"userAddress"`
 	PartnerID      *uint32 `json:"partnerId"`
-	DepositID      *string `json:"depositId"`
-	RequestIndex   *string `json:"requestIndex"`
+	DepositID      *string `json:"depositId" file:"number"`
+	RequestIndex   *string `json:"requestIndex" file:"number"`
 	Assets         *string `json:"assets"`
 	Shares         *string `json:"shares"`
 	NavPerShare    *string `json:"navPerShare"`
 	TotalAssets    *string `json:"totalAssets"`
 	TotalSupply    *string `json:"totalSupply"`
-	FromID         *string `json:"fromId"`
-	ToID           *string `json:"toId"`
+	FromID         *string `json:"fromId" file:"number"`
+	ToID           *string `json:"toId" file:"number"`
 	State          string  `json:"state"`
-	RetractedBySeq *string `json:"retractedBySeq"`
+	RetractedBySeq *string `json:"retractedBySeq" file:"number"`
 }
 
 // ofRetracted selects logs by their blocks and seqs.

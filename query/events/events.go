@@ -176,3 +176,18 @@ func (f *filter) page(ctx context.Context, p *ask.Pin) ([]row, error) {
 	}
 	return logs.Rows(ctx, p, args)
 }
+
+// file returns all pages of the list. It pages with a copy of the filter, so that an earlier attempt at the answer
+// has no effect.
+func (f *filter) file(ctx context.Context, r *serve.Request, p *ask.Pin) (*serve.Answer, error) {
+	some := *f
+	return serve.Whole(ctx, r, p, func(ctx context.Context) ([]eventJSON, error) {
+		rows, err := some.page(ctx, p)
+		if err != nil || len(rows) == 0 {
+			return nil, err
+		}
+		rows = rows[:min(len(rows), some.size)]
+		some.before = rows[len(rows)-1].place(some.retracted)
+		return describe(ctx, p, rows, some.retracted)
+	})
+}

@@ -7,7 +7,6 @@ import (
 	"math"
 
 	"github.com/navlog/navlog/query/ask"
-	"github.com/navlog/navlog/query/files"
 	"github.com/navlog/navlog/query/serve"
 )
 
@@ -18,20 +17,11 @@ var sqlReorganisations string
 const mostSections = 1000
 
 type reorganisationsJSON struct {
-	FromBlock string `json:"fromBlock"`
-	ToBlock   string `json:"toBlock"`
+	FromBlock string `json:"fromBlock" file:"number"`
+	ToBlock   string `json:"toBlock" file:"number"`
 	Count     int64  `json:"count"`
 	Logs      int64  `json:"logs"`
-	Seq       string `json:"seq"`
-}
-
-// reorganisationsColumns are the columns of a file of block buckets.
-var reorganisationsColumns = []files.Column[reorganisationsJSON]{
-	files.Number("fromBlock", func(s *reorganisationsJSON) string { return s.FromBlock }),
-	files.Number("toBlock", func(s *reorganisationsJSON) string { return s.ToBlock }),
-	files.Count("count", func(s *reorganisationsJSON) int64 { return s.Count }),
-	files.Count("logs", func(s *reorganisationsJSON) int64 { return s.Logs }),
-	files.Number("seq", func(s *reorganisationsJSON) string { return s.Seq }),
+	Seq       string `json:"seq" file:"number"`
 }
 
 // reorganisationsMeta has the total number of reorganisations, including those of buckets that are left out.
@@ -76,7 +66,7 @@ func Reorganisations(r *serve.Request) (*serve.Answer, error) {
 		}
 		if r.AsFile() { // a file has the older buckets too
 			args.Most = uint64(r.Params.PageSize())
-			return serve.Whole(ctx, r, p, reorganisationsColumns, sections)
+			return serve.Whole(ctx, r, p, sections)
 		}
 		out, err := sections(ctx)
 		if err != nil {

@@ -3,6 +3,7 @@ package files
 import (
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -14,15 +15,15 @@ const csvBuffer = 64 << 10
 // csvWriter writes RFC 4180 in UTF-8: a header, lines that end with CRLF, and quotes where required. Null is an empty
 // field, and an empty text is "". (encoding/csv cannot distinguish the two, and changes line breaks within a text.)
 type csvWriter[T any] struct {
-	columns []Column[T]
+	columns []column
 	out     io.Writer
 	line    []byte
 }
 
-func newCSV[T any](columns []Column[T], out io.Writer) *csvWriter[T] {
+func newCSV[T any](columns []column, out io.Writer) *csvWriter[T] {
 	w := &csvWriter[T]{columns: columns, out: out, line: make([]byte, 0, csvBuffer+csvBuffer/4)}
 	for i := range columns {
-		w.field(i, columns[i].Name)
+		w.field(i, columns[i].name)
 	}
 	w.line = append(w.line, "\r\n"...)
 	return w
@@ -31,9 +32,10 @@ func newCSV[T any](columns []Column[T], out io.Writer) *csvWriter[T] {
 // Write implements Writer.
 func (w *csvWriter[T]) Write(rows []T) error {
 	for r := range rows {
+		row := reflect.ValueOf(&rows[r]).Elem()
 		for i := range w.columns {
 			c := &w.columns[i]
-			value, there := c.of(&rows[r])
+			value, there := c.of(row)
 			switch {
 			case !there:
 				w.comma(i)

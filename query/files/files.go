@@ -1,5 +1,5 @@
-// Package files writes the rows of a list as CSV or Parquet. It depends on no HTTP and no resource: a list defines
-// its columns, and each column how it gets its value from a row.
+// Package files writes the rows of a list as CSV or Parquet. It depends on no HTTP and no resource: the columns are the
+// fields of a row in JSON (columnsOf).
 //
 // A column returns text, the same text as in JSON, or nothing if that is null. CSV writes it unchanged. Parquet
 // writes amounts as text too, because on-chain numbers have up to 256 bits and its DECIMAL at most 127; times, counts
@@ -9,7 +9,10 @@ package files
 import (
 	"fmt"
 	"io"
+	"reflect"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // Format is a file format.
@@ -44,74 +47,87 @@ const (
 	truth        // true or false
 )
 
-// Column is one column of the rows T of a list.
-type Column[T any] struct {
-	Name string
-
+// column is one column of the rows of a list.
+type column struct {
+	name     string
 	kind     kind
 	optional bool
-	of       func(*T) (value string, there bool)
+	index    []int // of the field in a row
 }
 
-func always[T any](name string, k kind, of func(*T) string) Column[T] {
-	return Column[T]{Name: name, kind: k, of: func(row *T) (string, bool) { return of(row), true }}
-}
+// tagged are the kinds by the values of the tag file.
+var tagged = map[string]kind{"": text, "foreign": foreign, "time": instant, "number": number}
 
-func orNull[T any](name string, k kind, of func(*T) *string) Column[T] {
-	return Column[T]{Name: name, kind: k, optional: true, of: func(row *T) (string, bool) {
-		if value := of(row); value != nil {
-			return *value, true
+// columnsOf returns the columns of rows of a type, a struct of JSON: its fields in their order, under their names in
+// JSON. A field of a struct within it is named parent.field. The tag file says what a text is, if it is not text of
+// navlog such as an address, a hash, an amount or a kind: foreign is untrusted text such as a token's name (see
+// guarded), time is a time in the format of the API, and number is a number of at most 64 bits that JSON has as a
+// decimal string. Integers and booleans have their own types, and a pointer may be null. A field with the tag "-" has no
+// column.
+func columnsOf(rows reflect.Type, parent column) (out []column) {
+	for i := range rows.NumField() {
+		field := rows.Field(i)
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		c := column{name: parent.name + name, optional: parent.optional, index: append(slices.Clone(parent.index), i)}
+		of := field.Type
+		if of.Kind() == reflect.Pointer {
+			of = of.Elem()
+			c.optional = c.optional || !field.Anonymous
 		}
-		return "", false
-	}}
-}
-
-// Text is a column of text that navlog produces: addresses, hashes, amounts, kinds.
-func Text[T any](name string, of func(*T) string) Column[T] { return always(name, text, of) }
-
-// TextOrNull is Text that may be null.
-func TextOrNull[T any](name string, of func(*T) *string) Column[T] { return orNull(name, text, of) }
-
-// Foreign is a column of untrusted text, such as a token's name: see guarded.
-func Foreign[T any](name string, of func(*T) string) Column[T] { return always(name, foreign, of) }
-
-// ForeignOrNull is Foreign that may be null.
-func ForeignOrNull[T any](name string, of func(*T) *string) Column[T] {
-	return orNull(name, foreign, of)
-}
-
-// Time is a column of times in the format of the API.
-func Time[T any](name string, of func(*T) string) Column[T] { return always(name, instant, of) }
-
-// TimeOrNull is Time that may be null.
-func TimeOrNull[T any](name string, of func(*T) *string) Column[T] { return orNull(name, instant, of) }
-
-// Number is a column of numbers of at most 64 bits that the API writes as decimal strings, such as block numbers.
-func Number[T any](name string, of func(*T) string) Column[T] { return always(name, number, of) }
-
-// NumberOrNull is Number that may be null.
-func NumberOrNull[T any](name string, of func(*T) *string) Column[T] { return orNull(name, number, of) }
-
-// Count is a column of integers that are numbers in JSON, too.
-func Count[T any](name string, of func(*T) int64) Column[T] {
-	return always(name, count, func(row *T) string { return strconv.FormatInt(of(row), 10) })
-}
-
-// CountOrNull is Count that may be null.
-func CountOrNull[T any, N int32 | uint32 | int64](name string, of func(*T) *N) Column[T] {
-	return orNull(name, count, func(row *T) *string {
-		n := of(row)
-		if n == nil {
-			return nil
+		tag := field.Tag.Get("file")
+		var known bool
+		switch c.kind, known = tagged[tag]; {
+		case tag == "-":
+			continue
+		case of.Implements(stringer), of.Kind() == reflect.String && known:
+		case of.Kind() == reflect.Bool:
+			c.kind = truth
+		case of.Kind() >= reflect.Int && of.Kind() <= reflect.Uint64:
+			c.kind = count
+		case of.Kind() == reflect.Struct:
+			if name != "" {
+				c.name += "."
+			}
+			out = append(out, columnsOf(of, c)...)
+			continue
+		default:
+			panic(fmt.Sprintf("the field %s of %s cannot be a column", field.Name, rows))
 		}
-		s := strconv.FormatInt(int64(*n), 10)
-		return &s
-	})
+		out = append(out, c)
+	}
+	return out
 }
 
-// Truth is a column of true and false.
-func Truth[T any](name string, of func(*T) bool) Column[T] {
-	return always(name, truth, func(row *T) string { return strconv.FormatBool(of(row)) })
+var stringer = reflect.TypeFor[fmt.Stringer]()
+
+// of returns the text of the column in a row, or false if it is null.
+func (c *column) of(row reflect.Value) (value string, there bool) {
+	for _, i := range c.index {
+		if row.Kind() == reflect.Pointer {
+			if row.IsNil() {
+				return "", false
+			}
+			row = row.Elem()
+		}
+		row = row.Field(i)
+	}
+	if row.Kind() == reflect.Pointer {
+		if row.IsNil() {
+			return "", false
+		}
+		row = row.Elem()
+	}
+	switch {
+	case row.Kind() == reflect.String:
+		return row.String(), true
+	case c.kind == truth:
+		return strconv.FormatBool(row.Bool()), true
+	case row.CanInt():
+		return strconv.FormatInt(row.Int(), 10), true
+	case row.CanUint():
+		return strconv.FormatUint(row.Uint(), 10), true
+	}
+	return row.Interface().(fmt.Stringer).String(), true
 }
 
 // Writer writes a file, a batch of rows at a time. A file is incomplete until Close.
@@ -122,14 +138,15 @@ type Writer[T any] interface {
 
 // NewWriter begins a file. The writer's methods return the errors of out, and an error if a text does not match the
 // kind of its column.
-func NewWriter[T any](f Format, columns []Column[T], out io.Writer) Writer[T] {
+func NewWriter[T any](f Format, out io.Writer) Writer[T] {
+	columns := columnsOf(reflect.TypeFor[T](), column{})
 	if f == Parquet {
-		return newParquet(columns, out)
+		return newParquet[T](columns, out)
 	}
-	return newCSV(columns, out)
+	return newCSV[T](columns, out)
 }
 
 // wrong returns the error for a text that does not match the kind of its column: a programming error.
-func wrong[T any](c *Column[T], value string, err error) error {
-	return fmt.Errorf("write %q into column %s: %w", value, c.Name, err)
+func (c *column) wrong(value string, err error) error {
+	return fmt.Errorf("write %q into column %s: %w", value, c.name, err)
 }

@@ -14,42 +14,46 @@ import (
 )
 
 type row struct {
-	id, name, at, block, amount string
-	ended, user                 *string
-	partner                     *uint32
-	change                      int64
-	open                        bool
+	ID    string `json:"id"`
+	Token struct {
+		Name string `json:"name" file:"foreign"`
+	} `json:"token"`
+	At      string  `json:"at" file:"time"`
+	Ended   *string `json:"ended" file:"time"`
+	Block   string  `json:"block" file:"number"`
+	Amount  string  `json:"amount"`
+	User    *string `json:"user,omitempty"`
+	Partner *uint32 `json:"partner"`
+	change
+	More []string `json:"more" file:"-"`
 }
 
-func columns() []Column[row] {
-	return []Column[row]{
-		Text("id", func(r *row) string { return r.id }),
-		Foreign("token.name", func(r *row) string { return r.name }),
-		Time("at", func(r *row) string { return r.at }),
-		TimeOrNull("ended", func(r *row) *string { return r.ended }),
-		Number("block", func(r *row) string { return r.block }),
-		Text("amount", func(r *row) string { return r.amount }),
-		TextOrNull("user", func(r *row) *string { return r.user }),
-		CountOrNull("partner", func(r *row) *uint32 { return r.partner }),
-		Count("change", func(r *row) int64 { return r.change }),
-		Truth("open", func(r *row) bool { return r.open }),
-	}
+type change struct {
+	Change int64 `json:"change"`
+	Open   bool  `json:"open"`
+}
+
+// newRow returns a row with a name.
+func newRow(id, name, block, amount string) row {
+	r := row{ID: id, At: "2023-11-14T22:13:20.001Z", Block: block, Amount: amount}
+	r.Token.Name = name
+	return r
 }
 
 const uint256 = "115792089237316195423570985008687907853269984665640564039457584007913129639935"
 
 func rows() []row {
-	at, nobody, seven := "2023-11-14T22:13:20.001Z", "", uint32(7)
-	return []row{
-		{id: "b", name: "=1+1", at: at, block: "18446744073709551615", amount: uint256, partner: &seven, change: math.MinInt64},
-		{id: "a", name: "A \"quoted\", long\r\nname", at: at, ended: &at, block: "0", amount: "0", user: &nobody, open: true},
-	}
+	nobody, seven := "", uint32(7)
+	first, second := newRow("b", "=1+1", "18446744073709551615", uint256), newRow("a", "A \"quoted\", long\r\nname", "0", "0")
+	first.Partner, first.Change = &seven, math.MinInt64
+	second.Ended, second.User, second.Open = &second.At, &nobody, true
+	return []row{first, second}
 }
 
 func written(t *testing.T, f Format, some ...[]row) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	w := NewWriter(f, columns(), &b)
+	w := NewWriter[row](f, &b)
 	for _, part := range some {
 		if err := w.Write(part); err != nil {
 			t.Fatal(err)
@@ -102,7 +106,7 @@ func TestGuarded(t *testing.T) {
 // TestGuardedInEverySpreadsheet: wherever a program splits lines, no cell of a hostile name is a formula.
 func TestGuardedInEverySpreadsheet(t *testing.T) {
 	const name = " =1+1;=2\t@3\n＝4|\u200e-5;\"=6\";\u202e+7"
-	out := string(written(t, CSV, []row{{id: "a", name: name, at: "2023-11-14T22:13:20.001Z", block: "0", amount: "1"}}))
+	out := string(written(t, CSV, []row{newRow("a", name, "0", "1")}))
 	_, out, _ = strings.Cut(out, "\r\n")
 	for _, separators := range []string{",", ";", "\t", "|", "\n", ",;\t|\r\n"} {
 		for _, cell := range strings.FieldsFunc(out, func(r rune) bool { return strings.ContainsRune(separators, r) }) {
@@ -186,10 +190,33 @@ func check(t *testing.T, got []parquet.Row, column int, want string) {
 	}
 }
 
+// TestNotAColumn: a field that has no text is found when the first file is written.
+func TestNotAColumn(t *testing.T) {
+	type list struct {
+		Names []string `json:"names"`
+	}
+	type misspelled struct {
+		At string `json:"at" file:"tiem"`
+	}
+	for want, begin := range map[string]func(){
+		"the field Names of files.list": func() { NewWriter[list](CSV, io.Discard) },
+		"the field At of files.misspel": func() { NewWriter[misspelled](CSV, io.Discard) },
+	} {
+		var said any
+		func() {
+			defer func() { said = recover() }()
+			begin()
+		}()
+		if text, _ := said.(string); !strings.HasPrefix(text, want) {
+			t.Errorf("%v, want %s", said, want)
+		}
+	}
+}
+
 // TestNotWhole: a Parquet file that was not closed is invalid.
 func TestNotWhole(t *testing.T) {
 	var b bytes.Buffer
-	w := NewWriter(Parquet, columns(), &b)
+	w := NewWriter[row](Parquet, &b)
 	for n := 0; n <= groupRows; n += 2 {
 		if err := w.Write(rows()); err != nil {
 			t.Fatal(err)
@@ -207,7 +234,7 @@ func TestNotWhole(t *testing.T) {
 func TestErrors(t *testing.T) {
 	gone := errors.New("the reader is gone")
 	for f := range Kinds {
-		w := NewWriter(f, columns(), failing{gone})
+		w := NewWriter[row](f, failing{gone})
 		err := w.Write(rows())
 		if err == nil {
 			err = w.Close()
@@ -217,13 +244,13 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	for _, change := range []func(*row){
-		func(r *row) { r.at = "yesterday" },
-		func(r *row) { r.block = uint256 },
-		func(r *row) { r.block = "-1" },
+		func(r *row) { r.At = "yesterday" },
+		func(r *row) { r.Block = uint256 },
+		func(r *row) { r.Block = "-1" },
 	} {
 		bad := rows()
 		change(&bad[1])
-		if err := NewWriter(Parquet, columns(), io.Discard).Write(bad); err == nil || !strings.HasPrefix(err.Error(), "write \"") {
+		if err := NewWriter[row](Parquet, io.Discard).Write(bad); err == nil || !strings.HasPrefix(err.Error(), "write \"") {
 			t.Errorf("%+v is written: %v", bad[1], err)
 		}
 	}

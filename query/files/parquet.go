@@ -2,6 +2,7 @@ package files
 
 import (
 	"io"
+	"reflect"
 	"slices"
 	"strconv"
 	"time"
@@ -19,12 +20,12 @@ const (
 
 // parquetWriter writes one row group after another, and finally the footer, without which a Parquet file is invalid.
 type parquetWriter[T any] struct {
-	columns []Column[T]
+	columns []column
 	out     *parquet.GenericWriter[any] // of rows already split into values
 	rows    []parquet.Row
 }
 
-func newParquet[T any](columns []Column[T], out io.Writer) *parquetWriter[T] {
+func newParquet[T any](columns []column, out io.Writer) *parquetWriter[T] {
 	return &parquetWriter[T]{columns: columns, out: parquet.NewGenericWriter[any](out, parquet.NewSchema("rows", newGroup(columns)),
 		parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(groupRows), parquet.PageBufferSize(pageBytes),
 		parquet.CreatedBy("navlog", "1", ""))}
@@ -39,11 +40,11 @@ type group struct {
 // Fields implements parquet.Node.
 func (g *group) Fields() []parquet.Field { return g.fields }
 
-func newGroup[T any](columns []Column[T]) *group {
+func newGroup(columns []column) *group {
 	g := &group{Group: parquet.Group{}}
 	place := make(map[string]int, len(columns))
 	for i := range columns {
-		g.Group[columns[i].Name], place[columns[i].Name] = columns[i].node(), i
+		g.Group[columns[i].name], place[columns[i].name] = columns[i].node(), i
 	}
 	g.fields = g.Group.Fields()
 	slices.SortFunc(g.fields, func(a, b parquet.Field) int { return place[a.Name()] - place[b.Name()] })
@@ -51,7 +52,7 @@ func newGroup[T any](columns []Column[T]) *group {
 }
 
 // node returns the type of a column.
-func (c *Column[T]) node() parquet.Node {
+func (c *column) node() parquet.Node {
 	var n parquet.Node
 	switch c.kind {
 	case instant:
@@ -77,8 +78,9 @@ func (w *parquetWriter[T]) Write(rows []T) error {
 		w.rows = append(w.rows, make(parquet.Row, len(w.columns)))
 	}
 	for r := range rows {
+		row := reflect.ValueOf(&rows[r]).Elem()
 		for i := range w.columns {
-			value, err := w.columns[i].value(&rows[r])
+			value, err := w.columns[i].value(row)
 			if err != nil {
 				return err
 			}
@@ -94,7 +96,7 @@ func (w *parquetWriter[T]) Write(rows []T) error {
 }
 
 // value returns a row's value in a column.
-func (c *Column[T]) value(row *T) (parquet.Value, error) {
+func (c *column) value(row reflect.Value) (parquet.Value, error) {
 	value, there := c.of(row)
 	if !there {
 		return parquet.NullValue(), nil
@@ -103,19 +105,19 @@ func (c *Column[T]) value(row *T) (parquet.Value, error) {
 	case instant:
 		at, err := time.Parse(time.RFC3339, value)
 		if err != nil {
-			return parquet.Value{}, wrong(c, value, err)
+			return parquet.Value{}, c.wrong(value, err)
 		}
 		return parquet.Int64Value(at.UnixMilli()), nil
 	case number:
 		n, err := strconv.ParseUint(value, 10, 64)
 		if err != nil {
-			return parquet.Value{}, wrong(c, value, err)
+			return parquet.Value{}, c.wrong(value, err)
 		}
 		return parquet.Int64Value(int64(n)), nil // the same bits
 	case count:
 		n, err := strconv.ParseInt(value, 10, 64)
 		if err != nil {
-			return parquet.Value{}, wrong(c, value, err)
+			return parquet.Value{}, c.wrong(value, err)
 		}
 		return parquet.Int64Value(n), nil
 	case truth:

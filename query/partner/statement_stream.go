@@ -62,14 +62,11 @@ func (b *building) next(ctx context.Context, streams []*statementStream) (some [
 // fill reads pages until there is an event to consume, or nothing more.
 func (s *statementStream) fill(ctx context.Context, b *building) error {
 	for len(s.rows) == 0 && !s.done {
-		page, err := statementEvents.After(ctx, b.pin, s.args, s.after, atOnce)
+		page, last, err := statementEvents.After(ctx, b.pin, s.args, s.after, atOnce)
 		if err != nil {
 			return err
 		}
-		if s.done = len(page) < atOnce; len(page) > 0 {
-			place := page[len(page)-1].Place()
-			s.after = &place
-		}
+		s.after, s.done = last, len(page) < atOnce
 		s.rows = slices.DeleteFunc(page, func(e statementEvent) bool { return !b.counts(&e) })
 	}
 	return nil

@@ -219,20 +219,22 @@ type deliveryJSON struct {
 	Sequence      *int64        `json:"sequence"` // null for a test event, which is not in the stream
 	Type          string        `json:"type"`
 	State         string        `json:"state"`
-	CreatedAt     string        `json:"createdAt"`
-	NextAttemptAt *string       `json:"nextAttemptAt"` // while it is not finished
-	FinishedAt    *string       `json:"finishedAt"`
-	CorrectedAt   *string       `json:"correctedAt,omitempty"` // if its body was replaced
-	Attempts      []attemptJSON `json:"attempts"`
+	CreatedAt     string        `json:"createdAt" file:"time"`
+	NextAttemptAt *string       `json:"nextAttemptAt" file:"time"` // while it is not finished
+	FinishedAt    *string       `json:"finishedAt" file:"time"`
+	CorrectedAt   *string       `json:"correctedAt,omitempty" file:"time"` // if its body was replaced
+	Attempts      []attemptJSON `json:"attempts" file:"-"`
 }
 
+// attemptJSON is an attempt. Its URL and its error are untrusted: the partner chose the URL, and its server caused the
+// error.
 type attemptJSON struct {
 	Number     int32   `json:"number"`
-	URL        string  `json:"url"`
-	StartedAt  string  `json:"startedAt"`
+	URL        string  `json:"url" file:"foreign"`
+	StartedAt  string  `json:"startedAt" file:"time"`
 	DurationMs int32   `json:"durationMs"`
 	Status     *int32  `json:"status"` // HTTP status; null without a response
-	Error      *string `json:"error"`
+	Error      *string `json:"error" file:"foreign"`
 }
 
 // Deliveries returns the caller's delivery log, newest first, with the last maxAttempts attempts of each event.

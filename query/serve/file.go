@@ -69,8 +69,8 @@ func (r *Request) AsFile() bool { return r.format != "" }
 // Whole returns the answer that contains a whole list; next returns the next rows, and none at the end. The first
 // rows are read at once, while an error can still be reported, and each later batch while the previous one is
 // written. If the file's block is rewritten meanwhile, the file is cut off.
-func Whole[T any](ctx context.Context, r *Request, p *ask.Pin, columns []files.Column[T], next func(context.Context) ([]T, error)) (*Answer, error) {
-	return whole(ctx, r, fmt.Sprintf("%d-%s-%d", p.ChainID, r.listName(), p.Block), columns, next, func(ctx context.Context) error { return r.Settled(ctx, p) })
+func Whole[T any](ctx context.Context, r *Request, p *ask.Pin, next func(context.Context) ([]T, error)) (*Answer, error) {
+	return whole(ctx, r, fmt.Sprintf("%d-%s-%d", p.ChainID, r.listName(), p.Block), next, func(ctx context.Context) error { return r.Settled(ctx, p) })
 }
 
 // Settled reports whether what a long answer read so far belongs to the state that it is pinned to. The error is
@@ -79,8 +79,8 @@ func (r *Request) Settled(ctx context.Context, p *ask.Pin) error { return p.Sett
 
 // WholeAsRead is Whole for a list that does not depend on a block and may change while it is sent: each row is as it
 // was when it was read. So the file has no ETag, because only its bytes could identify it.
-func WholeAsRead[T any](ctx context.Context, r *Request, columns []files.Column[T], next func(context.Context) ([]T, error)) (*Answer, error) {
-	a, err := whole(ctx, r, r.listName()+"-"+r.watcher.Now().UTC().Format("20060102T150405Z"), columns, next, func(context.Context) error { return nil })
+func WholeAsRead[T any](ctx context.Context, r *Request, next func(context.Context) ([]T, error)) (*Answer, error) {
+	a, err := whole(ctx, r, r.listName()+"-"+r.watcher.Now().UTC().Format("20060102T150405Z"), next, func(context.Context) error { return nil })
 	if a != nil {
 		a.untagged = true
 	}
@@ -93,13 +93,13 @@ func (r *Request) listName() string {
 }
 
 // whole is Whole with a name. Rows from next are written only if settled returns no error.
-func whole[T any](ctx context.Context, r *Request, name string, columns []files.Column[T], next func(context.Context) ([]T, error), settled func(context.Context) error) (*Answer, error) {
+func whole[T any](ctx context.Context, r *Request, name string, next func(context.Context) ([]T, error), settled func(context.Context) error) (*Answer, error) {
 	rows, err := next(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return &Answer{Kind: r.format.ContentType(), Name: fmt.Sprintf("navlog-%s.%s", name, r.format), turns: true, Stream: func(ctx context.Context, out io.Writer) error {
-		w := files.NewWriter(r.format, columns, out)
+		w := files.NewWriter[T](r.format, out)
 		for len(rows) > 0 {
 			var more []T
 			err := ask.Together(
@@ -125,6 +125,33 @@ func whole[T any](ctx context.Context, r *Request, name string, columns []files.
 		}
 		return w.Close()
 	}}, nil
+}
+
+// Listed returns a page of a list, or all of it as a file, which is read page by page: each begins after the last entry
+// of the previous one. count returns the number of entries.
+func Listed[A any, R comparable, T any](ctx context.Context, r *Request, p *ask.Pin, page Page, question *ask.Page[A, R], args A,
+	count func() (int64, error), described func([]R) []T) (*Answer, error) {
+	if r.AsFile() {
+		var last *ask.Place
+		return Whole(ctx, r, p, func(ctx context.Context) (_ []T, err error) {
+			var rows []R
+			rows, last, err = question.After(ctx, p, args, last, page.Size)
+			return described(rows), err
+		})
+	}
+	rows, total, err := question.Counted(ctx, p, args, page.Offset(), page.Size, count)
+	if err != nil {
+		return nil, err
+	}
+	return r.List(described(rows), page, total), nil
+}
+
+// Nothing returns a list of T without entries.
+func Nothing[T any](ctx context.Context, r *Request, p *ask.Pin, page Page) (*Answer, error) {
+	if r.AsFile() {
+		return Whole(ctx, r, p, Once[T](nil))
+	}
+	return r.List([]T{}, page, 0), nil
 }
 
 // Once returns a next function for a short list whose rows are all in memory.

@@ -14,30 +14,32 @@ import (
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/query/ask"
-	"github.com/navlog/navlog/query/files"
 	"github.com/navlog/navlog/query/readtest"
 	"github.com/navlog/navlog/query/serve"
 )
+
+type named struct {
+	Name string `json:"name"`
+}
 
 // TestFileCutOff: a query that fails after the first rows ends the connection, so that no client mistakes the partial
 // file for a complete one.
 func TestFileCutOff(t *testing.T) {
 	g := readtest.New(t, enginetest.ClickHouse(t))
 	g.Write(readtest.SmallChain())
-	name := []files.Column[string]{files.Text("name", func(s *string) string { return *s })}
 	parts := 0
 	c := readtest.ServeBy(t, serve.New(16, 0, prometheus.NewRegistry()), g, serve.Route{Path: "/list", AsFile: true, Get: func(r *serve.Request) (*serve.Answer, error) {
 		failAt := r.Params.Integer("failAt", 1<<20, 0, 1<<30, "")
 		return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
 			parts = 0
-			return serve.Whole(ctx, r, p, name, func(context.Context) ([]string, error) {
+			return serve.Whole(ctx, r, p, func(context.Context) ([]named, error) {
 				if parts++; uint64(parts) == failAt {
 					return nil, errors.New("the engine is gone")
 				}
 				if parts > 5 {
 					return nil, nil
 				}
-				return []string{strings.Repeat("x", serve.StreamChunk)}, nil
+				return []named{{strings.Repeat("x", serve.StreamChunk)}}, nil
 			})
 		})
 	}})
@@ -76,11 +78,10 @@ func TestFileTimeout(t *testing.T) {
 	g := readtest.New(t, enginetest.ClickHouse(t))
 	g.Write(readtest.SmallChain())
 	const others, long = 100 * time.Millisecond, 300 * time.Millisecond
-	name := []files.Column[string]{files.Text("name", func(s *string) string { return *s })}
 	c := readtest.ServeBy(t, serve.New(16, 0, prometheus.NewRegistry()), g, serve.Route{Path: "/list", AsFile: true, Get: func(r *serve.Request) (*serve.Answer, error) {
 		return r.Pinned(func(ctx context.Context, p *ask.Pin) (*serve.Answer, error) {
 			first, last := true, time.Now().Add(long)
-			return serve.Whole(ctx, r, p, name, func(ctx context.Context) ([]string, error) {
+			return serve.Whole(ctx, r, p, func(ctx context.Context) ([]named, error) {
 				if !first {
 					select {
 					case <-ctx.Done():
@@ -90,7 +91,7 @@ func TestFileTimeout(t *testing.T) {
 					}
 				}
 				first = false
-				return []string{strings.Repeat("x", serve.StreamChunk)}, nil
+				return []named{{strings.Repeat("x", serve.StreamChunk)}}, nil
 			})
 		})
 	}}, serve.Route{Path: "/document", IsFile: true, Get: func(r *serve.Request) (*serve.Answer, error) {

@@ -30,7 +30,7 @@ var (
 
 type userJSON struct {
 	Address        string `json:"address"`
-	FirstSeen      string `json:"firstSeen"`
+	FirstSeen      string `json:"firstSeen" file:"time"`
 	TotalDeposited string `json:"totalDeposited"`
 	TotalWithdrawn string `json:"totalWithdrawn"`
 }
@@ -238,4 +238,25 @@ func describe(ctx context.Context, p *ask.Pin, vault common.Address, users []use
 			TotalDeposited: sum.Deposited.String(), TotalWithdrawn: sum.Claimed.String()}
 	}
 	return out, int64(sums.Owners.Of(vault, vault).Users), nil
+}
+
+// addedAtOnce is how many pages of a file are sorted at once, because sorting a list by amounts reads the totals of
+// all users each time.
+const addedAtOnce = 10
+
+// file returns all users, of a vault or in total, at its block. It does not read the lists by amounts: they only know
+// the newest block, which changes while a file is sent.
+func (o order) file(ctx context.Context, r *serve.Request, p *ask.Pin, vault common.Address) (*serve.Answer, error) {
+	after := o.beginning()
+	var ahead []addedUp
+	return serve.Whole(ctx, r, p, func(ctx context.Context) (_ []userJSON, err error) {
+		if len(ahead) == 0 {
+			if ahead, after, err = o.rank(ctx, p, vault, 0, addedAtOnce*uint64(o.page.Size), after); err != nil {
+				return nil, err
+			}
+		}
+		users := ahead[:min(len(ahead), o.page.Size)]
+		ahead = ahead[len(users):]
+		return described(users), nil
+	})
 }

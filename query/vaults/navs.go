@@ -14,12 +14,12 @@ import (
 type navJSON struct {
 	ID           string  `json:"id"`
 	VaultAddress string  `json:"vaultAddress"`
-	VaultName    string  `json:"vaultName"`
+	VaultName    string  `json:"vaultName" file:"foreign"`
 	NavPerShare  string  `json:"navPerShare"`
 	TotalAssets  *string `json:"totalAssets"` // null if no log says the supply, and this one not the assets
 	TotalSupply  *string `json:"totalSupply"` // null if no log says it
-	Timestamp    string  `json:"timestamp"`
-	BlockNumber  string  `json:"blockNumber"`
+	Timestamp    string  `json:"timestamp" file:"time"`
+	BlockNumber  string  `json:"blockNumber" file:"number"`
 	TxHash       *string `json:"txHash"`   // null for a sample
 	LogIndex     *uint32 `json:"logIndex"` // null for a sample
 }
@@ -74,14 +74,8 @@ func Navs(r *serve.Request) (*serve.Answer, error) {
 		if args.First, args.Last, err = p.Blocks(ctx, span.From, span.To); err != nil {
 			return nil, err
 		}
-		if r.AsFile() {
-			return navsFile(ctx, r, p, v, page, args)
-		}
-		rows, total, err := ask.VaultEvents.Counted(ctx, p, args, page.Offset(), page.Size, func() (int64, error) { return countNavs(ctx, p, args) })
-		if err != nil {
-			return nil, err
-		}
-		return r.List(navsOf(rows, v), page, total), nil
+		return serve.Listed(ctx, r, p, page, ask.VaultEvents, args, func() (int64, error) { return countNavs(ctx, p, args) },
+			func(rows []ask.VaultEvent) []navJSON { return navsOf(rows, v) })
 	})
 }
 
@@ -92,19 +86,4 @@ func countNavs(ctx context.Context, p *ask.Pin, in ask.OfVault) (int64, error) {
 	}
 	upTo, before, err := ask.TotalsBetween(ctx, p, in.First, in.Last, in.Vault)
 	return int64(upTo.Of(in.Vault, in.Vault).Navs) - int64(before.Of(in.Vault, in.Vault).Navs), err
-}
-
-// navsFile returns all NAV updates of a vault, page by page; each page begins after the last update of the previous
-// one.
-func navsFile(ctx context.Context, r *serve.Request, p *ask.Pin, v *state.Vault, page serve.Page, args ask.OfVault) (*serve.Answer, error) {
-	var last *ask.Place
-	return serve.Whole(ctx, r, p, navColumns, func(ctx context.Context) ([]navJSON, error) {
-		rows, err := ask.VaultEvents.After(ctx, p, args, last, page.Size)
-		if err != nil || len(rows) == 0 {
-			return nil, err
-		}
-		place := rows[len(rows)-1].Place()
-		last = &place
-		return navsOf(rows, v), nil
-	})
 }

@@ -43,8 +43,8 @@ type seriesJSON struct {
 }
 
 type pointJSON struct {
-	Start       string      `json:"start"`
-	End         string      `json:"end"`
+	Start       string      `json:"start" file:"time"`
+	End         string      `json:"end" file:"time"`
 	Complete    bool        `json:"complete"`
 	Nav         *candleJSON `json:"nav"`
 	TotalAssets *string     `json:"totalAssets"`
@@ -97,7 +97,7 @@ func Series(r *serve.Request) (*serve.Answer, error) {
 			return nil, err
 		}
 		if r.AsFile() {
-			return serve.Whole(ctx, r, p, seriesColumns, serve.Once(out.Points))
+			return serve.Whole(ctx, r, p, serve.Once(out.Points))
 		}
 		return &serve.Answer{Data: out}, nil
 	})

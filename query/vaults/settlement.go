@@ -7,14 +7,13 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/query/ask"
-	"github.com/navlog/navlog/query/files"
 	"github.com/navlog/navlog/query/serve"
 	"github.com/navlog/navlog/schemas/mapping"
 )
 
 type entryJSON struct {
 	VaultAddress      string     `json:"vaultAddress"`
-	VaultName         string     `json:"vaultName"`
+	VaultName         string     `json:"vaultName" file:"foreign"`
 	DepositsToSweep   amountJSON `json:"depositsToSweep"`
 	WithdrawalsToFund amountJSON `json:"withdrawalsToFund"`
 }
@@ -26,16 +25,6 @@ type amountJSON struct {
 }
 
 func amountOf(count int64, total string) amountJSON { return amountJSON{&count, &total} }
-
-// settlementColumns are the columns of a file: a row for each vault, like the entries of the summary.
-var settlementColumns = []files.Column[entryJSON]{
-	files.Text("vaultAddress", func(e *entryJSON) string { return e.VaultAddress }),
-	files.Foreign("vaultName", func(e *entryJSON) string { return e.VaultName }),
-	files.CountOrNull("depositsToSweep.count", func(e *entryJSON) *int64 { return e.DepositsToSweep.Count }),
-	files.TextOrNull("depositsToSweep.totalAmount", func(e *entryJSON) *string { return e.DepositsToSweep.TotalAmount }),
-	files.CountOrNull("withdrawalsToFund.count", func(e *entryJSON) *int64 { return e.WithdrawalsToFund.Count }),
-	files.TextOrNull("withdrawalsToFund.totalAmount", func(e *entryJSON) *string { return e.WithdrawalsToFund.TotalAmount }),
-}
 
 // Settlement returns what must be settled in every vault, including zeros: deposits that no sweep has reached, and
 // requests that are not funded. For a vault without sweeps or without a queue the value is null.
@@ -75,7 +64,7 @@ func Settlement(r *serve.Request) (*serve.Answer, error) {
 			out[i] = entryJSON{v.Written, v.Name, unswept, unfunded}
 		}
 		if r.AsFile() {
-			return serve.Whole(ctx, r, p, settlementColumns, serve.Once(out))
+			return serve.Whole(ctx, r, p, serve.Once(out))
 		}
 		return &serve.Answer{Data: out}, nil
 	})

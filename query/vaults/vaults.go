@@ -15,18 +15,18 @@ import (
 
 type vaultJSON struct {
 	Address      string    `json:"address"`
-	Name         string    `json:"name"`
-	Symbol       string    `json:"symbol"`
+	Name         string    `json:"name" file:"foreign"`
+	Symbol       string    `json:"symbol" file:"foreign"`
 	ChainID      uint64    `json:"chainId"`
 	Decimals     uint32    `json:"decimals"`
 	Asset        assetJSON `json:"asset"`
 	TotalAssets  *string   `json:"totalAssets"`
 	TotalSupply  *string   `json:"totalSupply"`
 	NavPerShare  *string   `json:"navPerShare"`
-	NavUpdatedAt *string   `json:"navUpdatedAt"`
-	StartBlock   string    `json:"startBlock"`
+	NavUpdatedAt *string   `json:"navUpdatedAt" file:"time"`
+	StartBlock   string    `json:"startBlock" file:"number"`
 	// Capabilities are the kinds of data that the vault's logs contain. Other data is null elsewhere, never 0.
-	Capabilities capabilitiesJSON `json:"capabilities"`
+	Capabilities capabilitiesJSON `json:"capabilities" file:"-"`
 }
 
 type capabilitiesJSON struct {
@@ -41,7 +41,7 @@ type capabilitiesJSON struct {
 
 type assetJSON struct {
 	Address  string `json:"address"`
-	Symbol   string `json:"symbol"`
+	Symbol   string `json:"symbol" file:"foreign"`
 	Decimals uint32 `json:"decimals"`
 }
 
@@ -70,7 +70,7 @@ func List(r *serve.Request) (*serve.Answer, error) {
 			out[i] = describe(p, &p.Vaults[i], nav)
 		}
 		if r.AsFile() {
-			return serve.Whole(ctx, r, p, columns, serve.Once(out))
+			return serve.Whole(ctx, r, p, serve.Once(out))
 		}
 		return &serve.Answer{Data: out}, nil
 	})

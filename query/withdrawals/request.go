@@ -52,10 +52,10 @@ func (r *request) status(block, now uint64) string {
 type requestJSON struct {
 	ID              string  `json:"id"`
 	VaultAddress    string  `json:"vaultAddress"`
-	VaultName       string  `json:"vaultName"`
+	VaultName       string  `json:"vaultName" file:"foreign"`
 	UserAddress     string  `json:"userAddress"`
 	ReceiverAddress *string `json:"receiverAddress"`
-	RequestIndex    string  `json:"requestIndex"`
+	RequestIndex    string  `json:"requestIndex" file:"number"`
 	Shares          string  `json:"shares"`
 	AssetsEstimate  *string `json:"assetsEstimate"`
 	Status          string  `json:"status"`
@@ -63,16 +63,16 @@ type requestJSON struct {
 	AssetsClaimable *string `json:"assetsClaimable"`
 	AssetsClaimed   *string `json:"assetsClaimed"`
 	PartnerID       *uint32 `json:"partnerId,omitempty"`
-	RequestedAt     string  `json:"requestedAt"`
-	ExpiresAt       *string `json:"expiresAt"`
-	FundedAt        *string `json:"fundedAt"`
-	ClaimedAt       *string `json:"claimedAt"`
-	CancelledAt     *string `json:"cancelledAt"`
-	ExpiredAt       *string `json:"expiredAt"`
+	RequestedAt     string  `json:"requestedAt" file:"time"`
+	ExpiresAt       *string `json:"expiresAt" file:"time"`
+	FundedAt        *string `json:"fundedAt" file:"time"`
+	ClaimedAt       *string `json:"claimedAt" file:"time"`
+	CancelledAt     *string `json:"cancelledAt" file:"time"`
+	ExpiredAt       *string `json:"expiredAt" file:"time"`
 	TxHash          string  `json:"txHash"`
-	BlockNumber     string  `json:"blockNumber"`
+	BlockNumber     string  `json:"blockNumber" file:"number"`
 	LogIndex        uint32  `json:"logIndex"`
-	Timestamp       string  `json:"timestamp"`
+	Timestamp       string  `json:"timestamp" file:"time"`
 }
 
 func (r *request) json(p *ask.Pin, now uint64) requestJSON {

@@ -80,7 +80,7 @@ func OfUser(r *serve.Request) (*serve.Answer, error) {
 		}
 		if vault != nil {
 			if _, known := p.Vault(*vault); !known {
-				return nothing(ctx, r, p, page)
+				return serve.Nothing[requestJSON](ctx, r, p, page)
 			}
 			args.Vault = *vault
 		}
@@ -124,7 +124,7 @@ func Queue(r *serve.Request) (*serve.Answer, error) {
 		var args inQueue
 		if vault != nil {
 			if _, known := p.Vault(*vault); !known {
-				return nothing(ctx, r, p, page)
+				return serve.Nothing[requestJSON](ctx, r, p, page)
 			}
 			args.Vault = *vault
 		}
@@ -142,29 +142,14 @@ func Queue(r *serve.Request) (*serve.Answer, error) {
 	})
 }
 
-// nothing returns the answer for an unknown vault.
-func nothing(ctx context.Context, r *serve.Request, p *ask.Pin, page serve.Page) (*serve.Answer, error) {
-	if r.AsFile() {
-		return serve.Whole(ctx, r, p, columns, serve.Once[requestJSON](nil))
-	}
-	return r.List([]requestJSON{}, page, 0), nil
-}
-
-// answer returns a page of a list, or the whole list as a file. count returns the total.
+// answer returns a list of requests. count returns the total.
 func answer[A any](ctx context.Context, r *serve.Request, p *ask.Pin, page serve.Page, question *ask.Page[A, request], args A,
 	count func() (int64, error)) (*serve.Answer, error) {
 	now, err := p.Now(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if r.AsFile() {
-		return file(ctx, r, p, page, question, args, now)
-	}
-	rows, total, err := question.Counted(ctx, p, args, page.Offset(), page.Size, count)
-	if err != nil {
-		return nil, err
-	}
-	return r.List(described(rows, p, now), page, total), nil
+	return serve.Listed(ctx, r, p, page, question, args, count, func(rows []request) []requestJSON { return described(rows, p, now) })
 }
 
 // described returns requests as they appear in answers.
