@@ -4,12 +4,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/ethereum/go-ethereum/common"
-
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
-// The formats of values in responses and in rows of the read models.
+// The formats of values in responses.
 
 // Decimal formats a number like a block number in the API.
 func Decimal(n uint64) string { return strconv.FormatUint(n, 10) }
@@ -45,12 +43,6 @@ func PartnerOrAbsent(id uint32) *uint32 {
 	}
 	return &id
 }
-
-// ToAddress converts the bytes of a FixedString(20).
-func ToAddress(s string) common.Address { return common.BytesToAddress([]byte(s)) }
-
-// ToHash formats the bytes of a FixedString(32).
-func ToHash(s string) string { return common.BytesToHash([]byte(s)).Hex() }
 
 // SampleID returns the id of a NAV sample, which has no log. It is opaque to clients.
 func SampleID(vault string, block uint64) string {
