@@ -86,9 +86,3 @@ func scattered(ctx context.Context, conn driver.Conn, database string, least uin
 	}
 	return tables, nil
 }
-
-// Merged reports whether the projector has nothing to merge in a generation. Measurements wait for this.
-func Merged(ctx context.Context, conn driver.Conn, database string) (bool, error) {
-	tables, err := scattered(ctx, conn, database, defaultMerging().least)
-	return len(tables) == 0, err
-}

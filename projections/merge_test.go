@@ -96,9 +96,6 @@ func TestMergeScattered(t *testing.T) {
 			t.Errorf("%s had the parts %v and has %v, to be merged: %v", table, before[table], parts, merged)
 		}
 	}
-	if done, err := Merged(t.Context(), conn, database); !done || err != nil {
-		t.Errorf("Merged returns %v, %v", done, err)
-	}
 	again, err := mergeScattered(t.Context(), conn, database, least)
 	must(t, err)
 	if len(again) > 0 {
