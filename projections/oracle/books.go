@@ -44,22 +44,6 @@ type RequestKey struct {
 // between the two is its funding. All other logs of the index change nothing.
 type Withdrawal struct{ Requested, Funded, Ended *Log }
 
-// EndedBy is the read model's name for how the request ended; empty if it has not.
-func (w *Withdrawal) EndedBy() string {
-	if w.Ended == nil {
-		return ""
-	}
-	return w.Ended.Kind.String()
-}
-
-// BlockOf returns the block of a log, and Never for nil.
-func BlockOf(l *Log) uint64 {
-	if l == nil {
-		return Never
-	}
-	return l.Block
-}
-
 // User has a user's totals in all vaults. An address that has only claimed is included too, but is not a user: a user
 // has deposited or requested a withdrawal.
 type User struct {

@@ -84,17 +84,6 @@ func (f *Fold) Apply(r *event.Record) error {
 	return nil
 }
 
-// WithoutData returns the seqs of live logs for which the log has only the length and the hash of their data.
-func (f *Fold) WithoutData() (seqs []uint64) {
-	for seq, r := range f.live {
-		if r.GetLog().Omitted() {
-			seqs = append(seqs, seq)
-		}
-	}
-	slices.Sort(seqs)
-	return seqs
-}
-
 // bare returns only the fact of a record.
 func bare(r *event.Record) *event.Record { return &event.Record{Fact: r.GetFact()} }
 
