@@ -261,23 +261,21 @@ func (t *target) vaultAt(ctx context.Context, p *ask.Pin, l *logs) (common.Addre
 		}
 		return common.Address{}, noSuchPlace()
 	}
-	live, asking := make([]int64, len(vaults)), make([]func() error, len(vaults))
-	for i, v := range vaults {
-		asking[i] = func() error {
-			made, err := l.of(v.Address).total(ctx)
-			live[i] = made.Live
-			return err
+	var totals []total
+	if t.sparse() {
+		args := make([]ofLogs, len(vaults))
+		for i, v := range vaults {
+			args[i] = l.args
+			args[i].Vault = v.Address
 		}
-		if !t.sparse() {
-			live[i], asking[i] = 1, func() error { return nil }
+		var err error
+		if totals, err = l.number.logs.total.Each(ctx, p, args); err != nil {
+			return common.Address{}, err
 		}
-	}
-	if err := ask.Together(asking...); err != nil {
-		return common.Address{}, err
 	}
 	index, _ := strconv.Atoi(t.place) // read has seen that it is one
 	for i, v := range vaults {
-		if live[i] > 0 {
+		if totals == nil || totals[i].Live > 0 {
 			if index == 0 {
 				return v.Address, nil
 			}

@@ -73,15 +73,9 @@ type logs struct {
 	args   ofLogs
 }
 
-// of are those in one vault.
-func (l *logs) of(vault common.Address) *logs {
-	out := *l
-	out.args.Vault = vault
-	return &out
-}
-
 // total is what logs come to.
 type total struct {
+	ask.Part
 	Live      int64  `ch:"live"`
 	Retracted int64  `ch:"retracted"`
 	Sum       string `ch:"amount"`
