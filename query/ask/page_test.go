@@ -3,6 +3,7 @@ package ask_test
 import (
 	"cmp"
 	"errors"
+	"math/big"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -27,25 +28,15 @@ type aUser struct {
 	Time uint32 `ch:"ts"`
 }
 
-const (
-	columns = "SELECT list, seq, rewrites, toString(key) AS sort_key, block, log_index, sub, user, sign, ts FROM lists "
-	oldest  = columns + `WHERE (list = {list:String} AND owner = {owner:FixedString(20)}
-		AND (key, block, user) > ({after_key:Int256}, {after_block:UInt64}, {after_user:FixedString(20)}) -- if after
-		) OR list = 'cursor'
-		ORDER BY list, owner, scope, kind, key, block, log_index, sub, user LIMIT {rows:UInt64}`
-	newest = columns + `WHERE (list = {list:String} AND owner = {owner:FixedString(20)}
-		AND (key, block, user) < ({after_key:Int256}, {after_block:UInt64}, {after_user:FixedString(20)}) -- if after
-		) OR list = 'cursor_end'
-		ORDER BY list DESC, owner DESC, scope DESC, kind DESC, key DESC, block DESC, log_index DESC, sub DESC, user DESC LIMIT {rows:UInt64}`
-)
+const usersSQL = `SELECT list, seq, rewrites, toString(key) AS sort_key, block, log_index, sub, user, sign, ts FROM lists
+	WHERE (list = {list:String} AND owner = {owner:FixedString(20)}
+		AND (key, block, user) {beyond} ({after_key:Int256}, {after_block:UInt64}, {after_user:FixedString(20)}) -- if after
+	) OR list = {cursor}
+	ORDER BY {order} LIMIT {rows:UInt64}`
 
 // newPage returns a page of users in the given order.
 func newPage(list string, order ask.Order) *ask.Page[ofUsers, aUser] {
-	sql := oldest
-	if order == ask.NewestFirst {
-		sql = newest
-	}
-	return ask.NewPage[ofUsers, aUser](list, sql, order)
+	return ask.NewPage[ofUsers, aUser](list, usersSQL, order)
 }
 
 // deep adds a filter, so that pages far from the beginning use the deep question.
@@ -179,6 +170,56 @@ func TestPageIsCutInAnEntry(t *testing.T) {
 	w.Gen.InsertLists([]readmodel.ListRow{entry(7, 3, 1)})
 	if _, err := newPage("first_seen", ask.OldestFirst).Read(t.Context(), pinned(t, s, nil), ofUsers{List: "first_seen", Owner: readtest.VaultC}, 0, 20); err == nil {
 		t.Error("a duplicate entry is shown")
+	}
+}
+
+// TestFirstOfEach: the first entries of several lists are those that each list has, also if those before them cancel each
+// other or the list has none; and the state that they are of is judged.
+func TestFirstOfEach(t *testing.T) {
+	w := readtest.NewWorld(t, enginetest.ClickHouse(t))
+	w.Gen.Exec("SYSTEM STOP MERGES lists")
+	s := w.BeforeReorganisation()
+	const entries = 200
+	for _, sign := range []int8{1, -1} { // all but the one in the middle come and go
+		var rows []readmodel.ListRow
+		for n := range uint64(entries) {
+			if sign > 0 || n != entries/2 {
+				rows = append(rows, entry(n, 1, sign))
+			}
+		}
+		w.Gen.InsertLists(rows)
+	}
+	p := pinned(t, s, nil)
+	of := func(owner common.Address) ofUsers { return ofUsers{List: "first_seen", Owner: owner} }
+	asked := []ofUsers{of(readtest.VaultC), of(readtest.VaultA), of(readtest.Nobody), of(readtest.VaultB)}
+	for _, order := range []ask.Order{ask.OldestFirst, ask.NewestFirst} {
+		page := newPage("first_seen", order)
+		got, err := page.FirstOfEach(t.Context(), p, asked)
+		if err != nil || len(got) != len(asked) || got[2] != nil {
+			t.Fatalf("order %v: %+v, %v", order, got, err)
+		}
+		if got[0] == nil || got[0].User != common.BigToAddress(big.NewInt(entries/2)) {
+			t.Errorf("order %v: %+v is between those that cancel each other", order, got[0])
+		}
+		for _, n := range []int{1, 3} {
+			want, err := page.Read(t.Context(), p, asked[n], 0, 1)
+			if err != nil || len(want) != 1 || got[n] == nil || got[n].Place() != want[0].Place() {
+				t.Errorf("order %v: %+v, want %+v, %v", order, got[n], want, err)
+			}
+		}
+	}
+	if none, err := newPage("first_seen", ask.OldestFirst).FirstOfEach(t.Context(), p, nil); err != nil || len(none) != 0 {
+		t.Errorf("of no list: %+v, %v", none, err)
+	}
+	if err := p.Settled(t.Context(), w.Watcher); err != nil {
+		t.Fatal(err)
+	}
+	w.Pass(8)
+	if _, err := newPage("first_seen", ask.OldestFirst).FirstOfEach(t.Context(), p, asked[1:]); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Settled(t.Context(), w.Watcher); !errors.Is(err, ask.ErrRewritten) {
+		t.Errorf("entries of rewritten lists are accepted: %v", err)
 	}
 }
 

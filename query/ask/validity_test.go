@@ -123,6 +123,10 @@ func TestValidityByKind(t *testing.T) {
 			_, err := ask.NewestNavs(ctx, p)
 			return err
 		}),
+		"sweep": made(t, s, nil, func(ctx context.Context, p *ask.Pin) error {
+			_, err := ask.VaultEvents.FirstOfEach(ctx, p, []ask.OfVault{{Vault: readtest.VaultA, Kind: ask.Sweep, Last: p.Block}})
+			return err
+		}),
 		"users": made(t, s, nil, func(ctx context.Context, p *ask.Pin) error {
 			_, err := page.Read(ctx, p, ofUsers{List: "first_seen", Owner: readtest.VaultA}, 0, 5)
 			return err
@@ -130,12 +134,15 @@ func TestValidityByKind(t *testing.T) {
 	}
 	deposit := readmodel.ListRow{List: readmodel.VaultEvents, Kind: readmodel.Deposit, Owner: readtest.VaultA}
 	w.Pass(readmodel.Never, append(deposit.Touches(), readmodel.Touch(readmodel.Deposited, readtest.VaultA))...)
-	holds(t, "after a deposit", w.Look(), answers, "NAV", "users")
+	holds(t, "after a deposit", w.Look(), answers, "NAV", "sweep", "users")
 	w.Pass(readmodel.Never, readmodel.Touch(readmodel.FirstSeen, readtest.VaultA))
-	holds(t, "after a new user", w.Look(), answers, "NAV")
+	holds(t, "after a new user", w.Look(), answers, "NAV", "sweep")
 	valuation := readmodel.ListRow{List: readmodel.VaultEvents, Kind: readmodel.Valuation, Owner: readtest.VaultA}
 	w.Pass(readmodel.Never, valuation.Touches()...)
-	holds(t, "after a valuation", w.Look(), answers)
+	holds(t, "after a valuation", w.Look(), answers, "sweep")
+	sweep := readmodel.ListRow{List: readmodel.VaultEvents, Kind: readmodel.Sweep, Owner: readtest.VaultA}
+	w.Pass(readmodel.Never, sweep.Touches()...)
+	holds(t, "after a sweep", w.Look(), answers)
 }
 
 // TestValidityByTime: an answer that shows an open request holds until the request lapses. It does not hold at times

@@ -36,12 +36,15 @@ func forExpensive(concurrency int) int { return max(1, concurrency/4) }
 // memory.
 const provenAtOnce = 4
 
-// Questions returns the maximum number of concurrent queries: each request that holds a slot runs up to six, and a
-// few are for the snapshot and for killing abandoned queries.
+// questionsAtOnce is how many queries a request that holds a slot runs at once, at most.
+const questionsAtOnce = 3
+
+// Questions returns the maximum number of concurrent queries: those of the requests that hold a slot, and a few for the
+// snapshot and for killing abandoned queries.
 func Questions(concurrency int) int {
 	concurrency = orDefault(concurrency)
 	costly := forExpensive(concurrency)
-	return 6*(withPartners(concurrency)+withPartners(costly)+withPartners(provenAtOnce)) + 16
+	return questionsAtOnce*(withPartners(concurrency)+withPartners(costly)+withPartners(provenAtOnce)) + 16
 }
 
 // engine hands out the slots of each class, and charges for the time that they are held.

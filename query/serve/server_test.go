@@ -340,7 +340,7 @@ func TestConnectionsForAllAtOnce(t *testing.T) {
 	}
 	defer conn.Close()
 	const cheap, expensive, proving = concurrency + 1, 1 + 1, 4 + 1
-	if open, most := conn.Stats().MaxOpenConns, 6*(cheap+expensive+proving); open <= most {
+	if open, most := conn.Stats().MaxOpenConns, 3*(cheap+expensive+proving); open <= most {
 		t.Errorf("%d connections for %d concurrent queries", open, most)
 	}
 }
