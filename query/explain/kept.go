@@ -1,10 +1,11 @@
 package explain
 
 import (
-	"container/list"
+	"math"
 	"sync"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/lru"
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"github.com/navlog/navlog/schemas/chainproof"
@@ -32,43 +33,37 @@ func (b *ProvenBlock) Log(index uint32) (*types.Log, *chainproof.Proof, error) {
 type kept struct {
 	limit int // bytes
 
-	mu    sync.Mutex
-	size  int
-	byUse list.List // of *keptBlock, most recently used first
-	at    map[common.Hash]*list.Element
+	mu     sync.Mutex
+	size   int
+	blocks lru.BasicLRU[common.Hash, keptBlock]
 }
 
 type keptBlock struct {
-	hash  common.Hash
-	block *ProvenBlock
-	size  int
+	*ProvenBlock
+	size int
+}
+
+func newKept(limit int) *kept {
+	return &kept{limit: limit, blocks: lru.NewBasicLRU[common.Hash, keptBlock](math.MaxInt)}
 }
 
 func (k *kept) get(hash common.Hash) *ProvenBlock {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	e, ok := k.at[hash]
-	if !ok {
-		return nil
-	}
-	k.byUse.MoveToFront(e)
-	return e.Value.(*keptBlock).block
+	b, _ := k.blocks.Get(hash)
+	return b.ProvenBlock
 }
 
 // put caches a block of the given size and evicts the least recently used ones.
 func (k *kept) put(hash common.Hash, b *ProvenBlock, size int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if _, ok := k.at[hash]; ok || size > k.limit {
+	if k.blocks.Contains(hash) || size > k.limit {
 		return
 	}
-	if k.at == nil {
-		k.at = make(map[common.Hash]*list.Element)
-	}
-	k.at[hash] = k.byUse.PushFront(&keptBlock{hash, b, size})
+	k.blocks.Add(hash, keptBlock{b, size})
 	for k.size += size; k.size > k.limit; {
-		last := k.byUse.Remove(k.byUse.Back()).(*keptBlock)
-		delete(k.at, last.hash)
-		k.size -= last.size
+		_, oldest, _ := k.blocks.RemoveOldest()
+		k.size -= oldest.size
 	}
 }

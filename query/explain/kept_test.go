@@ -8,7 +8,7 @@ import (
 
 // TestKeptBlocksAreBounded: the most recently used blocks are kept, within the limit of bytes.
 func TestKeptBlocksAreBounded(t *testing.T) {
-	k := kept{limit: 100}
+	k := newKept(100)
 	hash := func(n byte) common.Hash { return common.Hash{n} }
 	for n := range byte(10) {
 		k.put(hash(n), &ProvenBlock{}, 30)
@@ -20,7 +20,7 @@ func TestKeptBlocksAreBounded(t *testing.T) {
 			there = append(there, n)
 		}
 	}
-	if string(there) != "\x00\x08\x09" || k.size != 90 || k.byUse.Len() != 3 {
+	if string(there) != "\x00\x08\x09" || k.size != 90 || k.blocks.Len() != 3 {
 		t.Errorf("kept are %v, %d bytes", there, k.size)
 	}
 	k.put(hash(50), &ProvenBlock{}, 101)

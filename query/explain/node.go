@@ -36,7 +36,7 @@ type Node struct {
 	url    string
 	client *rpc.Client
 	pace   *rate.Limiter
-	kept   kept
+	kept   *kept
 }
 
 // NewNode returns a client of the node at a URL, which CheckNodeURL has accepted, with at most perSecond calls per second. It
@@ -54,7 +54,7 @@ func NewNode(rawURL string, perSecond int) (*Node, error) {
 	if err != nil {
 		return nil, contracts.Discreet(err, rawURL)
 	}
-	return &Node{url: rawURL, client: c, pace: rate.NewLimiter(rate.Limit(perSecond), perSecond), kept: kept{limit: keptBytes}}, nil
+	return &Node{url: rawURL, client: c, pace: rate.NewLimiter(rate.Limit(perSecond), perSecond), kept: newKept(keptBytes)}, nil
 }
 
 // CheckNodeURL returns nil if a node can be reached over HTTP with the URL. The error does not repeat the parts of the
