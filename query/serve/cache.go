@@ -1,12 +1,14 @@
 package serve
 
 import (
-	"container/list"
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"net/url"
 	"sync"
+
+	"github.com/ethereum/go-ethereum/common/lru"
 )
 
 // maxCachedAnswer is the maximum size of a cached body, so that a long one does not displace many others.
@@ -26,8 +28,8 @@ type cache struct {
 
 	mu      sync.Mutex
 	size    int
-	entries map[cacheKey]*cacheEntry
-	used    list.List // of *cacheEntry with a response, most recently used first
+	answers lru.BasicLRU[cacheKey, *finished]
+	flights map[cacheKey]*flight
 }
 
 // cacheKey is what a response depends on besides the rows that it read: the generation, the newest record about a
@@ -40,14 +42,6 @@ type cacheKey struct {
 	name        string
 }
 
-// cacheEntry is the cached response for a key, and the one being made.
-type cacheEntry struct {
-	key    cacheKey
-	finish *finished     // nil: no response is cached
-	place  *list.Element // in used, while a response is cached
-	flight *flight       // nil: no response is being made
-}
-
 // flight is a response that is being made.
 type flight struct {
 	ready  chan struct{} // closed when finish or err is set
@@ -56,14 +50,14 @@ type flight struct {
 }
 
 func newCache(limit int) *cache {
-	return &cache{limit: limit, entries: make(map[cacheKey]*cacheEntry)}
+	return &cache{limit: limit, answers: lru.NewBasicLRU[cacheKey, *finished](math.MaxInt), flights: make(map[cacheKey]*flight)}
 }
 
 // len returns the number of cached responses.
 func (c *cache) len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.used.Len()
+	return c.answers.Len()
 }
 
 // keyOf returns the cache key of a request. Parameters that are reordered, empty or repeated do not change the key.
@@ -98,12 +92,12 @@ func canonical(rawQuery string) string {
 func (c *cache) kept(key cacheKey, holds func(*finished) bool) *finished {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := c.entries[key]
-	if e == nil || e.finish == nil || !holds(e.finish) {
+	f, ok := c.answers.Peek(key)
+	if !ok || !holds(f) {
 		return nil
 	}
-	c.used.MoveToFront(e.place)
-	return e.finish
+	c.answers.Get(key) // it is used
+	return f
 }
 
 // answer returns a response for key that holds; if none is cached, it calls create with a slot. create does not run
@@ -144,15 +138,12 @@ func (c *cache) answer(ctx context.Context, key cacheKey, holds func(*finished) 
 func (c *cache) join(key cacheKey) (f *flight, ours bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := c.entries[key]
-	if e == nil {
-		e = &cacheEntry{key: key}
-		c.entries[key] = e
+	f = c.flights[key]
+	if f == nil {
+		f, ours = &flight{ready: make(chan struct{})}, true
+		c.flights[key] = f
 	}
-	if e.flight == nil {
-		e.flight, ours = &flight{ready: make(chan struct{})}, true
-	}
-	return e.flight, ours
+	return f, ours
 }
 
 func crowded(err error) bool {
@@ -164,49 +155,28 @@ func crowded(err error) bool {
 func (c *cache) land(key cacheKey, f *flight) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := c.entries[key]
-	if e == nil {
-		e = &cacheEntry{key: key}
-		c.entries[key] = e
+	if c.flights[key] == f {
+		delete(c.flights, key)
 	}
-	if e.flight == f {
-		e.flight = nil
-	}
-	if f.err == nil && f.finish != e.finish && f.finish.about != nil && len(f.finish.plain.body) <= maxCachedAnswer {
-		c.drop(e)
-		e.finish, e.place = f.finish, c.used.PushFront(e)
-		c.size += e.cost()
-	}
-	for c.size > c.limit {
-		oldest := c.used.Back().Value.(*cacheEntry)
-		c.drop(oldest)
-		c.tidy(oldest)
-	}
-	c.tidy(e)
-}
-
-// drop removes an entry's response; the entry may be empty afterwards.
-func (c *cache) drop(e *cacheEntry) {
-	if e.finish == nil {
+	before, known := c.answers.Peek(key)
+	if f.err != nil || f.finish == before || f.finish.about == nil || len(f.finish.plain.body) > maxCachedAnswer {
 		return
 	}
-	c.size -= e.cost()
-	c.used.Remove(e.place)
-	e.finish, e.place = nil, nil
-}
-
-// tidy removes an entry that is empty.
-func (c *cache) tidy(e *cacheEntry) {
-	if e.finish == nil && e.flight == nil && c.entries[e.key] == e {
-		delete(c.entries, e.key)
+	if known {
+		c.size -= key.cost(before)
+	}
+	c.answers.Add(key, f.finish)
+	for c.size += key.cost(f.finish); c.size > c.limit; {
+		key, oldest, _ := c.answers.RemoveOldest()
+		c.size -= key.cost(oldest)
 	}
 }
 
-// cost returns an upper bound for the memory of an entry: the request line, both forms of the body, the headers with
-// their links, and the maps and strings that hold them.
-func (e *cacheEntry) cost() int {
-	size := 2*(len(e.key.path)+len(e.key.query)) + len(e.key.name) + 2*len(e.finish.plain.body) + e.finish.about.Size() + 1024
-	for _, values := range e.finish.header {
+// cost returns an upper bound for the memory of a response under the key: the request line, both forms of the body, the
+// headers with their links, and the maps and strings that hold them.
+func (k cacheKey) cost(f *finished) int {
+	size := 2*(len(k.path)+len(k.query)) + len(k.name) + 2*len(f.plain.body) + f.about.Size() + 1024
+	for _, values := range f.header {
 		for _, v := range values {
 			size += len(v)
 		}

@@ -44,7 +44,7 @@ func TestCacheRevalidates(t *testing.T) {
 	}{{1, false, "1"}, {2, true, "1"}, {3, false, "3"}, {4, true, "3"}} {
 		holds := func(f *finished) bool { return want.holds }
 		f, err := c.answer(t.Context(), key, holds, free, func() (*finished, error) { return made(fmt.Sprint(want.at), at(want.at)), nil })
-		if err != nil || string(f.plain.body) != want.body || c.len() != 1 || c.size != c.entries[key].cost() {
+		if err != nil || string(f.plain.body) != want.body || c.len() != 1 || c.size != key.cost(f) {
 			t.Errorf("%d: %v, %v; %d answers in %d bytes", i, f, err, c.len(), c.size)
 		}
 	}
@@ -54,8 +54,8 @@ func TestCacheRevalidates(t *testing.T) {
 func TestCacheKeepsWhatIsPinned(t *testing.T) {
 	c := newCache(1 << 20)
 	f, err := c.answer(t.Context(), cacheKey{path: "k"}, always, free, func() (*finished, error) { return &finished{plain: form{body: []byte("x")}}, nil })
-	if err != nil || string(f.plain.body) != "x" || c.len() != 0 || len(c.entries) != 0 || c.size != 0 {
-		t.Errorf("%v, %v; %d answers, %d entries, %d bytes", f, err, c.len(), len(c.entries), c.size)
+	if err != nil || string(f.plain.body) != "x" || c.len() != 0 || len(c.flights) != 0 || c.size != 0 {
+		t.Errorf("%v, %v; %d answers, %d flights, %d bytes", f, err, c.len(), len(c.flights), c.size)
 	}
 }
 
@@ -164,14 +164,15 @@ func TestCacheIsBounded(t *testing.T) {
 		}
 	}
 	held := 0
-	for _, e := range c.entries {
-		held += e.cost()
+	for _, key := range c.answers.Keys() {
+		f, _ := c.answers.Peek(key)
+		held += key.cost(f)
 	}
-	if held != c.size || len(c.entries) < 20 || len(c.entries) != c.len() {
-		t.Errorf("%d entries with %d bytes, counted %d", len(c.entries), held, c.size)
+	if held != c.size || c.len() < 20 || len(c.flights) != 0 {
+		t.Errorf("%d answers with %d bytes, counted %d, and %d flights", c.len(), held, c.size, len(c.flights))
 	}
 	put("long", maxCachedAnswer+1)
-	if _, kept := c.entries[cacheKey{path: "long"}]; kept {
+	if c.answers.Contains(cacheKey{path: "long"}) {
 		t.Error("one answer uses the space of many")
 	}
 }
@@ -241,7 +242,7 @@ func TestCrowdOfAnother(t *testing.T) {
 	if n := times.Load(); n < 1 || n > most {
 		t.Errorf("made %d times on %d slots", n, most)
 	}
-	if f := c.kept(key, always); f == nil || c.size != c.entries[key].cost() {
+	if f := c.kept(key, always); f == nil || c.size != key.cost(f) {
 		t.Errorf("%v is kept, in %d bytes", f, c.size)
 	}
 }
@@ -268,7 +269,7 @@ func TestCrowdLeavesWhoComesLater(t *testing.T) {
 	own := &flight{finish: made("x", at(1))}
 	c.land(key, own)
 	close(slot)
-	if err := <-later; err != nil || c.kept(key, always) != own.finish || c.size != c.entries[key].cost() {
+	if err := <-later; err != nil || c.kept(key, always) != own.finish || c.size != key.cost(own.finish) {
 		t.Errorf("%v, with %v kept in %d bytes", err, c.kept(key, always), c.size)
 	}
 }
