@@ -29,9 +29,9 @@ import (
 //
 // A field tagged `reads:"list,list"` is the owner of rows of those lists that the question reads: an address,
 // addresses or a Partner. For lists of events the tag also names the kind (vault_events.deposit; * is the argument
-// kind), and page stands for the list of the Page. A blank field with the tag stands for the owner of everything. An answer is cached for as
-// long as nothing that it read changes, so a question must declare everything that it reads; one that declares
-// nothing depends on everything, and `reads:"-"` adds no dependency.
+// kind), and page stands for the list of the Page. A blank field with the tag stands for the owner of everything. An
+// answer is cached for as long as nothing that it read changes, so a question must declare everything that it reads;
+// one that declares nothing depends on everything, and `reads:"-"` adds no dependency.
 //
 // The SQL may also use {block}, {seq}, {now} (the time of the pin's block, Unix seconds), {lately} (a block that is
 // never above the newest one, unless a reorganisation makes the chain much shorter) and {never}, whose values come
