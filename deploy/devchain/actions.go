@@ -232,7 +232,7 @@ func expire(s *Scenario, ctx context.Context, v *vault) (bool, error) {
 		return false, err
 	}
 	for _, r := range pending {
-		if r.ExpiresAt == 0 || (r.ExpiresAt > now && !s.chain.drivesTime) {
+		if r.ExpiresAt == 0 || (r.ExpiresAt > now && s.chain.blockTime == 0) {
 			continue
 		}
 		if r.ExpiresAt > now {

@@ -59,9 +59,9 @@ type chain struct {
 	*ethclient.Client
 	id       *big.Int
 	patience time.Duration
-	// drivesTime gives the block of every transaction a time one second after its parent's, whatever the wall clock
-	// says, so that the result does not depend on the speed of the machine.
-	drivesTime bool
+	// blockTime is the number of seconds from a block's time to that of the block of the next transaction, whatever the
+	// wall clock says, so that the result does not depend on the speed of the machine. With 0 the node sets the times.
+	blockTime uint64
 }
 
 func dial(ctx context.Context, rpcURL string) (*chain, error) {
@@ -82,12 +82,12 @@ func (c *chain) send(ctx context.Context, from account, call func(*bind.Transact
 	if err := c.payGas(ctx, from.address); err != nil {
 		return nil, err
 	}
-	if c.drivesTime {
+	if c.blockTime > 0 {
 		now, err := c.now(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if err := c.setNextTime(ctx, now+1); err != nil {
+		if err := c.setNextTime(ctx, now+c.blockTime); err != nil {
 			return nil, err
 		}
 	}

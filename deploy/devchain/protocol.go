@@ -300,7 +300,7 @@ func (p *Play) Users() (out []common.Address) {
 
 // Steps takes n steps, each mined when it returns, and controls the chain's clock.
 func (p *Play) Steps(ctx context.Context, n int) error {
-	p.chain.drivesTime = true
+	p.chain.blockTime = 1
 	for range n {
 		if err := p.step(ctx); err != nil {
 			return err

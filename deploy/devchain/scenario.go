@@ -35,6 +35,9 @@ const failuresInARow = 10
 
 // Scenario generates traffic. Its methods must not be called concurrently.
 type Scenario struct {
+	// BlockTime is the time from block to block in Steps, in whole seconds; 0 is a second.
+	BlockTime time.Duration
+
 	rpcURL    string
 	contracts *Contracts
 	seed      int64
@@ -73,7 +76,7 @@ func (s *Scenario) Run(ctx context.Context, interval time.Duration) error {
 		}
 		return contracts.Discreet(err, s.rpcURL)
 	}
-	s.chain.drivesTime = false
+	s.chain.blockTime = 0
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	failures := 0
@@ -100,14 +103,14 @@ func (s *Scenario) Run(ctx context.Context, interval time.Duration) error {
 }
 
 // Steps takes n steps, each mined when it returns, as fast as the node can. It controls the chain's clock: every block
-// is one second after its parent, and if a request has to expire, the time jumps there. So the chain's time soon runs
+// is BlockTime after its parent, and if a request has to expire, the time jumps there. So the chain's time soon runs
 // ahead of the wall clock, and the steps follow from the seed alone. The first 60 steps on a new chain contain every
 // kind of event.
 func (s *Scenario) Steps(ctx context.Context, n int) error {
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
-	s.chain.drivesTime = true
+	s.chain.blockTime = max(1, uint64(s.BlockTime/time.Second))
 	for range n {
 		if err := s.step(ctx); err != nil {
 			return err

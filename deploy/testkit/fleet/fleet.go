@@ -153,6 +153,12 @@ func (f *Fleet) startKafka(ctx context.Context) (addresses []string, err error) 
 	return []string{f.embedded.Addr}, nil
 }
 
+// StopKafka stops the embedded Kafka.
+func (f *Fleet) StopKafka() error { return f.embedded.Close() }
+
+// KillChain kills the chain's node.
+func (f *Fleet) KillChain() { f.anvil.Kill() }
+
 // makePartners starts the receiver and registers it for each partner.
 func (f *Fleet) makePartners(ctx context.Context) (err error) {
 	if f.Receiver, err = newReceiver(f.options.Dir); err != nil {

@@ -108,24 +108,38 @@ var opsClient = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transpor
 // Standby is the role of an instance that waits for another one to end.
 const Standby = "standby"
 
-// Role returns the program's role, active or standby, and nil if it is ready, or else the reason.
-func (p *Program) Role(ctx context.Context) (role string, _ error) {
+// readiness is the body of /readyz.
+type readiness struct {
+	OK           bool
+	Role, Reason string
+	Unreachable  []string
+}
+
+func (p *Program) readiness(ctx context.Context) (state readiness, _ error) {
 	response, err := p.get(ctx, "/readyz")
 	if err != nil {
-		return "", err
+		return state, err
 	}
 	defer response.Body.Close()
-	var state struct {
-		OK           bool
-		Role, Reason string
-	}
 	if err := json.NewDecoder(response.Body).Decode(&state); err != nil {
-		return "", fmt.Errorf("%s: read its readiness: %w", p.Name, err)
+		return state, fmt.Errorf("%s: read its readiness: %w", p.Name, err)
 	}
-	if !state.OK {
-		return state.Role, fmt.Errorf("%s is not ready: %s", p.Name, state.Reason)
+	return state, nil
+}
+
+// Role returns the program's role, active or standby, and nil if it is ready, or else the reason.
+func (p *Program) Role(ctx context.Context) (role string, _ error) {
+	state, err := p.readiness(ctx)
+	if err == nil && !state.OK {
+		err = fmt.Errorf("%s is not ready: %s", p.Name, state.Reason)
 	}
-	return state.Role, nil
+	return state.Role, err
+}
+
+// Unreachable returns what the program reports about the engines and nodes that do not respond to it.
+func (p *Program) Unreachable(ctx context.Context) ([]string, error) {
+	state, err := p.readiness(ctx)
+	return state.Unreachable, err
 }
 
 // Ready returns nil if the program is ready, or else the reason.

@@ -14,18 +14,21 @@ import (
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
-// A Receiver is the partners' end of the webhooks. It accepts every event with a valid signature, and remembers it.
+// A Receiver is the partners' end of the webhooks. It accepts every event with a valid signature, and remembers it,
+// unless Refuse says otherwise.
 type Receiver struct {
 	*receiver.Server
 	secrets map[string]string // by path
 
-	mu     sync.Mutex
-	came   map[string][]string // bodies of the accepted requests, by event id
-	faults []string
+	mu      sync.Mutex
+	came    map[string][]string // bodies of the accepted requests, by event id
+	refuse  func(path, event string, attempt int) bool
+	refused map[string]int // requests with a valid signature that were refused, by event id
+	faults  []string
 }
 
 func newReceiver(dir string) (r *Receiver, err error) {
-	r = &Receiver{secrets: map[string]string{}, came: map[string][]string{}}
+	r = &Receiver{secrets: map[string]string{}, came: map[string][]string{}, refused: map[string]int{}}
 	r.Server, err = receiver.Serve(dir, http.HandlerFunc(r.receive))
 	return r, err
 }
@@ -54,7 +57,30 @@ func (r *Receiver) receive(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 	id := h.Get(webhook.HeaderEventID)
+	if r.refuse != nil && r.refuse(request.URL.Path, id, r.refused[id]+1) {
+		r.refused[id]++
+		http.Error(w, "the receiver fails on purpose", http.StatusServiceUnavailable)
+		return
+	}
 	r.came[id] = append(r.came[id], string(body))
+}
+
+// Refuse makes the receiver respond with 503 to the requests for which refuse returns true, given the path, the event's
+// id and the number of the attempt, from 1. The calls are not concurrent.
+func (r *Receiver) Refuse(refuse func(path, event string, attempt int) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refuse = refuse
+}
+
+// Refused returns how many requests were refused on purpose.
+func (r *Receiver) Refused() (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, times := range r.refused {
+		n += times
+	}
+	return n
 }
 
 // Count returns how many different events were accepted.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -58,4 +59,83 @@ func CPU(pid int) (time.Duration, error) {
 		return 0, fmt.Errorf("read the processor time of process %d: %w", pid, err)
 	}
 	return time.Duration(user+system) * (time.Second / 100), nil
+}
+
+// Resident returns the resident memory of a process, in bytes. Only Linux provides it.
+func Resident(pid int) (int64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		return 0, fmt.Errorf("read the memory of a process: %w", err)
+	}
+	fields := strings.Fields(string(text))
+	if len(fields) < 2 {
+		return 0, fmt.Errorf("read the memory of process %d: %q", pid, text)
+	}
+	pages, err := strconv.ParseInt(fields[1], 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("read the memory of process %d: %w", pid, err)
+	}
+	return pages * int64(os.Getpagesize()), nil
+}
+
+// Descriptors are the open file descriptors of a process.
+type Descriptors struct {
+	Files   int            // all that are not sockets
+	Sockets int            // all sockets, those of TCP over IPv4 included
+	To      map[uint16]int // TCP connections over IPv4 that are not closed, by the remote port
+}
+
+// Open returns the open file descriptors of a process. Only Linux provides them.
+func Open(pid int) (Descriptors, error) {
+	remote, err := connections(pid)
+	if err != nil {
+		return Descriptors{}, err
+	}
+	dir := fmt.Sprintf("/proc/%d/fd", pid)
+	all, err := os.ReadDir(dir)
+	if err != nil {
+		return Descriptors{}, fmt.Errorf("list the open files of a process: %w", err)
+	}
+	found := Descriptors{To: map[uint16]int{}}
+	for _, entry := range all {
+		target, err := os.Readlink(filepath.Join(dir, entry.Name()))
+		if err != nil {
+			continue // closed since
+		}
+		inode, ok := strings.CutPrefix(target, "socket:[")
+		if !ok {
+			found.Files++
+			continue
+		}
+		found.Sockets++
+		if port, ok := remote[strings.TrimSuffix(inode, "]")]; ok {
+			found.To[port]++
+		}
+	}
+	return found, nil
+}
+
+// connections returns the remote ports of the TCP connections over IPv4 in the network of a process, by inode.
+func connections(pid int) (map[string]uint16, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/tcp", pid))
+	if err != nil {
+		return nil, fmt.Errorf("list the connections of a process: %w", err)
+	}
+	const (
+		listening = "0A"
+		// Fields of a line: number, local and remote address, state, queues, timer, retransmits, uid, timeout, inode.
+		remoteField, stateField, inodeField = 2, 3, 9
+	)
+	remote := map[string]uint16{}
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		if len(fields) <= inodeField || fields[stateField] == listening {
+			continue
+		}
+		_, port, _ := strings.Cut(fields[remoteField], ":")
+		if n, err := strconv.ParseUint(port, 16, 16); err == nil { // not the title line
+			remote[fields[inodeField]] = uint16(n)
+		}
+	}
+	return remote, nil
 }
