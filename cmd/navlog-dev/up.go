@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -274,6 +275,10 @@ func (u *up) startPrograms(ctx context.Context, d *wiring.Deps) error {
 		name string
 		wiring.Program
 	}{{"serve", serve}, {"dispatch", dispatch}, {"project", d.Project()}, {"ingest", ingest}}
+	byName := map[string]wiring.Program{}
+	for _, p := range programs {
+		byName[p.name] = p.Program
+	}
 	allReady := func() error {
 		var faults []error
 		for _, p := range programs {
@@ -288,7 +293,18 @@ func (u *up) startPrograms(ctx context.Context, d *wiring.Deps) error {
 		return err
 	}
 	u.ready.Ops = "http://" + ops.Addr().String()
-	u.services.Start(ctx, "ops", func(ctx context.Context) error { return wiring.ServeOps(ctx, ops, d.Metrics, allReady, nil) })
+	u.services.Start(ctx, "ops", func(ctx context.Context) error {
+		reach, err := d.NewReach(byName)
+		if err != nil {
+			return err
+		}
+		defer reach.Close()
+		watching, end := context.WithCancel(ctx)
+		var ended sync.WaitGroup
+		ended.Go(func() { reach.Run(watching) })
+		defer func() { end(); ended.Wait() }()
+		return wiring.ServeOps(ctx, ops, d.Metrics, wiring.Readiness{Ready: allReady, Outages: reach.Outages})
+	})
 	for _, p := range programs {
 		d.ShowReady(p.name, p)
 		u.services.Start(ctx, p.name, p.Run)

@@ -30,8 +30,16 @@ func runAlone(ctx context.Context, d *wiring.Deps, name string, p wiring.Program
 		if err != nil {
 			return err
 		}
+		reach, err := d.NewReach(map[string]wiring.Program{name: p})
+		if err != nil {
+			listener.Close()
+			return err
+		}
+		defer reach.Close()
+		group.Go(func() error { reach.Run(ctx); return nil })
 		group.Go(func() error {
-			return wiring.ServeOps(ctx, listener, d.Metrics, p.Ready, func() string { return wiring.RoleOf(p) })
+			readiness := wiring.Readiness{Ready: p.Ready, Role: func() string { return wiring.RoleOf(p) }, Outages: reach.Outages}
+			return wiring.ServeOps(ctx, listener, d.Metrics, readiness)
 		})
 	}
 	group.Go(func() error { return p.Run(ctx) })

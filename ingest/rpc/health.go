@@ -64,12 +64,16 @@ const (
 // rest is a pause after faults, twice as long after each one.
 type rest struct {
 	faults int       // since the last success
+	since  time.Time // when the first of them occurred
 	until  time.Time // when calls may be made again
 	err    error     // the last fault
 }
 
 // begin notes a fault and begins the pause, which is first after the first fault, then 2 first, and so on up to last.
 func (r *rest) begin(at time.Time, first, last time.Duration, err error) {
+	if r.faults == 0 {
+		r.since = at
+	}
 	r.faults++
 	r.until, r.err = at.Add(min(first<<min(r.faults-1, 20), last)), err
 }
@@ -345,7 +349,8 @@ func (h *health) status(name string) registry.EndpointStatus {
 	case h.wrong != "":
 		st.State, st.LastError = registry.EndpointWrong, h.wrong
 	case h.failures.faults > 0:
-		st.State = registry.EndpointDown
+		since := h.failures.since.UTC()
+		st.State, st.FailingSince = registry.EndpointDown, &since
 	case h.limits.until.After(now):
 		st.State = registry.EndpointLimited
 	case h.behind != "":

@@ -283,6 +283,33 @@ func TestEndpointThatHangsAtTheStart(t *testing.T) {
 	}
 }
 
+// The status of an endpoint that is down says since when: since its first fault, until it responds.
+func TestFailingSince(t *testing.T) {
+	a := newBareNode(t)
+	p, f := poolOf(t, a)
+	if _, err := p.First(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.set(func(c *bareNode) { c.fault = hangUp })
+	began := p.clock.now()
+	for range 2 {
+		if err := p.look(t.Context(), p.all[0]); err == nil {
+			t.Fatal("an endpoint that hangs up responds")
+		}
+		if since := p.Status()[0].FailingSince; since == nil || !since.Equal(began) {
+			t.Errorf("it fails since %v, want %s", since, began)
+		}
+		f.pass(time.Hour)
+	}
+	a.set(func(c *bareNode) { c.fault = nil })
+	if err := p.look(t.Context(), p.all[0]); err != nil {
+		t.Fatal(err)
+	}
+	if st := p.Status()[0]; st.State != registry.EndpointUp || st.FailingSince != nil {
+		t.Errorf("its status is %+v", st)
+	}
+}
+
 // A spare endpoint is in use while no other is usable, at any position in the list, and returns the turn to one that
 // was without a fault for a while.
 func TestSpareEndpoint(t *testing.T) {

@@ -81,21 +81,26 @@ func (h *Health) unready() []reason {
 	seen, fault := h.Watcher.Seen()
 	switch s := h.Watcher.Snapshot(); {
 	case s == nil:
-		reasons = append(reasons, reason{"there is no snapshot of the read models yet", fault})
+		reasons = append(reasons, reason{"there is no snapshot of the read models in ClickHouse yet", fault})
 	case now.Sub(seen) > state.TrustedFor:
-		reasons = append(reasons, reason{fmt.Sprintf("the read models were last seen %s ago", now.Sub(seen).Round(time.Second)), fault})
+		reasons = append(reasons, reason{"ClickHouse has not shown the read models since " + instant(seen), fault})
 	case s.Partial:
 		reasons = append(reasons, reason{fmt.Sprintf("no generation is live, and generation %d is being built", s.Generation), nil})
 	}
 	if v := h.Watcher.Registry(); v == nil || !v.Known || now.Sub(v.Answered) > state.TrustedFor {
-		r := reason{text: "PostgreSQL did not answer within 5 s"}
+		r := reason{text: "PostgreSQL has not answered yet"}
 		if v != nil {
+			if v.Known {
+				r.text = "PostgreSQL has not answered since " + instant(v.Answered)
+			}
 			r.cause = v.Err
 		}
 		reasons = append(reasons, r)
 	}
 	return reasons
 }
+
+func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // Status is the state that the program reports about itself.
 type Status struct {

@@ -201,6 +201,8 @@ type EndpointStatus struct {
 	// prices.
 	Calls uint64 `json:"calls"`
 	Units uint64 `json:"units,omitempty"`
+	// FailingSince is when the first of its failures without a response since occurred; nil while it is not down.
+	FailingSince *time.Time `json:"failingSince,omitempty"`
 	// LastError is for operators: it may contain the provider's own words.
 	LastError   string     `json:"lastError,omitempty"`
 	LastErrorAt *time.Time `json:"lastErrorAt,omitempty"`

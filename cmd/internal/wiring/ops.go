@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,15 +24,18 @@ func ListenOps(listen string) (net.Listener, error) {
 	return listener, nil
 }
 
-// ServeOps serves until ctx ends. ready returns nil while the program does the work of its role, which role returns;
-// role is nil if several programs share the process.
-func ServeOps(ctx context.Context, listener net.Listener, gatherer prometheus.Gatherer, ready func() error, role func() string) error {
-	if role == nil {
-		role = func() string { return "" }
-	}
+// Readiness is what /readyz reports about the programs of a process.
+type Readiness struct {
+	Ready   func() error    // nil while the program does the work of its role
+	Role    func() string   // nil if several programs share the process
+	Outages func() []string // of its engines, whether or not the work of its role needs them at the moment
+}
+
+// ServeOps serves until ctx ends.
+func ServeOps(ctx context.Context, listener net.Listener, gatherer prometheus.Gatherer, readiness Readiness) error {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeOps(w, nil, "") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { writeOps(w, ready(), role()) })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeOps(w, opsAnswer{OK: true}) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { writeOps(w, readiness.answer()) })
 	mux.Handle("GET /metrics", promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{}))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10}
 	stop := context.AfterFunc(ctx, func() {
@@ -45,14 +50,29 @@ func ServeOps(ctx context.Context, listener net.Listener, gatherer prometheus.Ga
 	return nil
 }
 
-func writeOps(w http.ResponseWriter, fault error, role string) {
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	answer := map[string]any{"ok": fault == nil}
-	if role != "" {
-		answer["role"] = role
+type opsAnswer struct {
+	OK          bool     `json:"ok"`
+	Role        string   `json:"role,omitempty"`
+	Reason      string   `json:"reason,omitempty"`
+	Unreachable []string `json:"unreachable,omitempty"`
+}
+
+// answer returns the body of /readyz. The reason begins with the engines that do not respond: what the program cannot do
+// is mostly their consequence.
+func (r Readiness) answer() opsAnswer {
+	a := opsAnswer{OK: true, Unreachable: r.Outages()}
+	if r.Role != nil {
+		a.Role = r.Role()
 	}
-	if fault != nil {
-		answer["reason"] = fault.Error()
+	if fault := r.Ready(); fault != nil {
+		a.OK, a.Reason = false, strings.Join(append(slices.Clone(a.Unreachable), fault.Error()), "; ")
+	}
+	return a
+}
+
+func writeOps(w http.ResponseWriter, answer opsAnswer) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	if !answer.OK {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 	_ = json.NewEncoder(w).Encode(answer)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -32,11 +33,17 @@ func TestOpsServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	addr, done := listener.Addr().String(), make(chan error, 1)
-	go func() { done <- ServeOps(ctx, listener, metrics, ready, func() string { return *role.Load() }) }()
+	var outages atomic.Pointer[[]string]
+	outages.Store(new([]string))
+	go func() {
+		done <- ServeOps(ctx, listener, metrics, Readiness{
+			Ready: ready, Role: func() string { return *role.Load() }, Outages: func() []string { return *outages.Load() },
+		})
+	}()
 	probe := func(path string) error {
 		return Probe(t.Context(), "http://"+addr+path)
 	}
-	answers := func(path string, status int, ok bool, reason, role string) {
+	answers := func(path string, status int, ok bool, reason, role string, unreachable ...string) {
 		t.Helper()
 		response, err := http.Get("http://" + addr + path)
 		if err != nil {
@@ -46,11 +53,12 @@ func TestOpsServer(t *testing.T) {
 		var got struct {
 			OK           bool
 			Reason, Role string
+			Unreachable  []string
 		}
 		if err := json.NewDecoder(response.Body).Decode(&got); err != nil {
 			t.Fatal(err)
 		}
-		if response.StatusCode != status || got.OK != ok || got.Reason != reason || got.Role != role {
+		if response.StatusCode != status || got.OK != ok || got.Reason != reason || got.Role != role || !slices.Equal(got.Unreachable, unreachable) {
 			t.Errorf("%s answers %d, %+v", path, response.StatusCode, got)
 		}
 	}
@@ -68,6 +76,11 @@ func TestOpsServer(t *testing.T) {
 	if err := probe("/readyz"); err == nil || !strings.Contains(err.Error(), "503") || !strings.Contains(err.Error(), "the chain is away") {
 		t.Errorf("the probe says %v", err)
 	}
+	outages.Store(&[]string{"Kafka is away", "PostgreSQL is away"})
+	answers("/readyz", http.StatusServiceUnavailable, false, "Kafka is away; PostgreSQL is away; the chain is away", "standby",
+		"Kafka is away", "PostgreSQL is away")
+	fault.Store(nil)
+	answers("/readyz", http.StatusOK, true, "", "standby", "Kafka is away", "PostgreSQL is away")
 	response, err := http.Get("http://" + addr + "/metrics")
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,103 @@
+package e2e
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/navlog/navlog/deploy/testkit/fleet"
+)
+
+// TestUnreachableEngines stops one engine after the other. Each program names on /readyz every engine that it uses and
+// that does not respond: which one, since when, and what to do. A program that needs the engine for its role is also not
+// ready.
+func TestUnreachableEngines(t *testing.T) {
+	dir, err := fleet.TempDir("readiness")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := fleet.New(t.Context(), fleet.Options{Dir: dir, Partners: 1, SlotsInEpoch: 1}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Close)
+	programs := map[string]*fleet.Program{}
+	for _, name := range []string{"ingest", "project", "serve", "dispatch"} {
+		if programs[name], err = f.Launch(name, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until := func(holds func(*fleet.Program) error) {
+		t.Helper()
+		for _, p := range programs {
+			if err := f.Until(t.Context(), func() error { return holds(p) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	sentence := regexp.MustCompile(`^(.*) at \S+ has not responded since (\S+) \(.+\): check (\S+) and that .* up$`)
+	began := time.Now()
+	// named returns the engines and settings that a program names as unreachable.
+	named := func(p *fleet.Program) (engines []string, err error) {
+		outages, err := p.Unreachable(t.Context())
+		for _, outage := range outages {
+			parts := sentence.FindStringSubmatch(outage)
+			if parts == nil {
+				return nil, fmt.Errorf("%s: an outage is described as %q", p.Name, outage)
+			}
+			if at, err := time.Parse(time.RFC3339, parts[2]); err != nil || at.Before(began.Truncate(time.Second)) || at.After(time.Now()) {
+				return nil, fmt.Errorf("%s: the outage began at another time: %q", p.Name, outage)
+			}
+			engines = append(engines, parts[1]+" "+parts[3])
+		}
+		slices.Sort(engines)
+		return engines, err
+	}
+	until(func(p *fleet.Program) error { return p.Ready(t.Context()) })
+	until(func(p *fleet.Program) error {
+		if engines, err := named(p); err != nil || len(engines) > 0 {
+			return fmt.Errorf("%s names %q: %w", p.Name, engines, err)
+		}
+		return nil
+	})
+	began = time.Now()
+	want := map[string][]string{}
+	for _, c := range []struct {
+		engine, setting string
+		stop            func() error
+		users, needers  []string // those that use the engine, and those whose role needs it
+	}{
+		{"ClickHouse", "clickhouse.addr", func() error { f.ClickHouse.Kill(); return nil }, []string{"project", "serve"}, []string{"project", "serve"}},
+		{"Kafka", "kafka.brokers", f.StopKafka, []string{"ingest", "project", "dispatch"}, []string{"ingest", "project", "dispatch"}},
+		{"PostgreSQL", "postgres.url", func() error { f.Postgres.Kill(); return nil }, []string{"ingest", "project", "serve", "dispatch"}, []string{"serve", "dispatch"}},
+		{"the node", "chain.rpc", func() error { f.KillChain(); return nil }, []string{"ingest"}, []string{"ingest"}},
+	} {
+		if err := c.stop(); err != nil {
+			t.Fatal(err)
+		}
+		if c.engine == "Kafka" { // ingest notices with the next block
+			if err := f.Steps(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, user := range c.users {
+			want[user] = append(want[user], c.engine+" "+c.setting)
+			slices.Sort(want[user])
+		}
+		until(func(p *fleet.Program) error {
+			if engines, err := named(p); err != nil || !slices.Equal(engines, want[p.Name]) {
+				return fmt.Errorf("without %s, %s names %q, want %q: %w", c.engine, p.Name, engines, want[p.Name], err)
+			}
+			if fault := p.Ready(t.Context()); slices.Contains(c.needers, p.Name) && (fault == nil || !strings.Contains(fault.Error(), c.engine+" at ")) {
+				return fmt.Errorf("without %s, %s is not ready because %w", c.engine, p.Name, fault)
+			}
+			return nil
+		})
+		for name, p := range programs {
+			t.Logf("without %s, %s: %v", c.engine, name, p.Ready(t.Context()))
+		}
+	}
+}
