@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -265,8 +264,7 @@ func (s *session) add(ctx context.Context, n *rpc.Node, c command) (o outcome, e
 		}
 	}
 	err = s.introduce(ctx, n, []vault{v})
-	var impossible *RefusedError
-	if errors.As(err, &impossible) {
+	if rpc.Refused(err) {
 		return refused("%v", err), nil
 	}
 	if err != nil {
@@ -289,8 +287,7 @@ func (s *session) restoreVault(ctx context.Context, n *rpc.Node, address common.
 	}
 	back := vault{address, have.start, s.ingest.nameOf(address, have.name), nil}
 	err = s.introduce(ctx, n, []vault{back})
-	var impossible *RefusedError
-	if errors.As(err, &impossible) {
+	if rpc.Refused(err) {
 		return refused("%v", err), nil
 	}
 	if err != nil {

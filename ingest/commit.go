@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/mapping"
@@ -162,7 +163,7 @@ func encode(c *change, due []referral, logID []byte) ([]*kgo.Record, error) {
 				return nil, err
 			}
 			if len(k.Value) > maxRecord {
-				return nil, refuse("record %d, a %s, would have %d bytes, more than the %d that a record of the log may have: nothing was appended",
+				return nil, rpc.Refuse("record %d, a %s, would have %d bytes, more than the %d that a record of the log may have: nothing was appended",
 					r.GetSeq(), chainlog.TypeOf(r), len(k.Value), maxRecord)
 			}
 			chainlog.Carry(k, c.parent)

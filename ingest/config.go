@@ -130,12 +130,7 @@ func DefaultConfig() Config {
 
 // Finality is the rule by which a block becomes final: the node's `finalized` tag (zero value, text "tag"), a depth
 // below the head (text "depth: 64"), or the tag on a chain whose blocks are final at once (text "instant").
-type Finality struct {
-	// Depth: the block with number head - Depth is final. 0 means the tag.
-	Depth uint64
-	// Instant: the tag may name the head itself. Otherwise a node that names its head counts as naming no final block.
-	Instant bool
-}
+type Finality rpc.Finality
 
 var finalityText = regexp.MustCompile(`^(?:depth *: *)?([0-9]+)$`)
 

@@ -41,12 +41,12 @@ type namedFinal struct {
 // the log is further behind does it count from the heads that the endpoints name.
 func (s *session) finalBlock(ctx context.Context, n *rpc.Node, tip *rpc.Header) (uint64, error) {
 	if depth := s.ingest.config.Finality.Depth; depth > 0 && s.state.head != nil && tip.Number-min(tip.Number, depth) <= s.state.head.Number {
-		return s.deepEnough(min(tip.Number, s.state.head.Number)), nil
+		return rpc.Finality(s.ingest.config.Finality).Below(min(tip.Number, s.state.head.Number)), nil
 	}
-	own, err := s.finalAt(ctx, n, tip)
+	own, err := rpc.Finality(s.ingest.config.Finality).At(ctx, n, tip)
 	// An endpoint that fails to name a final block delays only finality. If the log is so far behind that it is unknown
 	// up to where blocks can be read as final ones, everything waits.
-	failed := err != nil && !namesNone(err)
+	failed := err != nil && !rpc.NamesNone(err)
 	if failed && (ctx.Err() != nil || s.state.head == nil || tip.Number > s.state.head.Number+s.ingest.config.Window) {
 		return 0, err
 	}
@@ -98,32 +98,6 @@ func (s *session) finalBlock(ctx context.Context, n *rpc.Node, tip *rpc.Header) 
 	return s.state.final, nil
 }
 
-// deepEnough returns the block that is the configured depth below another one.
-func (s *session) deepEnough(number uint64) uint64 {
-	return number - min(number, s.ingest.config.Finality.Depth)
-}
-
-// finalAt returns the block that is final at one endpoint whose head is tip.
-func (s *session) finalAt(ctx context.Context, n *rpc.Node, tip *rpc.Header) (*rpc.Header, error) {
-	return s.ingest.finalAt(ctx, n, tip)
-}
-
-func (i *Ingest) finalAt(ctx context.Context, n *rpc.Node, tip *rpc.Header) (*rpc.Header, error) {
-	if depth := i.config.Finality.Depth; depth > 0 {
-		if err := n.Backs(ctx, tip, tip.Number); err != nil && tip.Number > 0 {
-			return nil, err
-		}
-		return n.ByNumber(ctx, tip.Number-min(tip.Number, depth))
-	}
-	return n.FinalBelow(ctx, tip, i.config.Finality.Instant)
-}
-
-// namesNone reports whether an error of finalAt means that the endpoint names no final block, rather than that it
-// failed.
-func namesNone(err error) bool {
-	return errors.Is(err, rpc.ErrNamesHead) || errors.Is(err, rpc.ErrHeadMoved) || rpc.NamesNoFinal(err)
-}
-
 // finalsOfOthers calls all endpoints except n. failed reports whether one of them failed, and so may name a final block
 // later.
 func (s *session) finalsOfOthers(ctx context.Context, n *rpc.Node) (named []namedFinal, failed bool, faults []error) {
@@ -134,10 +108,10 @@ func (s *session) finalsOfOthers(ctx context.Context, n *rpc.Node) (named []name
 			tip, err = other.Latest(ctx)
 		}
 		if err == nil {
-			block, err = s.finalAt(ctx, other, tip)
+			block, err = rpc.Finality(s.ingest.config.Finality).At(ctx, other, tip)
 		}
 		if err != nil {
-			failed, faults = failed || !namesNone(err), append(faults, err)
+			failed, faults = failed || !rpc.NamesNone(err), append(faults, err)
 			continue
 		}
 		named = append(named, namedFinal{other, block})
@@ -238,22 +212,4 @@ func (s *session) noteFinality(why error) {
 		s.ingest.log.Warn("nothing more becomes final", "reason", warning)
 	}
 	s.finality.noted = warning
-}
-
-// finalOf returns the final block. If the chain names none, nothing is read by range, and samples cannot estimate the
-// cost.
-func (i *Ingest) finalOf(ctx context.Context, n *rpc.Node, tip *rpc.Header) (uint64, error) {
-	if depth := i.config.Finality.Depth; depth > 0 {
-		return tip.Number - min(tip.Number, depth), nil
-	}
-	h, err := i.finalAt(ctx, n, tip)
-	switch {
-	case errors.Is(err, rpc.ErrNamesHead):
-		return 0, refuse("%v, so every block would be read by itself: set chain.finality to a depth, or to instant on a chain whose blocks are final at once", err)
-	case err != nil && rpc.NamesNoFinal(err):
-		return 0, refuse("%s names no finalized block, so every block would be read by itself: set chain.finality to a depth", n.Name)
-	case err != nil:
-		return 0, err
-	}
-	return min(h.Number, tip.Number), nil
 }

@@ -179,7 +179,7 @@ func (s *session) climb(ctx context.Context, n *rpc.Node, tip *rpc.Header, final
 		return false, nil
 	}
 	if s.ingest.config.Finality.Depth > 0 {
-		c.final = max(c.final, s.deepEnough(c.head.Number))
+		c.final = max(c.final, rpc.Finality(s.ingest.config.Finality).Below(c.head.Number))
 	}
 	c.covered = s.moved(c.head.Number, unsealed)
 	s.noteUnsealed(unsealed)

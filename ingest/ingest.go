@@ -31,8 +31,6 @@ var ErrFenced = errors.New("another ingest writes this chain's log now: set chai
 // together. A retry does not help.
 type RefusedError = rpc.RefusedError
 
-func refuse(format string, a ...any) error { return &RefusedError{Reason: fmt.Sprintf(format, a...)} }
-
 // Ingest writes one chain into its log.
 type Ingest struct {
 	config   Config
@@ -112,7 +110,7 @@ func (i *Ingest) Run(ctx context.Context) error {
 
 func (i *Ingest) run(ctx context.Context) error {
 	if i.fault != nil {
-		return refuse("%v", i.fault)
+		return rpc.Refuse("%v", i.fault)
 	}
 	if err := i.prepare(ctx); err != nil {
 		return err
@@ -163,10 +161,9 @@ func (i *Ingest) write(ctx context.Context) error {
 
 // hopeless reports whether a retry cannot help.
 func hopeless(err error) bool {
-	var refused *RefusedError
 	var corrupt *chainlog.CorruptError
 	var hole *chainlog.HoleError
-	return errors.As(err, &refused) || errors.As(err, &corrupt) || errors.As(err, &hole)
+	return rpc.Refused(err) || errors.As(err, &corrupt) || errors.As(err, &hole)
 }
 
 // prepare checks topics, chain and vaults once.

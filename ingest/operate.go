@@ -8,6 +8,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/ingest/operate"
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/mapping"
 )
@@ -17,13 +18,13 @@ import (
 func (i *Ingest) Estimate(ctx context.Context, samples int, progress operate.Progress) (*operate.Estimate, error) {
 	defer i.nodes.Close()
 	if i.fault != nil {
-		return nil, refuse("%v", i.fault)
+		return nil, rpc.Refuse("%v", i.fault)
 	}
 	c := i.config
 	h := operate.History{
 		ChainID: c.ID, Nodes: i.nodes, FromBlock: i.vaults[0].start, Vaults: len(i.vaults), PerBlock: i.sampledPerBlock(), Window: c.Window,
-		Proof: c.Proof, Depth: c.Finality.Depth, Agreement: c.Agreement, Poll: c.PollInterval, Endpoints: len(c.RPC), InFlight: c.RangesInFlight,
-		PerSecond: c.RPC[0].RequestsPerSecond, LookAgain: lookAgainFar, Final: i.finalOf,
+		Proof: c.Proof, Finality: rpc.Finality(c.Finality), Agreement: c.Agreement, Poll: c.PollInterval, Endpoints: len(c.RPC), InFlight: c.RangesInFlight,
+		PerSecond: c.RPC[0].RequestsPerSecond, LookAgain: lookAgainFar,
 	}
 	var contracts []common.Address
 	for _, v := range i.vaults {
@@ -65,14 +66,14 @@ func (i *Ingest) ProveReceipts(ctx context.Context, o operate.ReceiptsOptions) (
 		return nil, err
 	}
 	if cursor == nil {
-		return nil, refuse("there is nothing to prove: %s is empty", chainlog.LogTopic(i.config.ID))
+		return nil, rpc.Refuse("there is nothing to prove: %s is empty", chainlog.LogTopic(i.config.ID))
 	}
 	mapped, _, err := i.readMapped(ctx, cursor)
 	if err != nil {
 		return nil, err
 	}
 	return operate.Receipts{
-		Log: i.theLog(mapped), Cursor: cursor, Endpoints: len(i.config.RPC), InFlight: i.config.RangesInFlight, Final: i.finalOf,
+		Log: i.theLog(mapped), Cursor: cursor, Endpoints: len(i.config.RPC), InFlight: i.config.RangesInFlight, Finality: rpc.Finality(i.config.Finality),
 	}.Prove(ctx, o)
 }
 

@@ -34,7 +34,7 @@ func (s *session) otherBranch(ctx context.Context, n *rpc.Node, tip *rpc.Header)
 // the nodes do not agree yet, and nothing is retracted before they do. Meanwhile another endpoint gets its turn, so
 // that a single endpoint on a fork is left.
 func (s *session) believe(ctx context.Context, n *rpc.Node, other *rpc.Header) (more bool, err error) {
-	if keeper := s.keeper(ctx, n); keeper != nil {
+	if keeper := s.nodes.Keeper(ctx, n, s.state.head); keeper != nil {
 		s.ingest.metrics.disagreements.WithLabelValues(keeper.Name).Inc()
 		s.ingest.note(func(st *Status) {
 			st.Reason = fmt.Sprintf("%s and %s disagree about block %d: %s has %s, %s has %s, as the log does; a reorganisation is followed once they agree",
@@ -44,30 +44,6 @@ func (s *session) believe(ctx context.Context, n *rpc.Node, other *rpc.Header) (
 		return false, nil
 	}
 	return true, s.reorganise(ctx, n, other)
-}
-
-// keeper returns an endpoint other than n whose chain still goes through the log's head.
-func (s *session) keeper(ctx context.Context, n *rpc.Node) *rpc.Node {
-	for _, other := range s.nodes.Others(n) {
-		if s.keeps(ctx, other) {
-			return other
-		}
-	}
-	return nil
-}
-
-// keeps reports whether the chain of an endpoint goes through the log's head. An endpoint that fails or is behind does
-// not count, and neither does one whose head lags: it may have stopped at the log's head, which left the chain of the
-// others.
-func (s *session) keeps(ctx context.Context, n *rpc.Node) bool {
-	if s.nodes.Identified(ctx, n) != nil {
-		return false
-	}
-	if tip, err := n.Latest(ctx); err != nil || tip.Number < s.state.head.Number || n.Lags() {
-		return false
-	}
-	h, err := n.ByNumber(ctx, s.state.head.Number)
-	return err == nil && h.Hash == s.state.head.Hash
 }
 
 // reorganise replaces the blocks above the common ancestor by the branch that ends with tip, a block at the height of

@@ -99,10 +99,10 @@ func (i *Ingest) Resume(ctx context.Context, accept bool, progress operate.Progr
 // frozenAt returns an error for the cursor of a log that is not frozen.
 func frozenAt(cursor *event.Cursor, chainID uint64) error {
 	if backup.Restoring(cursor.GetFrozen()) {
-		return refuse("there is nothing to resume: %s", cursor.GetFrozen())
+		return rpc.Refuse("there is nothing to resume: %s", cursor.GetFrozen())
 	}
 	if cursor.GetFrozen() == "" || cursor.GetHead() == nil {
-		return refuse("there is nothing to resume: %s is not frozen", chainlog.LogTopic(chainID))
+		return rpc.Refuse("there is nothing to resume: %s is not frozen", chainlog.LogTopic(chainID))
 	}
 	return nil
 }
@@ -115,11 +115,11 @@ func (s *session) plan(ctx context.Context, n *rpc.Node, progress operate.Progre
 		return nil, nil, err
 	}
 	if tip.Number < s.state.head.Number {
-		return nil, nil, refuse("the head at %s is block %d, below the log's block %d: wait until the node is in sync, or correct chain.rpc", n.Name, tip.Number, s.state.head.Number)
+		return nil, nil, rpc.Refuse("the head at %s is block %d, below the log's block %d: wait until the node is in sync, or correct chain.rpc", n.Name, tip.Number, s.state.head.Number)
 	}
 	if h, err := n.ByNumber(ctx, s.state.head.Number); err == nil && h.Hash != s.state.head.Hash {
-		if keeper := s.keeper(ctx, n); keeper != nil {
-			return nil, nil, refuse("%s has another block %d than the log, but %s has the log's: remove the wrong one from chain.rpc", n.Name, s.state.head.Number, keeper.Name)
+		if keeper := s.nodes.Keeper(ctx, n, s.state.head); keeper != nil {
+			return nil, nil, rpc.Refuse("%s has another block %d than the log, but %s has the log's: remove the wrong one from chain.rpc", n.Name, s.state.head.Number, keeper.Name)
 		}
 	}
 	ancestor, err := s.ancestor(ctx, n)

@@ -208,8 +208,7 @@ func (s *session) restoreFrom(ctx context.Context, cursor *event.Cursor) error {
 // unlessMoved drops a refusal because of cursor and log if another ingest wrote to them between the reads of the two:
 // that is no contradiction, and the next session will see which writer is current.
 func (i *Ingest) unlessMoved(ctx context.Context, cursor *event.Cursor, err error) error {
-	var refused *RefusedError
-	if !errors.As(err, &refused) {
+	if !rpc.Refused(err) {
 		return err
 	}
 	now, failed := i.readCursor(ctx)
@@ -238,7 +237,7 @@ func (s *session) readTail(ctx context.Context, cursor *event.Cursor) error {
 		return err
 	}
 	if last != s.state.seq {
-		return refuse("%s ends with seq %d, but %s says %d: one of the topics was restored or written by another program; restore both from the same backup",
+		return rpc.Refuse("%s ends with seq %d, but %s says %d: one of the topics was restored or written by another program; restore both from the same backup",
 			chainlog.LogTopic(s.ingest.config.ID), last, chainlog.CursorTopic(s.ingest.config.ID), s.state.seq)
 	}
 	s.state.prune(s.ingest.config.Window)
@@ -253,13 +252,13 @@ func (i *Ingest) compatible(cursor *event.Cursor, origin *event.Origin, genesis 
 	case cursor == nil && origin == nil:
 		return nil
 	case cursor == nil:
-		return refuse("%s holds log %x but %s is empty: %s", log, origin.GetLogId(), topic, anew)
+		return rpc.Refuse("%s holds log %x but %s is empty: %s", log, origin.GetLogId(), topic, anew)
 	case origin == nil:
-		return refuse("%s is at seq %d of log %x but %s is empty: %s", topic, cursor.GetSeq(), cursor.GetLogId(), log, anew)
+		return rpc.Refuse("%s is at seq %d of log %x but %s is empty: %s", topic, cursor.GetSeq(), cursor.GetLogId(), log, anew)
 	case !bytes.Equal(cursor.GetLogId(), origin.GetLogId()):
-		return refuse("%s belongs to log %x but %s holds log %x: %s", topic, cursor.GetLogId(), log, origin.GetLogId(), anew)
+		return rpc.Refuse("%s belongs to log %x but %s holds log %x: %s", topic, cursor.GetLogId(), log, origin.GetLogId(), anew)
 	case !bytes.Equal(origin.GetGenesisHash(), genesis):
-		return refuse("the log %s was made from a chain with genesis 0x%x, but the node serves one with genesis 0x%x, although both are chain %d: correct chain.rpc, or, if a development chain was restarted, delete %s and %s to index it into a new log",
+		return rpc.Refuse("the log %s was made from a chain with genesis 0x%x, but the node serves one with genesis 0x%x, although both are chain %d: correct chain.rpc, or, if a development chain was restarted, delete %s and %s to index it into a new log",
 			log, origin.GetGenesisHash(), genesis, i.config.ID, log, topic)
 	}
 	return i.startsKept(cursor)
@@ -278,7 +277,7 @@ func (i *Ingest) startsKept(cursor *event.Cursor) error {
 	if len(faults) == 0 {
 		return nil
 	}
-	return refuse("%s", errors.Join(faults...).Error())
+	return rpc.Refuse("%s", errors.Join(faults...).Error())
 }
 
 // follow advances until ctx ends, a transaction fails or the log is frozen.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/mapping"
@@ -27,7 +28,7 @@ func (i *Ingest) readMapped(ctx context.Context, cursor *event.Cursor) (*mapping
 	records := map[common.Address]*event.Vault{}
 	for _, r := range all {
 		if err := mapped.Set(r); err != nil {
-			return nil, nil, refuse("%v: start a navlog that knows this mapping", err)
+			return nil, nil, rpc.Refuse("%v: start a navlog that knows this mapping", err)
 		}
 		records[common.BytesToAddress(r.GetAddress())] = r
 	}

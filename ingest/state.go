@@ -224,7 +224,7 @@ func (s *state) cursor(chainID uint64, instance []byte) *event.Cursor {
 // that cannot exist.
 func stateOf(c *event.Cursor) (*state, error) {
 	if err := possible(c); err != nil {
-		return nil, refuse("the newest cursor of %s cannot be: %v; restore the topic and the log from the same backup", chainlog.CursorTopic(c.GetChainId()), err)
+		return nil, rpc.Refuse("the newest cursor of %s cannot be: %v; restore the topic and the log from the same backup", chainlog.CursorTopic(c.GetChainId()), err)
 	}
 	s := &state{
 		logID: c.GetLogId(), genesis: common.Hash(c.GetGenesisHash()), seq: c.GetSeq(), final: c.GetFinalBlock(), told: c.GetReferralBlock(),

@@ -44,7 +44,7 @@ func (i *Ingest) checkVaults(ctx context.Context, n *rpc.Node) error {
 	for _, source := range missing {
 		faults = append(faults, fmt.Errorf("%s %s has no code on chain %d at block %d: check chain.vaults and chain.rpc", source.Role, source.Address, i.config.ID, tip.Number))
 	}
-	return refuse("%s", errors.Join(faults...).Error())
+	return rpc.Refuse("%s", errors.Join(faults...).Error())
 }
 
 // watch determines which vaults are indexed: those of the log that were not removed, and those of chain.vaults that are
@@ -122,10 +122,10 @@ func (s *session) undescribed() (vaults []vault) {
 func (s *session) room() error {
 	n := len(s.ingest.watched())
 	if n == 0 {
-		return refuse("every vault of chain.vaults was removed: add another one, or bring one back with `navlog vault restore`")
+		return rpc.Refuse("every vault of chain.vaults was removed: add another one, or bring one back with `navlog vault restore`")
 	}
 	if n > MaxVaults {
-		return refuse("the log and chain.vaults have %d vaults together and may have %d: vaults of the log stay until they are removed, so remove some with `navlog vault remove`, or take the new ones out of chain.vaults", n, MaxVaults)
+		return rpc.Refuse("the log and chain.vaults have %d vaults together and may have %d: vaults of the log stay until they are removed, so remove some with `navlog vault remove`, or take the new ones out of chain.vaults", n, MaxVaults)
 	}
 	return nil
 }
@@ -177,7 +177,7 @@ func (s *session) apart(v vault) error {
 			continue
 		}
 		if a := overlap(ours, specOf(s.state.records[other.address], other.address)); a != nil {
-			return refuse("the vaults %s and %s share the contract %s, and no topic tells their logs apart: give one of them a topic filter", other.address, v.address, a)
+			return rpc.Refuse("the vaults %s and %s share the contract %s, and no topic tells their logs apart: give one of them a topic filter", other.address, v.address, a)
 		}
 	}
 	return nil
@@ -194,7 +194,7 @@ func (s *session) describe(ctx context.Context, n *rpc.Node, v vault, start uint
 	}
 	fact.Aliases = s.state.records[v.address].GetAliases()
 	if _, err := mapping.Read(fact); err != nil {
-		return nil, refuse("%v", err)
+		return nil, rpc.Refuse("%v", err)
 	}
 	if v.name == "" {
 		fact.Name = label(&q, v.address, "name")
@@ -252,7 +252,7 @@ func needed[T any](q *questions, of common.Address, method string) (answer T) {
 	}
 	answer, err := ask[T](q, view{of, method})
 	if errors.Is(err, errNoAnswer) {
-		err = refuse("vault %s cannot be indexed: %s() of %s: %v: is it an ERC-4626 vault? check chain.vaults, and configure there what the contract does not return", q.vault, method, of, err)
+		err = rpc.Refuse("vault %s cannot be indexed: %s() of %s: %v: is it an ERC-4626 vault? check chain.vaults, and configure there what the contract does not return", q.vault, method, of, err)
 	}
 	q.err = err
 	return answer

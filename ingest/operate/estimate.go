@@ -2,6 +2,7 @@ package operate
 
 import (
 	"context"
+	"errors"
 	"math"
 	"time"
 
@@ -51,15 +52,13 @@ type History struct {
 	PerBlock  float64 // NAV samples
 	Window    uint64
 	Proof     proof.Level
-	Depth     uint64 // of the final block, 0 for the node's tag
+	Finality  rpc.Finality
 	Agreement int
 	Poll      time.Duration // between two calls for the head
 	Endpoints int
 	InFlight  int     // ranges
 	PerSecond float64 // calls that the first endpoint allows; 0 for any number
 	LookAgain time.Duration
-	// Final returns the final block at an endpoint whose head is tip.
-	Final func(ctx context.Context, n *rpc.Node, tip *rpc.Header) (uint64, error)
 }
 
 // Estimate samples this number of ranges of the chain, 1 or more, and returns the cost of a backfill. It must be the
@@ -75,7 +74,7 @@ func (h History) Estimate(ctx context.Context, samples int, progress Progress) (
 		return nil, err
 	}
 	latency := time.Since(began)
-	final, err := h.Final(ctx, n, tip)
+	final, err := finalBlock(ctx, h.Finality, n, tip)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +194,7 @@ func (m *estimator) following(first, tip *rpc.Header) {
 	m.bill = rpc.Bill{Prices: m.prices}
 	looks := day / m.Poll.Seconds()
 	perLook := 2.0
-	if m.Depth > 0 {
+	if m.Finality.Depth > 0 {
 		perLook = 1
 	}
 	m.headers("eth_getBlockByNumber", perLook*looks)
@@ -207,4 +206,22 @@ func (m *estimator) following(first, tip *rpc.Header) {
 	}
 	m.e.FollowingPerDay = m.bill.Calls()
 	m.e.FollowingTotal = registry.Spent(m.e.FollowingPerDay)
+}
+
+// finalBlock returns the final block at an endpoint whose head is tip. If the chain names none, nothing is read by
+// range, and samples cannot estimate the cost.
+func finalBlock(ctx context.Context, f rpc.Finality, n *rpc.Node, tip *rpc.Header) (uint64, error) {
+	if f.Depth > 0 {
+		return f.Below(tip.Number), nil
+	}
+	h, err := f.At(ctx, n, tip)
+	switch {
+	case errors.Is(err, rpc.ErrNamesHead):
+		return 0, rpc.Refuse("%v, so every block would be read by itself: set chain.finality to a depth, or to instant on a chain whose blocks are final at once", err)
+	case err != nil && rpc.NamesNoFinal(err):
+		return 0, rpc.Refuse("%s names no finalized block, so every block would be read by itself: set chain.finality to a depth", n.Name)
+	case err != nil:
+		return 0, err
+	}
+	return min(h.Number, tip.Number), nil
 }

@@ -132,8 +132,7 @@ type Receipts struct {
 	Cursor    *event.Cursor // of the log
 	Endpoints int           // of chain.rpc
 	InFlight  int           // blocks that are proven at the same time
-	// Final returns the final block at an endpoint whose head is tip.
-	Final func(ctx context.Context, n *rpc.Node, tip *rpc.Header) (uint64, error)
+	Finality  rpc.Finality
 }
 
 // receiptsProof is one run of Receipts.
@@ -230,7 +229,7 @@ func (p *receiptsProof) fromAny(ctx context.Context, ask func(*rpc.Node) error) 
 		if err == nil {
 			err = ask(n)
 		}
-		if err == nil || ctx.Err() != nil || refused(err) || try == each*p.Endpoints {
+		if err == nil || ctx.Err() != nil || rpc.Refused(err) || try == each*p.Endpoints {
 			return err
 		}
 		p.Nodes.Next()
@@ -238,12 +237,6 @@ func (p *receiptsProof) fromAny(ctx context.Context, ask func(*rpc.Node) error) 
 			return err
 		}
 	}
-}
-
-// refused reports whether a retry cannot help.
-func refused(err error) bool {
-	var refused *rpc.RefusedError
-	return errors.As(err, &refused)
 }
 
 // block proves one block. If the response of one endpoint is wrong, the others are called before the result is
@@ -411,7 +404,7 @@ func (p *receiptsProof) chain(ctx context.Context, chosen []blockInLog) error {
 		if err != nil {
 			return err
 		}
-		final, err := p.Final(ctx, n, tip)
+		final, err := finalBlock(ctx, p.Finality, n, tip)
 		if err == nil {
 			anchor, err = n.ByNumber(ctx, max(final, chosen[0].number))
 		}

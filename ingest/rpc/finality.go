@@ -10,7 +10,7 @@ import (
 	ethrpc "github.com/ethereum/go-ethereum/rpc"
 )
 
-// Errors of FinalBelow.
+// Errors of Finality.At.
 var (
 	// ErrNamesHead means that a node names its head, or a block above it, as final. On a chain with reorganisations
 	// that is not finality.
@@ -30,13 +30,13 @@ const (
 	namedHeadAgain = 10 * time.Second
 )
 
-// Finalized returns the block that the node calls final. NamesNoFinal recognises the error of a node that names no
+// finalized returns the block that the node calls final. NamesNoFinal recognises the error of a node that names no
 // final block.
 //
 // A node that fails at this call can still return blocks and logs, so the failure does not count against the node: only
-// this call is suspended, for 1 s after the first failure, doubling to 1 min. Until then Finalized returns the last
+// this call is suspended, for 1 s after the first failure, doubling to 1 min. Until then finalized returns the last
 // error without a call, so that a node that times out or limits the whole endpoint here still serves other calls.
-func (n *Node) Finalized(ctx context.Context) (*Header, error) {
+func (n *Node) finalized(ctx context.Context) (*Header, error) {
 	if err := n.health.finalityRests(); err != nil {
 		return nil, err
 	}
@@ -79,12 +79,12 @@ func (h *health) finalityEnded(answered bool, err error) {
 	h.finality.begin(from, firstQuarantine, lastQuarantine, err)
 }
 
-// FinalBelow returns the block that the node names as final if it is below tip, its recent head. With instant, for
+// finalBelow returns the block that the node names as final if it is below tip, its recent head. With instant, for
 // chains whose blocks are final at once, tip itself may be final too.
 //
 // The errors ErrNamesHead and ErrHeadMoved, and those for which NamesNoFinal is true, mean that the node names no such
 // block.
-func (n *Node) FinalBelow(ctx context.Context, tip *Header, instant bool) (*Header, error) {
+func (n *Node) finalBelow(ctx context.Context, tip *Header, instant bool) (*Header, error) {
 	if instant {
 		return n.finalUpTo(ctx, tip)
 	}
@@ -93,7 +93,7 @@ func (n *Node) FinalBelow(ctx context.Context, tip *Header, instant bool) (*Head
 	if now.Sub(named) < namedHeadAgain {
 		return nil, n.namesHead(tip)
 	}
-	final, err := n.Finalized(ctx)
+	final, err := n.finalized(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +125,7 @@ func (n *Node) namesHead(head *Header) error {
 
 // finalUpTo returns the final block, or tip if the final block is above it and the chain goes through tip.
 func (n *Node) finalUpTo(ctx context.Context, tip *Header) (*Header, error) {
-	final, err := n.Finalized(ctx)
+	final, err := n.finalized(ctx)
 	if err != nil || final.Number < tip.Number {
 		return final, err
 	}
@@ -144,6 +144,35 @@ func (h *health) namedHeadAt() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.namedHead
+}
+
+// Finality is the rule by which blocks become final.
+type Finality struct {
+	// Depth: the block with number head - Depth is final. 0 means the node's finalized tag.
+	Depth uint64
+	// Instant: the tag may name the head itself. Otherwise a node that names its head counts as naming no final block.
+	Instant bool
+}
+
+// Below returns the block that is Depth below another one.
+func (f Finality) Below(number uint64) uint64 { return number - min(number, f.Depth) }
+
+// At returns the block that is final at one endpoint whose head is tip. NamesNone recognises the error of an endpoint
+// that names none.
+func (f Finality) At(ctx context.Context, n *Node, tip *Header) (*Header, error) {
+	if f.Depth == 0 {
+		return n.finalBelow(ctx, tip, f.Instant)
+	}
+	if err := n.provesHead(ctx, tip, tip.Number); err != nil && tip.Number > 0 {
+		return nil, err
+	}
+	return n.ByNumber(ctx, f.Below(tip.Number))
+}
+
+// NamesNone reports whether an error of Finality.At means that the endpoint names no final block, rather than that it
+// failed.
+func NamesNone(err error) bool {
+	return errors.Is(err, ErrNamesHead) || errors.Is(err, ErrHeadMoved) || NamesNoFinal(err)
 }
 
 // NamesNoFinal reports whether a node has no finalized block, names its head as final, or does not know the tag, which

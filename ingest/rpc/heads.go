@@ -50,9 +50,9 @@ func (p *Pool) sawHead(ctx context.Context, n *Node, head *Header) error {
 	return nil
 }
 
-// Backs checks that the node has the block below its head, by hash, and the block with the number lacked, which other
+// provesHead checks that the node has the block below its head, by hash, and the block with the number lacked, which other
 // endpoints lack. It returns nil if the node has both, and ErrNoBlock if it does not.
-func (n *Node) Backs(ctx context.Context, head *Header, lacked uint64) error {
+func (n *Node) provesHead(ctx context.Context, head *Header, lacked uint64) error {
 	below, err := n.ByHash(ctx, head.Parent)
 	if err == nil && (below.Number+1 != head.Number || below.Time > head.Time) {
 		err = fmt.Errorf("its parent is block %d: %w", below.Number, ErrNoBlock)
@@ -86,7 +86,7 @@ func (n *Node) backedHead(ctx context.Context, head *Header, lacked uint64) *Hea
 	}
 	head, err := n.block(ctx, "eth_getBlockByNumber", "latest")
 	if err == nil && head.Number >= lacked {
-		err = n.doubt(n.Backs(ctx, head, lacked))
+		err = n.doubt(n.provesHead(ctx, head, lacked))
 	}
 	if err != nil {
 		return nil
@@ -95,12 +95,12 @@ func (n *Node) backedHead(ctx context.Context, head *Header, lacked uint64) *Hea
 	return head
 }
 
-// backs is like Backs, but makes no call if the head follows one that was already verified.
+// backs is like provesHead, but makes no call if the head follows one that was already verified.
 func (n *Node) backs(ctx context.Context, head *Header, lacked uint64) error {
 	if n.health.backs(head) {
 		return nil
 	}
-	return n.Backs(ctx, head, lacked)
+	return n.provesHead(ctx, head, lacked)
 }
 
 // backs reports whether a head follows a verified one within backedReach.

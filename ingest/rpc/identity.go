@@ -15,7 +15,11 @@ type RefusedError struct{ Reason string }
 
 func (e *RefusedError) Error() string { return e.Reason }
 
-func isRefused(err error) bool {
+// Refuse returns a RefusedError.
+func Refuse(format string, a ...any) error { return &RefusedError{fmt.Sprintf(format, a...)} }
+
+// Refused reports whether an error is a RefusedError.
+func Refused(err error) bool {
 	var refused *RefusedError
 	return errors.As(err, &refused)
 }
@@ -92,7 +96,7 @@ func (p *Pool) meet(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case len(wrong) > 0:
-		return &RefusedError{errors.Join(wrong...).Error()}
+		return Refuse("%v", errors.Join(wrong...))
 	case len(faults) == len(p.all):
 		return noneAnswers(faults)
 	}
@@ -151,7 +155,7 @@ func (p *Pool) Identified(ctx context.Context, n *Node) error {
 	err := p.identify(ctx, n)
 	var mistake *wrongChainError
 	if errors.As(err, &mistake) && !slices.ContainsFunc(p.all, func(n *Node) bool { return !n.health.is(wrong) }) {
-		return &RefusedError{"no endpoint of chain.rpc is left that serves the chain: " + mistake.reason}
+		return Refuse("no endpoint of chain.rpc is left that serves the chain: %s", mistake.reason)
 	}
 	return err
 }

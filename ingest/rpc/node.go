@@ -114,6 +114,3 @@ func (n *Node) HasCode(ctx context.Context, address common.Address) (bool, error
 	code, err := asked(ctx, n, decodeBytes, "eth_getCode", address, "latest")
 	return len(code) > 0, err
 }
-
-// Lags reports whether the node's head is far below that of another endpoint, or is not verified.
-func (n *Node) Lags() bool { return n.health.is(lagging) }

@@ -149,7 +149,7 @@ func askings() []asking {
 		{"code", "eth_getCode", "0x6001", func(n *oddNode, ctx context.Context) (any, error) { return n.HasCode(ctx, vault[0]) }},
 		{"call", "eth_call", "0x00ff", func(n *oddNode, ctx context.Context) (any, error) { return n.CallContract(ctx, vault[0], nil) }},
 		{"latest", "eth_getBlockByNumber", block, func(n *oddNode, ctx context.Context) (any, error) { return n.Latest(ctx) }},
-		{"finalized", "eth_getBlockByNumber", block, func(n *oddNode, ctx context.Context) (any, error) { return n.Finalized(ctx) }},
+		{"finalized", "eth_getBlockByNumber", block, func(n *oddNode, ctx context.Context) (any, error) { return n.finalized(ctx) }},
 		{"by number", "eth_getBlockByNumber", block, func(n *oddNode, ctx context.Context) (any, error) { return n.ByNumber(ctx, 0x1f) }},
 		{"by hash", "eth_getBlockByHash", block, func(n *oddNode, ctx context.Context) (any, error) { return n.ByHash(ctx, oddHash) }},
 		{"one header", "eth_getBlockByNumber", block, func(n *oddNode, ctx context.Context) (any, error) { return n.Headers(ctx, 0x1f, 0x1f) }},

@@ -170,7 +170,7 @@ func (p *Pool) firstThat(ctx context.Context, works func(*Node) error) (*Node, e
 		if err == nil {
 			err = works(n)
 		}
-		if err == nil || ctx.Err() != nil || isRefused(err) {
+		if err == nil || ctx.Err() != nil || Refused(err) {
 			return n, err
 		}
 		faults = append(faults, err)
@@ -239,6 +239,24 @@ func (p *Pool) Genesis() common.Hash {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return *p.genesis
+}
+
+// Keeper returns an endpoint other than n whose chain still goes through a block; nil for none. An endpoint that fails or
+// is behind the block does not count, and neither does one whose head lags: it may have stopped at the block, which left
+// the chain of the others.
+func (p *Pool) Keeper(ctx context.Context, n *Node, block *Header) *Node {
+	for _, other := range p.Others(n) {
+		if p.Identified(ctx, other) != nil {
+			continue
+		}
+		if tip, err := other.Latest(ctx); err != nil || tip.Number < block.Number || other.health.is(lagging) {
+			continue
+		}
+		if h, err := other.ByNumber(ctx, block.Number); err == nil && h.Hash == block.Hash {
+			return other
+		}
+	}
+	return nil
 }
 
 // Other returns the best endpoint except n, or an error if none can be called now.

@@ -412,7 +412,7 @@ func TestAllEndpointsDown(t *testing.T) {
 		if err == nil {
 			_, err = n.Latest(t.Context())
 		}
-		if err == nil || isRefused(err) {
+		if err == nil || Refused(err) {
 			t.Fatalf("with all endpoints down it is %v", err)
 		}
 		tried[n] = true
@@ -520,7 +520,7 @@ func TestBoastedHeadMakesNobodyLag(t *testing.T) {
 				}
 				f.pass(time.Second)
 				for i, n := range p.all {
-					if lags := n.Lags(); lags != (i == liar) {
+					if lags := n.health.is(lagging); lags != (i == liar) {
 						t.Errorf("endpoint %d lags: %v", i, lags)
 					}
 				}
@@ -530,7 +530,7 @@ func TestBoastedHeadMakesNobodyLag(t *testing.T) {
 			}
 			// It names a head that it has again.
 			chains[liar].set(func(c *bareNode) { c.boasts = 0 })
-			if err := p.look(t.Context(), p.all[liar]); err != nil || p.all[liar].Lags() {
+			if err := p.look(t.Context(), p.all[liar]); err != nil || p.all[liar].health.is(lagging) {
 				t.Errorf("an honest head is not accepted: %v", err)
 			}
 		})
@@ -553,8 +553,8 @@ func TestReorganisedHeadIsAskedForAgain(t *testing.T) {
 	if err := p.look(t.Context(), p.all[0]); err != nil {
 		t.Fatal(err)
 	}
-	if !p.all[0].Lags() || p.all[1].Lags() {
-		t.Errorf("the one behind lags: %v, the one whose head was reorganised: %v", p.all[0].Lags(), p.all[1].Lags())
+	if !p.all[0].health.is(lagging) || p.all[1].health.is(lagging) {
+		t.Errorf("the one behind lags: %v, the one whose head was reorganised: %v", p.all[0].health.is(lagging), p.all[1].health.is(lagging))
 	}
 }
 
@@ -565,7 +565,7 @@ func TestEndpointOfAnotherChain(t *testing.T) {
 	a.id, b.genesis = 6, 1
 	p, _ := poolOf(t, c, a, b)
 	_, err := p.First(t.Context())
-	if !isRefused(err) || !strings.Contains(err.Error(), "chain.rpc[1] ("+a.URL+") serves chain 6, but chain.id is 5") || !strings.Contains(err.Error(), "chain.rpc[2] ("+b.URL+") serves a chain with genesis") {
+	if !Refused(err) || !strings.Contains(err.Error(), "chain.rpc[1] ("+a.URL+") serves chain 6, but chain.id is 5") || !strings.Contains(err.Error(), "chain.rpc[2] ("+b.URL+") serves a chain with genesis") {
 		t.Errorf("two wrong endpoints give %v", err)
 	}
 
@@ -582,7 +582,7 @@ func TestEndpointOfAnotherChain(t *testing.T) {
 		f.pass(n.health.rests())
 	}
 	restart(c, 7)
-	if err := p.look(t.Context(), p.all[0]); err == nil || isRefused(err) || !strings.Contains(err.Error(), "serves chain 7") {
+	if err := p.look(t.Context(), p.all[0]); err == nil || Refused(err) || !strings.Contains(err.Error(), "serves chain 7") {
 		t.Errorf("a look at another chain gives %v", err)
 	}
 	if got := p.inUseNow(t); got != 1 {
@@ -595,7 +595,7 @@ func TestEndpointOfAnotherChain(t *testing.T) {
 		t.Error("next gives the turn to an endpoint on another chain")
 	}
 	restart(a, 7)
-	if _, err := p.Current(t.Context()); !isRefused(err) {
+	if _, err := p.Current(t.Context()); !Refused(err) {
 		t.Errorf("when every endpoint serves another chain it is %v", err)
 	}
 	c.set(func(c *bareNode) { c.id = 5 })
@@ -608,7 +608,7 @@ func TestEndpointOfAnotherChain(t *testing.T) {
 	if err := p.look(t.Context(), p.all[0]); err == nil {
 		t.Error("a chain that changes without a failure is not found out")
 	}
-	if n, err := p.Current(t.Context()); !isRefused(err) {
+	if n, err := p.Current(t.Context()); !Refused(err) {
 		t.Errorf("with every endpoint on another chain %v is in use, %v", n.Name, err)
 	}
 }
@@ -726,7 +726,7 @@ func TestFinalityFails(t *testing.T) {
 			asks := func(want bool, when string) {
 				t.Helper()
 				before := b.askedForFinal()
-				if _, err := n.FinalBelow(t.Context(), tip, false); err == nil {
+				if _, err := n.finalBelow(t.Context(), tip, false); err == nil {
 					t.Error("it names a final block")
 				}
 				if got := b.askedForFinal() > before; got != want {
@@ -746,7 +746,7 @@ func TestFinalityFails(t *testing.T) {
 				f.pass(time.Millisecond)
 			}
 			b.set(func(b *bareNode) { b.final = nil })
-			if _, err := n.FinalBelow(t.Context(), tip, false); !NamesNoFinal(err) || n.health.finality != (rest{}) {
+			if _, err := n.finalBelow(t.Context(), tip, false); !NamesNoFinal(err) || n.health.finality != (rest{}) {
 				t.Errorf("an answer is %v and leaves %+v", err, n.health.finality)
 			}
 		})
