@@ -24,8 +24,8 @@ type recorded struct {
 }
 
 // recordedBlocks reads the live block records of the whole log, in log order: 48 bytes each.
-func (s *session) recordedBlocks(ctx context.Context) (blocks []recorded, err error) {
-	err = chainlog.ReadAfter(ctx, s.ingest.config.ID, chainlog.Position{}, func(e chainlog.Entry) error {
+func recordedBlocks(ctx context.Context, l Log) (blocks []recorded, err error) {
+	err = chainlog.ReadAfter(ctx, l.ChainID, chainlog.Position{}, func(e chainlog.Entry) error {
 		b := e.GetBlock()
 		switch original := e.GetRetracts(); {
 		case b == nil:
@@ -37,14 +37,14 @@ func (s *session) recordedBlocks(ctx context.Context) (blocks []recorded, err er
 			}
 		}
 		return nil
-	}, s.ingest.kafka.Options()...)
+	}, l.Kafka.Options()...)
 	return blocks, err
 }
 
-// ancestor finds the newest recorded block that is also in the node's chain. If a block is in the chain, all below it
+// ancestorOf finds the newest recorded block that is also in the node's chain. If a block is in the chain, all below it
 // are too, so a binary search needs few calls.
-func (s *session) ancestor(ctx context.Context, n *rpc.Node) (*rpc.Header, error) {
-	blocks, err := s.recordedBlocks(ctx)
+func ancestorOf(ctx context.Context, l Log, n *rpc.Node) (*rpc.Header, error) {
+	blocks, err := recordedBlocks(ctx, l)
 	if err != nil {
 		return nil, err
 	}

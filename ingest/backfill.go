@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/ingest/proof"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/telemetry"
@@ -15,59 +18,101 @@ import (
 
 const (
 	// lookAgain is how long final blocks of late vaults are appended before the head is read again for the vaults that
-	// follow it. lookAgainFar is the same while no vault follows the head, when a pause only adds a few calls.
-	lookAgain    = 250 * time.Millisecond
-	lookAgainFar = 30 * time.Second
+	// follow it. LookAgain is the same while no vault follows the head, when a pause only adds a few calls.
+	lookAgain = 250 * time.Millisecond
+	LookAgain = 30 * time.Second
 	// doubtsEnough is how many times in a row each endpoint may fail to prove the logs of a final block before ingest
 	// ends.
 	doubtsEnough = 8
 )
 
-// lowest returns the block up to which every indexed vault is covered.
-func (s *session) lowest() uint64 {
-	lowest := s.state.coverageOf(s.ingest.watched()[0].address).to
-	for _, v := range s.ingest.watched() {
-		lowest = min(lowest, s.state.coverageOf(v.address).to)
-	}
-	return lowest
+// Options are the settings of a catch-up, from section chain of the configuration.
+type CatchupOptions struct {
+	Proof          proof.Level
+	Window         uint64
+	BatchBlocks    uint64
+	RangesInFlight int
+	PartsAtOnce    int // ranges without a block that one commit collects
+	Endpoints      int
 }
 
-// backfill appends the logs of final blocks from `from`, of all vaults that are covered up to there, followed by one
-// block record. Blocks less than a window below tip that move the head get a record each, because a query as of a
-// recent block needs its time, however late ingest read it. backfill returns after a while, so that the head is read
+// Catchup appends the logs of old blocks for one session of the writer.
+type Catchup struct {
+	CatchupOptions
+	writer   *Writer
+	follower *Follower
+	nodes    *rpc.Pool
+	status   *tracker
+	log      *slog.Logger
+
+	ranges   *rpc.Pipeline // of final blocks, read ahead; nil while there are none
+	appended *rpc.Header   // the last of them that was appended; nil before the first
+	doubts   doubts
+
+	// After an error of a node late vaults are not read before again; the vaults at the head do not wait for them.
+	again  time.Time
+	wait   *rpc.Backoff
+	reason string
+}
+
+// New returns a catch-up that reads single blocks as the follower does.
+func NewCatchup(o CatchupOptions, w *Writer, f *Follower, nodes *rpc.Pool, status *tracker, log *slog.Logger) *Catchup {
+	return &Catchup{CatchupOptions: o, writer: w, follower: f, nodes: nodes, status: status, log: log, wait: rpc.NewBackoff()}
+}
+
+// FarBehind returns the block from which final blocks must be read before anything
+// else happens. While the head is below the final block, that is the block above the
+// head, so that the vaults that follow it never wait for late ones. If no vault at the
+// head has blocks to read, it is the first block that the vaults furthest behind lack.
+func (c *Catchup) FarBehind(final uint64) (from uint64, far bool) {
+	head, vaults := c.writer.state.head, c.writer.state.indexed()
+	leading := slices.DeleteFunc(slices.Clone(vaults), func(v coverage) bool { return head == nil || v.to < head.Number })
+	if len(leading) > 0 && head.Number >= final {
+		return 0, false
+	}
+	if from = lowestOf(leading) + 1; len(leading) == 0 || from > final {
+		from = lowestOf(vaults) + 1
+	}
+	return from, from <= final
+}
+
+// Backfill appends the logs of final blocks from `from`, of all vaults that are covered up to there, followed by one
+// block record. Blocks less than a window below the tip that move the head get a record each, because a query as of a
+// recent block needs its time, however late ingest read it. Backfill returns after a while, so that the head is read
 // again; blocks that were read ahead are kept for the next call. If other vaults already follow the head, it makes at
 // most one commit and does not wait for a slow node. more reports whether anything was read.
-func (s *session) backfill(ctx context.Context, n *rpc.Node, tip *rpc.Header, from, final uint64) (more bool, err error) {
-	to, vaults := s.reach(from, final)
-	recordFrom := tip.Number + 1 - min(tip.Number+1, s.ingest.config.Window)
-	headersFrom := s.ingest.config.Proof.HeadersFrom(recordFrom)
-	late, wait, long := s.state.head != nil && from <= s.state.head.Number, ctx, lookAgainFar
+func (c *Catchup) Backfill(ctx context.Context, v *View, from uint64) (more bool, err error) {
+	n, final := v.Node, v.Final
+	to, vaults := c.reach(from, final)
+	recordFrom := v.Tip.Number + 1 - min(v.Tip.Number+1, c.Window)
+	headersFrom := c.Proof.HeadersFrom(recordFrom)
+	late, wait, long := c.writer.state.head != nil && from <= c.writer.state.head.Number, ctx, LookAgain
 	if late {
 		recordFrom, long = to+1, lookAgain
 		bounded, cancel := context.WithTimeout(ctx, long)
 		defer cancel()
 		wait = bounded
 	}
-	if !s.ranges.Serves(s.state.mapped.Contracts(vaults), from, to) {
-		s.ranges.Close()
-		s.ranges = rpc.NewPipeline(ctx, s.ingest.reader(s.state.mapped.Contracts(vaults)).Sampled(s.sampling(vaults)), from)
+	if !c.ranges.Serves(c.writer.state.mapped.Contracts(vaults), from, to) {
+		c.ranges.Close()
+		c.ranges = rpc.NewPipeline(ctx, c.reader(c.writer.state.mapped.Contracts(vaults)).Sampled(c.follower.Sampling(vaults)), from)
 	}
-	for began := time.Now(); time.Since(began) < long && !s.ranges.Done(to); {
-		s.ranges.Fill(n, to, recordFrom, headersFrom)
-		err := s.ranges.Gather(wait, n)
+	for began := time.Now(); time.Since(began) < long && !c.ranges.Done(to); {
+		c.ranges.Fill(n, to, recordFrom, headersFrom)
+		err := c.ranges.Gather(wait, n)
 		if late && err != nil && err == wait.Err() && ctx.Err() == nil { // nothing was read yet, and no job failed
 			return more, nil
 		}
 		more = true
 		if err == nil {
-			s.ranges.Fill(n, to, recordFrom, headersFrom) // read ahead during the commit
+			c.ranges.Fill(n, to, recordFrom, headersFrom) // read ahead during the commit
 		}
-		if err = s.doubts.weigh(err, len(s.ingest.config.RPC)); s.ranges.Due(to) || hopeless(err) && !s.ranges.Empty() {
-			if err := s.appendReady(ctx, n, vaults, final); err != nil {
-				return true, s.doubts.weigh(err, len(s.ingest.config.RPC))
+		if err = c.doubts.weigh(err, c.Endpoints); c.ranges.Due(to) || rpc.Refused(err) && !c.ranges.Empty() {
+			if err := c.appendReady(ctx, n, vaults, final); err != nil {
+				return true, c.doubts.weigh(err, c.Endpoints)
 			}
-			s.ranges.Committed()
-			s.doubts.settle()
+			c.ranges.Committed()
+			c.doubts.settle()
 			if late && err == nil {
 				return true, nil
 			}
@@ -81,76 +126,73 @@ func (s *session) backfill(ctx context.Context, n *rpc.Node, tip *rpc.Header, fr
 
 // reach returns the vaults that are covered up to the block before from, and how far they advance together: until they
 // meet the next vault, the head, or the final block.
-func (s *session) reach(from, final uint64) (to uint64, behind []common.Address) {
+func (c *Catchup) reach(from, final uint64) (to uint64, behind []common.Address) {
 	to = final
-	for _, v := range s.ingest.watched() {
-		switch have := s.state.coverageOf(v.address); {
+	for _, have := range c.writer.state.indexed() {
+		switch {
 		case have.to+1 == from:
-			behind = append(behind, v.address)
+			behind = append(behind, have.address)
 		case have.to >= from:
 			to = min(to, have.to)
 		}
 	}
-	if s.state.head != nil && s.state.head.Number >= from {
-		to = min(to, s.state.head.Number)
+	if c.writer.state.head != nil && c.writer.state.head.Number >= from {
+		to = min(to, c.writer.state.head.Number)
 	}
 	return to, behind
 }
 
 // appendReady commits the ready parts.
-func (s *session) appendReady(ctx context.Context, n *rpc.Node, vaults []common.Address, final uint64) (err error) {
-	ctx, span := telemetry.Gather(ctx, s.ranges.Parents(), telemetry.Internal, "ingest ranges")
+func (c *Catchup) appendReady(ctx context.Context, n *rpc.Node, vaults []common.Address, final uint64) (err error) {
+	ctx, span := telemetry.Gather(ctx, c.ranges.Parents(), telemetry.Internal, "ingest ranges")
 	defer func() { telemetry.End(span, err) }()
-	parts, err := s.ranges.Seal(ctx, n)
+	parts, err := c.ranges.Seal(ctx, n)
 	if err != nil {
 		return err
 	}
-	return s.appendParts(ctx, parts, vaults, final)
+	return c.appendParts(ctx, parts, vaults, final)
 }
 
 // appendParts commits consecutive blocks, as units that each end with a block. The parts may come from several
 // endpoints, so each must continue the one before it; otherwise everything that was read ahead is read again.
-func (s *session) appendParts(ctx context.Context, parts []*rpc.Part, vaults []common.Address, final uint64) error {
-	c, before, believed := &change{final: final}, s.appended, uint64(0)
+func (c *Catchup) appendParts(ctx context.Context, parts []*rpc.Part, vaults []common.Address, final uint64) error {
+	next, before, believed := &change{final: final}, c.appended, uint64(0)
 	for _, p := range parts {
-		if err := s.continues(p, before); err != nil {
-			s.readAgain()
+		if err := c.continues(p, before); err != nil {
+			c.Discard()
 			return err
 		}
-		unit := unitOfPart(p, s.state.mapped.Belonging(vaults, p.Logs), s.sampleFacts(p.Samples))
-		c.units, before, believed = append(c.units, unit), p.End(), max(believed, p.Believed)
+		unit := unitOfPart(p, c.writer.state.mapped.Belonging(vaults, p.Logs), c.follower.SampleFacts(p.Samples))
+		next.units, before, believed = append(next.units, unit), p.End(), max(believed, p.Believed)
 		for _, address := range vaults {
-			if p.NoState > 0 && s.state.mapped.Of(address).Description.Samples() {
-				s.noState[address] = p.NoState
+			if p.NoState > 0 && c.writer.state.mapped.Of(address).Description.Samples() {
+				c.writer.NoState(address, p.NoState)
 			}
 		}
 	}
 	for _, address := range vaults {
-		have := *s.state.coverageOf(address)
-		have.believe(have.to, s.ingest.unproven(before.Number, believed))
-		have.to = before.Number
-		c.covered = append(c.covered, have)
+		next.covered = append(next.covered, c.writer.cover(*c.writer.state.coverageOf(address), before.Number, believed))
 	}
-	if s.state.head == nil || before.Number > s.state.head.Number {
-		c.head = before
+	if c.writer.state.head == nil || before.Number > c.writer.state.head.Number {
+		next.head = before
 	}
-	if err := s.commit(ctx, c); err != nil {
+	if err := c.writer.commit(ctx, next); err != nil {
 		return err
 	}
-	s.appended = before
+	c.appended = before
 	return nil
 }
 
-// readAgain discards everything that was read ahead.
-func (s *session) readAgain() {
-	s.ranges.Close()
-	s.ranges = nil
+// Discard discards everything that was read ahead.
+func (c *Catchup) Discard() {
+	c.ranges.Close()
+	c.ranges = nil
 }
 
 // continues compares both ends of a part with the block before it and with the blocks that the state knows. For the
 // first part of a late vault in a session, neither may be known.
-func (s *session) continues(p *rpc.Part, before *rpc.Header) error {
-	below, known := s.state.hashAt(p.From - 1)
+func (c *Catchup) continues(p *rpc.Part, before *rpc.Header) error {
+	below, known := c.writer.state.hashAt(p.From - 1)
 	if before != nil && before.Number+1 == p.From {
 		below, known = before.Hash, true
 	}
@@ -158,11 +200,11 @@ func (s *session) continues(p *rpc.Part, before *rpc.Header) error {
 		return fmt.Errorf("the final block %d was given with the parent %s, but block %d is %s: the nodes of chain.rpc are not of one chain; the blocks are read again", p.From, p.Parent, p.From-1, below)
 	}
 	end := p.End()
-	if ours, known := s.state.hashAt(end.Number); known && ours != end.Hash {
+	if ours, known := c.writer.state.hashAt(end.Number); known && ours != end.Hash {
 		return fmt.Errorf("the final block %d was given as %s, but it is %s in the log: the nodes of chain.rpc are not of one chain; the blocks are read again", end.Number, end.Hash, ours)
 	}
 	for _, sample := range p.Samples {
-		ours, known := s.state.hashAt(sample.Number)
+		ours, known := c.writer.state.hashAt(sample.Number)
 		if sample.Number == end.Number {
 			ours, known = end.Hash, true
 		}
@@ -219,6 +261,6 @@ func (d *doubts) weigh(err error, endpoints int) error {
 }
 
 // reader returns a reader of the logs of these contracts.
-func (i *Ingest) reader(contracts []common.Address) *rpc.Reader {
-	return i.nodes.NewReader(contracts, i.config.Proof, i.config.BatchBlocks, i.config.RangesInFlight, i.partsAtOnce)
+func (c *Catchup) reader(contracts []common.Address) *rpc.Reader {
+	return c.nodes.NewReader(contracts, c.Proof, c.BatchBlocks, c.RangesInFlight, c.PartsAtOnce)
 }

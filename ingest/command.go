@@ -30,9 +30,9 @@ type outcome struct{ is, detail string }
 
 // commands is the queue of operators' commands for ingest, in order.
 type commands interface {
-	// pending returns the commands without an outcome.
-	pending(ctx context.Context) ([]command, error)
-	finish(ctx context.Context, id int64, o outcome) error
+	// Pending returns the commands without an outcome.
+	Pending(ctx context.Context) ([]command, error)
+	Finish(ctx context.Context, id int64, o outcome) error
 }
 
 // registryCommands is the queue in PostgreSQL.
@@ -49,7 +49,7 @@ func commandsOf(pool *pgxpool.Pool, chainID uint64) commands {
 	return registryCommands{db.New(pool), chainID}
 }
 
-func (r registryCommands) pending(ctx context.Context) ([]command, error) {
+func (r registryCommands) Pending(ctx context.Context) ([]command, error) {
 	rows, err := r.q.PendingVaultCommands(ctx, int64(r.chainID))
 	if err != nil {
 		return nil, fmt.Errorf("read the commands about vaults: %w", err)
@@ -61,7 +61,7 @@ func (r registryCommands) pending(ctx context.Context) ([]command, error) {
 	return out, nil
 }
 
-func (r registryCommands) finish(ctx context.Context, id int64, o outcome) error {
+func (r registryCommands) Finish(ctx context.Context, id int64, o outcome) error {
 	if err := r.q.FinishVaultCommand(ctx, db.FinishVaultCommandParams{ID: id, Outcome: o.is, Detail: o.detail}); err != nil {
 		return fmt.Errorf("write the outcome of command %d: %w", id, err)
 	}
@@ -128,11 +128,11 @@ func (b *inbox) exchange(ctx context.Context) error {
 	}
 	b.mu.Unlock()
 	for id, o := range ended {
-		if err := b.from.finish(ctx, id, o); err != nil {
+		if err := b.from.Finish(ctx, id, o); err != nil {
 			return err
 		}
 	}
-	pending, err := b.from.pending(ctx)
+	pending, err := b.from.Pending(ctx)
 	if err != nil {
 		return err
 	}
@@ -174,34 +174,42 @@ func (b *inbox) end(c command, o outcome) {
 	}
 }
 
-// obey executes the oldest pending command, and reports whether there was one. A command ends when its effect is in the
-// log. A command that reads the log does so in parts, between the steps of the vaults.
-func (s *session) obey(ctx context.Context, n *rpc.Node) (did bool, err error) {
-	c, ok := s.inbox.next()
+// Receive reads the operators' commands until ctx ends. It returns after the first read, because a command may make space
+// for a vault of chain.vaults, with what ends when the last outcomes are written.
+func (r *Registrar) Receive(ctx context.Context, from commands) *sync.WaitGroup {
+	r.inbox = newInbox(from, r.log)
+	var stopped sync.WaitGroup
+	first := make(chan struct{})
+	stopped.Go(func() { r.inbox.run(ctx, first) })
+	<-first
+	return &stopped
+}
+
+// Obey executes the oldest pending command, and reports whether one ended: when its effect is in the log. A command that
+// reads the log does so in parts, between the steps of the vaults, and is pending meanwhile.
+func (r *Registrar) Obey(ctx context.Context, n *rpc.Node) (did, pending bool, err error) {
+	c, ok := r.inbox.next()
 	if !ok {
-		return false, nil
+		return false, false, nil
 	}
 	var o outcome
+	ended := true
 	switch c.kind {
 	case registry.RemoveVault:
-		o, err = s.remove(ctx, c.vault)
+		o, err = r.remove(ctx, c.vault)
 	case registry.RestoreVault:
-		o, err = s.restoreVault(ctx, n, c.vault)
+		o, err = r.restoreVault(ctx, n, c.vault)
 	case registry.AddVault:
-		o, err = s.add(ctx, n, c)
+		o, err = r.add(ctx, n, c)
 	case registry.SetAlias, registry.RemoveAlias, registry.SendEarlier:
-		var ended bool
-		if o, ended, err = s.obeyAlias(ctx, c); err == nil && !ended {
-			return false, nil
-		}
+		o, ended, err = r.obeyAlias(ctx, c)
 	default:
 		o = refused("this navlog does not know the command %q: start a newer version", c.kind)
 	}
-	if err != nil {
-		return true, err
+	if err == nil && ended {
+		r.inbox.end(c, o)
 	}
-	s.inbox.end(c, o)
-	return true, nil
+	return ended, !ended, err
 }
 
 func refused(format string, a ...any) outcome {
@@ -214,44 +222,44 @@ func done(format string, a ...any) outcome {
 
 // remove appends the record that a vault was removed. Its history stays in the log, and nothing more is appended for
 // it.
-func (s *session) remove(ctx context.Context, address common.Address) (o outcome, err error) {
-	have := s.state.coverageOf(address)
+func (r *Registrar) remove(ctx context.Context, address common.Address) (o outcome, err error) {
+	have := r.writer.state.coverageOf(address)
 	switch {
 	case have == nil:
-		return refused("the log of chain %d has no vault %s", s.ingest.config.ID, address), nil
+		return refused("the log of chain %d has no vault %s", r.writer.ChainID, address), nil
 	case have.removed:
 		return done("vault %s was removed before", address), nil
-	case len(s.ingest.watched()) == 1:
+	case len(r.wanted) == 1:
 		return refused("vault %s is the only one: add another one to chain.vaults first", address), nil
 	}
 	gone := *have
 	gone.removed = true
 	fact := vaultFact(&event.Vault{Address: address[:], StartBlock: gone.start, Removed: true})
-	if err := s.commit(ctx, &change{units: [][]*event.Record{{fact}}, covered: []coverage{gone}}); err != nil {
+	if err := r.writer.commit(ctx, &change{units: [][]*event.Record{{fact}}, covered: []coverage{gone}}); err != nil {
 		return o, err
 	}
-	s.watch()
+	r.Watch()
 	return done("seq %d: the vault is removed from responses with the next generation, and is covered up to block %d", fact.GetSeq(), gone.to), nil
 }
 
 // add appends the record of a vault, which need not be in chain.vaults. It is read like a late vault, and the next
 // generation includes it. To repeat it changes nothing.
-func (s *session) add(ctx context.Context, n *rpc.Node, c command) (o outcome, err error) {
+func (r *Registrar) add(ctx context.Context, n *rpc.Node, c command) (o outcome, err error) {
 	v, err := decodeVault(c.argument)
 	if err != nil {
 		return refused("the command cannot be read: %v", err), nil
 	}
-	have := s.state.coverageOf(v.address)
+	have := r.writer.state.coverageOf(v.address)
 	switch {
 	case v.address != c.vault:
 		return refused("the command is about vault %s and describes vault %s", c.vault, v.address), nil
 	case have != nil && have.removed:
 		return refused("vault %s was removed: bring it back with `navlog vault restore`", v.address), nil
-	case have != nil && !sameSources(v.spec, specOf(s.state.records[v.address], v.address)):
+	case have != nil && !sameSources(v.spec, specOf(r.writer.state.records[v.address], v.address)):
 		return refused("vault %s is in the log with other sources", v.address), nil
-	case have != nil && !s.changed(v):
+	case have != nil && !r.changed(v):
 		return done("vault %s is in the log already", v.address), nil
-	case have == nil && len(s.ingest.watched()) >= MaxVaults:
+	case have == nil && len(r.wanted) >= MaxVaults:
 		return refused("%d vaults are indexed, and there can be no more: remove one first", MaxVaults), nil
 	}
 	for _, source := range v.spec.sources {
@@ -260,38 +268,43 @@ func (s *session) add(ctx context.Context, n *rpc.Node, c command) (o outcome, e
 			return o, fmt.Errorf("look for the code of %s %s: %w", source.Role, source.Address, err)
 		}
 		if !found {
-			return refused("%s %s has no code on chain %d", source.Role, source.Address, s.ingest.config.ID), nil
+			return refused("%s %s has no code on chain %d", source.Role, source.Address, r.writer.ChainID), nil
 		}
 	}
-	err = s.introduce(ctx, n, []vault{v})
+	err = r.introduce(ctx, n, []vault{v})
 	if rpc.Refused(err) {
 		return refused("%v", err), nil
 	}
 	if err != nil {
 		return o, err
 	}
-	return done("seq %d: vault %s is read from block %d, and is in responses with the next generation", s.state.seq, v.address, s.state.coverageOf(v.address).start), nil
+	return done("seq %d: vault %s is read from block %d, and is in responses with the next generation", r.writer.state.seq, v.address, r.writer.state.coverageOf(v.address).start), nil
 }
 
 // restoreVault appends the record that restores a removed vault. Reading continues after the block up to which it is
 // covered.
-func (s *session) restoreVault(ctx context.Context, n *rpc.Node, address common.Address) (o outcome, err error) {
-	have := s.state.coverageOf(address)
+func (r *Registrar) restoreVault(ctx context.Context, n *rpc.Node, address common.Address) (o outcome, err error) {
+	have := r.writer.state.coverageOf(address)
 	switch {
 	case have == nil:
-		return refused("the log of chain %d has no vault %s: add it to chain.vaults", s.ingest.config.ID, address), nil
+		return refused("the log of chain %d has no vault %s: add it to chain.vaults", r.writer.ChainID, address), nil
 	case !have.removed:
 		return done("vault %s was not removed", address), nil
-	case len(s.ingest.watched()) >= MaxVaults:
+	case len(r.wanted) >= MaxVaults:
 		return refused("%d vaults are indexed, and there can be no more: remove one first", MaxVaults), nil
 	}
-	back := vault{address, have.start, s.ingest.nameOf(address, have.name), nil}
-	err = s.introduce(ctx, n, []vault{back})
+	back := vault{address, have.start, have.name, nil}
+	for _, v := range r.Set {
+		if v.address == address {
+			back.name = v.name
+		}
+	}
+	err = r.introduce(ctx, n, []vault{back})
 	if rpc.Refused(err) {
 		return refused("%v", err), nil
 	}
 	if err != nil {
 		return o, err
 	}
-	return done("seq %d: vault %s continues from block %d", s.state.seq, address, have.to+1), nil
+	return done("seq %d: vault %s continues from block %d", r.writer.state.seq, address, have.to+1), nil
 }

@@ -27,7 +27,7 @@ const (
 	maxRecord = chainlog.MaxBatchBytes - 1000
 )
 
-// step names a point at which tests can make a session fail.
+// step is a step of a transaction or of a fence, at which tests can make a writer fail.
 type step string
 
 const (
@@ -42,6 +42,14 @@ const (
 // steps are the steps of a transaction.
 var steps = []step{beforeProduce, beforeFlush, afterFlush, afterCursor, afterEnd}
 
+// reached calls the hook.
+func (w *Writer) reached(at step) error {
+	if w.Hook == nil {
+		return nil
+	}
+	return w.Hook(at)
+}
+
 // commitError is returned for a transaction whose outcome is unknown. The session ends: only the cursor shows the
 // outcome.
 type commitError struct{ err error }
@@ -51,32 +59,34 @@ func (e *commitError) Unwrap() error { return e.err }
 
 // commit writes a change in one Kafka transaction: its records, the referrals that become due by it, and the cursor. It
 // completes even if ctx ends.
-func (s *session) commit(ctx context.Context, c *change) (err error) {
+func (w *Writer) commit(ctx context.Context, c *change) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
-	ctx, span := s.traced(ctx, c)
+	ctx, span := w.traced(ctx, c)
 	defer func() { telemetry.End(span, err) }()
-	s.noteNoState(c.covered)
-	s.number(c)
-	due := append(c.earlier, s.state.apply(c, s.ingest.config.Confirmations)...)
-	s.proofs.merge(s.state)
-	if err := s.transact(ctx, c, due); err != nil {
+	w.noteNoState(c.covered)
+	w.number(c)
+	due := append(c.earlier, w.state.apply(c, w.Confirmations)...)
+	if w.Proven != nil {
+		for i := range w.state.covered {
+			w.state.covered[i].prove(w.Proven(w.state.covered[i].address))
+		}
+	}
+	if err := w.transact(ctx, c, due); err != nil {
 		return &commitError{err}
 	}
-	s.proofs.committed(s.state)
-	if omitted := s.ingest.metrics.committed(c, due, s.state); len(omitted) > 0 {
+	if omitted := w.count(c, due); len(omitted) > 0 {
 		l := omitted[0]
-		s.ingest.log.WarnContext(ctx, "logs appended without their data, which is too large for a record: it has their length and hash instead", "logs", len(omitted),
-			"vault", mapping.VaultOf(l), "event", eventOf(s.state.mapped, l), "block", l.GetBlockNumber(), "logIndex", l.GetLogIndex(), "bytes", l.GetDataLength())
+		w.log.WarnContext(ctx, "logs appended without their data, which is too large for a record: it has their length and hash instead", "logs", len(omitted),
+			"vault", mapping.VaultOf(l), "event", eventOf(w.state.mapped, l), "block", l.GetBlockNumber(), "logIndex", l.GetLogIndex(), "bytes", l.GetDataLength())
 	}
-	s.ingest.note(func(st *Status) { st.indexed(s.state) })
-	s.ingest.noteProven(s.state.covered)
+	w.report()
 	return nil
 }
 
 // traced starts the span of a transaction, whose context its records carry. A transaction that contains only a cursor
 // starts no trace.
-func (s *session) traced(ctx context.Context, c *change) (context.Context, telemetry.Span) {
+func (w *Writer) traced(ctx context.Context, c *change) (context.Context, telemetry.Span) {
 	start := telemetry.Child
 	if len(c.units) > 0 {
 		start = telemetry.Begin
@@ -91,9 +101,9 @@ func (s *session) traced(ctx context.Context, c *change) (context.Context, telem
 		records += len(unit)
 	}
 	telemetry.Text(span, telemetry.Messaging, "kafka")
-	telemetry.Text(span, telemetry.Topic, chainlog.LogTopic(s.ingest.config.ID))
+	telemetry.Text(span, telemetry.Topic, chainlog.LogTopic(w.ChainID))
 	telemetry.Number(span, telemetry.Records, records)
-	telemetry.Number(span, telemetry.Seq, s.state.seq+uint64(records))
+	telemetry.Number(span, telemetry.Seq, w.state.seq+uint64(records))
 	if c.head != nil {
 		telemetry.Number(span, telemetry.BlockNumber, c.head.Number)
 		telemetry.Text(span, telemetry.BlockHash, c.head.Hash.Hex())
@@ -103,54 +113,54 @@ func (s *session) traced(ctx context.Context, c *change) (context.Context, telem
 
 // number sets the seqs of a change's records, the boundaries of their units, and the origin in the first record of a
 // log.
-func (s *session) number(c *change) {
-	seq := s.state.seq
+func (w *Writer) number(c *change) {
+	seq := w.state.seq
 	for _, unit := range c.units {
 		for i, r := range unit {
 			seq++
-			r.Seq, r.ChainId, r.Boundary = seq, s.ingest.config.ID, i == len(unit)-1
+			r.Seq, r.ChainId, r.Boundary = seq, w.ChainID, i == len(unit)-1
 			if seq == 1 {
-				r.Origin = &event.Origin{LogId: s.state.logID, GenesisHash: s.state.genesis[:]}
+				r.Origin = &event.Origin{LogId: w.state.logID, GenesisHash: w.state.genesis[:]}
 			}
 		}
 	}
 }
 
-func (s *session) transact(ctx context.Context, c *change, due []referral) error {
+func (w *Writer) transact(ctx context.Context, c *change, due []referral) error {
 	published := publish(ctx, due)
-	records, err := encode(c, due, s.state.logID)
+	records, err := encode(c, due, w.state.logID)
 	if err != nil {
 		return err
 	}
-	if err := s.client.BeginTransaction(); err != nil {
+	if err := w.client.BeginTransaction(); err != nil {
 		return fmt.Errorf("begin a transaction: %w", err)
 	}
-	if err := s.ingest.reached(beforeProduce); err != nil {
+	if err := w.reached(beforeProduce); err != nil {
 		return err
 	}
-	if err := s.produce(ctx, records...); err != nil {
+	if err := w.produce(ctx, records...); err != nil {
 		return fmt.Errorf("append %d records: %w", len(records), err)
 	}
-	if err := s.ingest.reached(afterFlush); err != nil {
+	if err := w.reached(afterFlush); err != nil {
 		return err
 	}
-	s.locate(c, records)
-	s.state.prune(s.ingest.config.Window)
-	cursor, err := proto.Marshal(s.state.cursor(s.ingest.config.ID, s.ingest.instance))
+	w.locate(c, records)
+	w.state.prune(w.Window)
+	cursor, err := proto.Marshal(w.state.cursor(w.ChainID, w.Instance))
 	if err != nil {
 		return fmt.Errorf("encode the cursor: %w", err)
 	}
-	if err := s.produce(ctx, &kgo.Record{Topic: chainlog.CursorTopic(s.ingest.config.ID), Key: strconv.AppendUint(nil, s.ingest.config.ID, 10), Value: cursor}); err != nil {
+	if err := w.produce(ctx, &kgo.Record{Topic: chainlog.CursorTopic(w.ChainID), Key: strconv.AppendUint(nil, w.ChainID, 10), Value: cursor}); err != nil {
 		return fmt.Errorf("append the cursor: %w", err)
 	}
-	if err := s.ingest.reached(afterCursor); err != nil {
+	if err := w.reached(afterCursor); err != nil {
 		return err
 	}
-	if err := s.client.EndTransaction(ctx, kgo.TryCommit); err != nil {
+	if err := w.client.EndTransaction(ctx, kgo.TryCommit); err != nil {
 		return fmt.Errorf("commit a transaction: %w", err)
 	}
 	published()
-	return s.ingest.reached(afterEnd)
+	return w.reached(afterEnd)
 }
 
 // encode returns the Kafka records of a change, those of the log first.
@@ -181,15 +191,15 @@ func encode(c *change, due []referral, logID []byte) ([]*kgo.Record, error) {
 }
 
 // produce appends records and returns when the broker has all of them.
-func (s *session) produce(ctx context.Context, records ...*kgo.Record) error {
-	promise := kgo.AbortingFirstErrPromise(s.client)
+func (w *Writer) produce(ctx context.Context, records ...*kgo.Record) error {
+	promise := kgo.AbortingFirstErrPromise(w.client)
 	for _, r := range records {
-		s.client.Produce(ctx, r, promise.Promise())
+		w.client.Produce(ctx, r, promise.Promise())
 	}
-	if err := s.ingest.reached(beforeFlush); err != nil {
+	if err := w.reached(beforeFlush); err != nil {
 		return err
 	}
-	if err := s.client.Flush(ctx); err != nil {
+	if err := w.client.Flush(ctx); err != nil {
 		return err
 	}
 	return promise.Err()
@@ -197,7 +207,7 @@ func (s *session) produce(ctx context.Context, records ...*kgo.Record) error {
 
 // locate notes the offsets that the broker assigned to the records of a change,
 // which come first among the produced records, in the order of their seqs.
-func (s *session) locate(c *change, produced []*kgo.Record) {
+func (w *Writer) locate(c *change, produced []*kgo.Record) {
 	records := 0
 	for _, unit := range c.units {
 		records += len(unit)
@@ -205,15 +215,15 @@ func (s *session) locate(c *change, produced []*kgo.Record) {
 	if records == 0 {
 		return
 	}
-	s.state.offset = produced[records-1].Offset
-	first := s.state.seq - uint64(records) + 1
-	for i := range s.state.covered {
-		if v := &s.state.covered[i]; v.record >= first {
+	w.state.offset = produced[records-1].Offset
+	first := w.state.seq - uint64(records) + 1
+	for i := range w.state.covered {
+		if v := &w.state.covered[i]; v.record >= first {
 			v.offset = produced[v.record-first].Offset
 		}
 	}
-	for i := range s.state.window.entries {
-		if e := &s.state.window.entries[i]; e.GetSeq() >= first {
+	for i := range w.state.window.entries {
+		if e := &w.state.window.entries[i]; e.GetSeq() >= first {
 			e.Offset = produced[e.GetSeq()-first].Offset
 		}
 	}

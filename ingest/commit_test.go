@@ -1,38 +1,43 @@
 package ingest
 
 import (
+	"bytes"
 	"errors"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// unattended returns a session with a new log and without a node: only the test commits.
-func unattended(t *testing.T, kafka chainlog.Config, config Config) *session {
+// unattended returns a writer of a new log that only the test commands.
+func unattended(t *testing.T, o WriterOptions) *Writer {
 	t.Helper()
-	i := New(config, kafka, nil, newRegistry(), slog.New(slog.DiscardHandler))
-	t.Cleanup(i.nodes.Close)
-	client, err := i.transactional()
+	client, err := kgo.NewClient(o.Kafka.Options()...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(client.Close)
-	if err := chainlog.EnsureTopics(t.Context(), kadm.NewClient(client), config.ID, kafka.Topology()); err != nil {
+	defer client.Close()
+	if err := chainlog.EnsureTopics(t.Context(), kadm.NewClient(client), o.ChainID, o.Kafka.Topology()); err != nil {
 		t.Fatal(err)
 	}
-	if err := fence(t.Context(), client); err != nil {
+	w := NewWriter(o, newTracker(prometheus.NewRegistry(), o.ChainID, ""), slog.New(slog.DiscardHandler))
+	if err := w.Fence(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s := i.newSession(client)
-	s.state = &state{logID: make([]byte, 16)}
-	return s
+	t.Cleanup(w.Close)
+	w.state = &state{logID: make([]byte, 16)}
+	return w
 }
 
 // If any call of the producer fails, the session ends, and the transaction has no effect, neither in memory nor in the
@@ -41,7 +46,7 @@ func unattended(t *testing.T, kafka chainlog.Config, config Config) *session {
 func TestProducerFails(t *testing.T) {
 	t.Parallel()
 	kafka := chainlog.DefaultConfig()
-	kafka.Brokers = kfake(t)
+	kafka.Brokers = enginetest.Kafka(t)
 	for id, c := range []struct {
 		call  string
 		after step // at which the producer breaks; "" for a producer that already has a transaction open
@@ -52,11 +57,8 @@ func TestProducerFails(t *testing.T) {
 		{"take the cursor", afterFlush, "append the cursor"},
 		{"commit", afterCursor, "commit a transaction"},
 	} {
-		config := validConfig()
-		config.ID = uint64(id) + 1
-		s := unattended(t, kafka, config)
-		i := s.ingest
-		i.hook = func(reached step) error {
+		s := unattended(t, WriterOptions{Log: Log{uint64(id) + 1, kafka}})
+		s.Hook = func(reached step) error {
 			if reached == c.after {
 				s.client.Close()
 			}
@@ -74,21 +76,14 @@ func TestProducerFails(t *testing.T) {
 		if !errors.As(err, &failed) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("a producer that does not %s: commit gives %v", c.call, err)
 		}
-		if st := i.Status(); st.Seq != 0 {
+		if st := s.status.snapshot(); st.Seq != 0 {
 			t.Errorf("a producer that does not %s: the status is at seq %d", c.call, st.Seq)
 		}
-		next, err := i.transactional() // ends the open transaction
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer next.Close()
-		if err := fence(t.Context(), next); err != nil {
-			t.Fatal(err)
-		}
-		if cursor, err := i.readCursor(t.Context()); err != nil || cursor != nil {
+		unattended(t, WriterOptions{Log: s.Log}) // ends the open transaction
+		if cursor, err := s.Cursor(t.Context()); err != nil || cursor != nil {
 			t.Errorf("a producer that does not %s: there is the cursor %v, %v", c.call, cursor, err)
 		}
-		if origin, err := chainlog.ReadOrigin(t.Context(), config.ID, kafka.Options()...); err != nil || origin != nil {
+		if origin, err := chainlog.ReadOrigin(t.Context(), s.ChainID, kafka.Options()...); err != nil || origin != nil {
 			t.Errorf("a producer that does not %s: there is the log %v, %v", c.call, origin, err)
 		}
 	}
@@ -99,10 +94,9 @@ func TestProducerFails(t *testing.T) {
 func TestNextSessionHasTheState(t *testing.T) {
 	t.Parallel()
 	kafka := chainlog.DefaultConfig()
-	kafka.Brokers = kfake(t)
-	config := validConfig()
-	config.Window, config.Confirmations = 4, 6 // so that some referrals are below the window and not published
-	s := unattended(t, kafka, config)
+	kafka.Brokers = enginetest.Kafka(t)
+	// So that some referrals are below the window and not published.
+	s := unattended(t, WriterOptions{Log: Log{11, kafka}, Window: 4, Confirmations: 6})
 	m := &model{rng: rand.New(rand.NewPCG(3, 1)), chain: []*rpc.Header{{}}}
 	s.state.head = m.chain[0]
 	pruned := false
@@ -122,14 +116,12 @@ func TestNextSessionHasTheState(t *testing.T) {
 		if err := s.commit(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
-		cursor, err := s.ingest.readCursor(t.Context())
+		cursor, err := s.Cursor(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		next := s.ingest.newSession(nil)
-		if next.state, err = stateOf(cursor); err != nil {
-			t.Fatal(err)
-		}
+		next := NewWriter(s.WriterOptions, s.status, s.log)
+		next.state = stateOf(cursor)
 		if err := next.readTail(t.Context(), cursor); err != nil {
 			t.Fatalf("after %d transactions: %v", n+1, err)
 		}
@@ -148,5 +140,62 @@ func TestNextSessionHasTheState(t *testing.T) {
 	}
 	if !pruned {
 		t.Error("the window was never shorter than the log: the test proves nothing")
+	}
+}
+
+// A cursor is rightful if it is by the writer with which this Run began, or by this Run itself, even if it does not
+// know yet that its claim was committed.
+func TestRightful(t *testing.T) {
+	t.Parallel()
+	w := &Writer{WriterOptions: WriterOptions{Instance: bytes.Repeat([]byte{1}, 16)}}
+	last, other := bytes.Repeat([]byte{2}, 16), bytes.Repeat([]byte{3}, 16)
+	for name, c := range map[string]struct {
+		by, last []byte
+		rightful bool
+	}{
+		"the last one's":                {last, last, true},
+		"its own":                       {w.Instance, w.Instance, true},
+		"its own, not known yet":        {w.Instance, last, true},
+		"another one's":                 {other, last, false},
+		"another one's, after its own":  {other, w.Instance, false},
+		"the last one's, after its own": {last, w.Instance, false},
+		"none, after the last one's":    {nil, last, false},
+	} {
+		err := w.Rightful(&event.Cursor{InstanceId: c.by}, c.last)
+		if c.rightful != (err == nil) || err != nil && !errors.Is(err, ErrFenced) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// All records are bounded, so this can only be a bug.
+func TestRecordThatIsTooLongIsRefused(t *testing.T) {
+	record := vaultFact(&event.Vault{Name: strings.Repeat("x", maxRecord)})
+	record.Seq, record.ChainId = 3, 1
+	_, err := encode(&change{units: [][]*event.Record{{record}}}, nil, nil)
+	var refusal *rpc.RefusedError
+	if !errors.As(err, &refusal) || !strings.Contains(err.Error(), "record 3, a vault, would have") {
+		t.Errorf("a vault record that is too long gives %v", err)
+	}
+}
+
+// The largest possible record fits into a Kafka batch.
+func TestLargestRecordFits(t *testing.T) {
+	full := func(n int) []byte { return bytes.Repeat([]byte{0xff}, n) }
+	l := &event.Log{
+		Address: full(20), Topics: [][]byte{full(32), full(32), full(32), full(32)}, BlockNumber: math.MaxUint64, BlockHash: full(32),
+		BlockTime: math.MaxUint64, TxHash: full(32), TxIndex: math.MaxUint32, LogIndex: math.MaxUint32,
+	}
+	l.SetData(full(event.MaxData))
+	record := logFact(l)
+	record.Seq, record.Retracts, record.Boundary, record.ChainId = math.MaxUint64, math.MaxUint64, true, math.MaxUint64
+	record.Origin = &event.Origin{LogId: full(16), GenesisHash: full(32)}
+	k, err := chainlog.Encode(record)
+	if err != nil || len(k.Value) > maxRecord || len(l.Data) != event.MaxData {
+		t.Errorf("the record has %d bytes and may have %d (%v)", len(k.Value), maxRecord, err)
+	}
+	l.SetData(full(event.MaxData + 1))
+	if len(l.Data) > 0 || l.DataLength != event.MaxData+1 || !bytes.Equal(l.DataHash, crypto.Keccak256(full(event.MaxData+1))) {
+		t.Errorf("of larger data the record says %d and %x", l.DataLength, l.DataHash)
 	}
 }

@@ -7,18 +7,13 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/navlog/navlog/ingest/proof"
 	"github.com/navlog/navlog/ingest/rpc"
 )
-
-// MaxVaults is the number of vaults that one deployment may index.
-const MaxVaults = 6
 
 // Config is the section `chain` of the configuration.
 type Config struct {
@@ -64,62 +59,6 @@ type Config struct {
 	// Standby is how long the ingest that writes the log must have been silent before another one takes over: 100 ms to
 	// 10 min, default 5 s; 0 takes over at once, even from a live one, which then ends.
 	Standby time.Duration `yaml:"standby" env:"STANDBY"`
-}
-
-// VaultConfig is one vault.
-type VaultConfig struct {
-	Address string `yaml:"address" env:"ADDRESS"`
-	// StartBlock is the first block that can hold a log of the vault. It may be
-	// raised later without effect, and never lowered.
-	StartBlock uint64 `yaml:"startBlock" env:"START_BLOCK"`
-	// Name overrides the contract's name() for display: UTF-8 of at most 256
-	// bytes. A change is recorded at the next start.
-	Name string `yaml:"name" env:"NAME"`
-	// Mapping says what the vault's logs mean: the name of a preset, or the path of a file, which contains a slash or
-	// ends with .yaml; default "reference".
-	Mapping string `yaml:"mapping" env:"MAPPING"`
-	// Mappings replace Mapping if it changed over time: each applies to its blocks.
-	Mappings []MappingConfig `yaml:"mappings" envPrefix:"MAPPINGS_"`
-	// Sources are the contracts of the vault by their roles in the mapping. The vault itself is the source "vault"
-	// unless another role names it.
-	Sources map[string]SourceConfig `yaml:"sources" env:"-"`
-	// Symbol, Decimals and Asset replace what the contracts return, or supply what they do not return.
-	Symbol   string      `yaml:"symbol" env:"SYMBOL"`
-	Decimals *uint8      `yaml:"decimals" env:"DECIMALS"`
-	Asset    AssetConfig `yaml:"asset" envPrefix:"ASSET_"`
-}
-
-// MappingConfig is the mapping of a block range, both ends included.
-type MappingConfig struct {
-	Mapping string  `yaml:"mapping" env:"MAPPING"`
-	From    uint64  `yaml:"from" env:"FROM"`
-	To      *uint64 `yaml:"to" env:"TO"` // absent: without end
-}
-
-// SourceConfig is a contract of a vault. If several vaults share the contract, it has the topics of this vault's logs:
-// each an address, or 32 bytes.
-type SourceConfig struct {
-	Address string `yaml:"address"`
-	Topic1  string `yaml:"topic1"`
-	Topic2  string `yaml:"topic2"`
-	Topic3  string `yaml:"topic3"`
-}
-
-// UnmarshalYAML also accepts just the address.
-func (s *SourceConfig) UnmarshalYAML(node *yaml.Node) error {
-	if node.Kind == yaml.ScalarNode {
-		*s = SourceConfig{Address: node.Value}
-		return nil
-	}
-	type plain SourceConfig
-	return node.Decode((*plain)(s))
-}
-
-// AssetConfig is the token that a vault holds.
-type AssetConfig struct {
-	Address  string `yaml:"address" env:"ADDRESS"`
-	Symbol   string `yaml:"symbol" env:"SYMBOL"`
-	Decimals *uint8 `yaml:"decimals" env:"DECIMALS"`
 }
 
 // DefaultConfig has the default of everything except the chain id, the nodes, the vaults, and the settings from the
@@ -224,8 +163,6 @@ const maxPrice = 1_000_000_000
 
 var methodText = regexp.MustCompile(`^[a-z]+_[a-zA-Z0-9]+$`)
 
-var addressText = regexp.MustCompile(`^0x[0-9a-fA-F]{40}$`)
-
 // Validate reports every mistake at once.
 func (c Config) Validate() error {
 	var faults []error
@@ -238,7 +175,7 @@ func (c Config) Validate() error {
 		fault("chain.id is missing: give the chain id, such as 1 for Ethereum")
 	}
 	faults = append(faults, c.endpointFaults()...)
-	faults = append(faults, c.vaultFaults()...)
+	faults = append(faults, VaultFaults(c.Vaults)...)
 	if c.PollInterval < 10*time.Millisecond || c.PollInterval > time.Minute {
 		fault("chain.pollInterval is %s and must be 10ms to 1m", c.PollInterval)
 	}
@@ -304,29 +241,6 @@ func (c Config) endpointFaults() (faults []error) {
 		fault("chain.agreement is 2, but chain.rpc has %d endpoints: give at least two, so that they can agree", len(c.RPC))
 	}
 	return faults
-}
-
-func (c Config) vaultFaults() (faults []error) {
-	if n := len(c.Vaults); n < 1 || n > MaxVaults {
-		faults = append(faults, fmt.Errorf("chain.vaults has %d vaults and must have 1 to %d", n, MaxVaults))
-	}
-	seen := map[string]int{}
-	for i, v := range c.Vaults {
-		if !addressText.MatchString(v.Address) {
-			faults = append(faults, fmt.Errorf("chain.vaults[%d].address is %q and must be 0x and 40 hex digits", i, v.Address))
-			continue
-		}
-		key := strings.ToLower(v.Address)
-		if first, twice := seen[key]; twice {
-			faults = append(faults, fmt.Errorf("chain.vaults[%d].address is the same as chain.vaults[%d].address (%s)", i, first, v.Address))
-			continue
-		}
-		seen[key] = i
-		if len(v.Name) > maxLabel || !utf8.ValidString(v.Name) {
-			faults = append(faults, fmt.Errorf("chain.vaults[%d].name has %d bytes and must be UTF-8 of at most %d", i, len(v.Name), maxLabel))
-		}
-	}
-	return append(faults, c.mappingFaults()...)
 }
 
 func faultyPrices(key string, prices map[string]uint64, fault func(format string, a ...any)) {

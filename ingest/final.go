@@ -39,26 +39,26 @@ type namedFinal struct {
 //
 // A depth counts from the head of the log, whose blocks were followed by their parent hashes and agreed on. Only while
 // the log is further behind does it count from the heads that the endpoints name.
-func (s *session) finalBlock(ctx context.Context, n *rpc.Node, tip *rpc.Header) (uint64, error) {
-	if depth := s.ingest.config.Finality.Depth; depth > 0 && s.state.head != nil && tip.Number-min(tip.Number, depth) <= s.state.head.Number {
-		return rpc.Finality(s.ingest.config.Finality).Below(min(tip.Number, s.state.head.Number)), nil
+func (f *Follower) finalBlock(ctx context.Context, n *rpc.Node, tip *rpc.Header) (uint64, error) {
+	if depth := f.Finality.Depth; depth > 0 && f.writer.state.head != nil && tip.Number-min(tip.Number, depth) <= f.writer.state.head.Number {
+		return f.Finality.Below(min(tip.Number, f.writer.state.head.Number)), nil
 	}
-	own, err := rpc.Finality(s.ingest.config.Finality).At(ctx, n, tip)
+	own, err := f.Finality.At(ctx, n, tip)
 	// An endpoint that fails to name a final block delays only finality. If the log is so far behind that it is unknown
 	// up to where blocks can be read as final ones, everything waits.
 	failed := err != nil && !rpc.NamesNone(err)
-	if failed && (ctx.Err() != nil || s.state.head == nil || tip.Number > s.state.head.Number+s.ingest.config.Window) {
+	if failed && (ctx.Err() != nil || f.writer.state.head == nil || tip.Number > f.writer.state.head.Number+f.Window) {
 		return 0, err
 	}
 	// far reports whether many blocks that the log lacks would be read as final ones. Without an agreement on them they
 	// would be read one by one, which is expensive, so they wait.
 	far := func(own *rpc.Header) bool {
-		return s.state.head == nil || own != nil && own.Number > s.state.head.Number+s.ingest.config.Window
+		return f.writer.state.head == nil || own != nil && own.Number > f.writer.state.head.Number+f.Window
 	}
-	need, gains := s.ingest.config.Agreement, own != nil && (own.Number > s.state.final || s.state.head == nil)
+	need, gains := f.Agreement, own != nil && (own.Number > f.writer.state.final || f.writer.state.head == nil)
 	if own != nil && need == 1 && !gains {
-		s.noteFinality(nil)
-		return s.state.final, nil
+		f.noteFinality(nil)
+		return f.writer.state.final, nil
 	}
 	var named []namedFinal
 	none := []error{err}
@@ -70,11 +70,11 @@ func (s *session) finalBlock(ctx context.Context, n *rpc.Node, tip *rpc.Header) 
 		if gains || failed {
 			pause = finalSoon
 		}
-		if !far(own) && time.Since(s.finality.asked) < pause {
-			return s.state.final, nil
+		if !far(own) && time.Since(f.finality.asked) < pause {
+			return f.writer.state.final, nil
 		}
-		s.finality.asked = time.Now()
-		others, someFailed, faults := s.finalsOfOthers(ctx, n)
+		f.finality.asked = time.Now()
+		others, someFailed, faults := f.finalsOfOthers(ctx, n)
 		if named, none = append(named, others...), append(none, faults...); ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
@@ -82,10 +82,10 @@ func (s *session) finalBlock(ctx context.Context, n *rpc.Node, tip *rpc.Header) 
 			return 0, fmt.Errorf("the final block is not known: %w", errors.Join(none...))
 		}
 	}
-	final, faults := s.agreedFinal(ctx, n, tip, named)
-	if final > s.state.final {
-		s.finality.asked = time.Time{}
-		s.noteFinality(nil)
+	final, faults := f.agreedFinal(ctx, n, tip, named)
+	if final > f.writer.state.final {
+		f.finality.asked = time.Time{}
+		f.noteFinality(nil)
 		return final, nil
 	}
 	if far(own) && len(faults) > 0 {
@@ -94,21 +94,21 @@ func (s *session) finalBlock(ctx context.Context, n *rpc.Node, tip *rpc.Header) 
 	if len(named) >= need { // they agree on the current final block, or will in a moment
 		none = faults
 	}
-	s.noteFinality(errors.Join(none...))
-	return s.state.final, nil
+	f.noteFinality(errors.Join(none...))
+	return f.writer.state.final, nil
 }
 
 // finalsOfOthers calls all endpoints except n. failed reports whether one of them failed, and so may name a final block
 // later.
-func (s *session) finalsOfOthers(ctx context.Context, n *rpc.Node) (named []namedFinal, failed bool, faults []error) {
-	for _, other := range s.nodes.Others(n) {
-		err := s.nodes.Identified(ctx, other)
+func (f *Follower) finalsOfOthers(ctx context.Context, n *rpc.Node) (named []namedFinal, failed bool, faults []error) {
+	for _, other := range f.nodes.Others(n) {
+		err := f.nodes.Identified(ctx, other)
 		var tip, block *rpc.Header
 		if err == nil {
 			tip, err = other.Latest(ctx)
 		}
 		if err == nil {
-			block, err = rpc.Finality(s.ingest.config.Finality).At(ctx, other, tip)
+			block, err = f.Finality.At(ctx, other, tip)
 		}
 		if err != nil {
 			failed, faults = failed || !rpc.NamesNone(err), append(faults, err)
@@ -122,84 +122,84 @@ func (s *session) finalsOfOthers(ctx context.Context, n *rpc.Node) (named []name
 // agreedFinal returns the highest of the named blocks that enough endpoints have in the chain below the block that they
 // name, and that does not contradict the log. If there is none above the current final block, it returns the current
 // one and the contradictions.
-func (s *session) agreedFinal(ctx context.Context, n *rpc.Node, tip *rpc.Header, named []namedFinal) (uint64, []error) {
+func (f *Follower) agreedFinal(ctx context.Context, n *rpc.Node, tip *rpc.Header, named []namedFinal) (uint64, []error) {
 	slices.SortFunc(named, func(a, b namedFinal) int { return cmp.Compare(b.block.Number, a.block.Number) })
 	var faults []error
-	for _, f := range named {
-		if f.block.Number <= s.state.final && s.state.head != nil {
+	for _, c := range named {
+		if c.block.Number <= f.writer.state.final && f.writer.state.head != nil {
 			break
 		}
-		if f.block.Number > tip.Number {
+		if c.block.Number > tip.Number {
 			continue // from a head that n does not have yet
 		}
 		// tip and the final block were read in two calls, and a reorganisation in between is possible: the number of a
 		// block on another branch is unrelated to the log's.
-		if ours, known := s.state.hashAt(f.block.Number); known && ours != f.block.Hash {
-			faults = append(faults, fmt.Errorf("%s names block %d as final with the hash %s, but it is %s in the log", f.node.Name, f.block.Number, f.block.Hash, ours))
+		if ours, known := f.writer.state.hashAt(c.block.Number); known && ours != c.block.Hash {
+			faults = append(faults, fmt.Errorf("%s names block %d as final with the hash %s, but it is %s in the log", c.node.Name, c.block.Number, c.block.Hash, ours))
 			continue
 		}
 		// Blocks above the log's head are read from n, so it must have the block, even if it named the block itself: a
 		// node can name a block that it does not have.
-		if s.state.head == nil || f.block.Number > s.state.head.Number {
-			if err := s.inChainOf(ctx, n, f); err != nil {
+		if f.writer.state.head == nil || c.block.Number > f.writer.state.head.Number {
+			if err := f.inChainOf(ctx, n, c); err != nil {
 				faults = append(faults, err)
 				continue
 			}
 		}
 		supporters := 0
 		for _, o := range named {
-			if o.block.Number < f.block.Number {
+			if o.block.Number < c.block.Number {
 				continue
 			}
 			err := error(nil)
-			if o.node != f.node {
-				err = s.inChainOf(ctx, o.node, f)
+			if o.node != c.node {
+				err = f.inChainOf(ctx, o.node, c)
 			}
-			if o.block.Number == f.block.Number && o.block.Hash != f.block.Hash {
+			if o.block.Number == c.block.Number && o.block.Hash != c.block.Hash {
 				err = fmt.Errorf("%w: %s names block %d as final with the hash %s, and %s with %s",
-					rpc.ErrDisagree, f.node.Name, f.block.Number, f.block.Hash, o.node.Name, o.block.Hash)
+					rpc.ErrDisagree, c.node.Name, c.block.Number, c.block.Hash, o.node.Name, o.block.Hash)
 			}
 			if err == nil {
 				supporters++
 				continue
 			}
 			if faults = append(faults, err); errors.Is(err, rpc.ErrDisagree) {
-				s.ingest.metrics.disagreements.WithLabelValues(o.node.Name).Inc()
+				f.status.metrics.disagreements.WithLabelValues(o.node.Name).Inc()
 			}
 		}
-		if supporters >= s.ingest.config.Agreement {
-			return f.block.Number, nil
+		if supporters >= f.Agreement {
+			return c.block.Number, nil
 		}
 	}
-	return s.state.final, faults
+	return f.writer.state.final, faults
 }
 
 // inChainOf returns nil if the endpoint's chain has the block that is named as final at its height.
-func (s *session) inChainOf(ctx context.Context, n *rpc.Node, f namedFinal) error {
-	h, err := n.ByNumber(ctx, f.block.Number)
-	if err == nil && h.Hash != f.block.Hash {
-		err = fmt.Errorf("%w: %s names block %d as final with the hash %s, but it is %s at %s", rpc.ErrDisagree, f.node.Name, f.block.Number, f.block.Hash, h.Hash, n.Name)
+func (f *Follower) inChainOf(ctx context.Context, n *rpc.Node, c namedFinal) error {
+	h, err := n.ByNumber(ctx, c.block.Number)
+	if err == nil && h.Hash != c.block.Hash {
+		err = fmt.Errorf("%w: %s names block %d as final with the hash %s, but it is %s at %s", rpc.ErrDisagree, c.node.Name, c.block.Number, c.block.Hash, h.Hash, n.Name)
 	}
 	return err
 }
 
 // noteFinality shows why nothing more becomes final, and logs it once. nil means that something does, or could.
-func (s *session) noteFinality(why error) {
+func (f *Follower) noteFinality(why error) {
 	if errors.Is(why, rpc.ErrHeadMoved) && !errors.Is(why, rpc.ErrNamesHead) && !rpc.NamesNoFinal(why) {
-		if s.finality.moved++; s.finality.moved < movedOften {
+		if f.finality.moved++; f.finality.moved < movedOften {
 			return
 		}
 	} else {
-		s.finality.moved = 0
+		f.finality.moved = 0
 	}
 	warning := ""
 	switch {
 	case why == nil:
-	case s.ingest.config.Finality.Depth > 0 && s.ingest.config.Agreement == 1:
-		warning = fmt.Sprintf("no block is final: no endpoint gives the one that is %d below its head (%v)", s.ingest.config.Finality.Depth, why)
-	case s.ingest.config.Agreement > 1:
+	case f.Finality.Depth > 0 && f.Agreement == 1:
+		warning = fmt.Sprintf("no block is final: no endpoint gives the one that is %d below its head (%v)", f.Finality.Depth, why)
+	case f.Agreement > 1:
 		warning = fmt.Sprintf("nothing above block %d becomes final before %d endpoints name the same final block (chain.agreement), and referrals wait: %v",
-			s.state.final, s.ingest.config.Agreement, why)
+			f.writer.state.final, f.Agreement, why)
 	case errors.Is(why, rpc.ErrNamesHead), errors.Is(why, rpc.ErrHeadMoved):
 		warning = fmt.Sprintf("a head that is named as final counts as naming no finalized block, so nothing is final and referrals wait: set chain.finality to a depth, or to instant on a chain whose blocks are final at once (%v)", why)
 	case !rpc.NamesNoFinal(why):
@@ -207,9 +207,9 @@ func (s *session) noteFinality(why error) {
 	default:
 		warning = fmt.Sprintf("an endpoint names no finalized block, so nothing is final and referrals wait: where none ever will, set chain.finality to a depth (%v)", why)
 	}
-	s.ingest.note(func(st *Status) { st.finalWarning = warning })
-	if warning != "" && s.finality.noted == "" {
-		s.ingest.log.Warn("nothing more becomes final", "reason", warning)
+	f.status.note(func(st *Status) { st.finalWarning = warning })
+	if warning != "" && f.finality.noted == "" {
+		f.log.Warn("nothing more becomes final", "reason", warning)
 	}
-	s.finality.noted = warning
+	f.finality.noted = warning
 }

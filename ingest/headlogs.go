@@ -15,8 +15,8 @@ import (
 // logsOfBlock reads the vaults' logs in one block, by its hash. A lagging node returns [] or only some logs for blocks
 // that it does not know yet, so all logs of the block must make up its bloom, except with chain.proof none. Before it
 // fails, another endpoint is called; from is the endpoint whose response was accepted.
-func (s *session) logsOfBlock(ctx context.Context, n *rpc.Node, h *rpc.Header, addresses []common.Address) (logs []*event.Log, from *rpc.Node, err error) {
-	w, level := proof.Watch(addresses), s.ingest.config.Proof
+func (f *Follower) logsOfBlock(ctx context.Context, n *rpc.Node, h *rpc.Header, addresses []common.Address) (logs []*event.Log, from *rpc.Node, err error) {
+	w, level := proof.Watch(addresses), f.Proof
 	if level == proof.None {
 		logs, err = n.OneBlock(ctx, h, w, level)
 		return logs, n, err
@@ -39,7 +39,7 @@ func (s *session) logsOfBlock(ctx context.Context, n *rpc.Node, h *rpc.Header, a
 	if err == nil || ctx.Err() != nil {
 		return logs, n, err
 	}
-	other, noOther := s.nodes.Other(ctx, n)
+	other, noOther := f.nodes.Other(ctx, n)
 	if noOther != nil {
 		return nil, n, err
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,43 +19,29 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// startTimeout bounds the first contact with Kafka.
-const startTimeout = 30 * time.Second
-
-// ErrFenced means that another ingest has taken over the chain. With chain.standby this
-// one stands by again; with chain.standby 0 it ends.
-var ErrFenced = errors.New("another ingest writes this chain's log now: set chain.standby above 0s in both for one to stand by, or run only one")
-
-// RefusedError means that the configuration, the chain and the log do not belong
-// together. A retry does not help.
-type RefusedError = rpc.RefusedError
-
 // Ingest writes one chain into its log.
 type Ingest struct {
 	config   Config
 	kafka    chainlog.Config
 	pool     *pgxpool.Pool
 	log      *slog.Logger
-	metrics  *metrics
-	vaults   []vault  // those of chain.vaults
+	status   *tracker
+	vaults   Set      // those of chain.vaults
 	fault    error    // why they cannot be read: a file may have changed since the configuration was checked
 	commands commands // nil without a registry
 	instance []byte   // id of this writer in every cursor that it commits: 16 random bytes
 	nodes    *rpc.Pool
+	standing standing
 
 	// hook, if set, is called at every step of a transaction, so that tests can make
 	// it fail there.
 	hook func(step) error
-	// takeBack is roughly how many records a resumption retracts in one transaction and in one unit.
+	// takeBack is roughly how many records a resumption retracts in one transaction and in one unit; 0 for the default.
 	takeBack struct{ atOnce, asUnit int }
 	// partsAtOnce is the number of parts without a block that one commit collects.
 	partsAtOnce int
 	// earlierAtOnce is the number of records that a command about referrals reads between two steps of the vaults.
 	earlierAtOnce int
-
-	mu      sync.Mutex
-	status  Status
-	indexes []vault // the vaults that are indexed
 }
 
 // New makes an ingest of a valid configuration. It does nothing before Run.
@@ -66,16 +51,14 @@ func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheu
 	instance := make([]byte, 16)
 	rand.Read(instance)
 	i := &Ingest{
-		config: config, kafka: kafka, pool: pool, log: log, metrics: newMetrics(reg), instance: instance,
-		status: Status{State: Starting, ChainID: config.ID, Instance: fmt.Sprintf("%x", instance)},
+		config: config, kafka: kafka, pool: pool, log: log, instance: instance,
+		status: newTracker(reg, config.ID, fmt.Sprintf("%x", instance)), commands: commandsOf(pool, config.ID),
 	}
-	i.vaults, i.fault = config.vaults()
-	i.indexes, i.commands = i.vaults, commandsOf(pool, config.ID)
-	i.partsAtOnce, i.earlierAtOnce = rpc.PartsAtOnce, earlierAtOnce
-	i.takeBack.atOnce, i.takeBack.asUnit = takenBackAtOnce, takenBackAsUnit
+	i.vaults, i.fault = ReadVaults(config.Vaults)
+	i.partsAtOnce = rpc.PartsAtOnce
 	i.nodes = rpc.NewPool(config.ID, config.RPC, config.Prices, reg, log)
 	for _, e := range i.nodes.Status() {
-		i.metrics.disagreements.WithLabelValues(e.Name) // create the series at 0
+		i.status.disagreements.WithLabelValues(e.Name) // create the series at 0
 	}
 	return i
 }
@@ -119,7 +102,7 @@ func (i *Ingest) run(ctx context.Context) error {
 		if err := i.standBy(ctx); err != nil {
 			return err
 		}
-		i.note(func(s *Status) { s.State, s.Reason = Starting, "" })
+		i.status.note(func(s *Status) { s.State, s.Reason = Starting, "" })
 		err := i.write(ctx)
 		if !errors.Is(err, ErrFenced) {
 			// Not if it was fenced: the latest heartbeat may be its own although the other writer lives.
@@ -129,9 +112,9 @@ func (i *Ingest) run(ctx context.Context) error {
 		if i.config.Standby == 0 {
 			return err
 		}
-		i.metrics.frozen.Set(0) // the new writer reports whether the log is frozen
-		i.metrics.differing.Set(0)
-		i.note(func(s *Status) { s.VaultWarnings, s.sampling = nil, nil })
+		i.status.frozen.Set(0) // the new writer reports whether the log is frozen
+		i.status.differing.Set(0)
+		i.status.note(func(s *Status) { s.VaultWarnings, s.sampling = nil, nil })
 		i.log.Warn("another ingest took over", "error", err)
 	}
 }
@@ -145,25 +128,18 @@ func (i *Ingest) write(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, ErrFenced):
-			i.note(func(s *Status) { s.State, s.Reason = Fenced, err.Error() })
+			i.status.note(func(s *Status) { s.State, s.Reason = Fenced, err.Error() })
 			return err
-		case hopeless(err):
-			i.note(func(s *Status) { s.Reason = err.Error() })
+		case Hopeless(err):
+			i.status.note(func(s *Status) { s.Reason = err.Error() })
 			return err
 		}
 		i.log.Warn("session failed, starting another", "error", err)
-		i.note(func(s *Status) { s.State, s.Reason = Starting, err.Error() })
+		i.status.note(func(s *Status) { s.State, s.Reason = Starting, err.Error() })
 		if wait.Sleep(ctx) != nil {
 			return nil
 		}
 	}
-}
-
-// hopeless reports whether a retry cannot help.
-func hopeless(err error) bool {
-	var corrupt *chainlog.CorruptError
-	var hole *chainlog.HoleError
-	return rpc.Refused(err) || errors.As(err, &corrupt) || errors.As(err, &hole)
 }
 
 // prepare checks topics, chain and vaults once.
@@ -176,11 +152,11 @@ func (i *Ingest) prepare(ctx context.Context) error {
 		return err
 	}
 	for asked := 1; ; asked++ {
-		err := i.checkVaults(ctx, n)
+		err := i.vaults.Check(ctx, n, i.config.ID)
 		if err == nil {
 			break
 		}
-		if ctx.Err() != nil || hopeless(err) || asked == len(i.config.RPC) {
+		if ctx.Err() != nil || Hopeless(err) || asked == len(i.config.RPC) {
 			return err
 		}
 		i.log.Warn("cannot check the vaults at this endpoint, trying another", "endpoint", n.Name, "error", err)
@@ -195,8 +171,11 @@ func (i *Ingest) prepare(ctx context.Context) error {
 	return nil
 }
 
+// topics is the chain's log in Kafka.
+func (i *Ingest) topics() Log { return Log{i.config.ID, i.kafka} }
+
 func (i *Ingest) ensureTopics(ctx context.Context) error {
-	bounded, cancel := context.WithTimeout(ctx, startTimeout)
+	bounded, cancel := context.WithTimeout(ctx, StartTimeout)
 	defer cancel()
 	client, err := kgo.NewClient(i.kafka.Options()...)
 	if err != nil {
@@ -227,12 +206,4 @@ func (i *Ingest) warnOfSingleReplicas(ctx context.Context, adm *kadm.Client) err
 		i.log.Warn("these topics have one replica: when its disk is lost, so is the log, and webhooks that were not sent; use three brokers and kafka.replicationFactor 3, and kafka-reassign-partitions for topics that exist", "topics", single)
 	}
 	return err
-}
-
-// reached calls the hook, so that a test can make a step of a transaction fail.
-func (i *Ingest) reached(at step) error {
-	if i.hook == nil {
-		return nil
-	}
-	return i.hook(at)
 }

@@ -3,14 +3,11 @@ package ingest
 import (
 	"bytes"
 	"encoding/json"
-	"math"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
-	"github.com/ethereum/go-ethereum/crypto"
 
 	"github.com/navlog/navlog/ingest/rpc"
-	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 )
 
@@ -90,26 +87,5 @@ func TestLargeLogs(t *testing.T) {
 				t.Errorf("%d referrals of logs that name no partner", len(told))
 			}
 		})
-	}
-}
-
-// The largest possible record fits into a Kafka batch.
-func TestLargestRecordFits(t *testing.T) {
-	full := func(n int) []byte { return bytes.Repeat([]byte{0xff}, n) }
-	l := &event.Log{
-		Address: full(20), Topics: [][]byte{full(32), full(32), full(32), full(32)}, BlockNumber: math.MaxUint64, BlockHash: full(32),
-		BlockTime: math.MaxUint64, TxHash: full(32), TxIndex: math.MaxUint32, LogIndex: math.MaxUint32,
-	}
-	l.SetData(full(event.MaxData))
-	record := logFact(l)
-	record.Seq, record.Retracts, record.Boundary, record.ChainId = math.MaxUint64, math.MaxUint64, true, math.MaxUint64
-	record.Origin = &event.Origin{LogId: full(16), GenesisHash: full(32)}
-	k, err := chainlog.Encode(record)
-	if err != nil || len(k.Value) > maxRecord || len(l.Data) != event.MaxData {
-		t.Errorf("the record has %d bytes and may have %d (%v)", len(k.Value), maxRecord, err)
-	}
-	l.SetData(full(event.MaxData + 1))
-	if len(l.Data) > 0 || l.DataLength != event.MaxData+1 || !bytes.Equal(l.DataHash, crypto.Keccak256(full(event.MaxData+1))) {
-		t.Errorf("of larger data the record says %d and %x", l.DataLength, l.DataHash)
 	}
 }

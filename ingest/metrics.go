@@ -3,11 +3,7 @@ package ingest
 import (
 	"sync/atomic"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/navlog/navlog/schemas/event"
-	"github.com/navlog/navlog/schemas/mapping"
 )
 
 type metrics struct {
@@ -53,59 +49,4 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	reg.MustRegister(m.disagreements, m.head, m.indexed, m.final, m.referral, m.seq, m.frozen, m.proven, m.disproven, m.differing, m.logs, m.samples, m.referrals, m.transactions, m.omitted, m.reorgs, m.reorgDepth)
 	return m
-}
-
-// committed counts the contents of a transaction, and returns the logs that it appended without their data.
-func (m *metrics) committed(c *change, due []referral, s *state) (omitted []*event.Log) {
-	m.transactions.Inc()
-	type label struct {
-		vault common.Address
-		event string
-	}
-	logs := map[label]int{}
-	for _, unit := range c.units {
-		for _, r := range unit {
-			if sample := r.GetSample(); sample != nil && r.GetRetracts() == 0 {
-				m.samples.WithLabelValues(common.BytesToAddress(sample.GetVault()).Hex(), "taken").Inc()
-			}
-			if log := r.GetLog(); log != nil && r.GetRetracts() == 0 {
-				m.appended.Add(1)
-				logs[label{mapping.VaultOf(log), eventOf(s.mapped, log)}]++
-				if log.Omitted() {
-					m.omitted.Inc()
-					omitted = append(omitted, log)
-				}
-			}
-		}
-	}
-	for l, n := range logs {
-		m.logs.WithLabelValues(l.vault.Hex(), l.event).Add(float64(n))
-	}
-	for _, r := range due {
-		kind := "deposit"
-		if r.kind == event.Referral_KIND_WITHDRAWAL {
-			kind = "withdrawal"
-		}
-		m.referrals.WithLabelValues(kind).Inc()
-	}
-	if c.ancestor != nil {
-		m.reorgs.Inc()
-		m.reorgDepth.Observe(float64(s.head.Number - *c.ancestor))
-	}
-	m.position(s)
-	return omitted
-}
-
-// position shows the position of the log.
-func (m *metrics) position(s *state) {
-	if s.head != nil {
-		m.indexed.Set(float64(s.head.Number))
-	}
-	m.final.Set(float64(s.final))
-	m.referral.Set(float64(s.told))
-	m.seq.Set(float64(s.seq))
-	m.frozen.Set(0)
-	if s.frozen != "" {
-		m.frozen.Set(1)
-	}
 }

@@ -4,8 +4,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/ethereum/go-ethereum/common"
-
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -17,8 +15,7 @@ const (
 
 // pace measures how fast final blocks are read. Each request of the status takes a measurement.
 type pace struct {
-	covered map[common.Address]uint64 // the last block of each vault that is in the log
-	samples []sample                  // oldest first
+	samples []sample // oldest first
 }
 
 type sample struct {
@@ -26,26 +23,10 @@ type sample struct {
 	block, logs uint64
 }
 
-// committed notes how far the vaults are covered.
-func (p *pace) committed(covered []coverage) {
-	p.covered = make(map[common.Address]uint64, len(covered))
-	for _, v := range covered {
-		p.covered[v.address] = v.to
-	}
-}
-
-// backfill returns how far the vaults are from the final block, and the seconds until they reach it, which are nil
+// backfill returns how far the vaults, which start at from and are covered up to block, are from the final block, and the seconds until they reach it, which are nil
 // while no rate is known. Once they have reached it, it returns nil.
-func (p *pace) backfill(now time.Time, vaults []vault, final, logs uint64) (*registry.BackfillStatus, *uint64) {
-	from, block := uint64(math.MaxUint64), uint64(math.MaxUint64)
-	for _, v := range vaults {
-		to, known := p.covered[v.address]
-		if !known {
-			to = v.start - 1
-		}
-		from, block = min(from, v.start), min(block, to)
-	}
-	if len(p.covered) == 0 || block >= final {
+func (p *pace) backfill(now time.Time, from, block, final, logs uint64) (*registry.BackfillStatus, *uint64) {
+	if block >= final {
 		p.samples = nil
 		return nil, nil
 	}

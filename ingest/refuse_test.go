@@ -3,7 +3,7 @@ package ingest
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -22,7 +22,6 @@ import (
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts/reference"
-	"github.com/navlog/navlog/schemas/event"
 )
 
 func newRegistry() *prometheus.Registry { return prometheus.NewRegistry() }
@@ -259,17 +258,6 @@ func TestTopicWithRetentionIsRefused(t *testing.T) {
 	})
 }
 
-// All records are bounded, so this can only be a bug.
-func TestRecordThatIsTooLongIsRefused(t *testing.T) {
-	record := vaultFact(&event.Vault{Name: strings.Repeat("x", maxRecord)})
-	record.Seq, record.ChainId = 3, 1
-	_, err := encode(&change{units: [][]*event.Record{{record}}}, nil, nil)
-	var refusal *RefusedError
-	if !errors.As(err, &refusal) || !strings.Contains(err.Error(), "record 3, a vault, would have") {
-		t.Errorf("a vault record that is too long gives %v", err)
-	}
-}
-
 func TestUnreachableEngines(t *testing.T) {
 	const port = "127.0.0.1:1" // no server listens there
 	t.Run("node", func(t *testing.T) {
@@ -280,5 +268,24 @@ func TestUnreachableEngines(t *testing.T) {
 	t.Run("Kafka", func(t *testing.T) {
 		r := newRig(t, func(testing.TB) []string { return []string{port} })
 		r.refused("reach Kafka at", port, "kafka.brokers")
+	})
+}
+
+// The topics of a real ingest are refused if the cursor, or a block of the log's tail, is impossible.
+func TestImpossibleRecordsAreRefused(t *testing.T) {
+	t.Run("cursor", func(t *testing.T) {
+		r := indexed(t)
+		broken := r.cursor()
+		broken.GenesisHash = broken.GetGenesisHash()[:31]
+		r.writeCursor(mustMarshal(t, broken))
+		r.refused("chain."+fmt.Sprint(r.config.ID)+".cursor", "genesis hash 31", "restore")
+	})
+	t.Run("log", func(t *testing.T) {
+		r := indexed(t)
+		record := blockFact(&rpc.Header{Number: 1})
+		record.GetBlock().Hash = []byte{1}
+		record.Seq, record.ChainId = r.cursor().GetSeq()+1, r.config.ID
+		r.produce(&kgo.Record{Topic: chainlog.LogTopic(r.config.ID), Value: mustMarshal(t, record)})
+		r.refused("is corrupt", "hashes of block 1", "restore the topic")
 	})
 }

@@ -12,17 +12,17 @@ import (
 
 // otherBranch checks whether the node has another block at the height of the head. It accepts that only after reading
 // it twice.
-func (s *session) otherBranch(ctx context.Context, n *rpc.Node, tip *rpc.Header) (*rpc.Header, error) {
-	if tip.Number == s.state.head.Number && tip.Hash == s.state.head.Hash || tip.Number == s.state.head.Number+1 && tip.Parent == s.state.head.Hash {
+func (f *Follower) otherBranch(ctx context.Context, n *rpc.Node, tip *rpc.Header) (*rpc.Header, error) {
+	if tip.Number == f.writer.state.head.Number && tip.Hash == f.writer.state.head.Hash || tip.Number == f.writer.state.head.Number+1 && tip.Parent == f.writer.state.head.Hash {
 		return nil, nil
 	}
 	var other *rpc.Header
 	for range 2 {
-		h, err := n.ByNumber(ctx, s.state.head.Number)
+		h, err := n.ByNumber(ctx, f.writer.state.head.Number)
 		if err != nil {
 			return nil, err
 		}
-		if h.Hash == s.state.head.Hash {
+		if h.Hash == f.writer.state.head.Hash {
 			return nil, nil
 		}
 		other = h
@@ -33,40 +33,40 @@ func (s *session) otherBranch(ctx context.Context, n *rpc.Node, tip *rpc.Header)
 // believe reorganises, unless another endpoint still has the log's block at the head's height and is not behind: then
 // the nodes do not agree yet, and nothing is retracted before they do. Meanwhile another endpoint gets its turn, so
 // that a single endpoint on a fork is left.
-func (s *session) believe(ctx context.Context, n *rpc.Node, other *rpc.Header) (more bool, err error) {
-	if keeper := s.nodes.Keeper(ctx, n, s.state.head); keeper != nil {
-		s.ingest.metrics.disagreements.WithLabelValues(keeper.Name).Inc()
-		s.ingest.note(func(st *Status) {
+func (f *Follower) believe(ctx context.Context, n *rpc.Node, other *rpc.Header) (more bool, err error) {
+	if keeper := f.nodes.Keeper(ctx, n, f.writer.state.head); keeper != nil {
+		f.status.metrics.disagreements.WithLabelValues(keeper.Name).Inc()
+		f.status.note(func(st *Status) {
 			st.Reason = fmt.Sprintf("%s and %s disagree about block %d: %s has %s, %s has %s, as the log does; a reorganisation is followed once they agree",
-				n.Name, keeper.Name, other.Number, n.Name, other.Hash, keeper.Name, s.state.head.Hash)
+				n.Name, keeper.Name, other.Number, n.Name, other.Hash, keeper.Name, f.writer.state.head.Hash)
 		})
-		s.nodes.Next()
+		f.nodes.Next()
 		return false, nil
 	}
-	return true, s.reorganise(ctx, n, other)
+	return true, f.reorganise(ctx, n, other)
 }
 
 // reorganise replaces the blocks above the common ancestor by the branch that ends with tip, a block at the height of
 // the head, in one unit: first the retractions, newest first, then the new blocks. The branch is read by hash from its
 // end down, so it is one branch even if the node's chain changes meanwhile.
-func (s *session) reorganise(ctx context.Context, n *rpc.Node, tip *rpc.Header) (err error) {
+func (f *Follower) reorganise(ctx context.Context, n *rpc.Node, tip *rpc.Header) (err error) {
 	ctx, span := telemetry.Begin(ctx, telemetry.Internal, "ingest reorganisation")
 	defer func() { telemetry.End(span, err) }()
-	branch, deep, err := s.branch(ctx, n, tip)
+	branch, deep, err := f.branch(ctx, n, tip)
 	if err != nil {
 		return err
 	}
 	if deep != "" {
-		return s.commit(ctx, &change{frozen: deep})
+		return f.writer.commit(ctx, &change{frozen: deep})
 	}
 	ancestor := branch[0].Number - 1
 	var unit []*event.Record
-	covered, unsealed := s.cutBack(ancestor), uint64(0)
-	for _, lost := range s.state.window.above(ancestor) {
+	covered, unsealed := f.cutBack(ancestor), uint64(0)
+	for _, lost := range f.writer.state.window.above(ancestor) {
 		unit = append(unit, retraction(lost))
 	}
 	for _, h := range branch {
-		facts, err := s.unitOf(ctx, n, h, s.joined(h.Number))
+		facts, err := f.unitOf(ctx, n, h, f.joined(h.Number))
 		if err != nil {
 			return err
 		}
@@ -75,21 +75,21 @@ func (s *session) reorganise(ctx context.Context, n *rpc.Node, tip *rpc.Header) 
 			unsealed = h.Number
 		}
 	}
-	for _, address := range s.joined(tip.Number) {
-		have := *s.state.coverageOf(address)
-		have.believe(ancestor, s.ingest.unproven(tip.Number, unsealed))
-		covered = append(covered, have)
+	for _, address := range f.joined(tip.Number) {
+		have := *f.writer.state.coverageOf(address)
+		have.to = ancestor
+		covered = append(covered, f.writer.cover(have, tip.Number, unsealed))
 	}
-	s.noteUnsealed(unsealed)
-	s.ingest.log.WarnContext(ctx, "the chain was reorganised", "depth", len(branch), "ancestor", ancestor, "old", s.state.head.Hash, "new", tip.Hash)
-	return s.commit(ctx, &change{units: [][]*event.Record{unit}, head: tip, ancestor: &ancestor, covered: covered})
+	f.noteUnsealed(unsealed)
+	f.log.WarnContext(ctx, "the chain was reorganised", "depth", len(branch), "ancestor", ancestor, "old", f.writer.state.head.Hash, "new", tip.Hash)
+	return f.writer.commit(ctx, &change{units: [][]*event.Record{unit}, head: tip, ancestor: &ancestor, covered: covered})
 }
 
 // cutBack returns the coverage of the vaults whose logs a reorganisation retracts but does not read again, because they
 // were removed or are late: it ends at the ancestor, so that the new branch is read when it is their turn.
-func (s *session) cutBack(ancestor uint64) (cut []coverage) {
-	joined := s.joined(s.state.head.Number)
-	for _, have := range s.state.covered {
+func (f *Follower) cutBack(ancestor uint64) (cut []coverage) {
+	joined := f.joined(f.writer.state.head.Number)
+	for _, have := range f.writer.state.covered {
 		if have.to > ancestor && !slices.Contains(joined, have.address) {
 			have.to = max(have.start-1, ancestor)
 			cut = append(cut, have)
@@ -100,16 +100,16 @@ func (s *session) cutBack(ancestor uint64) (cut []coverage) {
 
 // branch reads the blocks from the common ancestor, exclusive, to tip, lowest first. If the ancestor is below the final
 // block or the window, deep is the reason why ingest must freeze.
-func (s *session) branch(ctx context.Context, n *rpc.Node, tip *rpc.Header) (branch []*rpc.Header, deep string, err error) {
-	ours := s.state.window.hashes()
+func (f *Follower) branch(ctx context.Context, n *rpc.Node, tip *rpc.Header) (branch []*rpc.Header, deep string, err error) {
+	ours := f.writer.state.window.hashes()
 	for h := tip; ; {
 		branch = append(branch, h)
-		if h.Number == 0 || h.Number <= s.state.final {
+		if h.Number == 0 || h.Number <= f.writer.state.final {
 			return nil, fmt.Sprintf("block %d is final, but the chain at %s has another one there, with hash %s", h.Number, n.Name, h.Hash), nil
 		}
 		parent, known := ours[h.Number-1]
 		if !known {
-			return nil, fmt.Sprintf("the chain at %s differs from the log from block %d on, which is below the window of %d blocks", n.Name, h.Number, s.ingest.config.Window), nil
+			return nil, fmt.Sprintf("the chain at %s differs from the log from block %d on, which is below the window of %d blocks", n.Name, h.Number, f.Window), nil
 		}
 		if parent == h.Parent {
 			slices.Reverse(branch)

@@ -49,7 +49,7 @@ func TestReorganisations(t *testing.T) {
 		if all := r.verify(); len(all) <= len(before) {
 			t.Fatal("the log did not grow")
 		}
-		if n := counterValue(t, p.metrics.reorgs); n < 4 {
+		if n := counterValue(t, p.status.reorgs); n < 4 {
 			t.Errorf("navlog_ingest_reorgs_total is %v, want at least 4", n)
 		}
 	})
@@ -201,7 +201,7 @@ func TestShorterChain(t *testing.T) {
 	r.newTraffic(99)
 	r.steps(6)
 	p.caughtUp()
-	if r.verify(); counterValue(t, p.metrics.reorgs) == 0 {
+	if r.verify(); counterValue(t, p.status.reorgs) == 0 {
 		t.Error("no reorganisation was counted")
 	}
 }
@@ -231,7 +231,7 @@ func TestFreezeBeyondFinality(t *testing.T) {
 			if err := p.Ready(); err == nil || !strings.Contains(err.Error(), deep.want) {
 				t.Errorf("Ready is %v, want an error with %q", err, deep.want)
 			}
-			if counterValue(t, p.metrics.frozen) != 1 {
+			if counterValue(t, p.status.frozen) != 1 {
 				t.Error("navlog_ingest_frozen is not 1")
 			}
 			p.halt()
@@ -427,7 +427,7 @@ func forkedAt(height string) lie {
 
 // disagreements returns how many times this endpoint had the log's block while another one did not.
 func (p *process) disagreements(keeper *liar) float64 {
-	return counterValue(p.rig.t, p.metrics.disagreements.WithLabelValues(keeper.URL))
+	return counterValue(p.rig.t, p.status.disagreements.WithLabelValues(keeper.URL))
 }
 
 // Every endpoint is checked for the log's head, even if the first one is behind.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"math"
 	"math/big"
 	"slices"
 	"strings"
@@ -100,11 +99,11 @@ func betweenDecisions(t *testing.T, all []*event.Record) (retractions, closed in
 	open := false
 	for _, record := range all {
 		switch kind := record.GetDecision().GetKind(); {
-		case kind == acceptReorgOpen:
+		case kind == AcceptReorgOpen:
 			open = true // a second time if the command did not complete
-		case kind == acceptReorgClose && !open:
+		case kind == AcceptReorgClose && !open:
 			t.Fatalf("record %d closes what was not opened", record.GetSeq())
-		case kind == acceptReorgClose:
+		case kind == AcceptReorgClose:
 			open, closed = false, closed+1
 		case open && record.GetRetracts() == 0:
 			t.Fatalf("record %d between the decisions is no retraction: %v", record.GetSeq(), record)
@@ -163,7 +162,7 @@ func TestResume(t *testing.T) {
 			if retractions, closed := betweenDecisions(t, r.verify()); retractions != records || closed != 1 {
 				t.Errorf("%d records were retracted between %d pairs of decisions, want %d", retractions, closed, records)
 			}
-			if counterValue(t, p.metrics.frozen) != 0 {
+			if counterValue(t, p.status.frozen) != 0 {
 				t.Error("navlog_ingest_frozen is not 0 again")
 			}
 			if c.depth(100) == 99 {
@@ -275,114 +274,6 @@ func TestResumeKilledAtEveryStep(t *testing.T) {
 	})
 }
 
-// A unit retracts whole blocks, however few records it is meant to hold, because readers serve the log unit by unit.
-// Nothing is left out, and the newest goes first.
-func TestTakenBack(t *testing.T) {
-	t.Parallel()
-	var lost []chainlog.Entry // newest first: a block, then its logs
-	const logs = 3
-	seq := uint64(100)
-	for number := uint64(20); number > 10; number-- {
-		lost = append(lost, chainlog.Entry{Record: &event.Record{Seq: seq, Fact: &event.Record_Block{Block: &event.Block{Number: number}}}})
-		seq--
-		for range number % (logs + 1) {
-			lost = append(lost, chainlog.Entry{Record: logFact(&event.Log{BlockNumber: number})})
-			lost[len(lost)-1].Seq = seq
-			seq--
-		}
-	}
-	for asUnit := 1; asUnit <= len(lost)+1; asUnit++ {
-		units := takenBack(lost, asUnit)
-		next := 0
-		for i, unit := range units {
-			if unit[0].GetBlock() == nil {
-				t.Errorf("of %d records: unit %d begins in the middle of block %d", asUnit, i, unit[0].GetLog().GetBlockNumber())
-			}
-			if len(unit) > asUnit+logs || len(unit) < asUnit && i < len(units)-1 {
-				t.Errorf("of %d records: unit %d has %d", asUnit, i, len(unit))
-			}
-			for _, r := range unit {
-				if next == len(lost) || r.GetRetracts() != lost[next].GetSeq() || r.GetFact() != lost[next].GetFact() {
-					t.Fatalf("of %d records: unit %d retracts record %d, which is not next", asUnit, i, r.GetRetracts())
-				}
-				next++
-			}
-		}
-		if next != len(lost) {
-			t.Errorf("of %d records: %d of %d are retracted", asUnit, next, len(lost))
-		}
-	}
-	if units := takenBack(nil, 3); len(units) != 0 {
-		t.Errorf("nothing is retracted in %d units", len(units))
-	}
-}
-
-// A late vault has high seqs at low blocks, but its records are retracted with their blocks all the same: each unit
-// leaves nothing above its ancestor, with a recorded block as the newest one.
-func TestTakenBackOfALateVault(t *testing.T) {
-	t.Parallel()
-	var w window
-	seq := uint64(0)
-	add := func(r *event.Record) {
-		seq++
-		r.Seq = seq
-		w.apply(chainlog.Entry{Record: r})
-	}
-	log := func(number uint64) { add(logFact(&event.Log{BlockNumber: number})) }
-	block := func(number uint64) {
-		add(&event.Record{Fact: &event.Record_Block{Block: &event.Block{Number: number}}})
-	}
-	for number := uint64(1); number <= 40; number++ {
-		for range number % 3 {
-			log(number)
-		}
-		if number > 20 || number%6 == 0 { // old blocks came in ranges, of which only the last block is recorded
-			block(number)
-		}
-	}
-	for _, end := range []uint64{13, 25, 40} { // and those of the late vault in separate ranges
-		for number := max(end, 12) - 12; number <= end; number += 2 {
-			log(number)
-		}
-		block(end)
-	}
-	lost := w.above(4)
-	for asUnit := 1; asUnit <= len(lost)+1; asUnit++ {
-		live := map[uint64]*event.Record{}
-		for _, e := range lost {
-			live[e.GetSeq()] = e.Record
-		}
-		units := takenBack(lost, asUnit)
-		if asUnit < 10 && len(units) < 5 {
-			t.Errorf("of %d records: there are %d units", asUnit, len(units))
-		}
-		for i, unit := range units {
-			lowest, before := uint64(math.MaxUint64), uint64(math.MaxUint64)
-			for _, r := range unit {
-				was := live[r.GetRetracts()]
-				if was == nil || was.GetFact() != r.GetFact() || r.GetRetracts() >= before {
-					t.Fatalf("of %d records: unit %d retracts record %d after record %d: it is not live, or newer", asUnit, i, r.GetRetracts(), before)
-				}
-				number, _ := blockOf(r)
-				lowest, before = min(lowest, number), r.GetRetracts()
-				delete(live, r.GetRetracts())
-			}
-			newest, recorded := uint64(0), uint64(0)
-			for _, r := range live {
-				number, _ := blockOf(r)
-				newest = max(newest, number)
-				recorded = max(recorded, r.GetBlock().GetNumber())
-			}
-			if newest >= lowest || newest != recorded {
-				t.Errorf("of %d records: after unit %d, which retracts block %d, block %d is live, and recorded is block %d", asUnit, i, lowest, newest, recorded)
-			}
-		}
-		if len(live) > 0 {
-			t.Errorf("of %d records: %d are left", asUnit, len(live))
-		}
-	}
-}
-
 // After a resumption of many transactions the window reaches as far below the ancestor as after one of a single
 // transaction: a reorganisation there is followed.
 func TestReorganisationAfterAResume(t *testing.T) {
@@ -430,7 +321,7 @@ func TestResumeIsRefused(t *testing.T) {
 		t.Helper()
 		before := r.cursor().GetSeq()
 		_, err := r.resume(true)
-		var refusal *RefusedError
+		var refusal *rpc.RefusedError
 		if !errors.As(err, &refusal) || !strings.Contains(err.Error(), want) {
 			t.Errorf("resume ends with %v, want a refusal with %q", err, want)
 		}
@@ -499,7 +390,7 @@ func TestFrozenThatStandsBy(t *testing.T) {
 	second := r.start()
 	second.until("freeze", func(st Status) bool { return st.State == Frozen })
 	first.until("standby", func(st Status) bool { return st.State == Standby })
-	if of := [2]float64{counterValue(t, first.metrics.frozen), counterValue(t, second.metrics.frozen)}; of != [2]float64{0, 1} {
+	if of := [2]float64{counterValue(t, first.status.frozen), counterValue(t, second.status.frozen)}; of != [2]float64{0, 1} {
 		t.Errorf("navlog_ingest_frozen of the standby and of the writer is %v", of)
 	}
 }

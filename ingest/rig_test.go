@@ -59,7 +59,7 @@ type orders struct {
 	fault error // returned by the registry instead
 }
 
-func (o *orders) pending(context.Context) (left []command, err error) {
+func (o *orders) Pending(context.Context) (left []command, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, c := range o.given {
@@ -70,7 +70,7 @@ func (o *orders) pending(context.Context) (left []command, err error) {
 	return left, o.fault
 }
 
-func (o *orders) finish(_ context.Context, id int64, came outcome) error {
+func (o *orders) Finish(_ context.Context, id int64, came outcome) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.fault == nil {
@@ -323,13 +323,10 @@ func (r *rig) session() *session {
 	r.t.Helper()
 	i := New(r.config, r.kafka, nil, newRegistry(), slog.New(slog.DiscardHandler))
 	r.t.Cleanup(i.nodes.Close)
-	client, err := i.transactional()
-	r.must(err)
-	r.t.Cleanup(client.Close)
-	r.must(fence(r.ctx, client))
-	s := i.newSession(client)
-	r.t.Cleanup(func() { s.ranges.Close() })
-	_, err = s.restore(r.ctx)
+	s := i.newSession()
+	r.t.Cleanup(s.close)
+	r.must(s.writer.Fence(r.ctx))
+	_, err := s.restore(r.ctx)
 	r.must(err)
 	return s
 }

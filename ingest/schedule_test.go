@@ -147,7 +147,7 @@ func TestDisprovenBlocksAreNamed(t *testing.T) {
 			if !strings.Contains(st.Disproven, fmt.Sprintf("block 2000 (%s)", h.hash(2000))) || !strings.Contains(st.Disproven, c.says) || st.ProvenTo != 1999 {
 				t.Errorf("found is %q, proven are the blocks up to %d", st.Disproven, st.ProvenTo)
 			}
-			if counterValue(t, p.metrics.disproven) != 1 || counterValue(t, p.metrics.proven) != 1999 {
+			if counterValue(t, p.status.disproven) != 1 || counterValue(t, p.status.proven) != 1999 {
 				t.Error("the metrics do not show it")
 			}
 			h.caughtUp(p) // the head is followed all the same
@@ -208,14 +208,14 @@ func TestReorganisationAheadOfTheLog(t *testing.T) {
 	r.eventually("head", func() bool {
 		_, err := s.advance(r.ctx)
 		r.must(err)
-		return s.state.head != nil && s.state.head.Number == r.height() && s.state.final == r.final() && len(s.state.covered) == len(r.config.Vaults)
+		return s.writer.state.head != nil && s.writer.state.head.Number == r.height() && s.writer.state.final == r.final() && len(s.writer.state.covered) == len(r.config.Vaults)
 	})
-	pass := s.ingest.newProofs(s.state)
+	pass := s.newProofs(s.writer.state)
 	r.reorg(5)
 	r.must(pass.schedule.Once(r.ctx))
 	for _, c := range pass.known() {
-		if c.believed <= s.state.final || c.proven != s.state.final {
-			t.Errorf("vault %s is unproven up to block %d and proven up to %d, and block %d is final", c.address, c.believed, c.proven, s.state.final)
+		if c.believed <= s.writer.state.final || c.proven != s.writer.state.final {
+			t.Errorf("vault %s is unproven up to block %d and proven up to %d, and block %d is final", c.address, c.believed, c.proven, s.writer.state.final)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -170,9 +171,9 @@ func readFile(name string) ([]byte, error) {
 }
 
 // mappingFaults reports every mistake in the mappings and sources of vaults.
-func (c Config) mappingFaults() (faults []error) {
+func mappingFaults(all []VaultConfig) (faults []error) {
 	var specs []*spec
-	for i, v := range c.Vaults {
+	for i, v := range all {
 		s, err := v.spec()
 		if err != nil {
 			for line := range strings.SplitSeq(err.Error(), "\n") {
@@ -202,9 +203,9 @@ func overlap(a, b *spec) *common.Address {
 	return nil
 }
 
-// vaults returns the configured vaults, ready to use.
-func (c Config) vaults() (out []vault, err error) {
-	for _, v := range c.Vaults {
+// ReadVaults returns the configured vaults, ready to use.
+func ReadVaults(all []VaultConfig) (out Set, err error) {
+	for _, v := range all {
 		s, err := v.spec()
 		if err != nil {
 			return nil, fmt.Errorf("vault %s: %w", v.Address, err)
@@ -212,6 +213,37 @@ func (c Config) vaults() (out []vault, err error) {
 		out = append(out, vault{common.HexToAddress(v.Address), max(1, v.StartBlock), v.Name, s})
 	}
 	return out, nil
+}
+
+// FirstBlock returns the lowest start block.
+func (set Set) FirstBlock() uint64 {
+	return slices.MinFunc(set, func(a, b vault) int { return cmp.Compare(a.start, b.start) }).start
+}
+
+// Contracts returns the contracts of all vaults.
+func (set Set) Contracts() (contracts []common.Address) {
+	for _, v := range set {
+		for _, source := range v.spec.sources {
+			if !slices.Contains(contracts, source.Address) {
+				contracts = append(contracts, source.Address)
+			}
+		}
+	}
+	return contracts
+}
+
+// SamplesPerBlock returns the number of NAV samples per block that the vaults need, by their newest mappings.
+func (set Set) SamplesPerBlock() (samples float64) {
+	for _, v := range set {
+		d, err := mapping.Describe(v.spec.sources, v.spec.texts)
+		if err != nil || !d.Samples() {
+			continue
+		}
+		if s := d.Ranges[len(d.Ranges)-1].Mapping.Sampling; s != nil {
+			samples += 1 / float64(s.Every)
+		}
+	}
+	return samples
 }
 
 // added is the vault in a command. It contains the mappings themselves, because a file may be on another machine.
@@ -229,11 +261,10 @@ type added struct {
 
 // Encode returns the vault as the argument of a command that adds it. The error names every mistake.
 func (v VaultConfig) Encode() (string, error) {
-	c := Config{Vaults: []VaultConfig{v}}
-	if err := errors.Join(c.vaultFaults()...); err != nil {
+	if err := errors.Join(VaultFaults([]VaultConfig{v})...); err != nil {
 		return "", err
 	}
-	all, err := c.vaults()
+	all, err := ReadVaults([]VaultConfig{v})
 	if err != nil {
 		return "", err
 	}
@@ -260,11 +291,11 @@ func decodeVault(argument string) (vault, error) {
 }
 
 // specOf returns the spec of a vault: the configured one or, for a vault that is only in the log, that of its record.
-func (s *session) specOf(v vault) *spec {
+func (r *Registrar) specOf(v vault) *spec {
 	if v.spec != nil {
 		return v.spec
 	}
-	return specOf(s.state.records[v.address], v.address)
+	return specOf(r.writer.state.records[v.address], v.address)
 }
 
 // specOf returns the spec of a vault record; nil stands for a record of an earlier version.
@@ -294,20 +325,20 @@ func sorted(sources []mapping.Source) []mapping.Source {
 
 // changed reports whether the configuration of a vault differs from the log in a way that a new record can express.
 // Contracts cannot change: the log lacks the earlier logs of another one.
-func (s *session) changed(v vault) bool {
-	r := s.state.records[v.address]
-	if v.spec == nil || !sameSources(v.spec, specOf(r, v.address)) {
+func (r *Registrar) changed(v vault) bool {
+	known := r.writer.state.records[v.address]
+	if v.spec == nil || !sameSources(v.spec, specOf(known, v.address)) {
 		return false
 	}
 	want, err := v.spec.record(v.address, v.start, v.name)
-	if want.Aliases = r.GetAliases(); err != nil || !mapping.SameMapping(want, orEmpty(r)) {
+	if want.Aliases = known.GetAliases(); err != nil || !mapping.SameMapping(want, orEmpty(known)) {
 		return err == nil
 	}
-	differ := v.spec.symbol != "" && v.spec.symbol != r.GetSymbol() ||
-		v.spec.decimals >= 0 && uint32(v.spec.decimals) != r.GetDecimals() ||
-		v.spec.assetSymbol != "" && v.spec.assetSymbol != r.GetAsset().GetSymbol() ||
-		v.spec.assetDecimals >= 0 && uint32(v.spec.assetDecimals) != r.GetAsset().GetDecimals()
-	return differ || v.spec.asset != nil && !bytes.Equal(v.spec.asset[:], r.GetAsset().GetAddress())
+	differ := v.spec.symbol != "" && v.spec.symbol != known.GetSymbol() ||
+		v.spec.decimals >= 0 && uint32(v.spec.decimals) != known.GetDecimals() ||
+		v.spec.assetSymbol != "" && v.spec.assetSymbol != known.GetAsset().GetSymbol() ||
+		v.spec.assetDecimals >= 0 && uint32(v.spec.assetDecimals) != known.GetAsset().GetDecimals()
+	return differ || v.spec.asset != nil && !bytes.Equal(v.spec.asset[:], known.GetAsset().GetAddress())
 }
 
 func orEmpty(r *event.Vault) *event.Vault {

@@ -112,10 +112,10 @@ func (i *Ingest) standBy(ctx context.Context) error {
 		if trouble != "" {
 			reason = trouble
 		}
-		i.note(func(s *Status) {
-			s.State, s.Reason, s.standby.trouble = Standby, reason, trouble
-			if err == nil {
-				s.standby.heard = time.Now()
+		i.status.note(func(s *Status) { s.State, s.Reason = Standby, reason })
+		i.standing.set(func(s *standing) {
+			if s.trouble = trouble; err == nil {
+				s.heard = time.Now()
 			}
 		})
 		if !waiting {
@@ -129,10 +129,17 @@ func (i *Ingest) standBy(ctx context.Context) error {
 
 // standing records whether a standby could take over, as far as it knows.
 type standing struct {
+	mu      sync.Mutex
 	heard   time.Time // when Kafka last returned the heartbeat
 	trouble string    // why Kafka does not return it; empty if it does
 	unfit   string    // why the log, the chain or the configuration does not let it write; empty for nothing
 	known   bool      // whether that was checked
+}
+
+func (s *standing) set(change func(*standing)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(s)
 }
 
 // examineEvery is the pause between two checks whether a standby could take over.
@@ -142,7 +149,7 @@ const examineEvery = 10 * time.Second
 // so a configuration that contradicts the log is reported now, and not when the writer is
 // gone. It fences no writer.
 func (i *Ingest) examine(ctx context.Context) {
-	i.note(func(s *Status) { s.standby.unfit, s.standby.known = "", false })
+	i.standing.set(func(s *standing) { s.unfit, s.known = "", false })
 	for {
 		err := i.wouldFit(ctx)
 		if ctx.Err() != nil {
@@ -152,7 +159,7 @@ func (i *Ingest) examine(ctx context.Context) {
 		if err != nil {
 			unfit = err.Error()
 		}
-		i.note(func(s *Status) { s.standby.unfit, s.standby.known = unfit, true })
+		i.standing.set(func(s *standing) { s.unfit, s.known = unfit, true })
 		if rpc.Sleep(ctx, examineEvery) != nil {
 			return
 		}
@@ -164,24 +171,14 @@ func (i *Ingest) wouldFit(ctx context.Context) error {
 	if err := i.nodes.Answers(ctx); err != nil {
 		return err
 	}
-	cursor, err := i.readCursor(ctx)
+	cursor, err := i.topics().Cursor(ctx)
 	if err != nil {
 		return err
 	}
-	bounded, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	origin, err := chainlog.ReadOrigin(bounded, i.config.ID, i.kafka.Options()...)
-	if err != nil {
+	if err := i.topics().Check(ctx, cursor, i.nodes.Genesis()); err != nil {
 		return err
 	}
-	genesis := i.nodes.Genesis()
-	if err := i.compatible(cursor, origin, genesis[:]); err != nil {
-		return i.unlessMoved(ctx, cursor, err)
-	}
-	if cursor != nil {
-		_, err = stateOf(cursor)
-	}
-	return err
+	return i.vaults.StartsKept(cursor)
 }
 
 // StandsBy reports whether this ingest waits for the end of another one, which writes the log.
@@ -189,11 +186,14 @@ func (i *Ingest) StandsBy() bool { return i.Status().State == Standby }
 
 // standbyReady returns nil if a standby could take over: Kafka returns the writer's
 // heartbeat, the configuration fits the log, and a node of the chain responds.
-func (i *Ingest) standbyReady(st *Status) error {
-	switch s := st.standby; {
+func (i *Ingest) standbyReady(now time.Time) error {
+	s := &i.standing
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
 	case s.trouble != "":
 		return fmt.Errorf("ingest stands by and could not take over: %s", s.trouble)
-	case st.Time.Sub(s.heard) > 2*i.config.Standby+examineEvery:
+	case now.Sub(s.heard) > 2*i.config.Standby+examineEvery:
 		return fmt.Errorf("ingest stands by, and Kafka has not returned the writer's heartbeat since %s", s.heard.UTC().Format(time.RFC3339))
 	case !s.known:
 		return errors.New("ingest stands by and does not know yet whether it could take over")

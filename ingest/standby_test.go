@@ -240,7 +240,7 @@ func TestResumeOfALogThatFollows(t *testing.T) {
 	r.steps(5)
 	p := r.start()
 	p.caughtUp()
-	var refused *RefusedError
+	var refused *rpc.RefusedError
 	if _, err := r.resume(true); !errors.As(err, &refused) || !strings.Contains(err.Error(), "is not frozen") {
 		t.Errorf("resuming a log that is not frozen: %v", err)
 	}

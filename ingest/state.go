@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -77,6 +78,9 @@ func (c *coverage) believe(have, number uint64) {
 	c.believed = number
 }
 
+// prove notes that blocks that were accepted without a proof have been proven since, up to number.
+func (c *coverage) prove(number uint64) { c.proven = max(c.proven, min(number, c.believed)) }
+
 func (s *state) coverageOf(address common.Address) *coverage {
 	for i := range s.covered {
 		if s.covered[i].address == address {
@@ -84,6 +88,25 @@ func (s *state) coverageOf(address common.Address) *coverage {
 		}
 	}
 	return nil
+}
+
+// indexed returns the coverage of the vaults that were not removed.
+func (s *state) indexed() (vaults []coverage) {
+	for _, v := range s.covered {
+		if !v.removed {
+			vaults = append(vaults, v)
+		}
+	}
+	return vaults
+}
+
+// lowestOf returns the block up to which all of these vaults are covered.
+func lowestOf(vaults []coverage) uint64 {
+	lowest := uint64(math.MaxUint64)
+	for _, v := range vaults {
+		lowest = min(lowest, v.to)
+	}
+	return lowest
 }
 
 // hashAt returns the hash of a block that is the head or in the window.
@@ -116,7 +139,7 @@ type change struct {
 // or before it was compared with the chain after a start: confirmations may have been
 // lowered meanwhile, and a block that is deep enough by the new number may have left the
 // chain.
-func (s *state) apply(c *change, confirmations Confirmations) []referral {
+func (s *state) apply(c *change, confirmations uint64) []referral {
 	before := s.seq
 	for _, unit := range c.units {
 		for _, r := range unit {
@@ -168,12 +191,12 @@ func (s *state) apply(c *change, confirmations Confirmations) []referral {
 
 // toldTarget returns the block up to which referrals are deep enough. A higher number of
 // confirmations never lowers it.
-func (s *state) toldTarget(confirmations Confirmations) uint64 {
+func (s *state) toldTarget(confirmations uint64) uint64 {
 	if s.head == nil {
 		return s.told
 	}
 	deep := s.final
-	if n := uint64(confirmations); n > 0 && s.head.Number+1 > n {
+	if n := confirmations; n > 0 && s.head.Number+1 > n {
 		deep = max(deep, s.head.Number+1-n)
 	}
 	return max(s.told, min(deep, s.head.Number))
@@ -220,19 +243,11 @@ func (s *state) cursor(chainID uint64, instance []byte) *event.Cursor {
 	return c
 }
 
-// stateOf is the inverse of cursor, without the window. It returns an error for a cursor
-// that cannot exist.
-func stateOf(c *event.Cursor) (*state, error) {
-	if err := possible(c); err != nil {
-		return nil, rpc.Refuse("the newest cursor of %s cannot be: %v; restore the topic and the log from the same backup", chainlog.CursorTopic(c.GetChainId()), err)
-	}
+// stateOf is the inverse of cursor, without the window and the records of the vaults.
+func stateOf(c *event.Cursor) *state {
 	s := &state{
 		logID: c.GetLogId(), genesis: common.Hash(c.GetGenesisHash()), seq: c.GetSeq(), final: c.GetFinalBlock(), told: c.GetReferralBlock(),
-		frozen: c.GetFrozen(), floor: c.GetWindowBlock(), withoutData: c.GetLogsWithoutData(), records: map[common.Address]*event.Vault{},
-	}
-	var err error
-	if s.mapped, err = mapping.NewVaults(); err != nil {
-		return nil, err
+		frozen: c.GetFrozen(), floor: c.GetWindowBlock(), withoutData: c.GetLogsWithoutData(),
 	}
 	if c.GetHead() != nil {
 		s.head = rpc.HeaderOf(c.GetHead())
@@ -244,7 +259,7 @@ func stateOf(c *event.Cursor) (*state, error) {
 			record: v.GetRecordSeq(), offset: v.GetRecordOffset(), sampledFrom: v.GetSampledFrom(),
 		})
 	}
-	return s, nil
+	return s
 }
 
 // possible returns an error that names a contradiction within a cursor.

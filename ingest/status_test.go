@@ -41,11 +41,11 @@ func TestMetricsAndStatusAgreeWithTheLog(t *testing.T) {
 		}
 	}
 	for labels, want := range logs {
-		if got := counterValue(t, p.metrics.logs.WithLabelValues(labels[:]...)); got != want {
+		if got := counterValue(t, p.status.logs.WithLabelValues(labels[:]...)); got != want {
 			t.Errorf("navlog_ingest_logs_total%v is %v, the log has %v", labels, got, want)
 		}
 	}
-	if got := testutil.CollectAndCount(p.metrics.logs); got != len(logs) {
+	if got := testutil.CollectAndCount(p.status.logs); got != len(logs) {
 		t.Errorf("navlog_ingest_logs_total has %d series, the log %d", got, len(logs))
 	}
 	height := r.height()
@@ -53,18 +53,18 @@ func TestMetricsAndStatusAgreeWithTheLog(t *testing.T) {
 		gauge prometheus.Collector
 		want  uint64
 	}{
-		"head_block": {p.metrics.head, height}, "indexed_block": {p.metrics.indexed, height}, "final_block": {p.metrics.final, r.final()},
-		"referral_block": {p.metrics.referral, height - 3}, "seq": {p.metrics.seq, uint64(len(all))}, "reorgs_total": {p.metrics.reorgs, 0},
-		"frozen": {p.metrics.frozen, 0},
+		"head_block": {p.status.head, height}, "indexed_block": {p.status.indexed, height}, "final_block": {p.status.final, r.final()},
+		"referral_block": {p.status.referral, height - 3}, "seq": {p.status.seq, uint64(len(all))}, "reorgs_total": {p.status.reorgs, 0},
+		"frozen": {p.status.frozen, 0},
 	} {
 		if got := counterValue(t, c.gauge); got != float64(c.want) {
 			t.Errorf("navlog_ingest_%s is %v, want %d", name, got, c.want)
 		}
 	}
-	if n := counterValue(t, p.metrics.transactions); n > float64(blocks)/10 {
+	if n := counterValue(t, p.status.transactions); n > float64(blocks)/10 {
 		t.Errorf("%v transactions for %d blocks that were there from the start", n, blocks)
 	}
-	told := counterValue(t, p.metrics.referrals.WithLabelValues("deposit")) + counterValue(t, p.metrics.referrals.WithLabelValues("withdrawal"))
+	told := counterValue(t, p.status.referrals.WithLabelValues("deposit")) + counterValue(t, p.status.referrals.WithLabelValues("withdrawal"))
 	if want := len(r.told()); int(told) != want || want == 0 {
 		t.Errorf("navlog_ingest_referrals_total is %v, the topics have %d", told, want)
 	}
@@ -79,7 +79,7 @@ func TestReady(t *testing.T) {
 	i := New(validConfig(), chainlog.DefaultConfig(), nil, newRegistry(), slog.New(slog.DiscardHandler))
 	check := func(ready bool, change func(*Status)) {
 		t.Helper()
-		i.note(change)
+		i.status.note(change)
 		if err := i.Ready(); (err == nil) != ready {
 			t.Errorf("in %+v Ready is %v", i.Status(), err)
 		}
@@ -104,7 +104,7 @@ func TestReady(t *testing.T) {
 	lag(false)
 	check(false, func(st *Status) { st.State = Backfilling })
 	lag(true)
-	i.note(func(st *Status) { st.State = Following })
+	i.status.note(func(st *Status) { st.State = Following })
 	check(true, func(st *Status) { st.checked, st.indexedTime = time.Now(), 0 }) // the log's head is a genesis block of time 0
 	check(false, func(st *Status) { st.HeadBlock = 1000 })
 	check(false, func(st *Status) { st.HeadBlock, st.State = 10, Backfilling })

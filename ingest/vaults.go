@@ -12,6 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts/reference"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/mapping"
@@ -19,10 +20,13 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// checkVaults checks with one endpoint that every configured vault is a contract.
-func (i *Ingest) checkVaults(ctx context.Context, n *rpc.Node) error {
+// Set is the vaults of chain.vaults.
+type Set []vault
+
+// Check checks with one endpoint that every vault is a contract.
+func (set Set) Check(ctx context.Context, n *rpc.Node, chainID uint64) error {
 	var missing []mapping.Source
-	for _, v := range i.vaults {
+	for _, v := range set {
 		for _, source := range v.spec.sources {
 			found, err := n.HasCode(ctx, source.Address)
 			if err != nil {
@@ -42,113 +46,119 @@ func (i *Ingest) checkVaults(ctx context.Context, n *rpc.Node) error {
 	}
 	var faults []error
 	for _, source := range missing {
-		faults = append(faults, fmt.Errorf("%s %s has no code on chain %d at block %d: check chain.vaults and chain.rpc", source.Role, source.Address, i.config.ID, tip.Number))
+		faults = append(faults, fmt.Errorf("%s %s has no code on chain %d at block %d: check chain.vaults and chain.rpc", source.Role, source.Address, chainID, tip.Number))
 	}
 	return rpc.Refuse("%s", errors.Join(faults...).Error())
 }
 
-// watch determines which vaults are indexed: those of the log that were not removed, and those of chain.vaults that are
-// not in the log. So the configuration adds vaults, and only a command removes one.
-func (s *session) watch() {
-	i := s.ingest
+// StartsKept returns a RefusedError if a start block is lower than in the log.
+func (set Set) StartsKept(cursor *event.Cursor) error {
+	log, topic := chainlog.LogTopic(cursor.GetChainId()), chainlog.CursorTopic(cursor.GetChainId())
+	var faults []error
+	for _, v := range set {
+		for _, have := range cursor.GetVaults() {
+			if bytes.Equal(have.GetAddress(), v.address[:]) && v.start < have.GetStartBlock() {
+				faults = append(faults, fmt.Errorf("the start block of vault %s was lowered from %d to %d, but the log is append-only and holds the vault from block %d on: set it back, or delete %s and %s to index the chain into a new log and run `navlog projection rebuild`",
+					v.address, have.GetStartBlock(), v.start, have.GetStartBlock(), log, topic))
+			}
+		}
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	return rpc.Refuse("%v", errors.Join(faults...))
+}
+
+// Registrar keeps the records of the vaults in the log, for one session of the writer, and executes operators' commands
+// about vaults.
+type Registrar struct {
+	Set
+	wanted []vault
+	writer *Writer
+	status *tracker
+	log    *slog.Logger
+	inbox  *inbox                 // nil without a registry
+	heard  map[view]hexutil.Bytes // responses of vaults, in case the node fails between two calls
+}
+
+// NewRegistrar returns a registrar of these vaults and of those in the log.
+func NewRegistrar(set Set, w *Writer, status *tracker, log *slog.Logger) *Registrar {
+	return &Registrar{Set: set, writer: w, status: status, log: log, heard: map[view]hexutil.Bytes{}}
+}
+
+// Watch determines the vaults to index: those of the log that were not removed, and those of chain.vaults that are not in
+// the log. So the configuration adds vaults, and only a command removes one. The status shows where the two differ.
+func (r *Registrar) Watch() {
 	var vaults []vault
-	var differ []registry.VaultWarning
+	var before, differ []registry.VaultWarning
 	warn := func(address common.Address, text string) {
 		differ = append(differ, registry.VaultWarning{Address: address.Hex(), Warning: text})
 	}
-	for _, v := range i.vaults {
-		if have := s.state.coverageOf(v.address); have != nil && have.removed {
+	for _, v := range r.Set {
+		if have := r.writer.state.coverageOf(v.address); have != nil && have.removed {
 			warn(v.address, "it was removed, and is still in chain.vaults of ingest: take it out there, or bring it back with `navlog vault restore`")
 			continue
-		}
-		if have := s.state.coverageOf(v.address); have != nil && !sameSources(v.spec, specOf(s.state.records[v.address], v.address)) {
+		} else if have != nil && !sameSources(v.spec, specOf(r.writer.state.records[v.address], v.address)) {
 			warn(v.address, "its sources in chain.vaults of ingest are not those of the log, whose logs stay: index the chain into a new log for other sources")
 			v.spec = nil
 		}
 		vaults = append(vaults, v)
 	}
-	for _, known := range s.state.covered {
-		if !known.removed && !i.configured(known.address) {
+	for _, known := range r.writer.state.indexed() {
+		if !slices.ContainsFunc(r.Set, func(v vault) bool { return v.address == known.address }) {
 			warn(known.address, "it is not in chain.vaults of ingest, and is still indexed and served: add it there, or remove it with `navlog vault remove`")
 			vaults = append(vaults, vault{known.address, known.start, known.name, nil})
 		}
 	}
-	i.mu.Lock()
-	before := i.status.VaultWarnings
-	i.indexes, i.status.VaultWarnings = vaults, differ
-	i.mu.Unlock()
-	i.metrics.differing.Set(float64(len(differ)))
+	r.wanted = vaults
+	r.status.note(func(st *Status) { before, st.VaultWarnings = st.VaultWarnings, differ })
+	r.status.differing.Set(float64(len(differ)))
 	if !slices.Equal(before, differ) {
 		for _, w := range differ {
-			i.log.Warn("vault", "vault", w.Address, "warning", w.Warning)
+			r.log.Warn("vault", "vault", w.Address, "warning", w.Warning)
 		}
 	}
 }
 
-// watched returns the vaults that are indexed. Before the log was read they are those of chain.vaults.
-func (i *Ingest) watched() []vault {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.indexes
-}
-
-func (i *Ingest) configured(address common.Address) bool {
-	return slices.ContainsFunc(i.vaults, func(v vault) bool { return v.address == address })
-}
-
-// nameOf returns the display name of a vault in chain.vaults, or else otherwise.
-func (i *Ingest) nameOf(address common.Address, otherwise string) string {
-	for _, v := range i.vaults {
-		if v.address == address {
-			return v.name
-		}
+// Describe appends the records of the vaults that are not in the log, or that have another configured name or mapping
+// there. did is false if there are none. It returns an error for more vaults than one deployment may index: those of the
+// log stay, whatever is in chain.vaults.
+func (r *Registrar) Describe(ctx context.Context, n *rpc.Node) (did bool, err error) {
+	switch vaults := r.wanted; {
+	case len(vaults) == 0:
+		return false, rpc.Refuse("every vault of chain.vaults was removed: add another one, or bring one back with `navlog vault restore`")
+	case len(vaults) > MaxVaults:
+		return false, rpc.Refuse("the log and chain.vaults have %d vaults together and may have %d: vaults of the log stay until they are removed, so remove some with `navlog vault remove`, or take the new ones out of chain.vaults", len(vaults), MaxVaults)
 	}
-	return otherwise
-}
-
-// undescribed returns the indexed vaults that are not in the log, or that have another configured name or mapping
-// there.
-func (s *session) undescribed() (vaults []vault) {
-	for _, v := range s.ingest.watched() {
-		if have := s.state.coverageOf(v.address); have == nil || have.name != v.name || s.changed(v) {
-			vaults = append(vaults, v)
-		}
+	vaults := slices.DeleteFunc(slices.Clone(r.wanted), func(v vault) bool {
+		have := r.writer.state.coverageOf(v.address)
+		return have != nil && have.name == v.name && !r.changed(v)
+	})
+	if len(vaults) == 0 {
+		return false, nil
 	}
-	return vaults
-}
-
-// room returns an error for more vaults than one deployment may index: those of the log stay, whatever is in
-// chain.vaults.
-func (s *session) room() error {
-	n := len(s.ingest.watched())
-	if n == 0 {
-		return rpc.Refuse("every vault of chain.vaults was removed: add another one, or bring one back with `navlog vault restore`")
-	}
-	if n > MaxVaults {
-		return rpc.Refuse("the log and chain.vaults have %d vaults together and may have %d: vaults of the log stay until they are removed, so remove some with `navlog vault remove`, or take the new ones out of chain.vaults", n, MaxVaults)
-	}
-	return nil
+	return true, r.introduce(ctx, n, vaults)
 }
 
 // introduce appends the records of vaults that are new, renamed or restored, as one unit. Responses of a vault are
 // kept, so that a failure costs only one call.
-func (s *session) introduce(ctx context.Context, n *rpc.Node, vaults []vault) error {
+func (r *Registrar) introduce(ctx context.Context, n *rpc.Node, vaults []vault) error {
 	c := &change{}
 	var unit []*event.Record
 	for _, v := range vaults {
 		known := coverage{address: v.address, start: v.start, to: v.start - 1}
-		if have := s.state.coverageOf(v.address); have != nil {
+		if have := r.writer.state.coverageOf(v.address); have != nil {
 			known = *have
 		}
 		known.name, known.removed = v.name, false
-		if err := s.apart(v); err != nil {
+		if err := r.apart(v); err != nil {
 			return err
 		}
-		fact, err := s.describe(ctx, n, v, known.start)
+		fact, err := r.describe(ctx, n, v, known.start)
 		if err != nil {
 			return err
 		}
-		if known.to >= known.start && !s.state.mapped.Of(v.address).Description.Samples() && samples(fact) {
+		if known.to >= known.start && !r.writer.state.mapped.Of(v.address).Description.Samples() && samples(fact) {
 			known.sampledFrom = known.to + 1
 		}
 		known.introduced = vaultFact(fact)
@@ -158,25 +168,30 @@ func (s *session) introduce(ctx context.Context, n *rpc.Node, vaults []vault) er
 		for _, m := range fact.GetMappings() {
 			presets = append(presets, m.GetPreset())
 		}
-		s.ingest.log.Info("appending vault record", "vault", v.address, "name", fact.GetName(), "startBlock", known.start, "mappings", presets)
+		r.log.Info("appending vault record", "vault", v.address, "name", fact.GetName(), "startBlock", known.start, "mappings", presets)
 	}
 	c.units = [][]*event.Record{unit}
-	if err := s.commit(ctx, c); err != nil {
+	if err := r.writer.commit(ctx, c); err != nil {
 		return err
 	}
-	s.readAgain() // another mapping may sample at other blocks
-	s.watch()
+	r.Watch()
 	return nil
 }
 
+// samples reports whether the mapping of a vault record samples NAV.
+func samples(r *event.Vault) bool {
+	sources, err := mapping.Read(r)
+	return err == nil && sources.Description.Samples()
+}
+
 // apart returns an error for a vault whose logs could be those of another one.
-func (s *session) apart(v vault) error {
-	ours := s.specOf(v)
-	for _, other := range s.state.covered {
+func (r *Registrar) apart(v vault) error {
+	ours := r.specOf(v)
+	for _, other := range r.writer.state.covered {
 		if other.address == v.address || other.removed {
 			continue
 		}
-		if a := overlap(ours, specOf(s.state.records[other.address], other.address)); a != nil {
+		if a := overlap(ours, specOf(r.writer.state.records[other.address], other.address)); a != nil {
 			return rpc.Refuse("the vaults %s and %s share the contract %s, and no topic tells their logs apart: give one of them a topic filter", other.address, v.address, a)
 		}
 	}
@@ -185,14 +200,14 @@ func (s *session) apart(v vault) error {
 
 // describe reads what a vault returns about itself, unless it is configured. A missing name or symbol is tolerated;
 // without decimals or an asset its amounts mean nothing.
-func (s *session) describe(ctx context.Context, n *rpc.Node, v vault, start uint64) (*event.Vault, error) {
-	q := questions{ctx: ctx, node: n, vault: v.address, log: s.ingest.log, heard: s.heard}
-	given := s.specOf(v)
+func (r *Registrar) describe(ctx context.Context, n *rpc.Node, v vault, start uint64) (*event.Vault, error) {
+	q := questions{ctx: ctx, node: n, vault: v.address, log: r.log, heard: r.heard}
+	given := r.specOf(v)
 	fact, err := given.record(v.address, start, v.name)
 	if err != nil {
 		return nil, err
 	}
-	fact.Aliases = s.state.records[v.address].GetAliases()
+	fact.Aliases = r.writer.state.records[v.address].GetAliases()
 	if _, err := mapping.Read(fact); err != nil {
 		return nil, rpc.Refuse("%v", err)
 	}

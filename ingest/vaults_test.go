@@ -162,23 +162,25 @@ func TestVaultsOfLogAndConfigurationAreCounted(t *testing.T) {
 	p.halt()
 	s := r.session()
 	for n := byte(1); n <= MaxVaults-3; n++ {
-		s.state.covered = append(s.state.covered, coverage{address: common.Address{n}, start: 1})
+		s.writer.state.covered = append(s.writer.state.covered, coverage{address: common.Address{n}, start: 1})
 	}
-	s.watch()
-	r.must(s.room())
-	s.state.covered = append(s.state.covered, coverage{address: common.Address{99}, start: 1})
-	s.watch()
-	if err := s.room(); err == nil || !strings.Contains(err.Error(), "vault remove") {
+	s.registrar.Watch()
+	_, err := s.registrar.Describe(r.ctx, nil)
+	r.must(err)
+	s.writer.state.covered = append(s.writer.state.covered, coverage{address: common.Address{99}, start: 1})
+	s.registrar.Watch()
+	if _, err := s.registrar.Describe(r.ctx, nil); err == nil || !strings.Contains(err.Error(), "vault remove") {
 		t.Errorf("%d vaults: %v", MaxVaults+1, err)
 	}
-	s.state.covered[0].removed = true
-	s.watch()
-	r.must(s.room())
-	for i := range s.state.covered {
-		s.state.covered[i].removed = true
+	s.writer.state.covered[0].removed = true
+	s.registrar.Watch()
+	_, err = s.registrar.Describe(r.ctx, nil)
+	r.must(err)
+	for i := range s.writer.state.covered {
+		s.writer.state.covered[i].removed = true
 	}
-	s.watch()
-	if err := s.room(); err == nil || !strings.Contains(err.Error(), "vault restore") {
+	s.registrar.Watch()
+	if _, err := s.registrar.Describe(r.ctx, nil); err == nil || !strings.Contains(err.Error(), "vault restore") {
 		t.Errorf("no vault: %v", err)
 	}
 }
@@ -341,19 +343,19 @@ func TestLateVaultWithPrunedHistory(t *testing.T) {
 	s := r.session()
 	advance := func() {
 		t.Helper()
-		s.lateness.again = time.Time{} // it does not pause between its attempts
+		s.catchup.again = time.Time{} // it does not pause between its attempts
 		if _, err := s.advance(r.ctx); err != nil {
 			t.Fatalf("the late vault stops the others: %v", err)
 		}
 	}
 	r.eventually("advice about the late vault", func() bool {
 		advance()
-		return strings.Contains(s.lateness.reason, "add an archive node")
+		return strings.Contains(s.lateReason(), "add an archive node")
 	})
 	r.mine(3)
 	r.eventually("head", func() bool {
 		advance()
-		return s.state.head.Number == r.height()
+		return s.writer.state.head.Number == r.height()
 	})
 	pruned.tell(honest)
 	p := r.start()
@@ -378,21 +380,24 @@ func TestLateVaultBehindSlowFailures(t *testing.T) {
 	s := r.session()
 	release := sync.OnceFunc(func() { close(looked) })
 	t.Cleanup(release)
-	complained := false
+	complained, failures := false, 0
 	r.eventually("third failure in a row", func() bool {
-		s.lateness.again = time.Time{}
+		s.catchup.again = time.Time{}
 		if _, err := s.advance(r.ctx); err != nil {
 			t.Fatalf("the late vault stops the others: %v", err)
 		}
-		if complained && s.lateness.reason == "" {
+		if complained && s.lateReason() == "" {
 			t.Fatal("the reason went away while the node let ingest wait")
 		}
-		complained = s.lateness.reason != ""
+		complained = s.lateReason() != ""
 		select {
 		case looked <- struct{}{}:
 		default:
 		}
-		return s.lateness.failures >= 3
+		if !s.catchup.again.IsZero() {
+			failures++
+		}
+		return failures >= 3
 	})
 	failing.tell(honest)
 	release()
@@ -409,7 +414,7 @@ func TestJoinKeepsWhatWasRead(t *testing.T) {
 	all := r.config.Vaults
 	r.config.Vaults = all[1:]
 	r.steps(30)
-	r.mine(2 * blocksAtOnce)
+	r.mine(2 * BlocksAtOnce)
 	depositor := r.depositor() // into the first vault
 	for n := range 8 {
 		depositor.deposit(int64(n+1), 7)
@@ -447,15 +452,6 @@ func TestLateVaultBelowTheWindow(t *testing.T) {
 	r.steps(5)
 	p.caughtUp()
 	r.verify()
-}
-
-// If it lags too much for that, the status says what to change.
-func TestLateVaultFarBelowTheWindow(t *testing.T) {
-	s := &session{ingest: &Ingest{config: Config{Window: 7}}, state: &state{}}
-	s.state.window.apply(chainlog.Entry{Record: blockFact(&rpc.Header{Number: 2*belowWindow + 1})})
-	if _, err := s.passed(t.Context(), nil, belowWindow); err == nil || !strings.Contains(err.Error(), "chain.window, which is 7") {
-		t.Errorf("far below the window the error is %v", err)
-	}
 }
 
 // TestVaultsAreAskedOnce: responses of a vault are not read again when the node fails at the next call.
@@ -750,4 +746,12 @@ func TestMappingChanges(t *testing.T) {
 			t.Errorf("the mistake is %v, want %q", err, want)
 		}
 	}
+}
+
+// lateReason returns why late vaults wait, according to the status.
+func (s *session) lateReason() string {
+	for _, v := range s.Status().LateVaults {
+		return v.Reason
+	}
+	return ""
 }

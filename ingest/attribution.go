@@ -2,46 +2,13 @@ package ingest
 
 import (
 	"cmp"
-	"context"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 
-	"github.com/navlog/navlog/ingest/rpc"
-	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/mapping"
 )
-
-// readMapped reads the newest record of each vault, at which the cursor points, from the log: it determines how the
-// vault's logs are read and mapped, regardless of the configuration. A cursor of an earlier version has no such
-// pointers; its vaults have the mapping of the reference contracts.
-func (i *Ingest) readMapped(ctx context.Context, cursor *event.Cursor) (*mapping.Vaults, map[common.Address]*event.Vault, error) {
-	mapped, err := mapping.NewVaults()
-	if err != nil {
-		return nil, nil, err
-	}
-	all, err := chainlog.ReadVaults(ctx, i.config.ID, cursor, i.kafka.Options()...)
-	if err != nil {
-		return nil, nil, err
-	}
-	records := map[common.Address]*event.Vault{}
-	for _, r := range all {
-		if err := mapped.Set(r); err != nil {
-			return nil, nil, rpc.Refuse("%v: start a navlog that knows this mapping", err)
-		}
-		records[common.BytesToAddress(r.GetAddress())] = r
-	}
-	return mapped, records, nil
-}
-
-// vaults returns the addresses of all vaults in the log.
-func (s *session) vaults() (addresses []common.Address) {
-	for _, v := range s.state.covered {
-		addresses = append(addresses, v.address)
-	}
-	return addresses
-}
 
 // attributions returns the attribution of each log, at the log's index; nil for a log that names no partner. For a
 // vault whose mapping has companions, all logs of a transaction must be given.
